@@ -1,0 +1,108 @@
+#include "core/batch.hpp"
+
+#include "core/error.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+#include <ranges>
+#include <utility>
+
+namespace mylos {
+namespace {
+
+/// Copies host values to the front of `memory`, which grows to `capacity` if it is too small.
+template <class T>
+void upload(const std::string& label, std::span<const T> values, Vector<T>& memory, std::size_t capacity = 0) {
+  if (memory.size() < values.size()) memory = uninitialized<T>(label, std::max(capacity, values.size()));
+  const Kokkos::View<const T*, Kokkos::LayoutRight, HostSpace, Kokkos::MemoryUnmanaged> source(values.data(),
+                                                                                               values.size());
+  Kokkos::deep_copy(slice(memory, 0, values.size()), source);
+}
+
+template <class Fields>
+auto find_field(const Fields& fields, std::string_view name, std::string_view kind) {
+  const auto found = fields.find(name);
+  if (found == fields.end()) {
+    require(false, fmt::format("batch: no {} array \"{}\"; there are: {}", kind, name,
+                               fmt::join(std::views::keys(fields), ", ")));
+  }
+  return slice(found->second.memory, 0, found->second.size);
+}
+
+}  // namespace
+
+void Batch::reset(std::span<const std::size_t> lengths, std::span<const std::uint32_t> sample_ids) {
+  require(lengths.size() == sample_ids.size() && !lengths.empty(),
+          fmt::format("batch: {} lengths for {} samples", lengths.size(), sample_ids.size()));
+  shape_ = {lengths.size(), 0, 0};
+  host_starts_.assign(1, 0);
+  host_positions_.clear();
+  host_samples_.clear();
+  for (std::uint32_t sample = 0; sample < lengths.size(); ++sample) {
+    for (std::uint32_t row = 0; row < lengths[sample]; ++row) host_positions_.push_back(row);
+    host_samples_.insert(host_samples_.end(), lengths[sample], sample);
+    shape_.rows += lengths[sample];
+    shape_.longest = std::max(shape_.longest, lengths[sample]);
+    host_starts_.push_back(shape_.rows);
+  }
+  upload<std::size_t>("mylos::Batch::sample_starts", host_starts_, starts_);
+  upload<std::uint32_t>("mylos::Batch::sample_ids", sample_ids, ids_);
+  upload<std::uint32_t>("mylos::Batch::positions", host_positions_, positions_);
+  upload<std::uint32_t>("mylos::Batch::samples_of_rows", host_samples_, samples_);
+}
+
+void Batch::set(std::string_view name, std::span<const std::int32_t> values) {
+  auto& field = integers_[std::string(name)];
+  upload<std::int32_t>(fmt::format("mylos::Batch::{}", name), values, field.memory);
+  field.size = values.size();
+}
+
+void Batch::set(std::string_view name, std::span<const float> values) {
+  auto& field = floats_[std::string(name)];
+  upload<float>(fmt::format("mylos::Batch::{}", name), values, field.memory);
+  field.size = values.size();
+}
+
+void Batch::set_indices(std::string_view name, std::span<const std::int32_t> values) {
+  set(name, values);
+  Groups& groups = groups_[std::string(name)];
+  groups.host_rows.resize(values.size());
+  std::iota(groups.host_rows.begin(), groups.host_rows.end(), 0u);
+  std::ranges::sort(groups.host_rows, {}, [&](std::uint32_t row) { return std::pair(values[row], row); });
+  groups.host_values.clear();
+  groups.host_starts.clear();
+  groups.host_values.reserve(values.size());
+  groups.host_starts.reserve(values.size() + 1);
+  for (std::uint32_t i = 0; i < groups.host_rows.size(); ++i) {
+    const std::int32_t value = values[groups.host_rows[i]];
+    if (!groups.host_values.empty() && groups.host_values.back() == value) continue;
+    groups.host_values.push_back(value);
+    groups.host_starts.push_back(i);
+  }
+  groups.host_starts.push_back(static_cast<std::uint32_t>(values.size()));
+  groups.count = groups.host_values.size();
+  groups.size = values.size();
+  upload<std::int32_t>(fmt::format("mylos::Batch::{}_values", name), groups.host_values, groups.values, values.size());
+  upload<std::uint32_t>(fmt::format("mylos::Batch::{}_starts", name), groups.host_starts, groups.starts,
+                        values.size() + 1);
+  upload<std::uint32_t>(fmt::format("mylos::Batch::{}_rows", name), groups.host_rows, groups.rows);
+}
+
+IndexGroups Batch::groups(std::string_view name) const {
+  const auto found = groups_.find(name);
+  require(found != groups_.end(), fmt::format("batch: \"{}\" was not set as indices", name));
+  const Groups& groups = found->second;
+  return {slice(groups.values, 0, groups.count), slice(groups.starts, 0, groups.count + 1),
+          slice(groups.rows, 0, groups.size)};
+}
+
+ConstVector<std::int32_t> Batch::integers(std::string_view name) const {
+  return find_field(integers_, name, "integer");
+}
+
+ConstVector<float> Batch::floats(std::string_view name) const { return find_field(floats_, name, "float"); }
+
+}  // namespace mylos

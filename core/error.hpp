@@ -1,0 +1,18 @@
+#pragma once
+
+#include <source_location>
+#include <string_view>
+
+/// How Mylos reports what is wrong: on the host by exceptions whose message is one line for the user.
+namespace mylos {
+
+/// Throws std::invalid_argument with `message` and where it was asked, unless `condition`: the caller is wrong.
+void require(bool condition, std::string_view message, std::source_location where = std::source_location::current());
+
+/// Throws std::runtime_error with `message`, unless `condition`: the world is wrong (files, data, memory).
+void ensure(bool condition, std::string_view message);
+
+/// Throws std::runtime_error with `message`; for branches that compute their message only when it is needed.
+[[noreturn]] void fail(std::string_view message);
+
+}  // namespace mylos

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "core/device.hpp"
+#include "core/numeric.hpp"
+
+/// GELU with the exact error function (Hendrycks, Gimpel 2016), and bias gradients. Elementwise and deterministic.
+namespace mylos {
+
+/// pre (M, N) += bias (N); y = gelu(pre). y may not be pre.
+template <class T>
+void bias_gelu(const ExecutionSpace& space, const ConstVector<T>& bias, const Matrix<T>& pre, const Matrix<T>& y);
+
+/// dy (M, N) *= gelu'(pre).
+template <class T>
+void gelu_gradient(const ExecutionSpace& space, const ConstMatrix<T>& pre, const Matrix<T>& dy);
+
+/// x (M, N) += bias (N).
+template <class T>
+void add_bias(const ExecutionSpace& space, const ConstVector<T>& bias, const Matrix<T>& x);
+
+/// sums (N) += column sums of x (M, N), through fixed blocks of rows; workspace as column_sum_workspace says.
+template <class T>
+void add_column_sums(const ExecutionSpace& space, const ConstMatrix<T>& x, const Vector<float>& sums,
+                     const Vector<float>& workspace);
+
+/// to = from, converted. Same extents.
+template <class From, class To>
+void convert(const ExecutionSpace& space, const ConstVector<From>& from, const Vector<To>& to);
+
+}  // namespace mylos

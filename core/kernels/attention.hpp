@@ -1,0 +1,44 @@
+#pragma once
+
+#include "core/device.hpp"
+#include "core/kernels/dropout.hpp"
+#include "core/numeric.hpp"
+#include "core/random.hpp"
+
+/// Fused softmax attention over packed sequences, forward and backward; the score matrix is never stored.
+/// out = dropout(softmax(scale q k^T)) v within each sequence (Vaswani et al. 2017; blocks after Dao et al. 2022).
+/// Deterministic: every output element is summed by one team in a fixed order.
+namespace mylos {
+
+struct AttentionShape {
+  std::size_t heads = 0;            ///< A
+  std::size_t key_value_heads = 0;  ///< KV, divides A: query heads of a group share keys and values
+  std::size_t head_size = 0;        ///< D
+  float scale = 1.0f;               ///< of the scores, 1/sqrt(D)
+  bool causal = false;              ///< a row sees itself and earlier rows only
+
+  std::size_t columns() const { return (heads + 2 * key_value_heads) * head_size; }
+};
+
+/// The sequences of a batch as attention sees them.
+struct PackedSequences {
+  ConstVector<std::size_t> starts;        ///< (S+1) first row of each; the last is T
+  ConstVector<std::uint32_t> sample_ids;  ///< (S) place in the global batch, for dropout
+  std::size_t longest = 0;                ///< rows of the longest
+};
+
+/// out (T, A D) = attention of qkv (T, (A + 2 KV) D: query heads, key heads, value heads).
+/// log_sum_exp (A, T) of the scaled scores is kept for the backward pass.
+template <class T>
+void attention_forward(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
+                       const DropoutKey& dropout, const ConstMatrix<T>& qkv, const Matrix<T>& out,
+                       const Matrix<float>& log_sum_exp);
+
+/// dqkv (T, (A + 2 KV) D) = gradient of qkv from dout (T, A D). `row_sums` (A, T) is workspace: sum of dout * out.
+template <class T>
+void attention_backward(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
+                        const DropoutKey& dropout, const ConstMatrix<T>& qkv, const ConstMatrix<T>& out,
+                        const ConstMatrix<float>& log_sum_exp, const ConstMatrix<T>& dout, const Matrix<T>& dqkv,
+                        const Matrix<float>& row_sums);
+
+}  // namespace mylos

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "core/batch.hpp"
+#include "core/device.hpp"
+#include "core/numeric.hpp"
+
+/// Rows gathered from tables, and the gradients of those tables: deterministic, without atomics, touching only the rows
+/// that occur.
+namespace mylos {
+
+/// y (T, H) = table[indices[row]] (first table) or += (further ones). Errors: none; indices were checked on the host.
+template <class T>
+void embedding_lookup(const ExecutionSpace& space, const ConstVector<std::int32_t>& indices,
+                      const ConstMatrix<T>& table, bool accumulate, const Matrix<T>& y);
+
+/// dtable[group value] += sum of dy over the group's rows, in their order.
+template <class T>
+void embedding_gradient(const ExecutionSpace& space, const IndexGroups& groups, const ConstMatrix<T>& dy,
+                        const Matrix<float>& dtable);
+
+}  // namespace mylos

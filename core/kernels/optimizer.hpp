@@ -1,0 +1,35 @@
+#pragma once
+
+#include "core/device.hpp"
+
+/// Optimizer updates over flat slices, one pass each, and the norm that clipping needs. Elementwise: the result does
+/// not depend on how slices are cut.
+namespace mylos {
+
+/// Loshchilov, Hutter 2019, with bias correction: w -= learning_rate (m^ / (sqrt(v^) + epsilon) + weight_decay w).
+struct AdamWSettings {
+  float learning_rate = 0.0f;
+  float beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f;
+  float weight_decay = 0.0f;
+  float bias_correction1 = 1.0f, bias_correction2 = 1.0f;  ///< 1 - beta^step
+  float gradient_scale = 1.0f;                             ///< from clipping
+};
+void adamw_update(const ExecutionSpace& space, const AdamWSettings& settings, const ConstVector<float>& gradient,
+                  const Vector<float>& value, const Vector<float>& first_moment, const Vector<float>& second_moment);
+
+/// Polyak's heavy ball as PyTorch has it: b = momentum b + g + weight_decay w; w -= learning_rate b.
+struct SgdSettings {
+  float learning_rate = 0.0f;
+  float momentum = 0.9f, weight_decay = 0.0f;
+  float gradient_scale = 1.0f;
+};
+void sgd_update(const ExecutionSpace& space, const SgdSettings& settings, const ConstVector<float>& gradient,
+                const Vector<float>& value, const Vector<float>& momentum);
+
+/// Elements a block of `block_squared_sums` covers.
+inline constexpr std::size_t norm_block = 16384;
+
+/// sums[b] = sum of squares of x[b * norm_block, (b + 1) * norm_block), in double.
+void block_squared_sums(const ExecutionSpace& space, const ConstVector<float>& x, const Vector<double>& sums);
+
+}  // namespace mylos

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <Kokkos_BitManipulation.hpp>
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// The element types of values and activations. The 16-bit types are our own because Kokkos' own are float on host
+/// builds; they store and convert only: all arithmetic is float.
+namespace mylos {
+
+/// The upper half of an IEEE binary32: 8 exponent and 7 fraction bits; rounds to nearest even.
+struct bfloat16 {
+  std::uint16_t bits = 0;
+
+  bfloat16() = default;
+  KOKKOS_INLINE_FUNCTION explicit bfloat16(float value) {
+    const auto word = Kokkos::bit_cast<std::uint32_t>(value);
+    const std::uint32_t rounded = (word + 0x7fffu + ((word >> 16) & 1u)) >> 16;
+    // A NaN whose payload sits in the lower half would round to infinity: keep it quiet instead.
+    const bool is_nan = (word & 0x7fffffffu) > 0x7f800000u;
+    bits = static_cast<std::uint16_t>(is_nan ? ((word >> 16) | 0x40u) : rounded);
+  }
+  KOKKOS_INLINE_FUNCTION operator float() const {
+    return Kokkos::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  }
+};
+
+/// IEEE binary16: 5 exponent and 10 fraction bits, with subnormals; rounds to nearest even.
+struct half {
+  std::uint16_t bits = 0;
+
+  half() = default;
+  KOKKOS_INLINE_FUNCTION explicit half(float value) {
+    const auto word = Kokkos::bit_cast<std::uint32_t>(value);
+    const auto sign = static_cast<std::uint16_t>((word >> 16) & 0x8000u);
+    const std::uint32_t magnitude = word & 0x7fffffffu;
+    bits = static_cast<std::uint16_t>(sign | round_magnitude(magnitude));
+  }
+  KOKKOS_INLINE_FUNCTION operator float() const {
+    const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
+    const std::uint32_t magnitude = bits & 0x7fffu;
+    if (magnitude >= 0x7c00u) return Kokkos::bit_cast<float>(sign | 0x7f800000u | ((magnitude & 0x3ffu) << 13));
+    // Shifting into place and multiplying by 2^112 rebiases the exponent, for subnormals too.
+    const float scaled = Kokkos::bit_cast<float>(magnitude << 13) * 0x1p112f;
+    return Kokkos::bit_cast<float>(sign | Kokkos::bit_cast<std::uint32_t>(scaled));
+  }
+
+ private:
+  KOKKOS_INLINE_FUNCTION static std::uint16_t round_magnitude(std::uint32_t magnitude) {
+    if (magnitude > 0x7f800000u) return 0x7e00u;   // NaN
+    if (magnitude >= 0x477ff000u) return 0x7c00u;  // rounds beyond 65504: infinity
+    if (magnitude < 0x38800000u) {
+      // Subnormal: adding 0.5 aligns the fraction to 2^-24, and the float adder rounds to nearest even.
+      const float aligned = Kokkos::bit_cast<float>(magnitude) + 0.5f;
+      return static_cast<std::uint16_t>(Kokkos::bit_cast<std::uint32_t>(aligned) - 0x3f000000u);
+    }
+    const std::uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u) - 0x38000000u;
+    return static_cast<std::uint16_t>(rounded >> 13);
+  }
+};
+
+/// The element type of values and activations; sums, gradients of parameters and master values are always float.
+enum class Precision { float32, bfloat16, float16 };
+
+/// "float", "bfloat16" or "half": the names users type.
+std::string_view to_string(Precision precision);
+
+/// Bytes of one element.
+std::size_t bytes_of(Precision precision);
+
+template <class T>
+inline constexpr Precision precision_of = Precision::float32;
+template <>
+inline constexpr Precision precision_of<bfloat16> = Precision::bfloat16;
+template <>
+inline constexpr Precision precision_of<half> = Precision::float16;
+
+}  // namespace mylos

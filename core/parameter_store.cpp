@@ -1,0 +1,104 @@
+#include "core/parameter_store.hpp"
+
+#include "core/error.hpp"
+
+#include <fmt/format.h>
+
+namespace mylos {
+namespace {
+
+std::size_t columns_of(const ParameterRow& row) { return row.size / row.shape.front(); }
+
+}  // namespace
+
+ParameterStore::ParameterStore(const ParameterTable& table, Precision precision, Purpose purpose)
+    : table_(&table), precision_(precision), purpose_(purpose) {
+  for (std::size_t unit = 0; unit < table.units().size(); ++unit) {
+    const ParameterUnit& description = table.units()[unit];
+    const std::size_t trained = purpose == Purpose::training ? description.size : 0;
+    values_.push_back(uninitialized<std::byte>(fmt::format("mylos::values::{}", description.name),
+                                               description.size * bytes_of(precision)));
+    gradients_.emplace_back(fmt::format("mylos::gradients::{}", description.name), trained);
+    state_.emplace_back(fmt::format("mylos::state::{}", description.name), table.state_size(unit));
+  }
+}
+
+std::size_t ParameterStore::bytes() const {
+  std::size_t sum = 0;
+  for (const auto& values : values_) sum += values.size();
+  for (const auto& gradients : gradients_) sum += gradients.size() * sizeof(float);
+  for (const auto& state : state_) sum += state.size() * sizeof(float);
+  return sum;
+}
+
+template <class T>
+Vector<T> ParameterStore::unit_values(std::size_t unit) const {
+  require(precision_of<T> == precision_, fmt::format("parameter store: asked for {} values, holds {}",
+                                                     to_string(precision_of<T>), to_string(precision_)));
+  return Vector<T>(reinterpret_cast<T*>(values_[unit].data()), table_->units()[unit].size);
+}
+
+template <class T>
+ConstVector<T> ParameterStore::values(std::size_t row) const {
+  return stacked_values<T>(row, 1);
+}
+
+template <class T>
+ConstMatrix<T> ParameterStore::matrix(std::size_t row) const {
+  return stacked_matrix<T>(row, 1);
+}
+
+template <class T>
+ConstMatrix<T> ParameterStore::stacked_matrix(std::size_t first_row, std::size_t count) const {
+  const ParameterRow& row = table_->row(first_row);
+  return ConstMatrix<T>(stacked_values<T>(first_row, count).data(), count * row.shape.front(), columns_of(row));
+}
+
+template <class T>
+ConstVector<T> ParameterStore::stacked_values(std::size_t first_row, std::size_t count) const {
+  check_neighbours(first_row, count);
+  const ParameterRow& row = table_->row(first_row);
+  return slice(unit_values<T>(row.unit), row.offset, row.offset + count * row.size);
+}
+
+Vector<float> ParameterStore::gradient(std::size_t row) const { return stacked_gradient(row, 1); }
+
+Matrix<float> ParameterStore::gradient_matrix(std::size_t row) const { return stacked_gradient_matrix(row, 1); }
+
+Matrix<float> ParameterStore::stacked_gradient_matrix(std::size_t first_row, std::size_t count) const {
+  const ParameterRow& row = table_->row(first_row);
+  return as_matrix(stacked_gradient(first_row, count), count * row.shape.front(), columns_of(row));
+}
+
+Vector<float> ParameterStore::stacked_gradient(std::size_t first_row, std::size_t count) const {
+  require(purpose_ == Purpose::training, "parameter store: gradients of a store that was made for inference");
+  check_neighbours(first_row, count);
+  const ParameterRow& row = table_->row(first_row);
+  return slice(gradients_[row.unit], row.offset, row.offset + count * row.size);
+}
+
+Vector<float> ParameterStore::state(std::size_t state_row) const {
+  const ParameterRow& row = table_->state_rows()[state_row];
+  return slice(state_[row.unit], row.offset, row.offset + row.size);
+}
+
+void ParameterStore::check_neighbours(std::size_t first_row, std::size_t count) const {
+  const ParameterRow& first = table_->row(first_row);
+  for (std::size_t i = 1; i < count; ++i) {
+    const ParameterRow& row = table_->row(first_row + i);
+    require(row.unit == first.unit && row.shape == first.shape && row.offset == first.offset + i * first.size,
+            fmt::format("parameter store: {} does not stand right after {}", row.name, first.name));
+  }
+}
+
+#define MYLOS_INSTANTIATE(T)                                                                 \
+  template Vector<T> ParameterStore::unit_values<T>(std::size_t) const;                      \
+  template ConstVector<T> ParameterStore::values<T>(std::size_t) const;                      \
+  template ConstMatrix<T> ParameterStore::matrix<T>(std::size_t) const;                      \
+  template ConstMatrix<T> ParameterStore::stacked_matrix<T>(std::size_t, std::size_t) const; \
+  template ConstVector<T> ParameterStore::stacked_values<T>(std::size_t, std::size_t) const;
+MYLOS_INSTANTIATE(float)
+MYLOS_INSTANTIATE(bfloat16)
+#undef MYLOS_INSTANTIATE
+
+}  // namespace mylos

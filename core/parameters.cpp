@@ -1,0 +1,133 @@
+#include "core/parameters.hpp"
+
+#include "core/error.hpp"
+#include "core/random.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+namespace mylos {
+namespace {
+
+std::size_t product(std::span<const std::size_t> shape) {
+  return std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
+}
+
+/// Trained before frozen, decayed before not decayed: what one update kernel treats alike is contiguous.
+auto layout_order(const ParameterRow& row) {
+  return std::tuple(row.unit, !row.group.trainable, !row.group.decay, row.group.learning_rate_factor);
+}
+
+/// Sets offsets within units; `size_of(unit)` is where the next row of a unit goes.
+void lay_out(std::vector<ParameterRow>& rows, const std::function<std::size_t&(std::size_t)>& size_of) {
+  std::ranges::stable_sort(rows, {}, layout_order);
+  for (ParameterRow& row : rows) row.offset = std::exchange(size_of(row.unit), size_of(row.unit) + row.size);
+}
+
+std::map<std::string, std::size_t, std::less<>> index_by_name(std::span<const ParameterRow> rows) {
+  std::map<std::string, std::size_t, std::less<>> index;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    require(index.emplace(rows[i].name, i).second,
+            fmt::format("parameter table: two rows are called {}", rows[i].name));
+  }
+  return index;
+}
+
+ParameterRow make_row(std::string name, std::vector<std::size_t> shape, Initializer initializer, ParameterGroup group,
+                      std::size_t units) {
+  require(units > 0, fmt::format("parameter table: row {} comes before the first unit", name));
+  const std::size_t size = product(shape);
+  require(!shape.empty() && size > 0, fmt::format("parameter table: row {} is empty", name));
+  return {std::move(name), std::move(shape), units - 1, 0, size, group, initializer};
+}
+
+/// FNV-1a: stable across machines, which std::hash is not.
+std::uint64_t name_hash(std::string_view name) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;
+  return hash;
+}
+
+std::size_t find_in(const std::map<std::string, std::size_t, std::less<>>& index, std::string_view name) {
+  const auto found = index.find(name);
+  if (found == index.end()) require(false, fmt::format("parameter table: no row is called {}", name));
+  return found->second;
+}
+
+}  // namespace
+
+ParameterTable::Builder& ParameterTable::Builder::unit(std::string name) {
+  units_.push_back({std::move(name), 0, {}});
+  return *this;
+}
+
+ParameterTable::Builder& ParameterTable::Builder::row(std::string name, std::vector<std::size_t> shape,
+                                                      Initializer initializer, ParameterGroup group) {
+  rows_.push_back(make_row(std::move(name), std::move(shape), initializer, group, units_.size()));
+  return *this;
+}
+
+ParameterTable::Builder& ParameterTable::Builder::state(std::string name, std::vector<std::size_t> shape,
+                                                        Initializer initializer) {
+  const ParameterGroup frozen{.decay = false, .learning_rate_factor = 1.0f, .trainable = false};
+  state_rows_.push_back(make_row(std::move(name), std::move(shape), initializer, frozen, units_.size()));
+  return *this;
+}
+
+ParameterTable::Builder& ParameterTable::Builder::borrow(std::string_view unit) {
+  const auto found = std::ranges::find(units_, unit, &ParameterUnit::name);
+  require(found < units_.end() - 1, fmt::format("parameter table: no earlier unit {} to borrow from", unit));
+  units_.back().borrowed.push_back(static_cast<std::size_t>(found - units_.begin()));
+  return *this;
+}
+
+ParameterTable ParameterTable::Builder::build() {
+  ParameterTable table;
+  table.units_ = std::move(units_);
+  table.state_sizes_.assign(table.units_.size(), 0);
+  lay_out(rows_, [&](std::size_t unit) -> std::size_t& { return table.units_[unit].size; });
+  lay_out(state_rows_, [&](std::size_t unit) -> std::size_t& { return table.state_sizes_[unit]; });
+  table.rows_ = std::move(rows_);
+  table.state_rows_ = std::move(state_rows_);
+  table.index_ = index_by_name(table.rows_);
+  table.state_index_ = index_by_name(table.state_rows_);
+  return table;
+}
+
+std::size_t ParameterTable::find(std::string_view name) const { return find_in(index_, name); }
+
+std::size_t ParameterTable::find_state(std::string_view name) const { return find_in(state_index_, name); }
+
+std::vector<ParameterSegment> ParameterTable::segments(std::size_t unit) const {
+  std::vector<ParameterSegment> segments;
+  for (const ParameterRow& row : rows_) {
+    if (row.unit != unit) continue;
+    if (segments.empty() || segments.back().group != row.group) segments.push_back({row.offset, row.offset, row.group});
+    segments.back().end = row.offset + row.size;
+  }
+  return segments;
+}
+
+std::size_t ParameterTable::size() const {
+  return std::accumulate(units_.begin(), units_.end(), std::size_t{0},
+                         [](std::size_t sum, const ParameterUnit& unit) { return sum + unit.size; });
+}
+
+void initialize(const ParameterRow& row, std::uint64_t seed, std::span<float> values) {
+  require(values.size() == row.size, fmt::format("{}: {} values for {}", row.name, values.size(), row.size));
+  if (row.initializer.kind != Initializer::Kind::normal) {
+    std::ranges::fill(values, row.initializer.kind == Initializer::Kind::ones ? 1.0f : 0.0f);
+    return;
+  }
+  const std::uint64_t stream = name_hash(row.name);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(normal(seed, stream, i) * row.initializer.standard_deviation);
+  }
+}
+
+}  // namespace mylos

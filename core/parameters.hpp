@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// What a model's parameters are: rows in units. Host only, immutable once built.
+namespace mylos {
+
+/// How a row that no file provides is filled.
+struct Initializer {
+  enum class Kind { zeros, ones, normal } kind = Kind::zeros;
+  float standard_deviation = 0.0f;  ///< of normal
+};
+
+/// What optimizers treat alike.
+struct ParameterGroup {
+  bool decay = true;
+  float learning_rate_factor = 1.0f;
+  bool trainable = true;
+
+  bool operator==(const ParameterGroup&) const = default;
+};
+
+/// One named tensor. Its elements stand row-major at [offset, offset + size) of its unit.
+struct ParameterRow {
+  std::string name;
+  std::vector<std::size_t> shape;
+  std::size_t unit = 0;
+  std::size_t offset = 0;
+  std::size_t size = 0;
+  ParameterGroup group;
+  Initializer initializer;
+};
+
+/// What is gathered, reduced, updated, recomputed and saved together.
+struct ParameterUnit {
+  std::string name;
+  std::size_t size = 0;               ///< elements of its own rows
+  std::vector<std::size_t> borrowed;  ///< units whose rows it reads as well (tied embeddings)
+};
+
+/// Elements [begin, end) of a unit that belong to one group.
+struct ParameterSegment {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  ParameterGroup group;
+};
+
+/// The rows and units of one model, in the order of its forward pass.
+class ParameterTable {
+ public:
+  class Builder;
+
+  std::span<const ParameterRow> rows() const { return rows_; }
+  std::span<const ParameterUnit> units() const { return units_; }
+  /// Float values that are saved but not trained (BatchNorm's running statistics); offsets count within their unit's
+  /// state.
+  std::span<const ParameterRow> state_rows() const { return state_rows_; }
+  std::size_t state_size(std::size_t unit) const { return state_sizes_[unit]; }
+
+  const ParameterRow& row(std::size_t index) const { return rows_[index]; }
+  /// Index of the row called `name`. Errors: std::invalid_argument if there is none.
+  std::size_t find(std::string_view name) const;
+  std::size_t find_state(std::string_view name) const;
+
+  /// The unit's groups in the order of its elements.
+  std::vector<ParameterSegment> segments(std::size_t unit) const;
+  /// Elements of all rows together.
+  std::size_t size() const;
+
+ private:
+  std::vector<ParameterRow> rows_, state_rows_;
+  std::vector<ParameterUnit> units_;
+  std::vector<std::size_t> state_sizes_;
+  std::map<std::string, std::size_t, std::less<>> index_, state_index_;
+};
+
+/// Collects rows unit by unit. Within a unit rows are laid out by group, in the order they came: neighbours of the same
+/// group are contiguous, so that query, key and value weights can be read as one matrix.
+class ParameterTable::Builder {
+ public:
+  /// Begins the next unit; rows added from here on belong to it.
+  Builder& unit(std::string name);
+  /// Adds a row. Errors: a name that is there already, an empty shape.
+  Builder& row(std::string name, std::vector<std::size_t> shape, Initializer initializer, ParameterGroup group = {});
+  Builder& state(std::string name, std::vector<std::size_t> shape, Initializer initializer);
+  /// The current unit also reads the rows of `unit`, which came before it.
+  Builder& borrow(std::string_view unit);
+
+  ParameterTable build();
+
+ private:
+  std::vector<ParameterRow> rows_, state_rows_;
+  std::vector<ParameterUnit> units_;
+};
+
+/// The initial values of a row: a pure function of (row name, initializer, seed), so independent of ranks and of the
+/// other rows. `values` has row.size elements.
+void initialize(const ParameterRow& row, std::uint64_t seed, std::span<float> values);
+
+}  // namespace mylos
