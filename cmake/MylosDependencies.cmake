@@ -1,0 +1,83 @@
+# Finds every library we use. A missing one ends the configuration with its name and how to get it.
+
+# mylos_require(<variable> <library> <debian package> <spack package>)
+function(mylos_require found library debian spack)
+  if(NOT ${found})
+    message(FATAL_ERROR "${library} is not found. On Debian `scripts/dependencies` installs it (${debian}); elsewhere "
+                        "`spack load ${spack}` or `module load ${spack}`, or add its prefix to CMAKE_PREFIX_PATH.")
+  endif()
+endfunction()
+
+# An installed Kokkos comes first; the one that scripts/kokkos built into its cache comes second.
+find_package(Kokkos 4.6 CONFIG QUIET)
+if(NOT Kokkos_FOUND)
+  set(flavour)
+  if(NOT MYLOS_ENABLE_OPENMP)
+    set(flavour --serial)
+  endif()
+  execute_process(COMMAND "${PROJECT_SOURCE_DIR}/scripts/kokkos" --where ${flavour}
+                  OUTPUT_VARIABLE mylos_kokkos_prefix OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  if(mylos_kokkos_prefix)
+    set(Kokkos_ROOT "${mylos_kokkos_prefix}")
+    set(KokkosKernels_ROOT "${mylos_kokkos_prefix}")
+    find_package(Kokkos 4.6 CONFIG QUIET)
+  endif()
+endif()
+mylos_require(Kokkos_FOUND "Kokkos 4.6 or later" "built by scripts/kokkos" "kokkos")
+find_package(KokkosKernels CONFIG QUIET)
+mylos_require(KokkosKernels_FOUND "Kokkos Kernels" "built by scripts/kokkos" "kokkos-kernels")
+if(MYLOS_ENABLE_OPENMP AND NOT "OPENMP" IN_LIST Kokkos_DEVICES)
+  message(FATAL_ERROR "MYLOS_ENABLE_OPENMP is ON, but the Kokkos in ${Kokkos_DIR} has only ${Kokkos_DEVICES}. "
+                      "Point Kokkos_ROOT at one with OpenMP (Spack: kokkos+openmp), or set -DMYLOS_ENABLE_OPENMP=OFF.")
+elseif(NOT MYLOS_ENABLE_OPENMP AND "OPENMP" IN_LIST Kokkos_DEVICES)
+  message(FATAL_ERROR "MYLOS_ENABLE_OPENMP is OFF, but the Kokkos in ${Kokkos_DIR} has ${Kokkos_DEVICES}. "
+                      "Point Kokkos_ROOT at one without OpenMP (scripts/kokkos --serial builds it), or set -DMYLOS_ENABLE_OPENMP=ON.")
+endif()
+
+find_package(fmt CONFIG QUIET)
+mylos_require(fmt_FOUND "fmt" libfmt-dev fmt)
+find_package(nlohmann_json CONFIG QUIET)
+mylos_require(nlohmann_json_FOUND "nlohmann_json" nlohmann-json3-dev nlohmann-json)
+find_package(cxxopts CONFIG QUIET)
+mylos_require(cxxopts_FOUND "cxxopts" libcxxopts-dev cxxopts)
+
+find_package(PkgConfig QUIET)
+mylos_require(PkgConfig_FOUND "pkg-config" pkg-config pkgconf)
+pkg_check_modules(utf8proc QUIET IMPORTED_TARGET libutf8proc)
+mylos_require(utf8proc_FOUND "utf8proc" libutf8proc-dev utf8proc)
+
+if(MYLOS_ENABLE_ONEDNN)
+  find_package(dnnl CONFIG QUIET)
+  mylos_require(dnnl_FOUND "oneDNN (or set -DMYLOS_ENABLE_ONEDNN=OFF)" libdnnl-dev onednn)
+endif()
+
+if(MYLOS_ENABLE_MPI)
+  find_package(MPI QUIET COMPONENTS C CXX)
+  mylos_require(MPI_FOUND "MPI (or set -DMYLOS_ENABLE_MPI=OFF)" libopenmpi-dev openmpi)
+endif()
+
+if(MYLOS_ENABLE_HDF5)
+  set(HDF5_PREFER_PARALLEL ON)
+  find_package(HDF5 QUIET COMPONENTS C)
+  mylos_require(HDF5_FOUND "HDF5 (or set -DMYLOS_ENABLE_HDF5=OFF)" libhdf5-openmpi-dev hdf5+mpi)
+  if(MYLOS_ENABLE_MPI AND NOT HDF5_IS_PARALLEL)
+    message(FATAL_ERROR "MYLOS_ENABLE_MPI needs a parallel HDF5, and ${HDF5_C_LIBRARIES} is not. "
+                        "On Debian `scripts/dependencies` installs libhdf5-openmpi-dev; in Spack it is hdf5+mpi.")
+  endif()
+  # A parallel HDF5's headers include mpi.h, even for a program that runs alone.
+  if(HDF5_IS_PARALLEL AND NOT MYLOS_ENABLE_MPI)
+    find_package(MPI QUIET COMPONENTS C)
+    mylos_require(MPI_FOUND "MPI, whose headers the parallel HDF5 needs," libopenmpi-dev openmpi)
+  endif()
+  add_library(mylos_hdf5 INTERFACE)
+  add_library(mylos::hdf5 ALIAS mylos_hdf5)
+  target_link_libraries(mylos_hdf5 INTERFACE hdf5::hdf5)
+  if(HDF5_IS_PARALLEL)
+    target_link_libraries(mylos_hdf5 INTERFACE MPI::MPI_C)
+  endif()
+endif()
+
+if(MYLOS_ENABLE_TESTS)
+  find_package(GTest CONFIG QUIET)
+  mylos_require(GTest_FOUND "GoogleTest (or set -DMYLOS_ENABLE_TESTS=OFF)" "libgtest-dev libgmock-dev" googletest)
+endif()

@@ -1,0 +1,55 @@
+# What a user may choose, and mylos::options: the flags every target of ours compiles with (no directory-wide flags).
+
+option(MYLOS_ENABLE_OPENMP "Threads on the host through Kokkos' OpenMP backend; OFF is Serial" ON)
+option(MYLOS_ENABLE_MPI "Several ranks through MPI" ON)
+option(MYLOS_ENABLE_HDF5 "HDF5 files: features of `mylos prepare`, checkpoints" ON)
+option(MYLOS_ENABLE_ONEDNN "oneDNN as a provider of matrix products on the host" ON)
+option(MYLOS_ENABLE_NATIVE "Compile for the CPU of this machine (-march=native); the program may not run on another" OFF)
+option(MYLOS_ENABLE_TESTS "The tests" ON)
+option(MYLOS_ENABLE_BENCH "The benchmarks" ON)
+option(MYLOS_ENABLE_SANITIZERS "AddressSanitizer and UndefinedBehaviorSanitizer in all our targets" OFF)
+option(MYLOS_ENABLE_FUZZ "libFuzzer targets (clang)" OFF)
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, RelWithDebInfo or Debug" FORCE)
+endif()
+
+# ccache, where it is installed, makes a second build of the same source quick.
+find_program(MYLOS_CCACHE ccache)
+if(MYLOS_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${MYLOS_CCACHE}")
+endif()
+
+add_library(mylos_options INTERFACE)
+add_library(mylos::options ALIAS mylos_options)
+target_compile_features(mylos_options INTERFACE cxx_std_20)
+target_include_directories(mylos_options INTERFACE "${PROJECT_SOURCE_DIR}")
+# Nobody reads errno or floating-point traps here, and both keep loops with exp, sqrt or a comparison from vectorising.
+target_compile_options(mylos_options INTERFACE -Wall -Wextra -Wpedantic -fno-math-errno -fno-trapping-math)
+
+if(MYLOS_ENABLE_NATIVE)
+  # The CPU's name in the command line makes a build tree that meets another CPU compile again, not die of an illegal instruction.
+  cmake_host_system_information(RESULT mylos_cpu QUERY PROCESSOR_DESCRIPTION)
+  execute_process(COMMAND grep -m1 ^flags /proc/cpuinfo OUTPUT_VARIABLE mylos_cpu_flags ERROR_QUIET)
+  string(MD5 mylos_cpu "${mylos_cpu}${mylos_cpu_flags}")
+  target_compile_options(mylos_options INTERFACE -march=native)
+  target_compile_definitions(mylos_options INTERFACE MYLOS_CPU_${mylos_cpu})
+endif()
+
+if(MYLOS_ENABLE_SANITIZERS)
+  set(mylos_sanitizers -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+elseif(MYLOS_ENABLE_FUZZ)
+  set(mylos_sanitizers -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+endif()
+target_compile_options(mylos_options INTERFACE ${mylos_sanitizers})
+target_link_options(mylos_options INTERFACE ${mylos_sanitizers})
+
+function(mylos_print_summary)
+  message(STATUS "Mylos ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}, ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
+  message(STATUS "  Kokkos            ${Kokkos_VERSION} (${Kokkos_DEVICES}) in ${Kokkos_DIR}")
+  message(STATUS "  Kokkos Kernels    in ${KokkosKernels_DIR}")
+  foreach(name OPENMP MPI HDF5 ONEDNN NATIVE TESTS BENCH SANITIZERS FUZZ)
+    string(SUBSTRING "MYLOS_ENABLE_${name}                      " 0 24 label)
+    message(STATUS "  ${label}  ${MYLOS_ENABLE_${name}}")
+  endforeach()
+endfunction()

@@ -1,0 +1,49 @@
+# One target for each folder, one test program for each folder of tests.
+
+# mylos_folder(<name> SOURCES <files> [PUBLIC <targets>] [PRIVATE <targets>])
+#
+# The library mylos_<name>, alias mylos::<name>, from the folder's sources, listed one by one.
+# PUBLIC: targets that its headers need. PRIVATE: targets that only its .cpp files need.
+# Without sources it is an interface library.
+function(mylos_folder name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;PUBLIC;PRIVATE")
+  if(arg_SOURCES)
+    add_library(mylos_${name} STATIC ${arg_SOURCES})
+    target_link_libraries(mylos_${name} PUBLIC mylos::options ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+    set_target_properties(mylos_${name} PROPERTIES CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
+  else()
+    add_library(mylos_${name} INTERFACE)
+    target_link_libraries(mylos_${name} INTERFACE mylos::options ${arg_PUBLIC} ${arg_PRIVATE})
+  endif()
+  add_library(mylos::${name} ALIAS mylos_${name})
+endfunction()
+
+# mylos_tests(<name> [KOKKOS] SOURCES <files> [LINK <targets>] [TIMEOUT <seconds>])
+#
+# The program test_<name> from tests/<name>, each of its tests a ctest named <name>.<Suite>.<Test> with label <name>.
+# KOKKOS: main() initialises Kokkos before the tests and finalises it after them.
+# TIMEOUT: of each test; 300 s by default. Without sources nothing is made.
+function(mylos_tests name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "KOKKOS" "TIMEOUT" "SOURCES;LINK")
+  if(NOT arg_SOURCES)
+    return()
+  endif()
+  set(main mylos_test_main)
+  if(arg_KOKKOS)
+    set(main mylos_test_main_kokkos)
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+  add_executable(test_${name} ${arg_SOURCES})
+  target_link_libraries(test_${name} PRIVATE ${arg_LINK} ${main})
+  set_target_properties(test_${name} PROPERTIES CXX_EXTENSIONS OFF)
+  include(GoogleTest)
+  # Discovered when ctest starts: a test program that does not build yet does not stop the others.
+  gtest_discover_tests(
+    test_${name}
+    TEST_PREFIX ${name}.
+    DISCOVERY_MODE PRE_TEST
+    DISCOVERY_TIMEOUT 120
+    PROPERTIES LABELS ${name} TIMEOUT ${arg_TIMEOUT} SKIP_REGULAR_EXPRESSION "  SKIPPED . [A-Za-z]")
+endfunction()

@@ -1,0 +1,38 @@
+# Shared by the scripts in this folder; source it, do not run it.
+# Sets -euo pipefail, `root` (the source tree) and `cache` (what is built once and outlives build trees).
+
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+cache=${MYLOS_PREFIX:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/mylos}
+
+say() { printf '%s\n' "$*"; }
+
+# One line on stderr; the script ends with exit code 1.
+die() {
+  printf '%s: %s\n' "$(basename "$0")" "$*" >&2
+  exit 1
+}
+
+# quietly WHAT COMMAND...: one line at the start; the command's output only when it fails.
+quietly() {
+  local what=$1 log
+  shift
+  log=$(mktemp "${TMPDIR:-/tmp}/mylos-log.XXXXXX")
+  say "$what" >&2
+  if ! "$@" >"$log" 2>&1; then
+    tail -n 60 "$log" >&2
+    die "failed: $what (the whole log: $log)"
+  fi
+  rm -f "$log"
+}
+
+# How many compile jobs to run: one per core, bounded by 1.5 GiB of memory each; MYLOS_JOBS overrides.
+jobs() {
+  local cores memory_kib
+  cores=$(nproc)
+  memory_kib=$(awk '/^MemAvailable:/ {print $2}' /proc/meminfo)
+  local fit=$((memory_kib / 1572864))
+  [ "$fit" -ge 1 ] || fit=1
+  say "${MYLOS_JOBS:-$((cores < fit ? cores : fit))}"
+}

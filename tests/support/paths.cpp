@@ -1,0 +1,26 @@
+#include "tests/support/paths.hpp"
+
+#include <cstdlib>
+
+namespace mylos::tests {
+
+namespace {
+
+std::filesystem::path from_environment(const char* variable, const std::filesystem::path& otherwise) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != '\0' ? std::filesystem::path(value) : otherwise;
+}
+
+}  // namespace
+
+std::filesystem::path source_dir() { return MYLOS_SOURCE_DIR; }
+
+std::filesystem::path program() { return MYLOS_PROGRAM; }
+
+std::filesystem::path shared_data() { return from_environment("MYLOS_DATA", source_dir() / ".." / "shared" / "data"); }
+
+std::filesystem::path shared_reference() {
+  return from_environment("MYLOS_REFERENCE", source_dir() / ".." / "shared" / "reference");
+}
+
+}  // namespace mylos::tests

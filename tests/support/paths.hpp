@@ -1,0 +1,20 @@
+#pragma once
+
+#include <filesystem>
+
+/// Where tests find what they read. Large recorded data lies outside the tree; a test that misses it skips, with a reason.
+namespace mylos::tests {
+
+/// The root of the source tree.
+std::filesystem::path source_dir();
+
+/// The program under test, build/<preset>/mylos.
+std::filesystem::path program();
+
+/// $MYLOS_DATA, by default <root>/../shared/data; it may not exist.
+std::filesystem::path shared_data();
+
+/// $MYLOS_REFERENCE, by default <root>/../shared/reference; it may not exist.
+std::filesystem::path shared_reference();
+
+}  // namespace mylos::tests
