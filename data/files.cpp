@@ -1,0 +1,173 @@
+#include "data/files.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <utility>
+
+#include "core/error.hpp"
+
+namespace mylos::data {
+namespace {
+
+constexpr std::size_t longest_name = 80;
+constexpr std::string_view partial_suffix = ".partial-";
+
+[[noreturn]] void fail_with_errno(std::string_view action, const std::filesystem::path& path, int code) {
+  fail(fmt::format("cannot {} {}: {}", action, path.string(), std::strerror(code)));
+}
+
+/// `target` without a trailing slash, so that it has a file name.
+std::filesystem::path without_trailing_slash(std::filesystem::path target) {
+  return target.has_filename() ? target : target.parent_path();
+}
+
+std::filesystem::path parent_of(const std::filesystem::path& target) {
+  return target.has_parent_path() ? target.parent_path() : std::filesystem::path(".");
+}
+
+/// A name beside `target` that no other process on any node picks.
+std::filesystem::path temporary_beside(const std::filesystem::path& target) {
+  std::random_device random;
+  return parent_of(target) / fmt::format("{}{}{:08x}", target.filename().string(), partial_suffix, random());
+}
+
+bool names_directory(const std::filesystem::path& path) {
+  std::error_code ignored;  // what cannot be looked at is reported by the call that opens it
+  return std::filesystem::is_directory(path, ignored);
+}
+
+void make_parent(const std::filesystem::path& target) {
+  std::error_code code;
+  std::filesystem::create_directories(parent_of(target), code);
+  if (code) fail(fmt::format("cannot create directory {}: {}", parent_of(target).string(), code.message()));
+}
+
+/// Puts `temporary` in the place of the existing directory `target` and removes the old one.
+void replace_directory(const std::filesystem::path& temporary, const std::filesystem::path& target) {
+  if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
+    std::filesystem::remove_all(temporary);
+    return;
+  }
+  // Not every network file system can exchange: the old one steps aside, and is back if the rename fails.
+  const auto old = temporary_beside(target);
+  if (::rename(target.c_str(), old.c_str()) != 0) fail_with_errno("replace", target, errno);
+  if (::rename(temporary.c_str(), target.c_str()) != 0) {
+    const int code = errno;
+    ::rename(old.c_str(), target.c_str());
+    fail_with_errno("replace", target, code);
+  }
+  std::filesystem::remove_all(old);
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string result;
+  for (const char character : text.substr(0, longest_name)) {
+    const auto byte = static_cast<unsigned char>(character);
+    if (byte < 0x20 || byte == 0x7f) {
+      result += fmt::format("\\x{:02x}", byte);
+    } else {
+      result += character;
+    }
+  }
+  if (text.size() > longest_name) result += "...";
+  return result;
+}
+
+std::string read_text(const std::filesystem::path& path) {
+  if (names_directory(path)) fail_with_errno("read", path, EISDIR);
+  errno = 0;
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) fail_with_errno("read", path, errno);
+  std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+  if (stream.bad()) fail_with_errno("read", path, errno);
+  return text;
+}
+
+void sync_directory(const std::filesystem::path& directory) {
+  const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);
+  ::close(descriptor);
+}
+
+StagedFile::StagedFile(std::filesystem::path target) : target_(std::move(target)) {
+  make_parent(target_);
+  if (names_directory(target_)) fail_with_errno("write", target_, EISDIR);
+  temporary_ = temporary_beside(target_);
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail_with_errno("write", target_, errno);
+}
+
+StagedFile::~StagedFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void StagedFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const auto written = ::write(descriptor_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail_with_errno("write", target_, errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+}
+
+void StagedFile::write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
+
+void StagedFile::commit() {
+  if (::fsync(descriptor_) != 0) fail_with_errno("write", target_, errno);
+  // Some network file systems report a full disk only here.
+  if (::close(std::exchange(descriptor_, -1)) != 0) fail_with_errno("write", target_, errno);
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail_with_errno("write", target_, errno);
+  temporary_.clear();
+  sync_directory(parent_of(target_));
+}
+
+void write_text(const std::filesystem::path& path, std::string_view text) {
+  StagedFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+StagedDirectory::StagedDirectory(std::filesystem::path target) : target_(without_trailing_slash(std::move(target))) {
+  make_parent(target_);
+  temporary_ = temporary_beside(target_);
+  if (::mkdir(temporary_.c_str(), 0777) != 0) fail_with_errno("create directory", target_, errno);
+}
+
+StagedDirectory::~StagedDirectory() {
+  std::error_code ignored;  // a destructor has nobody to tell
+  if (!temporary_.empty()) std::filesystem::remove_all(temporary_, ignored);
+}
+
+void StagedDirectory::commit() {
+  sync_directory(temporary_);
+  if (names_directory(target_)) {
+    replace_directory(temporary_, target_);
+  } else if (::rename(temporary_.c_str(), target_.c_str()) != 0) {
+    fail_with_errno("create directory", target_, errno);
+  }
+  temporary_.clear();
+  sync_directory(parent_of(target_));
+}
+
+void remove_abandoned(const std::filesystem::path& target) {
+  const auto name = without_trailing_slash(target).filename().string() + std::string(partial_suffix);
+  std::error_code ignored;  // a leftover that cannot be removed harms nobody
+  for (const auto& entry : std::filesystem::directory_iterator(parent_of(without_trailing_slash(target)), ignored)) {
+    if (entry.path().filename().string().starts_with(name)) std::filesystem::remove_all(entry.path(), ignored);
+  }
+}
+
+}  // namespace mylos::data

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/numeric.hpp"
+
+/// The safetensors file format: an 8-byte header length, a JSON header, then the tensors' bytes without gaps.
+namespace mylos::data {
+
+/// One tensor of a safetensors file. `type` is the format's own name (F32, BF16, I64, ...); its bytes are
+/// [begin, end) counted from the end of the header.
+struct TensorInfo {
+  std::string name;
+  std::string type;
+  std::vector<std::size_t> shape;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+
+/// Bytes of an element of the type the format calls `name`; 0 where it has no such type.
+std::size_t safetensors_type_bytes(std::string_view name);
+
+/// Number of elements. Throws std::runtime_error naming `what` where the product overflows.
+std::size_t element_count(std::span<const std::size_t> shape, std::string_view what);
+
+/// "(2, 384)": a shape as messages print it.
+std::string shape_text(std::span<const std::size_t> shape);
+
+/// What the header of a safetensors file says, in the order of the tensors' bytes.
+struct SafetensorsHeader {
+  std::vector<TensorInfo> tensors;
+  std::map<std::string, std::string> metadata;
+};
+
+/// Reads and checks a JSON header against the `data_bytes` that follow it: types, shapes, sizes, overlaps, gaps, end.
+/// Throws std::runtime_error naming `file` and the tensor.
+SafetensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t data_bytes, const std::string& file);
+
+/// An open safetensors file. The header is checked in full when it is opened; values are read on demand.
+class SafetensorsFile {
+ public:
+  /// Throws std::runtime_error naming the file where it cannot be read or is not a whole safetensors file.
+  explicit SafetensorsFile(std::filesystem::path path);
+  ~SafetensorsFile();
+  SafetensorsFile(const SafetensorsFile&) = delete;
+  SafetensorsFile& operator=(const SafetensorsFile&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  const std::vector<TensorInfo>& tensors() const { return header_.tensors; }
+  const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
+
+  /// The tensor called `name`, or null where the file has none.
+  const TensorInfo* find(std::string_view name) const;
+
+  /// Values of an F16, BF16, F32 or F64 tensor as float, row-major. Throws std::runtime_error for another type or an
+  /// absent name; the second form std::invalid_argument where `values` has not the tensor's size.
+  std::vector<float> read_float(std::string_view name) const;
+  void read_float(std::string_view name, std::span<float> values) const;
+
+  /// Values of an I32 or I64 tensor, row-major. Throws std::runtime_error for another type or an absent name.
+  std::vector<std::int64_t> read_integer(std::string_view name) const;
+
+ private:
+  void read_header();
+  const TensorInfo& get(std::string_view name) const;
+  void read_bytes(const TensorInfo& tensor, std::uint64_t first, std::span<std::byte> bytes) const;
+
+  std::filesystem::path path_;
+  SafetensorsHeader header_;
+  std::uint64_t data_start_ = 0;
+  int descriptor_ = -1;
+};
+
+/// A tensor to write: row-major float values, product(shape) of them.
+struct NamedTensor {
+  std::string name;
+  std::vector<std::size_t> shape;
+  std::span<const float> values;
+};
+
+/// Writes `tensors` in the order given, as `type`, with the metadata that transformers asks for. The file appears
+/// whole or not at all: where the disk is full, std::runtime_error names the file and an older one stays.
+void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
+                       Precision type = Precision::float32);
+
+}  // namespace mylos::data

@@ -1,0 +1,85 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/error.hpp"
+#include "data/files.hpp"
+#include "data/safetensors.hpp"
+
+namespace mylos::data {
+namespace {
+
+constexpr std::size_t chunk_elements = std::size_t{1} << 18;
+constexpr std::size_t header_alignment = 8;  // bytes; so that readers can map the tensors
+
+std::string_view type_name(Precision type) {
+  switch (type) {
+    case Precision::float32:
+      return "F32";
+    case Precision::bfloat16:
+      return "BF16";
+    case Precision::float16:
+      return "F16";
+  }
+  fail("unknown precision");
+}
+
+std::string header_text(std::span<const NamedTensor> tensors, Precision type) {
+  nlohmann::ordered_json header;
+  header["__metadata__"]["format"] = "pt";
+  std::set<std::string_view> names;
+  std::uint64_t begin = 0;
+  for (const auto& tensor : tensors) {
+    require(names.insert(tensor.name).second, fmt::format("tensor \"{}\" would be written twice", tensor.name));
+    const auto count = element_count(tensor.shape, tensor.name);
+    require(count == tensor.values.size(), fmt::format("tensor \"{}\" of shape {} has {} values, not {}", tensor.name,
+                                                       shape_text(tensor.shape), tensor.values.size(), count));
+    const auto end = begin + count * bytes_of(type);
+    header[tensor.name] = {{"dtype", type_name(type)}, {"shape", tensor.shape}, {"data_offsets", {begin, end}}};
+    begin = end;
+  }
+  auto text = header.dump();
+  text.resize((text.size() + header_alignment - 1) / header_alignment * header_alignment, ' ');
+  return text;
+}
+
+template <class Target>
+void write_converted(StagedFile& file, std::span<const float> values) {
+  std::vector<Target> chunk;
+  for (std::size_t first = 0; first < values.size(); first += chunk_elements) {
+    const auto part = values.subspan(first, std::min(chunk_elements, values.size() - first));
+    chunk.clear();
+    for (const float value : part) chunk.push_back(Target(value));
+    file.write(std::as_bytes(std::span(chunk)));
+  }
+}
+
+void write_values(StagedFile& file, std::span<const float> values, Precision type) {
+  switch (type) {
+    case Precision::float32:
+      file.write(std::as_bytes(values));
+      break;
+    case Precision::bfloat16:
+      write_converted<bfloat16>(file, values);
+      break;
+    case Precision::float16:
+      write_converted<half>(file, values);
+      break;
+  }
+}
+
+}  // namespace
+
+void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors, Precision type) {
+  const auto header = header_text(tensors, type);
+  const std::uint64_t header_bytes = header.size();
+  StagedFile file(path);
+  file.write(std::as_bytes(std::span(&header_bytes, 1)));
+  file.write(header);
+  for (const auto& tensor : tensors) write_values(file, tensor.values, type);
+  file.commit();
+}
+
+}  // namespace mylos::data

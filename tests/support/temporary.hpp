@@ -1,0 +1,54 @@
+#pragma once
+
+#include <exception>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace mylos::tests {
+
+/// A fresh directory, removed with all it holds when the test ends.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory();
+  ~TemporaryDirectory();
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Sets an environment variable for the life of the object and then puts the old value back.
+class EnvironmentVariable {
+ public:
+  EnvironmentVariable(std::string name, const std::string& value);
+  ~EnvironmentVariable();
+  EnvironmentVariable(const EnvironmentVariable&) = delete;
+  EnvironmentVariable& operator=(const EnvironmentVariable&) = delete;
+
+ private:
+  std::string name_;
+  std::string old_;
+  bool was_set_;
+};
+
+/// Writes `text` to `path`, making its directory; and the whole of a file.
+void write_file(const std::filesystem::path& path, std::string_view text);
+std::string read_file(const std::filesystem::path& path);
+
+/// The message of the std::exception that `action` throws, "(nothing was thrown)" where it throws none.
+template <class Action>
+std::string error_of(Action&& action) {
+  try {
+    action();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "(nothing was thrown)";
+}
+
+}  // namespace mylos::tests
