@@ -10,6 +10,10 @@ namespace mylos {
 template <class T>
 void bias_gelu(const ExecutionSpace& space, const ConstVector<T>& bias, const Matrix<T>& pre, const Matrix<T>& y);
 
+/// y (M, N) = gelu(pre). y may not be pre.
+template <class T>
+void gelu(const ExecutionSpace& space, const ConstMatrix<T>& pre, const Matrix<T>& y);
+
 /// dy (M, N) *= gelu'(pre).
 template <class T>
 void gelu_gradient(const ExecutionSpace& space, const ConstMatrix<T>& pre, const Matrix<T>& dy);

@@ -1,0 +1,124 @@
+#pragma once
+
+#include "core/device.hpp"
+
+#include <algorithm>
+#include <string>
+#include <type_traits>
+
+/// Loops that one source runs well on both kinds of machine: a team of device threads, or one host thread whose inner
+/// loops vectorise. A functor takes (team, row); `team_for` and `team_sum` within it are shared by the team's threads.
+/// Sums are taken in a fixed order that depends on the extent alone, so they are the same on every launch.
+namespace mylos {
+
+/// The team of a host thread: itself.
+struct HostTeam {};
+
+/// Host sums go into this many partial sums; one AVX-512 register. GCC does not reorder float sums by itself.
+inline constexpr std::size_t host_lanes = 16;
+
+inline constexpr bool runs_on_host = Kokkos::SpaceAccessibility<HostSpace, MemorySpace>::accessible;
+
+#if defined(__clang__)
+#define MYLOS_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define MYLOS_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+/// body(i) for i in [0, n), in any order: no iteration may read what another writes.
+template <class Body>
+KOKKOS_FORCEINLINE_FUNCTION void team_for(const HostTeam&, std::size_t n, const Body& body) {
+  MYLOS_INDEPENDENT
+  for (std::size_t i = 0; i < n; ++i) body(i);
+}
+
+template <class Team, class Body>
+KOKKOS_FORCEINLINE_FUNCTION void team_for(const Team& team, std::size_t n, const Body& body) {
+  Kokkos::parallel_for(Kokkos::TeamVectorRange(team, n), body);
+}
+
+/// The sum of term(i) for i in [0, n), known to all threads of the team.
+template <class Real = float, class Term>
+KOKKOS_FORCEINLINE_FUNCTION Real team_sum(const HostTeam&, std::size_t n, const Term& term) {
+  Real lane[host_lanes] = {};
+  const std::size_t whole = n - n % host_lanes;
+  for (std::size_t i = 0; i < whole; i += host_lanes) {
+    for (std::size_t j = 0; j < host_lanes; ++j) lane[j] += term(i + j);
+  }
+  for (std::size_t j = 0; j < n - whole; ++j) lane[j] += term(whole + j);
+  for (std::size_t half = host_lanes / 2; half > 0; half /= 2) {
+    for (std::size_t j = 0; j < half; ++j) lane[j] += lane[j + half];
+  }
+  return lane[0];
+}
+
+template <class Real = float, class Team, class Term>
+KOKKOS_FORCEINLINE_FUNCTION Real team_sum(const Team& team, std::size_t n, const Term& term) {
+  Real sum = 0;
+  Kokkos::parallel_reduce(
+      Kokkos::TeamVectorRange(team, n), [&](std::size_t i, Real& partial) { partial += term(i); }, sum);
+  team.team_barrier();
+  return sum;
+}
+
+/// The largest value(i) for i in [0, n), known to all threads of the team; -infinity where n is 0.
+template <class Value>
+KOKKOS_FORCEINLINE_FUNCTION float team_max(const HostTeam&, std::size_t n, const Value& value) {
+  float largest = -Kokkos::Experimental::infinity_v<float>;
+  for (std::size_t i = 0; i < n; ++i) largest = largest < value(i) ? value(i) : largest;
+  return largest;
+}
+
+template <class Team, class Value>
+KOKKOS_FORCEINLINE_FUNCTION float team_max(const Team& team, std::size_t n, const Value& value) {
+  float largest = -Kokkos::Experimental::infinity_v<float>;
+  Kokkos::parallel_reduce(
+      Kokkos::TeamVectorRange(team, n),
+      [&](std::size_t i, float& partial) { partial = partial < value(i) ? value(i) : partial; },
+      Kokkos::Max<float>(largest));
+  team.team_barrier();
+  return largest;
+}
+
+/// What one thread of the team wrote is read by the others after this.
+KOKKOS_FORCEINLINE_FUNCTION void team_barrier(const HostTeam&) {}
+
+template <class Team>
+KOKKOS_FORCEINLINE_FUNCTION void team_barrier(const Team& team) {
+  team.team_barrier();
+}
+
+/// Device threads of a team.
+inline constexpr int device_team_size = 128;
+
+/// functor(team, row) for each of `rows` rows, each by one team.
+template <class Functor>
+void for_each_row(const std::string& label, const ExecutionSpace& space, std::size_t rows, const Functor& functor) {
+  if constexpr (runs_on_host) {
+    const Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::size_t>> policy(space, 0, rows);
+    Kokkos::parallel_for(label, policy, KOKKOS_LAMBDA(std::size_t row) { functor(HostTeam{}, row); });
+  } else {
+    using Policy = Kokkos::TeamPolicy<ExecutionSpace, Kokkos::IndexType<std::size_t>>;
+    const Policy policy(space, static_cast<int>(rows), device_team_size);
+    Kokkos::parallel_for(
+        label, policy, KOKKOS_LAMBDA(const typename Policy::member_type& team) {
+          functor(team, static_cast<std::size_t>(team.league_rank()));
+        });
+  }
+}
+
+/// Elements of a flat array that one team takes.
+inline constexpr std::size_t flat_block = 4096;
+
+/// body(i) for i in [0, n), in any order.
+template <class Body>
+void for_each_element(const std::string& label, const ExecutionSpace& space, std::size_t n, const Body& body) {
+  for_each_row(label, space, (n + flat_block - 1) / flat_block,
+               KOKKOS_LAMBDA(const auto& team, std::size_t block) {
+                 const std::size_t begin = block * flat_block;
+                 const std::size_t size = n - begin < flat_block ? n - begin : flat_block;
+                 team_for(team, size, [&](std::size_t i) { body(begin + i); });
+               });
+}
+
+}  // namespace mylos

@@ -1,0 +1,71 @@
+#include "nn/bert_embeddings.hpp"
+
+#include "core/kernels/embedding.hpp"
+#include "nn/bert_question_answering.hpp"
+
+namespace mylos::nn {
+namespace {
+
+constexpr const char* prefix = "bert.embeddings.";
+constexpr std::uint32_t dropout_site = 0;
+
+}  // namespace
+
+template <class T>
+void BertEmbeddings<T>::add_rows(ParameterTable::Builder& builder, const BertShape& shape) {
+  const Initializer normal{Initializer::Kind::normal, shape.initializer_range};
+  builder.unit("embeddings");
+  builder.row(std::string(prefix) + "word_embeddings.weight", {shape.vocabulary, shape.hidden}, normal);
+  builder.row(std::string(prefix) + "position_embeddings.weight", {shape.positions, shape.hidden}, normal);
+  builder.row(std::string(prefix) + "token_type_embeddings.weight", {shape.token_types, shape.hidden}, normal);
+  add_layer_norm_rows(builder, std::string(prefix) + "LayerNorm", shape.hidden);
+}
+
+template <class T>
+BertEmbeddings<T>::BertEmbeddings(const ParameterTable& table, const BertShape& shape)
+    : shape_(shape),
+      words_(table.find(std::string(prefix) + "word_embeddings.weight")),
+      positions_(table.find(std::string(prefix) + "position_embeddings.weight")),
+      segments_(table.find(std::string(prefix) + "token_type_embeddings.weight")),
+      norm_(find_layer_norm(table, std::string(prefix) + "LayerNorm")) {
+  unit_ = table.row(words_).unit;
+}
+
+template <class T>
+typename BertEmbeddings<T>::Activations BertEmbeddings<T>::take_activations(Arena& arena, const BertShape& shape,
+                                                                            std::size_t rows) {
+  return {take_layer_norm_saved<T>(arena, rows, shape.hidden), arena.matrix<T>(rows, shape.hidden)};
+}
+
+template <class T>
+void BertEmbeddings<T>::forward(const Pass& pass, const Batch& batch, float dropout, const Activations& saved) const {
+  namespace names = question_answering;
+  const auto& parameters = pass.parameters;
+  embedding_lookup<T>(pass.space, batch.integers(names::tokens), parameters.matrix<T>(words_), false, saved.norm.input);
+  embedding_lookup<T>(pass.space, batch.integers(names::positions), parameters.matrix<T>(positions_), true,
+                      saved.norm.input);
+  embedding_lookup<T>(pass.space, batch.integers(names::segments), parameters.matrix<T>(segments_), true,
+                      saved.norm.input);
+  layer_norm_dropout<T>(pass.space, {pass.seed, pass.step, dropout_site, dropout}, dropout_rows(batch),
+                        layer_norm_parameters<T>(parameters, norm_, shape_.layer_norm_epsilon), saved.norm,
+                        saved.output);
+}
+
+template <class T>
+void BertEmbeddings<T>::backward(const Pass& pass, const Batch& batch, float dropout, const Activations& saved,
+                                 const Matrix<T>& doutput, const Vector<float>& column_sums) const {
+  namespace names = question_answering;
+  const auto& parameters = pass.parameters;
+  layer_norm_dropout_backward<T>(pass.space, {pass.seed, pass.step, dropout_site, dropout}, dropout_rows(batch),
+                                 doutput, layer_norm_parameters<T>(parameters, norm_, shape_.layer_norm_epsilon),
+                                 saved.norm, doutput, parameters.gradient(norm_.weight),
+                                 parameters.gradient(norm_.bias), column_sums);
+  embedding_gradient<T>(pass.space, batch.groups(names::tokens), doutput, parameters.gradient_matrix(words_));
+  embedding_gradient<T>(pass.space, batch.groups(names::positions), doutput, parameters.gradient_matrix(positions_));
+  embedding_gradient<T>(pass.space, batch.groups(names::segments), doutput, parameters.gradient_matrix(segments_));
+}
+
+template class BertEmbeddings<float>;
+template class BertEmbeddings<bfloat16>;
+
+}  // namespace mylos::nn

@@ -1,0 +1,171 @@
+#include "nn/bert_layer.hpp"
+
+#include "core/kernels/attention.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace mylos::nn {
+namespace {
+
+/// Dropout sites: 0 is the embeddings', then three a layer.
+enum Site : std::uint32_t { attention_probabilities = 1, attention_result = 2, feed_forward_result = 3 };
+constexpr std::uint32_t sites_per_layer = 3;
+
+AttentionShape attention_shape(const BertShape& shape) {
+  const std::size_t head_size = shape.hidden / shape.heads;
+  return {shape.heads, shape.heads, head_size, 1.0f / std::sqrt(static_cast<float>(head_size)), false};
+}
+
+PackedSequences sequences(const Batch& batch) {
+  return {batch.sample_starts(), batch.sample_ids(), batch.shape().longest};
+}
+
+}  // namespace
+
+void add_layer_norm_rows(ParameterTable::Builder& builder, const std::string& name, std::size_t size) {
+  builder.row(name + ".weight", {size}, {Initializer::Kind::ones}, {.decay = false});
+  builder.row(name + ".bias", {size}, {Initializer::Kind::zeros}, {.decay = false});
+}
+
+LayerNormRows find_layer_norm(const ParameterTable& table, const std::string& name) {
+  return {table.find(name + ".weight"), table.find(name + ".bias")};
+}
+
+template <class T>
+LayerNormParameters<T> layer_norm_parameters(const ParameterStore& store, const LayerNormRows& rows, float epsilon) {
+  return {store.values<T>(rows.weight), store.values<T>(rows.bias), epsilon};
+}
+
+template <class T>
+LayerNormSaved<T> take_layer_norm_saved(Arena& arena, std::size_t rows, std::size_t columns) {
+  return {arena.matrix<T>(rows, columns), arena.vector<float>(rows), arena.vector<float>(rows)};
+}
+
+template <class T>
+void BertLayer<T>::add_rows(ParameterTable::Builder& builder, const BertShape& shape, std::size_t index) {
+  const std::string name = fmt::format("bert.encoder.layer.{}", index);
+  const std::size_t hidden = shape.hidden;
+  builder.unit(fmt::format("layer.{}", index));
+  for (const char* projection : {"query", "key", "value"}) {
+    add_linear_rows(builder, fmt::format("{}.attention.self.{}", name, projection), hidden, hidden,
+                    shape.initializer_range);
+  }
+  add_linear_rows(builder, name + ".attention.output.dense", hidden, hidden, shape.initializer_range);
+  add_layer_norm_rows(builder, name + ".attention.output.LayerNorm", hidden);
+  add_linear_rows(builder, name + ".intermediate.dense", hidden, shape.feed_forward, shape.initializer_range);
+  add_linear_rows(builder, name + ".output.dense", shape.feed_forward, hidden, shape.initializer_range);
+  add_layer_norm_rows(builder, name + ".output.LayerNorm", hidden);
+}
+
+template <class T>
+BertLayer<T>::BertLayer(const ParameterTable& table, const BertShape& shape, std::size_t index)
+    : shape_(shape), index_(index) {
+  const std::string name = fmt::format("bert.encoder.layer.{}", index);
+  query_key_value_ = find_linear(table, name + ".attention.self.query", 3);
+  attention_dense_ = find_linear(table, name + ".attention.output.dense");
+  attention_norm_ = find_layer_norm(table, name + ".attention.output.LayerNorm");
+  intermediate_ = find_linear(table, name + ".intermediate.dense");
+  output_ = find_linear(table, name + ".output.dense");
+  output_norm_ = find_layer_norm(table, name + ".output.LayerNorm");
+  unit_ = table.row(output_.weight).unit;
+}
+
+template <class T>
+BertLayerActivations<T> BertLayer<T>::take_activations(Arena& arena, const BertShape& shape, std::size_t rows) {
+  const std::size_t hidden = shape.hidden, feed_forward = shape.feed_forward;
+  return {.qkv = arena.matrix<T>(rows, 3 * hidden),
+          .context = arena.matrix<T>(rows, hidden),
+          .log_sum_exp = arena.matrix<float>(shape.heads, rows),
+          .attention_norm = take_layer_norm_saved<T>(arena, rows, hidden),
+          .attention_output = arena.matrix<T>(rows, hidden),
+          .pre_activation = arena.matrix<T>(rows, feed_forward),
+          .activation = arena.matrix<T>(rows, feed_forward),
+          .output_norm = take_layer_norm_saved<T>(arena, rows, hidden),
+          .output = arena.matrix<T>(rows, hidden)};
+}
+
+template <class T>
+BertLayerWorkspace<T> BertLayer<T>::take_workspace(Arena& arena, const BertShape& shape, std::size_t rows) {
+  const std::size_t hidden = shape.hidden;
+  const std::size_t widest = std::max(shape.feed_forward, 3 * hidden);
+  return {.dresidual = arena.matrix<T>(rows, hidden),
+          .dsublayer = arena.matrix<T>(rows, hidden),
+          .dcontext = arena.matrix<T>(rows, hidden),
+          .dfeed_forward = arena.matrix<T>(rows, shape.feed_forward),
+          .dqkv = arena.matrix<T>(rows, 3 * hidden),
+          .row_sums = arena.matrix<float>(shape.heads, rows),
+          .column_sums = arena.vector<float>(column_sum_workspace(rows, widest))};
+}
+
+template <class T>
+DropoutKey BertLayer<T>::key(const Pass& pass, std::uint32_t site, float probability) const {
+  return {pass.seed, pass.step, static_cast<std::uint32_t>(index_) * sites_per_layer + site, probability};
+}
+
+template <class T>
+void BertLayer<T>::forward(const Pass& pass, const Batch& batch, const DropoutRates& rates, const ConstMatrix<T>& input,
+                           const BertLayerActivations<T>& saved) const {
+  const float epsilon = shape_.layer_norm_epsilon;
+  const auto& parameters = pass.parameters;
+  linear_forward<T>(pass, query_key_value_, input, saved.qkv);
+  attention_forward<T>(pass.space, attention_shape(shape_), sequences(batch),
+                       key(pass, attention_probabilities, rates.attention), saved.qkv, saved.context,
+                       saved.log_sum_exp);
+  linear_without_bias<T>(pass, attention_dense_, saved.context, saved.attention_norm.input);
+  bias_dropout_residual_layer_norm<T>(pass.space, key(pass, attention_result, rates.hidden), dropout_rows(batch),
+                                      saved.attention_norm.input, parameters.values<T>(attention_dense_.bias), input,
+                                      layer_norm_parameters<T>(parameters, attention_norm_, epsilon),
+                                      saved.attention_norm, saved.attention_output);
+  linear_gelu_forward<T>(pass, intermediate_, saved.attention_output, saved.pre_activation, saved.activation);
+  linear_without_bias<T>(pass, output_, saved.activation, saved.output_norm.input);
+  bias_dropout_residual_layer_norm<T>(
+      pass.space, key(pass, feed_forward_result, rates.hidden), dropout_rows(batch), saved.output_norm.input,
+      parameters.values<T>(output_.bias), saved.attention_output,
+      layer_norm_parameters<T>(parameters, output_norm_, epsilon), saved.output_norm, saved.output);
+}
+
+template <class T>
+void BertLayer<T>::backward(const Pass& pass, const Batch& batch, const DropoutRates& rates,
+                            const ConstMatrix<T>& input, const BertLayerActivations<T>& saved,
+                            const ConstMatrix<T>& doutput, const BertLayerWorkspace<T>& work,
+                            const Matrix<T>& dinput) const {
+  const float epsilon = shape_.layer_norm_epsilon;
+  const auto& parameters = pass.parameters;
+  bias_dropout_residual_layer_norm_backward<T>(
+      pass.space, key(pass, feed_forward_result, rates.hidden), dropout_rows(batch), doutput,
+      layer_norm_parameters<T>(parameters, output_norm_, epsilon), saved.output_norm, work.dresidual, work.dsublayer,
+      parameters.gradient(output_norm_.weight), parameters.gradient(output_norm_.bias),
+      parameters.gradient(output_.bias), work.column_sums);
+  linear_weight_gradient<T>(pass, output_, saved.activation, work.dsublayer);
+  linear_gelu_input_gradient<T>(pass, output_, work.dsublayer, saved.pre_activation, work.dfeed_forward);
+  linear_weight_gradient<T>(pass, intermediate_, saved.attention_output, work.dfeed_forward);
+  linear_bias_gradient<T>(pass, intermediate_, work.dfeed_forward, work.column_sums);
+  linear_input_gradient<T>(pass, intermediate_, work.dfeed_forward, 1.0f, work.dresidual);
+
+  bias_dropout_residual_layer_norm_backward<T>(
+      pass.space, key(pass, attention_result, rates.hidden), dropout_rows(batch), work.dresidual,
+      layer_norm_parameters<T>(parameters, attention_norm_, epsilon), saved.attention_norm, dinput, work.dsublayer,
+      parameters.gradient(attention_norm_.weight), parameters.gradient(attention_norm_.bias),
+      parameters.gradient(attention_dense_.bias), work.column_sums);
+  linear_weight_gradient<T>(pass, attention_dense_, saved.context, work.dsublayer);
+  linear_input_gradient<T>(pass, attention_dense_, work.dsublayer, 0.0f, work.dcontext);
+  attention_backward<T>(pass.space, attention_shape(shape_), sequences(batch),
+                        key(pass, attention_probabilities, rates.attention), saved.qkv, saved.context,
+                        saved.log_sum_exp, work.dcontext, work.dqkv, work.row_sums);
+  linear_weight_gradient<T>(pass, query_key_value_, input, work.dqkv);
+  linear_bias_gradient<T>(pass, query_key_value_, work.dqkv, work.column_sums);
+  linear_input_gradient<T>(pass, query_key_value_, work.dqkv, 1.0f, dinput);
+}
+
+#define MYLOS_INSTANTIATE(T)                                                                                    \
+  template class BertLayer<T>;                                                                                  \
+  template LayerNormParameters<T> layer_norm_parameters<T>(const ParameterStore&, const LayerNormRows&, float); \
+  template LayerNormSaved<T> take_layer_norm_saved<T>(Arena&, std::size_t, std::size_t);
+MYLOS_INSTANTIATE(float)
+MYLOS_INSTANTIATE(bfloat16)
+#undef MYLOS_INSTANTIATE
+
+}  // namespace mylos::nn

@@ -1,0 +1,104 @@
+#pragma once
+
+#include "core/kernels/layer_norm.hpp"
+#include "nn/linear.hpp"
+#include "nn/model.hpp"
+
+#include <string>
+
+/// One layer of BERT's encoder (Devlin et al. 2019): attention and feed-forward, each followed by
+/// dropout + residual + LayerNorm.
+namespace mylos::nn {
+
+/// The sizes and constants of a BERT encoder.
+struct BertShape {
+  std::size_t vocabulary = 0;    ///< V
+  std::size_t hidden = 0;        ///< H
+  std::size_t layers = 0;        ///< L
+  std::size_t heads = 0;         ///< A
+  std::size_t feed_forward = 0;  ///< F
+  std::size_t positions = 0;     ///< the longest sequence
+  std::size_t token_types = 0;
+  float hidden_dropout = 0.1f;
+  float attention_dropout = 0.1f;
+  float layer_norm_epsilon = 1e-12f;
+  float initializer_range = 0.02f;
+};
+
+/// Rows of a LayerNorm in the table.
+struct LayerNormRows {
+  std::size_t weight = 0;
+  std::size_t bias = 0;
+};
+void add_layer_norm_rows(ParameterTable::Builder& builder, const std::string& name, std::size_t size);
+LayerNormRows find_layer_norm(const ParameterTable& table, const std::string& name);
+template <class T>
+LayerNormParameters<T> layer_norm_parameters(const ParameterStore& store, const LayerNormRows& rows, float epsilon);
+/// Takes what LayerNorm's backward pass needs, for (rows, columns).
+template <class T>
+LayerNormSaved<T> take_layer_norm_saved(Arena& arena, std::size_t rows, std::size_t columns);
+
+/// What a layer keeps for its backward pass: 16 H a token where F = 4 H.
+template <class T>
+struct BertLayerActivations {
+  Matrix<T> qkv;              ///< (T, 3H)
+  Matrix<T> context;          ///< (T, H)
+  Matrix<float> log_sum_exp;  ///< (A, T)
+  LayerNormSaved<T> attention_norm;
+  Matrix<T> attention_output;  ///< (T, H)
+  Matrix<T> pre_activation;    ///< (T, F)
+  Matrix<T> activation;        ///< (T, F)
+  LayerNormSaved<T> output_norm;
+  Matrix<T> output;  ///< (T, H)
+};
+
+/// What the backward pass of any layer works in.
+template <class T>
+struct BertLayerWorkspace {
+  Matrix<T> dresidual;        ///< (T, H)
+  Matrix<T> dsublayer;        ///< (T, H)
+  Matrix<T> dcontext;         ///< (T, H)
+  Matrix<T> dfeed_forward;    ///< (T, F)
+  Matrix<T> dqkv;             ///< (T, 3H)
+  Matrix<float> row_sums;     ///< (A, T)
+  Vector<float> column_sums;  ///< as column_sum_workspace says
+};
+
+/// Probabilities of dropout; zero in prediction.
+struct DropoutRates {
+  float hidden = 0.0f;
+  float attention = 0.0f;
+};
+
+template <class T>
+class BertLayer {
+ public:
+  /// Adds the rows of layer `index` as a unit of its own.
+  static void add_rows(ParameterTable::Builder& builder, const BertShape& shape, std::size_t index);
+  /// Finds them again.
+  BertLayer(const ParameterTable& table, const BertShape& shape, std::size_t index);
+
+  static BertLayerActivations<T> take_activations(Arena& arena, const BertShape& shape, std::size_t rows);
+  static BertLayerWorkspace<T> take_workspace(Arena& arena, const BertShape& shape, std::size_t rows);
+
+  /// saved.output (T, H) = the layer applied to input (T, H); fills `saved`.
+  void forward(const Pass& pass, const Batch& batch, const DropoutRates& rates, const ConstMatrix<T>& input,
+               const BertLayerActivations<T>& saved) const;
+  /// dinput (T, H) = gradient of the input from doutput (T, H); parameter gradients are added. dinput may be doutput.
+  void backward(const Pass& pass, const Batch& batch, const DropoutRates& rates, const ConstMatrix<T>& input,
+                const BertLayerActivations<T>& saved, const ConstMatrix<T>& doutput,
+                const BertLayerWorkspace<T>& workspace, const Matrix<T>& dinput) const;
+
+  /// The unit of its rows.
+  std::size_t unit() const { return unit_; }
+
+ private:
+  DropoutKey key(const Pass& pass, std::uint32_t site, float probability) const;
+
+  BertShape shape_;
+  std::size_t unit_, index_;
+  Linear query_key_value_, attention_dense_, intermediate_, output_;
+  LayerNormRows attention_norm_, output_norm_;
+};
+
+}  // namespace mylos::nn

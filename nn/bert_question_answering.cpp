@@ -1,0 +1,224 @@
+#include "nn/bert_question_answering.hpp"
+
+#include "core/error.hpp"
+#include "core/kernels/activation.hpp"
+#include "core/kernels/cross_entropy.hpp"
+#include "nn/bert_embeddings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace mylos::nn {
+namespace {
+
+ParameterTable make_table(const BertShape& shape) {
+  require(shape.heads > 0 && shape.hidden % shape.heads == 0,
+          fmt::format("BERT: hidden size {} is not a multiple of {} heads", shape.hidden, shape.heads));
+  ParameterTable::Builder builder;
+  BertEmbeddings<float>::add_rows(builder, shape);
+  for (std::size_t layer = 0; layer < shape.layers; ++layer) BertLayer<float>::add_rows(builder, shape, layer);
+  builder.unit("head");
+  add_linear_rows(builder, "qa_outputs", shape.hidden, 2, shape.initializer_range);
+  return builder.build();
+}
+
+template <class T>
+class BertQuestionAnswering final : public Model {
+ public:
+  explicit BertQuestionAnswering(const BertShape& shape)
+      : shape_(shape), table_(make_table(shape)), embeddings_(table_, shape), head_(find_linear(table_, "qa_outputs")) {
+    for (std::size_t layer = 0; layer < shape.layers; ++layer) layers_.emplace_back(table_, shape, layer);
+  }
+
+  const ParameterTable& table() const override { return table_; }
+
+  void plan(Arena& arena, const BatchShape& shape, ParameterStore::Purpose purpose) const override {
+    if (purpose == ParameterStore::Purpose::training) {
+      take_training(arena, shape.rows);
+    } else {
+      take_prediction(arena, shape.rows);
+    }
+  }
+
+  void train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const override;
+  Matrix<float> predict(const Pass& pass, const Batch& batch, const Vector<float>& losses) const override;
+  double training_flops(const BatchShape& shape) const override;
+
+ private:
+  struct HeadActivations {
+    Vector<float> bias;    ///< (2)
+    Matrix<float> logits;  ///< (T, 2)
+  };
+  struct Training {
+    typename BertEmbeddings<T>::Activations embeddings;
+    std::vector<BertLayerActivations<T>> layers;
+    HeadActivations head;
+    Matrix<T> dlogits;  ///< (T, 2)
+    Matrix<T> doutput;  ///< (T, H) gradient that travels down the layers
+    BertLayerWorkspace<T> workspace;
+  };
+  /// Prediction keeps nothing: layers take turns in one layer's memory.
+  struct Prediction {
+    typename BertEmbeddings<T>::Activations embeddings;
+    BertLayerActivations<T> layer;
+    HeadActivations head;
+  };
+
+  HeadActivations take_head(Arena& arena, std::size_t rows) const {
+    return {arena.vector<float>(2), arena.matrix<float>(rows, 2)};
+  }
+  Training take_training(Arena& arena, std::size_t rows) const;
+  Prediction take_prediction(Arena& arena, std::size_t rows) const;
+
+  void head_forward(const Pass& pass, const ConstMatrix<T>& x, const HeadActivations& saved) const;
+  void span_loss(const Pass& pass, const Batch& batch, float scale, const Matrix<float>& logits,
+                 const Vector<float>& losses, const Matrix<T>& dlogits) const;
+  void forward(const Pass& pass, const Batch& batch, const Training& memory) const;
+  void backward(const Pass& pass, const Batch& batch, const Training& memory) const;
+
+  std::size_t head_unit() const { return table_.row(head_.weight).unit; }
+  DropoutRates rates() const { return {shape_.hidden_dropout, shape_.attention_dropout}; }
+
+  BertShape shape_;
+  ParameterTable table_;
+  BertEmbeddings<T> embeddings_;
+  std::vector<BertLayer<T>> layers_;
+  Linear head_;
+};
+
+template <class T>
+typename BertQuestionAnswering<T>::Training BertQuestionAnswering<T>::take_training(Arena& arena,
+                                                                                    std::size_t rows) const {
+  Training memory{.embeddings = BertEmbeddings<T>::take_activations(arena, shape_, rows),
+                  .layers = {},
+                  .head = {},
+                  .dlogits = {},
+                  .doutput = {},
+                  .workspace = {}};
+  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+    memory.layers.push_back(BertLayer<T>::take_activations(arena, shape_, rows));
+  }
+  memory.head = take_head(arena, rows);
+  memory.dlogits = arena.matrix<T>(rows, 2);
+  memory.doutput = arena.matrix<T>(rows, shape_.hidden);
+  memory.workspace = BertLayer<T>::take_workspace(arena, shape_, rows);
+  return memory;
+}
+
+template <class T>
+typename BertQuestionAnswering<T>::Prediction BertQuestionAnswering<T>::take_prediction(Arena& arena,
+                                                                                        std::size_t rows) const {
+  Prediction memory{BertEmbeddings<T>::take_activations(arena, shape_, rows),
+                    BertLayer<T>::take_activations(arena, shape_, rows), take_head(arena, rows)};
+  // A layer has read its input before it writes its output, so that both can stand in one place.
+  memory.layer.output = memory.embeddings.output;
+  return memory;
+}
+
+template <class T>
+void BertQuestionAnswering<T>::head_forward(const Pass& pass, const ConstMatrix<T>& x,
+                                            const HeadActivations& saved) const {
+  convert<T, float>(pass.space, pass.parameters.values<T>(head_.bias), saved.bias);
+  const Epilogue<float> add_bias{EpilogueKind::bias, saved.bias, {}};
+  pass.gemm.operator()<T, float>(pass.space, Transpose::no, x, Transpose::yes, pass.parameters.matrix<T>(head_.weight),
+                                 0.0f, saved.logits, add_bias);
+}
+
+template <class T>
+void BertQuestionAnswering<T>::span_loss(const Pass& pass, const Batch& batch, float scale, const Matrix<float>& logits,
+                                         const Vector<float>& losses, const Matrix<T>& dlogits) const {
+  namespace names = question_answering;
+  span_cross_entropy<T>(pass.space, batch.sample_starts(), logits, batch.integers(names::start_labels),
+                        batch.integers(names::end_labels), scale, losses, dlogits);
+}
+
+template <class T>
+void BertQuestionAnswering<T>::train(const Pass& pass, const Batch& batch, float scale,
+                                     const Vector<float>& losses) const {
+  pass.arena.rewind(0);
+  const Training memory = take_training(pass.arena, batch.shape().rows);
+  forward(pass, batch, memory);
+  span_loss(pass, batch, scale, memory.head.logits, losses, memory.dlogits);
+  backward(pass, batch, memory);
+}
+
+template <class T>
+void BertQuestionAnswering<T>::forward(const Pass& pass, const Batch& batch, const Training& memory) const {
+  pass.schedule.acquire(embeddings_.unit());
+  embeddings_.forward(pass, batch, shape_.hidden_dropout, memory.embeddings);
+  pass.schedule.release(embeddings_.unit());
+  ConstMatrix<T> input = memory.embeddings.output;
+  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+    pass.schedule.acquire(layers_[layer].unit());
+    layers_[layer].forward(pass, batch, rates(), input, memory.layers[layer]);
+    pass.schedule.release(layers_[layer].unit());
+    input = memory.layers[layer].output;
+  }
+  pass.schedule.acquire(head_unit());
+  head_forward(pass, input, memory.head);
+}
+
+template <class T>
+void BertQuestionAnswering<T>::backward(const Pass& pass, const Batch& batch, const Training& memory) const {
+  const auto input_of = [&](std::size_t layer) -> ConstMatrix<T> {
+    return layer == 0 ? memory.embeddings.output : memory.layers[layer - 1].output;
+  };
+  const Vector<float>& column_sums = memory.workspace.column_sums;
+  linear_weight_gradient<T>(pass, head_, input_of(layers_.size()), memory.dlogits);
+  linear_bias_gradient<T>(pass, head_, memory.dlogits, column_sums);
+  linear_input_gradient<T>(pass, head_, memory.dlogits, 0.0f, memory.doutput);
+  pass.schedule.release(head_unit());
+  pass.schedule.gradients_ready(head_unit());
+  for (std::size_t layer = layers_.size(); layer-- > 0;) {
+    pass.schedule.acquire(layers_[layer].unit());
+    layers_[layer].backward(pass, batch, rates(), input_of(layer), memory.layers[layer], memory.doutput,
+                            memory.workspace, memory.doutput);
+    pass.schedule.release(layers_[layer].unit());
+    pass.schedule.gradients_ready(layers_[layer].unit());
+  }
+  pass.schedule.acquire(embeddings_.unit());
+  embeddings_.backward(pass, batch, shape_.hidden_dropout, memory.embeddings, memory.doutput, column_sums);
+  pass.schedule.release(embeddings_.unit());
+  pass.schedule.gradients_ready(embeddings_.unit());
+}
+
+template <class T>
+Matrix<float> BertQuestionAnswering<T>::predict(const Pass& pass, const Batch& batch,
+                                                const Vector<float>& losses) const {
+  pass.arena.rewind(0);
+  const Prediction memory = take_prediction(pass.arena, batch.shape().rows);
+  pass.schedule.acquire(embeddings_.unit());
+  embeddings_.forward(pass, batch, 0.0f, memory.embeddings);
+  pass.schedule.release(embeddings_.unit());
+  for (const BertLayer<T>& layer : layers_) {
+    pass.schedule.acquire(layer.unit());
+    layer.forward(pass, batch, {}, memory.embeddings.output, memory.layer);
+    pass.schedule.release(layer.unit());
+  }
+  pass.schedule.acquire(head_unit());
+  head_forward(pass, memory.embeddings.output, memory.head);
+  pass.schedule.release(head_unit());
+  if (losses.size() > 0) span_loss(pass, batch, 0.0f, memory.head.logits, losses, {});
+  return memory.head.logits;
+}
+
+template <class T>
+double BertQuestionAnswering<T>::training_flops(const BatchShape& shape) const {
+  const double hidden = static_cast<double>(shape_.hidden), feed_forward = static_cast<double>(shape_.feed_forward);
+  const double weights = static_cast<double>(shape_.layers) * (4.0 * hidden * hidden + 2.0 * hidden * feed_forward);
+  const double mean_length = static_cast<double>(shape.rows) / static_cast<double>(shape.samples);
+  const double attention = 2.0 * static_cast<double>(shape_.layers) * hidden * mean_length;
+  return 6.0 * static_cast<double>(shape.rows) * (weights + 2.0 * hidden + attention);
+}
+
+}  // namespace
+
+std::unique_ptr<Model> make_bert_question_answering(const BertShape& shape, Precision precision) {
+  if (precision == Precision::float32) return std::make_unique<BertQuestionAnswering<float>>(shape);
+  if (precision == Precision::bfloat16) return std::make_unique<BertQuestionAnswering<bfloat16>>(shape);
+  fail(fmt::format("--precision {}: this build trains in float and bfloat16", to_string(precision)));
+}
+
+}  // namespace mylos::nn

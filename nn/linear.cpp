@@ -1,0 +1,79 @@
+#include "nn/linear.hpp"
+
+#include "core/kernels/activation.hpp"
+
+namespace mylos::nn {
+
+void add_linear_rows(ParameterTable::Builder& builder, const std::string& name, std::size_t in, std::size_t out,
+                     float initializer_range) {
+  builder.row(name + ".weight", {out, in}, {Initializer::Kind::normal, initializer_range});
+  builder.row(name + ".bias", {out}, {Initializer::Kind::zeros}, {.decay = false});
+}
+
+Linear find_linear(const ParameterTable& table, const std::string& name, std::size_t stacked) {
+  return {table.find(name + ".weight"), table.find(name + ".bias"), stacked};
+}
+
+template <class T>
+void linear_without_bias(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const Matrix<T>& y) {
+  pass.gemm.operator()<T, T>(pass.space, Transpose::no, x, Transpose::yes,
+                             pass.parameters.stacked_matrix<T>(linear.weight, linear.stacked), 0.0f, y);
+}
+
+template <class T>
+void linear_forward(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const Matrix<T>& y) {
+  const Epilogue<T> add_bias{EpilogueKind::bias, pass.parameters.stacked_values<T>(linear.bias, linear.stacked), {}};
+  pass.gemm.operator()<T, T>(pass.space, Transpose::no, x, Transpose::yes,
+                             pass.parameters.stacked_matrix<T>(linear.weight, linear.stacked), 0.0f, y, add_bias);
+}
+
+template <class T>
+void linear_gelu_forward(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const Matrix<T>& pre,
+                         const Matrix<T>& y) {
+  const Epilogue<T> gelu{EpilogueKind::bias_gelu, pass.parameters.values<T>(linear.bias), pre};
+  pass.gemm.operator()<T, T>(pass.space, Transpose::no, x, Transpose::yes, pass.parameters.matrix<T>(linear.weight),
+                             0.0f, y, gelu);
+}
+
+template <class T>
+void linear_weight_gradient(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const ConstMatrix<T>& dy) {
+  pass.gemm.operator()<T, float>(pass.space, Transpose::yes, dy, Transpose::no, x, 1.0f,
+                                 pass.parameters.stacked_gradient_matrix(linear.weight, linear.stacked));
+}
+
+template <class T>
+void linear_bias_gradient(const Pass& pass, const Linear& linear, const ConstMatrix<T>& dy,
+                          const Vector<float>& workspace) {
+  add_column_sums<T>(pass.space, dy, pass.parameters.stacked_gradient(linear.bias, linear.stacked), workspace);
+}
+
+template <class T>
+void linear_input_gradient(const Pass& pass, const Linear& linear, const ConstMatrix<T>& dy, float beta,
+                           const Matrix<T>& dx) {
+  pass.gemm.operator()<T, T>(pass.space, Transpose::no, dy, Transpose::no,
+                             pass.parameters.stacked_matrix<T>(linear.weight, linear.stacked), beta, dx);
+}
+
+template <class T>
+void linear_gelu_input_gradient(const Pass& pass, const Linear& linear, const ConstMatrix<T>& dy, const Matrix<T>& pre,
+                                const Matrix<T>& dx) {
+  const Epilogue<T> gelu_gradient{EpilogueKind::gelu_gradient, {}, pre};
+  pass.gemm.operator()<T, T>(pass.space, Transpose::no, dy, Transpose::no, pass.parameters.matrix<T>(linear.weight),
+                             0.0f, dx, gelu_gradient);
+}
+
+#define MYLOS_INSTANTIATE(T)                                                                                          \
+  template void linear_without_bias<T>(const Pass&, const Linear&, const ConstMatrix<T>&, const Matrix<T>&);          \
+  template void linear_forward<T>(const Pass&, const Linear&, const ConstMatrix<T>&, const Matrix<T>&);               \
+  template void linear_gelu_forward<T>(const Pass&, const Linear&, const ConstMatrix<T>&, const Matrix<T>&,           \
+                                       const Matrix<T>&);                                                             \
+  template void linear_weight_gradient<T>(const Pass&, const Linear&, const ConstMatrix<T>&, const ConstMatrix<T>&);  \
+  template void linear_bias_gradient<T>(const Pass&, const Linear&, const ConstMatrix<T>&, const Vector<float>&);     \
+  template void linear_input_gradient<T>(const Pass&, const Linear&, const ConstMatrix<T>&, float, const Matrix<T>&); \
+  template void linear_gelu_input_gradient<T>(const Pass&, const Linear&, const ConstMatrix<T>&, const Matrix<T>&,    \
+                                              const Matrix<T>&);
+MYLOS_INSTANTIATE(float)
+MYLOS_INSTANTIATE(bfloat16)
+#undef MYLOS_INSTANTIATE
+
+}  // namespace mylos::nn

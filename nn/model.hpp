@@ -1,0 +1,48 @@
+#pragma once
+
+#include "core/arena.hpp"
+#include "core/batch.hpp"
+#include "core/kernels/gemm.hpp"
+#include "core/parameter_store.hpp"
+#include "core/unit_schedule.hpp"
+
+#include <cstdint>
+
+/// What the engine knows of a network.
+namespace mylos::nn {
+
+/// Everything a pass over one micro-batch works with.
+struct Pass {
+  ExecutionSpace space;
+  const Gemm& gemm;
+  const ParameterStore& parameters;
+  UnitSchedule& schedule;
+  Arena& arena;            ///< what a pass takes is given back when the next one begins
+  std::uint64_t seed = 0;  ///< dropout is drawn from (seed, step)
+  std::uint64_t step = 0;
+};
+
+/// A network with its loss. Implementations are templates over the element type, made by a function of Precision.
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  virtual const ParameterTable& table() const = 0;
+
+  /// Takes from a measuring arena what `train` (training) or `predict` would take for a batch of this shape.
+  virtual void plan(Arena& arena, const BatchShape& shape, ParameterStore::Purpose purpose) const = 0;
+
+  /// Forward and backward: gradients += scale * gradient of the sum of losses; losses (S) = the loss of each sample.
+  /// Each unit is told to the schedule in both directions.
+  virtual void train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const = 0;
+
+  /// Forward without dropout. Returns the model's outputs, one row for each row of the batch (or for each sample, as
+  /// the model says), which are valid until the arena is used again. losses (S) are filled if it has an extent; the
+  /// batch then holds labels.
+  virtual Matrix<float> predict(const Pass& pass, const Batch& batch, const Vector<float>& losses) const = 0;
+
+  /// Floating-point operations of one training pass over a batch of this shape, for throughput figures.
+  virtual double training_flops(const BatchShape& shape) const = 0;
+};
+
+}  // namespace mylos::nn

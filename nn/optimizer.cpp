@@ -1,0 +1,150 @@
+#include "nn/optimizer.hpp"
+
+#include "core/kernels/optimizer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace mylos::nn {
+namespace {
+
+/// The part of a slice that belongs to one group, in the slice's own elements.
+struct SliceSegment {
+  std::size_t slice = 0;
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  ParameterGroup group;
+};
+
+std::vector<SliceSegment> trainable_segments(const ParameterTable& table, std::span<const ParameterSlice> slices) {
+  std::vector<SliceSegment> segments;
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    for (const ParameterSegment& segment : table.segments(slices[i].unit)) {
+      const std::size_t begin = std::max(segment.begin, slices[i].begin), end = std::min(segment.end, slices[i].end);
+      if (!segment.group.trainable || begin >= end) continue;
+      segments.push_back({i, begin - slices[i].begin, end - slices[i].begin, segment.group});
+    }
+  }
+  return segments;
+}
+
+/// What AdamW and SGD share: the slices, where groups lie in them, and zeroed slots.
+class SlicedOptimizer : public Optimizer {
+ public:
+  SlicedOptimizer(std::vector<std::string> names, const ParameterTable& table, std::span<const ParameterSlice> slices)
+      : names_(std::move(names)),
+        slices_(slices.begin(), slices.end()),
+        segments_(trainable_segments(table, slices)),
+        slots_(names_.size()) {
+    for (std::size_t slot = 0; slot < names_.size(); ++slot) {
+      for (const ParameterSlice& slice : slices_) {
+        const std::string label = fmt::format("mylos::optimizer::{}::{}", names_[slot], table.units()[slice.unit].name);
+        slots_[slot].emplace_back(label, slice.end - slice.begin);
+      }
+    }
+  }
+
+  std::vector<std::string> slot_names() const override { return names_; }
+  Vector<float> slot(std::size_t slot, std::size_t slice) const override { return slots_[slot][slice]; }
+
+ protected:
+  std::span<const SliceSegment> segments() const { return segments_; }
+  Vector<float> master(const SliceSegment& part) const { return cut(slices_[part.slice].master, part); }
+  Vector<float> gradient(const SliceSegment& part) const { return cut(slices_[part.slice].gradient, part); }
+  Vector<float> slot_of(std::size_t slot, const SliceSegment& part) const {
+    return cut(slots_[slot][part.slice], part);
+  }
+
+ private:
+  static Vector<float> cut(const Vector<float>& whole, const SliceSegment& part) {
+    return slice(whole, part.begin, part.end);
+  }
+
+  std::vector<std::string> names_;
+  std::vector<ParameterSlice> slices_;
+  std::vector<SliceSegment> segments_;
+  std::vector<std::vector<Vector<float>>> slots_;
+};
+
+class AdamW final : public SlicedOptimizer {
+ public:
+  AdamW(const AdamWConfig& config, const ParameterTable& table, std::span<const ParameterSlice> slices)
+      : SlicedOptimizer({"m", "v"}, table, slices), config_(config) {}
+
+  void update(const ExecutionSpace& space, const UpdateSettings& settings) override {
+    const double exponent = static_cast<double>(settings.step + 1);
+    AdamWSettings kernel{.learning_rate = 0.0f,
+                         .beta1 = static_cast<float>(config_.beta1),
+                         .beta2 = static_cast<float>(config_.beta2),
+                         .epsilon = static_cast<float>(config_.epsilon),
+                         .weight_decay = 0.0f,
+                         .bias_correction1 = static_cast<float>(1.0 - std::pow(config_.beta1, exponent)),
+                         .bias_correction2 = static_cast<float>(1.0 - std::pow(config_.beta2, exponent)),
+                         .gradient_scale = settings.gradient_scale};
+    for (const SliceSegment& part : segments()) {
+      kernel.learning_rate = settings.learning_rate * part.group.learning_rate_factor;
+      kernel.weight_decay = part.group.decay ? static_cast<float>(config_.weight_decay) : 0.0f;
+      adamw_update(space, kernel, gradient(part), master(part), slot_of(0, part), slot_of(1, part));
+    }
+  }
+
+ private:
+  AdamWConfig config_;
+};
+
+class Sgd final : public SlicedOptimizer {
+ public:
+  Sgd(const SgdConfig& config, const ParameterTable& table, std::span<const ParameterSlice> slices)
+      : SlicedOptimizer({"momentum"}, table, slices), config_(config) {}
+
+  void update(const ExecutionSpace& space, const UpdateSettings& settings) override {
+    for (const SliceSegment& part : segments()) {
+      const SgdSettings kernel{.learning_rate = settings.learning_rate * part.group.learning_rate_factor,
+                               .momentum = static_cast<float>(config_.momentum),
+                               .weight_decay = part.group.decay ? static_cast<float>(config_.weight_decay) : 0.0f,
+                               .gradient_scale = settings.gradient_scale};
+      sgd_update(space, kernel, gradient(part), master(part), slot_of(0, part));
+    }
+  }
+
+ private:
+  SgdConfig config_;
+};
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_adamw(const AdamWConfig& config, const ParameterTable& table,
+                                      std::span<const ParameterSlice> slices) {
+  return std::make_unique<AdamW>(config, table, slices);
+}
+
+std::unique_ptr<Optimizer> make_sgd(const SgdConfig& config, const ParameterTable& table,
+                                    std::span<const ParameterSlice> slices) {
+  return std::make_unique<Sgd>(config, table, slices);
+}
+
+GradientNorm::GradientNorm(std::span<const ParameterSlice> slices) : slices_(slices.begin(), slices.end()) {
+  std::size_t blocks = 0;
+  for (const ParameterSlice& slice : slices_) {
+    first_block_.push_back(blocks);
+    blocks += (slice.end - slice.begin + norm_block - 1) / norm_block;
+  }
+  first_block_.push_back(blocks);
+  sums_ = uninitialized<double>("mylos::GradientNorm::sums", blocks);
+  host_sums_ = HostVector<double>("mylos::GradientNorm::host_sums", blocks);
+}
+
+double GradientNorm::squared(const ExecutionSpace& space) const {
+  for (std::size_t i = 0; i < slices_.size(); ++i) {
+    block_squared_sums(space, slices_[i].gradient, slice(sums_, first_block_[i], first_block_[i + 1]));
+  }
+  Kokkos::deep_copy(space, host_sums_, sums_);
+  space.fence("mylos::GradientNorm::squared");
+  double sum = 0.0;
+  for (std::size_t block = 0; block < host_sums_.size(); ++block) sum += host_sums_(block);
+  return sum;
+}
+
+}  // namespace mylos::nn

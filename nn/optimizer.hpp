@@ -1,0 +1,64 @@
+#pragma once
+
+#include "core/parameter_store.hpp"
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+/// Updates of parameters from gradients, on the slices a rank owns.
+namespace mylos::nn {
+
+/// What changes from step to step.
+struct UpdateSettings {
+  std::size_t step = 0;  ///< counted from 0
+  float learning_rate = 0.0f;
+  float gradient_scale = 1.0f;  ///< gradients are multiplied by it: clipping
+};
+
+/// Holds its slots (float, one per slice) for the slices it was made for.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+
+  /// Names of the slots, as checkpoints have them: "m" and "v" for AdamW.
+  virtual std::vector<std::string> slot_names() const = 0;
+  /// Slot `slot` of slice `slice`, elements as in the slice.
+  virtual Vector<float> slot(std::size_t slot, std::size_t slice) const = 0;
+  /// Updates the masters of all slices; rows that are not trainable stay.
+  virtual void update(const ExecutionSpace& space, const UpdateSettings& settings) = 0;
+};
+
+struct AdamWConfig {
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weight_decay = 0.0;  ///< of rows whose group decays
+};
+/// AdamW with bias correction. `table` and the slices' memory outlive it.
+std::unique_ptr<Optimizer> make_adamw(const AdamWConfig& config, const ParameterTable& table,
+                                      std::span<const ParameterSlice> slices);
+
+struct SgdConfig {
+  double momentum = 0.9;
+  double weight_decay = 0.0;
+};
+std::unique_ptr<Optimizer> make_sgd(const SgdConfig& config, const ParameterTable& table,
+                                    std::span<const ParameterSlice> slices);
+
+/// Workspace of `squared_gradient_norm`.
+class GradientNorm {
+ public:
+  explicit GradientNorm(std::span<const ParameterSlice> slices);
+  /// Sum of squares of all slices' gradients: double, over fixed blocks, in fixed order.
+  double squared(const ExecutionSpace& space) const;
+
+ private:
+  std::vector<ParameterSlice> slices_;
+  std::vector<std::size_t> first_block_;
+  Vector<double> sums_;
+  HostVector<double> host_sums_;
+};
+
+}  // namespace mylos::nn
