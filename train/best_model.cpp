@@ -1,0 +1,39 @@
+#include "train/best_model.hpp"
+
+#include "core/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace mylos::train {
+namespace {
+
+constexpr const char* loss_metric = "validation_loss";
+
+std::string names_of(const Metrics& metrics) {
+  std::string names;
+  for (const auto& [name, value] : metrics) names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
+}  // namespace
+
+const double* find_metric(const Metrics& metrics, const std::string& name) {
+  const auto found = std::ranges::find(metrics, name, &Metrics::value_type::first);
+  return found == metrics.end() ? nullptr : &found->second;
+}
+
+bool BestModel::offer(const Metrics& metrics) {
+  const bool by_loss = best_by_ == "loss";
+  const std::string name = by_loss ? loss_metric : best_by_;
+  const double* value = find_metric(metrics, name);
+  if (value == nullptr) fail(fmt::format("--best-by {}: the evaluation gives {}", best_by_, names_of(metrics)));
+  const double* best = find_metric(metrics_, name);
+  const bool better = best == nullptr || (by_loss ? *value < *best : *value > *best);
+  since_best_ = better ? 0 : since_best_ + 1;
+  if (better) metrics_ = metrics;
+  return better;
+}
+
+}  // namespace mylos::train

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "train/task.hpp"
+
+#include <string>
+
+/// Which evaluation was the best so far, and whether it is time to stop.
+namespace mylos::train {
+
+class BestModel {
+ public:
+  /// `best_by` is "loss" (the smaller the better) or a metric's name (the larger the better); `patience` evaluations
+  /// in a row without a better one end the run, 0 never does.
+  BestModel(std::string best_by, std::size_t patience) : best_by_(std::move(best_by)), patience_(patience) {}
+
+  /// Takes the evaluation's place as the best if it is better. Errors: std::runtime_error listing the metrics if the
+  /// one to go by is not among them.
+  bool offer(const Metrics& metrics);
+
+  bool out_of_patience() const { return patience_ > 0 && since_best_ >= patience_; }
+  /// Of the best evaluation; empty before the first.
+  const Metrics& metrics() const { return metrics_; }
+
+ private:
+  std::string best_by_;
+  std::size_t patience_;
+  std::size_t since_best_ = 0;
+  Metrics metrics_;
+};
+
+}  // namespace mylos::train

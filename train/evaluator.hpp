@@ -1,0 +1,28 @@
+#pragma once
+
+#include "train/task.hpp"
+#include "train/train_config.hpp"
+
+#include <memory>
+
+/// Evaluation without training: parameters for inference only, one layer's activations.
+namespace mylos::train {
+
+class Evaluator {
+ public:
+  /// Takes memory and loads the task's parameters. `task` outlives it.
+  /// Errors: std::runtime_error naming a row that the task has no values for: nothing is scored with random weights.
+  Evaluator(Task& task, Precision precision, const std::string& gemm);
+  ~Evaluator();
+  Evaluator(const Evaluator&) = delete;
+  Evaluator& operator=(const Evaluator&) = delete;
+
+  Metrics evaluate();
+  Predictor& predictor();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace mylos::train

@@ -1,0 +1,114 @@
+#include "train/memory_plan.hpp"
+
+#include "core/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+
+namespace mylos::train {
+namespace {
+
+/// The number after `key` in a /proc file whose lines are "Key:   123 kB", in bytes; 0 if it is not there.
+std::size_t kibibytes_in(const char* file, const std::string& key) {
+  std::ifstream input(file);
+  std::string word;
+  std::size_t value = 0;
+  while (input >> word) {
+    if (word == key && input >> value) return value * 1024;
+  }
+  return 0;
+}
+
+/// A control group's number, or all there could be where it sets none ("max").
+std::size_t group_bytes(const char* file) {
+  std::ifstream input(file);
+  std::size_t value = 0;
+  return input >> value ? value : SIZE_MAX;
+}
+
+double gibibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1u << 30); }
+
+std::size_t activation_bytes(const Task& task, const BatchShape& largest) {
+  Arena training, evaluation;
+  task.model().plan(training, largest, ParameterStore::Purpose::training);
+  const BatchShape evaluated = task.evaluation_shape();
+  if (evaluated.samples > 0) task.model().plan(evaluation, evaluated, ParameterStore::Purpose::inference);
+  return std::max(training.peak(), evaluation.peak());
+}
+
+MemoryPlan plan_for(const Task& task, const TrainConfig& config, std::size_t steps, std::size_t micro_batch) {
+  const std::size_t elements = task.model().table().size();
+  const std::size_t masters = config.precision == Precision::float32 ? 0 : sizeof(float);
+  const std::size_t slots = config.optimizer.kind == OptimizerKind::adamw ? 2 : 1;
+  MemoryPlan plan{.values = elements * (bytes_of(config.precision) + masters),
+                  .gradients = elements * sizeof(float),
+                  .optimizer = elements * slots * sizeof(float),
+                  .activations = 0,
+                  .micro_batch = micro_batch,
+                  .largest = largest_micro_batch(task, steps, micro_batch)};
+  plan.activations = activation_bytes(task, plan.largest);
+  return plan;
+}
+
+}  // namespace
+
+std::size_t available_memory() {
+  const std::size_t machine = kibibytes_in("/proc/meminfo", "MemAvailable:");
+  const std::size_t limit = group_bytes("/sys/fs/cgroup/memory.max");
+  const std::size_t used = group_bytes("/sys/fs/cgroup/memory.current");
+  if (limit == SIZE_MAX || used == SIZE_MAX) return machine;
+  return std::min(machine, limit > used ? limit - used : 0);
+}
+
+std::size_t resident_memory() { return kibibytes_in("/proc/self/status", "VmRSS:"); }
+
+std::size_t peak_resident_memory() { return kibibytes_in("/proc/self/status", "VmHWM:"); }
+
+BatchShape largest_micro_batch(const Task& task, std::size_t steps, std::size_t micro_batch) {
+  BatchShape largest;
+  for (std::size_t step = 0; step < steps; ++step) {
+    const std::vector<std::size_t> samples = task.global_batch(step);
+    for (std::size_t begin = 0; begin < samples.size(); begin += micro_batch) {
+      const std::size_t end = std::min(begin + micro_batch, samples.size());
+      std::size_t rows = 0;
+      for (std::size_t i = begin; i < end; ++i) {
+        rows += task.rows_of(samples[i]);
+        largest.longest = std::max(largest.longest, task.rows_of(samples[i]));
+      }
+      largest.rows = std::max(largest.rows, rows);
+      largest.samples = std::max(largest.samples, end - begin);
+    }
+  }
+  return largest;
+}
+
+std::size_t largest_global_batch(const Task& task, std::size_t steps) {
+  std::size_t largest = 0;
+  for (std::size_t step = 0; step < std::min(steps, task.steps_per_epoch()); ++step) {
+    largest = std::max(largest, task.global_batch(step).size());
+  }
+  return largest;
+}
+
+MemoryPlan plan_memory(const Task& task, const TrainConfig& config, std::size_t steps, std::size_t available) {
+  const bool chosen = config.micro_batch > 0;
+  const std::size_t largest = largest_global_batch(task, steps);
+  MemoryPlan plan = plan_for(task, config, steps, chosen ? std::min(config.micro_batch, largest) : largest);
+  while (!chosen && plan.total() > available && plan.micro_batch > 1) {
+    plan = plan_for(task, config, steps, (plan.micro_batch + 1) / 2);
+  }
+  if (plan.total() > available) {
+    fail(
+        fmt::format("memory: {:.2f} GiB are needed (values {:.2f}, gradients {:.2f}, optimizer {:.2f}, activations of "
+                    "{} tokens {:.2f}), {:.2f} GiB are free; {}",
+                    gibibytes(plan.total()), gibibytes(plan.values), gibibytes(plan.gradients),
+                    gibibytes(plan.optimizer), plan.largest.rows, gibibytes(plan.activations), gibibytes(available),
+                    plan.micro_batch > 1 ? "use a smaller --micro-batch" : "use a smaller --max-length or model"));
+  }
+  return plan;
+}
+
+}  // namespace mylos::train

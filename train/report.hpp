@@ -1,0 +1,47 @@
+#pragma once
+
+#include "train/task.hpp"
+
+#include <cstddef>
+
+/// What a run tells about itself while it goes on. Progress lines, files and charts are reporters.
+namespace mylos::train {
+
+struct RunStart {
+  std::size_t steps = 0;       ///< of the whole run
+  std::size_t first_step = 0;  ///< where this start of it begins
+  std::size_t steps_per_epoch = 0;
+};
+
+struct StepReport {
+  std::size_t step = 0;  ///< from 1
+  double epoch = 0.0;    ///< passes over the samples so far, 1.5 is the middle of the second
+  double loss = 0.0;
+  double gradient_norm = 0.0;  ///< before clipping
+  double learning_rate = 0.0;
+  std::size_t sequences = 0;
+  std::size_t tokens = 0;  ///< real ones: there is no padding
+  double seconds = 0.0;
+  std::size_t memory = 0;  ///< peak resident bytes of this process
+
+  double tokens_per_second() const { return seconds > 0.0 ? static_cast<double>(tokens) / seconds : 0.0; }
+};
+
+struct EvaluationReport {
+  std::size_t step = 0;  ///< after this many steps
+  double seconds = 0.0;
+  Metrics metrics;
+  bool best = false;
+};
+
+class Reporter {
+ public:
+  virtual ~Reporter() = default;
+  virtual void start(const RunStart&) {}
+  virtual void step(const StepReport&) {}
+  virtual void evaluation(const EvaluationReport&) {}
+  /// The run's last call, also where it ends early.
+  virtual void finish() {}
+};
+
+}  // namespace mylos::train

@@ -1,0 +1,46 @@
+#pragma once
+
+#include "core/numeric.hpp"
+#include "nn/learning_rate.hpp"
+#include "nn/optimizer.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+/// What the trainer is told, whatever the task. Each field says its unit and an example.
+namespace mylos::train {
+
+/// Which optimizer, with its settings.
+enum class OptimizerKind { adamw, sgd };
+
+struct OptimizerConfig {
+  OptimizerKind kind = OptimizerKind::adamw;
+  nn::AdamWConfig adamw;
+  nn::SgdConfig sgd;
+};
+
+struct TrainConfig {
+  std::filesystem::path output;  ///< the run's directory
+  std::size_t steps = 0;         ///< of the whole run, e.g. 7380; 0 = epochs times the task's steps
+  double epochs = 2.0;
+  std::size_t micro_batch = 0;  ///< samples at once on a rank; 0 = the largest that fits
+  nn::ScheduleKind schedule = nn::ScheduleKind::linear;
+  double learning_rate = 3e-5;              ///< peak
+  double warmup_ratio = 0.0;                ///< of the steps, e.g. 0.1
+  std::optional<std::size_t> warmup_steps;  ///< wins over the ratio
+  OptimizerConfig optimizer;
+  double clip = 1.0;  ///< largest global gradient norm; 0 = no clipping
+  std::uint64_t seed = 42;
+  Precision precision = Precision::float32;
+  std::string gemm = "onednn";     ///< provider of matrix products
+  std::size_t evaluate_every = 0;  ///< steps; 0 = an epoch
+  std::string best_by = "loss";    ///< "loss" or a metric of the task
+  std::size_t patience = 0;        ///< evaluations without a better one before stopping; 0 = never
+};
+
+/// The learning rate over a run of `steps` steps. W = ceil(ratio * steps) unless steps of warm-up are given.
+nn::LearningRateSchedule learning_rate_schedule(const TrainConfig& config, std::size_t steps);
+
+}  // namespace mylos::train

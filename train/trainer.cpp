@@ -1,0 +1,184 @@
+#include "train/trainer.hpp"
+
+#include "core/error.hpp"
+#include "parallel/parameter_mode.hpp"
+#include "train/best_model.hpp"
+#include "train/model_predictor.hpp"
+#include "train/signals.hpp"
+#include "train/training_step.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace mylos::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+std::size_t total_steps(const TrainConfig& config, const Task& task) {
+  if (config.steps > 0) return config.steps;
+  return static_cast<std::size_t>(std::ceil(config.epochs * static_cast<double>(task.steps_per_epoch())));
+}
+
+std::unique_ptr<nn::Optimizer> make_optimizer(const OptimizerConfig& config, const ParameterTable& table,
+                                              std::span<const ParameterSlice> slices) {
+  if (config.kind == OptimizerKind::sgd) return nn::make_sgd(config.sgd, table, slices);
+  return nn::make_adamw(config.adamw, table, slices);
+}
+
+/// Fills masters and state from the task or from initialisers.
+void initialize_parameters(const Task& task, std::uint64_t seed, ParameterStore& store, parallel::ParameterMode& mode) {
+  const ParameterTable& table = store.table();
+  std::vector<float> values;
+  for (std::size_t row = 0; row < table.rows().size(); ++row) {
+    values.resize(table.row(row).size);
+    if (!task.initial_values(table.row(row), values)) initialize(table.row(row), seed, values);
+    mode.write_row(row, values);
+  }
+  for (std::size_t row = 0; row < table.state_rows().size(); ++row) {
+    const ParameterRow& description = table.state_rows()[row];
+    values.resize(description.size);
+    if (!task.initial_values(description, values)) initialize(description, seed, values);
+    const Kokkos::View<const float*, HostSpace, Kokkos::MemoryUnmanaged> source(values.data(), values.size());
+    Kokkos::deep_copy(store.state(row), source);
+  }
+}
+
+}  // namespace
+
+struct Trainer::State {
+  State(const TrainConfig& configuration, Task& trained)
+      : config(configuration),
+        task(trained),
+        steps(total_steps(configuration, trained)),
+        plan(plan_memory(trained, configuration, steps, available_memory())),
+        schedule(learning_rate_schedule(configuration, steps)),
+        gemm(configuration.gemm),
+        store(trained.model().table(), configuration.precision, ParameterStore::Purpose::training),
+        mode(parallel::make_single_process_mode(store)),
+        optimizer(make_optimizer(configuration.optimizer, store.table(), mode->slices())),
+        arena("mylos::activations", plan.activations),
+        step({trained, store, *mode, *optimizer, gemm, arena}, largest_global_batch(trained, steps), plan.micro_batch,
+             configuration.clip, configuration.seed),
+        predictor(space, trained.model(), store, mode->schedule(), gemm, arena, trained.evaluation_shape().samples) {
+    initialize_parameters(task, config.seed, store, *mode);
+    mode->publish_values(space);
+  }
+
+  StepReport run_step(std::size_t index);
+  EvaluationReport evaluate(std::size_t steps_done);
+  void export_model(const char* name) const;
+  bool due_for_evaluation(std::size_t steps_done) const;
+  void train(const std::vector<Reporter*>& reporters, BestModel& best, RunResult& result);
+
+  TrainConfig config;
+  Task& task;
+  std::size_t steps;
+  MemoryPlan plan;
+  nn::LearningRateSchedule schedule;
+  ExecutionSpace space;
+  Gemm gemm;
+  ParameterStore store;
+  std::unique_ptr<parallel::ParameterMode> mode;
+  std::unique_ptr<nn::Optimizer> optimizer;
+  Arena arena;
+  TrainingStep step;
+  ModelPredictor predictor;
+};
+
+StepReport Trainer::State::run_step(std::size_t index) {
+  const Clock::time_point begin = Clock::now();
+  const double learning_rate = schedule.at(index);
+  const StepResult result = step.run(space, index, learning_rate);
+  space.fence("mylos::Trainer::step");
+  if (!is_finite(result)) {
+    if (!config.output.empty()) export_model("last");
+    fail(
+        fmt::format("step {}: loss {}, gradient norm {}: the run stops; {}use a smaller --learning-rate or a longer "
+                    "--warmup",
+                    index + 1, result.loss, result.gradient_norm,
+                    config.output.empty() ? "" : "last/ holds the weights of the step before; "));
+  }
+  return {.step = index + 1,
+          .epoch = static_cast<double>(index + 1) / static_cast<double>(task.steps_per_epoch()),
+          .loss = result.loss,
+          .gradient_norm = result.gradient_norm,
+          .learning_rate = learning_rate,
+          .sequences = result.sequences,
+          .tokens = result.tokens,
+          .seconds = seconds_since(begin),
+          .memory = peak_resident_memory()};
+}
+
+EvaluationReport Trainer::State::evaluate(std::size_t steps_done) {
+  const Clock::time_point begin = Clock::now();
+  Metrics metrics = task.evaluate(predictor);
+  return {.step = steps_done, .seconds = seconds_since(begin), .metrics = std::move(metrics)};
+}
+
+void Trainer::State::export_model(const char* name) const {
+  task.export_model(config.output / name,
+                    [this](std::size_t row, std::span<float> values) { mode->read_row(row, values); });
+}
+
+bool Trainer::State::due_for_evaluation(std::size_t steps_done) const {
+  const std::size_t every = config.evaluate_every > 0 ? config.evaluate_every : task.steps_per_epoch();
+  return task.evaluation_shape().samples > 0 && (steps_done % every == 0 || steps_done == steps);
+}
+
+void Trainer::State::train(const std::vector<Reporter*>& reporters, BestModel& best, RunResult& result) {
+  const SignalGuard signals;
+  while (result.steps < steps && !result.stopped_early && result.signal == 0) {
+    const StepReport report = run_step(result.steps);
+    result.training_seconds += report.seconds;
+    ++result.steps;
+    for (Reporter* reporter : reporters) reporter->step(report);
+    if (due_for_evaluation(result.steps)) {
+      EvaluationReport evaluation = evaluate(result.steps);
+      evaluation.best = best.offer(evaluation.metrics);
+      if (evaluation.best && !config.output.empty()) {
+        export_model("best");
+        task.write_results(config.output);
+      }
+      for (Reporter* reporter : reporters) reporter->evaluation(evaluation);
+      result.stopped_early = best.out_of_patience();
+    }
+    result.signal = signals.received();
+  }
+}
+
+Trainer::Trainer(const TrainConfig& config, Task& task) : state_(std::make_unique<State>(config, task)) {}
+Trainer::~Trainer() = default;
+
+const MemoryPlan& Trainer::plan() const { return state_->plan; }
+std::size_t Trainer::steps() const { return state_->steps; }
+
+Metrics Trainer::evaluate() {
+  require(state_->task.evaluation_shape().samples > 0, "trainer: the task has no evaluation samples");
+  return state_->evaluate(0).metrics;
+}
+
+RunResult Trainer::run(const std::vector<Reporter*>& reporters) {
+  RunResult result;
+  BestModel best(state_->config.best_by, state_->config.patience);
+  for (Reporter* reporter : reporters) {
+    reporter->start({.steps = state_->steps, .first_step = 0, .steps_per_epoch = state_->task.steps_per_epoch()});
+  }
+  state_->train(reporters, best, result);
+  result.best = best.metrics();
+  if (!state_->config.output.empty()) {
+    state_->export_model("last");
+    if (state_->task.evaluation_shape().samples == 0) state_->export_model("best");
+  }
+  for (Reporter* reporter : reporters) reporter->finish();
+  return result;
+}
+
+void Trainer::read_row(std::size_t row, std::span<float> values) const { state_->mode->read_row(row, values); }
+
+}  // namespace mylos::train

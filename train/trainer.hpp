@@ -1,0 +1,50 @@
+#pragma once
+
+#include "train/memory_plan.hpp"
+#include "train/report.hpp"
+#include "train/task.hpp"
+#include "train/train_config.hpp"
+
+#include <memory>
+#include <vector>
+
+/// The run: steps, evaluations, the best and the last model.
+namespace mylos::train {
+
+/// How a run ended.
+struct RunResult {
+  std::size_t steps = 0;          ///< done
+  int signal = 0;                 ///< that ended it early, or 0
+  bool stopped_early = false;     ///< patience ran out
+  double training_seconds = 0.0;  ///< steps only
+  Metrics best;                   ///< of the evaluation that is in best/
+};
+
+/// Sets up everything a run computes with, so that what cannot work fails before step 1.
+class Trainer {
+ public:
+  /// `task` outlives the trainer; the arena is planned for `config` and memory taken here.
+  /// Errors: std::runtime_error where it does not fit.
+  Trainer(const TrainConfig& config, Task& task);
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  const MemoryPlan& plan() const;
+  std::size_t steps() const;
+
+  /// Scores the model as it is now. Errors: the task has nothing to evaluate.
+  Metrics evaluate();
+  /// Trains to the end, telling `reporters`. Writes best/ and last/ where the configuration names an output directory.
+  /// Errors: a loss that is not finite ends the run after last/ was written with the weights of the step before.
+  RunResult run(const std::vector<Reporter*>& reporters);
+
+  /// Master values of a row, for exports and tests.
+  void read_row(std::size_t row, std::span<float> values) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace mylos::train

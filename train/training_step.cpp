@@ -1,0 +1,63 @@
+#include "train/training_step.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace mylos::train {
+
+TrainingStep::TrainingStep(const StepContext& context, std::size_t largest_batch, std::size_t micro_batch, double clip,
+                           std::uint64_t seed)
+    : context_(context),
+      micro_batch_(micro_batch),
+      clip_(clip),
+      seed_(seed),
+      norm_(context.mode.slices()),
+      ids_(largest_batch),
+      losses_("mylos::TrainingStep::losses", largest_batch),
+      host_losses_("mylos::TrainingStep::host_losses", largest_batch) {
+  std::iota(ids_.begin(), ids_.end(), 0u);
+}
+
+StepResult TrainingStep::run(const ExecutionSpace& space, std::size_t step, double learning_rate) {
+  const std::vector<std::size_t> samples = context_.task.global_batch(step);
+  const double weight = context_.task.weight(samples);
+  StepResult result{.sequences = samples.size()};
+  for (const std::size_t sample : samples) result.tokens += context_.task.rows_of(sample);
+
+  context_.mode.begin_step(space);
+  accumulate(space, step, samples, weight);
+  context_.mode.finish_gradients(space);
+  result.loss = context_.mode.sum(sum_losses(space, samples.size())) / weight;
+  result.gradient_norm = std::sqrt(context_.mode.sum(norm_.squared(space)));
+  if (!is_finite(result)) return result;
+
+  // The constant is that of PyTorch's clip_grad_norm_.
+  const double scale = clip_ > 0.0 ? std::min(1.0, clip_ / (result.gradient_norm + 1e-6)) : 1.0;
+  context_.optimizer.update(
+      space,
+      {.step = step, .learning_rate = static_cast<float>(learning_rate), .gradient_scale = static_cast<float>(scale)});
+  context_.mode.publish_values(space);
+  return result;
+}
+
+void TrainingStep::accumulate(const ExecutionSpace& space, std::size_t step, std::span<const std::size_t> samples,
+                              double weight) {
+  const nn::Pass pass{space, context_.gemm, context_.store, context_.mode.schedule(), context_.arena, seed_, step};
+  const float scale = static_cast<float>(1.0 / weight);
+  for (std::size_t begin = 0; begin < samples.size(); begin += micro_batch_) {
+    const std::size_t count = std::min(micro_batch_, samples.size() - begin);
+    context_.task.assemble(samples.subspan(begin, count), std::span(ids_).subspan(begin, count), batch_);
+    context_.task.model().train(pass, batch_, scale, slice(losses_, begin, begin + count));
+  }
+}
+
+double TrainingStep::sum_losses(const ExecutionSpace& space, std::size_t samples) {
+  Kokkos::deep_copy(space, host_losses_, losses_);
+  space.fence("mylos::TrainingStep::losses");
+  return std::accumulate(host_losses_.data(), host_losses_.data() + samples, 0.0);
+}
+
+bool is_finite(const StepResult& result) { return std::isfinite(result.loss) && std::isfinite(result.gradient_norm); }
+
+}  // namespace mylos::train
