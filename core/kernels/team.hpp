@@ -91,34 +91,52 @@ KOKKOS_FORCEINLINE_FUNCTION void team_barrier(const Team& team) {
 /// Device threads of a team.
 inline constexpr int device_team_size = 128;
 
+template <class Functor>
+struct HostRows {
+  Functor functor;
+  void operator()(std::size_t row) const { functor(HostTeam{}, row); }
+};
+
+template <class Functor>
+struct DeviceRows {
+  Functor functor;
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
+    functor(team, static_cast<std::size_t>(team.league_rank()));
+  }
+};
+
+/// Elements of a flat array that one team takes.
+inline constexpr std::size_t flat_block = 4096;
+
+template <class Body>
+struct FlatBlocks {
+  Body body;
+  std::size_t n;
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t block) const {
+    const std::size_t begin = block * flat_block;
+    const Body each = body;
+    team_for(team, n - begin < flat_block ? n - begin : flat_block, [=](std::size_t i) { each(begin + i); });
+  }
+};
+
 /// functor(team, row) for each of `rows` rows, each by one team.
 template <class Functor>
 void for_each_row(const std::string& label, const ExecutionSpace& space, std::size_t rows, const Functor& functor) {
   if constexpr (runs_on_host) {
     const Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::size_t>> policy(space, 0, rows);
-    Kokkos::parallel_for(label, policy, KOKKOS_LAMBDA(std::size_t row) { functor(HostTeam{}, row); });
+    Kokkos::parallel_for(label, policy, HostRows<Functor>{functor});
   } else {
-    using Policy = Kokkos::TeamPolicy<ExecutionSpace, Kokkos::IndexType<std::size_t>>;
-    const Policy policy(space, static_cast<int>(rows), device_team_size);
-    Kokkos::parallel_for(
-        label, policy, KOKKOS_LAMBDA(const typename Policy::member_type& team) {
-          functor(team, static_cast<std::size_t>(team.league_rank()));
-        });
+    const Kokkos::TeamPolicy<ExecutionSpace> policy(space, static_cast<int>(rows), device_team_size);
+    Kokkos::parallel_for(label, policy, DeviceRows<Functor>{functor});
   }
 }
-
-/// Elements of a flat array that one team takes.
-inline constexpr std::size_t flat_block = 4096;
 
 /// body(i) for i in [0, n), in any order.
 template <class Body>
 void for_each_element(const std::string& label, const ExecutionSpace& space, std::size_t n, const Body& body) {
-  for_each_row(label, space, (n + flat_block - 1) / flat_block,
-               KOKKOS_LAMBDA(const auto& team, std::size_t block) {
-                 const std::size_t begin = block * flat_block;
-                 const std::size_t size = n - begin < flat_block ? n - begin : flat_block;
-                 team_for(team, size, [&](std::size_t i) { body(begin + i); });
-               });
+  for_each_row(label, space, (n + flat_block - 1) / flat_block, FlatBlocks<Body>{body, n});
 }
 
 }  // namespace mylos

@@ -1,0 +1,99 @@
+#include "core/kernels/gemm.hpp"
+
+#include "core/error.hpp"
+#include "core/kernels/gemm_provider.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+
+namespace mylos {
+
+// MYLOS_GEMM_PROVIDERS is a list X(first) X(second) that core/CMakeLists.txt makes of the providers it builds.
+#define X(provider) extern const GemmProviderEntry provider##_gemm;
+MYLOS_GEMM_PROVIDERS
+#undef X
+
+namespace {
+
+#define X(provider) &provider##_gemm,
+const std::array providers = {MYLOS_GEMM_PROVIDERS};
+#undef X
+
+template <class T>
+std::string shape(Transpose transpose, const ConstMatrix<T>& matrix) {
+  return fmt::format("{} x {}{}", matrix.extent(0), matrix.extent(1), transpose == Transpose::yes ? " transposed" : "");
+}
+
+template <class In, class Out>
+void check_shapes(const GemmCall& call, const ConstMatrix<In>& a, const ConstMatrix<In>& b, const Matrix<Out>& c) {
+  const auto outer_a = call.transpose_a == Transpose::no ? a.extent(0) : a.extent(1);
+  const auto inner_b = call.transpose_b == Transpose::no ? b.extent(0) : b.extent(1);
+  const auto outer_b = call.transpose_b == Transpose::no ? b.extent(1) : b.extent(0);
+  require(call.k > 0 && inner_b == call.k && outer_a == call.m && outer_b == call.n,
+          fmt::format("product of {} and {} does not give {} x {}", shape(call.transpose_a, a),
+                      shape(call.transpose_b, b), c.extent(0), c.extent(1)));
+}
+
+template <class Out>
+void check_epilogue(const GemmCall& call, const Epilogue<Out>& epilogue) {
+  const bool has_bias = call.epilogue == EpilogueKind::bias || call.epilogue == EpilogueKind::bias_gelu;
+  const bool has_pre = call.epilogue == EpilogueKind::bias_gelu || call.epilogue == EpilogueKind::gelu_gradient;
+  require(call.beta == 0.0f || (call.beta == 1.0f && call.epilogue == EpilogueKind::none),
+          fmt::format("product with beta {}: it is 0, or 1 without an epilogue", call.beta));
+  require(!has_bias || epilogue.bias.size() == call.n,
+          fmt::format("product with {} columns: the bias has {} elements", call.n, epilogue.bias.size()));
+  require(!has_pre || (epilogue.pre.extent(0) == call.m && epilogue.pre.extent(1) == call.n),
+          fmt::format("product of {} x {}: the epilogue's pre is {} x {}", call.m, call.n, epilogue.pre.extent(0),
+                      epilogue.pre.extent(1)));
+}
+
+}  // namespace
+
+std::vector<std::string> gemm_providers() {
+  std::vector<std::string> names;
+  for (const GemmProviderEntry* entry : providers) names.emplace_back(entry->name);
+  return names;
+}
+
+std::unique_ptr<GemmProvider> make_gemm_provider(std::string_view name) {
+  for (const GemmProviderEntry* entry : providers) {
+    if (entry->name == name) return entry->make();
+  }
+  fail(fmt::format("no GEMM provider \"{}\" in this build; there are: {}", name, fmt::join(gemm_providers(), ", ")));
+}
+
+template <class In, class Out>
+void Gemm::operator()(const ExecutionSpace& space, Transpose transpose_a, const ConstMatrix<In>& a,
+                      Transpose transpose_b, const ConstMatrix<In>& b, float beta, const Matrix<Out>& c,
+                      const Epilogue<Out>& epilogue) const {
+  GemmCall call{.transpose_a = transpose_a, .transpose_b = transpose_b};
+  call.m = c.extent(0);
+  call.n = c.extent(1);
+  call.k = transpose_a == Transpose::no ? a.extent(1) : a.extent(0);
+  call.input = precision_of<In>;
+  call.output = precision_of<Out>;
+  call.a = a.data();
+  call.b = b.data();
+  call.c = c.data();
+  call.beta = beta;
+  call.epilogue = epilogue.kind;
+  call.bias = epilogue.bias.data();
+  call.pre = epilogue.pre.data();
+  check_shapes(call, a, b, c);
+  check_epilogue(call, epilogue);
+  if (call.m > 0 && call.n > 0) provider_->multiply(space, call);
+}
+
+#define MYLOS_INSTANTIATE(In, Out)                                                                             \
+  template void Gemm::operator()<In, Out>(const ExecutionSpace&, Transpose, const ConstMatrix<In>&, Transpose, \
+                                          const ConstMatrix<In>&, float, const Matrix<Out>&, const Epilogue<Out>&) const;
+MYLOS_INSTANTIATE(float, float)
+MYLOS_INSTANTIATE(bfloat16, bfloat16)
+MYLOS_INSTANTIATE(bfloat16, float)
+MYLOS_INSTANTIATE(half, half)
+MYLOS_INSTANTIATE(half, float)
+#undef MYLOS_INSTANTIATE
+
+}  // namespace mylos

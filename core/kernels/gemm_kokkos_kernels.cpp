@@ -1,0 +1,52 @@
+#include "core/kernels/gemm_provider.hpp"
+
+#include <KokkosBlas3_gemm.hpp>
+
+/// Products by Kokkos Kernels: OpenBLAS or another BLAS on the host, cuBLAS on NVIDIA devices. Float only; 16-bit
+/// operands are converted, which costs a pass over each.
+namespace mylos {
+namespace {
+
+ConstMatrix<float> operand(const void* data, std::size_t rows, std::size_t columns) {
+  return ConstMatrix<float>(static_cast<const float*>(data), rows, columns);
+}
+
+const char* letter(Transpose transpose) { return transpose == Transpose::no ? "N" : "T"; }
+
+void multiply_float(const ExecutionSpace& space, const GemmCall& call) {
+  const std::size_t rows_a = rows_of_a(call), rows_b = rows_of_b(call);
+  const Matrix<float> c(static_cast<float*>(call.c), call.m, call.n);
+  KokkosBlas::gemm(space, letter(call.transpose_a), letter(call.transpose_b), 1.0f,
+                   operand(call.a, rows_a, call.m * call.k / rows_a), operand(call.b, rows_b, call.k * call.n / rows_b),
+                   call.beta, c);
+}
+
+class KokkosKernelsGemm : public GemmProvider {
+ public:
+  std::string_view name() const override;
+
+  void multiply(const ExecutionSpace& space, const GemmCall& call) override {
+    if (call.input != Precision::float32) {
+      const GemmCall product = operands_.widen(space, call);
+      multiply_float(space, product);
+      return operands_.narrow(space, call, product);
+    }
+    GemmCall product = call;
+    product.c = product_target(call);
+    multiply_float(space, product);
+    apply_epilogue(space, call);
+  }
+
+ private:
+  FloatOperands operands_;
+};
+
+}  // namespace
+
+extern const GemmProviderEntry kokkos_kernels_gemm;
+const GemmProviderEntry kokkos_kernels_gemm{
+    "kokkos-kernels", []() -> std::unique_ptr<GemmProvider> { return std::make_unique<KokkosKernelsGemm>(); }};
+
+std::string_view KokkosKernelsGemm::name() const { return kokkos_kernels_gemm.name; }
+
+}  // namespace mylos

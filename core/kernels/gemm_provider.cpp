@@ -1,0 +1,99 @@
+#include "core/kernels/gemm_provider.hpp"
+
+#include "core/kernels/activation.hpp"
+#include "core/kernels/team.hpp"
+
+namespace mylos {
+namespace {
+
+/// f(T()) with the element type that `precision` names.
+template <class F>
+void with_type(Precision precision, const F& f) {
+  switch (precision) {
+    case Precision::float32:
+      return f(float());
+    case Precision::bfloat16:
+      return f(bfloat16());
+    case Precision::float16:
+      return f(half());
+  }
+}
+
+template <class T>
+ConstVector<T> flat(const void* data, std::size_t size) {
+  return ConstVector<T>(static_cast<const T*>(data), size);
+}
+
+template <class T>
+Matrix<T> matrix(void* data, const GemmCall& call) {
+  return Matrix<T>(static_cast<T*>(data), call.m, call.n);
+}
+
+template <class T>
+void apply(const ExecutionSpace& space, const GemmCall& call) {
+  switch (call.epilogue) {
+    case EpilogueKind::none:
+      return;
+    case EpilogueKind::bias:
+      return add_bias<T>(space, flat<T>(call.bias, call.n), matrix<T>(call.c, call));
+    case EpilogueKind::bias_gelu:
+      return bias_gelu<T>(space, flat<T>(call.bias, call.n), matrix<T>(call.pre, call), matrix<T>(call.c, call));
+    case EpilogueKind::gelu_gradient:
+      return gelu_gradient<T>(space, ConstMatrix<T>(matrix<T>(call.pre, call)), matrix<T>(call.c, call));
+  }
+}
+
+const float* widened(const ExecutionSpace& space, Precision precision, const void* from, std::size_t size,
+                     GemmWorkspace& workspace) {
+  auto* const to = static_cast<float*>(workspace.get(size * sizeof(float)));
+  with_type(precision, [&]<class T>(T) { convert<T, float>(space, flat<T>(from, size), Vector<float>(to, size)); });
+  return to;
+}
+
+/// to = narrowed(from + beta to).
+template <class T>
+void narrow_product(const ExecutionSpace& space, const float* from, float beta, T* to, std::size_t size) {
+  if (beta == 0.0f) return convert<float, T>(space, flat<float>(from, size), Vector<T>(to, size));
+  for_each_element("mylos::gemm::accumulate", space, size,
+                   KOKKOS_LAMBDA(std::size_t i) { to[i] = T(from[i] + beta * float(to[i])); });
+}
+
+}  // namespace
+
+void* GemmWorkspace::get(std::size_t bytes) {
+  if (bytes > memory_.size()) {
+    memory_ = {};  // before the larger one, so that both never stand side by side
+    memory_ = uninitialized<std::byte>("mylos::gemm::workspace", bytes);
+  }
+  return memory_.data();
+}
+
+GemmCall FloatOperands::widen(const ExecutionSpace& space, const GemmCall& call) {
+  GemmCall product = call;
+  product.a = widened(space, call.input, call.a, call.m * call.k, a_);
+  product.b = widened(space, call.input, call.b, call.k * call.n, b_);
+  product.input = product.output = Precision::float32;
+  product.epilogue = EpilogueKind::none;
+  product.c = product_target(call);
+  if (call.output != Precision::float32) {
+    product.c = c_.get(call.m * call.n * sizeof(float));
+    product.beta = 0.0f;
+  }
+  return product;
+}
+
+void FloatOperands::narrow(const ExecutionSpace& space, const GemmCall& call, const GemmCall& product) {
+  if (call.output != Precision::float32) {
+    with_type(call.output, [&]<class T>(T) {
+      narrow_product(space, static_cast<const float*>(product.c), call.beta, static_cast<T*>(product_target(call)),
+                     call.m * call.n);
+    });
+  }
+  apply_epilogue(space, call);
+}
+
+void apply_epilogue(const ExecutionSpace& space, const GemmCall& call) {
+  with_type(call.output, [&]<class T>(T) { apply<T>(space, call); });
+}
+
+}  // namespace mylos
