@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+/// UTF-8 and code points. Every offset that Mylos shows or reads in a text counts code points, as Python does.
+namespace mylos::data {
+
+/// A half-open range of code points in a text.
+struct CodePointRange {
+  unsigned begin = 0;
+  unsigned end = 0;
+  bool operator==(const CodePointRange&) const = default;
+};
+
+/// The byte offset of the first byte that is not part of well-formed UTF-8 (surrogates and overlong forms are not).
+std::optional<std::size_t> first_invalid_utf8(std::string_view text);
+
+/// Throws "<name>: not UTF-8 at byte N" unless `text` is well-formed UTF-8; `name` says whose text it is.
+void ensure_utf8(std::string_view text, std::string_view name);
+
+/// Reads the code point at `position` and moves past it; `text` must be well-formed UTF-8.
+char32_t decode_code_point(std::string_view text, std::size_t& position);
+
+/// Appends `code_point` to `text` as UTF-8.
+void append_utf8(std::string& text, char32_t code_point);
+
+/// All code points of `text`, which must be well-formed UTF-8.
+std::u32string decode_utf8(std::string_view text);
+
+/// `text` as UTF-8.
+std::string encode_utf8(std::u32string_view text);
+
+/// How many code points `text` has; `text` must be well-formed UTF-8.
+std::size_t count_code_points(std::string_view text);
+
+/// The part of `text` from code point `range.begin` to before `range.end`, both cut to the text's length.
+std::string_view slice_code_points(std::string_view text, CodePointRange range);
+
+}  // namespace mylos::data

@@ -1,0 +1,31 @@
+#include "tests/data/golden.hpp"
+
+#include <fmt/format.h>
+
+#include <sstream>
+
+#include "tests/support/paths.hpp"
+#include "tests/support/temporary.hpp"
+
+namespace mylos::tests {
+
+nlohmann::json golden_json(const std::string& name) {
+  return nlohmann::json::parse(read_file(source_dir() / "tests" / "golden" / name));
+}
+
+std::vector<nlohmann::json> golden_lines(const std::string& name) {
+  std::istringstream lines(read_file(source_dir() / "tests" / "golden" / name));
+  std::vector<nlohmann::json> values;
+  for (std::string line; std::getline(lines, line);) values.push_back(nlohmann::json::parse(line));
+  return values;
+}
+
+void Digest::add(std::int64_t value) {
+  for (unsigned shift = 0; shift < 32; shift += 8) {
+    state_ = (state_ ^ ((static_cast<std::uint64_t>(value) >> shift) & 0xFFU)) * 0x100000001B3U;
+  }
+}
+
+std::string Digest::hexadecimal() const { return fmt::format("{:016x}", state_); }
+
+}  // namespace mylos::tests

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+/// What scripts/record wrote to tests/golden, and the digest it uses.
+namespace mylos::tests {
+
+/// tests/golden/<name> as one JSON value, or as one JSON value a line.
+nlohmann::json golden_json(const std::string& name);
+std::vector<nlohmann::json> golden_lines(const std::string& name);
+
+/// FNV-1a over integers, each as 4 bytes, low byte first: scripts/record/common.py's.
+class Digest {
+ public:
+  void add(std::int64_t value);
+  std::string hexadecimal() const;
+
+ private:
+  std::uint64_t state_ = 0xCBF29CE484222325U;
+};
+
+}  // namespace mylos::tests
