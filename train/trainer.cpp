@@ -3,6 +3,7 @@
 #include "core/error.hpp"
 #include "parallel/parameter_mode.hpp"
 #include "train/best_model.hpp"
+#include "train/initial_parameters.hpp"
 #include "train/model_predictor.hpp"
 #include "train/signals.hpp"
 #include "train/training_step.hpp"
@@ -31,24 +32,6 @@ std::unique_ptr<nn::Optimizer> make_optimizer(const OptimizerConfig& config, con
   return nn::make_adamw(config.adamw, table, slices);
 }
 
-/// Fills masters and state from the task or from initialisers.
-void initialize_parameters(const Task& task, std::uint64_t seed, ParameterStore& store, parallel::ParameterMode& mode) {
-  const ParameterTable& table = store.table();
-  std::vector<float> values;
-  for (std::size_t row = 0; row < table.rows().size(); ++row) {
-    values.resize(table.row(row).size);
-    if (!task.initial_values(table.row(row), values)) initialize(table.row(row), seed, values);
-    mode.write_row(row, values);
-  }
-  for (std::size_t row = 0; row < table.state_rows().size(); ++row) {
-    const ParameterRow& description = table.state_rows()[row];
-    values.resize(description.size);
-    if (!task.initial_values(description, values)) initialize(description, seed, values);
-    const Kokkos::View<const float*, HostSpace, Kokkos::MemoryUnmanaged> source(values.data(), values.size());
-    Kokkos::deep_copy(store.state(row), source);
-  }
-}
-
 }  // namespace
 
 struct Trainer::State {
@@ -66,8 +49,7 @@ struct Trainer::State {
         step({trained, store, *mode, *optimizer, gemm, arena}, largest_global_batch(trained, steps), plan.micro_batch,
              configuration.clip, configuration.seed),
         predictor(space, trained.model(), store, mode->schedule(), gemm, arena, trained.evaluation_shape().samples) {
-    initialize_parameters(task, config.seed, store, *mode);
-    mode->publish_values(space);
+    load_initial_parameters(space, task, config.seed, store, *mode);
   }
 
   StepReport run_step(std::size_t index);

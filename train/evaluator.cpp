@@ -1,0 +1,47 @@
+#include "train/evaluator.hpp"
+
+#include "parallel/parameter_mode.hpp"
+#include "train/initial_parameters.hpp"
+#include "train/model_predictor.hpp"
+
+namespace mylos::train {
+namespace {
+
+Arena planned_arena(const Task& task) {
+  Arena measured;
+  task.model().plan(measured, task.evaluation_shape(), ParameterStore::Purpose::inference);
+  return {"mylos::activations", measured.peak()};
+}
+
+}  // namespace
+
+struct Evaluator::State {
+  State(Task& evaluated, Precision precision, const std::string& provider)
+      : task(evaluated),
+        gemm(provider),
+        store(evaluated.model().table(), precision, ParameterStore::Purpose::inference),
+        mode(parallel::make_single_process_mode(store)),
+        arena(planned_arena(evaluated)),
+        predictor(space, evaluated.model(), store, mode->schedule(), gemm, arena,
+                  evaluated.evaluation_shape().samples) {
+    load_initial_parameters(space, task, std::nullopt, store, *mode);
+  }
+
+  Task& task;
+  ExecutionSpace space;
+  Gemm gemm;
+  ParameterStore store;
+  std::unique_ptr<parallel::ParameterMode> mode;
+  Arena arena;
+  ModelPredictor predictor;
+};
+
+Evaluator::Evaluator(Task& task, Precision precision, const std::string& gemm)
+    : state_(std::make_unique<State>(task, precision, gemm)) {}
+Evaluator::~Evaluator() = default;
+
+Metrics Evaluator::evaluate() { return state_->task.evaluate(state_->predictor); }
+
+Predictor& Evaluator::predictor() { return state_->predictor; }
+
+}  // namespace mylos::train
