@@ -1,0 +1,48 @@
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "data/files.hpp"
+#include "data/pretrained.hpp"
+
+namespace mylos::data {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json special_tokens() {
+  return {{"unk_token", "[UNK]"},
+          {"sep_token", "[SEP]"},
+          {"pad_token", "[PAD]"},
+          {"cls_token", "[CLS]"},
+          {"mask_token", "[MASK]"}};
+}
+
+Json tokenizer_config(const TokenizerOptions& options, std::size_t longest_input) {
+  auto json = special_tokens();
+  json["do_lower_case"] = options.do_lower_case;
+  json["strip_accents"] = options.strip_accents ? Json(*options.strip_accents) : Json(nullptr);
+  json["tokenize_chinese_chars"] = options.tokenize_chinese_chars;
+  json["model_max_length"] = longest_input;
+  json["tokenizer_class"] = "BertTokenizer";
+  return json;
+}
+
+void write_json(const std::filesystem::path& path, const Json& json) { write_text(path, json.dump(2) + "\n"); }
+
+}  // namespace
+
+void write_pretrained(const std::filesystem::path& directory, const BertConfig& config, const TokenizerFiles& tokenizer,
+                      std::span<const NamedTensor> weights) {
+  remove_abandoned(directory);
+  StagedDirectory staged(directory);
+  write_safetensors(staged.path() / "model.safetensors", weights);
+  write_text(staged.path() / "config.json", bert_config_text(config));
+  write_text(staged.path() / "vocab.txt", tokenizer.vocabulary);
+  write_json(staged.path() / "special_tokens_map.json", special_tokens());
+  write_json(staged.path() / "tokenizer_config.json",
+             tokenizer_config(tokenizer.options, config.max_position_embeddings));
+  if (!tokenizer.tokenizer_json.empty()) write_text(staged.path() / "tokenizer.json", tokenizer.tokenizer_json);
+  staged.commit();
+}
+
+}  // namespace mylos::data
