@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034
 # Shared by the scripts in this folder; source it, do not run it.
 # Sets -euo pipefail, `root` (the source tree) and `cache` (what is built once and outlives build trees).
 
@@ -35,4 +36,20 @@ jobs() {
   local fit=$((memory_kib / 1572864))
   [ "$fit" -ge 1 ] || fit=1
   say "${MYLOS_JOBS:-$((cores < fit ? cores : fit))}"
+}
+
+# run_ctest PRESET ARGUMENTS...: runs ctest in build/PRESET, prints what did not pass and a closing line; returns 0 when none failed.
+run_ctest() {
+  local build=$root/build/$1 rc=0
+  shift
+  rm -f "$build/junit.xml"
+  (cd "$build" && ctest --output-on-failure --no-tests=error --output-junit junit.xml -j "$(nproc)" "$@") \
+    >"$build/test.log" 2>&1 || rc=1
+  if [ ! -s "$build/junit.xml" ]; then
+    tail -n 60 "$build/test.log" >&2
+    die "ctest wrote no report; its log: $build/test.log"
+  fi
+  [ $rc = 0 ] || grep -v -E '^ *[0-9]+/[0-9]+ Test .* (Passed|\*\*\*Skipped) |^ +Start +[0-9]+: ' "$build/test.log" || true
+  python3 "$root/scripts/report_tests.py" "$build/junit.xml" || rc=1
+  return $rc
 }

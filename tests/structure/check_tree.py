@@ -1,0 +1,102 @@
+"""Checks what the compiler does not: who includes whom, who may name a vendor, how long a file is, that its sources are listed.
+
+    check_tree.py RULE ROOT      RULE: includes | vendors | lengths | sources
+
+Prints one line for each breach; exits 1 if there is one.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+# folder -> folders it may include (its own always). tests and bench may include everything.
+ARROWS = {
+    "core": {"core"},
+    "data": {"data", "core"},
+    "nn": {"nn", "core"},
+    "parallel": {"parallel", "core"},
+    "train": {"train", "data", "nn", "parallel", "core"},
+    "app": {"app", "train", "data", "nn", "parallel", "core"},
+    "bench": {"bench", "app", "train", "data", "nn", "parallel", "core"},
+    "tests": {"tests", "app", "train", "data", "nn", "parallel", "core"},
+}
+
+# what may be written -> the files that may write it
+VENDORS = {
+    r"\bomp_\w+|#pragma\s+omp|\bomp\.h\b": r"core/device\.hpp",
+    r"\bcuda\w+|\bCUDA\b|__CUDA\w*|__global__|\bnccl\w+": r"core/device\.hpp|core/kernels/cuda/.*|parallel/nccl_communicator\.cpp",
+    r"\bhip[A-Z]\w+|__HIP\w*|\bsycl::": r"core/device\.hpp",
+    r"\bdnnl\b": r"core/kernels/gemm_onednn\.cpp",
+    r"\bKokkosBlas\b": r"core/kernels/gemm_kokkos_kernels\.cpp",
+}
+
+MAXIMUM_LINES = 500
+
+
+def sources(root):
+    """Every C++ file of our folders, as a path from the root."""
+    for folder in ARROWS:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in {".hpp", ".cpp"}:
+                yield path.relative_to(root)
+
+
+def without_comments(text):
+    return re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
+
+
+def check_includes(root):
+    for path in sources(root):
+        for number, line in enumerate((root / path).read_text().splitlines(), 1):
+            match = re.match(r'\s*#\s*include\s*"([^"]+)"', line)
+            if not match:
+                continue
+            target = match.group(1)
+            folder = target.split("/")[0]
+            if not (root / target).is_file():
+                yield f'{path}:{number}: "{target}" is not a file from the root of the tree'
+            elif folder not in ARROWS[path.parts[0]]:
+                yield f"{path}:{number}: {path.parts[0]} must not include {folder} ({target})"
+
+
+def check_vendors(root):
+    for path in sources(root):
+        if path.parts[0] in {"tests", "bench"}:
+            continue
+        text = without_comments((root / path).read_text())
+        for word, allowed in VENDORS.items():
+            found = re.search(word, text)
+            if found and not re.fullmatch(allowed, path.as_posix()):
+                yield f"{path}: names {found.group(0)}; only {allowed} may"
+
+
+def check_lengths(root):
+    for path in sources(root):
+        lines = len((root / path).read_text().splitlines())
+        if lines > MAXIMUM_LINES:
+            yield f"{path}: {lines} lines; split it ({MAXIMUM_LINES} is the most)"
+
+
+def check_sources(root):
+    """A .cpp that no CMakeLists.txt above it names is never compiled."""
+    for path in sources(root):
+        if path.suffix != ".cpp":
+            continue
+        lists = [root / parent / "CMakeLists.txt" for parent in path.parents]
+        text = "".join(file.read_text() for file in lists if file.is_file())
+        # A list may hold the stem only, where it chooses between files of one family.
+        if path.name not in text and path.stem.removeprefix("gemm_") not in text:
+            yield f"{path}: no CMakeLists.txt lists it"
+
+
+def main(rule, root):
+    check = {"includes": check_includes, "vendors": check_vendors, "lengths": check_lengths, "sources": check_sources}[rule]
+    breaches = list(check(pathlib.Path(root)))
+    for breach in breaches:
+        print(breach)
+    return 1 if breaches else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
