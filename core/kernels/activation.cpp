@@ -83,8 +83,8 @@ void gelu(const ExecutionSpace& space, const ConstMatrix<T>& pre, const Matrix<T
   check_equal("gelu", pre.extent(0), pre.extent(1), y.extent(0), y.extent(1));
   const T* const in = pre.data();
   T* const out = y.data();
-  for_each_element("mylos::activation::gelu", space, y.size(),
-                   KOKKOS_LAMBDA(std::size_t i) { out[i] = T(gelu(float(in[i]))); });
+  for_each_element(
+      "mylos::activation::gelu", space, y.size(), KOKKOS_LAMBDA(std::size_t i) { out[i] = T(gelu(float(in[i]))); });
 }
 
 template <class T>
@@ -92,8 +92,9 @@ void gelu_gradient(const ExecutionSpace& space, const ConstMatrix<T>& pre, const
   check_equal("gelu_gradient", pre.extent(0), pre.extent(1), dy.extent(0), dy.extent(1));
   const T* const in = pre.data();
   T* const out = dy.data();
-  for_each_element("mylos::activation::gelu_gradient", space, dy.size(),
-                   KOKKOS_LAMBDA(std::size_t i) { out[i] = T(float(out[i]) * gelu_derivative(float(in[i]))); });
+  for_each_element(
+      "mylos::activation::gelu_gradient", space, dy.size(),
+      KOKKOS_LAMBDA(std::size_t i) { out[i] = T(float(out[i]) * gelu_derivative(float(in[i]))); });
 }
 
 template <class T>
@@ -116,19 +117,19 @@ void convert(const ExecutionSpace& space, const ConstVector<From>& from, const V
   require(from.size() == to.size(), fmt::format("convert: {} elements to {}", from.size(), to.size()));
   const From* const in = from.data();
   To* const out = to.data();
-  for_each_element("mylos::activation::convert", space, to.size(),
-                   KOKKOS_LAMBDA(std::size_t i) { out[i] = To(float(in[i])); });
+  for_each_element(
+      "mylos::activation::convert", space, to.size(), KOKKOS_LAMBDA(std::size_t i) { out[i] = To(float(in[i])); });
 }
 
-#define MYLOS_INSTANTIATE(T)                                                                                       \
-  template void bias_gelu<T>(const ExecutionSpace&, const ConstVector<T>&, const Matrix<T>&, const Matrix<T>&);    \
-  template void gelu<T>(const ExecutionSpace&, const ConstMatrix<T>&, const Matrix<T>&);                           \
-  template void gelu_gradient<T>(const ExecutionSpace&, const ConstMatrix<T>&, const Matrix<T>&);                  \
-  template void add_bias<T>(const ExecutionSpace&, const ConstVector<T>&, const Matrix<T>&);                       \
-  template void add_column_sums<T>(const ExecutionSpace&, const ConstMatrix<T>&, const Vector<float>&,             \
-                                   const Vector<float>&);                                                          \
-  template void convert<T, float>(const ExecutionSpace&, const ConstVector<T>&, const Vector<float>&);             \
-  template void convert<T, bfloat16>(const ExecutionSpace&, const ConstVector<T>&, const Vector<bfloat16>&);       \
+#define MYLOS_INSTANTIATE(T)                                                                                    \
+  template void bias_gelu<T>(const ExecutionSpace&, const ConstVector<T>&, const Matrix<T>&, const Matrix<T>&); \
+  template void gelu<T>(const ExecutionSpace&, const ConstMatrix<T>&, const Matrix<T>&);                        \
+  template void gelu_gradient<T>(const ExecutionSpace&, const ConstMatrix<T>&, const Matrix<T>&);               \
+  template void add_bias<T>(const ExecutionSpace&, const ConstVector<T>&, const Matrix<T>&);                    \
+  template void add_column_sums<T>(const ExecutionSpace&, const ConstMatrix<T>&, const Vector<float>&,          \
+                                   const Vector<float>&);                                                       \
+  template void convert<T, float>(const ExecutionSpace&, const ConstVector<T>&, const Vector<float>&);          \
+  template void convert<T, bfloat16>(const ExecutionSpace&, const ConstVector<T>&, const Vector<bfloat16>&);    \
   template void convert<T, half>(const ExecutionSpace&, const ConstVector<T>&, const Vector<half>&);
 MYLOS_INSTANTIATE(float)
 MYLOS_INSTANTIATE(bfloat16)

@@ -86,9 +86,10 @@ void Gemm::operator()(const ExecutionSpace& space, Transpose transpose_a, const 
   if (call.m > 0 && call.n > 0) provider_->multiply(space, call);
 }
 
-#define MYLOS_INSTANTIATE(In, Out)                                                                             \
-  template void Gemm::operator()<In, Out>(const ExecutionSpace&, Transpose, const ConstMatrix<In>&, Transpose, \
-                                          const ConstMatrix<In>&, float, const Matrix<Out>&, const Epilogue<Out>&) const;
+#define MYLOS_INSTANTIATE(In, Out)                                                                                 \
+  template void Gemm::operator()<In, Out>(const ExecutionSpace&, Transpose, const ConstMatrix<In>&, Transpose,     \
+                                          const ConstMatrix<In>&, float, const Matrix<Out>&, const Epilogue<Out>&) \
+      const;
 MYLOS_INSTANTIATE(float, float)
 MYLOS_INSTANTIATE(bfloat16, bfloat16)
 MYLOS_INSTANTIATE(bfloat16, float)

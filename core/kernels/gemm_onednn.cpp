@@ -5,8 +5,8 @@
 #include <map>
 #include <tuple>
 
-/// Products by oneDNN on the host: float everywhere, 16 bits where the CPU has instructions for them (AVX512-BF16, AMX);
-/// elsewhere 16-bit operands are converted. The bias is fused, and beta = 1 is a sum.
+/// Products by oneDNN on the host: float everywhere, 16 bits where the CPU has instructions for them (AVX512-BF16,
+/// AMX); elsewhere 16-bit operands are converted. The bias is fused, and beta = 1 is a sum.
 namespace mylos {
 namespace {
 
@@ -49,8 +49,15 @@ memory::desc describe(Precision precision, Transpose transpose, std::size_t rows
 bool fuses_bias(EpilogueKind kind) { return kind == EpilogueKind::bias; }
 
 Shape shape_of(const GemmCall& call) {
-  return {call.m,     call.n,      call.k,           call.transpose_a,          call.transpose_b,
-          call.input, call.output, call.beta != 0.0f, fuses_bias(call.epilogue)};
+  return {call.m,
+          call.n,
+          call.k,
+          call.transpose_a,
+          call.transpose_b,
+          call.input,
+          call.output,
+          call.beta != 0.0f,
+          fuses_bias(call.epilogue)};
 }
 
 class OneDnnGemm : public GemmProvider {
@@ -132,8 +139,8 @@ void OneDnnGemm::execute(const Product& product, const GemmCall& call) {
 }  // namespace
 
 extern const GemmProviderEntry onednn_gemm;
-const GemmProviderEntry onednn_gemm{
-    "onednn", []() -> std::unique_ptr<GemmProvider> { return std::make_unique<OneDnnGemm>(); }};
+const GemmProviderEntry onednn_gemm{"onednn",
+                                    []() -> std::unique_ptr<GemmProvider> { return std::make_unique<OneDnnGemm>(); }};
 
 std::string_view OneDnnGemm::name() const { return onednn_gemm.name; }
 

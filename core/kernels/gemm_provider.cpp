@@ -54,8 +54,9 @@ const float* widened(const ExecutionSpace& space, Precision precision, const voi
 template <class T>
 void narrow_product(const ExecutionSpace& space, const float* from, float beta, T* to, std::size_t size) {
   if (beta == 0.0f) return convert<float, T>(space, flat<float>(from, size), Vector<T>(to, size));
-  for_each_element("mylos::gemm::accumulate", space, size,
-                   KOKKOS_LAMBDA(std::size_t i) { to[i] = T(from[i] + beta * float(to[i])); });
+  for_each_element(
+      "mylos::gemm::accumulate", space, size,
+      KOKKOS_LAMBDA(std::size_t i) { to[i] = T(from[i] + beta * float(to[i])); });
 }
 
 }  // namespace

@@ -24,7 +24,8 @@ class GemmWorkspace {
   Vector<std::byte> memory_;
 };
 
-/// Does in float what a provider cannot do in 16 bits: converts A and B, multiplies, and converts back with the epilogue.
+/// Does in float what a provider cannot do in 16 bits: converts A and B, multiplies, and converts back with the
+/// epilogue.
 class FloatOperands {
  public:
   /// Writes A and B in float and returns the float product to be computed, whose epilogue is none. Where the call's

@@ -106,9 +106,9 @@ struct RowGradient {
     const RowGradient self = *this;
     const float count = static_cast<float>(columns);
     mean_g = team_sum(team, columns, [=](std::size_t i) { return dnormal(i) * float(self.weight[i]); }) / count;
-    mean_gx = team_sum(team, columns,
-                       [=](std::size_t i) { return dnormal(i) * float(self.weight[i]) * self.normal(i); }) /
-              count;
+    mean_gx =
+        team_sum(team, columns, [=](std::size_t i) { return dnormal(i) * float(self.weight[i]) * self.normal(i); }) /
+        count;
   }
 };
 
@@ -157,7 +157,8 @@ struct ResidualBackward : BackwardBlock<T> {
     const T* const in = this->dy.data() + row * columns;
     RowGradient<T> gradient = this->gradient(row);
     gradient.sum(team, columns, [=](std::size_t i) { return float(in[i]); });
-    float *const sum_w = this->dweight.data() + block * columns, *const sum_b = this->dbias_norm.data() + block * columns;
+    float *const sum_w = this->dweight.data() + block * columns, *const sum_b =
+                                                                     this->dbias_norm.data() + block * columns;
     float* const sum_x = dbias.data() + block * columns;
     T *const out_z = this->dz.data() + row * columns, *const out_x = dx.data() + row * columns;
     const RowGradient<T> g = gradient;
@@ -193,7 +194,8 @@ struct DropoutBackward : BackwardBlock<T> {
     team_barrier(team);
     RowGradient<T> gradient = this->gradient(row);
     gradient.sum(team, columns, [=](std::size_t i) { return float(out[i]); });
-    float *const sum_w = this->dweight.data() + block * columns, *const sum_b = this->dbias_norm.data() + block * columns;
+    float *const sum_w = this->dweight.data() + block * columns, *const sum_b =
+                                                                     this->dbias_norm.data() + block * columns;
     const RowGradient<T> g = gradient;
     team_for(team, columns, [=](std::size_t i) {
       const float d = float(out[i]);
@@ -273,20 +275,20 @@ void layer_norm_dropout_backward(const ExecutionSpace& space, const DropoutKey& 
   add_partial_sums(space, partial_b, dbias);
 }
 
-#define MYLOS_INSTANTIATE(T)                                                                                         \
-  template void bias_dropout_residual_layer_norm<T>(                                                                 \
-      const ExecutionSpace&, const DropoutKey&, const DropoutRows&, const ConstMatrix<T>&, const ConstVector<T>&,    \
-      const ConstMatrix<T>&, const LayerNormParameters<T>&, const LayerNormSaved<T>&, const Matrix<T>&);             \
-  template void bias_dropout_residual_layer_norm_backward<T>(                                                        \
-      const ExecutionSpace&, const DropoutKey&, const DropoutRows&, const ConstMatrix<T>&,                           \
-      const LayerNormParameters<T>&, const LayerNormSaved<T>&, const Matrix<T>&, const Matrix<T>&,                   \
-      const Vector<float>&, const Vector<float>&, const Vector<float>&, const Vector<float>&);                       \
-  template void layer_norm_dropout<T>(const ExecutionSpace&, const DropoutKey&, const DropoutRows&,                  \
-                                      const LayerNormParameters<T>&, const LayerNormSaved<T>&, const Matrix<T>&);    \
-  template void layer_norm_dropout_backward<T>(                                                                      \
-      const ExecutionSpace&, const DropoutKey&, const DropoutRows&, const ConstMatrix<T>&,                           \
-      const LayerNormParameters<T>&, const LayerNormSaved<T>&, const Matrix<T>&, const Vector<float>&,               \
-      const Vector<float>&, const Vector<float>&);
+#define MYLOS_INSTANTIATE(T)                                                                                      \
+  template void bias_dropout_residual_layer_norm<T>(                                                              \
+      const ExecutionSpace&, const DropoutKey&, const DropoutRows&, const ConstMatrix<T>&, const ConstVector<T>&, \
+      const ConstMatrix<T>&, const LayerNormParameters<T>&, const LayerNormSaved<T>&, const Matrix<T>&);          \
+  template void bias_dropout_residual_layer_norm_backward<T>(                                                     \
+      const ExecutionSpace&, const DropoutKey&, const DropoutRows&, const ConstMatrix<T>&,                        \
+      const LayerNormParameters<T>&, const LayerNormSaved<T>&, const Matrix<T>&, const Matrix<T>&,                \
+      const Vector<float>&, const Vector<float>&, const Vector<float>&, const Vector<float>&);                    \
+  template void layer_norm_dropout<T>(const ExecutionSpace&, const DropoutKey&, const DropoutRows&,               \
+                                      const LayerNormParameters<T>&, const LayerNormSaved<T>&, const Matrix<T>&); \
+  template void layer_norm_dropout_backward<T>(const ExecutionSpace&, const DropoutKey&, const DropoutRows&,      \
+                                               const ConstMatrix<T>&, const LayerNormParameters<T>&,              \
+                                               const LayerNormSaved<T>&, const Matrix<T>&, const Vector<float>&,  \
+                                               const Vector<float>&, const Vector<float>&);
 MYLOS_INSTANTIATE(float)
 MYLOS_INSTANTIATE(bfloat16)
 MYLOS_INSTANTIATE(half)

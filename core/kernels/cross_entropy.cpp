@@ -1,0 +1,134 @@
+#include "core/kernels/cross_entropy.hpp"
+
+#include "core/error.hpp"
+#include "core/kernels/math.hpp"
+#include "core/kernels/team.hpp"
+
+#include <fmt/format.h>
+
+namespace mylos {
+namespace {
+
+/// `count` logits, `stride` elements apart: one softmax.
+struct Logits {
+  const float* data;
+  std::size_t stride, count;
+
+  KOKKOS_FORCEINLINE_FUNCTION float operator()(std::size_t i) const { return data[i * stride]; }
+  /// A label that takes part in the loss.
+  KOKKOS_FORCEINLINE_FUNCTION bool counts(std::int32_t label) const {
+    return label >= 0 && static_cast<std::size_t>(label) < count;
+  }
+};
+
+/// log sum exp(logits), with the largest taken out so that nothing overflows.
+template <class Team>
+KOKKOS_FORCEINLINE_FUNCTION float log_sum_exp(const Team& team, const Logits& logits) {
+  const float largest = team_max(team, logits.count, [=](std::size_t i) { return logits(i); });
+  const float sum = team_sum(team, logits.count, [=](std::size_t i) { return exp_approximate(logits(i) - largest); });
+  return largest + Kokkos::log(sum);
+}
+
+/// The loss of one softmax; dlogits, which has the logits' stride, = scale * (softmax - one-hot(label)), or 0 where the
+/// label is ignored. A null dlogits is not written.
+template <class Team, class T>
+KOKKOS_FORCEINLINE_FUNCTION float softmax_loss(const Team& team, const Logits& logits, std::int32_t label, float scale,
+                                               T* dlogits) {
+  const bool counts = logits.counts(label);
+  const float normalizer = counts ? log_sum_exp(team, logits) : 0.0f;
+  if (dlogits != nullptr) {
+    const auto target = static_cast<std::size_t>(label);
+    team_for(team, logits.count, [=](std::size_t i) {
+      const float probability = counts ? exp_approximate(logits(i) - normalizer) : 0.0f;
+      dlogits[i * logits.stride] = T(scale * (probability - (counts && i == target ? 1.0f : 0.0f)));
+    });
+  }
+  return counts ? normalizer - logits(static_cast<std::size_t>(label)) : 0.0f;
+}
+
+template <class T>
+struct SpanLoss {
+  ConstVector<std::size_t> starts;
+  ConstMatrix<float> logits;
+  ConstVector<std::int32_t> start_labels, end_labels;
+  float scale;
+  Vector<float> losses;
+  Matrix<T> dlogits;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t sample) const {
+    const std::size_t begin = starts(sample), count = starts(sample + 1) - begin;
+    const float* const in = logits.data() + 2 * begin;
+    T* const out = dlogits.size() > 0 ? dlogits.data() + 2 * begin : nullptr;
+    const float start = softmax_loss(team, Logits{in, 2, count}, start_labels(sample), 0.5f * scale, out);
+    T* const out_end = out == nullptr ? nullptr : out + 1;
+    const float end = softmax_loss(team, Logits{in + 1, 2, count}, end_labels(sample), 0.5f * scale, out_end);
+    losses(sample) = 0.5f * (start + end);
+  }
+};
+
+template <class T>
+struct ClassLoss {
+  ConstMatrix<float> logits;
+  ConstVector<std::int32_t> labels;
+  float scale;
+  Vector<float> losses;
+  Matrix<T> dlogits;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t row) const {
+    const std::size_t classes = logits.extent(1);
+    T* const out = dlogits.size() > 0 ? dlogits.data() + row * classes : nullptr;
+    losses(row) = softmax_loss(team, Logits{logits.data() + row * classes, 1, classes}, labels(row), scale, out);
+  }
+};
+
+template <class T>
+void check_gradient(const ConstMatrix<float>& logits, const Matrix<T>& dlogits) {
+  require(dlogits.size() == 0 || (dlogits.extent(0) == logits.extent(0) && dlogits.extent(1) == logits.extent(1)),
+          fmt::format("cross entropy: logits are {} x {}, their gradient {} x {}", logits.extent(0), logits.extent(1),
+                      dlogits.extent(0), dlogits.extent(1)));
+}
+
+}  // namespace
+
+template <class T>
+void span_cross_entropy(const ExecutionSpace& space, const ConstVector<std::size_t>& sequence_starts,
+                        const ConstMatrix<float>& logits, const ConstVector<std::int32_t>& start_labels,
+                        const ConstVector<std::int32_t>& end_labels, float scale, const Vector<float>& losses,
+                        const Matrix<T>& dlogits) {
+  const std::size_t samples = losses.size();
+  require(logits.extent(1) == 2, fmt::format("span loss: logits have {} columns, not 2", logits.extent(1)));
+  require(sequence_starts.size() == samples + 1 && start_labels.size() == samples && end_labels.size() == samples,
+          fmt::format("span loss: {} losses for {} boundaries, {} start and {} end labels", samples,
+                      sequence_starts.size(), start_labels.size(), end_labels.size()));
+  check_gradient(logits, dlogits);
+  for_each_row("mylos::cross_entropy::span", space, samples,
+               SpanLoss<T>{sequence_starts, logits, start_labels, end_labels, scale, losses, dlogits});
+}
+
+template <class T>
+void cross_entropy(const ExecutionSpace& space, const ConstMatrix<float>& logits,
+                   const ConstVector<std::int32_t>& labels, float scale, const Vector<float>& losses,
+                   const Matrix<T>& dlogits) {
+  require(losses.size() == logits.extent(0) && labels.size() == logits.extent(0),
+          fmt::format("cross entropy: {} rows of logits, {} labels, {} losses", logits.extent(0), labels.size(),
+                      losses.size()));
+  check_gradient(logits, dlogits);
+  for_each_row("mylos::cross_entropy::classes", space, logits.extent(0),
+               ClassLoss<T>{logits, labels, scale, losses, dlogits});
+}
+
+#define MYLOS_INSTANTIATE(T)                                                                                         \
+  template void span_cross_entropy<T>(const ExecutionSpace&, const ConstVector<std::size_t>&,                        \
+                                      const ConstMatrix<float>&, const ConstVector<std::int32_t>&,                   \
+                                      const ConstVector<std::int32_t>&, float, const Vector<float>&,                 \
+                                      const Matrix<T>&);                                                             \
+  template void cross_entropy<T>(const ExecutionSpace&, const ConstMatrix<float>&, const ConstVector<std::int32_t>&, \
+                                 float, const Vector<float>&, const Matrix<T>&);
+MYLOS_INSTANTIATE(float)
+MYLOS_INSTANTIATE(bfloat16)
+MYLOS_INSTANTIATE(half)
+#undef MYLOS_INSTANTIATE
+
+}  // namespace mylos

@@ -1,0 +1,75 @@
+#include "core/kernels/optimizer.hpp"
+
+#include "core/error.hpp"
+#include "core/kernels/team.hpp"
+
+#include <fmt/format.h>
+
+namespace mylos {
+namespace {
+
+void check_sizes(std::string_view what, std::size_t gradient, std::size_t value, std::size_t slot) {
+  require(gradient == value && slot == value,
+          fmt::format("{}: {} gradients for {} values and {} elements of state", what, gradient, value, slot));
+}
+
+struct SquaredBlock {
+  ConstVector<float> x;
+  Vector<double> sums;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t block) const {
+    const std::size_t begin = block * norm_block, rest = x.size() - begin;
+    const float* const in = x.data() + begin;
+    sums(block) = team_sum<double>(team, rest < norm_block ? rest : norm_block, [=](std::size_t i) {
+      const double value = in[i];
+      return value * value;
+    });
+  }
+};
+
+}  // namespace
+
+void adamw_update(const ExecutionSpace& space, const AdamWSettings& settings, const ConstVector<float>& gradient,
+                  const Vector<float>& value, const Vector<float>& first_moment, const Vector<float>& second_moment) {
+  check_sizes("AdamW", gradient.size(), value.size(), first_moment.size());
+  check_sizes("AdamW", gradient.size(), value.size(), second_moment.size());
+  const AdamWSettings s = settings;
+  const float* const g = gradient.data();
+  float *const w = value.data(), *const first = first_moment.data(), *const second = second_moment.data();
+  // As PyTorch: decay before the update, the bias corrections in the step and in the denominator.
+  const float keep = 1.0f - s.learning_rate * s.weight_decay, step = s.learning_rate / s.bias_correction1;
+  const float inverse_root = 1.0f / Kokkos::sqrt(s.bias_correction2);
+  for_each_element(
+      "mylos::optimizer::adamw", space, value.size(), KOKKOS_LAMBDA(std::size_t i) {
+        const float scaled = g[i] * s.gradient_scale;
+        const float m = s.beta1 * first[i] + (1.0f - s.beta1) * scaled;
+        const float v = s.beta2 * second[i] + (1.0f - s.beta2) * scaled * scaled;
+        first[i] = m;
+        second[i] = v;
+        w[i] = keep * w[i] - step * m / (Kokkos::sqrt(v) * inverse_root + s.epsilon);
+      });
+}
+
+void sgd_update(const ExecutionSpace& space, const SgdSettings& settings, const ConstVector<float>& gradient,
+                const Vector<float>& value, const Vector<float>& momentum) {
+  check_sizes("SGD", gradient.size(), value.size(), momentum.size());
+  const SgdSettings s = settings;
+  const float* const g = gradient.data();
+  float *const w = value.data(), *const slot = momentum.data();
+  for_each_element(
+      "mylos::optimizer::sgd", space, value.size(), KOKKOS_LAMBDA(std::size_t i) {
+        const float b = s.momentum * slot[i] + (g[i] * s.gradient_scale + s.weight_decay * w[i]);
+        slot[i] = b;
+        w[i] -= s.learning_rate * b;
+      });
+}
+
+void block_squared_sums(const ExecutionSpace& space, const ConstVector<float>& x, const Vector<double>& sums) {
+  const std::size_t blocks = (x.size() + norm_block - 1) / norm_block;
+  require(sums.size() == blocks,
+          fmt::format("squared sums of {} elements: {} blocks, room for {}", x.size(), blocks, sums.size()));
+  for_each_row("mylos::optimizer::squared_sums", space, blocks, SquaredBlock{x, sums});
+}
+
+}  // namespace mylos
