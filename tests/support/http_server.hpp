@@ -1,0 +1,36 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <thread>
+
+namespace mylos::tests {
+
+/// What the server says to GET of one path.
+struct HttpReply {
+  int status = 200;
+  std::string headers;  // each "Name: value\r\n"
+  std::string body;
+};
+
+/// A web server on the loopback interface that knows the given paths and answers 404 to others, until it is destroyed.
+class HttpServer {
+ public:
+  explicit HttpServer(std::map<std::string, HttpReply> replies);
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  /// "http://127.0.0.1:<port>"
+  std::string url() const;
+
+ private:
+  void serve() const;
+
+  std::map<std::string, HttpReply> replies_;
+  int listener_ = -1;
+  int port_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace mylos::tests
