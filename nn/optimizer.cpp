@@ -76,12 +76,12 @@ class AdamW final : public SlicedOptimizer {
   void update(const ExecutionSpace& space, const UpdateSettings& settings) override {
     const double exponent = static_cast<double>(settings.step + 1);
     AdamWSettings kernel{.learning_rate = 0.0f,
-                         .beta1 = static_cast<float>(config_.beta1),
-                         .beta2 = static_cast<float>(config_.beta2),
+                         .beta1 = config_.beta1,
+                         .beta2 = config_.beta2,
                          .epsilon = static_cast<float>(config_.epsilon),
                          .weight_decay = 0.0f,
-                         .bias_correction1 = static_cast<float>(1.0 - std::pow(config_.beta1, exponent)),
-                         .bias_correction2 = static_cast<float>(1.0 - std::pow(config_.beta2, exponent)),
+                         .bias_correction1 = 1.0 - std::pow(config_.beta1, exponent),
+                         .bias_correction2 = 1.0 - std::pow(config_.beta2, exponent),
                          .gradient_scale = settings.gradient_scale};
     for (const SliceSegment& part : segments()) {
       kernel.learning_rate = settings.learning_rate * part.group.learning_rate_factor;

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 namespace mylos {
 namespace {
 
@@ -34,20 +36,24 @@ void adamw_update(const ExecutionSpace& space, const AdamWSettings& settings, co
                   const Vector<float>& value, const Vector<float>& first_moment, const Vector<float>& second_moment) {
   check_sizes("AdamW", gradient.size(), value.size(), first_moment.size());
   check_sizes("AdamW", gradient.size(), value.size(), second_moment.size());
-  const AdamWSettings s = settings;
+  const AdamWSettings& s = settings;
   const float* const g = gradient.data();
   float *const w = value.data(), *const first = first_moment.data(), *const second = second_moment.data();
   // As PyTorch: decay before the update, the bias corrections in the step and in the denominator.
-  const float keep = 1.0f - s.learning_rate * s.weight_decay, step = s.learning_rate / s.bias_correction1;
-  const float inverse_root = 1.0f / Kokkos::sqrt(s.bias_correction2);
+  const float keep = 1.0f - s.learning_rate * s.weight_decay;
+  const auto step = static_cast<float>(s.learning_rate / s.bias_correction1);
+  const auto inverse_root = static_cast<float>(1.0 / std::sqrt(s.bias_correction2));
+  const auto beta1 = static_cast<float>(s.beta1), beta2 = static_cast<float>(s.beta2);
+  const auto rest1 = static_cast<float>(1.0 - s.beta1), rest2 = static_cast<float>(1.0 - s.beta2);
+  const float scale = s.gradient_scale, epsilon = s.epsilon;
   for_each_element(
       "mylos::optimizer::adamw", space, value.size(), KOKKOS_LAMBDA(std::size_t i) {
-        const float scaled = g[i] * s.gradient_scale;
-        const float m = s.beta1 * first[i] + (1.0f - s.beta1) * scaled;
-        const float v = s.beta2 * second[i] + (1.0f - s.beta2) * scaled * scaled;
+        const float scaled = g[i] * scale;
+        const float m = beta1 * first[i] + rest1 * scaled;
+        const float v = beta2 * second[i] + rest2 * scaled * scaled;
         first[i] = m;
         second[i] = v;
-        w[i] = keep * w[i] - step * m / (Kokkos::sqrt(v) * inverse_root + s.epsilon);
+        w[i] = keep * w[i] - step * m / (Kokkos::sqrt(v) * inverse_root + epsilon);
       });
 }
 

@@ -9,9 +9,10 @@ namespace mylos {
 /// Loshchilov, Hutter 2019, with bias correction: w -= learning_rate (m^ / (sqrt(v^) + epsilon) + weight_decay w).
 struct AdamWSettings {
   float learning_rate = 0.0f;
-  float beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f;
+  double beta1 = 0.9, beta2 = 0.999;  ///< double because 1 - 0.999 in float is off by 1e-5 of itself
+  float epsilon = 1e-8f;
   float weight_decay = 0.0f;
-  float bias_correction1 = 1.0f, bias_correction2 = 1.0f;  ///< 1 - beta^step
+  double bias_correction1 = 1.0, bias_correction2 = 1.0;  ///< 1 - beta^step
   float gradient_scale = 1.0f;                             ///< from clipping
 };
 void adamw_update(const ExecutionSpace& space, const AdamWSettings& settings, const ConstVector<float>& gradient,
