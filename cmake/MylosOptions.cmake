@@ -26,6 +26,8 @@ target_compile_features(mylos_options INTERFACE cxx_std_20)
 target_include_directories(mylos_options INTERFACE "${PROJECT_SOURCE_DIR}")
 # Nobody reads errno or floating-point traps here, and both keep loops with exp, sqrt or a comparison from vectorising.
 target_compile_options(mylos_options INTERFACE -Wall -Wextra -Wpedantic -fno-math-errno -fno-trapping-math)
+# Messages name a file from the root of the tree, wherever it was built.
+target_compile_options(mylos_options INTERFACE "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
 
 if(MYLOS_ENABLE_NATIVE)
   # The CPU's name in the command line makes a build tree that meets another CPU compile again, not die of an illegal instruction.

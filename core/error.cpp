@@ -7,9 +7,9 @@
 
 namespace mylos {
 
-void require(bool condition, std::string_view message, std::source_location where) {
+void require(bool condition, std::string_view message, SourceLocation where) {
   if (condition) return;
-  throw std::invalid_argument(fmt::format("{} [{}:{}]", message, where.file_name(), where.line()));
+  throw std::invalid_argument(fmt::format("{} [{}:{}]", message, where.file, where.line));
 }
 
 void ensure(bool condition, std::string_view message) {

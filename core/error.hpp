@@ -1,13 +1,22 @@
 #pragma once
 
-#include <source_location>
 #include <string_view>
 
 /// How Mylos reports what is wrong: on the host by exceptions whose message is one line for the user.
 namespace mylos {
 
+/// A line of our source; what std::source_location is, which clang 14 cannot compile.
+struct SourceLocation {
+  const char* file;
+  int line;
+
+  static constexpr SourceLocation current(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return {file, line};
+  }
+};
+
 /// Throws std::invalid_argument with `message` and where it was asked, unless `condition`: the caller is wrong.
-void require(bool condition, std::string_view message, std::source_location where = std::source_location::current());
+void require(bool condition, std::string_view message, SourceLocation where = SourceLocation::current());
 
 /// Throws std::runtime_error with `message`, unless `condition`: the world is wrong (files, data, memory).
 void ensure(bool condition, std::string_view message);

@@ -1,0 +1,33 @@
+# mylos_fuzz_target(<name> SOURCE <file.cpp> LINK <targets>)
+#
+# A fuzz target: <file.cpp> defines
+#     extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size)
+# which feeds the bytes to one reader, catches std::runtime_error and std::invalid_argument (that is how a reader refuses),
+# and returns 0. Anything else, a crash, a sanitizer's report, another exception, is a finding.
+#
+# In the fuzz preset (MYLOS_ENABLE_FUZZ, clang) it is the libFuzzer program fuzz_<name>; `scripts/fuzz` runs each for a while.
+# In an ordinary test build the same source is linked with replay.cpp and the ctest fuzz.<name> runs it over every file of
+# tests/fuzz/corpus/<name>/, which must hold at least one: seeds, and what fuzzing once found.
+function(mylos_fuzz_target name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "SOURCE" "LINK")
+  add_executable(fuzz_${name} ${arg_SOURCE})
+  target_link_libraries(fuzz_${name} PRIVATE ${arg_LINK} mylos::options)
+  set_target_properties(fuzz_${name} PROPERTIES CXX_EXTENSIONS OFF)
+  if(MYLOS_ENABLE_FUZZ)
+    target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+    set_property(GLOBAL APPEND PROPERTY MYLOS_FUZZ_TARGETS ${name})
+  else()
+    target_sources(fuzz_${name} PRIVATE replay.cpp)
+    add_test(NAME fuzz.${name} COMMAND fuzz_${name} "${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name}")
+    set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT 300)
+  endif()
+endfunction()
+
+# After the last target: the build target fuzz_targets makes all of them, and the file <build>/fuzz_targets names them.
+function(mylos_list_fuzz_targets)
+  get_property(names GLOBAL PROPERTY MYLOS_FUZZ_TARGETS)
+  list(JOIN names "\n" lines)
+  file(WRITE "${PROJECT_BINARY_DIR}/fuzz_targets" "${lines}\n")
+  list(TRANSFORM names PREPEND fuzz_)
+  add_custom_target(fuzz_targets DEPENDS ${names})
+endfunction()
