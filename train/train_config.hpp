@@ -36,6 +36,7 @@ struct TrainConfig {
   Precision precision = Precision::float32;
   std::string gemm = "onednn";     ///< provider of matrix products
   std::size_t evaluate_every = 0;  ///< steps; 0 = an epoch
+  bool evaluate_on_start = false;  ///< once before step 1, for a figure to compare with
   std::string best_by = "loss";    ///< "loss" or a metric of the task
   std::size_t patience = 0;        ///< evaluations without a better one before stopping; 0 = never
 };

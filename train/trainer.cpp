@@ -151,6 +151,10 @@ RunResult Trainer::run(const std::vector<Reporter*>& reporters) {
   for (Reporter* reporter : reporters) {
     reporter->start({.steps = state_->steps, .first_step = 0, .steps_per_epoch = state_->task.steps_per_epoch()});
   }
+  if (state_->config.evaluate_on_start) {
+    const EvaluationReport before = state_->evaluate(0);
+    for (Reporter* reporter : reporters) reporter->evaluation(before);
+  }
   state_->train(reporters, best, result);
   result.best = best.metrics();
   if (!state_->config.output.empty()) {
