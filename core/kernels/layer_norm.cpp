@@ -2,32 +2,13 @@
 
 #include "core/error.hpp"
 #include "core/kernels/column_sums.hpp"
+#include "core/kernels/dropout_loop.hpp"
 #include "core/kernels/team.hpp"
 
 #include <fmt/format.h>
 
 namespace mylos {
 namespace {
-
-/// body(column, factor) for each column of a row, where factor is 0 for a dropped element and 1 / (1 - p) for a kept
-/// one. Draws come eight columns at a time.
-template <class Team, class Body>
-KOKKOS_FORCEINLINE_FUNCTION void for_each_kept(const Team& team, const DropoutKey& dropout, const DropoutRows& rows,
-                                               std::size_t row, std::size_t columns, const Body& body) {
-  if (!dropout.active()) return team_for(team, columns, [=](std::size_t i) { body(i, 1.0f); });
-  const std::uint32_t threshold = dropout.threshold();
-  const float scale = dropout.scale();
-  const std::size_t groups = (columns + dropout_group - 1) / dropout_group;
-  team_for(team, groups, [=, &rows, &dropout](std::size_t group) {
-    const DropoutDraw draw = rows.draw(dropout, row, static_cast<std::uint32_t>(group));
-    const std::size_t begin = group * dropout_group, rest = columns - begin;
-    if (rest >= dropout_group) {
-      for (unsigned j = 0; j < dropout_group; ++j) body(begin + j, draw[j] < threshold ? 0.0f : scale);
-    } else {
-      for (unsigned j = 0; j < rest; ++j) body(begin + j, draw[j] < threshold ? 0.0f : scale);
-    }
-  });
-}
 
 /// The mean of z (H), and 1 / sqrt(variance + epsilon), by two passes over a row that is in cache.
 template <class Team, class T>
