@@ -31,14 +31,16 @@ class Predictor {
 
 /// Gives a parameter row's values, (row.size), to an export.
 using RowReader = std::function<void(std::size_t row, std::span<float> values)>;
+/// Takes the initial values of the row called `name`, parameters and state alike.
+using RowWriter = std::function<void(const std::string& name, std::span<const float> values)>;
 
 class Task {
  public:
   virtual ~Task() = default;
 
   virtual const nn::Model& model() const = 0;
-  /// Fills a row from pretrained weights; false where it begins from its initialiser.
-  virtual bool initial_values(const ParameterRow& row, std::span<float> values) const = 0;
+  /// Gives `write` the rows whose values are known, from pretrained weights; the others begin from their initialisers.
+  virtual void initial_values(const RowWriter& write) const = 0;
 
   /// Steps of one pass over the training samples.
   virtual std::size_t steps_per_epoch() const = 0;

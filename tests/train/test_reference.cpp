@@ -8,6 +8,7 @@
 #include "parallel/parameter_mode.hpp"
 #include "tests/support/paths.hpp"
 #include "train/bert_shape.hpp"
+#include "train/initial_parameters.hpp"
 #include "train/training_step.hpp"
 
 #include <gtest/gtest.h>
@@ -62,9 +63,8 @@ class RecordedTask final : public Task {
             nn::make_bert_question_answering(bert_shape(data::read_bert_config(folder / "config.json")), precision)) {}
 
   const nn::Model& model() const override { return *model_; }
-  bool initial_values(const ParameterRow& row, std::span<float> values) const override {
-    weights_.read_float(row.name, values);
-    return true;
+  void initial_values(const RowWriter& write) const override {
+    for (const data::TensorInfo& tensor : weights_.tensors()) write(tensor.name, weights_.read_float(tensor.name));
   }
   std::size_t steps_per_epoch() const override { return 1; }
   std::vector<std::size_t> global_batch(std::size_t) const override {
@@ -110,11 +110,7 @@ struct Engine {
         mode(parallel::make_single_process_mode(store)),
         optimizer(nn::make_adamw({.weight_decay = 0.01}, store.table(), mode->slices())),
         arena("mylos::test::arena", planned(task)) {
-    for (std::size_t row = 0; row < store.table().rows().size(); ++row) {
-      std::vector<float> values(store.table().row(row).size);
-      task.initial_values(store.table().row(row), values);
-      mode->write_row(row, values);
-    }
+    load_initial_parameters(space, task, std::nullopt, store, *mode);
   }
   static std::size_t planned(const RecordedTask& task) {
     Arena training, prediction;
