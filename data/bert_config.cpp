@@ -2,17 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "core/error.hpp"
 #include "data/files.hpp"
+#include "data/json.hpp"
 #include "data/text_file.hpp"
 
 namespace mylos::data {
 namespace {
-
-using Json = nlohmann::json;
 
 /// No BERT is near these; a file beyond them is damaged, and would ask for memory no machine has.
 constexpr std::size_t most_tokens = std::size_t{1} << 24;
@@ -26,11 +25,7 @@ std::string value_text(const Json& value) { return printable(value.dump(-1, ' ',
 class ConfigReader {
  public:
   ConfigReader(std::string_view text, std::string file) : file_(std::move(file)) {
-    try {
-      json_ = Json::parse(text);
-    } catch (const Json::exception& error) {
-      fail(fmt::format("{}: not JSON: {}", file_, error.what()));
-    }
+    json_ = parse_json(text, file_);
     ensure(json_.is_object(), fmt::format("{}: not a JSON object", file_));
   }
 

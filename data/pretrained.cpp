@@ -3,19 +3,17 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "core/error.hpp"
 #include "data/files.hpp"
-#include "data/text_file.hpp"
+#include "data/json.hpp"
 #include "data/weight_files.hpp"
 
 namespace mylos::data {
 namespace {
-
-using Json = nlohmann::json;
 
 /// Tables padded to a multiple of 8, 64 or 128 rows for tensor cores lack fewer tokens than this.
 constexpr std::size_t largest_padding = 128;
@@ -46,12 +44,7 @@ TokenizerOptions read_tokenizer_options(const std::filesystem::path& path) {
   TokenizerOptions options;
   if (!std::filesystem::exists(path)) return options;  // the original releases have none, and are uncased
   const auto file = path.string();
-  Json json;
-  try {
-    json = Json::parse(read_text_file(path));
-  } catch (const Json::exception& error) {
-    fail(fmt::format("{}: not JSON: {}", file, error.what()));
-  }
+  const auto json = read_json(path);
   ensure(json.is_object(), fmt::format("{}: not a JSON object", file));
   check_tokenizer_class(json, file);
   ensure(read_switch(json, "do_basic_tokenize", file).value_or(true),

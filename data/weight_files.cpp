@@ -2,17 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/error.hpp"
 #include "data/files.hpp"
-#include "data/text_file.hpp"
+#include "data/json.hpp"
 
 namespace mylos::data {
 namespace {
-
-using Json = nlohmann::json;
 
 /// Cloning undoes shared storage, which safetensors refuses.
 constexpr std::string_view convert_command =
@@ -35,12 +32,7 @@ void replace_suffix(std::string& name, std::string_view suffix, std::string_view
 
 /// The shard of each tensor, by the names of the index.
 std::map<std::string, std::string> read_weight_map(const std::filesystem::path& index) {
-  Json json;
-  try {
-    json = Json::parse(read_text_file(index));
-  } catch (const Json::exception& error) {
-    fail(fmt::format("{}: not JSON: {}", index.string(), error.what()));
-  }
+  const auto json = read_json(index);
   const bool has_map = json.is_object() && json.contains("weight_map") && json["weight_map"].is_object();
   ensure(has_map, fmt::format("{}: no object \"weight_map\"", index.string()));
   std::map<std::string, std::string> shards;

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <string>
 
+#include "data/json.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -14,7 +14,6 @@ namespace {
 
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
-using Json = nlohmann::json;
 using tests::error_of;
 
 Json small() {
@@ -123,8 +122,8 @@ TEST(BertConfig, ImpossibleNumbersAreNamed) {
 }
 
 TEST(BertConfig, FilesThatAreNotConfigurations) {
-  EXPECT_THAT(error_of([] { parse_bert_config("", "F"); }), HasSubstr("F: not JSON: "));
-  EXPECT_THAT(error_of([] { parse_bert_config("\xff\xfe{", "F"); }), HasSubstr("F: not JSON: "));
+  EXPECT_THAT(error_of([] { parse_bert_config("", "F"); }), HasSubstr("F: not JSON at line "));
+  EXPECT_THAT(error_of([] { parse_bert_config("\xff\xfe{", "F"); }), HasSubstr("F: not JSON at line "));
   EXPECT_EQ(error_of([] { parse_bert_config("[1]", "F"); }), "F: not a JSON object");
   EXPECT_THAT(error_of([] { read_bert_config("/absent/config.json"); }),
               EndsWith("/absent/config.json: No such file or directory"));

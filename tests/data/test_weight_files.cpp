@@ -56,7 +56,7 @@ TEST(WeightFiles, WrongIndexesAreNamed) {
     write_file(directory / "model.safetensors.index.json", text);
     return message_for(directory);
   };
-  EXPECT_THAT(message("{"), HasSubstr("index.json: not JSON: "));
+  EXPECT_THAT(message("{"), HasSubstr("index.json: not JSON at line "));
   EXPECT_THAT(message("[]"), EndsWith("index.json: no object \"weight_map\""));
   EXPECT_THAT(message(R"({"weight_map":3})"), EndsWith("index.json: no object \"weight_map\""));
   EXPECT_THAT(message(R"({"weight_map":{"a":3}})"), EndsWith("index.json: the file of \"a\" is not a string"));

@@ -1,0 +1,128 @@
+#include "data/json.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "data/files.hpp"
+#include "data/text_file.hpp"
+#include "data/unicode.hpp"
+
+namespace mylos::data {
+namespace {
+
+/// nlohmann's explanation without its own tag and position.
+std::string_view explanation(std::string_view what) {
+  for (const std::string_view mark : {"parse error at line ", "parse error: "}) {
+    const std::size_t at = what.find(mark);
+    const std::size_t colon = at == std::string_view::npos ? at : what.find(": ", at);
+    if (colon != std::string_view::npos) return what.substr(colon + 2);
+  }
+  const std::size_t tag = what.find("] ");
+  return tag == std::string_view::npos ? what : what.substr(tag + 2);
+}
+
+[[noreturn]] void fail_at(std::string_view text, std::size_t byte, std::string_view name, std::string_view why) {
+  const std::string_view before = text.substr(0, std::min(byte, text.size()));
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0: the first line
+  const std::size_t column = 1 + count_code_points(before.substr(line_start));
+  fail(fmt::format("{}: not JSON at line {}, column {}: {}", name, line, column, why));
+}
+
+[[noreturn]] void fail_type(const Json& value, std::string_view expected, const JsonPlace& place) {
+  place.fail(fmt::format("expected {}, found {}", expected, value.is_array() ? "list" : value.type_name()));
+}
+
+}  // namespace
+
+Json parse_json(std::string_view text, std::string_view name) {
+  try {
+    return Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    // `byte` is where the reader stood, counted from 1; beyond the text it ran out of input.
+    if (error.byte > text.size()) fail_at(text, text.size(), name, "the text ends too early; is the file truncated?");
+    fail_at(text, error.byte - 1, name, printable(explanation(error.what())));
+  } catch (const Json::exception& error) {
+    fail(fmt::format("{}: not JSON: {}", name, printable(explanation(error.what()))));
+  }
+}
+
+Json read_json(const std::filesystem::path& path) { return parse_json(read_text_file(path), path.string()); }
+
+void JsonPlace::fail(std::string_view problem) const {
+  std::string path;
+  const JsonPlace* root = append_path(path);
+  if (path.empty()) mylos::fail(fmt::format("{}: {}", root->file_, problem));
+  mylos::fail(fmt::format("{}: {}: {}", root->file_, path, problem));
+}
+
+const JsonPlace* JsonPlace::append_path(std::string& path) const {
+  if (parent_ == nullptr) return this;
+  const JsonPlace* root = parent_->append_path(path);
+  if (key_.empty()) {
+    path += fmt::format("[{}]", index_);
+  } else {
+    path += fmt::format("{}{}", path.empty() ? "" : ".", key_);
+  }
+  return root;
+}
+
+const std::string& as_string(const Json& value, const JsonPlace& place) {
+  if (!value.is_string()) fail_type(value, "string", place);
+  return value.get_ref<const std::string&>();
+}
+
+const Json& as_list(const Json& value, const JsonPlace& place) {
+  if (!value.is_array()) fail_type(value, "list", place);
+  return value;
+}
+
+const Json& as_object(const Json& value, const JsonPlace& place) {
+  if (!value.is_object()) fail_type(value, "object", place);
+  return value;
+}
+
+bool as_bool(const Json& value, const JsonPlace& place) {
+  if (!value.is_boolean()) fail_type(value, "boolean", place);
+  return value.get<bool>();
+}
+
+double as_number(const Json& value, const JsonPlace& place) {
+  if (!value.is_number()) fail_type(value, "number", place);
+  return value.get<double>();
+}
+
+std::size_t as_count(const Json& value, const JsonPlace& place) {
+  if (!value.is_number()) fail_type(value, "number", place);
+  if (!value.is_number_unsigned()) {
+    place.fail(fmt::format("expected a whole number that is not negative, found {}", value.dump()));
+  }
+  return value.get<std::size_t>();
+}
+
+const Json* find_member(const Json& object, std::string_view key, const JsonPlace& place) {
+  const auto found = as_object(object, place).find(key);
+  return found == object.end() ? nullptr : &*found;
+}
+
+const Json& member(const Json& object, std::string_view key, const JsonPlace& place) {
+  const Json* value = find_member(object, key, place);
+  if (value == nullptr) place.fail(fmt::format("the key '{}' is missing", key));
+  return *value;
+}
+
+const std::string& string_member(const Json& object, std::string_view key, const JsonPlace& place) {
+  return as_string(member(object, key, place), JsonPlace(place, key));
+}
+
+const Json& list_member(const Json& object, std::string_view key, const JsonPlace& place) {
+  return as_list(member(object, key, place), JsonPlace(place, key));
+}
+
+std::size_t count_member(const Json& object, std::string_view key, const JsonPlace& place) {
+  return as_count(member(object, key, place), JsonPlace(place, key));
+}
+
+}  // namespace mylos::data

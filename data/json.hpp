@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+/// JSON files read with errors of one line that say where: the file, the line, the path to the value.
+namespace mylos::data {
+
+using Json = nlohmann::json;
+
+/// Parses `text`; `name` is its file in errors. Throws "<name>: not JSON at line L, column C: ...".
+Json parse_json(std::string_view text, std::string_view name);
+
+/// Reads a UTF-8 JSON file; errors are those of read_text_file and parse_json.
+Json read_json(const std::filesystem::path& path);
+
+/// Where a value stands in a document, spelt out only when there is an error to report. A place refers to its parent,
+/// which must outlive it.
+class JsonPlace {
+ public:
+  explicit JsonPlace(std::string_view file) : file_(file) {}
+  JsonPlace(const JsonPlace& parent, std::string_view key) : parent_(&parent), key_(key) {}
+  JsonPlace(const JsonPlace& parent, std::size_t index) : parent_(&parent), index_(index) {}
+  JsonPlace(const JsonPlace&& parent, std::string_view key) = delete;
+  JsonPlace(const JsonPlace&& parent, std::size_t index) = delete;
+
+  /// Throws "<file>: data[3].paragraphs[0].context: <problem>".
+  [[noreturn]] void fail(std::string_view problem) const;
+
+ private:
+  const JsonPlace* append_path(std::string& path) const;
+
+  const JsonPlace* parent_ = nullptr;
+  std::string_view file_;
+  std::string_view key_;
+  std::size_t index_ = 0;
+};
+
+/// The value as this type; throws "...: expected a string, found a number" and the like.
+const std::string& as_string(const Json& value, const JsonPlace& place);
+const Json& as_list(const Json& value, const JsonPlace& place);
+const Json& as_object(const Json& value, const JsonPlace& place);
+bool as_bool(const Json& value, const JsonPlace& place);
+double as_number(const Json& value, const JsonPlace& place);
+/// A whole number that is not negative.
+std::size_t as_count(const Json& value, const JsonPlace& place);
+
+/// The value of `key` in an object, null where it is absent. Throws where `object` is none.
+const Json* find_member(const Json& object, std::string_view key, const JsonPlace& place);
+/// The same, throwing where it is absent.
+const Json& member(const Json& object, std::string_view key, const JsonPlace& place);
+const std::string& string_member(const Json& object, std::string_view key, const JsonPlace& place);
+const Json& list_member(const Json& object, std::string_view key, const JsonPlace& place);
+std::size_t count_member(const Json& object, std::string_view key, const JsonPlace& place);
+
+}  // namespace mylos::data
