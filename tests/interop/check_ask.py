@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Checks that `mylos ask` answers as transformers' question-answering pipeline on the same model directory.
+
+check_ask.py MYLOS [MODEL_DIR...]: the program, and models to ask; without one, small models with random weights are made,
+whose answers depend on every token. Both give answer, start and end (in code points of the context) and score.
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import torch
+from transformers import BertConfig, BertForQuestionAnswering, pipeline
+
+VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz0123456789.,?!-'",
+              *("##" + c for c in "abcdefghijklmnopqrstuvwxyz0123456789"), "\u4e2d", "\u6587", "the", "is", "of"]
+
+PARAGRAPH = ("The scheduler keeps a queue of jobs. When nodes become free, it starts the job with the highest priority, "
+             "unless a smaller one can run before without delaying it; this is called backfilling. ")
+
+CASES = [
+    ("Slurm starts a job when its nodes are free. PBS does the same.", ["What starts a job?", "Who does the same?", "when?"]),
+    ("Z\u00fcrich's caf\u00e9 \u2014 \u00abna\u00efve\u00bb, \u4e2d\u6587\u5b57 and \U0001F600 emoji.", ["Which caf\u00e9?", "\u4e2d\u6587 ?"]),
+    ("  Leading spaces,\ttabs\nand lines. ", ["  what leads?"]),
+    ("x", ["what is it?"]),
+    (PARAGRAPH.strip(), ["What is called backfilling?", "What does the scheduler keep?"]),
+    (PARAGRAPH * 12, ["What is called backfilling?", "Which job starts?"]),  # several windows
+]
+
+
+def make_model(directory, seed):
+    torch.manual_seed(seed)
+    config = BertConfig(vocab_size=len(VOCABULARY), hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
+                        max_position_embeddings=512, initializer_range=0.3)
+    BertForQuestionAnswering(config).save_pretrained(directory)
+    (directory / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n", encoding="utf-8")
+    (directory / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": True, "tokenizer_class": "BertTokenizer"}))
+    return directory
+
+
+def ask(mylos, model, context, questions, scratch):
+    """The objects `mylos ask --json` prints, one a question."""
+    file = scratch / "context.txt"
+    file.write_bytes(context.encode("utf-8"))
+    command = [mylos, "ask", "--model", model, "--context", file, "--json", *questions]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
+    assert done.returncode == 0, (command, done.stderr)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def check(mylos, model, scratch):
+    oracle = pipeline("question-answering", model=str(model), device="cpu")
+    asked = 0
+    for context, questions in CASES:
+        answers = ask(mylos, model, context, questions, scratch)
+        assert len(answers) == len(questions), (questions, answers)
+        for question, ours in zip(questions, answers):
+            theirs = oracle(question=question, context=context)
+            same = all(ours[key] == theirs[key] for key in ("answer", "start", "end"))
+            assert same and abs(ours["score"] - theirs["score"]) < 1e-4, f"{model}: {question!r}: {ours} is not {theirs}"
+            asked += 1
+    print(f"{model.name}: {asked} answers equal")
+
+
+def main():
+    warnings.simplefilter("ignore")
+    mylos = pathlib.Path(sys.argv[1]).resolve()
+    with tempfile.TemporaryDirectory() as directory:
+        scratch = pathlib.Path(directory)
+        models = [pathlib.Path(path) for path in sys.argv[2:]] or [make_model(scratch / f"random-{seed}", seed) for seed in range(5)]
+        for model in models:
+            check(mylos, model, scratch)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+// Reads a Hugging Face model directory and writes it again: what `train` does with a model, without the training.
+//   export_model SOURCE TARGET
+
+#include <exception>
+#include <iostream>
+#include <vector>
+
+#include "data/pretrained.hpp"
+#include "data/weight_files.hpp"
+
+namespace {
+
+using namespace mylos::data;
+
+/// Every tensor of the source that belongs to a BERT for question answering, by today's name.
+std::vector<TensorSpec> tensors_of(const std::filesystem::path& directory) {
+  std::vector<TensorSpec> specs;
+  const WeightFiles files(directory);
+  for (const auto& [name, entry] : files.entries()) {
+    const bool is_used =
+        name.starts_with("bert.embeddings.") || name.starts_with("bert.encoder.") || name.starts_with("qa_outputs.");
+    if (is_used && !name.ends_with("position_ids")) specs.push_back({name, entry.tensor->shape});
+  }
+  return specs;
+}
+
+void export_model(const std::filesystem::path& source, const std::filesystem::path& target) {
+  const PretrainedModel model(source);
+  const auto specs = tensors_of(source);
+  std::vector<std::vector<float>> values(specs.size());
+  const auto report = model.read_weights(
+      specs, [&](std::size_t row, std::span<const float> data) { values[row].assign(data.begin(), data.end()); });
+  if (!report.ignored.empty()) std::cerr << ignored_line(report) << '\n';
+  std::vector<NamedTensor> weights;
+  for (std::size_t row = 0; row < specs.size(); ++row)
+    weights.push_back({specs[row].name, specs[row].shape, values[row]});
+  write_pretrained(target, model.config(), model.tokenizer_files(), weights);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::cerr << "usage: export_model SOURCE TARGET\n";
+    return 2;
+  }
+  try {
+    export_model(argv[1], argv[2]);
+    return 0;
+  } catch (const std::exception& error) {
+    std::cerr << "error: " << error.what() << '\n';
+    return 1;
+  }
+}
