@@ -29,8 +29,8 @@ class Predictor {
   virtual std::span<const float> predict(const Batch& batch, std::span<float> losses) = 0;
 };
 
-/// Gives a parameter row's values, (row.size), to an export.
-using RowReader = std::function<void(std::size_t row, std::span<float> values)>;
+/// Gives an export the values, (row.size), of the row called `name`, parameters and state alike.
+using RowReader = std::function<void(const std::string& name, std::span<float> values)>;
 /// Takes the initial values of the row called `name`, parameters and state alike.
 using RowWriter = std::function<void(const std::string& name, std::span<const float> values)>;
 

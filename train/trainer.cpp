@@ -54,6 +54,7 @@ struct Trainer::State {
 
   StepReport run_step(std::size_t index);
   EvaluationReport evaluate(std::size_t steps_done);
+  void read_row(const std::string& name, std::span<float> values) const;
   void export_model(const char* name) const;
   bool due_for_evaluation(std::size_t steps_done) const;
   void train(const std::vector<Reporter*>& reporters, BestModel& best, RunResult& result);
@@ -103,9 +104,18 @@ EvaluationReport Trainer::State::evaluate(std::size_t steps_done) {
   return {.step = steps_done, .seconds = seconds_since(begin), .metrics = std::move(metrics)};
 }
 
+void Trainer::State::read_row(const std::string& name, std::span<float> values) const {
+  const auto states = store.table().state_rows();
+  const auto state = std::ranges::find(states, name, &ParameterRow::name);
+  if (state == states.end()) return mode->read_row(store.table().find(name), values);
+  require(values.size() == state->size, fmt::format("row {}: {} values for {}", name, values.size(), state->size));
+  const Kokkos::View<float*, HostSpace, Kokkos::MemoryUnmanaged> target(values.data(), values.size());
+  Kokkos::deep_copy(target, store.state(static_cast<std::size_t>(state - states.begin())));
+}
+
 void Trainer::State::export_model(const char* name) const {
   task.export_model(config.output / name,
-                    [this](std::size_t row, std::span<float> values) { mode->read_row(row, values); });
+                    [this](const std::string& row, std::span<float> values) { read_row(row, values); });
 }
 
 bool Trainer::State::due_for_evaluation(std::size_t steps_done) const {
@@ -165,6 +175,6 @@ RunResult Trainer::run(const std::vector<Reporter*>& reporters) {
   return result;
 }
 
-void Trainer::read_row(std::size_t row, std::span<float> values) const { state_->mode->read_row(row, values); }
+void Trainer::read_row(const std::string& name, std::span<float> values) const { state_->read_row(name, values); }
 
 }  // namespace mylos::train

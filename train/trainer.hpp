@@ -39,8 +39,8 @@ class Trainer {
   /// Errors: a loss that is not finite ends the run after last/ was written with the weights of the step before.
   RunResult run(const std::vector<Reporter*>& reporters);
 
-  /// Master values of a row, for exports and tests.
-  void read_row(std::size_t row, std::span<float> values) const;
+  /// Master values of the row called `name`, or those of a state row, for exports and tests.
+  void read_row(const std::string& name, std::span<float> values) const;
 
  private:
   struct State;
