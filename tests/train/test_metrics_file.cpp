@@ -1,0 +1,74 @@
+#include "tests/support/temporary.hpp"
+#include "train/metrics_file.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <limits>
+#include <sstream>
+
+namespace mylos::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const StepReport report = {.step = 3,
+                           .epoch = 0.75,
+                           .loss = 1.25,
+                           .gradient_norm = 0.1,
+                           .learning_rate = 3e-5,
+                           .sequences = 12,
+                           .tokens = 3000,
+                           .seconds = 1.5,
+                           .memory = 1u << 30};
+
+std::vector<Json> lines_of(const std::filesystem::path& path) {
+  std::istringstream text(tests::read_file(path));
+  std::vector<Json> lines;
+  for (std::string line; std::getline(text, line);) lines.push_back(Json::parse(line));
+  return lines;
+}
+
+TEST(MetricsFile, WritesOneObjectAStepAsItHappens) {
+  const tests::TemporaryDirectory directory;
+  MetricsFile file(directory / "metrics.jsonl");
+  file.step(report);
+  EXPECT_EQ(tests::read_file(directory / "metrics.jsonl"),
+            R"({"step":3,"epoch":0.75,"loss":1.25,"gradient_norm":0.1,"learning_rate":3e-05,"sequences":12,)"
+            R"("tokens":3000,"seconds":1.5,"tokens_per_second":2000.0,"memory":1073741824})"
+            "\n");
+}
+
+TEST(MetricsFile, WritesEveryMetricOfAnEvaluation) {
+  const tests::TemporaryDirectory directory;
+  MetricsFile file(directory / "metrics.jsonl");
+  file.step(report);
+  file.evaluation(
+      {.step = 3, .seconds = 2.0, .metrics = {{"validation_loss", 1.5}, {"exact", 40.0}, {"f1", 50.5}}, .best = true});
+  const auto lines = lines_of(directory / "metrics.jsonl");
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[1].dump(), R"({"step":3,"validation_loss":1.5,"exact":40.0,"f1":50.5,"seconds":2.0,"best":true})");
+}
+
+TEST(MetricsFile, ContinuesAFile) {
+  const tests::TemporaryDirectory directory;
+  for (int start = 0; start < 2; ++start) MetricsFile(directory / "metrics.jsonl").step(report);
+  EXPECT_EQ(lines_of(directory / "metrics.jsonl").size(), 2u);
+}
+
+TEST(MetricsFile, StaysJsonWhereANumberIsNot) {
+  const tests::TemporaryDirectory directory;
+  MetricsFile file(directory / "metrics.jsonl");
+  StepReport broken = report;
+  broken.loss = std::numeric_limits<double>::quiet_NaN();
+  file.step(broken);
+  EXPECT_TRUE(lines_of(directory / "metrics.jsonl")[0].at("loss").is_null());
+}
+
+TEST(MetricsFile, NamesTheFileOnAFullDisk) {
+  MetricsFile file("/dev/full");
+  EXPECT_EQ(tests::error_of([&] { file.step(report); }), "cannot write /dev/full: No space left on device");
+}
+
+}  // namespace
+}  // namespace mylos::train

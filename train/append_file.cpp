@@ -1,0 +1,50 @@
+#include "train/append_file.hpp"
+
+#include "core/error.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace mylos::train {
+namespace {
+
+[[noreturn]] void fail_to_write(const std::filesystem::path& path, int code) {
+  fail(fmt::format("cannot write {}: {}", path.string(), std::strerror(code)));
+}
+
+off_t size_of(int descriptor) {
+  struct stat status {};
+  return ::fstat(descriptor, &status) == 0 ? status.st_size : 0;
+}
+
+}  // namespace
+
+AppendFile::AppendFile(std::filesystem::path path) : path_(std::move(path)) {
+  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail_to_write(path_, errno);
+}
+
+AppendFile::~AppendFile() { ::close(descriptor_); }
+
+void AppendFile::append(std::string_view record) {
+  const off_t size = size_of(descriptor_);
+  while (!record.empty()) {
+    const auto written = ::write(descriptor_, record.data(), record.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      const int code = errno;
+      // What came of a broken record is taken back; where that fails too, the error below says enough.
+      [[maybe_unused]] const int ignored = ::ftruncate(descriptor_, size);
+      fail_to_write(path_, code);
+    }
+    record.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+}  // namespace mylos::train

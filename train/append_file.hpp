@@ -1,0 +1,26 @@
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+namespace mylos::train {
+
+/// A file that grows by whole records while others read it: each reaches the file in one piece, or the file is as long
+/// as before. Errors are std::runtime_error naming the file.
+class AppendFile {
+ public:
+  /// Opens or makes it.
+  explicit AppendFile(std::filesystem::path path);
+  ~AppendFile();
+  AppendFile(const AppendFile&) = delete;
+  AppendFile& operator=(const AppendFile&) = delete;
+
+  void append(std::string_view record);
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+};
+
+}  // namespace mylos::train
