@@ -1,3 +1,4 @@
+#include "core/kernels/activation.hpp"
 #include "core/kernels/gemm_provider.hpp"
 
 #include <oneapi/dnnl/dnnl.hpp>
@@ -46,7 +47,18 @@ memory::desc describe(Precision precision, Transpose transpose, std::size_t rows
   return {{r, c}, type_of(precision), strides};
 }
 
-bool fuses_bias(EpilogueKind kind) { return kind == EpilogueKind::bias; }
+bool fuses_bias(EpilogueKind kind) { return kind == EpilogueKind::bias || kind == EpilogueKind::bias_gelu; }
+
+/// What is left of the epilogue after a product with its bias.
+template <class T>
+void apply_rest(const ExecutionSpace& space, const GemmCall& call) {
+  const Matrix<T> pre(static_cast<T*>(call.pre), call.m, call.n), c(static_cast<T*>(call.c), call.m, call.n);
+  if (call.epilogue == EpilogueKind::bias_gelu) gelu<T>(space, ConstMatrix<T>(pre), c);
+  if (call.epilogue == EpilogueKind::gelu_gradient) gelu_gradient<T>(space, ConstMatrix<T>(pre), c);
+}
+
+/// Primitives kept: some twenty lengths of a packed batch. One holds about 100 KB of code.
+constexpr std::size_t most_products = 256;
 
 Shape shape_of(const GemmCall& call) {
   return {call.m,
@@ -62,6 +74,7 @@ Shape shape_of(const GemmCall& call) {
 
 class OneDnnGemm : public GemmProvider {
  public:
+  OneDnnGemm() { dnnl::set_primitive_cache_capacity(0); }  // a second copy of what products_ keeps
   std::string_view name() const override;
 
   void multiply(const ExecutionSpace& space, const GemmCall& call) override {
@@ -69,8 +82,7 @@ class OneDnnGemm : public GemmProvider {
     product.c = product_target(call);
     if (const Product* native = find(product)) {
       execute(*native, product);
-      if (!fuses_bias(call.epilogue)) apply_epilogue(space, call);
-      return;
+      return with_type(call.output, [&]<class T>(T) { apply_rest<T>(space, call); });
     }
     product = operands_.widen(space, call);
     execute(*find(product), product);
@@ -93,7 +105,10 @@ class OneDnnGemm : public GemmProvider {
 const Product* OneDnnGemm::find(const GemmCall& call) {
   const Shape shape = shape_of(call);
   auto found = products_.find(shape);
-  if (found == products_.end()) found = products_.emplace(shape, make(shape)).first;
+  if (found == products_.end()) {
+    if (products_.size() == most_products) products_.clear();
+    found = products_.emplace(shape, make(shape)).first;
+  }
   return found->second.primitive.get(true) != nullptr ? &found->second : nullptr;
 }
 

@@ -6,19 +6,6 @@
 namespace mylos {
 namespace {
 
-/// f(T()) with the element type that `precision` names.
-template <class F>
-void with_type(Precision precision, const F& f) {
-  switch (precision) {
-    case Precision::float32:
-      return f(float());
-    case Precision::bfloat16:
-      return f(bfloat16());
-    case Precision::float16:
-      return f(half());
-  }
-}
-
 template <class T>
 ConstVector<T> flat(const void* data, std::size_t size) {
   return ConstVector<T>(static_cast<const T*>(data), size);
@@ -64,7 +51,7 @@ void narrow_product(const ExecutionSpace& space, const float* from, float beta, 
 void* GemmWorkspace::get(std::size_t bytes) {
   if (bytes > memory_.size()) {
     memory_ = {};  // before the larger one, so that both never stand side by side
-    memory_ = uninitialized<std::byte>("mylos::gemm::workspace", bytes);
+    memory_ = uninitialized<std::byte>("mylos::gemm::workspace", bytes + bytes / 4);
   }
   return memory_.data();
 }

@@ -14,7 +14,21 @@ struct GemmProviderEntry {
 inline std::size_t rows_of_a(const GemmCall& call) { return call.transpose_a == Transpose::no ? call.m : call.k; }
 inline std::size_t rows_of_b(const GemmCall& call) { return call.transpose_b == Transpose::no ? call.k : call.n; }
 
-/// Device memory that grows to the largest size asked for and stays.
+/// f(T()) with the element type that `precision` names.
+template <class F>
+void with_type(Precision precision, const F& f) {
+  switch (precision) {
+    case Precision::float32:
+      return f(float());
+    case Precision::bfloat16:
+      return f(bfloat16());
+    case Precision::float16:
+      return f(half());
+  }
+}
+
+/// Device memory that grows beyond the largest size asked for, by a quarter, and stays: what libraries ask for is not
+/// monotonic in the shape.
 class GemmWorkspace {
  public:
   /// At least `bytes`, not filled; valid until more is asked for.
