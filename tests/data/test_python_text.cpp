@@ -40,7 +40,8 @@ TEST(PythonText, SpacesArePythons) { expect_class("space", is_python_space); }
 TEST(PythonText, WordCharactersArePythons) { expect_class("word", is_python_word); }
 
 TEST(PythonText, LowerCaseIsPythons) {
-  for (const auto& pair : tests::golden_json("python_text.json").at("lower")) {
+  const auto golden = tests::golden_json("python_text.json");
+  for (const auto& pair : golden.at("lower")) {
     EXPECT_EQ(encode_utf8(python_lower(decode_utf8(pair[0].get<std::string>()))), pair[1].get<std::string>());
   }
 }
@@ -53,7 +54,8 @@ TEST(PythonText, LstripIsPythons) {
 }
 
 TEST(PythonText, ReprIsPythons) {
-  for (const auto& pair : tests::golden_json("python_text.json").at("repr")) {
+  const auto golden = tests::golden_json("python_text.json");
+  for (const auto& pair : golden.at("repr")) {
     EXPECT_EQ(python_repr(pair[0].get<double>()), pair[1].get<std::string>());
   }
 }
