@@ -49,7 +49,7 @@ run_ctest() {
     tail -n 60 "$build/test.log" >&2
     die "ctest wrote no report; its log: $build/test.log"
   fi
-  [ $rc = 0 ] || grep -v -E '^ *[0-9]+/[0-9]+ Test .* (Passed|\*\*\*Skipped) |^ +Start +[0-9]+: ' "$build/test.log" || true
+  [ $rc = 0 ] || grep -v -E '^ *[0-9]+/[0-9]+ Test .*( Passed|\*\*\*Skipped) |^ +Start +[0-9]+: ' "$build/test.log" || true
   python3 "$root/scripts/report_tests.py" "$build/junit.xml" || rc=1
   return $rc
 }
