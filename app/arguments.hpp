@@ -1,0 +1,45 @@
+#pragma once
+
+#include "train/run_config.hpp"
+
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+/// Everything a command was told: what the engine is given, and what only commands read.
+namespace mylos::app {
+
+struct Arguments {
+  train::RunConfig run;
+  std::string model;  ///< as typed; commands resolve it to a directory
+
+  std::filesystem::path data;                     ///< what eval, prepare and bench read
+  std::filesystem::path context;                  ///< the text that ask reads
+  std::filesystem::path vocabulary;               ///< vocab.txt of tokenize
+  std::filesystem::path no_answer_probabilities;  ///< of score: {question id: probability}
+  double no_answer_threshold = 1.0;               ///< answers less likely than this to have none are taken as given
+
+  std::optional<std::size_t> batch_per_rank;
+  std::optional<std::size_t> gradient_accumulation;  ///< micro-batches a step
+
+  std::filesystem::path config;  ///< a saved run.json
+  bool overwrite = false;
+  bool dry_run = false;
+
+  bool json = false;
+  bool offsets = false;
+  bool cased = false;
+
+  std::string shapes = "bert-base";    ///< of bench gemm
+  std::size_t tokens = 3072;           ///< rows of the products that bench gemm times
+  std::size_t repeats = 5;             ///< timings, of which the median counts
+  std::vector<std::string> providers;  ///< empty = all of this build
+
+  bool help = false;
+  std::vector<std::string> positional;
+  std::set<std::string> given;  ///< names of the options on the command line; those of --config are not among them
+};
+
+}  // namespace mylos::app

@@ -1,0 +1,39 @@
+#include "app/build_info.hpp"
+
+#include "app/cpu_features.hpp"
+#include "mylos_commit.hpp"
+
+namespace mylos::app {
+namespace {
+
+std::vector<std::string> names_of(const bool* features) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < cpu_feature_count; ++i) {
+    if (features[i]) names.emplace_back(cpu_feature_names[i]);
+  }
+  return names;
+}
+
+}  // namespace
+
+BuildInfo build_info() {
+  return {.version = MYLOS_VERSION,
+          .commit = MYLOS_COMMIT,
+          .compiler = MYLOS_COMPILER,
+          .build_type = MYLOS_BUILD_TYPE,
+          .kokkos = MYLOS_KOKKOS_VERSION,
+          .kokkos_kernels = MYLOS_KOKKOS_KERNELS_VERSION,
+          .onednn = MYLOS_ONEDNN_VERSION,
+          .mpi = MYLOS_MPI_VERSION,
+          .hdf5 = MYLOS_HDF5_VERSION};
+}
+
+std::vector<std::string> built_cpu_feature_names() { return names_of(built_cpu_features); }
+
+std::vector<std::string> present_cpu_feature_names() {
+  bool present[cpu_feature_count];
+  detect_cpu_features(present);
+  return names_of(present);
+}
+
+}  // namespace mylos::app

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+/// What this build is, fixed when it was compiled.
+namespace mylos::app {
+
+struct BuildInfo {
+  std::string version;
+  std::string commit;  ///< "0f032da4c1b2", with "-dirty" where the tree had changes; "unknown" outside a repository
+  std::string compiler;
+  std::string build_type;
+  std::string kokkos, kokkos_kernels, onednn, mpi, hdf5;  ///< versions; empty where the build is without
+};
+
+BuildInfo build_info();
+
+/// Names of the CPU features this program was compiled for, and of those that the CPU here has.
+std::vector<std::string> built_cpu_feature_names();
+std::vector<std::string> present_cpu_feature_names();
+
+}  // namespace mylos::app

@@ -1,0 +1,46 @@
+#include "app/commands.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+namespace mylos::app {
+namespace {
+
+constexpr std::size_t any_number = std::numeric_limits<std::size_t>::max();
+
+constexpr std::array table = {
+    Command{"train", train_command, "--model M --train FILE [--dev FILE] --output DIR [options]",
+            "fine-tunes a model on questions and answers", 0, 0, nullptr},
+    Command{"eval", eval_command, "--model M --data FILE --output DIR [options]",
+            "answers the questions of a file and scores the answers", 0, 0, nullptr},
+    Command{"ask", ask_command, "--model M --context FILE [options] [QUESTION...]",
+            "answers questions about a text; without a question it reads them, one a line", 0, any_number, nullptr},
+    Command{"score", score_command, "DATA PREDICTIONS [options]",
+            "prints what the official SQuAD script prints for these predictions", 2, 2, nullptr},
+    Command{"tokenize", tokenize_command, "--vocab FILE [options]",
+            "reads lines and prints each one's token ids as a JSON array", 0, 0, run_tokenize},
+    Command{"prepare", prepare_command, "--model M --data FILE --output FILE [options]",
+            "tokenises once: .h5 is read by train and eval, .jsonl by people", 0, 0, nullptr},
+    Command{"fetch", 0, "NAME", "gets a model (minilm, bert-base-uncased, ...) or the data set squad", 1, 1, run_fetch},
+    Command{"info", info_command, "[options]", "says what this build is and what it runs on", 0, 0, run_info},
+    Command{"bench", bench_command, "gemm|step [options]", "validates, then times matrix products or training steps", 1,
+            1, nullptr},
+    Command{"doctor", 0, "", "what would go wrong here"},
+    Command{"plan", 0, "", "what fits and how long it takes"},
+    Command{"checkpoint", 0, "", "lists, shows and verifies checkpoints"},
+    Command{"compare", 0, "", "all strategies on one job as one table"},
+    Command{"report", 0, "", "a run as one HTML page"},
+    Command{"watch", 0, "", "a live run seen from the login node"},
+};
+
+}  // namespace
+
+std::span<const Command> commands() { return table; }
+
+const Command* find_command(std::string_view name) {
+  const auto found = std::ranges::find(table, name, &Command::name);
+  return found == table.end() ? nullptr : found;
+}
+
+}  // namespace mylos::app

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <Kokkos_Core.hpp>
+
+#include <string>
+
+/// Kokkos, for commands that compute; the others never start it.
+namespace mylos::app {
+
+/// Starts Kokkos with the threads that OMP_NUM_THREADS says, else one for each CPU this process may run on, and ends
+/// it when it goes. Made once a process.
+class ComputeScope {
+ public:
+  ComputeScope();
+
+ private:
+  Kokkos::ScopeGuard guard_;
+};
+
+/// Threads that ComputeScope would start.
+std::size_t default_threads();
+
+/// CPUs that this process may run on.
+std::size_t usable_cpus();
+
+}  // namespace mylos::app

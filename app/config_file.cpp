@@ -1,0 +1,65 @@
+#include "app/config_file.hpp"
+
+#include "app/parse.hpp"
+#include "app/usage_error.hpp"
+#include "data/files.hpp"
+#include "data/text_file.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+namespace mylos::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json parse_object(const std::filesystem::path& file) {
+  const std::string text = data::read_text_file(file);
+  Json parsed = Json::parse(text, nullptr, false);
+  if (parsed.is_discarded()) throw UsageError(fmt::format("--config {}: not JSON", file.string()));
+  if (!parsed.is_object()) throw UsageError(fmt::format("--config {}: not a JSON object", file.string()));
+  return parsed;
+}
+
+/// The value as it would be typed. Errors: UsageError where it is a list or an object.
+std::string typed_value(const Json& value, const std::string& key, const std::filesystem::path& file) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_structured()) {
+    throw UsageError(fmt::format("{}: key {}: expected a number, a string, true or false", file.string(), key));
+  }
+  return value.dump();
+}
+
+const Option& option_of_key(const std::string& key, const Command& command, const std::filesystem::path& file) {
+  std::vector<std::string> names;
+  for (const Option& option : option_table()) {
+    if (!option.belongs_to(command.bit) || !option.print) continue;
+    if (option.name == key) return option;
+    names.push_back(option.name);
+  }
+  throw UsageError(fmt::format("{}: unknown key \"{}\"{}", file.string(), data::printable(key),
+                               suggestion(normalized_name(key), names, "")));
+}
+
+}  // namespace
+
+Json settings_json(const Command& command, const Arguments& arguments) {
+  Json settings = Json::object();
+  for (const Option& option : option_table()) {
+    if (option.belongs_to(command.bit) && option.print) settings[option.name] = option.print(arguments);
+  }
+  return settings;
+}
+
+void read_config_file(const std::filesystem::path& file, const Command& command, Arguments& arguments) {
+  const Json config = parse_object(file);
+  for (const auto& [key, value] : config.items()) {
+    if (key == program_key || key == resolved_key) continue;
+    const Option& option = option_of_key(key, command, file);
+    if (!value.is_null()) set_option(arguments, option, typed_value(value, key, file), file.string() + ": ");
+  }
+}
+
+}  // namespace mylos::app

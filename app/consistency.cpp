@@ -1,0 +1,99 @@
+#include "app/consistency.hpp"
+
+#include "app/usage_error.hpp"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+namespace mylos::app {
+namespace {
+
+bool was_given(const Arguments& arguments, const char* name) { return arguments.given.contains(name); }
+
+void exclude(const Arguments& arguments, const char* one, const char* other) {
+  if (was_given(arguments, one) && was_given(arguments, other)) {
+    throw UsageError(fmt::format("--{} and --{} exclude each other; give one of them", one, other));
+  }
+}
+
+/// Where one setting wins over another, the one on the command line wins over the one from a file.
+void drop_what_was_overridden(Arguments& arguments) {
+  if (was_given(arguments, "epochs") && !was_given(arguments, "steps")) arguments.run.engine.steps = 0;
+  if (was_given(arguments, "warmup") && !was_given(arguments, "warmup-steps")) {
+    arguments.run.engine.warmup_steps.reset();
+  }
+}
+
+/// One rank: a batch per rank is what it takes at once, and N of them are a step.
+void settle_batches(Arguments& arguments) {
+  exclude(arguments, "batch", "batch-per-rank");
+  exclude(arguments, "micro-batch", "gradient-accumulation-steps");
+  std::size_t& batch = arguments.run.squad.batch;
+  std::size_t& micro_batch = arguments.run.engine.micro_batch;
+  const std::size_t parts = arguments.gradient_accumulation.value_or(1);
+  if (arguments.batch_per_rank) {
+    batch = *arguments.batch_per_rank * parts;
+    if (arguments.gradient_accumulation) micro_batch = *arguments.batch_per_rank;
+  } else if (arguments.gradient_accumulation) {
+    if (parts > batch) {
+      throw UsageError(fmt::format("--gradient-accumulation-steps {}: expected at most the batch, {}", parts, batch));
+    }
+    micro_batch = (batch + parts - 1) / parts;
+  }
+  arguments.batch_per_rank.reset();
+  arguments.gradient_accumulation.reset();
+}
+
+void need(bool given, const Command& command, std::string_view name) {
+  if (!given) throw UsageError(fmt::format("{} needs --{}; see mylos {} --help", command.name, name, command.name));
+}
+
+/// An option about evaluations is an error where there are none.
+void check_evaluation(const Arguments& arguments) {
+  if (!arguments.run.squad.dev.empty()) return;
+  const train::TrainConfig& engine = arguments.run.engine;
+  const char* without_use = engine.best_by != "loss"                    ? "best-by"
+                            : engine.patience > 0                       ? "patience"
+                            : engine.evaluate_every > 0                 ? "eval-every"
+                            : arguments.run.squad.dev_limit.has_value() ? "dev-limit"
+                                                                        : nullptr;
+  if (without_use == nullptr) return;
+  throw UsageError(fmt::format("--{} needs --dev: without it nothing is evaluated", without_use));
+}
+
+void settle_train(const Command& command, Arguments& arguments) {
+  need(!arguments.model.empty(), command, "model");
+  need(!arguments.run.squad.train.empty(), command, "train");
+  need(!arguments.run.engine.output.empty(), command, "output");
+  drop_what_was_overridden(arguments);
+  settle_batches(arguments);
+  check_evaluation(arguments);
+}
+
+void check_windows(const Arguments& arguments) {
+  const train::SquadConfig& squad = arguments.run.squad;
+  if (squad.doc_stride < squad.max_length) return;
+  throw UsageError(
+      fmt::format("--doc-stride {}: expected less than --max-length, {}", squad.doc_stride, squad.max_length));
+}
+
+}  // namespace
+
+void settle(const Command& command, Arguments& arguments) {
+  const bool has_output = !arguments.run.engine.output.empty();
+  check_windows(arguments);
+  if (command.bit == train_command) settle_train(command, arguments);
+  if (command.bit == eval_command || command.bit == prepare_command) {
+    need(!arguments.model.empty(), command, "model");
+    need(!arguments.data.empty(), command, "data");
+    need(has_output, command, "output");
+  }
+  if (command.bit == ask_command) {
+    need(!arguments.model.empty(), command, "model");
+    need(!arguments.context.empty(), command, "context");
+  }
+  if (command.bit == tokenize_command) need(!arguments.vocabulary.empty(), command, "vocab");
+}
+
+}  // namespace mylos::app

@@ -1,0 +1,16 @@
+#include "data/fetch.hpp"
+
+#include "app/commands.hpp"
+#include "app/standard_output.hpp"
+
+#include <fmt/format.h>
+
+/// mylos fetch: gets a model or a data set into our cache and prints where it lies.
+namespace mylos::app {
+
+int run_fetch(const Arguments& arguments) {
+  print(fmt::format("{}\n", data::fetch(arguments.positional.front(), log_line).string()));
+  return 0;
+}
+
+}  // namespace mylos::app

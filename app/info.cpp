@@ -1,0 +1,61 @@
+#include "app/build_info.hpp"
+#include "app/commands.hpp"
+#include "app/compute.hpp"
+#include "app/standard_output.hpp"
+#include "core/device.hpp"
+#include "core/kernels/gemm.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdlib>
+
+/// mylos info: what this build is and what it runs on. Starts neither Kokkos nor MPI.
+namespace mylos::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json version_or_null(const std::string& version) { return version.empty() ? Json(nullptr) : Json(version); }
+
+Json describe_build() {
+  const BuildInfo build = build_info();
+  return {{"version", build.version},
+          {"commit", build.commit},
+          {"compiler", build.compiler},
+          {"build_type", build.build_type},
+          {"kokkos", build.kokkos},
+          {"kokkos_backend", ExecutionSpace::name()},
+          {"kokkos_kernels", version_or_null(build.kokkos_kernels)},
+          {"gemm_providers", gemm_providers()},
+          {"onednn", version_or_null(build.onednn)},
+          {"mpi", version_or_null(build.mpi)},
+          {"hdf5", version_or_null(build.hdf5)},
+          {"cpu_features_built", built_cpu_feature_names()},
+          {"cpu_features_present", present_cpu_feature_names()},
+          {"cpus", usable_cpus()},
+          {"threads", default_threads()}};
+}
+
+std::string text_of(const Json& value) {
+  if (value.is_null()) return "not in this build";
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  const auto words = value.get<std::vector<std::string>>();
+  return words.empty() ? "none beyond the platform's least" : fmt::format("{}", fmt::join(words, " "));
+}
+
+}  // namespace
+
+int run_info(const Arguments& arguments) {
+  const Json info = describe_build();
+  if (arguments.json) {
+    print(info.dump(2) + "\n");
+    return 0;
+  }
+  for (const auto& [key, value] : info.items()) print(fmt::format("{:22}{}\n", key, text_of(value)));
+  return 0;
+}
+
+}  // namespace mylos::app

@@ -1,0 +1,224 @@
+#include "app/option_kinds.hpp"
+
+#include "core/kernels/gemm.hpp"
+
+#include <limits>
+
+/// Options of the optimisation, its evaluations and what it computes with.
+namespace mylos::app {
+namespace {
+
+constexpr std::string_view length = "Length", batches = "Batches", optimizer = "Optimizer", evaluation = "Evaluation",
+                           computing = "Computing", run = "Run";
+constexpr CountRange sequences{1, 1'000'000};
+
+/// An option whose names are those of an enumeration.
+template <class Field, class Parse, class Print>
+Option enumeration_option(Option option, std::vector<Choice> choices, Field field, Parse from_name, Print to_name) {
+  option.expects = describe(choices);
+  option.parse = [choices = std::move(choices), field, from_name](Arguments& arguments, std::string_view text) {
+    const auto name = parse_choice(text, choices);
+    if (name) field(arguments) = from_name(*name);
+    return name.has_value();
+  };
+  option.print = [field, to_name](const Arguments& arguments) -> nlohmann::ordered_json {
+    return std::string(to_name(field(arguments)));
+  };
+  return option;
+}
+
+Option precision_option() {
+  Option option = enumeration_option(
+      {"precision",
+       {},
+       "TYPE",
+       computing,
+       train_command | eval_command | ask_command | bench_command,
+       "float or bfloat16: of values and activations; sums, master values and optimizer stay float"},
+      {{"float", {"32", "fp32", "float32"}}, {"bfloat16", {"bf16", "bf16-mixed"}}},
+      [](auto& a) -> auto& { return a.run.engine.precision; },
+      [](std::string_view name) { return name == "float" ? Precision::float32 : Precision::bfloat16; },
+      [](Precision precision) { return to_string(precision); });
+  option.expects += " (this version does not have half)";
+  return option;
+}
+
+Option gemm_option() {
+  std::vector<Choice> choices;
+  for (const std::string& name : gemm_providers()) choices.push_back({name, {}});
+  return choice_option(
+      {"gemm",
+       {},
+       "PROVIDER",
+       computing,
+       train_command | eval_command | ask_command | bench_command,
+       "what computes matrix products: " + describe(choices)},
+      choices, [](auto& a) -> auto& { return a.run.engine.gemm; });
+}
+
+Option mode_option() {
+  Option option{"mode",    {"strategy"},  "MODE",
+                computing, train_command, "how ranks share a model; this version runs one process, replicated"};
+  option.expects = "replicated (this version runs one process)";
+  option.parse = [](Arguments&, std::string_view text) { return text == "replicated" || text == "ddp"; };
+  option.print = [](const Arguments&) { return nlohmann::ordered_json("replicated"); };
+  return option;
+}
+
+Option resume_option() {
+  Option option{"resume",      {"resume-from-checkpoint"},
+                "auto|never",  run,
+                train_command, "this version writes no checkpoints, so both begin at step 1"};
+  option.expects = "auto or never (this version does not have checkpoints to resume from)";
+  option.parse = [](Arguments&, std::string_view text) { return text == "auto" || text == "never"; };
+  return option;
+}
+
+std::vector<Option> length_options() {
+  return {
+      real_option(
+          {"epochs", {"num-train-epochs"}, "N", length, train_command, "passes over the training windows"},
+          {0, 100'000, true}, [](auto& a) -> auto& { return a.run.engine.epochs; }),
+      count_or_unset_option(
+          {"steps", {"max-steps"}, "N", length, train_command, "steps of the run; wins over --epochs"}, {},
+          [](auto& a) -> auto& { return a.run.engine.steps; }),
+      count_option(
+          {"batch", {}, "N", batches, train_command | bench_command, "sequences a step over all ranks"}, sequences,
+          [](auto& a) -> auto& { return a.run.squad.batch; }),
+      count_option(
+          {"batch-per-rank",
+           {"per-device-train-batch-size"},
+           "N",
+           batches,
+           train_command,
+           "sequences at once on a rank; excludes --batch"},
+          sequences, [](auto& a) -> auto& { return a.batch_per_rank; }),
+      count_or_unset_option(
+          {"micro-batch",
+           {},
+           "N",
+           batches,
+           train_command | bench_command,
+           "sequences at once on a rank, gradients accumulate; default: the most that fit in memory"},
+          sequences, [](auto& a) -> auto& { return a.run.engine.micro_batch; }),
+      count_option(
+          {"gradient-accumulation-steps",
+           {},
+           "N",
+           batches,
+           train_command,
+           "micro-batches a step: another way to say --micro-batch"},
+          sequences, [](auto& a) -> auto& { return a.gradient_accumulation; }),
+  };
+}
+
+std::vector<Option> optimizer_options() {
+  return {
+      real_option(
+          {"learning-rate", {"lr"}, "X", optimizer, train_command, "peak learning rate"}, {0, 1},
+          [](auto& a) -> auto& { return a.run.engine.learning_rate; }),
+      enumeration_option(
+          {"schedule",
+           {"lr-scheduler-type"},
+           "NAME",
+           optimizer,
+           train_command,
+           "linear, constant or cosine: the learning rate after warm-up"},
+          {{"linear", {}}, {"constant", {"constant_with_warmup"}}, {"cosine", {}}},
+          [](auto& a) -> auto& { return a.run.engine.schedule; }, nn::parse_schedule,
+          [](nn::ScheduleKind kind) { return nn::to_string(kind); }),
+      real_option(
+          {"warmup",
+           {"warmup-ratio"},
+           "R",
+           optimizer,
+           train_command,
+           "part of the steps in which the learning rate rises from 0"},
+          {0, 1}, [](auto& a) -> auto& { return a.run.engine.warmup_ratio; }),
+      count_option(
+          {"warmup-steps", {}, "N", optimizer, train_command, "the same in steps; wins over --warmup"}, {0},
+          [](auto& a) -> auto& { return a.run.engine.warmup_steps; }),
+      real_option(
+          {"weight-decay",
+           {},
+           "X",
+           optimizer,
+           train_command,
+           "decay a step and learning rate; biases and "
+           "LayerNorm have none"},
+          {0, 10}, [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.weight_decay; }),
+      real_option(
+          {"adam-beta1", {}, "X", optimizer, train_command, "decay of the gradients' mean"}, {0, 1, false, true},
+          [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.beta1; }),
+      real_option(
+          {"adam-beta2", {}, "X", optimizer, train_command, "decay of the gradients' squares"}, {0, 1, false, true},
+          [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.beta2; }),
+      real_option(
+          {"adam-epsilon", {}, "X", optimizer, train_command, "added to the root of the squares"}, {0, 1, true},
+          [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.epsilon; }),
+      real_option(
+          {"clip", {"max-grad-norm"}, "X", optimizer, train_command, "largest global gradient norm; 0 does not clip"},
+          {0, 1e6}, [](auto& a) -> auto& { return a.run.engine.clip; }),
+      real_option(
+          {"dropout", {}, "P", optimizer, train_command, "probability; default: the model's"}, {0, 1, false, true},
+          [](auto& a) -> auto& { return a.run.squad.dropout; }),
+      count_option(
+          {"seed", {}, "N", optimizer, train_command, "of shuffling, dropout and a new head"},
+          {0, std::numeric_limits<std::uint64_t>::max()}, [](auto& a) -> auto& { return a.run.engine.seed; }),
+  };
+}
+
+std::vector<Option> run_options() {
+  return {
+      count_or_unset_option(
+          {"eval-every",
+           {},
+           "N",
+           evaluation,
+           train_command,
+           "steps between evaluations; default: an "
+           "epoch"},
+          {}, [](auto& a) -> auto& { return a.run.engine.evaluate_every; }),
+      choice_option(
+          {"best-by", {}, "METRIC", evaluation, train_command, "loss, f1 or exact: what makes a model best/"},
+          {{"loss", {}}, {"f1", {}}, {"exact", {}}}, [](auto& a) -> auto& { return a.run.engine.best_by; }),
+      count_or_unset_option(
+          {"patience",
+           {},
+           "N",
+           evaluation,
+           train_command,
+           "evaluations without a better one before the run ends; default: never ends early"},
+          {}, [](auto& a) -> auto& { return a.run.engine.patience; }),
+      precision_option(),
+      gemm_option(),
+      mode_option(),
+      unrecorded(path_option(
+          {"config", {}, "FILE", run, train_command, "a saved run.json to begin from; options win"},
+          [](auto& a) -> auto& { return a.config; })),
+      unrecorded(switch_option(
+          {"overwrite",
+           {"overwrite-output-dir"},
+           "",
+           run,
+           train_command,
+           "begin anew in an output directory that has a run"},
+          [](auto& a) -> auto& { return a.overwrite; })),
+      unrecorded(switch_option(
+          {"dry-run", {}, "", run, train_command, "say what would be trained and the memory it takes, and end"},
+          [](auto& a) -> auto& { return a.dry_run; })),
+      resume_option(),
+  };
+}
+
+}  // namespace
+
+std::vector<Option> training_options() {
+  std::vector<Option> all;
+  for (const auto part : {length_options, optimizer_options, run_options}) {
+    for (Option& option : part()) all.push_back(std::move(option));
+  }
+  return all;
+}
+
+}  // namespace mylos::app

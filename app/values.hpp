@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// What users type after an option: numbers within a range, and names out of a list. Nothing is taken half: "12abc",
+/// " 3" and "1e999" are no numbers.
+namespace mylos::app {
+
+/// Whole numbers from `smallest` to `largest`.
+struct CountRange {
+  std::uint64_t smallest = 1;
+  std::uint64_t largest = 1'000'000'000;
+};
+
+/// Finite numbers between two ends, which belong to the range unless it is open there.
+struct RealRange {
+  double smallest = 0.0;
+  double largest = 1.0;
+  bool open_below = false;
+  bool open_above = false;
+};
+
+/// One name of a list, and what the peers call it.
+struct Choice {
+  std::string name;
+  std::vector<std::string> aliases;
+};
+
+/// The value, or nothing where `text` is not wholly a number of the range.
+std::optional<std::uint64_t> parse_count(std::string_view text, const CountRange& range);
+std::optional<double> parse_real(std::string_view text, const RealRange& range);
+
+/// The name that `text` is, or is an alias of; case matters.
+std::optional<std::string> parse_choice(std::string_view text, std::span<const Choice> choices);
+
+/// "a whole number from 1 to 512", "a number above 0 and at most 1", "float or bfloat16": what a message asks for.
+std::string describe(const CountRange& range);
+std::string describe(const RealRange& range);
+std::string describe(std::span<const Choice> choices);
+
+/// The one of `names` that a user who typed `text` most likely meant; empty where none is near.
+std::string nearest_name(std::string_view text, std::span<const std::string> names);
+
+}  // namespace mylos::app

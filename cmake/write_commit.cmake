@@ -1,0 +1,20 @@
+# cmake -D SOURCE=<tree> -D OUTPUT=<header> -P write_commit.cmake
+# Writes the commit of the tree as MYLOS_COMMIT, and only where it changed, so that nothing else compiles again.
+execute_process(COMMAND git -C "${SOURCE}" rev-parse --short=12 HEAD
+                OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+if(failed)
+  set(commit unknown)
+else()
+  execute_process(COMMAND git -C "${SOURCE}" status --porcelain --untracked-files=no OUTPUT_VARIABLE changes ERROR_QUIET)
+  if(changes)
+    string(APPEND commit "-dirty")
+  endif()
+endif()
+set(text "#pragma once\n\n#define MYLOS_COMMIT \"${commit}\"\n")
+set(old)
+if(EXISTS "${OUTPUT}")
+  file(READ "${OUTPUT}" old)
+endif()
+if(NOT text STREQUAL old)
+  file(WRITE "${OUTPUT}" "${text}")
+endif()
