@@ -1,0 +1,28 @@
+#include "core/kernels/attention.hpp"
+
+#include "core/error.hpp"
+#include "core/kernels/attention_blocks.hpp"
+
+#include <fmt/format.h>
+
+namespace mylos::attention {
+
+void check_shapes(const AttentionShape& shape, const PackedSequences& sequences, std::size_t rows,
+                  std::size_t qkv_columns, std::size_t out_columns) {
+  const std::size_t samples = sequences.sample_ids.size();
+  require(
+      shape.key_value_heads > 0 && shape.heads % shape.key_value_heads == 0,
+      fmt::format("attention: {} heads are not a multiple of {} key-value heads", shape.heads, shape.key_value_heads));
+  require(qkv_columns == shape.columns(),
+          fmt::format("attention: qkv has {} columns, ({} + 2 * {}) heads of {} need {}", qkv_columns, shape.heads,
+                      shape.key_value_heads, shape.head_size, shape.columns()));
+  require(out_columns == shape.heads * shape.head_size,
+          fmt::format("attention: out has {} columns, {} heads of {} need {}", out_columns, shape.heads,
+                      shape.head_size, shape.heads * shape.head_size));
+  require(sequences.starts.size() == samples + 1, fmt::format("attention: {} sequence starts for {} samples, not {}",
+                                                              sequences.starts.size(), samples, samples + 1));
+  require(sequences.longest <= rows,
+          fmt::format("attention: the longest sequence has {} rows, the batch {}", sequences.longest, rows));
+}
+
+}  // namespace mylos::attention

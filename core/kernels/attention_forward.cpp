@@ -1,0 +1,166 @@
+#include "core/kernels/attention_blocks.hpp"
+#include "core/kernels/math.hpp"
+
+/// For each block of queries: scores against a block of keys, softmax with a running maximum and sum, products with the
+/// values; rows are divided by their sums at the end. One block of keys holds 256, so that most sequences take one or
+/// two.
+namespace mylos {
+namespace attention {
+namespace {
+
+/// What a query row knows after some blocks of keys.
+struct RunningRow {
+  float maximum, sum;
+};
+
+/// The scratch of a team.
+struct ForwardScratch {
+  float *keys, *values;          ///< (D, keys padded), (keys padded, depth)
+  float *query, *scores, *sums;  ///< (query block, depth), (query block, key block), (query block, depth)
+  float* draws;
+  RunningRow* rows;  ///< (query block)
+};
+
+struct ForwardSizes {
+  int padded_keys, depth, block_keys;  ///< of the longest sequence; multiples of `lanes`
+
+  ForwardSizes(int longest, int head_size)
+      : padded_keys(round_up(longest, lanes)),
+        depth(round_up(head_size, lanes)),
+        block_keys(padded_keys < key_block ? padded_keys : key_block) {}
+  std::size_t large() const { return scratch_bytes(std::size_t(padded_keys) * depth * 2, 2); }
+  std::size_t fast() const {
+    return scratch_bytes(query_block * (2 * depth + block_keys + 2) + dropout_words(block_keys), 5);
+  }
+  KOKKOS_INLINE_FUNCTION ForwardScratch take_from(const Team& team) const {
+    return {take(team, 1, padded_keys * depth),
+            take(team, 1, padded_keys * depth),
+            take(team, 0, query_block * depth),
+            take(team, 0, query_block * block_keys),
+            take(team, 0, query_block * depth),
+            take(team, 0, dropout_words(block_keys)),
+            reinterpret_cast<RunningRow*>(take(team, 0, query_block * 2))};
+  }
+};
+
+/// Turns the scores x[0, padded) of a row into exponentials and returns what was known before, updated. `correction`
+/// is what earlier sums are to be multiplied by.
+KOKKOS_INLINE_FUNCTION RunningRow exponentials(const RunningRow& before, int padded, float* KOKKOS_RESTRICT x,
+                                               float& correction) {
+  float lane[lanes];
+  for (int j = 0; j < lanes; ++j) lane[j] = before.maximum;
+  for (int k = 0; k < padded; k += lanes) {
+    for (int j = 0; j < lanes; ++j) lane[j] = lane[j] < x[k + j] ? x[k + j] : lane[j];
+  }
+  float maximum = lane[0];
+  for (int j = 1; j < lanes; ++j) maximum = maximum < lane[j] ? lane[j] : maximum;
+  for (int j = 0; j < lanes; ++j) lane[j] = 0.0f;
+  for (int k = 0; k < padded; k += lanes) {
+    for (int j = 0; j < lanes; ++j) {
+      x[k + j] = exp_approximate(x[k + j] - maximum);
+      lane[j] += x[k + j];
+    }
+  }
+  for (int half = lanes / 2; half > 0; half /= 2) {
+    for (int j = 0; j < half; ++j) lane[j] += lane[j + half];
+  }
+  correction = exp_approximate(before.maximum - maximum);
+  return {maximum, before.sum * correction + lane[0]};
+}
+
+template <class T>
+struct Forward {
+  AttentionShape shape;
+  PackedSequences sequences;
+  DropoutKey dropout;
+  ConstMatrix<T> qkv;
+  Matrix<T> out;
+  Matrix<float> log_sum_exp;
+  ForwardSizes sizes;
+
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
+    const std::size_t sequence = team.league_rank() / shape.heads, head = team.league_rank() % shape.heads;
+    const std::size_t first = sequences.starts(sequence), size = shape.head_size;
+    const int length = static_cast<int>(sequences.starts(sequence + 1) - first);
+    const std::size_t key_head = shape.heads + head / (shape.heads / shape.key_value_heads);
+    const int stride = round_up(length, lanes), depth = sizes.depth;
+    const ForwardScratch scratch = sizes.take_from(team);
+    load_transposed(team, head_rows(qkv, first, key_head, size), length, stride, scratch.keys);
+    load(team, head_rows(qkv, first, key_head + shape.key_value_heads, size), length, length, depth, 1.0f,
+         scratch.values);
+    for (int query = 0; query < length; query += query_block) {
+      const int rows = length - query < query_block ? length - query : query_block;
+      const int visible = shape.causal ? query + rows : length;
+      team.team_barrier();  // the block before has been stored
+      load(team, head_rows(qkv, first + query, head, size), rows, round_up(rows, tile_rows), depth, shape.scale,
+           scratch.query);
+      for (int key = 0; key < visible; key += key_block) {
+        const int keys = visible - key < key_block ? visible - key : key_block;
+        const DropoutPlace place{sequences.sample_ids(sequence), static_cast<std::uint32_t>(head), query, key};
+        add_key_block(team, scratch, place, rows, keys, stride);
+      }
+      team.team_barrier();
+      const float kept = dropout.active() ? dropout.scale() : 1.0f;
+      store(
+          team, scratch.sums, rows, depth, [&](int row) { return kept / scratch.rows[row].sum; },
+          head_rows(out, first + query, head, size));
+      Kokkos::parallel_for(Kokkos::TeamThreadRange(team, rows), [&](int row) {
+        log_sum_exp(head, first + query + row) = scratch.rows[row].maximum + Kokkos::log(scratch.rows[row].sum);
+      });
+    }
+  }
+
+  /// Takes the keys [place.first_key, + keys) into the sums of a block of queries.
+  KOKKOS_INLINE_FUNCTION void add_key_block(const Team& team, const ForwardScratch& scratch, const DropoutPlace& place,
+                                            int rows, int keys, int stride) const {
+    const int depth = sizes.depth, size = static_cast<int>(shape.head_size), padded = round_up(keys, lanes);
+    const Block<float> scores{scratch.scores, padded}, sums{scratch.sums, depth};
+    team.team_barrier();
+    DropoutBlock draws{};
+    if (dropout.active()) draws = draw_block(team, dropout, place, rows, keys, scratch.draws);
+    product(team, rows, keys, size, {scratch.query, depth, 1}, {scratch.keys + place.first_key, stride}, false, scores);
+    team.team_barrier();
+    const bool first = place.first_key == 0;
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, rows), [&](int row) {
+      float* x = scores.data + row * padded;
+      const int before = place.first_query + row + 1 - place.first_key;
+      hide_keys(shape.causal && before < keys ? before : keys, padded, x);
+      const RunningRow start{-Kokkos::Experimental::infinity_v<float>, 0.0f};
+      float correction;
+      scratch.rows[row] = exponentials(first ? start : scratch.rows[row], padded, x, correction);
+      if (dropout.active()) draws.apply(row, keys, x);
+      if (first) return;
+      for (int d = 0; d < depth; ++d) sums.data[row * depth + d] *= correction;
+    });
+    team.team_barrier();
+    product(team, rows, depth, keys, {scores.data, padded, 1}, {scratch.values + place.first_key * depth, depth},
+            !first, sums);
+  }
+};
+
+}  // namespace
+}  // namespace attention
+
+template <class T>
+void attention_forward(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
+                       const DropoutKey& dropout, const ConstMatrix<T>& qkv, const Matrix<T>& out,
+                       const Matrix<float>& log_sum_exp) {
+  attention::check_shapes(shape, sequences, qkv.extent(0), qkv.extent(1), out.extent(1));
+  const attention::ForwardSizes sizes(static_cast<int>(sequences.longest), static_cast<int>(shape.head_size));
+  const auto league = static_cast<int>(sequences.sample_ids.size() * shape.heads);
+  attention::Policy policy(space, league, Kokkos::AUTO);
+  policy.set_scratch_size(0, Kokkos::PerTeam(sizes.fast())).set_scratch_size(1, Kokkos::PerTeam(sizes.large()));
+  Kokkos::parallel_for("mylos::Attention::forward", policy,
+                       attention::Forward<T>{shape, sequences, dropout, qkv, out, log_sum_exp, sizes});
+}
+
+#define MYLOS_INSTANTIATE(T)                                                                               \
+  template void attention_forward<T>(const ExecutionSpace&, const AttentionShape&, const PackedSequences&, \
+                                     const DropoutKey&, const ConstMatrix<T>&, const Matrix<T>&,           \
+                                     const Matrix<float>&);
+MYLOS_INSTANTIATE(float)
+MYLOS_INSTANTIATE(bfloat16)
+MYLOS_INSTANTIATE(half)
+#undef MYLOS_INSTANTIATE
+
+}  // namespace mylos
