@@ -1,6 +1,7 @@
 #include "train/tensorboard.hpp"
 
 #include "core/crc32c.hpp"
+#include "train/process.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -82,9 +83,7 @@ std::string as_record(std::string_view event) {
 }  // namespace
 
 std::string event_file_name() {
-  std::array<char, 256> host{};
-  if (::gethostname(host.data(), host.size() - 1) != 0) host = {"localhost"};
-  return fmt::format("events.out.tfevents.{}.{}.{}", static_cast<long long>(seconds_since_1970()), host.data(),
+  return fmt::format("events.out.tfevents.{}.{}.{}", static_cast<long long>(seconds_since_1970()), host_name(),
                      ::getpid());
 }
 

@@ -1,0 +1,50 @@
+#include "train/directory_lock.hpp"
+
+#include "core/error.hpp"
+#include "train/process.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+namespace mylos::train {
+namespace {
+
+std::string content_of(int descriptor) {
+  std::array<char, 300> text{};
+  const auto length = ::pread(descriptor, text.data(), text.size(), 0);
+  return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : "another process";
+}
+
+/// Says whose lock it is, for the message others get; that nothing can be written there is found elsewhere.
+void write_holder(int descriptor) {
+  const std::string holder = fmt::format("process {} on {}", ::getpid(), host_name());
+  [[maybe_unused]] const bool written =
+      ::ftruncate(descriptor, 0) == 0 && ::pwrite(descriptor, holder.data(), holder.size(), 0) > 0;
+}
+
+}  // namespace
+
+DirectoryLock::DirectoryLock(const std::filesystem::path& directory) {
+  descriptor_ = ::open((directory / file_name).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor_ < 0)
+    fail(fmt::format("--output {}: cannot write there: {}", directory.string(), std::strerror(errno)));
+  if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) {
+    write_holder(descriptor_);
+  } else if (errno == EWOULDBLOCK) {
+    const std::string holder = content_of(descriptor_);
+    ::close(descriptor_);
+    fail(fmt::format("--output {}: a run is writing there ({}); let it end, stop it, or choose another directory",
+                     directory.string(), holder));
+  }
+}
+
+DirectoryLock::~DirectoryLock() { ::close(descriptor_); }
+
+}  // namespace mylos::train

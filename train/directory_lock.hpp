@@ -1,0 +1,23 @@
+#pragma once
+
+#include <filesystem>
+
+namespace mylos::train {
+
+/// Holds a directory for one process, by flock on the file .lock in it. The kernel gives it up when the process ends,
+/// however it ends; the file stays. File systems without locks are left unlocked.
+class DirectoryLock {
+ public:
+  static constexpr const char* file_name = ".lock";
+
+  /// Errors: std::runtime_error naming the directory and who holds it, or why the file cannot be written.
+  explicit DirectoryLock(const std::filesystem::path& directory);
+  ~DirectoryLock();
+  DirectoryLock(const DirectoryLock&) = delete;
+  DirectoryLock& operator=(const DirectoryLock&) = delete;
+
+ private:
+  int descriptor_ = -1;
+};
+
+}  // namespace mylos::train

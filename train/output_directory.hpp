@@ -1,0 +1,60 @@
+#pragma once
+
+#include "train/directory_lock.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+/// The directory a run writes into, and what happens to what is there already.
+namespace mylos::train {
+
+/// How a run was started, as far as an existing directory is concerned.
+struct OutputRules {
+  bool overwrite = false;
+  bool requeued = false;  ///< Slurm put this job back into the queue and starts it again
+  std::string job;        ///< Slurm's id; empty outside a job
+};
+
+/// With SLURM_RESTART_COUNT and SLURM_JOB_ID of the environment.
+OutputRules output_rules(bool overwrite);
+
+/// A directory is a run's if it holds our run.json, which says under "state" whether the run is finished. A finished
+/// run is left alone; an unfinished one begins anew only with --overwrite or in a requeued job (it has nothing to
+/// resume). Files that no run writes are never touched, and refused.
+class OutputDirectory {
+ public:
+  /// The key of run.json that is ours: {"finished": bool, "slurm_job": id or null}.
+  static constexpr const char* state_key = "state";
+
+  /// Decides, and where a run may begin makes the directory (with its parents) and locks it; nothing is removed yet.
+  /// Errors: std::runtime_error of one line where a run may not begin, or nothing can be written there.
+  OutputDirectory(std::filesystem::path path, const OutputRules& rules);
+
+  /// A finished run is there: print its results and exit 0.
+  bool finished() const { return !lock_; }
+  /// results.json of the finished run; nothing where it had no evaluation.
+  std::optional<std::string> results() const;
+
+  /// Errors: std::runtime_error with both numbers where `bytes` do not fit: what best/, last/ and the temporary copy
+  /// that replaces one of them take.
+  void check_space(std::size_t bytes) const;
+  /// Writes run.json, not finished, and removes what an earlier run left. `run` is a JSON object.
+  void begin(nlohmann::ordered_json run);
+  /// Marks the run finished: the very last thing it does.
+  void finish();
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  void write_run();
+
+  std::filesystem::path path_;
+  OutputRules rules_;
+  std::optional<DirectoryLock> lock_;
+  nlohmann::ordered_json run_;
+};
+
+}  // namespace mylos::train

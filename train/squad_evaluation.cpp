@@ -1,0 +1,128 @@
+#include "train/squad_evaluation.hpp"
+
+#include "data/answer_files.hpp"
+#include "data/files.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace mylos::train {
+namespace {
+
+/// Tokens predicted at once: enough to fill the machine, few enough to stay in its caches.
+constexpr std::size_t slice_tokens = 2048;
+
+data::AnswerOptions answer_options(const SquadConfig& config, data::SquadVersion version) {
+  return {.version = version,
+          .n_best = config.n_best,
+          .max_answer_length = config.max_answer_length,
+          .null_threshold = static_cast<float>(config.null_threshold)};
+}
+
+bool has_label(const data::Feature& feature) { return feature.start >= 0 && feature.end >= 0; }
+
+}  // namespace
+
+SquadEvaluation::SquadEvaluation(SquadWindows windows, const SquadConfig& config)
+    : windows_(std::move(windows)), config_(config), batcher_(windows_) {
+  logit_starts_.push_back(0);
+  Slice part;
+  for (std::size_t window = 0; window < windows_.count(); ++window) {
+    const std::size_t length = windows_.length(window);
+    const std::size_t rows = logit_starts_[window] - logit_starts_[part.begin];
+    if (part.end > part.begin && rows + length > slice_tokens) {
+      slices_.push_back(part);
+      part = {window, window};
+    }
+    part.end = window + 1;
+    logit_starts_.push_back(logit_starts_.back() + length);
+    largest_.longest = std::max(largest_.longest, length);
+  }
+  slices_.push_back(part);
+  for (const Slice& each : slices_) {
+    largest_.samples = std::max(largest_.samples, each.end - each.begin);
+    largest_.rows = std::max(largest_.rows, logit_starts_[each.end] - logit_starts_[each.begin]);
+  }
+  start_logits_.resize(logit_starts_.back());
+  end_logits_.resize(logit_starts_.back());
+}
+
+Metrics SquadEvaluation::run(Predictor& predictor) {
+  const double loss = predict_all(predictor);
+  find_answers();
+  return score_answers(loss);
+}
+
+double SquadEvaluation::predict_all(Predictor& predictor) {
+  Batch batch;
+  std::vector<std::size_t> samples;
+  std::vector<std::uint32_t> ids;
+  std::vector<float> losses;
+  double sum = 0.0;
+  for (const Slice& part : slices_) {
+    samples.resize(part.end - part.begin);
+    std::iota(samples.begin(), samples.end(), part.begin);
+    ids.assign(samples.begin(), samples.end());
+    losses.resize(samples.size());
+    batcher_.assemble(samples, ids, batch);
+    keep(part, predictor.predict(batch, losses));
+    sum += std::accumulate(losses.begin(), losses.end(), 0.0);
+  }
+  return sum;
+}
+
+void SquadEvaluation::keep(const Slice& part, std::span<const float> logits) {
+  const std::size_t begin = logit_starts_[part.begin], rows = logit_starts_[part.end] - begin;
+  for (std::size_t row = 0; row < rows; ++row) {
+    start_logits_[begin + row] = logits[2 * row];
+    end_logits_[begin + row] = logits[2 * row + 1];
+  }
+}
+
+data::WindowLogits SquadEvaluation::window_logits(std::size_t window) const {
+  const data::Feature& feature = windows_.features.features[window];
+  const std::size_t begin = logit_starts_[window], length = logit_starts_[window + 1] - begin;
+  return {.start = std::span(start_logits_).subspan(begin, length),
+          .end = std::span(end_logits_).subspan(begin, length),
+          .context_position = windows_.features.context_position(feature),
+          .offsets = windows_.features.context_offsets(feature)};
+}
+
+void SquadEvaluation::find_answers() {
+  const data::SquadDataset& dataset = windows_.dataset;
+  const data::AnswerOptions options = answer_options(config_, dataset.version);
+  const auto& features = windows_.features.features;
+  answers_.clear();
+  std::vector<data::WindowLogits> logits;
+  for (std::size_t question = 0, window = 0; question < dataset.questions.size(); ++question) {
+    logits.clear();
+    for (; window < features.size() && features[window].question == question; ++window) {
+      logits.push_back(window_logits(window));
+    }
+    answers_.push_back(data::find_answer(dataset.contexts[dataset.questions[question].context], logits, options));
+  }
+}
+
+Metrics SquadEvaluation::score_answers(double loss_sum) {
+  const data::SquadDataset& dataset = windows_.dataset;
+  const auto labelled = std::ranges::count_if(windows_.features.features, has_label);
+  const bool scored = std::ranges::all_of(dataset.questions, &data::SquadQuestion::has_answers_key);
+  Metrics metrics;
+  score_.clear();
+  if (labelled > 0) metrics.emplace_back("validation_loss", loss_sum / static_cast<double>(labelled));
+  if (!scored) return metrics;
+  return metrics;
+}
+
+void SquadEvaluation::write(const std::filesystem::path& directory) const {
+  const auto& questions = windows_.dataset.questions;
+  data::write_text(directory / "predictions.json", data::predictions_json(questions, answers_));
+  data::write_text(directory / "nbest_predictions.json", data::nbest_json(questions, answers_));
+  if (windows_.dataset.version == data::SquadVersion::v2_0) {
+    data::write_text(directory / "null_odds.json", data::null_odds_json(questions, answers_));
+  }
+  if (!score_.empty()) data::write_text(directory / "results.json", score_);
+}
+
+}  // namespace mylos::train

@@ -1,0 +1,126 @@
+#include "train/squad_task.hpp"
+
+#include "core/error.hpp"
+#include "data/safetensors.hpp"
+#include "nn/bert_question_answering.hpp"
+#include "train/bert_shape.hpp"
+#include "train/squad_order.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace mylos::train {
+namespace {
+
+constexpr const char* head_prefix = "qa_outputs.";
+
+/// A window may not be longer than the model's positions, whatever the data.
+void check_length(const SquadConfig& config, const data::BertConfig& bert) {
+  require(config.max_length <= bert.max_position_embeddings,
+          fmt::format("--max-length {}: the model has {} positions", config.max_length, bert.max_position_embeddings));
+}
+
+data::Vocabulary load_vocabulary(const data::PretrainedModel& model) {
+  data::Vocabulary vocabulary = data::Vocabulary::load(model.vocabulary_path());
+  data::check_vocabulary_size(model.config(), vocabulary.size(), model.vocabulary_path());
+  return vocabulary;
+}
+
+}  // namespace
+
+SquadTask::SquadTask(const SquadConfig& config, Precision precision, Notice notice)
+    : config_(config),
+      notice_(std::move(notice)),
+      pretrained_(config.model),
+      tokenizer_files_(pretrained_.tokenizer_files()),
+      tokenizer_(load_vocabulary(pretrained_), pretrained_.tokenizer_options()),
+      model_(nn::make_bert_question_answering(bert_shape(pretrained_.config(), config.dropout), precision)) {
+  check_length(config, pretrained_.config());
+}
+
+SquadTask::SquadTask(const SquadConfig& config, Precision precision, std::uint64_t seed, Notice notice)
+    : SquadTask(config, precision, std::move(notice)) {
+  if (!config.train.empty()) {
+    train_ = std::make_unique<SquadWindows>(
+        load_windows(config.train, tokenizer_, config, config.train_limit, true, notice_));
+    batcher_ = std::make_unique<WindowBatcher>(*train_);
+    sampler_ = std::make_unique<EpochSampler>(train_->count(), config.batch, seed);
+    if (!config.order.empty()) order_ = read_order(config.order, *train_);
+  }
+  if (!config.dev.empty()) {
+    evaluation_ = std::make_unique<SquadEvaluation>(
+        load_windows(config.dev, tokenizer_, config, config.dev_limit, false, notice_), config);
+  }
+}
+
+SquadTask::SquadTask(const SquadConfig& config, Precision precision, data::SquadDataset questions, Notice notice)
+    : SquadTask(config, precision, std::move(notice)) {
+  evaluation_ = std::make_unique<SquadEvaluation>(cut_windows(std::move(questions), tokenizer_, config, false), config);
+}
+
+void SquadTask::initial_values(const RowWriter& write) const {
+  const ParameterTable& table = model_->table();
+  std::vector<data::TensorSpec> wanted;
+  for (const ParameterRow& row : table.rows()) {
+    wanted.push_back({row.name, row.shape, row.name.starts_with(head_prefix)});
+  }
+  const bool other_head = !config_.head.empty();
+  const data::WeightReport report =
+      pretrained_.read_weights(wanted, [&](std::size_t row, std::span<const float> values) {
+        if (!other_head || !wanted[row].optional) write(wanted[row].name, values);
+      });
+  if (!report.ignored.empty()) notice_(fmt::format("{}: {}", config_.model.string(), data::ignored_line(report)));
+  if (other_head) return read_head(write);
+  if (!report.missing.empty() && train_) {
+    notice_(fmt::format("{} has no qa_outputs: the head begins from Normal(0, {}) drawn by --seed",
+                        config_.model.string(), pretrained_.config().initializer_range));
+  }
+}
+
+void SquadTask::read_head(const RowWriter& write) const {
+  const data::SafetensorsFile file(config_.head);
+  for (const ParameterRow& row : model_->table().rows()) {
+    if (!row.name.starts_with(head_prefix)) continue;
+    const data::TensorInfo* tensor = file.find(row.name);
+    ensure(tensor != nullptr, fmt::format("{}: no tensor {} in it", config_.head.string(), row.name));
+    ensure(tensor->shape == row.shape,
+           fmt::format("{}: {} has shape {}, the model needs {}", config_.head.string(), row.name,
+                       data::shape_text(tensor->shape), data::shape_text(row.shape)));
+    write(row.name, file.read_float(row.name));
+  }
+}
+
+std::size_t SquadTask::steps_per_epoch() const {
+  if (!order_.empty()) return order_.size();
+  return sampler_ ? sampler_->steps_per_epoch() : 0;
+}
+
+std::vector<std::size_t> SquadTask::global_batch(std::size_t step) const {
+  return order_.empty() ? sampler_->batch(step) : order_[step % order_.size()];
+}
+
+void SquadTask::assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids, Batch& batch) const {
+  batcher_->assemble(samples, ids, batch);
+}
+
+BatchShape SquadTask::evaluation_shape() const { return evaluation_ ? evaluation_->largest_batch() : BatchShape{}; }
+
+Metrics SquadTask::evaluate(Predictor& predictor) { return evaluation_->run(predictor); }
+
+void SquadTask::write_results(const std::filesystem::path& directory) const { evaluation_->write(directory); }
+
+void SquadTask::export_model(const std::filesystem::path& directory, const RowReader& read_row) const {
+  const ParameterTable& table = model_->table();
+  std::vector<std::vector<float>> values;
+  std::vector<data::NamedTensor> tensors;
+  for (std::size_t row = 0; row < table.rows().size(); ++row) {
+    values.emplace_back(table.row(row).size);
+    read_row(table.row(row).name, values.back());
+    tensors.push_back({table.row(row).name, table.row(row).shape, values.back()});
+  }
+  data::write_pretrained(directory, pretrained_.config(), tokenizer_files_, tensors);
+}
+
+}  // namespace mylos::train

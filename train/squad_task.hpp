@@ -1,0 +1,60 @@
+#pragma once
+
+#include "data/pretrained.hpp"
+#include "train/sampler.hpp"
+#include "train/squad_config.hpp"
+#include "train/squad_evaluation.hpp"
+#include "train/squad_windows.hpp"
+#include "train/task.hpp"
+
+#include <memory>
+#include <optional>
+
+/// Question answering on SQuAD: windows of contexts as samples, spans as labels, exact match and F1 as scores.
+namespace mylos::train {
+
+class SquadTask final : public Task {
+ public:
+  /// Reads the model's configuration and vocabulary, and cuts both data sets into windows. `notice` gets a line on
+  /// whatever was left out. Errors: std::runtime_error on files, std::invalid_argument on options that do not fit them.
+  SquadTask(const SquadConfig& config, Precision precision, std::uint64_t seed, Notice notice);
+  /// The same for questions that are in memory already, to be answered and not scored.
+  SquadTask(const SquadConfig& config, Precision precision, data::SquadDataset questions, Notice notice);
+
+  const nn::Model& model() const override { return *model_; }
+  void initial_values(const RowWriter& write) const override;
+
+  std::size_t steps_per_epoch() const override;
+  std::vector<std::size_t> global_batch(std::size_t step) const override;
+  std::size_t rows_of(std::size_t sample) const override { return train_->length(sample); }
+  double weight(std::span<const std::size_t> samples) const override { return static_cast<double>(samples.size()); }
+  void assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids, Batch& batch) const override;
+
+  BatchShape evaluation_shape() const override;
+  Metrics evaluate(Predictor& predictor) override;
+  void write_results(const std::filesystem::path& directory) const override;
+  void export_model(const std::filesystem::path& directory, const RowReader& read_row) const override;
+
+  const data::BertConfig& bert() const { return pretrained_.config(); }
+  /// Null where there is no training data, or nothing to evaluate.
+  const SquadWindows* train_windows() const { return train_.get(); }
+  const SquadEvaluation* evaluation() const { return evaluation_.get(); }
+
+ private:
+  SquadTask(const SquadConfig& config, Precision precision, Notice notice);
+  void read_head(const RowWriter& write) const;
+
+  SquadConfig config_;
+  Notice notice_;
+  data::PretrainedModel pretrained_;
+  data::TokenizerFiles tokenizer_files_;
+  data::WordPieceTokenizer tokenizer_;
+  std::unique_ptr<nn::Model> model_;
+  std::unique_ptr<SquadWindows> train_;
+  std::unique_ptr<WindowBatcher> batcher_;
+  std::unique_ptr<EpochSampler> sampler_;
+  std::vector<std::vector<std::size_t>> order_;  ///< windows step by step, where a file gives them
+  std::unique_ptr<SquadEvaluation> evaluation_;
+};
+
+}  // namespace mylos::train

@@ -1,0 +1,92 @@
+#include "train/squad_windows.hpp"
+
+#include "nn/bert_question_answering.hpp"
+
+#include "core/error.hpp"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+namespace mylos::train {
+
+namespace names = nn::question_answering;
+
+namespace {
+
+/// Says, or refuses, what the file has that cannot be trained on.
+void check_answers(const data::SquadDataset& dataset, const std::string& file, bool strict, const Notice& notice) {
+  const data::MisplacedAnswers misplaced = data::find_misplaced_answers(dataset);
+  if (misplaced.count == 0) return;
+  const std::string line =
+      fmt::format("{}: {} answers do not match their context; the first: {}", file, misplaced.count, misplaced.first);
+  ensure(!strict, line + "; correct it, or leave out --strict to train on the rest");
+  notice(line + "; they are left out of training");
+}
+
+void say_labels(const data::FeatureSet& features, const std::string& file, const Notice& notice) {
+  if (features.sep_labels == 0) return;
+  notice(
+      fmt::format("{}: {} answers begin in the last token of a window and are labelled one token further, as run_qa "
+                  "does; --exact-labels labels them where they begin",
+                  file, features.sep_labels));
+}
+
+}  // namespace
+
+SquadWindows cut_windows(data::SquadDataset dataset, const data::WordPieceTokenizer& tokenizer,
+                         const SquadConfig& config, bool training) {
+  const data::FeatureOptions options{.max_length = config.max_length,
+                                     .doc_stride = config.doc_stride,
+                                     .exact_labels = config.exact_labels,
+                                     .training = training};
+  data::FeatureSet features = data::build_features(dataset, tokenizer, options);
+  return {std::move(dataset), std::move(features)};
+}
+
+SquadWindows load_windows(const std::filesystem::path& path, const data::WordPieceTokenizer& tokenizer,
+                          const SquadConfig& config, std::optional<std::size_t> limit, bool training,
+                          const Notice& notice) {
+  const std::string file = path.string();
+  data::SquadDataset dataset = data::read_squad(path);
+  if (config.squad) dataset.version = data::parse_squad_version(*config.squad);
+  if (limit) data::limit_questions(dataset, *limit);
+  if (training) check_answers(dataset, file, config.strict, notice);
+  SquadWindows windows = cut_windows(std::move(dataset), tokenizer, config, training);
+  ensure(windows.count() > 0, fmt::format("{}: no questions in it to {}", file, training ? "train on" : "answer"));
+  if (training && !config.exact_labels) say_labels(windows.features, file, notice);
+  return windows;
+}
+
+std::size_t SquadWindows::tokens() const {
+  std::size_t sum = 0;
+  for (std::size_t window = 0; window < count(); ++window) sum += length(window);
+  return sum;
+}
+
+void WindowBatcher::assemble(std::span<const std::size_t> windows, std::span<const std::uint32_t> ids,
+                             Batch& batch) const {
+  lengths_.clear();
+  for (std::vector<std::int32_t>* values : {&tokens_, &segments_, &positions_, &starts_, &ends_}) values->clear();
+  for (const std::size_t window : windows) append(windows_.features.features[window]);
+  batch.reset(lengths_, ids);
+  batch.set_indices(names::tokens, tokens_);
+  batch.set_indices(names::segments, segments_);
+  batch.set_indices(names::positions, positions_);
+  batch.set(names::start_labels, std::span<const std::int32_t>(starts_));
+  batch.set(names::end_labels, std::span<const std::int32_t>(ends_));
+}
+
+void WindowBatcher::append(const data::Feature& feature) const {
+  const std::size_t length = windows_.features.length(feature), begin = tokens_.size();
+  lengths_.push_back(length);
+  windows_.features.append_input_ids(feature, tokens_);
+  segments_.resize(begin + windows_.features.context_position(feature), 0);
+  segments_.resize(begin + length, 1);
+  positions_.resize(begin + length);
+  std::iota(positions_.begin() + static_cast<std::ptrdiff_t>(begin), positions_.end(), 0);
+  starts_.push_back(feature.start);
+  ends_.push_back(feature.end);
+}
+
+}  // namespace mylos::train
