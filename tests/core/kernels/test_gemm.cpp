@@ -1,0 +1,226 @@
+#include "core/kernels/gemm.hpp"
+
+#include "tests/support/arrays.hpp"
+#include "tests/support/temporary.hpp"
+#include "tests/support/tool_callbacks.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <numbers>
+
+namespace mylos {
+namespace {
+
+using namespace tests;
+using ::testing::HasSubstr;
+
+double gelu_twin(double x) { return 0.5 * x * std::erfc(-x / std::numbers::sqrt2); }
+double gelu_derivative_twin(double x) {
+  return 0.5 * std::erfc(-x / std::numbers::sqrt2) + x * std::exp(-0.5 * x * x) / std::sqrt(2.0 * std::numbers::pi);
+}
+
+struct Problem {
+  Transpose transpose_a, transpose_b;
+  std::size_t m, n, k;
+
+  std::size_t rows_a() const { return transpose_a == Transpose::no ? m : k; }
+  std::size_t rows_b() const { return transpose_b == Transpose::no ? k : n; }
+  std::string name() const {
+    return fmt::format("{} x {} x {} {}{}", m, n, k, transpose_a == Transpose::no ? 'N' : 'T',
+                       transpose_b == Transpose::no ? 'N' : 'T');
+  }
+
+  /// op(A) op(B), naively.
+  Values product(const Values& a, const Values& b) const {
+    Values c(m * n, 0.0);
+    for (std::size_t i = 0; i < m; ++i) {
+      for (std::size_t p = 0; p < k; ++p) {
+        const double left = transpose_a == Transpose::no ? a[i * k + p] : a[p * m + i];
+        for (std::size_t j = 0; j < n; ++j) {
+          c[i * n + j] += left * (transpose_b == Transpose::no ? b[p * n + j] : b[j * k + p]);
+        }
+      }
+    }
+    return c;
+  }
+};
+
+std::vector<Problem> problems() {
+  std::vector<Problem> all;
+  const std::size_t shapes[][3] = {{1, 1, 1}, {3, 7, 5}, {1, 384, 60}, {60, 1, 7}, {129, 2, 384}, {200, 180, 60}};
+  for (const auto& shape : shapes) {
+    for (const Transpose a : {Transpose::no, Transpose::yes}) {
+      for (const Transpose b : {Transpose::no, Transpose::yes}) all.push_back({a, b, shape[0], shape[1], shape[2]});
+    }
+  }
+  return all;
+}
+
+/// Errors of a product are of float sums over k, of one rounding to Out, and of what an epilogue adds.
+template <class Out>
+double tolerance(const Problem& problem) {
+  return 4.0 * rounding<Out> + 2e-7 * static_cast<double>(problem.k);
+}
+
+template <class In, class Out>
+void check_products(const std::string& provider) {
+  const ExecutionSpace space;
+  const Gemm gemm(provider);
+  for (const Problem& problem : problems()) {
+    const Values a = random_values<In>(problem.m * problem.k, 1), b = random_values<In>(problem.k * problem.n, 2);
+    const Values before = random_values<Out>(problem.m * problem.n, 3);
+    const auto left = device_matrix<In>(a, problem.rows_a(), a.size() / problem.rows_a());
+    const auto right = device_matrix<In>(b, problem.rows_b(), b.size() / problem.rows_b());
+    Values expected = problem.product(a, b);
+    for (const float beta : {0.0f, 1.0f}) {
+      const auto c = device_matrix<Out>(before, problem.m, problem.n);
+      // beta 0 overwrites whatever is there, NaN too.
+      if (beta == 0.0f) Kokkos::deep_copy(c, Out(std::numeric_limits<float>::quiet_NaN()));
+      gemm.operator()<In, Out>(space, problem.transpose_a, left, problem.transpose_b, right, beta, c);
+      if (beta == 1.0f) std::transform(expected.begin(), expected.end(), before.begin(), expected.begin(), std::plus());
+      expect_near(host_values(c), expected, tolerance<Out>(problem),
+                  fmt::format("{} {} beta {}", provider, problem.name(), beta));
+    }
+  }
+}
+
+class GemmProviders : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(GemmProviders, MultipliesFloat) { check_products<float, float>(GetParam()); }
+TEST_P(GemmProviders, MultipliesBfloat16) { check_products<bfloat16, bfloat16>(GetParam()); }
+TEST_P(GemmProviders, MultipliesHalf) { check_products<half, half>(GetParam()); }
+TEST_P(GemmProviders, SumsBfloat16InFloat) { check_products<bfloat16, float>(GetParam()); }
+TEST_P(GemmProviders, SumsHalfInFloat) { check_products<half, float>(GetParam()); }
+
+template <class T>
+void check_epilogues(const std::string& provider) {
+  const ExecutionSpace space;
+  const Gemm gemm(provider);
+  const Problem problem{Transpose::no, Transpose::yes, 33, 60, 24};
+  const std::size_t size = problem.m * problem.n;
+  const Values a = random_values<T>(problem.m * problem.k, 1), b = random_values<T>(problem.k * problem.n, 2);
+  const Values bias = random_values<T>(problem.n, 4), given_pre = random_values<T>(size, 5, 3.0);
+  const auto left = device_matrix<T>(a, problem.m, problem.k), right = device_matrix<T>(b, problem.n, problem.k);
+  const Values product = problem.product(a, b);
+  Values biased(size), activated(size), scaled(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    biased[i] = product[i] + bias[i % problem.n];
+    activated[i] = gelu_twin(biased[i]);
+    scaled[i] = product[i] * gelu_derivative_twin(given_pre[i]);
+  }
+  const auto run = [&](EpilogueKind kind, const Matrix<T>& pre) {
+    const Matrix<T> c("test::c", problem.m, problem.n);
+    gemm.operator()<T, T>(space, Transpose::no, left, Transpose::yes, right, 0.0f, c,
+                          Epilogue<T>{kind, device_vector<T>(bias), pre});
+    return host_values(c);
+  };
+  const double bound = tolerance<T>(problem);
+  expect_near(run(EpilogueKind::bias, {}), biased, bound, provider + " bias");
+  const Matrix<T> pre("test::pre", problem.m, problem.n);
+  expect_near(run(EpilogueKind::bias_gelu, pre), activated, 2.0 * bound, provider + " bias_gelu");
+  expect_near(host_values(pre), biased, bound, provider + " pre of bias_gelu");
+  const auto known = device_matrix<T>(given_pre, problem.m, problem.n);
+  expect_near(run(EpilogueKind::gelu_gradient, known), scaled, 2.0 * bound, provider + " gelu_gradient");
+  expect_near(host_values(known), given_pre, 0.0, provider + " pre of gelu_gradient is only read");
+}
+
+TEST_P(GemmProviders, EpiloguesInFloat) { check_epilogues<float>(GetParam()); }
+TEST_P(GemmProviders, EpiloguesInBfloat16) { check_epilogues<bfloat16>(GetParam()); }
+TEST_P(GemmProviders, EpiloguesInHalf) { check_epilogues<half>(GetParam()); }
+
+TEST_P(GemmProviders, GivesTheSameBitsTwice) {
+  const ExecutionSpace space;
+  const Gemm gemm(GetParam());
+  const auto a = device_matrix<bfloat16>(random_values(500 * 96, 1), 500, 96);
+  const auto b = device_matrix<bfloat16>(random_values(60 * 96, 2), 60, 96);
+  const Matrix<float> once("test::once", 500, 60), twice("test::twice", 500, 60);
+  for (const auto& c : {once, twice}) {
+    gemm.operator()<bfloat16, float>(space, Transpose::no, a, Transpose::yes, b, 0.0f, c);
+  }
+  EXPECT_TRUE(same_bits(once, twice));
+}
+
+TEST_P(GemmProviders, AllocatesNothingAtSmallerSizesOnceWarm) {
+  const ExecutionSpace space;
+  const Gemm gemm(GetParam());
+  const auto a = device_matrix<bfloat16>(random_values(300 * 60, 1), 300, 60);
+  const auto b = device_matrix<bfloat16>(random_values(48 * 60, 2), 48, 60);
+  const Matrix<bfloat16> c("test::c", 300, 48);
+  const auto multiply = [&](std::size_t rows) {
+    gemm.operator()<bfloat16, bfloat16>(space, Transpose::no, Matrix<bfloat16>(a.data(), rows, 60), Transpose::yes, b,
+                                        0.0f, Matrix<bfloat16>(c.data(), rows, 48));
+  };
+  multiply(300);
+  const KokkosRecorder recorder;
+  for (const std::size_t rows : {299u, 1u, 300u, 77u}) multiply(rows);
+  EXPECT_TRUE(recorder.allocations().empty()) << recorder.allocations().front().label;
+}
+
+std::string name_of(const ::testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Gemm, GemmProviders, ::testing::ValuesIn(gemm_providers()), name_of);
+
+TEST(Gemm, PortableProviderComesFirst) { EXPECT_EQ(gemm_providers().front(), "kokkos-kernels"); }
+
+TEST(Gemm, AnUnknownProviderIsNamedWithThoseThereAre) {
+  EXPECT_THROW(make_gemm_provider("mkl"), std::runtime_error);
+  EXPECT_THAT(error_of([] { make_gemm_provider("mkl"); }),
+              HasSubstr("no GEMM provider \"mkl\" in this build; there are: kokkos-kernels"));
+}
+
+/// Flags of this machine's CPU, as the kernel lists them.
+std::string cpu_flags() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("flags")) return line + " ";
+  }
+  return "";
+}
+
+TEST(Gemm, OneDnnConvertsBfloat16OnlyWhereTheCpuHasNoInstructionsForIt) {
+  const std::vector<std::string> names = gemm_providers();
+  if (std::find(names.begin(), names.end(), "onednn") == names.end()) GTEST_SKIP() << "this build has no oneDNN";
+  const char* limit = std::getenv("ONEDNN_MAX_CPU_ISA");
+  const bool native = limit == nullptr && cpu_flags().find(" avx512_bf16 ") != std::string::npos;
+  const ExecutionSpace space;
+  const Gemm gemm("onednn");
+  const Matrix<bfloat16> a("test::a", 64, 64), b("test::b", 64, 64), c("test::c", 64, 64);
+  const KokkosRecorder recorder;
+  gemm.operator()<bfloat16, bfloat16>(space, Transpose::no, a, Transpose::no, b, 0.0f, c);
+  EXPECT_EQ(recorder.launched("mylos::activation::convert"), !native);
+}
+
+std::string error_with(std::size_t rows_b, float beta, EpilogueKind kind, std::size_t bias, std::size_t pre_rows) {
+  const Matrix<float> a("test::a", 3, 4), b("test::b", rows_b, 5), c("test::c", 3, 5), pre("test::pre", pre_rows, 5);
+  const Vector<float> values("test::bias", bias);
+  return error_of([&] {
+    Gemm("kokkos-kernels")
+        .
+        operator()<float, float>(ExecutionSpace(), Transpose::no, a, Transpose::no, b, beta, c,
+                                 Epilogue<float>{kind, values, pre});
+  });
+}
+
+TEST(Gemm, ErrorsShowTheShapes) {
+  EXPECT_THAT(error_with(6, 0.0f, EpilogueKind::none, 0, 0),
+              HasSubstr("product of 3 x 4 and 6 x 5 does not give 3 x 5"));
+  EXPECT_THAT(error_with(4, 0.5f, EpilogueKind::none, 0, 0), HasSubstr("product with beta 0.5"));
+  EXPECT_THAT(error_with(4, 1.0f, EpilogueKind::bias, 5, 0), HasSubstr("product with beta 1: it is 0, or 1 without"));
+  EXPECT_THAT(error_with(4, 0.0f, EpilogueKind::bias, 4, 0),
+              HasSubstr("product with 5 columns: the bias has 4 elements"));
+  EXPECT_THAT(error_with(4, 0.0f, EpilogueKind::gelu_gradient, 0, 2),
+              HasSubstr("product of 3 x 5: the epilogue's pre is 2 x 5"));
+  EXPECT_EQ(error_with(4, 0.0f, EpilogueKind::bias_gelu, 5, 3), "(nothing was thrown)");
+}
+
+}  // namespace
+}  // namespace mylos

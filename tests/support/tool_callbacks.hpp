@@ -1,0 +1,75 @@
+#pragma once
+
+#include <Kokkos_Core.hpp>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mylos::tests {
+
+/// Records, by Kokkos Tools callbacks, what is launched and allocated through Kokkos while it lives. One at a time.
+class KokkosRecorder {
+ public:
+  struct Allocation {
+    std::string label;
+    std::size_t bytes;
+  };
+
+  KokkosRecorder() {
+    namespace tools = Kokkos::Tools::Experimental;
+    current() = this;
+    tools::set_begin_parallel_for_callback(&KokkosRecorder::launch);
+    tools::set_begin_parallel_reduce_callback(&KokkosRecorder::launch);
+    tools::set_begin_parallel_scan_callback(&KokkosRecorder::launch);
+    tools::set_allocate_data_callback(&KokkosRecorder::allocate);
+  }
+  ~KokkosRecorder() {
+    namespace tools = Kokkos::Tools::Experimental;
+    tools::set_begin_parallel_for_callback(nullptr);
+    tools::set_begin_parallel_reduce_callback(nullptr);
+    tools::set_begin_parallel_scan_callback(nullptr);
+    tools::set_allocate_data_callback(nullptr);
+    current() = nullptr;
+  }
+  KokkosRecorder(const KokkosRecorder&) = delete;
+  KokkosRecorder& operator=(const KokkosRecorder&) = delete;
+
+  /// Labels of kernels in the order of their launches; and those that break the rule that ours begin with "mylos::"
+  /// (Kokkos' own begin with "Kokkos::").
+  const std::vector<std::string>& launches() const { return launches_; }
+  std::vector<std::string> foreign_launches() const {
+    std::vector<std::string> foreign;
+    for (const std::string& label : launches_) {
+      if (!label.starts_with("mylos::") && !label.starts_with("Kokkos::")) foreign.push_back(label);
+    }
+    return foreign;
+  }
+  bool launched(std::string_view label) const {
+    for (const std::string& launch : launches_) {
+      if (launch == label) return true;
+    }
+    return false;
+  }
+
+  /// What Kokkos allocated, in order.
+  const std::vector<Allocation>& allocations() const { return allocations_; }
+
+ private:
+  static KokkosRecorder*& current() {
+    static KokkosRecorder* recorder = nullptr;
+    return recorder;
+  }
+  static void launch(const char* label, std::uint32_t, std::uint64_t* kernel) {
+    *kernel = current()->launches_.size();
+    current()->launches_.emplace_back(label);
+  }
+  static void allocate(Kokkos::Tools::SpaceHandle, const char* label, const void*, std::uint64_t bytes) {
+    current()->allocations_.push_back({label, static_cast<std::size_t>(bytes)});
+  }
+
+  std::vector<std::string> launches_;
+  std::vector<Allocation> allocations_;
+};
+
+}  // namespace mylos::tests
