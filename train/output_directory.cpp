@@ -29,16 +29,22 @@ constexpr std::array written_names = {
     run_file,         "metrics.jsonl", "results.json", "predictions.json", "nbest_predictions.json",
     "null_odds.json", "best",          "last",         "checkpoints"};
 constexpr std::string_view event_prefix = "events.out.tfevents.";
-constexpr std::string_view probe_name = ".probe";
+constexpr std::string_view probe_name = ".probe", partial_suffix = ".partial-";
 
 [[noreturn]] void refuse(const fs::path& path, std::string_view why) {
   fail(fmt::format("--output {}: {}", path.string(), why));
 }
 
+/// What is there before run.json is; the suffix is data::StagedFile's.
+bool is_scaffolding(std::string_view name) {
+  return name == DirectoryLock::file_name || name == probe_name ||
+         name.starts_with(fmt::format("{}{}", run_file, partial_suffix));
+}
+
 /// What a run writes, or its killed predecessor left half-written.
 bool is_ours(std::string_view name) {
-  const std::string_view whole = name.substr(0, name.find(".partial-"));
-  return name == DirectoryLock::file_name || name == probe_name || name.starts_with(event_prefix) ||
+  const std::string_view whole = name.substr(0, name.find(partial_suffix));
+  return is_scaffolding(name) || name.starts_with(event_prefix) ||
          std::ranges::find(written_names, whole) != written_names.end();
 }
 
@@ -60,7 +66,8 @@ struct ExistingRun {
 
 /// The run whose run.json is in `path`; nothing where there is no such file or it is another program's.
 std::optional<ExistingRun> existing_run(const fs::path& path) {
-  if (!fs::exists(path / run_file)) return std::nullopt;
+  std::error_code unreadable;  // is told by the call that lists the directory
+  if (!fs::exists(path / run_file, unreadable)) return std::nullopt;
   const Json run = Json::parse(data::read_text(path / run_file), nullptr, false);
   const Json state = run.is_object() ? run.value(OutputDirectory::state_key, Json()) : Json();
   if (!state.is_object() || !state.contains("finished") || !state["finished"].is_boolean()) return std::nullopt;
@@ -75,11 +82,9 @@ bool is_to_be_kept(const ExistingRun& run, const OutputRules& rules) {
 
 void refuse_foreign_files(const fs::path& path, bool holds_run) {
   for (const std::string& name : names_in(path)) {
-    const bool ours = holds_run ? is_ours(name) : name == DirectoryLock::file_name || name == probe_name;
-    if (!ours) {
-      refuse(path, fmt::format("holds {}, which is no file of a training run; choose an empty or a new directory",
-                               data::printable(name)));
-    }
+    if (holds_run ? is_ours(name) : is_scaffolding(name)) continue;
+    refuse(path, fmt::format("holds {}, which no training run wrote; choose an empty or a new directory",
+                             data::printable(name)));
   }
 }
 
@@ -93,7 +98,7 @@ void make_directory(const fs::path& path) {
 int try_to_take(const fs::path& file, std::size_t bytes) {
   const int descriptor = ::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor < 0) return errno;
-  const int code = ::posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
+  const int code = ::posix_fallocate(descriptor, 0, static_cast<off_t>(std::max<std::size_t>(bytes, 1)));
   ::close(descriptor);
   ::unlink(file.c_str());
   return code;
@@ -112,7 +117,7 @@ OutputDirectory::OutputDirectory(fs::path path, const OutputRules& rules) : path
   std::error_code unreadable;  // is told by the call that lists or makes it
   std::optional<ExistingRun> run;
   if (fs::exists(path_, unreadable)) {
-    if (!fs::is_directory(path_)) refuse(path_, "is a file; choose a directory");
+    if (!fs::is_directory(path_, unreadable)) refuse(path_, "is a file; choose a directory");
     run = existing_run(path_);
     if (run && is_to_be_kept(*run, rules)) return;
     refuse_foreign_files(path_, run.has_value());

@@ -15,7 +15,7 @@ namespace mylos::train {
 struct OutputRules {
   bool overwrite = false;
   bool requeued = false;  ///< Slurm put this job back into the queue and starts it again
-  std::string job;        ///< Slurm's id; empty outside a job
+  std::string job = {};   ///< Slurm's id; empty outside a job
 };
 
 /// With SLURM_RESTART_COUNT and SLURM_JOB_ID of the environment.

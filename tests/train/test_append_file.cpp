@@ -1,32 +1,13 @@
 #include "tests/support/temporary.hpp"
+#include "tests/train/file_size_limit.hpp"
 #include "train/append_file.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
-#include <csignal>
 #include <string>
 
 namespace mylos::train {
 namespace {
-
-/// Lets no file of this process grow past `bytes` while it lives: a disk that is full there.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &old_);
-    const rlimit limit = {bytes, old_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &old_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit old_{};
-  void (*handler_)(int);
-};
 
 TEST(AppendFile, KeepsWhatIsThereAndGrowsAtOnce) {
   const tests::TemporaryDirectory directory;
@@ -53,7 +34,7 @@ TEST(AppendFile, TakesBackTheHalfOfARecordThatFitted) {
   AppendFile file(directory / "log");
   file.append("first\n");
   {
-    const FileSizeLimit limit(10);
+    const tests::FileSizeLimit limit(10);
     EXPECT_EQ(tests::error_of([&] { file.append("the second\n"); }),
               "cannot write " + (directory / "log").string() + ": File too large");
   }
