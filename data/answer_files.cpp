@@ -1,0 +1,57 @@
+#include "data/answer_files.hpp"
+
+#include <fmt/format.h>
+
+#include <functional>
+
+#include "core/error.hpp"
+#include "data/python_json.hpp"
+
+namespace mylos::data {
+namespace {
+
+constexpr int run_qa_indent = 4;
+
+/// The object id -> value(answer), without the answers for which it is null.
+std::string object_by_id(std::span<const SquadQuestion> questions, std::span<const Answer> answers,
+                         const std::function<OrderedJson(const Answer&)>& value) {
+  if (questions.size() != answers.size()) {
+    require(false, fmt::format("{} questions but {} answers", questions.size(), answers.size()));
+  }
+  // Members are appended without the search for the key that operator[] makes: ids are unique, and there are many.
+  OrderedJson::object_t object;
+  for (std::size_t i = 0; i < questions.size(); ++i) {
+    OrderedJson json = value(answers[i]);
+    if (!json.is_null()) object.push_back({questions[i].id, std::move(json)});
+  }
+  return python_json(object, run_qa_indent) + "\n";
+}
+
+OrderedJson candidate_json(const AnswerCandidate& candidate) {
+  return {{"start_logit", static_cast<double>(candidate.start_logit)},
+          {"end_logit", static_cast<double>(candidate.end_logit)},
+          {"text", candidate.text},
+          {"probability", static_cast<double>(candidate.probability)}};
+}
+
+}  // namespace
+
+std::string predictions_json(std::span<const SquadQuestion> questions, std::span<const Answer> answers) {
+  return object_by_id(questions, answers, [](const Answer& answer) { return OrderedJson(answer.text); });
+}
+
+std::string nbest_json(std::span<const SquadQuestion> questions, std::span<const Answer> answers) {
+  return object_by_id(questions, answers, [](const Answer& answer) {
+    OrderedJson list = OrderedJson::array();
+    for (const AnswerCandidate& candidate : answer.n_best) list.push_back(candidate_json(candidate));
+    return list;
+  });
+}
+
+std::string null_odds_json(std::span<const SquadQuestion> questions, std::span<const Answer> answers) {
+  return object_by_id(questions, answers, [](const Answer& answer) {
+    return answer.null_odds ? OrderedJson(static_cast<double>(*answer.null_odds)) : OrderedJson();
+  });
+}
+
+}  // namespace mylos::data
