@@ -3,6 +3,9 @@
 #include "app/cpu_features.hpp"
 #include "mylos_commit.hpp"
 
+#include <KokkosKernels_config.h>
+#include <fmt/format.h>
+
 namespace mylos::app {
 namespace {
 
@@ -22,7 +25,8 @@ BuildInfo build_info() {
           .compiler = MYLOS_COMPILER,
           .build_type = MYLOS_BUILD_TYPE,
           .kokkos = MYLOS_KOKKOS_VERSION,
-          .kokkos_kernels = MYLOS_KOKKOS_KERNELS_VERSION,
+          .kokkos_kernels = fmt::format("{}.{}.{}", KOKKOSKERNELS_VERSION_MAJOR, KOKKOSKERNELS_VERSION_MINOR,
+                                        KOKKOSKERNELS_VERSION_PATCH),
           .onednn = MYLOS_ONEDNN_VERSION,
           .mpi = MYLOS_MPI_VERSION,
           .hdf5 = MYLOS_HDF5_VERSION};

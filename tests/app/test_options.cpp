@@ -1,0 +1,178 @@
+#include "app/options.hpp"
+
+#include "app/commands.hpp"
+#include "app/parse.hpp"
+#include "app/usage_error.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+namespace mylos::app {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// A value that is not the default, and how run.json shows it.
+struct Example {
+  std::string typed;
+  ordered_json recorded;
+};
+
+/// One for each option of train that is a setting; a new option without one fails the test.
+const std::map<std::string, Example>& examples() {
+  static const std::map<std::string, Example> all = {
+      {"model", {"bert-base-uncased", "bert-base-uncased"}},
+      {"train", {"/data/train.json", "/data/train.json"}},
+      {"dev", {"/data/dev.json", "/data/dev.json"}},
+      {"output", {"/runs/a", "/runs/a"}},
+      {"squad", {"v2", "2.0"}},
+      {"head", {"/data/../head.safetensors", "/head.safetensors"}},
+      {"order", {"/order.jsonl", "/order.jsonl"}},
+      {"train-limit", {"7", 7}},
+      {"dev-limit", {"8", 8}},
+      {"strict", {"true", true}},
+      {"max-length", {"200", 200}},
+      {"doc-stride", {"64", 64}},
+      {"exact-labels", {"True", true}},
+      {"epochs", {"1.5", 1.5}},
+      {"steps", {"100", 100}},
+      {"batch", {"32", 32}},
+      {"micro-batch", {"4", 4}},
+      {"learning-rate", {"1e-4", 1e-4}},
+      {"schedule", {"cosine", "cosine"}},
+      {"warmup", {"0.1", 0.1}},
+      {"warmup-steps", {"40", 40}},
+      {"weight-decay", {"0.01", 0.01}},
+      {"adam-beta1", {"0.8", 0.8}},
+      {"adam-beta2", {"0.99", 0.99}},
+      {"adam-epsilon", {"1e-6", 1e-6}},
+      {"clip", {"0", 0.0}},
+      {"dropout", {"0", 0.0}},
+      {"seed", {"18446744073709551615", UINT64_MAX}},
+      {"eval-every", {"50", 50}},
+      {"best-by", {"f1", "f1"}},
+      {"patience", {"3", 3}},
+      {"precision", {"bf16-mixed", "bfloat16"}},
+      {"gemm", {"kokkos-kernels", "kokkos-kernels"}},
+      {"mode", {"ddp", "replicated"}},
+      {"n-best", {"10", 10}},
+      {"max-answer-length", {"15", 15}},
+      {"null-threshold", {"-1.5", -1.5}},
+  };
+  return all;
+}
+
+std::string with_underscores(std::string name) {
+  for (char& c : name) c = c == '-' ? '_' : c;
+  return name;
+}
+
+/// What run.json would say of `option` after `words`.
+ordered_json recorded(const Option& option, const std::vector<std::string>& words) {
+  std::vector<std::string> all = {"--model", "m", "--train", "t", "--dev", "d", "--output", "o"};
+  all.insert(all.end(), words.begin(), words.end());
+  return option.print(parse_arguments(*find_command("train"), all));
+}
+
+TEST(Options, EveryNameSpellingAndFormIsRead) {
+  for (const Option& option : option_table()) {
+    // Two of them are another way to say batch and micro-batch, tested with those.
+    const bool is_setting = option.belongs_to(train_command) && option.print && option.name != "batch-per-rank" &&
+                            option.name != "gradient-accumulation-steps";
+    if (!is_setting) continue;
+    ASSERT_TRUE(examples().contains(option.name)) << option.name << " has no example";
+    const Example& example = examples().at(option.name);
+    std::vector<std::string> names = option.aliases;
+    names.push_back(option.name);
+    for (const std::string& name : names) {
+      for (const std::string& spelling : {name, with_underscores(name)}) {
+        SCOPED_TRACE(spelling);
+        EXPECT_EQ(recorded(option, {"--" + spelling + "=" + example.typed}), example.recorded);
+        const std::vector<std::string> alone = {"--" + spelling}, apart = {"--" + spelling, example.typed};
+        EXPECT_EQ(recorded(option, option.is_switch() ? alone : apart), example.recorded);
+      }
+    }
+  }
+}
+
+TEST(Options, NamesAndAliasesAreUnique) {
+  std::set<std::string> names;
+  for (const Option& option : option_table()) {
+    EXPECT_TRUE(names.insert(option.name).second) << option.name;
+    for (const std::string& alias : option.aliases) EXPECT_TRUE(names.insert(alias).second) << alias;
+  }
+}
+
+TEST(Options, EveryOneSaysWhatItDoesAndWhoHasIt) {
+  for (const Option& option : option_table()) {
+    EXPECT_NE(option.commands, 0u) << option.name;
+    if (!option.refusal.empty()) continue;
+    EXPECT_FALSE(option.help.empty()) << option.name;
+    EXPECT_FALSE(option.expects.empty()) << option.name;
+    EXPECT_TRUE(option.parse) << option.name;
+  }
+}
+
+TEST(Options, WhatIsOutOfRangeIsRefusedWithTheRange) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"--batch=0", "--batch 0: expected a whole number from 1 to 1000000"},
+      {"--batch=-3", "--batch -3: expected a whole number from 1 to 1000000"},
+      {"--batch=12abc", "--batch 12abc: expected a whole number from 1 to 1000000"},
+      {"--steps=99999999999999999999", "--steps 99999999999999999999: expected a whole number from 1 to 1000000000"},
+      {"--epochs=0", "--epochs 0: expected a number above 0 and at most 100000"},
+      {"--lr=nan", "--learning-rate nan: expected a number from 0 to 1"},
+      {"--lr=inf", "--learning-rate inf: expected a number from 0 to 1"},
+      {"--lr=-1e-5", "--learning-rate -1e-5: expected a number from 0 to 1"},
+      {"--lr=1e999", "--learning-rate 1e999: expected a number from 0 to 1"},
+      {"--dropout=1", "--dropout 1: expected a number of at least 0 and below 1"},
+      {"--seed=-1", "--seed -1: expected a whole number from 0 to 2^64 - 1"},
+      {"--schedule=cubic", "--schedule cubic: expected linear, constant or cosine"},
+      {"--best-by=accuracy", "--best-by accuracy: expected loss, f1 or exact"},
+      {"--squad=3", "--squad 3: expected 1.1 or 2.0"},
+      {"--precision=half", "--precision half: expected float or bfloat16 (this version does not have half)"},
+      {"--precision=fp16", "--precision fp16: expected float or bfloat16 (this version does not have half)"},
+      {"--mode=sharded", "--mode sharded: expected replicated (this version runs one process)"},
+      {"--strategy=zero3", "--mode zero3: expected replicated (this version runs one process)"},
+      {"--resume=checkpoints/5",
+       "--resume checkpoints/5: expected auto or never (this version does not have checkpoints to resume from)"},
+      {"--overwrite=maybe", "--overwrite maybe: expected nothing, true or false"},
+      {"--head=", "--head \"\": expected a path"},
+      {"--model=", "--model \"\": expected a directory or a name"},
+      {"--gemm=mkl", "--gemm mkl: expected "},
+  };
+  for (const auto& [word, message] : cases) {
+    const std::vector<std::string> words = {word};
+    const std::string error = tests::error_of([&] { parse_arguments(*find_command("train"), words); });
+    EXPECT_TRUE(error.starts_with(message)) << error;
+  }
+}
+
+TEST(Options, ThoseOfLaterVersionsAreRefusedByName) {
+  for (const char* name : {"micro-tokens", "recompute", "gradient-checkpointing", "deterministic", "leaves",
+                           "communicator", "communication-precision", "bucket-mib", "shard-size", "checkpoint-every",
+                           "keep", "save-total-limit", "stop-before", "walltime", "collective-timeout"}) {
+    for (const std::string& word : {fmt::format("--{}", name), fmt::format("--{}=1", name)}) {
+      const std::vector<std::string> words = {word};
+      const std::string error = tests::error_of([&] { parse_arguments(*find_command("train"), words); });
+      EXPECT_EQ(error, fmt::format("--{}: this version does not have it; leave it out", find_option(name)->name));
+    }
+  }
+}
+
+TEST(Options, ProvidersAreAListOfThisBuilds) {
+  const Command& bench = *find_command("bench");
+  const std::vector<std::string> words = {"gemm", "--providers=kokkos-kernels,kokkos-kernels"};
+  EXPECT_EQ(parse_arguments(bench, words).providers.size(), 2u);
+  for (const std::string wrong : {"", "mkl", "kokkos-kernels,", ",kokkos-kernels"}) {
+    const std::vector<std::string> bad = {"gemm", "--providers=" + wrong};
+    const std::string error = tests::error_of([&] { parse_arguments(bench, bad); });
+    EXPECT_NE(error.find("expected a list, separated by commas, of kokkos-kernels"), std::string::npos) << error;
+  }
+}
+
+}  // namespace
+}  // namespace mylos::app

@@ -1,0 +1,126 @@
+#include "tests/support/paths.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+/// The program as a user meets it: exit codes, one line of error, results alone on standard output.
+namespace mylos::tests {
+namespace {
+
+using nlohmann::json;
+using Words = std::vector<std::string>;
+
+/// That mylos ends so, with exactly this line on standard error and nothing on standard output.
+void expect_error(const Words& words, int exit_code, const std::string& line, const std::string& input = "") {
+  const ProgramRun run = run_mylos(words, input);
+  EXPECT_EQ(run.exit_code, exit_code);
+  EXPECT_EQ(run.errors, "mylos: error: " + line + "\n");
+  EXPECT_EQ(run.output, "");
+}
+
+TEST(Program, UsageErrorsAreOneLineAndExitTwo) {
+  expect_error({}, 2, "no command; see mylos --help");
+  expect_error({"trian"}, 2, "no command \"trian\"; did you mean train? (mylos --help lists them)");
+  expect_error({"frobnicate"}, 2, "no command \"frobnicate\" (mylos --help lists them)");
+  expect_error({"x\ny"}, 2, "no command \"x\\x0ay\" (mylos --help lists them)");
+  expect_error({"train", "--epochs", "-1"}, 2, "--epochs -1: expected a number above 0 and at most 100000");
+}
+
+TEST(Program, CommandsOfLaterVersionsSaySo) {
+  for (const char* name : {"doctor", "plan", "checkpoint", "compare", "report", "watch"}) {
+    expect_error({name}, 2, std::string(name) + ": this version does not have this command");
+  }
+}
+
+TEST(Program, HelpAndVersionGoToStandardOutput) {
+  for (const Words& words : {Words{"--help"}, Words{"-h"}, Words{"help"}}) {
+    const ProgramRun run = run_mylos(words);
+    EXPECT_EQ(run.exit_code, 0);
+    EXPECT_TRUE(run.output.starts_with("usage: mylos COMMAND")) << run.output;
+    EXPECT_EQ(run.errors, "");
+  }
+  EXPECT_TRUE(run_mylos({"train", "--help"}).output.starts_with("usage: mylos train "));
+  EXPECT_TRUE(run_mylos({"help", "train"}).output.starts_with("usage: mylos train "));
+  EXPECT_TRUE(run_mylos({"--version"}).output.starts_with("mylos 0."));
+}
+
+TEST(Program, AFullDiskIsAFailure) {
+  const ProgramRun run = run_mylos({"--version"}, "", "/dev/full");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(run.errors, "mylos: error: cannot write to standard output: No space left on device\n");
+}
+
+TEST(Info, SaysWhatTheBuildIs) {
+  const ProgramRun run = run_mylos({"info", "--json"});
+  ASSERT_EQ(run.exit_code, 0);
+  EXPECT_EQ(run.errors, "");
+  const json info = json::parse(run.output);
+  for (const char* key : {"version", "commit", "compiler", "build_type", "kokkos", "kokkos_backend"}) {
+    EXPECT_FALSE(info.at(key).get<std::string>().empty()) << key;
+  }
+  EXPECT_EQ(info.at("gemm_providers").at(0), "kokkos-kernels");
+  EXPECT_GE(info.at("threads").get<int>(), 1);
+  EXPECT_NE(run_mylos({"info"}).output.find("kokkos_backend"), std::string::npos);
+}
+
+TEST(Info, ThreadsAreThoseAskedFor) {
+  const EnvironmentVariable threads("OMP_NUM_THREADS", "3");
+  const json info = json::parse(run_mylos({"info", "--json"}).output);
+  EXPECT_EQ(info.at("threads"), info.at("kokkos_backend") == "Serial" ? 1 : 3);
+}
+
+class Tokenize : public testing::Test {
+ protected:
+  void SetUp() override { write_file(vocabulary(), "[PAD]\n[UNK]\n[CLS]\n[SEP]\nhello\nworld\n##s\nHello\n!\n"); }
+  std::string vocabulary() const { return (directory_ / "vocab.txt").string(); }
+
+  TemporaryDirectory directory_;
+};
+
+TEST_F(Tokenize, PrintsOneArrayALine) {
+  EXPECT_EQ(run_mylos({"tokenize", "--vocab", vocabulary()}, "Hello worlds!\n\nxyz").output, "[4,5,6,8]\n[]\n[1]\n");
+  EXPECT_EQ(run_mylos({"tokenize", "--vocab", vocabulary(), "--cased"}, "Hello hello\n").output, "[7,4]\n");
+}
+
+TEST_F(Tokenize, OffsetsCountCodePoints) {
+  EXPECT_EQ(run_mylos({"tokenize", "--vocab", vocabulary(), "--offsets"}, "é worlds\n").output,
+            "{\"tokens\":[\"[UNK]\",\"world\",\"##s\"],\"ids\":[1,5,6],\"offsets\":[[0,1],[2,7],[7,8]]}\n");
+}
+
+TEST_F(Tokenize, WrongInputIsNamed) {
+  expect_error({"tokenize", "--vocab", "/no/vocab.txt"}, 1, "cannot read /no/vocab.txt: No such file or directory");
+  const ProgramRun run = run_mylos({"tokenize", "--vocab", vocabulary()}, "hello\n\xff\n");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(run.errors, "mylos: error: standard input, line 2: not UTF-8 at byte 0; convert it to UTF-8\n");
+}
+
+TEST(TokenizeQuestions, AreHuggingFacesIds) {
+  const auto questions = shared_data() / "tokenizer" / "questions.jsonl";
+  if (!std::filesystem::exists(questions)) GTEST_SKIP() << questions << " is not here";
+  std::istringstream lines(read_file(questions));
+  std::string input, expected;
+  std::size_t count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    const json recorded = json::parse(line);
+    input += recorded.at("text").get<std::string>() + "\n";
+    expected += recorded.at("ids").dump() + "\n";
+  }
+  EXPECT_EQ(count, 5000u);
+  const auto vocabulary = shared_data() / "vocab" / "bert-base-uncased.txt";
+  const ProgramRun run = run_mylos({"tokenize", "--vocab", vocabulary.string()}, input);
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_EQ(run.errors, "");
+  EXPECT_TRUE(run.output == expected) << "at least one of the 5,000 lines differs";
+}
+
+TEST(Fetch, NeedsAName) {
+  expect_error({"fetch"}, 2, "fetch: too few arguments; usage: mylos fetch NAME");
+  const ProgramRun run = run_mylos({"fetch", "no such name"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(run.error_lines().size(), 1u) << run.errors;
+}
+
+}  // namespace
+}  // namespace mylos::tests

@@ -1,0 +1,69 @@
+#include "tests/support/process.hpp"
+
+#include "tests/support/paths.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <sstream>
+#include <stdexcept>
+
+extern char** environ;
+
+namespace mylos::tests {
+namespace {
+
+int wait_for(pid_t process) {
+  int status = 0;
+  while (::waitpid(process, &status, 0) < 0) {
+    if (errno != EINTR) throw std::runtime_error("waitpid failed");
+  }
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+pid_t spawn(std::vector<std::string> words, const std::filesystem::path& input, const std::filesystem::path& output,
+            const std::filesystem::path& errors) {
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t files;
+  ::posix_spawn_file_actions_init(&files);
+  constexpr int writing = O_WRONLY | O_CREAT | O_TRUNC;
+  ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, input.c_str(), O_RDONLY, 0);
+  ::posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, output.c_str(), writing, 0600);
+  ::posix_spawn_file_actions_addopen(&files, STDERR_FILENO, errors.c_str(), writing, 0600);
+  pid_t process = 0;
+  const int code = ::posix_spawn(&process, arguments.front(), &files, nullptr, arguments.data(), environ);
+  ::posix_spawn_file_actions_destroy(&files);
+  if (code != 0) throw std::runtime_error("cannot run " + words.front() + ": " + std::strerror(code));
+  return process;
+}
+
+}  // namespace
+
+std::vector<std::string> ProgramRun::error_lines() const {
+  std::vector<std::string> lines;
+  std::istringstream stream(errors);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+ProgramRun run_mylos(const std::vector<std::string>& arguments, const std::string& input,
+                     const std::filesystem::path& output) {
+  const TemporaryDirectory directory;  // files, not pipes: no reader can fall behind
+  write_file(directory / "input", input);
+  std::vector<std::string> words{program().string()};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  ProgramRun run;
+  run.exit_code =
+      wait_for(spawn(words, directory / "input", output.empty() ? directory / "output" : output, directory / "errors"));
+  if (output.empty()) run.output = read_file(directory / "output");
+  run.errors = read_file(directory / "errors");
+  return run;
+}
+
+}  // namespace mylos::tests
