@@ -4,6 +4,7 @@
 #include "app/usage_error.hpp"
 #include "data/files.hpp"
 #include "data/text_file.hpp"
+#include "train/output_directory.hpp"
 
 #include <fmt/format.h>
 
@@ -56,7 +57,7 @@ Json settings_json(const Command& command, const Arguments& arguments) {
 void read_config_file(const std::filesystem::path& file, const Command& command, Arguments& arguments) {
   const Json config = parse_object(file);
   for (const auto& [key, value] : config.items()) {
-    if (key == program_key || key == resolved_key) continue;
+    if (key == program_key || key == resolved_key || key == train::OutputDirectory::state_key) continue;
     const Option& option = option_of_key(key, command, file);
     if (!value.is_null()) set_option(arguments, option, typed_value(value, key, file), file.string() + ": ");
   }

@@ -18,13 +18,12 @@
 namespace mylos::train {
 namespace {
 
-constexpr double rate_seconds = 5.0;      // what tokens per second are measured over
-constexpr double loss_memory = 0.95;      // weight of the losses before, so about 20 steps count
-constexpr double refresh_seconds = 0.1;   // between two pictures of the refreshed line
-constexpr std::size_t plain_lines = 20;   // of a run, evenly spaced,
-constexpr double plain_at_least = 10.0;   // but not sooner than this after the last one, in seconds,
-constexpr double plain_at_most = 60.0;    // and not later than this
-constexpr std::size_t shown_metrics = 3;  // of an evaluation; the rest is in the run's files
+constexpr double rate_seconds = 5.0;     // what tokens per second are measured over
+constexpr double loss_memory = 0.95;     // weight of the losses before, so about 20 steps count
+constexpr double refresh_seconds = 0.1;  // between two pictures of the refreshed line
+constexpr std::size_t plain_lines = 20;  // of a run, evenly spaced,
+constexpr double plain_at_least = 10.0;  // but not sooner than this after the last one, in seconds,
+constexpr double plain_at_most = 60.0;   // and not later than this
 constexpr std::size_t default_width = 80;
 constexpr std::size_t narrowest_bar = 8, widest_bar = 20;
 
@@ -52,14 +51,8 @@ std::string bar(double fraction, std::size_t width) {
 }
 
 std::string evaluation_line(const EvaluationReport& report) {
-  std::string line = fmt::format("step {}:", report.step);
-  const std::size_t count = std::min(report.metrics.size(), shown_metrics);
-  for (std::size_t i = 0; i < count; ++i) {
-    auto [name, value] = report.metrics[i];
-    std::ranges::replace(name, '_', ' ');
-    line += fmt::format("{} {} {:.5g}", i == 0 ? "" : ",", name, value);
-  }
-  return line + fmt::format(" (took {}){}\n", duration_text(report.seconds), report.best ? ", the best so far" : "");
+  return fmt::format("step {}: {} (took {}){}\n", report.step, metrics_text(report.metrics),
+                     duration_text(report.seconds), report.best ? ", the best so far" : "");
 }
 
 }  // namespace

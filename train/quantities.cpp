@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -37,6 +38,17 @@ std::string count_text(std::size_t count) {
 
 std::string count_of(std::size_t count, const std::string& singular) {
   return fmt::format("{} {}{}", count_text(count), singular, count == 1 ? "" : "s");
+}
+
+std::string metrics_text(const Metrics& metrics) {
+  constexpr std::size_t most = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(metrics.size(), most); ++i) {
+    auto [name, value] = metrics[i];
+    std::ranges::replace(name, '_', ' ');
+    text += fmt::format("{}{} {:.5g}", i == 0 ? "" : ", ", name, value);
+  }
+  return text;
 }
 
 }  // namespace mylos::train

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "train/task.hpp"
+
 #include <cstddef>
 #include <string>
 
@@ -17,5 +19,8 @@ std::string count_text(std::size_t count);
 
 /// "1 window", "1,234 windows".
 std::string count_of(std::size_t count, const std::string& singular);
+
+/// "validation loss 1.2346, exact 40, f1 50.125": the first three, which a task puts first because they matter most.
+std::string metrics_text(const Metrics& metrics);
 
 }  // namespace mylos::train

@@ -44,6 +44,7 @@ TEST_F(ConfigFile, WhatIsSavedIsReadBack) {
   auto settings = settings_json(train_, told);
   settings["program"] = {{"version", "0.1.0"}};
   settings["resolved"] = {{"steps", 12}};
+  settings["state"] = {{"finished", true}};
   const Arguments again = parse(settings.dump());
   EXPECT_EQ(settings_json(train_, again), settings_json(train_, told));
   EXPECT_EQ(again.run.squad.batch, 7u);

@@ -40,5 +40,11 @@ TEST(Quantities, CountsAreGroupedByThousands) {
   EXPECT_EQ(count_of(2000, "window"), "2,000 windows");
 }
 
+TEST(Quantities, MetricsAreTheFirstThree) {
+  EXPECT_EQ(metrics_text({}), "");
+  EXPECT_EQ(metrics_text({{"validation_loss", 1.23456}, {"exact", 40.0}, {"f1", 50.125}, {"total", 7.0}}),
+            "validation loss 1.2346, exact 40, f1 50.125");
+}
+
 }  // namespace
 }  // namespace mylos::train

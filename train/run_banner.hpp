@@ -1,0 +1,41 @@
+#pragma once
+
+#include "train/memory_plan.hpp"
+#include "train/trainer.hpp"
+
+#include <string>
+
+/// What a run says before its first step and after its last.
+namespace mylos::train {
+
+struct DataDescription {
+  std::string file;           ///< empty = there is none, e.g. no --dev
+  std::size_t questions = 0;  ///< with fewer where a limit was given
+  std::size_t windows = 0;
+  std::size_t tokens = 0;  ///< of all windows
+};
+
+struct RunDescription {
+  std::string model;  ///< as the user named it
+  std::size_t layers = 0, hidden = 0, heads = 0;
+  std::size_t parameters = 0;  ///< elements
+  DataDescription train, dev;
+  std::size_t max_length = 0;  ///< tokens that a window may have
+  std::string precision;       ///< "float"
+  std::string gemm;            ///< provider of matrix products, "onednn"
+  std::string execution;       ///< where kernels run, "OpenMP"
+  std::size_t threads = 0;
+  std::size_t steps = 0, batch = 0;
+  double epochs = 0.0;  ///< that the steps are
+  MemoryPlan memory;    ///< expected
+  std::size_t free_memory = 0;
+  std::string output;
+};
+
+/// Lines of a name and what there is to say of it, each ended. Fill is the part of max_length that windows use.
+std::string run_banner(const RunDescription& run);
+
+/// The last line of a run: how it ended, total and training time, scores of best/.
+std::string closing_line(const RunResult& result, double total_seconds);
+
+}  // namespace mylos::train
