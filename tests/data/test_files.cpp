@@ -2,11 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
-#include <csignal>
 #include <string>
 
+#include "tests/support/file_size_limit.hpp"
 #include "tests/support/temporary.hpp"
 
 namespace mylos::data {
@@ -21,25 +20,6 @@ using tests::write_file;
 std::size_t entries(const std::filesystem::path& directory) {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(directory), {}));
 }
-
-/// Makes writes beyond `bytes` fail, as a full disk does.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    ::getrlimit(RLIMIT_FSIZE, &old_);
-    old_handler_ = std::signal(SIGXFSZ, SIG_IGN);
-    const rlimit limit{bytes, old_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &old_);
-    std::signal(SIGXFSZ, old_handler_);
-  }
-
- private:
-  rlimit old_{};
-  void (*old_handler_)(int) = nullptr;
-};
 
 TEST(Files, PrintableEscapesControlsAndCutsLongNames) {
   EXPECT_EQ(printable("a\nb\x7f"), "a\\x0ab\\x7f");
@@ -78,7 +58,7 @@ TEST(Files, FullDiskNamesTheFileAndLeavesTheOldOne) {
   write_file(target, "old");
   std::string message;
   {
-    const FileSizeLimit limit(1000);
+    const tests::FileSizeLimit limit(1000);
     message = error_of([&] { write_text(target, std::string(5000, 'x')); });
   }
   EXPECT_EQ(message, "cannot write " + target.string() + ": File too large");

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// One-dimensional arrays with checksums in an HDF5 file, and numbers and texts as attributes of its root.
+/// Elements are std::uint8_t, std::int32_t, std::uint32_t or std::uint64_t. Errors are std::runtime_error of one line:
+/// the file, the array or attribute, and what HDF5 says.
+namespace mylos::data {
+
+/// An HDF5 identifier, closed with the object.
+class Hdf5Id {
+ public:
+  using Close = int (*)(std::int64_t);
+  Hdf5Id(std::int64_t id, Close close) : id_(id), close_(close) {}
+  ~Hdf5Id() { reset(); }
+  Hdf5Id(const Hdf5Id&) = delete;
+  Hdf5Id& operator=(const Hdf5Id&) = delete;
+
+  std::int64_t get() const { return id_; }
+  bool is_valid() const { return id_ >= 0; }
+  /// Closes it now; false where HDF5 could not, as when buffered data meets a full disk.
+  bool reset() { return id_ < 0 || close_(std::exchange(id_, -1)) >= 0; }
+
+ private:
+  std::int64_t id_;
+  Close close_;
+};
+
+/// A new file, or a new content of an old one.
+class Hdf5Writer {
+ public:
+  /// `name` stands for the file in errors.
+  Hdf5Writer(const std::filesystem::path& path, std::string name);
+
+  void set_attribute(const char* attribute, std::int64_t value);
+  void set_attribute(const char* attribute, std::string_view value);
+  /// Writes the array "/group/.../array", making its groups.
+  template <class Element>
+  void write(const char* array, std::span<const Element> values);
+  /// Flushes and closes; nothing can be written after.
+  void close();
+
+ private:
+  std::string name_;
+  Hdf5Id file_;
+};
+
+/// A file that is there, read-only.
+class Hdf5Reader {
+ public:
+  explicit Hdf5Reader(const std::filesystem::path& path);
+
+  bool has_attribute(const char* attribute) const;
+  std::int64_t integer(const char* attribute) const;
+  std::string text(const char* attribute) const;
+  /// The array's values, after its checksum was found right.
+  template <class Element>
+  std::vector<Element> read(const char* array) const;
+
+ private:
+  std::string name_;
+  Hdf5Id file_;
+};
+
+}  // namespace mylos::data
