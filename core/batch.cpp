@@ -7,8 +7,9 @@
 
 #include <algorithm>
 #include <numeric>
-#include <ranges>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace mylos {
 namespace {
@@ -26,8 +27,9 @@ template <class Fields>
 auto find_field(const Fields& fields, std::string_view name, std::string_view kind) {
   const auto found = fields.find(name);
   if (found == fields.end()) {
-    require(false, fmt::format("batch: no {} array \"{}\"; there are: {}", kind, name,
-                               fmt::join(std::views::keys(fields), ", ")));
+    std::vector<std::string_view> names;
+    for (const auto& field : fields) names.push_back(field.first);
+    require(false, fmt::format("batch: no {} array \"{}\"; there are: {}", kind, name, fmt::join(names, ", ")));
   }
   return slice(found->second.memory, 0, found->second.size);
 }

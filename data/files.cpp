@@ -26,7 +26,7 @@ constexpr std::string_view partial_suffix = ".partial-";
 }
 
 /// `target` without a trailing slash, so that it has a file name.
-std::filesystem::path without_trailing_slash(std::filesystem::path target) {
+std::filesystem::path without_trailing_slash(const std::filesystem::path& target) {
   return target.has_filename() ? target : target.parent_path();
 }
 
