@@ -1,0 +1,180 @@
+#include "core/kernels/cross_entropy.hpp"
+
+#include "tests/support/arrays.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+namespace mylos {
+namespace {
+
+using namespace tests;
+using ::testing::HasSubstr;
+
+double loss_of(const Values& logits, std::int32_t label) {
+  if (label < 0 || static_cast<std::size_t>(label) >= logits.size()) return 0.0;
+  const double largest = *std::max_element(logits.begin(), logits.end());
+  double sum = 0.0;
+  for (const double logit : logits) sum += std::exp(logit - largest);
+  return largest + std::log(sum) - logits[static_cast<std::size_t>(label)];
+}
+
+Values loss_twin(const Values& logits, std::size_t classes, const std::vector<std::int32_t>& labels) {
+  Values losses;
+  for (std::size_t row = 0; row < labels.size(); ++row) {
+    const auto begin = logits.begin() + static_cast<std::ptrdiff_t>(row * classes);
+    losses.push_back(loss_of(Values(begin, begin + static_cast<std::ptrdiff_t>(classes)), labels[row]));
+  }
+  return losses;
+}
+
+double sum(const Values& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+
+template <class T>
+class CrossEntropy : public ::testing::Test {};
+using Types = ::testing::Types<float, bfloat16, half>;
+TYPED_TEST_SUITE(CrossEntropy, Types);
+
+TYPED_TEST(CrossEntropy, ClassesMatchTheTwinAndTheNumericGradient) {
+  using T = TypeParam;
+  for (const std::size_t rows : {1u, 3u, 20u}) {
+    for (const std::size_t classes : {1u, 7u, 60u, 384u}) {
+      Values logits = random_values(rows * classes, 1, 8.0);
+      std::vector<std::int32_t> labels;
+      for (std::size_t row = 0; row < rows; ++row)
+        labels.push_back(static_cast<std::int32_t>(row * 5 % (classes + 1)) - 1);
+      const auto device = device_matrix<float>(logits, rows, classes);
+      const Vector<float> losses("test::losses", rows);
+      const Matrix<T> dlogits("test::dlogits", rows, classes);
+      cross_entropy<T>(ExecutionSpace(), device, device_integers(labels), 0.25f, losses, dlogits);
+      const std::string name = fmt::format("{} x {}", rows, classes);
+      expect_near(host_values(losses), loss_twin(logits, classes, labels), 1e-6, name + " losses");
+      const Values numeric = numeric_gradient(logits, [&] { return 0.25 * sum(loss_twin(logits, classes, labels)); });
+      expect_near(host_values(dlogits), numeric, rounding<T> + 1e-6, name + " dlogits");
+    }
+  }
+}
+
+/// Start and end logits (T, 2) of packed sequences.
+struct Spans {
+  std::vector<std::size_t> starts{0};
+  Values logits;
+  std::vector<std::int32_t> start_labels, end_labels;
+
+  explicit Spans(const std::vector<std::size_t>& lengths) {
+    for (std::size_t sample = 0; sample < lengths.size(); ++sample) {
+      starts.push_back(starts.back() + lengths[sample]);
+      const auto length = static_cast<std::int32_t>(lengths[sample]);
+      start_labels.push_back(static_cast<std::int32_t>(sample) % length);
+      end_labels.push_back(length - 1);
+    }
+    logits = random_values(2 * starts.back(), 3, 10.0);
+  }
+  std::size_t samples() const { return start_labels.size(); }
+
+  Values losses() const {
+    Values all;
+    for (std::size_t sample = 0; sample < samples(); ++sample) {
+      Values start, end;
+      for (std::size_t row = starts[sample]; row < starts[sample + 1]; ++row) {
+        start.push_back(logits[2 * row]);
+        end.push_back(logits[2 * row + 1]);
+      }
+      all.push_back(0.5 * (loss_of(start, start_labels[sample]) + loss_of(end, end_labels[sample])));
+    }
+    return all;
+  }
+
+  template <class T>
+  std::pair<Values, Values> run(float scale, const ExecutionSpace& space = {}) const {
+    const Vector<float> out("test::losses", samples());
+    const Matrix<T> dlogits("test::dlogits", starts.back(), 2);
+    Kokkos::deep_copy(dlogits, T(9.0f));
+    span_cross_entropy<T>(space, device_integers(starts), device_matrix<float>(logits, starts.back(), 2),
+                          device_integers(start_labels), device_integers(end_labels), scale, out, dlogits);
+    return {host_values(out), host_values(dlogits)};
+  }
+};
+
+TYPED_TEST(CrossEntropy, SpansMatchTheTwinAndTheNumericGradient) {
+  using T = TypeParam;
+  Spans spans({1, 2, 17, 384, 33});
+  const auto [losses, dlogits] = spans.run<T>(0.2f);
+  expect_near(losses, spans.losses(), 1e-6, "losses");
+  const float scale = 0.2f;
+  const Values numeric =
+      numeric_gradient(spans.logits, [&] { return static_cast<double>(scale) * sum(spans.losses()); });
+  expect_near(dlogits, numeric, rounding<T> + 1e-6, "dlogits");
+}
+
+TYPED_TEST(CrossEntropy, IgnoredLabelsGiveNoLossAndNoGradient) {
+  using T = TypeParam;
+  Spans spans({5, 6, 7, 8});
+  spans.start_labels = {-1, 6, 2, -1};
+  spans.end_labels = {-1, 7, -100, 3};
+  const auto [losses, dlogits] = spans.run<T>(1.0f);
+  expect_near(losses, spans.losses(), 1e-6, "losses");
+  EXPECT_EQ(losses[0], 0.0);
+  EXPECT_EQ(losses[1], 0.0);  // beyond the sequence
+  EXPECT_GT(losses[2], 0.0);  // the start alone
+  for (std::size_t i = 0; i < 2 * 11; ++i) EXPECT_EQ(dlogits[i], 0.0) << i;
+  for (std::size_t row = 11; row < 18; ++row) EXPECT_EQ(dlogits[2 * row + 1], 0.0) << row;
+  for (std::size_t row = 18; row < 26; ++row) EXPECT_EQ(dlogits[2 * row], 0.0) << row;
+  EXPECT_NE(dlogits[2 * 11], 0.0);
+}
+
+TYPED_TEST(CrossEntropy, ComputesLossesAloneWithoutAGradient) {
+  using T = TypeParam;
+  const Spans spans({4, 3});
+  const Vector<float> losses("test::losses", 2);
+  span_cross_entropy<T>({}, device_integers(spans.starts), device_matrix<float>(spans.logits, 7, 2),
+                        device_integers(spans.start_labels), device_integers(spans.end_labels), 1.0f, losses, {});
+  expect_near(host_values(losses), spans.losses(), 1e-6, "span losses");
+  const Values logits = random_values(2 * 5, 4);
+  const std::vector<std::int32_t> labels{4, 0};
+  cross_entropy<T>({}, device_matrix<float>(logits, 2, 5), device_integers(labels), 1.0f, losses, {});
+  expect_near(host_values(losses), loss_twin(logits, 5, labels), 1e-6, "class losses");
+}
+
+TEST(CrossEntropyRange, LargeLogitsDoNotOverflowAndNanIsKept) {
+  const Values logits{1000.0, -1000.0, 0.0, -3e38, 88.0, 3e38};
+  const Vector<float> losses("test::losses", 2);
+  const Matrix<float> dlogits("test::dlogits", 2, 3);
+  const std::vector<std::int32_t> labels{0, 1};
+  cross_entropy<float>({}, device_matrix<float>(logits, 2, 3), device_integers(labels), 1.0f, losses, dlogits);
+  EXPECT_EQ(host_values(losses)[0], 0.0);
+  EXPECT_NEAR(host_values(losses)[1], 3e38, 1e33);
+  for (const double value : host_values(dlogits)) EXPECT_TRUE(std::isfinite(value));
+  const Values broken{0.0, std::numeric_limits<double>::quiet_NaN(), 0.0, 1.0, 2.0, 3.0};
+  cross_entropy<float>({}, device_matrix<float>(broken, 2, 3), device_integers(labels), 1.0f, losses, dlogits);
+  EXPECT_TRUE(std::isnan(host_values(losses)[0]));
+  EXPECT_FALSE(std::isnan(host_values(losses)[1]));
+}
+
+TEST(CrossEntropyDeterminism, GivesTheSameBitsOnOneThread) {
+  const Spans spans({100, 1, 384, 200, 17, 333});
+  EXPECT_EQ(spans.run<float>(0.5f), spans.run<float>(0.5f, one_thread()));
+}
+
+TEST(CrossEntropyErrors, ShowBothSides) {
+  const Vector<float> two("test::two", 2);
+  const Vector<std::int32_t> labels("test::labels", 2), three("test::three", 3);
+  const Vector<std::size_t> starts("test::starts", 3);
+  const Matrix<float> wide("test::wide", 4, 3), logits("test::logits", 4, 2), rows("test::rows", 2, 5);
+  EXPECT_THAT(error_of([&] { span_cross_entropy<float>({}, starts, wide, labels, labels, 1.0f, two, {}); }),
+              HasSubstr("span loss: logits have 3 columns, not 2"));
+  EXPECT_THAT(error_of([&] { span_cross_entropy<float>({}, starts, logits, labels, three, 1.0f, two, {}); }),
+              HasSubstr("span loss: 2 losses for 3 boundaries, 2 start and 3 end labels"));
+  EXPECT_THAT(error_of([&] { span_cross_entropy<float>({}, starts, logits, labels, labels, 1.0f, two, wide); }),
+              HasSubstr("cross entropy: logits are 4 x 2, their gradient 4 x 3"));
+  EXPECT_THAT(error_of([&] { cross_entropy<float>({}, rows, three, 1.0f, two, {}); }),
+              HasSubstr("cross entropy: 2 rows of logits, 3 labels, 2 losses"));
+}
+
+}  // namespace
+}  // namespace mylos

@@ -1,0 +1,344 @@
+#include "core/kernels/layer_norm.hpp"
+
+#include "tests/support/arrays.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace mylos {
+namespace {
+
+using namespace tests;
+using ::testing::HasSubstr;
+
+constexpr float epsilon = 1e-5f;
+
+/// Packed samples of up to 17 rows, whose ids are not their order: what dropout is drawn by.
+struct Packing {
+  std::vector<std::uint32_t> ids, samples, positions;
+
+  explicit Packing(std::size_t rows) {
+    for (std::uint32_t row = 0; row < rows; ++row) {
+      samples.push_back(row / 17);
+      positions.push_back(row % 17);
+      if (row % 17 == 0) ids.push_back(1000 - samples.back());
+    }
+  }
+  DropoutRows device() const { return {device_integers(ids), device_integers(samples), device_integers(positions)}; }
+
+  /// What each element is multiplied by.
+  Values factors(const DropoutKey& key, std::size_t columns) const {
+    Values all(samples.size() * columns, 1.0);
+    if (key.probability == 0.0f) return all;
+    const double scale = 1.0 / (1.0 - static_cast<double>(key.probability));
+    for (std::size_t row = 0; row < samples.size(); ++row) {
+      for (std::uint32_t group = 0; 8 * group < columns; ++group) {
+        const DropoutDraw draw = dropout_draw(key, ids[samples[row]], positions[row], 0, group);
+        for (std::size_t i = 8 * group; i < std::min<std::size_t>(columns, 8 * group + 8); ++i) {
+          all[row * columns + i] = draw[i % 8] < key.threshold() ? 0.0 : scale;
+        }
+      }
+    }
+    return all;
+  }
+};
+
+/// The forward pass and its loss sum(dy * y), naively in double.
+struct Twin {
+  std::size_t rows, columns;
+  DropoutKey dropout;
+  bool residual_form;  ///< z = residual + dropout(x + bias), y = LayerNorm(z); else y = dropout(LayerNorm(x))
+  Values x, bias, residual, weight, shift, dy;
+  Packing packing;
+  Values factors;
+
+  template <class T>
+  static Twin random(std::size_t rows, std::size_t columns, float probability, bool residual_form) {
+    const std::size_t size = rows * columns;
+    Twin twin{rows,
+              columns,
+              {.seed = 5, .step = 6, .site = 7, .probability = probability},
+              residual_form,
+              random_values<T>(size, 1, 2.0),
+              random_values<T>(columns, 2),
+              random_values<T>(size, 3),
+              random_values<T>(columns, 4),
+              random_values<T>(columns, 5),
+              random_values<T>(size, 6),
+              Packing(rows),
+              {}};
+    twin.factors = twin.packing.factors(twin.dropout, columns);
+    if (!residual_form) twin.bias.assign(columns, 0.0), twin.residual.assign(size, 0.0);
+    return twin;
+  }
+  double factor(std::size_t row, std::size_t column) const { return factors[row * columns + column]; }
+
+  Values z_of(std::size_t row) const {
+    Values z(columns);
+    for (std::size_t i = 0; i < columns; ++i) {
+      const std::size_t at = row * columns + i;
+      z[i] = residual_form ? residual[at] + (x[at] + bias[i]) * factor(row, i) : x[at];
+    }
+    return z;
+  }
+  static std::pair<double, double> statistics(const Values& z) {
+    double mean = 0.0, variance = 0.0;
+    for (const double value : z) mean += value / static_cast<double>(z.size());
+    for (const double value : z) variance += (value - mean) * (value - mean) / static_cast<double>(z.size());
+    return {mean, 1.0 / std::sqrt(variance + static_cast<double>(epsilon))};
+  }
+  Values y_of(const Values& z, std::size_t row) const {
+    const auto [mean, inverse] = statistics(z);
+    Values y(columns);
+    for (std::size_t i = 0; i < columns; ++i) {
+      y[i] = ((z[i] - mean) * inverse * weight[i] + shift[i]) * (residual_form ? 1.0 : factor(row, i));
+    }
+    return y;
+  }
+  double loss_of(const Values& z, std::size_t row) const {
+    const Values y = y_of(z, row);
+    double loss = 0.0;
+    for (std::size_t i = 0; i < columns; ++i) loss += dy[row * columns + i] * y[i];
+    return loss;
+  }
+};
+
+template <class T>
+struct Device {
+  Matrix<T> x, residual, y, dy, dz, dx;
+  LayerNormSaved<T> saved;
+  LayerNormParameters<T> parameters;
+  Vector<T> bias;
+  Vector<float> dweight, dshift, dbias, workspace;
+  DropoutRows rows;
+  DropoutKey dropout;
+
+  explicit Device(const Twin& twin)
+      : x(device_matrix<T>(twin.x, twin.rows, twin.columns)),
+        residual(device_matrix<T>(twin.residual, twin.rows, twin.columns)),
+        y("test::y", twin.rows, twin.columns),
+        dy(device_matrix<T>(twin.dy, twin.rows, twin.columns)),
+        dz("test::dz", twin.rows, twin.columns),
+        dx("test::dx", twin.rows, twin.columns),
+        saved{x, Vector<float>("test::mean", twin.rows), Vector<float>("test::inverse", twin.rows)},
+        parameters{device_vector<T>(twin.weight), device_vector<T>(twin.shift), epsilon},
+        bias(device_vector<T>(twin.bias)),
+        dweight("test::dweight", twin.columns),
+        dshift("test::dshift", twin.columns),
+        dbias("test::dbias", twin.columns),
+        workspace("test::workspace", column_sum_workspace(twin.rows, twin.columns)),
+        rows(twin.packing.device()),
+        dropout(twin.dropout) {}
+
+  void forward(const Twin& twin, const ExecutionSpace& space = {}) {
+    if (twin.residual_form) {
+      bias_dropout_residual_layer_norm<T>(space, dropout, rows, x, bias, residual, parameters, saved, y);
+    } else {
+      layer_norm_dropout<T>(space, dropout, rows, parameters, saved, y);
+    }
+  }
+  void backward(const Twin& twin, const ExecutionSpace& space = {}) {
+    if (twin.residual_form) {
+      bias_dropout_residual_layer_norm_backward<T>(space, dropout, rows, dy, parameters, saved, dz, dx, dweight, dshift,
+                                                   dbias, workspace);
+    } else {
+      layer_norm_dropout_backward<T>(space, dropout, rows, dy, parameters, saved, dz, dweight, dshift, workspace);
+    }
+  }
+};
+
+/// A LayerNorm of few columns can have rows whose variance is near 0: derivatives of 1 / sqrt(epsilon) or so.
+double steepness(std::size_t columns) { return columns == 1 ? 320.0 : columns < 10 ? 8.0 : 2.0; }
+
+struct Case {
+  std::size_t rows, columns;
+  float probability;
+  bool residual_form;
+
+  std::string name() const {
+    return fmt::format("{} x {}, dropout {}, {}", rows, columns, probability, residual_form ? "residual" : "plain");
+  }
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const std::size_t rows : {1u, 3u, 1000u}) {
+    for (const std::size_t columns : {1u, 7u, 60u, 384u, 768u}) {
+      for (const float probability : {0.0f, 0.1f}) {
+        for (const bool residual_form : {true, false}) all.push_back({rows, columns, probability, residual_form});
+      }
+    }
+  }
+  return all;
+}
+
+template <class T>
+class LayerNorm : public ::testing::Test {};
+using Types = ::testing::Types<float, bfloat16, half>;
+TYPED_TEST_SUITE(LayerNorm, Types);
+
+TYPED_TEST(LayerNorm, ForwardMatchesTheTwin) {
+  using T = TypeParam;
+  for (const Case& c : cases()) {
+    const Twin twin = Twin::random<T>(c.rows, c.columns, c.probability, c.residual_form);
+    Device<T> device(twin);
+    device.forward(twin);
+    Values z, y, mean, inverse;
+    for (std::size_t row = 0; row < c.rows; ++row) {
+      const Values z_row = twin.z_of(row), y_row = twin.y_of(z_row, row);
+      z.insert(z.end(), z_row.begin(), z_row.end());
+      y.insert(y.end(), y_row.begin(), y_row.end());
+      mean.push_back(Twin::statistics(z_row).first);
+      inverse.push_back(Twin::statistics(z_row).second);
+    }
+    const double bound = 4.0 * rounding<T> * steepness(c.columns);
+    expect_near(host_values(device.saved.input), z, 3.0 * rounding<T>, c.name() + " z");
+    expect_near(host_values(device.y), y, bound + 2e-6, c.name() + " y");
+    expect_near(host_values(device.saved.mean), mean, bound, c.name() + " mean");
+    expect_near(host_values(device.saved.inverse), inverse, bound + 2e-6, c.name() + " inverse");
+  }
+}
+
+/// The Jacobian of three rows, numerically, and column sums over all rows by the formula they follow from.
+TYPED_TEST(LayerNorm, BackwardMatchesTheNumericJacobian) {
+  using T = TypeParam;
+  for (const Case& c : cases()) {
+    const Twin twin = Twin::random<T>(c.rows, c.columns, c.probability, c.residual_form);
+    Device<T> device(twin);
+    device.forward(twin);
+    device.backward(twin);
+    const Values dz = host_values(device.dz), dx = host_values(device.dx);
+    const double bound = 8.0 * rounding<T> * steepness(c.columns) + 5e-6;
+    for (std::size_t row = 0; row < c.rows; row += std::max<std::size_t>(1, c.rows / 2)) {
+      Values z = twin.z_of(row);
+      Values expected = numeric_gradient(z, [&] { return twin.loss_of(z, row); });
+      const auto row_of = [&](const Values& all) {
+        return Values(all.begin() + static_cast<std::ptrdiff_t>(row * c.columns),
+                      all.begin() + static_cast<std::ptrdiff_t>((row + 1) * c.columns));
+      };
+      expect_near(row_of(dz), expected, bound, c.name() + " dz");
+      if (!c.residual_form) continue;
+      for (std::size_t i = 0; i < c.columns; ++i) expected[i] *= twin.factor(row, i);
+      expect_near(row_of(dx), expected, bound, c.name() + " dx");
+    }
+  }
+}
+
+TYPED_TEST(LayerNorm, ColumnSumsAreAddedToTheGradients) {
+  using T = TypeParam;
+  for (const Case& c : cases()) {
+    const Twin twin = Twin::random<T>(c.rows, c.columns, c.probability, c.residual_form);
+    Device<T> device(twin);
+    Kokkos::deep_copy(device.dweight, 0.5f);
+    device.forward(twin);
+    device.backward(twin);
+    Values dweight(c.columns, 0.5), dshift(c.columns, 0.0), dbias(c.columns, 0.0);
+    const Values dx = host_values(device.dx);
+    for (std::size_t row = 0; row < c.rows; ++row) {
+      const Values z = twin.z_of(row);
+      const auto [mean, inverse] = Twin::statistics(z);
+      for (std::size_t i = 0; i < c.columns; ++i) {
+        const double d = twin.dy[row * c.columns + i] * (c.residual_form ? 1.0 : twin.factor(row, i));
+        dweight[i] += d * (z[i] - mean) * inverse;
+        dshift[i] += d;
+        dbias[i] += dx[row * c.columns + i];
+      }
+    }
+    const double bound = (4.0 * rounding<T> + 1e-6) * std::sqrt(static_cast<double>(c.rows)) * steepness(c.columns);
+    expect_near(host_values(device.dweight), dweight, bound, c.name() + " dweight");
+    expect_near(host_values(device.dshift), dshift, bound, c.name() + " dshift");
+    if (c.residual_form) expect_near(host_values(device.dbias), dbias, bound, c.name() + " dbias");
+  }
+}
+
+/// Every input of a small case, bias and weights too, through the whole forward pass.
+TEST(LayerNormJacobian, OfAllInputs) {
+  for (const bool residual_form : {true, false}) {
+    Twin twin = Twin::random<float>(5, 12, 0.3f, residual_form);
+    Device<float> device(twin);
+    device.forward(twin);
+    device.backward(twin);
+    const auto loss = [&] {
+      double sum = 0.0;
+      for (std::size_t row = 0; row < twin.rows; ++row) sum += twin.loss_of(twin.z_of(row), row);
+      return sum;
+    };
+    expect_near(host_values(device.dweight), numeric_gradient(twin.weight, loss), 1e-5, "weight");
+    expect_near(host_values(device.dshift), numeric_gradient(twin.shift, loss), 1e-5, "shift");
+    if (residual_form) {
+      expect_near(host_values(device.dbias), numeric_gradient(twin.bias, loss), 1e-5, "bias");
+      expect_near(host_values(device.dz), numeric_gradient(twin.residual, loss), 1e-5, "residual");
+      expect_near(host_values(device.dx), numeric_gradient(twin.x, loss), 1e-5, "x");
+    } else {
+      expect_near(host_values(device.dz), numeric_gradient(twin.x, loss), 1e-5, "z");
+    }
+  }
+}
+
+TYPED_TEST(LayerNorm, GivesTheSameBitsOnOneThread) {
+  using T = TypeParam;
+  for (const bool residual_form : {true, false}) {
+    const Twin twin = Twin::random<T>(333, 100, 0.1f, residual_form);
+    Device<T> all(twin), one(twin);
+    all.forward(twin);
+    all.backward(twin);
+    one.forward(twin, one_thread());
+    one.backward(twin, one_thread());
+    EXPECT_TRUE(same_bits(all.y, one.y));
+    EXPECT_TRUE(same_bits(all.dz, one.dz));
+    EXPECT_TRUE(same_bits(all.dx, one.dx));
+    EXPECT_TRUE(same_bits(all.dweight, one.dweight));
+    EXPECT_TRUE(same_bits(all.dshift, one.dshift));
+    EXPECT_TRUE(same_bits(all.dbias, one.dbias));
+  }
+}
+
+TYPED_TEST(LayerNorm, GradientsMayBeWrittenOverWhatTheyComeFrom) {
+  using T = TypeParam;
+  const Twin plain = Twin::random<T>(40, 60, 0.1f, false), off = Twin::random<T>(40, 60, 0.0f, true);
+  Device<T> apart(plain), in_place(plain);
+  in_place.dz = in_place.dy;
+  for (Device<T>* device : {&apart, &in_place}) {
+    device->forward(plain);
+    device->backward(plain);
+  }
+  EXPECT_TRUE(same_bits(apart.dz, in_place.dz));
+  Device<T> two(off), shared(off);
+  shared.dx = shared.dz;
+  for (Device<T>* device : {&two, &shared}) {
+    device->forward(off);
+    device->backward(off);
+  }
+  EXPECT_TRUE(same_bits(two.dz, shared.dx));
+}
+
+TYPED_TEST(LayerNorm, DropoutDropsItsShare) {
+  using T = TypeParam;
+  const Twin twin = Twin::random<T>(1000, 96, 0.25f, false);
+  Device<T> device(twin);
+  Kokkos::deep_copy(device.y, T(1.0f));
+  device.forward(twin);
+  const Values y = host_values(device.y);
+  const auto dropped = static_cast<double>(std::count(y.begin(), y.end(), 0.0));
+  EXPECT_NEAR(dropped / static_cast<double>(y.size()), 0.25, 0.01);
+}
+
+TEST(LayerNormErrors, ShowBothSides) {
+  const Twin twin = Twin::random<float>(4, 6, 0.0f, true);
+  Device<float> short_weight(twin), short_mean(twin), short_workspace(twin);
+  short_weight.parameters.weight = device_vector<float>(Values(5));
+  EXPECT_THAT(error_of([&] { short_weight.forward(twin); }), HasSubstr("LayerNorm of 6 columns: weight has 5, bias 6"));
+  short_mean.saved.mean = Vector<float>("test::mean", 3);
+  EXPECT_THAT(error_of([&] { short_mean.backward(twin); }),
+              HasSubstr("LayerNorm of 4 x 6: saved are 4 x 6, 3 means, 4 inverses"));
+  short_workspace.workspace = Vector<float>("test::workspace", 17);
+  EXPECT_THAT(error_of([&] { short_workspace.backward(twin); }),
+              HasSubstr("column sums of 4 x 6: the workspace has 17 floats, 18 are needed"));
+}
+
+}  // namespace
+}  // namespace mylos

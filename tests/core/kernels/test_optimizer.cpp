@@ -1,0 +1,115 @@
+#include "core/kernels/optimizer.hpp"
+
+#include "tests/support/arrays.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace mylos {
+namespace {
+
+using namespace tests;
+using ::testing::HasSubstr;
+
+constexpr std::size_t sizes[] = {1, 7, 4096, 10007};
+
+AdamWSettings adamw_settings(int step) {
+  return {.learning_rate = 1e-2f,
+          .epsilon = 1e-6f,
+          .weight_decay = 0.1f,
+          .bias_correction1 = 1.0 - std::pow(0.9, step),
+          .bias_correction2 = 1.0 - std::pow(0.999, step),
+          .gradient_scale = 0.5f};
+}
+
+TEST(AdamW, FollowsThePaperOverSeveralSteps) {
+  for (const std::size_t n : sizes) {
+    Values w = random_values(n, 1), m(n, 0.0), v(n, 0.0);
+    const auto value = device_vector<float>(w), first = device_vector<float>(m), second = device_vector<float>(v);
+    for (int step = 1; step <= 4; ++step) {
+      const Values gradient = random_values(n, 10 + static_cast<std::uint64_t>(step));
+      const AdamWSettings s = adamw_settings(step);
+      adamw_update(ExecutionSpace(), s, device_vector<float>(gradient), value, first, second);
+      for (std::size_t i = 0; i < n; ++i) {
+        const double g = 0.5 * gradient[i];
+        m[i] = 0.9 * m[i] + 0.1 * g;
+        v[i] = 0.999 * v[i] + 0.001 * g * g;
+        const double ratio = m[i] / s.bias_correction1 / (std::sqrt(v[i] / s.bias_correction2) + 1e-6);
+        w[i] -= 1e-2 * (ratio + 0.1 * w[i]);
+      }
+    }
+    expect_near(host_values(value), w, 3e-7, fmt::format("{} values", n));
+    expect_near(host_values(first), m, 1e-7, fmt::format("{} first moments", n));
+    expect_near(host_values(second), v, 1e-7, fmt::format("{} second moments", n));
+  }
+}
+
+TEST(Sgd, FollowsPyTorchOverSeveralSteps) {
+  for (const std::size_t n : sizes) {
+    Values w = random_values(n, 1), b(n, 0.0);
+    const auto value = device_vector<float>(w), slot = device_vector<float>(b);
+    for (std::uint64_t step = 1; step <= 4; ++step) {
+      const Values gradient = random_values(n, 10 + step);
+      const SgdSettings s{.learning_rate = 0.1f, .momentum = 0.9f, .weight_decay = 0.01f, .gradient_scale = 0.5f};
+      sgd_update(ExecutionSpace(), s, device_vector<float>(gradient), value, slot);
+      for (std::size_t i = 0; i < n; ++i) {
+        b[i] = 0.9 * b[i] + 0.5 * gradient[i] + 0.01 * w[i];
+        w[i] -= 0.1 * b[i];
+      }
+    }
+    expect_near(host_values(value), w, 5e-7, fmt::format("{} values", n));
+    expect_near(host_values(slot), b, 5e-7, fmt::format("{} momenta", n));
+  }
+}
+
+/// A rank that owns a part computes the bits that one rank computes for the whole.
+TEST(AdamW, DoesNotDependOnHowSlicesAreCut) {
+  const std::size_t n = 10007;
+  const Values gradient = random_values(n, 2), start = random_values(n, 1);
+  const auto g = device_vector<float>(gradient);
+  const auto whole = device_vector<float>(start), parts = device_vector<float>(start);
+  const Vector<float> m("test::m", n), v("test::v", n), part_m("test::part_m", n), part_v("test::part_v", n);
+  const ConstVector<float> dg = g;
+  adamw_update(ExecutionSpace(), adamw_settings(1), dg, whole, m, v);
+  for (std::size_t begin = 0; begin < n; begin += 777) {
+    const std::size_t end = std::min(n, begin + 777);
+    adamw_update(one_thread(), adamw_settings(1), slice(dg, begin, end), slice(parts, begin, end),
+                 slice(part_m, begin, end), slice(part_v, begin, end));
+  }
+  EXPECT_TRUE(same_bits(whole, parts));
+  EXPECT_TRUE(same_bits(v, part_v));
+}
+
+TEST(BlockSquaredSums, AddUpEachBlockInDouble) {
+  for (const std::size_t n : {std::size_t{1}, std::size_t{1000}, norm_block, norm_block + 1, 3 * norm_block - 5}) {
+    const Values x = random_values(n, 4, 3.0);
+    const std::size_t blocks = (n + norm_block - 1) / norm_block;
+    const Vector<double> sums("test::sums", blocks), again("test::again", blocks);
+    Values expected(blocks, 0.0);
+    for (std::size_t i = 0; i < n; ++i) expected[i / norm_block] += x[i] * x[i];
+    block_squared_sums(ExecutionSpace(), device_vector<float>(x), sums);
+    block_squared_sums(one_thread(), device_vector<float>(x), again);
+    expect_near(host_values(sums), expected, 1e-13, fmt::format("{} elements", n));
+    EXPECT_TRUE(same_bits(sums, again));
+  }
+}
+
+TEST(OptimizerErrors, ShowBothSides) {
+  const Vector<float> three("test::three", 3), four("test::four", 4);
+  const Vector<double> sums("test::sums", 2);
+  EXPECT_THAT(error_of([&] { adamw_update({}, {}, three, four, four, four); }),
+              HasSubstr("AdamW: 3 gradients for 4 values and 4 elements of state"));
+  EXPECT_THAT(error_of([&] { adamw_update({}, {}, four, four, four, three); }),
+              HasSubstr("AdamW: 4 gradients for 4 values and 3 elements of state"));
+  EXPECT_THAT(error_of([&] { sgd_update({}, {}, four, four, three); }),
+              HasSubstr("SGD: 4 gradients for 4 values and 3 elements of state"));
+  EXPECT_THAT(error_of([&] { block_squared_sums({}, four, sums); }),
+              HasSubstr("squared sums of 4 elements: 1 blocks, room for 2"));
+}
+
+}  // namespace
+}  // namespace mylos
