@@ -200,7 +200,7 @@ Matrix<float> BertQuestionAnswering<T>::predict(const Pass& pass, const Batch& b
   pass.schedule.acquire(head_unit());
   head_forward(pass, memory.embeddings.output, memory.head);
   pass.schedule.release(head_unit());
-  if (!losses.empty()) span_loss(pass, batch, 0.0f, memory.head.logits, losses, {});
+  if (losses.extent(0) > 0) span_loss(pass, batch, 0.0f, memory.head.logits, losses, {});
   return memory.head.logits;
 }
 

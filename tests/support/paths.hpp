@@ -2,7 +2,8 @@
 
 #include <filesystem>
 
-/// Where tests find what they read. Large recorded data lies outside the tree; a test that misses it skips, with a reason.
+/// Where tests find what they read. Large recorded data lies outside the tree; a test that misses it skips, with a
+/// reason.
 namespace mylos::tests {
 
 /// The root of the source tree.
