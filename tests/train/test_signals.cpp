@@ -1,0 +1,86 @@
+// Signals are raised in forked children, so that what one does to its process is that process' alone.
+
+#include "train/signals.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+namespace mylos::train {
+namespace {
+
+/// Runs `action` in a child, which exits with what it returns; the child's wait status.
+template <class Action>
+int status_of_child(Action&& action) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(action());
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+bool exited_with(int status, int code) { return WIFEXITED(status) && WEXITSTATUS(status) == code; }
+
+TEST(SignalGuard, RemembersTheSignalAndLetsTheProcessGoOn) {
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
+    const int status = status_of_child([signal] {
+      const SignalGuard guard;
+      if (guard.received() != 0) return 1;
+      ::raise(signal);
+      return guard.received() == signal ? 0 : 2;
+    });
+    EXPECT_TRUE(exited_with(status, 0)) << "signal " << signal << ": " << status;
+  }
+}
+
+TEST(SignalGuard, RemembersTheFirst) {
+  const int status = status_of_child([] {
+    const SignalGuard guard;
+    ::raise(SIGUSR1);
+    ::raise(SIGTERM);
+    return guard.received() == SIGUSR1 ? 0 : 1;
+  });
+  EXPECT_TRUE(exited_with(status, 0)) << status;
+}
+
+TEST(SignalGuard, ASecondInterruptEndsTheProcessAtOnce) {
+  const int status = status_of_child([] {
+    const SignalGuard guard;
+    ::raise(SIGINT);
+    ::raise(SIGINT);
+    return 0;
+  });
+  EXPECT_TRUE(exited_with(status, 130)) << status;
+}
+
+TEST(SignalGuard, GivesTheHandlersBack) {
+  const int status = status_of_child([] {
+    { const SignalGuard guard; }
+    ::raise(SIGTERM);
+    return 0;
+  });
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
+}
+
+TEST(SignalGuard, ForgetsWhatCameToAnEarlierOne) {
+  const int status = status_of_child([] {
+    {
+      const SignalGuard guard;
+      ::raise(SIGTERM);
+    }
+    return SignalGuard().received();
+  });
+  EXPECT_TRUE(exited_with(status, 0)) << status;
+}
+
+TEST(ExitCodeOf, IsWhatJobScriptsExpect) {
+  EXPECT_EQ(exit_code_of(0), 0);
+  EXPECT_EQ(exit_code_of(SIGINT), 130);
+  EXPECT_EQ(exit_code_of(SIGTERM), 143);
+  EXPECT_EQ(exit_code_of(SIGUSR1), 85);
+}
+
+}  // namespace
+}  // namespace mylos::train
