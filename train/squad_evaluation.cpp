@@ -2,6 +2,7 @@
 
 #include "data/answer_files.hpp"
 #include "data/files.hpp"
+#include "data/squad_metrics.hpp"
 
 #include <algorithm>
 #include <map>
@@ -18,6 +19,14 @@ data::AnswerOptions answer_options(const SquadConfig& config, data::SquadVersion
           .n_best = config.n_best,
           .max_answer_length = config.max_answer_length,
           .null_threshold = static_cast<float>(config.null_threshold)};
+}
+
+/// The official script's result; for v1.1 with `exact` beside `exact_match`, so that one name serves both versions.
+data::SquadScore official_score(const data::SquadDataset& dataset, const data::Predictions& predictions) {
+  if (dataset.version == data::SquadVersion::v2_0) return data::score_v2(dataset, predictions);
+  data::SquadScore score = data::score_v1(dataset, predictions);
+  score.values["exact"] = score.values["exact_match"];
+  return score;
 }
 
 bool has_label(const data::Feature& feature) { return feature.start >= 0 && feature.end >= 0; }
@@ -107,11 +116,17 @@ void SquadEvaluation::find_answers() {
 Metrics SquadEvaluation::score_answers(double loss_sum) {
   const data::SquadDataset& dataset = windows_.dataset;
   const auto labelled = std::ranges::count_if(windows_.features.features, has_label);
-  const bool scored = std::ranges::all_of(dataset.questions, &data::SquadQuestion::has_answers_key);
   Metrics metrics;
   score_.clear();
   if (labelled > 0) metrics.emplace_back("validation_loss", loss_sum / static_cast<double>(labelled));
-  if (!scored) return metrics;
+  if (std::ranges::none_of(dataset.questions, &data::SquadQuestion::has_answers_key)) return metrics;
+  data::Predictions predictions;
+  for (std::size_t question = 0; question < dataset.questions.size(); ++question) {
+    predictions[dataset.questions[question].id] = answers_[question].text;
+  }
+  const data::SquadScore score = official_score(dataset, predictions);
+  for (const char* name : {"exact", "f1"}) metrics.emplace_back(name, score.values.at(name).get<double>());
+  score_ = score.values.dump(2) + "\n";
   return metrics;
 }
 

@@ -44,14 +44,14 @@ SquadTask::SquadTask(const SquadConfig& config, Precision precision, std::uint64
     : SquadTask(config, precision, std::move(notice)) {
   if (!config.train.empty()) {
     train_ = std::make_unique<SquadWindows>(
-        load_windows(config.train, tokenizer_, config, config.train_limit, true, notice_));
+        load_windows(config.train, tokenizer_, switches(), config, config.train_limit, true, notice_));
     batcher_ = std::make_unique<WindowBatcher>(*train_);
     sampler_ = std::make_unique<EpochSampler>(train_->count(), config.batch, seed);
     if (!config.order.empty()) order_ = read_order(config.order, *train_);
   }
   if (!config.dev.empty()) {
     evaluation_ = std::make_unique<SquadEvaluation>(
-        load_windows(config.dev, tokenizer_, config, config.dev_limit, false, notice_), config);
+        load_windows(config.dev, tokenizer_, switches(), config, config.dev_limit, false, notice_), config);
   }
 }
 

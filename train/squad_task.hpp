@@ -43,6 +43,7 @@ class SquadTask final : public Task {
  private:
   SquadTask(const SquadConfig& config, Precision precision, Notice notice);
   void read_head(const RowWriter& write) const;
+  const data::TokenizerOptions& switches() const { return pretrained_.tokenizer_options(); }
 
   SquadConfig config_;
   Notice notice_;

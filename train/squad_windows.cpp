@@ -1,8 +1,8 @@
 #include "train/squad_windows.hpp"
 
-#include "nn/bert_question_answering.hpp"
-
 #include "core/error.hpp"
+#include "data/feature_file.hpp"
+#include "nn/bert_question_answering.hpp"
 
 #include <fmt/format.h>
 
@@ -24,6 +24,21 @@ void check_answers(const data::SquadDataset& dataset, const std::string& file, b
   notice(line + "; they are left out of training");
 }
 
+data::FeatureOptions feature_options(const SquadConfig& config, bool training) {
+  return {.max_length = config.max_length,
+          .doc_stride = config.doc_stride,
+          .exact_labels = config.exact_labels,
+          .training = training};
+}
+
+/// What a feature file holds, if it was made for this tokenizer and these options.
+SquadWindows prepared_windows(const std::filesystem::path& path, const data::WordPieceTokenizer& tokenizer,
+                              const data::TokenizerOptions& switches, const data::FeatureOptions& options) {
+  data::PreparedFeatures prepared = data::read_feature_file(path);
+  data::check_prepared_for(prepared, path, data::identify_tokenizer(tokenizer.vocabulary(), switches), options);
+  return {std::move(prepared.dataset), std::move(prepared.features)};
+}
+
 void say_labels(const data::FeatureSet& features, const std::string& file, const Notice& notice) {
   if (features.sep_labels == 0) return;
   notice(
@@ -36,23 +51,27 @@ void say_labels(const data::FeatureSet& features, const std::string& file, const
 
 SquadWindows cut_windows(data::SquadDataset dataset, const data::WordPieceTokenizer& tokenizer,
                          const SquadConfig& config, bool training) {
-  const data::FeatureOptions options{.max_length = config.max_length,
-                                     .doc_stride = config.doc_stride,
-                                     .exact_labels = config.exact_labels,
-                                     .training = training};
-  data::FeatureSet features = data::build_features(dataset, tokenizer, options);
+  data::FeatureSet features = data::build_features(dataset, tokenizer, feature_options(config, training));
   return {std::move(dataset), std::move(features)};
 }
 
 SquadWindows load_windows(const std::filesystem::path& path, const data::WordPieceTokenizer& tokenizer,
-                          const SquadConfig& config, std::optional<std::size_t> limit, bool training,
-                          const Notice& notice) {
+                          const data::TokenizerOptions& switches, const SquadConfig& config,
+                          std::optional<std::size_t> limit, bool training, const Notice& notice) {
   const std::string file = path.string();
-  data::SquadDataset dataset = data::read_squad(path);
-  if (config.squad) dataset.version = data::parse_squad_version(*config.squad);
-  if (limit) data::limit_questions(dataset, *limit);
-  if (training) check_answers(dataset, file, config.strict, notice);
-  SquadWindows windows = cut_windows(std::move(dataset), tokenizer, config, training);
+  const bool prepared = data::is_hdf5_file(path);
+  SquadWindows windows;
+  if (prepared) {
+    windows = prepared_windows(path, tokenizer, switches, feature_options(config, training));
+  } else {
+    windows.dataset = data::read_squad(path);
+  }
+  if (config.squad) windows.dataset.version = data::parse_squad_version(*config.squad);
+  if (limit) data::limit_questions(windows.dataset, *limit);
+  if (training) check_answers(windows.dataset, file, config.strict, notice);
+  const data::FeatureOptions options = feature_options(config, training);
+  windows.features = prepared ? data::select_features(windows.dataset, std::move(windows.features), options)
+                              : data::build_features(windows.dataset, tokenizer, options);
   ensure(windows.count() > 0, fmt::format("{}: no questions in it to {}", file, training ? "train on" : "answer"));
   if (training && !config.exact_labels) say_labels(windows.features, file, notice);
   return windows;

@@ -30,8 +30,8 @@ struct SquadWindows {
 /// Reads `path` (SQuAD's JSON, or a feature file of `mylos prepare`) and cuts its questions into windows.
 /// Errors: std::runtime_error naming the file; with config.strict also on answers that do not match their text.
 SquadWindows load_windows(const std::filesystem::path& path, const data::WordPieceTokenizer& tokenizer,
-                          const SquadConfig& config, std::optional<std::size_t> limit, bool training,
-                          const Notice& notice);
+                          const data::TokenizerOptions& switches, const SquadConfig& config,
+                          std::optional<std::size_t> limit, bool training, const Notice& notice);
 /// The same for questions in memory.
 SquadWindows cut_windows(data::SquadDataset dataset, const data::WordPieceTokenizer& tokenizer,
                          const SquadConfig& config, bool training);
