@@ -11,13 +11,13 @@ constexpr std::size_t any_number = std::numeric_limits<std::size_t>::max();
 
 constexpr std::array table = {
     Command{"train", train_command, "--model M --train FILE [--dev FILE] --output DIR [options]",
-            "fine-tunes a model on questions and answers", 0, 0, nullptr},
+            "fine-tunes a model on questions and answers", 0, 0, run_train},
     Command{"eval", eval_command, "--model M --data FILE --output DIR [options]",
-            "answers the questions of a file and scores the answers", 0, 0, nullptr},
+            "answers the questions of a file and scores the answers", 0, 0, run_eval},
     Command{"ask", ask_command, "--model M --context FILE [options] [QUESTION...]",
             "answers questions about a text; without a question it reads them, one a line", 0, any_number, nullptr},
     Command{"score", score_command, "DATA PREDICTIONS [options]",
-            "prints what the official SQuAD script prints for these predictions", 2, 2, nullptr},
+            "prints what the official SQuAD script prints for these predictions", 2, 2, run_score},
     Command{"tokenize", tokenize_command, "--vocab FILE [options]",
             "reads lines and prints each one's token ids as a JSON array", 0, 0, run_tokenize},
     Command{"prepare", prepare_command, "--model M --data FILE --output FILE [options]",

@@ -179,6 +179,9 @@ std::vector<Option> run_options() {
            "steps between evaluations; default: an "
            "epoch"},
           {}, [](auto& a) -> auto& { return a.run.engine.evaluate_every; }),
+      switch_option(
+          {"eval-on-start", {}, "", evaluation, train_command, "evaluate also before step 1"},
+          [](auto& a) -> auto& { return a.evaluate_first; }),
       choice_option(
           {"best-by", {}, "METRIC", evaluation, train_command, "loss, f1 or exact: what makes a model best/"},
           {{"loss", {}}, {"f1", {}}, {"exact", {}}}, [](auto& a) -> auto& { return a.run.engine.best_by; }),

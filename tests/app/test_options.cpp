@@ -54,6 +54,7 @@ const std::map<std::string, Example>& examples() {
       {"dropout", {"0", 0.0}},
       {"seed", {"18446744073709551615", UINT64_MAX}},
       {"eval-every", {"50", 50}},
+      {"eval-on-start", {"true", true}},
       {"best-by", {"f1", "f1"}},
       {"patience", {"3", 3}},
       {"precision", {"bf16-mixed", "bfloat16"}},

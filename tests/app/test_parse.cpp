@@ -106,7 +106,7 @@ TEST(Consistency, OneRanksBatchIsTheBatch) {
 }
 
 TEST(Consistency, OptionsThatWouldDoNothingAreErrors) {
-  for (const char* word : {"--best-by=f1", "--patience=2", "--eval-every=5", "--dev-limit=3"}) {
+  for (const char* word : {"--best-by=f1", "--patience=2", "--eval-every=5", "--eval-on-start", "--dev-limit=3"}) {
     const std::string name = std::string(word).substr(0, std::string(word).find('='));
     EXPECT_EQ(error_of_train({word}), name + " needs --dev: without it nothing is evaluated");
     EXPECT_EQ(error_of_train({word, "--dev=d"}), "(nothing was thrown)");

@@ -1,0 +1,20 @@
+#include "app/model_argument.hpp"
+
+#include "app/usage_error.hpp"
+#include "data/bert_config.hpp"
+#include "data/model_names.hpp"
+
+#include <fmt/format.h>
+
+namespace mylos::app {
+
+void resolve_model_argument(Arguments& arguments) {
+  train::SquadConfig& squad = arguments.run.squad;
+  squad.model = data::resolve_model(arguments.model);
+  const std::size_t positions = data::read_bert_config(squad.model / "config.json").max_position_embeddings;
+  if (squad.max_length <= positions) return;
+  throw UsageError(fmt::format("--max-length {}: expected at most {}, the positions that {} has", squad.max_length,
+                               positions, arguments.model));
+}
+
+}  // namespace mylos::app

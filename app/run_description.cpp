@@ -1,0 +1,74 @@
+#include "app/run_description.hpp"
+
+#include "app/build_info.hpp"
+#include "app/commands.hpp"
+#include "app/compute.hpp"
+#include "app/config_file.hpp"
+#include "core/device.hpp"
+
+namespace mylos::app {
+namespace {
+
+train::DataDescription describe_data(const std::filesystem::path& file, const train::SquadWindows& windows) {
+  return {.file = file.string(),
+          .questions = windows.dataset.questions.size(),
+          .windows = windows.count(),
+          .tokens = windows.tokens()};
+}
+
+std::size_t parameters_of(const nn::Model& model) {
+  std::size_t count = 0;
+  for (const ParameterRow& row : model.table().rows()) count += row.size;
+  return count;
+}
+
+double epochs_of(const train::SquadTask& task, const train::Trainer& trainer) {
+  return static_cast<double>(trainer.steps()) / static_cast<double>(task.steps_per_epoch());
+}
+
+const char* version_name(data::SquadVersion version) { return version == data::SquadVersion::v2_0 ? "2.0" : "1.1"; }
+
+}  // namespace
+
+train::RunDescription describe_run(const Arguments& arguments, const train::SquadTask& task,
+                                   const train::Trainer& trainer, std::size_t free_memory) {
+  const train::SquadConfig& squad = arguments.run.squad;
+  return {.model = arguments.model,
+          .layers = task.bert().num_hidden_layers,
+          .hidden = task.bert().hidden_size,
+          .heads = task.bert().num_attention_heads,
+          .parameters = parameters_of(task.model()),
+          .train = describe_data(squad.train, *task.train_windows()),
+          .dev = task.evaluation() == nullptr ? train::DataDescription{}
+                                              : describe_data(squad.dev, task.evaluation()->windows()),
+          .max_length = squad.max_length,
+          .precision = std::string(to_string(arguments.run.engine.precision)),
+          .gemm = arguments.run.engine.gemm,
+          .execution = ExecutionSpace::name(),
+          .threads = default_threads(),
+          .steps = trainer.steps(),
+          .batch = squad.batch,
+          .epochs = epochs_of(task, trainer),
+          .memory = trainer.plan(),
+          .free_memory = free_memory,
+          .output = arguments.run.engine.output.string()};
+}
+
+nlohmann::ordered_json run_json(const Arguments& arguments, const train::SquadTask& task,
+                                const train::Trainer& trainer) {
+  const BuildInfo build = build_info();
+  nlohmann::ordered_json run = settings_json(*find_command("train"), arguments);
+  run[program_key] = {{"version", build.version}, {"commit", build.commit}, {"compiler", build.compiler}};
+  run[resolved_key] = {{"model", std::filesystem::absolute(arguments.run.squad.model).lexically_normal().string()},
+                       {"squad", version_name(task.train_windows()->dataset.version)},
+                       {"dropout", arguments.run.squad.dropout.value_or(task.bert().hidden_dropout_prob)},
+                       {"steps", trainer.steps()},
+                       {"epochs", epochs_of(task, trainer)},
+                       {"micro-batch", trainer.plan().micro_batch},
+                       {"memory", trainer.plan().total()},
+                       {"execution", ExecutionSpace::name()},
+                       {"threads", default_threads()}};
+  return run;
+}
+
+}  // namespace mylos::app

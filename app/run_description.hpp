@@ -1,0 +1,21 @@
+#pragma once
+
+#include "app/arguments.hpp"
+#include "train/run_banner.hpp"
+#include "train/squad_task.hpp"
+#include "train/trainer.hpp"
+
+#include <nlohmann/json.hpp>
+
+/// What a run is, for its banner and for run.json.
+namespace mylos::app {
+
+/// `free_memory` in bytes, as it was before the trainer took its own.
+train::RunDescription describe_run(const Arguments& arguments, const train::SquadTask& task,
+                                   const train::Trainer& trainer, std::size_t free_memory);
+
+/// run.json: every setting, who wrote it, and what was chosen where nothing was said.
+nlohmann::ordered_json run_json(const Arguments& arguments, const train::SquadTask& task,
+                                const train::Trainer& trainer);
+
+}  // namespace mylos::app
