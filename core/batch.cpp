@@ -26,12 +26,20 @@ void upload(const std::string& label, std::span<const T> values, Vector<T>& memo
 template <class Fields>
 auto find_field(const Fields& fields, std::string_view name, std::string_view kind) {
   const auto found = fields.find(name);
-  if (found == fields.end()) {
+  if (found == fields.end() || !found->second.is_set) {
     std::vector<std::string_view> names;
-    for (const auto& field : fields) names.push_back(field.first);
+    for (const auto& [other, field] : fields) {
+      if (field.is_set) names.push_back(other);
+    }
     require(false, fmt::format("batch: no {} array \"{}\"; there are: {}", kind, name, fmt::join(names, ", ")));
   }
   return slice(found->second.memory, 0, found->second.size);
+}
+
+/// The memory of the batch before stays, its arrays do not.
+template <class Fields>
+void forget(Fields& fields) {
+  for (auto& named : fields) named.second.is_set = false;
 }
 
 }  // namespace
@@ -40,6 +48,9 @@ void Batch::reset(std::span<const std::size_t> lengths, std::span<const std::uin
   require(lengths.size() == sample_ids.size() && !lengths.empty(),
           fmt::format("batch: {} lengths for {} samples", lengths.size(), sample_ids.size()));
   shape_ = {lengths.size(), 0, 0};
+  forget(integers_);
+  forget(floats_);
+  forget(groups_);
   host_starts_.assign(1, 0);
   host_positions_.clear();
   host_samples_.clear();
@@ -60,12 +71,14 @@ void Batch::set(std::string_view name, std::span<const std::int32_t> values) {
   auto& field = integers_[std::string(name)];
   upload<std::int32_t>(fmt::format("mylos::Batch::{}", name), values, field.memory);
   field.size = values.size();
+  field.is_set = true;
 }
 
 void Batch::set(std::string_view name, std::span<const float> values) {
   auto& field = floats_[std::string(name)];
   upload<float>(fmt::format("mylos::Batch::{}", name), values, field.memory);
   field.size = values.size();
+  field.is_set = true;
 }
 
 void Batch::set_indices(std::string_view name, std::span<const std::int32_t> values) {
@@ -87,6 +100,7 @@ void Batch::set_indices(std::string_view name, std::span<const std::int32_t> val
   groups.host_starts.push_back(static_cast<std::uint32_t>(values.size()));
   groups.count = groups.host_values.size();
   groups.size = values.size();
+  groups.is_set = true;
   upload<std::int32_t>(fmt::format("mylos::Batch::{}_values", name), groups.host_values, groups.values, values.size());
   upload<std::uint32_t>(fmt::format("mylos::Batch::{}_starts", name), groups.host_starts, groups.starts,
                         values.size() + 1);
@@ -95,7 +109,7 @@ void Batch::set_indices(std::string_view name, std::span<const std::int32_t> val
 
 IndexGroups Batch::groups(std::string_view name) const {
   const auto found = groups_.find(name);
-  require(found != groups_.end(), fmt::format("batch: \"{}\" was not set as indices", name));
+  require(found != groups_.end() && found->second.is_set, fmt::format("batch: \"{}\" was not set as indices", name));
   const Groups& groups = found->second;
   return {slice(groups.values, 0, groups.count), slice(groups.starts, 0, groups.count + 1),
           slice(groups.rows, 0, groups.size)};

@@ -30,7 +30,7 @@ struct IndexGroups {
 /// Samples packed row after row. Refilled for every micro-batch; memory grows to the largest seen and stays.
 class Batch {
  public:
-  /// Begins a new batch: sample i has lengths[i] rows and is element sample_ids[i] of the global batch.
+  /// Begins a new batch without arrays: sample i has lengths[i] rows and is element sample_ids[i] of the global batch.
   void reset(std::span<const std::size_t> lengths, std::span<const std::uint32_t> sample_ids);
   /// Copies `values` to the device under `name`; replaces what was there.
   void set(std::string_view name, std::span<const std::int32_t> values);
@@ -60,12 +60,14 @@ class Batch {
   struct Field {
     Vector<T> memory;
     std::size_t size = 0;
+    bool is_set = false;  ///< since the batch began
   };
 
   struct Groups {
     Vector<std::int32_t> values;
     Vector<std::uint32_t> starts, rows;
     std::size_t count = 0, size = 0;
+    bool is_set = false;
     std::vector<std::int32_t> host_values;
     std::vector<std::uint32_t> host_starts, host_rows;
   };

@@ -83,6 +83,8 @@ Vector<float> ParameterStore::state(std::size_t state_row) const {
 }
 
 void ParameterStore::check_neighbours(std::size_t first_row, std::size_t count) const {
+  require(first_row + count <= table_->rows().size(),
+          fmt::format("parameter store: rows {} to {} of {}", first_row, first_row + count, table_->rows().size()));
   const ParameterRow& first = table_->row(first_row);
   for (std::size_t i = 1; i < count; ++i) {
     const ParameterRow& row = table_->row(first_row + i);

@@ -81,7 +81,7 @@ ParameterTable::Builder& ParameterTable::Builder::state(std::string name, std::v
 
 ParameterTable::Builder& ParameterTable::Builder::borrow(std::string_view unit) {
   const auto found = std::ranges::find(units_, unit, &ParameterUnit::name);
-  require(found < units_.end() - 1, fmt::format("parameter table: no earlier unit {} to borrow from", unit));
+  require(units_.end() - found > 1, fmt::format("parameter table: no earlier unit {} to borrow from", unit));
   units_.back().borrowed.push_back(static_cast<std::size_t>(found - units_.begin()));
   return *this;
 }

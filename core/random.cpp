@@ -6,6 +6,8 @@
 namespace mylos {
 namespace {
 
+__extension__ using Wide = unsigned __int128;  // an extension of GCC and Clang; nvcc has it on the host
+
 /// 53 random bits in (0, 1].
 double open_uniform(std::uint32_t high, std::uint32_t low) {
   const std::uint64_t bits = ((std::uint64_t{high} << 32) | low) >> 11;
@@ -23,7 +25,7 @@ double normal(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
 std::uint64_t uniform_below(std::uint64_t bound, std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
   const RandomWords words = philox(seed, index, stream);
   const std::uint64_t draw = (std::uint64_t{words.word[1]} << 32) | words.word[0];
-  return static_cast<std::uint64_t>((static_cast<unsigned __int128>(draw) * bound) >> 64);
+  return static_cast<std::uint64_t>((static_cast<Wide>(draw) * bound) >> 64);
 }
 
 }  // namespace mylos

@@ -1,0 +1,100 @@
+#include "core/batch.hpp"
+
+#include "tests/support/temporary.hpp"
+#include "tests/support/tool_callbacks.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+namespace mylos {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using tests::error_of;
+
+template <class T>
+std::vector<T> host(const ConstVector<T>& device) {
+  const auto copy = Kokkos::create_mirror_view_and_copy(HostSpace(), device);
+  return {copy.data(), copy.data() + copy.size()};
+}
+
+void begin(Batch& batch, const std::vector<std::size_t>& lengths, const std::vector<std::uint32_t>& ids) {
+  batch.reset(lengths, ids);
+}
+
+TEST(Batch, PacksSamplesRowAfterRow) {
+  Batch batch;
+  begin(batch, {2, 1, 3}, {7, 5, 6});
+  EXPECT_EQ(batch.shape().samples, 3u);
+  EXPECT_EQ(batch.shape().rows, 6u);
+  EXPECT_EQ(batch.shape().longest, 3u);
+  EXPECT_THAT(host(batch.sample_starts()), ElementsAre(0, 2, 3, 6));
+  EXPECT_THAT(std::vector(batch.host_sample_starts().begin(), batch.host_sample_starts().end()),
+              ElementsAre(0, 2, 3, 6));
+  EXPECT_THAT(host(batch.sample_ids()), ElementsAre(7, 5, 6));
+  EXPECT_THAT(host(batch.positions()), ElementsAre(0, 1, 0, 0, 1, 2));
+  EXPECT_THAT(host(batch.samples_of_rows()), ElementsAre(0, 0, 1, 2, 2, 2));
+}
+
+TEST(Batch, GroupsIndicesByValueInTheOrderOfRows) {
+  Batch batch;
+  begin(batch, {6}, {0});
+  batch.set_indices("tokens", std::vector<std::int32_t>{9, 2, 9, 4, 2, 9});
+  EXPECT_THAT(host(batch.integers("tokens")), ElementsAre(9, 2, 9, 4, 2, 9));
+  const IndexGroups groups = batch.groups("tokens");
+  EXPECT_THAT(host(groups.values), ElementsAre(2, 4, 9));
+  EXPECT_THAT(host(groups.starts), ElementsAre(0, 2, 3, 6));
+  EXPECT_THAT(host(groups.rows), ElementsAre(1, 4, 3, 0, 2, 5));
+}
+
+TEST(Batch, AnotherBatchReplacesTheOneBefore) {
+  Batch batch;
+  begin(batch, {4, 4}, {0, 1});
+  batch.set("labels", std::vector<std::int32_t>{1, 2});
+  batch.set("weights", std::vector<float>{0.5f, 1.5f});
+  batch.set_indices("tokens", std::vector<std::int32_t>{1, 1, 1, 1, 2, 2, 2, 2});
+  begin(batch, {1}, {3});
+  EXPECT_THAT(host(batch.positions()), ElementsAre(0));
+  EXPECT_EQ(batch.shape().longest, 1u);
+  EXPECT_THROW(batch.integers("labels"), std::invalid_argument);
+  EXPECT_THROW(batch.floats("weights"), std::invalid_argument);
+  EXPECT_THROW(batch.groups("tokens"), std::invalid_argument);
+  batch.set("weights", std::vector<float>{2.5f});
+  batch.set_indices("tokens", std::vector<std::int32_t>{8});
+  EXPECT_THAT(host(batch.floats("weights")), ElementsAre(2.5f));
+  EXPECT_THAT(host(batch.groups("tokens").values), ElementsAre(8));
+}
+
+TEST(Batch, AllocatesNothingForBatchesThatAreNoLarger) {
+  Batch batch;
+  const auto fill = [&](std::size_t rows) {
+    begin(batch, {rows}, {0});
+    std::vector<std::int32_t> tokens(rows);
+    for (std::size_t i = 0; i < rows; ++i) tokens[i] = static_cast<std::int32_t>(i * i % 13);
+    batch.set_indices("tokens", tokens);
+    batch.set("weights", std::vector<float>(rows, 1.0f));
+  };
+  fill(100);
+  const tests::KokkosRecorder recorder;
+  for (const std::size_t rows : {99u, 3u, 100u}) fill(rows);
+  EXPECT_TRUE(recorder.allocations().empty()) << recorder.allocations().front().label;
+}
+
+TEST(Batch, ErrorsNameTheArrayAndWhatThereIs) {
+  Batch batch;
+  EXPECT_THAT(error_of([&] { begin(batch, {1, 2}, {0}); }), HasSubstr("batch: 2 lengths for 1 samples"));
+  EXPECT_THAT(error_of([&] { begin(batch, {}, {}); }), HasSubstr("batch: 0 lengths for 0 samples"));
+  begin(batch, {1}, {0});
+  batch.set("labels", std::vector<std::int32_t>{1});
+  batch.set("answers", std::vector<std::int32_t>{1});
+  EXPECT_THAT(error_of([&] { batch.integers("tokens"); }),
+              HasSubstr("batch: no integer array \"tokens\"; there are: answers, labels"));
+  EXPECT_THAT(error_of([&] { batch.floats("labels"); }), HasSubstr("batch: no float array \"labels\"; there are: "));
+  EXPECT_THAT(error_of([&] { batch.groups("labels"); }), HasSubstr("batch: \"labels\" was not set as indices"));
+}
+
+}  // namespace
+}  // namespace mylos

@@ -1,0 +1,118 @@
+#include "core/kernels/activation.hpp"
+#include "core/kernels/attention.hpp"
+#include "core/kernels/cross_entropy.hpp"
+#include "core/kernels/embedding.hpp"
+#include "core/kernels/gemm.hpp"
+#include "core/kernels/layer_norm.hpp"
+#include "core/kernels/optimizer.hpp"
+#include "tests/support/arrays.hpp"
+#include "tests/support/tool_callbacks.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace mylos {
+namespace {
+
+using namespace tests;
+
+/// One batch of two samples, and arrays of every shape that kernels take; H = 8, two heads.
+struct Arrays {
+  static constexpr std::size_t rows = 6, columns = 8;
+  using Bf = bfloat16;
+
+  Batch batch;
+  ExecutionSpace space;
+  DropoutKey dropout{.seed = 1, .step = 2, .site = 3, .probability = 0.1f};
+  Matrix<Bf> x{"test::x", rows, columns}, y{"test::y", rows, columns}, z{"test::z", rows, columns};
+  Vector<Bf> bias{"test::bias", columns};
+  Vector<float> sums{"test::sums", columns}, mean{"test::mean", rows}, inverse{"test::inverse", rows};
+  Vector<float> workspace{"test::workspace", column_sum_workspace(rows, columns)};
+  Matrix<float> weight{"test::weight", columns, columns};
+  LayerNormParameters<Bf> parameters{bias, bias, 1e-5f};
+  LayerNormSaved<Bf> saved{z, mean, inverse};
+
+  Arrays() {
+    batch.reset(std::vector<std::size_t>{2, 4}, std::vector<std::uint32_t>{0, 1});
+    batch.set_indices("tokens", std::vector<std::int32_t>{0, 1, 2, 1, 0, 7});
+    batch.set("labels", std::vector<std::int32_t>{0, 1});
+  }
+};
+
+void run_products(const Arrays& a, const std::string& provider) {
+  const Gemm gemm(provider);
+  using T = Arrays::Bf;
+  for (const EpilogueKind kind :
+       {EpilogueKind::none, EpilogueKind::bias, EpilogueKind::bias_gelu, EpilogueKind::gelu_gradient}) {
+    gemm.operator()<T, T>(a.space, Transpose::no, a.x, Transpose::yes, a.y, 0.0f, Matrix<T>(a.z.data(), 6, 6),
+                          Epilogue<T>{kind, slice(a.bias, 0, 6), Matrix<T>("test::pre", 6, 6)});
+  }
+  gemm.operator()<T, T>(a.space, Transpose::yes, a.x, Transpose::no, a.y, 1.0f, Matrix<T>("test::c", 8, 8));
+  gemm.operator()<T, float>(a.space, Transpose::yes, a.x, Transpose::no, a.y, 1.0f, a.weight);
+}
+
+void run_rows(const Arrays& a) {
+  using T = Arrays::Bf;
+  const DropoutRows rows = dropout_rows(a.batch);
+  bias_gelu<T>(a.space, a.bias, a.x, a.y);
+  gelu<T>(a.space, a.x, a.y);
+  gelu_gradient<T>(a.space, a.x, a.y);
+  add_bias<T>(a.space, a.bias, a.x);
+  add_column_sums<T>(a.space, a.x, a.sums, a.workspace);
+  convert<float, T>(a.space, a.sums, a.bias);
+  bias_dropout_residual_layer_norm<T>(a.space, a.dropout, rows, a.x, a.bias, a.y, a.parameters, a.saved, a.y);
+  bias_dropout_residual_layer_norm_backward<T>(a.space, a.dropout, rows, a.y, a.parameters, a.saved, a.x, a.y, a.sums,
+                                               a.sums, a.sums, a.workspace);
+  layer_norm_dropout<T>(a.space, a.dropout, rows, a.parameters, a.saved, a.y);
+  layer_norm_dropout_backward<T>(a.space, a.dropout, rows, a.y, a.parameters, a.saved, a.x, a.sums, a.sums,
+                                 a.workspace);
+  embedding_lookup<T>(a.space, a.batch.integers("tokens"), Matrix<T>("test::table", 8, 8), true, a.y);
+  embedding_gradient<T>(a.space, a.batch.groups("tokens"), a.y, a.weight);
+}
+
+void run_attention(const Arrays& a) {
+  using T = Arrays::Bf;
+  const AttentionShape shape{.heads = 2, .key_value_heads = 1, .head_size = 4, .scale = 0.5f, .causal = true};
+  const PackedSequences sequences{a.batch.sample_starts(), a.batch.sample_ids(), a.batch.shape().longest};
+  const Matrix<T> qkv("test::qkv", 6, shape.columns()), dqkv("test::dqkv", 6, shape.columns());
+  const Matrix<float> log_sum_exp("test::log_sum_exp", 2, 6), row_sums("test::row_sums", 2, 6);
+  attention_forward<T>(a.space, shape, sequences, a.dropout, qkv, a.x, log_sum_exp);
+  attention_backward<T>(a.space, shape, sequences, a.dropout, qkv, a.x, log_sum_exp, a.y, dqkv, row_sums);
+}
+
+void run_losses_and_updates(const Arrays& a) {
+  const Matrix<float> logits("test::logits", 6, 2), classes("test::classes", 2, 3), dclasses("test::d", 2, 3);
+  const Matrix<float> dlogits("test::dlogits", 6, 2);
+  const auto labels = a.batch.integers("labels");
+  const Vector<float> losses("test::losses", 2), m("test::m", 8), v("test::v", 8), values("test::values", 8);
+  span_cross_entropy<float>(a.space, a.batch.sample_starts(), logits, labels, labels, 1.0f, losses, dlogits);
+  cross_entropy<float>(a.space, classes, labels, 1.0f, losses, dclasses);
+  adamw_update(a.space, {}, a.sums, values, m, v);
+  sgd_update(a.space, {}, a.sums, values, m);
+  block_squared_sums(a.space, a.sums, Vector<double>("test::blocks", 1));
+}
+
+TEST(Labels, EveryKernelOfOursBeginsWithOurName) {
+  const Arrays arrays;
+  const KokkosRecorder recorder;
+  for (const std::string& provider : gemm_providers()) run_products(arrays, provider);
+  run_rows(arrays);
+  run_attention(arrays);
+  run_losses_and_updates(arrays);
+  EXPECT_THAT(recorder.foreign_launches(), ::testing::IsEmpty());
+  EXPECT_TRUE(recorder.launched("mylos::layer_norm::bias_dropout_residual"));
+  EXPECT_TRUE(recorder.launched("mylos::optimizer::adamw"));
+}
+
+TEST(Labels, AForeignOneIsFound) {
+  const KokkosRecorder recorder;
+  Kokkos::parallel_for("theirs::kernel", Kokkos::RangePolicy<ExecutionSpace>(0, 1), KOKKOS_LAMBDA(int){});
+  const Vector<float> array("test::array", 3);
+  EXPECT_THAT(recorder.foreign_launches(), ::testing::ElementsAre("theirs::kernel"));
+  ASSERT_EQ(recorder.allocations().size(), 1u);
+  EXPECT_EQ(recorder.allocations()[0].label, "test::array");
+  EXPECT_GE(recorder.allocations()[0].bytes, 12u);
+}
+
+}  // namespace
+}  // namespace mylos

@@ -1,0 +1,104 @@
+#include "core/parameter_store.hpp"
+
+#include "tests/support/temporary.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+namespace mylos {
+namespace {
+
+using ::testing::HasSubstr;
+using tests::error_of;
+using Purpose = ParameterStore::Purpose;
+
+ParameterTable example() {
+  const Initializer zeros;
+  const ParameterGroup no_decay{.decay = false};
+  ParameterTable::Builder builder;
+  builder.unit("embeddings").row("table", {10, 4}, zeros);
+  builder.unit("layer")
+      .row("q.weight", {3, 4}, zeros)
+      .row("k.weight", {3, 4}, zeros)
+      .row("filter", {5, 2, 3}, zeros)
+      .row("q.bias", {3}, zeros, no_decay)
+      .state("running", {5}, zeros)
+      .state("count", {1}, zeros);
+  return builder.build();
+}
+
+template <class T>
+class Store : public ::testing::Test {};
+using Types = ::testing::Types<float, bfloat16>;
+TYPED_TEST_SUITE(Store, Types);
+
+TYPED_TEST(Store, RowsAreViewsIntoTheirUnit) {
+  using T = TypeParam;
+  const ParameterTable table = example();
+  const ParameterStore store(table, precision_of<T>, Purpose::training);
+  const Vector<T> unit = store.unit_values<T>(1);
+  EXPECT_EQ(unit.size(), table.units()[1].size);
+  const std::size_t k = table.find("k.weight");
+  EXPECT_EQ(store.values<T>(k).data(), unit.data() + 12);
+  EXPECT_EQ(store.values<T>(k).size(), 12u);
+  EXPECT_EQ(store.matrix<T>(k).extent(0), 3u);
+  EXPECT_EQ(store.matrix<T>(k).extent(1), 4u);
+  EXPECT_EQ(store.gradient(k).data(), store.unit_gradients(1).data() + 12);
+  EXPECT_EQ(store.gradient_matrix(k).extent(1), 4u);
+  const std::size_t filter = table.find("filter");
+  EXPECT_EQ(store.matrix<T>(filter).extent(0), 5u);
+  EXPECT_EQ(store.matrix<T>(filter).extent(1), 6u);
+  EXPECT_EQ(store.state(table.find_state("count")).data(), store.unit_state(1).data() + 5);
+}
+
+TYPED_TEST(Store, NeighboursStackIntoOneMatrix) {
+  using T = TypeParam;
+  const ParameterTable table = example();
+  const ParameterStore store(table, precision_of<T>, Purpose::training);
+  const std::size_t q = table.find("q.weight");
+  EXPECT_EQ(store.stacked_matrix<T>(q, 2).data(), store.values<T>(q).data());
+  EXPECT_EQ(store.stacked_matrix<T>(q, 2).extent(0), 6u);
+  EXPECT_EQ(store.stacked_values<T>(q, 2).size(), 24u);
+  EXPECT_EQ(store.stacked_gradient_matrix(q, 2).extent(0), 6u);
+  EXPECT_EQ(store.stacked_gradient(q, 2).size(), 24u);
+}
+
+TYPED_TEST(Store, CountsItsBytes) {
+  using T = TypeParam;
+  const ParameterTable table = example();
+  const std::size_t elements = table.size(), state = 6 * sizeof(float);
+  EXPECT_EQ(ParameterStore(table, precision_of<T>, Purpose::inference).bytes(), elements * sizeof(T) + state);
+  EXPECT_EQ(ParameterStore(table, precision_of<T>, Purpose::training).bytes(),
+            elements * (sizeof(T) + sizeof(float)) + state);
+}
+
+TEST(ParameterStore, GradientsAndStateBeginAtZero) {
+  const ParameterTable table = example();
+  const ParameterStore store(table, Precision::bfloat16, Purpose::training);
+  for (std::size_t unit = 0; unit < 2; ++unit) {
+    for (const Vector<float>& array : {store.unit_gradients(unit), store.unit_state(unit)}) {
+      const auto host = Kokkos::create_mirror_view_and_copy(HostSpace(), array);
+      for (std::size_t i = 0; i < host.size(); ++i) EXPECT_EQ(host(i), 0.0f);
+    }
+  }
+}
+
+TEST(ParameterStore, ErrorsNameBothSides) {
+  const ParameterTable table = example();
+  const ParameterStore store(table, Precision::float32, Purpose::inference);
+  EXPECT_THROW(store.unit_values<bfloat16>(0), std::invalid_argument);
+  EXPECT_THAT(error_of([&] { store.values<bfloat16>(0); }),
+              HasSubstr("parameter store: asked for bfloat16 values, holds float"));
+  EXPECT_THAT(error_of([&] { store.gradient(0); }),
+              HasSubstr("parameter store: gradients of a store that was made for inference"));
+  const std::size_t q = table.find("q.weight");
+  EXPECT_THAT(error_of([&] { store.stacked_matrix<float>(q, 3); }),
+              HasSubstr("parameter store: filter does not stand right after q.weight"));
+  EXPECT_THAT(error_of([&] { store.stacked_values<float>(table.find("q.bias"), 2); }),
+              HasSubstr("parameter store: rows 4 to 6 of 5"));
+}
+
+}  // namespace
+}  // namespace mylos

@@ -1,0 +1,140 @@
+#include "core/parameters.hpp"
+
+#include "tests/support/temporary.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <stdexcept>
+
+namespace mylos {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using tests::error_of;
+
+constexpr Initializer zeros{.kind = Initializer::Kind::zeros};
+constexpr Initializer ones{.kind = Initializer::Kind::ones};
+constexpr Initializer normal_{.kind = Initializer::Kind::normal, .standard_deviation = 0.02f};
+constexpr ParameterGroup no_decay{.decay = false};
+constexpr ParameterGroup frozen{.trainable = false};
+
+/// Two units; the second interleaves groups, as a layer of weights and biases does.
+ParameterTable example() {
+  ParameterTable::Builder builder;
+  builder.unit("embeddings").row("table", {10, 4}, normal_);
+  builder.unit("layer")
+      .borrow("embeddings")
+      .row("q.weight", {3, 4}, normal_)
+      .row("q.bias", {3}, zeros, no_decay)
+      .row("fixed", {2}, ones, frozen)
+      .row("k.weight", {3, 4}, normal_)
+      .row("k.bias", {3}, zeros, no_decay)
+      .state("running", {5}, ones)
+      .state("count", {1}, zeros);
+  return builder.build();
+}
+
+TEST(ParameterTable, LaysRowsOutByGroupInTheOrderTheyCame) {
+  const ParameterTable table = example();
+  const auto offset = [&](std::string_view name) { return table.row(table.find(name)).offset; };
+  EXPECT_EQ(offset("table"), 0u);
+  EXPECT_EQ(offset("q.weight"), 0u);
+  EXPECT_EQ(offset("k.weight"), 12u);
+  EXPECT_EQ(offset("q.bias"), 24u);
+  EXPECT_EQ(offset("k.bias"), 27u);
+  EXPECT_EQ(offset("fixed"), 30u);
+  EXPECT_EQ(table.units()[0].size, 40u);
+  EXPECT_EQ(table.units()[1].size, 32u);
+  EXPECT_EQ(table.size(), 72u);
+  EXPECT_EQ(table.rows().size(), 6u);
+}
+
+TEST(ParameterTable, RowsKnowTheirShapeAndUnit) {
+  const ParameterTable table = example();
+  const ParameterRow& row = table.row(table.find("k.weight"));
+  EXPECT_EQ(row.name, "k.weight");
+  EXPECT_THAT(row.shape, ElementsAre(3, 4));
+  EXPECT_EQ(row.size, 12u);
+  EXPECT_EQ(row.unit, 1u);
+  EXPECT_THAT(table.units()[1].borrowed, ElementsAre(0));
+  EXPECT_EQ(table.units()[0].name, "embeddings");
+}
+
+TEST(ParameterTable, SegmentsCoverAUnitOnce) {
+  const std::vector<ParameterSegment> segments = example().segments(1);
+  ASSERT_EQ(segments.size(), 3u);
+  EXPECT_EQ(segments[0].begin, 0u);
+  EXPECT_EQ(segments[0].end, 24u);
+  EXPECT_TRUE(segments[0].group.decay);
+  EXPECT_EQ(segments[1].begin, 24u);
+  EXPECT_EQ(segments[1].end, 30u);
+  EXPECT_FALSE(segments[1].group.decay);
+  EXPECT_EQ(segments[2].begin, 30u);
+  EXPECT_EQ(segments[2].end, 32u);
+  EXPECT_FALSE(segments[2].group.trainable);
+}
+
+TEST(ParameterTable, StateRowsCountWithinTheirUnit) {
+  const ParameterTable table = example();
+  EXPECT_EQ(table.state_size(0), 0u);
+  EXPECT_EQ(table.state_size(1), 6u);
+  EXPECT_EQ(table.state_rows()[table.find_state("count")].offset, 5u);
+  EXPECT_FALSE(table.state_rows()[0].group.trainable);
+}
+
+TEST(ParameterTable, ErrorsNameTheRow) {
+  using Builder = ParameterTable::Builder;
+  EXPECT_THROW(example().find("q.wieght"), std::invalid_argument);
+  EXPECT_THAT(error_of([] { example().find("q.wieght"); }), HasSubstr("parameter table: no row is called q.wieght"));
+  EXPECT_THAT(error_of([] { example().find_state("table"); }), HasSubstr("no row is called table"));
+  EXPECT_THAT(error_of([] { Builder().row("early", {1}, zeros); }),
+              HasSubstr("parameter table: row early comes before the first unit"));
+  EXPECT_THAT(error_of([] { Builder().unit("u").row("none", {}, zeros); }), HasSubstr("row none is empty"));
+  EXPECT_THAT(error_of([] { Builder().unit("u").row("zero", {3, 0}, zeros); }), HasSubstr("row zero is empty"));
+  EXPECT_THAT(error_of([] { Builder().unit("u").state("zero", {0}, zeros); }), HasSubstr("row zero is empty"));
+  EXPECT_THAT(error_of([] { Builder().unit("u").row("twin", {1}, zeros).row("twin", {2}, zeros).build(); }),
+              HasSubstr("parameter table: two rows are called twin"));
+  EXPECT_THAT(error_of([] { Builder().borrow("u"); }), HasSubstr("parameter table: no earlier unit u to borrow from"));
+  EXPECT_THAT(error_of([] { Builder().unit("u").borrow("u"); }), HasSubstr("no earlier unit u to borrow from"));
+  EXPECT_THAT(error_of([] { Builder().unit("u").unit("v").borrow("w"); }), HasSubstr("no earlier unit w"));
+}
+
+std::vector<float> initial(const ParameterTable& table, std::string_view name, std::uint64_t seed) {
+  const ParameterRow& row = table.row(table.find(name));
+  std::vector<float> values(row.size, 7.0f);
+  initialize(row, seed, values);
+  return values;
+}
+
+TEST(Initialize, FillsByTheRowsOwnRule) {
+  const ParameterTable table = example();
+  EXPECT_THAT(initial(table, "q.bias", 1), ElementsAre(0.0f, 0.0f, 0.0f));
+  EXPECT_THAT(initial(table, "fixed", 1), ElementsAre(1.0f, 1.0f));
+  ParameterTable::Builder builder;
+  builder.unit("u").row("large", {100, 300}, normal_);
+  double squares = 0.0;
+  for (const float value : initial(builder.build(), "large", 1)) squares += static_cast<double>(value) * value;
+  EXPECT_NEAR(std::sqrt(squares / 30000.0), 0.02, 0.0005);
+}
+
+TEST(Initialize, DependsOnNameAndSeedButNotOnOtherRows) {
+  const ParameterTable table = example();
+  ParameterTable::Builder alone;
+  alone.unit("other").row("k.weight", {3, 4}, normal_);
+  EXPECT_EQ(initial(table, "k.weight", 1), initial(alone.build(), "k.weight", 1));
+  EXPECT_NE(initial(table, "k.weight", 1), initial(table, "q.weight", 1));
+  EXPECT_NE(initial(table, "k.weight", 1), initial(table, "k.weight", 2));
+}
+
+TEST(Initialize, RefusesAnotherSize) {
+  const ParameterTable table = example();
+  std::vector<float> values(11);
+  EXPECT_THAT(error_of([&] { initialize(table.row(table.find("k.weight")), 1, values); }),
+              HasSubstr("k.weight: 11 values for 12"));
+}
+
+}  // namespace
+}  // namespace mylos
