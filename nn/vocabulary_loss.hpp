@@ -1,0 +1,58 @@
+#pragma once
+
+#include "nn/model.hpp"
+
+#include <functional>
+#include <string>
+
+/// Cross entropy over a vocabulary: logits = x W^T and softmax over V, a chunk of rows at a time, because (T, V) logits
+/// would be the largest array of a model by far.
+namespace mylos::nn {
+
+/// The output layer: a row W (V, H) of the table, which may be the token embeddings (the head's unit then borrows
+/// theirs).
+struct VocabularyHead {
+  std::size_t weight = 0;
+  std::size_t vocabulary = 0;  ///< V
+  std::size_t chunk = 0;       ///< R, rows whose logits are held at once
+};
+
+/// Finds the row; R is chosen so that a chunk's logits take 16 MiB, but not less than 64 rows.
+/// Errors: std::invalid_argument if the row is no matrix.
+VocabularyHead find_vocabulary_head(const ParameterTable& table, const std::string& weight);
+
+template <class T>
+struct VocabularyWorkspace {
+  Vector<float> row_losses;  ///< (T)
+  Matrix<float> logits;      ///< (R, V)
+  Matrix<T> dlogits;         ///< (R, V); no extent in prediction
+};
+template <class T>
+VocabularyWorkspace<T> take_vocabulary_workspace(Arena& arena, const VocabularyHead& head, std::size_t rows,
+                                                 ParameterStore::Purpose purpose);
+
+/// Forward and backward from x (T, H) and labels (T), negative = ignored: losses (S) = the sum over each sample's rows,
+/// dx (T, H) = scale * gradient of their sum, dW += the same for W.
+template <class T>
+void vocabulary_loss(const Pass& pass, const VocabularyHead& head, const Batch& batch, const ConstMatrix<T>& x,
+                     const ConstVector<std::int32_t>& labels, float scale, const VocabularyWorkspace<T>& workspace,
+                     const Vector<float>& losses, const Matrix<T>& dx);
+
+/// What is done with rows [first_row, first_row + R) of the logits.
+using LogitsAction = std::function<void(std::size_t first_row, const ConstMatrix<float>& logits)>;
+
+/// Forward only: calls `action` for one chunk of logits after the other, from x (T, H).
+template <class T>
+void for_each_logits_chunk(const Pass& pass, const VocabularyHead& head, const ConstMatrix<T>& x,
+                           const VocabularyWorkspace<T>& workspace, const LogitsAction& action);
+
+/// One chunk's share of the losses: workspace.row_losses of its rows, from labels (T) of the whole batch.
+template <class T>
+void chunk_losses(const Pass& pass, const ConstVector<std::int32_t>& labels, std::size_t first_row,
+                  const ConstMatrix<float>& logits, const VocabularyWorkspace<T>& workspace);
+
+/// losses (S) = the sum of row_losses (T) over each sample's rows [starts[s], starts[s + 1]).
+void sum_sample_losses(const ExecutionSpace& space, const ConstVector<std::size_t>& starts,
+                       const ConstVector<float>& row_losses, const Vector<float>& losses);
+
+}  // namespace mylos::nn

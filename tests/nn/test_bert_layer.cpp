@@ -1,0 +1,321 @@
+// A BERT layer and the whole model at odd sizes against the naive twin, with dropout off and on: values, and every
+// row's gradient along itself and in single elements by central differences of the twin.
+
+#include "nn/bert_layer.hpp"
+
+#include "nn/bert_question_answering.hpp"
+#include "tests/nn/bert_twin.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace mylos::nn {
+namespace {
+
+using namespace tests;
+using ::testing::HasSubstr;
+
+BertShape small_shape(std::size_t layers) {
+  return {.vocabulary = 37,
+          .hidden = 60,
+          .layers = layers,
+          .heads = 3,
+          .feed_forward = 100,
+          .positions = 19,
+          .token_types = 2,
+          .hidden_dropout = 0.2f,
+          .attention_dropout = 0.3f,
+          .initializer_range = 0.1f};
+}
+
+/// One sequence of one token, one of the longest there is, several, and eighty.
+std::vector<std::vector<std::size_t>> packings() {
+  std::vector<std::size_t> eighty(80);
+  for (std::size_t i = 0; i < eighty.size(); ++i) eighty[i] = 1 + i * 7 % 5;
+  return {{1}, {19}, {1, 19, 2, 7}, eighty};
+}
+
+std::string describe(const std::vector<std::size_t>& lengths, bool dropout) {
+  return fmt::format("{} sequences, the first of {}, dropout {}", lengths.size(), lengths.front(),
+                     dropout ? "on" : "off");
+}
+
+double norm_of(const Values& x) { return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0)); }
+
+double largest_of(const Values& x) {
+  double largest = 0.0;
+  for (const double value : x) largest = std::max(largest, std::fabs(value));
+  return largest;
+}
+
+/// Holds `gradient` to central differences of `loss`, which reads `x`: along the gradient itself, which every element
+/// has a part in, and in three single elements. `noise` is what rounding in float may do to an element.
+template <class Loss>
+void expect_gradient(Values& x, const Values& gradient, const Loss& loss, double noise, const std::string& what) {
+  ASSERT_EQ(x.size(), gradient.size()) << what;
+  const double length = norm_of(gradient), step = 1e-5;
+  const Values center = x;
+  const auto slope = [&](const auto& direction) {
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = center[i] + step * direction(i);
+    const double above = loss();
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = center[i] - step * direction(i);
+    const double below = loss();
+    x = center;
+    return (above - below) / (2.0 * step);
+  };
+  const double elements = std::sqrt(static_cast<double>(x.size()));
+  if (length > noise * elements) {
+    EXPECT_NEAR(slope([&](std::size_t i) { return gradient[i] / length; }), length, 1e-4 * length + noise * elements)
+        << what << " along its gradient";
+  }
+  for (std::size_t draw = 0; draw < 3; ++draw) {
+    const std::size_t element = uniform_below(x.size(), 77, x.size(), draw);
+    EXPECT_NEAR(slope([&](std::size_t i) { return i == element ? 1.0 : 0.0; }), gradient[element],
+                1e-4 * largest_of(gradient) + noise)
+        << what << " element " << element;
+  }
+}
+
+/// A layer behind another, so that its dropout sites are not the first ones.
+template <class T>
+struct LayerSetting {
+  LayerSetting(const std::vector<std::size_t>& lengths, bool with_dropout, const std::string& provider)
+      : shape(small_shape(2)),
+        table(make_table(shape)),
+        data(shape, lengths),
+        engine(table, precision_of<T>, planned(shape, data.rows()), provider),
+        layer(table, shape, 1),
+        dropout(with_dropout),
+        x(random_values<T>(data.rows() * shape.hidden, 1)),
+        dy(random_values<T>(data.rows() * shape.hidden, 2)) {
+    data.fill(0, lengths.size(), batch);
+  }
+  static ParameterTable make_table(const BertShape& shape) {
+    ParameterTable::Builder builder;
+    for (std::size_t index = 0; index < 2; ++index) BertLayer<T>::add_rows(builder, shape, index);
+    return builder.build();
+  }
+  static std::size_t planned(const BertShape& shape, std::size_t rows) {
+    Arena arena;
+    BertLayer<T>::take_activations(arena, shape, rows);
+    BertLayer<T>::take_workspace(arena, shape, rows);
+    return arena.peak();
+  }
+  DropoutRates rates() const {
+    return dropout ? DropoutRates{shape.hidden_dropout, shape.attention_dropout} : DropoutRates{};
+  }
+  /// The output, and the input's gradient in `dinput`.
+  Values run(Values& dinput) {
+    const auto saved = BertLayer<T>::take_activations(engine.arena, shape, data.rows());
+    const auto workspace = BertLayer<T>::take_workspace(engine.arena, shape, data.rows());
+    const Matrix<T> input = device_matrix<T>(x, data.rows(), shape.hidden);
+    layer.forward(engine.pass(), batch, rates(), input, saved);
+    // As in the model, the gradient of the input takes the place of the output's.
+    const Matrix<T> gradient = device_matrix<T>(dy, data.rows(), shape.hidden);
+    layer.backward(engine.pass(), batch, rates(), input, saved, gradient, workspace, gradient);
+    dinput = host_values(gradient);
+    return host_values(saved.output);
+  }
+  double twin_loss(const BertTwin& twin) const {
+    const Values y = twin.layer(1, x);
+    return std::inner_product(y.begin(), y.end(), dy.begin(), 0.0);
+  }
+
+  BertShape shape;
+  ParameterTable table;
+  TwinBatch data;
+  Engine engine;
+  BertLayer<T> layer;
+  Batch batch;
+  bool dropout;
+  Values x, dy;
+};
+
+TEST(BertLayer, ValuesAndGradientsMatchTheTwin) {
+  for (const auto& lengths : packings()) {
+    for (const bool dropout : {false, true}) {
+      SCOPED_TRACE(describe(lengths, dropout));
+      LayerSetting<float> s(lengths, dropout, gemm_providers().front());
+      Values dinput;
+      const Values output = s.run(dinput);
+      BertTwin twin(s.shape, s.engine, s.data, dropout);
+      expect_near(output, twin.layer(1, s.x), 1e-5, "output");
+      const auto loss = [&] { return s.twin_loss(twin); };
+      // A sum over all rows of the batch, each with a rounding error of 1e-7 or so times a few.
+      const double noise = 2e-6 * std::sqrt(static_cast<double>(s.data.rows()));
+      expect_gradient(s.x, dinput, loss, noise, "input");
+      for (std::size_t row = s.table.find("bert.encoder.layer.1.attention.self.query.weight");
+           row < s.table.rows().size(); ++row) {
+        if (s.table.row(row).unit != s.layer.unit()) continue;
+        expect_gradient(twin.parameter(row), s.engine.gradient(row), loss, noise, s.table.row(row).name);
+      }
+      for (std::size_t row = 0; row < s.table.rows().size(); ++row) {
+        if (s.table.row(row).unit == s.layer.unit()) continue;
+        EXPECT_EQ(largest_of(s.engine.gradient(row)), 0.0) << s.table.row(row).name << " is another layer's";
+      }
+    }
+  }
+}
+
+/// The cosine of the angle between two vectors.
+double cosine(const Values& a, const Values& b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0) / (norm_of(a) * norm_of(b));
+}
+
+TEST(BertLayer, Bfloat16StaysNearFloat) {
+  for (const std::string& provider : gemm_providers()) {
+    SCOPED_TRACE(provider);
+    LayerSetting<bfloat16> s({1, 19, 2, 7}, true, provider);
+    Values dinput;
+    const Values output = s.run(dinput);
+    BertTwin twin(s.shape, s.engine, s.data, true);
+    expect_near(output, twin.layer(1, s.x), 4e-2, "output");
+    LayerSetting<float> exact({1, 19, 2, 7}, true, provider);
+    exact.x = s.x, exact.dy = s.dy;
+    Values exact_dinput;
+    exact.run(exact_dinput);
+    EXPECT_GT(cosine(dinput, exact_dinput), 0.999);
+    for (std::size_t row = 0; row < s.table.rows().size(); ++row) {
+      const std::string& name = s.table.row(row).name;
+      // Adding a constant to the keys changes nothing: that gradient is rounding noise.
+      if (s.table.row(row).unit != s.layer.unit() || name.ends_with("key.bias")) continue;
+      EXPECT_GT(cosine(s.engine.gradient(row), exact.engine.gradient(row)), 0.995) << name;
+    }
+  }
+}
+
+/// The whole model with a twin; sequences in one batch.
+struct ModelSetting {
+  ModelSetting(const std::vector<std::size_t>& lengths, bool with_dropout, const std::string& provider)
+      : shape(small_shape(2)), dropout(with_dropout), data(shape, lengths) {
+    BertShape built = shape;
+    if (!dropout) built.hidden_dropout = built.attention_dropout = 0.0f;
+    model = make_bert_question_answering(built, Precision::float32);
+    engine = std::make_unique<Engine>(model->table(), Precision::float32, planned(), provider);
+  }
+  std::size_t planned() const {
+    Arena training, prediction;
+    model->plan(training, data.shape(), ParameterStore::Purpose::training);
+    model->plan(prediction, data.shape(), ParameterStore::Purpose::inference);
+    return std::max(training.peak(), prediction.peak());
+  }
+  /// Trains in micro-batches of `size` sequences; returns all losses.
+  Values train(std::size_t size, float scale) {
+    Values all;
+    Batch batch;
+    for (std::size_t begin = 0; begin < data.lengths.size(); begin += size) {
+      const std::size_t end = std::min(begin + size, data.lengths.size());
+      data.fill(begin, end, batch);
+      const Vector<float> losses("test::losses", end - begin);
+      model->train(engine->pass(), batch, scale, losses);
+      const Values part = host_values(losses);
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+  }
+
+  BertShape shape;
+  bool dropout;
+  TwinBatch data;
+  std::unique_ptr<Model> model;
+  std::unique_ptr<Engine> engine;
+};
+
+TEST(BertModel, LossesAndEveryGradientMatchTheTwin) {
+  const std::vector<std::vector<std::size_t>> lengths{{19}, {1, 19, 2, 7}};
+  for (const auto& packing : lengths) {
+    for (const bool dropout : {false, true}) {
+      for (const std::string& provider : gemm_providers()) {
+        SCOPED_TRACE(describe(packing, dropout) + " " + provider);
+        ModelSetting s(packing, dropout, provider);
+        constexpr double scale = 0.5;
+        BertTwin twin(s.shape, *s.engine, s.data, dropout);
+        expect_near(s.train(packing.size(), static_cast<float>(scale)), twin.losses(), 1e-5, "losses");
+        const auto loss = [&] {
+          const Values losses = twin.losses();
+          return scale * std::accumulate(losses.begin(), losses.end(), 0.0);
+        };
+        const ParameterTable& table = s.model->table();
+        for (std::size_t row = 0; row < table.rows().size(); ++row) {
+          expect_gradient(twin.parameter(row), s.engine->gradient(row), loss, 2e-6, table.row(row).name);
+        }
+      }
+    }
+  }
+}
+
+TEST(BertModel, PredictionHasNoDropoutAndGivesLogitsAndLosses) {
+  for (const auto& packing : packings()) {
+    SCOPED_TRACE(describe(packing, false));
+    ModelSetting s(packing, true, gemm_providers().back());
+    const BertTwin twin(s.shape, *s.engine, s.data, false);
+    Batch batch;
+    s.data.fill(0, packing.size(), batch);
+    const Vector<float> losses("test::losses", packing.size());
+    const Values logits = host_values(s.model->predict(s.engine->pass(), batch, losses));
+    expect_near(logits, twin.logits(), 2e-5, "logits");
+    expect_near(host_values(losses), twin.losses(), 2e-5, "losses");
+    expect_near(host_values(s.model->predict(s.engine->pass(), batch, {})), logits, 0.0, "without losses");
+  }
+}
+
+TEST(BertModel, MicroBatchesGiveTheSameLossesAndGradientsWithDropout) {
+  const auto packing = packings().back();
+  ModelSetting whole(packing, true, gemm_providers().front());
+  const Values losses = whole.train(packing.size(), 0.1f);
+  for (const std::size_t size : {1u, 3u, 64u}) {
+    ModelSetting split(packing, true, gemm_providers().front());
+    expect_near(split.train(size, 0.1f), losses, 2e-6, fmt::format("losses by {}", size));
+    for (std::size_t row = 0; row < whole.model->table().rows().size(); ++row) {
+      const Values expected = whole.engine->gradient(row), actual = split.engine->gradient(row);
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        ASSERT_NEAR(actual[i], expected[i], 1e-5 * largest_of(expected) + 1e-6)
+            << whole.model->table().row(row).name << " by " << size;
+      }
+    }
+  }
+}
+
+TEST(BertModel, TellsTheScheduleEachUnitInBothDirections) {
+  ModelSetting s({3, 5}, true, gemm_providers().front());
+  const std::size_t units = s.model->table().units().size();
+  EXPECT_EQ(units, 4u);
+  s.train(2, 1.0f);
+  EXPECT_EQ(s.engine->schedule.entries(), expected_training_schedule(units));
+  for (std::size_t unit = 0; unit < units; ++unit) {
+    expect_near(host_values(s.engine->store.unit_gradients(unit)), s.engine->schedule.gradients_when_ready(unit), 0.0,
+                "gradients written after they were said to be ready");
+  }
+  s.engine->schedule.clear();
+  Batch batch;
+  s.data.fill(0, 2, batch);
+  s.model->predict(s.engine->pass(), batch, {});
+  EXPECT_EQ(s.engine->schedule.entries(), expected_prediction_schedule(units));
+}
+
+TEST(BertModel, TakesWhatWasPlanned) {
+  ModelSetting s({1, 19, 2, 7}, true, gemm_providers().front());
+  Arena planned;
+  s.model->plan(planned, s.data.shape(), ParameterStore::Purpose::training);
+  s.train(4, 1.0f);
+  EXPECT_EQ(s.engine->arena.peak(), planned.peak());
+  Arena prediction;
+  s.model->plan(prediction, s.data.shape(), ParameterStore::Purpose::inference);
+  EXPECT_LT(prediction.peak(), planned.peak());
+}
+
+TEST(BertModel, RefusesWhatDoesNotFit) {
+  BertShape shape = small_shape(1);
+  shape.heads = 7;
+  EXPECT_THAT(error_of([&] { make_bert_question_answering(shape, Precision::float32); }),
+              HasSubstr("BERT: hidden size 60 is not a multiple of 7 heads"));
+  EXPECT_THAT(error_of([&] { make_bert_question_answering(small_shape(1), Precision::float16); }),
+              HasSubstr("--precision half: this build trains in float and bfloat16"));
+}
+
+}  // namespace
+}  // namespace mylos::nn

@@ -1,0 +1,160 @@
+#include "nn/optimizer.hpp"
+
+#include "core/kernels/optimizer.hpp"
+#include "tests/support/arrays.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace mylos::nn {
+namespace {
+
+using namespace tests;
+
+constexpr std::size_t steps = 6;
+
+/// Two units; the first has all kinds of groups.
+ParameterTable make_table() {
+  ParameterTable::Builder builder;
+  builder.unit("first");
+  builder.row("decayed", {5, 7}, {});
+  builder.row("bias", {7}, {}, {.decay = false});
+  builder.row("slow", {11}, {}, {.learning_rate_factor = 0.25f});
+  builder.row("frozen", {13}, {}, {.trainable = false});
+  builder.unit("second");
+  builder.row("more", {norm_block + 3}, {}, {.decay = false});
+  return builder.build();
+}
+
+/// The units of the table, each cut at a place that is no row's begin.
+struct Slices {
+  explicit Slices(const ParameterTable& table, bool cut) {
+    for (std::size_t unit = 0; unit < table.units().size(); ++unit) {
+      const std::size_t size = table.units()[unit].size;
+      masters.push_back(device_vector<float>(random_values(size, 1 + unit)));
+      gradients.push_back(Vector<float>("test::gradient", size));
+      const std::vector<std::size_t> bounds =
+          cut ? std::vector<std::size_t>{0, 3, size / 2, size} : std::vector<std::size_t>{0, size};
+      for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+        slices.push_back({unit, bounds[i], bounds[i + 1], slice(masters[unit], bounds[i], bounds[i + 1]),
+                          slice(gradients[unit], bounds[i], bounds[i + 1])});
+      }
+    }
+  }
+  void set_gradients(std::size_t step) {
+    for (std::size_t unit = 0; unit < gradients.size(); ++unit) {
+      const Values values = random_values(gradients[unit].size(), 50 + 10 * step + unit);
+      Kokkos::deep_copy(gradients[unit], device_vector<float>(values));
+    }
+  }
+  std::vector<Vector<float>> masters, gradients;
+  std::vector<ParameterSlice> slices;
+};
+
+UpdateSettings settings_of(std::size_t step) {
+  return {.step = step, .learning_rate = 0.01f / static_cast<float>(step + 1), .gradient_scale = 0.5f};
+}
+
+/// One element's history under an update rule, in double: rule(value, gradient, slots, step).
+template <class Rule>
+Values history(const ParameterTable& table, std::size_t row, const Rule& rule) {
+  const ParameterRow& description = table.row(row);
+  Values unit = random_values(table.units()[description.unit].size, 1 + description.unit);
+  Values result;
+  for (std::size_t i = description.offset; i < description.offset + description.size; ++i) {
+    double value = unit[i], slots[2] = {0.0, 0.0};
+    for (std::size_t step = 0; step < steps; ++step) {
+      const Values gradients = random_values(unit.size(), 50 + 10 * step + description.unit);
+      if (description.group.trainable) rule(value, 0.5 * gradients[i], slots, step);
+    }
+    result.push_back(value);
+  }
+  return result;
+}
+
+template <class Make, class Rule>
+void expect_history(const Make& make, const Rule& rule) {
+  const ParameterTable table = make_table();
+  for (const bool cut : {false, true}) {
+    Slices slices(table, cut);
+    const auto optimizer = make(table, slices.slices);
+    for (std::size_t step = 0; step < steps; ++step) {
+      slices.set_gradients(step);
+      optimizer->update(ExecutionSpace(), settings_of(step));
+    }
+    for (const char* name : {"decayed", "bias", "slow", "frozen"}) {
+      const std::size_t row = table.find(name);
+      const ParameterRow& place = table.row(row);
+      const auto rule_of_row = [&](double& value, double gradient, double* slots, std::size_t step) {
+        const double rate =
+            0.01 / static_cast<double>(step + 1) * static_cast<double>(place.group.learning_rate_factor);
+        rule(value, gradient, slots, step, rate, place.group.decay ? 0.1 : 0.0);
+      };
+      const Values actual = host_values(slice(slices.masters[place.unit], place.offset, place.offset + place.size));
+      expect_near(actual, history(table, row, rule_of_row), 2e-6, name);
+    }
+  }
+}
+
+TEST(Optimizer, AdamWIsItsFormula) {
+  const AdamWConfig config{.beta1 = 0.8, .beta2 = 0.99, .epsilon = 1e-6, .weight_decay = 0.1};
+  expect_history([&](const ParameterTable& table,
+                     std::span<const ParameterSlice> slices) { return make_adamw(config, table, slices); },
+                 [&](double& value, double gradient, double* slots, std::size_t step, double rate, double decay) {
+                   slots[0] = config.beta1 * slots[0] + (1.0 - config.beta1) * gradient;
+                   slots[1] = config.beta2 * slots[1] + (1.0 - config.beta2) * gradient * gradient;
+                   const double n = static_cast<double>(step + 1);
+                   const double m = slots[0] / (1.0 - std::pow(config.beta1, n)),
+                                v = slots[1] / (1.0 - std::pow(config.beta2, n));
+                   value -= rate * decay * value;
+                   value -= rate * m / (std::sqrt(v) + config.epsilon);
+                 });
+}
+
+TEST(Optimizer, SgdIsItsFormula) {
+  const SgdConfig config{.momentum = 0.7, .weight_decay = 0.1};
+  expect_history([&](const ParameterTable& table,
+                     std::span<const ParameterSlice> slices) { return make_sgd(config, table, slices); },
+                 [&](double& value, double gradient, double* slots, std::size_t, double rate, double decay) {
+                   slots[0] = config.momentum * slots[0] + gradient + decay * value;
+                   value -= rate * slots[0];
+                 });
+}
+
+TEST(Optimizer, SlotsAreNamedAndStandAsTheirSlices) {
+  const ParameterTable table = make_table();
+  Slices slices(table, true);
+  const auto adamw = make_adamw({}, table, slices.slices);
+  const auto sgd = make_sgd({}, table, slices.slices);
+  EXPECT_EQ(adamw->slot_names(), (std::vector<std::string>{"m", "v"}));
+  EXPECT_EQ(sgd->slot_names(), (std::vector<std::string>{"momentum"}));
+  slices.set_gradients(0);
+  sgd->update(ExecutionSpace(), settings_of(0));
+  for (std::size_t i = 0; i < slices.slices.size(); ++i) {
+    EXPECT_EQ(adamw->slot(1, i).size(), slices.slices[i].end - slices.slices[i].begin);
+  }
+  // Without decay or earlier steps the momentum is the scaled gradient.
+  Values expected = host_values(slices.slices.back().gradient);
+  for (double& value : expected) value *= 0.5;
+  expect_near(host_values(sgd->slot(0, slices.slices.size() - 1)), expected, 1e-7, "momentum");
+}
+
+TEST(Optimizer, GradientNormIsTheSumOfSquaresOfAllSlices) {
+  const ParameterTable table = make_table();
+  double expected = 0.0;
+  for (const bool cut : {false, true}) {
+    Slices slices(table, cut);
+    slices.set_gradients(0);
+    expected = 0.0;
+    for (const Vector<float>& gradient : slices.gradients) {
+      for (const double value : host_values(gradient)) expected += value * value;
+    }
+    const GradientNorm norm(slices.slices);
+    EXPECT_NEAR(norm.squared(ExecutionSpace()), expected, 1e-12 * expected);
+    EXPECT_EQ(norm.squared(ExecutionSpace()), norm.squared(ExecutionSpace()));
+  }
+}
+
+}  // namespace
+}  // namespace mylos::nn

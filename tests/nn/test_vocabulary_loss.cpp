@@ -1,0 +1,163 @@
+#include "nn/vocabulary_loss.hpp"
+
+#include "tests/support/engine.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace mylos::nn {
+namespace {
+
+using namespace tests;
+using ::testing::HasSubstr;
+
+constexpr std::size_t vocabulary = 31, hidden = 9;
+
+ParameterTable make_table() {
+  ParameterTable::Builder builder;
+  builder.unit("embeddings").row("before", {5}, {}, {});
+  builder.row("words", {vocabulary, hidden}, {Initializer::Kind::normal, 0.5f});
+  builder.unit("head").borrow("embeddings");
+  builder.row("norm", {hidden}, {Initializer::Kind::ones}, {.decay = false});
+  return builder.build();
+}
+
+/// A packed batch with some rows that do not count, and the naive twin.
+template <class T>
+struct Setting {
+  Setting(const std::string& provider, std::size_t chunk)
+      : table(make_table()),
+        engine(table, precision_of<T>, 1 << 20, provider),
+        head(find_vocabulary_head(table, "words")),
+        rows(std::accumulate(lengths.begin(), lengths.end(), std::size_t{0})),
+        x(random_values<T>(rows * hidden, 1)),
+        weight(engine.values(head.weight)) {
+    head.chunk = chunk;
+    for (std::size_t row = 0; row < rows; ++row) {
+      labels.push_back(row % 5 == 3 ? -1 : static_cast<std::int32_t>(row * 7 % vocabulary));
+    }
+    const std::vector<std::uint32_t> ids{0, 1, 2, 3};
+    batch.reset(lengths, ids);
+  }
+  double logit(std::size_t row, std::size_t word) const {
+    double sum = 0.0;
+    for (std::size_t i = 0; i < hidden; ++i) sum += x[row * hidden + i] * weight[word * hidden + i];
+    return sum;
+  }
+  double row_loss(std::size_t row) const {
+    if (labels[row] < 0) return 0.0;
+    double sum = 0.0;
+    for (std::size_t word = 0; word < vocabulary; ++word) sum += std::exp(logit(row, word));
+    return std::log(sum) - logit(row, static_cast<std::size_t>(labels[row]));
+  }
+  Values losses() const {
+    Values sums;
+    std::size_t row = 0;
+    for (const std::size_t length : lengths) {
+      sums.push_back(0.0);
+      for (std::size_t i = 0; i < length; ++i) sums.back() += row_loss(row++);
+    }
+    return sums;
+  }
+  double total() const {
+    const Values all = losses();
+    return std::accumulate(all.begin(), all.end(), 0.0);
+  }
+  VocabularyWorkspace<T> workspace(ParameterStore::Purpose purpose = ParameterStore::Purpose::training) {
+    engine.arena.rewind(0);
+    return take_vocabulary_workspace<T>(engine.arena, head, rows, purpose);
+  }
+
+  ParameterTable table;
+  Engine engine;
+  VocabularyHead head;
+  std::vector<std::size_t> lengths{1, 12, 3, 7};
+  std::size_t rows;
+  Values x, weight;
+  std::vector<std::int32_t> labels;
+  Batch batch;
+};
+
+template <class T>
+class VocabularyLoss : public ::testing::Test {};
+using Types = ::testing::Types<float, bfloat16>;
+TYPED_TEST_SUITE(VocabularyLoss, Types);
+
+TYPED_TEST(VocabularyLoss, LossesAndGradientsMatchTheTwinForAnyChunk) {
+  using T = TypeParam;
+  constexpr double scale = 0.25;
+  for (const std::string& provider : gemm_providers()) {
+    for (const std::size_t chunk : {1u, 7u, 23u, 1000u}) {
+      SCOPED_TRACE(fmt::format("{}, chunks of {}", provider, chunk));
+      Setting<T> s(provider, chunk);
+      const Vector<float> losses("test::losses", s.lengths.size());
+      const Matrix<T> dx("test::dx", s.rows, hidden);
+      Kokkos::deep_copy(s.engine.store.gradient(s.head.weight), 0.5f);
+      vocabulary_loss<T>(s.engine.pass(), s.head, s.batch, device_matrix<T>(s.x, s.rows, hidden),
+                         device_integers(s.labels), static_cast<float>(scale), s.workspace(), losses, dx);
+      expect_near(host_values(losses), s.losses(), 2e-6, "losses");
+      Values dx_twin = numeric_gradient(s.x, [&] { return scale * s.total(); });
+      expect_near(host_values(dx), dx_twin, 1e-6 + 8.0 * rounding<T>, "dx");
+      Values dw_twin = numeric_gradient(s.weight, [&] { return scale * s.total(); });
+      for (double& value : dw_twin) value += 0.5;
+      expect_near(s.engine.gradient(s.head.weight), dw_twin, 1e-6 + 2.0 * rounding<T>, "dW");
+    }
+  }
+}
+
+TYPED_TEST(VocabularyLoss, PredictionSeesEveryRowOnceAndGivesTheSameLosses) {
+  using T = TypeParam;
+  Setting<T> s(gemm_providers().front(), 5);
+  const auto workspace = s.workspace(ParameterStore::Purpose::inference);
+  EXPECT_EQ(workspace.dlogits.size(), 0u);
+  Values logits;
+  for_each_logits_chunk<T>(s.engine.pass(), s.head, device_matrix<T>(s.x, s.rows, hidden), workspace,
+                           [&](std::size_t first, const ConstMatrix<float>& chunk) {
+                             EXPECT_EQ(first * vocabulary, logits.size());
+                             const Values values = host_values(chunk);
+                             logits.insert(logits.end(), values.begin(), values.end());
+                             chunk_losses<T>(s.engine.pass(), device_integers(s.labels), first, chunk, workspace);
+                           });
+  const Vector<float> losses("test::losses", s.lengths.size());
+  sum_sample_losses(s.engine.space, s.batch.sample_starts(), workspace.row_losses, losses);
+  expect_near(host_values(losses), s.losses(), 2e-6, "losses");
+  Values expected;
+  for (std::size_t row = 0; row < s.rows; ++row) {
+    for (std::size_t word = 0; word < vocabulary; ++word) expected.push_back(s.logit(row, word));
+  }
+  expect_near(logits, expected, 2e-6, "logits");
+}
+
+TEST(VocabularyHead, HoldsFewRowsOfAlargeVocabulary) {
+  ParameterTable::Builder builder;
+  builder.unit("head").row("large", {128256, 2}, {}).row("small", {100, 2}, {}).row("vector", {7}, {});
+  const ParameterTable table = builder.build();
+  EXPECT_EQ(find_vocabulary_head(table, "large").chunk, 64u);
+  EXPECT_EQ(find_vocabulary_head(table, "small").chunk, (std::size_t{1} << 22) / 100);
+  EXPECT_THAT(error_of([&] { find_vocabulary_head(table, "vector"); }),
+              HasSubstr("vocabulary head: vector has 1 dimensions, not the 2 of a matrix (V, H)"));
+
+  Arena measured;
+  const VocabularyHead head = find_vocabulary_head(table, "large");
+  take_vocabulary_workspace<float>(measured, head, 4096, ParameterStore::Purpose::training);
+  EXPECT_LT(measured.peak(), 3u * 64 * 128256 * sizeof(float));
+}
+
+TEST(VocabularyHead, RefusesLabelsOfAnotherBatch) {
+  Setting<float> s(gemm_providers().front(), 7);
+  const Vector<float> losses("test::losses", s.lengths.size());
+  const Matrix<float> dx("test::dx", s.rows, hidden);
+  s.labels.pop_back();
+  EXPECT_THAT(error_of([&] {
+                vocabulary_loss<float>(s.engine.pass(), s.head, s.batch, device_matrix<float>(s.x, s.rows, hidden),
+                                       device_integers(s.labels), 1.0f, s.workspace(), losses, dx);
+              }),
+              HasSubstr("vocabulary loss: 22 labels and 23 rows for a batch of 23"));
+}
+
+}  // namespace
+}  // namespace mylos::nn

@@ -1,0 +1,119 @@
+#pragma once
+
+#include "core/arena.hpp"
+#include "core/unit_schedule.hpp"
+#include "nn/model.hpp"
+#include "parallel/parameter_mode.hpp"
+#include "tests/support/arrays.hpp"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// What a pass needs, for tests of layers and models without a trainer.
+namespace mylos::tests {
+
+/// Writes down what a model tells it.
+class RecordingSchedule final : public UnitSchedule {
+ public:
+  enum class Event { acquire, release, gradients_ready };
+  struct Entry {
+    Event event;
+    std::size_t unit;
+    bool operator==(const Entry&) const = default;
+  };
+
+  explicit RecordingSchedule(const ParameterStore& store) : store_(store) {}
+
+  void acquire(std::size_t unit) override { entries_.push_back({Event::acquire, unit}); }
+  void release(std::size_t unit) override { entries_.push_back({Event::release, unit}); }
+  void gradients_ready(std::size_t unit) override {
+    entries_.push_back({Event::gradients_ready, unit});
+    Kokkos::fence("test::gradients_ready");
+    gradients_[unit] = host_values(store_.unit_gradients(unit));
+  }
+
+  const std::vector<Entry>& entries() const { return entries_; }
+  /// A unit's gradients when they were said to be ready.
+  const Values& gradients_when_ready(std::size_t unit) const { return gradients_.at(unit); }
+  void clear() { entries_.clear(); }
+
+ private:
+  const ParameterStore& store_;
+  std::vector<Entry> entries_;
+  std::map<std::size_t, Values> gradients_;
+};
+
+/// Parameters filled from their initialisers, and what begins as zeros or ones moved away from there, so that no
+/// gradient is checked at a special place; with memory, a provider and a schedule.
+class Engine {
+ public:
+  Engine(const ParameterTable& table, Precision precision, std::size_t arena_bytes, const std::string& provider)
+      : store(table, precision, ParameterStore::Purpose::training),
+        mode(parallel::make_single_process_mode(store)),
+        gemm(provider),
+        schedule(store),
+        arena("mylos::test::arena", arena_bytes) {
+    for (std::size_t row = 0; row < table.rows().size(); ++row) {
+      std::vector<float> values(table.row(row).size);
+      initialize(table.row(row), 3, values);
+      const Values noise = random_values(values.size(), 100 + row, 0.2);
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] += static_cast<float>(noise[i]);
+      mode->write_row(row, values);
+    }
+    mode->publish_values(space);
+    mode->begin_step(space);
+  }
+
+  nn::Pass pass() { return {space, gemm, store, schedule, arena, seed, step}; }
+
+  /// A row's values as the model sees them, and its gradient.
+  Values values(std::size_t row) const {
+    if (store.precision() == Precision::bfloat16) return host_values(store.values<bfloat16>(row));
+    return host_values(store.values<float>(row));
+  }
+  Values gradient(std::size_t row) const { return host_values(store.gradient(row)); }
+  void write(std::size_t row, const Values& values) {
+    mode->write_row(row, std::vector<float>(values.begin(), values.end()));
+    mode->publish_values(space);
+  }
+
+  ExecutionSpace space;
+  ParameterStore store;
+  std::unique_ptr<parallel::ParameterMode> mode;
+  Gemm gemm;
+  RecordingSchedule schedule;
+  Arena arena;
+  std::uint64_t seed = 9, step = 4;
+};
+
+/// What a training pass over units 0, 1, ..., n - 1 has to tell: each unit in turn forwards, in reverse backwards,
+/// where the last one is kept in between.
+inline std::vector<RecordingSchedule::Entry> expected_training_schedule(std::size_t units) {
+  using Event = RecordingSchedule::Event;
+  std::vector<RecordingSchedule::Entry> entries;
+  for (std::size_t unit = 0; unit < units; ++unit) {
+    entries.push_back({Event::acquire, unit});
+    if (unit + 1 < units) entries.push_back({Event::release, unit});
+  }
+  for (std::size_t unit = units; unit-- > 0;) {
+    if (unit + 1 < units) entries.push_back({Event::acquire, unit});
+    entries.push_back({Event::release, unit});
+    entries.push_back({Event::gradients_ready, unit});
+  }
+  return entries;
+}
+
+/// What a forward pass has to tell.
+inline std::vector<RecordingSchedule::Entry> expected_prediction_schedule(std::size_t units) {
+  std::vector<RecordingSchedule::Entry> entries;
+  for (std::size_t unit = 0; unit < units; ++unit) {
+    entries.push_back({RecordingSchedule::Event::acquire, unit});
+    entries.push_back({RecordingSchedule::Event::release, unit});
+  }
+  return entries;
+}
+
+}  // namespace mylos::tests
