@@ -1,0 +1,53 @@
+#pragma once
+
+#include "core/arena.hpp"
+#include "core/device.hpp"
+
+/// BatchNorm with ReLU (Ioffe, Szegedy 2015): y = max(0, gamma (x - mean) / sqrt(variance + epsilon) + beta) for each
+/// channel. In training the statistics are those of a group of images, which is one sample of the task: groups are made
+/// by the data and so are the same for any micro-batch and any number of ranks. Deterministic.
+namespace mylos::small_models {
+
+/// Rows [starts[s] / divisor, starts[s + 1] / divisor) are group s: layers behind a pooling have fewer rows.
+struct NormGroups {
+  ConstVector<std::size_t> starts;            ///< (S+1)
+  ConstVector<std::uint32_t> groups_of_rows;  ///< of the undivided rows
+  std::size_t divisor = 1;
+
+  KOKKOS_INLINE_FUNCTION std::size_t begin(std::size_t group) const { return starts(group) / divisor; }
+  KOKKOS_INLINE_FUNCTION std::size_t of_row(std::size_t row) const { return groups_of_rows(row * divisor); }
+};
+
+struct NormStatistics {
+  Matrix<float> mean;      ///< (S, C), or (1, C) where all rows share the running ones
+  Matrix<float> variance;  ///< the same, biased
+};
+
+struct NormParameters {
+  ConstVector<float> gamma, beta;  ///< (C)
+  float epsilon = 1e-5f;
+};
+
+/// Mean and variance of x (T, C) over each group.
+void group_statistics(const ExecutionSpace& space, const NormGroups& groups, const ConstMatrix<float>& x,
+                      const NormStatistics& statistics);
+
+/// running = (1 - momentum) running + momentum * statistics, with the unbiased variance as PyTorch has it, of the group
+/// that comes first in the global batch (sample id 0), wherever that is computed; of no other.
+void update_running_statistics(const ExecutionSpace& space, const NormGroups& groups,
+                               const ConstVector<std::uint32_t>& sample_ids, const NormStatistics& statistics,
+                               float momentum, const NormStatistics& running);
+
+/// y (T, C) from x (T, C).
+void normalize_relu(const ExecutionSpace& space, const NormGroups& groups, const NormStatistics& statistics,
+                    const NormParameters& parameters, const ConstMatrix<float>& x, const Matrix<float>& y);
+
+/// From dy and y (T, C), with group statistics: dx (T, C), and dgamma, dbeta (C) +=. `sums`: workspace of S rows each.
+void normalize_relu_backward(const ExecutionSpace& space, const NormGroups& groups, const NormStatistics& statistics,
+                             const NormParameters& parameters, const ConstMatrix<float>& x, const ConstMatrix<float>& y,
+                             const ConstMatrix<float>& dy, const Matrix<float>& dx, const Vector<float>& dgamma,
+                             const Vector<float>& dbeta, const NormStatistics& sums);
+
+NormStatistics take_statistics(Arena& arena, std::size_t groups, std::size_t channels);
+
+}  // namespace mylos::small_models

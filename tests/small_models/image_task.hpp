@@ -1,0 +1,47 @@
+#pragma once
+
+#include "tests/small_models/convolution_classifier.hpp"
+#include "tests/small_models/generated_task.hpp"
+
+/// Noisy images of a line that lies, stands, falls or rises: which of the four is the class.
+namespace mylos::small_models {
+
+struct ImageTaskConfig {
+  ClassifierShape shape;
+  std::size_t groups = 60;  ///< of the training set; a group is what BatchNorm normalises over
+  std::size_t images_per_group = 16;
+  std::size_t groups_per_batch = 6;
+  std::size_t evaluation_images = 200;  ///< that training does not see
+  std::uint64_t seed = 7;
+  std::filesystem::path start;  ///< an exported directory to begin from
+};
+
+/// An image's pixels and class: a function of (seed, index) alone.
+std::int32_t draw_image(const ImageSize& size, std::uint64_t seed, std::size_t index, std::span<float> pixels);
+
+class ImageTask final : public GeneratedTask {
+ public:
+  explicit ImageTask(const ImageTaskConfig& config);
+
+  std::size_t rows_of(std::size_t) const override { return config_.images_per_group * config_.shape.image.pixels(); }
+  /// Images, because a sample's loss is the sum over its images.
+  double weight(std::span<const std::size_t> samples) const override {
+    return static_cast<double>(samples.size() * config_.images_per_group);
+  }
+  void assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids, Batch& batch) const override;
+
+  /// Each held-out image is a sample of its own.
+  BatchShape evaluation_shape() const override;
+  /// validation_loss of an image, accuracy.
+  train::Metrics evaluate(train::Predictor& predictor) override;
+
+ private:
+  void draw(std::size_t first_image, std::size_t images) const;
+  void fill(std::span<const std::size_t> lengths, std::span<const std::uint32_t> ids, Batch& batch) const;
+
+  ImageTaskConfig config_;
+  mutable std::vector<float> pixels_;  ///< of the batch that is being made
+  mutable std::vector<std::int32_t> classes_;
+};
+
+}  // namespace mylos::small_models

@@ -1,0 +1,35 @@
+#pragma once
+
+#include "nn/bert_layer.hpp"
+#include "tests/small_models/generated_task.hpp"
+
+/// BERT with a span head over generated tokens: a task without files. The answer is the run between two marks.
+namespace mylos::small_models {
+
+struct SpanTaskConfig {
+  nn::BertShape shape;
+  Precision precision = Precision::float32;
+  std::size_t sequences = 64;
+  std::size_t shortest = 3;  ///< tokens; the longest is shape.positions
+  std::size_t batch = 8;     ///< sequences a step
+  std::uint64_t seed = 5;
+};
+
+class SpanTask final : public GeneratedTask {
+ public:
+  explicit SpanTask(const SpanTaskConfig& config);
+
+  /// The first sequence is the longest that there may be.
+  std::size_t rows_of(std::size_t sample) const override;
+  double weight(std::span<const std::size_t> samples) const override { return static_cast<double>(samples.size()); }
+  void assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids, Batch& batch) const override;
+
+ private:
+  void append(std::size_t sample) const;
+
+  SpanTaskConfig config_;
+  mutable std::vector<std::size_t> lengths_;  ///< of the batch that is being made
+  mutable std::vector<std::int32_t> tokens_, segments_, positions_, starts_, ends_;
+};
+
+}  // namespace mylos::small_models
