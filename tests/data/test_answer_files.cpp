@@ -10,13 +10,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::vector<SquadQuestion> two_questions() {
-  return {{"b", 0, "?", {}, true, false}, {"a", 0, "?", {}, true, false}};
-}
+std::vector<SquadQuestion> two_questions() { return {{"b", 0, "?", {}, true, false}, {"a", 0, "?", {}, true, false}}; }
 
-std::vector<Answer> two_answers() {
-  return {{"é", {0, 1}, 1.0F, {{"é", {0, 1}, 1.5F, 0.1F, 1.0F}}, -0.5F}, {}};
-}
+std::vector<Answer> two_answers() { return {{"é", {0, 1}, 1.0F, {{"é", {0, 1}, 1.5F, 0.1F, 1.0F}}, -0.5F}, {}}; }
 
 TEST(AnswerFiles, PredictionsStandInTheOrderOfTheQuestions) {
   EXPECT_EQ(predictions_json(two_questions(), two_answers()), "{\n    \"b\": \"\\u00e9\",\n    \"a\": \"\"\n}\n");
