@@ -63,10 +63,7 @@ struct RowSums {
       for (std::size_t j = 0; j < head_size - whole; ++j) {
         lane[j] += static_cast<float>(x[whole + j]) * static_cast<float>(dx[whole + j]);
       }
-      for (int half = lanes / 2; half > 0; half /= 2) {
-        for (int j = 0; j < half; ++j) lane[j] += lane[j + half];
-      }
-      row_sums(head, row) = lane[0];
+      row_sums(head, row) = fold(lane, [](float a, float b) { return a + b; });
     }
   }
 };

@@ -13,8 +13,12 @@ namespace mylos::attention {
 using Policy = Kokkos::TeamPolicy<ExecutionSpace, Kokkos::Schedule<Kokkos::Dynamic>>;
 using Team = Policy::member_type;
 
-/// Rows of a register tile. 2 x 32 and 8 x 32 measured best for 16 and 32 vector registers, 4 x 32 is near both.
+/// Rows of a register tile: measured, for 32 and for 16 vector registers. Results do not depend on it.
+#if defined(__AVX512F__)
+inline constexpr int tile_rows = 8;
+#else
 inline constexpr int tile_rows = 4;
+#endif
 /// Columns of a register tile, and partial sums of a row. GCC unrolls 16 iterations or fewer before it vectorises,
 /// which keeps it from doing so.
 inline constexpr int lanes = 32;
@@ -68,20 +72,48 @@ KOKKOS_INLINE_FUNCTION void load(const Team& team, const HeadRows<const T>& from
   });
 }
 
+/// Side of the squares in which `load_transposed` works.
+inline constexpr int square = 16;
+
+/// Interleaves the halves of a square: the position's bits (row, column) rotate left by one.
+KOKKOS_INLINE_FUNCTION void shuffle(const float* KOKKOS_RESTRICT from, float* KOKKOS_RESTRICT to) {
+  constexpr int half = square * square / 2;
+  for (int i = 0; i < half; ++i) {
+    to[2 * i] = from[i];
+    to[2 * i + 1] = from[half + i];
+  }
+}
+
+/// One square of `load_transposed`; zero beyond `rows` and `columns`. Four shuffles transpose 16 x 16 elements and
+/// vectorise; plain loops cannot be contiguous on both sides and took an eighth of the backward pass.
+template <class T>
+KOKKOS_INLINE_FUNCTION void load_square(const T* KOKKOS_RESTRICT from, std::size_t from_stride, int rows, int columns,
+                                        float* KOKKOS_RESTRICT to, int to_stride) {
+  float a[square * square] = {}, b[square * square];
+  for (int i = 0; i < (rows < square ? rows : square); ++i) {
+    for (int j = 0; j < (columns < square ? columns : square); ++j) {
+      a[i * square + j] = static_cast<float>(from[i * from_stride + j]);
+    }
+  }
+  shuffle(a, b);
+  shuffle(b, a);
+  shuffle(a, b);
+  shuffle(b, a);
+  for (int j = 0; j < (columns < square ? columns : square); ++j) {
+    for (int i = 0; i < square; ++i) to[j * to_stride + i] = a[j * square + i];
+  }
+}
+
 /// to (head size, padded_rows) = the transpose of from (rows, head size), zero beyond. `padded_rows` is a multiple of
-/// `lanes`.
+/// `square`.
 template <class T>
 KOKKOS_INLINE_FUNCTION void load_transposed(const Team& team, const HeadRows<const T>& from, int rows, int padded_rows,
                                             float* to) {
-  Kokkos::parallel_for(Kokkos::TeamThreadRange(team, padded_rows / lanes), [&](int block) {
-    const int first = block * lanes;
-    const T* KOKKOS_RESTRICT source = from.data + static_cast<std::size_t>(first) * from.stride;
-    const int filled = rows - first < lanes ? rows - first : lanes;
-    for (int d = 0; d < from.head_size; ++d) {
-      float* KOKKOS_RESTRICT target = to + d * padded_rows + first;
-      for (int row = 0; row < filled; ++row) target[row] = static_cast<float>(source[row * from.stride + d]);
-      for (int row = filled; row < lanes; ++row) target[row] = 0.0f;
-    }
+  const int across = (from.head_size + square - 1) / square;
+  Kokkos::parallel_for(Kokkos::TeamThreadRange(team, padded_rows / square * across), [&](int index) {
+    const int row = index / across * square, column = index % across * square;
+    load_square(from.data + static_cast<std::size_t>(row < rows ? row : 0) * from.stride + column, from.stride,
+                rows - row, from.head_size - column, to + column * padded_rows + row, padded_rows);
   });
 }
 
@@ -111,7 +143,7 @@ struct Block {
   int stride;
 };
 
-/// One register tile of `product`.
+/// One register tile of `product`, for inner > 0.
 KOKKOS_INLINE_FUNCTION void tile_product(int inner, const Left& a, const Block<const float>& b, bool accumulate,
                                          const Block<float>& c) {
   const float* KOKKOS_RESTRICT left = a.data;
@@ -119,16 +151,17 @@ KOKKOS_INLINE_FUNCTION void tile_product(int inner, const Left& a, const Block<c
   float* KOKKOS_RESTRICT result = c.data;
   float sum[tile_rows][lanes];
   for (int i = 0; i < tile_rows; ++i) {
-    for (int j = 0; j < lanes; ++j) sum[i][j] = accumulate ? result[i * c.stride + j] : 0.0f;
+    for (int j = 0; j < lanes; ++j) sum[i][j] = left[i * a.row_stride] * right[j];
   }
-  for (int k = 0; k < inner; ++k) {
+  for (int k = 1; k < inner; ++k) {
     for (int i = 0; i < tile_rows; ++i) {
       const float x = left[i * a.row_stride + k * a.inner_stride];
       for (int j = 0; j < lanes; ++j) sum[i][j] += x * right[k * b.stride + j];
     }
   }
   for (int i = 0; i < tile_rows; ++i) {
-    for (int j = 0; j < lanes; ++j) result[i * c.stride + j] = sum[i][j];
+    for (int j = 0; j < lanes; ++j)
+      result[i * c.stride + j] = (accumulate ? result[i * c.stride + j] : 0.0f) + sum[i][j];
   }
 }
 
@@ -175,21 +208,46 @@ struct DropoutPlace {
   int first_query, first_key;
 };
 
-/// Fills `lanes` times four words for the groups of keys from `first` on, counted along the rows of the block.
+/// Counters of `lanes` draws, and the words they become.
+struct DrawLanes {
+  std::uint32_t word[4][lanes];
+};
+
+/// `philox` on all lanes at once: the rounds outside, so that the loop over lanes vectorises.
+KOKKOS_INLINE_FUNCTION void philox_lanes(std::uint64_t key, DrawLanes& x) {
+  auto k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    for (int i = 0; i < lanes; ++i) {
+      const std::uint64_t p0 = std::uint64_t{0xD2511F53u} * x.word[0][i],
+                          p1 = std::uint64_t{0xCD9E8D57u} * x.word[2][i];
+      x.word[0][i] = static_cast<std::uint32_t>(p1 >> 32) ^ x.word[1][i] ^ k0;
+      x.word[2][i] = static_cast<std::uint32_t>(p0 >> 32) ^ x.word[3][i] ^ k1;
+      x.word[1][i] = static_cast<std::uint32_t>(p1);
+      x.word[3][i] = static_cast<std::uint32_t>(p0);
+    }
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+}
+
+/// Fills `lanes` times four words for the groups of keys from `first` on, counted along the rows of the block: what
+/// `dropout_draw` gives for each.
 KOKKOS_INLINE_FUNCTION void draw_lanes(const DropoutKey& key, const DropoutPlace& place, int groups_per_row, int first,
                                        std::uint32_t* KOKKOS_RESTRICT words) {
-  std::uint32_t position[lanes], group[lanes];
+  DrawLanes x;
   const float per_group = 1.0f / static_cast<float>(groups_per_row);
+  const int first_group = place.first_key / static_cast<int>(dropout_group) + first;
   for (int i = 0; i < lanes; ++i) {
-    // Exact: the quotient is at least 0.5 / groups_per_row away from the next integer.
+    // Exact: the quotient is at least 0.5 / groups_per_row away from an integer.
     const int row = static_cast<int>((static_cast<float>(first + i) + 0.5f) * per_group);
-    position[i] = static_cast<std::uint32_t>(place.first_query + row);
-    group[i] = static_cast<std::uint32_t>(place.first_key / static_cast<int>(dropout_group) + first + i -
-                                          row * groups_per_row);
+    x.word[0][i] = static_cast<std::uint32_t>(place.first_query + row);
+    x.word[1][i] = place.sample;
+    x.word[2][i] = static_cast<std::uint32_t>(first_group + i - row * groups_per_row);
+    x.word[3][i] = (key.site << 16) | (place.head & 0xffffu);
   }
+  philox_lanes(key.seed ^ (key.step * 0x9E3779B97F4A7C15u), x);
   for (int i = 0; i < lanes; ++i) {
-    const DropoutDraw draw = dropout_draw(key, place.sample, position[i], place.head, group[i]);
-    for (int word = 0; word < 4; ++word) words[4 * i + word] = draw.words.word[word];
+    for (int word = 0; word < 4; ++word) words[4 * i + word] = x.word[word][i];
   }
 }
 
@@ -203,6 +261,16 @@ KOKKOS_INLINE_FUNCTION DropoutBlock draw_block(const Team& team, const DropoutKe
     draw_lanes(key, place, groups_per_row, chunk * lanes, words + chunk * 4 * lanes);
   });
   return {words, 4 * groups_per_row, key.threshold()};
+}
+
+/// Combines partial results in a fixed order: halves onto each other. A template, for constant trip counts.
+template <int count = lanes, class Combine>
+KOKKOS_INLINE_FUNCTION float fold(float (&lane)[lanes], const Combine& combine) {
+  if constexpr (count > 1) {
+    for (int j = 0; j < count / 2; ++j) lane[j] = combine(lane[j], lane[j + count / 2]);
+    return fold<count / 2>(lane, combine);
+  }
+  return lane[0];
 }
 
 /// Hides the keys of a row that are beyond [0, n): their scores become -infinity, their probabilities 0.

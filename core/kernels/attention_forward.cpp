@@ -52,8 +52,7 @@ KOKKOS_INLINE_FUNCTION RunningRow exponentials(const RunningRow& before, int pad
   for (int k = 0; k < padded; k += lanes) {
     for (int j = 0; j < lanes; ++j) lane[j] = lane[j] < x[k + j] ? x[k + j] : lane[j];
   }
-  float maximum = lane[0];
-  for (int j = 1; j < lanes; ++j) maximum = maximum < lane[j] ? lane[j] : maximum;
+  const float maximum = fold(lane, [](float a, float b) { return a < b ? b : a; });
   for (int j = 0; j < lanes; ++j) lane[j] = 0.0f;
   for (int k = 0; k < padded; k += lanes) {
     for (int j = 0; j < lanes; ++j) {
@@ -61,11 +60,8 @@ KOKKOS_INLINE_FUNCTION RunningRow exponentials(const RunningRow& before, int pad
       lane[j] += x[k + j];
     }
   }
-  for (int half = lanes / 2; half > 0; half /= 2) {
-    for (int j = 0; j < half; ++j) lane[j] += lane[j + half];
-  }
   correction = exp_approximate(before.maximum - maximum);
-  return {maximum, before.sum * correction + lane[0]};
+  return {maximum, before.sum * correction + fold(lane, [](float a, float b) { return a + b; })};
 }
 
 template <class T>
