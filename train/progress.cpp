@@ -157,7 +157,7 @@ std::string Progress::refreshed_line() const {
     const std::size_t taken = percent.size() + 2 + details.size();
     if (taken > width) continue;
     const std::size_t free = width - taken;
-    if (free < narrowest_bar + 2) return percent + "  " + details;
+    if (free < narrowest_bar + 2) return joined({percent, details});
     return joined({percent, bar(fraction(), std::min(free - 2, widest_bar)), details});
   }
   return joined({percent, loss}).substr(0, width);
