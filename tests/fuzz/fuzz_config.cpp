@@ -1,0 +1,16 @@
+// config.json: an accepted configuration is written and read back as it was.
+
+#include <stdexcept>
+
+#include "data/bert_config.hpp"
+#include "tests/fuzz/inputs.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  try {
+    const auto config = mylos::data::parse_bert_config(mylos::tests::as_text(bytes, size), "input");
+    const auto again = mylos::data::parse_bert_config(mylos::data::bert_config_text(config), "written");
+    mylos::tests::expect(again == config, "a configuration survives writing and reading");
+  } catch (const std::runtime_error&) {  // how bad input is refused
+  }
+  return 0;
+}

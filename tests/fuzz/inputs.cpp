@@ -1,0 +1,32 @@
+#include "tests/fuzz/inputs.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+namespace mylos::tests {
+
+std::string_view as_text(const std::uint8_t* bytes, std::size_t size) {
+  return {reinterpret_cast<const char*>(bytes), size};
+}
+
+MemoryFile::MemoryFile(std::string_view bytes) : descriptor_(::memfd_create("input", MFD_CLOEXEC)) {
+  expect(descriptor_ >= 0, "memfd_create");
+  expect(::write(descriptor_, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()),
+         "write to a memory file");
+}
+
+MemoryFile::~MemoryFile() { ::close(descriptor_); }
+
+std::filesystem::path MemoryFile::path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
+
+void expect(bool condition, const char* what) {
+  if (condition) return;
+  std::fprintf(stderr, "ERROR: broken: %s\n", what);
+  std::abort();
+}
+
+}  // namespace mylos::tests

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+
+/// What the fuzz targets share.
+namespace mylos::tests {
+
+/// The bytes of an input as text.
+std::string_view as_text(const std::uint8_t* bytes, std::size_t size);
+
+/// A file in memory with these bytes, for readers that take a path; it goes with the object.
+class MemoryFile {
+ public:
+  explicit MemoryFile(std::string_view bytes);
+  ~MemoryFile();
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+
+  std::filesystem::path path() const;
+
+ private:
+  int descriptor_;
+};
+
+/// Ends the program, as a finding, unless `condition`.
+void expect(bool condition, const char* what);
+
+}  // namespace mylos::tests
