@@ -140,7 +140,7 @@ void write_text(const std::filesystem::path& path, std::string_view text) {
   file.commit();
 }
 
-StagedDirectory::StagedDirectory(std::filesystem::path target) : target_(without_trailing_slash(std::move(target))) {
+StagedDirectory::StagedDirectory(const std::filesystem::path& target) : target_(without_trailing_slash(target)) {
   make_parent(target_);
   temporary_ = temporary_beside(target_);
   if (::mkdir(temporary_.c_str(), 0777) != 0) fail_with_errno("create directory", target_, errno);

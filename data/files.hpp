@@ -46,7 +46,7 @@ void write_text(const std::filesystem::path& path, std::string_view text);
 /// (an existing one is exchanged in one step where the file system can); without that it is removed.
 class StagedDirectory {
  public:
-  explicit StagedDirectory(std::filesystem::path target);
+  explicit StagedDirectory(const std::filesystem::path& target);
   ~StagedDirectory();
   StagedDirectory(const StagedDirectory&) = delete;
   StagedDirectory& operator=(const StagedDirectory&) = delete;
