@@ -8,12 +8,10 @@ constexpr std::string_view files = "Model and data", windows = "Windows";
 constexpr CountRange sequence_length{1, 65'536};  // the model's own limit is checked when it is read
 
 Option model_option() {
-  Option option{"model",
-                {"model-name-or-path"},
-                "M",
-                files,
-                train_command | eval_command | ask_command | prepare_command | bench_command,
-                "a Hugging Face directory, a run's output directory (its best/), or a name that `mylos fetch` got"};
+  Option option =
+      named("model", {"model-name-or-path"}, "M", files,
+            train_command | eval_command | ask_command | prepare_command | bench_command,
+            "a Hugging Face directory, a run's output directory (its best/), or a name that `mylos fetch` got");
   option.expects = "a directory or a name";
   option.parse = [](Arguments& arguments, std::string_view text) {
     if (!text.empty()) arguments.model = text;
@@ -29,12 +27,9 @@ Option model_option() {
 }
 
 Option squad_option() {
-  Option option{"squad",
-                {},
-                "VERSION",
-                files,
-                train_command | eval_command | ask_command | score_command | prepare_command,
-                "1.1 or 2.0, whose rules hold (2.0: a question may have no answer); default: judged from the data"};
+  Option option =
+      named("squad", {}, "VERSION", files, train_command | eval_command | score_command | prepare_command,
+            "1.1 or 2.0, whose rules hold (2.0: a question may have no answer); default: judged from the data");
   return choice_option(
       std::move(option), {{"1.1", {"v1.1"}}, {"2.0", {"2", "v2", "v2.0"}}},
       [](auto& a) -> auto& { return a.run.squad.squad; });
@@ -48,85 +43,53 @@ std::vector<Option> data_options() {
   return {
       model_option(),
       path_option(
-          {"train", {"train-file"}, "FILE", files, train_command, "questions.json or features.h5 to train on"},
+          named("train", {"train-file"}, "FILE", files, train_command, "questions.json or features.h5 to train on"),
           [](auto& a) -> auto& { return a.run.squad.train; }),
       path_option(
-          {"dev",
-           {"validation-file"},
-           "FILE",
-           files,
-           train_command,
-           "questions.json or features.h5 to evaluate on; without it nothing is scored"},
+          named("dev", {"validation-file"}, "FILE", files, train_command,
+                "questions.json or features.h5 to evaluate on; without it nothing is scored"),
           [](auto& a) -> auto& { return a.run.squad.dev; }),
       path_option(
-          {"data", {}, "FILE", files, data_commands, "questions.json, or features.h5 where eval reads it"},
+          named("data", {}, "FILE", files, data_commands, "questions.json, or features.h5 where eval reads it"),
           [](auto& a) -> auto& { return a.data; }),
       path_option(
-          {"context", {}, "FILE", files, ask_command, "the text that holds the answers; - reads standard input"},
+          named("context", {}, "FILE", files, ask_command, "the text that holds the answers; - reads standard input"),
           [](auto& a) -> auto& { return a.context; }),
       path_option(
-          {"output",
-           {"output-dir"},
-           "PATH",
-           files,
-           train_command | eval_command | prepare_command,
-           "directory for results; of prepare a file, .h5 or .jsonl"},
+          named("output", {"output-dir"}, "PATH", files, train_command | eval_command | prepare_command,
+                "directory for results; of prepare a file, .h5 or .jsonl"),
           [](auto& a) -> auto& { return a.run.engine.output; }),
       squad_option(),
       path_option(
-          {"head",
-           {},
-           "FILE",
-           files,
-           train_command,
-           "safetensors with qa_outputs.weight and .bias to begin from; default: the model's own, else "
-           "Normal(0, 0.02) from the seed"},
+          named("head", {}, "FILE", files, train_command,
+                "safetensors with qa_outputs.weight and .bias to begin from; default: the model's own, else "
+                "Normal(0, 0.02) from the seed"),
           [](auto& a) -> auto& { return a.run.squad.head; }),
       path_option(
-          {"order",
-           {},
-           "FILE",
-           files,
-           train_command,
-           "JSON lines, one step a line: a list of [question id, window index]; replaces shuffling"},
+          named("order", {}, "FILE", files, train_command,
+                "JSON lines, one step a line: a list of [question id, window index]; replaces shuffling"),
           [](auto& a) -> auto& { return a.run.squad.order; }),
       count_option(
-          {"train-limit",
-           {"max-train-samples"},
-           "N",
-           files,
-           train_command | prepare_command,
-           "take only the first N questions of the training file"},
+          named("train-limit", {"max-train-samples"}, "N", files, train_command | prepare_command,
+                "take only the first N questions of the training file"),
           {}, [](auto& a) -> auto& { return a.run.squad.train_limit; }),
       count_option(
-          {"dev-limit",
-           {"max-eval-samples"},
-           "N",
-           files,
-           train_command | eval_command,
-           "take only the first N questions of the evaluation file"},
+          named("dev-limit", {"max-eval-samples"}, "N", files, train_command | eval_command,
+                "take only the first N questions of the evaluation file"),
           {}, [](auto& a) -> auto& { return a.run.squad.dev_limit; }),
       switch_option(
-          {"strict",
-           {},
-           "",
-           files,
-           train_command | eval_command | prepare_command,
-           "an answer whose offset does not match its text is an error, not a counted omission"},
+          named("strict", {}, "", files, train_command | eval_command | prepare_command,
+                "an answer whose offset does not match its text is an error, not a counted omission"),
           [](auto& a) -> auto& { return a.run.squad.strict; }),
       count_option(
-          {"max-length", {"max-seq-length"}, "N", windows, reads_questions, "tokens of a window at most"},
+          named("max-length", {"max-seq-length"}, "N", windows, reads_questions, "tokens of a window at most"),
           sequence_length, [](auto& a) -> auto& { return a.run.squad.max_length; }),
       count_option(
-          {"doc-stride", {}, "N", windows, reads_questions, "tokens that neighbouring windows share"}, sequence_length,
-          [](auto& a) -> auto& { return a.run.squad.doc_stride; }),
+          named("doc-stride", {}, "N", windows, reads_questions, "tokens that neighbouring windows share"),
+          sequence_length, [](auto& a) -> auto& { return a.run.squad.doc_stride; }),
       switch_option(
-          {"exact-labels",
-           {},
-           "",
-           windows,
-           train_command | prepare_command | bench_command,
-           "label an answer that starts at a window's last token there, not as run_qa does"},
+          named("exact-labels", {}, "", windows, train_command | prepare_command | bench_command,
+                "label an answer that starts at a window's last token there, not as run_qa does"),
           [](auto& a) -> auto& { return a.run.squad.exact_labels; }),
   };
 }

@@ -82,7 +82,7 @@ std::string program_help() {
 }
 
 std::string command_help(const Command& command) {
-  const Arguments defaults = default_arguments();
+  const Arguments defaults = default_arguments(command);
   std::string text = fmt::format("usage: mylos {} {}\n\n{}.\n", command.name, command.arguments, command.summary);
   std::vector<std::string_view> sections;
   for (const Option& option : option_table()) {

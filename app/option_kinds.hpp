@@ -10,6 +10,12 @@
 /// gives the field: [](auto& a) -> auto& { return a.run.squad.batch; }.
 namespace mylos::app {
 
+/// The columns of a table of options; the kind of option adds the rest.
+inline Option named(std::string name, std::vector<std::string> aliases, std::string placeholder,
+                    std::string_view section, unsigned commands, std::string help) {
+  return {std::move(name), std::move(aliases), std::move(placeholder), section, commands, std::move(help)};
+}
+
 template <class T>
 nlohmann::ordered_json to_json(const T& value) {
   return value;

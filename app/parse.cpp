@@ -54,7 +54,8 @@ const Option& get_option(const Command& command, const std::string& name) {
   const Option* option = find_option(name);
   if (option != nullptr && option->belongs_to(command.bit)) return *option;
   if (option != nullptr) {
-    throw UsageError(fmt::format("{} does not have --{}; {} has it", command.name, name, commands_with(*option)));
+    throw UsageError(
+        fmt::format("{} does not have --{}, which belongs to {}", command.name, name, commands_with(*option)));
   }
   throw UsageError(fmt::format("{} does not have --{}{}", command.name, data::printable(name),
                                suggestion(normalized_name(name), option_names(command), "--")));
@@ -115,8 +116,10 @@ void check_positional(const Command& command, const std::vector<std::string>& po
 
 }  // namespace
 
-Arguments default_arguments() {
+Arguments default_arguments(const Command& command) {
   Arguments arguments;
+  // As transformers' question-answering pipeline, whose answers ask gives.
+  if (command.bit == ask_command) arguments.run.squad.max_answer_length = 15;
   const std::vector<std::string> providers = gemm_providers();
   std::string& gemm = arguments.run.engine.gemm;
   if (std::ranges::find(providers, gemm) == providers.end()) gemm = providers.front();
@@ -137,7 +140,7 @@ void set_option(Arguments& arguments, const Option& option, std::string_view tex
 
 Arguments parse_arguments(const Command& command, std::span<const std::string> words) {
   Sorted sorted = sort_words(command, words);
-  Arguments arguments = default_arguments();
+  Arguments arguments = default_arguments(command);
   arguments.help = sorted.help;
   if (sorted.help) return arguments;
   check_positional(command, sorted.positional);

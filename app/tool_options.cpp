@@ -27,9 +27,8 @@ bool parse_providers(Arguments& arguments, std::string_view text) {
 Option providers_option() {
   std::vector<Choice> choices;
   for (const std::string& name : gemm_providers()) choices.push_back({name, {}});
-  Option option{"providers",   {},
-                "A,B",         general,
-                bench_command, "of gemm: whose products are timed; default: all of this build, " + describe(choices)};
+  Option option = named("providers", {}, "A,B", general, bench_command,
+                        "of gemm: whose products are timed; default: all of this build, " + describe(choices));
   option.expects = "a list, separated by commas, of " + describe(choices);
   option.parse = parse_providers;
   return option;
@@ -40,37 +39,29 @@ Option providers_option() {
 std::vector<Option> tool_options() {
   return {
       path_option(
-          {"vocab", {}, "FILE", general, tokenize_command, "vocab.txt: one token a line"},
+          named("vocab", {}, "FILE", general, tokenize_command, "vocab.txt: one token a line"),
           [](auto& a) -> auto& { return a.vocabulary; }),
       switch_option(
-          {"offsets",
-           {},
-           "",
-           general,
-           tokenize_command,
-           "print {\"tokens\", \"ids\", \"offsets\"}; offsets count code points of the line"},
+          named("offsets", {}, "", general, tokenize_command,
+                "print {\"tokens\", \"ids\", \"offsets\"}; offsets count code points of the line"),
           [](auto& a) -> auto& { return a.offsets; }),
       switch_option(
-          {"cased", {}, "", general, tokenize_command, "keep case and accents"},
+          named("cased", {}, "", general, tokenize_command, "keep case and accents"),
           [](auto& a) -> auto& { return a.cased; }),
       choice_option(
-          {"shapes",
-           {},
-           "NAME",
-           general,
-           bench_command,
-           "of gemm: bert-base, bert-large or minilm, whose "
-           "products are timed where no --model is given"},
+          named("shapes", {}, "NAME", general, bench_command,
+                "of gemm: bert-base, bert-large or minilm, whose "
+                "products are timed where no --model is given"),
           {{"bert-base", {}}, {"bert-large", {}}, {"minilm", {}}}, [](auto& a) -> auto& { return a.shapes; }),
       count_option(
-          {"tokens", {}, "N", general, bench_command, "of gemm: tokens of a batch"}, {1, 10'000'000},
+          named("tokens", {}, "N", general, bench_command, "of gemm: tokens of a batch"), {1, 10'000'000},
           [](auto& a) -> auto& { return a.tokens; }),
       providers_option(),
       count_option(
-          {"repeats", {}, "N", general, bench_command, "timings, of which the median counts"}, {1, 100'000},
+          named("repeats", {}, "N", general, bench_command, "timings, of which the median counts"), {1, 100'000},
           [](auto& a) -> auto& { return a.repeats; }),
       switch_option(
-          {"json", {}, "", general, ask_command | info_command | bench_command, "print JSON"},
+          named("json", {}, "", general, ask_command | info_command | bench_command, "print JSON"),
           [](auto& a) -> auto& { return a.json; }),
   };
 }

@@ -29,12 +29,8 @@ Option enumeration_option(Option option, std::vector<Choice> choices, Field fiel
 
 Option precision_option() {
   Option option = enumeration_option(
-      {"precision",
-       {},
-       "TYPE",
-       computing,
-       train_command | eval_command | ask_command | bench_command,
-       "float or bfloat16: of values and activations; sums, master values and optimizer stay float"},
+      named("precision", {}, "TYPE", computing, train_command | eval_command | ask_command | bench_command,
+            "float or bfloat16: of values and activations; sums, master values and optimizer stay float"),
       {{"float", {"32", "fp32", "float32"}}, {"bfloat16", {"bf16", "bf16-mixed"}}},
       [](auto& a) -> auto& { return a.run.engine.precision; },
       [](std::string_view name) { return name == "float" ? Precision::float32 : Precision::bfloat16; },
@@ -47,18 +43,14 @@ Option gemm_option() {
   std::vector<Choice> choices;
   for (const std::string& name : gemm_providers()) choices.push_back({name, {}});
   return choice_option(
-      {"gemm",
-       {},
-       "PROVIDER",
-       computing,
-       train_command | eval_command | ask_command | bench_command,
-       "what computes matrix products: " + describe(choices)},
+      named("gemm", {}, "PROVIDER", computing, train_command | eval_command | ask_command | bench_command,
+            "what computes matrix products: " + describe(choices)),
       choices, [](auto& a) -> auto& { return a.run.engine.gemm; });
 }
 
 Option mode_option() {
-  Option option{"mode",    {"strategy"},  "MODE",
-                computing, train_command, "how ranks share a model; this version runs one process, replicated"};
+  Option option = named("mode", {"strategy"}, "MODE", computing, train_command,
+                        "how ranks share a model; this version runs one process, replicated");
   option.expects = "replicated (this version runs one process)";
   option.parse = [](Arguments&, std::string_view text) { return text == "replicated" || text == "ddp"; };
   option.print = [](const Arguments&) { return nlohmann::ordered_json("replicated"); };
@@ -66,9 +58,8 @@ Option mode_option() {
 }
 
 Option resume_option() {
-  Option option{"resume",      {"resume-from-checkpoint"},
-                "auto|never",  run,
-                train_command, "this version writes no checkpoints, so both begin at step 1"};
+  Option option = named("resume", {"resume-from-checkpoint"}, "auto|never", run, train_command,
+                        "this version writes no checkpoints, so both begin at step 1");
   option.expects = "auto or never (this version does not have checkpoints to resume from)";
   option.parse = [](Arguments&, std::string_view text) { return text == "auto" || text == "never"; };
   return option;
@@ -77,37 +68,25 @@ Option resume_option() {
 std::vector<Option> length_options() {
   return {
       real_option(
-          {"epochs", {"num-train-epochs"}, "N", length, train_command, "passes over the training windows"},
+          named("epochs", {"num-train-epochs"}, "N", length, train_command, "passes over the training windows"),
           {0, 100'000, true}, [](auto& a) -> auto& { return a.run.engine.epochs; }),
       count_or_unset_option(
-          {"steps", {"max-steps"}, "N", length, train_command, "steps of the run; wins over --epochs"}, {},
+          named("steps", {"max-steps"}, "N", length, train_command, "steps of the run; wins over --epochs"), {},
           [](auto& a) -> auto& { return a.run.engine.steps; }),
       count_option(
-          {"batch", {}, "N", batches, train_command | bench_command, "sequences a step over all ranks"}, sequences,
+          named("batch", {}, "N", batches, train_command | bench_command, "sequences a step over all ranks"), sequences,
           [](auto& a) -> auto& { return a.run.squad.batch; }),
       count_option(
-          {"batch-per-rank",
-           {"per-device-train-batch-size"},
-           "N",
-           batches,
-           train_command,
-           "sequences at once on a rank; excludes --batch"},
+          named("batch-per-rank", {"per-device-train-batch-size"}, "N", batches, train_command,
+                "sequences at once on a rank; excludes --batch"),
           sequences, [](auto& a) -> auto& { return a.batch_per_rank; }),
       count_or_unset_option(
-          {"micro-batch",
-           {},
-           "N",
-           batches,
-           train_command | bench_command,
-           "sequences at once on a rank, gradients accumulate; default: the most that fit in memory"},
+          named("micro-batch", {}, "N", batches, train_command | bench_command,
+                "sequences at once on a rank, gradients accumulate; default: the most that fit in memory"),
           sequences, [](auto& a) -> auto& { return a.run.engine.micro_batch; }),
       count_option(
-          {"gradient-accumulation-steps",
-           {},
-           "N",
-           batches,
-           train_command,
-           "micro-batches a step: another way to say --micro-batch"},
+          named("gradient-accumulation-steps", {}, "N", batches, train_command,
+                "micro-batches a step: another way to say --micro-batch"),
           sequences, [](auto& a) -> auto& { return a.gradient_accumulation; }),
   };
 }
@@ -115,55 +94,44 @@ std::vector<Option> length_options() {
 std::vector<Option> optimizer_options() {
   return {
       real_option(
-          {"learning-rate", {"lr"}, "X", optimizer, train_command, "peak learning rate"}, {0, 1},
+          named("learning-rate", {"lr"}, "X", optimizer, train_command, "peak learning rate"), {0, 1},
           [](auto& a) -> auto& { return a.run.engine.learning_rate; }),
       enumeration_option(
-          {"schedule",
-           {"lr-scheduler-type"},
-           "NAME",
-           optimizer,
-           train_command,
-           "linear, constant or cosine: the learning rate after warm-up"},
+          named("schedule", {"lr-scheduler-type"}, "NAME", optimizer, train_command,
+                "linear, constant or cosine: the learning rate after warm-up"),
           {{"linear", {}}, {"constant", {"constant_with_warmup"}}, {"cosine", {}}},
           [](auto& a) -> auto& { return a.run.engine.schedule; }, nn::parse_schedule,
           [](nn::ScheduleKind kind) { return nn::to_string(kind); }),
       real_option(
-          {"warmup",
-           {"warmup-ratio"},
-           "R",
-           optimizer,
-           train_command,
-           "part of the steps in which the learning rate rises from 0"},
+          named("warmup", {"warmup-ratio"}, "R", optimizer, train_command,
+                "part of the steps in which the learning rate rises from 0"),
           {0, 1}, [](auto& a) -> auto& { return a.run.engine.warmup_ratio; }),
       count_option(
-          {"warmup-steps", {}, "N", optimizer, train_command, "the same in steps; wins over --warmup"}, {0},
+          named("warmup-steps", {}, "N", optimizer, train_command, "the same in steps; wins over --warmup"), {0},
           [](auto& a) -> auto& { return a.run.engine.warmup_steps; }),
       real_option(
-          {"weight-decay",
-           {},
-           "X",
-           optimizer,
-           train_command,
-           "decay a step and learning rate; biases and "
-           "LayerNorm have none"},
+          named("weight-decay", {}, "X", optimizer, train_command,
+                "decay a step and learning rate; biases and "
+                "LayerNorm have none"),
           {0, 10}, [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.weight_decay; }),
       real_option(
-          {"adam-beta1", {}, "X", optimizer, train_command, "decay of the gradients' mean"}, {0, 1, false, true},
+          named("adam-beta1", {}, "X", optimizer, train_command, "decay of the gradients' mean"), {0, 1, false, true},
           [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.beta1; }),
       real_option(
-          {"adam-beta2", {}, "X", optimizer, train_command, "decay of the gradients' squares"}, {0, 1, false, true},
-          [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.beta2; }),
+          named("adam-beta2", {}, "X", optimizer, train_command, "decay of the gradients' squares"),
+          {0, 1, false, true}, [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.beta2; }),
       real_option(
-          {"adam-epsilon", {}, "X", optimizer, train_command, "added to the root of the squares"}, {0, 1, true},
+          named("adam-epsilon", {}, "X", optimizer, train_command, "added to the root of the squares"), {0, 1, true},
           [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.epsilon; }),
       real_option(
-          {"clip", {"max-grad-norm"}, "X", optimizer, train_command, "largest global gradient norm; 0 does not clip"},
+          named("clip", {"max-grad-norm"}, "X", optimizer, train_command,
+                "largest global gradient norm; 0 does not clip"),
           {0, 1e6}, [](auto& a) -> auto& { return a.run.engine.clip; }),
       real_option(
-          {"dropout", {}, "P", optimizer, train_command, "probability; default: the model's"}, {0, 1, false, true},
+          named("dropout", {}, "P", optimizer, train_command, "probability; default: the model's"), {0, 1, false, true},
           [](auto& a) -> auto& { return a.run.squad.dropout; }),
       count_option(
-          {"seed", {}, "N", optimizer, train_command, "of shuffling, dropout and a new head"},
+          named("seed", {}, "N", optimizer, train_command, "of shuffling, dropout and a new head"),
           {0, std::numeric_limits<std::uint64_t>::max()}, [](auto& a) -> auto& { return a.run.engine.seed; }),
   };
 }
@@ -171,44 +139,32 @@ std::vector<Option> optimizer_options() {
 std::vector<Option> run_options() {
   return {
       count_or_unset_option(
-          {"eval-every",
-           {},
-           "N",
-           evaluation,
-           train_command,
-           "steps between evaluations; default: an "
-           "epoch"},
+          named("eval-every", {}, "N", evaluation, train_command,
+                "steps between evaluations; default: an "
+                "epoch"),
           {}, [](auto& a) -> auto& { return a.run.engine.evaluate_every; }),
       switch_option(
-          {"eval-on-start", {}, "", evaluation, train_command, "evaluate also before step 1"},
+          named("eval-on-start", {}, "", evaluation, train_command, "evaluate also before step 1"),
           [](auto& a) -> auto& { return a.evaluate_first; }),
       choice_option(
-          {"best-by", {}, "METRIC", evaluation, train_command, "loss, f1 or exact: what makes a model best/"},
+          named("best-by", {}, "METRIC", evaluation, train_command, "loss, f1 or exact: what makes a model best/"),
           {{"loss", {}}, {"f1", {}}, {"exact", {}}}, [](auto& a) -> auto& { return a.run.engine.best_by; }),
       count_or_unset_option(
-          {"patience",
-           {},
-           "N",
-           evaluation,
-           train_command,
-           "evaluations without a better one before the run ends; default: never ends early"},
+          named("patience", {}, "N", evaluation, train_command,
+                "evaluations without a better one before the run ends; default: never ends early"),
           {}, [](auto& a) -> auto& { return a.run.engine.patience; }),
       precision_option(),
       gemm_option(),
       mode_option(),
       unrecorded(path_option(
-          {"config", {}, "FILE", run, train_command, "a saved run.json to begin from; options win"},
+          named("config", {}, "FILE", run, train_command, "a saved run.json to begin from; options win"),
           [](auto& a) -> auto& { return a.config; })),
       unrecorded(switch_option(
-          {"overwrite",
-           {"overwrite-output-dir"},
-           "",
-           run,
-           train_command,
-           "begin anew in an output directory that has a run"},
+          named("overwrite", {"overwrite-output-dir"}, "", run, train_command,
+                "begin anew in an output directory that has a run"),
           [](auto& a) -> auto& { return a.overwrite; })),
       unrecorded(switch_option(
-          {"dry-run", {}, "", run, train_command, "say what would be trained and the memory it takes, and end"},
+          named("dry-run", {}, "", run, train_command, "say what would be trained and the memory it takes, and end"),
           [](auto& a) -> auto& { return a.dry_run; })),
       resume_option(),
   };

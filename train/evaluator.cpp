@@ -7,23 +7,22 @@
 namespace mylos::train {
 namespace {
 
-Arena planned_arena(const Task& task) {
+Arena planned_arena(const Task& task, const BatchShape& largest) {
   Arena measured;
-  task.model().plan(measured, task.evaluation_shape(), ParameterStore::Purpose::inference);
+  task.model().plan(measured, largest, ParameterStore::Purpose::inference);
   return {"mylos::activations", measured.peak()};
 }
 
 }  // namespace
 
 struct Evaluator::State {
-  State(Task& evaluated, Precision precision, const std::string& provider)
+  State(Task& evaluated, Precision precision, const std::string& provider, const BatchShape& largest)
       : task(evaluated),
         gemm(provider),
         store(evaluated.model().table(), precision, ParameterStore::Purpose::inference),
         mode(parallel::make_single_process_mode(store)),
-        arena(planned_arena(evaluated)),
-        predictor(space, evaluated.model(), store, mode->schedule(), gemm, arena,
-                  evaluated.evaluation_shape().samples) {
+        arena(planned_arena(evaluated, largest)),
+        predictor(space, evaluated.model(), store, mode->schedule(), gemm, arena, largest.samples) {
     load_initial_parameters(space, task, std::nullopt, store, *mode);
   }
 
@@ -37,7 +36,9 @@ struct Evaluator::State {
 };
 
 Evaluator::Evaluator(Task& task, Precision precision, const std::string& gemm)
-    : state_(std::make_unique<State>(task, precision, gemm)) {}
+    : Evaluator(task, precision, gemm, task.evaluation_shape()) {}
+Evaluator::Evaluator(Task& task, Precision precision, const std::string& gemm, const BatchShape& largest)
+    : state_(std::make_unique<State>(task, precision, gemm, largest)) {}
 Evaluator::~Evaluator() = default;
 
 Metrics Evaluator::evaluate() { return state_->task.evaluate(state_->predictor); }

@@ -57,6 +57,12 @@ SquadEvaluation::SquadEvaluation(SquadWindows windows, const SquadConfig& config
   end_logits_.resize(logit_starts_.back());
 }
 
+BatchShape SquadEvaluation::largest_batch(std::size_t max_length) {
+  constexpr std::size_t shortest = 3;  // [CLS] and two [SEP]
+  const std::size_t rows = std::max(slice_tokens, max_length);
+  return {.samples = rows / shortest, .rows = rows, .longest = max_length};
+}
+
 Metrics SquadEvaluation::run(Predictor& predictor) {
   const double loss = predict_all(predictor);
   find_answers();

@@ -18,6 +18,8 @@ class SquadEvaluation {
 
   const SquadWindows& windows() const { return windows_; }
   BatchShape largest_batch() const { return largest_; }
+  /// What no batch exceeds, whatever the questions, where windows have at most `max_length` tokens.
+  static BatchShape largest_batch(std::size_t max_length);
 
   /// Answers every question. Returns validation_loss (first answers, labelled as in training), exact and f1 where
   /// questions have gold answers; nothing is scored where none has.
@@ -25,6 +27,8 @@ class SquadEvaluation {
 
   /// The last run's answers, one for each question in order.
   const std::vector<data::Answer>& answers() const { return answers_; }
+  /// The last run's logits of a window; valid until the next run.
+  data::WindowLogits window_logits(std::size_t window) const;
   /// The last run's score as the official script prints it; empty where nothing was scored.
   const std::string& score() const { return score_; }
   /// Writes the last run's predictions.json, nbest_predictions.json, null_odds.json (v2.0) and results.json into
@@ -40,7 +44,6 @@ class SquadEvaluation {
 
   double predict_all(Predictor& predictor);
   void keep(const Slice& part, std::span<const float> logits);
-  data::WindowLogits window_logits(std::size_t window) const;
   void find_answers();
   Metrics score_answers(double loss_sum);
 

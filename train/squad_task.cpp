@@ -55,11 +55,6 @@ SquadTask::SquadTask(const SquadConfig& config, Precision precision, std::uint64
   }
 }
 
-SquadTask::SquadTask(const SquadConfig& config, Precision precision, data::SquadDataset questions, Notice notice)
-    : SquadTask(config, precision, std::move(notice)) {
-  evaluation_ = std::make_unique<SquadEvaluation>(cut_windows(std::move(questions), tokenizer_, config, false), config);
-}
-
 void SquadTask::initial_values(const RowWriter& write) const {
   const ParameterTable& table = model_->table();
   std::vector<data::TensorSpec> wanted;

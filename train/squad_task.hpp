@@ -18,8 +18,8 @@ class SquadTask final : public Task {
   /// Reads the model's configuration and vocabulary, and cuts both data sets into windows. `notice` gets a line on
   /// whatever was left out. Errors: std::runtime_error on files, std::invalid_argument on options that do not fit them.
   SquadTask(const SquadConfig& config, Precision precision, std::uint64_t seed, Notice notice);
-  /// The same for questions that are in memory already, to be answered and not scored.
-  SquadTask(const SquadConfig& config, Precision precision, data::SquadDataset questions, Notice notice);
+  /// The model alone, for questions that come later.
+  SquadTask(const SquadConfig& config, Precision precision, Notice notice);
 
   const nn::Model& model() const override { return *model_; }
   void initial_values(const RowWriter& write) const override;
@@ -36,12 +36,12 @@ class SquadTask final : public Task {
   void export_model(const std::filesystem::path& directory, const RowReader& read_row) const override;
 
   const data::BertConfig& bert() const { return pretrained_.config(); }
+  const data::WordPieceTokenizer& tokenizer() const { return tokenizer_; }
   /// Null where there is no training data, or nothing to evaluate.
   const SquadWindows* train_windows() const { return train_.get(); }
   const SquadEvaluation* evaluation() const { return evaluation_.get(); }
 
  private:
-  SquadTask(const SquadConfig& config, Precision precision, Notice notice);
   void read_head(const RowWriter& write) const;
   const data::TokenizerOptions& switches() const { return pretrained_.tokenizer_options(); }
 

@@ -17,6 +17,7 @@ TEST(Help, EveryOptionOfACommandIsThereWithDefaultAndAliases) {
     }
   }
   const std::string train = command_help(*find_command("train"));
+  EXPECT_NE(command_help(*find_command("ask")).find("[15]"), std::string::npos);
   for (const char* text : {"[3e-5]", "[12]", "[384]", "[128]", "[linear]", "[float]", "[42]", "--lr)", "--deepspeed"}) {
     const bool expected = std::string(text) != "--deepspeed";
     EXPECT_EQ(train.find(text) != std::string::npos, expected) << text;

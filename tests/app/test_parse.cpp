@@ -44,7 +44,7 @@ TEST(Parse, TyposGetASuggestion) {
 }
 
 TEST(Parse, OptionsOfOtherCommandsNameThem) {
-  EXPECT_EQ(error_of_train({"--vocab", "v"}), "train does not have --vocab; tokenize has it");
+  EXPECT_EQ(error_of_train({"--vocab", "v"}), "train does not have --vocab, which belongs to tokenize");
 }
 
 TEST(Parse, MissingValuesAreNamed) {
@@ -53,11 +53,17 @@ TEST(Parse, MissingValuesAreNamed) {
             "--epochs needs a value: a number above 0 and at most 100000");
 }
 
-TEST(Parse, NegativeNumbersAreValuesAndQuestionsArePositional) {
-  const Arguments arguments =
-      parse("ask", {"--model", "m", "--context", "-", "--null-threshold", "-2", "Who?", "-5 degrees?", "--", "--why?"});
-  EXPECT_EQ(arguments.run.squad.null_threshold, -2.0);
+TEST(Parse, NegativeNumbersAreValues) {
+  EXPECT_EQ(parse_train({"--null-threshold", "-2"}).run.squad.null_threshold, -2.0);
+}
+
+TEST(Parse, QuestionsMayBeginWithADash) {
+  const Arguments arguments = parse("ask", {"--model", "m", "--context", "-", "Who?", "-5 degrees?", "--", "--why?"});
   EXPECT_EQ(arguments.positional, (Words{"Who?", "-5 degrees?", "--why?"}));
+}
+
+TEST(Parse, AskAnswersLikeThePipeline) {
+  EXPECT_EQ(parse("ask", {"--model=m", "--context=c"}).run.squad.max_answer_length, 15u);
 }
 
 TEST(Parse, PositionalArgumentsAreCounted) {

@@ -1,0 +1,97 @@
+#include "app/commands.hpp"
+#include "app/compute.hpp"
+#include "app/excerpt.hpp"
+#include "app/model_argument.hpp"
+#include "app/standard_output.hpp"
+#include "app/usage_error.hpp"
+#include "data/text_file.hpp"
+#include "data/unicode.hpp"
+#include "train/question_answerer.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <iterator>
+
+/// mylos ask: answers questions about a text.
+namespace mylos::app {
+namespace {
+
+std::string read_context(const std::filesystem::path& path) {
+  if (path != "-") return data::read_text_file(path);
+  std::string text((std::istreambuf_iterator<char>(std::cin)), std::istreambuf_iterator<char>());
+  data::ensure_utf8(text, "standard input");
+  return text;
+}
+
+std::string answer_json(const std::string& question, const data::PipelineAnswer& answer, const std::string& context) {
+  const nlohmann::ordered_json object = {
+      {"question", question},    {"answer", answer.text},
+      {"score", answer.score},   {"start", answer.range.begin},
+      {"end", answer.range.end}, {"context", sentence_around(context, answer.range).text()}};
+  return object.dump() + "\n";
+}
+
+std::string answer_text(const std::string& question, const data::PipelineAnswer& answer, const std::string& context,
+                        bool highlight) {
+  const Excerpt sentence = sentence_around(context, answer.range);
+  const char* begin = highlight ? "\x1b[1;32m" : "";
+  const char* end = highlight ? "\x1b[0m" : "";
+  return fmt::format("{}\n  {}  (score {:.3f}, characters {} to {})\n  {}{}{}{}{}\n", question,
+                     on_one_line(answer.text), answer.score, answer.range.begin, answer.range.end, sentence.before,
+                     begin, sentence.answer, end, sentence.after);
+}
+
+/// https://no-color.org: any value that is not empty.
+bool may_highlight() {
+  const char* no_color = std::getenv("NO_COLOR");
+  return ::isatty(STDOUT_FILENO) == 1 && (no_color == nullptr || *no_color == '\0');
+}
+
+/// Calls `answer` with each question that is typed or piped in, one a line.
+void read_questions(const std::function<void(const std::string&)>& answer) {
+  const bool prompts = ::isatty(STDIN_FILENO) == 1;
+  std::string line;
+  for (std::size_t number = 1;; ++number) {
+    if (prompts) std::cerr << "question> " << std::flush;
+    if (!std::getline(std::cin, line)) return;
+    if (line.ends_with('\r')) line.pop_back();
+    data::ensure_utf8(line, fmt::format("standard input, line {}", number));
+    if (line.find_first_not_of(" \t") == std::string::npos) continue;
+    answer(line);
+    flush_output();
+  }
+}
+
+}  // namespace
+
+int run_ask(const Arguments& told) {
+  Arguments arguments = told;
+  const std::vector<std::string>& questions = arguments.positional;
+  if (questions.empty() && arguments.context == "-") {
+    throw UsageError("ask: --context - and the questions cannot both come from standard input; name a question");
+  }
+  for (const std::string& question : questions) data::ensure_utf8(question, "the question");
+  resolve_model_argument(arguments);
+  const std::string context = read_context(arguments.context);
+  const ComputeScope compute;
+  train::QuestionAnswerer answerer(arguments.run.squad, arguments.run.engine.precision, arguments.run.engine.gemm,
+                                   log_line);
+  const bool highlight = may_highlight();
+  const auto show = [&](const std::string& question, const data::PipelineAnswer& answer) {
+    print(arguments.json ? answer_json(question, answer, context) : answer_text(question, answer, context, highlight));
+  };
+  if (questions.empty()) {
+    read_questions([&](const std::string& question) { show(question, answerer.answer(context, {question}).front()); });
+  } else {
+    const std::vector<data::PipelineAnswer> answers = answerer.answer(context, questions);
+    for (std::size_t i = 0; i < questions.size(); ++i) show(questions[i], answers[i]);
+  }
+  return 0;
+}
+
+}  // namespace mylos::app

@@ -1,0 +1,94 @@
+#include "app/commands.hpp"
+#include "app/model_argument.hpp"
+#include "app/standard_output.hpp"
+#include "app/usage_error.hpp"
+#include "core/error.hpp"
+#include "data/feature_file.hpp"
+#include "data/files.hpp"
+#include "data/pretrained.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+/// mylos prepare: tokenises a data set once.
+namespace mylos::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+data::SquadDataset read_dataset(const Arguments& arguments) {
+  const train::SquadConfig& squad = arguments.run.squad;
+  data::SquadDataset dataset = data::read_squad(arguments.data);
+  if (squad.squad) dataset.version = data::parse_squad_version(*squad.squad);
+  if (squad.train_limit) data::limit_questions(dataset, *squad.train_limit);
+  ensure(!dataset.questions.empty(), fmt::format("{}: no questions in it", arguments.data.string()));
+  const data::MisplacedAnswers misplaced = data::find_misplaced_answers(dataset);
+  if (misplaced.count == 0) return dataset;
+  const std::string line = fmt::format("{}: {} answers do not match their context; the first: {}",
+                                       arguments.data.string(), misplaced.count, misplaced.first);
+  ensure(!squad.strict, line + "; correct it, or leave out --strict");
+  log_line(line + "; they are left out of training");
+  return dataset;
+}
+
+data::PreparedFeatures prepare(const Arguments& arguments) {
+  const train::SquadConfig& squad = arguments.run.squad;
+  const data::PretrainedModel model(squad.model);
+  data::Vocabulary vocabulary = data::Vocabulary::load(model.vocabulary_path());
+  data::check_vocabulary_size(model.config(), vocabulary.size(), model.vocabulary_path());
+  const data::WordPieceTokenizer tokenizer(std::move(vocabulary), model.tokenizer_options());
+  const data::FeatureOptions options{
+      .max_length = squad.max_length, .doc_stride = squad.doc_stride, .exact_labels = squad.exact_labels};
+  return data::prepare_features(read_dataset(arguments), tokenizer, model.tokenizer_options(), options);
+}
+
+/// One window as a line for people: offsets are of the context, null for tokens that are not of it, and labels null
+/// where there are none.
+std::string feature_line(const data::PreparedFeatures& prepared, const data::Feature& feature) {
+  const data::FeatureSet& features = prepared.features;
+  std::vector<data::TokenId> ids;
+  features.append_input_ids(feature, ids);
+  const std::size_t first = features.context_position(feature);
+  const auto ranges = features.context_offsets(feature);
+  Json types = Json::array(), offsets = Json::array();
+  for (std::size_t token = 0; token < ids.size(); ++token) {
+    const bool is_context = token >= first && token < first + ranges.size();
+    types.push_back(token < first ? 0 : 1);
+    offsets.push_back(is_context ? Json::array({ranges[token - first].begin, ranges[token - first].end})
+                                 : Json(nullptr));
+  }
+  const auto label = [](std::int32_t position) { return position < 0 ? Json(nullptr) : Json(position); };
+  const Json line = {{"id", prepared.dataset.questions[feature.question].id},
+                     {"window", feature.window},
+                     {"input_ids", ids},
+                     {"token_type_ids", types},
+                     {"offsets", offsets},
+                     {"start", label(feature.start)},
+                     {"end", label(feature.end)}};
+  return line.dump() + "\n";
+}
+
+void write_lines(const std::filesystem::path& path, const data::PreparedFeatures& prepared) {
+  data::StagedFile file(path);
+  for (const data::Feature& feature : prepared.features.features) file.write(feature_line(prepared, feature));
+  file.commit();
+}
+
+}  // namespace
+
+int run_prepare(const Arguments& told) {
+  Arguments arguments = told;
+  const std::filesystem::path& output = arguments.run.engine.output;
+  const std::string suffix = output.extension().string();
+  if (suffix != ".h5" && suffix != ".jsonl") {
+    throw UsageError(fmt::format("--output {}: expected a name that ends in .h5 or .jsonl", output.string()));
+  }
+  resolve_model_argument(arguments);
+  const data::PreparedFeatures prepared = prepare(arguments);
+  suffix == ".h5" ? data::write_feature_file(output, prepared) : write_lines(output, prepared);
+  log_line(fmt::format("{}: {} questions, {} windows", output.string(), prepared.dataset.questions.size(),
+                       prepared.features.features.size()));
+  return 0;
+}
+
+}  // namespace mylos::app
