@@ -1,0 +1,209 @@
+"""Checks that the documentation tells what is there: links, files of the tree, commands and options.
+
+    check_docs.py RULE ROOT [PROGRAM]    RULE: links | paths | options PROGRAM | table PROGRAM
+    check_docs.py write ROOT PROGRAM     writes the tables of docs/training-options.md anew
+
+Prints one line for each breach; exits 1 if there is one.
+"""
+
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+FOLDERS = "app|bench|cmake|core|data|docs|examples|nn|parallel|scripts|tests|train|\\.ci"
+PATH = re.compile(rf"(?<![\w./<$~-])((?:{FOLDERS})/[\w./*<>{{}}-]*)")
+OPTION = re.compile(r"(?<![\w-])--([a-z][\w-]*)")
+SPAN = re.compile(r"`([^`\n]+)`")
+# Options of every command, which its help does not list.
+ALWAYS = {"help", "version"}
+
+
+def pages(root):
+    return [path for path in [root / "README.md", root / "CONTRIBUTING.md", root / "CHANGELOG.md", *sorted((root / "docs").glob("*.md"))] if path.is_file()]
+
+
+def lines(page):
+    """Number and text of each line, with a command that ends in \\ joined with what follows."""
+    begun, text = 0, ""
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        begun = begun or number
+        if line.endswith("\\"):
+            text += line[:-1]
+            continue
+        yield begun, text + line
+        begun, text = 0, ""
+
+
+def anchors(page):
+    """What GitHub calls the headings of a page."""
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            yield re.sub(r"[^\w -]", "", line.lstrip("#").strip().lower()).replace(" ", "-")
+
+
+def check_links(root):
+    for page in pages(root):
+        for number, line in lines(page):
+            for target in re.findall(r"\]\(([^)\s]+)\)", line):
+                if "://" in target:
+                    continue
+                path, _, anchor = target.partition("#")
+                file = page.parent / path if path else page
+                if not file.exists():
+                    yield f"{page.relative_to(root)}:{number}: links to {target}, which is not there"
+                elif anchor and anchor not in anchors(file):
+                    yield f"{page.relative_to(root)}:{number}: links to {target}, but {file.name} has no such heading"
+
+
+def is_a_file_name(path):
+    """Not train/loss, a name in TensorBoard, nor gemm_<name>.cpp."""
+    named = path.endswith("/") or "." in path.rsplit("/", 1)[-1] or re.match(r"scripts/|\.ci/|bench/", path)
+    return named and not re.search(r"[<>{}]", path)
+
+
+def check_paths(root):
+    for page in pages(root):
+        for number, line in lines(page):
+            for path in PATH.findall(line):
+                path = path.rstrip(".") if path.endswith(".") else path
+                if is_a_file_name(path) and not any(root.glob(path.rstrip("/"))):
+                    yield f"{page.relative_to(root)}:{number}: names {path}, which is not there"
+
+
+class Program:
+    """What `mylos --help` and `mylos COMMAND --help` say."""
+
+    def __init__(self, path):
+        self.path = path
+        self.commands = {name: self.help(name) for name in re.findall(r"^  (\w+) ", self.run("--help"), re.MULTILINE)}
+
+    def run(self, *words):
+        return subprocess.run([self.path, *words], check=True, capture_output=True, text=True).stdout
+
+    def help(self, command):
+        return self.run(command, "--help")
+
+    def options(self, command):
+        return set(OPTION.findall(self.commands[command])) | ALWAYS
+
+    def all_options(self):
+        return set().union(*map(self.options, self.commands))
+
+
+def commands_of(line):
+    """The commands that a line shows: between backticks, or typed in a block."""
+    spans = SPAN.findall(line)
+    return spans if spans else [re.sub(r"^\s*\$ ", "", line).strip()]
+
+
+def check_command(text, root, program):
+    """What is wrong with `text` if it is a command of ours."""
+    try:
+        words = shlex.split(text, comments=True)
+    except ValueError:
+        return
+    first = words[0] if words else ""
+    options = OPTION.findall(text)
+    if re.fullmatch(r"(?:build/\w+/)?mylos", first) and len(words) > 1:
+        if re.fullmatch(r"[a-z]+", words[1]):
+            if words[1] not in program.commands:
+                yield f"there is no command mylos {words[1]}"
+                return
+            known = program.options(words[1])
+        else:
+            known = program.all_options()
+        yield from (f"mylos {words[1]} has no option --{name}" for name in options if name not in known)
+    elif re.match(r"(?:scripts|bench)/", first) and (root / first).is_file():
+        script = (root / first).read_text(encoding="utf-8")
+        yield from (f"{first} has no option --{name}" for name in options if f"--{name}" not in script)
+    elif first.startswith("--"):
+        known = program.all_options()
+        yield from (f"no command has an option --{name}" for name in options if name not in known)
+
+
+def check_options(root, program):
+    for page in pages(root):
+        for number, line in lines(page):
+            for text in commands_of(line):
+                for breach in check_command(text, root, program):
+                    yield f"{page.relative_to(root)}:{number}: {breach}"
+
+
+def parse_help(text):
+    """Sections of a command's help: [title, [[option, placeholder, default, aliases, what it does], ...]]."""
+    sections = []
+    for line in text.splitlines():
+        if re.match(r"\S.*:$", line) and not line.startswith("usage"):
+            sections.append([line[:-1], []])
+        elif match := re.match(r"  --(\S+)(?: (\S+))?(?:\s{2,}(.*))?$", line):
+            sections[-1][1].append([match.group(1), match.group(2) or "", match.group(3) or ""])
+        elif sections and sections[-1][1] and line.startswith("   "):
+            row = sections[-1][1][-1]
+            row[2] = f"{row[2]} {line.strip()}".strip()
+    return [[title, [split_row(*row) for row in rows]] for title, rows in sections if rows]
+
+
+def split_row(name, placeholder, text):
+    aliases = default = ""
+    if match := re.search(r" \(also (--[^)]*)\)$", text):
+        aliases, text = match.group(1), text[: match.start()]
+    if match := re.search(r" \[([^\]]*)\]$", text):
+        default, text = match.group(1), text[: match.start()]
+    return [name, placeholder, default, aliases, text]
+
+
+def markdown_row(name, placeholder, default, aliases, text):
+    value = placeholder.replace("|", r"\|")
+    option = f"`--{name} {value}`" if placeholder else f"`--{name}`"
+    others = ", ".join(f"`{alias}`" for alias in aliases.split(", ")) if aliases else ""
+    return f"| {option} | {f'`{default}`' if default else ''} | {others} | {text.replace('`', '')} |"
+
+
+def tables(program):
+    text = ""
+    for title, rows in parse_help(program.commands["train"]):
+        text += f"## {title}\n\n| option | default | also | what it does |\n|---|---|---|---|\n"
+        text += "\n".join(markdown_row(*row) for row in rows) + "\n\n"
+    return text
+
+
+BEGIN, END = "<!-- tables: check_docs.py write -->\n", "<!-- end of the tables -->\n"
+
+
+def comparable(text):
+    """A row for each option: name, default and aliases. What --gemm says depends on the libraries of a build."""
+    rows = re.findall(r"^\| (`--(?:[^|]|(?<=\\)\|)*) \| ([^|]*?) ?\| ([^|]*?) ?\|", text, re.MULTILINE)
+    return {row[0]: row[1:] for row in rows if not row[0].startswith("`--gemm")}
+
+
+def check_table(root, program):
+    page = root / "docs/training-options.md"
+    _, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    written, told = comparable(rest.partition(END)[0]), comparable(tables(program))
+    for option in sorted(written.keys() | told.keys()):
+        if written.get(option) != told.get(option):
+            yield f"docs/training-options.md: {option} is {written.get(option)} there and {told.get(option)} in mylos train --help"
+
+
+def write_table(root, program):
+    page = root / "docs/training-options.md"
+    head, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
+    page.write_text(head + BEGIN + "\n" + tables(program) + END + rest.partition(END)[2], encoding="utf-8")
+
+
+def main(rule, root, *program):
+    root, program = pathlib.Path(root), [Program(path) for path in program]
+    if rule == "write":
+        write_table(root, *program)
+        return 0
+    check = {"links": check_links, "paths": check_paths, "options": check_options, "table": check_table}[rule]
+    breaches = list(check(root, *program))
+    for breach in breaches:
+        print(breach)
+    return 1 if breaches else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

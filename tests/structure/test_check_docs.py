@@ -1,0 +1,100 @@
+"""The checks of check_docs.py must be able to fail: each is run on a small tree that breaks its rule, and on one that keeps it."""
+
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import check_docs
+
+HELP = """usage: mylos train --model M [options]
+
+fine-tunes.
+
+Model and data:
+  --model M                   a directory, or a name
+                              (also --model-name-or-path)
+  --strict                    refuses
+  --resume auto|never         begins
+
+Batches:
+  --batch N                   sequences a step [12]
+  --a-name-that-is-longer N
+                              its text
+
+Not in this version:
+                              --keep
+"""
+
+
+class FakeProgram(check_docs.Program):
+    def __init__(self):
+        self.commands = {"train": HELP, "fetch": "usage: mylos fetch NAME\n"}
+
+
+class CheckDocs(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = pathlib.Path(self.folder.name)
+        self.write("docs/here.md", "# Some heading, told\n")
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def write(self, path, text):
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def links(self, text):
+        self.write("README.md", text)
+        return list(check_docs.check_links(self.root))
+
+    def paths(self, text):
+        self.write("README.md", text)
+        return list(check_docs.check_paths(self.root))
+
+    def options(self, text):
+        self.write("README.md", text)
+        return list(check_docs.check_options(self.root, FakeProgram()))
+
+    def test_links(self):
+        self.assertEqual(self.links("[a](docs/here.md) [b](docs/here.md#some-heading-told) [c](https://example.org/x)"), [])
+        self.assertEqual(self.links("\n[a](docs/gone.md)"), ["README.md:2: links to docs/gone.md, which is not there"])
+        self.assertEqual(len(self.links("[a](docs/here.md#another)")), 1)
+
+    def test_paths(self):
+        self.assertEqual(self.paths("see docs/here.md and docs/, docs/*.md, train/loss, core/gemm_<name>.cpp, ../data/x.json."), [])
+        self.assertEqual(self.paths("see `core/gone.hpp`."), ["README.md:1: names core/gone.hpp, which is not there"])
+        self.assertEqual(self.paths("run scripts/gone"), ["README.md:1: names scripts/gone, which is not there"])
+
+    def test_options_of_commands(self):
+        self.assertEqual(self.options("`mylos train --batch 8 --model-name-or-path m`, `--strict`, `mylos --help`, `cmake --preset x`"), [])
+        self.assertEqual(self.options("build/release/mylos train --modle x"), ["README.md:1: mylos train has no option --modle"])
+        self.assertEqual(self.options("    mylos train \\\n      --batsch 2"), ["README.md:1: mylos train has no option --batsch"])
+        self.assertEqual(self.options("`mylos fetch --batch`"), ["README.md:1: mylos fetch has no option --batch"])
+        self.assertEqual(self.options("`mylos dance`"), ["README.md:1: there is no command mylos dance"])
+        self.assertEqual(self.options("`--nothing`"), ["README.md:1: no command has an option --nothing"])
+
+    def test_options_of_scripts(self):
+        self.write("scripts/demo", "[ --again ]")
+        self.assertEqual(self.options("scripts/demo --again"), [])
+        self.assertEqual(self.options("`scripts/demo --twice`"), ["README.md:1: scripts/demo has no option --twice"])
+
+    def test_table(self):
+        self.write("docs/training-options.md", f"head\n{check_docs.BEGIN}{check_docs.END}tail\n")
+        self.assertEqual(len(list(check_docs.check_table(self.root, FakeProgram()))), 5)
+        check_docs.write_table(self.root, FakeProgram())
+        self.assertEqual(list(check_docs.check_table(self.root, FakeProgram())), [])
+        text = (self.root / "docs/training-options.md").read_text()
+        self.assertIn("| `--model M` |  | `--model-name-or-path` | a directory, or a name |", text)
+        self.assertIn("| `--resume auto\\|never` |  |  | begins |", text)
+        self.assertTrue(text.startswith("head\n") and text.endswith("tail\n"))
+        self.write("docs/training-options.md", text.replace("`12`", "`13`"))
+        self.assertEqual(len(list(check_docs.check_table(self.root, FakeProgram()))), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
