@@ -27,7 +27,6 @@ struct Arguments {
   std::filesystem::path config;  ///< a saved run.json
   bool overwrite = false;
   bool dry_run = false;
-  bool evaluate_first = false;  ///< before step 1
 
   bool json = false;
   bool offsets = false;

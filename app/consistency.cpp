@@ -56,7 +56,7 @@ void check_evaluation(const Arguments& arguments) {
   const char* without_use = engine.best_by != "loss"                    ? "best-by"
                             : engine.patience > 0                       ? "patience"
                             : engine.evaluate_every > 0                 ? "eval-every"
-                            : arguments.evaluate_first                  ? "eval-on-start"
+                            : arguments.run.engine.evaluate_on_start    ? "eval-on-start"
                             : arguments.run.squad.dev_limit.has_value() ? "dev-limit"
                                                                         : nullptr;
   if (without_use == nullptr) return;

@@ -47,7 +47,7 @@ train::RunDescription describe_run(const Arguments& arguments, const train::Squa
           .execution = ExecutionSpace::name(),
           .threads = default_threads(),
           .steps = trainer.steps(),
-          .batch = squad.batch,
+          .batch = train::largest_global_batch(task, trainer.steps()),
           .epochs = epochs_of(task, trainer),
           .memory = trainer.plan(),
           .free_memory = free_memory,

@@ -41,12 +41,6 @@ train::RunResult train_and_report(const Arguments& arguments, train::Trainer& tr
   train::MetricsFile metrics(directory / "metrics.jsonl");
   train::TensorBoard tensorboard(directory);
   const std::vector<train::Reporter*> reporters = {&progress, &metrics, &tensorboard};
-  if (arguments.evaluate_first) {
-    const Clock::time_point begin = Clock::now();
-    train::EvaluationReport before{.step = 0, .seconds = 0.0, .metrics = trainer.evaluate(), .best = false};
-    before.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    for (train::Reporter* reporter : reporters) reporter->evaluation(before);
-  }
   return trainer.run(reporters);
 }
 

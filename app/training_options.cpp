@@ -145,7 +145,7 @@ std::vector<Option> run_options() {
           {}, [](auto& a) -> auto& { return a.run.engine.evaluate_every; }),
       switch_option(
           named("eval-on-start", {}, "", evaluation, train_command, "evaluate also before step 1"),
-          [](auto& a) -> auto& { return a.evaluate_first; }),
+          [](auto& a) -> auto& { return a.run.engine.evaluate_on_start; }),
       choice_option(
           named("best-by", {}, "METRIC", evaluation, train_command, "loss, f1 or exact: what makes a model best/"),
           {{"loss", {}}, {"f1", {}}, {"exact", {}}}, [](auto& a) -> auto& { return a.run.engine.best_by; }),

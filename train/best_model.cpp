@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace mylos::train {
 namespace {
@@ -30,7 +31,8 @@ bool BestModel::offer(const Metrics& metrics) {
   const double* value = find_metric(metrics, name);
   if (value == nullptr) fail(fmt::format("--best-by {}: the evaluation gives {}", best_by_, names_of(metrics)));
   const double* best = find_metric(metrics_, name);
-  const bool better = best == nullptr || (by_loss ? *value < *best : *value > *best);
+  // A first value that is not a number must not stay the best for ever.
+  const bool better = best == nullptr || std::isnan(*best) || (by_loss ? *value < *best : *value > *best);
   since_best_ = better ? 0 : since_best_ + 1;
   if (better) metrics_ = metrics;
   return better;

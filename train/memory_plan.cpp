@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -23,10 +24,30 @@ std::size_t kibibytes_in(const char* file, const std::string& key) {
 }
 
 /// A control group's number, or all there could be where it sets none ("max").
-std::size_t group_bytes(const char* file) {
+std::size_t group_bytes(const std::filesystem::path& file) {
   std::ifstream input(file);
   std::size_t value = 0;
   return input >> value ? value : SIZE_MAX;
+}
+
+/// The path below the root of this process's control group (version 2): Slurm sets a job's limit far down.
+std::filesystem::path control_group() {
+  std::ifstream input("/proc/self/cgroup");
+  for (std::string line; std::getline(input, line);) {
+    if (line.starts_with("0::/")) return line.substr(4);
+  }
+  return {};
+}
+
+/// What the control group and those above it leave free; each may set a limit.
+std::size_t group_memory() {
+  const std::filesystem::path root = "/sys/fs/cgroup";
+  std::size_t least = SIZE_MAX;
+  for (std::filesystem::path group = root / control_group();; group = group.parent_path()) {
+    const std::size_t limit = group_bytes(group / "memory.max"), used = group_bytes(group / "memory.current");
+    if (limit != SIZE_MAX && used != SIZE_MAX) least = std::min(least, limit > used ? limit - used : 0);
+    if (group == root || !group.has_relative_path()) return least;
+  }
 }
 
 double gibibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1u << 30); }
@@ -55,13 +76,7 @@ MemoryPlan plan_for(const Task& task, const TrainConfig& config, std::size_t ste
 
 }  // namespace
 
-std::size_t available_memory() {
-  const std::size_t machine = kibibytes_in("/proc/meminfo", "MemAvailable:");
-  const std::size_t limit = group_bytes("/sys/fs/cgroup/memory.max");
-  const std::size_t used = group_bytes("/sys/fs/cgroup/memory.current");
-  if (limit == SIZE_MAX || used == SIZE_MAX) return machine;
-  return std::min(machine, limit > used ? limit - used : 0);
-}
+std::size_t available_memory() { return std::min(kibibytes_in("/proc/meminfo", "MemAvailable:"), group_memory()); }
 
 std::size_t resident_memory() { return kibibytes_in("/proc/self/status", "VmRSS:"); }
 

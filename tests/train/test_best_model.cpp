@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace mylos::train {
 namespace {
 
@@ -50,6 +52,13 @@ TEST(BestModel, ZeroPatienceNeverEnds) {
   BestModel best("loss", 0);
   for (int i = 0; i < 10; ++i) best.offer(metrics(1.0, 0.0));
   EXPECT_FALSE(best.out_of_patience());
+}
+
+TEST(BestModel, AnyNumberIsBetterThanAFirstLossThatIsNone) {
+  BestModel best("loss", 0);
+  EXPECT_TRUE(best.offer(metrics(std::nan(""), 0.0)));
+  EXPECT_TRUE(best.offer(metrics(5.0, 0.0)));
+  EXPECT_FALSE(best.offer(metrics(6.0, 0.0)));
 }
 
 TEST(BestModel, AMetricThatIsNotThereIsAnErrorThatListsThem) {
