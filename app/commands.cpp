@@ -25,7 +25,7 @@ constexpr std::array table = {
     Command{"fetch", 0, "NAME", "gets a model (minilm, bert-base-uncased, ...) or the data set squad", 1, 1, run_fetch},
     Command{"info", info_command, "[options]", "says what this build is and what it runs on", 0, 0, run_info},
     Command{"bench", bench_command, "gemm|step [options]", "validates, then times matrix products or training steps", 1,
-            1, nullptr},
+            1, run_bench},
     Command{"doctor", 0, "", "what would go wrong here"},
     Command{"plan", 0, "", "what fits and how long it takes"},
     Command{"checkpoint", 0, "", "lists, shows and verifies checkpoints"},

@@ -1,0 +1,36 @@
+#include "app/bench.hpp"
+
+#include "app/build_info.hpp"
+#include "app/commands.hpp"
+#include "app/compute.hpp"
+#include "app/standard_output.hpp"
+#include "app/usage_error.hpp"
+#include "core/device.hpp"
+
+#include <fmt/format.h>
+
+/// mylos bench: validates, then times.
+namespace mylos::app {
+
+nlohmann::ordered_json bench_context() {
+  const BuildInfo build = build_info();
+  return {{"version", build.version},       {"commit", build.commit},           {"compiler", build.compiler},
+          {"build_type", build.build_type}, {"device", ExecutionSpace::name()}, {"threads", default_threads()}};
+}
+
+void print_bench_context() {
+  const nlohmann::ordered_json context = bench_context();
+  print(fmt::format("mylos {} ({}, {}, {}), {} threads on {}\n", context["version"].get<std::string>(),
+                    context["commit"].get<std::string>(), context["compiler"].get<std::string>(),
+                    context["build_type"].get<std::string>(), context["threads"].dump(),
+                    context["device"].get<std::string>()));
+}
+
+int run_bench(const Arguments& arguments) {
+  const std::string& what = arguments.positional.front();
+  if (what == "gemm") return bench_gemm(arguments);
+  if (what == "step") return bench_step(arguments);
+  throw UsageError(fmt::format("bench {}: expected gemm or step (this version has these)", what));
+}
+
+}  // namespace mylos::app

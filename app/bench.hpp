@@ -1,0 +1,20 @@
+#pragma once
+
+#include "app/arguments.hpp"
+
+#include <nlohmann/json.hpp>
+
+/// The benchmarks, and what each of them says of the program it ran.
+namespace mylos::app {
+
+/// Matrix products of a model's layer, by each provider.
+int bench_gemm(const Arguments& arguments);
+
+/// Whole training steps of a model on questions.
+int bench_step(const Arguments& arguments);
+
+/// Version, commit, compiler, build type, device and threads: as JSON, and printed on one line.
+nlohmann::ordered_json bench_context();
+void print_bench_context();
+
+}  // namespace mylos::app
