@@ -13,7 +13,7 @@ struct AdamWSettings {
   float epsilon = 1e-8f;
   float weight_decay = 0.0f;
   double bias_correction1 = 1.0, bias_correction2 = 1.0;  ///< 1 - beta^step
-  float gradient_scale = 1.0f;                             ///< from clipping
+  float gradient_scale = 1.0f;                            ///< from clipping
 };
 void adamw_update(const ExecutionSpace& space, const AdamWSettings& settings, const ConstVector<float>& gradient,
                   const Vector<float>& value, const Vector<float>& first_moment, const Vector<float>& second_moment);
