@@ -50,15 +50,16 @@ ConstMatrix<T> ParameterStore::matrix(std::size_t row) const {
 
 template <class T>
 ConstMatrix<T> ParameterStore::stacked_matrix(std::size_t first_row, std::size_t count) const {
-  const ParameterRow& row = table_->row(first_row);
-  return ConstMatrix<T>(stacked_values<T>(first_row, count).data(), count * row.shape.front(), columns_of(row));
+  const ConstVector<T> values = stacked_values<T>(first_row, count);
+  const std::size_t columns = columns_of(table_->row(first_row));
+  return ConstMatrix<T>(values.data(), values.size() / columns, columns);
 }
 
 template <class T>
 ConstVector<T> ParameterStore::stacked_values(std::size_t first_row, std::size_t count) const {
-  check_neighbours(first_row, count);
+  const std::size_t size = stacked_size(first_row, count);
   const ParameterRow& row = table_->row(first_row);
-  return slice(unit_values<T>(row.unit), row.offset, row.offset + count * row.size);
+  return slice(unit_values<T>(row.unit), row.offset, row.offset + size);
 }
 
 Vector<float> ParameterStore::gradient(std::size_t row) const { return stacked_gradient(row, 1); }
@@ -66,15 +67,16 @@ Vector<float> ParameterStore::gradient(std::size_t row) const { return stacked_g
 Matrix<float> ParameterStore::gradient_matrix(std::size_t row) const { return stacked_gradient_matrix(row, 1); }
 
 Matrix<float> ParameterStore::stacked_gradient_matrix(std::size_t first_row, std::size_t count) const {
-  const ParameterRow& row = table_->row(first_row);
-  return as_matrix(stacked_gradient(first_row, count), count * row.shape.front(), columns_of(row));
+  const Vector<float> gradient = stacked_gradient(first_row, count);
+  const std::size_t columns = columns_of(table_->row(first_row));
+  return as_matrix(gradient, gradient.size() / columns, columns);
 }
 
 Vector<float> ParameterStore::stacked_gradient(std::size_t first_row, std::size_t count) const {
   require(purpose_ == Purpose::training, "parameter store: gradients of a store that was made for inference");
-  check_neighbours(first_row, count);
+  const std::size_t size = stacked_size(first_row, count);
   const ParameterRow& row = table_->row(first_row);
-  return slice(gradients_[row.unit], row.offset, row.offset + count * row.size);
+  return slice(gradients_[row.unit], row.offset, row.offset + size);
 }
 
 Vector<float> ParameterStore::state(std::size_t state_row) const {
@@ -82,15 +84,19 @@ Vector<float> ParameterStore::state(std::size_t state_row) const {
   return slice(state_[row.unit], row.offset, row.offset + row.size);
 }
 
-void ParameterStore::check_neighbours(std::size_t first_row, std::size_t count) const {
+std::size_t ParameterStore::stacked_size(std::size_t first_row, std::size_t count) const {
   require(first_row + count <= table_->rows().size(),
           fmt::format("parameter store: rows {} to {} of {}", first_row, first_row + count, table_->rows().size()));
   const ParameterRow& first = table_->row(first_row);
+  std::size_t size = first.size;
   for (std::size_t i = 1; i < count; ++i) {
     const ParameterRow& row = table_->row(first_row + i);
-    require(row.unit == first.unit && row.shape == first.shape && row.offset == first.offset + i * first.size,
-            fmt::format("parameter store: {} does not stand right after {}", row.name, first.name));
+    require(
+        row.unit == first.unit && row.offset == first.offset + size && columns_of(row) == columns_of(first),
+        fmt::format("parameter store: {} does not stand right after {} with as many columns", row.name, first.name));
+    size += row.size;
   }
+  return size;
 }
 
 #define MYLOS_INSTANTIATE(T)                                                                 \

@@ -43,7 +43,7 @@ class ParameterStore {
   ConstVector<T> values(std::size_t row) const;
   template <class T>
   ConstMatrix<T> matrix(std::size_t row) const;
-  /// `count` neighbouring rows of equal shape and group, as one matrix: for query, key and value together.
+  /// `count` neighbouring rows of equal columns, as one matrix: query, key and value together, grouped heads or not.
   /// Errors: std::invalid_argument if they are not neighbours.
   template <class T>
   ConstMatrix<T> stacked_matrix(std::size_t first_row, std::size_t count) const;
@@ -58,7 +58,7 @@ class ParameterStore {
   Vector<float> state(std::size_t state_row) const;
 
  private:
-  void check_neighbours(std::size_t first_row, std::size_t count) const;
+  std::size_t stacked_size(std::size_t first_row, std::size_t count) const;
 
   const ParameterTable* table_;
   Precision precision_;

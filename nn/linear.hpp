@@ -5,7 +5,7 @@
 /// y = x W^T + b, with W (out, in) as files have it.
 namespace mylos::nn {
 
-/// Rows of a linear layer in the table: `stacked` layers of equal shape that read the same input, as one.
+/// Rows of a linear layer in the table: `stacked` layers that read the same input, as one.
 struct Linear {
   std::size_t weight = 0;
   std::size_t bias = 0;

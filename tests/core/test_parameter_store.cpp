@@ -65,6 +65,18 @@ TYPED_TEST(Store, NeighboursStackIntoOneMatrix) {
   EXPECT_EQ(store.stacked_gradient(q, 2).size(), 24u);
 }
 
+TYPED_TEST(Store, NeighboursOfUnlikeHeightStackToo) {
+  using T = TypeParam;
+  ParameterTable::Builder builder;
+  builder.unit("layer").row("q", {6, 4}, {}).row("k", {2, 4}, {}).row("v", {2, 4}, {});
+  const ParameterTable table = builder.build();
+  const ParameterStore store(table, precision_of<T>, Purpose::training);
+  EXPECT_EQ(store.stacked_matrix<T>(0, 3).extent(0), 10u);
+  EXPECT_EQ(store.stacked_matrix<T>(0, 3).extent(1), 4u);
+  EXPECT_EQ(store.stacked_gradient_matrix(0, 3).extent(0), 10u);
+  EXPECT_EQ(store.stacked_values<T>(1, 2).data(), store.values<T>(1).data());
+}
+
 TYPED_TEST(Store, CountsItsBytes) {
   using T = TypeParam;
   const ParameterTable table = example();

@@ -20,8 +20,10 @@ PackedSequences sequences(const Batch& batch) {
   return {batch.sample_starts(), batch.sample_ids(), batch.shape().longest};
 }
 
-/// A linear layer that has no bias.
-nn::Linear find_weight(const ParameterTable& table, const std::string& name) { return {table.find(name), 0, 1}; }
+/// Linear layers that have no bias.
+nn::Linear find_weight(const ParameterTable& table, const std::string& name, std::size_t stacked = 1) {
+  return {table.find(name), 0, stacked};
+}
 
 /// y = x + input W^T.
 void add_product(const nn::Pass& pass, const nn::Linear& linear, const ConstMatrix<float>& input,
@@ -37,7 +39,9 @@ void DecoderLayer::add_rows(ParameterTable::Builder& builder, const DecoderShape
   const Initializer normal{Initializer::Kind::normal, shape.initializer_range};
   builder.unit(name);
   builder.row(name + ".attention.norm.weight", {shape.hidden}, {Initializer::Kind::ones}, {.decay = false});
-  builder.row(name + ".attention.qkv.weight", {shape.projected(), shape.hidden}, normal);
+  builder.row(name + ".attention.query.weight", {shape.heads * shape.head_size(), shape.hidden}, normal);
+  builder.row(name + ".attention.key.weight", {shape.key_value_heads * shape.head_size(), shape.hidden}, normal);
+  builder.row(name + ".attention.value.weight", {shape.key_value_heads * shape.head_size(), shape.hidden}, normal);
   builder.row(name + ".attention.output.weight", {shape.hidden, shape.hidden}, normal);
   builder.row(name + ".mlp.norm.weight", {shape.hidden}, {Initializer::Kind::ones}, {.decay = false});
   builder.row(name + ".mlp.gate_up.weight", {2 * shape.feed_forward, shape.hidden}, normal);
@@ -47,7 +51,7 @@ void DecoderLayer::add_rows(ParameterTable::Builder& builder, const DecoderShape
 DecoderLayer::DecoderLayer(const ParameterTable& table, const DecoderShape& shape, std::size_t index) : shape_(shape) {
   const std::string name = fmt::format("layers.{}", index);
   attention_norm_ = table.find(name + ".attention.norm.weight");
-  qkv_ = find_weight(table, name + ".attention.qkv.weight");
+  qkv_ = find_weight(table, name + ".attention.query.weight", 3);
   attention_output_ = find_weight(table, name + ".attention.output.weight");
   mlp_norm_ = table.find(name + ".mlp.norm.weight");
   gate_up_ = find_weight(table, name + ".mlp.gate_up.weight");
