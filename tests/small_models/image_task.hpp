@@ -7,13 +7,13 @@
 namespace mylos::small_models {
 
 struct ImageTaskConfig {
-  ClassifierShape shape;
+  ClassifierShape shape = {};
   std::size_t groups = 60;  ///< of the training set; a group is what BatchNorm normalises over
   std::size_t images_per_group = 16;
   std::size_t groups_per_batch = 6;
   std::size_t evaluation_images = 200;  ///< that training does not see
   std::uint64_t seed = 7;
-  std::filesystem::path start;  ///< an exported directory to begin from
+  std::filesystem::path start = {};  ///< an exported directory to begin from
 };
 
 /// An image's pixels and class: a function of (seed, index) alone.

@@ -7,7 +7,7 @@
 namespace mylos::small_models {
 
 struct SpanTaskConfig {
-  nn::BertShape shape;
+  nn::BertShape shape = {};
   Precision precision = Precision::float32;
   std::size_t sequences = 64;
   std::size_t shortest = 3;  ///< tokens; the longest is shape.positions

@@ -18,7 +18,7 @@ struct TextTaskConfig {
   std::size_t batch = 32;    ///< sentences a step
   std::size_t evaluation_sentences = 100;
   std::uint64_t seed = 11;
-  std::filesystem::path start;  ///< an exported directory to begin from
+  std::filesystem::path start = {};  ///< an exported directory to begin from
 };
 
 /// Words of sentence `index`, one more than its rows.
