@@ -6,7 +6,7 @@
 # and returns 0. Anything else, a crash, a sanitizer's report, another exception, is a finding.
 #
 # In the fuzz preset (MYLOS_ENABLE_FUZZ, clang) it is the libFuzzer program fuzz_<name>; `scripts/fuzz` runs each for a while.
-# In an ordinary test build the same source is linked with replay.cpp and the ctest fuzz.<name> runs it over every file of
+# In an ordinary test build the same source is linked with mylos_fuzz_replay and the ctest fuzz.<name> runs it over every file of
 # tests/fuzz/corpus/<name>/, which must hold at least one: seeds, and what fuzzing once found.
 function(mylos_fuzz_target name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "SOURCE" "LINK")
@@ -17,7 +17,7 @@ function(mylos_fuzz_target name)
     target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
     set_property(GLOBAL APPEND PROPERTY MYLOS_FUZZ_TARGETS ${name})
   else()
-    target_sources(fuzz_${name} PRIVATE replay.cpp)
+    target_link_libraries(fuzz_${name} PRIVATE mylos_fuzz_replay)
     add_test(NAME fuzz.${name} COMMAND fuzz_${name} "${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name}")
     set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT 300)
   endif()
