@@ -154,7 +154,8 @@ struct Backward {
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, rows), [&](int row) {
       const int before = block.first_query + row + 1 - key;
       hide_keys(shape.causal && before < keys ? before : keys, padded, probabilities.data + row * padded);
-      differentiate_row(draws, block.head, place.first + block.first_query + row, row, padded,
+      const std::size_t of_batch = place.first + block.first_query + row;
+      differentiate_row(draws, row, keys, log_sum_exp(block.head, of_batch), row_sums(block.head, of_batch),
                         probabilities.data + row * padded, dscores.data + row * padded);
     });
     team.team_barrier();
@@ -167,10 +168,10 @@ struct Backward {
   }
 
   /// A row of scores x becomes P M, and of dout v^T, dx, becomes dS.
-  KOKKOS_INLINE_FUNCTION void differentiate_row(const DropoutBlock& draws, std::size_t head, std::size_t row_of_batch,
-                                                int row, int padded, float* KOKKOS_RESTRICT x,
+  KOKKOS_INLINE_FUNCTION void differentiate_row(const DropoutBlock& draws, int row, int keys, float normalizer,
+                                                float row_sum, float* KOKKOS_RESTRICT x,
                                                 float* KOKKOS_RESTRICT dx) const {
-    const float normalizer = log_sum_exp(head, row_of_batch), row_sum = row_sums(head, row_of_batch);
+    const int padded = round_up(keys, lanes);
     if (!dropout.active()) {
       for (int k = 0; k < padded; ++k) {
         x[k] = exp_approximate(x[k] - normalizer);
@@ -178,14 +179,14 @@ struct Backward {
       }
       return;
     }
-    draws.apply(row, padded, dx);
+    draws.apply(row, keys, dx);
     const float kept = dropout.scale();
     for (int k = 0; k < padded; ++k) {
       x[k] = exp_approximate(x[k] - normalizer);
       dx[k] = x[k] * (kept * dx[k] - row_sum);
       x[k] *= kept;
     }
-    draws.apply(row, padded, x);
+    draws.apply(row, keys, x);
   }
 };
 
