@@ -1,10 +1,10 @@
 #include "app/build_info.hpp"
 
 #include "app/cpu_features.hpp"
-#include "mylos_commit.hpp"
 
 #include <KokkosKernels_config.h>
 #include <fmt/format.h>
+#include <mylos_commit.hpp>  // written by cmake/write_commit.cmake
 
 namespace mylos::app {
 namespace {

@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <sstream>
 #include <stdexcept>
@@ -52,18 +54,35 @@ std::vector<std::string> ProgramRun::error_lines() const {
   return lines;
 }
 
-ProgramRun run_mylos(const std::vector<std::string>& arguments, const std::string& input,
-                     const std::filesystem::path& output) {
-  const TemporaryDirectory directory;  // files, not pipes: no reader can fall behind
-  write_file(directory / "input", input);
+RunningProgram::RunningProgram(const std::vector<std::string>& arguments, const std::string& input,
+                               const std::filesystem::path& output)
+    : output_(output) {
+  write_file(directory_ / "input", input);
   std::vector<std::string> words{program().string()};
   words.insert(words.end(), arguments.begin(), arguments.end());
+  process_ = spawn(words, directory_ / "input", output.empty() ? directory_ / "output" : output, directory_ / "errors");
+}
+
+RunningProgram::~RunningProgram() {
+  if (process_ == 0) return;
+  ::kill(process_, SIGKILL);
+  ::waitpid(process_, nullptr, 0);
+}
+
+void RunningProgram::send(int signal) const { ::kill(process_, signal); }
+
+ProgramRun RunningProgram::wait() {
   ProgramRun run;
-  run.exit_code =
-      wait_for(spawn(words, directory / "input", output.empty() ? directory / "output" : output, directory / "errors"));
-  if (output.empty()) run.output = read_file(directory / "output");
-  run.errors = read_file(directory / "errors");
+  run.exit_code = wait_for(process_);
+  process_ = 0;
+  if (output_.empty()) run.output = read_file(directory_ / "output");
+  run.errors = read_file(directory_ / "errors");
   return run;
+}
+
+ProgramRun run_mylos(const std::vector<std::string>& arguments, const std::string& input,
+                     const std::filesystem::path& output) {
+  return RunningProgram(arguments, input, output).wait();
 }
 
 }  // namespace mylos::tests

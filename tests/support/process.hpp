@@ -1,5 +1,7 @@
 #pragma once
 
+#include "tests/support/temporary.hpp"
+
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -14,6 +16,25 @@ struct ProgramRun {
 
   /// Lines on standard error.
   std::vector<std::string> error_lines() const;
+};
+
+/// mylos at work: what goes on until it ends can be watched, and signals sent.
+class RunningProgram {
+ public:
+  explicit RunningProgram(const std::vector<std::string>& arguments, const std::string& input = "",
+                          const std::filesystem::path& output = {});
+  /// Kills it where nobody waited for it.
+  ~RunningProgram();
+  RunningProgram(const RunningProgram&) = delete;
+  RunningProgram& operator=(const RunningProgram&) = delete;
+
+  void send(int signal) const;
+  ProgramRun wait();
+
+ private:
+  TemporaryDirectory directory_;  ///< files, not pipes: no reader can fall behind
+  std::filesystem::path output_;
+  int process_ = 0;
 };
 
 /// Runs mylos with these arguments and `input` on its standard input, and waits for it. Its standard output goes to

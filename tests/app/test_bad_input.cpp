@@ -1,0 +1,281 @@
+#include "data/safetensors.hpp"
+#include "tests/app/tiny_model.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+/// What is wrong with files, directories and options ends in one line that names it, an exit code that is not 0, and
+/// nothing half-written.
+namespace mylos::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+class BadInput : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_tiny_model(model_);
+    write_file(train_, tiny_questions());
+  }
+
+  ProgramRun train(const Words& more = {}) const {
+    Words words = {"train",   "--model", model_,         "--train", train_,         "--output", run_,
+                   "--steps", "1",       "--max-length", "60",      "--doc-stride", "20"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_mylos(words);
+  }
+
+  /// That a run ends with one line about `what`, and nothing to be taken for a trained model.
+  void expect_refused(const ProgramRun& run, const std::string& what, int exit_code = 1) const {
+    EXPECT_EQ(run.exit_code, exit_code) << run.errors;
+    ASSERT_FALSE(run.error_lines().empty());
+    EXPECT_EQ(run.error_lines().size(), 1u) << run.errors;
+    EXPECT_TRUE(run.error_lines().back().starts_with("mylos: error: ")) << run.errors;
+    EXPECT_THAT(run.error_lines().back(), HasSubstr(what));
+    EXPECT_THAT(run.errors, testing::Not(HasSubstr(".cpp:")));
+    EXPECT_EQ(run.output, "");
+    EXPECT_FALSE(fs::exists(run_ / "best"));
+    EXPECT_FALSE(fs::exists(run_ / "results.json"));
+  }
+
+  void edit_config(const std::string& key, const json& value) const {
+    json config = json::parse(read_file(model_ / "config.json"));
+    value.is_discarded() ? void(config.erase(key)) : void(config[key] = value);
+    write_file(model_ / "config.json", config.dump());
+  }
+  /// Changes the questions' file by changing its JSON.
+  template <class Edit>
+  void edit_questions(Edit edit) const {
+    json document = json::parse(read_file(train_));
+    edit(document["data"][0]["paragraphs"]);
+    write_file(train_, document.dump());
+  }
+
+  TemporaryDirectory directory_;
+  fs::path model_ = directory_ / "model", train_ = directory_ / "train.json", run_ = directory_ / "run";
+};
+
+TEST_F(BadInput, QuestionFiles) {
+  const auto refused = [&](const std::string& text, const std::string& what) {
+    SCOPED_TRACE(what);
+    write_file(train_, text);
+    expect_refused(train(), what);
+    expect_refused(train(), train_.string());
+  };
+  refused("", "train.json");
+  refused("   \n", "train.json");
+  refused("{\"data\": [", "not JSON");
+  refused("hello", "not JSON");
+  refused("\xff\xfe{}", "not UTF-8 at byte 0");
+  refused("{}", "data");
+  refused("[]", "train.json");
+  refused(R"({"data": 3})", "data");
+  refused(R"({"data": [{"paragraphs": [{"context": 5, "qas": []}]}]})", "context");
+  refused(R"({"data": [{"paragraphs": [{"qas": []}]}]})", "context");
+  refused(R"({"data": [{"paragraphs": [{"context": "a", "qas": [{"id": "x"}]}]}]})", "question");
+  refused(R"({"data": [{"paragraphs": [{"context": "a", "qas": []}]}]})", "train.json");
+  fs::remove(train_);
+  expect_refused(train(), "No such file or directory");
+  expect_refused(train({"--train", directory_.path()}), "directory");
+}
+
+TEST_F(BadInput, DuplicateIds) {
+  edit_questions([](json& paragraphs) { paragraphs[1]["qas"][0]["id"] = "q01"; });
+  expect_refused(train(), "q01");
+}
+
+TEST_F(BadInput, MisplacedAnswersAreCountedOrRefused) {
+  edit_questions([](json& paragraphs) {
+    paragraphs[0]["qas"][0]["answers"][0]["answer_start"] = 1;
+    paragraphs[1]["qas"][1]["answers"][0]["answer_start"] = 999;
+  });
+  const ProgramRun strict = train({"--strict"});
+  expect_refused(strict, "2 answers do not match their context");
+  EXPECT_THAT(strict.errors, HasSubstr("q01"));
+  const ProgramRun run = train();
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.errors, HasSubstr("2 answers do not match their context"));
+  EXPECT_THAT(run.errors, HasSubstr("10 windows"));
+}
+
+TEST_F(BadInput, Configurations) {
+  const std::string good = read_file(model_ / "config.json");
+  const auto refused = [&](const std::string& key, const json& value) {
+    SCOPED_TRACE(key + " " + value.dump());
+    edit_config(key, value);
+    expect_refused(train(), "config.json");
+    expect_refused(train(), key);
+    write_file(model_ / "config.json", good);
+  };
+  refused("model_type", "roberta");
+  refused("hidden_act", "swish");
+  refused("hidden_size", 0);
+  refused("hidden_size", -16);
+  refused("hidden_size", "16");
+  refused("num_attention_heads", 3);
+  refused("num_hidden_layers", 0);
+  refused("layer_norm_eps", -1);
+  refused("hidden_dropout_prob", 1.5);
+  write_file(model_ / "config.json", "{");
+  expect_refused(train(), "config.json");
+  fs::remove(model_ / "config.json");
+  expect_refused(train(), "config.json");
+}
+
+TEST_F(BadInput, ModelsThatAreNotThere) {
+  expect_refused(train({"--model", "/no/such/model"}), "/no/such/model");
+  expect_refused(train({"--model", "no-such-model"}), "no-such-model");
+  expect_refused(train({"--model", train_}), "train.json");
+}
+
+TEST_F(BadInput, Weights) {
+  const fs::path weights = model_ / "model.safetensors";
+  const std::string good = read_file(weights);
+  const auto refused = [&](const std::string& bytes, const std::string& what) {
+    SCOPED_TRACE(what);
+    write_file(weights, bytes);
+    expect_refused(train(), what);
+  };
+  refused("", "model.safetensors");
+  refused(good.substr(0, 5), "model.safetensors");
+  refused(good.substr(0, good.size() - 4), "model.safetensors");
+  refused(good + "xxxx", "model.safetensors");
+  refused(std::string(8, '\xff') + good.substr(8), "model.safetensors");
+  std::string other_type = good;
+  other_type.replace(other_type.find("\"F32\""), 5, "\"I32\"");
+  refused(other_type, "I32");
+  const float value[] = {1.0f};
+  const std::vector<data::NamedTensor> extra = {{"bert.extra.weight", {1}, value}};
+  data::write_safetensors(weights, extra);
+  expect_refused(train(), "bert.");
+  fs::remove(weights);
+  expect_refused(train(), "model.safetensors");
+  write_file(model_ / "pytorch_model.bin", "x");
+  expect_refused(train(), "pytorch_model.bin");
+}
+
+TEST_F(BadInput, Vocabularies) {
+  const std::string good = read_file(model_ / "vocab.txt");
+  write_file(model_ / "vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\na\n");
+  expect_refused(train(), "vocab.txt");
+  write_file(model_ / "vocab.txt", "a\nb\n");
+  expect_refused(train(), "[PAD]");
+  write_file(model_ / "vocab.txt", good + "a\n");
+  expect_refused(train(), "vocab.txt");
+  fs::remove(model_ / "vocab.txt");
+  expect_refused(train(), "vocab.txt");
+}
+
+TEST_F(BadInput, WindowsThatCannotBe) {
+  expect_refused(train({"--max-length", "65"}), "--max-length 65: expected at most 64", 2);
+  edit_questions([](json& paragraphs) { paragraphs[2]["qas"][0]["question"] = std::string(101, 'x') + "?"; });
+  // One word of 101 letters is one unknown token; a hundred words are not.
+  EXPECT_EQ(train().exit_code, 0);
+  fs::remove_all(run_);
+  edit_questions([](json& paragraphs) {
+    std::string words;
+    for (int i = 0; i < 100; ++i) words += "x ";
+    paragraphs[2]["qas"][0]["question"] = words;
+  });
+  expect_refused(train(), "q21");
+}
+
+TEST_F(BadInput, Heads) {
+  const fs::path head = directory_ / "head.safetensors";
+  expect_refused(train({"--head", head}), "head.safetensors");
+  const std::vector<float> values(32, 0.0f);
+  const std::vector<data::NamedTensor> wrong = {{"qa_outputs.weight", {4, 8}, values},
+                                                {"qa_outputs.bias", {2}, std::span(values).first(2)}};
+  data::write_safetensors(head, wrong);
+  expect_refused(train({"--head", head}), "(4, 8)");
+  data::write_safetensors(head, std::span(wrong).last(1));
+  expect_refused(train({"--head", head}), "qa_outputs.weight");
+}
+
+TEST_F(BadInput, Orders) {
+  const fs::path order = directory_ / "order.jsonl";
+  const auto refused = [&](const std::string& text, const std::string& what) {
+    write_file(order, text);
+    expect_refused(train({"--order", order}), what);
+  };
+  expect_refused(train({"--order", order}), "order.jsonl");
+  refused("[[\"q01\", 0]", "order.jsonl");
+  refused("[[\"nobody\", 0]]\n", "nobody");
+  refused("[[\"q01\", 7]]\n", "q01");
+  refused("[]\n", "order.jsonl");
+}
+
+TEST_F(BadInput, ABatchThatCannotFit) {
+  // Embeddings of 2 TiB: refused before anything is read or trained.
+  edit_config("max_position_embeddings", 1ull << 35);
+  const ProgramRun run = train();
+  EXPECT_NE(run.exit_code, 0);
+  EXPECT_EQ(run.error_lines().size(), 1u) << run.errors;
+  EXPECT_FALSE(fs::exists(run_ / "best"));
+}
+
+TEST_F(BadInput, OutputDirectories) {
+  write_file(run_ / "notes.txt", "mine");
+  expect_refused(train(), "notes.txt");
+  expect_refused(train({"--overwrite"}), "notes.txt");
+  EXPECT_EQ(read_file(run_ / "notes.txt"), "mine");
+  expect_refused(train({"--output", train_}), "is a file");
+  expect_refused(train({"--output", train_ / "below"}), "train.json");
+}
+
+TEST_F(BadInput, OutputThatCannotBeWritten) {
+  expect_refused(train({"--output", "/proc/run"}), "/proc/run");
+  if (::geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
+  fs::create_directory(directory_ / "closed");
+  fs::permissions(directory_ / "closed", fs::perms::owner_read | fs::perms::owner_exec);
+  expect_refused(train({"--output", directory_ / "closed" / "run"}), "closed");
+}
+
+TEST_F(BadInput, EvalAskAndPrepare) {
+  const Words windows = {"--max-length", "60", "--doc-stride", "20"};
+  const auto run = [&](Words words) {
+    words.insert(words.end(), windows.begin(), windows.end());
+    return run_mylos(words);
+  };
+  expect_refused(run({"eval", "--model", model_, "--data", "/no/dev.json", "--output", run_}), "/no/dev.json");
+  expect_refused(run({"eval", "--model", model_, "--data", train_, "--output", train_}), "train.json");
+  expect_refused(run({"prepare", "--model", model_, "--data", train_, "--output", run_}), ".h5 or .jsonl", 2);
+  expect_refused(run({"prepare", "--model", model_, "--data", train_, "--output", train_ / "x.jsonl"}), "train.json");
+  expect_refused(run({"ask", "--model", model_, "--context", "/no/text.txt", "who?"}), "/no/text.txt");
+  expect_refused(run({"ask", "--model", model_, "--context", "-"}), "standard input", 2);
+  expect_refused(run({"ask", "--model", model_, "--context", train_, "\xff"}), "not UTF-8");
+  write_file(directory_ / "empty.txt", "");
+  expect_refused(run({"ask", "--model", model_, "--context", directory_ / "empty.txt", "who?"}), "empty.txt");
+  expect_refused(run({"bench", "step", "--model", model_}), "--data", 2);
+  expect_refused(run({"bench", "sort"}), "gemm or step", 2);
+  expect_refused(run_mylos({"score", "/no/data.json", train_}), "/no/data.json");
+  expect_refused(run_mylos({"score", train_, "/no/predictions.json"}), "/no/predictions.json");
+  expect_refused(run_mylos({"score", train_, train_}), "train.json");
+}
+
+TEST_F(BadInput, DamagedFeatureFiles) {
+  const fs::path features = directory_ / "train.h5";
+  const ProgramRun prepare = run_mylos({"prepare", "--model", model_, "--data", train_, "--output", features,
+                                        "--max-length", "60", "--doc-stride", "20"});
+  if (prepare.errors.find("this build has no HDF5") != std::string::npos) GTEST_SKIP() << prepare.errors;
+  ASSERT_EQ(prepare.exit_code, 0) << prepare.errors;
+  const std::string good = read_file(features);
+  write_file(features, good.substr(0, good.size() / 2));
+  expect_refused(train({"--train", features}), "train.h5");
+  std::string flipped = good;
+  flipped[good.size() - 100] = static_cast<char>(flipped[good.size() - 100] ^ 0x10);
+  write_file(features, flipped);
+  expect_refused(train({"--train", features}), "train.h5");
+  write_file(features, good);
+  expect_refused(train({"--train", features, "--max-length", "50"}), "train.h5");
+}
+
+}  // namespace
+}  // namespace mylos::tests

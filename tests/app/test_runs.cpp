@@ -1,0 +1,292 @@
+#include "tests/app/tiny_model.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <csignal>
+#include <sstream>
+#include <thread>
+
+/// Training, evaluation and questions through the program, on a model and data that are made here.
+namespace mylos::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using Words = std::vector<std::string>;
+
+class Runs : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_tiny_model(model_);
+    write_file(train_, tiny_questions());
+    write_file(dev_, tiny_questions());
+  }
+
+  /// A quick run with the evaluation data, and `more` options.
+  Words train_words(const fs::path& output, const Words& more = {}) const {
+    Words words = {"train",        "--model", model_,         "--train", train_,    "--dev", dev_,   "--output", output,
+                   "--max-length", "60",      "--doc-stride", "20",      "--batch", "4",     "--lr", "1e-3"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  ProgramRun train(const fs::path& output, const Words& more = {}) const {
+    return run_mylos(train_words(output, more));
+  }
+
+  TemporaryDirectory directory_;
+  fs::path model_ = directory_ / "model", train_ = directory_ / "train.json", dev_ = directory_ / "dev.json";
+  fs::path run_ = directory_ / "run";
+};
+
+json read_json(const fs::path& path) { return json::parse(read_file(path)); }
+
+/// Losses of the steps in a metrics.jsonl.
+std::vector<double> losses(const fs::path& run) {
+  std::vector<double> values;
+  std::istringstream lines(read_file(run / "metrics.jsonl"));
+  for (std::string line; std::getline(lines, line);) {
+    const json row = json::parse(line);
+    if (row.contains("loss")) values.push_back(row["loss"].get<double>());
+  }
+  return values;
+}
+
+void expect_near(const std::vector<double>& actual, const std::vector<double>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-5 * expected[i]) << i;
+}
+
+TEST_F(Runs, TrainWritesWhatTheInterfaceSays) {
+  const ProgramRun run = train(run_, {"--epochs", "2", "--eval-on-start"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  for (const char* name : {"run.json", "metrics.jsonl", "results.json", "predictions.json", "nbest_predictions.json",
+                           "best/config.json", "best/model.safetensors", "best/vocab.txt", "last/model.safetensors"}) {
+    EXPECT_TRUE(fs::exists(run_ / name)) << name;
+  }
+  EXPECT_FALSE(fs::exists(run_ / "null_odds.json"));
+  EXPECT_EQ(losses(run_).size(), 6u);
+  EXPECT_EQ(json::parse(run.output), read_json(run_ / "results.json"));
+  EXPECT_TRUE(read_json(run_ / "results.json").contains("exact_match"));
+  const std::string last = run.error_lines().back();
+  EXPECT_TRUE(last.starts_with("done after 6 steps: ")) << last;
+  EXPECT_NE(last.find("training 0:0"), std::string::npos) << last;
+  EXPECT_NE(last.find("f1"), std::string::npos) << last;
+  EXPECT_NE(run.errors.find("model    "), std::string::npos);
+  EXPECT_NE(run.errors.find("step 0: "), std::string::npos);
+}
+
+TEST_F(Runs, AFinishedRunPrintsItsResults) {
+  const ProgramRun first = train(run_, {"--steps", "2"});
+  const std::string metrics = read_file(run_ / "metrics.jsonl");
+  const ProgramRun second = train(run_, {"--steps", "2"});
+  EXPECT_EQ(second.exit_code, 0);
+  EXPECT_EQ(second.output, first.output);
+  EXPECT_EQ(read_file(run_ / "metrics.jsonl"), metrics);
+  EXPECT_EQ(train(run_, {"--steps", "3", "--overwrite"}).exit_code, 0);
+  EXPECT_EQ(losses(run_).size(), 3u);
+}
+
+TEST_F(Runs, RunJsonRepeatsTheRun) {
+  ASSERT_EQ(train(run_, {"--steps", "4", "--warmup", "0.5", "--seed", "7", "--dropout", "0.2"}).exit_code, 0);
+  const fs::path again = directory_ / "again";
+  const ProgramRun run = run_mylos({"train", "--config", run_ / "run.json", "--output", again});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  expect_near(losses(again), losses(run_));
+  json one = read_json(run_ / "run.json"), two = read_json(again / "run.json");
+  EXPECT_EQ(two["output"], again.string());
+  EXPECT_EQ(one["resolved"]["steps"], 4);
+  for (const char* key : {"output", "state", "resolved"}) {
+    one.erase(key);
+    two.erase(key);
+  }
+  EXPECT_EQ(one, two);
+}
+
+TEST_F(Runs, TheMicroBatchDoesNotChangeTheLosses) {
+  ASSERT_EQ(train(run_, {"--steps", "4"}).exit_code, 0);
+  for (const char* more : {"--micro-batch=1", "--gradient-accumulation-steps=2"}) {
+    ASSERT_EQ(train(directory_ / "other", {"--steps", "4", "--overwrite", more}).exit_code, 0);
+    expect_near(losses(directory_ / "other"), losses(run_));
+  }
+}
+
+TEST_F(Runs, WithoutDevBestIsLast) {
+  const Words words = {"train",   "--model", model_,         "--train", train_,         "--output", run_,
+                       "--steps", "2",       "--max-length", "60",      "--doc-stride", "20"};
+  const ProgramRun run = run_mylos(words);
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_EQ(run.output, "");
+  EXPECT_FALSE(fs::exists(run_ / "results.json"));
+  EXPECT_EQ(read_file(run_ / "best/model.safetensors"), read_file(run_ / "last/model.safetensors"));
+}
+
+TEST_F(Runs, ADryRunWritesNothing) {
+  const ProgramRun run = train(run_, {"--dry-run"});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_NE(run.errors.find("memory   "), std::string::npos);
+  EXPECT_FALSE(fs::exists(run_));
+}
+
+TEST_F(Runs, AHeadIsDrawnFromTheSeedAndSaid) {
+  write_tiny_model(model_, {.has_head = false});
+  const ProgramRun run = train(run_, {"--steps", "1"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_NE(run.errors.find("has no qa_outputs"), std::string::npos) << run.errors;
+  const ProgramRun eval = run_mylos({"eval", "--model", model_, "--data", dev_, "--output", directory_ / "e",
+                                     "--max-length", "60", "--doc-stride", "20"});
+  EXPECT_EQ(eval.exit_code, 1);
+  EXPECT_NE(eval.errors.find("qa_outputs"), std::string::npos) << eval.errors;
+}
+
+TEST_F(Runs, EvalScoresARunsBestAsItWas) {
+  write_file(dev_, tiny_questions("v2.0"));
+  ASSERT_EQ(train(run_, {"--steps", "3"}).exit_code, 0);
+  EXPECT_TRUE(fs::exists(run_ / "null_odds.json"));
+  const fs::path output = directory_ / "eval";
+  const ProgramRun eval = run_mylos(
+      {"eval", "--model", run_, "--data", dev_, "--output", output, "--max-length", "60", "--doc-stride", "20"});
+  ASSERT_EQ(eval.exit_code, 0) << eval.errors;
+  for (const char* name : {"results.json", "predictions.json", "null_odds.json"}) {
+    EXPECT_EQ(read_file(output / name), read_file(run_ / name)) << name;
+  }
+  const ProgramRun score = run_mylos({"score", dev_, output / "predictions.json"});
+  EXPECT_EQ(json::parse(score.output)["f1"], json::parse(eval.output)["f1"]);
+  const ProgramRun refused = run_mylos(
+      {"eval", "--model", run_, "--data", dev_, "--output", run_, "--max-length", "60", "--doc-stride", "20"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.errors.find("holds a training run"), std::string::npos) << refused.errors;
+}
+
+TEST_F(Runs, QuestionsWithoutAnswersArePredictedAndNotScored) {
+  json document = json::parse(tiny_questions());
+  for (json& paragraph : document["data"][0]["paragraphs"]) {
+    for (json& question : paragraph["qas"]) question.erase("answers");
+  }
+  write_file(dev_, document.dump());
+  const fs::path output = directory_ / "eval";
+  const ProgramRun eval = run_mylos(
+      {"eval", "--model", model_, "--data", dev_, "--output", output, "--max-length", "60", "--doc-stride", "20"});
+  EXPECT_EQ(eval.exit_code, 0) << eval.errors;
+  EXPECT_EQ(eval.output, "");
+  EXPECT_EQ(read_json(output / "predictions.json").size(), 12u);
+  EXPECT_FALSE(fs::exists(output / "results.json"));
+}
+
+TEST_F(Runs, PreparedFeaturesStandInForTheJson) {
+  const fs::path features = directory_ / "train.h5";
+  const ProgramRun prepare = run_mylos({"prepare", "--model", model_, "--data", train_, "--output", features,
+                                        "--max-length", "60", "--doc-stride", "20"});
+  if (prepare.errors.find("this build has no HDF5") != std::string::npos) GTEST_SKIP() << prepare.errors;
+  ASSERT_EQ(prepare.exit_code, 0) << prepare.errors;
+  ASSERT_EQ(train(run_, {"--steps", "4"}).exit_code, 0);
+  const ProgramRun other = train(directory_ / "other", {"--steps", "4", "--train", features, "--dev", features});
+  ASSERT_EQ(other.exit_code, 0) << other.errors;
+  expect_near(losses(directory_ / "other"), losses(run_));
+  EXPECT_EQ(read_file(directory_ / "other" / "predictions.json"), read_file(run_ / "predictions.json"));
+}
+
+TEST_F(Runs, PreparedLinesShowEachWindow) {
+  const fs::path lines = directory_ / "train.jsonl";
+  const ProgramRun prepare = run_mylos(
+      {"prepare", "--model", model_, "--data", train_, "--output", lines, "--max-length", "60", "--doc-stride", "20"});
+  ASSERT_EQ(prepare.exit_code, 0) << prepare.errors;
+  std::istringstream stream(read_file(lines));
+  std::string first;
+  std::getline(stream, first);
+  const json line = json::parse(first);
+  EXPECT_EQ(line["id"], "q01");
+  EXPECT_EQ(line["window"], 0);
+  EXPECT_EQ(line["input_ids"].size(), line["offsets"].size());
+  EXPECT_EQ(line["input_ids"].size(), line["token_type_ids"].size());
+  EXPECT_TRUE(line["offsets"][0].is_null());
+  // The answer "red" stands at characters 4 to 7.
+  EXPECT_EQ(line["offsets"][line["start"].get<int>()][0], 4);
+  EXPECT_EQ(line["offsets"][line["end"].get<int>()][1], 7);
+}
+
+TEST_F(Runs, AskShowsAnswerAndPlace) {
+  const fs::path context = directory_ / "context.txt";
+  const std::string text = "the red fox runs far. a job waits.";
+  write_file(context, text);
+  const Words base = {"ask", "--model", model_, "--context", context, "--max-length", "60", "--doc-stride", "10"};
+  Words asked = base;
+  asked.insert(asked.end(), {"--json", "who runs?", "what waits?"});
+  const ProgramRun run = run_mylos(asked);
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  Words piped = base;
+  piped.push_back("--json");
+  EXPECT_EQ(run_mylos(piped, "who runs?\n\nwhat waits?\n").output, run.output);
+  std::istringstream lines(run.output);
+  std::string line;
+  std::size_t count = 0;
+  for (; std::getline(lines, line); ++count) {
+    const json answer = json::parse(line);
+    const auto begin = answer["start"].get<std::size_t>(), end = answer["end"].get<std::size_t>();
+    EXPECT_EQ(answer["answer"], text.substr(begin, end - begin));
+    EXPECT_NE(answer["context"].get<std::string>().find(answer["answer"].get<std::string>()), std::string::npos);
+    EXPECT_GT(answer["score"].get<double>(), 0.0);
+  }
+  EXPECT_EQ(count, 2u);
+  Words plain = base;
+  plain.push_back("who runs?");
+  const ProgramRun shown = run_mylos(plain);
+  EXPECT_TRUE(shown.output.starts_with("who runs?\n  ")) << shown.output;
+  EXPECT_EQ(shown.output.find('\x1b'), std::string::npos);
+}
+
+TEST_F(Runs, ALossThatIsNotFiniteStopsAndKeepsTheWeights) {
+  write_tiny_model(model_, {.head_scale = 2e38f});
+  const ProgramRun run = train(run_, {"--steps", "5"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_TRUE(run.error_lines().back().starts_with("mylos: error: step 1: loss ")) << run.errors;
+  EXPECT_TRUE(fs::exists(run_ / "last" / "model.safetensors"));
+}
+
+/// Waits until a run has written steps.
+void await_steps(const fs::path& run) {
+  for (int i = 0; i < 600; ++i) {
+    if (fs::exists(run / "metrics.jsonl") && fs::file_size(run / "metrics.jsonl") > 0) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
+TEST_F(Runs, SignalsEndARunAtAStepsEnd) {
+  for (const auto& [signal, exit_code] : {std::pair{SIGINT, 130}, {SIGTERM, 143}, {SIGUSR1, 85}}) {
+    fs::remove_all(run_);
+    RunningProgram program(train_words(run_, {"--steps", "1000000"}));
+    await_steps(run_);
+    program.send(signal);
+    const ProgramRun run = program.wait();
+    EXPECT_EQ(run.exit_code, exit_code) << run.errors;
+    EXPECT_TRUE(fs::exists(run_ / "last" / "model.safetensors"));
+  }
+  const ProgramRun again = train(run_, {"--steps", "2"});
+  EXPECT_EQ(again.exit_code, 1);
+  EXPECT_NE(again.errors.find("--overwrite starts anew"), std::string::npos) << again.errors;
+}
+
+TEST_F(Runs, BenchStepValidatesAndTimes) {
+  const ProgramRun run = run_mylos({"bench", "step", "--model", model_, "--data", train_, "--batch", "4", "--repeats",
+                                    "2", "--max-length", "60", "--doc-stride", "20", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_GT(json::parse(run.output)["tokens_per_second"].get<double>(), 0.0);
+  EXPECT_GT(json::parse(run.output)["share_of_gemm"].get<double>(), 0.0);
+}
+
+TEST_F(Runs, BenchGemmTimesEveryProductOfALayer) {
+  for (const char* precision : {"float", "bfloat16"}) {
+    const ProgramRun run = run_mylos({"bench", "gemm", "--model", model_, "--max-length", "60", "--doc-stride", "20",
+                                      "--tokens", "48", "--repeats", "1", "--precision", precision, "--json"});
+    ASSERT_EQ(run.exit_code, 0) << run.errors;
+    const json result = json::parse(run.output);
+    EXPECT_EQ(result["products"].size() % 12, 0u);
+    EXPECT_EQ(result["products"][0]["precision"], precision);
+  }
+}
+
+}  // namespace
+}  // namespace mylos::tests

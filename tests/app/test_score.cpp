@@ -1,0 +1,85 @@
+#include "tests/support/paths.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+/// mylos score prints what the official scripts print, and nothing else.
+namespace mylos::tests {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Score : public testing::Test {
+ protected:
+  TemporaryDirectory directory_;
+  std::string write(const char* name, const std::string& text) {
+    write_file(directory_ / name, text);
+    return directory_ / name;
+  }
+  const std::string data_ = write("data.json", R"({"data": [{"paragraphs": [{"context": "a b c", "qas": [
+      {"id": "x", "question": "?", "answers": [{"text": "a b", "answer_start": 0}]},
+      {"id": "y", "question": "?", "answers": [], "is_impossible": true}]}]}], "version": "v2.0"})");
+};
+
+TEST(PublishedScores, AreTheOfficialOnes) {
+  const fs::path squad = shared_data() / "squad";
+  if (!fs::exists(squad)) GTEST_SKIP() << squad << " is not here (MYLOS_DATA)";
+  const ProgramRun one = run_mylos({"score", squad / "v1.1/dev.json", squad / "v1.1/dev-predictions-match-lstm.json"});
+  EXPECT_EQ(one.output, "{\"exact_match\": 61.09243697478992, \"f1\": 72.66712099670826}\n");
+  EXPECT_EQ(one.errors, "");
+  const ProgramRun two = run_mylos({"score", squad / "v2.0/dev.json", squad / "v2.0/dev-predictions-bert.json"});
+  EXPECT_EQ(two.output, R"({
+  "exact": 77.05091937765205,
+  "f1": 80.74089703356351,
+  "total": 2828,
+  "HasAns_exact": 70.51578137028484,
+  "HasAns_f1": 78.54908145567175,
+  "HasAns_total": 1299,
+  "NoAns_exact": 82.60300850228907,
+  "NoAns_f1": 82.60300850228907,
+  "NoAns_total": 1529
+}
+)");
+  EXPECT_EQ(two.errors, "");
+}
+
+TEST_F(Score, TakesProbabilitiesOfNoAnswer) {
+  const std::string predictions = write("p.json", R"({"x": "a b", "y": "c"})");
+  const std::string odds = write("odds.json", R"({"x": 0.1, "y": 0.9})");
+  const auto score = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"score", data_, predictions};
+    words.insert(words.end(), more.begin(), more.end());
+    return nlohmann::json::parse(run_mylos(words).output);
+  };
+  // The article "a" goes, so "a b" is "b" on both sides.
+  EXPECT_EQ(score({})["exact"], 50.0);
+  EXPECT_EQ(score({"--na-prob-file", odds})["best_exact"], 100.0);
+  EXPECT_EQ(score({"--na-prob-file", odds})["best_exact_thresh"], 0.1);
+  EXPECT_EQ(score({"--na_prob_file", odds, "--na_prob_thresh", "0.5"})["exact"], 100.0);
+  EXPECT_EQ(score({"--squad", "2.0"})["total"], 2);
+}
+
+TEST_F(Score, OptionsOfTheOtherVersionAreRefused) {
+  const std::string data = write("one.json", R"({"data": [{"paragraphs": [{"context": "a b", "qas": [
+      {"id": "x", "question": "?", "answers": [{"text": "b", "answer_start": 2}]}]}]}], "version": "1.1"})");
+  const std::string predictions = write("p.json", R"({"x": "b"})");
+  EXPECT_EQ(run_mylos({"score", data, predictions}).output, "{\"exact_match\": 100.0, \"f1\": 100.0}\n");
+  const ProgramRun run = run_mylos({"score", data, predictions, "--na-prob-thresh", "0.5"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_EQ(run.errors, "mylos: error: --na-prob-thresh: " + data +
+                            " is scored by the rules of SQuAD 1.1, which has no unanswerable questions; --squad 2.0 "
+                            "scores it by those of 2.0\n");
+}
+
+TEST_F(Score, MissingPredictionsAreCountedOnStandardError) {
+  const std::string predictions = write("p.json", R"({"x": "b"})");
+  const ProgramRun run = run_mylos({"score", data_, predictions});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_EQ(nlohmann::json::parse(run.output)["total"], 1);
+  EXPECT_EQ(run.errors, predictions + ": 1 questions have no prediction, the first is y\n");
+}
+
+}  // namespace
+}  // namespace mylos::tests

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+/// A BERT small enough to train in a test, and questions for it.
+namespace mylos::tests {
+
+struct TinyModel {
+  bool has_head = true;
+  std::size_t positions = 64;
+  float head_scale = 0.1f;  ///< standard deviation of the head's weights
+};
+
+/// Writes a Hugging Face directory: hidden 16, 2 layers, 2 heads, random weights; its vocabulary has every letter and
+/// digit as a token and a continuation.
+void write_tiny_model(const std::filesystem::path& directory, const TinyModel& model = {});
+
+/// 12 questions about 4 short texts, v1.1; with `version` "v2.0" one of them has no answer.
+std::string tiny_questions(const std::string& version = "1.1");
+
+}  // namespace mylos::tests
