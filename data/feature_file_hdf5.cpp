@@ -273,15 +273,13 @@ class FeatureReader {
 }  // namespace
 
 void write_feature_file(const std::filesystem::path& path, const PreparedFeatures& prepared) {
-  StagedFile staged(path);
-  Hdf5Writer file(staged.temporary(), path.string());
+  Hdf5Writer file(path.string());
   write_attributes(file, prepared);
   write_dataset(file, prepared.dataset);
   write_tokens(file, "/tokens/questions", prepared.features.questions);
   write_tokens(file, "/tokens/contexts", prepared.features.contexts);
   write_windows(file, prepared.features.features);
-  file.close();
-  staged.commit();
+  write_text(path, file.finish());
 }
 
 PreparedFeatures read_feature_file(const std::filesystem::path& path) { return FeatureReader(path).read(); }

@@ -27,8 +27,6 @@ class StagedFile {
   StagedFile(const StagedFile&) = delete;
   StagedFile& operator=(const StagedFile&) = delete;
 
-  /// The temporary name, for a library that writes the file itself.
-  const std::filesystem::path& temporary() const { return temporary_; }
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text);
   void commit();

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <hdf5.h>
 
+#include <cstdlib>
+#include <cstring>
 #include <type_traits>
 
 #include "core/crc32c.hpp"
@@ -15,7 +17,9 @@ namespace {
 static_assert(std::is_same_v<hid_t, std::int64_t>, "Hdf5Id keeps identifiers as HDF5 1.10 and later define them");
 
 constexpr const char* checksum_attribute = "crc32c";
-constexpr hsize_t longest_text = 4096;  // bytes of an attribute
+constexpr std::size_t memory_step = std::size_t{16} << 20;  // bytes by which a file in memory grows
+constexpr std::size_t end_of_file_place = 28;               // in a superblock with 8-byte offsets
+constexpr hsize_t longest_text = 4096;                      // bytes of an attribute
 
 template <class Element>
 hid_t native_type() {
@@ -62,9 +66,38 @@ hid_t open_file(const std::filesystem::path& path) {
   return file;
 }
 
-hid_t create_file(const std::filesystem::path& path, const std::string& name) {
+void* allocate(std::size_t size, H5FD_file_image_op_t, void*) { return std::malloc(size); }
+
+void* copy(void* target, const void* source, std::size_t size, H5FD_file_image_op_t, void*) {
+  return std::memcpy(target, source, size);
+}
+
+void* resize(void* memory, std::size_t size, H5FD_file_image_op_t, void*) { return std::realloc(memory, size); }
+
+/// Called with the finished file as it is closed: takes its bytes.
+herr_t release(void* memory, H5FD_file_image_op_t operation, void* bytes) {
+  const auto* file = static_cast<const char*>(memory);
+  if (operation == H5FD_FILE_IMAGE_OP_FILE_CLOSE && file != nullptr) {
+    std::uint64_t end = 0;  // the superblock (version 2 and later) says where the file ends; the memory is longer
+    std::memcpy(&end, file + end_of_file_place, sizeof end);
+    static_cast<std::string*>(bytes)->assign(file, end);
+  }
+  std::free(memory);
+  return 0;
+}
+
+void* share(void* bytes) { return bytes; }
+
+herr_t unshare(void*) { return 0; }
+
+/// A file in memory that leaves its content in `bytes` when it is closed. H5Fget_file_image would be simpler, but gives
+/// superblocks of this format a wrong checksum.
+hid_t create_file(const std::string& name, std::string& bytes) {
   const Hdf5Id properties(create_access_properties(), H5Pclose);
-  const auto file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, properties.get());
+  H5FD_file_image_callbacks_t callbacks{allocate, copy, resize, release, share, unshare, &bytes};
+  H5Pset_fapl_core(properties.get(), memory_step, false);
+  H5Pset_file_image_callbacks(properties.get(), &callbacks);
+  const auto file = H5Fcreate(name.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, properties.get());
   if (file < 0) fail_at(name, "create", "it as HDF5");
   return file;
 }
@@ -106,8 +139,7 @@ std::size_t array_size(hid_t array, hid_t type, std::size_t width, const std::st
 
 }  // namespace
 
-Hdf5Writer::Hdf5Writer(const std::filesystem::path& path, std::string name)
-    : name_(std::move(name)), file_(create_file(path, name_), H5Fclose) {}
+Hdf5Writer::Hdf5Writer(std::string name) : name_(std::move(name)), file_(create_file(name_, bytes_), H5Fclose) {}
 
 void Hdf5Writer::set_attribute(const char* attribute, std::int64_t value) {
   write_attribute(file_.get(), attribute, H5T_NATIVE_INT64, &value, name_);
@@ -134,9 +166,9 @@ void Hdf5Writer::write(const char* array, std::span<const Element> values) {
   write_attribute(id.get(), checksum_attribute, H5T_NATIVE_UINT32, &checksum, name_);
 }
 
-void Hdf5Writer::close() {
-  const bool is_flushed = H5Fflush(file_.get(), H5F_SCOPE_GLOBAL) >= 0;
-  if (!is_flushed || !file_.reset()) fail_at(name_, "write", "it to the end");
+std::string Hdf5Writer::finish() {
+  if (!file_.reset()) fail_at(name_, "write", "it to the end");
+  return std::move(bytes_);
 }
 
 Hdf5Reader::Hdf5Reader(const std::filesystem::path& path) : name_(path.string()), file_(open_file(path), H5Fclose) {}

@@ -24,7 +24,7 @@ class Hdf5Id {
 
   std::int64_t get() const { return id_; }
   bool is_valid() const { return id_ >= 0; }
-  /// Closes it now; false where HDF5 could not, as when buffered data meets a full disk.
+  /// Closes it now; false where HDF5 could not.
   bool reset() { return id_ < 0 || close_(std::exchange(id_, -1)) >= 0; }
 
  private:
@@ -32,22 +32,23 @@ class Hdf5Id {
   Close close_;
 };
 
-/// A new file, or a new content of an old one.
+/// A new file, made in memory for the caller to store: where the disk is full under HDF5 1.10 it crashes at exit.
 class Hdf5Writer {
  public:
   /// `name` stands for the file in errors.
-  Hdf5Writer(const std::filesystem::path& path, std::string name);
+  explicit Hdf5Writer(std::string name);
 
   void set_attribute(const char* attribute, std::int64_t value);
   void set_attribute(const char* attribute, std::string_view value);
   /// Writes the array "/group/.../array", making its groups.
   template <class Element>
   void write(const char* array, std::span<const Element> values);
-  /// Flushes and closes; nothing can be written after.
-  void close();
+  /// Closes it and gives its bytes; nothing can be written after.
+  std::string finish();
 
  private:
   std::string name_;
+  std::string bytes_;
   Hdf5Id file_;
 };
 
