@@ -115,7 +115,10 @@ void update_running_statistics(const ExecutionSpace& space, const NormGroups& gr
   for_each_element(
       "mylos::small_models::running_statistics", space, statistics.mean.size(), KOKKOS_LAMBDA(std::size_t i) {
         const std::size_t group = i / channels, c = i % channels;
-        if (sample_ids(group) != 0) return;
+        // A step whose loss is not finite is not taken: its statistics must not stay either.
+        const bool finite =
+            Kokkos::isfinite(statistics.mean(group, c)) && Kokkos::isfinite(statistics.variance(group, c));
+        if (sample_ids(group) != 0 || !finite) return;
         const float count = float(groups.begin(group + 1) - groups.begin(group));
         const float unbiased = statistics.variance(group, c) * count / (count - 1.0f);
         running.mean(0, c) += momentum * (statistics.mean(group, c) - running.mean(0, c));

@@ -33,7 +33,7 @@ void group_statistics(const ExecutionSpace& space, const NormGroups& groups, con
                       const NormStatistics& statistics);
 
 /// running = (1 - momentum) running + momentum * statistics, with the unbiased variance as PyTorch has it, of the group
-/// that comes first in the global batch (sample id 0), wherever that is computed; of no other.
+/// that comes first in the global batch (sample id 0), wherever that is computed; of no other, and not if not finite.
 void update_running_statistics(const ExecutionSpace& space, const NormGroups& groups,
                                const ConstVector<std::uint32_t>& sample_ids, const NormStatistics& statistics,
                                float momentum, const NormStatistics& running);

@@ -116,8 +116,8 @@ class ConvolutionClassifier final : public nn::Model {
   Matrix<float> predict(const Pass& pass, const Batch& batch, const Vector<float>& losses) const override;
 
   double training_flops(const BatchShape& shape) const override {
-    const auto weights = static_cast<double>(neighbours * (first_.out + first_.out * second_.out / 4));
-    return 6.0 * static_cast<double>(shape.rows) * weights;
+    const auto first = static_cast<double>(neighbours * first_.out), second = static_cast<double>(second_.out);
+    return 6.0 * static_cast<double>(shape.rows) * first * (1.0 + second / 4.0);
   }
 
  private:

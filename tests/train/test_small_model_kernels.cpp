@@ -289,6 +289,31 @@ TEST(CausalDecoder, GradientsAreTheSlopesOfTheLossWithChunkedTiedLogits) {
   expect_whole_gradient(task);
 }
 
+/// Losses of two sentences that differ in their last word only, where the first `rows` words have labels.
+Values losses_of_twin_sentences(std::int32_t rows) {
+  const TextTask task({.sentences = 16, .batch = 16});
+  Whole whole(task);
+  const std::vector<std::size_t> lengths{5, 5};
+  const std::vector<std::uint32_t> ids{0, 1};
+  const std::vector<std::int32_t> tokens{0, 5, 6, 7, 8, 0, 5, 6, 7, 9}, positions{0, 1, 2, 3, 4, 0, 1, 2, 3, 4};
+  std::vector<std::int32_t> labels;
+  for (const std::int32_t position : positions) labels.push_back(position < rows ? 10 + position : -1);
+  whole.batch.reset(lengths, ids);
+  whole.batch.set_indices(words::tokens, tokens);
+  whole.batch.set_indices(words::positions, positions);
+  whole.batch.set(words::labels, labels);
+  const Vector<float> losses("test::losses", 2);
+  task.model().predict(whole.engine.pass(), whole.batch, losses);
+  return host_values(losses);
+}
+
+TEST(CausalDecoder, EarlierWordsDoNotSeeLaterOnes) {
+  const Values earlier = losses_of_twin_sentences(4), all = losses_of_twin_sentences(5);
+  EXPECT_GT(earlier[0], 1.0);
+  EXPECT_EQ(earlier[0], earlier[1]);
+  EXPECT_NE(all[0], all[1]);
+}
+
 TEST(ConvolutionClassifier, RefusesWhatItCannotPoolOrCut) {
   ImageTaskConfig config{.groups = 3, .images_per_group = 4, .groups_per_batch = 3};
   config.shape.image = {6, 7};

@@ -64,6 +64,7 @@ template <class RunTask>
 train::RunResult run(const train::TrainConfig& config, RunTask& task, Log& log) {
   train::Trainer trainer(config, task);
   EXPECT_EQ(trainer.steps(), config.steps);
+  EXPECT_LT(metric(trainer.evaluate(), "accuracy"), 0.5) << "before training";
   return trainer.run({&log});
 }
 
@@ -136,9 +137,9 @@ TEST(SmallModels, CausalDecoderLearnsTextByAdamW) {
   const train::RunResult result = run(config, task, log);
   EXPECT_NEAR(log.losses.front(), std::log(static_cast<double>(dialects + dialect_words)), 0.6);
   ASSERT_EQ(log.evaluations.size(), 4u);
-  // Sentences it has not seen, almost as well as who knows the language.
-  EXPECT_LT(metric(result.best, "validation_loss"), language_entropy() + 0.12);
-  EXPECT_GT(metric(result.best, "accuracy"), language_accuracy() - 0.03);
+  // Sentences it has not seen, almost as well as who knows the language; better would be to see what comes.
+  EXPECT_NEAR(metric(result.best, "validation_loss"), language_entropy(), 0.12);
+  EXPECT_NEAR(metric(result.best, "accuracy"), language_accuracy(), 0.03);
   EXPECT_LE(metric(result.best, "validation_loss"), metric(log.evaluations.front().metrics, "validation_loss"));
 
   expect_same_metrics<TextTask>(text, output / "best", result.best);
@@ -184,6 +185,33 @@ TEST(SmallModels, NothingDependsOnTheMicroBatch) {
   train::TrainConfig text = text_training();
   text.learning_rate = 5e-4;
   expect_same_for_any_micro_batch<TextTask>(TextTaskConfig{}, text, "tokens.weight");
+}
+
+TEST(SmallModels, RowsAreReadByNameOrRefused) {
+  ImageTask task(ImageTaskConfig{});
+  const train::Trainer trainer(image_training(), task);
+  std::vector<float> values(8);
+  trainer.read_row("first.norm.running_var", values);
+  EXPECT_EQ(values, std::vector<float>(8, 1.0f));
+  EXPECT_THAT(tests::error_of([&] { trainer.read_row("third.norm.weight", values); }),
+              HasSubstr("parameter table: no row is called third.norm.weight"));
+  EXPECT_THAT(tests::error_of([&] { trainer.read_row("second.norm.running_var", values); }),
+              HasSubstr("row second.norm.running_var: 8 values for 16"));
+}
+
+/// A learning rate that throws the weights out of all bounds in the first step.
+TEST(SmallModels, ALossThatIsNotFiniteLeavesStatisticsAsTheyWere) {
+  const tests::TemporaryDirectory output;
+  ImageTask task(ImageTaskConfig{});
+  train::TrainConfig config = image_training();
+  config.learning_rate = 1e38;
+  config.clip = 0.0;
+  config.output = output.path();
+  train::Trainer trainer(config, task);
+  EXPECT_THAT(tests::error_of([&] { trainer.run({}); }), HasSubstr("last/ holds the weights of the step before"));
+  const data::SafetensorsFile last(output / "last" / "model.safetensors");
+  for (const float value : last.read_float("first.norm.running_mean")) EXPECT_TRUE(std::isfinite(value));
+  for (const float value : last.read_float("first.norm.running_var")) EXPECT_TRUE(std::isfinite(value));
 }
 
 TEST(SmallModels, ChunksOfTheVocabularyDoNotChangeTheLosses) {
