@@ -3,6 +3,7 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 
@@ -137,6 +138,16 @@ Product OneDnnGemm::make(const Shape& shape) {
   return product;
 }
 
+/// oneDNN's blocks of a small product take up to a few MiB a thread whatever the operands.
+constexpr std::size_t least_workspace = std::size_t{8} << 20;
+
+/// Workspace to hold for a product that wants `scratch` bytes. oneDNN's wish does not grow with the shape: a smaller
+/// product may want more than a larger one. This bound does, so that what the largest product took is enough for all.
+std::size_t workspace_bytes(std::size_t scratch, const GemmCall& call) {
+  const std::size_t operands = (call.m * call.k + call.k * call.n + call.m * call.n) * sizeof(float);
+  return std::max({scratch, operands, least_workspace});
+}
+
 void OneDnnGemm::execute(const Product& product, const GemmCall& call) {
   const auto wrap = [this](const memory::desc& description, const void* data) {
     return memory(description, engine_, const_cast<void*>(data));
@@ -146,7 +157,10 @@ void OneDnnGemm::execute(const Product& product, const GemmCall& call) {
                                             {DNNL_ARG_DST, wrap(product.c, call.c)}};
   if (fuses_bias(call.epilogue)) arguments.emplace(DNNL_ARG_BIAS, wrap(product.bias, call.bias));
   const std::size_t scratch = product.scratch.get_size();
-  if (scratch > 0) arguments.emplace(DNNL_ARG_SCRATCHPAD, wrap(product.scratch, scratch_.get(scratch)));
+  if (scratch > 0) {
+    void* const workspace = scratch_.get(workspace_bytes(scratch, call));
+    arguments.emplace(DNNL_ARG_SCRATCHPAD, wrap(product.scratch, workspace));
+  }
   product.primitive.execute(stream_, arguments);
   stream_.wait();
 }
