@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <sstream>
 #include <string_view>
 #include <vector>
@@ -43,7 +44,7 @@ std::string row(const std::string& left, const std::string& text) {
 
 /// "3e-5" for 3e-05.
 std::string default_text(const nlohmann::ordered_json& value) {
-  if (value.is_null() || value == false || value == "") return "";
+  if (value.is_null() || value == false) return "";
   std::string text = value.is_string() ? value.get<std::string>() : value.dump();
   if (const std::size_t exponent = text.find("e-0"); exponent != std::string::npos) text.erase(exponent + 2, 1);
   if (text.ends_with(".0")) text.erase(text.size() - 2);
@@ -83,7 +84,9 @@ std::string program_help() {
 
 std::string command_help(const Command& command) {
   const Arguments defaults = default_arguments(command);
-  std::string text = fmt::format("usage: mylos {} {}\n\n{}.\n", command.name, command.arguments, command.summary);
+  std::string summary(command.summary);
+  summary.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(summary.front())));
+  std::string text = fmt::format("usage: mylos {} {}\n\n{}.\n", command.name, command.arguments, summary);
   std::vector<std::string_view> sections;
   for (const Option& option : option_table()) {
     const bool is_new = std::ranges::find(sections, option.section) == sections.end();
