@@ -9,22 +9,35 @@ namespace mylos::app {
 
 /// Calls DO(name that __builtin_cpu_supports knows, macro the compiler defines where it may use the feature) for what
 /// GCC 12 and Clang 14 both know and generate code for.
-#define MYLOS_FOR_EACH_CPU_FEATURE(DO)                                                                             \
-  DO("sse3", __SSE3__)                                                                                             \
-  DO("ssse3", __SSSE3__)                                                                                           \
-  DO("sse4.1", __SSE4_1__)                                                                                         \
-  DO("sse4.2", __SSE4_2__)                                                                                         \
-  DO("popcnt", __POPCNT__)                                                                                         \
-  DO("aes", __AES__)                                                                                               \
-  DO("pclmul", __PCLMUL__)                                                                                         \
-  DO("avx", __AVX__)                                                                                               \
-  DO("avx2", __AVX2__)                                                                                             \
-  DO("fma", __FMA__) DO("bmi", __BMI__) DO("bmi2", __BMI2__) DO("gfni", __GFNI__) DO("vpclmulqdq", __VPCLMULQDQ__) \
-      DO("avx512f", __AVX512F__) DO("avx512bw", __AVX512BW__) DO("avx512cd", __AVX512CD__)                         \
-          DO("avx512dq", __AVX512DQ__) DO("avx512vl", __AVX512VL__) DO("avx512ifma", __AVX512IFMA__)               \
-              DO("avx512vbmi", __AVX512VBMI__) DO("avx512vbmi2", __AVX512VBMI2__) DO("avx512vnni", __AVX512VNNI__) \
-                  DO("avx512bitalg", __AVX512BITALG__) DO("avx512vpopcntdq", __AVX512VPOPCNTDQ__)                  \
-                      DO("avx512bf16", __AVX512BF16__)
+// clang-format off: one a line
+#define MYLOS_FOR_EACH_CPU_FEATURE(DO) \
+  DO("sse3", __SSE3__) \
+  DO("ssse3", __SSSE3__) \
+  DO("sse4.1", __SSE4_1__) \
+  DO("sse4.2", __SSE4_2__) \
+  DO("popcnt", __POPCNT__) \
+  DO("aes", __AES__) \
+  DO("pclmul", __PCLMUL__) \
+  DO("avx", __AVX__) \
+  DO("avx2", __AVX2__) \
+  DO("fma", __FMA__) \
+  DO("bmi", __BMI__) \
+  DO("bmi2", __BMI2__) \
+  DO("gfni", __GFNI__) \
+  DO("vpclmulqdq", __VPCLMULQDQ__) \
+  DO("avx512f", __AVX512F__) \
+  DO("avx512bw", __AVX512BW__) \
+  DO("avx512cd", __AVX512CD__) \
+  DO("avx512dq", __AVX512DQ__) \
+  DO("avx512vl", __AVX512VL__) \
+  DO("avx512ifma", __AVX512IFMA__) \
+  DO("avx512vbmi", __AVX512VBMI__) \
+  DO("avx512vbmi2", __AVX512VBMI2__) \
+  DO("avx512vnni", __AVX512VNNI__) \
+  DO("avx512bitalg", __AVX512BITALG__) \
+  DO("avx512vpopcntdq", __AVX512VPOPCNTDQ__) \
+  DO("avx512bf16", __AVX512BF16__)
+// clang-format on
 
 #define MYLOS_COUNT_CPU_FEATURE(name, macro) +1
 inline constexpr std::size_t cpu_feature_count = 0 MYLOS_FOR_EACH_CPU_FEATURE(MYLOS_COUNT_CPU_FEATURE);
