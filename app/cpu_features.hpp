@@ -9,7 +9,7 @@ namespace mylos::app {
 
 /// Calls DO(name that __builtin_cpu_supports knows, macro the compiler defines where it may use the feature) for what
 /// GCC 12 and Clang 14 both know and generate code for.
-// clang-format off: one a line
+// clang-format off
 #define MYLOS_FOR_EACH_CPU_FEATURE(DO) \
   DO("sse3", __SSE3__) \
   DO("ssse3", __SSSE3__) \
