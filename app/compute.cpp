@@ -1,10 +1,14 @@
 #include "app/compute.hpp"
 
 #include "core/device.hpp"
+#include "core/error.hpp"
+#include "data/files.hpp"
 
+#include <fmt/format.h>
 #include <sched.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <string_view>
 #include <thread>
@@ -12,11 +16,22 @@
 namespace mylos::app {
 namespace {
 
-/// OMP_NUM_THREADS, or 0 where it is not a number; a list ("4,2") counts by its first.
+/// More than any node has; beyond it OpenMP ends the program with a message of its own, or none.
+constexpr std::size_t most_threads = 1024;
+
+/// OMP_NUM_THREADS, or 0 where it is not set; a list ("4,2") counts by its first. Errors: not a number of threads.
 std::size_t threads_from_environment() {
   const char* value = std::getenv("OMP_NUM_THREADS");
-  const long threads = value == nullptr ? 0 : std::strtol(value, nullptr, 10);
-  return threads > 0 ? static_cast<std::size_t>(threads) : 0;
+  if (value == nullptr || *value == '\0') return 0;
+  const std::string_view text(value);
+  const std::string_view first = text.substr(0, text.find(','));
+  std::size_t threads = 0;
+  const auto [end, error] = std::from_chars(first.data(), first.data() + first.size(), threads);
+  if (error == std::errc() && end == first.data() + first.size() && threads >= 1 && threads <= most_threads) {
+    return threads;
+  }
+  fail(fmt::format("OMP_NUM_THREADS={}: expected a number of threads from 1 to {}", data::printable(text),
+                   most_threads));
 }
 
 Kokkos::InitializationSettings settings() {

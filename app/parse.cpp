@@ -66,6 +66,8 @@ Occurrence read_option(const Command& command, std::span<const std::string> word
   const std::string word = words[i].substr(2);
   const std::size_t equals = word.find('=');
   const Option& option = get_option(command, word.substr(0, equals));
+  // Before its value is looked for, which a refused option does not say whether it has.
+  if (!option.refusal.empty()) throw UsageError(fmt::format("--{}: {}", option.name, option.refusal));
   if (equals != std::string::npos) return {&option, word.substr(equals + 1)};
   if (option.is_switch()) return {&option, "true"};
   if (i + 1 == words.size() || words[i + 1].starts_with("--")) {

@@ -15,6 +15,9 @@
 namespace mylos::data {
 namespace {
 
+/// The start of an answer whose file puts it before the context.
+constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
+
 class SquadReader {
  public:
   /// The object at the top of a file: nested or flat rows under `data`.
@@ -94,12 +97,19 @@ class SquadReader {
     dataset_.questions.push_back(std::move(question));
   }
 
+  /// Where an answer starts. Below 0, which some tools write for what they did not find, it is nowhere in the context.
+  static std::size_t read_start(const Json& value, const JsonPlace& place) {
+    if (value.is_number_integer() && !value.is_number_unsigned() && value.get<std::int64_t>() < 0) return nowhere;
+    return as_count(value, place);
+  }
+
   /// The nested form: [{"text", "answer_start"}, ...].
   static std::vector<SquadAnswer> read_answers(const Json& list, const JsonPlace& place) {
     std::vector<SquadAnswer> answers;
     for (std::size_t i = 0; i < list.size(); ++i) {
       const JsonPlace item(place, i);
-      answers.push_back({string_member(list[i], "text", item), count_member(list[i], "answer_start", item)});
+      answers.push_back(
+          {string_member(list[i], "text", item), read_start(member(list[i], "answer_start", item), item)});
     }
     return answers;
   }
@@ -116,7 +126,7 @@ class SquadReader {
     std::vector<SquadAnswer> answers;
     for (std::size_t i = 0; i < texts.size(); ++i) {
       answers.push_back(
-          {as_string(texts[i], JsonPlace(text_place, i)), as_count(starts[i], JsonPlace(start_place, i))});
+          {as_string(texts[i], JsonPlace(text_place, i)), read_start(starts[i], JsonPlace(start_place, i))});
     }
     return answers;
   }
@@ -163,6 +173,9 @@ void add_lines(SquadReader& reader, std::string_view text, std::string_view name
 }
 
 std::string describe(const SquadDataset& dataset, const SquadQuestion& question, const SquadAnswer& answer) {
+  if (answer.start == nowhere) {
+    return fmt::format("question {}: answer_start of '{}' is below 0", printable(question.id), printable(answer.text));
+  }
   if (answer.text.empty()) return fmt::format("question {}: an answer's text is empty", printable(question.id));
   const auto begin = static_cast<unsigned>(std::min<std::size_t>(answer.start, 0x7FFFFFFF));
   const CodePointRange range{begin, begin + static_cast<unsigned>(count_code_points(answer.text))};

@@ -26,6 +26,8 @@ class ParameterMode {
 
   /// Sets all gradients to zero: a step begins.
   virtual void begin_step(const ExecutionSpace& space) = 0;
+  /// A micro-batch's pass begins; after the `last` one of a step what `gradients_ready` tells is complete on this rank.
+  virtual void begin_micro_batch(bool last) = 0;
   /// Returns when the gradient of every slice is the sum over ranks and micro-batches.
   virtual void finish_gradients(const ExecutionSpace& space) = 0;
   /// Makes the store's values from the masters, in the compute type.

@@ -32,6 +32,7 @@ class SingleProcessMode final : public ParameterMode {
   void begin_step(const ExecutionSpace& space) override {
     for (const ParameterSlice& slice : slices_) Kokkos::deep_copy(space, slice.gradient, 0.0f);
   }
+  void begin_micro_batch(bool) override {}
   void finish_gradients(const ExecutionSpace&) override {}
 
   void publish_values(const ExecutionSpace& space) override {

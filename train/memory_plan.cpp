@@ -7,7 +7,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <numeric>
 #include <string>
+#include <vector>
 
 namespace mylos::train {
 namespace {
@@ -74,6 +77,23 @@ MemoryPlan plan_for(const Task& task, const TrainConfig& config, std::size_t ste
   return plan;
 }
 
+/// A run's batches are looked at one by one up to this many epochs; beyond it they are bounded.
+constexpr std::size_t most_epochs_looked_at = 64;
+
+/// No micro-batch has more rows than the longest samples of an epoch together.
+BatchShape bound_of_micro_batches(const Task& task, std::size_t micro_batch) {
+  std::vector<std::size_t> rows;
+  std::size_t largest_batch = 0;
+  for (std::size_t step = 0; step < task.steps_per_epoch(); ++step) {
+    const std::vector<std::size_t> samples = task.global_batch(step);
+    largest_batch = std::max(largest_batch, samples.size());
+    for (const std::size_t sample : samples) rows.push_back(task.rows_of(sample));
+  }
+  std::ranges::sort(rows, std::greater<>());
+  rows.resize(std::min({rows.size(), micro_batch, largest_batch}));
+  return {rows.size(), std::accumulate(rows.begin(), rows.end(), std::size_t{0}), rows.front()};
+}
+
 }  // namespace
 
 std::size_t available_memory() { return std::min(kibibytes_in("/proc/meminfo", "MemAvailable:"), group_memory()); }
@@ -83,6 +103,7 @@ std::size_t resident_memory() { return kibibytes_in("/proc/self/status", "VmRSS:
 std::size_t peak_resident_memory() { return kibibytes_in("/proc/self/status", "VmHWM:"); }
 
 BatchShape largest_micro_batch(const Task& task, std::size_t steps, std::size_t micro_batch) {
+  if (steps / most_epochs_looked_at > task.steps_per_epoch()) return bound_of_micro_batches(task, micro_batch);
   BatchShape largest;
   for (std::size_t step = 0; step < steps; ++step) {
     const std::vector<std::size_t> samples = task.global_batch(step);

@@ -26,7 +26,8 @@ std::size_t available_memory();
 std::size_t resident_memory();
 std::size_t peak_resident_memory();
 
-/// The largest micro-batch, in rows, samples and longest sample, over steps [0, steps): each in its own step.
+/// The largest micro-batch, in rows, samples and longest sample, over steps [0, steps): each in its own step. For a run
+/// of very many epochs a bound of it.
 BatchShape largest_micro_batch(const Task& task, std::size_t steps, std::size_t micro_batch);
 
 /// The plan for `steps` steps. With micro_batch 0 the largest that fits into `available` bytes is taken, by halving.

@@ -1,11 +1,14 @@
 #include "train/squad_evaluation.hpp"
 
+#include "core/error.hpp"
 #include "data/answer_files.hpp"
 #include "data/files.hpp"
 #include "data/squad_metrics.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <map>
+#include <cmath>
 #include <numeric>
 
 namespace mylos::train {
@@ -31,10 +34,27 @@ data::SquadScore official_score(const data::SquadDataset& dataset, const data::P
 
 bool has_label(const data::Feature& feature) { return feature.start >= 0 && feature.end >= 0; }
 
+/// v1.1's rules cannot score a question without an answer: found before anything is computed.
+void check_version(const data::SquadDataset& dataset) {
+  if (dataset.version == data::SquadVersion::v2_0) return;
+  for (const data::SquadQuestion& question : dataset.questions) {
+    if (!question.has_answers_key || !question.answers.empty()) continue;
+    fail(fmt::format("question {} has no answer, which SQuAD 1.1 does not know; use --squad 2.0",
+                     data::printable(question.id)));
+  }
+}
+
+/// Writes `text`, or removes what an earlier evaluation left where there is none.
+void write_or_remove(const std::filesystem::path& path, const std::string& text) {
+  if (!text.empty()) return data::write_text(path, text);
+  std::filesystem::remove(path);
+}
+
 }  // namespace
 
 SquadEvaluation::SquadEvaluation(SquadWindows windows, const SquadConfig& config)
     : windows_(std::move(windows)), config_(config), batcher_(windows_) {
+  check_version(windows_.dataset);
   logit_starts_.push_back(0);
   Slice part;
   for (std::size_t window = 0; window < windows_.count(); ++window) {
@@ -61,6 +81,10 @@ BatchShape SquadEvaluation::largest_batch(std::size_t max_length) {
   constexpr std::size_t shortest = 3;  // [CLS] and two [SEP]
   const std::size_t rows = std::max(slice_tokens, max_length);
   return {.samples = rows / shortest, .rows = rows, .longest = max_length};
+}
+
+std::size_t SquadEvaluation::labelled_windows() const {
+  return static_cast<std::size_t>(std::ranges::count_if(windows_.features.features, has_label));
 }
 
 Metrics SquadEvaluation::run(Predictor& predictor) {
@@ -92,6 +116,8 @@ void SquadEvaluation::keep(const Slice& part, std::span<const float> logits) {
   for (std::size_t row = 0; row < rows; ++row) {
     start_logits_[begin + row] = logits[2 * row];
     end_logits_[begin + row] = logits[2 * row + 1];
+    ensure(std::isfinite(logits[2 * row]) && std::isfinite(logits[2 * row + 1]),
+           "the model's logits are not finite numbers: its weights are damaged, or its training diverged");
   }
 }
 
@@ -121,7 +147,7 @@ void SquadEvaluation::find_answers() {
 
 Metrics SquadEvaluation::score_answers(double loss_sum) {
   const data::SquadDataset& dataset = windows_.dataset;
-  const auto labelled = std::ranges::count_if(windows_.features.features, has_label);
+  const std::size_t labelled = labelled_windows();
   Metrics metrics;
   score_.clear();
   if (labelled > 0) metrics.emplace_back("validation_loss", loss_sum / static_cast<double>(labelled));
@@ -140,10 +166,9 @@ void SquadEvaluation::write(const std::filesystem::path& directory) const {
   const auto& questions = windows_.dataset.questions;
   data::write_text(directory / "predictions.json", data::predictions_json(questions, answers_));
   data::write_text(directory / "nbest_predictions.json", data::nbest_json(questions, answers_));
-  if (windows_.dataset.version == data::SquadVersion::v2_0) {
-    data::write_text(directory / "null_odds.json", data::null_odds_json(questions, answers_));
-  }
-  if (!score_.empty()) data::write_text(directory / "results.json", score_);
+  const bool has_null_odds = windows_.dataset.version == data::SquadVersion::v2_0;
+  write_or_remove(directory / "null_odds.json", has_null_odds ? data::null_odds_json(questions, answers_) : "");
+  write_or_remove(directory / "results.json", score_);
 }
 
 }  // namespace mylos::train

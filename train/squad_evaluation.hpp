@@ -12,12 +12,15 @@ namespace mylos::train {
 
 class SquadEvaluation {
  public:
+  /// Errors: std::runtime_error where the rules of the data's version cannot score it.
   SquadEvaluation(SquadWindows windows, const SquadConfig& config);
   SquadEvaluation(const SquadEvaluation&) = delete;  // batches refer to the windows
   SquadEvaluation& operator=(const SquadEvaluation&) = delete;
 
   const SquadWindows& windows() const { return windows_; }
   BatchShape largest_batch() const { return largest_; }
+  /// Windows whose question has an answer to compare with: what validation_loss is the mean over.
+  std::size_t labelled_windows() const;
   /// What no batch exceeds, whatever the questions, where windows have at most `max_length` tokens.
   static BatchShape largest_batch(std::size_t max_length);
 

@@ -52,6 +52,9 @@ SquadTask::SquadTask(const SquadConfig& config, Precision precision, std::uint64
   if (!config.dev.empty()) {
     evaluation_ = std::make_unique<SquadEvaluation>(
         load_windows(config.dev, tokenizer_, switches(), config, config.dev_limit, false, notice_), config);
+    ensure(
+        !train_ || evaluation_->labelled_windows() > 0,
+        fmt::format("{}: no question in it has an answer to score a model by; leave out --dev", config.dev.string()));
   }
 }
 

@@ -56,6 +56,8 @@ struct Trainer::State {
   EvaluationReport evaluate(std::size_t steps_done);
   void read_row(const std::string& name, std::span<float> values) const;
   void export_model(const char* name) const;
+  [[noreturn]] void stop_diverged(std::size_t index, const StepResult& result) const;
+  bool weights_are_finite() const;
   bool due_for_evaluation(std::size_t steps_done) const;
   void train(const std::vector<Reporter*>& reporters, BestModel& best, RunResult& result);
 
@@ -79,14 +81,7 @@ StepReport Trainer::State::run_step(std::size_t index) {
   const double learning_rate = schedule.at(index);
   const StepResult result = step.run(space, index, learning_rate);
   space.fence("mylos::Trainer::step");
-  if (!is_finite(result)) {
-    if (!config.output.empty()) export_model("last");
-    fail(
-        fmt::format("step {}: loss {}, gradient norm {}: the run stops; {}use a smaller --learning-rate or a longer "
-                    "--warmup",
-                    index + 1, result.loss, result.gradient_norm,
-                    config.output.empty() ? "" : "last/ holds the weights of the step before; "));
-  }
+  if (!is_finite(result)) stop_diverged(index, result);
   return {.step = index + 1,
           .epoch = static_cast<double>(index + 1) / static_cast<double>(task.steps_per_epoch()),
           .loss = result.loss,
@@ -96,6 +91,28 @@ StepReport Trainer::State::run_step(std::size_t index) {
           .tokens = result.tokens,
           .seconds = seconds_since(begin),
           .memory = peak_resident_memory()};
+}
+
+void Trainer::State::stop_diverged(std::size_t index, const StepResult& result) const {
+  std::string kept;
+  if (!config.output.empty() && weights_are_finite()) {
+    export_model("last");
+    kept = "last/ holds the weights of the step before; ";
+  }
+  fail(
+      fmt::format("step {}: loss {}, gradient norm {}: the run stops; {}use a smaller --learning-rate or a longer "
+                  "--warmup",
+                  index + 1, result.loss, result.gradient_norm, kept));
+}
+
+bool Trainer::State::weights_are_finite() const {
+  std::vector<float> values;
+  for (std::size_t row = 0; row < store.table().rows().size(); ++row) {
+    values.resize(store.table().row(row).size);
+    mode->read_row(row, values);
+    if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); })) return false;
+  }
+  return true;
 }
 
 EvaluationReport Trainer::State::evaluate(std::size_t steps_done) {

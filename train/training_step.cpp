@@ -48,6 +48,7 @@ void TrainingStep::accumulate(const ExecutionSpace& space, std::size_t step, std
   for (std::size_t begin = 0; begin < samples.size(); begin += micro_batch_) {
     const std::size_t count = std::min(micro_batch_, samples.size() - begin);
     context_.task.assemble(samples.subspan(begin, count), std::span(ids_).subspan(begin, count), batch_);
+    context_.mode.begin_micro_batch(begin + count == samples.size());
     context_.task.model().train(pass, batch_, scale, slice(losses_, begin, begin + count));
   }
 }

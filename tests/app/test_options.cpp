@@ -156,8 +156,9 @@ TEST(Options, ThoseOfLaterVersionsAreRefusedByName) {
   for (const char* name : {"micro-tokens", "recompute", "gradient-checkpointing", "deterministic", "leaves",
                            "communicator", "communication-precision", "bucket-mib", "shard-size", "checkpoint-every",
                            "keep", "save-total-limit", "stop-before", "walltime", "collective-timeout"}) {
-    for (const std::string& word : {fmt::format("--{}", name), fmt::format("--{}=1", name)}) {
-      const std::vector<std::string> words = {word};
+    const std::vector<std::vector<std::string>> spellings = {
+        {fmt::format("--{}", name)}, {fmt::format("--{}=1", name)}, {fmt::format("--{}", name), "500"}};
+    for (const std::vector<std::string>& words : spellings) {
       const std::string error = tests::error_of([&] { parse_arguments(*find_command("train"), words); });
       EXPECT_EQ(error, fmt::format("--{}: this version does not have it; leave it out", find_option(name)->name));
     }
