@@ -36,7 +36,8 @@ class Trainer {
   /// Scores the model as it is now. Errors: the task has nothing to evaluate.
   Metrics evaluate();
   /// Trains to the end, telling `reporters`. Writes best/ and last/ where the configuration names an output directory.
-  /// Errors: a loss that is not finite ends the run; last/ then has the weights of the step before, if those are finite.
+  /// Errors: a loss that is not finite ends the run; last/ then has the weights of the step before, where those are
+  /// finite.
   RunResult run(const std::vector<Reporter*>& reporters);
 
   /// Master values of the row called `name`, or those of a state row, for exports and tests.
