@@ -94,7 +94,7 @@ TEST(SmallModels, ConvolutionWithBatchNormLearnsImagesBySgd) {
   EXPECT_NEAR(log.losses.front(), std::log(4.0), 0.5);
   EXPECT_LT(log.losses.back(), 0.15);
   ASSERT_EQ(log.evaluations.size(), 4u);
-  EXPECT_GT(metric(result.best, "accuracy"), 0.97);
+  EXPECT_GT(metric(result.best, "accuracy"), 0.94);
   EXPECT_LT(metric(result.best, "validation_loss"), 0.2);
 
   expect_same_metrics<ImageTask>(images, output / "best", result.best);
