@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <set>
+#include <string>
 
 namespace mylos::app {
 namespace {
@@ -28,6 +30,12 @@ std::vector<train::StepReport> run_steps(train::TrainConfig config, train::Squad
   StepRecorder recorder;
   train::Trainer(config, task).run({&recorder});
   return recorder.steps;
+}
+
+/// Each of the runs below loads the model, and says the same of it.
+void log_once(const std::string& line) {
+  static std::set<std::string> said;
+  if (said.insert(line).second) log_line(line);
 }
 
 /// One sequence at a time must give the loss of the whole batch, to rounding.
@@ -102,7 +110,7 @@ int bench_step(const Arguments& told) {
   resolve_model_argument(arguments);
   arguments.run.squad.train = arguments.data;
   const train::TrainConfig& engine = arguments.run.engine;
-  train::SquadTask task(arguments.run.squad, engine.precision, engine.seed, log_line);
+  train::SquadTask task(arguments.run.squad, engine.precision, engine.seed, log_once);
   const ComputeScope compute;
   validate(arguments, task);
   print_rates(arguments, measure(arguments, task));
