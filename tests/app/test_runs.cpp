@@ -239,7 +239,7 @@ TEST_F(Runs, AskShowsAnswerAndPlace) {
 }
 
 TEST_F(Runs, ALossThatIsNotFiniteStopsAndKeepsTheWeights) {
-  write_tiny_model(model_, {.head_scale = 2e38f});
+  write_tiny_model(model_, {.head_scale = 1e38f});
   const ProgramRun run = train(run_, {"--steps", "5"});
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_TRUE(run.error_lines().back().starts_with("mylos: error: step 1: loss ")) << run.errors;
