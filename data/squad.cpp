@@ -108,8 +108,8 @@ class SquadReader {
     std::vector<SquadAnswer> answers;
     for (std::size_t i = 0; i < list.size(); ++i) {
       const JsonPlace item(place, i);
-      answers.push_back(
-          {string_member(list[i], "text", item), read_start(member(list[i], "answer_start", item), item)});
+      answers.push_back({string_member(list[i], "text", item),
+                         read_start(member(list[i], "answer_start", item), JsonPlace(item, "answer_start"))});
     }
     return answers;
   }

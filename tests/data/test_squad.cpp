@@ -107,6 +107,10 @@ TEST(Squad, CountsAnswersThatDoNotStandWhereTheySay) {
                                                     "answers": [{"text": "", "answer_start": 0}]})"),
                                          "f.json");
   EXPECT_EQ(find_misplaced_answers(empty).first, "question a: an answer's text is empty");
+  const SquadDataset nowhere = parse_squad(nested(R"({"id": "a", "question": "q",
+                                                      "answers": [{"text": "beta", "answer_start": -1}]})"),
+                                           "f.json");
+  EXPECT_EQ(find_misplaced_answers(nowhere).first, "question a: answer_start of 'beta' is below 0");
 }
 
 TEST(Squad, OffsetsCountCodePoints) {
@@ -142,8 +146,8 @@ TEST(Squad, RefusesBrokenQuestionsAndSaysWhere) {
             "f.json: data[0].paragraphs[0].qas[0].answers: expected list, found string");
   EXPECT_THAT(question_error(R"({"id": "a", "question": "q", "answers": [{"text": "x"}]})"),
               HasSubstr("answers[0]: the key 'answer_start' is missing"));
-  EXPECT_THAT(question_error(R"({"id": "a", "question": "q", "answers": [{"text": "x", "answer_start": -1}]})"),
-              HasSubstr("answers[0].answer_start: expected a whole number that is not negative, found -1"));
+  EXPECT_THAT(question_error(R"({"id": "a", "question": "q", "answers": [{"text": "x", "answer_start": 1.5}]})"),
+              HasSubstr("answers[0].answer_start: expected a whole number that is not negative, found 1.5"));
   EXPECT_THAT(question_error(R"({"id": "a", "question": "q", "answers": {"text": ["x"], "answer_start": []}})"),
               HasSubstr("answers: 'text' has 1 entries and 'answer_start' 0"));
   EXPECT_THAT(question_error(R"({"id": "a", "question": "q", "answers": {"text": [1], "answer_start": [0]}})"),
