@@ -1,5 +1,7 @@
 # One target for each folder, one test program for each folder of tests.
 
+include(GoogleTest)
+
 # mylos_folder(<name> SOURCES <files> [PUBLIC <targets>] [PRIVATE <targets>])
 #
 # The library mylos_<name>, alias mylos::<name>, from the folder's sources, listed one by one.
@@ -38,7 +40,6 @@ function(mylos_tests name)
   add_executable(test_${name} ${arg_SOURCES})
   target_link_libraries(test_${name} PRIVATE ${arg_LINK} ${main})
   set_target_properties(test_${name} PROPERTIES CXX_EXTENSIONS OFF)
-  include(GoogleTest)
   # Discovered when ctest starts: a test program that does not build yet does not stop the others.
   gtest_discover_tests(
     test_${name}
