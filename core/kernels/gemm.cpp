@@ -1,6 +1,7 @@
 #include "core/kernels/gemm.hpp"
 
 #include "core/error.hpp"
+#include "core/kernels/gemm_label.hpp"
 #include "core/kernels/gemm_provider.hpp"
 
 #include <fmt/format.h>
@@ -83,7 +84,9 @@ void Gemm::operator()(const ExecutionSpace& space, Transpose transpose_a, const 
   call.pre = epilogue.pre.data();
   check_shapes(call, a, b, c);
   check_epilogue(call, epilogue);
-  if (call.m > 0 && call.n > 0) provider_->multiply(space, call);
+  if (call.m == 0 || call.n == 0) return;
+  const GemmRegion region(call, provider_->name());
+  provider_->multiply(space, call);
 }
 
 #define MYLOS_INSTANTIATE(In, Out)                                                                                 \

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "core/kernels/gemm.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+/// The name under which a product is shown to Kokkos Tools: a profiling region around it that says its shape, types,
+/// epilogue and provider. Libraries launch no Kokkos kernel that a tool could see.
+namespace mylos {
+
+/// What a region's name says of its product.
+struct GemmLabel {
+  Transpose transpose_a = Transpose::no, transpose_b = Transpose::no;
+  std::size_t m = 0, n = 0, k = 0;
+  Precision input = Precision::float32, output = Precision::float32;
+  EpilogueKind epilogue = EpilogueKind::none;
+  bool accumulates = false;  ///< beta is 1
+  std::string provider;
+
+  bool operator==(const GemmLabel&) const = default;
+};
+
+/// "mylos::gemm NT 1400 1152 384 bfloat16 bfloat16 bias = onednn"; "+=" where the product is added to C.
+std::string to_string(const GemmLabel& label);
+/// The product that a region's name says; nothing where it is the name of another region.
+std::optional<GemmLabel> parse_gemm_label(std::string_view name);
+
+/// Shows a product to the tools that listen, from construction to destruction; where none listens it does nothing.
+class GemmRegion {
+ public:
+  GemmRegion(const GemmCall& call, std::string_view provider);
+  ~GemmRegion();
+  GemmRegion(const GemmRegion&) = delete;
+  GemmRegion& operator=(const GemmRegion&) = delete;
+
+ private:
+  bool is_shown_;
+};
+
+}  // namespace mylos
