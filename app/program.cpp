@@ -64,6 +64,8 @@ int report(const char* message, int exit_code) {
 int run_program(const std::vector<std::string>& words) {
   // A reader that goes away is told by the failing write, not by a signal that would also end a training run.
   std::signal(SIGPIPE, SIG_IGN);
+  // So is a file that may not grow further (ulimit -f).
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     const int exit_code = dispatch(words);
     flush_output();

@@ -74,23 +74,31 @@ class AdamW final : public SlicedOptimizer {
       : SlicedOptimizer({"m", "v"}, table, slices), config_(config) {}
 
   void update(const ExecutionSpace& space, const UpdateSettings& settings) override {
-    const double exponent = static_cast<double>(settings.step + 1);
-    AdamWSettings kernel{.learning_rate = 0.0f,
-                         .beta1 = config_.beta1,
-                         .beta2 = config_.beta2,
-                         .epsilon = static_cast<float>(config_.epsilon),
-                         .weight_decay = 0.0f,
-                         .bias_correction1 = 1.0 - std::pow(config_.beta1, exponent),
-                         .bias_correction2 = 1.0 - std::pow(config_.beta2, exponent),
-                         .gradient_scale = settings.gradient_scale};
     for (const SliceSegment& part : segments()) {
-      kernel.learning_rate = settings.learning_rate * part.group.learning_rate_factor;
-      kernel.weight_decay = part.group.decay ? static_cast<float>(config_.weight_decay) : 0.0f;
-      adamw_update(space, kernel, gradient(part), master(part), slot_of(0, part), slot_of(1, part));
+      adamw_update(space, kernel_settings(settings, part.group), gradient(part), master(part), slot_of(0, part),
+                   slot_of(1, part));
+    }
+  }
+
+  void revert(const ExecutionSpace& space, const UpdateSettings& settings) override {
+    for (const SliceSegment& part : segments()) {
+      adamw_revert(space, kernel_settings(settings, part.group), slot_of(0, part), slot_of(1, part), master(part));
     }
   }
 
  private:
+  AdamWSettings kernel_settings(const UpdateSettings& settings, const ParameterGroup& group) const {
+    const double exponent = static_cast<double>(settings.step + 1);
+    return {.learning_rate = settings.learning_rate * group.learning_rate_factor,
+            .beta1 = config_.beta1,
+            .beta2 = config_.beta2,
+            .epsilon = static_cast<float>(config_.epsilon),
+            .weight_decay = group.decay ? static_cast<float>(config_.weight_decay) : 0.0f,
+            .bias_correction1 = 1.0 - std::pow(config_.beta1, exponent),
+            .bias_correction2 = 1.0 - std::pow(config_.beta2, exponent),
+            .gradient_scale = settings.gradient_scale};
+  }
+
   AdamWConfig config_;
 };
 
@@ -101,15 +109,24 @@ class Sgd final : public SlicedOptimizer {
 
   void update(const ExecutionSpace& space, const UpdateSettings& settings) override {
     for (const SliceSegment& part : segments()) {
-      const SgdSettings kernel{.learning_rate = settings.learning_rate * part.group.learning_rate_factor,
-                               .momentum = static_cast<float>(config_.momentum),
-                               .weight_decay = part.group.decay ? static_cast<float>(config_.weight_decay) : 0.0f,
-                               .gradient_scale = settings.gradient_scale};
-      sgd_update(space, kernel, gradient(part), master(part), slot_of(0, part));
+      sgd_update(space, kernel_settings(settings, part.group), gradient(part), master(part), slot_of(0, part));
+    }
+  }
+
+  void revert(const ExecutionSpace& space, const UpdateSettings& settings) override {
+    for (const SliceSegment& part : segments()) {
+      sgd_revert(space, kernel_settings(settings, part.group), slot_of(0, part), master(part));
     }
   }
 
  private:
+  SgdSettings kernel_settings(const UpdateSettings& settings, const ParameterGroup& group) const {
+    return {.learning_rate = settings.learning_rate * group.learning_rate_factor,
+            .momentum = static_cast<float>(config_.momentum),
+            .weight_decay = group.decay ? static_cast<float>(config_.weight_decay) : 0.0f,
+            .gradient_scale = settings.gradient_scale};
+  }
+
   SgdConfig config_;
 };
 

@@ -28,6 +28,9 @@ class Optimizer {
   virtual Vector<float> slot(std::size_t slot, std::size_t slice) const = 0;
   /// Updates the masters of all slices; rows that are not trainable stay.
   virtual void update(const ExecutionSpace& space, const UpdateSettings& settings) = 0;
+  /// Takes back in the masters, to rounding, the update that was made last, with `settings`. The slots stay: a run ends
+  /// with this.
+  virtual void revert(const ExecutionSpace& space, const UpdateSettings& settings) = 0;
 };
 
 struct AdamWConfig {

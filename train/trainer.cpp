@@ -56,7 +56,7 @@ struct Trainer::State {
   EvaluationReport evaluate(std::size_t steps_done);
   void read_row(const std::string& name, std::span<float> values) const;
   void export_model(const char* name) const;
-  [[noreturn]] void stop_diverged(std::size_t index, const StepResult& result) const;
+  [[noreturn]] void stop_diverged(std::size_t index, const StepResult& result);
   bool weights_are_finite() const;
   bool due_for_evaluation(std::size_t steps_done) const;
   void train(const std::vector<Reporter*>& reporters, BestModel& best, RunResult& result);
@@ -93,16 +93,23 @@ StepReport Trainer::State::run_step(std::size_t index) {
           .memory = peak_resident_memory()};
 }
 
-void Trainer::State::stop_diverged(std::size_t index, const StepResult& result) const {
+/// Keeps the weights of the last step whose loss was finite: those before the last update, which spoilt them.
+void Trainer::State::stop_diverged(std::size_t index, const StepResult& result) {
   std::string kept;
-  if (!config.output.empty() && weights_are_finite()) {
-    export_model("last");
-    kept = "last/ holds the weights of the step before; ";
+  if (!config.output.empty()) {
+    if (index > 0) {
+      optimizer->revert(space, {.step = index - 1, .learning_rate = static_cast<float>(schedule.at(index - 1))});
+      mode->publish_values(space);
+    }
+    if (weights_are_finite()) {
+      export_model("last");
+      kept = fmt::format("last/ holds the weights that step {} began with; ", std::max<std::size_t>(index, 1));
+    }
   }
   fail(
       fmt::format("step {}: loss {}, gradient norm {}: the run stops; {}use a smaller --learning-rate or a longer "
                   "--warmup",
-                  index + 1, result.loss, result.gradient_norm, kept));
+                  index + 1, std::abs(result.loss), std::abs(result.gradient_norm), kept));
 }
 
 bool Trainer::State::weights_are_finite() const {

@@ -57,6 +57,22 @@ void adamw_update(const ExecutionSpace& space, const AdamWSettings& settings, co
       });
 }
 
+void adamw_revert(const ExecutionSpace& space, const AdamWSettings& settings, const ConstVector<float>& first_moment,
+                  const ConstVector<float>& second_moment, const Vector<float>& value) {
+  check_sizes("AdamW", first_moment.size(), value.size(), second_moment.size());
+  const float keep = 1.0f - settings.learning_rate * settings.weight_decay;
+  if (keep <= 0.0f) return;
+  const float *const first = first_moment.data(), *const second = second_moment.data();
+  float* const w = value.data();
+  const auto step = static_cast<float>(settings.learning_rate / settings.bias_correction1);
+  const auto inverse_root = static_cast<float>(1.0 / std::sqrt(settings.bias_correction2));
+  const float epsilon = settings.epsilon;
+  for_each_element(
+      "mylos::optimizer::adamw_revert", space, value.size(), KOKKOS_LAMBDA(std::size_t i) {
+        w[i] = (w[i] + step * first[i] / (Kokkos::sqrt(second[i]) * inverse_root + epsilon)) / keep;
+      });
+}
+
 void sgd_update(const ExecutionSpace& space, const SgdSettings& settings, const ConstVector<float>& gradient,
                 const Vector<float>& value, const Vector<float>& momentum) {
   check_sizes("SGD", gradient.size(), value.size(), momentum.size());
@@ -69,6 +85,17 @@ void sgd_update(const ExecutionSpace& space, const SgdSettings& settings, const 
         slot[i] = b;
         w[i] -= s.learning_rate * b;
       });
+}
+
+void sgd_revert(const ExecutionSpace& space, const SgdSettings& settings, const ConstVector<float>& momentum,
+                const Vector<float>& value) {
+  check_sizes("SGD", momentum.size(), value.size(), momentum.size());
+  const float learning_rate = settings.learning_rate;
+  const float* const slot = momentum.data();
+  float* const w = value.data();
+  for_each_element(
+      "mylos::optimizer::sgd_revert", space, value.size(),
+      KOKKOS_LAMBDA(std::size_t i) { w[i] += learning_rate * slot[i]; });
 }
 
 void block_squared_sums(const ExecutionSpace& space, const ConstVector<float>& x, const Vector<double>& sums) {

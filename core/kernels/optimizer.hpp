@@ -18,6 +18,11 @@ struct AdamWSettings {
 void adamw_update(const ExecutionSpace& space, const AdamWSettings& settings, const ConstVector<float>& gradient,
                   const Vector<float>& value, const Vector<float>& first_moment, const Vector<float>& second_moment);
 
+/// Takes back the update that left these moments, to the rounding of its larger side. A weight that decay took whole
+/// (learning_rate * weight_decay >= 1) stays.
+void adamw_revert(const ExecutionSpace& space, const AdamWSettings& settings, const ConstVector<float>& first_moment,
+                  const ConstVector<float>& second_moment, const Vector<float>& value);
+
 /// Polyak's heavy ball as PyTorch has it: b = momentum b + g + weight_decay w; w -= learning_rate b.
 struct SgdSettings {
   float learning_rate = 0.0f;
@@ -26,6 +31,10 @@ struct SgdSettings {
 };
 void sgd_update(const ExecutionSpace& space, const SgdSettings& settings, const ConstVector<float>& gradient,
                 const Vector<float>& value, const Vector<float>& momentum);
+
+/// Takes back the update that left this momentum, to the rounding of its larger side.
+void sgd_revert(const ExecutionSpace& space, const SgdSettings& settings, const ConstVector<float>& momentum,
+                const Vector<float>& value);
 
 /// Elements a block of `block_squared_sums` covers.
 inline constexpr std::size_t norm_block = 16384;

@@ -25,12 +25,13 @@ class BadInput : public testing::Test {
     write_file(train_, tiny_questions());
   }
 
-  ProgramRun train(const Words& more = {}) const {
-    Words words = {"train",   "--model", model_,         "--train", train_,         "--output", run_,
+  Words train_words(const Words& more, const fs::path& output) const {
+    Words words = {"train",   "--model", model_,         "--train", train_,         "--output", output,
                    "--steps", "1",       "--max-length", "60",      "--doc-stride", "20"};
     words.insert(words.end(), more.begin(), more.end());
-    return run_mylos(words);
+    return words;
   }
+  ProgramRun train(const Words& more = {}) const { return run_mylos(train_words(more, run_)); }
 
   /// That a run ends with one line about `what`, and nothing to be taken for a trained model.
   void expect_refused(const ProgramRun& run, const std::string& what, int exit_code = 1) const {
@@ -232,10 +233,54 @@ TEST_F(BadInput, OutputDirectories) {
 
 TEST_F(BadInput, OutputThatCannotBeWritten) {
   expect_refused(train({"--output", "/proc/run"}), "/proc/run");
-  if (::geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
-  fs::create_directory(directory_ / "closed");
-  fs::permissions(directory_ / "closed", fs::perms::owner_read | fs::perms::owner_exec);
-  expect_refused(train({"--output", directory_ / "closed" / "run"}), "closed");
+  if (::geteuid() != 0) {
+    fs::create_directory(directory_ / "closed");
+    fs::permissions(directory_ / "closed", fs::perms::owner_read | fs::perms::owner_exec);
+    expect_refused(train({"--output", directory_ / "closed" / "run"}), "closed");
+  }
+  // Root may write everywhere but where nobody may.
+  const fs::path disk = directory_ / "disk";
+  const auto run = run_on_small_disk(disk, 1024, R"(mount -o remount,ro "$disk"; "$@")", train_words({}, disk / "run"));
+  if (!run) GTEST_SKIP() << "this user may not mount a file system";
+  expect_refused(*run, "Read-only file system");
+}
+
+TEST_F(BadInput, ADiskThatIsTooSmall) {
+  const fs::path disk = directory_ / "disk";
+  const auto run = run_on_small_disk(disk, 16, R"("$@")", train_words({}, disk / "run"));
+  if (!run) GTEST_SKIP() << "this user may not mount a file system";
+  EXPECT_EQ(run->exit_code, 1) << run->errors;
+  EXPECT_THAT(run->error_lines().back(), HasSubstr("make room or choose another directory"));
+}
+
+TEST_F(BadInput, ADiskThatFillsUpDuringTheRun) {
+  const fs::path disk = directory_ / "disk", ask = directory_ / "ask";
+  write_file(ask, "what is q11?\n");
+  // Filled once best/ is there; what is in best/ must still answer.
+  const std::string script = R"(
+    (until [ -e "$disk/run/best/model.safetensors" ]; do sleep 0.02; done; cat /dev/zero >"$disk/filler") 2>/dev/null &
+    "$@"
+    code=$?
+    wait
+    rm "$disk/filler"
+    "$1" ask --model "$disk/run" --context ")" +
+                             ask.string() + R"(" "what is q11?" 2>/dev/null || exit 99
+    exit $code)";
+  const auto run = run_on_small_disk(
+      disk, 4096, script, train_words({"--steps", "1000000", "--dev", train_, "--eval-every", "1"}, disk / "run"));
+  if (!run) GTEST_SKIP() << "this user may not mount a file system";
+  EXPECT_EQ(run->exit_code, 1) << run->errors;
+  EXPECT_TRUE(run->error_lines().back().starts_with("mylos: error: cannot write ")) << run->errors;
+  EXPECT_THAT(run->error_lines().back(), HasSubstr("No space left on device"));
+  EXPECT_THAT(run->output, HasSubstr("what is q11?"));
+}
+
+TEST_F(BadInput, AFileThatMayNotGrow) {
+  const auto run = run_on_small_disk(directory_ / "disk", 1024, R"(ulimit -f 8; "$@")", train_words({}, run_));
+  if (!run) GTEST_SKIP() << "this user may not mount a file system";
+  EXPECT_EQ(run->exit_code, 1) << run->errors;
+  EXPECT_THAT(run->error_lines().back(), HasSubstr("File too large"));
+  EXPECT_FALSE(fs::exists(run_ / "best"));
 }
 
 TEST_F(BadInput, EvalAskAndPrepare) {

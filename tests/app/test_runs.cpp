@@ -1,3 +1,4 @@
+#include "data/safetensors.hpp"
 #include "tests/app/tiny_model.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temporary.hpp"
@@ -6,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <sstream>
 #include <thread>
@@ -244,6 +246,32 @@ TEST_F(Runs, ALossThatIsNotFiniteStopsAndKeepsTheWeights) {
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_TRUE(run.error_lines().back().starts_with("mylos: error: step 1: loss ")) << run.errors;
   EXPECT_TRUE(fs::exists(run_ / "last" / "model.safetensors"));
+}
+
+std::vector<float> word_embeddings(const fs::path& model) {
+  const data::SafetensorsFile file(model / "model.safetensors");
+  return file.read_float("bert.embeddings.word_embeddings.weight");
+}
+
+TEST_F(Runs, ADivergedRunKeepsTheWeightsOfItsLastFiniteLoss) {
+  write_tiny_model(model_, {.eight_overflows = true});
+  const fs::path order = directory_ / "order.jsonl", one = directory_ / "one";
+  write_file(order, "[[\"q01\", 0]]\n[[\"q11\", 0]]\n[[\"q31\", 0]]\n");
+  const auto words = [&](const fs::path& output, const char* steps) {
+    return Words{"train",   "--model", model_, "--train", train_,         "--order", order,          "--output", output,
+                 "--steps", steps,     "--lr", "1e-2",    "--max-length", "60",      "--doc-stride", "20"};
+  };
+  const ProgramRun first = run_mylos(words(one, "1"));
+  ASSERT_EQ(first.exit_code, 0) << first.errors;
+  const ProgramRun run = run_mylos(words(run_, "3"));
+  EXPECT_EQ(run.exit_code, 1);
+  const std::string error = run.error_lines().back();
+  EXPECT_TRUE(error.starts_with("mylos: error: step 3: loss ")) << run.errors;
+  EXPECT_NE(error.find("last/ holds the weights that step 2 began with"), std::string::npos) << error;
+  const std::vector<float> kept = word_embeddings(run_ / "last"), expected = word_embeddings(one / "last"),
+                           start = word_embeddings(model_);
+  for (std::size_t i = 0; i < kept.size(); ++i) ASSERT_NEAR(kept[i], expected[i], 1e-6 * std::abs(expected[i]) + 1e-6);
+  EXPECT_NE(kept, start);
 }
 
 /// Waits until a run has written steps.

@@ -16,6 +16,7 @@ namespace {
 
 using nlohmann::json;
 
+constexpr const char* word_embeddings = "bert.embeddings.word_embeddings.weight";
 constexpr std::size_t hidden = 16, feed_forward = 32, layers = 2, heads = 2;
 
 std::string vocabulary_text() {
@@ -36,6 +37,10 @@ class Tensors {
   }
   void add(const std::string& name, std::vector<std::size_t> shape, float value) {
     for (float& each : take(name, std::move(shape))) each = value;
+  }
+  /// The values of a tensor that was added.
+  std::vector<float>& find(const std::string& name) {
+    return values_.at(static_cast<std::size_t>(std::ranges::find(names_, name) - names_.begin()));
   }
   void add_linear(const std::string& name, std::size_t out, std::size_t in, float deviation = 0.1f) {
     add_random(name + ".weight", {out, in}, deviation);
@@ -88,7 +93,12 @@ void write_tiny_model(const std::filesystem::path& directory, const TinyModel& m
   const std::string vocabulary = vocabulary_text();
   const auto tokens = static_cast<std::size_t>(std::ranges::count(vocabulary, '\n'));
   Tensors tensors;
-  tensors.add_random("bert.embeddings.word_embeddings.weight", {tokens, hidden});
+  tensors.add_random(word_embeddings, {tokens, hidden});
+  if (model.eight_overflows) {
+    const std::size_t before = vocabulary.find("\n8\n") + 1;  // the token's line is its index
+    const auto token = std::ranges::count(vocabulary.substr(0, before), '\n');
+    std::fill_n(tensors.find(word_embeddings).begin() + token * static_cast<std::ptrdiff_t>(hidden), hidden, 3e38f);
+  }
   tensors.add_random("bert.embeddings.position_embeddings.weight", {model.positions, hidden});
   tensors.add_random("bert.embeddings.token_type_embeddings.weight", {2, hidden});
   tensors.add_norm("bert.embeddings.LayerNorm");

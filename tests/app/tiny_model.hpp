@@ -9,7 +9,8 @@ namespace mylos::tests {
 struct TinyModel {
   bool has_head = true;
   std::size_t positions = 64;
-  float head_scale = 0.1f;  ///< standard deviation of the head's weights
+  float head_scale = 0.1f;       ///< standard deviation of the head's weights
+  bool eight_overflows = false;  ///< a text with the word "8" (the fourth) has a loss that is not finite
 };
 
 /// Writes a Hugging Face directory: hidden 16, 2 layers, 2 heads, random weights; its vocabulary has every letter and

@@ -3,6 +3,7 @@
 #include "core/kernels/optimizer.hpp"
 #include "tests/support/arrays.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -120,6 +121,34 @@ TEST(Optimizer, SgdIsItsFormula) {
                    slots[0] = config.momentum * slots[0] + gradient + decay * value;
                    value -= rate * slots[0];
                  });
+}
+
+/// The masters before and after an update that is taken back.
+template <class Make>
+void expect_reverted(const Make& make) {
+  const ParameterTable table = make_table();
+  Slices slices(table, true);
+  const auto optimizer = make(table, slices.slices);
+  for (std::size_t step = 0; step < steps; ++step) {
+    slices.set_gradients(step);
+    std::vector<Values> before;
+    for (const Vector<float>& master : slices.masters) before.push_back(host_values(master));
+    optimizer->update(ExecutionSpace(), settings_of(step));
+    if (step + 1 < steps) continue;
+    optimizer->revert(ExecutionSpace(), {.step = step, .learning_rate = settings_of(step).learning_rate});
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      expect_near(host_values(slices.masters[i]), before[i], 2e-7, fmt::format("unit {}", i));
+    }
+  }
+}
+
+TEST(Optimizer, RevertTakesTheLastUpdateBack) {
+  expect_reverted([](const ParameterTable& table, std::span<const ParameterSlice> slices) {
+    return make_adamw({.weight_decay = 0.1}, table, slices);
+  });
+  expect_reverted([](const ParameterTable& table, std::span<const ParameterSlice> slices) {
+    return make_sgd({.momentum = 0.7, .weight_decay = 0.1}, table, slices);
+  });
 }
 
 TEST(Optimizer, SlotsAreNamedAndStandAsTheirSlices) {

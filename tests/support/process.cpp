@@ -4,6 +4,7 @@
 #include "tests/support/temporary.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -55,10 +56,10 @@ std::vector<std::string> ProgramRun::error_lines() const {
 }
 
 RunningProgram::RunningProgram(const std::vector<std::string>& arguments, const std::string& input,
-                               const std::filesystem::path& output)
+                               const std::filesystem::path& output, const std::filesystem::path& program)
     : output_(output) {
   write_file(directory_ / "input", input);
-  std::vector<std::string> words{program().string()};
+  std::vector<std::string> words{program.empty() ? tests::program().string() : program.string()};
   words.insert(words.end(), arguments.begin(), arguments.end());
   process_ = spawn(words, directory_ / "input", output.empty() ? directory_ / "output" : output, directory_ / "errors");
 }
@@ -83,6 +84,23 @@ ProgramRun RunningProgram::wait() {
 ProgramRun run_mylos(const std::vector<std::string>& arguments, const std::string& input,
                      const std::filesystem::path& output) {
   return RunningProgram(arguments, input, output).wait();
+}
+
+std::optional<ProgramRun> run_on_small_disk(const std::filesystem::path& disk, std::size_t kibibytes,
+                                            const std::string& script, const std::vector<std::string>& arguments) {
+  std::filesystem::create_directories(disk);
+  const auto shell = [&](const std::string& commands, const std::vector<std::string>& more) {
+    const std::string mount =
+        fmt::format("disk='{}'; mount -t tmpfs -o size={}k none \"$disk\" || exit; ", disk.string(), kibibytes);
+    std::vector<std::string> words = {"--mount", "/bin/sh", "-c", mount + commands, "sh"};
+    if (::geteuid() != 0) words.insert(words.begin(), "--map-root-user");
+    words.insert(words.end(), more.begin(), more.end());
+    return RunningProgram(words, "", {}, "/usr/bin/unshare").wait();
+  };
+  if (!std::filesystem::exists("/usr/bin/unshare") || shell("true", {}).exit_code != 0) return std::nullopt;
+  std::vector<std::string> command = {program().string()};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return shell(script, command);
 }
 
 }  // namespace mylos::tests

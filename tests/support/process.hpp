@@ -3,6 +3,7 @@
 #include "tests/support/temporary.hpp"
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,9 @@ struct ProgramRun {
 /// mylos at work: what goes on until it ends can be watched, and signals sent.
 class RunningProgram {
  public:
+  /// The program with `arguments`, or another where `program` names it.
   explicit RunningProgram(const std::vector<std::string>& arguments, const std::string& input = "",
-                          const std::filesystem::path& output = {});
+                          const std::filesystem::path& output = {}, const std::filesystem::path& program = {});
   /// Kills it where nobody waited for it.
   ~RunningProgram();
   RunningProgram(const RunningProgram&) = delete;
@@ -41,5 +43,10 @@ class RunningProgram {
 /// `output` where one is named (say, /dev/full), else it is returned.
 ProgramRun run_mylos(const std::vector<std::string>& arguments, const std::string& input = "",
                      const std::filesystem::path& output = {});
+
+/// Runs mylos with `arguments` in a shell script that has `disk`, where a file system of `kibibytes` is mounted that
+/// nobody else sees, and in which "$@" is the program's command line. Nothing where this user may not mount.
+std::optional<ProgramRun> run_on_small_disk(const std::filesystem::path& disk, std::size_t kibibytes,
+                                            const std::string& script, const std::vector<std::string>& arguments);
 
 }  // namespace mylos::tests
