@@ -23,12 +23,21 @@ void drop_what_was_overridden(Arguments& arguments) {
   if (was_given(arguments, "warmup") && !was_given(arguments, "warmup-steps")) {
     arguments.run.engine.warmup_steps.reset();
   }
+  if (was_given(arguments, "micro-tokens")) arguments.run.engine.micro_batch = 0;
+  if (was_given(arguments, "micro-batch") || was_given(arguments, "gradient-accumulation-steps")) {
+    arguments.run.engine.micro_tokens = 0;
+  }
 }
 
 /// One rank: a batch per rank is what it takes at once, and N of them are a step.
 void settle_batches(Arguments& arguments) {
   exclude(arguments, "batch", "batch-per-rank");
   exclude(arguments, "micro-batch", "gradient-accumulation-steps");
+  exclude(arguments, "micro-tokens", "micro-batch");
+  exclude(arguments, "micro-tokens", "gradient-accumulation-steps");
+  if (arguments.run.engine.micro_tokens > 0 && arguments.run.engine.micro_batch > 0) {
+    throw UsageError("micro-tokens and micro-batch exclude each other; leave one of them out of the configuration");
+  }
   std::size_t& batch = arguments.run.squad.batch;
   std::size_t& micro_batch = arguments.run.engine.micro_batch;
   const std::size_t parts = arguments.gradient_accumulation.value_or(1);

@@ -11,13 +11,9 @@ std::vector<Option> later_options() {
     std::vector<std::string> aliases;
   };
   const std::vector<Later> names = {
-      {"micro-tokens", {}},       {"recompute", {"gradient-checkpointing"}},
-      {"deterministic", {}},      {"leaves", {}},
-      {"communicator", {}},       {"communication-precision", {}},
-      {"bucket-mib", {}},         {"shard-size", {}},
-      {"checkpoint-every", {}},   {"keep", {"save-total-limit"}},
-      {"stop-before", {}},        {"walltime", {}},
-      {"collective-timeout", {}},
+      {"deterministic", {}}, {"leaves", {}},     {"communicator", {}},       {"communication-precision", {}},
+      {"bucket-mib", {}},    {"shard-size", {}}, {"checkpoint-every", {}},   {"keep", {"save-total-limit"}},
+      {"stop-before", {}},   {"walltime", {}},   {"collective-timeout", {}},
   };
   std::vector<Option> options;
   for (const Later& later : names) {

@@ -36,6 +36,7 @@ struct Option {
   std::function<bool(Arguments&, std::string_view)> parse = {};
   /// The value for run.json, null where it is unset; empty where the option is no setting of the run.
   std::function<nlohmann::ordered_json(const Arguments&)> print = {};
+  std::string alone = {};    ///< the value where none follows the name; empty where one has to
   std::string refusal = {};  ///< why this version does not take it; empty where it does
 
   bool is_switch() const { return placeholder.empty(); }

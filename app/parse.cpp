@@ -71,6 +71,7 @@ Occurrence read_option(const Command& command, std::span<const std::string> word
   if (equals != std::string::npos) return {&option, word.substr(equals + 1)};
   if (option.is_switch()) return {&option, "true"};
   if (i + 1 == words.size() || words[i + 1].starts_with("--")) {
+    if (!option.alone.empty()) return {&option, option.alone};
     throw UsageError(fmt::format("--{} needs a value: {}", word, option.expects));
   }
   return {&option, words[++i]};

@@ -64,7 +64,7 @@ nlohmann::ordered_json run_json(const Arguments& arguments, const train::SquadTa
                        {"dropout", arguments.run.squad.dropout.value_or(task.bert().hidden_dropout_prob)},
                        {"steps", trainer.steps()},
                        {"epochs", epochs_of(task, trainer)},
-                       {"micro-batch", trainer.plan().micro_batch},
+                       {"micro-batch", trainer.plan().largest.samples},
                        {"memory", trainer.plan().total()},
                        {"execution", ExecutionSpace::name()},
                        {"threads", default_threads()}};

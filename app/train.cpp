@@ -4,6 +4,7 @@
 #include "app/run_description.hpp"
 #include "app/standard_output.hpp"
 #include "data/files.hpp"
+#include "train/memory.hpp"
 #include "train/metrics_file.hpp"
 #include "train/output_directory.hpp"
 #include "train/progress.hpp"

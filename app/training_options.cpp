@@ -39,6 +39,19 @@ Option precision_option() {
   return option;
 }
 
+/// What the peers call it is a switch: alone, or with true or false.
+Option recompute_option() {
+  Option option = enumeration_option(
+      named("recompute", {"gradient-checkpointing"}, "WHAT", computing, train_command | bench_command,
+            "none, attention or layer: what the backward pass computes again instead of keeping it; alone: layer"),
+      {{"none", {"false", "False"}}, {"attention", {"selective"}}, {"layer", {"true", "True", "full"}}},
+      [](auto& a) -> auto& { return a.run.engine.recompute; },
+      [](std::string_view name) { return nn::parse_recompute(name).value_or(nn::Recompute::none); },
+      [](nn::Recompute recompute) { return nn::to_string(recompute); });
+  option.alone = "layer";
+  return option;
+}
+
 Option gemm_option() {
   std::vector<Choice> choices;
   for (const std::string& name : gemm_providers()) choices.push_back({name, {}});
@@ -84,6 +97,10 @@ std::vector<Option> length_options() {
           named("micro-batch", {}, "N", batches, train_command | bench_command,
                 "sequences at once on a rank, gradients accumulate; default: the most that fit in memory"),
           sequences, [](auto& a) -> auto& { return a.run.engine.micro_batch; }),
+      count_or_unset_option(
+          named("micro-tokens", {}, "N", batches, train_command | bench_command,
+                "tokens at once on a rank, as whole sequences; excludes --micro-batch"),
+          {}, [](auto& a) -> auto& { return a.run.engine.micro_tokens; }),
       count_option(
           named("gradient-accumulation-steps", {}, "N", batches, train_command,
                 "micro-batches a step: another way to say --micro-batch"),
@@ -155,6 +172,7 @@ std::vector<Option> run_options() {
           {}, [](auto& a) -> auto& { return a.run.engine.patience; }),
       precision_option(),
       gemm_option(),
+      recompute_option(),
       mode_option(),
       unrecorded(path_option(
           named("config", {}, "FILE", run, train_command, "a saved run.json to begin from; options win"),

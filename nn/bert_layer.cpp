@@ -1,5 +1,6 @@
 #include "nn/bert_layer.hpp"
 
+#include "core/kernels/activation.hpp"
 #include "core/kernels/attention.hpp"
 
 #include <fmt/format.h>
@@ -74,28 +75,39 @@ BertLayer<T>::BertLayer(const ParameterTable& table, const BertShape& shape, std
 }
 
 template <class T>
-BertLayerActivations<T> BertLayer<T>::take_activations(Arena& arena, const BertShape& shape, std::size_t rows) {
-  const std::size_t hidden = shape.hidden, feed_forward = shape.feed_forward;
-  return {.qkv = arena.matrix<T>(rows, 3 * hidden),
-          .context = arena.matrix<T>(rows, hidden),
-          .log_sum_exp = arena.matrix<float>(shape.heads, rows),
-          .attention_norm = take_layer_norm_saved<T>(arena, rows, hidden),
-          .attention_output = arena.matrix<T>(rows, hidden),
-          .pre_activation = arena.matrix<T>(rows, feed_forward),
-          .activation = arena.matrix<T>(rows, feed_forward),
-          .output_norm = take_layer_norm_saved<T>(arena, rows, hidden),
-          .output = arena.matrix<T>(rows, hidden)};
+BertLayerActivations<T> BertLayer<T>::take_activations(Arena& arena, const BertShape& shape, std::size_t rows,
+                                                       Recompute recompute, const BertLayerActivations<T>* before) {
+  const std::size_t hidden = shape.hidden;
+  BertLayerActivations<T> taken = before == nullptr ? BertLayerActivations<T>{} : *before;
+  if (before == nullptr || recompute == Recompute::none) taken.qkv = arena.matrix<T>(rows, 3 * hidden);
+  if (before == nullptr || recompute != Recompute::layer) {
+    taken.context = arena.matrix<T>(rows, hidden);
+    taken.log_sum_exp = arena.matrix<float>(shape.heads, rows);
+    taken.attention_norm = take_layer_norm_saved<T>(arena, rows, hidden);
+    taken.pre_activation = arena.matrix<T>(rows, shape.feed_forward);
+    taken.output_norm = take_layer_norm_saved<T>(arena, rows, hidden);
+  }
+  taken.output = arena.matrix<T>(rows, hidden);
+  return taken;
+}
+
+template <class T>
+BertLayerScratch<T> BertLayer<T>::take_scratch(Arena& arena, const BertShape& shape, std::size_t rows) {
+  return {.attention_output = arena.matrix<T>(rows, shape.hidden),
+          .activation = arena.matrix<T>(rows, shape.feed_forward)};
 }
 
 template <class T>
 BertLayerWorkspace<T> BertLayer<T>::take_workspace(Arena& arena, const BertShape& shape, std::size_t rows) {
   const std::size_t hidden = shape.hidden;
   const std::size_t widest = std::max(shape.feed_forward, 3 * hidden);
+  // The feed-forward half's gradient is done with when attention's begins.
+  T* const wide = arena.vector<T>(rows * widest).data();
   return {.dresidual = arena.matrix<T>(rows, hidden),
           .dsublayer = arena.matrix<T>(rows, hidden),
           .dcontext = arena.matrix<T>(rows, hidden),
-          .dfeed_forward = arena.matrix<T>(rows, shape.feed_forward),
-          .dqkv = arena.matrix<T>(rows, 3 * hidden),
+          .dfeed_forward = Matrix<T>(wide, rows, shape.feed_forward),
+          .dqkv = Matrix<T>(wide, rows, 3 * hidden),
           .row_sums = arena.matrix<float>(shape.heads, rows),
           .column_sums = arena.vector<float>(column_sum_workspace(rows, widest))};
 }
@@ -107,7 +119,7 @@ DropoutKey BertLayer<T>::key(const Pass& pass, std::uint32_t site, float probabi
 
 template <class T>
 void BertLayer<T>::forward(const Pass& pass, const Batch& batch, const DropoutRates& rates, const ConstMatrix<T>& input,
-                           const BertLayerActivations<T>& saved) const {
+                           const BertLayerActivations<T>& saved, const BertLayerScratch<T>& scratch) const {
   const float epsilon = shape_.layer_norm_epsilon;
   const auto& parameters = pass.parameters;
   linear_forward<T>(pass, query_key_value_, input, saved.qkv);
@@ -118,13 +130,21 @@ void BertLayer<T>::forward(const Pass& pass, const Batch& batch, const DropoutRa
   bias_dropout_residual_layer_norm<T>(pass.space, key(pass, attention_result, rates.hidden), dropout_rows(batch),
                                       saved.attention_norm.input, parameters.values<T>(attention_dense_.bias), input,
                                       layer_norm_parameters<T>(parameters, attention_norm_, epsilon),
-                                      saved.attention_norm, saved.attention_output);
-  linear_gelu_forward<T>(pass, intermediate_, saved.attention_output, saved.pre_activation, saved.activation);
-  linear_without_bias<T>(pass, output_, saved.activation, saved.output_norm.input);
+                                      saved.attention_norm, scratch.attention_output);
+  linear_gelu_forward<T>(pass, intermediate_, scratch.attention_output, saved.pre_activation, scratch.activation);
+  linear_without_bias<T>(pass, output_, scratch.activation, saved.output_norm.input);
   bias_dropout_residual_layer_norm<T>(
       pass.space, key(pass, feed_forward_result, rates.hidden), dropout_rows(batch), saved.output_norm.input,
-      parameters.values<T>(output_.bias), saved.attention_output,
+      parameters.values<T>(output_.bias), scratch.attention_output,
       layer_norm_parameters<T>(parameters, output_norm_, epsilon), saved.output_norm, saved.output);
+}
+
+template <class T>
+void BertLayer<T>::restore(const Pass& pass, const Batch& batch, const DropoutRates& rates, const ConstMatrix<T>& input,
+                           const BertLayerActivations<T>& saved, const BertLayerScratch<T>& scratch) const {
+  // The context costs more to make again than any product of its size, and stays.
+  if (pass.recompute == Recompute::attention) linear_forward<T>(pass, query_key_value_, input, saved.qkv);
+  if (pass.recompute == Recompute::layer) forward(pass, batch, rates, input, saved, scratch);
 }
 
 template <class T>
@@ -139,9 +159,13 @@ void BertLayer<T>::backward(const Pass& pass, const Batch& batch, const DropoutR
       layer_norm_parameters<T>(parameters, output_norm_, epsilon), saved.output_norm, work.dresidual, work.dsublayer,
       parameters.gradient(output_norm_.weight), parameters.gradient(output_norm_.bias),
       parameters.gradient(output_.bias), work.column_sums);
-  linear_weight_gradient<T>(pass, output_, saved.activation, work.dsublayer);
+  const BertLayerScratch<T> again = work.forward();
+  gelu<T>(pass.space, saved.pre_activation, again.activation);
+  linear_weight_gradient<T>(pass, output_, again.activation, work.dsublayer);
   linear_gelu_input_gradient<T>(pass, output_, work.dsublayer, saved.pre_activation, work.dfeed_forward);
-  linear_weight_gradient<T>(pass, intermediate_, saved.attention_output, work.dfeed_forward);
+  layer_norm_again<T>(pass.space, layer_norm_parameters<T>(parameters, attention_norm_, epsilon), saved.attention_norm,
+                      again.attention_output);
+  linear_weight_gradient<T>(pass, intermediate_, again.attention_output, work.dfeed_forward);
   linear_bias_gradient<T>(pass, intermediate_, work.dfeed_forward, work.column_sums);
   linear_input_gradient<T>(pass, intermediate_, work.dfeed_forward, 1.0f, work.dresidual);
 

@@ -38,30 +38,39 @@ LayerNormParameters<T> layer_norm_parameters(const ParameterStore& store, const 
 template <class T>
 LayerNormSaved<T> take_layer_norm_saved(Arena& arena, std::size_t rows, std::size_t columns);
 
-/// What a layer keeps for its backward pass: 16 H a token where F = 4 H.
+/// What a layer keeps for its backward pass: 7 H + F elements and A + 4 floats a token. What one pass over other kept
+/// values gives again is not kept: attention's result after LayerNorm, and the activation after GELU.
 template <class T>
 struct BertLayerActivations {
-  Matrix<T> qkv;              ///< (T, 3H)
-  Matrix<T> context;          ///< (T, H)
-  Matrix<float> log_sum_exp;  ///< (A, T)
-  LayerNormSaved<T> attention_norm;
-  Matrix<T> attention_output;  ///< (T, H)
-  Matrix<T> pre_activation;    ///< (T, F)
-  Matrix<T> activation;        ///< (T, F)
-  LayerNormSaved<T> output_norm;
-  Matrix<T> output;  ///< (T, H)
+  Matrix<T> qkv;                     ///< (T, 3H) dropped by Recompute::attention
+  Matrix<T> context;                 ///< (T, H)
+  Matrix<float> log_sum_exp;         ///< (A, T)
+  LayerNormSaved<T> attention_norm;  ///< (T, H) and two floats a row
+  Matrix<T> pre_activation;          ///< (T, F)
+  LayerNormSaved<T> output_norm;     ///< (T, H) and two floats a row
+  Matrix<T> output;                  ///< (T, H) the next layer's input, all that Recompute::layer keeps
 };
 
-/// What the backward pass of any layer works in.
+/// What the forward pass of any layer works in.
+template <class T>
+struct BertLayerScratch {
+  Matrix<T> attention_output;  ///< (T, H)
+  Matrix<T> activation;        ///< (T, F)
+};
+
+/// What the backward pass of any layer works in, and the forward pass before it.
 template <class T>
 struct BertLayerWorkspace {
   Matrix<T> dresidual;        ///< (T, H)
   Matrix<T> dsublayer;        ///< (T, H)
   Matrix<T> dcontext;         ///< (T, H)
   Matrix<T> dfeed_forward;    ///< (T, F)
-  Matrix<T> dqkv;             ///< (T, 3H)
+  Matrix<T> dqkv;             ///< (T, 3H), in the memory of dfeed_forward
   Matrix<float> row_sums;     ///< (A, T)
   Vector<float> column_sums;  ///< as column_sum_workspace says
+
+  /// No gradient is in these while the forward pass, or what it made, is needed.
+  BertLayerScratch<T> forward() const { return {dcontext, dfeed_forward}; }
 };
 
 /// Probabilities of dropout; zero in prediction.
@@ -78,12 +87,20 @@ class BertLayer {
   /// Finds them again.
   BertLayer(const ParameterTable& table, const BertShape& shape, std::size_t index);
 
-  static BertLayerActivations<T> take_activations(Arena& arena, const BertShape& shape, std::size_t rows);
+  /// All of a layer's activations. With `before`, those of the layer before it, only what `recompute` keeps is new: the
+  /// rest is where it stands in `before`, for layers take turns in it.
+  static BertLayerActivations<T> take_activations(Arena& arena, const BertShape& shape, std::size_t rows,
+                                                  Recompute recompute = Recompute::none,
+                                                  const BertLayerActivations<T>* before = nullptr);
+  static BertLayerScratch<T> take_scratch(Arena& arena, const BertShape& shape, std::size_t rows);
   static BertLayerWorkspace<T> take_workspace(Arena& arena, const BertShape& shape, std::size_t rows);
 
   /// saved.output (T, H) = the layer applied to input (T, H); fills `saved`.
   void forward(const Pass& pass, const Batch& batch, const DropoutRates& rates, const ConstMatrix<T>& input,
-               const BertLayerActivations<T>& saved) const;
+               const BertLayerActivations<T>& saved, const BertLayerScratch<T>& scratch) const;
+  /// Fills again what pass.recompute did not keep of `saved`, with the same bits.
+  void restore(const Pass& pass, const Batch& batch, const DropoutRates& rates, const ConstMatrix<T>& input,
+               const BertLayerActivations<T>& saved, const BertLayerScratch<T>& scratch) const;
   /// dinput (T, H) = gradient of the input from doutput (T, H); parameter gradients are added. dinput may be doutput.
   void backward(const Pass& pass, const Batch& batch, const DropoutRates& rates, const ConstMatrix<T>& input,
                 const BertLayerActivations<T>& saved, const ConstMatrix<T>& doutput,

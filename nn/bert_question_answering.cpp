@@ -34,14 +34,16 @@ class BertQuestionAnswering final : public Model {
 
   const ParameterTable& table() const override { return table_; }
 
-  void plan(Arena& arena, const BatchShape& shape, ParameterStore::Purpose purpose) const override {
+  void plan(Arena& arena, const BatchShape& shape, ParameterStore::Purpose purpose,
+            Recompute recompute) const override {
     if (purpose == ParameterStore::Purpose::training) {
-      take_training(arena, shape.rows);
+      take_training(arena, shape.rows, recompute);
     } else {
       take_prediction(arena, shape.rows);
     }
   }
 
+  bool can_recompute(Recompute) const override { return true; }
   void train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const override;
   Matrix<float> predict(const Pass& pass, const Batch& batch, const Vector<float>& losses) const override;
   double training_flops(const BatchShape& shape) const override;
@@ -63,13 +65,14 @@ class BertQuestionAnswering final : public Model {
   struct Prediction {
     typename BertEmbeddings<T>::Activations embeddings;
     BertLayerActivations<T> layer;
+    BertLayerScratch<T> scratch;
     HeadActivations head;
   };
 
   HeadActivations take_head(Arena& arena, std::size_t rows) const {
     return {arena.vector<float>(2), arena.matrix<float>(rows, 2)};
   }
-  Training take_training(Arena& arena, std::size_t rows) const;
+  Training take_training(Arena& arena, std::size_t rows, Recompute recompute) const;
   Prediction take_prediction(Arena& arena, std::size_t rows) const;
 
   void head_forward(const Pass& pass, const ConstMatrix<T>& x, const HeadActivations& saved) const;
@@ -89,8 +92,8 @@ class BertQuestionAnswering final : public Model {
 };
 
 template <class T>
-typename BertQuestionAnswering<T>::Training BertQuestionAnswering<T>::take_training(Arena& arena,
-                                                                                    std::size_t rows) const {
+typename BertQuestionAnswering<T>::Training BertQuestionAnswering<T>::take_training(Arena& arena, std::size_t rows,
+                                                                                    Recompute recompute) const {
   Training memory{.embeddings = BertEmbeddings<T>::take_activations(arena, shape_, rows),
                   .layers = {},
                   .head = {},
@@ -98,7 +101,8 @@ typename BertQuestionAnswering<T>::Training BertQuestionAnswering<T>::take_train
                   .doutput = {},
                   .workspace = {}};
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
-    memory.layers.push_back(BertLayer<T>::take_activations(arena, shape_, rows));
+    const BertLayerActivations<T>* const before = layer == 0 ? nullptr : &memory.layers.back();
+    memory.layers.push_back(BertLayer<T>::take_activations(arena, shape_, rows, recompute, before));
   }
   memory.head = take_head(arena, rows);
   memory.dlogits = arena.matrix<T>(rows, 2);
@@ -111,7 +115,8 @@ template <class T>
 typename BertQuestionAnswering<T>::Prediction BertQuestionAnswering<T>::take_prediction(Arena& arena,
                                                                                         std::size_t rows) const {
   Prediction memory{BertEmbeddings<T>::take_activations(arena, shape_, rows),
-                    BertLayer<T>::take_activations(arena, shape_, rows), take_head(arena, rows)};
+                    BertLayer<T>::take_activations(arena, shape_, rows),
+                    BertLayer<T>::take_scratch(arena, shape_, rows), take_head(arena, rows)};
   // A layer has read its input before it writes its output, so that both can stand in one place.
   memory.layer.output = memory.embeddings.output;
   return memory;
@@ -138,7 +143,7 @@ template <class T>
 void BertQuestionAnswering<T>::train(const Pass& pass, const Batch& batch, float scale,
                                      const Vector<float>& losses) const {
   pass.arena.rewind(0);
-  const Training memory = take_training(pass.arena, batch.shape().rows);
+  const Training memory = take_training(pass.arena, batch.shape().rows, pass.recompute);
   forward(pass, batch, memory);
   span_loss(pass, batch, scale, memory.head.logits, losses, memory.dlogits);
   backward(pass, batch, memory);
@@ -152,7 +157,7 @@ void BertQuestionAnswering<T>::forward(const Pass& pass, const Batch& batch, con
   ConstMatrix<T> input = memory.embeddings.output;
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     pass.schedule.acquire(layers_[layer].unit());
-    layers_[layer].forward(pass, batch, rates(), input, memory.layers[layer]);
+    layers_[layer].forward(pass, batch, rates(), input, memory.layers[layer], memory.workspace.forward());
     pass.schedule.release(layers_[layer].unit());
     input = memory.layers[layer].output;
   }
@@ -173,6 +178,10 @@ void BertQuestionAnswering<T>::backward(const Pass& pass, const Batch& batch, co
   pass.schedule.gradients_ready(head_unit());
   for (std::size_t layer = layers_.size(); layer-- > 0;) {
     pass.schedule.acquire(layers_[layer].unit());
+    // What layers take turns in is still the last one's.
+    if (layer + 1 < layers_.size()) {
+      layers_[layer].restore(pass, batch, rates(), input_of(layer), memory.layers[layer], memory.workspace.forward());
+    }
     layers_[layer].backward(pass, batch, rates(), input_of(layer), memory.layers[layer], memory.doutput,
                             memory.workspace, memory.doutput);
     pass.schedule.release(layers_[layer].unit());
@@ -194,7 +203,7 @@ Matrix<float> BertQuestionAnswering<T>::predict(const Pass& pass, const Batch& b
   pass.schedule.release(embeddings_.unit());
   for (const BertLayer<T>& layer : layers_) {
     pass.schedule.acquire(layer.unit());
-    layer.forward(pass, batch, {}, memory.embeddings.output, memory.layer);
+    layer.forward(pass, batch, {}, memory.embeddings.output, memory.layer, memory.scratch);
     pass.schedule.release(layer.unit());
   }
   pass.schedule.acquire(head_unit());

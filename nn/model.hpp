@@ -5,6 +5,7 @@
 #include "core/kernels/gemm.hpp"
 #include "core/parameter_store.hpp"
 #include "core/unit_schedule.hpp"
+#include "nn/recompute.hpp"
 
 #include <cstdint>
 
@@ -20,6 +21,7 @@ struct Pass {
   Arena& arena;            ///< what a pass takes is given back when the next one begins
   std::uint64_t seed = 0;  ///< dropout is drawn from (seed, step)
   std::uint64_t step = 0;
+  Recompute recompute = Recompute::none;  ///< as it was planned
 };
 
 /// A network with its loss. Implementations are templates over the element type, made by a function of Precision.
@@ -30,7 +32,12 @@ class Model {
   virtual const ParameterTable& table() const = 0;
 
   /// Takes from a measuring arena what `train` (training) or `predict` would take for a batch of this shape.
-  virtual void plan(Arena& arena, const BatchShape& shape, ParameterStore::Purpose purpose) const = 0;
+  /// `recompute` says what `train` does not keep.
+  virtual void plan(Arena& arena, const BatchShape& shape, ParameterStore::Purpose purpose,
+                    Recompute recompute) const = 0;
+
+  /// Whether `train` knows this setting; every model knows none.
+  virtual bool can_recompute(Recompute recompute) const { return recompute == Recompute::none; }
 
   /// Forward and backward: gradients += scale * gradient of the sum of losses; losses (S) = the loss of each sample.
   /// Each unit is told to the schedule in both directions.

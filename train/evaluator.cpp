@@ -9,7 +9,7 @@ namespace {
 
 Arena planned_arena(const Task& task, const BatchShape& largest) {
   Arena measured;
-  task.model().plan(measured, largest, ParameterStore::Purpose::inference);
+  task.model().plan(measured, largest, ParameterStore::Purpose::inference, nn::Recompute::none);
   return {"mylos::activations", measured.peak()};
 }
 

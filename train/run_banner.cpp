@@ -52,7 +52,7 @@ std::string run_banner(const RunDescription& run) {
   text += line("compute", fmt::format("{}, matrix products by {}, {} on {}", run.precision, run.gemm,
                                       count_of(run.threads, "thread"), run.execution));
   text += line("steps", fmt::format("{} of {} ({:.4g} epochs), {} at once, {} at most", count_text(run.steps),
-                                    count_of(run.batch, "sequence"), run.epochs, count_text(run.memory.micro_batch),
+                                    count_of(run.batch, "sequence"), run.epochs, count_text(run.memory.largest.samples),
                                     count_of(run.memory.largest.rows, "token")));
   text += line("memory", memory_text(run.memory, run.free_memory));
   return text + line("output", run.output);

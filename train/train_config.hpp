@@ -3,6 +3,7 @@
 #include "core/numeric.hpp"
 #include "nn/learning_rate.hpp"
 #include "nn/optimizer.hpp"
+#include "nn/recompute.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -25,7 +26,9 @@ struct TrainConfig {
   std::filesystem::path output;  ///< the run's directory
   std::size_t steps = 0;         ///< of the whole run, e.g. 7380; 0 = epochs times the task's steps
   double epochs = 2.0;
-  std::size_t micro_batch = 0;  ///< samples at once on a rank; 0 = the largest that fits
+  std::size_t micro_batch = 0;   ///< samples at once on a rank; 0 = the largest that fits
+  std::size_t micro_tokens = 0;  ///< the same in tokens, e.g. 4096; 0 = no limit
+  nn::Recompute recompute = nn::Recompute::none;
   nn::ScheduleKind schedule = nn::ScheduleKind::linear;
   double learning_rate = 3e-5;              ///< peak
   double warmup_ratio = 0.0;                ///< of the steps, e.g. 0.1

@@ -4,6 +4,7 @@
 #include "parallel/parameter_mode.hpp"
 #include "train/best_model.hpp"
 #include "train/initial_parameters.hpp"
+#include "train/memory.hpp"
 #include "train/model_predictor.hpp"
 #include "train/signals.hpp"
 #include "train/training_step.hpp"
@@ -46,8 +47,8 @@ struct Trainer::State {
         mode(parallel::make_single_process_mode(store)),
         optimizer(make_optimizer(configuration.optimizer, store.table(), mode->slices())),
         arena("mylos::activations", plan.activations),
-        step({trained, store, *mode, *optimizer, gemm, arena}, largest_global_batch(trained, steps), plan.micro_batch,
-             configuration.clip, configuration.seed),
+        step({trained, store, *mode, *optimizer, gemm, arena, configuration.recompute},
+             largest_global_batch(trained, steps), plan.limit, configuration.clip, configuration.seed),
         predictor(space, trained.model(), store, mode->schedule(), gemm, arena, trained.evaluation_shape().samples) {
     load_initial_parameters(space, task, config.seed, store, *mode);
   }

@@ -6,10 +6,10 @@
 
 namespace mylos::train {
 
-TrainingStep::TrainingStep(const StepContext& context, std::size_t largest_batch, std::size_t micro_batch, double clip,
-                           std::uint64_t seed)
+TrainingStep::TrainingStep(const StepContext& context, std::size_t largest_batch, const MicroBatchLimit& limit,
+                           double clip, std::uint64_t seed)
     : context_(context),
-      micro_batch_(micro_batch),
+      limit_(limit),
       clip_(clip),
       seed_(seed),
       norm_(context.mode.slices()),
@@ -43,13 +43,15 @@ StepResult TrainingStep::run(const ExecutionSpace& space, std::size_t step, doub
 
 void TrainingStep::accumulate(const ExecutionSpace& space, std::size_t step, std::span<const std::size_t> samples,
                               double weight) {
-  const nn::Pass pass{space, context_.gemm, context_.store, context_.mode.schedule(), context_.arena, seed_, step};
+  const nn::Pass pass{space,          context_.gemm, context_.store, context_.mode.schedule(),
+                      context_.arena, seed_,         step,           context_.recompute};
   const float scale = static_cast<float>(1.0 / weight);
-  for (std::size_t begin = 0; begin < samples.size(); begin += micro_batch_) {
-    const std::size_t count = std::min(micro_batch_, samples.size() - begin);
+  for (std::size_t begin = 0, end = 0; begin < samples.size(); begin = end) {
+    end = micro_batch_end(context_.task, samples, begin, limit_);
+    const std::size_t count = end - begin;
     context_.task.assemble(samples.subspan(begin, count), std::span(ids_).subspan(begin, count), batch_);
-    context_.mode.begin_micro_batch(begin + count == samples.size());
-    context_.task.model().train(pass, batch_, scale, slice(losses_, begin, begin + count));
+    context_.mode.begin_micro_batch(end == samples.size());
+    context_.task.model().train(pass, batch_, scale, slice(losses_, begin, end));
   }
 }
 

@@ -5,6 +5,7 @@
 #include "nn/learning_rate.hpp"
 #include "nn/optimizer.hpp"
 #include "parallel/parameter_mode.hpp"
+#include "train/micro_batches.hpp"
 #include "train/task.hpp"
 
 /// One step of training: the global batch in micro-batches, gradients, clipping, update.
@@ -25,12 +26,13 @@ struct StepContext {
   nn::Optimizer& optimizer;
   const Gemm& gemm;
   Arena& arena;
+  nn::Recompute recompute = nn::Recompute::none;
 };
 
 class TrainingStep {
  public:
   /// `largest_batch` is the most samples a global batch has.
-  TrainingStep(const StepContext& context, std::size_t largest_batch, std::size_t micro_batch, double clip,
+  TrainingStep(const StepContext& context, std::size_t largest_batch, const MicroBatchLimit& limit, double clip,
                std::uint64_t seed);
 
   /// Runs step `step` (from 0) with `learning_rate`. Nothing is updated where the loss or the gradient is not finite:
@@ -42,7 +44,7 @@ class TrainingStep {
   double sum_losses(const ExecutionSpace& space, std::size_t samples);
 
   StepContext context_;
-  std::size_t micro_batch_;
+  MicroBatchLimit limit_;
   double clip_;
   std::uint64_t seed_;
   nn::GradientNorm norm_;

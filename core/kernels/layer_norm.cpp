@@ -24,6 +24,12 @@ KOKKOS_FORCEINLINE_FUNCTION void row_statistics(const Team& team, const T* z, st
   inverse = 1.0f / Kokkos::sqrt(squares / count + epsilon);
 }
 
+/// One element of LayerNorm's result.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION float normalized(T z, float mean, float inverse, T weight, T shift) {
+  return (float(z) - mean) * inverse * float(weight) + float(shift);
+}
+
 template <class T>
 struct Normalize {
   DropoutKey dropout;
@@ -51,7 +57,7 @@ struct Normalize {
     const T *const weight = parameters.weight.data(), *const shift = parameters.bias.data();
     T* const out = y.data() + row * columns;
     const auto write = [=](std::size_t i, float factor) {
-      out[i] = T(((float(z[i]) - mean) * inverse * float(weight[i]) + float(shift[i])) * factor);
+      out[i] = T(normalized(z[i], mean, inverse, weight[i], shift[i]) * factor);
     };
     if (is_sum) return team_for(team, columns, [=](std::size_t i) { write(i, 1.0f); });
     for_each_kept(team, dropout, rows, row, columns, write);
@@ -65,6 +71,23 @@ struct Normalize {
     for_each_kept(team, dropout, rows, row, columns, [=](std::size_t i, float factor) {
       z[i] = T(float(other[i]) + (float(in[i]) + float(b[i])) * factor);
     });
+  }
+};
+
+template <class T>
+struct NormalizeAgain {
+  LayerNormParameters<T> parameters;
+  LayerNormSaved<T> saved;
+  Matrix<T> y;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t row) const {
+    const std::size_t columns = y.extent(1);
+    const T* const z = saved.input.data() + row * columns;
+    const T *const weight = parameters.weight.data(), *const shift = parameters.bias.data();
+    const float mean = saved.mean(row), inverse = saved.inverse(row);
+    T* const out = y.data() + row * columns;
+    team_for(team, columns, [=](std::size_t i) { out[i] = T(normalized(z[i], mean, inverse, weight[i], shift[i])); });
   }
 };
 
@@ -234,6 +257,13 @@ void bias_dropout_residual_layer_norm_backward(const ExecutionSpace& space, cons
 }
 
 template <class T>
+void layer_norm_again(const ExecutionSpace& space, const LayerNormParameters<T>& parameters,
+                      const LayerNormSaved<T>& saved, const Matrix<T>& y) {
+  check(parameters, saved, y.extent(0), y.extent(1));
+  for_each_row("mylos::layer_norm::again", space, y.extent(0), NormalizeAgain<T>{parameters, saved, y});
+}
+
+template <class T>
 void layer_norm_dropout(const ExecutionSpace& space, const DropoutKey& dropout, const DropoutRows& rows,
                         const LayerNormParameters<T>& parameters, const LayerNormSaved<T>& saved, const Matrix<T>& y) {
   check(parameters, saved, y.extent(0), y.extent(1));
@@ -256,19 +286,21 @@ void layer_norm_dropout_backward(const ExecutionSpace& space, const DropoutKey& 
   add_partial_sums(space, partial_b, dbias);
 }
 
-#define MYLOS_INSTANTIATE(T)                                                                                      \
-  template void bias_dropout_residual_layer_norm<T>(                                                              \
-      const ExecutionSpace&, const DropoutKey&, const DropoutRows&, const ConstMatrix<T>&, const ConstVector<T>&, \
-      const ConstMatrix<T>&, const LayerNormParameters<T>&, const LayerNormSaved<T>&, const Matrix<T>&);          \
-  template void bias_dropout_residual_layer_norm_backward<T>(                                                     \
-      const ExecutionSpace&, const DropoutKey&, const DropoutRows&, const ConstMatrix<T>&,                        \
-      const LayerNormParameters<T>&, const LayerNormSaved<T>&, const Matrix<T>&, const Matrix<T>&,                \
-      const Vector<float>&, const Vector<float>&, const Vector<float>&, const Vector<float>&);                    \
-  template void layer_norm_dropout<T>(const ExecutionSpace&, const DropoutKey&, const DropoutRows&,               \
-                                      const LayerNormParameters<T>&, const LayerNormSaved<T>&, const Matrix<T>&); \
-  template void layer_norm_dropout_backward<T>(const ExecutionSpace&, const DropoutKey&, const DropoutRows&,      \
-                                               const ConstMatrix<T>&, const LayerNormParameters<T>&,              \
-                                               const LayerNormSaved<T>&, const Matrix<T>&, const Vector<float>&,  \
+#define MYLOS_INSTANTIATE(T)                                                                                        \
+  template void bias_dropout_residual_layer_norm<T>(                                                                \
+      const ExecutionSpace&, const DropoutKey&, const DropoutRows&, const ConstMatrix<T>&, const ConstVector<T>&,   \
+      const ConstMatrix<T>&, const LayerNormParameters<T>&, const LayerNormSaved<T>&, const Matrix<T>&);            \
+  template void bias_dropout_residual_layer_norm_backward<T>(                                                       \
+      const ExecutionSpace&, const DropoutKey&, const DropoutRows&, const ConstMatrix<T>&,                          \
+      const LayerNormParameters<T>&, const LayerNormSaved<T>&, const Matrix<T>&, const Matrix<T>&,                  \
+      const Vector<float>&, const Vector<float>&, const Vector<float>&, const Vector<float>&);                      \
+  template void layer_norm_again<T>(const ExecutionSpace&, const LayerNormParameters<T>&, const LayerNormSaved<T>&, \
+                                    const Matrix<T>&);                                                              \
+  template void layer_norm_dropout<T>(const ExecutionSpace&, const DropoutKey&, const DropoutRows&,                 \
+                                      const LayerNormParameters<T>&, const LayerNormSaved<T>&, const Matrix<T>&);   \
+  template void layer_norm_dropout_backward<T>(const ExecutionSpace&, const DropoutKey&, const DropoutRows&,        \
+                                               const ConstMatrix<T>&, const LayerNormParameters<T>&,                \
+                                               const LayerNormSaved<T>&, const Matrix<T>&, const Vector<float>&,    \
                                                const Vector<float>&, const Vector<float>&);
 MYLOS_INSTANTIATE(float)
 MYLOS_INSTANTIATE(bfloat16)

@@ -45,6 +45,11 @@ void bias_dropout_residual_layer_norm_backward(const ExecutionSpace& space, cons
                                                const Vector<float>& dweight, const Vector<float>& dbias_norm,
                                                const Vector<float>& dbias, const Vector<float>& workspace);
 
+/// y (T, H) = LayerNorm(z) from what the forward pass saved, with the bits that it gave.
+template <class T>
+void layer_norm_again(const ExecutionSpace& space, const LayerNormParameters<T>& parameters,
+                      const LayerNormSaved<T>& saved, const Matrix<T>& y);
+
 /// y = dropout(LayerNorm(z)) for z = saved.input (T, H), which is there already.
 template <class T>
 void layer_norm_dropout(const ExecutionSpace& space, const DropoutKey& dropout, const DropoutRows& rows,

@@ -60,6 +60,15 @@ TEST_F(ConfigFile, OptionsWin) {
   EXPECT_EQ(arguments.run.engine.learning_rate, 1e-4);
 }
 
+TEST_F(ConfigFile, WhatIsComputedAtOnceIsReplacedWhole) {
+  const std::string sequences = "{" + base_ + R"(, "micro-batch": 4})", tokens = "{" + base_ + R"(, "micro-tokens": 600})";
+  EXPECT_EQ(parse(sequences, {"--micro-tokens=500"}).run.engine.micro_batch, 0u);
+  EXPECT_EQ(parse(tokens, {"--micro-batch=2"}).run.engine.micro_tokens, 0u);
+  EXPECT_EQ(parse(tokens, {"--gradient-accumulation-steps=2"}).run.engine.micro_tokens, 0u);
+  EXPECT_EQ(error("{" + base_ + R"(, "micro-batch": 4, "micro-tokens": 600})"),
+            "micro-tokens and micro-batch exclude each other; leave one of them out of the configuration");
+}
+
 TEST_F(ConfigFile, TheOrderOfWordsDoesNotMatter) {
   const std::string file = write("{" + base_ + R"(, "batch": 4})");
   const std::vector<std::string> words = {"--batch=9", "--config", file};

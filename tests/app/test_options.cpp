@@ -42,6 +42,7 @@ const std::map<std::string, Example>& examples() {
       {"steps", {"100", 100}},
       {"batch", {"32", 32}},
       {"micro-batch", {"4", 4}},
+      {"micro-tokens", {"4096", 4096}},
       {"learning-rate", {"1e-4", 1e-4}},
       {"schedule", {"cosine", "cosine"}},
       {"warmup", {"0.1", 0.1}},
@@ -59,6 +60,7 @@ const std::map<std::string, Example>& examples() {
       {"patience", {"3", 3}},
       {"precision", {"bf16-mixed", "bfloat16"}},
       {"gemm", {"kokkos-kernels", "kokkos-kernels"}},
+      {"recompute", {"attention", "attention"}},
       {"mode", {"ddp", "replicated"}},
       {"n-best", {"10", 10}},
       {"max-answer-length", {"15", 15}},
@@ -144,6 +146,10 @@ TEST(Options, WhatIsOutOfRangeIsRefusedWithTheRange) {
       {"--head=", "--head \"\": expected a path"},
       {"--model=", "--model \"\": expected a directory or a name"},
       {"--gemm=mkl", "--gemm mkl: expected "},
+      {"--recompute=everything", "--recompute everything: expected none, attention or layer"},
+      {"--recompute=", "--recompute \"\": expected none, attention or layer"},
+      {"--gradient-checkpointing=maybe", "--recompute maybe: expected none, attention or layer"},
+      {"--micro-tokens=0", "--micro-tokens 0: expected a whole number from 1 to 1000000000"},
   };
   for (const auto& [word, message] : cases) {
     const std::vector<std::string> words = {word};
@@ -153,7 +159,7 @@ TEST(Options, WhatIsOutOfRangeIsRefusedWithTheRange) {
 }
 
 TEST(Options, ThoseOfLaterVersionsAreRefusedByName) {
-  for (const char* name : {"micro-tokens", "recompute", "gradient-checkpointing", "deterministic", "leaves",
+  for (const char* name : {"deterministic", "leaves",
                            "communicator", "communication-precision", "bucket-mib", "shard-size", "checkpoint-every",
                            "keep", "save-total-limit", "stop-before", "walltime", "collective-timeout"}) {
     const std::vector<std::vector<std::string>> spellings = {
@@ -163,6 +169,23 @@ TEST(Options, ThoseOfLaterVersionsAreRefusedByName) {
       EXPECT_EQ(error, fmt::format("--{}: this version does not have it; leave it out", find_option(name)->name));
     }
   }
+}
+
+TEST(Options, GradientCheckpointingIsTakenAsThePeersWriteIt) {
+  const Option& recompute = *find_option("recompute");
+  using Words = std::vector<std::string>;
+  const std::vector<std::pair<Words, std::string>> cases = {
+      {{}, "none"},
+      {{"--gradient-checkpointing"}, "layer"},
+      {{"--gradient_checkpointing", "--seed", "1"}, "layer"},
+      {{"--gradient-checkpointing", "True"}, "layer"},
+      {{"--gradient-checkpointing=true"}, "layer"},
+      {{"--gradient-checkpointing", "false"}, "none"},
+      {{"--recompute", "selective"}, "attention"},
+      {{"--recompute", "full"}, "layer"},
+      {{"--recompute"}, "layer"},
+  };
+  for (const auto& [words, expected] : cases) EXPECT_EQ(recorded(recompute, words), expected);
 }
 
 TEST(Options, ProvidersAreAListOfThisBuilds) {

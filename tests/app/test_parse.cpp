@@ -111,6 +111,14 @@ TEST(Consistency, OneRanksBatchIsTheBatch) {
             "--gradient-accumulation-steps 5: expected at most the batch, 4");
 }
 
+TEST(Consistency, TokensAtOnceExcludeSequencesAtOnce) {
+  EXPECT_EQ(parse_train({"--micro-tokens=600"}).run.engine.micro_tokens, 600u);
+  EXPECT_EQ(error_of_train({"--micro-tokens=600", "--micro-batch=4"}),
+            "--micro-tokens and --micro-batch exclude each other; give one of them");
+  EXPECT_EQ(error_of_train({"--micro-tokens=600", "--gradient-accumulation-steps=4"}),
+            "--micro-tokens and --gradient-accumulation-steps exclude each other; give one of them");
+}
+
 TEST(Consistency, OptionsThatWouldDoNothingAreErrors) {
   for (const char* word : {"--best-by=f1", "--patience=2", "--eval-every=5", "--eval-on-start", "--dev-limit=3"}) {
     const std::string name = std::string(word).substr(0, std::string(word).find('='));

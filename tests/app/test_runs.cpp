@@ -110,10 +110,25 @@ TEST_F(Runs, RunJsonRepeatsTheRun) {
 
 TEST_F(Runs, TheMicroBatchDoesNotChangeTheLosses) {
   ASSERT_EQ(train(run_, {"--steps", "4"}).exit_code, 0);
-  for (const char* more : {"--micro-batch=1", "--gradient-accumulation-steps=2"}) {
+  for (const char* more : {"--micro-batch=1", "--gradient-accumulation-steps=2", "--micro-tokens=100"}) {
     ASSERT_EQ(train(directory_ / "other", {"--steps", "4", "--overwrite", more}).exit_code, 0);
     expect_near(losses(directory_ / "other"), losses(run_));
   }
+}
+
+TEST_F(Runs, RecomputationDoesNotChangeTheLosses) {
+  ASSERT_EQ(train(run_, {"--steps", "4"}).exit_code, 0);
+  for (const char* more : {"--recompute=attention", "--gradient-checkpointing"}) {
+    ASSERT_EQ(train(directory_ / "other", {"--steps", "4", "--overwrite", more}).exit_code, 0);
+    EXPECT_EQ(losses(directory_ / "other"), losses(run_));
+  }
+}
+
+TEST_F(Runs, FewerTokensThanASequenceHasIsRefused) {
+  const ProgramRun run = train(run_, {"--steps", "4", "--micro-tokens", "10"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_NE(run.errors.find("--micro-tokens 10: sample "), std::string::npos) << run.errors;
+  EXPECT_FALSE(fs::exists(run_ / "run.json"));
 }
 
 TEST_F(Runs, WithoutDevBestIsLast) {

@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <numeric>
 
 namespace mylos::nn {
@@ -113,7 +114,7 @@ struct LayerSetting {
     const auto saved = BertLayer<T>::take_activations(engine.arena, shape, data.rows());
     const auto workspace = BertLayer<T>::take_workspace(engine.arena, shape, data.rows());
     const Matrix<T> input = device_matrix<T>(x, data.rows(), shape.hidden);
-    layer.forward(engine.pass(), batch, rates(), input, saved);
+    layer.forward(engine.pass(), batch, rates(), input, saved, workspace.forward());
     // As in the model, the gradient of the input takes the place of the output's.
     const Matrix<T> gradient = device_matrix<T>(dy, data.rows(), shape.hidden);
     layer.backward(engine.pass(), batch, rates(), input, saved, gradient, workspace, gradient);
@@ -190,17 +191,18 @@ TEST(BertLayer, Bfloat16StaysNearFloat) {
 
 /// The whole model with a twin; sequences in one batch.
 struct ModelSetting {
-  ModelSetting(const std::vector<std::size_t>& lengths, bool with_dropout, const std::string& provider)
-      : shape(small_shape(2)), dropout(with_dropout), data(shape, lengths) {
+  ModelSetting(const std::vector<std::size_t>& lengths, bool with_dropout, const std::string& provider,
+               Recompute recomputed = Recompute::none, Precision precision = Precision::float32, std::size_t layers = 2)
+      : shape(small_shape(layers)), dropout(with_dropout), recompute(recomputed), data(shape, lengths) {
     BertShape built = shape;
     if (!dropout) built.hidden_dropout = built.attention_dropout = 0.0f;
-    model = make_bert_question_answering(built, Precision::float32);
-    engine = std::make_unique<Engine>(model->table(), Precision::float32, planned(), provider);
+    model = make_bert_question_answering(built, precision);
+    engine = std::make_unique<Engine>(model->table(), precision, planned(), provider);
   }
   std::size_t planned() const {
     Arena training, prediction;
-    model->plan(training, data.shape(), ParameterStore::Purpose::training);
-    model->plan(prediction, data.shape(), ParameterStore::Purpose::inference);
+    model->plan(training, data.shape(), ParameterStore::Purpose::training, recompute);
+    model->plan(prediction, data.shape(), ParameterStore::Purpose::inference, Recompute::none);
     return std::max(training.peak(), prediction.peak());
   }
   /// Trains in micro-batches of `size` sequences; returns all losses.
@@ -211,7 +213,9 @@ struct ModelSetting {
       const std::size_t end = std::min(begin + size, data.lengths.size());
       data.fill(begin, end, batch);
       const Vector<float> losses("test::losses", end - begin);
-      model->train(engine->pass(), batch, scale, losses);
+      Pass pass = engine->pass();
+      pass.recompute = recompute;
+      model->train(pass, batch, scale, losses);
       const Values part = host_values(losses);
       all.insert(all.end(), part.begin(), part.end());
     }
@@ -220,6 +224,7 @@ struct ModelSetting {
 
   BertShape shape;
   bool dropout;
+  Recompute recompute;
   TwinBatch data;
   std::unique_ptr<Model> model;
   std::unique_ptr<Engine> engine;
@@ -298,14 +303,73 @@ TEST(BertModel, TellsTheScheduleEachUnitInBothDirections) {
 }
 
 TEST(BertModel, TakesWhatWasPlanned) {
-  ModelSetting s({1, 19, 2, 7}, true, gemm_providers().front());
-  Arena planned;
-  s.model->plan(planned, s.data.shape(), ParameterStore::Purpose::training);
-  s.train(4, 1.0f);
-  EXPECT_EQ(s.engine->arena.peak(), planned.peak());
-  Arena prediction;
-  s.model->plan(prediction, s.data.shape(), ParameterStore::Purpose::inference);
-  EXPECT_LT(prediction.peak(), planned.peak());
+  for (const Recompute recompute : {Recompute::none, Recompute::attention, Recompute::layer}) {
+    ModelSetting s({1, 19, 2, 7}, true, gemm_providers().front(), recompute);
+    Arena planned;
+    s.model->plan(planned, s.data.shape(), ParameterStore::Purpose::training, recompute);
+    s.train(4, 1.0f);
+    EXPECT_EQ(s.engine->arena.peak(), planned.peak()) << to_string(recompute);
+  }
+}
+
+constexpr std::array recomputations = {Recompute::none, Recompute::attention, Recompute::layer};
+
+TEST(BertModel, RecomputationChangesNoBit) {
+  for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
+    for (const std::string& provider : gemm_providers()) {
+      ModelSetting kept({1, 19, 2, 7}, true, provider, Recompute::none, precision, 3);
+      const Values losses = kept.train(3, 0.5f);
+      for (const Recompute recompute : recomputations) {
+        const auto what = fmt::format("{} {} {}", to_string(precision), provider, to_string(recompute));
+        ModelSetting s({1, 19, 2, 7}, true, provider, recompute, precision, 3);
+        EXPECT_EQ(s.train(3, 0.5f), losses) << what;
+        for (std::size_t row = 0; row < s.model->table().rows().size(); ++row) {
+          EXPECT_EQ(s.engine->gradient(row), kept.engine->gradient(row)) << what << s.model->table().row(row).name;
+        }
+      }
+    }
+  }
+}
+
+TEST(BertModel, RecomputationTellsTheScheduleTheSame) {
+  for (const Recompute recompute : recomputations) {
+    ModelSetting s({3, 5}, true, gemm_providers().front(), recompute);
+    s.train(2, 1.0f);
+    EXPECT_EQ(s.engine->schedule.entries(), expected_training_schedule(s.model->table().units().size()));
+    EXPECT_TRUE(s.model->can_recompute(recompute));
+  }
+}
+
+/// What docs/memory.md says that training takes a token, in bytes, without what does not grow with tokens.
+std::size_t documented_bytes(const BertShape& shape, std::size_t element, Recompute recompute) {
+  const std::size_t hidden = shape.hidden, feed_forward = shape.feed_forward, heads = shape.heads;
+  const std::size_t everything = (7 * hidden + feed_forward) * element + (heads + 4) * 4;
+  const std::size_t kept = recompute == Recompute::none        ? everything
+                           : recompute == Recompute::attention ? everything - 3 * hidden * element
+                                                               : hidden * element;
+  const std::size_t embeddings = 2 * hidden * element + 2 * 4, head = 2 * 4 + 2 * element;
+  const std::size_t work = (4 * hidden + std::max(feed_forward, 3 * hidden)) * element + heads * 4;
+  return embeddings + (everything - kept) + shape.layers * kept + head + work;
+}
+
+TEST(BertModel, TakesTheDocumentedBytesAToken) {
+  BertShape shape = small_shape(5);
+  shape.hidden = 192;
+  shape.feed_forward = 768;
+  for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
+    const auto model = make_bert_question_answering(shape, precision);
+    for (const Recompute recompute : recomputations) {
+      // A thousand rows more; arrays then end at multiples of the arena's alignment, 256.
+      const std::size_t rows = 64000, more = 64;
+      Arena few, many;
+      model->plan(few, {1, rows, 1}, ParameterStore::Purpose::training, recompute);
+      model->plan(many, {1, rows + more * 1000, 1}, ParameterStore::Purpose::training, recompute);
+      const std::size_t sums = column_sum_workspace(rows + more * 1000, 768) - column_sum_workspace(rows, 768);
+      EXPECT_EQ(many.peak() - few.peak() - sums * sizeof(float),
+                more * 1000 * documented_bytes(shape, bytes_of(precision), recompute))
+          << to_string(precision) << " " << to_string(recompute);
+    }
+  }
 }
 
 TEST(BertModel, RefusesWhatDoesNotFit) {

@@ -10,6 +10,7 @@ namespace mylos::small_models {
 namespace {
 
 using nn::Pass;
+using nn::Recompute;
 using Purpose = ParameterStore::Purpose;
 
 ParameterTable make_table(const DecoderShape& shape) {
@@ -52,8 +53,9 @@ class CausalDecoder final : public nn::Model {
 
   const ParameterTable& table() const override { return table_; }
 
-  void plan(Arena& arena, const BatchShape& shape, Purpose purpose) const override {
-    take_activations(arena, shape.rows, purpose);
+  bool can_recompute(Recompute recompute) const override { return recompute != Recompute::attention; }
+  void plan(Arena& arena, const BatchShape& shape, Purpose purpose, Recompute recompute) const override {
+    take_activations(arena, shape.rows, purpose, recompute);
     if (purpose == Purpose::training) take_workspace(arena, shape.rows);
   }
 
@@ -65,14 +67,16 @@ class CausalDecoder final : public nn::Model {
   }
 
  private:
-  Activations take_activations(Arena& arena, std::size_t rows, Purpose purpose) const {
+  Activations take_activations(Arena& arena, std::size_t rows, Purpose purpose, Recompute recompute) const {
     Activations taken{arena.matrix<float>(rows, shape_.hidden),
                       {},
                       arena.vector<float>(rows),
                       arena.matrix<float>(rows, shape_.hidden),
                       nn::take_vocabulary_workspace<float>(arena, head_, rows, purpose)};
     for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
-      taken.layers.push_back(DecoderLayer::take_activations(arena, shape_, rows));
+      const bool shares = recompute == Recompute::layer && layer > 0;
+      taken.layers.push_back(
+          DecoderLayer::take_activations(arena, shape_, rows, shares ? &taken.layers.back() : nullptr));
     }
     return taken;
   }
@@ -116,7 +120,7 @@ void CausalDecoder::forward(const Pass& pass, const Batch& batch, const Activati
 void CausalDecoder::train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const {
   pass.arena.rewind(0);
   const ParameterStore& parameters = pass.parameters;
-  const Activations saved = take_activations(pass.arena, batch.shape().rows, Purpose::training);
+  const Activations saved = take_activations(pass.arena, batch.shape().rows, Purpose::training, pass.recompute);
   const Workspace work = take_workspace(pass.arena, batch.shape().rows);
   forward(pass, batch, saved);
   nn::vocabulary_loss<float>(pass, head_, batch, saved.normal, batch.integers(words::labels), scale, saved.vocabulary,
@@ -128,6 +132,9 @@ void CausalDecoder::train(const Pass& pass, const Batch& batch, float scale, con
   pass.schedule.gradients_ready(head_unit());
   for (std::size_t layer = layers_.size(); layer-- > 0;) {
     pass.schedule.acquire(layers_[layer].unit());
+    if (pass.recompute == Recompute::layer && layer + 1 < layers_.size()) {
+      layers_[layer].forward(pass, batch, input_of(layer, saved), saved.layers[layer]);
+    }
     layers_[layer].backward(pass, batch, input_of(layer, saved), saved.layers[layer], work.layer, work.dx);
     pass.schedule.release(layers_[layer].unit());
     pass.schedule.gradients_ready(layers_[layer].unit());
@@ -142,7 +149,7 @@ void CausalDecoder::train(const Pass& pass, const Batch& batch, float scale, con
 
 Matrix<float> CausalDecoder::predict(const Pass& pass, const Batch& batch, const Vector<float>& losses) const {
   pass.arena.rewind(0);
-  const Activations saved = take_activations(pass.arena, batch.shape().rows, Purpose::inference);
+  const Activations saved = take_activations(pass.arena, batch.shape().rows, Purpose::inference, Recompute::none);
   const Matrix<float> likeliest(saved.inverse.data(), batch.shape().rows, 1);  // not needed once x is normalised
   forward(pass, batch, saved);
   nn::for_each_logits_chunk<float>(

@@ -107,7 +107,7 @@ class ConvolutionClassifier final : public nn::Model {
 
   const ParameterTable& table() const override { return table_; }
 
-  void plan(Arena& arena, const BatchShape& shape, Purpose purpose) const override {
+  void plan(Arena& arena, const BatchShape& shape, Purpose purpose, nn::Recompute) const override {
     take_activations(arena, shape);
     if (purpose == Purpose::training) take_workspace(arena, shape);
   }

@@ -59,8 +59,14 @@ DecoderLayer::DecoderLayer(const ParameterTable& table, const DecoderShape& shap
   unit_ = table.row(mlp_norm_).unit;
 }
 
-DecoderLayerActivations DecoderLayer::take_activations(Arena& arena, const DecoderShape& shape, std::size_t rows) {
+DecoderLayerActivations DecoderLayer::take_activations(Arena& arena, const DecoderShape& shape, std::size_t rows,
+                                                       const DecoderLayerActivations* before) {
   const std::size_t hidden = shape.hidden;
+  if (before != nullptr) {
+    DecoderLayerActivations shared = *before;
+    shared.output = arena.matrix<float>(rows, hidden);
+    return shared;
+  }
   return {.attention_inverse = arena.vector<float>(rows),
           .attention_input = arena.matrix<float>(rows, hidden),
           .qkv = arena.matrix<float>(rows, shape.projected()),

@@ -51,7 +51,9 @@ class DecoderLayer {
   static void add_rows(ParameterTable::Builder& builder, const DecoderShape& shape, std::size_t index);
   DecoderLayer(const ParameterTable& table, const DecoderShape& shape, std::size_t index);
 
-  static DecoderLayerActivations take_activations(Arena& arena, const DecoderShape& shape, std::size_t rows);
+  /// With `before`, the activations of the layer before it, only the output is new: layers take turns in the rest.
+  static DecoderLayerActivations take_activations(Arena& arena, const DecoderShape& shape, std::size_t rows,
+                                                  const DecoderLayerActivations* before = nullptr);
   static DecoderLayerWorkspace take_workspace(Arena& arena, const DecoderShape& shape, std::size_t rows);
 
   /// saved.output (T, H) from input (T, H).

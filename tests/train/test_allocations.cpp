@@ -35,14 +35,14 @@ struct Training {
         mode(parallel::make_single_process_mode(store)),
         optimizer(nn::make_adamw({}, store.table(), mode->slices())),
         arena("mylos::test::arena", planned()),
-        step({*task, store, *mode, *optimizer, gemm, arena}, train::largest_global_batch(*task, steps), micro_batch,
-             1.0, 42) {
+        step({*task, store, *mode, *optimizer, gemm, arena}, train::largest_global_batch(*task, steps),
+             {.samples = micro_batch}, 1.0, 42) {
     train::load_initial_parameters(space, *task, 42, store, *mode);
   }
   std::size_t planned() const {
     Arena measured;
-    task->model().plan(measured, train::largest_micro_batch(*task, steps, micro_batch),
-                       ParameterStore::Purpose::training);
+    task->model().plan(measured, train::largest_micro_batch(*task, steps, {.samples = micro_batch}),
+                       ParameterStore::Purpose::training, nn::Recompute::none);
     return measured.peak();
   }
   void run(std::size_t index) { step.run(space, index, 1e-4); }

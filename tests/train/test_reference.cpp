@@ -114,8 +114,8 @@ struct Engine {
   }
   static std::size_t planned(const RecordedTask& task) {
     Arena training, prediction;
-    task.model().plan(training, task.shape(), ParameterStore::Purpose::training);
-    task.model().plan(prediction, task.shape(), ParameterStore::Purpose::inference);
+    task.model().plan(training, task.shape(), ParameterStore::Purpose::training, nn::Recompute::none);
+    task.model().plan(prediction, task.shape(), ParameterStore::Purpose::inference, nn::Recompute::none);
     return std::max(training.peak(), prediction.peak());
   }
   nn::Pass pass() { return {space, gemm, store, mode->schedule(), arena}; }
@@ -228,7 +228,7 @@ TEST(reference, AdamWSteps) {
     const auto steps = nlohmann::json::parse(file);
     const StepContext context{engine.task, engine.store, *engine.mode, *engine.optimizer, engine.gemm, engine.arena};
     const std::size_t samples = engine.task.batch().samples;
-    TrainingStep step(context, samples, samples, 1.0, 42);
+    TrainingStep step(context, samples, {.samples = samples}, 1.0, 42);
     double learning_rates = 0.0;
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const double learning_rate = steps[i]["learning_rate"].get<double>();
@@ -261,9 +261,9 @@ TEST(reference, MicroBatchesGiveTheSameSteps) {
     Engine other(folder, std::string(engine.gemm.provider()));
     const std::size_t samples = engine.task.batch().samples;
     TrainingStep whole({engine.task, engine.store, *engine.mode, *engine.optimizer, engine.gemm, engine.arena}, samples,
-                       samples, 1.0, 42);
-    TrainingStep split({other.task, other.store, *other.mode, *other.optimizer, other.gemm, other.arena}, samples, 1,
-                       1.0, 42);
+                       {.samples = samples}, 1.0, 42);
+    TrainingStep split({other.task, other.store, *other.mode, *other.optimizer, other.gemm, other.arena}, samples,
+                       {.samples = 1}, 1.0, 42);
     for (std::size_t i = 0; i < 5; ++i) {
       const StepResult a = whole.run(engine.space, i, 1e-3), b = split.run(other.space, i, 1e-3);
       EXPECT_NEAR(a.loss, b.loss, 1e-5 * a.loss);

@@ -35,7 +35,7 @@ RunDescription example() {
                 .gradients = 87 * mebibyte,
                 .optimizer = 172 * mebibyte,
                 .activations = 1024 * mebibyte,
-                .micro_batch = 4,
+                .limit = {.samples = 4},
                 .largest = {.samples = 4, .rows = 1500, .longest = 384}};
   run.free_memory = 4096 * mebibyte;
   run.output = "runs/first";

@@ -233,7 +233,7 @@ struct Whole {
       shape.longest = std::max(shape.longest, task.rows_of(sample));
     }
     Arena arena;
-    task.model().plan(arena, shape, ParameterStore::Purpose::training);
+    task.model().plan(arena, shape, ParameterStore::Purpose::training, nn::Recompute::none);
     return arena.peak();
   }
   double loss() {

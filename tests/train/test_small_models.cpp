@@ -154,7 +154,7 @@ std::pair<std::vector<double>, tests::Values> run_in(const Config& config, train
   training.steps = 12;
   training.micro_batch = micro_batch;
   train::Trainer trainer(training, task);
-  EXPECT_EQ(trainer.plan().micro_batch, micro_batch > 0 ? micro_batch : task.global_batch(0).size());
+  EXPECT_EQ(trainer.plan().largest.samples, micro_batch > 0 ? micro_batch : task.global_batch(0).size());
   Log log;
   trainer.run({&log});
   const ParameterTable& table = task.model().table();
@@ -185,6 +185,52 @@ TEST(SmallModels, NothingDependsOnTheMicroBatch) {
   train::TrainConfig text = text_training();
   text.learning_rate = 5e-4;
   expect_same_for_any_micro_batch<TextTask>(TextTaskConfig{}, text, "tokens.weight");
+}
+
+TEST(SmallModels, NothingDependsOnTheTokensAtOnce) {
+  train::TrainConfig text = text_training();
+  text.learning_rate = 5e-4;
+  text.steps = 12;
+  TextTask task{TextTaskConfig{}};
+  Log whole;
+  train::Trainer(text, task).run({&whole});
+  for (const std::size_t tokens : {32u, 100u, 100000u}) {
+    text.micro_tokens = tokens;
+    train::Trainer trainer(text, task);
+    EXPECT_LE(trainer.plan().largest.rows, tokens);
+    Log log;
+    trainer.run({&log});
+    for (std::size_t step = 0; step < whole.losses.size(); ++step) {
+      EXPECT_NEAR(log.losses[step], whole.losses[step], 1e-5 * whole.losses[step]) << step << " by " << tokens;
+    }
+  }
+}
+
+std::size_t training_bytes(const nn::Model& model, nn::Recompute recompute) {
+  Arena arena;
+  model.plan(arena, {.samples = 8, .rows = 100, .longest = 20}, ParameterStore::Purpose::training, recompute);
+  return arena.peak();
+}
+
+TEST(SmallModels, RecomputationOfTheDecoderChangesNoLossAndTakesLess) {
+  train::TrainConfig text = text_training();
+  text.steps = 12;
+  TextTask task{TextTaskConfig{}};
+  train::Trainer kept(text, task);
+  Log kept_log, again_log;
+  kept.run({&kept_log});
+  text.recompute = nn::Recompute::layer;
+  train::Trainer again(text, task);
+  EXPECT_LT(training_bytes(task.model(), nn::Recompute::layer), training_bytes(task.model(), nn::Recompute::none));
+  again.run({&again_log});
+  EXPECT_EQ(again_log.losses, kept_log.losses);
+}
+
+TEST(SmallModels, AModelThatRecomputesNothingSaysSo) {
+  ImageTask task(ImageTaskConfig{});
+  train::TrainConfig config = image_training();
+  config.recompute = nn::Recompute::layer;
+  EXPECT_THAT(tests::error_of([&] { train::Trainer(config, task); }), HasSubstr("--recompute layer: this model"));
 }
 
 TEST(SmallModels, RowsAreReadByNameOrRefused) {

@@ -203,6 +203,19 @@ TYPED_TEST(LayerNorm, ForwardMatchesTheTwin) {
   }
 }
 
+TYPED_TEST(LayerNorm, AgainGivesTheSameBits) {
+  using T = TypeParam;
+  for (const Case& c : cases()) {
+    if (!c.residual_form) continue;
+    const Twin twin = Twin::random<T>(c.rows, c.columns, c.probability, true);
+    Device<T> device(twin);
+    device.forward(twin);
+    const Matrix<T> again("test::again", c.rows, c.columns);
+    layer_norm_again<T>({}, device.parameters, device.saved, again);
+    EXPECT_TRUE(same_bits(again, device.y)) << c.name();
+  }
+}
+
 /// The Jacobian of three rows, numerically, and column sums over all rows by the formula they follow from.
 TYPED_TEST(LayerNorm, BackwardMatchesTheNumericJacobian) {
   using T = TypeParam;

@@ -1,0 +1,83 @@
+#include "train/memory.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+namespace mylos::train {
+namespace {
+
+/// The number after the word `key` in a file, 0 if it is not there.
+std::size_t number_in(const std::filesystem::path& file, const std::string& key) {
+  std::ifstream input(file);
+  std::string word;
+  std::size_t value = 0;
+  while (input >> word) {
+    if (word == key && input >> value) return value;
+  }
+  return 0;
+}
+
+/// The same in bytes where the file counts kB.
+std::size_t kibibytes_in(const char* file, const std::string& key) { return number_in(file, key) * 1024; }
+
+/// A control group's number, or all there could be where it sets none ("max").
+std::size_t group_bytes(const std::filesystem::path& file) {
+  std::ifstream input(file);
+  std::size_t value = 0;
+  return input >> value ? value : SIZE_MAX;
+}
+
+/// Where a version of control groups keeps memory: its root, the files of the limit and of what is used, and the line
+/// of memory.stat that says how much of it is files the kernel gives back when asked.
+struct GroupFiles {
+  const char* root;
+  std::string_view controller;  ///< of /proc/self/cgroup, between its colons
+  const char* limit;
+  const char* used;
+  const char* cache;
+};
+constexpr GroupFiles version_2 = {"/sys/fs/cgroup", "", "memory.max", "memory.current", "inactive_file"};
+constexpr GroupFiles version_1 = {"/sys/fs/cgroup/memory", "memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+                                  "total_inactive_file"};
+
+/// The path below the root of this process's group: Slurm sets a job's limit far down. Lines are "4:cpu,memory:/path".
+std::filesystem::path control_group(std::string_view controller) {
+  std::ifstream input("/proc/self/cgroup");
+  for (std::string line; std::getline(input, line);) {
+    const std::size_t first = line.find(':'), second = line.find(":/", first + 1);
+    if (second == std::string::npos) continue;
+    const std::string names = "," + line.substr(first + 1, second - first - 1) + ",";
+    if (names.find("," + std::string(controller) + ",") != std::string::npos) return line.substr(second + 2);
+  }
+  return {};
+}
+
+/// What the control group and those above it leave free; each may set a limit.
+std::size_t group_memory(const GroupFiles& files) {
+  const std::filesystem::path root = files.root;
+  std::size_t least = SIZE_MAX;
+  for (std::filesystem::path group = root / control_group(files.controller);; group = group.parent_path()) {
+    const std::size_t limit = group_bytes(group / files.limit), used = group_bytes(group / files.used);
+    if (limit != SIZE_MAX && used != SIZE_MAX) {
+      const std::size_t held = used - std::min(used, number_in(group / "memory.stat", files.cache));
+      least = std::min(least, limit > held ? limit - held : 0);
+    }
+    if (group == root || !group.has_relative_path()) return least;
+  }
+}
+
+}  // namespace
+
+std::size_t available_memory() {
+  return std::min({kibibytes_in("/proc/meminfo", "MemAvailable:"), group_memory(version_2), group_memory(version_1)});
+}
+
+std::size_t resident_memory() { return kibibytes_in("/proc/self/status", "VmRSS:"); }
+
+std::size_t peak_resident_memory() { return kibibytes_in("/proc/self/status", "VmHWM:"); }
+
+}  // namespace mylos::train

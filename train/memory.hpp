@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstddef>
+
+/// Memory of this process and of the machine it runs on, as the system counts it.
+namespace mylos::train {
+
+/// Bytes that this process may still take: what the machine has free, or its control group if that is less.
+std::size_t available_memory();
+
+/// Bytes of this process that are resident now, and the most there have been.
+std::size_t resident_memory();
+std::size_t peak_resident_memory();
+
+}  // namespace mylos::train

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "core/batch.hpp"
+#include "train/task.hpp"
+
+#include <cstddef>
+#include <span>
+
+/// How a step is cut into what is computed at once. Losses and gradients do not depend on it, but for rounding.
+namespace mylos::train {
+
+/// What a micro-batch may have; 0 = any number.
+struct MicroBatchLimit {
+  std::size_t samples = 0;
+  std::size_t tokens = 0;  ///< rows of all its samples together
+};
+
+/// Where the micro-batch that begins at samples[begin] ends: it has as many of the samples, in order, as the limit
+/// allows, and at least one.
+std::size_t micro_batch_end(const Task& task, std::span<const std::size_t> samples, std::size_t begin,
+                            const MicroBatchLimit& limit);
+
+/// The largest micro-batch, in rows, samples and longest sample, over steps [0, steps): each in its own step. For a run
+/// of very many epochs a bound of it.
+BatchShape largest_micro_batch(const Task& task, std::size_t steps, const MicroBatchLimit& limit);
+
+/// Samples in the largest global batch of steps [0, steps).
+std::size_t largest_global_batch(const Task& task, std::size_t steps);
+
+}  // namespace mylos::train
