@@ -35,6 +35,7 @@ struct Arguments {
   std::string shapes = "bert-base";    ///< of bench gemm
   std::size_t tokens = 3072;           ///< rows of the products that bench gemm times
   std::size_t repeats = 5;             ///< timings, of which the median counts
+  bool breakdown = false;              ///< of bench step: where the time goes
   std::vector<std::string> providers;  ///< empty = all of this build
 
   bool help = false;

@@ -9,6 +9,9 @@
 
 #include <fmt/format.h>
 
+#include <initializer_list>
+#include <string_view>
+
 /// mylos bench: validates, then times.
 namespace mylos::app {
 
@@ -26,10 +29,27 @@ void print_bench_context() {
                     context["device"].get<std::string>()));
 }
 
+namespace {
+
+/// An option of the other benchmark would change nothing in this one.
+void refuse(const Arguments& arguments, std::string_view what, std::initializer_list<const char*> others) {
+  for (const char* name : others) {
+    if (arguments.given.contains(name)) throw UsageError(fmt::format("bench {} has no --{}; leave it out", what, name));
+  }
+}
+
+}  // namespace
+
 int run_bench(const Arguments& arguments) {
   const std::string& what = arguments.positional.front();
-  if (what == "gemm") return bench_gemm(arguments);
-  if (what == "step") return bench_step(arguments);
+  if (what == "gemm") {
+    refuse(arguments, what, {"breakdown", "data"});
+    return bench_gemm(arguments);
+  }
+  if (what == "step") {
+    refuse(arguments, what, {"shapes", "tokens", "providers"});
+    return bench_step(arguments);
+  }
   throw UsageError(fmt::format("bench {}: expected gemm or step (this version has these)", what));
 }
 

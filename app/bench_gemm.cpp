@@ -3,71 +3,106 @@
 #include "app/gemm_timing.hpp"
 #include "app/model_argument.hpp"
 #include "app/standard_output.hpp"
-#include "data/bert_config.hpp"
 
 #include <fmt/format.h>
+
+#include <utility>
 
 namespace mylos::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct LayerShape {
+struct NamedModel {
   std::string name;
-  std::size_t hidden = 0, feed_forward = 0;
+  data::BertConfig config;
 };
 
-LayerShape layer_shape(Arguments arguments) {
+data::BertConfig encoder(std::size_t layers, std::size_t hidden) {
+  data::BertConfig config;
+  config.num_hidden_layers = layers;
+  config.hidden_size = hidden;
+  config.intermediate_size = 4 * hidden;
+  return config;
+}
+
+NamedModel named_model(Arguments arguments) {
   if (arguments.model.empty()) {
-    for (const LayerShape& shape :
-         {LayerShape{"bert-base", 768, 3072}, LayerShape{"bert-large", 1024, 4096}, LayerShape{"minilm", 384, 1536}}) {
-      if (shape.name == arguments.shapes) return shape;
+    for (const NamedModel& known :
+         {NamedModel{"bert-base", encoder(12, 768)}, NamedModel{"bert-large", encoder(24, 1024)},
+          NamedModel{"minilm", encoder(6, 384)}}) {
+      if (known.name == arguments.shapes) return known;
     }
   }
   resolve_model_argument(arguments);
-  const data::BertConfig config = data::read_bert_config(arguments.run.squad.model / "config.json");
-  return {arguments.model, config.hidden_size, config.intermediate_size};
+  return {arguments.model, data::read_bert_config(arguments.run.squad.model / "config.json")};
 }
 
-Json measure(const Arguments& arguments, const std::string& provider, const Product& product) {
-  const double seconds = time_product(provider, product, arguments.run.engine.precision, arguments.repeats);
-  return {{"product", product.name},
-          {"m", product.m},
-          {"n", product.n},
-          {"k", product.k},
-          {"precision", to_string(arguments.run.engine.precision)},
-          {"provider", provider},
-          {"seconds", seconds},
-          {"gflops", 1e-9 * product.flops() / seconds}};
+std::vector<Json> rows_of(const ProductRates& rates, const std::vector<std::string>& providers) {
+  std::vector<Json> rows;
+  const Product& product = rates.product;
+  for (std::size_t i = 0; i < providers.size(); ++i) {
+    rows.push_back({{"product", product.name},
+                    {"calls", product.calls},
+                    {"m", product.m},
+                    {"n", product.n},
+                    {"k", product.k},
+                    {"precision", to_string(product.input)},
+                    {"provider", providers[i]},
+                    {"seconds", product.flops() / rates.rate(i)},
+                    {"gflops", 1e-9 * rates.rate(i)},
+                    {"fastest", i == rates.fastest()}});
+  }
+  return rows;
 }
 
-void print_measurement(const Json& row) {
-  print(fmt::format("{:34} {:>6} {:>6} {:>6}  {:9} {:15} {:10.3f} ms {:9.1f} GFLOP/s\n",
+void print_row(const Json& row) {
+  print(fmt::format("{:34} {:>6} {:>6} {:>6}  {:9} {:15} {:10.3f} ms {:9.1f} GFLOP/s{}\n",
                     row["product"].get<std::string>(), row["m"].dump(), row["n"].dump(), row["k"].dump(),
                     row["precision"].get<std::string>(), row["provider"].get<std::string>(),
-                    1e3 * row["seconds"].get<double>(), row["gflops"].get<double>()));
+                    1e3 * row["seconds"].get<double>(), row["gflops"].get<double>(),
+                    row["fastest"].get<bool>() ? "  fastest" : ""));
+}
+
+/// GFLOP/s of a whole training pass by each provider, and by the fastest for each product.
+Json combined_rates(const std::vector<ProductRates>& products, const std::vector<std::string>& providers) {
+  Json rates;
+  for (std::size_t i = 0; i < providers.size(); ++i) {
+    rates[providers[i]] = 1e-9 * combined_rate(products, [i](const ProductRates& each) { return each.rate(i); });
+  }
+  rates["fastest of each"] = 1e-9 * ceiling_rate(products);
+  return rates;
 }
 
 }  // namespace
 
 int bench_gemm(const Arguments& arguments) {
-  const LayerShape shape = layer_shape(arguments);
+  const NamedModel model = named_model(arguments);
   const ComputeScope compute;
-  const std::vector<std::string> providers = arguments.providers.empty() ? gemm_providers() : arguments.providers;
-  Json rows = Json::array();
+  ProductTimer timer(arguments.providers.empty() ? gemm_providers() : arguments.providers);
   if (!arguments.json) {
     print_bench_context();
-    print(fmt::format("gemm: products of a layer of {}, {} tokens; m, n, k; the median of {}\n", shape.name,
-                      arguments.tokens, arguments.repeats));
+    print(fmt::format("gemm: products of {}, {} tokens; m, n, k; the median of {}\n", model.name, arguments.tokens,
+                      arguments.repeats));
   }
-  for (const Product& product : layer_products(arguments.tokens, shape.hidden, shape.feed_forward)) {
-    for (const std::string& provider : providers) {
-      rows.push_back(measure(arguments, provider, product));
-      if (!arguments.json) print_measurement(rows.back());
+  std::vector<ProductRates> products;
+  Json rows = Json::array();
+  for (const Product& product : model_products(model.config, arguments.tokens, arguments.run.engine.precision)) {
+    timer.time(product, arguments.repeats, products.emplace_back());
+    for (const Json& row : rows_of(products.back(), timer.providers())) {
+      rows.push_back(row);
+      if (!arguments.json) print_row(row);
     }
   }
-  if (arguments.json)
-    print(Json{{"context", bench_context()}, {"model", shape.name}, {"products", rows}}.dump(2) + "\n");
+  const Json rates = combined_rates(products, timer.providers());
+  if (arguments.json) {
+    print(Json{{"context", bench_context()}, {"model", model.name}, {"products", rows}, {"gflops", rates}}.dump(2) +
+          "\n");
+    return 0;
+  }
+  for (const auto& [name, rate] : rates.items()) {
+    print(fmt::format("a training pass by {:18} {:9.1f} GFLOP/s\n", name, rate.get<double>()));
+  }
   return 0;
 }
 

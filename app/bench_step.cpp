@@ -1,23 +1,32 @@
 #include "app/bench.hpp"
 #include "app/compute.hpp"
 #include "app/gemm_timing.hpp"
+#include "app/memory_bandwidth.hpp"
 #include "app/model_argument.hpp"
 #include "app/standard_output.hpp"
+#include "app/step_breakdown.hpp"
 #include "app/usage_error.hpp"
 #include "core/error.hpp"
+#include "nn/bert_question_answering.hpp"
 #include "train/squad_task.hpp"
 #include "train/trainer.hpp"
 
 #include <fmt/format.h>
 
 #include <cmath>
+#include <numeric>
+#include <optional>
 #include <set>
 #include <string>
 
 namespace mylos::app {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 constexpr std::size_t warm_ups = 2;
+/// Timings of a product by a provider after each step.
+constexpr std::size_t timings_a_step = 2;
 
 class StepRecorder final : public train::Reporter {
  public:
@@ -25,25 +34,25 @@ class StepRecorder final : public train::Reporter {
   std::vector<train::StepReport> steps;
 };
 
-std::vector<train::StepReport> run_steps(train::TrainConfig config, train::SquadTask& task, std::size_t steps) {
-  config.steps = steps;
-  StepRecorder recorder;
-  train::Trainer(config, task).run({&recorder});
-  return recorder.steps;
-}
-
 /// Each of the runs below loads the model, and says the same of it.
 void log_once(const std::string& line) {
   static std::set<std::string> said;
   if (said.insert(line).second) log_line(line);
 }
 
+double first_loss(train::TrainConfig config, train::SquadTask& task) {
+  config.steps = 1;
+  StepRecorder recorder;
+  train::Trainer(config, task).run({&recorder});
+  return recorder.steps.front().loss;
+}
+
 /// One sequence at a time must give the loss of the whole batch, to rounding.
-void validate(const Arguments& arguments, train::SquadTask& task) {
-  train::TrainConfig config = arguments.run.engine;
-  const double whole = run_steps(config, task, 1).front().loss;
-  config.micro_batch = 1;
-  const double single = run_steps(config, task, 1).front().loss;
+void validate(const train::TrainConfig& config, train::SquadTask& task) {
+  train::TrainConfig one_by_one = config;
+  one_by_one.micro_batch = 1;
+  one_by_one.micro_tokens = 0;
+  const double whole = first_loss(config, task), single = first_loss(one_by_one, task);
   const double tolerance = config.precision == Precision::float32 ? 1e-4 : 2e-2;
   ensure(std::abs(whole - single) <= tolerance * std::abs(single),
          fmt::format("bench step: the batch's loss is {}, its sequences' one at a time {}", whole, single));
@@ -54,51 +63,161 @@ double flops_of(const train::SquadTask& task, const train::StepReport& report) {
   return task.model().training_flops({.samples = report.sequences, .rows = report.tokens, .longest = 0});
 }
 
-struct Rates {
-  double tokens = 0.0;  ///< a second
-  double flops = 0.0;
-  double gemm_flops = 0.0;  ///< of the products alone, timed apart
-};
-
-Rates measure(const Arguments& arguments, train::SquadTask& task) {
-  std::vector<double> tokens, flops, rows;
-  const std::vector<train::StepReport> steps = run_steps(arguments.run.engine, task, warm_ups + arguments.repeats);
-  for (std::size_t i = warm_ups; i < steps.size(); ++i) {
-    tokens.push_back(steps[i].tokens_per_second());
-    flops.push_back(flops_of(task, steps[i]) / steps[i].seconds);
-    rows.push_back(static_cast<double>(steps[i].tokens));
+/// Micro-batches of the step that made `report`.
+std::size_t micro_batches(const train::SquadTask& task, const train::StepReport& report,
+                          const train::MicroBatchLimit& limit) {
+  const std::vector<std::size_t> samples = task.global_batch(report.step - 1);
+  std::size_t count = 0;
+  for (std::size_t begin = 0; begin < samples.size(); ++count) {
+    begin = train::micro_batch_end(task, samples, begin, limit);
   }
-  const auto batch_tokens = static_cast<std::size_t>(median(rows));
-  const std::vector<Product> products =
-      layer_products(batch_tokens, task.bert().hidden_size, task.bert().intermediate_size);
-  return {
-      .tokens = median(tokens),
-      .flops = median(flops),
-      .gemm_flops = layer_rate(arguments.run.engine.gemm, products, arguments.run.engine.precision, arguments.repeats)};
+  return count;
 }
 
-void print_rates(const Arguments& arguments, const Rates& rates) {
-  const train::TrainConfig& engine = arguments.run.engine;
-  const double share = rates.flops / rates.gemm_flops;
-  if (arguments.json) {
-    const nlohmann::ordered_json result = {{"context", bench_context()},
-                                           {"model", arguments.model},
-                                           {"batch", arguments.run.squad.batch},
-                                           {"precision", to_string(engine.precision)},
-                                           {"provider", engine.gemm},
-                                           {"tokens_per_second", rates.tokens},
-                                           {"gflops", 1e-9 * rates.flops},
-                                           {"gemm_gflops", 1e-9 * rates.gemm_flops},
-                                           {"share_of_gemm", share}};
-    print(result.dump(2) + "\n");
-    return;
+/// What the work of the step that made `report` depends on.
+StepShape shape_of(const train::SquadTask& task, const train::StepReport& report, const train::MicroBatchLimit& limit,
+                   Precision precision) {
+  namespace names = nn::question_answering;
+  const std::vector<std::size_t> samples = task.global_batch(report.step - 1);
+  std::vector<std::uint32_t> ids(samples.size());
+  std::iota(ids.begin(), ids.end(), 0u);
+  Batch batch;
+  task.assemble(samples, ids, batch);
+  const auto distinct = [&](const char* name) { return static_cast<double>(batch.groups(name).values.size()); };
+  StepShape shape{.micro_batches = static_cast<double>(micro_batches(task, report, limit)),
+                  .tokens = static_cast<double>(report.tokens),
+                  .distinct_tokens = distinct(names::tokens),
+                  .distinct_positions = distinct(names::positions),
+                  .distinct_segments = distinct(names::segments),
+                  .precision = precision};
+  for (const std::size_t sample : samples) shape.squared_lengths += std::pow(task.rows_of(sample), 2.0);
+  for (const ParameterRow& row : task.model().table().rows()) shape.parameters += static_cast<double>(row.size);
+  return shape;
+}
+
+/// Times steps, and after each what bounds them. With a breakdown every other step is listened to instead, so that the
+/// figures of the whole step are those of steps that were not.
+class StepBench final : public train::Reporter {
+ public:
+  StepBench(const Arguments& arguments, train::SquadTask& task)
+      : arguments_(arguments), task_(task), timer_(gemm_providers()) {
+    if (arguments.breakdown) bandwidth_.emplace();
   }
+
+  void run() {
+    train::TrainConfig config = arguments_.run.engine;
+    config.steps = warm_ups + arguments_.repeats * (arguments_.breakdown ? 2 : 1);
+    train::Trainer trainer(config, task_);
+    limit_ = trainer.plan().limit;
+    trainer.run({this});
+  }
+
+  void step(const train::StepReport& report) override {
+    if (listener_) {
+      profiled_.push_back({listener_->profile(), shape_of(task_, report, limit_, precision()), report.seconds});
+      listener_.reset();
+    } else if (report.step > warm_ups) {
+      plain_.push_back(report);
+      measure_ceilings(report);
+      if (arguments_.breakdown) listener_.emplace();
+    }
+  }
+
+  void print() const { arguments_.json ? print_json() : print_text(); }
+
+ private:
+  Precision precision() const { return arguments_.run.engine.precision; }
+  void measure_ceilings(const train::StepReport& report);
+  double tokens_per_second() const;
+  double flops() const;
+  Ceilings ceilings() const;
+  Json product_json(const ProductRates& rates) const;
+  void print_json() const;
+  void print_text() const;
+
+  const Arguments& arguments_;
+  train::SquadTask& task_;
+  ProductTimer timer_;
+  train::MicroBatchLimit limit_;
+  std::vector<ProductRates> products_;
+  std::optional<MemoryBandwidth> bandwidth_;
+  std::vector<double> bandwidths_;
+  std::vector<train::StepReport> plain_;
+  std::vector<ProfiledStep> profiled_;
+  std::optional<StepProfile> listener_;
+};
+
+/// Every provider's time for each product of the model, over the tokens of one micro-batch of this step.
+void StepBench::measure_ceilings(const train::StepReport& report) {
+  const std::size_t tokens = report.tokens / micro_batches(task_, report, limit_);
+  const std::vector<Product> products = model_products(task_.bert(), tokens, precision());
+  products_.resize(products.size());
+  for (std::size_t i = 0; i < products.size(); ++i) timer_.time(products[i], timings_a_step, products_[i]);
+  if (bandwidth_) bandwidths_.push_back(bandwidth_->measure());
+}
+
+double StepBench::tokens_per_second() const {
+  std::vector<double> rates;
+  for (const train::StepReport& step : plain_) rates.push_back(step.tokens_per_second());
+  return median(rates);
+}
+
+double StepBench::flops() const {
+  std::vector<double> rates;
+  for (const train::StepReport& step : plain_) rates.push_back(flops_of(task_, step) / step.seconds);
+  return median(rates);
+}
+
+Ceilings StepBench::ceilings() const {
+  Ceilings ceilings{.bandwidth = median(bandwidths_)};
+  for (const ProductRates& product : products_) {
+    ceilings.flops = std::max(ceilings.flops, product.rate(product.fastest()));
+  }
+  return ceilings;
+}
+
+Json StepBench::product_json(const ProductRates& rates) const {
+  const std::size_t fastest = rates.fastest();
+  Json gflops;
+  for (std::size_t i = 0; i < timer_.providers().size(); ++i) gflops[timer_.providers()[i]] = 1e-9 * rates.rate(i);
+  return {{"product", rates.product.name},
+          {"calls", rates.product.calls},
+          {"gflops", gflops},
+          {"fastest", timer_.providers()[fastest]}};
+}
+
+void StepBench::print_json() const {
+  Json products = Json::array();
+  for (const ProductRates& rates : products_) products.push_back(product_json(rates));
+  const double ceiling = ceiling_rate(products_);
+  Json result = {{"context", bench_context()},
+                 {"model", arguments_.model},
+                 {"batch", arguments_.run.squad.batch},
+                 {"precision", to_string(precision())},
+                 {"provider", arguments_.run.engine.gemm},
+                 {"tokens_per_second", tokens_per_second()},
+                 {"gflops", 1e-9 * flops()},
+                 {"gemm_gflops", 1e-9 * ceiling},
+                 {"share_of_gemm", flops() / ceiling},
+                 {"products", products}};
+  if (arguments_.breakdown) {
+    result["breakdown"] = to_json(make_breakdown(task_.bert(), profiled_, ceilings()), ceilings());
+  }
+  app::print(result.dump(2) + "\n");
+}
+
+void StepBench::print_text() const {
   print_bench_context();
-  print(fmt::format("step: {}, batch {}, {}, {}; the median of {}\n", arguments.model, arguments.run.squad.batch,
-                    to_string(engine.precision), engine.gemm, arguments.repeats));
-  print(fmt::format(
-      "{:.0f} tokens/s, {:.1f} GFLOP/s, {:.0f} % of the {:.1f} GFLOP/s that the layers' products reach alone\n",
-      rates.tokens, 1e-9 * rates.flops, 100.0 * share, 1e-9 * rates.gemm_flops));
+  app::print(fmt::format("step: {}, batch {}, {}, {}; the median of {}\n", arguments_.model, arguments_.run.squad.batch,
+                         to_string(precision()), arguments_.run.engine.gemm, arguments_.repeats));
+  const double ceiling = ceiling_rate(products_);
+  app::print(fmt::format(
+      "{:.0f} tokens/s, {:.1f} GFLOP/s: {:.1f} % of the {:.1f} GFLOP/s that the model's products reach alone, each by "
+      "its fastest provider\n",
+      tokens_per_second(), 1e-9 * flops(), 100.0 * flops() / ceiling, 1e-9 * ceiling));
+  if (arguments_.breakdown) {
+    app::print(to_text(make_breakdown(task_.bert(), profiled_, ceilings()), ceilings()));
+  }
 }
 
 }  // namespace
@@ -112,8 +231,10 @@ int bench_step(const Arguments& told) {
   const train::TrainConfig& engine = arguments.run.engine;
   train::SquadTask task(arguments.run.squad, engine.precision, engine.seed, log_once);
   const ComputeScope compute;
-  validate(arguments, task);
-  print_rates(arguments, measure(arguments, task));
+  validate(engine, task);
+  StepBench bench(arguments, task);
+  bench.run();
+  bench.print();
   return 0;
 }
 

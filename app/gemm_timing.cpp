@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <random>
@@ -13,34 +14,52 @@ namespace mylos::app {
 namespace {
 
 constexpr std::size_t checked_elements = 64;
-constexpr std::size_t warm_ups = 2;
 
-/// Reproducible values in [-1, 1).
-template <class T>
-HostVector<T> random_values(std::size_t count, unsigned seed) {
-  HostVector<T> values("mylos::bench::values", count);
+struct LinearSizes {
+  const char* name;
+  std::size_t out, in, count;
+};
+
+std::array<LinearSizes, 5> linear_layers(const data::BertConfig& model) {
+  const std::size_t hidden = model.hidden_size, feed_forward = model.intermediate_size;
+  const std::size_t layers = model.num_hidden_layers;
+  return {{{"qkv", 3 * hidden, hidden, layers},
+           {"attention-output", hidden, hidden, layers},
+           {"intermediate", feed_forward, hidden, layers},
+           {"output", hidden, feed_forward, layers},
+           {"head", 2, hidden, 1}}};
+}
+
+/// `count` reproducible values in [-1, 1).
+void fill(std::vector<float>& values, std::size_t count, unsigned seed) {
+  if (values.size() >= count) return;
+  values.resize(count);
   std::minstd_rand generator(seed);
-  std::uniform_real_distribution<float> uniform(-1.0f, 1.0f);
-  for (std::size_t i = 0; i < count; ++i) values(i) = T(uniform(generator));
-  return values;
+  for (float& value : values) value = static_cast<float>(generator() >> 7) / 8388608.0f - 1.0f;
+}
+
+template <class T>
+Vector<T> upload(const std::vector<float>& values, std::size_t count) {
+  const HostVector<T> host("mylos::bench::values", count);
+  for (std::size_t i = 0; i < count; ++i) host(i) = T(values[i]);
+  const Vector<T> device = uninitialized<T>("mylos::bench::operand", count);
+  Kokkos::deep_copy(device, host);
+  return device;
 }
 
 /// One product with its operands in memory.
 template <class In, class Out>
 class ProductRun {
  public:
-  explicit ProductRun(const Product& product)
+  ProductRun(const Product& product, const std::vector<float>& a, const std::vector<float>& b)
       : product_(product),
-        host_a_(random_values<In>(product.m * product.k, 1)),
-        host_b_(random_values<In>(product.k * product.n, 2)),
-        a_("mylos::bench::a", host_a_.size()),
-        b_("mylos::bench::b", host_b_.size()),
-        c_("mylos::bench::c", product.m * product.n) {
-    Kokkos::deep_copy(a_, host_a_);
-    Kokkos::deep_copy(b_, host_b_);
-  }
+        values_a_(a),
+        values_b_(b),
+        a_(upload<In>(a, product.m * product.k)),
+        b_(upload<In>(b, product.k * product.n)),
+        c_("mylos::bench::result", product.m * product.n) {}
 
-  void multiply(const Gemm& gemm) {
+  void multiply(const Gemm& gemm) const {
     const bool ta = product_.transpose_a == Transpose::yes, tb = product_.transpose_b == Transpose::yes;
     gemm.operator()<In, Out>(
         space_, product_.transpose_a, as_matrix<In>(a_, ta ? product_.k : product_.m, ta ? product_.m : product_.k),
@@ -68,8 +87,8 @@ class ProductRun {
     const bool ta = product_.transpose_a == Transpose::yes, tb = product_.transpose_b == Transpose::yes;
     double sum = 0.0;
     for (std::size_t i = 0; i < product_.k; ++i) {
-      const float a = host_a_(ta ? i * product_.m + row : row * product_.k + i);
-      const float b = host_b_(tb ? column * product_.k + i : i * product_.n + column);
+      const float a = In(values_a_[ta ? i * product_.m + row : row * product_.k + i]);
+      const float b = In(values_b_[tb ? column * product_.k + i : i * product_.n + column]);
       sum += static_cast<double>(a) * static_cast<double>(b);
     }
     return sum;
@@ -77,60 +96,109 @@ class ProductRun {
 
   Product product_;
   ExecutionSpace space_;
-  HostVector<In> host_a_, host_b_;
+  const std::vector<float>&values_a_, &values_b_;
   Vector<In> a_, b_;
   Vector<Out> c_;
 };
 
 template <class In, class Out>
-double time_typed(const Gemm& gemm, const Product& product, std::size_t repeats) {
+void time_typed(const std::vector<std::unique_ptr<Gemm>>& gemms, const ProductRun<In, Out>& run, std::size_t repeats,
+                ProductRates& rates) {
   using Clock = std::chrono::steady_clock;
-  ProductRun<In, Out> run(product);
-  for (std::size_t i = 0; i < warm_ups; ++i) run.multiply(gemm);
-  run.check(gemm.provider());
-  std::vector<double> seconds;
-  for (std::size_t i = 0; i < repeats; ++i) {
-    const Clock::time_point begin = Clock::now();
-    run.multiply(gemm);
-    seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+  for (const auto& gemm : gemms) {
+    run.multiply(*gemm);
+    run.check(gemm->provider());
   }
-  return median(std::move(seconds));
+  for (std::size_t repeat = 0; repeat < repeats; ++repeat) {
+    for (std::size_t provider = 0; provider < gemms.size(); ++provider) {
+      const Clock::time_point begin = Clock::now();
+      run.multiply(*gemms[provider]);
+      const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+      rates.rates[provider].push_back(rates.product.flops() / seconds);
+    }
+  }
+}
+
+/// f(In(), Out()) for the element types of a product; products write float or the operands' type.
+template <class F>
+void with_types(const Product& product, const F& f) {
+  const bool is_float = product.output == Precision::float32;
+  if (product.input == Precision::float32) return f(float(), float());
+  if (product.input == Precision::bfloat16) return is_float ? f(bfloat16(), float()) : f(bfloat16(), bfloat16());
+  return is_float ? f(half(), float()) : f(half(), half());
 }
 
 }  // namespace
 
-std::vector<Product> layer_products(std::size_t tokens, std::size_t hidden, std::size_t feed_forward) {
-  struct Linear {
-    const char* name;
-    std::size_t out, in;
-  };
+std::vector<Product> model_products(const data::BertConfig& model, std::size_t tokens, Precision precision) {
+  constexpr Transpose no = Transpose::no, yes = Transpose::yes;
+  constexpr Precision full = Precision::float32;
   std::vector<Product> products;
-  for (const Linear& linear : {Linear{"qkv", 3 * hidden, hidden}, Linear{"attention-output", hidden, hidden},
-                               Linear{"intermediate", feed_forward, hidden}, Linear{"output", hidden, feed_forward}}) {
+  for (const LinearSizes& linear : linear_layers(model)) {
     const std::string name = linear.name;
-    products.push_back({name + "/forward", Transpose::no, Transpose::yes, tokens, linear.out, linear.in});
-    products.push_back({name + "/input-gradient", Transpose::no, Transpose::no, tokens, linear.in, linear.out});
-    products.push_back({name + "/weight-gradient", Transpose::yes, Transpose::no, linear.out, linear.in, tokens, true});
+    const Precision result = name == "head" ? full : precision;  // the head's logits are float
+    const auto calls = static_cast<double>(linear.count);
+    products.push_back({name + "/forward", no, yes, tokens, linear.out, linear.in, precision, result, calls});
+    products.push_back({name + "/input-gradient", no, no, tokens, linear.in, linear.out, precision, precision, calls});
+    products.push_back({name + "/weight-gradient", yes, no, linear.out, linear.in, tokens, precision, full, calls});
   }
   return products;
 }
 
-double time_product(const std::string& provider, const Product& product, Precision precision, std::size_t repeats) {
-  const Gemm gemm(provider);
-  if (precision == Precision::float32) return time_typed<float, float>(gemm, product, repeats);
-  require(precision == Precision::bfloat16, "bench: products are timed in float and bfloat16");
-  if (product.is_weight_gradient) return time_typed<bfloat16, float>(gemm, product, repeats);
-  return time_typed<bfloat16, bfloat16>(gemm, product, repeats);
+std::string product_name(const data::BertConfig& model, const GemmLabel& label) {
+  for (const LinearSizes& linear : linear_layers(model)) {
+    const std::size_t tokens = label.transpose_a == Transpose::no ? label.m : label.k;
+    const std::array shape = {label.m, label.n, label.k};
+    const std::string name = linear.name;
+    if (label.transpose_a == Transpose::yes) {
+      if (shape == std::array{linear.out, linear.in, tokens}) return name + "/weight-gradient";
+    } else if (label.transpose_b == Transpose::yes) {
+      if (shape == std::array{tokens, linear.out, linear.in}) return name + "/forward";
+    } else if (shape == std::array{tokens, linear.in, linear.out}) {
+      return name + "/input-gradient";
+    }
+  }
+  return fmt::format("{} x {} x {}", label.m, label.n, label.k);
 }
 
-double layer_rate(const std::string& provider, const std::vector<Product>& products, Precision precision,
-                  std::size_t repeats) {
+double ProductRates::rate(std::size_t provider) const { return median(rates[provider]); }
+
+std::size_t ProductRates::fastest() const {
+  std::size_t best = 0;
+  for (std::size_t provider = 1; provider < rates.size(); ++provider) {
+    if (rate(provider) > rate(best)) best = provider;
+  }
+  return best;
+}
+
+ProductTimer::ProductTimer(std::vector<std::string> providers) : providers_(std::move(providers)) {
+  for (const std::string& provider : providers_) gemms_.push_back(std::make_unique<Gemm>(provider));
+}
+
+ProductTimer::~ProductTimer() = default;
+
+void ProductTimer::time(const Product& product, std::size_t repeats, ProductRates& rates) {
+  rates.product = product;
+  rates.rates.resize(providers_.size());
+  fill(values_a_, product.m * product.k, 1);
+  fill(values_b_, product.k * product.n, 2);
+  with_types(product, [&]<class In, class Out>(In, Out) {
+    time_typed(gemms_, ProductRun<In, Out>(product, values_a_, values_b_), repeats, rates);
+  });
+}
+
+double combined_rate(const std::vector<ProductRates>& products,
+                     const std::function<double(const ProductRates&)>& rate) {
   double flops = 0.0, seconds = 0.0;
-  for (const Product& product : products) {
-    flops += product.flops();
-    seconds += time_product(provider, product, precision, repeats);
+  for (const ProductRates& rates : products) {
+    flops += rates.product.calls * rates.product.flops();
+    seconds += rates.product.calls * rates.product.flops() / rate(rates);
   }
   return flops / seconds;
+}
+
+double ceiling_rate(const std::vector<ProductRates>& products) {
+  return combined_rate(products, [](const ProductRates& rates) { return rates.rate(rates.fastest()); });
 }
 
 double median(std::vector<double> values) {

@@ -1,11 +1,14 @@
 #pragma once
 
-#include "core/kernels/gemm.hpp"
+#include "core/kernels/gemm_label.hpp"
+#include "data/bert_config.hpp"
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
-/// The matrix products of a transformer layer, checked and timed.
+/// The matrix products of a BERT's training pass, checked and timed by every provider.
 namespace mylos::app {
 
 /// C (m, n) = op(A) op(B), with a sum of k terms.
@@ -13,22 +16,50 @@ struct Product {
   std::string name;  ///< "qkv/forward"
   Transpose transpose_a = Transpose::no, transpose_b = Transpose::no;
   std::size_t m = 0, n = 0, k = 0;
-  bool is_weight_gradient = false;  ///< whose output is float in every precision
+  Precision input = Precision::float32, output = Precision::float32;  ///< of A and B; of C
+  double calls = 1.0;                                                 ///< of one training pass
 
   double flops() const { return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
 };
 
-/// The twelve products of one training pass of a layer over `tokens` tokens: forward, the input's and the weight's
-/// gradient of the four linear layers.
-std::vector<Product> layer_products(std::size_t tokens, std::size_t hidden, std::size_t feed_forward);
+/// The products of one training pass over `tokens` tokens: forward, the input's and the weight's gradient of the four
+/// linear layers of each encoder layer, and of the head.
+std::vector<Product> model_products(const data::BertConfig& model, std::size_t tokens, Precision precision);
 
-/// Multiplies random matrices, compares 64 elements with sums in double, and returns the median of `repeats` timings
-/// in seconds. Errors: std::runtime_error naming the product and both values where they differ.
-double time_product(const std::string& provider, const Product& product, Precision precision, std::size_t repeats);
+/// The name that model_products gives this product, whatever the tokens; its sizes where it has none.
+std::string product_name(const data::BertConfig& model, const GemmLabel& product);
 
-/// Floating-point operations a second over all `products`, each timed so.
-double layer_rate(const std::string& provider, const std::vector<Product>& products, Precision precision,
-                  std::size_t repeats);
+/// One product's rates in operations a second, by every provider.
+struct ProductRates {
+  Product product;
+  std::vector<std::vector<double>> rates;  ///< [provider][timing]
+
+  double rate(std::size_t provider) const;  ///< the median
+  std::size_t fastest() const;              ///< the provider with the highest
+};
+
+/// Times products by several providers in turn, so that what disturbs one disturbs all.
+class ProductTimer {
+ public:
+  explicit ProductTimer(std::vector<std::string> providers);
+  ~ProductTimer();
+
+  const std::vector<std::string>& providers() const { return providers_; }
+
+  /// Multiplies random matrices, compares 64 elements of each provider's result with sums in double, and adds `repeats`
+  /// timings of each provider to `rates`. Errors: std::runtime_error naming the product and both values.
+  void time(const Product& product, std::size_t repeats, ProductRates& rates);
+
+ private:
+  std::vector<std::string> providers_;
+  std::vector<std::unique_ptr<Gemm>> gemms_;
+  std::vector<float> values_a_, values_b_;  ///< random, as many as the largest product needed
+};
+
+/// Operations a second over all products, each done `calls` times at the rate that `rate` takes from its timings.
+double combined_rate(const std::vector<ProductRates>& products, const std::function<double(const ProductRates&)>& rate);
+/// The same, each product by its fastest provider.
+double ceiling_rate(const std::vector<ProductRates>& products);
 
 /// The middle of `values`, which are not none; of an even number the lower middle.
 double median(std::vector<double> values);

@@ -61,6 +61,10 @@ std::vector<Option> tool_options() {
           named("repeats", {}, "N", general, bench_command, "timings, of which the median counts"), {1, 100'000},
           [](auto& a) -> auto& { return a.repeats; }),
       switch_option(
+          named("breakdown", {}, "", general, bench_command,
+                "of step: time, work and share of the roofline of each kernel, and the host's work"),
+          [](auto& a) -> auto& { return a.breakdown; }),
+      switch_option(
           named("json", {}, "", general, ask_command | info_command | bench_command, "print JSON"),
           [](auto& a) -> auto& { return a.json; }),
   };

@@ -1,5 +1,7 @@
 #include "train/training_step.hpp"
 
+#include <Kokkos_Profiling_ScopedRegion.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -20,25 +22,40 @@ TrainingStep::TrainingStep(const StepContext& context, std::size_t largest_batch
 }
 
 StepResult TrainingStep::run(const ExecutionSpace& space, std::size_t step, double learning_rate) {
-  const std::vector<std::size_t> samples = context_.task.global_batch(step);
+  StepResult result;
+  const std::vector<std::size_t> samples = choose_samples(step, result);
   const double weight = context_.task.weight(samples);
-  StepResult result{.sequences = samples.size()};
-  for (const std::size_t sample : samples) result.tokens += context_.task.rows_of(sample);
-
-  context_.mode.begin_step(space);
   accumulate(space, step, samples, weight);
-  context_.mode.finish_gradients(space);
-  result.loss = context_.mode.sum(sum_losses(space, samples.size())) / weight;
-  result.gradient_norm = std::sqrt(context_.mode.sum(norm_.squared(space)));
-  if (!is_finite(result)) return result;
+  reduce(space, samples.size(), weight, result);
+  if (is_finite(result)) update(space, step, learning_rate, result.gradient_norm);
+  return result;
+}
 
+// Regions name the host's work to Kokkos Tools; those of a step follow one another without gaps.
+
+std::vector<std::size_t> TrainingStep::choose_samples(std::size_t step, StepResult& result) const {
+  const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::choose_samples");
+  std::vector<std::size_t> samples = context_.task.global_batch(step);
+  result.sequences = samples.size();
+  for (const std::size_t sample : samples) result.tokens += context_.task.rows_of(sample);
+  return samples;
+}
+
+void TrainingStep::reduce(const ExecutionSpace& space, std::size_t samples, double weight, StepResult& result) {
+  const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::reduce");
+  context_.mode.finish_gradients(space);
+  result.loss = context_.mode.sum(sum_losses(space, samples)) / weight;
+  result.gradient_norm = std::sqrt(context_.mode.sum(norm_.squared(space)));
+}
+
+void TrainingStep::update(const ExecutionSpace& space, std::size_t step, double learning_rate, double norm) {
+  const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::update");
   // The constant is that of PyTorch's clip_grad_norm_.
-  const double scale = clip_ > 0.0 ? std::min(1.0, clip_ / (result.gradient_norm + 1e-6)) : 1.0;
+  const double scale = clip_ > 0.0 ? std::min(1.0, clip_ / (norm + 1e-6)) : 1.0;
   context_.optimizer.update(
       space,
       {.step = step, .learning_rate = static_cast<float>(learning_rate), .gradient_scale = static_cast<float>(scale)});
   context_.mode.publish_values(space);
-  return result;
 }
 
 void TrainingStep::accumulate(const ExecutionSpace& space, std::size_t step, std::span<const std::size_t> samples,
@@ -46,13 +63,19 @@ void TrainingStep::accumulate(const ExecutionSpace& space, std::size_t step, std
   const nn::Pass pass{space,          context_.gemm, context_.store, context_.mode.schedule(),
                       context_.arena, seed_,         step,           context_.recompute};
   const float scale = static_cast<float>(1.0 / weight);
+  const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::pass");
+  context_.mode.begin_step(space);
   for (std::size_t begin = 0, end = 0; begin < samples.size(); begin = end) {
     end = micro_batch_end(context_.task, samples, begin, limit_);
-    const std::size_t count = end - begin;
-    context_.task.assemble(samples.subspan(begin, count), std::span(ids_).subspan(begin, count), batch_);
+    assemble(samples, begin, end - begin);
     context_.mode.begin_micro_batch(end == samples.size());
     context_.task.model().train(pass, batch_, scale, slice(losses_, begin, end));
   }
+}
+
+void TrainingStep::assemble(std::span<const std::size_t> samples, std::size_t begin, std::size_t count) {
+  const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::assemble");
+  context_.task.assemble(samples.subspan(begin, count), std::span(ids_).subspan(begin, count), batch_);
 }
 
 double TrainingStep::sum_losses(const ExecutionSpace& space, std::size_t samples) {

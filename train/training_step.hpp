@@ -40,7 +40,11 @@ class TrainingStep {
   StepResult run(const ExecutionSpace& space, std::size_t step, double learning_rate);
 
  private:
+  std::vector<std::size_t> choose_samples(std::size_t step, StepResult& result) const;
   void accumulate(const ExecutionSpace& space, std::size_t step, std::span<const std::size_t> samples, double weight);
+  void assemble(std::span<const std::size_t> samples, std::size_t begin, std::size_t count);
+  void reduce(const ExecutionSpace& space, std::size_t samples, double weight, StepResult& result);
+  void update(const ExecutionSpace& space, std::size_t step, double learning_rate, double norm);
   double sum_losses(const ExecutionSpace& space, std::size_t samples);
 
   StepContext context_;

@@ -299,6 +299,8 @@ TEST_F(BadInput, EvalAskAndPrepare) {
   write_file(directory_ / "empty.txt", "");
   expect_refused(run({"ask", "--model", model_, "--context", directory_ / "empty.txt", "who?"}), "empty.txt");
   expect_refused(run({"bench", "step", "--model", model_}), "--data", 2);
+  expect_refused(run({"bench", "step", "--model", model_, "--tokens", "9"}), "bench step has no --tokens", 2);
+  expect_refused(run({"bench", "gemm", "--breakdown"}), "bench gemm has no --breakdown", 2);
   expect_refused(run({"bench", "sort"}), "gemm or step", 2);
   expect_refused(run_mylos({"score", "/no/data.json", train_}), "/no/data.json");
   expect_refused(run_mylos({"score", train_, "/no/predictions.json"}), "/no/predictions.json");

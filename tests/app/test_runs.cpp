@@ -3,12 +3,15 @@
 #include "tests/support/process.hpp"
 #include "tests/support/temporary.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -312,12 +315,76 @@ TEST_F(Runs, SignalsEndARunAtAStepsEnd) {
   EXPECT_NE(again.errors.find("--overwrite starts anew"), std::string::npos) << again.errors;
 }
 
-TEST_F(Runs, BenchStepValidatesAndTimes) {
-  const ProgramRun run = run_mylos({"bench", "step", "--model", model_, "--data", train_, "--batch", "4", "--repeats",
-                                    "2", "--max-length", "60", "--doc-stride", "20", "--json"});
+class BenchStep : public Runs {
+ protected:
+  ProgramRun bench(const Words& more) const {
+    Words words = {"bench", "step",      "--model", model_,         "--data", train_,         "--batch",
+                   "4",     "--repeats", "2",       "--max-length", "60",     "--doc-stride", "20"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_mylos(words);
+  }
+};
+
+TEST_F(BenchStep, ValidatesAndTimes) {
+  const ProgramRun run = bench({"--json"});
   ASSERT_EQ(run.exit_code, 0) << run.errors;
-  EXPECT_GT(json::parse(run.output)["tokens_per_second"].get<double>(), 0.0);
-  EXPECT_GT(json::parse(run.output)["share_of_gemm"].get<double>(), 0.0);
+  const json result = json::parse(run.output);
+  EXPECT_GT(result["tokens_per_second"].get<double>(), 0.0);
+  EXPECT_GT(result["share_of_gemm"].get<double>(), 0.0);
+  EXPECT_EQ(result["products"].size(), 15u);
+  for (const json& product : result["products"]) EXPECT_TRUE(product["gflops"].contains(product["fastest"]));
+  EXPECT_FALSE(result.contains("breakdown"));
+}
+
+/// Every kernel of a step has its formula: one without would be a row that says neither work nor bytes.
+TEST_F(BenchStep, TheBreakdownKnowsTheWorkOfEveryKernel) {
+  for (const Words& options : std::vector<Words>{{},
+                                                 {"--precision", "bfloat16"},
+                                                 {"--gemm", "kokkos-kernels", "--precision", "bfloat16"},
+                                                 {"--gemm", "kokkos-kernels", "--micro-batch", "3"},
+                                                 {"--recompute", "attention"},
+                                                 {"--recompute", "layer"}}) {
+    Words words = {"--json", "--breakdown"};
+    words.insert(words.end(), options.begin(), options.end());
+    const ProgramRun run = bench(words);
+    ASSERT_EQ(run.exit_code, 0) << run.errors;
+    std::set<std::string> names;
+    const json rows = json::parse(run.output)["breakdown"]["kernels"];
+    for (const json& row : rows) {
+      const auto name = row["name"].get<std::string>();
+      EXPECT_TRUE(names.insert(name).second) << name;
+      ASSERT_TRUE(row["flops"].is_number() && row["bytes"].is_number()) << name;
+      EXPECT_GT(row["flops"].get<double>() + row["bytes"].get<double>(), 0.0) << name;
+      EXPECT_TRUE(row["share_of_roofline"].is_number()) << name;
+      EXPECT_GE(row["calls"].get<double>(), 1.0) << name;
+    }
+    for (const char* kernel : {"mylos::Attention::backward", "mylos::optimizer::adamw", "fill of mylos::gradients"}) {
+      EXPECT_TRUE(names.contains(kernel)) << kernel;
+    }
+    const auto is_product = [](const std::string& name) { return name.find(" by ") != std::string::npos; };
+    EXPECT_EQ(std::ranges::count_if(names, is_product), 15);
+  }
+}
+
+/// Time is given to whatever runs, so the rows add up to the time between a step's first section and its last.
+TEST_F(BenchStep, TheBreakdownAddsUpToTheStep) {
+  const json breakdown = json::parse(bench({"--json", "--breakdown"}).output)["breakdown"];
+  std::set<std::string> sections;
+  for (const json& row : breakdown["host"]) sections.insert(row["name"].get<std::string>());
+  EXPECT_THAT(sections, ::testing::ElementsAre("mylos::TrainingStep::assemble", "mylos::TrainingStep::choose_samples",
+                                               "mylos::TrainingStep::pass", "mylos::TrainingStep::reduce",
+                                               "mylos::TrainingStep::update"));
+  const auto accounted = breakdown["accounted"].get<double>();
+  EXPECT_GT(accounted, breakdown["in_kernels"].get<double>());
+  EXPECT_LE(accounted, 1.0 + 1e-9);
+}
+
+TEST_F(BenchStep, TheBreakdownIsATable) {
+  const ProgramRun run = bench({"--breakdown"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  for (const char* line : {"roofline: ", "kernel  ", "qkv/forward by ", "not in kernels\n", "sum: "}) {
+    EXPECT_NE(run.output.find(line), std::string::npos) << line << run.output;
+  }
 }
 
 TEST_F(Runs, BenchGemmTimesEveryProductOfALayer) {
@@ -326,7 +393,7 @@ TEST_F(Runs, BenchGemmTimesEveryProductOfALayer) {
                                       "--tokens", "48", "--repeats", "1", "--precision", precision, "--json"});
     ASSERT_EQ(run.exit_code, 0) << run.errors;
     const json result = json::parse(run.output);
-    EXPECT_EQ(result["products"].size() % 12, 0u);
+    EXPECT_EQ(result["products"].size() % 15, 0u);
     EXPECT_EQ(result["products"][0]["precision"], precision);
   }
 }
