@@ -109,6 +109,7 @@ class StepBench final : public train::Reporter {
     config.steps = warm_ups + arguments_.repeats * (arguments_.breakdown ? 2 : 1);
     train::Trainer trainer(config, task_);
     limit_ = trainer.plan().limit;
+    gemm_ = describe(trainer.gemm());
     trainer.run({this});
   }
 
@@ -139,6 +140,7 @@ class StepBench final : public train::Reporter {
   train::SquadTask& task_;
   ProductTimer timer_;
   train::MicroBatchLimit limit_;
+  std::string gemm_;  ///< who computes the step's products
   std::vector<ProductRates> products_;
   std::optional<MemoryBandwidth> bandwidth_;
   std::vector<double> bandwidths_;
@@ -194,7 +196,7 @@ void StepBench::print_json() const {
                  {"model", arguments_.model},
                  {"batch", arguments_.run.squad.batch},
                  {"precision", to_string(precision())},
-                 {"provider", arguments_.run.engine.gemm},
+                 {"provider", gemm_},
                  {"tokens_per_second", tokens_per_second()},
                  {"gflops", 1e-9 * flops()},
                  {"gemm_gflops", 1e-9 * ceiling},
@@ -209,7 +211,7 @@ void StepBench::print_json() const {
 void StepBench::print_text() const {
   print_bench_context();
   app::print(fmt::format("step: {}, batch {}, {}, {}; the median of {}\n", arguments_.model, arguments_.run.squad.batch,
-                         to_string(precision()), arguments_.run.engine.gemm, arguments_.repeats));
+                         to_string(precision()), gemm_, arguments_.repeats));
   const double ceiling = ceiling_rate(products_);
   app::print(fmt::format(
       "{:.0f} tokens/s, {:.1f} GFLOP/s: {:.1f} % of the {:.1f} GFLOP/s that the model's products reach alone, each by "

@@ -4,6 +4,7 @@
 #include "app/usage_error.hpp"
 #include "data/files.hpp"
 #include "data/text_file.hpp"
+#include "train/gemm_selection.hpp"
 #include "train/output_directory.hpp"
 
 #include <fmt/format.h>
@@ -44,6 +45,13 @@ const Option& option_of_key(const std::string& key, const Command& command, cons
                                suggestion(normalized_name(key), names, "")));
 }
 
+/// What the recorded run chose and a run like it would choose again: who computes its matrix products.
+void read_resolved(const Json& resolved, const std::filesystem::path& file, Arguments& arguments) {
+  if (!resolved.is_object() || !resolved.contains("gemm")) return;
+  arguments.run.engine.gemm.recorded =
+      train::parse_gemm_choice(resolved["gemm"], fmt::format("{}: {}.gemm", file.string(), resolved_key));
+}
+
 }  // namespace
 
 Json settings_json(const Command& command, const Arguments& arguments) {
@@ -57,6 +65,7 @@ Json settings_json(const Command& command, const Arguments& arguments) {
 void read_config_file(const std::filesystem::path& file, const Command& command, Arguments& arguments) {
   const Json config = parse_object(file);
   for (const auto& [key, value] : config.items()) {
+    if (key == resolved_key) read_resolved(value, file, arguments);
     if (key == program_key || key == resolved_key || key == train::OutputDirectory::state_key) continue;
     const Option& option = option_of_key(key, command, file);
     if (!value.is_null()) set_option(arguments, option, typed_value(value, key, file), file.string() + ": ");

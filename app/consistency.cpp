@@ -27,6 +27,7 @@ void drop_what_was_overridden(Arguments& arguments) {
   if (was_given(arguments, "micro-batch") || was_given(arguments, "gradient-accumulation-steps")) {
     arguments.run.engine.micro_tokens = 0;
   }
+  if (was_given(arguments, "gemm")) arguments.run.engine.gemm.recorded.reset();
 }
 
 /// One rank: a batch per rank is what it takes at once, and N of them are a step.

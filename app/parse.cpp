@@ -4,12 +4,11 @@
 #include "app/consistency.hpp"
 #include "app/usage_error.hpp"
 #include "app/values.hpp"
-#include "core/kernels/gemm.hpp"
 #include "data/files.hpp"
+#include "data/model_names.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cctype>
 #include <optional>
 #include <utility>
@@ -117,15 +116,22 @@ void check_positional(const Command& command, const std::vector<std::string>& po
   }
 }
 
+/// Where timings of matrix products are kept; nowhere without a home.
+std::filesystem::path gemm_cache() {
+  try {
+    return data::cache_directory() / "gemm";
+  } catch (const std::runtime_error&) {
+    return {};
+  }
+}
+
 }  // namespace
 
 Arguments default_arguments(const Command& command) {
   Arguments arguments;
+  arguments.run.engine.gemm.cache = gemm_cache();
   // As transformers' question-answering pipeline, whose answers ask gives.
   if (command.bit == ask_command) arguments.run.squad.max_answer_length = 15;
-  const std::vector<std::string> providers = gemm_providers();
-  std::string& gemm = arguments.run.engine.gemm;
-  if (std::ranges::find(providers, gemm) == providers.end()) gemm = providers.front();
   return arguments;
 }
 

@@ -5,6 +5,7 @@
 #include "app/compute.hpp"
 #include "app/config_file.hpp"
 #include "core/device.hpp"
+#include "train/gemm_selection.hpp"
 
 namespace mylos::app {
 namespace {
@@ -43,7 +44,7 @@ train::RunDescription describe_run(const Arguments& arguments, const train::Squa
                                               : describe_data(squad.dev, task.evaluation()->windows()),
           .max_length = squad.max_length,
           .precision = std::string(to_string(arguments.run.engine.precision)),
-          .gemm = arguments.run.engine.gemm,
+          .gemm = describe(trainer.gemm()),
           .execution = ExecutionSpace::name(),
           .threads = default_threads(),
           .steps = trainer.steps(),
@@ -66,6 +67,7 @@ nlohmann::ordered_json run_json(const Arguments& arguments, const train::SquadTa
                        {"epochs", epochs_of(task, trainer)},
                        {"micro-batch", trainer.plan().largest.samples},
                        {"memory", trainer.plan().total()},
+                       {"gemm", train::to_json(trainer.gemm())},
                        {"execution", ExecutionSpace::name()},
                        {"threads", default_threads()}};
   return run;

@@ -53,12 +53,13 @@ Option recompute_option() {
 }
 
 Option gemm_option() {
-  std::vector<Choice> choices;
+  std::vector<Choice> choices{{train::GemmConfig::automatic, {}}};
   for (const std::string& name : gemm_providers()) choices.push_back({name, {}});
   return choice_option(
       named("gemm", {}, "PROVIDER", computing, train_command | eval_command | ask_command | bench_command,
-            "what computes matrix products: " + describe(choices)),
-      choices, [](auto& a) -> auto& { return a.run.engine.gemm; });
+            "what computes matrix products: " + describe(choices) +
+                "; auto: for each the fastest, measured at start and remembered"),
+      choices, [](auto& a) -> auto& { return a.run.engine.gemm.provider; });
 }
 
 Option mode_option() {

@@ -113,6 +113,24 @@ BertLayerWorkspace<T> BertLayer<T>::take_workspace(Arena& arena, const BertShape
 }
 
 template <class T>
+std::vector<GemmProduct> BertLayer<T>::products(const BertShape& shape, std::size_t rows,
+                                                ParameterStore::Purpose purpose) {
+  const std::size_t hidden = shape.hidden, feed_forward = shape.feed_forward;
+  LinearProducts qkv{.in = hidden, .out = 3 * hidden, .forward = EpilogueKind::bias, .adds_input_gradient = true};
+  LinearProducts attention{.in = hidden, .out = hidden};
+  LinearProducts intermediate{
+      .in = hidden, .out = feed_forward, .forward = EpilogueKind::bias_gelu, .adds_input_gradient = true};
+  LinearProducts output{.in = feed_forward, .out = hidden, .input_gradient = EpilogueKind::gelu_gradient};
+  std::vector<GemmProduct> all;
+  for (LinearProducts* linear : {&qkv, &attention, &intermediate, &output}) {
+    linear->precision = precision_of<T>;
+    linear->count = shape.layers;
+    for (const GemmProduct& product : linear_products(*linear, rows, purpose)) all.push_back(product);
+  }
+  return all;
+}
+
+template <class T>
 DropoutKey BertLayer<T>::key(const Pass& pass, std::uint32_t site, float probability) const {
   return {pass.seed, pass.step, static_cast<std::uint32_t>(index_) * sites_per_layer + site, probability};
 }

@@ -95,6 +95,9 @@ class BertLayer {
   static BertLayerScratch<T> take_scratch(Arena& arena, const BertShape& shape, std::size_t rows);
   static BertLayerWorkspace<T> take_workspace(Arena& arena, const BertShape& shape, std::size_t rows);
 
+  /// What all layers of the model multiply in a pass over T rows.
+  static std::vector<GemmProduct> products(const BertShape& shape, std::size_t rows, ParameterStore::Purpose purpose);
+
   /// saved.output (T, H) = the layer applied to input (T, H); fills `saved`.
   void forward(const Pass& pass, const Batch& batch, const DropoutRates& rates, const ConstMatrix<T>& input,
                const BertLayerActivations<T>& saved, const BertLayerScratch<T>& scratch) const;

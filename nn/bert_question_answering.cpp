@@ -44,6 +44,11 @@ class BertQuestionAnswering final : public Model {
   }
 
   bool can_recompute(Recompute) const override { return true; }
+
+  std::vector<GemmProduct> products(const BatchShape& shape, ParameterStore::Purpose purpose) const override {
+    return BertLayer<T>::products(shape_, shape.rows, purpose);
+  }
+
   void train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const override;
   Matrix<float> predict(const Pass& pass, const Batch& batch, const Vector<float>& losses) const override;
   double training_flops(const BatchShape& shape) const override;

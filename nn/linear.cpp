@@ -14,6 +14,36 @@ Linear find_linear(const ParameterTable& table, const std::string& name, std::si
   return {table.find(name + ".weight"), table.find(name + ".bias"), stacked};
 }
 
+std::vector<GemmProduct> linear_products(const LinearProducts& linear, std::size_t rows,
+                                         ParameterStore::Purpose purpose) {
+  const Precision precision = linear.precision;
+  std::vector<GemmProduct> products{{.transpose_b = Transpose::yes,
+                                     .m = rows,
+                                     .n = linear.out,
+                                     .k = linear.in,
+                                     .input = precision,
+                                     .output = precision,
+                                     .epilogue = linear.forward,
+                                     .count = linear.count}};
+  if (purpose == ParameterStore::Purpose::inference) return products;
+  products.push_back({.transpose_a = Transpose::yes,
+                      .m = linear.out,
+                      .n = linear.in,
+                      .k = rows,
+                      .input = precision,
+                      .accumulate = true,
+                      .count = linear.count});
+  products.push_back({.m = rows,
+                      .n = linear.in,
+                      .k = linear.out,
+                      .input = precision,
+                      .output = precision,
+                      .accumulate = linear.adds_input_gradient,
+                      .epilogue = linear.input_gradient,
+                      .count = linear.count});
+  return products;
+}
+
 template <class T>
 void linear_without_bias(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const Matrix<T>& y) {
   pass.gemm.operator()<T, T>(pass.space, Transpose::no, x, Transpose::yes,

@@ -18,6 +18,18 @@ void add_linear_rows(ParameterTable::Builder& builder, const std::string& name, 
 /// Finds the rows of `stacked` layers, the first of which is called `name`.
 Linear find_linear(const ParameterTable& table, const std::string& name, std::size_t stacked = 1);
 
+/// What a linear layer multiplies over T rows; the functions below say which epilogue is whose.
+struct LinearProducts {
+  std::size_t in = 0, out = 0;
+  Precision precision = Precision::float32;
+  EpilogueKind forward = EpilogueKind::none, input_gradient = EpilogueKind::none;
+  bool adds_input_gradient = false;  ///< linear_input_gradient with beta 1
+  std::size_t count = 1;             ///< layers of these sizes
+};
+/// The products of a pass: forward, and for training the gradients of weight and input.
+std::vector<GemmProduct> linear_products(const LinearProducts& linear, std::size_t rows,
+                                         ParameterStore::Purpose purpose);
+
 /// y (T, out) = x (T, in) W^T, without the bias: what follows adds it in its own pass.
 template <class T>
 void linear_without_bias(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const Matrix<T>& y);

@@ -8,6 +8,7 @@
 #include "nn/recompute.hpp"
 
 #include <cstdint>
+#include <vector>
 
 /// What the engine knows of a network.
 namespace mylos::nn {
@@ -47,6 +48,10 @@ class Model {
   /// the model says), which are valid until the arena is used again. losses (S) are filled if it has an extent; the
   /// batch then holds labels.
   virtual Matrix<float> predict(const Pass& pass, const Batch& batch, const Vector<float>& losses) const = 0;
+
+  /// What a pass over a batch of this shape multiplies, so that providers can be chosen for it; equal products once,
+  /// with their count. None: the default provider computes everything.
+  virtual std::vector<GemmProduct> products(const BatchShape&, ParameterStore::Purpose) const { return {}; }
 
   /// Floating-point operations of one training pass over a batch of this shape, for throughput figures.
   virtual double training_flops(const BatchShape& shape) const = 0;

@@ -1,6 +1,7 @@
 #include "train/evaluator.hpp"
 
 #include "parallel/parameter_mode.hpp"
+#include "train/gemm_selection.hpp"
 #include "train/initial_parameters.hpp"
 #include "train/model_predictor.hpp"
 
@@ -16,9 +17,9 @@ Arena planned_arena(const Task& task, const BatchShape& largest) {
 }  // namespace
 
 struct Evaluator::State {
-  State(Task& evaluated, Precision precision, const std::string& provider, const BatchShape& largest)
+  State(Task& evaluated, Precision precision, const GemmConfig& products, const BatchShape& largest)
       : task(evaluated),
-        gemm(provider),
+        gemm(select_gemm(space, products, products_of_run(evaluated.model(), {}, largest))),
         store(evaluated.model().table(), precision, ParameterStore::Purpose::inference),
         mode(parallel::make_single_process_mode(store)),
         arena(planned_arena(evaluated, largest)),
@@ -35,9 +36,9 @@ struct Evaluator::State {
   ModelPredictor predictor;
 };
 
-Evaluator::Evaluator(Task& task, Precision precision, const std::string& gemm)
+Evaluator::Evaluator(Task& task, Precision precision, const GemmConfig& gemm)
     : Evaluator(task, precision, gemm, task.evaluation_shape()) {}
-Evaluator::Evaluator(Task& task, Precision precision, const std::string& gemm, const BatchShape& largest)
+Evaluator::Evaluator(Task& task, Precision precision, const GemmConfig& gemm, const BatchShape& largest)
     : state_(std::make_unique<State>(task, precision, gemm, largest)) {}
 Evaluator::~Evaluator() = default;
 

@@ -22,7 +22,7 @@ data::PipelineWindow pipeline_window(const SquadEvaluation& evaluation, std::siz
 
 }  // namespace
 
-QuestionAnswerer::QuestionAnswerer(const SquadConfig& config, Precision precision, const std::string& gemm,
+QuestionAnswerer::QuestionAnswerer(const SquadConfig& config, Precision precision, const GemmConfig& gemm,
                                    const Notice& notice)
     : config_(config),
       task_(config, precision, notice),

@@ -13,7 +13,7 @@ namespace mylos::train {
 class QuestionAnswerer {
  public:
   /// Loads the model of `config`, whose windows and longest answer hold. Errors: those of SquadTask and Evaluator.
-  QuestionAnswerer(const SquadConfig& config, Precision precision, const std::string& gemm, const Notice& notice);
+  QuestionAnswerer(const SquadConfig& config, Precision precision, const GemmConfig& gemm, const Notice& notice);
 
   /// One answer for each question, as transformers' question-answering pipeline gives it.
   /// Errors: std::runtime_error where a text is not UTF-8 or a question leaves no room for the context.

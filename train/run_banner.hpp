@@ -22,7 +22,7 @@ struct RunDescription {
   DataDescription train, dev;
   std::size_t max_length = 0;  ///< tokens that a window may have
   std::string precision;       ///< "float"
-  std::string gemm;            ///< provider of matrix products, "onednn"
+  std::string gemm;            ///< who computes matrix products, "onednn"
   std::string execution;       ///< where kernels run, "OpenMP"
   std::size_t threads = 0;
   std::size_t steps = 0, batch = 0;

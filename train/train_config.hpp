@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/kernels/gemm_choice.hpp"
 #include "core/numeric.hpp"
 #include "nn/learning_rate.hpp"
 #include "nn/optimizer.hpp"
@@ -22,6 +23,15 @@ struct OptimizerConfig {
   nn::SgdConfig sgd;
 };
 
+/// Who computes matrix products.
+struct GemmConfig {
+  static constexpr const char* automatic = "auto";
+
+  std::string provider = automatic;         ///< a provider, or for each product the fastest of the build
+  std::optional<GemmChoice> recorded = {};  ///< what `auto` meant in the run that this one repeats
+  std::filesystem::path cache = {};         ///< directory of the timings taken so far; empty = none are kept
+};
+
 struct TrainConfig {
   std::filesystem::path output;  ///< the run's directory
   std::size_t steps = 0;         ///< of the whole run, e.g. 7380; 0 = epochs times the task's steps
@@ -37,7 +47,7 @@ struct TrainConfig {
   double clip = 1.0;  ///< largest global gradient norm; 0 = no clipping
   std::uint64_t seed = 42;
   Precision precision = Precision::float32;
-  std::string gemm = "onednn";     ///< provider of matrix products
+  GemmConfig gemm;
   std::size_t evaluate_every = 0;  ///< steps; 0 = an epoch
   bool evaluate_on_start = false;  ///< once before step 1, for a figure to compare with
   std::string best_by = "loss";    ///< "loss" or a metric of the task

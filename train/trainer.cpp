@@ -3,6 +3,7 @@
 #include "core/error.hpp"
 #include "parallel/parameter_mode.hpp"
 #include "train/best_model.hpp"
+#include "train/gemm_selection.hpp"
 #include "train/initial_parameters.hpp"
 #include "train/memory.hpp"
 #include "train/model_predictor.hpp"
@@ -42,7 +43,8 @@ struct Trainer::State {
         steps(total_steps(configuration, trained)),
         plan(plan_memory(trained, configuration, steps, available_memory())),
         schedule(learning_rate_schedule(configuration, steps)),
-        gemm(configuration.gemm),
+        gemm(select_gemm(space, configuration.gemm,
+                         products_of_run(trained.model(), plan.largest, trained.evaluation_shape()))),
         store(trained.model().table(), configuration.precision, ParameterStore::Purpose::training),
         mode(parallel::make_single_process_mode(store)),
         optimizer(make_optimizer(configuration.optimizer, store.table(), mode->slices())),
@@ -174,6 +176,7 @@ Trainer::~Trainer() = default;
 
 const MemoryPlan& Trainer::plan() const { return state_->plan; }
 std::size_t Trainer::steps() const { return state_->steps; }
+const GemmChoice& Trainer::gemm() const { return state_->gemm.choice(); }
 
 Metrics Trainer::evaluate() {
   require(state_->task.evaluation_shape().samples > 0, "trainer: the task has no evaluation samples");

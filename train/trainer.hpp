@@ -32,6 +32,8 @@ class Trainer {
 
   const MemoryPlan& plan() const;
   std::size_t steps() const;
+  /// Who computes the matrix products.
+  const GemmChoice& gemm() const;
 
   /// Scores the model as it is now. Errors: the task has nothing to evaluate.
   Metrics evaluate();

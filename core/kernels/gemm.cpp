@@ -58,11 +58,26 @@ std::vector<std::string> gemm_providers() {
   return names;
 }
 
+std::string default_gemm_provider() { return gemm_providers().back(); }
+
 std::unique_ptr<GemmProvider> make_gemm_provider(std::string_view name) {
   for (const GemmProviderEntry* entry : providers) {
     if (entry->name == name) return entry->make();
   }
   fail(fmt::format("no GEMM provider \"{}\" in this build; there are: {}", name, fmt::join(gemm_providers(), ", ")));
+}
+
+Gemm::Gemm(GemmChoice choice) : choice_(std::move(choice)) {
+  const auto take = [this](const std::string& name) {
+    if (!providers_.contains(name)) providers_.emplace(name, make_gemm_provider(name));
+  };
+  take(choice_.fallback);
+  for (const auto& [key, name] : choice_.products) take(name);
+}
+
+GemmProvider& Gemm::provider_for(const GemmCall& call) const {
+  if (choice_.products.empty()) return *providers_.begin()->second;
+  return *providers_.find(provider_of(choice_, key_of(product_of(call))))->second;
 }
 
 template <class In, class Out>
@@ -85,8 +100,9 @@ void Gemm::operator()(const ExecutionSpace& space, Transpose transpose_a, const 
   check_shapes(call, a, b, c);
   check_epilogue(call, epilogue);
   if (call.m == 0 || call.n == 0) return;
-  const GemmRegion region(call, provider_->name());
-  provider_->multiply(space, call);
+  GemmProvider& provider = provider_for(call);
+  const GemmRegion region(call, provider.name());
+  provider.multiply(space, call);
 }
 
 #define MYLOS_INSTANTIATE(In, Out)                                                                                 \

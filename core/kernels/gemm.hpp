@@ -1,8 +1,12 @@
 #pragma once
 
 #include "core/device.hpp"
+#include "core/kernels/gemm_choice.hpp"
+#include "core/kernels/gemm_product.hpp"
 #include "core/numeric.hpp"
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,16 +15,6 @@
 /// Matrix products, and who computes them. Source: C (M, N) = op(A) op(B) + beta C, all row-major and contiguous.
 /// Sums are float in every precision.
 namespace mylos {
-
-enum class Transpose { no, yes };
-
-/// What is done to C's elements before they are written. A provider without it runs the same kernel afterwards.
-enum class EpilogueKind {
-  none,
-  bias,           ///< c += bias[column]
-  bias_gelu,      ///< pre = c + bias[column], kept; c = gelu(pre)
-  gelu_gradient,  ///< c *= gelu'(pre)
-};
 
 /// An epilogue on C of element type T; `pre` (M, N) is written by bias_gelu and read by gelu_gradient.
 template <class T>
@@ -49,22 +43,31 @@ class GemmProvider {
  public:
   virtual ~GemmProvider() = default;
   virtual std::string_view name() const = 0;
+  /// What its speed depends on beside the CPU: its version, and what it was told in the environment.
+  virtual std::string version() const = 0;
   /// Queues the product on `space`.
   virtual void multiply(const ExecutionSpace& space, const GemmCall& call) = 0;
 };
 
-/// Names of the providers of this build, the portable default first.
+/// Names of the providers of this build, the portable one first.
 std::vector<std::string> gemm_providers();
+
+/// The provider of products for which none was chosen: the last of the build, which is the most particular.
+std::string default_gemm_provider();
 
 /// The provider called `name`. Errors: std::runtime_error listing what this build has.
 std::unique_ptr<GemmProvider> make_gemm_provider(std::string_view name);
 
-/// The typed front of a provider, which is what layers call.
+/// The typed front of the providers, which is what layers call.
 class Gemm {
  public:
-  explicit Gemm(std::string_view provider) : provider_(make_gemm_provider(provider)) {}
+  /// Everything by `provider`. Errors: those of make_gemm_provider, as below.
+  explicit Gemm(std::string_view provider) : Gemm(GemmChoice{std::string(provider), {}}) {}
+  explicit Gemm(GemmChoice choice);
 
-  std::string_view provider() const { return provider_->name(); }
+  const GemmChoice& choice() const { return choice_; }
+  /// The provider of what is not chosen by product.
+  std::string_view provider() const { return choice_.fallback; }
 
   /// C (M, N) = op(A) op(B) + beta C, then the epilogue. Errors: std::invalid_argument showing the three shapes.
   template <class In, class Out>
@@ -72,7 +75,10 @@ class Gemm {
                   const ConstMatrix<In>& b, float beta, const Matrix<Out>& c, const Epilogue<Out>& epilogue = {}) const;
 
  private:
-  std::unique_ptr<GemmProvider> provider_;
+  GemmProvider& provider_for(const GemmCall& call) const;
+
+  GemmChoice choice_;
+  std::map<std::string, std::unique_ptr<GemmProvider>, std::less<>> providers_;
 };
 
 }  // namespace mylos

@@ -1,11 +1,20 @@
 #include "core/kernels/gemm_provider.hpp"
 
+#include <KokkosKernels_config.h>
+#include <dlfcn.h>
+#include <fmt/format.h>
 #include <KokkosBlas3_gemm.hpp>
 
 /// Products by Kokkos Kernels: OpenBLAS or another BLAS on the host, cuBLAS on NVIDIA devices. Float only; 16-bit
 /// operands are converted, which costs a pass over each.
 namespace mylos {
 namespace {
+
+/// What OpenBLAS says of itself: its version, or the CPU whose kernels it took. Empty where the BLAS is another.
+std::string ask_openblas(const char* function) {
+  const auto answer = reinterpret_cast<char* (*)()>(::dlsym(RTLD_DEFAULT, function));
+  return answer == nullptr ? std::string() : answer();
+}
 
 ConstMatrix<float> operand(const void* data, std::size_t rows, std::size_t columns) {
   return ConstMatrix<float>(static_cast<const float*>(data), rows, columns);
@@ -24,6 +33,7 @@ void multiply_float(const ExecutionSpace& space, const GemmCall& call) {
 class KokkosKernelsGemm : public GemmProvider {
  public:
   std::string_view name() const override;
+  std::string version() const override;
 
   void multiply(const ExecutionSpace& space, const GemmCall& call) override {
     if (call.input != Precision::float32) {
@@ -48,5 +58,11 @@ const GemmProviderEntry kokkos_kernels_gemm{
     "kokkos-kernels", []() -> std::unique_ptr<GemmProvider> { return std::make_unique<KokkosKernelsGemm>(); }};
 
 std::string_view KokkosKernelsGemm::name() const { return kokkos_kernels_gemm.name; }
+
+std::string KokkosKernelsGemm::version() const {
+  return fmt::format("{}.{}.{}, {} {}", KOKKOSKERNELS_VERSION_MAJOR, KOKKOSKERNELS_VERSION_MINOR,
+                     KOKKOSKERNELS_VERSION_PATCH, ask_openblas("openblas_get_config"),
+                     ask_openblas("openblas_get_corename"));
+}
 
 }  // namespace mylos

@@ -1,6 +1,7 @@
 #include "core/kernels/activation.hpp"
 #include "core/kernels/gemm_provider.hpp"
 
+#include <fmt/format.h>
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include <algorithm>
@@ -8,7 +9,9 @@
 #include <tuple>
 
 /// Products by oneDNN on the host: float everywhere, 16 bits where the CPU has instructions for them (AVX512-BF16,
-/// AMX); elsewhere 16-bit operands are converted. The bias is fused, and beta = 1 is a sum.
+/// AMX); elsewhere 16-bit operands are converted. The bias is fused, and beta = 1 is a sum. Two providers: one reads
+/// the operands as they are, the other first copies a weight (B, where A is not transposed) into the layout that oneDNN
+/// likes best, which pays where it is read by many rows.
 namespace mylos {
 namespace {
 
@@ -27,7 +30,11 @@ struct Shape {
 struct Product {
   dnnl::matmul primitive;
   memory::desc a, b, bias, c, scratch;
+  dnnl::reorder pack;  ///< of B into `packed`; null where B is read as it is
+  memory::desc packed;
 };
+
+enum class Weights { as_they_are, packed };
 
 memory::data_type type_of(Precision precision) {
   switch (precision) {
@@ -39,6 +46,15 @@ memory::data_type type_of(Precision precision) {
       break;
   }
   return memory::data_type::f32;
+}
+
+/// The same matrix in whatever layout the primitive prefers.
+memory::desc any_layout(const memory::desc& description) {
+#if DNNL_VERSION_MAJOR >= 3
+  return {description.get_dims(), description.get_data_type(), memory::format_tag::any};
+#else
+  return {description.dims(), description.data_type(), memory::format_tag::any};
+#endif
 }
 
 /// Row-major rows x columns after the transposition.
@@ -58,6 +74,18 @@ void apply_rest(const ExecutionSpace& space, const GemmCall& call) {
   if (call.epilogue == EpilogueKind::gelu_gradient) gelu_gradient<T>(space, ConstMatrix<T>(pre), c);
 }
 
+/// An empty one where oneDNN has none. Version 3 has no descriptor before the primitive's.
+dnnl::matmul::primitive_desc describe_matmul(const Product& product, const memory::desc& b, bool has_bias,
+                                             const dnnl::primitive_attr& attributes, const dnnl::engine& engine) {
+#if DNNL_VERSION_MAJOR >= 3
+  if (!has_bias) return {engine, product.a, b, product.c, attributes, true};
+  return {engine, product.a, b, product.bias, product.c, attributes, true};
+#else
+  if (!has_bias) return {dnnl::matmul::desc(product.a, b, product.c), attributes, engine, true};
+  return {dnnl::matmul::desc(product.a, b, product.bias, product.c), attributes, engine, true};
+#endif
+}
+
 /// Primitives kept: some twenty lengths of a packed batch. One holds about 100 KB of code.
 constexpr std::size_t most_products = 256;
 
@@ -75,8 +103,11 @@ Shape shape_of(const GemmCall& call) {
 
 class OneDnnGemm : public GemmProvider {
  public:
-  OneDnnGemm() { dnnl::set_primitive_cache_capacity(0); }  // a second copy of what products_ keeps
+  explicit OneDnnGemm(Weights weights) : weights_(weights) {
+    dnnl::set_primitive_cache_capacity(0);  // a second copy of what products_ keeps
+  }
   std::string_view name() const override;
+  std::string version() const override;
 
   void multiply(const ExecutionSpace& space, const GemmCall& call) override {
     GemmCall product = call;
@@ -94,12 +125,15 @@ class OneDnnGemm : public GemmProvider {
   /// The primitive for this product, made at the first call of its shape; null where oneDNN has none but its reference.
   const Product* find(const GemmCall& call);
   Product make(const Shape& shape);
+  /// B as the primitive reads it.
+  memory pack(const Product& product, const GemmCall& call);
   void execute(const Product& product, const GemmCall& call);
 
+  Weights weights_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};
   std::map<Shape, Product> products_;
-  GemmWorkspace scratch_;
+  GemmWorkspace scratch_, packed_;
   FloatOperands operands_;
 };
 
@@ -126,16 +160,28 @@ Product OneDnnGemm::make(const Shape& shape) {
     sum.append_sum(1.0f);
     attributes.set_post_ops(sum);
   }
-  const auto description = shape.has_bias ? dnnl::matmul::desc(product.a, product.b, product.bias, product.c)
-                                          : dnnl::matmul::desc(product.a, product.b, product.c);
-  const dnnl::matmul::primitive_desc primitive(description, attributes, engine_, true);
+  const bool packs = weights_ == Weights::packed && shape.transpose_a == Transpose::no;
+  const memory::desc b = packs ? any_layout(product.b) : product.b;
+  const dnnl::matmul::primitive_desc primitive = describe_matmul(product, b, shape.has_bias, attributes, engine_);
   const bool is_float = shape.input == Precision::float32;
   if (!primitive || (!is_float && std::string_view(primitive.impl_info_str()).find("ref") != std::string_view::npos)) {
     return product;
   }
   product.scratch = primitive.scratchpad_desc();
   product.primitive = dnnl::matmul(primitive);
+  product.packed = primitive.weights_desc();
+  if (product.packed != product.b) {
+    product.pack = dnnl::reorder(dnnl::reorder::primitive_desc(engine_, product.b, engine_, product.packed));
+  }
   return product;
+}
+
+/// Layouts pad each extent of B to blocks of at most so many elements.
+constexpr std::size_t largest_block = 64;
+
+/// Memory to hold for a packed B that takes `bytes`. As below, a bound that grows with the shape.
+std::size_t packed_bytes(std::size_t bytes, const GemmCall& call) {
+  return std::max(bytes, (call.k + largest_block) * (call.n + largest_block) * bytes_of(call.input));
 }
 
 /// oneDNN's blocks of a small product take up to a few MiB a thread whatever the operands.
@@ -148,12 +194,20 @@ std::size_t workspace_bytes(std::size_t scratch, const GemmCall& call) {
   return std::max({scratch, operands, least_workspace});
 }
 
+memory OneDnnGemm::pack(const Product& product, const GemmCall& call) {
+  memory b(product.b, engine_, const_cast<void*>(call.b));
+  if (product.pack.get(true) == nullptr) return b;
+  memory packed(product.packed, engine_, packed_.get(packed_bytes(product.packed.get_size(), call)));
+  product.pack.execute(stream_, b, packed);
+  return packed;
+}
+
 void OneDnnGemm::execute(const Product& product, const GemmCall& call) {
   const auto wrap = [this](const memory::desc& description, const void* data) {
     return memory(description, engine_, const_cast<void*>(data));
   };
   std::unordered_map<int, memory> arguments{{DNNL_ARG_SRC, wrap(product.a, call.a)},
-                                            {DNNL_ARG_WEIGHTS, wrap(product.b, call.b)},
+                                            {DNNL_ARG_WEIGHTS, pack(product, call)},
                                             {DNNL_ARG_DST, wrap(product.c, call.c)}};
   if (fuses_bias(call.epilogue)) arguments.emplace(DNNL_ARG_BIAS, wrap(product.bias, call.bias));
   const std::size_t scratch = product.scratch.get_size();
@@ -167,10 +221,20 @@ void OneDnnGemm::execute(const Product& product, const GemmCall& call) {
 
 }  // namespace
 
-extern const GemmProviderEntry onednn_gemm;
-const GemmProviderEntry onednn_gemm{"onednn",
-                                    []() -> std::unique_ptr<GemmProvider> { return std::make_unique<OneDnnGemm>(); }};
+extern const GemmProviderEntry onednn_gemm, onednn_packed_gemm;
+const GemmProviderEntry onednn_gemm{
+    "onednn", []() -> std::unique_ptr<GemmProvider> { return std::make_unique<OneDnnGemm>(Weights::as_they_are); }};
+const GemmProviderEntry onednn_packed_gemm{
+    "onednn-packed", []() -> std::unique_ptr<GemmProvider> { return std::make_unique<OneDnnGemm>(Weights::packed); }};
 
-std::string_view OneDnnGemm::name() const { return onednn_gemm.name; }
+std::string_view OneDnnGemm::name() const {
+  return (weights_ == Weights::packed ? onednn_packed_gemm : onednn_gemm).name;
+}
+
+std::string OneDnnGemm::version() const {
+  const dnnl_version_t* version = dnnl_version();
+  return fmt::format("{}.{}.{}, instructions {:#x}", version->major, version->minor, version->patch,
+                     static_cast<unsigned>(dnnl::get_effective_cpu_isa()));
+}
 
 }  // namespace mylos

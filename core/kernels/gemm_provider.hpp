@@ -11,6 +11,11 @@ struct GemmProviderEntry {
   std::unique_ptr<GemmProvider> (*make)();
 };
 
+inline GemmProduct product_of(const GemmCall& call) {
+  return {call.transpose_a, call.transpose_b,  call.m,       call.n, call.k, call.input,
+          call.output,      call.beta != 0.0f, call.epilogue};
+}
+
 inline std::size_t rows_of_a(const GemmCall& call) { return call.transpose_a == Transpose::no ? call.m : call.k; }
 inline std::size_t rows_of_b(const GemmCall& call) { return call.transpose_b == Transpose::no ? call.k : call.n; }
 

@@ -69,6 +69,22 @@ TEST_F(ConfigFile, WhatIsComputedAtOnceIsReplacedWhole) {
             "micro-tokens and micro-batch exclude each other; leave one of them out of the configuration");
 }
 
+TEST_F(ConfigFile, WhoComputedProductsIsRepeatedUnlessToldOtherwise) {
+  const std::string config = "{" + base_ + R"(, "gemm": "auto", "resolved": {"gemm": {"default": "x", "products": [)" +
+                             R"({"transpose": "NT", "n": 3, "k": 4, "input": "float", "output": "float", "rows": 8,)" +
+                             R"( "provider": "y"}]}}})";
+  const GemmKey key{.transpose_b = Transpose::yes,
+                    .input = Precision::float32,
+                    .output = Precision::float32,
+                    .n = 3,
+                    .k = 4,
+                    .rows = 8};
+  EXPECT_EQ(parse(config).run.engine.gemm.recorded, (GemmChoice{"x", {{key, "y"}}}));
+  EXPECT_EQ(parse(config, {"--gemm=auto"}).run.engine.gemm.recorded, std::nullopt);
+  const std::string wrong = "{" + base_ + R"(, "resolved": {"gemm": {"default": "x"}}})";
+  EXPECT_NE(error(wrong).find(": resolved.gemm: "), std::string::npos) << error(wrong);
+}
+
 TEST_F(ConfigFile, TheOrderOfWordsDoesNotMatter) {
   const std::string file = write("{" + base_ + R"(, "batch": 4})");
   const std::vector<std::string> words = {"--batch=9", "--config", file};

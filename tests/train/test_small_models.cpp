@@ -42,7 +42,7 @@ train::TrainConfig image_training() {
   config.schedule = nn::ScheduleKind::cosine;
   config.optimizer.kind = train::OptimizerKind::sgd;
   config.optimizer.sgd = {.momentum = 0.9, .weight_decay = 1e-4};
-  config.gemm = gemm_providers().front();
+  config.gemm.provider = gemm_providers().front();
   config.evaluate_every = 25;
   config.best_by = "accuracy";
   return config;
@@ -54,7 +54,7 @@ train::TrainConfig text_training() {
   config.learning_rate = 4e-3;
   config.warmup_steps = 20;
   config.optimizer.adamw.weight_decay = 0.01;
-  config.gemm = gemm_providers().back();
+  config.gemm.provider = gemm_providers().back();
   config.evaluate_every = 100;
   return config;
 }
@@ -73,7 +73,7 @@ template <class NewTask, class Config>
 void expect_same_metrics(Config config, const std::filesystem::path& exported, const train::Metrics& expected) {
   config.start = exported;
   NewTask task(config);
-  train::Evaluator evaluator(task, Precision::float32, gemm_providers().front());
+  train::Evaluator evaluator(task, Precision::float32, {.provider = gemm_providers().front()});
   const train::Metrics metrics = evaluator.evaluate();
   ASSERT_EQ(metrics.size(), expected.size());
   for (std::size_t i = 0; i < metrics.size(); ++i) {

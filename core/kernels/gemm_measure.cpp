@@ -1,0 +1,180 @@
+#include "core/kernels/gemm_measure.hpp"
+
+#include "core/kernels/gemm_provider.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+namespace mylos {
+namespace {
+
+/// Rows that a product is first timed with: enough for the rate that a provider reaches, few enough to be quick.
+constexpr std::size_t probe_rows = 256;
+constexpr std::size_t rounds = 3;
+/// A provider that needs this many times the fastest's time for the probe is not timed further.
+constexpr double hopeless = 1.5;
+/// Below this difference the fallback stays: timings repeat no better.
+constexpr double margin = 0.97;
+
+double total_flops(const GemmProduct& product) { return static_cast<double>(product.count) * product.flops(); }
+
+std::size_t rows_of(const GemmProduct& product) {
+  return product.transpose_a == Transpose::yes ? product.k : product.m;
+}
+
+GemmProduct with_rows(GemmProduct product, std::size_t rows) {
+  (product.transpose_a == Transpose::yes ? product.k : product.m) = std::min(rows, rows_of(product));
+  return product;
+}
+
+/// Timings that sum up what they took.
+class Stopwatch {
+ public:
+  explicit Stopwatch(const GemmTimer& timer) : timer_(timer) {}
+
+  /// The better of two calls after a first one, which makes what a provider keeps for a shape.
+  double probe(std::size_t provider, const GemmProduct& product) {
+    once(provider, product);
+    const double seconds = once(provider, product);
+    return std::min(seconds, once(provider, product));
+  }
+  double once(std::size_t provider, const GemmProduct& product) {
+    const double seconds = timer_(provider, product);
+    spent_ += seconds;
+    return seconds;
+  }
+  double spent() const { return spent_; }
+
+ private:
+  const GemmTimer& timer_;
+  double spent_ = 0.0;
+};
+
+/// The fallback, and the providers whose probe is near enough to the fastest.
+std::vector<std::size_t> contenders(const GemmMeasurement& measurement, const std::vector<double>& probes) {
+  const double fastest = *std::ranges::min_element(probes);
+  std::vector<std::size_t> left;
+  for (std::size_t i = 0; i < probes.size(); ++i) {
+    if (probes[i] <= hopeless * fastest || measurement.providers[i] == measurement.fallback) left.push_back(i);
+  }
+  return left;
+}
+
+/// `product` with as many rows as let `calls` calls end within `seconds`, where `probe` took `probe_seconds`.
+GemmProduct affordable(const GemmProduct& product, const GemmProduct& probe, double probe_seconds, double seconds,
+                       std::size_t calls) {
+  const double rows = static_cast<double>(rows_of(probe)) * seconds / (probe_seconds * static_cast<double>(calls));
+  return with_rows(product, static_cast<std::size_t>(std::clamp(rows, 0.0, static_cast<double>(rows_of(product)))));
+}
+
+/// least[i] = the least time of provider i for `product`, for those that are `left`; the others keep what they have.
+void time_in_turns(const GemmProduct& product, const std::vector<std::size_t>& left, Stopwatch& watch,
+                   std::vector<double>& least) {
+  for (const std::size_t provider : left) watch.once(provider, product);
+  for (const std::size_t provider : left) least[provider] = watch.once(provider, product);
+  for (std::size_t round = 1; round < rounds; ++round) {
+    for (const std::size_t provider : left) least[provider] = std::min(least[provider], watch.once(provider, product));
+  }
+}
+
+/// The index of the provider for `product`, for which about `seconds` may be spent.
+std::size_t fastest_provider(const GemmMeasurement& measurement, const GemmProduct& product, double seconds,
+                             Stopwatch& watch) {
+  const double end = watch.spent() + seconds;
+  const GemmProduct probe = with_rows(product, probe_rows);
+  std::vector<double> least;
+  for (std::size_t i = 0; i < measurement.providers.size(); ++i) least.push_back(watch.probe(i, probe));
+  const std::vector<std::size_t> left = contenders(measurement, least);
+  const GemmProduct timed =
+      affordable(product, probe, *std::ranges::max_element(least), end - watch.spent(), left.size() * (rounds + 1));
+  // Where no more rows can be afforded the probes decide.
+  if (left.size() > 1 && rows_of(timed) >= rows_of(probe)) time_in_turns(timed, left, watch, least);
+  return *std::ranges::min_element(left, {}, [&](std::size_t provider) {
+    return least[provider] * (measurement.providers[provider] == measurement.fallback ? margin : 1.0);
+  });
+}
+
+/// Calls providers on memory that holds every product's operands.
+class Bench {
+ public:
+  Bench(const ExecutionSpace& space, const std::vector<std::string>& providers) : space_(space) {
+    for (const std::string& name : providers) providers_.push_back(make_gemm_provider(name));
+  }
+
+  double time(std::size_t provider, const GemmProduct& product) {
+    using Clock = std::chrono::steady_clock;
+    const GemmCall call = operands(product);
+    const Clock::time_point begin = Clock::now();
+    providers_[provider]->multiply(space_, call);
+    space_.fence("mylos::gemm::measure");
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  }
+
+ private:
+  /// `count` elements of float size; their bytes make a value of 0.01 in float and bfloat16, of 1 in half.
+  void* memory(std::size_t operand, std::size_t count) {
+    Vector<std::byte>& held = memory_[operand];
+    if (held.size() < count * sizeof(float)) {
+      held = {};
+      held = uninitialized<std::byte>("mylos::gemm::measure", count * sizeof(float));
+      Kokkos::deep_copy(space_, held, std::byte{0x3c});
+      space_.fence("mylos::gemm::measure");
+    }
+    return held.data();
+  }
+
+  GemmCall operands(const GemmProduct& product) {
+    GemmCall call{.transpose_a = product.transpose_a, .transpose_b = product.transpose_b};
+    call.m = product.m;
+    call.n = product.n;
+    call.k = product.k;
+    call.input = product.input;
+    call.output = product.output;
+    call.a = memory(0, call.m * call.k);
+    call.b = memory(1, call.k * call.n);
+    call.c = memory(2, call.m * call.n);
+    call.beta = product.accumulate ? 1.0f : 0.0f;
+    call.epilogue = product.epilogue;
+    call.bias = memory(3, call.n);
+    call.pre = memory(4, call.epilogue == EpilogueKind::none ? 0 : call.m * call.n);
+    return call;
+  }
+
+  const ExecutionSpace& space_;
+  std::vector<std::unique_ptr<GemmProvider>> providers_;
+  std::array<Vector<std::byte>, 5> memory_;
+};
+
+}  // namespace
+
+GemmChoice choose_gemm(const GemmMeasurement& measurement, std::vector<GemmProduct> products, const GemmTimer& timer) {
+  GemmChoice choice{measurement.fallback, {}};
+  if (measurement.providers.size() < 2) return choice;
+  std::ranges::stable_sort(products, std::ranges::greater(), total_flops);
+  double left_flops = 0.0;
+  for (const GemmProduct& product : products) left_flops += product.flops();
+  Stopwatch watch(timer);
+  for (const GemmProduct& product : products) {
+    const double left_seconds = measurement.seconds - watch.spent();
+    if (left_seconds <= 0.0) break;
+    const GemmKey key = key_of(product);
+    if (!choice.products.contains(key)) {
+      const double share = left_seconds * product.flops() / left_flops;
+      choice.products[key] = measurement.providers[fastest_provider(measurement, product, share, watch)];
+    }
+    left_flops -= product.flops();
+  }
+  return choice;
+}
+
+GemmChoice measure_gemm(const ExecutionSpace& space, const GemmMeasurement& measurement,
+                        const std::vector<GemmProduct>& products) {
+  if (measurement.providers.size() < 2 || products.empty()) return {measurement.fallback, {}};
+  Bench bench(space, measurement.providers);
+  return choose_gemm(measurement, products, [&bench](std::size_t provider, const GemmProduct& product) {
+    return bench.time(provider, product);
+  });
+}
+
+}  // namespace mylos
