@@ -41,7 +41,9 @@ double seconds(const Function& function) {
 double product_rate() {
   app::Product product{.name = "square"};
   product.m = product.n = product.k = 1024;
-  return product.flops() / app::time_product(gemm_providers().front(), product, Precision::float32, 7);
+  app::ProductRates rates;
+  app::ProductTimer({gemm_providers().front()}).time(product, 7, rates);
+  return rates.rate(0);
 }
 
 template <class T>
