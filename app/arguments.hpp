@@ -17,7 +17,7 @@ struct Arguments {
 
   std::filesystem::path data;                     ///< what eval, prepare and bench read
   std::filesystem::path context;                  ///< the text that ask reads
-  std::filesystem::path vocabulary;               ///< vocab.txt of tokenize
+  std::filesystem::path vocabulary;               ///< vocab.txt of tokenize and of bench tokenize
   std::filesystem::path no_answer_probabilities;  ///< of score: {question id: probability}
   double no_answer_threshold = 1.0;               ///< answers less likely than this to have none are taken as given
 

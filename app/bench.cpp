@@ -50,7 +50,11 @@ int run_bench(const Arguments& arguments) {
     refuse(arguments, what, {"shapes", "tokens", "providers"});
     return bench_step(arguments);
   }
-  throw UsageError(fmt::format("bench {}: expected gemm or step (this version has these)", what));
+  if (what == "tokenize") {
+    refuse(arguments, what, {"breakdown", "shapes", "tokens", "providers"});
+    return bench_tokenize(arguments);
+  }
+  throw UsageError(fmt::format("bench {}: expected gemm, step or tokenize (this version has these)", what));
 }
 
 }  // namespace mylos::app

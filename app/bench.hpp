@@ -13,6 +13,9 @@ int bench_gemm(const Arguments& arguments);
 /// Whole training steps of a model on questions.
 int bench_step(const Arguments& arguments);
 
+/// Token ids and offsets of a data set's texts, on one thread.
+int bench_tokenize(const Arguments& arguments);
+
 /// Version, commit, compiler, build type, device and threads: as JSON, and printed on one line.
 nlohmann::ordered_json bench_context();
 void print_bench_context();

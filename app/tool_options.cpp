@@ -39,14 +39,14 @@ Option providers_option() {
 std::vector<Option> tool_options() {
   return {
       path_option(
-          named("vocab", {}, "FILE", general, tokenize_command, "vocab.txt: one token a line"),
+          named("vocab", {}, "FILE", general, tokenize_command | bench_command, "vocab.txt: one token a line"),
           [](auto& a) -> auto& { return a.vocabulary; }),
       switch_option(
           named("offsets", {}, "", general, tokenize_command,
                 "print {\"tokens\", \"ids\", \"offsets\"}; offsets count code points of the line"),
           [](auto& a) -> auto& { return a.offsets; }),
       switch_option(
-          named("cased", {}, "", general, tokenize_command, "keep case and accents"),
+          named("cased", {}, "", general, tokenize_command | bench_command, "keep case and accents"),
           [](auto& a) -> auto& { return a.cased; }),
       choice_option(
           named("shapes", {}, "NAME", general, bench_command,
