@@ -5,11 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <utility>
 
@@ -19,6 +18,7 @@ namespace mylos::data {
 namespace {
 
 constexpr std::size_t longest_name = 80;
+constexpr std::size_t least_buffer = 65536;  // bytes, for what does not tell its size
 constexpr std::string_view partial_suffix = ".partial-";
 
 [[noreturn]] void fail_with_errno(std::string_view action, const std::filesystem::path& path, int code) {
@@ -39,6 +39,36 @@ std::filesystem::path temporary_beside(const std::filesystem::path& target) {
   std::random_device random;
   return parent_of(target) / fmt::format("{}{}{:08x}", target.filename().string(), partial_suffix, random());
 }
+
+/// A file open for reading.
+class Descriptor {
+ public:
+  explicit Descriptor(const std::filesystem::path& path)
+      : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (descriptor_ < 0) fail_with_errno("read", path_, errno);
+  }
+  ~Descriptor() { ::close(descriptor_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  /// In bytes; 0 where only reading tells, as of a pipe.
+  std::size_t size() const {
+    struct stat status {};
+    return ::fstat(descriptor_, &status) == 0 ? static_cast<std::size_t>(status.st_size) : 0;
+  }
+  /// At most `size` bytes; 0 at the end. Throws on errors, which for a directory is the first call.
+  std::size_t read(char* bytes, std::size_t size) const {
+    while (true) {
+      const auto count = ::read(descriptor_, bytes, size);
+      if (count >= 0) return static_cast<std::size_t>(count);
+      if (errno != EINTR) fail_with_errno("read", path_, errno);
+    }
+  }
+
+ private:
+  const std::filesystem::path& path_;
+  int descriptor_;
+};
 
 bool names_directory(const std::filesystem::path& path) {
   std::error_code ignored;  // what cannot be looked at is reported by the call that opens it
@@ -85,12 +115,14 @@ std::string printable(std::string_view text) {
 }
 
 std::string read_text(const std::filesystem::path& path) {
-  if (names_directory(path)) fail_with_errno("read", path, EISDIR);
-  errno = 0;
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) fail_with_errno("read", path, errno);
-  std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
-  if (stream.bad()) fail_with_errno("read", path, errno);
+  const Descriptor file(path);
+  std::string text(std::max(file.size() + 1, least_buffer), '\0');  // a byte more: the end is met without growing
+  std::size_t length = 0;
+  while (const std::size_t count = file.read(text.data() + length, text.size() - length)) {
+    length += count;
+    if (length == text.size()) text.resize(2 * length);
+  }
+  text.resize(length);
   return text;
 }
 

@@ -126,6 +126,7 @@ void SafetensorsFile::read_float(std::string_view name, std::span<float> values)
   if (to_float == nullptr) fail(fmt::format("{} has type {}, not F16, BF16, F32 or F64", what, tensor.type));
   require(values.size() == element_count(tensor.shape, what),
           fmt::format("{} of shape {} does not fit {} values", what, shape_text(tensor.shape), values.size()));
+  if (tensor.type == "F32") return read_bytes(tensor, 0, std::as_writable_bytes(values));
   const auto width = safetensors_type_bytes(tensor.type);
   std::vector<std::byte> chunk(std::min(chunk_bytes, values.size() * width));
   for (std::size_t first = 0; first < values.size(); first += chunk_bytes / width) {

@@ -1,9 +1,26 @@
 #include "data/token_trie.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 namespace mylos::data {
+namespace {
+
+/// Most tokens are told apart by their first 8 bytes, compared as one number.
+struct SortKey {
+  std::uint64_t first;
+  std::int32_t id;
+};
+
+/// The first 8 bytes, the first one highest; zeros after the end.
+std::uint64_t first_bytes(std::string_view token) {
+  std::uint64_t first = 0;
+  for (std::size_t i = 0; i < sizeof first; ++i) {
+    first = first << 8U | (i < token.size() ? static_cast<unsigned char>(token[i]) : 0U);
+  }
+  return first;
+}
+
+}  // namespace
 
 /// Tokens order[first, last) share their first `depth` bytes, which lead to `node`.
 struct TokenTrie::Pending {
@@ -13,11 +30,25 @@ struct TokenTrie::Pending {
   std::size_t depth;
 };
 
-TokenTrie::TokenTrie(std::span<const std::string> tokens) : entries_(1024) {
-  std::vector<std::int32_t> order(tokens.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto token = [&](std::int32_t i) -> const std::string& { return tokens[static_cast<std::size_t>(i)]; };
-  std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return token(a) < token(b); });
+std::vector<std::int32_t> sorted_ids(std::span<const std::string> tokens) {
+  std::vector<SortKey> keys;
+  keys.reserve(tokens.size());
+  for (const std::string& token : tokens) keys.push_back({first_bytes(token), static_cast<std::int32_t>(keys.size())});
+  const auto token = [&](const SortKey& key) -> const std::string& { return tokens[static_cast<std::size_t>(key.id)]; };
+  std::sort(keys.begin(), keys.end(), [&](const SortKey& a, const SortKey& b) {
+    if (a.first != b.first) return a.first < b.first;
+    const int order = token(a).compare(token(b));
+    return order != 0 ? order < 0 : a.id < b.id;
+  });
+  std::vector<std::int32_t> ids;
+  ids.reserve(keys.size());
+  for (const SortKey& key : keys) ids.push_back(key.id);
+  return ids;
+}
+
+TokenTrie::TokenTrie(std::span<const std::string> tokens) : TokenTrie(tokens, sorted_ids(tokens)) {}
+
+TokenTrie::TokenTrie(std::span<const std::string> tokens, std::span<const std::int32_t> order) : entries_(1024) {
   entries_[root].check = root;
   std::vector<Pending> todo{{root, 0, tokens.size(), 0}};
   while (!todo.empty()) {

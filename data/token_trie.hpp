@@ -9,6 +9,9 @@
 
 namespace mylos::data {
 
+/// 0, 1, ... in the order of the bytes of `tokens`; of equal tokens the first comes first.
+std::vector<std::int32_t> sorted_ids(std::span<const std::string> tokens);
+
 /// Finds the longest stored token that begins a text, in one walk over its bytes: a double-array trie
 /// (Aoe 1989: node `base[s] + byte` is the child of s if its `check` is s). Read-only once built.
 class TokenTrie {
@@ -23,7 +26,8 @@ class TokenTrie {
     std::int32_t id = -1;
   };
 
-  /// `tokens[i]` gets id i. Tokens must be distinct and not empty.
+  /// `tokens[i]` gets id i. Tokens must be distinct and not empty; `order` is their sorted_ids.
+  TokenTrie(std::span<const std::string> tokens, std::span<const std::int32_t> order);
   explicit TokenTrie(std::span<const std::string> tokens);
 
   /// The longest token that continues from `node` with text[begin...].

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <unordered_map>
+#include <algorithm>
 #include <utility>
 
 #include "core/error.hpp"
@@ -23,19 +23,22 @@ void check_token(std::string_view token, std::size_t line, std::string_view name
   }
 }
 
-/// Throws on what load() lists; returns `tokens`, so that it runs before anything is built from them.
+/// Throws on a token that load() refuses; returns `tokens`, so that it runs before anything is built from them.
 std::vector<std::string> checked(std::vector<std::string> tokens, std::string_view name) {
-  std::unordered_map<std::string_view, std::size_t> lines;
-  lines.reserve(tokens.size());
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    check_token(tokens[i], i + 1, name);
-    const auto [first, is_new] = lines.emplace(tokens[i], i + 1);
-    if (!is_new) {
-      fail(fmt::format("{}: token '{}' stands on line {} and again on line {}", name, printable(tokens[i]),
-                       first->second, i + 1));
-    }
-  }
+  for (std::size_t i = 0; i < tokens.size(); ++i) check_token(tokens[i], i + 1, name);
   return tokens;
+}
+
+/// The ids in the order of the tokens. Throws where two are equal.
+std::vector<std::int32_t> distinct_ids(const std::vector<std::string>& tokens, std::string_view name) {
+  std::vector<std::int32_t> ids = sorted_ids(tokens);
+  const auto token = [&](std::int32_t id) -> const std::string& { return tokens[static_cast<std::size_t>(id)]; };
+  const auto twice = std::adjacent_find(ids.begin(), ids.end(), [&](auto a, auto b) { return token(a) == token(b); });
+  if (twice != ids.end()) {
+    fail(fmt::format("{}: token '{}' stands on line {} and again on line {}", name, printable(token(*twice)),
+                     twice[0] + 1, twice[1] + 1));
+  }
+  return ids;
 }
 
 }  // namespace
@@ -49,7 +52,7 @@ Vocabulary Vocabulary::load(const std::filesystem::path& path) {
 
 Vocabulary::Vocabulary(std::vector<std::string> tokens, std::string_view name)
     : tokens_(checked(std::move(tokens), name)),
-      trie_(tokens_),
+      trie_(tokens_, distinct_ids(tokens_, name)),
       padding_(find_special("[PAD]", name)),
       unknown_(find_special("[UNK]", name)),
       classify_(find_special("[CLS]", name)),
