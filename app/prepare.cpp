@@ -2,10 +2,10 @@
 #include "app/model_argument.hpp"
 #include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
-#include "core/error.hpp"
 #include "data/feature_file.hpp"
 #include "data/files.hpp"
 #include "data/pretrained.hpp"
+#include "train/squad_windows.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -21,25 +21,16 @@ data::SquadDataset read_dataset(const Arguments& arguments) {
   data::SquadDataset dataset = data::read_squad(arguments.data);
   if (squad.squad) dataset.version = data::parse_squad_version(*squad.squad);
   if (squad.train_limit) data::limit_questions(dataset, *squad.train_limit);
-  ensure(!dataset.questions.empty(), fmt::format("{}: no questions in it", arguments.data.string()));
-  const data::MisplacedAnswers misplaced = data::find_misplaced_answers(dataset);
-  if (misplaced.count == 0) return dataset;
-  const std::string line = fmt::format("{}: {} answers do not match their context; the first: {}",
-                                       arguments.data.string(), misplaced.count, misplaced.first);
-  ensure(!squad.strict, line + "; correct it, or leave out --strict");
-  log_line(line + "; they are left out of training");
+  train::check_answers(dataset, arguments.data.string(), squad.strict, log_line);
   return dataset;
 }
 
 data::PreparedFeatures prepare(const Arguments& arguments) {
   const train::SquadConfig& squad = arguments.run.squad;
   const data::PretrainedModel model(squad.model);
-  data::Vocabulary vocabulary = data::Vocabulary::load(model.vocabulary_path());
-  data::check_vocabulary_size(model.config(), vocabulary.size(), model.vocabulary_path());
-  const data::WordPieceTokenizer tokenizer(std::move(vocabulary), model.tokenizer_options());
-  const data::FeatureOptions options{
-      .max_length = squad.max_length, .doc_stride = squad.doc_stride, .exact_labels = squad.exact_labels};
-  return data::prepare_features(read_dataset(arguments), tokenizer, model.tokenizer_options(), options);
+  const data::WordPieceTokenizer tokenizer(data::load_vocabulary(model), model.tokenizer_options());
+  return data::prepare_features(read_dataset(arguments), tokenizer, model.tokenizer_options(),
+                                train::feature_options(squad, false));
 }
 
 /// One window as a line for people: offsets are of the context, null for tokens that are not of it, and labels null

@@ -149,4 +149,10 @@ void check_vocabulary_size(const BertConfig& config, std::size_t tokens, const s
                   file.string(), tokens, size));
 }
 
+Vocabulary load_vocabulary(const PretrainedModel& model) {
+  Vocabulary vocabulary = Vocabulary::load(model.vocabulary_path());
+  check_vocabulary_size(model.config(), vocabulary.size(), model.vocabulary_path());
+  return vocabulary;
+}
+
 }  // namespace mylos::data

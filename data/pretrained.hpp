@@ -71,6 +71,9 @@ class PretrainedModel {
 /// only pad the table to a multiple of 8, as NVIDIA's checkpoints have, may lack tokens.
 void check_vocabulary_size(const BertConfig& config, std::size_t tokens, const std::filesystem::path& file);
 
+/// The model's vocabulary. Throws where it does not go with the model's embedding rows.
+Vocabulary load_vocabulary(const PretrainedModel& model);
+
 /// Writes a model directory that transformers loads, values as float. It appears whole or not at all, and replaces an
 /// older one at `directory`. The caller is its only writer.
 void write_pretrained(const std::filesystem::path& directory, const BertConfig& config, const TokenizerFiles& tokenizer,

@@ -22,12 +22,6 @@ void check_length(const SquadConfig& config, const data::BertConfig& bert) {
           fmt::format("--max-length {}: the model has {} positions", config.max_length, bert.max_position_embeddings));
 }
 
-data::Vocabulary load_vocabulary(const data::PretrainedModel& model) {
-  data::Vocabulary vocabulary = data::Vocabulary::load(model.vocabulary_path());
-  data::check_vocabulary_size(model.config(), vocabulary.size(), model.vocabulary_path());
-  return vocabulary;
-}
-
 }  // namespace
 
 SquadTask::SquadTask(const SquadConfig& config, Precision precision, Notice notice)
@@ -35,7 +29,7 @@ SquadTask::SquadTask(const SquadConfig& config, Precision precision, Notice noti
       notice_(std::move(notice)),
       pretrained_(config.model),
       tokenizer_files_(pretrained_.tokenizer_files()),
-      tokenizer_(load_vocabulary(pretrained_), pretrained_.tokenizer_options()),
+      tokenizer_(data::load_vocabulary(pretrained_), pretrained_.tokenizer_options()),
       model_(nn::make_bert_question_answering(bert_shape(pretrained_.config(), config.dropout), precision)) {
   check_length(config, pretrained_.config());
 }

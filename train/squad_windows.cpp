@@ -12,9 +12,6 @@ namespace mylos::train {
 
 namespace names = nn::question_answering;
 
-namespace {
-
-/// Says, or refuses, what the file has that cannot be trained on.
 void check_answers(const data::SquadDataset& dataset, const std::string& file, bool strict, const Notice& notice) {
   const data::MisplacedAnswers misplaced = data::find_misplaced_answers(dataset);
   if (misplaced.count == 0) return;
@@ -30,6 +27,8 @@ data::FeatureOptions feature_options(const SquadConfig& config, bool training) {
           .exact_labels = config.exact_labels,
           .training = training};
 }
+
+namespace {
 
 /// What a feature file holds, if it was made for this tokenizer and these options.
 SquadWindows prepared_windows(const std::filesystem::path& path, const data::WordPieceTokenizer& tokenizer,

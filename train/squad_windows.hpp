@@ -27,6 +27,13 @@ struct SquadWindows {
   std::size_t tokens() const;
 };
 
+/// Tells `notice` which answers cannot be trained on, as they do not match their context.
+/// Errors: std::runtime_error naming the file where `strict`.
+void check_answers(const data::SquadDataset& dataset, const std::string& file, bool strict, const Notice& notice);
+
+/// How `config` cuts questions into windows.
+data::FeatureOptions feature_options(const SquadConfig& config, bool training);
+
 /// Reads `path` (SQuAD's JSON, or a feature file of `mylos prepare`) and cuts its questions into windows.
 /// Errors: std::runtime_error naming the file; with config.strict also on answers that do not match their text.
 SquadWindows load_windows(const std::filesystem::path& path, const data::WordPieceTokenizer& tokenizer,
