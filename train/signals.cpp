@@ -1,8 +1,10 @@
 #include "train/signals.hpp"
 
-#include <csignal>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <iterator>
+#include <type_traits>
 
 namespace mylos::train {
 namespace {
@@ -11,27 +13,42 @@ constexpr int caught[] = {SIGINT, SIGTERM, SIGUSR1};
 constexpr int interrupted = 130, run_again = 85, terminated = 143;
 
 volatile std::sig_atomic_t first_signal = 0;
-struct sigaction previous[std::size(caught)];
-
 extern "C" void on_signal(int signal) {
   if (first_signal != 0 && signal == SIGINT) std::_Exit(interrupted);
   if (first_signal == 0) first_signal = signal;
 }
 
+/// Only what a handler may call.
+extern "C" void end_at_once(int signal) {
+  static constexpr char message[] = "mylos: ended by a signal while no step ran; nothing more is saved\n";
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, message, sizeof message - 1);
+  std::_Exit(exit_code_of(signal));
+}
+
+/// For the constructor's initialiser list: signals that came to an earlier guard are forgotten.
+auto forget_signals_for(void (*handler)(int)) {
+  first_signal = 0;
+  return handler;
+}
+
 }  // namespace
 
-SignalGuard::SignalGuard() {
-  first_signal = 0;
+PreviousHandlers::PreviousHandlers(void (*handler)(int)) {
+  static_assert(std::size(caught) == std::extent_v<decltype(previous_)>);
   struct sigaction action {};
-  action.sa_handler = on_signal;
+  action.sa_handler = handler;
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;
-  for (std::size_t i = 0; i < std::size(caught); ++i) sigaction(caught[i], &action, &previous[i]);
+  for (std::size_t i = 0; i < std::size(caught); ++i) sigaction(caught[i], &action, &previous_[i]);
 }
 
-SignalGuard::~SignalGuard() {
-  for (std::size_t i = 0; i < std::size(caught); ++i) sigaction(caught[i], &previous[i], nullptr);
+PreviousHandlers::~PreviousHandlers() {
+  for (std::size_t i = 0; i < std::size(caught); ++i) sigaction(caught[i], &previous_[i], nullptr);
 }
+
+PromptEnd::PromptEnd() : previous_(end_at_once) {}
+
+SignalGuard::SignalGuard() : previous_(forget_signals_for(on_signal)) {}
 
 int SignalGuard::received() const { return first_signal; }
 

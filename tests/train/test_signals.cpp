@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <utility>
 
 namespace mylos::train {
 namespace {
@@ -73,6 +74,31 @@ TEST(SignalGuard, ForgetsWhatCameToAnEarlierOne) {
     return SignalGuard().received();
   });
   EXPECT_TRUE(exited_with(status, 0)) << status;
+}
+
+TEST(PromptEnd, EndsTheProcessAtOnceWithTheSignalsCode) {
+  for (const auto& [signal, code] : {std::pair{SIGINT, 130}, {SIGTERM, 143}, {SIGUSR1, 85}}) {
+    const int status = status_of_child([signal = signal] {
+      const PromptEnd prompt_end;
+      ::raise(signal);
+      return 0;
+    });
+    EXPECT_TRUE(exited_with(status, code)) << "signal " << signal << ": " << status;
+  }
+}
+
+TEST(PromptEnd, LeavesSignalsToAGuardWhileThatLives) {
+  const int status = status_of_child([] {
+    const PromptEnd prompt_end;
+    {
+      const SignalGuard guard;
+      ::raise(SIGTERM);
+      if (guard.received() != SIGTERM) return 1;
+    }
+    ::raise(SIGUSR1);
+    return 2;
+  });
+  EXPECT_TRUE(exited_with(status, 85)) << status;
 }
 
 TEST(ExitCodeOf, IsWhatJobScriptsExpect) {
