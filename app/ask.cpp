@@ -4,6 +4,7 @@
 #include "app/model_argument.hpp"
 #include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
+#include "data/python_text.hpp"
 #include "data/text_file.hpp"
 #include "data/unicode.hpp"
 #include "train/question_answerer.hpp"
@@ -52,7 +53,10 @@ bool may_highlight() {
   return ::isatty(STDOUT_FILENO) == 1 && (no_color == nullptr || *no_color == '\0');
 }
 
-/// Calls `answer` with each question that is typed or piped in, one a line.
+/// Nothing but white space, of any script.
+bool is_blank(std::string_view question) { return data::python_lstrip(question).empty(); }
+
+/// Calls `answer` with each question that is typed or piped in, one a line; blank lines are none.
 void read_questions(const std::function<void(const std::string&)>& answer) {
   const bool prompts = ::isatty(STDIN_FILENO) == 1;
   std::string line;
@@ -61,7 +65,7 @@ void read_questions(const std::function<void(const std::string&)>& answer) {
     if (!std::getline(std::cin, line)) return;
     if (line.ends_with('\r')) line.pop_back();
     data::ensure_utf8(line, fmt::format("standard input, line {}", number));
-    if (line.find_first_not_of(" \t") == std::string::npos) continue;
+    if (is_blank(line)) continue;
     answer(line);
     flush_output();
   }
@@ -75,7 +79,10 @@ int run_ask(const Arguments& told) {
   if (questions.empty() && arguments.context == "-") {
     throw UsageError("ask: --context - and the questions cannot both come from standard input; name a question");
   }
-  for (const std::string& question : questions) data::ensure_utf8(question, "the question");
+  for (const std::string& question : questions) {
+    data::ensure_utf8(question, "the question");
+    if (is_blank(question)) throw UsageError("ask: a question is blank; type one, or leave it out to be asked for it");
+  }
   resolve_model_argument(arguments);
   const std::string context = read_context(arguments.context);
   const ComputeScope compute;

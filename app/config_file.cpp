@@ -25,6 +25,12 @@ Json parse_object(const std::filesystem::path& file) {
   return parsed;
 }
 
+/// The value for a message.
+std::string value_text(const Json& value) {
+  if (value.is_null()) return "unset";
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
 /// The value as it would be typed. Errors: UsageError where it is a list or an object.
 std::string typed_value(const Json& value, const std::string& key, const std::filesystem::path& file) {
   if (value.is_string()) return value.get<std::string>();
@@ -35,11 +41,14 @@ std::string typed_value(const Json& value, const std::string& key, const std::fi
 }
 
 const Option& option_of_key(const std::string& key, const Command& command, const std::filesystem::path& file) {
+  const auto is_key = [&](const Option& option) {  // what a later version has is told by its refusal
+    return option.belongs_to(command.bit) && (option.print || !option.refusal.empty());
+  };
+  const Option* named = find_option(key);
+  if (named != nullptr && is_key(*named)) return *named;
   std::vector<std::string> names;
   for (const Option& option : option_table()) {
-    if (!option.belongs_to(command.bit) || !option.print) continue;
-    if (option.name == key) return option;
-    names.push_back(option.name);
+    if (is_key(option)) names.push_back(option.name);
   }
   throw UsageError(fmt::format("{}: unknown key \"{}\"{}", file.string(), data::printable(key),
                                suggestion(normalized_name(key), names, "")));
@@ -68,8 +77,20 @@ void read_config_file(const std::filesystem::path& file, const Command& command,
     if (key == resolved_key) read_resolved(value, file, arguments);
     if (key == program_key || key == resolved_key || key == train::OutputDirectory::state_key) continue;
     const Option& option = option_of_key(key, command, file);
-    if (!value.is_null()) set_option(arguments, option, typed_value(value, key, file), file.string() + ": ");
+    if (value.is_null()) continue;
+    const std::string text = option.refusal.empty() ? typed_value(value, key, file) : std::string();
+    set_option(arguments, option, text, file.string() + ": ");
   }
+}
+
+std::vector<std::string> differing_settings(const Json& saved, const Command& command, const Arguments& arguments) {
+  std::vector<std::string> differing;
+  const Json settings = settings_json(command, arguments);
+  for (const auto& [name, value] : settings.items()) {
+    if (name == "output" || !saved.contains(name) || saved[name] == value) continue;
+    differing.push_back(fmt::format("{} {}, now {}", name, value_text(saved[name]), value_text(value)));
+  }
+  return differing;
 }
 
 }  // namespace mylos::app

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 /// run.json: the value of every option of a command, and back.
 namespace mylos::app {
@@ -17,8 +19,14 @@ inline constexpr const char* resolved_key = "resolved";
 /// {"model": ..., "train": ..., ...}: the options of `command` in the table's order, null where one is unset.
 nlohmann::ordered_json settings_json(const Command& command, const Arguments& arguments);
 
-/// Takes the values that a saved run.json has, checked as if they stood on the command line; keys that are absent or
-/// null stay as they are. Errors: UsageError naming the file and the key; std::runtime_error where it cannot be read.
+/// Takes the values that a saved run.json has, checked as if they stood on the command line, under any name that the
+/// command line takes; keys that are absent or null stay as they are. Errors: UsageError naming the file and the key;
+/// std::runtime_error where it cannot be read.
 void read_config_file(const std::filesystem::path& file, const Command& command, Arguments& arguments);
+
+/// "steps 3, now 4" for each option of `command` whose value is not that of `saved`, a run.json; the place of the
+/// output is no such option.
+std::vector<std::string> differing_settings(const nlohmann::ordered_json& saved, const Command& command,
+                                            const Arguments& arguments);
 
 }  // namespace mylos::app

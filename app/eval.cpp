@@ -9,18 +9,40 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <vector>
+
 /// mylos eval: answers a file's questions and scores the answers.
 namespace mylos::app {
 namespace {
 
-/// So that hours of prediction do not end in a directory that cannot be written.
-void check_output(const std::filesystem::path& directory) {
-  std::error_code unreadable;  // is told by the attempt to write
-  ensure(!std::filesystem::exists(directory / "run.json", unreadable),
-         fmt::format("--output {}: holds a training run, whose scores these would replace; choose another directory",
-                     directory.string()));
-  const data::StagedFile probe(directory / "predictions.json");
-}
+namespace fs = std::filesystem;
+
+/// The directory for results, made at once, so that hours of prediction do not end in one that cannot be written.
+/// Directories that it made are gone again where nothing was written into them.
+class ResultDirectory {
+ public:
+  explicit ResultDirectory(const fs::path& path) {
+    std::error_code unreadable;  // is told by the attempt to write
+    ensure(!fs::exists(path / "run.json", unreadable),
+           fmt::format("--output {}: holds a training run, whose scores these would replace; choose another directory",
+                       path.string()));
+    for (fs::path each = fs::absolute(path); !fs::exists(each, unreadable) && each != each.root_path();
+         each = each.parent_path()) {
+      made_.push_back(each);
+    }
+    const data::StagedFile probe(path / "predictions.json");
+  }
+  ~ResultDirectory() {
+    std::error_code ignored;  // what holds anything stays
+    for (const fs::path& each : made_) fs::remove(each, ignored);
+  }
+  ResultDirectory(const ResultDirectory&) = delete;
+  ResultDirectory& operator=(const ResultDirectory&) = delete;
+
+ private:
+  std::vector<fs::path> made_;  ///< innermost first
+};
 
 }  // namespace
 
@@ -29,7 +51,7 @@ int run_eval(const Arguments& told) {
   resolve_model_argument(arguments);
   arguments.run.squad.dev = arguments.data;
   const train::TrainConfig& engine = arguments.run.engine;
-  check_output(engine.output);
+  const ResultDirectory results(engine.output);
   train::SquadTask task(arguments.run.squad, engine.precision, engine.seed, log_line);
   const ComputeScope compute;
   train::Evaluator(task, engine.precision, engine.gemm).evaluate();

@@ -1,5 +1,6 @@
 #include "app/commands.hpp"
 #include "app/compute.hpp"
+#include "app/config_file.hpp"
 #include "app/model_argument.hpp"
 #include "app/run_description.hpp"
 #include "app/standard_output.hpp"
@@ -12,6 +13,7 @@
 #include "train/tensorboard.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <chrono>
 #include <iostream>
@@ -29,8 +31,13 @@ std::size_t output_bytes(const train::SquadTask& task) { return 3 * task.model()
 
 void print_results(const train::OutputDirectory& output) { print(output.results().value_or("")); }
 
-int report_finished(const train::OutputDirectory& output) {
-  log_line(fmt::format("{} holds this run, finished; --overwrite trains anew", output.path().string()));
+/// Its results are printed whatever this run was told; what it was told otherwise is named.
+int report_finished(const train::OutputDirectory& output, const Arguments& arguments) {
+  const std::vector<std::string> differing = differing_settings(output.saved_run(), *find_command("train"), arguments);
+  const std::string which = differing.empty()
+                                ? "this run, finished"
+                                : fmt::format("a finished run with other options: {}", fmt::join(differing, "; "));
+  log_line(fmt::format("{} holds {}; --overwrite trains anew", output.path().string(), which));
   print_results(output);
   return 0;
 }
@@ -75,11 +82,12 @@ int say_what_would_be(const Arguments& arguments) {
 
 int run_train(const Arguments& told) {
   const Clock::time_point begin = Clock::now();
+  const train::PromptEnd prompt_end;  // until step 1, from where the trainer waits for a step's end
   Arguments arguments = told;
   resolve_model_argument(arguments);
   if (arguments.dry_run) return say_what_would_be(arguments);
   train::OutputDirectory output(arguments.run.engine.output, train::output_rules(arguments.overwrite));
-  return output.finished() ? report_finished(output) : run_in(output, arguments, begin);
+  return output.finished() ? report_finished(output, arguments) : run_in(output, arguments, begin);
 }
 
 }  // namespace mylos::app

@@ -129,6 +129,11 @@ OutputDirectory::OutputDirectory(fs::path path, const OutputRules& rules) : path
   }
 }
 
+Json OutputDirectory::saved_run() const {
+  require(finished(), "OutputDirectory::saved_run: no finished run is there");
+  return Json::parse(data::read_text(path_ / run_file));
+}
+
 std::optional<std::string> OutputDirectory::results() const {
   const fs::path file = path_ / "results.json";
   if (!fs::exists(file)) return std::nullopt;

@@ -35,6 +35,8 @@ class OutputDirectory {
 
   /// A finished run is there: print its results and exit 0.
   bool finished() const { return !lock_; }
+  /// run.json of the finished run.
+  nlohmann::ordered_json saved_run() const;
   /// results.json of the finished run; nothing where it had no evaluation.
   std::optional<std::string> results() const;
 

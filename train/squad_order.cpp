@@ -47,8 +47,11 @@ std::vector<std::vector<std::size_t>> read_order(const std::filesystem::path& pa
   std::size_t number = 0;
   for (const std::string_view line : data::split_lines(text)) {
     const std::string name = fmt::format("{}: line {}", path.string(), ++number);
-    const data::Json step = data::parse_json(line, name);
     const data::JsonPlace place(name);
+    if (line.find_first_not_of(" \t") == std::string_view::npos) {
+      place.fail("is blank; each line is a step, a list of [question id, window index]");
+    }
+    const data::Json step = data::parse_json(line, name);
     if (data::as_list(step, place).empty()) place.fail("a step has no samples");
     order.emplace_back();
     for (const data::Json& entry : step) order.back().push_back(find_window(entry, first, windows, name));

@@ -211,6 +211,7 @@ TEST_F(BadInput, Orders) {
   refused("[[\"nobody\", 0]]\n", "nobody");
   refused("[[\"q01\", 7]]\n", "q01");
   refused("[]\n", "order.jsonl");
+  refused("[[\"q01\", 0]]\n\n[[\"q01\", 0]]\n", "order.jsonl: line 2: is blank; each line is a step");
 }
 
 TEST_F(BadInput, ABatchThatCannotFit) {
@@ -290,18 +291,26 @@ TEST_F(BadInput, EvalAskAndPrepare) {
     return run_mylos(words);
   };
   expect_refused(run({"eval", "--model", model_, "--data", "/no/dev.json", "--output", run_}), "/no/dev.json");
+  const Words nested = {"eval", "--model", model_, "--data", "/no/dev.json", "--output", run_ / "a" / "b"};
+  expect_refused(run(nested), "/no/dev.json");
+  EXPECT_FALSE(fs::exists(run_));
   expect_refused(run({"eval", "--model", model_, "--data", train_, "--output", train_}), "train.json");
   expect_refused(run({"prepare", "--model", model_, "--data", train_, "--output", run_}), ".h5 or .jsonl", 2);
   expect_refused(run({"prepare", "--model", model_, "--data", train_, "--output", train_ / "x.jsonl"}), "train.json");
   expect_refused(run({"ask", "--model", model_, "--context", "/no/text.txt", "who?"}), "/no/text.txt");
   expect_refused(run({"ask", "--model", model_, "--context", "-"}), "standard input", 2);
   expect_refused(run({"ask", "--model", model_, "--context", train_, "\xff"}), "not UTF-8");
+  for (const char* blank : {"", " \t", "\u00a0\u2003"}) {
+    expect_refused(run({"ask", "--model", model_, "--context", train_, "who?", blank}), "a question is blank", 2);
+  }
   write_file(directory_ / "empty.txt", "");
   expect_refused(run({"ask", "--model", model_, "--context", directory_ / "empty.txt", "who?"}), "empty.txt");
   expect_refused(run({"bench", "step", "--model", model_}), "--data", 2);
   expect_refused(run({"bench", "step", "--model", model_, "--tokens", "9"}), "bench step has no --tokens", 2);
   expect_refused(run({"bench", "gemm", "--breakdown"}), "bench gemm has no --breakdown", 2);
-  expect_refused(run({"bench", "sort"}), "gemm or step", 2);
+  expect_refused(run({"bench", "sort"}), "gemm, step or tokenize", 2);
+  expect_refused(run({"bench", "tokenize", "--vocab", model_ / "vocab.txt"}), "--data", 2);
+  expect_refused(run({"bench", "tokenize", "--data", train_}), "--vocab or --model", 2);
   expect_refused(run_mylos({"score", "/no/data.json", train_}), "/no/data.json");
   expect_refused(run_mylos({"score", train_, "/no/predictions.json"}), "/no/predictions.json");
   expect_refused(run_mylos({"score", train_, train_}), "train.json");

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace mylos::app {
 namespace {
 
@@ -61,12 +63,36 @@ TEST_F(ConfigFile, OptionsWin) {
 }
 
 TEST_F(ConfigFile, WhatIsComputedAtOnceIsReplacedWhole) {
-  const std::string sequences = "{" + base_ + R"(, "micro-batch": 4})", tokens = "{" + base_ + R"(, "micro-tokens": 600})";
+  const std::string sequences = "{" + base_ + R"(, "micro-batch": 4})",
+                    tokens = "{" + base_ + R"(, "micro-tokens": 600})";
   EXPECT_EQ(parse(sequences, {"--micro-tokens=500"}).run.engine.micro_batch, 0u);
   EXPECT_EQ(parse(tokens, {"--micro-batch=2"}).run.engine.micro_tokens, 0u);
   EXPECT_EQ(parse(tokens, {"--gradient-accumulation-steps=2"}).run.engine.micro_tokens, 0u);
   EXPECT_EQ(error("{" + base_ + R"(, "micro-batch": 4, "micro-tokens": 600})"),
             "micro-tokens and micro-batch exclude each other; leave one of them out of the configuration");
+}
+
+TEST_F(ConfigFile, NamesAreThoseOfTheCommandLine) {
+  const std::string config =
+      R"({"model_name_or_path": "m", "train_file": "/t", "output-dir": "/o", "lr": 1e-4, "max_seq_length": 128})";
+  const Arguments arguments = parse(config, {"--doc-stride=64"});
+  EXPECT_EQ(arguments.model, "m");
+  EXPECT_EQ(arguments.run.squad.train, "/t");
+  EXPECT_EQ(arguments.run.engine.output, "/o");
+  EXPECT_EQ(arguments.run.engine.learning_rate, 1e-4);
+  EXPECT_EQ(arguments.run.squad.max_length, 128u);
+  EXPECT_EQ(parse("{" + base_ + R"(, "learning_rate": 2e-4})").run.engine.learning_rate, 2e-4);
+}
+
+TEST_F(ConfigFile, WhatALaterVersionHasIsRefusedAsOnTheCommandLine) {
+  const auto later = std::ranges::find_if(option_table(), [](const Option& each) { return !each.refusal.empty(); });
+  if (later == option_table().end()) GTEST_SKIP() << "this version has every option";
+  const std::string file = (directory_ / "run.json").string(), rest = later->name + ": " + later->refusal;
+  EXPECT_EQ(error("{" + base_ + ", \"" + later->name + "\": 5}"), file + ": " + rest);
+  EXPECT_EQ(error("{" + base_ + ", \"" + later->name + "\": [5]}"), file + ": " + rest);
+  EXPECT_EQ(parse("{" + base_ + ", \"" + later->name + "\": null}").model, "m");
+  const std::vector<std::string> words = {"--" + later->name, "5"};
+  EXPECT_EQ(tests::error_of([&] { parse_arguments(train_, words); }), "--" + rest);
 }
 
 TEST_F(ConfigFile, WhoComputedProductsIsRepeatedUnlessToldOtherwise) {

@@ -159,9 +159,9 @@ TEST(Options, WhatIsOutOfRangeIsRefusedWithTheRange) {
 }
 
 TEST(Options, ThoseOfLaterVersionsAreRefusedByName) {
-  for (const char* name : {"deterministic", "leaves",
-                           "communicator", "communication-precision", "bucket-mib", "shard-size", "checkpoint-every",
-                           "keep", "save-total-limit", "stop-before", "walltime", "collective-timeout"}) {
+  for (const char* name :
+       {"deterministic", "leaves", "communicator", "communication-precision", "bucket-mib", "shard-size",
+        "checkpoint-every", "keep", "save-total-limit", "stop-before", "walltime", "collective-timeout"}) {
     const std::vector<std::vector<std::string>> spellings = {
         {fmt::format("--{}", name)}, {fmt::format("--{}=1", name)}, {fmt::format("--{}", name), "500"}};
     for (const std::vector<std::string>& words : spellings) {

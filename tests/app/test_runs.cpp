@@ -3,8 +3,11 @@
 #include "tests/support/process.hpp"
 #include "tests/support/temporary.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -93,6 +96,20 @@ TEST_F(Runs, AFinishedRunPrintsItsResults) {
   EXPECT_EQ(read_file(run_ / "metrics.jsonl"), metrics);
   EXPECT_EQ(train(run_, {"--steps", "3", "--overwrite"}).exit_code, 0);
   EXPECT_EQ(losses(run_).size(), 3u);
+}
+
+TEST_F(Runs, AFinishedRunNamesTheOptionsThatDiffer) {
+  const ProgramRun first = train(run_, {"--steps", "2"});
+  EXPECT_EQ(train(run_, {"--steps", "2"}).errors.find("other options"), std::string::npos);
+  const ProgramRun second = train(run_, {"--steps", "3", "--seed", "7", "--precision", "bf16"});
+  EXPECT_EQ(second.exit_code, 0);
+  EXPECT_EQ(second.output, first.output);
+  ASSERT_EQ(second.error_lines().size(), 1u) << second.errors;
+  EXPECT_TRUE(second.errors.starts_with(run_.string() + " holds a finished run with other options: ")) << second.errors;
+  for (const char* what : {"steps 2, now 3", "seed 42, now 7", "precision float, now bfloat16", "--overwrite"}) {
+    EXPECT_NE(second.errors.find(what), std::string::npos) << second.errors;
+  }
+  EXPECT_EQ(second.errors.find("model"), std::string::npos) << second.errors;
 }
 
 TEST_F(Runs, RunJsonRepeatsTheRun) {
@@ -239,7 +256,7 @@ TEST_F(Runs, AskShowsAnswerAndPlace) {
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   Words piped = base;
   piped.push_back("--json");
-  EXPECT_EQ(run_mylos(piped, "who runs?\n\nwhat waits?\n").output, run.output);
+  EXPECT_EQ(run_mylos(piped, "who runs?\n\n \t\u00a0\r\nwhat waits?\n").output, run.output);
   std::istringstream lines(run.output);
   std::string line;
   std::size_t count = 0;
@@ -298,6 +315,32 @@ void await_steps(const fs::path& run) {
     if (fs::exists(run / "metrics.jsonl") && fs::file_size(run / "metrics.jsonl") > 0) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
+}
+
+/// Waits until a program reads the pipe at `path`; the end to write to, -1 where none came.
+int await_reader(const fs::path& path) {
+  for (int i = 0; i < 600; ++i) {
+    const int descriptor = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    if (descriptor >= 0) return descriptor;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return -1;
+}
+
+TEST_F(Runs, SignalsEndLoadingAtOnce) {
+  const fs::path pipe = directory_ / "questions.json";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const auto& [signal, exit_code] : {std::pair{SIGINT, 130}, {SIGTERM, 143}, {SIGUSR1, 85}}) {
+    RunningProgram program(train_words(run_, {"--steps", "2", "--train", pipe}));
+    const int writer = await_reader(pipe);
+    ASSERT_GE(writer, 0);
+    program.send(signal);
+    const ProgramRun run = program.wait();
+    ::close(writer);
+    EXPECT_EQ(run.exit_code, exit_code) << run.errors;
+    EXPECT_EQ(run.error_lines().size(), 1u) << run.errors;
+  }
+  EXPECT_EQ(train(run_, {"--steps", "2"}).exit_code, 0);
 }
 
 TEST_F(Runs, SignalsEndARunAtAStepsEnd) {
@@ -384,6 +427,24 @@ TEST_F(BenchStep, TheBreakdownIsATable) {
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   for (const char* line : {"roofline: ", "kernel  ", "qkv/forward by ", "not in kernels\n", "sum: "}) {
     EXPECT_NE(run.output.find(line), std::string::npos) << line << run.output;
+  }
+}
+
+TEST_F(Runs, BenchTokenizeValidatesAndTimes) {
+  const Words base = {"bench", "tokenize", "--data", train_, "--repeats", "2", "--json"};
+  Words with_model = base, with_vocabulary = base;
+  with_model.insert(with_model.end(), {"--model", model_});
+  with_vocabulary.insert(with_vocabulary.end(), {"--vocab", model_ / "vocab.txt"});
+  for (const Words& words : {with_model, with_vocabulary}) {
+    const ProgramRun run = run_mylos(words);
+    ASSERT_EQ(run.exit_code, 0) << run.errors;
+    const json result = json::parse(run.output);
+    EXPECT_EQ(result["texts"], 16);
+    EXPECT_GT(result["tokens"].get<int>(), 16);
+    EXPECT_GT(result["texts_per_second"].get<double>(), 0.0);
+    EXPECT_GT(result["megabytes_per_second"].get<double>(), 0.0);
+    EXPECT_GT(result["tokens_per_second"].get<double>(), 0.0);
+    EXPECT_EQ(result["context"]["threads"], 1);
   }
 }
 
