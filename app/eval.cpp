@@ -44,6 +44,16 @@ class ResultDirectory {
   std::vector<fs::path> made_;  ///< innermost first
 };
 
+/// How long the predictions alone took, and their loss where the questions have answers.
+std::string prediction_line(const train::SquadEvaluation& evaluation, const train::Metrics& metrics) {
+  const std::size_t windows = evaluation.windows().count();
+  const double seconds = evaluation.prediction_seconds();
+  const double* loss = train::find_metric(metrics, "validation_loss");
+  return fmt::format("predicted {} windows in {:.3f} s, {:.1f} windows/s{}", windows, seconds,
+                     static_cast<double>(windows) / seconds,
+                     loss == nullptr ? "" : fmt::format("; validation loss {:.6f}", *loss));
+}
+
 }  // namespace
 
 int run_eval(const Arguments& told) {
@@ -54,8 +64,9 @@ int run_eval(const Arguments& told) {
   const ResultDirectory results(engine.output);
   train::SquadTask task(arguments.run.squad, engine.precision, engine.seed, log_line);
   const ComputeScope compute;
-  train::Evaluator(task, engine.precision, engine.gemm).evaluate();
+  const train::Metrics metrics = train::Evaluator(task, engine.precision, engine.gemm).evaluate();
   task.write_results(engine.output);
+  log_line(prediction_line(*task.evaluation(), metrics));
   const std::string& score = task.evaluation()->score();
   if (score.empty()) log_line(fmt::format("{}: no gold answers, so nothing is scored", arguments.data.string()));
   print(score);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <numeric>
 
@@ -88,7 +89,9 @@ std::size_t SquadEvaluation::labelled_windows() const {
 }
 
 Metrics SquadEvaluation::run(Predictor& predictor) {
+  const auto begin = std::chrono::steady_clock::now();
   const double loss = predict_all(predictor);
+  prediction_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   find_answers();
   return score_answers(loss);
 }

@@ -32,6 +32,8 @@ class SquadEvaluation {
   const std::vector<data::Answer>& answers() const { return answers_; }
   /// The last run's logits of a window; valid until the next run.
   data::WindowLogits window_logits(std::size_t window) const;
+  /// Seconds that the last run spent on its predictions: not on choosing and scoring answers.
+  double prediction_seconds() const { return prediction_seconds_; }
   /// The last run's score as the official script prints it; empty where nothing was scored.
   const std::string& score() const { return score_; }
   /// Writes the last run's predictions.json, nbest_predictions.json, null_odds.json (v2.0) and results.json into
@@ -59,6 +61,7 @@ class SquadEvaluation {
   std::vector<float> start_logits_, end_logits_;  ///< of all windows
   std::vector<data::Answer> answers_;
   std::string score_;
+  double prediction_seconds_ = 0.0;
 };
 
 }  // namespace mylos::train

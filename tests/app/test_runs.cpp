@@ -192,6 +192,7 @@ TEST_F(Runs, EvalScoresARunsBestAsItWas) {
   }
   const ProgramRun score = run_mylos({"score", dev_, output / "predictions.json"});
   EXPECT_EQ(json::parse(score.output)["f1"], json::parse(eval.output)["f1"]);
+  EXPECT_NE(eval.errors.find(" windows/s; validation loss "), std::string::npos) << eval.errors;
   const ProgramRun refused = run_mylos(
       {"eval", "--model", run_, "--data", dev_, "--output", run_, "--max-length", "60", "--doc-stride", "20"});
   EXPECT_EQ(refused.exit_code, 1);
