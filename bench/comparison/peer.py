@@ -1,0 +1,54 @@
+"""A peer's process, which works only while it is asked (bench/peers/serving.py is its other side)."""
+
+import json
+import os
+import subprocess
+
+from comparison.environment import PEERS, PeersMissing, cache_directory
+
+
+# The C library's allocator keeps what it has: without this PyTorch's large buffers are unmapped and faulted in again
+# at every step, a fifth of its time on the machine where this was tried.
+KEEPS_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 36), "MALLOC_TOP_PAD_": str(1 << 28)}
+
+
+class Peer:
+    def __init__(self, python, script, threads, log, keeps_memory=False):
+        environment = dict(os.environ, OMP_NUM_THREADS=str(threads), HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false",
+                           TORCHINDUCTOR_CACHE_DIR=str(cache_directory() / "inductor"), **(KEEPS_MEMORY if keeps_memory else {}))
+        self.name = script
+        self.log = log
+        with open(log, "w", encoding="utf-8") as errors:
+            self.process = subprocess.Popen([python, PEERS / script], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                            stderr=errors, text=True, encoding="utf-8", env=environment)
+
+    def ask(self, command, **request):
+        """The peer's reply. Errors: PeersMissing, with what the peer said."""
+        try:
+            self.process.stdin.write(json.dumps({"do": command, **request}) + "\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            raise PeersMissing(f"{self.name} ended; its log: {self.log}")
+        reply = json.loads(line)
+        if "error" in reply:
+            raise PeersMissing(f"{self.name}: {reply['error']}")
+        return reply
+
+    def end(self):
+        """Ends the process; returns its peak resident memory in bytes."""
+        self.process.stdin.close()
+        _, _, usage = os.wait4(self.process.pid, 0)
+        self.process.returncode = 0
+        self.process.stdout.close()
+        return usage.ru_maxrss * 1024
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.returncode is None:
+            self.process.kill()
+            self.process.wait()

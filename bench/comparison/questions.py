@@ -1,0 +1,79 @@
+"""The questions that a comparison runs on: drawn from SQuAD once, by a fixed seed, with the order of the batches."""
+
+import json
+import os
+import pathlib
+import random
+import subprocess
+
+MAX_LENGTH = 384
+STRIDE = 128
+BATCH = 8
+
+
+def flat_rows(path):
+    with open(path, encoding="utf-8") as file:
+        articles = json.load(file)["data"]
+    for article in articles:
+        for paragraph in article["paragraphs"]:
+            for question in paragraph["qas"]:
+                answers = question["answers"]
+                yield {"id": question["id"], "context": paragraph["context"], "question": question["question"],
+                       "answers": {"text": [answer["text"] for answer in answers],
+                                   "answer_start": [answer["answer_start"] for answer in answers]}}
+
+
+def write_rows(path, rows):
+    path.write_text(json.dumps({"version": "1.1", "data": rows}), encoding="utf-8")
+    return path
+
+
+def first_questions(source, target, count):
+    """The first `count` questions, in order: neighbours share a context, as in any evaluation."""
+    return write_rows(target, [row for row, _ in zip(flat_rows(source), range(count))])
+
+
+class TrainingSet:
+    """A file of drawn questions, and their windows in random batches."""
+
+    def __init__(self, program, model, source, directory, batches, seed=7):
+        rows = random.Random(seed).sample(list(flat_rows(source)), batches * BATCH)
+        self.questions = write_rows(directory / "train.json", rows)
+        self.tokens = token_counts(program, model, self.questions, directory)
+        windows = sorted(self.tokens)
+        random.Random(seed).shuffle(windows)
+        self.order = [windows[first : first + BATCH] for first in range(0, batches * BATCH, BATCH)]
+        self.order_file = directory / "order.jsonl"
+        self.order_file.write_text("".join(json.dumps(batch) + "\n" for batch in self.order), encoding="utf-8")
+
+    def batch(self, step):
+        return self.order[step % len(self.order)]
+
+    def batches(self, first, count):
+        return [self.batch(first + step) for step in range(count)]
+
+    def grouped(self, turn, turns, count):
+        """`count` batches of windows of like length: spread evenly over the lengths, others in each of the turns."""
+        windows = sorted((window for batch in self.order for window in batch), key=lambda window: self.tokens[window])
+        groups = [windows[first : first + BATCH] for first in range(0, len(windows), BATCH)]
+        return [groups[int((part + (turn + 0.5) / turns) * len(groups) / count)] for part in range(count)]
+
+    def fill(self, batches, padded):
+        """Real tokens for each of those that a batch has when padded to `padded` (None: to its longest)."""
+        real = sum(self.tokens[window] for batch in batches for window in batch)
+        return real / sum(len(batch) * (padded or max(self.tokens[window] for window in batch)) for batch in batches)
+
+
+def token_counts(program, model, questions, directory):
+    """(question id, window index) -> tokens, as `mylos prepare` counts them."""
+    prepared = directory / "windows.jsonl"
+    subprocess.run([program, "prepare", "--model", model, "--data", questions, "--output", prepared, "--max-length", str(MAX_LENGTH),
+                    "--doc-stride", str(STRIDE)], check=True, capture_output=True, text=True)
+    with open(prepared, encoding="utf-8") as file:
+        windows = map(json.loads, file)
+        return {(window["id"], window["window"]): len(window["input_ids"]) for window in windows}
+
+
+def data_directory(root):
+    """Where SQuAD and the vocabulary lie: $MYLOS_DATA, or beside the tree."""
+    return pathlib.Path(os.environ.get("MYLOS_DATA", root.parent / "shared/data"))

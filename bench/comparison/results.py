@@ -1,0 +1,83 @@
+"""What a comparison found: samples of each cell, ratios between them, what was left out; as a table and as JSON."""
+
+import statistics
+
+
+def summary(samples):
+    return {"min": min(samples), "median": statistics.median(samples), "max": max(samples), "samples": samples}
+
+
+class Results:
+    def __init__(self):
+        self.cells = []
+        self.ratios = []
+        self.checks = []
+        self.left_out = []
+
+    def cell(self, what, who, unit, samples, **more):
+        self.cells.append({"what": what, "who": who, "unit": unit, **summary(samples), **more})
+
+    def ratio(self, what, against, ours, theirs, asked, at_most=False):
+        """Of each round's two values; `asked` is the least that counts as reached (or the most, or None: reported)."""
+        self.value(what, against, [a / b for a, b in zip(ours, theirs)], asked, "x", at_most)
+
+    def value(self, what, against, samples, asked, unit, at_most=False):
+        median = statistics.median(samples)
+        reached = None if asked is None else (median <= asked if at_most else median >= asked)
+        self.ratios.append({"what": what, "against": against, "unit": unit, "asked": asked, "at_most": at_most,
+                            "reached": reached, **summary(samples)})
+
+    def check(self, what, ours, theirs, tolerance):
+        """Both sides' losses of the same batches. Errors: ValueError where they differ."""
+        difference = max(abs(a - b) / abs(b) for a, b in zip(ours, theirs, strict=True))
+        self.checks.append({"what": what, "largest_relative_difference": difference, "tolerance": tolerance})
+        if difference > tolerance:
+            raise ValueError(f"{what}: losses {ours} and {theirs} differ by {difference:.1e}, more than {tolerance:.0e}")
+
+    def leave_out(self, what, why):
+        self.left_out.append({"what": what, "why": str(why)})
+
+    def as_json(self):
+        return {"ratios": self.ratios, "cells": self.cells, "checks": self.checks, "left_out": self.left_out}
+
+
+def number(value):
+    return f"{value:.2f}" if abs(value) < 10 else f"{value:.1f}" if abs(value) < 100 else f"{value:,.0f}"
+
+
+def markdown(head, rows):
+    """A table that reads in a terminal as well."""
+    widths = [max(len(line[column]) for line in [head, *rows]) for column in range(len(head))]
+    line = lambda cells: "| " + " | ".join(cell.ljust(width) for cell, width in zip(cells, widths)) + " |"
+    return "\n".join([line(head), "|" + "|".join("-" * (width + 2) for width in widths) + "|", *map(line, rows)])
+
+
+def asked_text(ratio):
+    if ratio["asked"] is None:
+        return "-"
+    return f"{'at most ' if ratio['at_most'] else ''}{ratio['asked']:g}{ratio['unit']}"
+
+
+def ratio_table(results):
+    rows = []
+    for ratio in results.ratios:
+        reached = {None: "", True: "yes", False: "NO"}[ratio["reached"]]
+        rows.append([ratio["what"], ratio["against"], asked_text(ratio), number(ratio["median"]) + ratio["unit"],
+                     f"{number(ratio['min'])} to {number(ratio['max'])}", reached])
+    return markdown(["what", "against", "asked", "median", "least to most", "reached"], rows)
+
+
+def cell_table(results):
+    rows = [[cell["what"], cell["who"], number(cell["median"]), number(cell["min"]), number(cell["max"]), cell["unit"]]
+            for cell in results.cells]
+    return markdown(["what", "who", "median", "least", "most", "unit"], rows)
+
+
+def report(results):
+    parts = []
+    if results.ratios:
+        parts.append(ratio_table(results))
+    if results.cells:
+        parts.append(cell_table(results))
+    parts += [f"left out: {entry['what']}: {entry['why']}" for entry in results.left_out]
+    return "\n\n".join(parts)

@@ -1,0 +1,195 @@
+"""Training: real tokens a second of ours and of PyTorch in turns, peak memory, precision, threads, share of the ceiling."""
+
+import contextlib
+import dataclasses
+import statistics
+import sys
+
+from comparison import machine
+from comparison.environment import PeersMissing
+from comparison.mylos import StandingRun, run, run_json, steps_of, training_command
+from comparison.peer import Peer
+from comparison.questions import MAX_LENGTH, STRIDE
+
+LEARNING_RATE = 3e-5
+LOSS_STEPS = 3
+LOSS_TOLERANCE = 1e-3
+MEMORY_STEPS = 12
+
+# name -> how PyTorch runs. The last two are what a user who looks for speed does: sequences of like length together,
+# padded to a multiple of 8, a process that keeps its memory (comparison/peer.py); the faster of them counts.
+WAYS = {
+    "PyTorch, padded to 384": {"padding": "max", "grouped": False, "compiled": False},
+    "PyTorch, padded to the longest": {"padding": "longest", "grouped": False, "compiled": False},
+    "PyTorch, grouped by length": {"padding": 8, "grouped": True, "compiled": False},
+    "PyTorch, grouped, torch.compile": {"padding": 8, "grouped": True, "compiled": True},
+}
+BEST = "PyTorch, best effort"
+
+
+@dataclasses.dataclass
+class Subject:
+    """A model, its data, what is asked of it, and how many steps a turn has."""
+
+    name: str
+    model: object
+    data: object
+    steps: int
+    asked: dict
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def load(peer, subject, session, dropout=None):
+    peer.ask("load", model=str(subject.model), questions=str(subject.data.questions), max_length=MAX_LENGTH, stride=STRIDE,
+             threads=session.threads, learning_rate=LEARNING_RATE, dropout=dropout)
+
+
+def check_losses(session, subject, names):
+    """Ours and each way of PyTorch give the same losses from the same weights on the same batches, dropout off."""
+    say(f"{subject.name}: checking losses")
+    batches = subject.data.batches(0, LOSS_STEPS)
+    output = session.scratch("check")
+    run(training_command(session.program, subject.model, subject.data, output, LOSS_STEPS, "--dropout", "0"), session.threads)
+    ours = [step["loss"] for step in steps_of(output)]
+    with Peer(session.python, "pytorch_training.py", session.threads, session.scratch("check.log")) as peer:
+        for name in names:
+            way = WAYS[name]
+            load(peer, subject, session, dropout=0.0)
+            try:
+                reply = peer.ask("steps", batches=batches, padding=way["padding"], compiled=way["compiled"])
+            except PeersMissing as reason:
+                session.results.leave_out(f"{subject.name}: {name}", reason)
+                continue
+            session.results.check(f"{subject.name}: {name}, {LOSS_STEPS} steps", ours, reply["losses"], LOSS_TOLERANCE)
+            yield name
+
+
+def rate(records):
+    return sum(record["tokens"] for record in records) / sum(record["seconds"] for record in records)
+
+
+def peer_turn(peer, subject, way, first, turn, turns):
+    """Real tokens a second over the batches that ours had (or as many of like lengths), after one that is not counted."""
+    data, steps = subject.data, subject.steps
+    batches = data.grouped(turn, turns, steps) if way["grouped"] else data.batches(first, steps)
+    warm_up = [batches[-1]]
+    reply = peer.ask("steps", batches=warm_up + batches, padding=way["padding"], compiled=way["compiled"])
+    return sum(reply["tokens"][1:]) / sum(reply["seconds"][1:])
+
+
+def start_peers(session, subject, ways, stack):
+    """name -> the process that runs it: one for what people have, one that is tuned."""
+    processes = {}
+    for tuned in sorted({WAYS[name]["grouped"] for name in ways}):
+        log = session.scratch(f"peer-{'tuned' if tuned else 'plain'}.log")
+        processes[tuned] = stack.enter_context(Peer(session.python, "pytorch_training.py", session.threads, log, keeps_memory=tuned))
+        load(processes[tuned], subject, session)
+    peers = {name: processes[WAYS[name]["grouped"]] for name in ways}
+    warm_up(peers, subject)
+    return peers
+
+
+def warm_up(peers, subject):
+    for name, peer in peers.items():
+        say(f"{subject.name}: warming up {name}")
+        way = WAYS[name]
+        batches = subject.data.grouped(0, 1, 4) if way["grouped"] else subject.data.batches(0, 1)
+        peer.ask("steps", batches=batches, padding=way["padding"], compiled=way["compiled"])
+
+
+def in_turns(session, subject, options, ways):
+    """Samples of real tokens a second. `options`: name of a run of ours -> (options, threads)."""
+    samples = {name: [] for name in [*options, *ways]}
+    with contextlib.ExitStack() as stack:
+        ours = {}
+        for name, (extra, threads) in options.items():
+            output = session.scratch(f"run-{len(ours)}")
+            command = training_command(session.program, subject.model, subject.data, output, 1_000_000, *extra)
+            ours[name] = stack.enter_context(StandingRun(command, output, threads, session.scratch(f"run-{len(ours)}.log")))
+        peers = start_peers(session, subject, ways, stack)
+        for turn in range(session.rounds):
+            first = 0
+            for name, standing in ours.items():
+                first, records = standing.turn(subject.steps)
+                samples[name].append(rate(records))
+            for name, peer in peers.items():
+                samples[name].append(peer_turn(peer, subject, WAYS[name], first, turn, session.rounds))
+            say(f"{subject.name}: round {turn + 1} of {session.rounds}: " + ", ".join(f"{n} {s[-1]:.0f}" for n, s in samples.items()))
+    return samples
+
+
+def record(session, subject, samples):
+    what = f"{subject.name} training"
+    for name, values in samples.items():
+        session.results.cell(what, name, "real tokens/s", values)
+
+
+def speed(session, subject):
+    """Ours against each way of padding."""
+    ways = list(check_losses(session, subject, WAYS))
+    samples = in_turns(session, subject, {"Mylos": ([], session.threads)}, ways)
+    record(session, subject, samples)
+    grouped = [name for name in ways if WAYS[name]["grouped"]]
+    what = f"{subject.name} training"
+    for name in ways:
+        if name not in grouped:
+            session.results.ratio(what, name, samples["Mylos"], samples[name], subject.asked[name])
+    if grouped:
+        best = max(grouped, key=lambda name: statistics.median(samples[name]))
+        session.results.ratio(what, f"{BEST} ({best.removeprefix('PyTorch, ')})", samples["Mylos"], samples[best], subject.asked[BEST])
+
+
+def precision(session, subject):
+    """bfloat16 against float, both ours."""
+    flags = machine.cpu_flags()
+    asked = 1.6 if flags & {"avx512_bf16", "amx_bf16"} else 0.85
+    runs = {"Mylos float": ([], session.threads), "Mylos bfloat16": (["--precision", "bfloat16"], session.threads)}
+    samples = in_turns(session, subject, runs, [])
+    record(session, subject, {"Mylos bfloat16": samples["Mylos bfloat16"]})
+    session.results.ratio(f"{subject.name} training, bfloat16", "our float", samples["Mylos bfloat16"], samples["Mylos float"], asked)
+
+
+def threads(session, subject):
+    """All threads against one."""
+    if session.threads < 2:
+        return session.results.leave_out(f"{subject.name} training, threads", "one CPU is usable")
+    runs = {f"Mylos, {session.threads} threads": ([], session.threads), "Mylos, 1 thread": ([], 1)}
+    samples = in_turns(session, subject, runs, [])
+    record(session, subject, {"Mylos, 1 thread": samples["Mylos, 1 thread"]})
+    asked = 1.9 if session.threads == 2 else None
+    session.results.ratio(f"{subject.name} training, {session.threads} threads", "1 thread", *samples.values(), asked)
+
+
+def memory(session, subject):
+    """Peak resident memory of whole training processes, the same steps each."""
+    say(f"{subject.name}: memory")
+    what = f"{subject.name} training, peak resident memory"
+    command = training_command(session.program, subject.model, subject.data, session.scratch("memory"), MEMORY_STEPS)
+    _, ours = run(command, session.threads)
+    session.results.cell(what, "Mylos", "MiB", [ours / 2**20])
+    with Peer(session.python, "pytorch_training.py", session.threads, session.scratch("memory.log")) as peer:
+        load(peer, subject, session)
+        peer.ask("steps", batches=subject.data.batches(0, MEMORY_STEPS), padding="longest")
+        theirs = peer.end()
+    session.results.cell(what, "PyTorch, padded to the longest", "MiB", [theirs / 2**20])
+    session.results.ratio(what, "PyTorch, padded to the longest", [ours], [theirs], 0.6, at_most=True)
+
+
+def ceiling(session, subject):
+    """`mylos bench step`: operations of a step for each that its matrix products could do in the same time."""
+    shares, rates, alone = [], [], []
+    for turn in range(session.rounds):
+        say(f"{subject.name}: bench step, round {turn + 1} of {session.rounds}")
+        command = [session.program, "bench", "step", "--model", subject.model, "--data", subject.data.questions, "--batch", "8",
+                   "--max-length", str(MAX_LENGTH), "--doc-stride", str(STRIDE), "--repeats", str(subject.steps), "--json"]
+        step = run_json(command, session.threads)
+        shares.append(100 * step["share_of_gemm"])
+        rates.append(step["gflops"])
+        alone.append(step["gemm_gflops"])
+    what = f"{subject.name} training, share of the GEMM ceiling"
+    session.results.cell(what, "step", "GFLOP/s", rates)
+    session.results.cell(what, "products alone", "GFLOP/s", alone)
+    session.results.value(what, "products alone", shares, subject.asked["share"], "%")

@@ -1,0 +1,67 @@
+"""The windows of run_qa's prepare_train_features, and their batches padded as the caller says."""
+
+import json
+
+import torch
+from transformers import BertTokenizerFast
+
+
+def label(offsets, sequence_ids, answers):
+    """First and last token of the first answer; 0, 0 where the window lacks it. [CLS] is at 0."""
+    start_char = answers["answer_start"][0]
+    end_char = start_char + len(answers["text"][0])
+    start = sequence_ids.index(1)
+    end = len(sequence_ids) - 1
+    while sequence_ids[end] != 1:
+        end -= 1
+    if not (offsets[start][0] <= start_char and offsets[end][1] >= end_char):
+        return 0, 0
+    while start < len(offsets) and offsets[start][0] <= start_char:
+        start += 1
+    while offsets[end][1] >= end_char:
+        end -= 1
+    return start - 1, end + 1
+
+
+def load_windows(model, questions, max_length, stride):
+    """(question id, window index) -> (input ids, token type ids, start, end), in the file's order."""
+    tokenizer = BertTokenizerFast.from_pretrained(model)
+    windows = {}
+    with open(questions, encoding="utf-8") as file:
+        rows = json.load(file)["data"]
+    for row in rows:
+        encoded = tokenizer([row["question"].lstrip()], [row["context"]], truncation="only_second", max_length=max_length,
+                            stride=stride, return_overflowing_tokens=True, return_offsets_mapping=True)
+        for index, ids in enumerate(encoded["input_ids"]):
+            start, end = label(encoded["offset_mapping"][index], encoded.sequence_ids(index), row["answers"])
+            windows[row["id"], index] = (ids, encoded["token_type_ids"][index], start, end)
+    return windows
+
+
+def padded_length(lengths, padding, max_length):
+    """What a batch is padded to: `padding` is "max", "longest", or a number of which the length is a multiple."""
+    if padding == "max":
+        return max_length
+    longest = max(lengths)
+    return longest if padding == "longest" else min(-(-longest // padding) * padding, max_length)
+
+
+def collate(batch, padding, max_length):
+    """Arrays of the batch, as keyword arguments of the model, and its start and end positions."""
+    length = padded_length([len(window[0]) for window in batch], padding, max_length)
+    shape = (len(batch), length)
+    inputs = {name: torch.zeros(shape, dtype=torch.long) for name in ("input_ids", "token_type_ids", "attention_mask")}
+    for row, (ids, types, _, _) in enumerate(batch):
+        inputs["input_ids"][row, : len(ids)] = torch.tensor(ids)
+        inputs["token_type_ids"][row, : len(ids)] = torch.tensor(types)
+        inputs["attention_mask"][row, : len(ids)] = 1
+    return inputs, torch.tensor([window[2] for window in batch]), torch.tensor([window[3] for window in batch])
+
+
+def span_losses(start_logits, end_logits, mask, starts, ends):
+    """Each sequence's mean of the cross entropies of start and end. Padding takes no part, as in a packed batch."""
+    hidden = mask == 0
+    cross_entropy = torch.nn.functional.cross_entropy
+    lowest = torch.finfo(start_logits.dtype).min
+    start_losses = cross_entropy(start_logits.masked_fill(hidden, lowest), starts, reduction="none")
+    return (start_losses + cross_entropy(end_logits.masked_fill(hidden, lowest), ends, reduction="none")) / 2

@@ -1,0 +1,32 @@
+#!/usr/bin/env python3
+"""Hugging Face's tokenizers (Rust) on lines of text, in one thread; commands come on stdin (see serving.py)."""
+
+import json
+import os
+import pathlib
+import time
+
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+from serving import serve
+from tokenizers import BertWordPieceTokenizer
+
+
+class Tokenizing:
+    def load(self, vocabulary, texts):
+        self.tokenizer = BertWordPieceTokenizer(vocabulary, lowercase=True)
+        self.texts = [json.loads(line) for line in pathlib.Path(texts).read_text(encoding="utf-8").splitlines()]
+
+    def encode(self):
+        begin = time.perf_counter()
+        self.encoded = self.tokenizer.encode_batch(self.texts, add_special_tokens=False)
+        return {"seconds": time.perf_counter() - begin, "texts": len(self.texts)}
+
+    def ids(self, output):
+        """Writes the ids of the last encoding, a JSON array a line."""
+        lines = (json.dumps(encoding.ids, separators=(",", ":")) for encoding in self.encoded)
+        pathlib.Path(output).write_text("".join(line + "\n" for line in lines), encoding="ascii")
+
+
+tokenizing = Tokenizing()
+serve({"load": tokenizing.load, "encode": tokenizing.encode, "ids": tokenizing.ids})
