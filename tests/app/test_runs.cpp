@@ -405,8 +405,12 @@ TEST_F(BenchStep, TheBreakdownKnowsTheWorkOfEveryKernel) {
     for (const char* kernel : {"mylos::Attention::backward", "mylos::optimizer::adamw", "fill of mylos::gradients"}) {
       EXPECT_TRUE(names.contains(kernel)) << kernel;
     }
-    const auto is_product = [](const std::string& name) { return name.find(" by ") != std::string::npos; };
-    EXPECT_EQ(std::ranges::count_if(names, is_product), 15);
+    // Not all calls of a product need have the same provider.
+    std::set<std::string> products;
+    for (const std::string& name : names) {
+      if (const std::size_t end = name.find(" by "); end != std::string::npos) products.insert(name.substr(0, end));
+    }
+    EXPECT_EQ(products.size(), 15u);
   }
 }
 
