@@ -66,7 +66,7 @@ nlohmann::ordered_json run_json(const Arguments& arguments, const train::SquadTa
                        {"steps", trainer.steps()},
                        {"epochs", epochs_of(task, trainer)},
                        {"micro-batch", trainer.plan().largest.samples},
-                       {"memory", trainer.plan().total()},
+                       {"memory", trainer.plan().peak()},
                        {"gemm", train::to_json(trainer.gemm())},
                        {"execution", ExecutionSpace::name()},
                        {"threads", default_threads()}};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/bert_config.hpp"
+#include "data/files.hpp"
 #include "data/safetensors.hpp"
 #include "data/wordpiece.hpp"
 
@@ -74,8 +75,22 @@ void check_vocabulary_size(const BertConfig& config, std::size_t tokens, const s
 /// The model's vocabulary. Throws where it does not go with the model's embedding rows.
 Vocabulary load_vocabulary(const PretrainedModel& model);
 
-/// Writes a model directory that transformers loads, values as float. It appears whole or not at all, and replaces an
-/// older one at `directory`. The caller is its only writer.
+/// Writes a model directory that transformers loads, values as float and piece by piece. It appears whole or not at
+/// all, and replaces an older one at `directory`. The caller is its only writer.
+class PretrainedWriter {
+ public:
+  PretrainedWriter(const std::filesystem::path& directory, const BertConfig& config, const TokenizerFiles& tokenizer,
+                   std::span<const TensorShape> weights);
+  /// The next values, as SafetensorsWriter takes them.
+  void write(std::span<const float> values) { weights_.write(values); }
+  void commit();
+
+ private:
+  StagedDirectory staged_;
+  SafetensorsWriter weights_;
+};
+
+/// The same for weights that are in memory.
 void write_pretrained(const std::filesystem::path& directory, const BertConfig& config, const TokenizerFiles& tokenizer,
                       std::span<const NamedTensor> weights);
 

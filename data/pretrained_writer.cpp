@@ -29,20 +29,35 @@ Json tokenizer_config(const TokenizerOptions& options, std::size_t longest_input
 
 void write_json(const std::filesystem::path& path, const Json& json) { write_text(path, json.dump(2) + "\n"); }
 
+/// `directory`, cleared of what killed writers left beside it.
+const std::filesystem::path& prepared(const std::filesystem::path& directory) {
+  remove_abandoned(directory);
+  return directory;
+}
+
 }  // namespace
+
+PretrainedWriter::PretrainedWriter(const std::filesystem::path& directory, const BertConfig& config,
+                                   const TokenizerFiles& tokenizer, std::span<const TensorShape> weights)
+    : staged_(prepared(directory)), weights_(staged_.path() / "model.safetensors", weights) {
+  write_text(staged_.path() / "config.json", bert_config_text(config));
+  write_text(staged_.path() / "vocab.txt", tokenizer.vocabulary);
+  write_json(staged_.path() / "special_tokens_map.json", special_tokens());
+  write_json(staged_.path() / "tokenizer_config.json",
+             tokenizer_config(tokenizer.options, config.max_position_embeddings));
+  if (!tokenizer.tokenizer_json.empty()) write_text(staged_.path() / "tokenizer.json", tokenizer.tokenizer_json);
+}
+
+void PretrainedWriter::commit() {
+  weights_.commit();
+  staged_.commit();
+}
 
 void write_pretrained(const std::filesystem::path& directory, const BertConfig& config, const TokenizerFiles& tokenizer,
                       std::span<const NamedTensor> weights) {
-  remove_abandoned(directory);
-  StagedDirectory staged(directory);
-  write_safetensors(staged.path() / "model.safetensors", weights);
-  write_text(staged.path() / "config.json", bert_config_text(config));
-  write_text(staged.path() / "vocab.txt", tokenizer.vocabulary);
-  write_json(staged.path() / "special_tokens_map.json", special_tokens());
-  write_json(staged.path() / "tokenizer_config.json",
-             tokenizer_config(tokenizer.options, config.max_position_embeddings));
-  if (!tokenizer.tokenizer_json.empty()) write_text(staged.path() / "tokenizer.json", tokenizer.tokenizer_json);
-  staged.commit();
+  PretrainedWriter writer(directory, config, tokenizer, shapes_of(weights));
+  for (const auto& tensor : weights) writer.write(tensor.values);
+  writer.commit();
 }
 
 }  // namespace mylos::data

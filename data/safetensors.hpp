@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/numeric.hpp"
+#include "data/files.hpp"
 
 /// The safetensors file format: an 8-byte header length, a JSON header, then the tensors' bytes without gaps.
 namespace mylos::data {
@@ -78,12 +79,40 @@ class SafetensorsFile {
   int descriptor_ = -1;
 };
 
+/// What a tensor to write is, its values apart.
+struct TensorShape {
+  std::string name;
+  std::vector<std::size_t> shape;
+};
+
+/// Writes a safetensors file whose values come piece by piece, so that they never stand in memory together. The file
+/// appears whole or not at all.
+class SafetensorsWriter {
+ public:
+  /// Begins a file of these tensors, in this order, of element type `type`, with the metadata that transformers asks
+  /// for. Errors: std::invalid_argument where a name comes twice; std::runtime_error naming the file.
+  SafetensorsWriter(const std::filesystem::path& path, std::span<const TensorShape> tensors,
+                    Precision type = Precision::float32);
+  /// The next values, any number of them: those of a tensor follow those of the one before it.
+  void write(std::span<const float> values);
+  /// Errors: std::invalid_argument where there were more or fewer values than the tensors have.
+  void commit();
+
+ private:
+  StagedFile file_;
+  Precision type_;
+  std::size_t expected_ = 0, written_ = 0;  ///< elements
+};
+
 /// A tensor to write: row-major float values, product(shape) of them.
 struct NamedTensor {
   std::string name;
   std::vector<std::size_t> shape;
   std::span<const float> values;
 };
+
+/// Names and shapes. Errors: std::invalid_argument where values do not fit a shape.
+std::vector<TensorShape> shapes_of(std::span<const NamedTensor> tensors);
 
 /// Writes `tensors` in the order given, as `type`, with the metadata that transformers asks for. The file appears
 /// whole or not at all: where the disk is full, std::runtime_error names the file and an older one stays.

@@ -26,17 +26,14 @@ std::string_view type_name(Precision type) {
   fail("unknown precision");
 }
 
-std::string header_text(std::span<const NamedTensor> tensors, Precision type) {
+std::string header_text(std::span<const TensorShape> tensors, Precision type) {
   nlohmann::ordered_json header;
   header["__metadata__"]["format"] = "pt";
   std::set<std::string_view> names;
   std::uint64_t begin = 0;
   for (const auto& tensor : tensors) {
     require(names.insert(tensor.name).second, fmt::format("tensor \"{}\" would be written twice", tensor.name));
-    const auto count = element_count(tensor.shape, tensor.name);
-    require(count == tensor.values.size(), fmt::format("tensor \"{}\" of shape {} has {} values, not {}", tensor.name,
-                                                       shape_text(tensor.shape), tensor.values.size(), count));
-    const auto end = begin + count * bytes_of(type);
+    const auto end = begin + element_count(tensor.shape, tensor.name) * bytes_of(type);
     header[tensor.name] = {{"dtype", type_name(type)}, {"shape", tensor.shape}, {"data_offsets", {begin, end}}};
     begin = end;
   }
@@ -72,14 +69,41 @@ void write_values(StagedFile& file, std::span<const float> values, Precision typ
 
 }  // namespace
 
-void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors, Precision type) {
+SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::span<const TensorShape> tensors,
+                                     Precision type)
+    : file_(path), type_(type) {
+  for (const auto& tensor : tensors) expected_ += element_count(tensor.shape, tensor.name);
   const auto header = header_text(tensors, type);
   const std::uint64_t header_bytes = header.size();
-  StagedFile file(path);
-  file.write(std::as_bytes(std::span(&header_bytes, 1)));
-  file.write(header);
-  for (const auto& tensor : tensors) write_values(file, tensor.values, type);
-  file.commit();
+  file_.write(std::as_bytes(std::span(&header_bytes, 1)));
+  file_.write(header);
+}
+
+void SafetensorsWriter::write(std::span<const float> values) {
+  written_ += values.size();
+  write_values(file_, values, type_);
+}
+
+void SafetensorsWriter::commit() {
+  require(written_ == expected_, fmt::format("{} values were written of tensors that have {}", written_, expected_));
+  file_.commit();
+}
+
+std::vector<TensorShape> shapes_of(std::span<const NamedTensor> tensors) {
+  std::vector<TensorShape> shapes;
+  for (const auto& tensor : tensors) {
+    const auto count = element_count(tensor.shape, tensor.name);
+    require(count == tensor.values.size(), fmt::format("tensor \"{}\" of shape {} has {} values, not {}", tensor.name,
+                                                       shape_text(tensor.shape), tensor.values.size(), count));
+    shapes.push_back({tensor.name, tensor.shape});
+  }
+  return shapes;
+}
+
+void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors, Precision type) {
+  SafetensorsWriter writer(path, shapes_of(tensors), type);
+  for (const auto& tensor : tensors) writer.write(tensor.values);
+  writer.commit();
 }
 
 }  // namespace mylos::data

@@ -33,8 +33,8 @@ class ParameterMode {
   /// Makes the store's values from the masters, in the compute type.
   virtual void publish_values(const ExecutionSpace& space) = 0;
 
-  /// A row's master values on the host, whole on every rank; (row.size).
-  virtual void read_row(std::size_t row, std::span<float> values) const = 0;
+  /// Master values of a row from its element `first` on, on the host of every rank.
+  virtual void read_row(std::size_t row, std::size_t first, std::span<float> values) const = 0;
   /// Sets them; `publish_values` makes them seen.
   virtual void write_row(std::size_t row, std::span<const float> values) = 0;
 };

@@ -42,7 +42,12 @@ class SingleProcessMode final : public ParameterMode {
     }
   }
 
-  void read_row(std::size_t row, std::span<float> values) const override { copy(host_view(values), master_of(row)); }
+  void read_row(std::size_t row, std::size_t first, std::span<float> values) const override {
+    const Vector<float> master = master_of(row);
+    require(first <= master.size() && values.size() <= master.size() - first,
+            fmt::format("row: values {} to {} of {}", first, first + values.size(), master.size()));
+    copy(host_view(values), slice(master, first, first + values.size()));
+  }
   void write_row(std::size_t row, std::span<const float> values) override { copy(master_of(row), host_view(values)); }
 
  private:

@@ -7,6 +7,10 @@
 #include <string>
 #include <string_view>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 namespace mylos::train {
 namespace {
 
@@ -74,6 +78,12 @@ std::size_t group_memory(const GroupFiles& files) {
 
 std::size_t available_memory() {
   return std::min({kibibytes_in("/proc/meminfo", "MemAvailable:"), group_memory(version_2), group_memory(version_1)});
+}
+
+void release_unused_memory() {
+#ifdef __GLIBC__
+  ::malloc_trim(0);
+#endif
 }
 
 std::size_t resident_memory() { return kibibytes_in("/proc/self/status", "VmRSS:"); }

@@ -12,4 +12,7 @@ std::size_t available_memory();
 std::size_t resident_memory();
 std::size_t peak_resident_memory();
 
+/// Gives back to the system what the heap holds and nobody uses, where the C library can.
+void release_unused_memory();
+
 }  // namespace mylos::train

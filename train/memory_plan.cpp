@@ -1,6 +1,7 @@
 #include "train/memory_plan.hpp"
 
 #include "core/error.hpp"
+#include "train/memory.hpp"
 
 #include <fmt/format.h>
 
@@ -33,6 +34,9 @@ MemoryPlan plan_for(const Task& task, const TrainConfig& config, std::size_t ste
                   .limit = limit,
                   .largest = largest_micro_batch(task, steps, limit)};
   plan.activations = activation_bytes(task, plan.largest, config.recompute);
+  for (const ParameterRow& row : task.model().table().rows()) {
+    plan.loading = std::max(plan.loading, row.size * sizeof(float));
+  }
   return plan;
 }
 
@@ -80,6 +84,9 @@ MemoryPlan plan_memory(const Task& task, const TrainConfig& config, std::size_t 
     limit.samples = (limit.samples + 1) / 2;
     plan = plan_for(task, config, steps, limit);
   }
+  release_unused_memory();
+  plan.program = resident_memory();
+  plan.before = peak_resident_memory();
   if (plan.total() > available) {
     fail(fmt::format(
         "memory: {:.2f} GiB are needed (values {:.2f}, gradients {:.2f}, optimizer {:.2f}, activations of "

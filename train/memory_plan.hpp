@@ -5,18 +5,26 @@
 #include "train/task.hpp"
 #include "train/train_config.hpp"
 
+#include <algorithm>
+
 /// What a run will take, counted before it begins.
 namespace mylos::train {
 
 struct MemoryPlan {
-  std::size_t values = 0;  ///< bytes of parameters in the compute type, and float masters beside 16-bit ones
+  std::size_t program = 0;  ///< resident before the run takes anything: program, libraries, questions, windows
+  std::size_t before = 0;   ///< the most that was resident until then
+  std::size_t values = 0;   ///< bytes of parameters in the compute type, and float masters beside 16-bit ones
   std::size_t gradients = 0;
   std::size_t optimizer = 0;    ///< slots
   std::size_t activations = 0;  ///< the arena
+  std::size_t loading = 0;      ///< the largest row as float, before the arena is used
   MicroBatchLimit limit;        ///< what is computed at once
   BatchShape largest;           ///< of the micro-batches of the run
 
-  std::size_t total() const { return values + gradients + optimizer + activations; }
+  /// What the run takes.
+  std::size_t total() const { return values + gradients + optimizer + std::max(activations, loading); }
+  /// What the process has resident at the most.
+  std::size_t peak() const { return std::max(before, program + total()); }
 };
 
 /// The plan for `steps` steps. Where neither samples nor tokens of a micro-batch are given, the largest that fits into

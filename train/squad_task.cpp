@@ -4,6 +4,7 @@
 #include "data/safetensors.hpp"
 #include "nn/bert_question_answering.hpp"
 #include "train/bert_shape.hpp"
+#include "train/row_pieces.hpp"
 #include "train/squad_order.hpp"
 
 #include <fmt/format.h>
@@ -105,14 +106,13 @@ void SquadTask::write_results(const std::filesystem::path& directory) const { ev
 
 void SquadTask::export_model(const std::filesystem::path& directory, const RowReader& read_row) const {
   const ParameterTable& table = model_->table();
-  std::vector<std::vector<float>> values;
-  std::vector<data::NamedTensor> tensors;
-  for (std::size_t row = 0; row < table.rows().size(); ++row) {
-    values.emplace_back(table.row(row).size);
-    read_row(table.row(row).name, values.back());
-    tensors.push_back({table.row(row).name, table.row(row).shape, values.back()});
+  std::vector<data::TensorShape> tensors;
+  for (const ParameterRow& row : table.rows()) tensors.push_back({row.name, row.shape});
+  data::PretrainedWriter writer(directory, pretrained_.config(), tokenizer_files_, tensors);
+  for (const ParameterRow& row : table.rows()) {
+    read_in_pieces(read_row, row.name, row.size, [&](std::span<const float> values) { writer.write(values); });
   }
-  data::write_pretrained(directory, pretrained_.config(), tokenizer_files_, tensors);
+  writer.commit();
 }
 
 }  // namespace mylos::train

@@ -29,8 +29,8 @@ class Predictor {
   virtual std::span<const float> predict(const Batch& batch, std::span<float> losses) = 0;
 };
 
-/// Gives an export the values, (row.size), of the row called `name`, parameters and state alike.
-using RowReader = std::function<void(const std::string& name, std::span<float> values)>;
+/// Gives an export the values of the row called `name` from its element `first` on, parameters and state alike.
+using RowReader = std::function<void(const std::string& name, std::size_t first, std::span<float> values)>;
 /// Takes the initial values of the row called `name`, parameters and state alike.
 using RowWriter = std::function<void(const std::string& name, std::span<const float> values)>;
 

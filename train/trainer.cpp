@@ -7,6 +7,7 @@
 #include "train/initial_parameters.hpp"
 #include "train/memory.hpp"
 #include "train/model_predictor.hpp"
+#include "train/row_pieces.hpp"
 #include "train/signals.hpp"
 #include "train/training_step.hpp"
 
@@ -57,7 +58,7 @@ struct Trainer::State {
 
   StepReport run_step(std::size_t index);
   EvaluationReport evaluate(std::size_t steps_done);
-  void read_row(const std::string& name, std::span<float> values) const;
+  void read_row(const std::string& name, std::size_t first, std::span<float> values) const;
   void export_model(const char* name) const;
   [[noreturn]] void stop_diverged(std::size_t index, const StepResult& result);
   bool weights_are_finite() const;
@@ -118,9 +119,12 @@ void Trainer::State::stop_diverged(std::size_t index, const StepResult& result) 
 bool Trainer::State::weights_are_finite() const {
   std::vector<float> values;
   for (std::size_t row = 0; row < store.table().rows().size(); ++row) {
-    values.resize(store.table().row(row).size);
-    mode->read_row(row, values);
-    if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); })) return false;
+    const std::size_t size = store.table().row(row).size;
+    for (std::size_t first = 0; first < size; first += values.size()) {
+      values.resize(std::min(piece_elements, size - first));
+      mode->read_row(row, first, values);
+      if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); })) return false;
+    }
   }
   return true;
 }
@@ -131,18 +135,19 @@ EvaluationReport Trainer::State::evaluate(std::size_t steps_done) {
   return {.step = steps_done, .seconds = seconds_since(begin), .metrics = std::move(metrics)};
 }
 
-void Trainer::State::read_row(const std::string& name, std::span<float> values) const {
+void Trainer::State::read_row(const std::string& name, std::size_t first, std::span<float> values) const {
   const auto states = store.table().state_rows();
   const auto state = std::ranges::find(states, name, &ParameterRow::name);
-  if (state == states.end()) return mode->read_row(store.table().find(name), values);
-  require(values.size() == state->size, fmt::format("row {}: {} values for {}", name, values.size(), state->size));
+  if (state == states.end()) return mode->read_row(store.table().find(name), first, values);
   const Kokkos::View<float*, HostSpace, Kokkos::MemoryUnmanaged> target(values.data(), values.size());
-  Kokkos::deep_copy(target, store.state(static_cast<std::size_t>(state - states.begin())));
+  const Vector<float> all = store.state(static_cast<std::size_t>(state - states.begin()));
+  Kokkos::deep_copy(target, slice(all, first, first + values.size()));
 }
 
 void Trainer::State::export_model(const char* name) const {
-  task.export_model(config.output / name,
-                    [this](const std::string& row, std::span<float> values) { read_row(row, values); });
+  task.export_model(config.output / name, [this](const std::string& row, std::size_t first, std::span<float> values) {
+    read_row(row, first, values);
+  });
 }
 
 bool Trainer::State::due_for_evaluation(std::size_t steps_done) const {
@@ -203,6 +208,13 @@ RunResult Trainer::run(const std::vector<Reporter*>& reporters) {
   return result;
 }
 
-void Trainer::read_row(const std::string& name, std::span<float> values) const { state_->read_row(name, values); }
+void Trainer::read_row(const std::string& name, std::span<float> values) const {
+  const ParameterTable& table = state_->store.table();
+  const auto states = table.state_rows();
+  const auto state = std::ranges::find(states, name, &ParameterRow::name);
+  const std::size_t size = state != states.end() ? state->size : table.row(table.find(name)).size;
+  require(values.size() == size, fmt::format("row {}: {} values for {}", name, values.size(), size));
+  state_->read_row(name, 0, values);
+}
 
 }  // namespace mylos::train

@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* word_embeddings = "bert.embeddings.word_embeddings.weight";
-constexpr std::size_t hidden = 16, feed_forward = 32, layers = 2, heads = 2;
+constexpr std::size_t heads = 2;
 
 std::string vocabulary_text() {
   std::string text = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
@@ -46,7 +46,7 @@ class Tensors {
     add_random(name + ".weight", {out, in}, deviation);
     add(name + ".bias", {out}, 0.0f);
   }
-  void add_norm(const std::string& name) {
+  void add_norm(const std::string& name, std::size_t hidden) {
     add(name + ".weight", {hidden}, 1.0f);
     add(name + ".bias", {hidden}, 0.0f);
   }
@@ -70,15 +70,15 @@ class Tensors {
   std::vector<std::vector<float>> values_;
 };
 
-void add_layer(Tensors& tensors, const std::string& name) {
+void add_layer(Tensors& tensors, const std::string& name, const TinyModel& model) {
   for (const char* projection : {"query", "key", "value"}) {
-    tensors.add_linear(fmt::format("{}.attention.self.{}", name, projection), hidden, hidden);
+    tensors.add_linear(fmt::format("{}.attention.self.{}", name, projection), model.hidden, model.hidden);
   }
-  tensors.add_linear(name + ".attention.output.dense", hidden, hidden);
-  tensors.add_norm(name + ".attention.output.LayerNorm");
-  tensors.add_linear(name + ".intermediate.dense", feed_forward, hidden);
-  tensors.add_linear(name + ".output.dense", hidden, feed_forward);
-  tensors.add_norm(name + ".output.LayerNorm");
+  tensors.add_linear(name + ".attention.output.dense", model.hidden, model.hidden);
+  tensors.add_norm(name + ".attention.output.LayerNorm", model.hidden);
+  tensors.add_linear(name + ".intermediate.dense", model.feed_forward, model.hidden);
+  tensors.add_linear(name + ".output.dense", model.hidden, model.feed_forward);
+  tensors.add_norm(name + ".output.LayerNorm", model.hidden);
 }
 
 json question(const std::string& id, const std::string& context, const std::string& answer) {
@@ -93,23 +93,24 @@ void write_tiny_model(const std::filesystem::path& directory, const TinyModel& m
   const std::string vocabulary = vocabulary_text();
   const auto tokens = static_cast<std::size_t>(std::ranges::count(vocabulary, '\n'));
   Tensors tensors;
-  tensors.add_random(word_embeddings, {tokens, hidden});
+  tensors.add_random(word_embeddings, {tokens, model.hidden});
   if (model.eight_overflows) {
     const std::size_t before = vocabulary.find("\n8\n") + 1;  // the token's line is its index
     const auto token = std::ranges::count(vocabulary.substr(0, before), '\n');
-    std::fill_n(tensors.find(word_embeddings).begin() + token * static_cast<std::ptrdiff_t>(hidden), hidden, 3e38f);
+    std::fill_n(tensors.find(word_embeddings).begin() + token * static_cast<std::ptrdiff_t>(model.hidden), model.hidden,
+                3e38f);
   }
-  tensors.add_random("bert.embeddings.position_embeddings.weight", {model.positions, hidden});
-  tensors.add_random("bert.embeddings.token_type_embeddings.weight", {2, hidden});
-  tensors.add_norm("bert.embeddings.LayerNorm");
-  for (std::size_t i = 0; i < layers; ++i) add_layer(tensors, fmt::format("bert.encoder.layer.{}", i));
-  if (model.has_head) tensors.add_linear("qa_outputs", 2, hidden, model.head_scale);
+  tensors.add_random("bert.embeddings.position_embeddings.weight", {model.positions, model.hidden});
+  tensors.add_random("bert.embeddings.token_type_embeddings.weight", {2, model.hidden});
+  tensors.add_norm("bert.embeddings.LayerNorm", model.hidden);
+  for (std::size_t i = 0; i < model.layers; ++i) add_layer(tensors, fmt::format("bert.encoder.layer.{}", i), model);
+  if (model.has_head) tensors.add_linear("qa_outputs", 2, model.hidden, model.head_scale);
   data::BertConfig config;
   config.vocab_size = tokens;
-  config.hidden_size = hidden;
-  config.num_hidden_layers = layers;
+  config.hidden_size = model.hidden;
+  config.num_hidden_layers = model.layers;
   config.num_attention_heads = heads;
-  config.intermediate_size = feed_forward;
+  config.intermediate_size = model.feed_forward;
   config.max_position_embeddings = model.positions;
   data::write_pretrained(directory, config, {.vocabulary = vocabulary, .tokenizer_json = "", .options = {}},
                          tensors.all());

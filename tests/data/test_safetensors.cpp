@@ -121,6 +121,25 @@ TEST(Safetensors, ReadsTheReferenceBatch) {
   EXPECT_EQ(std::count(mask.begin(), mask.end(), 1), 23 + 17 + 40 + 9);
 }
 
+TEST(Safetensors, ValuesMayComeInAnyPieces) {
+  const TemporaryDirectory directory;
+  const std::vector<TensorShape> tensors{{"a", {2, 2}}, {"b", {3}}};
+  const std::vector<float> values{1, 2, 3, 4, 5, 6, 7};
+  SafetensorsWriter writer(directory / "f", tensors);
+  for (const auto& [first, count] : std::vector<std::pair<std::size_t, std::size_t>>{{0, 0}, {0, 1}, {1, 5}, {6, 1}}) {
+    writer.write(std::span(values).subspan(first, count));
+  }
+  EXPECT_FALSE(std::filesystem::exists(directory / "f"));
+  writer.commit();
+  const SafetensorsFile file(directory / "f");
+  EXPECT_EQ(file.read_float("a"), (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(file.read_float("b"), (std::vector<float>{5, 6, 7}));
+  SafetensorsWriter shorter(directory / "g", tensors);
+  shorter.write(std::span(values).first(6));
+  EXPECT_THAT(error_of([&] { shorter.commit(); }), HasSubstr("6 values were written of tensors that have 7"));
+  EXPECT_FALSE(std::filesystem::exists(directory / "g"));
+}
+
 TEST(Safetensors, WriterRefusesWrongSizesAndRepeatedNames) {
   const TemporaryDirectory directory;
   const std::vector<float> two{1, 2};

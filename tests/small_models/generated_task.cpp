@@ -2,6 +2,7 @@
 
 #include "data/files.hpp"
 #include "data/safetensors.hpp"
+#include "train/row_pieces.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -29,17 +30,17 @@ void GeneratedTask::write_results(const std::filesystem::path& directory) const 
 }
 
 void GeneratedTask::export_model(const std::filesystem::path& directory, const train::RowReader& read_row) const {
-  std::vector<std::vector<float>> values;
-  std::vector<data::NamedTensor> tensors;
-  const auto add = [&](const ParameterRow& row) {
-    values.emplace_back(row.size);
-    read_row(row.name, values.back());
-    tensors.push_back({row.name, row.shape, values.back()});
-  };
-  for (const ParameterRow& row : model_->table().rows()) add(row);
-  for (const ParameterRow& row : model_->table().state_rows()) add(row);
+  std::vector<data::TensorShape> tensors;
+  std::vector<const ParameterRow*> rows;
+  for (const ParameterRow& row : model_->table().rows()) rows.push_back(&row);
+  for (const ParameterRow& row : model_->table().state_rows()) rows.push_back(&row);
+  for (const ParameterRow* row : rows) tensors.push_back({row->name, row->shape});
   data::StagedDirectory staged(directory);
-  data::write_safetensors(staged.path() / file_name, tensors);
+  data::SafetensorsWriter writer(staged.path() / file_name, tensors);
+  for (const ParameterRow* row : rows) {
+    train::read_in_pieces(read_row, row->name, row->size, [&](std::span<const float> values) { writer.write(values); });
+  }
+  writer.commit();
   staged.commit();
 }
 

@@ -246,7 +246,7 @@ TEST(reference, AdamWSteps) {
       const std::string& name = engine.store.table().row(row).name;
       const auto values = expected.read_float(name), gradient = gradients.read_float(name);
       std::vector<float> actual(values.size());
-      engine.mode->read_row(row, actual);
+      engine.mode->read_row(row, 0, actual);
       for (std::size_t i = 0; i < values.size(); ++i) {
         // AdamW divides a gradient by its own size: where that is rounding noise, so is the step.
         const bool noise = is_noise(name, last_layer) || (gradient[i] != 0.0f && std::abs(gradient[i]) < 1e-5f);

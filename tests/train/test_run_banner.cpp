@@ -31,7 +31,9 @@ RunDescription example() {
   run.steps = 276;
   run.batch = 8;
   run.epochs = 2.0;
-  run.memory = {.values = 86 * mebibyte,
+  run.memory = {.program = 24 * mebibyte,
+                .before = 30 * mebibyte,
+                .values = 86 * mebibyte,
                 .gradients = 87 * mebibyte,
                 .optimizer = 172 * mebibyte,
                 .activations = 1024 * mebibyte,
@@ -43,15 +45,16 @@ RunDescription example() {
 }
 
 TEST(RunBanner, SaysAllThatARunDependsOn) {
-  EXPECT_EQ(run_banner(example()),
-            "model    minilm: 6 layers, hidden 384, 12 heads, 22,566,146 parameters\n"
-            "train    train.json: 1,000 questions, 1,100 windows, 105,600 tokens, fill 25 %\n"
-            "dev      dev.json: 1 question, 1 window, 384 tokens, fill 100 %\n"
-            "compute  float, matrix products by onednn, 2 threads on OpenMP\n"
-            "steps    276 of 8 sequences (2 epochs), 4 at once, 1,500 tokens at most\n"
-            "memory   1.34 GiB of 4.00 GiB free: values 86.00 MiB, gradients 87.00 MiB, optimizer 172.00 MiB, "
-            "activations 1.00 GiB\n"
-            "output   runs/first\n");
+  EXPECT_EQ(
+      run_banner(example()),
+      "model    minilm: 6 layers, hidden 384, 12 heads, 22,566,146 parameters\n"
+      "train    train.json: 1,000 questions, 1,100 windows, 105,600 tokens, fill 25 %\n"
+      "dev      dev.json: 1 question, 1 window, 384 tokens, fill 100 %\n"
+      "compute  float, matrix products by onednn, 2 threads on OpenMP\n"
+      "steps    276 of 8 sequences (2 epochs), 4 at once, 1,500 tokens at most\n"
+      "memory   1.36 GiB at most: program 24.00 MiB, values 86.00 MiB, gradients 87.00 MiB, optimizer 172.00 MiB, "
+      "activations 1.00 GiB; 4.00 GiB are free\n"
+      "output   runs/first\n");
 }
 
 TEST(RunBanner, HasNoLineForAbsentDevData) {
