@@ -44,7 +44,7 @@ TEST(Parse, TyposGetASuggestion) {
 }
 
 TEST(Parse, OptionsOfOtherCommandsNameThem) {
-  EXPECT_EQ(error_of_train({"--vocab", "v"}), "train does not have --vocab, which belongs to tokenize");
+  EXPECT_EQ(error_of_train({"--vocab", "v"}), "train does not have --vocab, which belongs to tokenize, bench");
 }
 
 TEST(Parse, MissingValuesAreNamed) {
