@@ -17,12 +17,13 @@ struct MemoryPlan {
   std::size_t gradients = 0;
   std::size_t optimizer = 0;    ///< slots
   std::size_t activations = 0;  ///< the arena
+  std::size_t workspace = 0;    ///< copies of operands that matrix products are made of
   std::size_t loading = 0;      ///< the largest row as float, before the arena is used
   MicroBatchLimit limit;        ///< what is computed at once
   BatchShape largest;           ///< of the micro-batches of the run
 
   /// What the run takes.
-  std::size_t total() const { return values + gradients + optimizer + std::max(activations, loading); }
+  std::size_t total() const { return values + gradients + optimizer + std::max(activations + workspace, loading); }
   /// What the process has resident at the most.
   std::size_t peak() const { return std::max(before, program + total()); }
 };

@@ -19,10 +19,10 @@ std::string data_text(const DataDescription& data, std::size_t max_length) {
 }
 
 std::string memory_text(const MemoryPlan& plan, std::size_t free) {
-  return fmt::format("{} at most: program {}, values {}, gradients {}, optimizer {}, activations {}; {} are free",
-                     bytes_text(plan.peak()), bytes_text(plan.program), bytes_text(plan.values),
-                     bytes_text(plan.gradients), bytes_text(plan.optimizer), bytes_text(plan.activations),
-                     bytes_text(free));
+  return fmt::format(
+      "{} at most: program {}, values {}, gradients {}, optimizer {}, activations {}, operands {}; {} are free",
+      bytes_text(plan.peak()), bytes_text(plan.program), bytes_text(plan.values), bytes_text(plan.gradients),
+      bytes_text(plan.optimizer), bytes_text(plan.activations), bytes_text(plan.workspace), bytes_text(free));
 }
 
 std::string ending(const RunResult& result) {

@@ -53,6 +53,7 @@ struct Trainer::State {
         step({trained, store, *mode, *optimizer, gemm, arena, configuration.recompute},
              largest_global_batch(trained, steps), plan.limit, configuration.clip, configuration.seed),
         predictor(space, trained.model(), store, mode->schedule(), gemm, arena, trained.evaluation_shape().samples) {
+    plan.workspace = gemm.workspace_bytes(task.model().products(plan.largest, ParameterStore::Purpose::training));
     load_initial_parameters(space, task, config.seed, store, *mode);
   }
 

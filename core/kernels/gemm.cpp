@@ -75,9 +75,17 @@ Gemm::Gemm(GemmChoice choice) : choice_(std::move(choice)) {
   for (const auto& [key, name] : choice_.products) take(name);
 }
 
-GemmProvider& Gemm::provider_for(const GemmCall& call) const {
+GemmProvider& Gemm::provider_for(const GemmProduct& product) const {
   if (choice_.products.empty()) return *providers_.begin()->second;
-  return *providers_.find(provider_of(choice_, key_of(product_of(call))))->second;
+  return *providers_.find(provider_of(choice_, key_of(product)))->second;
+}
+
+std::size_t Gemm::workspace_bytes(std::span<const GemmProduct> products) const {
+  std::map<GemmProvider*, std::vector<GemmProduct>> parts;
+  for (const GemmProduct& product : products) parts[&provider_for(product)].push_back(product);
+  std::size_t bytes = 0;
+  for (const auto& [provider, part] : parts) bytes += provider->workspace_bytes(part);
+  return bytes;
 }
 
 template <class In, class Out>
@@ -100,7 +108,7 @@ void Gemm::operator()(const ExecutionSpace& space, Transpose transpose_a, const 
   check_shapes(call, a, b, c);
   check_epilogue(call, epilogue);
   if (call.m == 0 || call.n == 0) return;
-  GemmProvider& provider = provider_for(call);
+  GemmProvider& provider = provider_for(product_of(call));
   const GemmRegion region(call, provider.name());
   provider.multiply(space, call);
 }

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,8 @@ class GemmProvider {
   virtual std::string_view name() const = 0;
   /// What its speed depends on beside the CPU: its version, and what it was told in the environment.
   virtual std::string version() const = 0;
+  /// Bytes that it takes beside the operands for these products: copies of them, where it makes any.
+  virtual std::size_t workspace_bytes(std::span<const GemmProduct> products) = 0;
   /// Queues the product on `space`.
   virtual void multiply(const ExecutionSpace& space, const GemmCall& call) = 0;
 };
@@ -68,6 +71,8 @@ class Gemm {
   const GemmChoice& choice() const { return choice_; }
   /// The provider of what is not chosen by product.
   std::string_view provider() const { return choice_.fallback; }
+  /// Bytes that the providers of these products take beside the operands.
+  std::size_t workspace_bytes(std::span<const GemmProduct> products) const;
 
   /// C (M, N) = op(A) op(B) + beta C, then the epilogue. Errors: std::invalid_argument showing the three shapes.
   template <class In, class Out>
@@ -75,7 +80,7 @@ class Gemm {
                   const ConstMatrix<In>& b, float beta, const Matrix<Out>& c, const Epilogue<Out>& epilogue = {}) const;
 
  private:
-  GemmProvider& provider_for(const GemmCall& call) const;
+  GemmProvider& provider_for(const GemmProduct& product) const;
 
   GemmChoice choice_;
   std::map<std::string, std::unique_ptr<GemmProvider>, std::less<>> providers_;

@@ -34,6 +34,7 @@ class KokkosKernelsGemm : public GemmProvider {
  public:
   std::string_view name() const override;
   std::string version() const override;
+  std::size_t workspace_bytes(std::span<const GemmProduct> products) override { return FloatOperands::bytes(products); }
 
   void multiply(const ExecutionSpace& space, const GemmCall& call) override {
     if (call.input != Precision::float32) {

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <unordered_map>
+#include <vector>
 
 /// Products by oneDNN on the host: float everywhere, 16 bits where the CPU has instructions for them (AVX512-BF16,
 /// AMX); elsewhere 16-bit operands are converted. The bias is fused, and beta = 1 is a sum. Two providers: one reads
@@ -89,16 +91,9 @@ dnnl::matmul::primitive_desc describe_matmul(const Product& product, const memor
 /// Primitives kept: some twenty lengths of a packed batch. One holds about 100 KB of code.
 constexpr std::size_t most_products = 256;
 
-Shape shape_of(const GemmCall& call) {
-  return {call.m,
-          call.n,
-          call.k,
-          call.transpose_a,
-          call.transpose_b,
-          call.input,
-          call.output,
-          call.beta != 0.0f,
-          fuses_bias(call.epilogue)};
+Shape shape_of(const GemmProduct& product) {
+  return {product.m,     product.n,      product.k,          product.transpose_a,         product.transpose_b,
+          product.input, product.output, product.accumulate, fuses_bias(product.epilogue)};
 }
 
 class OneDnnGemm : public GemmProvider {
@@ -108,22 +103,23 @@ class OneDnnGemm : public GemmProvider {
   }
   std::string_view name() const override;
   std::string version() const override;
+  std::size_t workspace_bytes(std::span<const GemmProduct> products) override;
 
   void multiply(const ExecutionSpace& space, const GemmCall& call) override {
     GemmCall product = call;
     product.c = product_target(call);
-    if (const Product* native = find(product)) {
+    if (const Product* native = find(product_of(product))) {
       execute(*native, product);
       return with_type(call.output, [&]<class T>(T) { apply_rest<T>(space, call); });
     }
     product = operands_.widen(space, call);
-    execute(*find(product), product);
+    execute(*find(product_of(product)), product);
     operands_.narrow(space, call, product);
   }
 
  private:
   /// The primitive for this product, made at the first call of its shape; null where oneDNN has none but its reference.
-  const Product* find(const GemmCall& call);
+  const Product* find(const GemmProduct& asked);
   Product make(const Shape& shape);
   /// B as the primitive reads it.
   memory pack(const Product& product, const GemmCall& call);
@@ -137,14 +133,28 @@ class OneDnnGemm : public GemmProvider {
   FloatOperands operands_;
 };
 
-const Product* OneDnnGemm::find(const GemmCall& call) {
-  const Shape shape = shape_of(call);
+const Product* OneDnnGemm::find(const GemmProduct& asked) {
+  const Shape shape = shape_of(asked);
   auto found = products_.find(shape);
   if (found == products_.end()) {
     if (products_.size() == most_products) products_.clear();
     found = products_.emplace(shape, make(shape)).first;
   }
   return found->second.primitive.get(true) != nullptr ? &found->second : nullptr;
+}
+
+std::size_t OneDnnGemm::workspace_bytes(std::span<const GemmProduct> products) {
+  std::vector<GemmProduct> converted;
+  std::size_t packed = 0;
+  for (const GemmProduct& product : products) {
+    const Product* const native = find(product);
+    if (native == nullptr) {
+      converted.push_back(product);
+    } else if (native->pack.get(true) != nullptr) {
+      packed = std::max<std::size_t>(packed, native->packed.get_size());
+    }
+  }
+  return packed + FloatOperands::bytes(converted);
 }
 
 Product OneDnnGemm::make(const Shape& shape) {
@@ -189,7 +199,7 @@ constexpr std::size_t least_workspace = std::size_t{8} << 20;
 
 /// Workspace to hold for a product that wants `scratch` bytes. oneDNN's wish does not grow with the shape: a smaller
 /// product may want more than a larger one. This bound does, so that what the largest product took is enough for all.
-std::size_t workspace_bytes(std::size_t scratch, const GemmCall& call) {
+std::size_t held_workspace(std::size_t scratch, const GemmCall& call) {
   const std::size_t operands = (call.m * call.k + call.k * call.n + call.m * call.n) * sizeof(float);
   return std::max({scratch, operands, least_workspace});
 }
@@ -212,7 +222,7 @@ void OneDnnGemm::execute(const Product& product, const GemmCall& call) {
   if (fuses_bias(call.epilogue)) arguments.emplace(DNNL_ARG_BIAS, wrap(product.bias, call.bias));
   const std::size_t scratch = product.scratch.get_size();
   if (scratch > 0) {
-    void* const workspace = scratch_.get(workspace_bytes(scratch, call));
+    void* const workspace = scratch_.get(held_workspace(scratch, call));
     arguments.emplace(DNNL_ARG_SCRATCHPAD, wrap(product.scratch, workspace));
   }
   product.primitive.execute(stream_, arguments);

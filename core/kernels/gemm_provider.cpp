@@ -3,6 +3,8 @@
 #include "core/kernels/activation.hpp"
 #include "core/kernels/team.hpp"
 
+#include <algorithm>
+
 namespace mylos {
 namespace {
 
@@ -78,6 +80,17 @@ void FloatOperands::narrow(const ExecutionSpace& space, const GemmCall& call, co
     });
   }
   apply_epilogue(space, call);
+}
+
+std::size_t FloatOperands::bytes(std::span<const GemmProduct> products) {
+  std::size_t a = 0, b = 0, c = 0;
+  for (const GemmProduct& product : products) {
+    if (product.input == Precision::float32) continue;
+    a = std::max(a, product.m * product.k);
+    b = std::max(b, product.k * product.n);
+    if (product.output != Precision::float32) c = std::max(c, product.m * product.n);
+  }
+  return (a + b + c) * sizeof(float);
 }
 
 void apply_epilogue(const ExecutionSpace& space, const GemmCall& call) {

@@ -53,6 +53,9 @@ class FloatOperands {
   /// After the product: c = narrowed(product + beta c) where the output has 16 bits, and the epilogue in any case.
   void narrow(const ExecutionSpace& space, const GemmCall& call, const GemmCall& product);
 
+  /// Bytes of its copies when it has seen all of these products that are not in float.
+  static std::size_t bytes(std::span<const GemmProduct> products);
+
  private:
   GemmWorkspace a_, b_, c_;
 };

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <sstream>
 
 /// What `train --dry-run` says a run will take, and what the run then has resident.
@@ -79,9 +80,12 @@ TEST_P(PredictedMemory, IsWithinFivePercentOfTheMeasured) {
 INSTANTIATE_TEST_SUITE_P(Of, PredictedMemory,
                          testing::Values(Setting{"onednn", "float", "none"}, Setting{"onednn", "float", "layer"},
                                          Setting{"onednn", "bfloat16", "none"},
-                                         Setting{"kokkos-kernels", "float", "attention"}),
+                                         Setting{"onednn-packed", "float", "none"},
+                                         Setting{"kokkos-kernels", "float", "attention"},
+                                         Setting{"kokkos-kernels", "bfloat16", "none"}),
                          [](const auto& of) {
-                           const std::string provider = of.param.provider == "onednn" ? "OneDnn" : "KokkosKernels";
+                           std::string provider = of.param.provider;
+                           std::ranges::replace(provider, '-', '_');
                            return provider + "_" + of.param.precision + "_" + of.param.recompute;
                          });
 
