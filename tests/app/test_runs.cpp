@@ -24,6 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
 class Runs : public testing::Test {
@@ -48,6 +49,7 @@ class Runs : public testing::Test {
   TemporaryDirectory directory_;
   fs::path model_ = directory_ / "model", train_ = directory_ / "train.json", dev_ = directory_ / "dev.json";
   fs::path run_ = directory_ / "run";
+  EnvironmentVariable cache_{"XDG_CACHE_HOME", (directory_ / "cache").string()};  ///< of timings, not the user's
 };
 
 json read_json(const fs::path& path) { return json::parse(read_file(path)); }
@@ -121,6 +123,7 @@ TEST_F(Runs, RunJsonRepeatsTheRun) {
   json one = read_json(run_ / "run.json"), two = read_json(again / "run.json");
   EXPECT_EQ(two["output"], again.string());
   EXPECT_EQ(one["resolved"]["steps"], 4);
+  EXPECT_EQ(two["resolved"]["gemm"], one["resolved"]["gemm"]);
   for (const char* key : {"output", "state", "resolved"}) {
     one.erase(key);
     two.erase(key);
@@ -342,6 +345,29 @@ TEST_F(Runs, SignalsEndLoadingAtOnce) {
     EXPECT_EQ(run.error_lines().size(), 1u) << run.errors;
   }
   EXPECT_EQ(train(run_, {"--steps", "2"}).exit_code, 0);
+}
+
+TEST_F(Runs, AProviderThatTheRecordedRunHadAndThisBuildLacksIsNamed) {
+  ASSERT_EQ(train(run_, {"--steps", "1"}).exit_code, 0);
+  json recorded = read_json(run_ / "run.json");
+  recorded["resolved"]["gemm"]["default"] = "mkl";
+  write_file(directory_ / "other.json", recorded.dump());
+  const Words words = {"train", "--config", directory_ / "other.json", "--output", directory_ / "again"};
+  const ProgramRun run = run_mylos(words);
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.errors, HasSubstr("no GEMM provider \"mkl\" in this build; there are: kokkos-kernels"));
+  Words measured = words;
+  measured.insert(measured.end(), {"--gemm", "auto"});
+  EXPECT_EQ(run_mylos(measured).exit_code, 0);
+}
+
+TEST_F(Runs, TimingsOfProductsAreKept) {
+  ASSERT_EQ(train(run_, {"--steps", "1"}).exit_code, 0);
+  const fs::path cache = directory_ / "cache" / "mylos" / "gemm";
+  const json products = read_json(run_ / "run.json")["resolved"]["gemm"]["products"];
+  ASSERT_EQ(fs::exists(cache), !products.empty());  // a build with one provider times nothing
+  ASSERT_EQ(train(run_, {"--steps", "1", "--overwrite"}).exit_code, 0);
+  EXPECT_EQ(read_json(run_ / "run.json")["resolved"]["gemm"]["products"], products);
 }
 
 TEST_F(Runs, SignalsEndARunAtAStepsEnd) {
