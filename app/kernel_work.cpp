@@ -9,9 +9,9 @@
 namespace mylos::app {
 namespace {
 
-// Operations of exp_approximate and erf_approximate.
-constexpr double exponential = 21.0, error_function = 49.0;
-constexpr double gelu_flops = error_function + 4.0, gelu_gradient_flops = error_function + exponential + 9.0;
+// Operations of exp_approximate and exp2_approximate, and of what is computed from the latter.
+constexpr double exponential = 21.0, power_of_two = 16.0;
+constexpr double gelu_flops = power_of_two + 18.0, gelu_gradient_flops = power_of_two + 25.0;
 
 constexpr double float_bytes = sizeof(float);
 
@@ -71,12 +71,12 @@ Work embedding_norm_backward(const Sizes& s) {
 }
 
 Work attention_forward(const Sizes& s) {
-  return {4.0 * s.hidden * s.step.squared_lengths + s.scores() * (exponential + 4.0),
+  return {4.0 * s.hidden * s.step.squared_lengths + s.scores() * (power_of_two + 4.0),
           (3.0 + 1.0) * s.rows() * s.element + s.heads * s.step.tokens * float_bytes};
 }
 
 Work attention_backward(const Sizes& s) {
-  return {10.0 * s.hidden * s.step.squared_lengths + s.scores() * (exponential + 5.0),
+  return {10.0 * s.hidden * s.step.squared_lengths + s.scores() * (power_of_two + 5.0),
           (4.0 + 3.0) * s.rows() * s.element + 2.0 * s.heads * s.step.tokens * float_bytes};
 }
 

@@ -2,6 +2,7 @@
 
 #include <Kokkos_BitManipulation.hpp>
 #include <Kokkos_Macros.hpp>
+#include <Kokkos_MathematicalFunctions.hpp>
 
 #include <cstdint>
 
@@ -32,42 +33,59 @@ KOKKOS_INLINE_FUNCTION float exp_approximate(float x) {
   return x < -87.33f ? 0.0f : bounded;
 }
 
-/// The error function within 2 units in the last place. Source: N. Juffa's erff (BSD): an odd polynomial up to 0.9277,
-/// 1 - exp(polynomial) above; both are computed and one is selected.
-KOKKOS_INLINE_FUNCTION float erf_approximate(float x) {
-  const std::uint32_t bits = Kokkos::bit_cast<std::uint32_t>(x);
-  const std::uint32_t sign = bits & 0x80000000u;
-  const float t = Kokkos::bit_cast<float>(bits ^ sign);
-  const float s = x * x;
-
-  float large = -1.72853470e-5f * t + 3.83197126e-4f;
-  large = large * s + (-3.88396438e-3f * t + 2.42546219e-2f);
-  large = large * t - 1.06777877e-1f;
-  large = large * t - 6.34846687e-1f;
-  large = large * t - 1.28717512e-1f;
-  large = large * t - t;
-  large = 1.0f - exp_approximate(large);
-  large = t < 4.0f ? large : 1.0f;  // erf(3.92) rounds to 1; the polynomial turns upwards far beyond
-  large = Kokkos::bit_cast<float>(Kokkos::bit_cast<std::uint32_t>(large) | sign);
-
-  float small = -5.96761703e-4f;
-  small = small * s + 4.99119423e-3f;
-  small = small * s - 2.67681349e-2f;
-  small = small * s + 1.12819925e-1f;
-  small = small * s - 3.76125336e-1f;
-  small = small * s + 1.28379166e-1f;
-  small = small * x + x;
-
-  return t > 0.927734375f ? large : small;  // NaN takes the small branch and stays NaN
+/// 2^x within 1 unit in the last place for x <= 0; 0 below -126 (where results would be subnormal), NaN for NaN.
+KOKKOS_INLINE_FUNCTION float exp2_approximate(float x) {
+  // Adding 1.5 * 2^23 + 127 leaves n + 127, where n is x rounded to an integer, in the lowest bits: those of 2^n's
+  // exponent.
+  constexpr float shifter = 12583039.0f;
+  const float shifted = x + shifter;
+  const float r = x - (shifted - shifter);
+  float p = 1.5353362e-4f;
+  p = p * r + 1.3398875e-3f;
+  p = p * r + 9.61843692e-3f;
+  p = p * r + 5.55033237e-2f;
+  p = p * r + 0.240226477f;
+  p = p * r + 0.693147182f;
+  p = p * r + 1.0f;
+  const float power = Kokkos::bit_cast<float>(Kokkos::bit_cast<std::uint32_t>(shifted) << 23);
+  return x < -126.0f ? 0.0f : p * power;
 }
 
 /// x Phi(x) with the exact normal distribution Phi (Hendrycks, Gimpel 2016); absolute error below 2e-7 max(1, |x|).
-KOKKOS_INLINE_FUNCTION float gelu(float x) { return x * (0.5f + 0.5f * erf_approximate(x * 0.70710678f)); }
+/// It is max(x, 0) - |x| Phi(-|x|), and log2 Phi(-u) = -1 + u q(u) for u >= 0, where q is a polynomial fitted on [0, 6]
+/// that goes on falling beyond, so that Phi(-u) ends in 0.
+KOKKOS_INLINE_FUNCTION float gelu(float x) {
+  const float u = Kokkos::fabs(x);
+  float q = -2.33494848e-6f;
+  q = q * u + 3.37378115e-5f;
+  q = q * u - 1.61293807e-4f;
+  q = q * u - 1.91703613e-4f;
+  q = q * u + 7.12686544e-3f;
+  q = q * u - 5.25336117e-2f;
+  q = q * u - 0.459198296f;
+  q = q * u - 1.151106f;
+  const float tail = exp2_approximate(q * u - 1.0f);
+  return (x < 0.0f ? 0.0f : x) - u * tail;
+}
 
-/// Phi(x) + x phi(x), the derivative of `gelu`.
+/// Phi(x) + x phi(x), the derivative of `gelu`; absolute error below 3e-7. For u = |x| it is d(u) = Phi(-u) - u phi(u)
+/// where x < 0 and 1 - d(u) where not; d(u) = exp(-u^2 / 2) s(u) with a polynomial s fitted on [0, 6].
 KOKKOS_INLINE_FUNCTION float gelu_derivative(float x) {
-  const float density = 0.39894228f * exp_approximate(-0.5f * x * x);
-  return 0.5f + 0.5f * erf_approximate(x * 0.70710678f) + x * density;
+  const float magnitude = Kokkos::fabs(x);
+  const float u = magnitude > 14.0f ? 14.0f : magnitude;  // beyond, exp is 0; NaN stays NaN
+  float s = 1.63168977e-6f;
+  s = s * u - 3.52077805e-5f;
+  s = s * u + 3.39738413e-4f;
+  s = s * u - 1.97462738e-3f;
+  s = s * u + 7.93938991e-3f;
+  s = s * u - 2.43139286e-2f;
+  s = s * u + 6.11548834e-2f;
+  s = s * u - 0.132513791f;
+  s = s * u + 0.249916792f;
+  s = s * u - 0.797878802f;
+  s = s * u + 0.49999994f;
+  const float d = exp2_approximate(u * (-0.721347520f * u)) * s;
+  return x < 0.0f ? d : 1.0f - d;
 }
 
 }  // namespace mylos
