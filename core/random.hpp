@@ -54,6 +54,8 @@ struct DropoutKey {
   KOKKOS_INLINE_FUNCTION std::uint32_t threshold() const {
     return static_cast<std::uint32_t>(probability * 65536.0f + 0.5f);
   }
+  /// Philox's key.
+  KOKKOS_INLINE_FUNCTION std::uint64_t philox_key() const { return seed ^ (step * 0x9E3779B97F4A7C15u); }
 };
 
 /// The draws of eight neighbouring columns, 16 bits each.
@@ -71,10 +73,9 @@ inline constexpr unsigned dropout_group = 8;
 /// `lane` tells apart what shares a row: the head, for attention probabilities.
 KOKKOS_INLINE_FUNCTION DropoutDraw dropout_draw(const DropoutKey& key, std::uint32_t sample, std::uint32_t position,
                                                 std::uint32_t lane, std::uint32_t group) {
-  const std::uint64_t philox_key = key.seed ^ (key.step * 0x9E3779B97F4A7C15u);
   const std::uint64_t low = (std::uint64_t{sample} << 32) | position;
   const std::uint64_t high = (std::uint64_t{key.site} << 48) | (std::uint64_t{lane & 0xffffu} << 32) | group;
-  return {philox(philox_key, low, high)};
+  return {philox(key.philox_key(), low, high)};
 }
 
 }  // namespace mylos

@@ -17,13 +17,8 @@ struct BackwardScratch {
   float* draws;
 };
 
-struct BackwardSizes {
-  int padded_keys, depth, block_keys;  ///< of the longest sequence; multiples of `lanes`
-
-  BackwardSizes(int longest, int head_size)
-      : padded_keys(round_up(longest, lanes)),
-        depth(round_up(head_size, lanes)),
-        block_keys(padded_keys < key_block ? padded_keys : key_block) {}
+struct BackwardSizes : BlockSizes {
+  using BlockSizes::BlockSizes;
   std::size_t large() const { return scratch_bytes(std::size_t(padded_keys) * depth * 5, 5); }
   std::size_t fast() const {
     return scratch_bytes(query_block * (3 * depth + 2 * block_keys) + dropout_words(block_keys), 6);
@@ -74,6 +69,28 @@ struct Place {
   int length, stride;  ///< rows of the sequence, as they are and padded
 };
 
+/// A row of scores x becomes P, and of dout v^T, dx, becomes dS.
+KOKKOS_INLINE_FUNCTION void differentiate_row(int padded, float normalizer, float row_sum, float* KOKKOS_RESTRICT x,
+                                              float* KOKKOS_RESTRICT dx) {
+  for (int k = 0; k < padded; ++k) {
+    x[k] = exp2_approximate(x[k] - normalizer);
+    dx[k] = x[k] * (dx[k] - row_sum);
+  }
+}
+
+/// The same with dropout, where x becomes P M. `kept` is what kept probabilities are multiplied by.
+KOKKOS_INLINE_FUNCTION void differentiate_row(const DropoutBlock& draws, int row, int padded, float normalizer,
+                                              float row_sum, float kept, float* KOKKOS_RESTRICT x,
+                                              float* KOKKOS_RESTRICT dx) {
+  const std::uint32_t* KOKKOS_RESTRICT draw = draws.row(row);
+  for (int k = 0; k < padded; ++k) {
+    const float probability = exp2_approximate(x[k] - normalizer);
+    const float factor = stored_draw(draw, k) >= draws.threshold ? kept : 0.0f;
+    dx[k] = probability * (factor * dx[k] - row_sum);
+    x[k] = probability * factor;
+  }
+}
+
 template <class T>
 struct Backward {
   AttentionShape shape;
@@ -98,10 +115,11 @@ struct Backward {
       for (int query = 0; query < length; query += query_block) add_query_block(team, scratch, place, head, query);
     }
     team.team_barrier();
+    // dkeys was summed from queries that are scaled already, and in units of log 2.
+    const auto scale_of_keys = [](int) { return log_2; };
     const auto one = [](int) { return 1.0f; };
     const std::size_t key_column = shape.heads + key_head, value_column = key_column + shape.key_value_heads;
-    // The queries that dkeys was summed from are scaled already.
-    store(team, scratch.dkeys, length, sizes.depth, one, head_rows(dqkv, first, key_column, shape.head_size));
+    store(team, scratch.dkeys, length, sizes.depth, scale_of_keys, head_rows(dqkv, first, key_column, shape.head_size));
     store(team, scratch.dvalues, length, sizes.depth, one, head_rows(dqkv, first, value_column, shape.head_size));
   }
 
@@ -126,7 +144,7 @@ struct Backward {
     const int padded = round_up(rows, tile_rows), depth = sizes.depth;
     const int visible = shape.causal ? query + rows : place.length;
     team.team_barrier();  // the block before has been stored
-    load(team, head_rows(qkv, first, head, size), rows, padded, depth, shape.scale, scratch.query);
+    load(team, head_rows(qkv, first, head, size), rows, padded, depth, shape.scale * log2_e, scratch.query);
     load(team, head_rows(dout, first, head, size), rows, padded, depth, 1.0f, scratch.dout);
     for (int key = 0; key < visible; key += key_block) {
       const int keys = visible - key < key_block ? visible - key : key_block;
@@ -155,8 +173,10 @@ struct Backward {
       const int before = block.first_query + row + 1 - key;
       hide_keys(shape.causal && before < keys ? before : keys, padded, probabilities.data + row * padded);
       const std::size_t of_batch = place.first + block.first_query + row;
-      differentiate_row(draws, row, keys, log_sum_exp(block.head, of_batch), row_sums(block.head, of_batch),
-                        probabilities.data + row * padded, dscores.data + row * padded);
+      const float normalizer = log_sum_exp(block.head, of_batch) * log2_e, row_sum = row_sums(block.head, of_batch);
+      float *const x = probabilities.data + row * padded, *const dx = dscores.data + row * padded;
+      if (!dropout.active()) return differentiate_row(padded, normalizer, row_sum, x, dx);
+      differentiate_row(draws, row, padded, normalizer, row_sum, dropout.scale(), x, dx);
     });
     team.team_barrier();
     product(team, keys, depth, rows, {probabilities.data, 1, padded}, {scratch.dout, depth}, true,
@@ -165,28 +185,6 @@ struct Backward {
             {scratch.dkeys + key * depth, depth});
     product(team, rows, depth, keys, {dscores.data, padded, 1}, {scratch.keys + key * depth, depth}, key > 0,
             {scratch.dquery, depth});
-  }
-
-  /// A row of scores x becomes P M, and of dout v^T, dx, becomes dS.
-  KOKKOS_INLINE_FUNCTION void differentiate_row(const DropoutBlock& draws, int row, int keys, float normalizer,
-                                                float row_sum, float* KOKKOS_RESTRICT x,
-                                                float* KOKKOS_RESTRICT dx) const {
-    const int padded = round_up(keys, lanes);
-    if (!dropout.active()) {
-      for (int k = 0; k < padded; ++k) {
-        x[k] = exp_approximate(x[k] - normalizer);
-        dx[k] = x[k] * (dx[k] - row_sum);
-      }
-      return;
-    }
-    draws.apply(row, keys, dx);
-    const float kept = dropout.scale();
-    for (int k = 0; k < padded; ++k) {
-      x[k] = exp_approximate(x[k] - normalizer);
-      dx[k] = x[k] * (kept * dx[k] - row_sum);
-      x[k] *= kept;
-    }
-    draws.apply(row, keys, x);
   }
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/kernels/attention.hpp"
+#include "core/kernels/dropout_lanes.hpp"
 
 #include <cstdint>
 
@@ -13,15 +14,21 @@ namespace mylos::attention {
 using Policy = Kokkos::TeamPolicy<ExecutionSpace, Kokkos::Schedule<Kokkos::Dynamic>>;
 using Team = Policy::member_type;
 
-/// Rows of a register tile: measured, for 32 and for 16 vector registers. Results do not depend on it. Clang 14 does
-/// not keep 8 rows in registers: it runs 15 times slower.
+/// Elements of a vector register, and columns and rows of a register tile, for 32 and for 16 registers. Results do not
+/// depend on them. Clang 14 does not keep 8 rows in registers: it runs 15 times slower.
+#if defined(__AVX512F__)
+inline constexpr int vector = 16, tile_columns = 32;
+#elif defined(__AVX__)
+inline constexpr int vector = 8, tile_columns = 16;
+#else
+inline constexpr int vector = 4, tile_columns = 8;
+#endif
 #if defined(__AVX512F__) && !defined(__clang__)
 inline constexpr int tile_rows = 8;
 #else
 inline constexpr int tile_rows = 4;
 #endif
-/// Columns of a register tile, and partial sums of a row. GCC unrolls 16 iterations or fewer before it vectorises,
-/// which keeps it from doing so.
+/// What rows of keys are padded to, and partial sums of a row.
 inline constexpr int lanes = 32;
 /// Query rows and keys of a block of scores.
 inline constexpr int query_block = 32;
@@ -31,6 +38,16 @@ static_assert(query_block % tile_rows == 0 && key_block % query_block == 0 && ke
 KOKKOS_INLINE_FUNCTION constexpr int round_up(int value, int multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
+
+/// What blocks are sized by.
+struct BlockSizes {
+  int padded_keys, depth, block_keys;  ///< of the longest sequence; multiples of `lanes`
+
+  BlockSizes(int longest, int head_size)
+      : padded_keys(round_up(longest, lanes)),
+        depth(round_up(head_size, lanes)),
+        block_keys(padded_keys < key_block ? padded_keys : key_block) {}
+};
 
 /// Scratch arrays start at whole cache lines.
 inline constexpr std::size_t scratch_alignment = 64;
@@ -68,8 +85,12 @@ KOKKOS_INLINE_FUNCTION void load(const Team& team, const HeadRows<const T>& from
     const int filled = row < rows ? from.head_size : 0;
     const T* KOKKOS_RESTRICT source = from.data + static_cast<std::size_t>(row < rows ? row : 0) * from.stride;
     float* KOKKOS_RESTRICT target = to + row * depth;
-    for (int d = 0; d < filled; ++d) target[d] = scale * static_cast<float>(source[d]);
-    for (int d = filled; d < depth; ++d) target[d] = 0.0f;
+    int d = 0;
+    for (; d + lanes <= filled; d += lanes) {
+      for (int j = 0; j < lanes; ++j) target[d + j] = scale * static_cast<float>(source[d + j]);
+    }
+    for (; d < filled; ++d) target[d] = scale * static_cast<float>(source[d]);
+    for (; d < depth; ++d) target[d] = 0.0f;
   });
 }
 
@@ -90,10 +111,16 @@ KOKKOS_INLINE_FUNCTION void shuffle(const float* KOKKOS_RESTRICT from, float* KO
 template <class T>
 KOKKOS_INLINE_FUNCTION void load_square(const T* KOKKOS_RESTRICT from, std::size_t from_stride, int rows, int columns,
                                         float* KOKKOS_RESTRICT to, int to_stride) {
-  float a[square * square] = {}, b[square * square];
-  for (int i = 0; i < (rows < square ? rows : square); ++i) {
-    for (int j = 0; j < (columns < square ? columns : square); ++j) {
-      a[i * square + j] = static_cast<float>(from[i * from_stride + j]);
+  float a[square * square], b[square * square];
+  if (rows >= square && columns >= square) {
+    for (int i = 0; i < square; ++i) {
+      MYLOS_ROLLED
+      for (int j = 0; j < square; ++j) a[i * square + j] = static_cast<float>(from[i * from_stride + j]);
+    }
+  } else {
+    for (int i = 0; i < square * square; ++i) {
+      const int row = i / square, column = i % square;
+      a[i] = row < rows && column < columns ? static_cast<float>(from[row * from_stride + column]) : 0.0f;
     }
   }
   shuffle(a, b);
@@ -101,6 +128,7 @@ KOKKOS_INLINE_FUNCTION void load_square(const T* KOKKOS_RESTRICT from, std::size
   shuffle(a, b);
   shuffle(b, a);
   for (int j = 0; j < (columns < square ? columns : square); ++j) {
+    MYLOS_ROLLED
     for (int i = 0; i < square; ++i) to[j * to_stride + i] = a[j * square + i];
   }
 }
@@ -144,61 +172,67 @@ struct Block {
   int stride;
 };
 
+/// f(j) for the columns of a tile, a vector at a time.
+template <int columns, class Function>
+KOKKOS_FORCEINLINE_FUNCTION void for_columns(const Function& f) {
+  for (int v = 0; v < columns; v += vector) {
+    MYLOS_ROLLED
+    for (int j = 0; j < vector; ++j) f(v + j);
+  }
+}
+
 /// One register tile of `product`, for inner > 0.
+template <int columns>
 KOKKOS_INLINE_FUNCTION void tile_product(int inner, Left a, Block<const float> b, bool accumulate, Block<float> c) {
-  float sum[tile_rows][lanes];
+  float sum[tile_rows][columns];  // begins with a product: zeros would be a call of memset
   for (int i = 0; i < tile_rows; ++i) {
-    for (int j = 0; j < lanes; ++j) sum[i][j] = a.data[i * a.row_stride] * b.data[j];
+    for_columns<columns>([&](int j) { sum[i][j] = a.data[i * a.row_stride] * b.data[j]; });
   }
   for (int k = 1; k < inner; ++k) {
     const float* left = a.data + k * a.inner_stride;
     const float* right = b.data + k * b.stride;
     for (int i = 0; i < tile_rows; ++i) {
       const float x = left[i * a.row_stride];
-      for (int j = 0; j < lanes; ++j) sum[i][j] += x * right[j];
+      for_columns<columns>([&](int j) { sum[i][j] += x * right[j]; });
     }
   }
   for (int i = 0; i < tile_rows; ++i) {
     float* KOKKOS_RESTRICT result = c.data + i * c.stride;
-    for (int j = 0; j < lanes; ++j) result[j] = (accumulate ? result[j] : 0.0f) + sum[i][j];
+    for_columns<columns>([&](int j) { result[j] = (accumulate ? result[j] : 0.0f) + sum[i][j]; });
   }
 }
 
 /// c (rows, columns) = or += a (rows, inner) b (inner, columns), all in scratch. Rows are rounded up to `tile_rows`,
-/// columns to `lanes`: the arrays reach that far. The order of summation is that of `inner`.
+/// columns to half of `tile_columns`: the arrays reach that far. The order of summation is that of `inner`.
 KOKKOS_INLINE_FUNCTION void product(const Team& team, int rows, int columns, int inner, const Left& a,
                                     const Block<const float>& b, bool accumulate, const Block<float>& c) {
-  const int row_tiles = (rows + tile_rows - 1) / tile_rows, column_tiles = (columns + lanes - 1) / lanes;
+  const int row_tiles = (rows + tile_rows - 1) / tile_rows, column_tiles = (columns + tile_columns - 1) / tile_columns;
   // Row tiles run fastest: the columns of b that a tile needs stay in the first-level cache.
   Kokkos::parallel_for(Kokkos::TeamThreadRange(team, row_tiles * column_tiles), [&](int tile) {
-    const int row = tile % row_tiles * tile_rows, column = tile / row_tiles * lanes;
-    tile_product(inner, {a.data + row * a.row_stride, a.row_stride, a.inner_stride}, {b.data + column, b.stride},
-                 accumulate, {c.data + row * c.stride + column, c.stride});
+    const int row = tile % row_tiles * tile_rows, column = tile / row_tiles * tile_columns;
+    const Left left{a.data + row * a.row_stride, a.row_stride, a.inner_stride};
+    const Block<const float> right{b.data + column, b.stride};
+    const Block<float> result{c.data + row * c.stride + column, c.stride};
+    if (columns - column > tile_columns / 2) return tile_product<tile_columns>(inner, left, right, accumulate, result);
+    tile_product<tile_columns / 2>(inner, left, right, accumulate, result);
   });
 }
 
 /// Which probabilities of a block of scores dropout keeps. The draws are those of `dropout_draw`, made for `lanes`
 /// groups of keys at once because one at a time would cost more than the products.
 struct DropoutBlock {
-  std::uint32_t* words;  ///< (rows, words_per_row): two draws each
+  const std::uint32_t* words;  ///< (rows, words_per_row): two draws each, the lower half first
   int words_per_row;
   std::uint32_t threshold;
 
-  /// Sets to zero the dropped ones of x[0, n) in row `row`; n is rounded up to a whole group.
-  KOKKOS_INLINE_FUNCTION void apply(int row, int n, float* KOKKOS_RESTRICT x) const {
-    const std::uint32_t* KOKKOS_RESTRICT draw = words + row * words_per_row;
-    const int pairs = round_up(n, dropout_group) / 2;
-    for (int i = 0; i < pairs; ++i) {
-      const std::uint32_t word = draw[i];
-      x[2 * i] = (word & 0xffffu) >= threshold ? x[2 * i] : 0.0f;
-      x[2 * i + 1] = (word >> 16) >= threshold ? x[2 * i + 1] : 0.0f;
-    }
-  }
+  /// The draws of a row, 16 bits each in the order of keys, for `stored_draw`.
+  KOKKOS_INLINE_FUNCTION const std::uint32_t* row(int row) const { return words + row * words_per_row; }
 };
 
-/// Floats of scratch that a DropoutBlock's words take for a block of scores with `keys` keys.
+/// Words of scratch that a DropoutBlock takes for a block of scores with `keys` keys: whole chunks of draws, and what a
+/// loop over `lanes` keys reads beyond the last row.
 KOKKOS_INLINE_FUNCTION constexpr int dropout_words(int keys) {
-  return round_up(query_block * (round_up(keys, dropout_group) / 2), 4 * lanes);
+  return round_up(query_block * (round_up(keys, dropout_group) / 2), 4 * lanes) + lanes;
 }
 
 /// Where a block of scores stands, for its draws.
@@ -207,47 +241,21 @@ struct DropoutPlace {
   int first_query, first_key;
 };
 
-/// Counters of `lanes` draws, and the words they become.
-struct DrawLanes {
-  std::uint32_t word[4][lanes];
-};
-
-/// `philox` on all lanes at once: the rounds outside, so that the loop over lanes vectorises.
-KOKKOS_INLINE_FUNCTION void philox_lanes(std::uint64_t key, DrawLanes& x) {
-  auto k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
-  for (int round = 0; round < 10; ++round) {
-    for (int i = 0; i < lanes; ++i) {
-      const std::uint64_t p0 = std::uint64_t{0xD2511F53u} * x.word[0][i],
-                          p1 = std::uint64_t{0xCD9E8D57u} * x.word[2][i];
-      x.word[0][i] = static_cast<std::uint32_t>(p1 >> 32) ^ x.word[1][i] ^ k0;
-      x.word[2][i] = static_cast<std::uint32_t>(p0 >> 32) ^ x.word[3][i] ^ k1;
-      x.word[1][i] = static_cast<std::uint32_t>(p1);
-      x.word[3][i] = static_cast<std::uint32_t>(p0);
-    }
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
-  }
-}
-
 /// Fills `lanes` times four words for the groups of keys from `first` on, counted along the rows of the block: what
 /// `dropout_draw` gives for each.
 KOKKOS_INLINE_FUNCTION void draw_lanes(const DropoutKey& key, const DropoutPlace& place, int groups_per_row, int first,
                                        std::uint32_t* KOKKOS_RESTRICT words) {
-  DrawLanes x;
+  DrawLanes<lanes> x;
   const float per_group = 1.0f / static_cast<float>(groups_per_row);
   const int first_group = place.first_key / static_cast<int>(dropout_group) + first;
   for (int i = 0; i < lanes; ++i) {
     // Exact: the quotient is at least 0.5 / groups_per_row away from an integer.
     const int row = static_cast<int>((static_cast<float>(first + i) + 0.5f) * per_group);
-    x.word[0][i] = static_cast<std::uint32_t>(place.first_query + row);
-    x.word[1][i] = place.sample;
-    x.word[2][i] = static_cast<std::uint32_t>(first_group + i - row * groups_per_row);
-    x.word[3][i] = (key.site << 16) | (place.head & 0xffffu);
+    x.set(i, key, place.sample, static_cast<std::uint32_t>(place.first_query + row), place.head,
+          static_cast<std::uint32_t>(first_group + i - row * groups_per_row));
   }
-  philox_lanes(key.seed ^ (key.step * 0x9E3779B97F4A7C15u), x);
-  for (int i = 0; i < lanes; ++i) {
-    for (int word = 0; word < 4; ++word) words[4 * i + word] = x.word[word][i];
-  }
+  x.draw(key.philox_key());
+  x.store(words);
 }
 
 /// Draws for a block of scores (rows, keys) into `words`.
@@ -266,11 +274,15 @@ KOKKOS_INLINE_FUNCTION DropoutBlock draw_block(const Team& team, const DropoutKe
 template <int count = lanes, class Combine>
 KOKKOS_INLINE_FUNCTION float fold(float (&lane)[lanes], const Combine& combine) {
   if constexpr (count > 1) {
+    MYLOS_ROLLED
     for (int j = 0; j < count / 2; ++j) lane[j] = combine(lane[j], lane[j + count / 2]);
     return fold<count / 2>(lane, combine);
   }
   return lane[0];
 }
+
+/// Scores are kept in units of log 2, so that their exponentials are powers of two.
+inline constexpr float log2_e = 1.44269504f, log_2 = 0.693147181f;
 
 /// Hides the keys of a row that are beyond [0, n): their scores become -infinity, their probabilities 0.
 KOKKOS_INLINE_FUNCTION void hide_keys(int n, int padded, float* scores) {

@@ -21,13 +21,8 @@ struct ForwardScratch {
   RunningRow* rows;  ///< (query block)
 };
 
-struct ForwardSizes {
-  int padded_keys, depth, block_keys;  ///< of the longest sequence; multiples of `lanes`
-
-  ForwardSizes(int longest, int head_size)
-      : padded_keys(round_up(longest, lanes)),
-        depth(round_up(head_size, lanes)),
-        block_keys(padded_keys < key_block ? padded_keys : key_block) {}
+struct ForwardSizes : BlockSizes {
+  using BlockSizes::BlockSizes;
   std::size_t large() const { return scratch_bytes(std::size_t(padded_keys) * depth * 2, 2); }
   std::size_t fast() const {
     return scratch_bytes(query_block * (2 * depth + block_keys + 2) + dropout_words(block_keys), 5);
@@ -43,25 +38,34 @@ struct ForwardSizes {
   }
 };
 
-/// Turns the scores x[0, padded) of a row into exponentials and returns what was known before, updated. `correction`
-/// is what earlier sums are to be multiplied by.
-KOKKOS_INLINE_FUNCTION RunningRow exponentials(const RunningRow& before, int padded, float* KOKKOS_RESTRICT x,
-                                               float& correction) {
+/// The largest of x[0, padded) and `start`.
+KOKKOS_INLINE_FUNCTION float largest(float start, int padded, const float* x) {
   float lane[lanes];
-  for (int j = 0; j < lanes; ++j) lane[j] = before.maximum;
+  for (int j = 0; j < lanes; ++j) lane[j] = start;
   for (int k = 0; k < padded; k += lanes) {
     for (int j = 0; j < lanes; ++j) lane[j] = lane[j] < x[k + j] ? x[k + j] : lane[j];
   }
-  const float maximum = fold(lane, [](float a, float b) { return a < b ? b : a; });
-  for (int j = 0; j < lanes; ++j) lane[j] = 0.0f;
+  return fold(lane, [](float a, float b) { return a < b ? b : a; });
+}
+
+/// x[0, padded) = 2^(x - maximum), where dropout keeps it: every element counts for the sum, which is returned. `draws`
+/// may be null: nothing is dropped.
+template <bool drops>
+KOKKOS_INLINE_FUNCTION float exponentials(float maximum, int padded, const std::uint32_t* KOKKOS_RESTRICT draws,
+                                          std::uint32_t threshold, float* KOKKOS_RESTRICT x) {
+  float lane[lanes] = {};
   for (int k = 0; k < padded; k += lanes) {
     for (int j = 0; j < lanes; ++j) {
-      x[k + j] = exp_approximate(x[k + j] - maximum);
-      lane[j] += x[k + j];
+      const float value = exp2_approximate(x[k + j] - maximum);
+      lane[j] += value;
+      if constexpr (drops) {
+        x[k + j] = stored_draw(draws, k + j) >= threshold ? value : 0.0f;
+      } else {
+        x[k + j] = value;
+      }
     }
   }
-  correction = exp_approximate(before.maximum - maximum);
-  return {maximum, before.sum * correction + fold(lane, [](float a, float b) { return a + b; })};
+  return fold(lane, [](float a, float b) { return a + b; });
 }
 
 template <class T>
@@ -88,8 +92,8 @@ struct Forward {
       const int rows = length - query < query_block ? length - query : query_block;
       const int visible = shape.causal ? query + rows : length;
       team.team_barrier();  // the block before has been stored
-      load(team, head_rows(qkv, first + query, head, size), rows, round_up(rows, tile_rows), depth, shape.scale,
-           scratch.query);
+      load(team, head_rows(qkv, first + query, head, size), rows, round_up(rows, tile_rows), depth,
+           shape.scale * log2_e, scratch.query);
       for (int key = 0; key < visible; key += key_block) {
         const int keys = visible - key < key_block ? visible - key : key_block;
         const DropoutPlace place{sequences.sample_ids(sequence), static_cast<std::uint32_t>(head), query, key};
@@ -101,7 +105,7 @@ struct Forward {
           team, scratch.sums, rows, depth, [&](int row) { return kept / scratch.rows[row].sum; },
           head_rows(out, first + query, head, size));
       Kokkos::parallel_for(Kokkos::TeamThreadRange(team, rows), [&](int row) {
-        log_sum_exp(head, first + query + row) = scratch.rows[row].maximum + Kokkos::log(scratch.rows[row].sum);
+        log_sum_exp(head, first + query + row) = scratch.rows[row].maximum * log_2 + Kokkos::log(scratch.rows[row].sum);
       });
     }
   }
@@ -121,10 +125,13 @@ struct Forward {
       float* x = scores.data + row * padded;
       const int before = place.first_query + row + 1 - place.first_key;
       hide_keys(shape.causal && before < keys ? before : keys, padded, x);
-      const RunningRow start{-Kokkos::Experimental::infinity_v<float>, 0.0f};
-      float correction;
-      scratch.rows[row] = exponentials(first ? start : scratch.rows[row], padded, x, correction);
-      if (dropout.active()) draws.apply(row, keys, x);
+      const RunningRow before_block =
+          first ? RunningRow{-Kokkos::Experimental::infinity_v<float>, 0.0f} : scratch.rows[row];
+      const float maximum = largest(before_block.maximum, padded, x);
+      const float sum = dropout.active() ? exponentials<true>(maximum, padded, draws.row(row), draws.threshold, x)
+                                         : exponentials<false>(maximum, padded, nullptr, 0, x);
+      const float correction = exp2_approximate(before_block.maximum - maximum);
+      scratch.rows[row] = {maximum, before_block.sum * correction + sum};
       if (first) return;
       for (int d = 0; d < depth; ++d) sums.data[row * depth + d] *= correction;
     });

@@ -14,8 +14,9 @@ namespace mylos {
 /// The team of a host thread: itself.
 struct HostTeam {};
 
-/// Host sums go into this many partial sums; one AVX-512 register. GCC does not reorder float sums by itself.
-inline constexpr std::size_t host_lanes = 16;
+/// Host sums go into this many partial sums, two AVX-512 registers: GCC does not reorder float sums by itself, and one
+/// register would wait for its own addition.
+inline constexpr std::size_t host_lanes = 32;
 
 inline constexpr bool runs_on_host = Kokkos::SpaceAccessibility<HostSpace, MemorySpace>::accessible;
 
@@ -23,6 +24,14 @@ inline constexpr bool runs_on_host = Kokkos::SpaceAccessibility<HostSpace, Memor
 #define MYLOS_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define MYLOS_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+/// Before a loop of constant trip count that is to vectorise: GCC unrolls 16 iterations or fewer before it vectorises,
+/// and then makes scalar code of them.
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDA_ARCH__)
+#define MYLOS_ROLLED _Pragma("GCC unroll 1")
+#else
+#define MYLOS_ROLLED
 #endif
 
 /// body(i) for i in [0, n), in any order: no iteration may read what another writes.
@@ -37,6 +46,17 @@ KOKKOS_FORCEINLINE_FUNCTION void team_for(const Team& team, std::size_t n, const
   Kokkos::parallel_for(Kokkos::TeamVectorRange(team, n), body);
 }
 
+/// The sum of lanes in a fixed order: halves onto each other.
+template <std::size_t count = host_lanes, class Real>
+KOKKOS_FORCEINLINE_FUNCTION Real fold_sum(Real (&lane)[host_lanes]) {
+  if constexpr (count > 1) {
+    MYLOS_ROLLED
+    for (std::size_t j = 0; j < count / 2; ++j) lane[j] += lane[j + count / 2];
+    return fold_sum<count / 2>(lane);
+  }
+  return lane[0];
+}
+
 /// The sum of term(i) for i in [0, n), known to all threads of the team.
 template <class Real = float, class Term>
 KOKKOS_FORCEINLINE_FUNCTION Real team_sum(const HostTeam&, std::size_t n, const Term& term) {
@@ -46,10 +66,7 @@ KOKKOS_FORCEINLINE_FUNCTION Real team_sum(const HostTeam&, std::size_t n, const 
     for (std::size_t j = 0; j < host_lanes; ++j) lane[j] += term(i + j);
   }
   for (std::size_t j = 0; j < n - whole; ++j) lane[j] += term(whole + j);
-  for (std::size_t half = host_lanes / 2; half > 0; half /= 2) {
-    for (std::size_t j = 0; j < half; ++j) lane[j] += lane[j + half];
-  }
-  return lane[0];
+  return fold_sum(lane);
 }
 
 template <class Real = float, class Team, class Term>
@@ -59,6 +76,41 @@ KOKKOS_FORCEINLINE_FUNCTION Real team_sum(const Team& team, std::size_t n, const
       Kokkos::TeamVectorRange(team, n), [&](std::size_t i, Real& partial) { partial += term(i); }, sum);
   team.team_barrier();
   return sum;
+}
+
+/// Two sums in one pass over memory: term(i, a, b) sets what i adds to each.
+template <class Term>
+KOKKOS_FORCEINLINE_FUNCTION void team_sums(const HostTeam&, std::size_t n, const Term& term, float& first,
+                                           float& second) {
+  float lane[host_lanes] = {}, other[host_lanes] = {};
+  const std::size_t whole = n - n % host_lanes;
+  const auto add = [&](std::size_t i, std::size_t j) {
+    float a, b;
+    term(i, a, b);
+    lane[j] += a;
+    other[j] += b;
+  };
+  for (std::size_t i = 0; i < whole; i += host_lanes) {
+    for (std::size_t j = 0; j < host_lanes; ++j) add(i + j, j);
+  }
+  for (std::size_t j = 0; j < n - whole; ++j) add(whole + j, j);
+  first = fold_sum(lane);
+  second = fold_sum(other);
+}
+
+template <class Team, class Term>
+KOKKOS_FORCEINLINE_FUNCTION void team_sums(const Team& team, std::size_t n, const Term& term, float& first,
+                                           float& second) {
+  first = team_sum(team, n, [=](std::size_t i) {
+    float a, b;
+    term(i, a, b);
+    return a;
+  });
+  second = team_sum(team, n, [=](std::size_t i) {
+    float a, b;
+    term(i, a, b);
+    return b;
+  });
 }
 
 /// The largest value(i) for i in [0, n), known to all threads of the team; -infinity where n is 0.
