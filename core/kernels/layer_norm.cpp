@@ -109,10 +109,13 @@ struct RowGradient {
   KOKKOS_FORCEINLINE_FUNCTION void sum(const Team& team, std::size_t columns, const Gradient& dnormal) {
     const RowGradient self = *this;
     const float count = static_cast<float>(columns);
-    mean_g = team_sum(team, columns, [=](std::size_t i) { return dnormal(i) * float(self.weight[i]); }) / count;
-    mean_gx =
-        team_sum(team, columns, [=](std::size_t i) { return dnormal(i) * float(self.weight[i]) * self.normal(i); }) /
-        count;
+    const auto term = [=](std::size_t i, float& g, float& gx) {
+      g = dnormal(i) * float(self.weight[i]);
+      gx = g * self.normal(i);
+    };
+    team_sums(team, columns, term, mean_g, mean_gx);
+    mean_g /= count;
+    mean_gx /= count;
   }
 };
 
