@@ -30,6 +30,15 @@ std::vector<SliceSegment> trainable_segments(const ParameterTable& table, std::s
   return segments;
 }
 
+/// Elements of a unit's trainable rows, which come first in it.
+std::size_t trainable_size(const ParameterTable& table, std::size_t unit) {
+  std::size_t size = 0;
+  for (const ParameterSegment& segment : table.segments(unit)) {
+    if (segment.group.trainable) size = segment.end;
+  }
+  return size;
+}
+
 /// What AdamW and SGD share: the slices, where groups lie in them, and zeroed slots.
 class SlicedOptimizer : public Optimizer {
  public:
@@ -142,21 +151,23 @@ std::unique_ptr<Optimizer> make_sgd(const SgdConfig& config, const ParameterTabl
   return std::make_unique<Sgd>(config, table, slices);
 }
 
-GradientNorm::GradientNorm(std::span<const ParameterSlice> slices) : slices_(slices.begin(), slices.end()) {
+GradientNorm::GradientNorm(const ParameterTable& table, std::span<const ParameterSlice> slices) {
   std::size_t blocks = 0;
-  for (const ParameterSlice& slice : slices_) {
-    first_block_.push_back(blocks);
-    blocks += (slice.end - slice.begin + norm_block - 1) / norm_block;
+  std::vector<std::size_t> first_block;
+  for (const ParameterSlice& whole : slices) {
+    const std::size_t end = std::clamp(trainable_size(table, whole.unit), whole.begin, whole.end);
+    parts_.push_back({whole.begin, slice(whole.gradient, 0, end - whole.begin), {}});
+    first_block.push_back(blocks);
+    blocks += norm_blocks(whole.begin, end);
   }
-  first_block_.push_back(blocks);
+  first_block.push_back(blocks);
   sums_ = uninitialized<double>("mylos::GradientNorm::sums", blocks);
   host_sums_ = HostVector<double>("mylos::GradientNorm::host_sums", blocks);
+  for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i].sums = slice(sums_, first_block[i], first_block[i + 1]);
 }
 
 double GradientNorm::squared(const ExecutionSpace& space) const {
-  for (std::size_t i = 0; i < slices_.size(); ++i) {
-    block_squared_sums(space, slices_[i].gradient, slice(sums_, first_block_[i], first_block_[i + 1]));
-  }
+  for (const Part& part : parts_) block_squared_sums(space, part.gradient, part.begin, part.sums);
   Kokkos::deep_copy(space, host_sums_, sums_);
   space.fence("mylos::GradientNorm::squared");
   double sum = 0.0;

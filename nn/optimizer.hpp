@@ -50,16 +50,24 @@ struct SgdConfig {
 std::unique_ptr<Optimizer> make_sgd(const SgdConfig& config, const ParameterTable& table,
                                     std::span<const ParameterSlice> slices);
 
-/// Workspace of `squared_gradient_norm`.
+/// The norm of the gradients of all trainable rows. Squares are summed in double, over blocks that begin at multiples
+/// of `norm_block` of a unit and in their order: slices that are cut there give the same block sums for any number of
+/// ranks; others split a block, which changes the sum's rounding only.
 class GradientNorm {
  public:
-  explicit GradientNorm(std::span<const ParameterSlice> slices);
-  /// Sum of squares of all slices' gradients: double, over fixed blocks, in fixed order.
+  GradientNorm(const ParameterTable& table, std::span<const ParameterSlice> slices);
+  /// Sum of squares over the slices.
   double squared(const ExecutionSpace& space) const;
 
  private:
-  std::vector<ParameterSlice> slices_;
-  std::vector<std::size_t> first_block_;
+  /// The trainable part of a slice.
+  struct Part {
+    std::size_t begin = 0;  ///< of the unit's elements
+    Vector<float> gradient;
+    Vector<double> sums;
+  };
+
+  std::vector<Part> parts_;
   Vector<double> sums_;
   HostVector<double> host_sums_;
 };

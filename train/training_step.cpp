@@ -14,7 +14,7 @@ TrainingStep::TrainingStep(const StepContext& context, std::size_t largest_batch
       limit_(limit),
       clip_(clip),
       seed_(seed),
-      norm_(context.mode.slices()),
+      norm_(context.store.table(), context.mode.slices()),
       ids_(largest_batch),
       losses_("mylos::TrainingStep::losses", largest_batch),
       host_losses_("mylos::TrainingStep::host_losses", largest_batch) {

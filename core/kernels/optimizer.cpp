@@ -17,13 +17,16 @@ void check_sizes(std::string_view what, std::size_t gradient, std::size_t value,
 
 struct SquaredBlock {
   ConstVector<float> x;
+  std::size_t first;  ///< of the unit's elements
   Vector<double> sums;
 
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t block) const {
-    const std::size_t begin = block * norm_block, rest = x.size() - begin;
-    const float* const in = x.data() + begin;
-    sums(block) = team_sum<double>(team, rest < norm_block ? rest : norm_block, [=](std::size_t i) {
+    const std::size_t block_begin = (first / norm_block + block) * norm_block, end_of_x = first + x.size();
+    const std::size_t begin = block_begin < first ? first : block_begin;
+    const std::size_t end = block_begin + norm_block < end_of_x ? block_begin + norm_block : end_of_x;
+    const float* const in = x.data() + (begin - first);
+    sums(block) = team_sum<double>(team, end - begin, [=](std::size_t i) {
       const double value = in[i];
       return value * value;
     });
@@ -98,11 +101,12 @@ void sgd_revert(const ExecutionSpace& space, const SgdSettings& settings, const 
       KOKKOS_LAMBDA(std::size_t i) { w[i] += learning_rate * slot[i]; });
 }
 
-void block_squared_sums(const ExecutionSpace& space, const ConstVector<float>& x, const Vector<double>& sums) {
-  const std::size_t blocks = (x.size() + norm_block - 1) / norm_block;
+void block_squared_sums(const ExecutionSpace& space, const ConstVector<float>& x, std::size_t begin,
+                        const Vector<double>& sums) {
+  const std::size_t blocks = norm_blocks(begin, begin + x.size());
   require(sums.size() == blocks,
           fmt::format("squared sums of {} elements: {} blocks, room for {}", x.size(), blocks, sums.size()));
-  for_each_row("mylos::optimizer::squared_sums", space, blocks, SquaredBlock{x, sums});
+  for_each_row("mylos::optimizer::squared_sums", space, blocks, SquaredBlock{x, begin, sums});
 }
 
 }  // namespace mylos

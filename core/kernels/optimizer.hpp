@@ -39,7 +39,15 @@ void sgd_revert(const ExecutionSpace& space, const SgdSettings& settings, const 
 /// Elements a block of `block_squared_sums` covers.
 inline constexpr std::size_t norm_block = 16384;
 
-/// sums[b] = sum of squares of x[b * norm_block, (b + 1) * norm_block), in double.
-void block_squared_sums(const ExecutionSpace& space, const ConstVector<float>& x, const Vector<double>& sums);
+/// Blocks that the elements [begin, end) of a unit lie in: block b is its elements [b * norm_block, (b + 1) *
+/// norm_block).
+inline std::size_t norm_blocks(std::size_t begin, std::size_t end) {
+  return begin < end ? (end - 1) / norm_block - begin / norm_block + 1 : 0;
+}
+
+/// sums (norm_blocks) = the sum of squares of each block, in double, over the elements of x, which are
+/// [begin, begin + size) of a unit. A block that lies within one x has the same bits however the unit is cut.
+void block_squared_sums(const ExecutionSpace& space, const ConstVector<float>& x, std::size_t begin,
+                        const Vector<double>& sums);
 
 }  // namespace mylos

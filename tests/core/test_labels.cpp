@@ -89,7 +89,7 @@ void run_losses_and_updates(const Arrays& a) {
   cross_entropy<float>(a.space, classes, labels, 1.0f, losses, dclasses);
   adamw_update(a.space, {}, a.sums, values, m, v);
   sgd_update(a.space, {}, a.sums, values, m);
-  block_squared_sums(a.space, a.sums, Vector<double>("test::blocks", 1));
+  block_squared_sums(a.space, a.sums, 0, Vector<double>("test::blocks", 1));
 }
 
 TEST(Labels, EveryKernelOfOursBeginsWithOurName) {

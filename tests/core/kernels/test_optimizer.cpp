@@ -91,11 +91,37 @@ TEST(BlockSquaredSums, AddUpEachBlockInDouble) {
     const Vector<double> sums("test::sums", blocks), again("test::again", blocks);
     Values expected(blocks, 0.0);
     for (std::size_t i = 0; i < n; ++i) expected[i / norm_block] += x[i] * x[i];
-    block_squared_sums(ExecutionSpace(), device_vector<float>(x), sums);
-    block_squared_sums(one_thread(), device_vector<float>(x), again);
+    block_squared_sums(ExecutionSpace(), device_vector<float>(x), 0, sums);
+    block_squared_sums(one_thread(), device_vector<float>(x), 0, again);
     expect_near(host_values(sums), expected, 1e-13, fmt::format("{} elements", n));
     EXPECT_TRUE(same_bits(sums, again));
   }
+}
+
+TEST(BlockSquaredSums, AreTheSameBitsForAUnitCutAtWholeBlocks) {
+  const std::size_t n = 3 * norm_block + 77;
+  const auto x = device_vector<float>(random_values(n, 4));
+  const Vector<double> whole("test::whole", norm_blocks(0, n)), parts("test::parts", norm_blocks(0, n));
+  block_squared_sums(ExecutionSpace(), x, 0, whole);
+  const std::size_t cuts[] = {0, norm_block, 3 * norm_block, n};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::size_t first = cuts[i] / norm_block;
+    const Vector<double> sums = slice(parts, first, first + norm_blocks(cuts[i], cuts[i + 1]));
+    block_squared_sums(ExecutionSpace(), slice(x, cuts[i], cuts[i + 1]), cuts[i], sums);
+  }
+  EXPECT_TRUE(same_bits(whole, parts));
+}
+
+TEST(BlockSquaredSums, ABlockThatACutSplitsIsTheSumOfItsParts) {
+  const std::size_t n = 2 * norm_block, cut = norm_block / 3;
+  const Values values = random_values(n, 5);
+  const auto x = device_vector<float>(values);
+  const Vector<double> sums("test::sums", norm_blocks(cut, n)), nothing("test::nothing", norm_blocks(cut, cut));
+  block_squared_sums(ExecutionSpace(), slice(x, cut, n), cut, sums);
+  block_squared_sums(ExecutionSpace(), slice(x, cut, cut), cut, nothing);
+  Values expected(2, 0.0);
+  for (std::size_t i = cut; i < n; ++i) expected[i / norm_block] += values[i] * values[i];
+  expect_near(host_values(sums), expected, 1e-9, "cut within a block");
 }
 
 TEST(OptimizerErrors, ShowBothSides) {
@@ -107,7 +133,7 @@ TEST(OptimizerErrors, ShowBothSides) {
               HasSubstr("AdamW: 4 gradients for 4 values and 3 elements of state"));
   EXPECT_THAT(error_of([&] { sgd_update({}, {}, four, four, three); }),
               HasSubstr("SGD: 4 gradients for 4 values and 3 elements of state"));
-  EXPECT_THAT(error_of([&] { block_squared_sums({}, four, sums); }),
+  EXPECT_THAT(error_of([&] { block_squared_sums({}, four, 0, sums); }),
               HasSubstr("squared sums of 4 elements: 1 blocks, room for 2"));
 }
 
