@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
+
 namespace mylos {
 namespace {
 
@@ -12,7 +15,7 @@ std::size_t columns_of(const ParameterRow& row) { return row.size / row.shape.fr
 }  // namespace
 
 ParameterStore::ParameterStore(const ParameterTable& table, Precision precision, Purpose purpose)
-    : table_(&table), precision_(precision), purpose_(purpose) {
+    : table_(&table), precision_(precision), purpose_(purpose), row_gradients_(table.rows().size()) {
   for (std::size_t unit = 0; unit < table.units().size(); ++unit) {
     const ParameterUnit& description = table.units()[unit];
     const std::size_t trained = purpose == Purpose::training ? description.size : 0;
@@ -62,6 +65,43 @@ ConstVector<T> ParameterStore::stacked_values(std::size_t first_row, std::size_t
   return slice(unit_values<T>(row.unit), row.offset, row.offset + size);
 }
 
+Vector<float> ParameterStore::gradient_memory(std::size_t row) const {
+  const ParameterRow& description = table_->row(row);
+  return slice(gradients_[description.unit], description.offset, description.offset + description.size);
+}
+
+void ParameterStore::begin_gradients(const ExecutionSpace& space) const {
+  const std::span<const ParameterRow> rows = table_->rows();
+  const auto is_written = [&](std::size_t row) { return row_gradients_[row].begin == Begin::written; };
+  for (RowGradient& row : row_gradients_) row.untouched = true;
+  for (std::size_t row = 0; row < rows.size();) {
+    const std::size_t unit = rows[row].unit, first = row++;
+    if (is_written(first)) continue;
+    // Neighbours are cleared together.
+    while (row < rows.size() && rows[row].unit == unit && !is_written(row)) ++row;
+    Kokkos::deep_copy(space, slice(gradients_[unit], rows[first].offset, rows[row - 1].offset + rows[row - 1].size),
+                      0.0f);
+  }
+}
+
+bool ParameterStore::begins_gradient(std::size_t first_row, std::size_t count) const {
+  const std::span<RowGradient> rows(row_gradients_.data() + first_row, count);
+  if (!std::ranges::all_of(rows, &RowGradient::untouched)) return false;
+  for (RowGradient& row : rows) {
+    row.untouched = false;
+    if (row.begin == Begin::cleared) row.begin = Begin::written;
+  }
+  return true;
+}
+
+void ParameterStore::finish_gradients(const ExecutionSpace& space) const {
+  for (std::size_t row = 0; row < row_gradients_.size(); ++row) {
+    if (!row_gradients_[row].is_old()) continue;
+    Kokkos::deep_copy(space, gradient_memory(row), 0.0f);
+    row_gradients_[row].untouched = false;
+  }
+}
+
 Vector<float> ParameterStore::gradient(std::size_t row) const { return stacked_gradient(row, 1); }
 
 Matrix<float> ParameterStore::gradient_matrix(std::size_t row) const { return stacked_gradient_matrix(row, 1); }
@@ -75,6 +115,14 @@ Matrix<float> ParameterStore::stacked_gradient_matrix(std::size_t first_row, std
 Vector<float> ParameterStore::stacked_gradient(std::size_t first_row, std::size_t count) const {
   require(purpose_ == Purpose::training, "parameter store: gradients of a store that was made for inference");
   const std::size_t size = stacked_size(first_row, count);
+  for (std::size_t row = first_row; row < first_row + count; ++row) {
+    RowGradient& state = row_gradients_[row];
+    if (state.is_old()) {
+      Kokkos::deep_copy(gradient_memory(row), 0.0f);
+      state.begin = Begin::always_cleared;
+    }
+    state.untouched = false;
+  }
   const ParameterRow& row = table_->row(first_row);
   return slice(gradients_[row.unit], row.offset, row.offset + size);
 }

@@ -50,6 +50,14 @@ class ParameterStore {
   template <class T>
   ConstVector<T> stacked_values(std::size_t first_row, std::size_t count) const;
 
+  /// A step's gradients begin: they become zero, but for rows that the step before began with `begins_gradient`, which
+  /// are written whole. Neither a pass over them nor the reading of zeros is paid for.
+  void begin_gradients(const ExecutionSpace& space) const;
+  /// True if the step has not touched the gradients of these rows: the caller writes them whole. False: it adds.
+  bool begins_gradient(std::size_t first_row, std::size_t count) const;
+  /// Makes zero what `begin_gradients` left and nobody wrote. After it unit_gradients are the step's.
+  void finish_gradients(const ExecutionSpace& space) const;
+
   /// Gradients of a row, to be added to.
   Vector<float> gradient(std::size_t row) const;
   Matrix<float> gradient_matrix(std::size_t row) const;
@@ -59,12 +67,23 @@ class ParameterStore {
 
  private:
   std::size_t stacked_size(std::size_t first_row, std::size_t count) const;
+  Vector<float> gradient_memory(std::size_t row) const;
+
+  /// How a row's gradient begins. Rows that were added to where the step before wrote them are cleared for good.
+  enum class Begin : unsigned char { cleared, written, always_cleared };
+  struct RowGradient {
+    Begin begin = Begin::cleared;
+    bool untouched = false;  ///< since the step began
+
+    bool is_old() const { return untouched && begin == Begin::written; }
+  };
 
   const ParameterTable* table_;
   Precision precision_;
   Purpose purpose_;
   std::vector<Vector<std::byte>> values_;
   std::vector<Vector<float>> gradients_, state_;
+  mutable std::vector<RowGradient> row_gradients_;  ///< bookkeeping of the step, not of values
 };
 
 }  // namespace mylos

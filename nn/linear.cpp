@@ -31,7 +31,6 @@ std::vector<GemmProduct> linear_products(const LinearProducts& linear, std::size
                       .n = linear.in,
                       .k = rows,
                       .input = precision,
-                      .accumulate = true,
                       .count = linear.count});
   products.push_back({.m = rows,
                       .n = linear.in,
@@ -67,7 +66,8 @@ void linear_gelu_forward(const Pass& pass, const Linear& linear, const ConstMatr
 
 template <class T>
 void linear_weight_gradient(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const ConstMatrix<T>& dy) {
-  pass.gemm.operator()<T, float>(pass.space, Transpose::yes, dy, Transpose::no, x, 1.0f,
+  const float beta = pass.parameters.begins_gradient(linear.weight, linear.stacked) ? 0.0f : 1.0f;
+  pass.gemm.operator()<T, float>(pass.space, Transpose::yes, dy, Transpose::no, x, beta,
                                  pass.parameters.stacked_gradient_matrix(linear.weight, linear.stacked));
 }
 

@@ -24,7 +24,7 @@ class ParameterMode {
   /// The slices of all units that this rank updates, in the order of units.
   virtual std::span<const ParameterSlice> slices() const = 0;
 
-  /// Sets all gradients to zero: a step begins.
+  /// A step begins: gradients count from zero (ParameterStore::begin_gradients).
   virtual void begin_step(const ExecutionSpace& space) = 0;
   /// A micro-batch's pass begins; after the `last` one of a step what `gradients_ready` tells is complete on this rank.
   virtual void begin_micro_batch(bool last) = 0;

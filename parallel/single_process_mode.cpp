@@ -29,11 +29,9 @@ class SingleProcessMode final : public ParameterMode {
   UnitSchedule& schedule() override { return schedule_; }
   std::span<const ParameterSlice> slices() const override { return slices_; }
 
-  void begin_step(const ExecutionSpace& space) override {
-    for (const ParameterSlice& slice : slices_) Kokkos::deep_copy(space, slice.gradient, 0.0f);
-  }
+  void begin_step(const ExecutionSpace& space) override { store_.begin_gradients(space); }
   void begin_micro_batch(bool) override {}
-  void finish_gradients(const ExecutionSpace&) override {}
+  void finish_gradients(const ExecutionSpace& space) override { store_.finish_gradients(space); }
 
   void publish_values(const ExecutionSpace& space) override {
     if (store_.precision() == Precision::float32) return;

@@ -6,10 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <stdexcept>
+#include <vector>
 
 namespace mylos {
 namespace {
 
+using ::testing::Each;
 using ::testing::HasSubstr;
 using tests::error_of;
 using Purpose = ParameterStore::Purpose;
@@ -95,6 +97,79 @@ TEST(ParameterStore, GradientsAndStateBeginAtZero) {
       for (std::size_t i = 0; i < host.size(); ++i) EXPECT_EQ(host(i), 0.0f);
     }
   }
+}
+
+std::vector<float> gradients_of(const ParameterStore& store, std::size_t row) {
+  const ParameterRow& description = store.table().row(row);
+  const auto unit = Kokkos::create_mirror_view_and_copy(HostSpace(), store.unit_gradients(description.unit));
+  return {unit.data() + description.offset, unit.data() + description.offset + description.size};
+}
+
+void fill_gradients(const ParameterStore& store, float value) {
+  for (std::size_t unit = 0; unit < 2; ++unit) Kokkos::deep_copy(store.unit_gradients(unit), value);
+}
+
+/// A step's beginning, with what stood there before.
+void begin_after(const ParameterStore& store, float value) {
+  fill_gradients(store, value);
+  store.begin_gradients(ExecutionSpace());
+  Kokkos::fence();
+}
+
+TEST(ParameterStore, RowsThatAreWrittenWholeAreNotClearedBefore) {
+  const ParameterTable table = example();
+  const ParameterStore store(table, Precision::float32, Purpose::training);
+  const std::size_t q = table.find("q.weight"), k = table.find("k.weight"), filter = table.find("filter");
+  begin_after(store, 7.0f);
+  for (std::size_t row = 0; row < table.rows().size(); ++row) EXPECT_THAT(gradients_of(store, row), Each(0.0f));
+  EXPECT_TRUE(store.begins_gradient(q, 2));
+  EXPECT_FALSE(store.begins_gradient(q, 1)) << "it has begun";
+  begin_after(store, 7.0f);
+  EXPECT_THAT(gradients_of(store, q), Each(7.0f));
+  EXPECT_THAT(gradients_of(store, k), Each(7.0f));
+  for (const std::size_t row : {table.find("table"), filter, table.find("q.bias")}) {
+    EXPECT_THAT(gradients_of(store, row), Each(0.0f));
+  }
+  EXPECT_TRUE(store.begins_gradient(q, 2)) << "the first micro-batch";
+  EXPECT_FALSE(store.begins_gradient(q, 2)) << "the second";
+  EXPECT_THAT(gradients_of(store, q), Each(7.0f));
+}
+
+TEST(ParameterStore, GradientsThatNobodyWroteAreZeroInTheEnd) {
+  const ParameterTable table = example();
+  const ParameterStore store(table, Precision::float32, Purpose::training);
+  const std::size_t q = table.find("q.weight");
+  begin_after(store, 7.0f);
+  store.begins_gradient(q, 2);
+  begin_after(store, 7.0f);
+  store.finish_gradients(ExecutionSpace());
+  for (std::size_t row = 0; row < table.rows().size(); ++row) EXPECT_THAT(gradients_of(store, row), Each(0.0f));
+}
+
+TEST(ParameterStore, ARowThatIsAddedToFirstIsClearedFromThenOn) {
+  const ParameterTable table = example();
+  const ParameterStore store(table, Precision::float32, Purpose::training);
+  const std::size_t q = table.find("q.weight"), k = table.find("k.weight");
+  begin_after(store, 7.0f);
+  store.begins_gradient(q, 2);
+  begin_after(store, 7.0f);
+  store.gradient(k);
+  EXPECT_THAT(gradients_of(store, k), Each(0.0f));
+  EXPECT_FALSE(store.begins_gradient(q, 2)) << "one of them is added to";
+  store.stacked_gradient(q, 2);
+  EXPECT_THAT(gradients_of(store, q), Each(0.0f));
+  for (int step = 0; step < 2; ++step) {
+    begin_after(store, 7.0f);
+    EXPECT_THAT(gradients_of(store, q), Each(0.0f));
+    EXPECT_THAT(gradients_of(store, k), Each(0.0f));
+    EXPECT_TRUE(store.begins_gradient(q, 2));
+  }
+}
+
+TEST(ParameterStore, WithoutAStepGradientsAreAddedTo) {
+  const ParameterTable table = example();
+  const ParameterStore store(table, Precision::float32, Purpose::training);
+  EXPECT_FALSE(store.begins_gradient(table.find("q.weight"), 2));
 }
 
 TEST(ParameterStore, ErrorsNameBothSides) {
