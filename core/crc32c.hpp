@@ -6,7 +6,7 @@
 
 namespace mylos {
 
-/// CRC-32C (Castagnoli; RFC 3720, appendix B.4) of `bytes`: reflected, polynomial 0x1EDC6F41, about 0.4 GB/s.
+/// CRC-32C (Castagnoli; RFC 3720, appendix B.4) of `bytes`: reflected, polynomial 0x1EDC6F41.
 std::uint32_t crc32c(std::span<const std::byte> bytes);
 
 }  // namespace mylos

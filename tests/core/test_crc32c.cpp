@@ -21,6 +21,27 @@ TEST(Crc32c, EqualsThePublishedValues) {
   EXPECT_EQ(crc32c(std::as_bytes(std::span(ascending))), 0x46DD794Eu);
 }
 
+/// The definition: one bit at a time.
+std::uint32_t bit_by_bit(std::span<const std::byte> bytes) {
+  std::uint32_t value = 0xFFFFFFFFu;
+  for (const std::byte byte : bytes) {
+    value ^= static_cast<std::uint32_t>(byte);
+    for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1u) != 0 ? 0x82F63B78u : 0u);
+  }
+  return ~value;
+}
+
+TEST(Crc32c, EveryLengthAndPlaceIsByTheDefinition) {
+  std::vector<std::byte> bytes(80);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(37 * i * i + 11);
+  for (std::size_t first = 0; first < 9; ++first) {
+    for (std::size_t length = 0; length <= 70; ++length) {
+      const auto part = std::span<const std::byte>(bytes).subspan(first, length);
+      ASSERT_EQ(crc32c(part), bit_by_bit(part)) << first << " " << length;
+    }
+  }
+}
+
 TEST(Crc32c, OfNothingIsZero) { EXPECT_EQ(crc32c({}), 0u); }
 
 TEST(Crc32c, SeesEveryFlippedBit) {
