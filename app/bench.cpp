@@ -43,15 +43,15 @@ void refuse(const Arguments& arguments, std::string_view what, std::initializer_
 int run_bench(const Arguments& arguments) {
   const std::string& what = arguments.positional.front();
   if (what == "gemm") {
-    refuse(arguments, what, {"breakdown", "data"});
+    refuse(arguments, what, {"breakdown", "data", "vocab", "cased"});
     return bench_gemm(arguments);
   }
   if (what == "step") {
-    refuse(arguments, what, {"shapes", "tokens", "providers"});
+    refuse(arguments, what, {"shapes", "tokens", "providers", "vocab", "cased"});
     return bench_step(arguments);
   }
   if (what == "tokenize") {
-    refuse(arguments, what, {"breakdown", "shapes", "tokens", "providers"});
+    refuse(arguments, what, {"breakdown", "shapes", "tokens", "providers", "batch", "gemm", "precision"});
     return bench_tokenize(arguments);
   }
   throw UsageError(fmt::format("bench {}: expected gemm, step or tokenize (this version has these)", what));

@@ -308,6 +308,8 @@ TEST_F(BadInput, EvalAskAndPrepare) {
   expect_refused(run({"bench", "step", "--model", model_}), "--data", 2);
   expect_refused(run({"bench", "step", "--model", model_, "--tokens", "9"}), "bench step has no --tokens", 2);
   expect_refused(run({"bench", "gemm", "--breakdown"}), "bench gemm has no --breakdown", 2);
+  expect_refused(run({"bench", "gemm", "--cased"}), "bench gemm has no --cased", 2);
+  expect_refused(run({"bench", "tokenize", "--batch", "4"}), "bench tokenize has no --batch", 2);
   expect_refused(run({"bench", "sort"}), "gemm, step or tokenize", 2);
   expect_refused(run({"bench", "tokenize", "--vocab", model_ / "vocab.txt"}), "--data", 2);
   expect_refused(run({"bench", "tokenize", "--data", train_}), "--vocab or --model", 2);
