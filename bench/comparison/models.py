@@ -106,7 +106,7 @@ def write_tokenizer(directory, vocabulary):
 def make_random_bert(directory, vocabulary, shape=None, seed=1, dropout=0.1):
     """A BERT for question answering of the given shape (default BERT-base) with random weights; returns `directory`."""
     directory.mkdir(parents=True, exist_ok=True)
-    words = sum(1 for _ in open(vocabulary, encoding="utf-8"))
+    words = len(pathlib.Path(vocabulary).read_text(encoding="utf-8").splitlines())
     config = {"architectures": ["BertForQuestionAnswering"], "model_type": "bert", "hidden_act": "gelu",
               "hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout, "initializer_range": DEVIATION,
               "layer_norm_eps": 1e-12, "max_position_embeddings": 512, "type_vocab_size": 2, "vocab_size": words,

@@ -37,7 +37,8 @@ def run(command, threads):
     """Standard error of a run that must succeed, and its peak resident memory in bytes."""
     process = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                                env=environment(threads))
-    errors = process.stderr.read()
+    with process.stderr:
+        errors = process.stderr.read()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:

@@ -61,52 +61,56 @@ def evaluation(session, subject, questions):
         session.results.ratio(what, full, rates, samples, None if by_length else ENGINES[name][1])
 
 
-def distinct_texts(path):
-    """Every context and question of a file, each on one line."""
-    texts = {}
-    for row in flat_rows(path):
-        texts[row["context"].replace("\n", " ")] = None
-        texts[row["question"].replace("\n", " ")] = None
-    return list(texts)
+def texts_of(path):
+    """What building features tokenises: each context once, and each question."""
+    rows = list(flat_rows(path))
+    return [*dict.fromkeys(row["context"] for row in rows), *(row["question"].lstrip() for row in rows)]
+
+
+def write_texts(path, texts):
+    path.write_text("".join(json.dumps(text) + "\n" for text in texts), encoding="ascii")
+    return str(path)
 
 
 def tokenising(session):
-    """Texts of SQuAD's dev set to ids in one thread."""
+    """SQuAD's dev set to ids and offsets in one thread."""
     what = "tokenising, one thread"
     vocabulary = session.data / "vocab/bert-base-uncased.txt"
-    texts = distinct_texts(session.data / "squad/v1.1/dev.json")
-    lines, quoted = session.scratch("texts.txt"), session.scratch("texts.jsonl")
-    lines.write_text("".join(text + "\n" for text in texts), encoding="utf-8")
-    quoted.write_text("".join(json.dumps(text) + "\n" for text in texts), encoding="ascii")
+    source = session.data / "squad/v1.1/dev.json"
+    texts = texts_of(source)
+    command = [session.program, "bench", "tokenize", "--vocab", vocabulary, "--data", source, "--json"]
+    ours, theirs = [], []
     with Peer(session.python, "tokenizing.py", 1, session.scratch("tokenizing.log")) as peer:
-        peer.ask("load", vocabulary=str(vocabulary), texts=str(quoted))
-        peer.ask("encode")
-        check_ids(session, peer, vocabulary, lines)
-        command = [session.program, "bench", "tokenize", "--vocab", vocabulary, "--data", lines, "--json"]
-        ours, theirs = [], []
+        check_ids(session, peer, vocabulary, [" ".join(text.splitlines()) for text in texts])
+        peer.ask("load", vocabulary=str(vocabulary), texts=write_texts(session.scratch("texts.jsonl"), texts))
         for turn in range(session.rounds):
-            say(f"{what}: round {turn + 1} of {session.rounds}")
-            ours.append(run_json(command, 1)["texts_per_second"])
-            reply = peer.ask("encode")
+            measured, reply = run_json(command, 1), peer.ask("encode")
+            if (measured["texts"], measured["tokens"]) != (reply["texts"], reply["tokens"]):
+                raise ValueError(f"tokenising: {measured['texts']} texts of {measured['tokens']} tokens against {reply}")
+            ours.append(measured["texts_per_second"])
             theirs.append(reply["texts"] / reply["seconds"])
+            say(f"{what}: round {turn + 1} of {session.rounds}: {ours[-1]:.0f}, {theirs[-1]:.0f} texts/s")
     session.results.cell(what, "Mylos", "texts/s", ours)
     session.results.cell(what, "tokenizers (Rust)", "texts/s", theirs)
     session.results.ratio(what, "tokenizers (Rust)", ours, theirs, 1.5)
 
 
 def check_ids(session, peer, vocabulary, lines):
-    """Both give the same ids for every text. Errors: ValueError."""
-    theirs = session.scratch("their-ids.jsonl")
+    """Both give the same ids for every line. Errors: ValueError."""
+    plain, theirs = session.scratch("lines.txt"), session.scratch("their-ids.jsonl")
+    plain.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    peer.ask("load", vocabulary=str(vocabulary), texts=write_texts(session.scratch("lines.jsonl"), lines))
+    peer.ask("encode")
     peer.ask("ids", output=str(theirs))
-    with open(lines, encoding="utf-8") as file:
+    with open(plain, encoding="utf-8") as file:
         done = subprocess.run([session.program, "tokenize", "--vocab", vocabulary], stdin=file, capture_output=True, text=True,
                               encoding="utf-8", check=True)
     ours = [json.loads(line) for line in done.stdout.splitlines()]
     expected = [json.loads(line) for line in theirs.read_text().splitlines()]
     differing = sum(a != b for a, b in zip(ours, expected, strict=True))
-    session.results.checks.append({"what": "tokenising: texts with other ids", "texts": len(expected), "differing": differing})
+    session.results.checks.append({"what": "tokenising: lines with other ids", "lines": len(expected), "differing": differing})
     if differing:
-        raise ValueError(f"tokenising: {differing} of {len(expected)} texts have other ids")
+        raise ValueError(f"tokenising: {differing} of {len(expected)} lines have other ids")
 
 
 def forget(paths):

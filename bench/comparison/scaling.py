@@ -96,9 +96,10 @@ def solve(matrix, right):
 
 
 def terms(point):
-    """What a step's seconds are a sum of: a constant, tokens, tokens x length (attention), each layer's and outside."""
-    tokens = point["batch"] * point["length"]
-    return [1.0, point["layers"], tokens, tokens * point["layers"], tokens * point["length"] * point["layers"]]
+    """What a step's seconds are a sum of: a constant and each layer's (mostly the update of the parameters), each layer's
+    work on a token, and its attention of a token to each of its sequence's."""
+    tokens, layers = point["batch"] * point["length"], point["layers"]
+    return [1.0, layers, tokens * layers, tokens * point["length"] * layers]
 
 
 def fit(points):

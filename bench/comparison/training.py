@@ -7,7 +7,7 @@ import sys
 
 from comparison import machine
 from comparison.environment import PeersMissing
-from comparison.mylos import StandingRun, run, run_json, steps_of, training_command
+from comparison.mylos import MANY_STEPS, StandingRun, run, run_json, steps_of, training_command
 from comparison.peer import Peer
 from comparison.questions import MAX_LENGTH, STRIDE
 
@@ -107,7 +107,7 @@ def in_turns(session, subject, options, ways):
         ours = {}
         for name, (extra, threads) in options.items():
             output = session.scratch(f"run-{len(ours)}")
-            command = training_command(session.program, subject.model, subject.data, output, 1_000_000, *extra)
+            command = training_command(session.program, subject.model, subject.data, output, MANY_STEPS, *extra)
             ours[name] = stack.enter_context(StandingRun(command, output, threads, session.scratch(f"run-{len(ours)}.log")))
         peers = start_peers(session, subject, ways, stack)
         for turn in range(session.rounds):

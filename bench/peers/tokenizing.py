@@ -20,7 +20,8 @@ class Tokenizing:
     def encode(self):
         begin = time.perf_counter()
         self.encoded = self.tokenizer.encode_batch(self.texts, add_special_tokens=False)
-        return {"seconds": time.perf_counter() - begin, "texts": len(self.texts)}
+        seconds = time.perf_counter() - begin
+        return {"seconds": seconds, "texts": len(self.texts), "tokens": sum(map(len, self.encoded))}
 
     def ids(self, output):
         """Writes the ids of the last encoding, a JSON array a line."""

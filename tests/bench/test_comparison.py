@@ -1,0 +1,135 @@
+"""What bench/compare and bench/scaling compute is right, and both run on a small model. No peer and no timing takes part.
+
+test_comparison.py MYLOS
+"""
+
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+import xml.dom.minidom
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+from comparison import models, mylos, plot, questions, results, scaling
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "which", "mill", "?", "the", "a"]
+SMALL = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+
+
+def article(count):
+    """A nested SQuAD file's content: `count` questions on contexts of different lengths."""
+    paragraphs = [{"context": " ".join(["mill"] * (number + 1)),
+                   "qas": [{"id": f"q{number}", "question": "which mill ?", "answers": [{"text": "mill", "answer_start": 0}]}]}
+                  for number in range(count)]
+    return {"version": "1.1", "data": [{"title": "mills", "paragraphs": paragraphs}]}
+
+
+class Scratch(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.directory = pathlib.Path(self.folder.name)
+        self.vocabulary = self.directory / "words.txt"
+        self.vocabulary.write_text("\n".join(WORDS) + "\n")
+
+
+class Results(unittest.TestCase):
+    def test_the_ratio_is_each_rounds_own(self):
+        found = results.Results()
+        found.ratio("training", "peer", [10.0, 30.0, 20.0], [5.0, 10.0, 20.0], asked=2)
+        self.assertEqual(found.ratios[0]["samples"], [2.0, 3.0, 1.0])
+        self.assertEqual((found.ratios[0]["median"], found.ratios[0]["reached"]), (2.0, True))
+
+    def test_what_is_not_reached_is_said(self):
+        found = results.Results()
+        found.ratio("training", "peer", [1.0], [1.0], asked=1.4)
+        found.ratio("memory", "peer", [1.0], [1.0], asked=0.6, at_most=True)
+        self.assertEqual([ratio["reached"] for ratio in found.ratios], [False, False])
+        self.assertEqual(results.report(found).count(" NO "), 2)
+
+    def test_other_losses_are_refused(self):
+        found = results.Results()
+        found.check("losses", [1.0], [1.0005], 1e-3)
+        with self.assertRaisesRegex(ValueError, "differ by"):
+            found.check("losses", [1.0], [1.002], 1e-3)
+
+
+class Models(Scratch):
+    def test_a_model_has_every_tensor_once_and_reads_back(self):
+        folder = models.make_random_bert(self.directory / "model", self.vocabulary, SMALL)
+        tensors = list(models.read_safetensors(folder / "model.safetensors"))
+        config = json.loads((folder / "config.json").read_text())
+        self.assertEqual([name for name, _, _ in tensors], [name for name, _ in models.shapes(config)])
+        for name, shape, data in tensors:
+            self.assertEqual(len(data), 4 * shape[0] * (shape[1] if len(shape) > 1 else 1), name)
+
+    def test_values_go_on_where_they_ended(self):
+        values = models.Values(3)
+        first, second = values.take(5), values.take(models.BLOCK)
+        self.assertEqual(second[-20:], first)
+
+
+class Batches(Scratch):
+    def setUp(self):
+        super().setUp()
+        model = models.make_random_bert(self.directory / "model", self.vocabulary, SMALL)
+        source = self.directory / "squad.json"
+        source.write_text(json.dumps(article(60)))
+        self.data = questions.TrainingSet(sys.argv[1], model, source, self.directory, batches=6)
+
+    def test_windows_have_the_tokens_that_the_program_counts(self):
+        self.assertEqual({self.data.tokens[f"q{number}", 0] - number for number in range(60) if (f"q{number}", 0) in self.data.tokens}, {7})
+
+    def test_the_order_repeats(self):
+        self.assertEqual(self.data.batches(5, 2), [self.data.order[5], self.data.order[0]])
+
+    def test_grouped_batches_of_all_turns_are_each_group_once(self):
+        groups = [tuple(batch) for turn in range(3) for batch in self.data.grouped(turn, 3, 2)]
+        self.assertEqual(len(set(groups)), 6)
+        self.assertEqual(len({window for batch in groups for window in batch}), 48)
+
+    def test_our_run_follows_the_order(self):
+        output = self.directory / "run"
+        model = self.directory / "model"
+        mylos.run(mylos.training_command(sys.argv[1], model, self.data, output, 3), threads=1)
+        tokens = [sum(self.data.tokens[window] for window in batch) for batch in self.data.batches(0, 3)]
+        self.assertEqual([step["tokens"] for step in mylos.steps_of(output)], tokens)
+
+    def test_a_standing_run_goes_on_in_its_turns(self):
+        command = mylos.training_command(sys.argv[1], self.directory / "model", self.data, self.directory / "run", mylos.MANY_STEPS)
+        with mylos.StandingRun(command, self.directory / "run", 1, self.directory / "log") as run:
+            first, records = run.turn(4)
+            again, _ = run.turn(4)
+        self.assertEqual([record["step"] for record in records], [first + number for number in range(1, 5)])
+        self.assertGreater(again, first + 4)
+
+    def test_a_run_that_fails_says_why(self):
+        with self.assertRaisesRegex(RuntimeError, "no model"):
+            mylos.run(mylos.training_command(sys.argv[1], "no-such-model", self.data, self.directory / "run", 1), threads=1)
+
+
+class Scaling(Scratch):
+    def test_texts_have_exactly_their_length(self):
+        laboratory = scaling.Laboratory(sys.argv[1], self.vocabulary, self.directory, 1)
+        self.assertGreater(laboratory.seconds({"length": 40, "batch": 3, "layers": 1}, 2), 0)
+
+    def test_the_fit_finds_the_law(self):
+        law = [0.02, 0.001, 2e-5, 3e-8]
+        points = [point for points in scaling.sweeps().values() for point in points]
+        for point in points:
+            point["seconds"] = scaling.predicted(law, point)
+        found, deviations = scaling.fit(points)
+        self.assertLess(max(map(abs, deviations)), 1e-6)
+        for value, expected in zip(found, law):
+            self.assertAlmostEqual(value / expected, 1, places=4)
+
+    def test_the_plot_is_xml_with_every_point(self):
+        panel = plot.Panel("a < b", "x", "y", [(1, 2.0), (2, 5.0)], [(1, 2.0), (2, 5.0)])
+        drawn = xml.dom.minidom.parseString(plot.row_of_plots([panel, panel]))
+        self.assertEqual(len(drawn.getElementsByTagName("circle")), 4)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
