@@ -20,13 +20,19 @@ data::PipelineWindow pipeline_window(const SquadEvaluation& evaluation, std::siz
           .ids = context.subspan(feature.context_begin, feature.context_count)};
 }
 
+/// Timing the providers would take longer than the answers, which would then depend on the timings.
+GemmConfig untimed(GemmConfig gemm) {
+  if (gemm.provider == GemmConfig::automatic && !gemm.recorded) gemm.provider = default_gemm_provider();
+  return gemm;
+}
+
 }  // namespace
 
 QuestionAnswerer::QuestionAnswerer(const SquadConfig& config, Precision precision, const GemmConfig& gemm,
                                    const Notice& notice)
     : config_(config),
       task_(config, precision, notice),
-      evaluator_(task_, precision, gemm, SquadEvaluation::largest_batch(config.max_length)) {}
+      evaluator_(task_, precision, untimed(gemm), SquadEvaluation::largest_batch(config.max_length)) {}
 
 std::vector<data::PipelineAnswer> QuestionAnswerer::answer(const std::string& context,
                                                            const std::vector<std::string>& questions) {
