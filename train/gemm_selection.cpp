@@ -194,6 +194,8 @@ GemmChoice select_gemm(const ExecutionSpace& space, const GemmConfig& config,
   if (unknown.empty()) return choice;
   const GemmChoice measured = measure_gemm(space, {.providers = providers, .fallback = choice.fallback}, unknown);
   choice.products.insert(measured.products.begin(), measured.products.end());
+  // What the time did not suffice for is said as well, so that a recorded choice is the whole choice.
+  for (const GemmProduct& product : unknown) choice.products.emplace(key_of(product), choice.fallback);
   known.products.insert(measured.products.begin(), measured.products.end());
   cache.write(known);
   return choice;

@@ -42,7 +42,8 @@ class GemmCache {
 };
 
 /// The choice for these products. With `auto` and several providers: what the configuration carries from a recorded
-/// run, else from the cache; products that neither knows are measured, a second at most, and added to the cache.
+/// run, else from the cache; products that neither knows are measured, a second at most, and added to the cache. The
+/// fallback takes those that the second did not suffice for: the next start measures them.
 GemmChoice select_gemm(const ExecutionSpace& space, const GemmConfig& config, const std::vector<GemmProduct>& products);
 
 }  // namespace mylos::train
