@@ -28,7 +28,7 @@ inline constexpr bool runs_on_host = Kokkos::SpaceAccessibility<HostSpace, Memor
 
 /// Before a loop of constant trip count that is to vectorise: GCC unrolls 16 iterations or fewer before it vectorises,
 /// and then makes scalar code of them.
-#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDA_ARCH__)
+#if defined(KOKKOS_COMPILER_GNU)
 #define MYLOS_ROLLED _Pragma("GCC unroll 1")
 #else
 #define MYLOS_ROLLED
