@@ -11,54 +11,68 @@ from comparison.environment import PeersMissing
 from comparison.mylos import evaluate, run_json
 from comparison.peer import Peer
 from comparison.questions import BATCH, MAX_LENGTH, STRIDE, first_questions, flat_rows
-from comparison.training import LOSS_TOLERANCE, say
+from comparison.training import LOSS_TOLERANCE, say, say_rates
 
-ENGINES = {"PyTorch, padded to the longest": ("pytorch", 2.0), "ONNX Runtime": ("onnx", 1.2)}
+# name -> engine, in a tuned environment (comparison/peer.py), windows sorted by length, what is asked
+ENGINES = {
+    "PyTorch, padded to the longest": ("pytorch", False, False, 2.0),
+    "PyTorch, best effort": ("pytorch", True, True, None),
+    "ONNX Runtime": ("onnx", False, False, 1.2),
+    "ONNX Runtime, sorted by length": ("onnx", False, True, None),
+}
 
 
 def start_engines(session, subject, questions, stack):
-    """name -> peer, of those that run here."""
-    peers = {}
-    for name, (engine, _) in ENGINES.items():
-        peer = stack.enter_context(Peer(session.python, "inference.py", session.threads, session.scratch(f"{engine}.log")))
-        scratch = session.scratch(engine)
-        scratch.mkdir(parents=True, exist_ok=True)
+    """name -> peer, of those that run here; ways that differ only in the order of the windows share a process."""
+    processes, peers = {}, {}
+    for name, (engine, tuned, _, _) in ENGINES.items():
         try:
-            loaded = peer.ask("load", engine=engine, model=str(subject.model), questions=str(questions), max_length=MAX_LENGTH,
-                              stride=STRIDE, threads=session.threads, scratch=str(scratch))
+            if (engine, tuned) not in processes:
+                processes[engine, tuned] = start_engine(session, subject, questions, engine, tuned, stack)
         except PeersMissing as reason:
             session.results.leave_out(f"{subject.name} evaluation: {name}", reason)
             continue
-        if loaded["fused"]:
-            say(f"ONNX Runtime fused {loaded['fused']}")
-        peers[name] = peer
+        peers[name] = processes[engine, tuned]
     return peers
+
+
+def start_engine(session, subject, questions, engine, tuned, stack):
+    log = session.scratch(f"{engine}{'-tuned' if tuned else ''}.log")
+    peer = stack.enter_context(Peer(session.python, "inference.py", session.threads, log, tuned=tuned))
+    scratch = session.scratch(engine)
+    scratch.mkdir(parents=True, exist_ok=True)
+    loaded = peer.ask("load", engine=engine, model=str(subject.model), questions=str(questions), max_length=MAX_LENGTH,
+                      stride=STRIDE, threads=session.threads, scratch=str(scratch))
+    if loaded["fused"]:
+        say(f"{engine}: fused {loaded['fused']}")
+    return peer
+
+
+def predict(peer, name):
+    return peer.ask("predict", batch=BATCH, by_length=ENGINES[name][2])
 
 
 def evaluation(session, subject, questions):
     """Windows a second: predictions alone, without choosing answers and without loading."""
     what = f"{subject.name} evaluation"
-    source = session.data / "squad/v1.1/dev.json"
-    file = first_questions(source, session.scratch("dev.json"), questions)
+    file = first_questions(session.data / "squad/v1.1/dev.json", session.scratch("dev.json"), questions)
+    samples = {"Mylos": []}
     with contextlib.ExitStack() as stack:
         peers = start_engines(session, subject, file, stack)
-        ours = evaluate(session.program, subject.model, file, session.scratch("eval"), session.threads)
-        ways = {(name, by_length): [] for name in peers for by_length in (False, True)}
-        for name, by_length in ways:
-            loss = peers[name].ask("predict", batch=BATCH, by_length=by_length)["loss"]
-            session.results.check(f"{what}: {name}", [ours["loss"]], [loss], LOSS_TOLERANCE)
-        rates = []
+        loss = evaluate(session.program, subject.model, file, session.scratch("eval"), session.threads)["loss"]
+        for name, peer in peers.items():
+            session.results.check(f"{what}: {name}", [loss], [predict(peer, name)["loss"]], LOSS_TOLERANCE)
+            samples[name] = []
         for turn in range(session.rounds):
-            say(f"{what}: round {turn + 1} of {session.rounds}")
             ours = evaluate(session.program, subject.model, file, session.scratch("eval"), session.threads)
-            rates.append(ours["windows"] / ours["seconds"])
-            for (name, by_length), samples in ways.items():
-                samples.append(ours["windows"] / peers[name].ask("predict", batch=BATCH, by_length=by_length)["seconds"])
-    session.results.cell(what, "Mylos", "windows/s", rates)
-    for (name, by_length), samples in ways.items():
-        full = f"{name}{', sorted by length' if by_length else ''}"
-        session.results.cell(what, full, "windows/s", samples)
-        session.results.ratio(what, full, rates, samples, None if by_length else ENGINES[name][1])
+            samples["Mylos"].append(ours["windows"] / ours["seconds"])
+            for name, peer in peers.items():
+                samples[name].append(ours["windows"] / predict(peer, name)["seconds"])
+            say_rates(f"{what}: round {turn + 1} of {session.rounds}", samples)
+    for name, values in samples.items():
+        session.results.cell(what, name, "windows/s", values)
+        if name != "Mylos":
+            session.results.ratio(what, name, samples["Mylos"], values, ENGINES[name][3])
 
 
 def texts_of(path):

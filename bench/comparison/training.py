@@ -17,7 +17,7 @@ LOSS_TOLERANCE = 1e-3
 MEMORY_STEPS = 12
 
 # name -> how PyTorch runs. The last two are what a user who looks for speed does: sequences of like length together,
-# padded to a multiple of 8, a process that keeps its memory (comparison/peer.py); the faster of them counts.
+# padded to a multiple of 8, in an environment that is tuned (comparison/peer.py); the faster of them counts.
 WAYS = {
     "PyTorch, padded to 384": {"padding": "max", "grouped": False, "compiled": False},
     "PyTorch, padded to the longest": {"padding": "longest", "grouped": False, "compiled": False},
@@ -42,6 +42,10 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
+def say_rates(text, samples):
+    say(f"{text}: " + "; ".join(f"{name} {values[-1]:.0f}" for name, values in samples.items()))
+
+
 def load(peer, subject, session, dropout=None):
     peer.ask("load", model=str(subject.model), questions=str(subject.data.questions), max_length=MAX_LENGTH, stride=STRIDE,
              threads=session.threads, learning_rate=LEARNING_RATE, dropout=dropout)
@@ -54,17 +58,17 @@ def check_losses(session, subject, names):
     output = session.scratch("check")
     run(training_command(session.program, subject.model, subject.data, output, LOSS_STEPS, "--dropout", "0"), session.threads)
     ours = [step["loss"] for step in steps_of(output)]
-    with Peer(session.python, "pytorch_training.py", session.threads, session.scratch("check.log")) as peer:
-        for name in names:
-            way = WAYS[name]
+    for name in names:
+        way = WAYS[name]
+        with Peer(session.python, "pytorch_training.py", session.threads, session.scratch("check.log"), tuned=way["grouped"]) as peer:
             load(peer, subject, session, dropout=0.0)
             try:
                 reply = peer.ask("steps", batches=batches, padding=way["padding"], compiled=way["compiled"])
             except PeersMissing as reason:
                 session.results.leave_out(f"{subject.name}: {name}", reason)
                 continue
-            session.results.check(f"{subject.name}: {name}, {LOSS_STEPS} steps", ours, reply["losses"], LOSS_TOLERANCE)
-            yield name
+        session.results.check(f"{subject.name}: {name}, {LOSS_STEPS} steps", ours, reply["losses"], LOSS_TOLERANCE)
+        yield name
 
 
 def rate(records):
@@ -85,7 +89,7 @@ def start_peers(session, subject, ways, stack):
     processes = {}
     for tuned in sorted({WAYS[name]["grouped"] for name in ways}):
         log = session.scratch(f"peer-{'tuned' if tuned else 'plain'}.log")
-        processes[tuned] = stack.enter_context(Peer(session.python, "pytorch_training.py", session.threads, log, keeps_memory=tuned))
+        processes[tuned] = stack.enter_context(Peer(session.python, "pytorch_training.py", session.threads, log, tuned=tuned))
         load(processes[tuned], subject, session)
     peers = {name: processes[WAYS[name]["grouped"]] for name in ways}
     warm_up(peers, subject)
@@ -117,7 +121,7 @@ def in_turns(session, subject, options, ways):
                 samples[name].append(rate(records))
             for name, peer in peers.items():
                 samples[name].append(peer_turn(peer, subject, WAYS[name], first, turn, session.rounds))
-            say(f"{subject.name}: round {turn + 1} of {session.rounds}: " + ", ".join(f"{n} {s[-1]:.0f}" for n, s in samples.items()))
+            say_rates(f"{subject.name}: round {turn + 1} of {session.rounds}", samples)
     return samples
 
 
