@@ -1,7 +1,5 @@
 #include "data/safetensors.hpp"
-#include "tests/app/tiny_model.hpp"
-#include "tests/support/process.hpp"
-#include "tests/support/temporary.hpp"
+#include "tests/app/tiny_run.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,13 +16,8 @@ using nlohmann::json;
 using testing::HasSubstr;
 using Words = std::vector<std::string>;
 
-class BadInput : public testing::Test {
+class BadInput : public TinyRun {
  protected:
-  void SetUp() override {
-    write_tiny_model(model_);
-    write_file(train_, tiny_questions());
-  }
-
   Words train_words(const Words& more, const fs::path& output) const {
     Words words = {"train",   "--model", model_,         "--train", train_,         "--output", output,
                    "--steps", "1",       "--max-length", "60",      "--doc-stride", "20"};
@@ -58,9 +51,6 @@ class BadInput : public testing::Test {
     edit(document["data"][0]["paragraphs"]);
     write_file(train_, document.dump());
   }
-
-  TemporaryDirectory directory_;
-  fs::path model_ = directory_ / "model", train_ = directory_ / "train.json", run_ = directory_ / "run";
 };
 
 TEST_F(BadInput, QuestionFiles) {

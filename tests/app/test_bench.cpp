@@ -1,0 +1,125 @@
+#include "tests/app/tiny_run.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <set>
+
+/// mylos bench through the program, on a model and data that are made here.
+namespace mylos::tests {
+namespace {
+
+using nlohmann::json;
+using Words = std::vector<std::string>;
+
+class BenchStep : public TinyRun {
+ protected:
+  ProgramRun bench(const Words& more) const {
+    Words words = {"bench", "step",      "--model", model_,         "--data", train_,         "--batch",
+                   "4",     "--repeats", "2",       "--max-length", "60",     "--doc-stride", "20"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_mylos(words);
+  }
+};
+
+TEST_F(BenchStep, ValidatesAndTimes) {
+  const ProgramRun run = bench({"--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  const json result = json::parse(run.output);
+  EXPECT_GT(result["tokens_per_second"].get<double>(), 0.0);
+  EXPECT_GT(result["share_of_gemm"].get<double>(), 0.0);
+  EXPECT_EQ(result["products"].size(), 15u);
+  for (const json& product : result["products"]) EXPECT_TRUE(product["gflops"].contains(product["fastest"]));
+  EXPECT_FALSE(result.contains("breakdown"));
+}
+
+/// Every kernel of a step has its formula: one without would be a row that says neither work nor bytes.
+TEST_F(BenchStep, TheBreakdownKnowsTheWorkOfEveryKernel) {
+  for (const Words& options : std::vector<Words>{{},
+                                                 {"--precision", "bfloat16"},
+                                                 {"--gemm", "kokkos-kernels", "--precision", "bfloat16"},
+                                                 {"--gemm", "kokkos-kernels", "--micro-batch", "3"},
+                                                 {"--recompute", "attention"},
+                                                 {"--recompute", "layer"}}) {
+    Words words = {"--json", "--breakdown"};
+    words.insert(words.end(), options.begin(), options.end());
+    const ProgramRun run = bench(words);
+    ASSERT_EQ(run.exit_code, 0) << run.errors;
+    std::set<std::string> names;
+    const json rows = json::parse(run.output)["breakdown"]["kernels"];
+    for (const json& row : rows) {
+      const auto name = row["name"].get<std::string>();
+      EXPECT_TRUE(names.insert(name).second) << name;
+      ASSERT_TRUE(row["flops"].is_number() && row["bytes"].is_number()) << name;
+      EXPECT_GT(row["flops"].get<double>() + row["bytes"].get<double>(), 0.0) << name;
+      EXPECT_TRUE(row["share_of_roofline"].is_number()) << name;
+      EXPECT_GE(row["calls"].get<double>(), 1.0) << name;
+    }
+    for (const char* kernel : {"mylos::Attention::backward", "mylos::optimizer::adamw", "fill of mylos::gradients"}) {
+      EXPECT_TRUE(names.contains(kernel)) << kernel;
+    }
+    // Not all calls of a product need have the same provider.
+    std::set<std::string> products;
+    for (const std::string& name : names) {
+      if (const std::size_t end = name.find(" by "); end != std::string::npos) products.insert(name.substr(0, end));
+    }
+    EXPECT_EQ(products.size(), 15u);
+  }
+}
+
+/// Time is given to whatever runs, so the rows add up to the time between a step's first section and its last.
+TEST_F(BenchStep, TheBreakdownAddsUpToTheStep) {
+  const json breakdown = json::parse(bench({"--json", "--breakdown"}).output)["breakdown"];
+  std::set<std::string> sections;
+  for (const json& row : breakdown["host"]) sections.insert(row["name"].get<std::string>());
+  EXPECT_THAT(sections, ::testing::ElementsAre("mylos::TrainingStep::assemble", "mylos::TrainingStep::choose_samples",
+                                               "mylos::TrainingStep::pass", "mylos::TrainingStep::reduce",
+                                               "mylos::TrainingStep::update"));
+  const auto accounted = breakdown["accounted"].get<double>();
+  EXPECT_GT(accounted, breakdown["in_kernels"].get<double>());
+  EXPECT_LE(accounted, 1.0 + 1e-9);
+}
+
+TEST_F(BenchStep, TheBreakdownIsATable) {
+  const ProgramRun run = bench({"--breakdown"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  for (const char* line : {"roofline: ", "kernel  ", "qkv/forward by ", "not in kernels\n", "sum: "}) {
+    EXPECT_NE(run.output.find(line), std::string::npos) << line << run.output;
+  }
+}
+
+using Bench = TinyRun;
+
+TEST_F(Bench, TokenizeValidatesAndTimes) {
+  const Words base = {"bench", "tokenize", "--data", train_, "--repeats", "2", "--json"};
+  Words with_model = base, with_vocabulary = base;
+  with_model.insert(with_model.end(), {"--model", model_});
+  with_vocabulary.insert(with_vocabulary.end(), {"--vocab", model_ / "vocab.txt"});
+  for (const Words& words : {with_model, with_vocabulary}) {
+    const ProgramRun run = run_mylos(words);
+    ASSERT_EQ(run.exit_code, 0) << run.errors;
+    const json result = json::parse(run.output);
+    EXPECT_EQ(result["texts"], 16);
+    EXPECT_GT(result["tokens"].get<int>(), 16);
+    EXPECT_GT(result["texts_per_second"].get<double>(), 0.0);
+    EXPECT_GT(result["megabytes_per_second"].get<double>(), 0.0);
+    EXPECT_GT(result["tokens_per_second"].get<double>(), 0.0);
+    EXPECT_EQ(result["context"]["threads"], 1);
+  }
+}
+
+TEST_F(Bench, GemmTimesEveryProductOfALayer) {
+  for (const char* precision : {"float", "bfloat16"}) {
+    const ProgramRun run = run_mylos({"bench", "gemm", "--model", model_, "--max-length", "60", "--doc-stride", "20",
+                                      "--tokens", "48", "--repeats", "1", "--precision", precision, "--json"});
+    ASSERT_EQ(run.exit_code, 0) << run.errors;
+    const json result = json::parse(run.output);
+    EXPECT_EQ(result["products"].size() % 15, 0u);
+    EXPECT_EQ(result["products"][0]["precision"], precision);
+  }
+}
+
+}  // namespace
+}  // namespace mylos::tests
