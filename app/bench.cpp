@@ -43,7 +43,10 @@ void refuse(const Arguments& arguments, std::string_view what, std::initializer_
 int run_bench(const Arguments& arguments) {
   const std::string& what = arguments.positional.front();
   if (what == "gemm") {
-    refuse(arguments, what, {"breakdown", "data", "vocab", "cased"});
+    refuse(arguments, what, {"breakdown", "data", "vocab", "cased", "batch", "micro-batch", "micro-tokens", "recompute", "gemm"});
+    if (arguments.given.contains("model") && arguments.given.contains("shapes")) {
+      throw UsageError("--model and --shapes exclude each other; leave one of them out");
+    }
     return bench_gemm(arguments);
   }
   if (what == "step") {
@@ -51,7 +54,7 @@ int run_bench(const Arguments& arguments) {
     return bench_step(arguments);
   }
   if (what == "tokenize") {
-    refuse(arguments, what, {"breakdown", "shapes", "tokens", "providers", "batch", "gemm", "precision"});
+    refuse(arguments, what, {"breakdown", "shapes", "tokens", "providers", "batch", "micro-batch", "micro-tokens", "recompute", "gemm", "precision"});
     return bench_tokenize(arguments);
   }
   throw UsageError(fmt::format("bench {}: expected gemm, step or tokenize (this version has these)", what));

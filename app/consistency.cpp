@@ -95,6 +95,7 @@ void settle(const Command& command, Arguments& arguments) {
   const bool has_output = !arguments.run.engine.output.empty();
   check_windows(arguments);
   if (command.bit == train_command) settle_train(command, arguments);
+  if (command.bit == bench_command) exclude(arguments, "micro-tokens", "micro-batch");
   if (command.bit == eval_command || command.bit == prepare_command) {
     need(!arguments.model.empty(), command, "model");
     need(!arguments.data.empty(), command, "data");

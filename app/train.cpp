@@ -61,6 +61,7 @@ int run_in(train::OutputDirectory& output, const Arguments& arguments, Clock::ti
   log_text(run_banner(describe_run(arguments, task, trainer, free_memory)));
   output.check_space(output_bytes(task));
   output.begin(run_json(arguments, task, trainer));
+  const train::SignalGuard signals;  // what follows the last step is written to its end
   const train::RunResult result = train_and_report(arguments, trainer);
   if (result.signal == 0) output.finish();
   print_results(output);
@@ -82,7 +83,7 @@ int say_what_would_be(const Arguments& arguments) {
 
 int run_train(const Arguments& told) {
   const Clock::time_point begin = Clock::now();
-  const train::PromptEnd prompt_end;  // until step 1, from where the trainer waits for a step's end
+  const train::PromptEnd prompt_end;  // until the run begins; then the trainer waits for a step's end
   Arguments arguments = told;
   resolve_model_argument(arguments);
   if (arguments.dry_run) return say_what_would_be(arguments);

@@ -60,16 +60,16 @@ GemmKey parse_key(const data::Json& object, const JsonPlace& place) {
   return key;
 }
 
-/// The CPU's name as the kernel tells it.
+/// The CPU's name as the kernel tells it, in x86's words or ARM's.
 std::string cpu_name() {
   std::ifstream file("/proc/cpuinfo");
-  std::string name, family;
+  std::string name;
   for (std::string line; std::getline(file, line) && !line.empty();) {
-    for (const char* key : {"model name", "cpu family", "model\t", "stepping"}) {
-      if (line.starts_with(key)) family += line.substr(line.find(':') + 1) + ";";
+    for (const char* key : {"model name", "cpu family", "model\t", "stepping", "CPU implementer", "CPU part", "cpu\t"}) {
+      if (line.starts_with(key)) name += line.substr(line.find(':') + 1) + ";";
     }
   }
-  return family;
+  return name;
 }
 
 /// All that timings depend on and that can be asked for.

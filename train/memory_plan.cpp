@@ -34,6 +34,7 @@ MemoryPlan plan_for(const Task& task, const TrainConfig& config, std::size_t ste
                   .limit = limit,
                   .largest = largest_micro_batch(task, steps, limit)};
   plan.activations = activation_bytes(task, plan.largest, config.recompute);
+  plan.workspace = widened_bytes(largest_products(task, plan));
   for (const ParameterRow& row : task.model().table().rows()) {
     plan.loading = std::max(plan.loading, row.size * sizeof(float));
   }
@@ -47,19 +48,16 @@ void check_settings(const Task& task, const TrainConfig& config, std::size_t ste
                      nn::to_string(config.recompute)));
   }
   if (config.micro_tokens == 0) return;
+  std::size_t longest = 0;
   for (std::size_t step = 0; step < std::min(steps, task.steps_per_epoch()); ++step) {
-    for (const std::size_t sample : task.global_batch(step)) {
-      const std::size_t rows = task.rows_of(sample);
-      if (rows <= config.micro_tokens) continue;
-      fail(
-          fmt::format("--micro-tokens {}: sample {} of the training data, in step {}, has {} tokens alone; use at "
-                      "least that many",
-                      config.micro_tokens, sample, step + 1, rows));
-    }
+    for (const std::size_t sample : task.global_batch(step)) longest = std::max(longest, task.rows_of(sample));
   }
+  if (longest <= config.micro_tokens) return;
+  fail(fmt::format("--micro-tokens {}: the longest sequence that is trained on has {} tokens; use at least that many",
+                   config.micro_tokens, longest));
 }
 
-std::string advice(const MemoryPlan& plan, const TrainConfig& config) {
+std::string advice(const Task& task, const MemoryPlan& plan, const TrainConfig& config) {
   std::string text;
   if (config.micro_tokens > 0 && plan.largest.samples > 1) {
     text = "use a smaller --micro-tokens";
@@ -68,10 +66,27 @@ std::string advice(const MemoryPlan& plan, const TrainConfig& config) {
   } else {
     text = "use a smaller --max-length or model";
   }
-  return text;
+  const bool may_recompute = config.recompute != nn::Recompute::layer && task.model().can_recompute(nn::Recompute::layer);
+  return text + (may_recompute ? ", or --recompute layer" : "");
 }
 
 }  // namespace
+
+void note_resident(MemoryPlan& plan) {
+  release_unused_memory();
+  plan.program = resident_memory();
+  plan.before = peak_resident_memory();
+}
+
+std::vector<GemmProduct> largest_products(const Task& task, const MemoryPlan& plan) {
+  std::vector<GemmProduct> products = task.model().products(plan.largest, ParameterStore::Purpose::training);
+  const BatchShape evaluated = task.evaluation_shape();
+  if (evaluated.samples == 0) return products;
+  for (const GemmProduct& product : task.model().products(evaluated, ParameterStore::Purpose::inference)) {
+    products.push_back(product);
+  }
+  return products;
+}
 
 MemoryPlan plan_memory(const Task& task, const TrainConfig& config, std::size_t steps, std::size_t available) {
   check_settings(task, config, steps);
@@ -84,15 +99,13 @@ MemoryPlan plan_memory(const Task& task, const TrainConfig& config, std::size_t 
     limit.samples = (limit.samples + 1) / 2;
     plan = plan_for(task, config, steps, limit);
   }
-  release_unused_memory();
-  plan.program = resident_memory();
-  plan.before = peak_resident_memory();
+  note_resident(plan);
   if (plan.total() > available) {
     fail(fmt::format(
         "memory: {:.2f} GiB are needed (values {:.2f}, gradients {:.2f}, optimizer {:.2f}, activations of "
         "{} tokens {:.2f}), {:.2f} GiB are free; {}",
         gibibytes(plan.total()), gibibytes(plan.values), gibibytes(plan.gradients), gibibytes(plan.optimizer),
-        plan.largest.rows, gibibytes(plan.activations), gibibytes(available), advice(plan, config)));
+        plan.largest.rows, gibibytes(plan.activations), gibibytes(available), advice(task, plan, config)));
   }
   return plan;
 }

@@ -33,4 +33,10 @@ struct MemoryPlan {
 /// the model or the samples cannot honour: a recomputation, or fewer tokens than one sample has.
 MemoryPlan plan_memory(const Task& task, const TrainConfig& config, std::size_t steps, std::size_t available);
 
+/// The products of the run's largest passes.
+std::vector<GemmProduct> largest_products(const Task& task, const MemoryPlan& plan);
+
+/// Notes what is resident now as what the run comes on top of.
+void note_resident(MemoryPlan& plan);
+
 }  // namespace mylos::train

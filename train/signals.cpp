@@ -13,6 +13,8 @@ constexpr int caught[] = {SIGINT, SIGTERM, SIGUSR1};
 constexpr int interrupted = 130, run_again = 85, terminated = 143;
 
 volatile std::sig_atomic_t first_signal = 0;
+int guards = 0;
+
 extern "C" void on_signal(int signal) {
   if (first_signal != 0 && signal == SIGINT) std::_Exit(interrupted);
   if (first_signal == 0) first_signal = signal;
@@ -25,9 +27,9 @@ extern "C" void end_at_once(int signal) {
   std::_Exit(exit_code_of(signal));
 }
 
-/// For the constructor's initialiser list: signals that came to an earlier guard are forgotten.
+/// For the constructor's initialiser list: signals that came to a guard before the outermost one are forgotten.
 auto forget_signals_for(void (*handler)(int)) {
-  first_signal = 0;
+  if (guards++ == 0) first_signal = 0;
   return handler;
 }
 
@@ -49,6 +51,8 @@ PreviousHandlers::~PreviousHandlers() {
 PromptEnd::PromptEnd() : previous_(end_at_once) {}
 
 SignalGuard::SignalGuard() : previous_(forget_signals_for(on_signal)) {}
+
+SignalGuard::~SignalGuard() { --guards; }
 
 int SignalGuard::received() const { return first_signal; }
 

@@ -28,12 +28,16 @@ class PromptEnd {
   PreviousHandlers previous_;
 };
 
-/// Catches SIGINT, SIGTERM and SIGUSR1 while it lives; a second SIGINT ends the process at once.
+/// Catches SIGINT, SIGTERM and SIGUSR1 while it lives; a second SIGINT ends the process at once. A guard within another
+/// knows the signals that came to the outer one.
 class SignalGuard {
  public:
   SignalGuard();
+  ~SignalGuard();
+  SignalGuard(const SignalGuard&) = delete;
+  SignalGuard& operator=(const SignalGuard&) = delete;
 
-  /// The signal that came first since construction, or 0.
+  /// The signal that came first since the outermost guard's construction, or 0.
   int received() const;
 
  private:

@@ -35,6 +35,14 @@ std::unique_ptr<nn::Optimizer> make_optimizer(const OptimizerConfig& config, con
   return nn::make_adamw(config.adamw, table, slices);
 }
 
+/// The run's providers of products, and in `plan` what they take: what they copy, and what choosing them made resident.
+Gemm ready_gemm(const ExecutionSpace& space, const TrainConfig& config, const Task& task, MemoryPlan& plan) {
+  Gemm gemm(select_gemm(space, config.gemm, products_of_run(task.model(), plan.largest, task.evaluation_shape())));
+  plan.workspace = gemm.workspace_bytes(largest_products(task, plan));
+  note_resident(plan);
+  return gemm;
+}
+
 }  // namespace
 
 struct Trainer::State {
@@ -44,8 +52,7 @@ struct Trainer::State {
         steps(total_steps(configuration, trained)),
         plan(plan_memory(trained, configuration, steps, available_memory())),
         schedule(learning_rate_schedule(configuration, steps)),
-        gemm(select_gemm(space, configuration.gemm,
-                         products_of_run(trained.model(), plan.largest, trained.evaluation_shape()))),
+        gemm(ready_gemm(space, configuration, trained, plan)),
         store(trained.model().table(), configuration.precision, ParameterStore::Purpose::training),
         mode(parallel::make_single_process_mode(store)),
         optimizer(make_optimizer(configuration.optimizer, store.table(), mode->slices())),
@@ -53,7 +60,6 @@ struct Trainer::State {
         step({trained, store, *mode, *optimizer, gemm, arena, configuration.recompute},
              largest_global_batch(trained, steps), plan.limit, configuration.clip, configuration.seed),
         predictor(space, trained.model(), store, mode->schedule(), gemm, arena, trained.evaluation_shape().samples) {
-    plan.workspace = gemm.workspace_bytes(task.model().products(plan.largest, ParameterStore::Purpose::training));
     load_initial_parameters(space, task, config.seed, store, *mode);
   }
 
@@ -64,7 +70,7 @@ struct Trainer::State {
   [[noreturn]] void stop_diverged(std::size_t index, const StepResult& result);
   bool weights_are_finite() const;
   bool due_for_evaluation(std::size_t steps_done) const;
-  void train(const std::vector<Reporter*>& reporters, BestModel& best, RunResult& result);
+  void train(const std::vector<Reporter*>& reporters, const SignalGuard& signals, BestModel& best, RunResult& result);
 
   TrainConfig config;
   Task& task;
@@ -98,17 +104,19 @@ StepReport Trainer::State::run_step(std::size_t index) {
           .memory = peak_resident_memory()};
 }
 
-/// Keeps the weights of the last step whose loss was finite: those before the last update, which spoilt them.
+/// Keeps the weights of the last finite loss: where this step's loss is none, those before the update that spoilt them.
 void Trainer::State::stop_diverged(std::size_t index, const StepResult& result) {
   std::string kept;
   if (!config.output.empty()) {
-    if (index > 0) {
+    const bool spoilt = index > 0 && !std::isfinite(result.loss);
+    if (spoilt) {
       optimizer->revert(space, {.step = index - 1, .learning_rate = static_cast<float>(schedule.at(index - 1))});
       mode->publish_values(space);
     }
     if (weights_are_finite()) {
       export_model("last");
-      kept = fmt::format("last/ holds the weights that step {} began with; ", std::max<std::size_t>(index, 1));
+      kept = fmt::format("last/ holds the weights that step {} began with{}; ", spoilt ? index : index + 1,
+                         spoilt ? ", to the rounding of its update" : "");
     }
   }
   fail(
@@ -156,8 +164,9 @@ bool Trainer::State::due_for_evaluation(std::size_t steps_done) const {
   return task.evaluation_shape().samples > 0 && (steps_done % every == 0 || steps_done == steps);
 }
 
-void Trainer::State::train(const std::vector<Reporter*>& reporters, BestModel& best, RunResult& result) {
-  const SignalGuard signals;
+void Trainer::State::train(const std::vector<Reporter*>& reporters, const SignalGuard& signals, BestModel& best,
+                           RunResult& result) {
+  result.signal = signals.received();
   while (result.steps < steps && !result.stopped_early && result.signal == 0) {
     const StepReport report = run_step(result.steps);
     result.training_seconds += report.seconds;
@@ -190,6 +199,7 @@ Metrics Trainer::evaluate() {
 }
 
 RunResult Trainer::run(const std::vector<Reporter*>& reporters) {
+  const SignalGuard signals;  // the exports at the end are not to be cut short either
   RunResult result;
   BestModel best(state_->config.best_by, state_->config.patience);
   for (Reporter* reporter : reporters) {
@@ -199,7 +209,7 @@ RunResult Trainer::run(const std::vector<Reporter*>& reporters) {
     const EvaluationReport before = state_->evaluate(0);
     for (Reporter* reporter : reporters) reporter->evaluation(before);
   }
-  state_->train(reporters, best, result);
+  state_->train(reporters, signals, best, result);
   result.best = best.metrics();
   if (!state_->config.output.empty()) {
     state_->export_model("last");

@@ -41,6 +41,12 @@ def installed_versions(python):
     return json.loads(done.stdout)
 
 
+def is_current(versions):
+    """Whether these are the versions of the list; a build's own suffix ("+cpu") does not count."""
+    pinned = dict(requirement.split("==") for requirement in requirements())
+    return all((versions[name] or "").split("+")[0] == version for name, version in pinned.items())
+
+
 def pip(python, *words):
     command = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *words]
     return subprocess.run(command, capture_output=True, text=True)
@@ -48,7 +54,10 @@ def pip(python, *words):
 
 def make_environment(directory):
     print(f"Installing the peers into {directory} (once)", file=sys.stderr)
-    venv.create(directory, with_pip=True)
+    try:
+        venv.create(directory, with_pip=True, clear=True)
+    except (subprocess.CalledProcessError, OSError) as error:
+        raise PeersMissing(f"no virtual environment can be made in {directory}: {error} (Debian: python3-venv)") from error
     python = str(directory / "bin/python")
     torch = next(requirement for requirement in requirements() if requirement.startswith("torch=="))
     pip(python, torch, "--index-url", CPU_WHEELS, "--retries", "0", "--timeout", "15")  # else from the list below
@@ -64,7 +73,7 @@ def peers_python():
     given = os.environ.get("MYLOS_PYTHON")
     directory = cache_directory() / "bench-venv"
     python = given or str(directory / "bin/python")
-    if not given and (not pathlib.Path(python).exists() or None in installed_versions(python).values()):
+    if not given and (not pathlib.Path(python).exists() or not is_current(installed_versions(python))):
         python = make_environment(directory)
     versions = installed_versions(python)
     missing = [name for name, version in versions.items() if version is None]

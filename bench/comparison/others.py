@@ -59,9 +59,12 @@ def evaluation(session, subject, questions):
     samples = {"Mylos": []}
     with contextlib.ExitStack() as stack:
         peers = start_engines(session, subject, file, stack)
-        loss = evaluate(session.program, subject.model, file, session.scratch("eval"), session.threads)["loss"]
+        ours = evaluate(session.program, subject.model, file, session.scratch("eval"), session.threads)
         for name, peer in peers.items():
-            session.results.check(f"{what}: {name}", [loss], [predict(peer, name)["loss"]], LOSS_TOLERANCE)
+            theirs = predict(peer, name)
+            session.results.check(f"{what}: {name}", [ours["loss"]], [theirs["loss"]], LOSS_TOLERANCE)
+            if theirs["windows"] != ours["windows"]:
+                raise ValueError(f"{what}: {ours['windows']} windows of ours, {theirs['windows']} of {name}")
             samples[name] = []
         for turn in range(session.rounds):
             ours = evaluate(session.program, subject.model, file, session.scratch("eval"), session.threads)

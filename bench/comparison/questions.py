@@ -58,11 +58,6 @@ class TrainingSet:
         groups = [windows[first : first + BATCH] for first in range(0, len(windows), BATCH)]
         return [groups[int((part + (turn + 0.5) / turns) * len(groups) / count)] for part in range(count)]
 
-    def fill(self, batches, padded):
-        """Real tokens for each of those that a batch has when padded to `padded` (None: to its longest)."""
-        real = sum(self.tokens[window] for batch in batches for window in batch)
-        return real / sum(len(batch) * (padded or max(self.tokens[window] for window in batch)) for batch in batches)
-
 
 def token_counts(program, model, questions, directory):
     """(question id, window index) -> tokens, as `mylos prepare` counts them."""

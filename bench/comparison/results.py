@@ -1,5 +1,6 @@
 """What a comparison found: samples of each cell, ratios between them, what was left out; as a table and as JSON."""
 
+import math
 import statistics
 
 
@@ -29,9 +30,10 @@ class Results:
 
     def check(self, what, ours, theirs, tolerance):
         """Both sides' losses of the same batches. Errors: ValueError where they differ."""
-        difference = max(abs(a - b) / abs(b) for a, b in zip(ours, theirs, strict=True))
+        differences = [abs(a - b) / abs(b) for a, b in zip(ours, theirs, strict=True)]
+        difference = next((one for one in differences if math.isnan(one)), max(differences))
         self.checks.append({"what": what, "largest_relative_difference": difference, "tolerance": tolerance})
-        if difference > tolerance:
+        if not difference <= tolerance:  # also where one side is not a number
             raise ValueError(f"{what}: losses {ours} and {theirs} differ by {difference:.1e}, more than {tolerance:.0e}")
 
     def leave_out(self, what, why):

@@ -14,6 +14,7 @@ from comparison.questions import MAX_LENGTH, STRIDE
 LEARNING_RATE = 3e-5
 LOSS_STEPS = 3
 LOSS_TOLERANCE = 1e-3
+BFLOAT16_TOLERANCE = 2e-2
 MEMORY_STEPS = 12
 
 # name -> how PyTorch runs. The last two are what a user who looks for speed does: sequences of like length together,
@@ -146,11 +147,24 @@ def speed(session, subject):
         session.results.ratio(what, f"{BEST} ({best.removeprefix('PyTorch, ')})", samples["Mylos"], samples[best], subject.asked[BEST])
 
 
+def check_ours(session, subject, options, tolerance):
+    """All runs of ours give the first one's losses, dropout off."""
+    losses = {}
+    for name, (extra, threads) in options.items():
+        output = session.scratch(f"check-{len(losses)}")
+        run(training_command(session.program, subject.model, subject.data, output, LOSS_STEPS, "--dropout", "0", *extra), threads)
+        losses[name] = [step["loss"] for step in steps_of(output)]
+    first = next(iter(losses.values()))
+    for name, values in losses.items():
+        session.results.check(f"{subject.name}: {name}, {LOSS_STEPS} steps", values, first, tolerance)
+
+
 def precision(session, subject):
     """bfloat16 against float, both ours."""
     flags = machine.cpu_flags()
     asked = 1.6 if flags & {"avx512_bf16", "amx_bf16"} else 0.85
     runs = {"Mylos float": ([], session.threads), "Mylos bfloat16": (["--precision", "bfloat16"], session.threads)}
+    check_ours(session, subject, runs, BFLOAT16_TOLERANCE)
     samples = in_turns(session, subject, runs, [])
     record(session, subject, {"Mylos bfloat16": samples["Mylos bfloat16"]})
     session.results.ratio(f"{subject.name} training, bfloat16", "our float", samples["Mylos bfloat16"], samples["Mylos float"], asked)
@@ -161,6 +175,7 @@ def threads(session, subject):
     if session.threads < 2:
         return session.results.leave_out(f"{subject.name} training, threads", "one CPU is usable")
     runs = {f"Mylos, {session.threads} threads": ([], session.threads), "Mylos, 1 thread": ([], 1)}
+    check_ours(session, subject, runs, LOSS_TOLERANCE)
     samples = in_turns(session, subject, runs, [])
     record(session, subject, {"Mylos, 1 thread": samples["Mylos, 1 thread"]})
     asked = 1.9 if session.threads == 2 else None

@@ -88,7 +88,7 @@ class Evaluation:
                 outputs.append((*self.engine(inputs), inputs["attention_mask"], starts, ends))
         seconds = time.perf_counter() - begin
         losses = torch.cat([span_losses(*output) for output in outputs])
-        return {"seconds": seconds, "loss": losses.double().mean().item()}
+        return {"windows": len(windows), "seconds": seconds, "loss": losses.double().mean().item()}
 
 
 evaluation = Evaluation()

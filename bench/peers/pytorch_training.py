@@ -25,7 +25,7 @@ class Trainer:
         self.model = BertForQuestionAnswering.from_pretrained(model, attn_implementation="sdpa", **changes)
         self.model.train()
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=learning_rate, weight_decay=0.0, fused=True)
-        self.losses = {False: self.loss, True: torch.compile(self.loss, dynamic=True)}
+        self.losses = {False: self.loss}
 
     def loss(self, inputs, starts, ends):
         output = self.model(**inputs)
@@ -34,6 +34,8 @@ class Trainer:
     def step(self, batch, padding, compiled):
         inputs, starts, ends = collate([self.windows[id, window] for id, window in batch], padding, self.max_length)
         self.optimizer.zero_grad(set_to_none=True)
+        if compiled and True not in self.losses:  # not before: the compiler takes memory of its own
+            self.losses[True] = torch.compile(self.loss, dynamic=True)
         loss = self.losses[compiled](inputs, starts, ends)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)

@@ -18,6 +18,7 @@ class Tokenizing:
         self.texts = [json.loads(line) for line in pathlib.Path(texts).read_text(encoding="utf-8").splitlines()]
 
     def encode(self):
+        self.encoded = None  # freed before the clock runs
         begin = time.perf_counter()
         self.encoded = self.tokenizer.encode_batch(self.texts, add_special_tokens=False)
         seconds = time.perf_counter() - begin

@@ -52,6 +52,8 @@ void check_epilogue(const GemmCall& call, const Epilogue<Out>& epilogue) {
 
 }  // namespace
 
+std::size_t widened_bytes(std::span<const GemmProduct> products) { return FloatOperands::bytes(products); }
+
 std::vector<std::string> gemm_providers() {
   std::vector<std::string> names;
   for (const GemmProviderEntry* entry : providers) names.emplace_back(entry->name);

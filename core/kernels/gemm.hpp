@@ -39,7 +39,7 @@ struct GemmCall {
   void* pre = nullptr;
 };
 
-/// A library that computes products. One file each; a new one is added to `gemm_providers` and nowhere else.
+/// A library that computes products. One file each; a new one is added to the list in core/CMakeLists.txt.
 class GemmProvider {
  public:
   virtual ~GemmProvider() = default;
@@ -51,6 +51,10 @@ class GemmProvider {
   /// Queues the product on `space`.
   virtual void multiply(const ExecutionSpace& space, const GemmCall& call) = 0;
 };
+
+/// Bytes of float copies that a provider without 16-bit products makes of these: the most that any provider copies but
+/// for packed weights.
+std::size_t widened_bytes(std::span<const GemmProduct> products);
 
 /// Names of the providers of this build, the portable one first.
 std::vector<std::string> gemm_providers();

@@ -147,7 +147,7 @@ TEST_F(Runs, RecomputationDoesNotChangeTheLosses) {
 TEST_F(Runs, FewerTokensThanASequenceHasIsRefused) {
   const ProgramRun run = train(run_, {"--steps", "4", "--micro-tokens", "10"});
   EXPECT_EQ(run.exit_code, 1);
-  EXPECT_NE(run.errors.find("--micro-tokens 10: sample "), std::string::npos) << run.errors;
+  EXPECT_NE(run.errors.find("--micro-tokens 10: the longest sequence "), std::string::npos) << run.errors;
   EXPECT_FALSE(fs::exists(run_ / "run.json"));
 }
 

@@ -54,6 +54,8 @@ class Results(unittest.TestCase):
         found.check("losses", [1.0], [1.0005], 1e-3)
         with self.assertRaisesRegex(ValueError, "differ by"):
             found.check("losses", [1.0], [1.002], 1e-3)
+        with self.assertRaisesRegex(ValueError, "differ by nan"):
+            found.check("losses", [1.0, 1.0], [float("nan"), 1.0], 1e-3)
 
 
 class Models(Scratch):

@@ -79,7 +79,7 @@ TEST(PlanMemory, TakesTheTokensThatAreAsked) {
       tests::error_of([&] {
         plan_memory(ListedTask({{10, 20}, {30, 70, 80}}), config, 2, plenty);
       }),
-      "--micro-tokens 60: sample 70 of the training data, in step 2, has 70 tokens alone; use at least that many");
+      "--micro-tokens 60: the longest sequence that is trained on has 80 tokens; use at least that many");
   EXPECT_NO_THROW(plan_memory(ListedTask({{10, 20}, {30, 70, 80}}), config, 1, plenty)) << "step 2 is not run";
   EXPECT_THAT(tests::error_of([&] {
                 plan_memory(ListedTask({{30, 30, 30}}), config, 1, 1 << 10);

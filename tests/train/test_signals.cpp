@@ -76,6 +76,16 @@ TEST(SignalGuard, ForgetsWhatCameToAnEarlierOne) {
   EXPECT_TRUE(exited_with(status, 0)) << status;
 }
 
+TEST(SignalGuard, KnowsWhatCameToTheOneAroundIt) {
+  const int status = status_of_child([] {
+    const SignalGuard outer;
+    ::raise(SIGTERM);
+    const SignalGuard inner;
+    return inner.received() == SIGTERM ? 0 : 1;
+  });
+  EXPECT_TRUE(exited_with(status, 0)) << status;
+}
+
 TEST(PromptEnd, EndsTheProcessAtOnceWithTheSignalsCode) {
   for (const auto& [signal, code] : {std::pair{SIGINT, 130}, {SIGTERM, 143}, {SIGUSR1, 85}}) {
     const int status = status_of_child([signal = signal] {
