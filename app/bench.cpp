@@ -43,7 +43,8 @@ void refuse(const Arguments& arguments, std::string_view what, std::initializer_
 int run_bench(const Arguments& arguments) {
   const std::string& what = arguments.positional.front();
   if (what == "gemm") {
-    refuse(arguments, what, {"breakdown", "data", "vocab", "cased", "batch", "micro-batch", "micro-tokens", "recompute", "gemm"});
+    refuse(arguments, what,
+           {"breakdown", "data", "vocab", "cased", "batch", "micro-batch", "micro-tokens", "recompute", "gemm"});
     if (arguments.given.contains("model") && arguments.given.contains("shapes")) {
       throw UsageError("--model and --shapes exclude each other; leave one of them out");
     }
@@ -54,7 +55,9 @@ int run_bench(const Arguments& arguments) {
     return bench_step(arguments);
   }
   if (what == "tokenize") {
-    refuse(arguments, what, {"breakdown", "shapes", "tokens", "providers", "batch", "micro-batch", "micro-tokens", "recompute", "gemm", "precision"});
+    refuse(arguments, what,
+           {"breakdown", "shapes", "tokens", "providers", "batch", "micro-batch", "micro-tokens", "recompute", "gemm",
+            "precision"});
     return bench_tokenize(arguments);
   }
   throw UsageError(fmt::format("bench {}: expected gemm, step or tokenize (this version has these)", what));

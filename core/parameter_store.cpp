@@ -85,9 +85,8 @@ void ParameterStore::begin_gradients(const ExecutionSpace& space) const {
 }
 
 bool ParameterStore::begins_gradient(std::size_t first_row, std::size_t count) const {
-  require(first_row + count <= row_gradients_.size(),
-          fmt::format("parameter store: gradients of rows {} to {} of {}", first_row, first_row + count,
-                      row_gradients_.size()));
+  require(first_row + count <= row_gradients_.size(), fmt::format("parameter store: gradients of rows {} to {} of {}",
+                                                                  first_row, first_row + count, row_gradients_.size()));
   const std::span<RowGradient> rows(row_gradients_.data() + first_row, count);
   if (!std::ranges::all_of(rows, &RowGradient::untouched)) return false;
   for (RowGradient& row : rows) {

@@ -65,7 +65,8 @@ std::string cpu_name() {
   std::ifstream file("/proc/cpuinfo");
   std::string name;
   for (std::string line; std::getline(file, line) && !line.empty();) {
-    for (const char* key : {"model name", "cpu family", "model\t", "stepping", "CPU implementer", "CPU part", "cpu\t"}) {
+    for (const char* key :
+         {"model name", "cpu family", "model\t", "stepping", "CPU implementer", "CPU part", "cpu\t"}) {
       if (line.starts_with(key)) name += line.substr(line.find(':') + 1) + ";";
     }
   }

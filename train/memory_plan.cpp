@@ -66,7 +66,8 @@ std::string advice(const Task& task, const MemoryPlan& plan, const TrainConfig& 
   } else {
     text = "use a smaller --max-length or model";
   }
-  const bool may_recompute = config.recompute != nn::Recompute::layer && task.model().can_recompute(nn::Recompute::layer);
+  const bool may_recompute =
+      config.recompute != nn::Recompute::layer && task.model().can_recompute(nn::Recompute::layer);
   return text + (may_recompute ? ", or --recompute layer" : "");
 }
 

@@ -4,8 +4,8 @@
 #include "core/kernels/team.hpp"
 #include "tests/support/temporary.hpp"
 
-#include <Kokkos_Profiling_ScopedRegion.hpp>
 #include <gtest/gtest.h>
+#include <Kokkos_Profiling_ScopedRegion.hpp>
 
 namespace mylos::app {
 namespace {

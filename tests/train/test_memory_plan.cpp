@@ -75,11 +75,10 @@ TEST(PlanMemory, TakesTheTokensThatAreAsked) {
   EXPECT_EQ(plan.largest.rows, 60u);
   EXPECT_EQ(plan.largest.samples, 3u);
   EXPECT_EQ(plan.limit.tokens, 60u);
-  EXPECT_EQ(
-      tests::error_of([&] {
-        plan_memory(ListedTask({{10, 20}, {30, 70, 80}}), config, 2, plenty);
-      }),
-      "--micro-tokens 60: the longest sequence that is trained on has 80 tokens; use at least that many");
+  EXPECT_EQ(tests::error_of([&] {
+              plan_memory(ListedTask({{10, 20}, {30, 70, 80}}), config, 2, plenty);
+            }),
+            "--micro-tokens 60: the longest sequence that is trained on has 80 tokens; use at least that many");
   EXPECT_NO_THROW(plan_memory(ListedTask({{10, 20}, {30, 70, 80}}), config, 1, plenty)) << "step 2 is not run";
   EXPECT_THAT(tests::error_of([&] {
                 plan_memory(ListedTask({{30, 30, 30}}), config, 1, 1 << 10);
