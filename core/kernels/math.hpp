@@ -33,7 +33,8 @@ KOKKOS_INLINE_FUNCTION float exp_approximate(float x) {
   return x < -87.33f ? 0.0f : bounded;
 }
 
-/// 2^x within 1 unit in the last place for x <= 0; 0 below -126 (where results would be subnormal), NaN for NaN.
+/// 2^x within 1.25 units in the last place for x <= 0 (1 where products are fused with sums); 0 below -126 (where
+/// results would be subnormal), NaN for NaN.
 KOKKOS_INLINE_FUNCTION float exp2_approximate(float x) {
   // Adding 1.5 * 2^23 + 127 leaves n + 127, where n is x rounded to an integer, in the lowest bits: those of 2^n's
   // exponent.
