@@ -34,6 +34,7 @@ struct Product {
   memory::desc a, b, bias, c, scratch;
   dnnl::reorder pack;  ///< of B into `packed`; null where B is read as it is
   memory::desc packed;
+  bool takes_its_own = false;  ///< memory that no scratchpad tells
 };
 
 enum class Weights { as_they_are, packed };
@@ -143,18 +144,26 @@ const Product* OneDnnGemm::find(const GemmProduct& asked) {
   return found->second.primitive.get(true) != nullptr ? &found->second : nullptr;
 }
 
+/// What oneDNN's own sgemm, which stands in where a CPU has no AVX-512, takes for each thread's blocks of A and B:
+/// measured.
+constexpr std::size_t sgemm_blocks = std::size_t{10} << 20;
+
 std::size_t OneDnnGemm::workspace_bytes(std::span<const GemmProduct> products) {
   std::vector<GemmProduct> converted;
-  std::size_t packed = 0;
+  std::size_t packed = 0, scratch = 0;
   for (const GemmProduct& product : products) {
-    const Product* const native = find(product);
-    if (native == nullptr) {
+    const Product* made = find(product);
+    if (made == nullptr) {
       converted.push_back(product);
-    } else if (native->pack.get(true) != nullptr) {
-      packed = std::max<std::size_t>(packed, native->packed.get_size());
+      GemmProduct widened = product;
+      widened.input = widened.output = Precision::float32;
+      made = find(widened);
     }
+    if (made->pack.get(true) != nullptr) packed = std::max<std::size_t>(packed, made->packed.get_size());
+    const std::size_t own = made->takes_its_own ? sgemm_blocks * ExecutionSpace().concurrency() : 0;
+    scratch = std::max<std::size_t>(scratch, made->scratch.get_size() + own);
   }
-  return packed + FloatOperands::bytes(converted);
+  return packed + scratch + FloatOperands::bytes(converted);
 }
 
 Product OneDnnGemm::make(const Shape& shape) {
@@ -177,6 +186,7 @@ Product OneDnnGemm::make(const Shape& shape) {
   if (!primitive || (!is_float && std::string_view(primitive.impl_info_str()).find("ref") != std::string_view::npos)) {
     return product;
   }
+  product.takes_its_own = std::string_view(primitive.impl_info_str()).find("gemm") != std::string_view::npos;
   product.scratch = primitive.scratchpad_desc();
   product.primitive = dnnl::matmul(primitive);
   product.packed = primitive.weights_desc();
