@@ -64,9 +64,9 @@ TEST_P(PredictedMemory, IsWithinFivePercentOfTheMeasured) {
   const TemporaryDirectory directory;
   const fs::path model = directory / "model", train = directory / "train.json", run = directory / "run";
   write_tiny_model(model, {.positions = positions, .hidden = 384, .layers = 4, .feed_forward = 1536});
-  write_file(train, long_questions(16));
+  write_file(train, long_questions(32));
   Words words = {"train",   "--model", model,     "--train",     train,          "--output",    run,
-                 "--batch", "8",       "--steps", "2",           "--max-length", "384",         "--dropout",
+                 "--batch", "16",      "--steps", "2",           "--max-length", "384",         "--dropout",
                  "0.1",     "--gemm",  provider,  "--precision", precision,      "--recompute", recompute};
   Words dry = words;
   dry.push_back("--dry-run");
