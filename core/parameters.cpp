@@ -2,6 +2,7 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
+#include "core/stable_hash.hpp"
 
 #include <fmt/format.h>
 
@@ -44,13 +45,6 @@ ParameterRow make_row(std::string name, std::vector<std::size_t> shape, Initiali
   const std::size_t size = product(shape);
   require(!shape.empty() && size > 0, fmt::format("parameter table: row {} is empty", name));
   return {std::move(name), std::move(shape), units - 1, 0, size, group, initializer};
-}
-
-/// FNV-1a: stable across machines, which std::hash is not.
-std::uint64_t name_hash(std::string_view name) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;
-  return hash;
 }
 
 std::size_t find_in(const std::map<std::string, std::size_t, std::less<>>& index, std::string_view name) {
@@ -124,7 +118,7 @@ void initialize(const ParameterRow& row, std::uint64_t seed, std::span<float> va
     std::ranges::fill(values, row.initializer.kind == Initializer::Kind::ones ? 1.0f : 0.0f);
     return;
   }
-  const std::uint64_t stream = name_hash(row.name);
+  const std::uint64_t stream = stable_hash(row.name);
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] = static_cast<float>(normal(seed, stream, i) * row.initializer.standard_deviation);
   }

@@ -2,6 +2,7 @@
 
 #include "core/error.hpp"
 #include "core/kernels/gemm_measure.hpp"
+#include "core/stable_hash.hpp"
 #include "data/files.hpp"
 #include "data/json.hpp"
 
@@ -90,13 +91,6 @@ bool is_built(const GemmChoice& choice) {
          std::ranges::all_of(choice.products, has, [](const auto& entry) { return entry.second; });
 }
 
-/// FNV-1a.
-std::uint64_t hash_of(std::string_view text) {
-  std::uint64_t hash = 14695981039346656037u;
-  for (const char byte : text) hash = (hash ^ static_cast<unsigned char>(byte)) * 1099511628211u;
-  return hash;
-}
-
 }  // namespace
 
 OrderedJson to_json(const GemmChoice& choice) {
@@ -143,7 +137,7 @@ std::vector<GemmProduct> products_of_run(const nn::Model& model, const BatchShap
 GemmCache::GemmCache(const std::filesystem::path& directory) {
   if (directory.empty()) return;
   machine_ = machine();
-  file_ = directory / fmt::format("gemm-{:016x}.json", hash_of(machine_));
+  file_ = directory / fmt::format("gemm-{:016x}.json", stable_hash(machine_));
 }
 
 GemmChoice GemmCache::read() const {

@@ -100,7 +100,6 @@ MemoryPlan plan_memory(const Task& task, const TrainConfig& config, std::size_t 
     limit.samples = (limit.samples + 1) / 2;
     plan = plan_for(task, config, steps, limit);
   }
-  note_resident(plan);
   if (plan.total() > available) {
     fail(fmt::format(
         "memory: {:.2f} GiB are needed (values {:.2f}, gradients {:.2f}, optimizer {:.2f}, activations of "

@@ -28,9 +28,10 @@ struct MemoryPlan {
   std::size_t peak() const { return std::max(before, program + total()); }
 };
 
-/// The plan for `steps` steps. Where neither samples nor tokens of a micro-batch are given, the largest that fits into
-/// `available` bytes is taken, by halving. Errors: std::runtime_error with the parts if it does not fit, and for what
-/// the model or the samples cannot honour: a recomputation, or fewer tokens than one sample has.
+/// The plan for `steps` steps, but for what is resident already (`note_resident`). Where neither samples nor tokens of
+/// a micro-batch are given, the largest that fits into `available` bytes is taken, by halving. Errors:
+/// std::runtime_error with the parts if it does not fit, and for what the model or the samples cannot honour: a
+/// recomputation, or fewer tokens than one sample has.
 MemoryPlan plan_memory(const Task& task, const TrainConfig& config, std::size_t steps, std::size_t available);
 
 /// The products of the run's largest passes.

@@ -1,26 +1,14 @@
 """The windows of run_qa's prepare_train_features, and their batches padded as the caller says."""
 
 import json
+import pathlib
+import sys
 
 import torch
 from transformers import BertTokenizerFast
 
-
-def label(offsets, sequence_ids, answers):
-    """First and last token of the first answer; 0, 0 where the window lacks it. [CLS] is at 0."""
-    start_char = answers["answer_start"][0]
-    end_char = start_char + len(answers["text"][0])
-    start = sequence_ids.index(1)
-    end = len(sequence_ids) - 1
-    while sequence_ids[end] != 1:
-        end -= 1
-    if not (offsets[start][0] <= start_char and offsets[end][1] >= end_char):
-        return 0, 0
-    while start < len(offsets) and offsets[start][0] <= start_char:
-        start += 1
-    while offsets[end][1] >= end_char:
-        end -= 1
-    return start - 1, end + 1
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "scripts/record"))
+from labels import label
 
 
 def load_windows(model, questions, max_length, stride):
