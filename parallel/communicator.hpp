@@ -1,0 +1,90 @@
+#pragma once
+
+#include "core/device.hpp"
+#include "core/numeric.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+/// How ranks exchange arrays. All ranks of a communicator call the same operations in the same order; on each they are
+/// carried out in that order, while the caller goes on.
+namespace mylos::parallel {
+
+enum class ElementType { float32, float64, bfloat16, int64, byte };
+std::size_t bytes_of(ElementType type);
+
+/// Where an array's memory is. On host builds both are the same.
+enum class Place { device, host };
+
+/// An array of an operation. Its memory outlives the operation.
+struct Buffer {
+  void* data = nullptr;
+  std::size_t count = 0;  ///< elements
+  ElementType type = ElementType::float32;
+  Place place = Place::device;
+};
+Buffer buffer_of(const Vector<float>& vector);
+Buffer buffer_of(const Vector<bfloat16>& vector);
+
+/// An operation under way; a copyable handle.
+class Event {
+ public:
+  /// What an implementation keeps of an operation.
+  class Operation {
+   public:
+    virtual ~Operation() = default;
+    /// Returns when what is launched on `space` from here on sees the result. Errors: std::runtime_error, see
+    /// Communicator.
+    virtual void wait(const ExecutionSpace& space) = 0;
+    virtual bool done() = 0;
+  };
+
+  /// Done.
+  Event() = default;
+  explicit Event(std::shared_ptr<Operation> operation) : operation_(std::move(operation)) {}
+
+  void wait(const ExecutionSpace& space) const {
+    if (operation_) operation_->wait(space);
+  }
+  bool done() const { return !operation_ || operation_->done(); }
+
+ private:
+  std::shared_ptr<Operation> operation_;
+};
+
+/// One group of ranks. An operation begins when what was launched on `space` before it has ended. Sums have one order
+/// for a number of ranks: partial sums of neighbouring ranks, as a balanced binary tree over them, in float (double for
+/// float64), so that they are the same bits on every run and, for powers of two, the upper part of one fixed tree.
+/// Errors: a rank that does not come within the time limit, or is gone, ends the program on every rank, with one line
+/// that names it; sizes that do not fit are std::invalid_argument on the caller.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+
+  virtual std::size_t rank() const = 0;
+  virtual std::size_t size() const = 0;
+
+  /// `data` becomes its sum over ranks, the same bits on each. bfloat16 is summed in float and rounded once.
+  virtual Event all_reduce(const ExecutionSpace& space, const Buffer& data, const std::string& what) = 0;
+  /// `all` has size() parts of mine.count elements; `mine` becomes the sum over ranks of part rank(). It may be that
+  /// part of `all`; the others are then left undefined. From bfloat16 `mine` may be float32: partial sums are float.
+  virtual Event reduce_scatter(const ExecutionSpace& space, const Buffer& all, const Buffer& mine,
+                               const std::string& what) = 0;
+  /// Part r of `all` becomes rank r's `mine`, which may be that part.
+  virtual Event all_gather(const ExecutionSpace& space, const Buffer& mine, const Buffer& all,
+                           const std::string& what) = 0;
+  virtual Event broadcast(const ExecutionSpace& space, const Buffer& data, std::size_t root,
+                          const std::string& what) = 0;
+  /// Returns when all ranks have come.
+  virtual void barrier(const std::string& what) = 0;
+
+  /// The ranks that give the same `color`, in the order of `key` (ties: of rank). All ranks call it.
+  virtual std::unique_ptr<Communicator> split(std::size_t color, std::size_t key) = 0;
+};
+
+/// A group of one.
+std::unique_ptr<Communicator> make_self_communicator();
+
+}  // namespace mylos::parallel

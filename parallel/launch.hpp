@@ -1,0 +1,64 @@
+#pragma once
+
+#include "parallel/communicator.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+/// The ranks that were launched together: MPI where the build has it, a group of one where it has not. Nothing is taken
+/// from options: sizes and places come from MPI and from the processors each process may run on.
+namespace mylos::parallel {
+
+/// Where a rank runs.
+struct RankPlace {
+  std::string host;
+  long process = 0;             ///< its id on that host
+  std::size_t node = 0;         ///< counted from 0 in the order of each node's lowest rank
+  std::size_t rank_of_node = 0;  ///< among the ranks of its node
+};
+
+/// MPI from its making to its end. Made once a process, before Kokkos.
+class Launch {
+ public:
+  /// Errors: std::runtime_error that says what to change: a launcher whose size is not MPI's, ranks pinned to the same
+  /// core.
+  Launch();
+  /// Ends MPI; where an exception is under way, waits for nobody.
+  ~Launch();
+  Launch(const Launch&) = delete;
+  Launch& operator=(const Launch&) = delete;
+
+  Communicator& world();
+  /// Of every rank.
+  const std::vector<RankPlace>& places() const;
+  const RankPlace& place() const;
+  std::size_t nodes() const;
+  /// Ranks on this rank's node.
+  std::size_t ranks_of_node() const;
+  /// Threads for this rank: OMP_NUM_THREADS where it is set, else the processors it may run on, divided among the ranks
+  /// that may run on them too; at least one.
+  std::size_t threads() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// How ranks form groups: `shard` ranks split what `replicate` groups hold copies of. world = replicate x shard.
+class Mesh {
+ public:
+  /// Groups of `shard_size` neighbouring ranks. Errors: std::runtime_error where it does not divide their number.
+  Mesh(Communicator& world, std::size_t shard_size);
+
+  Communicator& world() const { return world_; }
+  Communicator& shard() const { return *shard_; }
+  Communicator& replicate() const { return *replicate_; }
+
+ private:
+  Communicator& world_;
+  std::unique_ptr<Communicator> shard_, replicate_;
+};
+
+}  // namespace mylos::parallel
