@@ -63,6 +63,19 @@ Option real_option(Option option, RealRange range, Field field) {
   return option;
 }
 
+/// A duration in seconds, which may be absent.
+template <class Field>
+Option duration_option(Option option, Field field) {
+  option.expects = duration_expected;
+  option.parse = [field](Arguments& arguments, std::string_view text) {
+    const auto value = parse_duration(text);
+    if (value) field(arguments) = *value;
+    return value.has_value();
+  };
+  option.print = [field](const Arguments& arguments) { return to_json(field(arguments)); };
+  return option;
+}
+
 /// One name of a list, kept as a string, which may be absent.
 template <class Field>
 Option choice_option(Option option, std::vector<Choice> choices, Field field) {

@@ -1,11 +1,14 @@
 #include "app/values.hpp"
 
+#include "train/walltime.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <system_error>
+#include <utility>
 
 namespace mylos::app {
 namespace {
@@ -51,6 +54,20 @@ std::optional<double> parse_real(std::string_view text, const RealRange& range) 
   const bool above = range.open_below ? *value > range.smallest : *value >= range.smallest;
   const bool below = range.open_above ? *value < range.largest : *value <= range.largest;
   return above && below ? value : std::nullopt;
+}
+
+std::optional<double> parse_duration(std::string_view text) {
+  if (const auto clock = train::parse_walltime(text)) return *clock > 0.0 ? clock : std::nullopt;
+  static constexpr std::pair<char, double> units[] = {{'s', 1.0}, {'m', 60.0}, {'h', 3600.0}, {'d', 86400.0}};
+  double seconds = 1.0;
+  for (const auto& [letter, length] : units) {
+    if (!text.ends_with(letter)) continue;
+    seconds = length;
+    text.remove_suffix(1);
+    break;
+  }
+  const auto value = parse_real(text, {0.0, 1e9, true, false});
+  return value ? std::optional(*value * seconds) : std::nullopt;
 }
 
 std::optional<std::string> parse_choice(std::string_view text, std::span<const Choice> choices) {

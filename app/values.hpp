@@ -35,6 +35,11 @@ struct Choice {
 std::optional<std::uint64_t> parse_count(std::string_view text, const CountRange& range);
 std::optional<double> parse_real(std::string_view text, const RealRange& range);
 
+/// Seconds of "90s", "10m", "2h", "1:30:00" (hours, minutes, seconds), "5:00" (minutes, seconds), "1-00:00:00" (days),
+/// or of a number alone; nothing where `text` is none of these or nothing long.
+std::optional<double> parse_duration(std::string_view text);
+inline constexpr const char* duration_expected = "a duration: 90s, 10m, 2h, 1:30:00 or 1-00:00:00";
+
 /// The name that `text` is, or is an alias of; case matters.
 std::optional<std::string> parse_choice(std::string_view text, std::span<const Choice> choices);
 

@@ -55,5 +55,18 @@ TEST(Values, TheNearestNameIsOneOrTwoSlipsAway) {
   EXPECT_EQ(nearest_name("xyzzy", names), "");
 }
 
+TEST(Values, DurationsAreReadAsPeopleAndSchedulersWriteThem) {
+  EXPECT_EQ(parse_duration("90s"), 90.0);
+  EXPECT_EQ(parse_duration("10m"), 600.0);
+  EXPECT_EQ(parse_duration("1.5h"), 5400.0);
+  EXPECT_EQ(parse_duration("2d"), 172800.0);
+  EXPECT_EQ(parse_duration("45"), 45.0);
+  EXPECT_EQ(parse_duration("1:30:00"), 5400.0);
+  EXPECT_EQ(parse_duration("1-00:00:00"), 86400.0);
+  for (const char* text : {"", "s", "m10", "10 m", "-5s", "0", "0s", "0:00", "1:2:3:4", "nan", "1e99s", "10ms"}) {
+    EXPECT_FALSE(parse_duration(text).has_value()) << text;
+  }
+}
+
 }  // namespace
 }  // namespace mylos::app
