@@ -48,3 +48,40 @@ function(mylos_tests name)
     DISCOVERY_TIMEOUT 120
     PROPERTIES LABELS ${name} TIMEOUT ${arg_TIMEOUT} SKIP_REGULAR_EXPRESSION "  SKIPPED . [A-Za-z]")
 endfunction()
+
+# mylos_mpi_tests(<name> SOURCES <files> [LINK <targets>] [RANKS <numbers>] [TIMEOUT <seconds>] [ENVIRONMENT <name=value>...])
+#
+# The program test_<name>, whose main() launches the ranks (tests/support/launch.hpp) and then Kokkos, and for each number
+# of ranks, 1 to 4 by default, a ctest named <name>.<number>_ranks with label <name> that runs all its tests by mpirun. It
+# fails where a test fails on any rank. Only the first rank tells of tests that pass.
+# TIMEOUT: 120 s by default; then mpirun is told to end, and with it all ranks. In a build without MPI: one rank.
+function(mylos_mpi_tests name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;LINK;RANKS;ENVIRONMENT")
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  if(NOT arg_RANKS)
+    set(arg_RANKS 1 2 3 4)
+  endif()
+  add_executable(test_${name} ${arg_SOURCES})
+  target_link_libraries(test_${name} PRIVATE ${arg_LINK} mylos_test_main_ranks)
+  set_target_properties(test_${name} PROPERTIES CXX_EXTENSIONS OFF)
+  foreach(ranks IN LISTS arg_RANKS)
+    set(launcher ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} ${MPIEXEC_PREFLAGS})
+    if(NOT MYLOS_ENABLE_MPI)
+      if(ranks GREATER 1)
+        continue()
+      endif()
+      set(launcher)
+    endif()
+    math(EXPR last "${arg_TIMEOUT} + 30")
+    add_test(NAME ${name}.${ranks}_ranks
+             COMMAND timeout --kill-after=10 ${arg_TIMEOUT} ${launcher} $<TARGET_FILE:test_${name}> ${MPIEXEC_POSTFLAGS})
+    # As root, and with more ranks than cores, Open MPI wants to be told; several tests at a time may not be tied to the
+    # same core. What MPI itself leaks is not ours.
+    set_tests_properties(
+      ${name}.${ranks}_ranks
+      PROPERTIES LABELS ${name} TIMEOUT ${last} PROCESSORS ${ranks} ENVIRONMENT
+                 "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_hwloc_base_binding_policy=none;OMP_NUM_THREADS=1;ASAN_OPTIONS=detect_leaks=0;${arg_ENVIRONMENT}")
+  endforeach()
+endfunction()

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-/// What ranks settle among themselves on the host: small values, and errors that all of them must see. Every function is
-/// collective and returns the same on every rank.
+/// What ranks settle among themselves on the host: small values, and errors that all of them must see. Every function
+/// is collective and returns the same on every rank.
 namespace mylos::parallel {
 
 /// Sum in the order of Communicator, the same bits on each rank.

@@ -4,12 +4,12 @@
 #include "core/numeric.hpp"
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
-/// How ranks exchange arrays. All ranks of a communicator call the same operations in the same order; on each they are
-/// carried out in that order, while the caller goes on.
+/// How ranks exchange arrays. All ranks call the same operations in the same order, whatever communicators they are of;
+/// on each rank they are carried out in that order, one after another, while the caller goes on.
 namespace mylos::parallel {
 
 enum class ElementType { float32, float64, bfloat16, int64, byte };
@@ -86,5 +86,8 @@ class Communicator {
 
 /// A group of one.
 std::unique_ptr<Communicator> make_self_communicator();
+
+/// Bytes that a rank of a group of `ranks` holds at most for what others send it, beside the arrays of operations.
+std::size_t exchange_bytes(std::size_t ranks);
 
 }  // namespace mylos::parallel

@@ -14,18 +14,18 @@ namespace mylos::parallel {
 /// Where a rank runs.
 struct RankPlace {
   std::string host;
-  long process = 0;             ///< its id on that host
-  std::size_t node = 0;         ///< counted from 0 in the order of each node's lowest rank
+  long process = 0;              ///< its id on that host
+  std::size_t node = 0;          ///< counted from 0 in the order of each node's lowest rank
   std::size_t rank_of_node = 0;  ///< among the ranks of its node
 };
 
-/// MPI from its making to its end. Made once a process, before Kokkos.
+/// MPI from its making to its end. Made once a process, before Kokkos, and outlives all communicators.
 class Launch {
  public:
   /// Errors: std::runtime_error that says what to change: a launcher whose size is not MPI's, ranks pinned to the same
   /// core.
   Launch();
-  /// Ends MPI; where an exception is under way, waits for nobody.
+  /// Ends MPI; where an exception is under way, without the ranks that do not end too.
   ~Launch();
   Launch(const Launch&) = delete;
   Launch& operator=(const Launch&) = delete;
@@ -40,6 +40,8 @@ class Launch {
   /// Threads for this rank: OMP_NUM_THREADS where it is set, else the processors it may run on, divided among the ranks
   /// that may run on them too; at least one.
   std::size_t threads() const;
+  /// "Open MPI v4.1.4"; "none" in a build without MPI.
+  const std::string& library() const;
 
  private:
   struct State;

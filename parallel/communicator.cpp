@@ -1,0 +1,30 @@
+#include "parallel/communicator.hpp"
+
+#include "core/error.hpp"
+
+namespace mylos::parallel {
+
+std::size_t bytes_of(ElementType type) {
+  switch (type) {
+    case ElementType::float32:
+      return 4;
+    case ElementType::float64:
+    case ElementType::int64:
+      return 8;
+    case ElementType::bfloat16:
+      return 2;
+    case ElementType::byte:
+      return 1;
+  }
+  fail("an element type of no size");
+}
+
+Buffer buffer_of(const Vector<float>& vector) {
+  return {vector.data(), vector.size(), ElementType::float32, Place::device};
+}
+
+Buffer buffer_of(const Vector<bfloat16>& vector) {
+  return {vector.data(), vector.size(), ElementType::bfloat16, Place::device};
+}
+
+}  // namespace mylos::parallel

@@ -1,0 +1,34 @@
+#include "parallel/host_image.hpp"
+
+#include "parallel/operation_checks.hpp"
+
+namespace mylos::parallel {
+namespace {
+
+Vector<std::byte> bytes_in(const Buffer& buffer) {
+  return Vector<std::byte>(static_cast<std::byte*>(buffer.data), bytes_of(buffer));
+}
+
+}  // namespace
+
+HostImage::HostImage(const ExecutionSpace& space, const Buffer& buffer, Content content)
+    : buffer_(buffer), data_(static_cast<std::byte*>(buffer.data)) {
+  if (buffer.place == Place::host) return;
+  if constexpr (!device_memory_is_host_memory) {
+    copy_ = HostVector<std::byte>(Kokkos::view_alloc("mylos::communicator::image", Kokkos::WithoutInitializing),
+                                  bytes_of(buffer));
+    data_ = copy_.data();
+    if (content == Content::copied) Kokkos::deep_copy(space, copy_, bytes_in(buffer));
+  }
+  if constexpr (launches_asynchronously) space.fence("mylos::communicator::begin");
+}
+
+void HostImage::write_back(const ExecutionSpace& space) const {
+  if constexpr (!device_memory_is_host_memory) {
+    if (copy_.data() == nullptr) return;
+    Kokkos::deep_copy(space, bytes_in(buffer_), copy_);
+    space.fence("mylos::communicator::write_back");
+  }
+}
+
+}  // namespace mylos::parallel

@@ -1,0 +1,131 @@
+#include "parallel/launch.hpp"
+
+#include "core/error.hpp"
+#include "parallel/launcher.hpp"
+#include "parallel/processors.hpp"
+#include "parallel/rank_runtime.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <string_view>
+#include <type_traits>
+
+namespace mylos::parallel {
+namespace {
+
+/// What ranks tell each other about where they are.
+struct Station {
+  std::array<char, 256> host{};
+  long process = 0;
+  std::size_t first_rank_of_node = 0;
+  Processors allowed, available;
+};
+static_assert(std::is_trivially_copyable_v<Station>);
+
+Station this_station(const RankRuntime& runtime) {
+  Station station;
+  ::gethostname(station.host.data(), station.host.size() - 1);
+  station.process = ::getpid();
+  station.first_rank_of_node = runtime.first_rank_of_node();
+  station.allowed = allowed_processors();
+  station.available = available_processors();
+  return station;
+}
+
+std::vector<Station> gather_stations(RankRuntime& runtime) {
+  const Station mine = this_station(runtime);
+  const std::vector<std::byte> bytes = runtime.gather(std::as_bytes(std::span(&mine, 1)));
+  std::vector<Station> stations(runtime.size());
+  std::memcpy(stations.data(), bytes.data(), bytes.size());
+  return stations;
+}
+
+std::vector<RankPlace> places_of(const std::vector<Station>& stations) {
+  std::map<std::size_t, std::size_t> node_of_first, ranks_of_node;
+  std::vector<RankPlace> places;
+  for (const Station& station : stations) {
+    // The lowest rank of a node comes before its others.
+    const std::size_t node = node_of_first.try_emplace(station.first_rank_of_node, node_of_first.size()).first->second;
+    places.push_back({station.host.data(), station.process, node, ranks_of_node[node]++});
+  }
+  return places;
+}
+
+/// The ranks of the node of `rank`, in order.
+std::vector<std::size_t> neighbours(const std::vector<RankPlace>& places, std::size_t rank) {
+  std::vector<std::size_t> ranks;
+  for (std::size_t other = 0; other < places.size(); ++other) {
+    if (places[other].node == places[rank].node) ranks.push_back(other);
+  }
+  return ranks;
+}
+
+std::size_t threads_of(const std::vector<Processors>& allowed, std::size_t rank_of_node) {
+  if (std::string_view(ExecutionSpace::name()) == "Serial") return 1;
+  const std::size_t asked = threads_from_environment();
+  return asked > 0 ? asked : share_of_processors(allowed, rank_of_node);
+}
+
+}  // namespace
+
+struct Launch::State {
+  std::unique_ptr<RankRuntime> runtime = make_rank_runtime();
+  std::string library = runtime->library();
+  std::vector<RankPlace> places;
+  std::size_t rank = runtime->rank(), nodes = 0, ranks_of_node = 0, threads = 1;
+  Communicator* world = nullptr;
+};
+
+Launch::Launch() : state_(std::make_unique<State>()) {
+  RankRuntime& runtime = *state_->runtime;
+  check_launcher(runtime.size(), state_->library, [](const char* name) { return std::getenv(name); });
+  const std::vector<Station> stations = gather_stations(runtime);
+  state_->places = places_of(stations);
+  for (const RankPlace& place : state_->places) state_->nodes = std::max(state_->nodes, place.node + 1);
+  // Every node is checked on every rank, so that all of them end.
+  for (const RankPlace& first : state_->places) {
+    if (first.rank_of_node != 0) continue;
+    const auto rank = static_cast<std::size_t>(&first - state_->places.data());
+    const std::vector<std::size_t> ranks = neighbours(state_->places, rank);
+    std::vector<Processors> allowed;
+    for (const std::size_t each : ranks) allowed.push_back(stations[each].allowed);
+    check_pinning(allowed, stations[rank].available, ranks, first.host);
+    if (first.node != place().node) continue;
+    state_->ranks_of_node = ranks.size();
+    state_->threads = threads_of(allowed, place().rank_of_node);
+  }
+  state_->world = &runtime.start();
+}
+
+Launch::~Launch() {
+  if (std::uncaught_exceptions() > 0) {
+    state_->runtime->abandon();
+  } else {
+    state_->runtime->finish();
+  }
+}
+
+Communicator& Launch::world() { return *state_->world; }
+const std::vector<RankPlace>& Launch::places() const { return state_->places; }
+const RankPlace& Launch::place() const { return state_->places[state_->rank]; }
+std::size_t Launch::nodes() const { return state_->nodes; }
+std::size_t Launch::ranks_of_node() const { return state_->ranks_of_node; }
+std::size_t Launch::threads() const { return state_->threads; }
+const std::string& Launch::library() const { return state_->library; }
+
+Mesh::Mesh(Communicator& world, std::size_t shard_size) : world_(world) {
+  ensure(shard_size > 0 && world.size() % shard_size == 0,
+         fmt::format("--shard-size {}: does not divide the number of ranks, {}", shard_size, world.size()));
+  const std::size_t group = world.rank() / shard_size, place = world.rank() % shard_size;
+  shard_ = world.split(group, place);
+  replicate_ = world.split(place, group);
+}
+
+}  // namespace mylos::parallel

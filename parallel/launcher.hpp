@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+
+/// What started the ranks of this program.
+namespace mylos::parallel {
+
+/// An environment variable, or nullptr.
+using Environment = std::function<const char*(const char* name)>;
+
+/// Errors: std::runtime_error where the launcher started another number of ranks than `ranks`, MPI's: then MPI and the
+/// launcher do not belong together, and each process would take itself for the only one. `library`: MPI's name.
+void check_launcher(std::size_t ranks, const std::string& library, const Environment& environment);
+
+}  // namespace mylos::parallel

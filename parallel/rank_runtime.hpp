@@ -1,0 +1,37 @@
+#pragma once
+
+#include "parallel/communicator.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace mylos::parallel {
+
+/// What a launch needs of the library that its ranks talk through.
+class RankRuntime {
+ public:
+  virtual ~RankRuntime() = default;
+
+  virtual std::string library() const = 0;
+  virtual std::size_t rank() const = 0;
+  virtual std::size_t size() const = 0;
+  /// The lowest rank on this rank's node.
+  virtual std::size_t first_rank_of_node() const = 0;
+  /// What each rank gave, equally many bytes, in the order of ranks. Before start() only.
+  virtual std::vector<std::byte> gather(std::span<const std::byte> mine) = 0;
+
+  /// Makes the communicator of all ranks.
+  virtual Communicator& start() = 0;
+  /// Ends the library when all ranks have come to their end.
+  virtual void finish() = 0;
+  /// The same, without the ranks that do not come to their end at once.
+  virtual void abandon() = 0;
+};
+
+/// MPI, or a process alone in a build without. Errors: std::runtime_error where it cannot start.
+std::unique_ptr<RankRuntime> make_rank_runtime();
+
+}  // namespace mylos::parallel

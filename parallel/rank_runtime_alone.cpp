@@ -1,0 +1,26 @@
+#include "parallel/rank_runtime.hpp"
+
+namespace mylos::parallel {
+namespace {
+
+class Alone final : public RankRuntime {
+ public:
+  std::string library() const override { return "none"; }
+  std::size_t rank() const override { return 0; }
+  std::size_t size() const override { return 1; }
+  std::size_t first_rank_of_node() const override { return 0; }
+  std::vector<std::byte> gather(std::span<const std::byte> mine) override { return {mine.begin(), mine.end()}; }
+
+  Communicator& start() override { return *world_; }
+  void finish() override {}
+  void abandon() override {}
+
+ private:
+  std::unique_ptr<Communicator> world_ = make_self_communicator();
+};
+
+}  // namespace
+
+std::unique_ptr<RankRuntime> make_rank_runtime() { return std::make_unique<Alone>(); }
+
+}  // namespace mylos::parallel

@@ -1,0 +1,128 @@
+#include "core/error.hpp"
+#include "parallel/mpi_check.hpp"
+#include "parallel/mpi_communicator.hpp"
+#include "parallel/mpi_operations.hpp"
+#include "parallel/rank_runtime.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <string_view>
+#include <thread>
+
+namespace mylos::parallel {
+namespace {
+
+/// How long a rank that ends with an error waits for others that do so too.
+constexpr std::chrono::milliseconds farewell{1000};
+
+/// "Open MPI v4.1.4, ..." without what follows.
+std::string library_version() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MYLOS_CHECK_MPI(MPI_Get_library_version(text, &length));
+  const std::string_view version(text, static_cast<std::size_t>(length));
+  return std::string(version.substr(0, version.find_first_of(",\n")));
+}
+
+class MpiRuntime final : public RankRuntime {
+ public:
+  MpiRuntime() {
+    int provided = MPI_THREAD_SINGLE;
+    // Files may be written through MPI while its thread works; what is needed is that another thread than the first
+    // may call it.
+    MYLOS_CHECK_MPI(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided));
+    if (provided < MPI_THREAD_SERIALIZED) {
+      MPI_Finalize();
+      fail(
+          "MPI was built for one thread a process, and Mylos calls it from a second one: use an MPI that gives "
+          "MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE");
+    }
+    MYLOS_CHECK_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &ranks_));
+    group_ = make_mpi_group(ranks_);
+  }
+  ~MpiRuntime() override {
+    int ended = 0;
+    if (!context_ && MPI_Finalized(&ended) == MPI_SUCCESS && ended == 0) end_mpi();
+  }
+  MpiRuntime(const MpiRuntime&) = delete;
+  MpiRuntime& operator=(const MpiRuntime&) = delete;
+
+  std::string library() const override { return library_version(); }
+  std::size_t rank() const override { return group_.rank; }
+  std::size_t size() const override { return group_.size; }
+
+  std::size_t first_rank_of_node() const override {
+    MPI_Comm node = MPI_COMM_NULL;
+    const int key = static_cast<int>(rank());
+    MYLOS_CHECK_MPI(MPI_Comm_split_type(ranks_, MPI_COMM_TYPE_SHARED, key, MPI_INFO_NULL, &node));
+    int first = key;
+    MYLOS_CHECK_MPI(MPI_Bcast(&first, 1, MPI_INT, 0, node));
+    MYLOS_CHECK_MPI(MPI_Comm_free(&node));
+    return static_cast<std::size_t>(first);
+  }
+
+  std::vector<std::byte> gather(std::span<const std::byte> mine) override {
+    std::vector<std::byte> all(mine.size() * size());
+    const int count = static_cast<int>(mine.size());
+    MYLOS_CHECK_MPI(MPI_Allgather(mine.data(), count, MPI_BYTE, all.data(), count, MPI_BYTE, ranks_));
+    return all;
+  }
+
+  Communicator& start() override {
+    // A group of one needs no thread.
+    if (size() == 1) {
+      world_ = make_self_communicator();
+    } else {
+      context_ = std::make_unique<MpiContext>();
+      world_ = make_mpi_communicator(*context_, group_, 1);
+    }
+    return *world_;
+  }
+
+  void finish() override {
+    world_->barrier("the end of the program");
+    if (context_) context_->thread.finish();
+    end_mpi();
+  }
+
+  void abandon() override {
+    if (context_ && !all_say_farewell()) {
+      context_->thread.abandon();
+      return;
+    }
+    if (context_) context_->thread.finish();
+    end_mpi();
+  }
+
+ private:
+  /// All ranks come here at about the same time where all met the same error; MPI can then end in order.
+  bool all_say_farewell() {
+    const auto barrier = std::make_shared<Barrier>(OperationName{"farewell", 0, 0, 0}, group_);
+    context_->thread.submit(barrier);
+    const auto end = std::chrono::steady_clock::now() + farewell;
+    while (!barrier->done() && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return barrier->done() && !barrier->failed();
+  }
+
+  void end_mpi() {
+    if (context_) {
+      for (MPI_Comm& made : context_->made) MPI_Comm_free(&made);
+    }
+    MPI_Comm_free(&ranks_);
+    MPI_Finalize();
+  }
+
+  MPI_Comm ranks_ = MPI_COMM_NULL;
+  MpiGroup group_;
+  std::unique_ptr<MpiContext> context_;
+  std::unique_ptr<Communicator> world_;
+};
+
+}  // namespace
+
+std::unique_ptr<RankRuntime> make_rank_runtime() { return std::make_unique<MpiRuntime>(); }
+
+}  // namespace mylos::parallel

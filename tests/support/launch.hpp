@@ -1,0 +1,10 @@
+#pragma once
+
+#include "parallel/launch.hpp"
+
+namespace mylos::tests {
+
+/// The ranks of this test program, which main() launched.
+parallel::Launch& launch();
+
+}  // namespace mylos::tests
