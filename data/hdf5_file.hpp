@@ -5,32 +5,14 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
+
+#include "core/hdf5.hpp"
 
 /// One-dimensional arrays with checksums in an HDF5 file, and numbers and texts as attributes of its root.
 /// Elements are std::uint8_t, std::int32_t, std::uint32_t or std::uint64_t. Errors are std::runtime_error of one line:
 /// the file, the array or attribute, and what HDF5 says.
 namespace mylos::data {
-
-/// An HDF5 identifier, closed with the object.
-class Hdf5Id {
- public:
-  using Close = int (*)(std::int64_t);
-  Hdf5Id(std::int64_t id, Close close) : id_(id), close_(close) {}
-  ~Hdf5Id() { reset(); }
-  Hdf5Id(const Hdf5Id&) = delete;
-  Hdf5Id& operator=(const Hdf5Id&) = delete;
-
-  std::int64_t get() const { return id_; }
-  bool is_valid() const { return id_ >= 0; }
-  /// Closes it now; false where HDF5 could not.
-  bool reset() { return id_ < 0 || close_(std::exchange(id_, -1)) >= 0; }
-
- private:
-  std::int64_t id_;
-  Close close_;
-};
 
 /// A new file, made in memory for the caller to store: where the disk is full under HDF5 1.10 it crashes at exit.
 class Hdf5Writer {
