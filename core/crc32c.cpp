@@ -4,6 +4,10 @@
 #include <bit>
 #include <cstring>
 
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+#endif
+
 namespace mylos {
 namespace {
 
@@ -42,16 +46,45 @@ std::uint32_t take_word(std::uint32_t value, const std::byte* bytes) {
   return sum;
 }
 
-}  // namespace
-
-std::uint32_t crc32c(std::span<const std::byte> bytes) {
-  std::uint32_t value = 0xFFFFFFFFu;
+std::uint32_t take_bytes_by_table(std::uint32_t value, std::span<const std::byte> bytes) {
   std::size_t at = 0;
   for (; at + word_bytes <= bytes.size(); at += word_bytes) value = take_word(value, bytes.data() + at);
   for (; at < bytes.size(); ++at) {
     value = (value >> 8) ^ tables[0][(value ^ static_cast<std::uint32_t>(bytes[at])) & 0xFFu];
   }
-  return ~value;
+  return value;
 }
+
+#if defined(__x86_64__)
+/// The processor's own instruction, several times as fast as tables.
+__attribute__((target("sse4.2"))) std::uint32_t take_bytes_by_instruction(std::uint32_t value,
+                                                                          std::span<const std::byte> bytes) {
+  std::uint64_t sum = value;
+  std::size_t at = 0;
+  for (; at + word_bytes <= bytes.size(); at += word_bytes) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + at, word_bytes);
+    sum = _mm_crc32_u64(sum, word);
+  }
+  value = static_cast<std::uint32_t>(sum);
+  for (; at < bytes.size(); ++at) value = _mm_crc32_u8(value, static_cast<std::uint8_t>(bytes[at]));
+  return value;
+}
+
+std::uint32_t take_bytes(std::uint32_t value, std::span<const std::byte> bytes) {
+  static const bool has_instruction = __builtin_cpu_supports("sse4.2") != 0;
+  return has_instruction ? take_bytes_by_instruction(value, bytes) : take_bytes_by_table(value, bytes);
+}
+#else
+std::uint32_t take_bytes(std::uint32_t value, std::span<const std::byte> bytes) {
+  return take_bytes_by_table(value, bytes);
+}
+#endif
+
+}  // namespace
+
+std::uint32_t crc32c(std::span<const std::byte> bytes) { return ~take_bytes(0xFFFFFFFFu, bytes); }
+
+std::uint32_t crc32c_by_table(std::span<const std::byte> bytes) { return ~take_bytes_by_table(0xFFFFFFFFu, bytes); }
 
 }  // namespace mylos

@@ -38,6 +38,7 @@ TEST(Crc32c, EveryLengthAndPlaceIsByTheDefinition) {
     for (std::size_t length = 0; length <= 70; ++length) {
       const auto part = std::span<const std::byte>(bytes).subspan(first, length);
       ASSERT_EQ(crc32c(part), bit_by_bit(part)) << first << " " << length;
+      ASSERT_EQ(crc32c_by_table(part), bit_by_bit(part)) << first << " " << length;
     }
   }
 }
