@@ -1,0 +1,106 @@
+#include "core/error.hpp"
+#include "parallel/checkpoint.hpp"
+#include "parallel/checkpoint_directory.hpp"
+#include "parallel/checkpoint_layout.hpp"
+#include "parallel/host_piece.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+namespace mylos::parallel {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The planned dataset in the file.
+const CheckpointDataset& matching(const CheckpointIndex& index, const PlannedDataset& planned, const fs::path& file) {
+  const DatasetShape& shape = planned.shape;
+  const CheckpointDataset* found = index.find(shape.name);
+  if (found == nullptr) {
+    fail(fmt::format("{}: has no {}, which this run's model and optimizer need", file.string(), shape.name));
+  }
+  ensure(found->shape == shape.shape,
+         fmt::format("{}: {} has shape {}, this run's has {}: it is another model's checkpoint", file.string(),
+                     shape.name, shape_text(found->shape), shape_text(shape.shape)));
+  return *found;
+}
+
+/// What all ranks need to know of the planned datasets, in their order: place, number of ranges, ranges.
+std::string describe_places(const std::vector<PlannedDataset>& planned, const fs::path& file) {
+  const CheckpointIndex index = read_checkpoint_index(file);
+  std::set<std::string_view> wanted;
+  std::vector<std::uint64_t> words;
+  for (const PlannedDataset& dataset : planned) {
+    const CheckpointDataset& found = matching(index, dataset, file);
+    wanted.insert(found.name);
+    words.insert(words.end(), {found.offset, found.ranges.size()});
+    for (const ChecksumRange& range : found.ranges) words.insert(words.end(), {range.first, range.count, range.crc32c});
+  }
+  for (const CheckpointDataset& dataset : index.datasets) {
+    ensure(wanted.contains(dataset.name),
+           fmt::format("{}: has {}, which this run's model and optimizer have not: it is another model's checkpoint",
+                       file.string(), dataset.name));
+  }
+  return {reinterpret_cast<const char*>(words.data()), words.size() * sizeof(std::uint64_t)};
+}
+
+/// Takes what describe_places wrote.
+std::vector<CheckpointDataset> parse_places(const std::vector<PlannedDataset>& planned, const std::string& bytes) {
+  std::vector<std::uint64_t> words(bytes.size() / sizeof(std::uint64_t));
+  std::memcpy(words.data(), bytes.data(), words.size() * sizeof(std::uint64_t));
+  std::vector<CheckpointDataset> datasets;
+  auto word = words.begin();
+  for (const PlannedDataset& dataset : planned) {
+    CheckpointDataset& place =
+        datasets.emplace_back(CheckpointDataset{dataset.shape.name, dataset.shape.shape, dataset.row->size, *word++});
+    place.ranges.resize(*word++);
+    for (ChecksumRange& range : place.ranges) {
+      range = {word[0], word[1], static_cast<std::uint32_t>(word[2])};
+      word += 3;
+    }
+  }
+  return datasets;
+}
+
+/// Reads the ranges that overlap the part, and copies what it needs of them.
+void read_part(const PositionedFile& file, const CheckpointDataset& dataset, const HeldPart& part,
+               std::vector<float>& buffer) {
+  for (const ChecksumRange& range : dataset.ranges) {
+    const std::size_t begin = std::max<std::size_t>(part.begin, range.first);
+    const std::size_t end = std::min<std::size_t>(part.end, range.first + range.count);
+    if (begin >= end) continue;
+    const std::span<float> values = std::span(buffer).first(range.count);
+    read_range(file, dataset, range, values);
+    HostPiece::write(values.subspan(begin - range.first, end - begin),
+                     slice(part.values, begin - part.begin, end - part.begin));
+  }
+}
+
+}  // namespace
+
+fs::path find_checkpoint(Communicator& world, const fs::path& path) {
+  return on_first_rank(world, [&] { return resolve_checkpoint(path).string(); });
+}
+
+CheckpointRecord read_checkpoint_record(Communicator& world, const fs::path& file) {
+  return CheckpointRecord::unpacked(on_first_rank(world, [&] { return read_checkpoint_index(file).record.packed(); }));
+}
+
+void load_checkpoint(Communicator& world, const fs::path& file, const CheckpointArrays& arrays) {
+  const std::vector<PlannedDataset> planned = plan_datasets(arrays);
+  const std::string places = on_first_rank(world, [&] { return describe_places(planned, file); });
+  const std::vector<CheckpointDataset> datasets = parse_places(planned, places);
+  on_every_rank(world, [&] {
+    const PositionedFile source(file, PositionedFile::Use::read);
+    std::vector<float> buffer(checksum_elements);
+    for (std::size_t i = 0; i < planned.size(); ++i) {
+      for (const HeldPart& part : held_parts(arrays, planned[i])) read_part(source, datasets[i], part, buffer);
+    }
+  });
+  Kokkos::fence("mylos::Checkpoint::load");
+}
+
+}  // namespace mylos::parallel

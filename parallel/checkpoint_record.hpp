@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+/// What a checkpoint says of its run beside arrays: named numbers and texts, attributes of /run.
+namespace mylos::parallel {
+
+class CheckpointRecord {
+ public:
+  using Value = std::variant<std::uint64_t, double, std::string>;
+  using Member = std::pair<std::string, Value>;
+
+  CheckpointRecord() = default;
+  /// `source` stands for the file in errors.
+  explicit CheckpointRecord(std::string source) : source_(std::move(source)) {}
+
+  /// Adds a member, or replaces the one of that name.
+  void set(std::string name, Value value);
+
+  bool has(std::string_view name) const { return find(name) != nullptr; }
+  /// Errors: std::runtime_error naming the file and the member, where there is none or it is of another type.
+  std::uint64_t integer(std::string_view name) const;
+  double real(std::string_view name) const;
+  const std::string& text(std::string_view name) const;
+
+  /// In the order in which they were set.
+  std::span<const Member> members() const { return members_; }
+
+  /// As bytes, for other ranks.
+  std::string packed() const;
+  static CheckpointRecord unpacked(std::string_view bytes);
+
+ private:
+  const Value* find(std::string_view name) const;
+  template <class T>
+  const T& get(std::string_view name, std::string_view type) const;
+
+  std::string source_ = "the checkpoint";
+  std::vector<Member> members_;
+};
+
+}  // namespace mylos::parallel

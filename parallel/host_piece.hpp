@@ -1,0 +1,40 @@
+#pragma once
+
+#include "core/device.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace mylos::parallel {
+
+/// Carries parts of device arrays to the host and back; where the host reads device memory nothing is copied.
+class HostPiece {
+ public:
+  /// For parts of at most `elements`.
+  explicit HostPiece(std::size_t elements) : buffer_(is_direct ? 0 : elements) {}
+
+  /// The values of `part`, valid until the next call.
+  std::span<const float> read(const Vector<float>& part) {
+    if constexpr (is_direct) return {part.data(), part.size()};
+    Kokkos::deep_copy(Unmanaged(buffer_.data(), part.size()), part);
+    return {buffer_.data(), part.size()};
+  }
+  static void write(std::span<const float> values, const Vector<float>& part) {
+    if constexpr (is_direct) {
+      std::ranges::copy(values, part.data());
+    } else {
+      Kokkos::deep_copy(part, ConstUnmanaged(values.data(), values.size()));
+    }
+  }
+
+ private:
+  using Unmanaged = Kokkos::View<float*, Kokkos::LayoutRight, HostSpace, Kokkos::MemoryUnmanaged>;
+  using ConstUnmanaged = Kokkos::View<const float*, Kokkos::LayoutRight, HostSpace, Kokkos::MemoryUnmanaged>;
+  static constexpr bool is_direct = Kokkos::SpaceAccessibility<HostSpace, MemorySpace>::accessible;
+
+  std::vector<float> buffer_;
+};
+
+}  // namespace mylos::parallel
