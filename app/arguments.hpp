@@ -38,6 +38,10 @@ struct Arguments {
   bool breakdown = false;              ///< of bench step: where the time goes
   std::vector<std::string> providers;  ///< empty = all of this build
 
+  std::string launcher = "mpirun -n {n}";      ///< of compare: what starts a program on {n} ranks
+  std::vector<std::size_t> ranks = {1, 2, 4};  ///< of compare
+  std::vector<std::string> modes = {"replicated", "sharded-optimizer", "sharded-gradients", "sharded"};  ///< of compare
+
   bool help = false;
   std::vector<std::string> positional;
   std::set<std::string> given;  ///< names of the options on the command line; those of --config are not among them

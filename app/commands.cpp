@@ -26,10 +26,11 @@ constexpr std::array table = {
     Command{"info", info_command, "[options]", "says what this build is and what it runs on", 0, 0, run_info},
     Command{"bench", bench_command, "gemm|step|tokenize [options]",
             "validates, then times matrix products, training steps or the tokenizer", 1, 1, run_bench},
+    Command{"compare", compare_command | train_command, "--model M --train FILE [--dev FILE] --output DIR [options]",
+            "trains one job in several modes on several numbers of ranks, and prints one table", 0, 0, run_compare},
     Command{"doctor", 0, "", "what would go wrong here"},
     Command{"plan", 0, "", "what fits and how long it takes"},
     Command{"checkpoint", 0, "", "lists, shows and verifies checkpoints"},
-    Command{"compare", 0, "", "all strategies on one job as one table"},
     Command{"report", 0, "", "a run as one HTML page"},
     Command{"watch", 0, "", "a live run seen from the login node"},
 };

@@ -35,5 +35,6 @@ int run_prepare(const Arguments& arguments);
 int run_fetch(const Arguments& arguments);
 int run_info(const Arguments& arguments);
 int run_bench(const Arguments& arguments);
+int run_compare(const Arguments& arguments);
 
 }  // namespace mylos::app

@@ -82,6 +82,12 @@ void settle_train(const Command& command, Arguments& arguments) {
   check_evaluation(arguments);
 }
 
+/// The runs' own modes and numbers of ranks are compare's to say.
+void settle_compare(const Arguments& arguments) {
+  if (was_given(arguments, "mode")) throw UsageError("compare runs several modes; name them with --modes A,B");
+  if (was_given(arguments, "dry-run")) throw UsageError("compare has no --dry-run; leave it out");
+}
+
 void check_windows(const Arguments& arguments) {
   const train::SquadConfig& squad = arguments.run.squad;
   if (squad.doc_stride < squad.max_length) return;
@@ -94,7 +100,8 @@ void check_windows(const Arguments& arguments) {
 void settle(const Command& command, Arguments& arguments) {
   const bool has_output = !arguments.run.engine.output.empty();
   check_windows(arguments);
-  if (command.bit == train_command) settle_train(command, arguments);
+  if ((command.bit & train_command) != 0) settle_train(command, arguments);
+  if ((command.bit & compare_command) != 0) settle_compare(arguments);
   if (command.bit == bench_command) exclude(arguments, "micro-tokens", "micro-batch");
   if (command.bit == eval_command || command.bit == prepare_command) {
     need(!arguments.model.empty(), command, "model");

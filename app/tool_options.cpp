@@ -1,6 +1,7 @@
 #include "app/option_kinds.hpp"
 
 #include "core/kernels/gemm.hpp"
+#include "parallel/parameter_mode.hpp"
 
 #include <algorithm>
 
@@ -10,15 +11,23 @@ namespace {
 
 constexpr std::string_view general = "Options";
 
+/// What stands between the commas of "a,b".
+std::vector<std::string> words_of_list(std::string_view text) {
+  std::vector<std::string> words;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    words.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
 /// "a,b" as a list of providers of this build.
 bool parse_providers(Arguments& arguments, std::string_view text) {
   const std::vector<std::string> known = gemm_providers();
-  std::vector<std::string> chosen;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    chosen.emplace_back(text.substr(begin, end - begin));
-    if (std::ranges::find(known, chosen.back()) == known.end()) return false;
-    begin = end + 1;
+  std::vector<std::string> chosen = words_of_list(text);
+  for (const std::string& name : chosen) {
+    if (std::ranges::find(known, name) == known.end()) return false;
   }
   arguments.providers = std::move(chosen);
   return true;
@@ -31,6 +40,48 @@ Option providers_option() {
                         "of gemm: whose products are timed; default: all of this build, " + describe(choices));
   option.expects = "a list, separated by commas, of " + describe(choices);
   option.parse = parse_providers;
+  return option;
+}
+
+Option modes_option() {
+  Option option = named("modes", {}, "A,B", general, compare_command, "modes of the runs");
+  option.expects =
+      "a list, separated by commas, of replicated, sharded-optimizer, sharded-gradients, sharded and hybrid";
+  option.parse = [](Arguments& arguments, std::string_view text) {
+    std::vector<std::string> modes = words_of_list(text);
+    const bool known =
+        std::ranges::all_of(modes, [](const std::string& mode) { return parallel::parse_mode(mode).has_value(); });
+    if (known) arguments.modes = std::move(modes);
+    return known;
+  };
+  return option;
+}
+
+Option ranks_option() {
+  Option option = named("ranks", {}, "N,M", general, compare_command, "numbers of ranks of the runs");
+  option.expects = "a list, separated by commas, of whole numbers";
+  option.parse = [](Arguments& arguments, std::string_view text) {
+    std::vector<std::size_t> ranks;
+    for (const std::string& word : words_of_list(text)) {
+      const auto count = parse_count(word, {1, 1'000'000});
+      if (!count) return false;
+      ranks.push_back(*count);
+    }
+    arguments.ranks = std::move(ranks);
+    return true;
+  };
+  return option;
+}
+
+Option launcher_option() {
+  Option option = named("launcher", {}, "COMMAND", general, compare_command,
+                        "what starts a program on {n} ranks, for example \"srun -n {n}\"");
+  option.expects = "a command with {n} in it";
+  option.parse = [](Arguments& arguments, std::string_view text) {
+    if (text.find("{n}") == std::string_view::npos) return false;
+    arguments.launcher = text;
+    return true;
+  };
   return option;
 }
 
@@ -57,15 +108,18 @@ std::vector<Option> tool_options() {
           named("tokens", {}, "N", general, bench_command, "of gemm: tokens of a batch"), {1, 10'000'000},
           [](auto& a) -> auto& { return a.tokens; }),
       providers_option(),
+      modes_option(),
+      ranks_option(),
+      launcher_option(),
       count_option(
-          named("repeats", {}, "N", general, bench_command, "timings, of which the median counts"), {1, 100'000},
-          [](auto& a) -> auto& { return a.repeats; }),
+          named("repeats", {}, "N", general, bench_command | compare_command, "timings, of which the median counts"),
+          {1, 100'000}, [](auto& a) -> auto& { return a.repeats; }),
       switch_option(
           named("breakdown", {}, "", general, bench_command,
                 "of step: time, work and share of the roofline of each kernel, and the host's work"),
           [](auto& a) -> auto& { return a.breakdown; }),
       switch_option(
-          named("json", {}, "", general, ask_command | info_command | bench_command, "print JSON"),
+          named("json", {}, "", general, ask_command | info_command | bench_command | compare_command, "print JSON"),
           [](auto& a) -> auto& { return a.json; }),
   };
 }

@@ -14,16 +14,31 @@ std::size_t columns_of(const ParameterRow& row) { return row.size / row.shape.fr
 
 }  // namespace
 
-ParameterStore::ParameterStore(const ParameterTable& table, Precision precision, Purpose purpose)
-    : table_(&table), precision_(precision), purpose_(purpose), row_gradients_(table.rows().size()) {
+ParameterStore::ParameterStore(const ParameterTable& table, Precision precision, Purpose purpose, StoreLayout layout)
+    : table_(&table),
+      precision_(precision),
+      purpose_(purpose),
+      layout_(layout),
+      unit_rows_(table.units().size()),
+      row_gradients_(table.rows().size()) {
+  const bool owns_gradients = purpose == Purpose::training && layout.owns_gradients;
   for (std::size_t unit = 0; unit < table.units().size(); ++unit) {
-    const ParameterUnit& description = table.units()[unit];
-    const std::size_t trained = purpose == Purpose::training ? description.size : 0;
-    values_.push_back(uninitialized<std::byte>(fmt::format("mylos::values::{}", description.name),
-                                               description.size * bytes_of(precision)));
-    gradients_.emplace_back(fmt::format("mylos::gradients::{}", description.name), trained);
-    state_.emplace_back(fmt::format("mylos::state::{}", description.name), table.state_size(unit));
+    const std::string& name = table.units()[unit].name;
+    const std::size_t values = layout.owns_values ? capacity(unit) : 0, gradients = owns_gradients ? capacity(unit) : 0;
+    values_.push_back(uninitialized<std::byte>(fmt::format("mylos::values::{}", name), values * bytes_of(precision)));
+    gradients_.emplace_back(fmt::format("mylos::gradients::{}", name), gradients);
+    state_.emplace_back(fmt::format("mylos::state::{}", name), table.state_size(unit));
   }
+  // Rows stand unit by unit.
+  for (std::size_t row = 0; row < table.rows().size(); ++row) {
+    auto& [first, last] = unit_rows_[table.row(row).unit];
+    if (last == 0) first = row;
+    last = row + 1;
+  }
+}
+
+std::size_t ParameterStore::capacity(std::size_t unit) const {
+  return shard_size(table_->units()[unit].size, layout_.shards) * layout_.shards;
 }
 
 std::size_t ParameterStore::bytes() const {
@@ -34,11 +49,35 @@ std::size_t ParameterStore::bytes() const {
   return sum;
 }
 
+void ParameterStore::give_values(std::size_t unit, const Vector<std::byte>& memory) {
+  require(!layout_.owns_values && (memory.size() == 0 || memory.size() == capacity(unit) * bytes_of(precision_)),
+          fmt::format("parameter store: {} bytes for the values of {}", memory.size(), table_->units()[unit].name));
+  values_[unit] = memory;
+}
+
+void ParameterStore::set_gradient_source(std::function<Vector<float>(std::size_t unit)> source) {
+  require(!layout_.owns_gradients, "parameter store: a source of gradients for one that owns them");
+  gradient_source_ = std::move(source);
+}
+
+void ParameterStore::take_gradients(std::size_t unit) {
+  require(!layout_.owns_gradients, "parameter store: gradients taken from one that owns them");
+  gradients_[unit] = {};
+}
+
+Vector<float> ParameterStore::unit_gradients(std::size_t unit) const {
+  const std::size_t size = std::min(gradients_[unit].size(), table_->units()[unit].size);
+  return slice(gradients_[unit], 0, size);
+}
+
 template <class T>
 Vector<T> ParameterStore::unit_values(std::size_t unit) const {
   require(precision_of<T> == precision_, fmt::format("parameter store: asked for {} values, holds {}",
                                                      to_string(precision_of<T>), to_string(precision_)));
-  return Vector<T>(reinterpret_cast<T*>(values_[unit].data()), table_->units()[unit].size);
+  const ParameterUnit& description = table_->units()[unit];
+  require(values_[unit].size() > 0 || description.size == 0,
+          fmt::format("parameter store: the values of {} are not here; acquire the unit first", description.name));
+  return Vector<T>(reinterpret_cast<T*>(values_[unit].data()), description.size);
 }
 
 template <class T>
@@ -65,28 +104,44 @@ ConstVector<T> ParameterStore::stacked_values(std::size_t first_row, std::size_t
   return slice(unit_values<T>(row.unit), row.offset, row.offset + size);
 }
 
-Vector<float> ParameterStore::gradient_memory(std::size_t row) const {
+Vector<float> ParameterStore::row_gradient(std::size_t row) const {
   const ParameterRow& description = table_->row(row);
   return slice(gradients_[description.unit], description.offset, description.offset + description.size);
 }
 
 void ParameterStore::begin_gradients(const ExecutionSpace& space) const {
-  const std::span<const ParameterRow> rows = table_->rows();
+  space_ = space;
+  if (!layout_.owns_gradients) return;  // each unit begins where it is touched
+  for (std::size_t unit = 0; unit < gradients_.size(); ++unit) begin_unit(space, unit);
+}
+
+void ParameterStore::begin_unit(const ExecutionSpace& space, std::size_t unit) const {
   const auto is_written = [&](std::size_t row) { return row_gradients_[row].begin == Begin::written; };
-  for (RowGradient& row : row_gradients_) row.untouched = true;
-  for (std::size_t row = 0; row < rows.size();) {
-    const std::size_t unit = rows[row].unit, first = row++;
+  const auto [first_row, last_row] = unit_rows_[unit];
+  for (std::size_t row = first_row; row < last_row; ++row) row_gradients_[row].untouched = true;
+  for (std::size_t row = first_row; row < last_row;) {
+    const std::size_t first = row++;
     if (is_written(first)) continue;
-    // Neighbours are cleared together.
-    while (row < rows.size() && rows[row].unit == unit && !is_written(row)) ++row;
-    Kokkos::deep_copy(space, slice(gradients_[unit], rows[first].offset, rows[row - 1].offset + rows[row - 1].size),
-                      0.0f);
+    while (row < last_row && !is_written(row)) ++row;  // neighbours are cleared together
+    const ParameterRow& last = table_->row(row - 1);
+    Kokkos::deep_copy(space, slice(gradients_[unit], table_->row(first).offset, last.offset + last.size), 0.0f);
   }
+}
+
+void ParameterStore::touch_gradients(std::size_t unit) const {
+  if (layout_.owns_gradients || gradients_[unit].size() > 0 || !gradient_source_) return;
+  gradients_[unit] = gradient_source_(unit);
+  require(gradients_[unit].size() == capacity(unit), fmt::format("parameter store: {} gradients given for {}",
+                                                                 gradients_[unit].size(), table_->units()[unit].name));
+  const Vector<float> padding = slice(gradients_[unit], table_->units()[unit].size, capacity(unit));
+  if (padding.size() > 0) Kokkos::deep_copy(space_, padding, 0.0f);
+  begin_unit(space_, unit);
 }
 
 bool ParameterStore::begins_gradient(std::size_t first_row, std::size_t count) const {
   require(first_row + count <= row_gradients_.size(), fmt::format("parameter store: gradients of rows {} to {} of {}",
                                                                   first_row, first_row + count, row_gradients_.size()));
+  touch_gradients(table_->row(first_row).unit);
   const std::span<RowGradient> rows(row_gradients_.data() + first_row, count);
   if (!std::ranges::all_of(rows, &RowGradient::untouched)) return false;
   for (RowGradient& row : rows) {
@@ -96,10 +151,11 @@ bool ParameterStore::begins_gradient(std::size_t first_row, std::size_t count) c
   return true;
 }
 
-void ParameterStore::finish_gradients(const ExecutionSpace& space) const {
-  for (std::size_t row = 0; row < row_gradients_.size(); ++row) {
+void ParameterStore::finish_gradients(const ExecutionSpace& space, std::size_t unit) const {
+  touch_gradients(unit);
+  for (std::size_t row = unit_rows_[unit].first; row < unit_rows_[unit].second; ++row) {
     if (!row_gradients_[row].is_old()) continue;
-    Kokkos::deep_copy(space, gradient_memory(row), 0.0f);
+    Kokkos::deep_copy(space, row_gradient(row), 0.0f);
     row_gradients_[row].untouched = false;
   }
 }
@@ -117,10 +173,11 @@ Matrix<float> ParameterStore::stacked_gradient_matrix(std::size_t first_row, std
 Vector<float> ParameterStore::stacked_gradient(std::size_t first_row, std::size_t count) const {
   require(purpose_ == Purpose::training, "parameter store: gradients of a store that was made for inference");
   const std::size_t size = stacked_size(first_row, count);
+  touch_gradients(table_->row(first_row).unit);
   for (std::size_t row = first_row; row < first_row + count; ++row) {
     RowGradient& state = row_gradients_[row];
     if (state.is_old()) {
-      Kokkos::deep_copy(gradient_memory(row), 0.0f);
+      Kokkos::deep_copy(row_gradient(row), 0.0f);
       state.begin = Begin::always_cleared;
     }
     state.untouched = false;

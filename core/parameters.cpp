@@ -55,6 +55,13 @@ std::size_t find_in(const std::map<std::string, std::size_t, std::less<>>& index
 
 }  // namespace
 
+std::size_t shard_size(std::size_t size, std::size_t shards) {
+  require(shards > 0, "shards of a unit: none");
+  if (shards == 1) return size;
+  const std::size_t least = (size + shards - 1) / shards;
+  return (least + slice_block - 1) / slice_block * slice_block;
+}
+
 ParameterTable::Builder& ParameterTable::Builder::unit(std::string name) {
   units_.push_back({std::move(name), 0, {}});
   return *this;

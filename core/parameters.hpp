@@ -10,6 +10,14 @@
 /// What a model's parameters are: rows in units. Host only, immutable once built.
 namespace mylos {
 
+/// Units are cut into slices at multiples of it, and the norm of gradients is summed over blocks of it, so that neither
+/// depends on the number of ranks.
+inline constexpr std::size_t slice_block = 1024;
+
+/// Elements of each of `shards` equal slices of a unit of `size` elements. Several are multiples of slice_block, so that
+/// the last ones may reach beyond the unit.
+std::size_t shard_size(std::size_t size, std::size_t shards);
+
 /// How a row that no file provides is filled.
 struct Initializer {
   enum class Kind { zeros, ones, normal } kind = Kind::zeros;

@@ -158,21 +158,22 @@ GradientNorm::GradientNorm(const ParameterTable& table, std::span<const Paramete
     const std::size_t end = std::clamp(trainable_size(table, whole.unit), whole.begin, whole.end);
     parts_.push_back({whole.begin, slice(whole.gradient, 0, end - whole.begin), {}});
     first_block.push_back(blocks);
-    blocks += norm_blocks(whole.begin, end);
+    blocks += norm_blocks(whole.begin, whole.end);
   }
-  first_block.push_back(blocks);
-  sums_ = uninitialized<double>("mylos::GradientNorm::sums", blocks);
+  sums_ = Vector<double>("mylos::GradientNorm::sums", blocks);
   host_sums_ = HostVector<double>("mylos::GradientNorm::host_sums", blocks);
-  for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i].sums = slice(sums_, first_block[i], first_block[i + 1]);
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    Part& part = parts_[i];
+    part.sums =
+        slice(sums_, first_block[i], first_block[i] + norm_blocks(part.begin, part.begin + part.gradient.size()));
+  }
 }
 
-double GradientNorm::squared(const ExecutionSpace& space) const {
+std::span<const double> GradientNorm::block_sums(const ExecutionSpace& space) const {
   for (const Part& part : parts_) block_squared_sums(space, part.gradient, part.begin, part.sums);
   Kokkos::deep_copy(space, host_sums_, sums_);
-  space.fence("mylos::GradientNorm::squared");
-  double sum = 0.0;
-  for (std::size_t block = 0; block < host_sums_.size(); ++block) sum += host_sums_(block);
-  return sum;
+  space.fence("mylos::GradientNorm::block_sums");
+  return {host_sums_.data(), host_sums_.size()};
 }
 
 }  // namespace mylos::nn

@@ -50,14 +50,14 @@ struct SgdConfig {
 std::unique_ptr<Optimizer> make_sgd(const SgdConfig& config, const ParameterTable& table,
                                     std::span<const ParameterSlice> slices);
 
-/// The norm of the gradients of all trainable rows. Squares are summed in double, over blocks that begin at multiples
-/// of `norm_block` of a unit and in their order: slices that are cut there give the same block sums for any number of
-/// ranks; others split a block, which changes the sum's rounding only.
+/// The norm of the gradients of all trainable rows. Squares are summed in double over blocks of `norm_block` elements
+/// of a unit, where slices begin: the block sums are the same bits for any number of ranks.
 class GradientNorm {
  public:
   GradientNorm(const ParameterTable& table, std::span<const ParameterSlice> slices);
-  /// Sum of squares over the slices.
-  double squared(const ExecutionSpace& space) const;
+  /// The sum of squares of every block of every slice, in their order; zero where nothing is trained. Valid until the
+  /// next call.
+  std::span<const double> block_sums(const ExecutionSpace& space) const;
 
  private:
   /// The trainable part of a slice.

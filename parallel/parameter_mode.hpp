@@ -62,18 +62,27 @@ class ParameterMode {
   virtual void write_row(std::size_t row, std::span<const float> values) = 0;
 };
 
-/// The mode `settings` says, over the ranks of `mesh`. Both outlive it; the store's memory for values and gradients is
-/// the mode's to give, so the store is made with Memory::given.
+/// How many neighbouring ranks split a unit in a mode: the size of Mesh's shard groups. `shard_size` is of hybrid.
+std::size_t ranks_that_split(ModeKind kind, std::size_t shard_size, std::size_t ranks);
+
+/// How the store of a mode is made.
+StoreLayout store_layout(ModeKind kind, std::size_t shards);
+
+/// The mode `settings` says, over the ranks of `mesh`, for a store of its layout. Both outlive it.
 std::unique_ptr<ParameterMode> make_parameter_mode(const ModeSettings& settings, Mesh& mesh, ParameterStore& store);
 
-/// Bytes a rank holds in a mode, by formula; P elements of parameters in `precision`.
+/// Everything whole in one process. Masters are the store's own values where those are float.
+std::unique_ptr<ParameterMode> make_single_process_mode(ParameterStore& store);
+
+/// What a rank holds in a mode, in bytes, by formula: with P elements of parameters split among n ranks, slices have
+/// P/n.
 struct ModeMemory {
+  std::size_t slices = 0;     ///< elements of this rank's slices: each optimizer slot has as many floats
   std::size_t values = 0;     ///< in the compute type, gathered units included, and float masters beside 16-bit ones
-  std::size_t gradients = 0;  ///< with the units that are being reduced
-  std::size_t exchange = 0;   ///< what communication copies into
-  std::size_t sharded_elements = 0;  ///< elements of the slices: each optimizer slot has as many
+  std::size_t gradients = 0;  ///< with the units that are being summed
+  std::size_t exchange = 0;   ///< gradients in the type in which they are exchanged
 };
-ModeMemory mode_memory(const ModeSettings& settings, std::size_t shard_size, const ParameterTable& table,
+ModeMemory mode_memory(const ModeSettings& settings, std::size_t shards, const ParameterTable& table,
                        Precision precision);
 
 }  // namespace mylos::parallel

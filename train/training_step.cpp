@@ -44,8 +44,8 @@ std::vector<std::size_t> TrainingStep::choose_samples(std::size_t step, StepResu
 void TrainingStep::reduce(const ExecutionSpace& space, std::size_t samples, double weight, StepResult& result) {
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::reduce");
   context_.mode.finish_gradients(space);
-  result.loss = context_.mode.sum(sum_losses(space, samples)) / weight;
-  result.gradient_norm = std::sqrt(context_.mode.sum(norm_.squared(space)));
+  result.loss = sum_losses(space, samples) / weight;
+  result.gradient_norm = std::sqrt(context_.mode.sum_of_blocks(norm_.block_sums(space)));
 }
 
 void TrainingStep::update(const ExecutionSpace& space, std::size_t step, double learning_rate, double norm) {

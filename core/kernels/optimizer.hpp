@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/device.hpp"
+#include "core/parameters.hpp"
 
 /// Optimizer updates over flat slices, one pass each, and the norm that clipping needs. Elementwise: the result does
 /// not depend on how slices are cut.
@@ -37,7 +38,7 @@ void sgd_revert(const ExecutionSpace& space, const SgdSettings& settings, const 
                 const Vector<float>& value);
 
 /// Elements a block of `block_squared_sums` covers.
-inline constexpr std::size_t norm_block = 16384;
+inline constexpr std::size_t norm_block = slice_block;
 
 /// Blocks that the elements [begin, end) of a unit lie in: block b is its elements [b * norm_block, (b + 1) *
 /// norm_block).

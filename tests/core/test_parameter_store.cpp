@@ -142,7 +142,7 @@ TEST(ParameterStore, GradientsThatNobodyWroteAreZeroInTheEnd) {
   begin_after(store, 7.0f);
   store.begins_gradient(q, 2);
   begin_after(store, 7.0f);
-  store.finish_gradients(ExecutionSpace());
+  for (std::size_t unit = 0; unit < table.units().size(); ++unit) store.finish_gradients(ExecutionSpace(), unit);
   for (std::size_t row = 0; row < table.rows().size(); ++row) EXPECT_THAT(gradients_of(store, row), Each(0.0f));
 }
 

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+/// What `mylos compare` makes of its runs.
+namespace mylos::app {
+
+/// One run, as its files tell.
+struct ComparedRun {
+  double total_seconds = 0.0;       ///< of the process, start to end
+  double training_seconds = 0.0;    ///< of its steps
+  double tokens = 0.0;              ///< of its steps
+  double memory = 0.0;              ///< bytes, the most that a rank had resident
+  double sent = 0.0;                ///< bytes that a rank sends in a step
+  double loss = 0.0;                ///< of the last step
+  std::optional<double> exact, f1;  ///< of the last evaluation
+};
+
+/// The repeats of one mode on one number of ranks, or why there are none.
+struct ComparedSetting {
+  std::string mode;
+  std::size_t ranks = 0;
+  std::vector<ComparedRun> runs;
+  std::string failure;
+};
+
+/// Reads metrics.jsonl and run.json of a finished run. Errors: std::runtime_error naming the file.
+ComparedRun read_compared_run(const std::filesystem::path& directory, double total_seconds);
+
+/// A line a setting, medians over its repeats; speedup and efficiency count from the first setting on the fewest ranks.
+std::string comparison_table(const std::vector<ComparedSetting>& settings);
+nlohmann::ordered_json comparison_json(const std::vector<ComparedSetting>& settings);
+
+}  // namespace mylos::app

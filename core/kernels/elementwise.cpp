@@ -1,0 +1,18 @@
+#include "core/kernels/elementwise.hpp"
+
+#include "core/error.hpp"
+#include "core/kernels/team.hpp"
+
+#include <fmt/format.h>
+
+namespace mylos {
+
+void add(const ExecutionSpace& space, const ConstVector<float>& x, const Vector<float>& y) {
+  require(x.size() == y.size(), fmt::format("add: {} elements to {}", x.size(), y.size()));
+  const float* const in = x.data();
+  float* const out = y.data();
+  for_each_element(
+      "mylos::elementwise::add", space, y.size(), KOKKOS_LAMBDA(std::size_t i) { out[i] += in[i]; });
+}
+
+}  // namespace mylos

@@ -1,0 +1,112 @@
+#include "core/trace.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <mutex>
+#include <utility>
+
+namespace mylos {
+namespace {
+
+struct Recorder {
+  std::atomic<bool> is_on = false;
+  std::mutex mutex;  ///< of what follows
+  std::size_t most = 0;
+  std::vector<TraceEvent> events;
+};
+
+Recorder& recorder() {
+  static Recorder recorder;
+  return recorder;
+}
+
+double seconds(Trace::Clock::time_point at) { return std::chrono::duration<double>(at.time_since_epoch()).count(); }
+
+const char* name_of(TraceLane lane) {
+  switch (lane) {
+    case TraceLane::compute:
+      return "compute";
+    case TraceLane::waiting:
+      return "waiting";
+    default:
+      return "communication";
+  }
+}
+
+/// Names come from models: quotes and backslashes must not end the string.
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (const char letter : text) {
+    if (letter == '"' || letter == '\\') result += '\\';
+    if (static_cast<unsigned char>(letter) >= 0x20) result += letter;
+  }
+  return result;
+}
+
+}  // namespace
+
+void Trace::start(std::size_t most) {
+  Recorder& to = recorder();
+  const std::lock_guard lock(to.mutex);
+  to.most = most;
+  to.events.clear();
+  to.events.reserve(most);
+  to.is_on = true;
+}
+
+void Trace::stop() { recorder().is_on = false; }
+
+bool Trace::is_on() { return recorder().is_on.load(std::memory_order_relaxed); }
+
+void Trace::add(TraceLane lane, std::string name, Clock::time_point begin, Clock::time_point end) {
+  Recorder& to = recorder();
+  const std::lock_guard lock(to.mutex);
+  if (to.is_on && to.events.size() < to.most)
+    to.events.push_back({lane, std::move(name), seconds(begin), seconds(end)});
+}
+
+std::vector<TraceEvent> Trace::events() {
+  Recorder& from = recorder();
+  const std::lock_guard lock(from.mutex);
+  return from.events;
+}
+
+TraceSpan::TraceSpan(TraceLane lane, const char* what, const std::string& name) : lane_(lane), is_on_(Trace::is_on()) {
+  if (!is_on_) return;
+  name_ = fmt::format("{} {}", what, name);
+  begin_ = Trace::Clock::now();
+}
+
+TraceSpan::~TraceSpan() {
+  if (is_on_) Trace::add(lane_, std::move(name_), begin_, Trace::Clock::now());
+}
+
+std::string chrome_trace(const std::vector<std::vector<TraceEvent>>& ranks) {
+  double first = std::numeric_limits<double>::infinity();
+  for (const auto& events : ranks) {
+    for (const TraceEvent& event : events) first = std::min(first, event.begin);
+  }
+  std::string text = "{\"traceEvents\": [\n";
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    text +=
+        fmt::format(R"({{"ph": "M", "name": "process_name", "pid": {}, "args": {{"name": "rank {}"}}}})", rank, rank);
+    for (const TraceLane lane : {TraceLane::compute, TraceLane::waiting, TraceLane::communication}) {
+      text += fmt::format(R"(,
+{{"ph": "M", "name": "thread_name", "pid": {}, "tid": {}, "args": {{"name": "{}"}}}})",
+                          rank, static_cast<int>(lane), name_of(lane));
+    }
+    for (const TraceEvent& event : ranks[rank]) {
+      text += fmt::format(R"(,
+{{"ph": "X", "name": "{}", "pid": {}, "tid": {}, "ts": {:.1f}, "dur": {:.1f}}})",
+                          escaped(event.name), rank, static_cast<int>(event.lane), 1e6 * (event.begin - first),
+                          1e6 * (event.end - event.begin));
+    }
+    text += rank + 1 < ranks.size() ? ",\n" : "\n";
+  }
+  return text + "]}\n";
+}
+
+}  // namespace mylos

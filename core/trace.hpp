@@ -1,0 +1,51 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+/// What the threads of this process did when, so that one can see what overlaps. Off until somebody asks for it.
+namespace mylos {
+
+/// A row of the picture.
+enum class TraceLane { compute, waiting, communication };
+
+struct TraceEvent {
+  TraceLane lane = TraceLane::compute;
+  std::string name;
+  double begin = 0.0, end = 0.0;  ///< seconds of the clock that all processes of a machine share
+};
+
+class Trace {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// From here on events are kept, at most `most` of them.
+  static void start(std::size_t most);
+  static void stop();
+  static bool is_on();
+  static void add(TraceLane lane, std::string name, Clock::time_point begin, Clock::time_point end);
+  /// What was kept, in the order in which it ended.
+  static std::vector<TraceEvent> events();
+};
+
+/// An event from its making to its end. Costs one look at a flag where nothing is traced.
+class TraceSpan {
+ public:
+  TraceSpan(TraceLane lane, const char* what, const std::string& name);
+  ~TraceSpan();
+  TraceSpan(const TraceSpan&) = delete;
+  TraceSpan& operator=(const TraceSpan&) = delete;
+
+ private:
+  TraceLane lane_;
+  std::string name_;
+  Trace::Clock::time_point begin_;
+  bool is_on_;
+};
+
+/// Events of each process as a Chrome trace: what chrome://tracing and Perfetto show, a process a rank, a row a lane.
+std::string chrome_trace(const std::vector<std::vector<TraceEvent>>& ranks);
+
+}  // namespace mylos

@@ -1,0 +1,130 @@
+#include "parallel/gathered_units.hpp"
+
+#include "core/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace mylos::parallel {
+namespace {
+
+std::size_t largest_capacity(const ParameterStore& store) {
+  std::size_t largest = 0;
+  for (std::size_t unit = 0; unit < store.table().units().size(); ++unit) {
+    largest = std::max(largest, store.capacity(unit));
+  }
+  return largest;
+}
+
+ElementType element_type(Precision precision) {
+  return precision == Precision::float32 ? ElementType::float32 : ElementType::bfloat16;
+}
+
+}  // namespace
+
+// The unit in use, the next one, and those whose rows a unit reads beside its own.
+std::size_t GatheredUnits::places(const ParameterTable& table) {
+  std::size_t borrowed = 0;
+  for (const ParameterUnit& unit : table.units()) borrowed = std::max(borrowed, unit.borrowed.size());
+  return std::min<std::size_t>(2 + borrowed, table.units().size());
+}
+
+GatheredUnits::GatheredUnits(Communicator& ranks, ParameterStore& store)
+    : ranks_(ranks), store_(store), places_(places(store.table())) {
+  const std::size_t element = bytes_of(store.precision());
+  for (std::size_t unit = 0; unit < store.table().units().size(); ++unit) {
+    shards_.emplace_back(fmt::format("mylos::shards::{}", store.table().units()[unit].name),
+                         store.capacity(unit) / store.layout().shards * element);
+  }
+  for (Place& place : places_) {
+    place.memory = uninitialized<std::byte>("mylos::gathered_unit", largest_capacity(store) * element);
+  }
+}
+
+void GatheredUnits::invalidate() {
+  for (Place& place : places_) {
+    require(place.users == 0, "gathered units: values change while they are in use");
+    if (place.unit == nobody) continue;
+    place.gathered.wait({});
+    store_.give_values(place.unit, {});
+    place.unit = nobody;
+  }
+}
+
+std::vector<std::size_t> GatheredUnits::needed_by(std::size_t unit) const {
+  std::vector<std::size_t> needed = store_.table().units()[unit].borrowed;
+  needed.push_back(unit);
+  return needed;
+}
+
+GatheredUnits::Place* GatheredUnits::find(std::size_t unit) {
+  const auto found = std::ranges::find(places_, unit, &Place::unit);
+  return found == places_.end() ? nullptr : &*found;
+}
+
+/// Into the memory that nobody uses and was used longest ago.
+GatheredUnits::Place& GatheredUnits::start_gathering(const ExecutionSpace& space, std::size_t unit) {
+  Place* chosen = nullptr;
+  for (Place& place : places_) {
+    if (place.users == 0 && (chosen == nullptr || place.used < chosen->used)) chosen = &place;
+  }
+  require(chosen != nullptr, fmt::format("gathered units: {} is acquired while {} others are in use",
+                                         store_.table().units()[unit].name, places_.size()));
+  if (chosen->unit != nobody) {
+    chosen->gathered.wait(space);  // never read: the guess was wrong
+    store_.give_values(chosen->unit, {});
+  }
+  chosen->unit = unit;
+  chosen->used = ++clock_;
+  const ElementType type = element_type(store_.precision());
+  const std::size_t element = bytes_of(type), capacity = store_.capacity(unit);
+  chosen->gathered = ranks_.all_gather(space, {shards_[unit].data(), shards_[unit].size() / element, type},
+                                       {chosen->memory.data(), capacity, type},
+                                       fmt::format("gather {}", store_.table().units()[unit].name));
+  return *chosen;
+}
+
+void GatheredUnits::acquire(const ExecutionSpace& space, std::size_t unit) {
+  for (const std::size_t needed : needed_by(unit)) {
+    Place* place = find(needed);
+    if (place == nullptr) place = &start_gathering(space, needed);
+    ++place->users;
+    place->used = ++clock_;
+  }
+  if (last_ != nobody) followed_[{before_, last_}] = unit;
+  before_ = last_;
+  last_ = unit;
+  prefetch(space);
+  for (const std::size_t needed : needed_by(unit)) {
+    Place& place = *find(needed);
+    place.gathered.wait(space);
+    const std::size_t bytes = store_.capacity(needed) * bytes_of(store_.precision());
+    store_.give_values(needed, slice(place.memory, 0, bytes));
+  }
+}
+
+void GatheredUnits::prefetch(const ExecutionSpace& space) {
+  const auto known = followed_.find({before_, last_});
+  const std::size_t next = known != followed_.end() ? known->second : last_ + 1;
+  if (next >= store_.table().units().size()) return;
+  for (const std::size_t needed : needed_by(next)) {
+    const bool has_room = std::ranges::any_of(places_, [](const Place& place) { return place.users == 0; });
+    if (Place* place = find(needed)) {
+      place->used = ++clock_;
+    } else if (has_room) {
+      start_gathering(space, needed);
+    }
+  }
+}
+
+void GatheredUnits::release(std::size_t unit) {
+  for (const std::size_t needed : needed_by(unit)) {
+    Place* const place = find(needed);
+    require(place != nullptr && place->users > 0,
+            fmt::format("gathered units: {} is released, but was not acquired", store_.table().units()[needed].name));
+    --place->users;
+  }
+}
+
+}  // namespace mylos::parallel

@@ -1,0 +1,113 @@
+#include "parallel/unit_gradients.hpp"
+
+#include "core/error.hpp"
+#include "core/kernels/activation.hpp"
+#include "core/kernels/elementwise.hpp"
+#include "core/trace.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace mylos::parallel {
+
+// One that is written, one that is summed; a unit whose rows others read is written from their pass to its own.
+std::size_t UnitGradients::places(const ParameterTable& table) {
+  std::size_t borrowed = 0;
+  for (const ParameterUnit& unit : table.units()) borrowed = std::max(borrowed, unit.borrowed.size());
+  return std::min<std::size_t>(2 + borrowed, table.units().size());
+}
+
+UnitGradients::UnitGradients(Communicator& ranks, ParameterStore& store, std::span<const ParameterSlice> slices,
+                             const ReductionSettings& settings)
+    : ranks_(ranks),
+      store_(store),
+      slices_(slices.begin(), slices.end()),
+      places_(places(store.table())),
+      has_begun_(slices.size()) {
+  std::size_t largest = 0;
+  for (const ParameterSlice& slice : slices_) largest = std::max(largest, store.capacity(slice.unit));
+  for (Place& place : places_) {
+    place.memory = uninitialized<float>("mylos::unit_gradients", largest);
+    if (settings.bfloat16) place.rounded = uninitialized<bfloat16>("mylos::unit_gradients::rounded", largest);
+  }
+  if (settings.tree_sums) {
+    for (const ParameterSlice& slice : slices_) {
+      tree_sums_.emplace_back("mylos::unit_gradients::partial", slice.end - slice.begin, settings.micro_batches);
+    }
+  }
+  store.set_gradient_source([this](std::size_t unit) { return take(unit); });
+}
+
+void UnitGradients::begin_step() { has_begun_.assign(has_begun_.size(), false); }
+
+Vector<float> UnitGradients::take(std::size_t unit) {
+  const auto free = std::ranges::find(places_, nobody, &Place::unit);
+  Place& place = free != places_.end() ? *free : oldest();
+  accumulate(space_, place);
+  place.unit = unit;
+  return slice(place.memory, 0, store_.capacity(unit));
+}
+
+UnitGradients::Place& UnitGradients::oldest() {
+  Place* chosen = nullptr;
+  for (Place& place : places_) {
+    if (place.summing && (chosen == nullptr || place.order < chosen->order)) chosen = &place;
+  }
+  require(chosen != nullptr, fmt::format("unit gradients: more than {} units are written at once", places_.size()));
+  return *chosen;
+}
+
+void UnitGradients::reduce(const ExecutionSpace& space, std::size_t unit) {
+  space_ = space;
+  store_.finish_gradients(space, unit);
+  const auto found = std::ranges::find(places_, unit, &Place::unit);
+  require(found != places_.end() && !found->summing, "unit gradients: a unit is told twice in a pass");
+  Place& place = *found;
+  const std::size_t capacity = store_.capacity(unit);
+  Buffer all = buffer_of(slice(place.memory, 0, capacity));
+  if (place.rounded.size() > 0) {
+    const Vector<bfloat16> rounded = slice(place.rounded, 0, capacity);
+    convert<float, bfloat16>(space, slice(place.memory, 0, capacity), rounded);
+    all = buffer_of(rounded);
+  }
+  store_.take_gradients(unit);
+  place.summing = true;
+  place.order = ++order_;
+  place.summed = ranks_.reduce_scatter(space, all, buffer_of(part_of(place)),
+                                       fmt::format("gradients of {}", store_.table().units()[unit].name));
+}
+
+Vector<float> UnitGradients::part_of(const Place& place) const {
+  const std::size_t part = store_.capacity(place.unit) / ranks_.size();
+  return slice(place.memory, ranks_.rank() * part, (ranks_.rank() + 1) * part);
+}
+
+void UnitGradients::accumulate(const ExecutionSpace& space, Place& place) {
+  if (!place.summing) return;
+  {
+    const TraceSpan span(TraceLane::waiting, "gradients of", store_.table().units()[place.unit].name);
+    place.summed.wait(space);
+  }
+  const Vector<float> sum = part_of(place), total = slices_[place.unit].gradient;
+  if (!tree_sums_.empty()) {
+    tree_sums_[place.unit].add(space, sum, total);
+  } else if (has_begun_[place.unit]) {
+    add(space, sum, total);
+  } else {
+    Kokkos::deep_copy(space, total, sum);
+  }
+  has_begun_[place.unit] = true;
+  place.unit = nobody;
+  place.summing = false;
+}
+
+void UnitGradients::finish(const ExecutionSpace& space) {
+  // In the order in which they were begun, which is that of every rank.
+  std::vector<Place*> ordered;
+  for (Place& place : places_) ordered.push_back(&place);
+  std::ranges::sort(ordered, {}, [](const Place* place) { return place->order; });
+  for (Place* place : ordered) accumulate(space, *place);
+}
+
+}  // namespace mylos::parallel

@@ -1,0 +1,36 @@
+#include "core/trace.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace mylos {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Trace, KeepsNothingUntilItIsStarted) {
+  Trace::start(4);
+  Trace::stop();
+  { const TraceSpan span(TraceLane::compute, "forward", "layer 0"); }
+  EXPECT_TRUE(Trace::events().empty());
+}
+
+TEST(Trace, KeepsAsManyEventsAsItWasTold) {
+  Trace::start(2);
+  for (int i = 0; i < 3; ++i) const TraceSpan span(TraceLane::waiting, "values of", "layer " + std::to_string(i));
+  Trace::stop();
+  const std::vector<TraceEvent> events = Trace::events();
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[1].name, "values of layer 1");
+  EXPECT_LE(events[0].end, events[1].begin);
+}
+
+TEST(Trace, IsWrittenFromTheFirstEventOn) {
+  const std::string text =
+      chrome_trace({{{TraceLane::compute, "a \"b\"", 5.0, 5.5}}, {{TraceLane::communication, "c", 6.0, 7.0}}});
+  EXPECT_THAT(text, HasSubstr(R"("name": "a \"b\"", "pid": 0, "tid": 0, "ts": 0.0, "dur": 500000.0)"));
+  EXPECT_THAT(text, HasSubstr(R"("name": "c", "pid": 1, "tid": 2, "ts": 1000000.0, "dur": 1000000.0)"));
+}
+
+}  // namespace
+}  // namespace mylos
