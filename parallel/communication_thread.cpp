@@ -110,7 +110,7 @@ std::shared_ptr<QueuedOperation> CommunicationThread::next() {
   while (queue_.empty() && !closing_) {
     if (changed_.wait_for(lock, look_interval) == std::cv_status::no_timeout) continue;
     lock.unlock();
-    look(nullptr, begin);
+    look(false, begin);
     lock.lock();
   }
   if (queue_.empty()) return nullptr;
@@ -121,30 +121,36 @@ std::shared_ptr<QueuedOperation> CommunicationThread::next() {
 
 void CommunicationThread::carry_out(QueuedOperation& operation) {
   const Clock::time_point begin = Clock::now();
+  name_ = operation.name();
   Pause pause;
   try {
     if (failure_) std::rethrow_exception(failure_);
     for (;;) {
-      if (abandoned_) throw std::runtime_error(operation.name().what + ": given up, because this rank ends");
+      if (abandoned_) throw std::runtime_error("given up, because this rank ends");
       const QueuedOperation::Progress progress = operation.advance();
       if (progress == QueuedOperation::Progress::done) break;
       if (progress == QueuedOperation::Progress::moved) pause.again();
       pause.pause();
-      look(&operation, begin);
+      look(true, begin);
+      if (failure_) std::rethrow_exception(failure_);
     }
     operation.finish(nullptr);
-  } catch (...) {
-    failure_ = std::current_exception();
+  } catch (const std::exception& error) {
+    if (!failure_) failure_ = std::make_exception_ptr(std::runtime_error(name_.what + ": " + error.what()));
     operation.finish(failure_);
   }
 }
 
-void CommunicationThread::look(const QueuedOperation* operation, Clock::time_point begin) {
+void CommunicationThread::look(bool under_way, Clock::time_point since) {
   const Clock::time_point now = Clock::now();
   Watch* const watch = watch_;
   if (watch == nullptr || now - looked_ < look_interval) return;
   looked_ = now;
-  watch->look(operation, begin);
+  try {
+    watch->look({name_, under_way, since});
+  } catch (...) {
+    if (!failure_) failure_ = std::current_exception();
+  }
 }
 
 }  // namespace mylos::parallel

@@ -60,9 +60,14 @@ class QueuedOperation : public Event::Operation {
 /// What is asked from time to time, between steps of an operation and while there is none.
 class Watch {
  public:
+  struct Waiting {
+    const OperationName& name;  ///< of the operation under way, or of the last one
+    bool under_way;
+    std::chrono::steady_clock::time_point since;  ///< the operation, or there being none
+  };
+
   virtual ~Watch() = default;
-  /// `operation`, or none, has been waited for since `begin`.
-  virtual void look(const QueuedOperation* operation, std::chrono::steady_clock::time_point begin) = 0;
+  virtual void look(const Waiting& waiting) = 0;
 };
 
 class CommunicationThread {
@@ -87,7 +92,7 @@ class CommunicationThread {
   void run();
   std::shared_ptr<QueuedOperation> next();
   void carry_out(QueuedOperation& operation);
-  void look(const QueuedOperation* operation, std::chrono::steady_clock::time_point begin);
+  void look(bool under_way, std::chrono::steady_clock::time_point since);
   void join();
 
   std::mutex mutex_;
@@ -97,6 +102,7 @@ class CommunicationThread {
   std::atomic<bool> abandoned_{false};
   std::atomic<Watch*> watch_{nullptr};
   std::exception_ptr failure_;
+  OperationName name_;  ///< of the operation under way, or of the last one
   std::chrono::steady_clock::time_point looked_;
   std::thread thread_;
 };

@@ -54,11 +54,12 @@ class Event {
   std::shared_ptr<Operation> operation_;
 };
 
-/// One group of ranks. An operation begins when what was launched on `space` before it has ended. Sums have one order
-/// for a number of ranks: partial sums of neighbouring ranks, as a balanced binary tree over them, in float (double for
-/// float64), so that they are the same bits on every run and, for powers of two, the upper part of one fixed tree.
-/// Errors: a rank that does not come within the time limit, or is gone, ends the program on every rank, with one line
-/// that names it; sizes that do not fit are std::invalid_argument on the caller.
+/// One group of ranks. `what` says to people what an operation is for, the same on every rank. An operation begins when
+/// what was launched on `space` before it has ended. Sums have one order for a number of ranks: partial sums of
+/// neighbouring ranks, as a balanced binary tree over them, in float (double for float64), so that they are the same
+/// bits on every run and, for powers of two, the upper part of one fixed tree. Errors: a rank that does not come within
+/// the time limit, or is gone, ends the program on every rank, with one line that names it; sizes that do not fit are
+/// std::invalid_argument on the caller.
 class Communicator {
  public:
   virtual ~Communicator() = default;

@@ -6,10 +6,12 @@
 #include "parallel/rank_runtime.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -25,6 +27,7 @@ struct Station {
   std::array<char, 256> host{};
   long process = 0;
   std::size_t first_rank_of_node = 0;
+  ino_t process_namespace = 0;  ///< in which the process has that number; 0: unknown
   Processors allowed, available;
 };
 static_assert(std::is_trivially_copyable_v<Station>);
@@ -33,6 +36,8 @@ Station this_station(const RankRuntime& runtime) {
   Station station;
   ::gethostname(station.host.data(), station.host.size() - 1);
   station.process = ::getpid();
+  struct stat about {};
+  if (::stat("/proc/self/ns/pid", &about) == 0) station.process_namespace = about.st_ino;
   station.first_rank_of_node = runtime.first_rank_of_node();
   station.allowed = allowed_processors();
   station.available = available_processors();
@@ -67,19 +72,33 @@ std::vector<std::size_t> neighbours(const std::vector<RankPlace>& places, std::s
   return ranks;
 }
 
-std::size_t threads_of(const std::vector<Processors>& allowed, std::size_t rank_of_node) {
-  if (std::string_view(ExecutionSpace::name()) == "Serial") return 1;
-  const std::size_t asked = threads_from_environment();
-  return asked > 0 ? asked : share_of_processors(allowed, rank_of_node);
+/// Other ranks whose processes this one sees: on its node, and not in another container.
+std::vector<NodePeer> peers_of(const std::vector<Station>& stations, std::size_t rank) {
+  const Station& mine = stations[rank];
+  std::vector<NodePeer> peers;
+  for (std::size_t other = 0; other < stations.size(); ++other) {
+    const Station& station = stations[other];
+    const bool seen = station.first_rank_of_node == mine.first_rank_of_node && mine.process_namespace != 0 &&
+                      station.process_namespace == mine.process_namespace;
+    if (other != rank && seen) peers.push_back({other, station.process});
+  }
+  return peers;
+}
+
+/// The threads that somebody asked for, or 0.
+std::size_t asked_threads() {
+  return std::string_view(ExecutionSpace::name()) == "Serial" ? 1 : threads_from_environment();
 }
 
 }  // namespace
 
 struct Launch::State {
+  /// Before MPI starts: an error that only this rank has would leave the others waiting.
+  std::size_t threads = asked_threads();
   std::unique_ptr<RankRuntime> runtime = make_rank_runtime();
   std::string library = runtime->library();
   std::vector<RankPlace> places;
-  std::size_t rank = runtime->rank(), nodes = 0, ranks_of_node = 0, threads = 1;
+  std::size_t rank = runtime->rank(), nodes = 0, ranks_of_node = 0;
   Communicator* world = nullptr;
 };
 
@@ -99,16 +118,22 @@ Launch::Launch() : state_(std::make_unique<State>()) {
     check_pinning(allowed, stations[rank].available, ranks, first.host);
     if (first.node != place().node) continue;
     state_->ranks_of_node = ranks.size();
-    state_->threads = threads_of(allowed, place().rank_of_node);
+    if (state_->threads == 0) state_->threads = share_of_processors(allowed, place().rank_of_node);
   }
-  state_->world = &runtime.start();
+  state_->world = &runtime.start(state_->places, peers_of(stations, state_->rank));
 }
 
 Launch::~Launch() {
   if (std::uncaught_exceptions() > 0) {
     state_->runtime->abandon();
-  } else {
+    return;
+  }
+  try {
     state_->runtime->finish();
+  } catch (const std::exception& error) {
+    // Not every rank has come to its end: what this one says of the run would be wrong.
+    fmt::print(stderr, "mylos: error: {}\n", error.what());
+    std::_Exit(1);
   }
 }
 
@@ -118,6 +143,8 @@ const RankPlace& Launch::place() const { return state_->places[state_->rank]; }
 std::size_t Launch::nodes() const { return state_->nodes; }
 std::size_t Launch::ranks_of_node() const { return state_->ranks_of_node; }
 std::size_t Launch::threads() const { return state_->threads; }
+void Launch::set_time_limit(std::chrono::duration<double> limit) { state_->runtime->set_time_limit(limit); }
+void Launch::note_step(std::size_t step) { state_->runtime->note_step(step); }
 const std::string& Launch::library() const { return state_->library; }
 
 Mesh::Mesh(Communicator& world, std::size_t shard_size) : world_(world) {

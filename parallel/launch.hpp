@@ -2,6 +2,7 @@
 
 #include "parallel/communicator.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -40,6 +41,11 @@ class Launch {
   /// Threads for this rank: OMP_NUM_THREADS where it is set, else the processors it may run on, divided among the ranks
   /// that may run on them too; at least one.
   std::size_t threads() const;
+  /// How long a rank waits for others in one operation before the program ends on every rank, with lines that say who
+  /// is missing and what each waits in; 10 minutes at first.
+  void set_time_limit(std::chrono::duration<double> limit);
+  /// What those lines say of this rank from here on; counted from 1.
+  void note_step(std::size_t step);
   /// "Open MPI v4.1.4"; "none" in a build without MPI.
   const std::string& library() const;
 

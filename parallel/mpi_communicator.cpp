@@ -37,17 +37,19 @@ class MpiCommunicator final : public Communicator {
     check_all_reduce(data, what);
     HostImage image(space, data, Content::copied);
     if (ShortAllReduce::suits(bytes_of(data), size())) {
-      return submit<ShortAllReduce>(name(what, data), group_, context_.memory, data.type, data.count, std::move(image));
+      return submit<ShortAllReduce>(name("all-reduce of", what, data), group_, context_.memory, data.type, data.count,
+                                    std::move(image));
     }
-    return submit<LongAllReduce>(name(what, data), group_, context_.memory, data.type, data.count, std::move(image));
+    return submit<LongAllReduce>(name("all-reduce of", what, data), group_, context_.memory, data.type, data.count,
+                                 std::move(image));
   }
 
   Event reduce_scatter(const ExecutionSpace& space, const Buffer& all, const Buffer& mine,
                        const std::string& what) override {
     check_reduce_scatter(all, mine, rank(), size(), what);
     HostImage whole(space, all, Content::copied);
-    return submit<ReduceScatter>(name(what, all), group_, context_.memory, all, std::move(whole), mine,
-                                 HostImage(space, mine, Content::undefined));
+    return submit<ReduceScatter>(name("reduce-scatter of", what, all), group_, context_.memory, all, std::move(whole),
+                                 mine, HostImage(space, mine, Content::undefined));
   }
 
   Event all_gather(const ExecutionSpace& space, const Buffer& mine, const Buffer& all,
@@ -57,24 +59,25 @@ class MpiCommunicator final : public Communicator {
     HostImage whole(space, all, Content::undefined);
     const std::size_t bytes = bytes_of(mine);
     if (ShortAllGather::suits(bytes)) {
-      return submit<ShortAllGather>(name(what, all), group_, bytes, std::move(part), std::move(whole));
+      return submit<ShortAllGather>(name("all-gather of", what, all), group_, bytes, std::move(part), std::move(whole));
     }
-    return submit<LongAllGather>(name(what, all), group_, bytes, std::move(part), std::move(whole));
+    return submit<LongAllGather>(name("all-gather of", what, all), group_, bytes, std::move(part), std::move(whole));
   }
 
   Event broadcast(const ExecutionSpace& space, const Buffer& data, std::size_t root, const std::string& what) override {
     check_broadcast(data, root, size(), what);
-    return submit<Broadcast>(name(what, data), group_, root, bytes_of(data), HostImage(space, data, Content::copied));
+    return submit<Broadcast>(name("broadcast of", what, data), group_, root, bytes_of(data),
+                             HostImage(space, data, Content::copied));
   }
 
   void barrier(const std::string& what) override {
-    const auto operation = std::make_shared<Barrier>(name(what, {}), group_);
+    const auto operation = std::make_shared<Barrier>(name("barrier at", what, {}), group_);
     context_.thread.submit(operation);
     operation->wait_on_host();
   }
 
   std::unique_ptr<Communicator> split(std::size_t color, std::size_t key) override {
-    const OperationName split_name = name(fmt::format("split, color {}", color), {});
+    const OperationName split_name = name("split of", "the ranks", {});
     const auto operation =
         std::make_shared<Split>(split_name, group_, mpi_integer(color, "color"), mpi_integer(key, "key"));
     context_.thread.submit(operation);
@@ -85,8 +88,8 @@ class MpiCommunicator final : public Communicator {
   }
 
  private:
-  OperationName name(const std::string& what, const Buffer& buffer) {
-    return {what, bytes_of(buffer), identity_, operations_++};
+  OperationName name(const char* kind, const std::string& what, const Buffer& buffer) {
+    return {fmt::format("{} {}", kind, what), bytes_of(buffer), identity_, operations_++};
   }
 
   template <class Operation, class... Arguments>

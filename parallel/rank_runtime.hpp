@@ -1,7 +1,9 @@
 #pragma once
 
-#include "parallel/communicator.hpp"
+#include "parallel/launch.hpp"
+#include "parallel/node_peers.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -23,8 +25,11 @@ class RankRuntime {
   /// What each rank gave, equally many bytes, in the order of ranks. Before start() only.
   virtual std::vector<std::byte> gather(std::span<const std::byte> mine) = 0;
 
-  /// Makes the communicator of all ranks.
-  virtual Communicator& start() = 0;
+  /// Makes the communicator of all ranks, which are at `places`; `neighbours` are those whose processes this one sees.
+  virtual Communicator& start(const std::vector<RankPlace>& places, std::span<const NodePeer> neighbours) = 0;
+  /// See Launch.
+  virtual void set_time_limit(std::chrono::duration<double> limit) = 0;
+  virtual void note_step(std::size_t step) = 0;
   /// Ends the library when all ranks have come to their end.
   virtual void finish() = 0;
   /// The same, without the ranks that do not come to their end at once.

@@ -11,7 +11,9 @@ class Alone final : public RankRuntime {
   std::size_t first_rank_of_node() const override { return 0; }
   std::vector<std::byte> gather(std::span<const std::byte> mine) override { return {mine.begin(), mine.end()}; }
 
-  Communicator& start() override { return *world_; }
+  Communicator& start(const std::vector<RankPlace>&, std::span<const NodePeer>) override { return *world_; }
+  void set_time_limit(std::chrono::duration<double>) override {}
+  void note_step(std::size_t) override {}
   void finish() override {}
   void abandon() override {}
 

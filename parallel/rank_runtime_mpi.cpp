@@ -2,11 +2,13 @@
 #include "parallel/mpi_check.hpp"
 #include "parallel/mpi_communicator.hpp"
 #include "parallel/mpi_operations.hpp"
+#include "parallel/mpi_watch.hpp"
 #include "parallel/rank_runtime.hpp"
 
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <string_view>
 #include <thread>
 
@@ -28,6 +30,8 @@ std::string library_version() {
 class MpiRuntime final : public RankRuntime {
  public:
   MpiRuntime() {
+    // A process that no launcher started would otherwise start Open MPI's daemon beside it, for what is not used here.
+    ::setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
     int provided = MPI_THREAD_SINGLE;
     // Files may be written through MPI while its thread works; what is needed is that another thread than the first
     // may call it.
@@ -69,15 +73,25 @@ class MpiRuntime final : public RankRuntime {
     return all;
   }
 
-  Communicator& start() override {
+  Communicator& start(const std::vector<RankPlace>& places, std::span<const NodePeer> neighbours) override {
     // A group of one needs no thread.
     if (size() == 1) {
       world_ = make_self_communicator();
-    } else {
-      context_ = std::make_unique<MpiContext>();
-      world_ = make_mpi_communicator(*context_, group_, 1);
+      return *world_;
     }
+    MYLOS_CHECK_MPI(MPI_Comm_dup(ranks_, &watch_ranks_));
+    watch_ = std::make_unique<MpiWatch>(make_mpi_group(watch_ranks_), places, neighbours);
+    context_ = std::make_unique<MpiContext>();
+    context_->thread.set_watch(watch_.get());
+    world_ = make_mpi_communicator(*context_, group_, 1);
     return *world_;
+  }
+
+  void set_time_limit(std::chrono::duration<double> limit) override {
+    if (watch_) watch_->set_time_limit(limit);
+  }
+  void note_step(std::size_t step) override {
+    if (watch_) watch_->note_step(step);
   }
 
   void finish() override {
@@ -111,12 +125,14 @@ class MpiRuntime final : public RankRuntime {
     if (context_) {
       for (MPI_Comm& made : context_->made) MPI_Comm_free(&made);
     }
+    if (watch_ranks_ != MPI_COMM_NULL) MPI_Comm_free(&watch_ranks_);
     MPI_Comm_free(&ranks_);
     MPI_Finalize();
   }
 
-  MPI_Comm ranks_ = MPI_COMM_NULL;
+  MPI_Comm ranks_ = MPI_COMM_NULL, watch_ranks_ = MPI_COMM_NULL;
   MpiGroup group_;
+  std::unique_ptr<MpiWatch> watch_;
   std::unique_ptr<MpiContext> context_;
   std::unique_ptr<Communicator> world_;
 };

@@ -13,7 +13,7 @@ constexpr std::size_t most_lines = 64;
 
 bool same_operation(const RankState& a, const RankState& b) {
   return a.activity == Activity::waiting && b.activity == Activity::waiting && a.group == b.group &&
-         a.sequence == b.sequence;
+         a.sequence == b.sequence && a.operation == b.operation;
 }
 
 std::string size_of(std::size_t bytes) {
@@ -78,7 +78,8 @@ std::string line_of(const RankState& state, std::size_t rank) {
     case Activity::computing:
       break;
   }
-  return fmt::format("  {}: computes since {:.1f} s, after {}", name, state.seconds, place_of(state));
+  return fmt::format("  {}: step {}, computes since {:.1f} s, after {}", name, state.step, state.seconds,
+                     state.operation.empty() ? "no operation" : state.operation);
 }
 
 }  // namespace

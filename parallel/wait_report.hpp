@@ -14,9 +14,10 @@ struct RankState {
 
   std::string host;
   Activity activity = Activity::silent;
-  std::size_t step = 0;        ///< 0 before the first
-  std::string operation;       ///< that it waits in, or the last one it ended: "all-reduce of layer 3 gradients"
-  std::size_t bytes = 0;       ///< of that operation
+  std::size_t step = 0;   ///< 0 before the first
+  std::string operation;  ///< the same on every rank of it; that it waits in, or the last one it ended: "all-reduce of
+                          ///< layer 3 gradients"
+  std::size_t bytes = 0;  ///< of that operation
   std::uint64_t group = 0;     ///< the ranks that take part in it
   std::uint64_t sequence = 0;  ///< operations of that group before it
   double seconds = 0.0;        ///< that it has waited, or computed

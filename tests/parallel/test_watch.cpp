@@ -1,0 +1,88 @@
+#include "tests/support/ranks.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <thread>
+
+/// What the others do where one rank does not come. No time is asserted but the issue's own: 20 s.
+namespace mylos::tests {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr std::size_t ranks = 4;
+
+class FailingRanks : public ::testing::Test {
+ protected:
+  /// Standard error of a run in which the last rank fails so.
+  std::string errors_of(const std::string& how) {
+    const ProgramRun run =
+        run_ranks(ranks, {how, directory_.path().string()}, MYLOS_FAILING_RANKS, std::chrono::seconds(20));
+    EXPECT_NE(run.exit_code, 124) << "not within 20 s";
+    exit_code_ = run.exit_code;
+    return run.errors;
+  }
+
+  void TearDown() override {
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      const long process = std::stol("0" + read_file(directory_ / std::to_string(rank)));
+      for (int i = 0; i < 50 && is_running(process); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      EXPECT_FALSE(is_running(process)) << "rank " << rank << ", process " << process << ", is still there";
+    }
+  }
+
+  int exit_code_ = 0;
+
+ private:
+  TemporaryDirectory directory_;
+};
+
+TEST_F(FailingRanks, NoneFails) {
+  errors_of("not at all");
+  EXPECT_EQ(exit_code_, 0);
+}
+
+TEST_F(FailingRanks, AStoppedRankIsNamedWithWhatOthersWaitFor) {
+  const std::string errors = errors_of("stop");
+  EXPECT_THAT(errors,
+              ContainsRegex("mylos: error: rank 3 on .* has not come to: step 3, all-reduce of layer 3 gradients, 4.0 "
+                            "MiB; ranks 0, 1, 2 wait since [0-9]+ s; no answer comes"));
+  EXPECT_THAT(errors, ContainsRegex("rank 1 on .*: waits in step 3, all-reduce of layer 3 gradients, 4.0 MiB, since"));
+  EXPECT_NE(exit_code_, 0);
+}
+
+TEST_F(FailingRanks, AKilledRankIsNamed) {
+  // By its peers or, where it is quicker, by mpirun, which counts ranks too.
+  EXPECT_THAT(errors_of("kill"), ContainsRegex("rank 3 (\\(process [0-9]+\\) on .* is gone|with PID)"));
+  EXPECT_NE(exit_code_, 0);
+}
+
+TEST_F(FailingRanks, ARankThatEndsWithAnErrorTellsItAndOthersEnd) {
+  EXPECT_THAT(errors_of("throw"), HasSubstr("mylos: error: this rank's own error"));
+  EXPECT_NE(exit_code_, 0);
+}
+
+TEST_F(FailingRanks, AnErrorOfAllRanksIsNotAFaultOfAny) {
+  EXPECT_THAT(errors_of("all-throw"), AllOf(HasSubstr("mylos: error: the same error on every rank"),
+                                            Not(HasSubstr("is gone")), Not(HasSubstr("has not come"))));
+  EXPECT_EQ(exit_code_, 1);
+}
+
+TEST_F(FailingRanks, ARankThatComputesForTooLongIsNamed) {
+  EXPECT_THAT(errors_of("compute"),
+              AllOf(ContainsRegex("rank 3 on .* has not come to: step 3, .*; still at work before it"),
+                    ContainsRegex("rank 3 on .*: step 3, computes since [0-9.]+ s, after all-reduce of layer 3")));
+}
+
+TEST_F(FailingRanks, RanksInOtherOperationsAreTold) {
+  EXPECT_THAT(errors_of("elsewhere"), AllOf(HasSubstr("waiting elsewhere, as the lines below say"),
+                                            HasSubstr("waits in step 3, barrier at the wrong place")));
+}
+
+}  // namespace
+}  // namespace mylos::tests

@@ -1,0 +1,34 @@
+#include "tests/support/ranks.hpp"
+
+#include "tests/support/paths.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+namespace mylos::tests {
+
+ProgramRun run_ranks(std::size_t ranks, const std::vector<std::string>& arguments, const std::filesystem::path& program,
+                     std::chrono::seconds limit) {
+  // As root, and with more ranks than cores, Open MPI wants to be told; several tests at a time may not be tied to the
+  // same core.
+  const EnvironmentVariable root("OMPI_ALLOW_RUN_AS_ROOT", "1"), sure("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+  const EnvironmentVariable many("OMPI_MCA_rmaps_base_oversubscribe", "1");
+  const EnvironmentVariable free("OMPI_MCA_hwloc_base_binding_policy", "none");
+  std::vector<std::string> words{"--kill-after=10", std::to_string(limit.count()), MYLOS_MPIEXEC, "-n",
+                                 std::to_string(ranks)};
+  words.push_back(program.empty() ? tests::program().string() : program.string());
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return RunningProgram(words, "", {}, "/usr/bin/timeout").wait();
+}
+
+bool is_running(long process) {
+  std::ifstream status(fmt::format("/proc/{}/status", process));
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind("State:", 0) == 0) return line.find('Z') == std::string::npos && line.find('X') == std::string::npos;
+  }
+  return false;
+}
+
+}  // namespace mylos::tests
