@@ -8,35 +8,62 @@ namespace mylos {
 namespace attention {
 namespace {
 
-/// The scratch of a team.
+/// The scratch of a team. Pairs are along the columns in what is called so and along the rows in the rest; where
+/// operands are floats, both are one array, and gradients take the place of scores.
+template <class Operand>
 struct BackwardScratch {
-  float *keys, *keys_transposed, *values_transposed;  ///< (keys padded, depth), (D, keys padded) twice
-  float *dkeys, *dvalues;                             ///< (keys padded, depth)
-  float *query, *dout, *dquery;                       ///< (query block, depth)
-  float *probabilities, *dscores;                     ///< (query block, key block)
+  Operand *keys, *keys_transposed, *values_transposed;     ///< (keys padded, depth), (D, keys padded) twice
+  float *dkeys, *dvalues;                                  ///< (keys padded, depth)
+  Operand *query, *query_columns, *dout, *dout_columns;    ///< (query block, depth)
+  float* dquery;                                           ///< (query block, depth)
+  float *scores, *dscores;                                 ///< (query block, key block)
+  Operand *probabilities, *gradients, *gradients_columns;  ///< (query block, key block)
   float* draws;
 };
 
+template <class Operand>
 struct BackwardSizes : BlockSizes {
   using BlockSizes::BlockSizes;
-  std::size_t large() const { return scratch_bytes(std::size_t(padded_keys) * depth * 5, 5); }
+  static constexpr bool in_place = inner_of<Operand> == 1;
+
+  KOKKOS_INLINE_FUNCTION int keys() const { return padded_keys * depth; }
+  KOKKOS_INLINE_FUNCTION int queries() const { return query_block * depth; }
+  KOKKOS_INLINE_FUNCTION int block() const { return query_block * block_keys; }
+  std::size_t large() const {
+    return scratch_bytes(2 * static_cast<std::size_t>(keys()) + 3 * static_cast<std::size_t>(keys()) / inner, 5);
+  }
   std::size_t fast() const {
-    return scratch_bytes(query_block * (3 * depth + 2 * block_keys) + dropout_words(block_keys), 6);
+    const int operands = in_place ? 2 * queries() : (4 * queries() + 3 * block()) / inner;
+    return scratch_bytes(operands + queries() + 2 * block() + dropout_words(block_keys), 11);
   }
-  KOKKOS_INLINE_FUNCTION BackwardScratch take_from(const Team& team) const {
-    const int whole = padded_keys * depth, block = query_block * depth, scores = query_block * block_keys;
-    return {take(team, 1, whole),
-            take(team, 1, whole),
-            take(team, 1, whole),
-            take(team, 1, whole),
-            take(team, 1, whole),
-            take(team, 0, block),
-            take(team, 0, block),
-            take(team, 0, block),
-            take(team, 0, scores),
-            take(team, 0, scores),
-            take(team, 0, dropout_words(block_keys))};
+  KOKKOS_INLINE_FUNCTION BackwardScratch<Operand> take_from(const Team& team) const {
+    BackwardScratch<Operand> scratch{};
+    for (Operand** array : {&scratch.keys, &scratch.keys_transposed, &scratch.values_transposed}) {
+      *array = take<Operand>(team, 1, keys() / inner);
+    }
+    for (float** array : {&scratch.dkeys, &scratch.dvalues}) *array = take(team, 1, keys());
+    for (Operand** array : {&scratch.query, &scratch.dout}) *array = take<Operand>(team, 0, queries() / inner);
+    scratch.dquery = take(team, 0, queries());
+    for (float** array : {&scratch.scores, &scratch.dscores}) *array = take(team, 0, block());
+    scratch.draws = take(team, 0, dropout_words(block_keys));
+    if constexpr (in_place) {
+      scratch.query_columns = scratch.query;
+      scratch.dout_columns = scratch.dout;
+      scratch.probabilities = scratch.scores;
+      scratch.gradients = scratch.gradients_columns = scratch.dscores;
+    } else {
+      for (Operand** array : {&scratch.query_columns, &scratch.dout_columns}) {
+        *array = take<Operand>(team, 0, queries() / inner);
+      }
+      for (Operand** array : {&scratch.probabilities, &scratch.gradients, &scratch.gradients_columns}) {
+        *array = take<Operand>(team, 0, block() / inner);
+      }
+    }
+    return scratch;
   }
+
+ private:
+  static constexpr int inner = inner_of<Operand>;
 };
 
 /// row_sums (A, T) = sum over a head's columns of dout * out.
@@ -69,25 +96,56 @@ struct Place {
   int length, stride;  ///< rows of the sequence, as they are and padded
 };
 
-/// A row of scores x becomes P, and of dout v^T, dx, becomes dS.
-KOKKOS_INLINE_FUNCTION void differentiate_row(int padded, float normalizer, float row_sum, float* KOKKOS_RESTRICT x,
-                                              float* KOKKOS_RESTRICT dx) {
+/// A row of scores and of dout v^T, and what they are compared with.
+struct ScoreRow {
+  const float *x, *dx;
+  const std::uint32_t* draws;  ///< of dropout, if any
+  float normalizer, row_sum;
+};
+
+/// What is the same for all rows.
+struct ScoreRule {
+  float scale;
+  std::uint32_t threshold;
+  float kept;  ///< what kept probabilities are multiplied by
+};
+
+struct ScoreGradient {
+  float probability, dscore;  ///< P M and dS
+};
+
+template <bool drops>
+KOKKOS_FORCEINLINE_FUNCTION ScoreGradient differentiate(const ScoreRule& rule, const ScoreRow& row, int k) {
+  const float probability = exp2_approximate(row.x[k] * rule.scale - row.normalizer);
+  if constexpr (!drops) return {probability, probability * (row.dx[k] - row.row_sum)};
+  const float factor = stored_draw(row.draws, k) >= rule.threshold ? rule.kept : 0.0f;
+  return {probability * factor, probability * (factor * row.dx[k] - row.row_sum)};
+}
+
+/// Differentiates a row in place.
+template <bool drops>
+KOKKOS_INLINE_FUNCTION void differentiate_row(const ScoreRule& rule, const ScoreRow& row, int padded, float* x,
+                                              float* dx) {
+  MYLOS_INDEPENDENT
   for (int k = 0; k < padded; ++k) {
-    x[k] = exp2_approximate(x[k] - normalizer);
-    dx[k] = x[k] * (dx[k] - row_sum);
+    const ScoreGradient at = differentiate<drops>(rule, row, k);
+    x[k] = at.probability;
+    dx[k] = at.dscore;
   }
 }
 
-/// The same with dropout, where x becomes P M. `kept` is what kept probabilities are multiplied by.
-KOKKOS_INLINE_FUNCTION void differentiate_row(const DropoutBlock& draws, int row, int padded, float normalizer,
-                                              float row_sum, float kept, float* KOKKOS_RESTRICT x,
-                                              float* KOKKOS_RESTRICT dx) {
-  const std::uint32_t* KOKKOS_RESTRICT draw = draws.row(row);
+/// Differentiates two rows into pairs: of the rows, and of each row's columns.
+template <bool drops>
+KOKKOS_INLINE_FUNCTION void differentiate_rows(const ScoreRule& rule, const ScoreRow& first, const ScoreRow& second,
+                                               int padded, Pair* probabilities, Pair* gradients, Pair* columns) {
+  Pair* const second_columns = columns + padded / 2;
+  MYLOS_INDEPENDENT
   for (int k = 0; k < padded; ++k) {
-    const float probability = exp2_approximate(x[k] - normalizer);
-    const float factor = stored_draw(draw, k) >= draws.threshold ? kept : 0.0f;
-    dx[k] = probability * (factor * dx[k] - row_sum);
-    x[k] = probability * factor;
+    const ScoreGradient one = differentiate<drops>(rule, first, k), other = differentiate<drops>(rule, second, k);
+    probabilities[k] = pair_of(one.probability, other.probability);
+    gradients[k] = pair_of(one.dscore, other.dscore);
+    put(columns, k, one.dscore);
+    put(second_columns, k, other.dscore);
   }
 }
 
@@ -101,22 +159,24 @@ struct Backward {
   ConstMatrix<T> dout;
   ConstMatrix<float> row_sums;
   Matrix<T> dqkv;
-  BackwardSizes sizes;
+  using Operand = OperandOf<T>;
+  using Scratch = BackwardScratch<Operand>;
+  static constexpr int inner = inner_of<Operand>;
+  BackwardSizes<Operand> sizes;
 
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
     const std::size_t sequence = team.league_rank() / shape.key_value_heads;
     const std::size_t key_head = team.league_rank() % shape.key_value_heads, first = sequences.starts(sequence);
     const int length = static_cast<int>(sequences.starts(sequence + 1) - first);
     const Place place{sequence, first, key_head, length, round_up(length, lanes)};
-    const BackwardScratch scratch = sizes.take_from(team);
+    const Scratch scratch = sizes.take_from(team);
     begin(team, scratch, place);
     const std::size_t group = shape.heads / shape.key_value_heads;
     for (std::size_t head = key_head * group; head < (key_head + 1) * group; ++head) {
       for (int query = 0; query < length; query += query_block) add_query_block(team, scratch, place, head, query);
     }
     team.team_barrier();
-    // dkeys was summed from queries that are scaled already, and in units of log 2.
-    const auto scale_of_keys = [](int) { return log_2; };
+    const auto scale_of_keys = [&](int) { return shape.scale; };
     const auto one = [](int) { return 1.0f; };
     const std::size_t key_column = shape.heads + key_head, value_column = key_column + shape.key_value_heads;
     store(team, scratch.dkeys, length, sizes.depth, scale_of_keys, head_rows(dqkv, first, key_column, shape.head_size));
@@ -124,11 +184,11 @@ struct Backward {
   }
 
   /// Loads keys and values, and clears their gradients.
-  KOKKOS_INLINE_FUNCTION void begin(const Team& team, const BackwardScratch& scratch, const Place& place) const {
+  KOKKOS_INLINE_FUNCTION void begin(const Team& team, const Scratch& scratch, const Place& place) const {
     const auto keys = head_rows(qkv, place.first, shape.heads + place.key_head, shape.head_size);
     const auto values =
         head_rows(qkv, place.first, shape.heads + shape.key_value_heads + place.key_head, shape.head_size);
-    load(team, keys, place.length, place.length, sizes.depth, 1.0f, scratch.keys);
+    load_rows(team, keys, place.length, place.stride, sizes.depth, scratch.keys);
     load_transposed(team, keys, place.length, place.stride, scratch.keys_transposed);
     load_transposed(team, values, place.length, place.stride, scratch.values_transposed);
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, place.stride), [&](int row) {
@@ -137,15 +197,20 @@ struct Backward {
     });
   }
 
-  KOKKOS_INLINE_FUNCTION void add_query_block(const Team& team, const BackwardScratch& scratch, const Place& place,
+  KOKKOS_INLINE_FUNCTION void add_query_block(const Team& team, const Scratch& scratch, const Place& place,
                                               std::size_t head, int query) const {
     const std::size_t size = shape.head_size, first = place.first + query;
     const int rows = place.length - query < query_block ? place.length - query : query_block;
     const int padded = round_up(rows, tile_rows), depth = sizes.depth;
     const int visible = shape.causal ? query + rows : place.length;
+    const auto queries = head_rows(qkv, first, head, size), douts = head_rows(dout, first, head, size);
     team.team_barrier();  // the block before has been stored
-    load(team, head_rows(qkv, first, head, size), rows, padded, depth, shape.scale * log2_e, scratch.query);
-    load(team, head_rows(dout, first, head, size), rows, padded, depth, 1.0f, scratch.dout);
+    load_columns(team, queries, rows, padded, depth / inner, scratch.query_columns);
+    load_columns(team, douts, rows, padded, depth / inner, scratch.dout_columns);
+    if constexpr (inner > 1) {
+      load_rows(team, queries, rows, padded, depth, scratch.query);
+      load_rows(team, douts, rows, padded, depth, scratch.dout);
+    }
     for (int key = 0; key < visible; key += key_block) {
       const int keys = visible - key < key_block ? visible - key : key_block;
       const DropoutPlace draws{sequences.sample_ids(place.sequence), static_cast<std::uint32_t>(head), query, key};
@@ -156,35 +221,61 @@ struct Backward {
         team, scratch.dquery, rows, depth, [&](int) { return shape.scale; }, head_rows(dqkv, first, head, size));
   }
 
-  KOKKOS_INLINE_FUNCTION void add_key_block(const Team& team, const BackwardScratch& scratch, const Place& place,
+  KOKKOS_INLINE_FUNCTION void add_key_block(const Team& team, const Scratch& scratch, const Place& place,
                                             const DropoutPlace& block, int rows, int keys) const {
     const int depth = sizes.depth, size = static_cast<int>(shape.head_size), padded = round_up(keys, lanes);
-    const int key = block.first_key;
-    const Block<float> probabilities{scratch.probabilities, padded}, dscores{scratch.dscores, padded};
+    const int key = block.first_key, stride = place.stride;
+    const Block<float> scores{scratch.scores, padded}, dscores{scratch.dscores, padded};
     team.team_barrier();
     DropoutBlock draws{};
     if (dropout.active()) draws = draw_block(team, dropout, block, rows, keys, scratch.draws);
-    product(team, rows, keys, size, {scratch.query, depth, 1}, {scratch.keys_transposed + key, place.stride}, false,
-            probabilities);
-    product(team, rows, keys, size, {scratch.dout, depth, 1}, {scratch.values_transposed + key, place.stride}, false,
-            dscores);
+    product<Operand>(team, rows, keys, size, {scratch.query_columns, depth / inner, 1},
+                     {scratch.keys_transposed + key, stride}, false, scores);
+    product<Operand>(team, rows, keys, size, {scratch.dout_columns, depth / inner, 1},
+                     {scratch.values_transposed + key, stride}, false, dscores);
     team.team_barrier();
-    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, rows), [&](int row) {
-      const int before = block.first_query + row + 1 - key;
-      hide_keys(shape.causal && before < keys ? before : keys, padded, probabilities.data + row * padded);
-      const std::size_t of_batch = place.first + block.first_query + row;
-      const float normalizer = log_sum_exp(block.head, of_batch) * log2_e, row_sum = row_sums(block.head, of_batch);
-      float *const x = probabilities.data + row * padded, *const dx = dscores.data + row * padded;
-      if (!dropout.active()) return differentiate_row(padded, normalizer, row_sum, x, dx);
-      differentiate_row(draws, row, padded, normalizer, row_sum, dropout.scale(), x, dx);
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, operands_of<Operand>(rows)), [&](int index) {
+      if (dropout.active()) return differentiate_scores<true>(scratch, place, block, draws, index, rows, keys);
+      differentiate_scores<false>(scratch, place, block, draws, index, rows, keys);
     });
     team.team_barrier();
-    product(team, keys, depth, rows, {probabilities.data, 1, padded}, {scratch.dout, depth}, true,
-            {scratch.dvalues + key * depth, depth});
-    product(team, keys, depth, rows, {dscores.data, 1, padded}, {scratch.query, depth}, true,
-            {scratch.dkeys + key * depth, depth});
-    product(team, rows, depth, keys, {dscores.data, padded, 1}, {scratch.keys + key * depth, depth}, key > 0,
-            {scratch.dquery, depth});
+    product<Operand>(team, keys, depth, rows, {scratch.probabilities, 1, padded}, {scratch.dout, depth}, true,
+                     {scratch.dvalues + key * depth, depth});
+    product<Operand>(team, keys, depth, rows, {scratch.gradients, 1, padded}, {scratch.query, depth}, true,
+                     {scratch.dkeys + key * depth, depth});
+    product<Operand>(team, rows, depth, keys, {scratch.gradients_columns, padded / inner, 1},
+                     {scratch.keys + key / inner * depth, depth}, key > 0, {scratch.dquery, depth});
+  }
+
+  /// One row, or two where operands are pairs.
+  template <bool drops>
+  KOKKOS_INLINE_FUNCTION void differentiate_scores(const Scratch& scratch, const Place& place,
+                                                   const DropoutPlace& block, const DropoutBlock& draws, int index,
+                                                   int rows, int keys) const {
+    const int padded = round_up(keys, lanes), row = index * inner;
+    const ScoreRule rule{shape.scale * log2_e, draws.threshold, dropout.scale()};
+    const ScoreRow first = score_row(scratch, place, block, draws, row, rows, keys);
+    if constexpr (inner == 1) {
+      differentiate_row<drops>(rule, first, padded, scratch.scores + row * padded, scratch.dscores + row * padded);
+    } else {
+      const ScoreRow second = score_row(scratch, place, block, draws, row + 1, rows, keys);
+      differentiate_rows<drops>(rule, first, second, padded, scratch.probabilities + index * padded,
+                                scratch.gradients + index * padded, scratch.gradients_columns + index * padded);
+    }
+  }
+
+  /// A row beyond the last, which was loaded as zeros, gets probabilities of zero.
+  KOKKOS_INLINE_FUNCTION ScoreRow score_row(const Scratch& scratch, const Place& place, const DropoutPlace& block,
+                                            const DropoutBlock& draws, int row, int rows, int keys) const {
+    const int padded = round_up(keys, lanes), before = block.first_query + row + 1 - block.first_key;
+    float* const x = scratch.scores + row * padded;
+    hide_keys(shape.causal && before < keys ? before : keys, padded, x);
+    ScoreRow found{x, scratch.dscores + row * padded, draws.row(row), Kokkos::Experimental::infinity_v<float>, 0.0f};
+    if (row >= rows) return found;
+    const std::size_t of_batch = place.first + block.first_query + row;
+    found.normalizer = log_sum_exp(block.head, of_batch) * log2_e;
+    found.row_sum = row_sums(block.head, of_batch);
+    return found;
   }
 };
 
@@ -200,7 +291,8 @@ void attention_backward(const ExecutionSpace& space, const AttentionShape& shape
   Kokkos::parallel_for("mylos::Attention::row_sums",
                        Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::size_t>>(space, 0, out.extent(0)),
                        attention::RowSums<T>{shape.heads, shape.head_size, out, dout, row_sums});
-  const attention::BackwardSizes sizes(static_cast<int>(sequences.longest), static_cast<int>(shape.head_size));
+  const attention::BackwardSizes<attention::OperandOf<T>> sizes(static_cast<int>(sequences.longest),
+                                                                static_cast<int>(shape.head_size));
   const auto league = static_cast<int>(sequences.sample_ids.size() * shape.key_value_heads);
   attention::Policy policy(space, league, Kokkos::AUTO);
   policy.set_scratch_size(0, Kokkos::PerTeam(sizes.fast())).set_scratch_size(1, Kokkos::PerTeam(sizes.large()));

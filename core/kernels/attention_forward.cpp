@@ -8,33 +8,51 @@ namespace mylos {
 namespace attention {
 namespace {
 
-/// What a query row knows after some blocks of keys.
+/// What a query row knows after some blocks of keys: of q k^T, not yet scaled.
 struct RunningRow {
   float maximum, sum;
 };
 
-/// The scratch of a team.
+/// The scratch of a team. Pairs are along columns in `keys`, `query` and `probabilities`, along rows in `values`.
+template <class Operand>
 struct ForwardScratch {
-  float *keys, *values;          ///< (D, keys padded), (keys padded, depth)
-  float *query, *scores, *sums;  ///< (query block, depth), (query block, key block), (query block, depth)
+  Operand *keys, *values;          ///< (D, keys padded), (keys padded, depth)
+  Operand *query, *probabilities;  ///< (query block, depth), (query block, key block): where `scores` are floats, there
+  float *scores, *sums;            ///< (query block, key block), (query block, depth)
   float* draws;
   RunningRow* rows;  ///< (query block)
 };
 
+template <class Operand>
 struct ForwardSizes : BlockSizes {
   using BlockSizes::BlockSizes;
-  std::size_t large() const { return scratch_bytes(std::size_t(padded_keys) * depth * 2, 2); }
-  std::size_t fast() const {
-    return scratch_bytes(query_block * (2 * depth + block_keys + 2) + dropout_words(block_keys), 5);
+  static constexpr bool in_place = inner_of<Operand> == 1;
+
+  KOKKOS_INLINE_FUNCTION int keys() const { return padded_keys * depth / inner_of<Operand>; }
+  KOKKOS_INLINE_FUNCTION int queries() const { return query_block * depth / inner_of<Operand>; }
+  KOKKOS_INLINE_FUNCTION int probabilities() const {
+    return in_place ? 0 : query_block * block_keys / inner_of<Operand>;
   }
-  KOKKOS_INLINE_FUNCTION ForwardScratch take_from(const Team& team) const {
-    return {take(team, 1, padded_keys * depth),
-            take(team, 1, padded_keys * depth),
-            take(team, 0, query_block * depth),
-            take(team, 0, query_block * block_keys),
-            take(team, 0, query_block * depth),
-            take(team, 0, dropout_words(block_keys)),
-            reinterpret_cast<RunningRow*>(take(team, 0, query_block * 2))};
+  std::size_t large() const { return scratch_bytes(2 * static_cast<std::size_t>(keys()), 2); }
+  std::size_t fast() const {
+    return scratch_bytes(
+        queries() + probabilities() + query_block * (depth + block_keys + 2) + dropout_words(block_keys), 6);
+  }
+  KOKKOS_INLINE_FUNCTION ForwardScratch<Operand> take_from(const Team& team) const {
+    ForwardScratch<Operand> scratch{.keys = take<Operand>(team, 1, keys()),
+                                    .values = take<Operand>(team, 1, keys()),
+                                    .query = take<Operand>(team, 0, queries()),
+                                    .probabilities = nullptr,
+                                    .scores = take(team, 0, query_block * block_keys),
+                                    .sums = take(team, 0, query_block * depth),
+                                    .draws = take(team, 0, dropout_words(block_keys)),
+                                    .rows = take<RunningRow>(team, 0, query_block)};
+    if constexpr (in_place) {
+      scratch.probabilities = scratch.scores;
+    } else {
+      scratch.probabilities = take<Operand>(team, 0, probabilities());
+    }
+    return scratch;
   }
 };
 
@@ -48,20 +66,21 @@ KOKKOS_INLINE_FUNCTION float largest(float start, int padded, const float* x) {
   return fold(lane, [](float a, float b) { return a < b ? b : a; });
 }
 
-/// x[0, padded) = 2^(x - maximum), where dropout keeps it: every element counts for the sum, which is returned. `draws`
-/// may be null: nothing is dropped.
-template <bool drops>
-KOKKOS_INLINE_FUNCTION float exponentials(float maximum, int padded, const std::uint32_t* KOKKOS_RESTRICT draws,
-                                          std::uint32_t threshold, float* KOKKOS_RESTRICT x) {
+/// to[0, padded) = 2^(scale x - maximum), where dropout keeps it: every element counts for the sum, which is returned.
+/// `draws` may be null: nothing is dropped. `to` may be x.
+template <bool drops, class Operand>
+KOKKOS_INLINE_FUNCTION float exponentials(float scale, float maximum, int padded, const std::uint32_t* draws,
+                                          std::uint32_t threshold, const float* x, Operand* to) {
   float lane[lanes] = {};
   for (int k = 0; k < padded; k += lanes) {
+    MYLOS_INDEPENDENT
     for (int j = 0; j < lanes; ++j) {
-      const float value = exp2_approximate(x[k + j] - maximum);
+      const float value = exp2_approximate(x[k + j] * scale - maximum);
       lane[j] += value;
       if constexpr (drops) {
-        x[k + j] = stored_draw(draws, k + j) >= threshold ? value : 0.0f;
+        put(to, k + j, stored_draw(draws, k + j) >= threshold ? value : 0.0f);
       } else {
-        x[k + j] = value;
+        put(to, k + j, value);
       }
     }
   }
@@ -76,7 +95,8 @@ struct Forward {
   ConstMatrix<T> qkv;
   Matrix<T> out;
   Matrix<float> log_sum_exp;
-  ForwardSizes sizes;
+  using Operand = OperandOf<T>;
+  ForwardSizes<Operand> sizes;
 
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
     const std::size_t sequence = team.league_rank() / shape.heads, head = team.league_rank() % shape.heads;
@@ -84,16 +104,16 @@ struct Forward {
     const int length = static_cast<int>(sequences.starts(sequence + 1) - first);
     const std::size_t key_head = shape.heads + head / (shape.heads / shape.key_value_heads);
     const int stride = round_up(length, lanes), depth = sizes.depth;
-    const ForwardScratch scratch = sizes.take_from(team);
+    const ForwardScratch<Operand> scratch = sizes.take_from(team);
     load_transposed(team, head_rows(qkv, first, key_head, size), length, stride, scratch.keys);
-    load(team, head_rows(qkv, first, key_head + shape.key_value_heads, size), length, length, depth, 1.0f,
-         scratch.values);
+    load_rows(team, head_rows(qkv, first, key_head + shape.key_value_heads, size), length, stride, depth,
+              scratch.values);
     for (int query = 0; query < length; query += query_block) {
       const int rows = length - query < query_block ? length - query : query_block;
       const int visible = shape.causal ? query + rows : length;
       team.team_barrier();  // the block before has been stored
-      load(team, head_rows(qkv, first + query, head, size), rows, round_up(rows, tile_rows), depth,
-           shape.scale * log2_e, scratch.query);
+      load_columns(team, head_rows(qkv, first + query, head, size), rows, round_up(rows, tile_rows),
+                   depth / inner_of<Operand>, scratch.query);
       for (int key = 0; key < visible; key += key_block) {
         const int keys = visible - key < key_block ? visible - key : key_block;
         const DropoutPlace place{sequences.sample_ids(sequence), static_cast<std::uint32_t>(head), query, key};
@@ -105,22 +125,26 @@ struct Forward {
           team, scratch.sums, rows, depth, [&](int row) { return kept / scratch.rows[row].sum; },
           head_rows(out, first + query, head, size));
       Kokkos::parallel_for(Kokkos::TeamThreadRange(team, rows), [&](int row) {
-        log_sum_exp(head, first + query + row) = scratch.rows[row].maximum * log_2 + Kokkos::log(scratch.rows[row].sum);
+        log_sum_exp(head, first + query + row) =
+            scratch.rows[row].maximum * shape.scale + Kokkos::log(scratch.rows[row].sum);
       });
     }
   }
 
   /// Takes the keys [place.first_key, + keys) into the sums of a block of queries.
-  KOKKOS_INLINE_FUNCTION void add_key_block(const Team& team, const ForwardScratch& scratch, const DropoutPlace& place,
-                                            int rows, int keys, int stride) const {
+  KOKKOS_INLINE_FUNCTION void add_key_block(const Team& team, const ForwardScratch<Operand>& scratch,
+                                            const DropoutPlace& place, int rows, int keys, int stride) const {
+    constexpr int inner = inner_of<Operand>;
     const int depth = sizes.depth, size = static_cast<int>(shape.head_size), padded = round_up(keys, lanes);
     const Block<float> scores{scratch.scores, padded}, sums{scratch.sums, depth};
     team.team_barrier();
     DropoutBlock draws{};
     if (dropout.active()) draws = draw_block(team, dropout, place, rows, keys, scratch.draws);
-    product(team, rows, keys, size, {scratch.query, depth, 1}, {scratch.keys + place.first_key, stride}, false, scores);
+    product<Operand>(team, rows, keys, size, {scratch.query, depth / inner, 1},
+                     {scratch.keys + place.first_key, stride}, false, scores);
     team.team_barrier();
     const bool first = place.first_key == 0;
+    const float scale = shape.scale * log2_e;
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, rows), [&](int row) {
       float* x = scores.data + row * padded;
       const int before = place.first_query + row + 1 - place.first_key;
@@ -128,16 +152,18 @@ struct Forward {
       const RunningRow before_block =
           first ? RunningRow{-Kokkos::Experimental::infinity_v<float>, 0.0f} : scratch.rows[row];
       const float maximum = largest(before_block.maximum, padded, x);
-      const float sum = dropout.active() ? exponentials<true>(maximum, padded, draws.row(row), draws.threshold, x)
-                                         : exponentials<false>(maximum, padded, nullptr, 0, x);
-      const float correction = exp2_approximate(before_block.maximum - maximum);
+      Operand* const to = scratch.probabilities + row * (padded / inner);
+      const float sum = dropout.active()
+                            ? exponentials<true>(scale, maximum * scale, padded, draws.row(row), draws.threshold, x, to)
+                            : exponentials<false>(scale, maximum * scale, padded, nullptr, 0, x, to);
+      const float correction = exp2_approximate((before_block.maximum - maximum) * scale);
       scratch.rows[row] = {maximum, before_block.sum * correction + sum};
       if (first) return;
       for (int d = 0; d < depth; ++d) sums.data[row * depth + d] *= correction;
     });
     team.team_barrier();
-    product(team, rows, depth, keys, {scores.data, padded, 1}, {scratch.values + place.first_key * depth, depth},
-            !first, sums);
+    product<Operand>(team, rows, depth, keys, {scratch.probabilities, padded / inner, 1},
+                     {scratch.values + place.first_key / inner * depth, depth}, !first, sums);
   }
 };
 
@@ -149,7 +175,8 @@ void attention_forward(const ExecutionSpace& space, const AttentionShape& shape,
                        const DropoutKey& dropout, const ConstMatrix<T>& qkv, const Matrix<T>& out,
                        const Matrix<float>& log_sum_exp) {
   attention::check_shapes(shape, sequences, qkv.extent(0), qkv.extent(1), out.extent(1));
-  const attention::ForwardSizes sizes(static_cast<int>(sequences.longest), static_cast<int>(shape.head_size));
+  const attention::ForwardSizes<attention::OperandOf<T>> sizes(static_cast<int>(sequences.longest),
+                                                               static_cast<int>(shape.head_size));
   const auto league = static_cast<int>(sequences.sample_ids.size() * shape.heads);
   attention::Policy policy(space, league, Kokkos::AUTO);
   policy.set_scratch_size(0, Kokkos::PerTeam(sizes.fast())).set_scratch_size(1, Kokkos::PerTeam(sizes.large()));

@@ -1,0 +1,316 @@
+#pragma once
+
+#include "core/kernels/team.hpp"
+#include "core/numeric.hpp"
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#if defined(__AVX512BF16__)
+#include <immintrin.h>
+#endif
+
+/// Blocks of a head in team scratch, and products of them. Operands are floats, or pairs of bfloat16 where the CPU
+/// multiplies such; results are floats. A product is cut into register tiles that the threads of a team share; the
+/// loops inside a tile have constant trip counts and contiguous loads, so that host compilers keep its sums in vector
+/// registers.
+namespace mylos::attention {
+
+/// A team takes one head of one sequence. Heads are alike and sequences are not, hence the dynamic schedule.
+using Policy = Kokkos::TeamPolicy<ExecutionSpace, Kokkos::Schedule<Kokkos::Dynamic>>;
+using Team = Policy::member_type;
+
+/// Elements of a vector register, and columns and rows of a register tile, for 32 and for 16 registers. Results do not
+/// depend on them. Clang 14 does not keep 8 rows in registers: it runs 15 times slower.
+#if defined(__AVX512F__)
+inline constexpr int vector = 16, tile_columns = 32;
+#elif defined(__AVX__)
+inline constexpr int vector = 8, tile_columns = 16;
+#else
+inline constexpr int vector = 4, tile_columns = 8;
+#endif
+#if defined(__AVX512F__) && !defined(__clang__)
+inline constexpr int tile_rows = 8;
+#else
+inline constexpr int tile_rows = 4;
+#endif
+
+KOKKOS_INLINE_FUNCTION constexpr int round_up(int value, int multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+/// Two bfloat16 that are neighbours along the inner index of a product, the earlier in the lower half.
+using Pair = std::uint32_t;
+
+#if defined(__AVX512BF16__)
+inline constexpr bool multiplies_pairs = runs_on_host;
+#else
+inline constexpr bool multiplies_pairs = false;
+#endif
+
+/// What the operands of products of T are held as.
+template <class T>
+using OperandOf = std::conditional_t<multiplies_pairs && std::is_same_v<T, bfloat16>, Pair, float>;
+
+/// Inner indices that one operand covers.
+template <class Operand>
+inline constexpr int inner_of = std::is_same_v<Operand, Pair> ? 2 : 1;
+
+/// Operands that cover `inner` indices.
+template <class Operand>
+KOKKOS_INLINE_FUNCTION constexpr int operands_of(int inner) {
+  return (inner + inner_of<Operand> - 1) / inner_of<Operand>;
+}
+
+/// Both rounded to the nearest bfloat16, ties away from zero: two operations fewer than bfloat16's own rounding to
+/// even. Infinities stay, and so do the NaNs that arithmetic makes.
+KOKKOS_FORCEINLINE_FUNCTION Pair pair_of(float first, float second) {
+  const std::uint32_t low = Kokkos::bit_cast<std::uint32_t>(first) + 0x8000u;
+  const std::uint32_t high = Kokkos::bit_cast<std::uint32_t>(second) + 0x8000u;
+  return (low >> 16) | (high & 0xffff0000u);
+}
+
+/// Half `index` of a row of pairs = value, rounded so.
+KOKKOS_FORCEINLINE_FUNCTION void put(Pair* row, int index, float value) {
+  const auto half = static_cast<std::uint16_t>((Kokkos::bit_cast<std::uint32_t>(value) + 0x8000u) >> 16);
+  std::memcpy(reinterpret_cast<unsigned char*>(row) + 2 * index, &half, sizeof half);
+}
+KOKKOS_FORCEINLINE_FUNCTION void put(float* row, int index, float value) { row[index] = value; }
+
+/// One head's columns of some rows of a packed matrix.
+template <class T>
+struct HeadRows {
+  T* data;  ///< the first row's first column
+  std::size_t stride;
+  int head_size;
+};
+
+template <class T>
+KOKKOS_INLINE_FUNCTION HeadRows<T> head_rows(const Matrix<T>& matrix, std::size_t row, std::size_t head,
+                                             std::size_t head_size) {
+  return {matrix.data() + row * matrix.stride(0) + head * head_size, matrix.stride(0), static_cast<int>(head_size)};
+}
+
+/// Operand `index` of a row of T, whose columns it covers are all there.
+template <class Operand, class T>
+KOKKOS_FORCEINLINE_FUNCTION Operand operand_at(const T* row, int index) {
+  if constexpr (std::is_same_v<Operand, Pair>) {
+    Pair pair;
+    std::memcpy(&pair, row + 2 * index, sizeof pair);
+    return pair;
+  } else {
+    return static_cast<float>(row[index]);
+  }
+}
+
+/// The same with zeros beyond `columns`.
+template <class Operand, class T>
+KOKKOS_FORCEINLINE_FUNCTION Operand operand_within(const T* row, int index, int columns) {
+  if ((index + 1) * inner_of<Operand> <= columns) return operand_at<Operand>(row, index);
+  if constexpr (std::is_same_v<Operand, Pair>) {
+    if (2 * index < columns) return row[2 * index].bits;
+  }
+  return 0;
+}
+
+/// Side of the squares in which `load_transposed` works, and operands that a loop loads at once.
+inline constexpr int square = 16;
+
+/// to (padded_rows, depth operands) = from (rows, head size), zero beyond, for products along the columns.
+template <class Operand, class T>
+KOKKOS_INLINE_FUNCTION void load_columns(const Team& team, const HeadRows<const T>& from, int rows, int padded_rows,
+                                         int depth, Operand* to) {
+  Kokkos::parallel_for(Kokkos::TeamThreadRange(team, padded_rows), [&](int row) {
+    const int filled = row < rows ? from.head_size : 0;
+    const T* KOKKOS_RESTRICT source = from.data + static_cast<std::size_t>(row < rows ? row : 0) * from.stride;
+    Operand* KOKKOS_RESTRICT target = to + row * depth;
+    int d = 0;
+    for (; (d + square) * inner_of<Operand> <= filled; d += square) {
+      MYLOS_ROLLED
+      for (int j = 0; j < square; ++j) target[d + j] = operand_at<Operand>(source, d + j);
+    }
+    for (; d * inner_of<Operand> < filled; ++d) target[d] = operand_within<Operand>(source, d, filled);
+    for (; d < depth; ++d) target[d] = 0;
+  });
+}
+
+/// to (padded_rows, depth) = from (rows, head size), zero beyond, for products along the rows: pairs are of two rows,
+/// and `to` has half as many. `padded_rows` is even.
+template <class T>
+KOKKOS_INLINE_FUNCTION void load_rows(const Team& team, const HeadRows<const T>& from, int rows, int padded_rows,
+                                      int depth, Pair* to) {
+  Kokkos::parallel_for(Kokkos::TeamThreadRange(team, padded_rows / 2), [&](int pair) {
+    const int row = 2 * pair;
+    const T* KOKKOS_RESTRICT first = from.data + static_cast<std::size_t>(row < rows ? row : 0) * from.stride;
+    const T* KOKKOS_RESTRICT second = row + 1 < rows ? first + from.stride : first;
+    const Pair keep = row + 1 < rows ? 0xffffffffu : (row < rows ? 0xffffu : 0u);
+    Pair* KOKKOS_RESTRICT target = to + pair * depth;
+    for (int d = 0; d < from.head_size; ++d) {
+      target[d] = keep & (Pair{first[d].bits} | (Pair{second[d].bits} << 16));
+    }
+    for (int d = from.head_size; d < depth; ++d) target[d] = 0;
+  });
+}
+template <class T>
+KOKKOS_INLINE_FUNCTION void load_rows(const Team& team, const HeadRows<const T>& from, int rows, int padded_rows,
+                                      int depth, float* to) {
+  load_columns<float>(team, from, rows, padded_rows, depth, to);
+}
+
+/// Interleaves the halves of a square: the position's bits (row, column) rotate left by one.
+template <class Operand>
+KOKKOS_INLINE_FUNCTION void shuffle(const Operand* KOKKOS_RESTRICT from, Operand* KOKKOS_RESTRICT to) {
+  constexpr int half = square * square / 2;
+  for (int i = 0; i < half; ++i) {
+    to[2 * i] = from[i];
+    to[2 * i + 1] = from[half + i];
+  }
+}
+
+/// One square of `load_transposed`; zero beyond `rows` and `columns` (of T). Four shuffles transpose 16 x 16 operands
+/// and vectorise; plain loops cannot be contiguous on both sides and took an eighth of the backward pass.
+template <class Operand, class T>
+KOKKOS_INLINE_FUNCTION void load_square(const T* KOKKOS_RESTRICT from, std::size_t from_stride, int rows, int columns,
+                                        Operand* KOKKOS_RESTRICT to, int to_stride) {
+  Operand a[square * square], b[square * square];
+  if (rows >= square && columns >= square * inner_of<Operand>) {
+    for (int i = 0; i < square; ++i) {
+      MYLOS_ROLLED
+      for (int j = 0; j < square; ++j) a[i * square + j] = operand_at<Operand>(from + i * from_stride, j);
+    }
+  } else {
+    for (int i = 0; i < square * square; ++i) {
+      const int row = i / square;
+      a[i] = row < rows ? operand_within<Operand>(from + row * from_stride, i % square, columns) : Operand{0};
+    }
+  }
+  shuffle(a, b);
+  shuffle(b, a);
+  shuffle(a, b);
+  shuffle(b, a);
+  const int filled = operands_of<Operand>(columns);
+  for (int j = 0; j < (filled < square ? filled : square); ++j) {
+    MYLOS_ROLLED
+    for (int i = 0; i < square; ++i) to[j * to_stride + i] = a[j * square + i];
+  }
+}
+
+/// to (operands of the head size, padded_rows) = the transpose of from (rows, head size), zero beyond, for products
+/// along the columns. `padded_rows` is a multiple of `square`.
+template <class Operand, class T>
+KOKKOS_INLINE_FUNCTION void load_transposed(const Team& team, const HeadRows<const T>& from, int rows, int padded_rows,
+                                            Operand* to) {
+  const int across = (operands_of<Operand>(from.head_size) + square - 1) / square;
+  Kokkos::parallel_for(Kokkos::TeamThreadRange(team, padded_rows / square * across), [&](int index) {
+    const int row = index / across * square, operand = index % across * square, column = operand * inner_of<Operand>;
+    load_square(from.data + static_cast<std::size_t>(row < rows ? row : 0) * from.stride + column, from.stride,
+                rows - row, from.head_size - column, to + operand * padded_rows + row, padded_rows);
+  });
+}
+
+/// to = scale[row] * from (rows, depth), for the head's columns.
+template <class T, class Scale>
+KOKKOS_INLINE_FUNCTION void store(const Team& team, const float* from, int rows, int depth, const Scale& scale,
+                                  const HeadRows<T>& to) {
+  Kokkos::parallel_for(Kokkos::TeamThreadRange(team, rows), [&](int row) {
+    const float* KOKKOS_RESTRICT source = from + row * depth;
+    T* KOKKOS_RESTRICT target = to.data + static_cast<std::size_t>(row) * to.stride;
+    const float factor = scale(row);
+    for (int d = 0; d < to.head_size; ++d) target[d] = T(factor * source[d]);
+  });
+}
+
+/// The left operand of a product: element (i, k) is at i * row_stride + k * inner_stride.
+template <class Operand>
+struct Left {
+  const Operand* data;
+  int row_stride;
+  int inner_stride;
+};
+
+/// A row-major operand or result.
+template <class Element>
+struct Block {
+  Element* data;
+  int stride;
+};
+
+/// f(j) for the columns of a tile, a vector at a time.
+template <int columns, class Function>
+KOKKOS_FORCEINLINE_FUNCTION void for_columns(const Function& f) {
+  for (int v = 0; v < columns; v += vector) {
+    MYLOS_ROLLED
+    for (int j = 0; j < vector; ++j) f(v + j);
+  }
+}
+
+/// One register tile of `product`, for inner > 0 operands.
+template <int columns>
+KOKKOS_INLINE_FUNCTION void tile_product(int inner, Left<float> a, Block<const float> b, bool accumulate,
+                                         Block<float> c) {
+  float sum[tile_rows][columns];  // begins with a product: zeros would be a call of memset
+  for (int i = 0; i < tile_rows; ++i) {
+    for_columns<columns>([&](int j) { sum[i][j] = a.data[i * a.row_stride] * b.data[j]; });
+  }
+  for (int k = 1; k < inner; ++k) {
+    const float* left = a.data + k * a.inner_stride;
+    const float* right = b.data + k * b.stride;
+    for (int i = 0; i < tile_rows; ++i) {
+      const float x = left[i * a.row_stride];
+      for_columns<columns>([&](int j) { sum[i][j] += x * right[j]; });
+    }
+  }
+  for (int i = 0; i < tile_rows; ++i) {
+    float* KOKKOS_RESTRICT result = c.data + i * c.stride;
+    for_columns<columns>([&](int j) { result[j] = (accumulate ? result[j] : 0.0f) + sum[i][j]; });
+  }
+}
+
+#if defined(__AVX512BF16__)
+/// The same of pairs. No compiler makes this instruction of a loop.
+template <int columns>
+inline void tile_product(int inner, Left<Pair> a, Block<const Pair> b, bool accumulate, Block<float> c) {
+  constexpr int vectors = columns / vector;
+  __m512 sum[tile_rows][vectors];
+  for (int i = 0; i < tile_rows; ++i) {
+    for (int v = 0; v < vectors; ++v) {
+      sum[i][v] = accumulate ? _mm512_loadu_ps(c.data + i * c.stride + v * vector) : _mm512_setzero_ps();
+    }
+  }
+  for (int k = 0; k < inner; ++k) {
+    const Pair* left = a.data + k * a.inner_stride;
+    const Pair* right = b.data + k * b.stride;
+    __m512i of_b[vectors];
+    for (int v = 0; v < vectors; ++v) of_b[v] = _mm512_loadu_si512(right + v * vector);
+    for (int i = 0; i < tile_rows; ++i) {
+      const __m512i x = _mm512_set1_epi32(static_cast<int>(left[i * a.row_stride]));
+      for (int v = 0; v < vectors; ++v) sum[i][v] = _mm512_dpbf16_ps(sum[i][v], (__m512bh)x, (__m512bh)of_b[v]);
+    }
+  }
+  for (int i = 0; i < tile_rows; ++i) {
+    for (int v = 0; v < vectors; ++v) _mm512_storeu_ps(c.data + i * c.stride + v * vector, sum[i][v]);
+  }
+}
+#endif
+
+/// c (rows, columns) = or += a (rows, inner) b (inner, columns), all in scratch. Rows are rounded up to `tile_rows`,
+/// columns to half of `tile_columns`: the arrays reach that far. The order of summation is that of `inner`.
+template <class Operand>
+KOKKOS_INLINE_FUNCTION void product(const Team& team, int rows, int columns, int inner, const Left<Operand>& a,
+                                    const Block<const Operand>& b, bool accumulate, const Block<float>& c) {
+  const int row_tiles = (rows + tile_rows - 1) / tile_rows, column_tiles = (columns + tile_columns - 1) / tile_columns;
+  const int operands = operands_of<Operand>(inner);
+  // Row tiles run fastest: the columns of b that a tile needs stay in the first-level cache.
+  Kokkos::parallel_for(Kokkos::TeamThreadRange(team, row_tiles * column_tiles), [&](int tile) {
+    const int row = tile % row_tiles * tile_rows, column = tile / row_tiles * tile_columns;
+    const Left<Operand> left{a.data + row * a.row_stride, a.row_stride, a.inner_stride};
+    const Block<const Operand> right{b.data + column, b.stride};
+    const Block<float> result{c.data + row * c.stride + column, c.stride};
+    if (columns - column > tile_columns / 2) {
+      return tile_product<tile_columns>(operands, left, right, accumulate, result);
+    }
+    tile_product<tile_columns / 2>(operands, left, right, accumulate, result);
+  });
+}
+
+}  // namespace mylos::attention
