@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <new>
 #include <numeric>
 
 namespace mylos::parallel {
@@ -41,6 +42,8 @@ template <class Work>
 std::string error_of(const Work& work) {
   try {
     work();
+  } catch (const std::bad_alloc&) {
+    return "out of memory";
   } catch (const std::exception& error) {
     const std::string message = error.what();
     return message.empty() ? "an error without a message" : message;
@@ -98,7 +101,7 @@ std::string on_first_rank(Communicator& ranks, const std::function<std::string()
   std::string result, error;
   if (ranks.rank() == 0) error = error_of([&] { result = work(); });
   error = broadcast(ranks, error);
-  if (!error.empty()) fail(error);
+  if (!error.empty()) throw SharedError(error);
   return broadcast(ranks, result);
 }
 
@@ -106,10 +109,11 @@ void on_every_rank(Communicator& ranks, const std::function<void()>& work) {
   const std::string error = error_of(work);
   if (maximum(ranks, error.empty() ? 0 : 1) == 0) return;
   const std::vector<std::string> errors = gather(ranks, error);
-  for (std::size_t rank = 0; rank < errors.size(); ++rank) {
-    if (errors[rank].empty()) continue;
-    fail(errors.size() == 1 ? errors[rank] : fmt::format("rank {}: {}", rank, errors[rank]));
+  if (std::ranges::all_of(errors, [&](const std::string& other) { return other == errors.front(); })) {
+    throw SharedError(errors.front());
   }
+  const auto first = std::ranges::find_if(errors, [](const std::string& other) { return !other.empty(); });
+  throw SharedError(fmt::format("rank {}: {}", first - errors.begin(), *first));
 }
 
 }  // namespace mylos::parallel

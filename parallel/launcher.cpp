@@ -48,4 +48,20 @@ void check_launcher(std::size_t ranks, const std::string& library, const Environ
   if (differs != nullptr) refuse(ranks, library, differs, environment(differs));
 }
 
+std::size_t launched_rank(const Environment& environment) {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PALS_RANKID"}) {
+    if (const auto rank = number_in(environment, name)) return *rank;
+  }
+  const bool in_step = number_in(environment, "SLURM_STEP_NUM_TASKS").has_value();
+  return in_step ? number_in(environment, "SLURM_PROCID").value_or(0) : 0;
+}
+
+std::size_t launched_ranks(const Environment& environment) {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    if (const auto size = number_in(environment, name)) return *size;
+  }
+  if (const auto place = number_in(environment, "PALS_RANKID")) return *place + 1;
+  return number_in(environment, "SLURM_STEP_NUM_TASKS").value_or(1);
+}
+
 }  // namespace mylos::parallel

@@ -14,4 +14,9 @@ using Environment = std::function<const char*(const char* name)>;
 /// launcher do not belong together, and each process would take itself for the only one. `library`: MPI's name.
 void check_launcher(std::size_t ranks, const std::string& library, const Environment& environment);
 
+/// What the launcher told this process before MPI begins: its rank, 0 where it told nothing,
+std::size_t launched_rank(const Environment& environment);
+/// and how many it started, 1 where it told nothing. Cray's tells no number: then at least this process' place counts.
+std::size_t launched_ranks(const Environment& environment);
+
 }  // namespace mylos::parallel

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include <map>
+#include <utility>
 
 namespace mylos::parallel {
 namespace {
@@ -49,6 +50,23 @@ TEST(Launcher, StepsCountOnlyWhereNoLauncherOfMpiTells) {
   EXPECT_EQ(check(4, {{"OMPI_COMM_WORLD_SIZE", "4"}, {"PMI_SIZE", "1"}}), nothing);
   EXPECT_EQ(check(2, {{"PALS_RANKID", "1"}, {"SLURM_STEP_NUM_TASKS", "1"}}), nothing);
   EXPECT_THAT(check(1, {{"PMI_SIZE", "4"}, {"SLURM_STEP_NUM_TASKS", "1"}}), HasSubstr("PMI_SIZE=4"));
+}
+
+TEST(Launcher, TellsRanksAndTheirNumberBeforeMpiBegins) {
+  const auto told = [](const Variables& variables) {
+    const Environment environment = [&](const char* name) -> const char* {
+      const auto found = variables.find(name);
+      return found == variables.end() ? nullptr : found->second.c_str();
+    };
+    return std::pair(launched_rank(environment), launched_ranks(environment));
+  };
+  using Told = std::pair<std::size_t, std::size_t>;
+  EXPECT_EQ(told({}), Told(0, 1));
+  EXPECT_EQ(told({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}}), Told(2, 4));
+  EXPECT_EQ(told({{"PMI_RANK", "1"}, {"PMI_SIZE", "3"}}), Told(1, 3));
+  EXPECT_EQ(told({{"PALS_RANKID", "5"}}), Told(5, 6));
+  EXPECT_EQ(told({{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}}), Told(1, 2));
+  EXPECT_EQ(told({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}), Told(0, 1)) << "an allocation, not a step";
 }
 
 TEST(Launcher, WhatIsNoNumberIsLeftAlone) { EXPECT_EQ(check(1, {{"PMI_SIZE", "many"}}), nothing); }
