@@ -23,8 +23,11 @@ struct Arguments {
 
   std::optional<std::size_t> batch_per_rank;
   std::optional<std::size_t> gradient_accumulation;  ///< micro-batches a step
+  bool batch_is_per_rank = false;                    ///< settled: the batch is what one rank takes of a step
+  std::size_t accumulation_parts = 0;                ///< settled: micro-batches a step on a rank, 0 = not said
 
   std::filesystem::path config;  ///< a saved run.json
+  double collective_timeout = 600.0;  ///< seconds that a rank waits for others
   bool overwrite = false;
   bool dry_run = false;
 

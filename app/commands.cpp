@@ -11,7 +11,7 @@ constexpr std::size_t any_number = std::numeric_limits<std::size_t>::max();
 
 constexpr std::array table = {
     Command{"train", train_command, "--model M --train FILE [--dev FILE] --output DIR [options]",
-            "fine-tunes a model on questions and answers", 0, 0, run_train},
+            "fine-tunes a model on questions and answers", 0, 0, run_train, true},
     Command{"eval", eval_command, "--model M --data FILE --output DIR [options]",
             "answers the questions of a file and scores the answers", 0, 0, run_eval},
     Command{"ask", ask_command, "--model M --context FILE [options] [QUESTION...]",
@@ -23,7 +23,7 @@ constexpr std::array table = {
     Command{"prepare", prepare_command, "--model M --data FILE --output FILE [options]",
             "tokenises once: .h5 is read by train and eval, .jsonl by people", 0, 0, run_prepare},
     Command{"fetch", 0, "NAME", "gets a model (minilm, bert-base-uncased, ...) or the data set squad", 1, 1, run_fetch},
-    Command{"info", info_command, "[options]", "says what this build is and what it runs on", 0, 0, run_info},
+    Command{"info", info_command, "[options]", "says what this build is and what it runs on", 0, 0, run_info, true},
     Command{"bench", bench_command, "gemm|step|tokenize [options]",
             "validates, then times matrix products, training steps or the tokenizer", 1, 1, run_bench},
     Command{"compare", compare_command | train_command, "--model M --train FILE [--dev FILE] --output DIR [options]",

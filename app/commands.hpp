@@ -18,6 +18,7 @@ struct Command {
   std::size_t least_positional = 0;
   std::size_t most_positional = 0;
   int (*run)(const Arguments&) = nullptr;  ///< returns the exit code; null where this version does not have it
+  bool runs_on_ranks = false;              ///< together, or each for itself without harm
 };
 
 std::span<const Command> commands();

@@ -34,17 +34,18 @@ std::size_t threads_from_environment() {
                    most_threads));
 }
 
-Kokkos::InitializationSettings settings() {
+Kokkos::InitializationSettings settings(std::size_t threads) {
   Kokkos::InitializationSettings settings;
   // Kokkos advises OMP_PROC_BIND, which would tie every unpinned process of a shared node to the same cores.
   settings.set_disable_warnings(true);
-  settings.set_num_threads(static_cast<int>(default_threads()));
+  settings.set_num_threads(static_cast<int>(threads));
   return settings;
 }
 
 }  // namespace
 
-ComputeScope::ComputeScope() : guard_(settings()) {}
+ComputeScope::ComputeScope() : ComputeScope(default_threads()) {}
+ComputeScope::ComputeScope(std::size_t threads) : guard_(settings(threads)) {}
 
 std::size_t default_threads() {
   if (std::string_view(ExecutionSpace::name()) == "Serial") return 1;

@@ -7,11 +7,12 @@
 /// Kokkos, for commands that compute; the others never start it.
 namespace mylos::app {
 
-/// Starts Kokkos with the threads that OMP_NUM_THREADS says, else one for each CPU this process may run on, and ends
-/// it when it goes. Made once a process.
+/// Starts Kokkos and ends it when it goes. Made once a process.
 class ComputeScope {
  public:
+  /// With the threads that OMP_NUM_THREADS says, else one for each CPU this process may run on.
   ComputeScope();
+  explicit ComputeScope(std::size_t threads);
 
  private:
   Kokkos::ScopeGuard guard_;

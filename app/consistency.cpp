@@ -30,7 +30,7 @@ void drop_what_was_overridden(Arguments& arguments) {
   if (was_given(arguments, "gemm")) arguments.run.engine.gemm.recorded.reset();
 }
 
-/// One rank: a batch per rank is what it takes at once, and N of them are a step.
+/// For one rank: a batch per rank is what it takes at once, and N of them are a step.
 void settle_batches(Arguments& arguments) {
   exclude(arguments, "batch", "batch-per-rank");
   exclude(arguments, "micro-batch", "gradient-accumulation-steps");
@@ -42,6 +42,7 @@ void settle_batches(Arguments& arguments) {
   std::size_t& batch = arguments.run.squad.batch;
   std::size_t& micro_batch = arguments.run.engine.micro_batch;
   const std::size_t parts = arguments.gradient_accumulation.value_or(1);
+  arguments.batch_is_per_rank = arguments.batch_per_rank.has_value();
   if (arguments.batch_per_rank) {
     batch = *arguments.batch_per_rank * parts;
     if (arguments.gradient_accumulation) micro_batch = *arguments.batch_per_rank;
@@ -50,6 +51,7 @@ void settle_batches(Arguments& arguments) {
       throw UsageError(fmt::format("--gradient-accumulation-steps {}: expected at most the batch, {}", parts, batch));
     }
     micro_batch = (batch + parts - 1) / parts;
+    arguments.accumulation_parts = parts;
   }
   arguments.batch_per_rank.reset();
   arguments.gradient_accumulation.reset();
@@ -73,12 +75,28 @@ void check_evaluation(const Arguments& arguments) {
   throw UsageError(fmt::format("--{} needs --dev: without it nothing is evaluated", without_use));
 }
 
+/// The leaves are the micro-batches.
+void check_deterministic(const Arguments& arguments) {
+  const train::TrainConfig& engine = arguments.run.engine;
+  if (!engine.parallel.deterministic) {
+    if (!was_given(arguments, "leaves")) return;
+    throw UsageError("--leaves is of --deterministic; give both or none");
+  }
+  if (engine.micro_batch == 0 && engine.micro_tokens == 0) return;
+  const char* given = was_given(arguments, "gradient-accumulation-steps") ? "gradient-accumulation-steps"
+                      : engine.micro_batch > 0                            ? "micro-batch"
+                                                                          : "micro-tokens";
+  throw UsageError(fmt::format("--deterministic cuts every step into its {} --leaves; leave out --{}",
+                               engine.parallel.leaves, given));
+}
+
 void settle_train(const Command& command, Arguments& arguments) {
   need(!arguments.model.empty(), command, "model");
   need(!arguments.run.squad.train.empty(), command, "train");
   need(!arguments.run.engine.output.empty(), command, "output");
   drop_what_was_overridden(arguments);
   settle_batches(arguments);
+  check_deterministic(arguments);
   check_evaluation(arguments);
 }
 
@@ -113,6 +131,18 @@ void settle(const Command& command, Arguments& arguments) {
     need(!arguments.context.empty(), command, "context");
   }
   if (command.bit == tokenize_command) need(!arguments.vocabulary.empty(), command, "vocab");
+}
+
+void settle_ranks(Arguments& arguments, std::size_t ranks) {
+  std::size_t& batch = arguments.run.squad.batch;
+  if (arguments.batch_is_per_rank) {
+    batch *= ranks;
+  } else if (arguments.accumulation_parts > 0) {
+    const std::size_t parts = arguments.accumulation_parts * ranks;
+    arguments.run.engine.micro_batch = (batch + parts - 1) / parts;
+  }
+  arguments.batch_is_per_rank = false;
+  arguments.accumulation_parts = 0;
 }
 
 }  // namespace mylos::app

@@ -10,4 +10,7 @@ namespace mylos::app {
 /// there and that no option is given that would do nothing. Errors: UsageError.
 void settle(const Command& command, Arguments& arguments);
 
+/// What is said for a rank, once their number is known: until then there is one. Errors: UsageError.
+void settle_ranks(Arguments& arguments, std::size_t ranks);
+
 }  // namespace mylos::app

@@ -45,9 +45,7 @@ class ResultDirectory {
 };
 
 /// How long the predictions alone took, and their loss where the questions have answers.
-std::string prediction_line(const train::SquadEvaluation& evaluation, const train::Metrics& metrics) {
-  const std::size_t windows = evaluation.windows().count();
-  const double seconds = evaluation.prediction_seconds();
+std::string prediction_line(std::size_t windows, double seconds, const train::Metrics& metrics) {
   const double* loss = train::find_metric(metrics, "validation_loss");
   return fmt::format("predicted {} windows in {:.3f} s, {:.1f} windows/s{}", windows, seconds,
                      static_cast<double>(windows) / seconds,
@@ -64,10 +62,11 @@ int run_eval(const Arguments& told) {
   const ResultDirectory results(engine.output);
   train::SquadTask task(arguments.run.squad, engine.precision, engine.seed, log_line);
   const ComputeScope compute;
-  const train::Metrics metrics = train::Evaluator(task, engine.precision, engine.gemm).evaluate();
+  train::Evaluator evaluator(task, engine.precision, engine.gemm);
+  const train::Metrics metrics = evaluator.evaluate();
   task.write_results(engine.output);
-  log_line(prediction_line(*task.evaluation(), metrics));
-  const std::string& score = task.evaluation()->score();
+  log_line(prediction_line(task.evaluation()->windows().count(), evaluator.prediction_seconds(), metrics));
+  const std::string& score = task.evaluation()->official_score();
   if (score.empty()) log_line(fmt::format("{}: no gold answers, so nothing is scored", arguments.data.string()));
   print(score);
   return 0;

@@ -11,9 +11,8 @@ std::vector<Option> later_options() {
     std::vector<std::string> aliases;
   };
   const std::vector<Later> names = {
-      {"deterministic", {}}, {"leaves", {}},     {"communicator", {}},       {"communication-precision", {}},
-      {"bucket-mib", {}},    {"shard-size", {}}, {"checkpoint-every", {}},   {"keep", {"save-total-limit"}},
-      {"stop-before", {}},   {"walltime", {}},   {"collective-timeout", {}},
+      {"communicator", {}},           {"bucket-mib", {}},  {"checkpoint-every", {}},
+      {"keep", {"save-total-limit"}}, {"stop-before", {}}, {"walltime", {}},
   };
   std::vector<Option> options;
   for (const Later& later : names) {

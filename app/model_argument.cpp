@@ -10,13 +10,17 @@
 namespace mylos::app {
 
 void resolve_model_argument(Arguments& arguments) {
+  resolve_model_argument(arguments, [](const std::string& line) { log_line(line); });
+}
+
+void resolve_model_argument(Arguments& arguments, const train::Notice& notice) {
   train::SquadConfig& squad = arguments.run.squad;
   squad.model = data::resolve_model(arguments.model);
   const std::size_t positions = data::read_bert_config(squad.model / "config.json").max_position_embeddings;
   if (squad.max_length <= positions) return;
   if (!arguments.given.contains("max-length")) {
     // As run_qa: the default is no more than the model takes. What the user asked for is never changed.
-    log_line(fmt::format("{} has {} positions: --max-length is {}", arguments.model, positions, positions));
+    notice(fmt::format("{} has {} positions: --max-length is {}", arguments.model, positions, positions));
     squad.max_length = positions;
     return;
   }

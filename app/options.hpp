@@ -56,6 +56,7 @@ const Option* find_option(std::string_view name);
 /// The parts of the table, one file each.
 std::vector<Option> data_options();
 std::vector<Option> training_options();
+std::vector<Option> rank_options();
 std::vector<Option> answer_options();
 std::vector<Option> tool_options();
 std::vector<Option> later_options();

@@ -2,23 +2,23 @@
 
 #include "app/build_info.hpp"
 #include "app/commands.hpp"
+#include "app/exit_codes.hpp"
 #include "app/help.hpp"
+#include "app/on_ranks.hpp"
 #include "app/parse.hpp"
 #include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
 #include "data/files.hpp"
+#include "parallel/launcher.hpp"
 
 #include <fmt/format.h>
 
 #include <csignal>
-#include <exception>
-#include <new>
+#include <cstdlib>
 #include <span>
 
 namespace mylos::app {
 namespace {
-
-constexpr int success = 0, failure = 1, usage = 2;
 
 const Command& get_command(const std::string& name) {
   const Command* command = find_command(name);
@@ -32,11 +32,25 @@ const Command& get_command(const std::string& name) {
   return *command;
 }
 
+const char* environment(const char* name) { return std::getenv(name); }
+
+/// Several processes of a command that knows nothing of ranks would do the same work and write the same files. MPI is
+/// not asked: such commands run where it cannot start.
+void check_launch(const Command& command) {
+  const std::size_t launched = parallel::launched_ranks(environment);
+  if (command.runs_on_ranks || launched <= 1) return;
+  throw UsageError(fmt::format("{} runs as one process, and the launcher started {}; start it without the launcher",
+                               command.name, launched));
+}
+
 int run_command(const Command& command, std::span<const std::string> words) {
   const Arguments arguments = parse_arguments(command, words);
-  if (!arguments.help) return command.run(arguments);
-  print(command_help(command));
-  return success;
+  if (arguments.help) {
+    print(command_help(command));
+    return success;
+  }
+  check_launch(command);
+  return command.run(arguments);
 }
 
 int dispatch(std::span<const std::string> words) {
@@ -54,11 +68,6 @@ int dispatch(std::span<const std::string> words) {
   return run_command(get_command(first), words.subspan(1));
 }
 
-int report(const char* message, int exit_code) {
-  log_line(fmt::format("mylos: error: {}", message));
-  return exit_code;
-}
-
 }  // namespace
 
 int run_program(const std::vector<std::string>& words) {
@@ -70,14 +79,11 @@ int run_program(const std::vector<std::string>& words) {
     const int exit_code = dispatch(words);
     flush_output();
     return exit_code;
-  } catch (const ReaderGone&) {
-    return success;
-  } catch (const UsageError& error) {
-    return report(error.what(), usage);
-  } catch (const std::bad_alloc&) {
-    return report("out of memory", failure);
-  } catch (const std::exception& error) {
-    return report(error.what(), failure);
+  } catch (const AlreadyTold& told) {
+    return told.exit_code;
+  } catch (...) {
+    // Before a launch each process has the same error: the launcher's first one tells it.
+    return report_exception(parallel::launched_rank(environment) == 0);
   }
 }
 

@@ -2,10 +2,10 @@
 
 #include "app/build_info.hpp"
 #include "app/commands.hpp"
-#include "app/compute.hpp"
 #include "app/config_file.hpp"
 #include "core/device.hpp"
 #include "train/gemm_selection.hpp"
+#include "train/run_bounds.hpp"
 
 namespace mylos::app {
 namespace {
@@ -32,7 +32,7 @@ const char* version_name(data::SquadVersion version) { return version == data::S
 }  // namespace
 
 train::RunDescription describe_run(const Arguments& arguments, const train::SquadTask& task,
-                                   const train::Trainer& trainer, std::size_t free_memory) {
+                                   const train::Trainer& trainer, parallel::Launch& launch, std::size_t free_memory) {
   const train::SquadConfig& squad = arguments.run.squad;
   return {.model = arguments.model,
           .layers = task.bert().num_hidden_layers,
@@ -46,7 +46,9 @@ train::RunDescription describe_run(const Arguments& arguments, const train::Squa
           .precision = std::string(to_string(arguments.run.engine.precision)),
           .gemm = describe(trainer.gemm()),
           .execution = ExecutionSpace::name(),
-          .threads = default_threads(),
+          .ranks = launch.world().size(),
+          .nodes = launch.nodes(),
+          .threads = launch.threads(),
           .steps = trainer.steps(),
           .batch = train::largest_global_batch(task, trainer.steps()),
           .epochs = epochs_of(task, trainer),
@@ -55,8 +57,9 @@ train::RunDescription describe_run(const Arguments& arguments, const train::Squa
           .output = arguments.run.engine.output.string()};
 }
 
-nlohmann::ordered_json run_json(const Arguments& arguments, const train::SquadTask& task,
-                                const train::Trainer& trainer) {
+nlohmann::ordered_json run_json(const Arguments& arguments, const train::SquadTask& task, const train::Trainer& trainer,
+                                parallel::Launch& launch) {
+  const train::RankLayout& layout = trainer.plan().layout;
   const BuildInfo build = build_info();
   nlohmann::ordered_json run = settings_json(*find_command("train"), arguments);
   run[program_key] = {{"version", build.version}, {"commit", build.commit}, {"compiler", build.compiler}};
@@ -69,7 +72,11 @@ nlohmann::ordered_json run_json(const Arguments& arguments, const train::SquadTa
                        {"memory", trainer.plan().peak()},
                        {"gemm", train::to_json(trainer.gemm())},
                        {"execution", ExecutionSpace::name()},
-                       {"threads", default_threads()}};
+                       {"ranks", launch.world().size()},
+                       {"nodes", launch.nodes()},
+                       {"threads", launch.threads()},
+                       {"mode", parallel::to_string(layout.mode)},
+                       {"shard-size", layout.shards}};
   return run;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/arguments.hpp"
+#include "parallel/launch.hpp"
 #include "train/run_banner.hpp"
 #include "train/squad_task.hpp"
 #include "train/trainer.hpp"
@@ -12,10 +13,10 @@ namespace mylos::app {
 
 /// `free_memory` in bytes, as it was before the trainer took its own.
 train::RunDescription describe_run(const Arguments& arguments, const train::SquadTask& task,
-                                   const train::Trainer& trainer, std::size_t free_memory);
+                                   const train::Trainer& trainer, parallel::Launch& launch, std::size_t free_memory);
 
 /// run.json: every setting, who wrote it, and what was chosen where nothing was said.
-nlohmann::ordered_json run_json(const Arguments& arguments, const train::SquadTask& task,
-                                const train::Trainer& trainer);
+nlohmann::ordered_json run_json(const Arguments& arguments, const train::SquadTask& task, const train::Trainer& trainer,
+                                parallel::Launch& launch);
 
 }  // namespace mylos::app

@@ -1,13 +1,17 @@
+#include "app/build_info.hpp"
 #include "app/commands.hpp"
 #include "app/compute.hpp"
 #include "app/config_file.hpp"
+#include "app/consistency.hpp"
 #include "app/model_argument.hpp"
+#include "app/on_ranks.hpp"
 #include "app/run_description.hpp"
+#include "app/run_output.hpp"
 #include "app/standard_output.hpp"
-#include "data/files.hpp"
+#include "parallel/agreement.hpp"
+#include "parallel/consistency.hpp"
 #include "train/memory.hpp"
 #include "train/metrics_file.hpp"
-#include "train/output_directory.hpp"
 #include "train/progress.hpp"
 #include "train/signals.hpp"
 #include "train/tensorboard.hpp"
@@ -17,6 +21,9 @@
 
 #include <chrono>
 #include <iostream>
+#include <optional>
+#include <string>
+#include <vector>
 
 /// mylos train: fine-tunes a model.
 namespace mylos::app {
@@ -24,59 +31,152 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-void log_text(const std::string& text) { std::cerr << text << std::flush; }
-
 /// Bytes that best/, last/ and the copy that replaces one of them take: parameters are written as float.
 std::size_t output_bytes(const train::SquadTask& task) { return 3 * task.model().table().size() * sizeof(float); }
+
+/// What writes down what a run reports, on the rank that does.
+struct Reporters {
+  explicit Reporters(const std::filesystem::path& directory)
+      : progress(std::cerr, train::stderr_view()), metrics(directory / "metrics.jsonl"), tensorboard(directory) {}
+
+  train::Progress progress;
+  train::MetricsFile metrics;
+  train::TensorBoard tensorboard;
+};
+
+/// Tells the launch which step a rank is in, for what it says of a rank that does not come.
+class StepNotes final : public train::Reporter {
+ public:
+  explicit StepNotes(parallel::Launch& launch) : launch_(launch) {}
+  void start(const train::RunStart& run) override { launch_.note_step(run.first_step + 1); }
+  void step(const train::StepReport& report) override { launch_.note_step(report.step + 1); }
+
+ private:
+  parallel::Launch& launch_;
+};
+
+/// mylos train on one of the ranks. All of them call the same functions.
+class TrainCommand {
+ public:
+  TrainCommand(parallel::Launch& launch, const Arguments& told, Clock::time_point begin)
+      : launch_(launch), ranks_(launch.world()), compute_(launch.threads()), arguments_(told), begin_(begin) {}
+
+  int run();
+
+ private:
+  bool is_first() const { return ranks_.rank() == 0; }
+  train::Notice notice() const {
+    return is_first() ? train::Notice([](const std::string& line) { log_line(line); })
+                      : train::Notice([](const std::string&) {});
+  }
+  void load_task();
+  std::vector<parallel::NamedValue> described_run() const;
+  void say_banner(const train::Trainer& trainer) const;
+  int say_what_would_be();
+  int report_finished(const RunOutput& output) const;
+  int run_in(RunOutput& output);
+  train::RunResult train_and_report(train::Trainer& trainer);
+
+  parallel::Launch& launch_;
+  parallel::Communicator& ranks_;
+  ComputeScope compute_;  ///< from the start, because what ranks agree on goes through their communicator
+  Arguments arguments_;
+  Clock::time_point begin_;
+  std::optional<train::SquadTask> task_;
+  std::size_t free_memory_ = 0;
+};
+
+int TrainCommand::run() {
+  launch_.set_time_limit(std::chrono::duration<double>(arguments_.collective_timeout));
+  on_all_ranks(ranks_, [this] {
+    resolve_model_argument(arguments_, notice());
+    settle_ranks(arguments_, ranks_.size());
+  });
+  if (arguments_.dry_run) return say_what_would_be();
+  RunOutput output(ranks_, arguments_.run.engine.output, train::output_rules(arguments_.overwrite));
+  return output.finished() ? report_finished(output) : run_in(output);
+}
+
+void TrainCommand::load_task() {
+  const train::RunConfig& run = arguments_.run;
+  on_all_ranks(ranks_, [&] { task_.emplace(run.squad, run.engine.precision, run.engine.seed, notice()); });
+  parallel::expect_equal_on_all_ranks(ranks_, described_run());
+  free_memory_ = train::available_memory();
+}
+
+/// What all ranks have to have alike, or they train different models.
+std::vector<parallel::NamedValue> TrainCommand::described_run() const {
+  const BuildInfo build = build_info();
+  const auto checksum = [](const train::SquadWindows* windows) {
+    return windows == nullptr ? std::string("none") : fmt::format("{:08x}", windows->checksum());
+  };
+  const train::SquadEvaluation* evaluation = task_->evaluation();
+  return {{"the build", fmt::format("{} {} {}", build.version, build.commit, build.compiler)},
+          {"the configuration", settings_json(*find_command("train"), arguments_).dump()},
+          {"the checksum of the training data", checksum(task_->train_windows())},
+          {"the checksum of the evaluation data", checksum(evaluation == nullptr ? nullptr : &evaluation->windows())}};
+}
+
+void TrainCommand::say_banner(const train::Trainer& trainer) const {
+  if (!is_first()) return;
+  std::cerr << run_banner(describe_run(arguments_, *task_, trainer, launch_, free_memory_)) << std::flush;
+}
+
+/// Everything but the run: nothing is written.
+int TrainCommand::say_what_would_be() {
+  load_task();
+  const train::Trainer trainer(arguments_.run.engine, *task_, train::ranks_of(launch_));
+  say_banner(trainer);
+  return 0;
+}
 
 void print_results(const train::OutputDirectory& output) { print(output.results().value_or("")); }
 
 /// Its results are printed whatever this run was told; what it was told otherwise is named.
-int report_finished(const train::OutputDirectory& output, const Arguments& arguments) {
-  const std::vector<std::string> differing = differing_settings(output.saved_run(), *find_command("train"), arguments);
+int TrainCommand::report_finished(const RunOutput& output) const {
+  if (!is_first()) return 0;
+  const train::OutputDirectory& directory = *output.directory();
+  const std::vector<std::string> differing =
+      differing_settings(directory.saved_run(), *find_command("train"), arguments_);
   const std::string which = differing.empty()
                                 ? "this run, finished"
                                 : fmt::format("a finished run with other options: {}", fmt::join(differing, "; "));
-  log_line(fmt::format("{} holds {}; --overwrite trains anew", output.path().string(), which));
-  print_results(output);
+  log_line(fmt::format("{} holds {}; --overwrite trains anew", directory.path().string(), which));
+  print_results(directory);
   return 0;
 }
 
-/// Trains and reports. The output directory has begun.
-train::RunResult train_and_report(const Arguments& arguments, train::Trainer& trainer) {
-  const std::filesystem::path& directory = arguments.run.engine.output;
-  train::Progress progress(std::cerr, train::stderr_view());
-  train::MetricsFile metrics(directory / "metrics.jsonl");
-  train::TensorBoard tensorboard(directory);
-  const std::vector<train::Reporter*> reporters = {&progress, &metrics, &tensorboard};
+/// The output directory has begun.
+train::RunResult TrainCommand::train_and_report(train::Trainer& trainer) {
+  std::optional<Reporters> written;
+  StepNotes notes(launch_);
+  std::vector<train::Reporter*> reporters = {&notes};
+  parallel::on_first_rank(ranks_, [&] {
+    written.emplace(arguments_.run.engine.output);
+    reporters.insert(reporters.end(), {&written->progress, &written->metrics, &written->tensorboard});
+    return std::string();
+  });
   return trainer.run(reporters);
 }
 
-/// The run in a directory that is ours; `begin` is when the program began.
-int run_in(train::OutputDirectory& output, const Arguments& arguments, Clock::time_point begin) {
-  train::SquadTask task(arguments.run.squad, arguments.run.engine.precision, arguments.run.engine.seed, log_line);
-  const ComputeScope compute;
-  const std::size_t free_memory = train::available_memory();
-  train::Trainer trainer(arguments.run.engine, task);
-  log_text(run_banner(describe_run(arguments, task, trainer, free_memory)));
-  output.check_space(output_bytes(task));
-  output.begin(run_json(arguments, task, trainer));
+/// The run in a directory that is ours.
+int TrainCommand::run_in(RunOutput& output) {
+  load_task();
+  train::Trainer trainer(arguments_.run.engine, *task_, train::ranks_of(launch_));
+  say_banner(trainer);
+  output.use([&](train::OutputDirectory& directory) {
+    directory.check_space(output_bytes(*task_));
+    directory.begin(run_json(arguments_, *task_, trainer, launch_));
+  });
   const train::SignalGuard signals;  // what follows the last step is written to its end
-  const train::RunResult result = train_and_report(arguments, trainer);
-  if (result.signal == 0) output.finish();
-  print_results(output);
-  log_text(train::closing_line(result, std::chrono::duration<double>(Clock::now() - begin).count()));
+  const train::RunResult result = train_and_report(trainer);
+  if (result.signal == 0) output.use([](train::OutputDirectory& directory) { directory.finish(); });
+  if (is_first()) {
+    print_results(*output.directory());
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
+    std::cerr << train::closing_line(result, seconds) << std::flush;
+  }
   return train::exit_code_of(result.signal);
-}
-
-/// Everything but the run: nothing is written.
-int say_what_would_be(const Arguments& arguments) {
-  train::SquadTask task(arguments.run.squad, arguments.run.engine.precision, arguments.run.engine.seed, log_line);
-  const ComputeScope compute;
-  const std::size_t free_memory = train::available_memory();
-  const train::Trainer trainer(arguments.run.engine, task);
-  log_text(run_banner(describe_run(arguments, task, trainer, free_memory)));
-  return 0;
 }
 
 }  // namespace
@@ -84,11 +184,8 @@ int say_what_would_be(const Arguments& arguments) {
 int run_train(const Arguments& told) {
   const Clock::time_point begin = Clock::now();
   const train::PromptEnd prompt_end;  // until the run begins; then the trainer waits for a step's end
-  Arguments arguments = told;
-  resolve_model_argument(arguments);
-  if (arguments.dry_run) return say_what_would_be(arguments);
-  train::OutputDirectory output(arguments.run.engine.output, train::output_rules(arguments.overwrite));
-  return output.finished() ? report_finished(output, arguments) : run_in(output, arguments, begin);
+  parallel::Launch launch;
+  return on_ranks(launch, [&] { return TrainCommand(launch, told, begin).run(); });
 }
 
 }  // namespace mylos::app

@@ -62,15 +62,6 @@ Option gemm_option() {
       choices, [](auto& a) -> auto& { return a.run.engine.gemm.provider; });
 }
 
-Option mode_option() {
-  Option option = named("mode", {"strategy"}, "MODE", computing, train_command,
-                        "how ranks share a model; this version runs one process, replicated");
-  option.expects = "replicated (this version runs one process)";
-  option.parse = [](Arguments&, std::string_view text) { return text == "replicated" || text == "ddp"; };
-  option.print = [](const Arguments&) { return nlohmann::ordered_json("replicated"); };
-  return option;
-}
-
 Option resume_option() {
   Option option = named("resume", {"resume-from-checkpoint"}, "auto|never", run, train_command,
                         "this version writes no checkpoints, so both begin at step 1");
@@ -174,7 +165,6 @@ std::vector<Option> run_options() {
       precision_option(),
       gemm_option(),
       recompute_option(),
-      mode_option(),
       unrecorded(path_option(
           named("config", {}, "FILE", run, train_command, "a saved run.json to begin from; options win"),
           [](auto& a) -> auto& { return a.config; })),

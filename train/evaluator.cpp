@@ -23,11 +23,12 @@ struct Evaluator::State {
         store(evaluated.model().table(), precision, ParameterStore::Purpose::inference),
         mode(parallel::make_single_process_mode(store)),
         arena(planned_arena(evaluated, largest)),
-        predictor(space, evaluated.model(), store, mode->schedule(), gemm, arena, largest.samples) {
+        predictor(*ranks, space, evaluated.model(), store, mode->schedule(), gemm, arena, largest.samples) {
     load_initial_parameters(space, task, std::nullopt, store, *mode);
   }
 
   Task& task;
+  std::unique_ptr<parallel::Communicator> ranks = parallel::make_self_communicator();
   ExecutionSpace space;
   Gemm gemm;
   ParameterStore store;
@@ -37,13 +38,15 @@ struct Evaluator::State {
 };
 
 Evaluator::Evaluator(Task& task, Precision precision, const GemmConfig& gemm)
-    : Evaluator(task, precision, gemm, task.evaluation_shape()) {}
+    : Evaluator(task, precision, gemm, evaluation_shape(task)) {}
 Evaluator::Evaluator(Task& task, Precision precision, const GemmConfig& gemm, const BatchShape& largest)
     : state_(std::make_unique<State>(task, precision, gemm, largest)) {}
 Evaluator::~Evaluator() = default;
 
-Metrics Evaluator::evaluate() { return state_->task.evaluate(state_->predictor); }
+Metrics Evaluator::evaluate() { return state_->predictor.evaluate(*state_->task.evaluation()); }
 
-Predictor& Evaluator::predictor() { return state_->predictor; }
+void Evaluator::predict(Evaluation& evaluation) { state_->predictor.predict(evaluation); }
+
+double Evaluator::prediction_seconds() const { return state_->predictor.seconds(); }
 
 }  // namespace mylos::train

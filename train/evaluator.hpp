@@ -19,8 +19,12 @@ class Evaluator {
   Evaluator(const Evaluator&) = delete;
   Evaluator& operator=(const Evaluator&) = delete;
 
+  /// Predicts and scores what the task has to evaluate.
   Metrics evaluate();
-  Predictor& predictor();
+  /// Predicts the batches of `evaluation`, which are no larger than those this was made for.
+  void predict(Evaluation& evaluation);
+  /// Seconds that the last predictions took: not what scoring them did.
+  double prediction_seconds() const;
 
  private:
   struct State;

@@ -33,8 +33,8 @@ bool has_row(std::span<const ParameterRow> rows, const std::string& name) {
 
 }  // namespace
 
-void load_initial_parameters(const ExecutionSpace& space, const Task& task, std::optional<std::uint64_t> seed,
-                             ParameterStore& store, parallel::ParameterMode& mode) {
+void fill_parameters(const Task& task, std::optional<std::uint64_t> seed, ParameterStore& store,
+                     parallel::ParameterMode& mode) {
   const ParameterTable& table = store.table();
   const Write write_parameter = [&](std::size_t row, std::span<const float> values) { mode.write_row(row, values); };
   const Write write_state = [&](std::size_t row, std::span<const float> values) {
@@ -49,6 +49,11 @@ void load_initial_parameters(const ExecutionSpace& space, const Task& task, std:
   });
   initialize_others(table.rows(), given, seed, write_parameter);
   initialize_others(table.state_rows(), given, seed, write_state);
+}
+
+void load_initial_parameters(const ExecutionSpace& space, const Task& task, std::optional<std::uint64_t> seed,
+                             ParameterStore& store, parallel::ParameterMode& mode) {
+  fill_parameters(task, seed, store, mode);
   mode.publish_values(space);
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/error.hpp"
 #include "train/memory.hpp"
+#include "train/run_bounds.hpp"
 
 #include <fmt/format.h>
 
@@ -16,27 +17,52 @@ double gibibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1u <<
 std::size_t activation_bytes(const Task& task, const BatchShape& largest, nn::Recompute recompute) {
   Arena training, evaluation;
   task.model().plan(training, largest, ParameterStore::Purpose::training, recompute);
-  const BatchShape evaluated = task.evaluation_shape();
+  const BatchShape evaluated = evaluation_shape(task);
   if (evaluated.samples > 0) {
     task.model().plan(evaluation, evaluated, ParameterStore::Purpose::inference, nn::Recompute::none);
   }
   return std::max(training.peak(), evaluation.peak());
 }
 
-MemoryPlan plan_for(const Task& task, const TrainConfig& config, std::size_t steps, const MicroBatchLimit& limit) {
-  const std::size_t elements = task.model().table().size();
-  const std::size_t masters = config.precision == Precision::float32 ? 0 : sizeof(float);
+/// The plan with a limit of the micro-batch, in a layout.
+MemoryPlan plan_for(const Task& task, const TrainConfig& config, std::size_t steps, const MicroBatchLimit& limit,
+                    const RankLayout& layout) {
   const std::size_t slots = config.optimizer.kind == OptimizerKind::adamw ? 2 : 1;
-  MemoryPlan plan{.values = elements * (bytes_of(config.precision) + masters),
-                  .gradients = elements * sizeof(float),
-                  .optimizer = elements * slots * sizeof(float),
-                  .activations = 0,
-                  .limit = limit,
-                  .largest = largest_micro_batch(task, steps, limit)};
+  const MicroBatchBounds bounds = bound_micro_batches(task, steps, limit, layout.sharing);
+  MemoryPlan plan;
+  plan.limit = limit;
+  plan.largest = bounds.largest;
+  plan.layout = layout;
+  plan.mode = {.kind = layout.mode,
+               .bfloat16_gradients = config.parallel.bfloat16_gradients,
+               .tree_sums = layout.sharing.leaves > 0,
+               .micro_batches = bounds.micro_batches};
+  const parallel::ModeMemory held =
+      parallel::mode_memory(plan.mode, layout.shards, task.model().table(), config.precision);
+  plan.values = held.values;
+  plan.gradients = held.gradients;
+  plan.exchange = held.exchange;
+  plan.optimizer = held.slices * slots * sizeof(float);
   plan.activations = activation_bytes(task, plan.largest, config.recompute);
   plan.workspace = widened_bytes(largest_products(task, plan));
   for (const ParameterRow& row : task.model().table().rows()) {
     plan.loading = std::max(plan.loading, row.size * sizeof(float));
+  }
+  return plan;
+}
+
+/// The plan in a mode: where the micro-batch is not chosen, halved until it fits or has one sample.
+MemoryPlan plan_mode(const Task& task, const TrainConfig& config, std::size_t steps, std::size_t available,
+                     const RankLayout& layout) {
+  const std::size_t largest = largest_global_batch(task, steps);
+  const bool chosen = config.micro_batch > 0 || config.micro_tokens > 0 || layout.sharing.leaves > 0;
+  MicroBatchLimit limit{.samples = config.micro_batch > 0 ? std::min(config.micro_batch, largest) : largest,
+                        .tokens = config.micro_tokens};
+  MemoryPlan plan = plan_for(task, config, steps, limit, layout);
+  if (!chosen) limit.samples = plan.limit.samples = plan.largest.samples;
+  while (!chosen && plan.total() > available && limit.samples > 1) {
+    limit.samples = (limit.samples + 1) / 2;
+    plan = plan_for(task, config, steps, limit, layout);
   }
   return plan;
 }
@@ -57,15 +83,18 @@ void check_settings(const Task& task, const TrainConfig& config, std::size_t ste
                    config.micro_tokens, longest));
 }
 
-std::string advice(const Task& task, const MemoryPlan& plan, const TrainConfig& config) {
+std::string advice(const Task& task, const MemoryPlan& plan, const TrainConfig& config, const RankCounts& ranks) {
   std::string text;
-  if (config.micro_tokens > 0 && plan.largest.samples > 1) {
+  if (plan.layout.sharing.leaves > 0) {
+    text = "use more --leaves";
+  } else if (config.micro_tokens > 0 && plan.largest.samples > 1) {
     text = "use a smaller --micro-tokens";
   } else if (plan.largest.samples > 1) {
     text = "use a smaller --micro-batch";
   } else {
     text = "use a smaller --max-length or model";
   }
+  if (ranks.ranks > 1 && plan.layout.mode != parallel::ModeKind::sharded) text += ", or --mode sharded";
   const bool may_recompute =
       config.recompute != nn::Recompute::layer && task.model().can_recompute(nn::Recompute::layer);
   return text + (may_recompute ? ", or --recompute layer" : "");
@@ -81,7 +110,7 @@ void note_resident(MemoryPlan& plan) {
 
 std::vector<GemmProduct> largest_products(const Task& task, const MemoryPlan& plan) {
   std::vector<GemmProduct> products = task.model().products(plan.largest, ParameterStore::Purpose::training);
-  const BatchShape evaluated = task.evaluation_shape();
+  const BatchShape evaluated = evaluation_shape(task);
   if (evaluated.samples == 0) return products;
   for (const GemmProduct& product : task.model().products(evaluated, ParameterStore::Purpose::inference)) {
     products.push_back(product);
@@ -89,23 +118,22 @@ std::vector<GemmProduct> largest_products(const Task& task, const MemoryPlan& pl
   return products;
 }
 
-MemoryPlan plan_memory(const Task& task, const TrainConfig& config, std::size_t steps, std::size_t available) {
+MemoryPlan plan_memory(const Task& task, const TrainConfig& config, std::size_t steps, std::size_t available,
+                       const RankCounts& ranks) {
+  using parallel::ModeKind;
   check_settings(task, config, steps);
-  const std::size_t largest = largest_global_batch(task, steps);
-  const bool chosen = config.micro_batch > 0 || config.micro_tokens > 0;
-  MicroBatchLimit limit{.samples = config.micro_batch > 0 ? std::min(config.micro_batch, largest) : largest,
-                        .tokens = config.micro_tokens};
-  MemoryPlan plan = plan_for(task, config, steps, limit);
-  while (!chosen && plan.total() > available && limit.samples > 1) {
-    limit.samples = (limit.samples + 1) / 2;
-    plan = plan_for(task, config, steps, limit);
+  const ModeKind mode = config.parallel.mode.value_or(ModeKind::replicated);
+  MemoryPlan plan = plan_mode(task, config, steps, available, lay_out(config, mode, ranks));
+  if (plan.total() > available && !config.parallel.mode && ranks.ranks > 1) {
+    plan = plan_mode(task, config, steps, available, lay_out(config, ModeKind::sharded, ranks));
   }
   if (plan.total() > available) {
-    fail(fmt::format(
-        "memory: {:.2f} GiB are needed (values {:.2f}, gradients {:.2f}, optimizer {:.2f}, activations of "
-        "{} tokens {:.2f}), {:.2f} GiB are free; {}",
-        gibibytes(plan.total()), gibibytes(plan.values), gibibytes(plan.gradients), gibibytes(plan.optimizer),
-        plan.largest.rows, gibibytes(plan.activations), gibibytes(available), advice(task, plan, config)));
+    fail(
+        fmt::format("memory: {:.2f} GiB are needed (values {:.2f}, gradients {:.2f}, optimizer {:.2f}, activations of "
+                    "{} tokens {:.2f}), {:.2f} GiB are free; {}",
+                    gibibytes(plan.total()), gibibytes(plan.values), gibibytes(plan.gradients + plan.exchange),
+                    gibibytes(plan.optimizer), plan.largest.rows, gibibytes(plan.activations), gibibytes(available),
+                    advice(task, plan, config, ranks)));
   }
   return plan;
 }

@@ -1,13 +1,14 @@
 #pragma once
 
 #include "core/parameter_store.hpp"
-#include "train/micro_batches.hpp"
+#include "train/rank_layout.hpp"
+#include "train/step_shares.hpp"
 #include "train/task.hpp"
 #include "train/train_config.hpp"
 
 #include <algorithm>
 
-/// What a run will take, counted before it begins.
+/// What a run will take on each rank, counted before it begins.
 namespace mylos::train {
 
 struct MemoryPlan {
@@ -15,24 +16,31 @@ struct MemoryPlan {
   std::size_t before = 0;   ///< the most that was resident until then
   std::size_t values = 0;   ///< bytes of parameters in the compute type, and float masters beside 16-bit ones
   std::size_t gradients = 0;
+  std::size_t exchange = 0;     ///< gradients in the type they are exchanged in
   std::size_t optimizer = 0;    ///< slots
   std::size_t activations = 0;  ///< the arena
   std::size_t workspace = 0;    ///< copies of operands that matrix products are made of
   std::size_t loading = 0;      ///< the largest row as float, before the arena is used
   MicroBatchLimit limit;        ///< what is computed at once
-  BatchShape largest;           ///< of the micro-batches of the run
+  BatchShape largest;           ///< of the micro-batches of all ranks
+  RankLayout layout;
+  parallel::ModeSettings mode;
 
   /// What the run takes.
-  std::size_t total() const { return values + gradients + optimizer + std::max(activations + workspace, loading); }
+  std::size_t total() const {
+    return values + gradients + exchange + optimizer + std::max(activations + workspace, loading);
+  }
   /// What the process has resident at the most.
   std::size_t peak() const { return std::max(before, program + total()); }
 };
 
-/// The plan for `steps` steps, but for what is resident already (`note_resident`). Where neither samples nor tokens of
-/// a micro-batch are given, the largest that fits into `available` bytes is taken, by halving. Errors:
-/// std::runtime_error with the parts if it does not fit, and for what the model or the samples cannot honour: a
-/// recomputation, or fewer tokens than one sample has.
-MemoryPlan plan_memory(const Task& task, const TrainConfig& config, std::size_t steps, std::size_t available);
+/// The plan for `steps` steps, but for what is resident already (`note_resident`): the same on every rank that gives
+/// the same `available` bytes. Where neither samples nor tokens of a micro-batch are given, the largest that fits is
+/// taken, by halving; where no mode is given, replicated, or sharded where there are several ranks and only that fits.
+/// Errors: std::runtime_error with the parts if it does not fit, and for what the model, the samples or the ranks
+/// cannot honour: a recomputation, fewer tokens than one sample has, what lay_out refuses.
+MemoryPlan plan_memory(const Task& task, const TrainConfig& config, std::size_t steps, std::size_t available,
+                       const RankCounts& ranks = {});
 
 /// The products of the run's largest passes.
 std::vector<GemmProduct> largest_products(const Task& task, const MemoryPlan& plan);

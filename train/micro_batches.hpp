@@ -20,11 +20,4 @@ struct MicroBatchLimit {
 std::size_t micro_batch_end(const Task& task, std::span<const std::size_t> samples, std::size_t begin,
                             const MicroBatchLimit& limit);
 
-/// The largest micro-batch, in rows, samples and longest sample, over steps [0, steps): each in its own step. For a run
-/// of very many epochs a bound of it.
-BatchShape largest_micro_batch(const Task& task, std::size_t steps, const MicroBatchLimit& limit);
-
-/// Samples in the largest global batch of steps [0, steps).
-std::size_t largest_global_batch(const Task& task, std::size_t steps);
-
 }  // namespace mylos::train

@@ -1,26 +1,126 @@
 #include "train/model_predictor.hpp"
 
+#include "core/error.hpp"
+#include "parallel/agreement.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <exception>
+#include <sstream>
+#include <string>
+
 namespace mylos::train {
 namespace {
 
+using Clock = std::chrono::steady_clock;
 using HostView = Kokkos::View<float*, Kokkos::LayoutRight, HostSpace, Kokkos::MemoryUnmanaged>;
+
+constexpr const char* exchanged = "predictions";
+
+/// A line a metric: the shortest number that reads as the same bits, a tab, the name.
+std::string to_text(const Metrics& metrics) {
+  std::string text;
+  for (const auto& [name, value] : metrics) text += fmt::format("{}\t{}\n", value, name);
+  return text;
+}
+
+Metrics parse_metrics(const std::string& text) {
+  Metrics metrics;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t tab = line.find('\t');
+    double value = 0.0;
+    const auto [end, error] = std::from_chars(line.data(), line.data() + std::min(tab, line.size()), value);
+    require(tab != std::string::npos && error == std::errc(), fmt::format("metrics: \"{}\" is no line of them", line));
+    metrics.emplace_back(line.substr(tab + 1), value);
+  }
+  return metrics;
+}
 
 }  // namespace
 
-ModelPredictor::ModelPredictor(const ExecutionSpace& space, const nn::Model& model, const ParameterStore& store,
-                               UnitSchedule& schedule, const Gemm& gemm, Arena& arena, std::size_t largest)
-    : model_(model), pass_{space, gemm, store, schedule, arena}, losses_("mylos::ModelPredictor::losses", largest) {}
+ModelPredictor::ModelPredictor(parallel::Communicator& ranks, const ExecutionSpace& space, const nn::Model& model,
+                               const ParameterStore& store, UnitSchedule& schedule, const Gemm& gemm, Arena& arena,
+                               std::size_t largest)
+    : ranks_(ranks),
+      model_(model),
+      pass_{space, gemm, store, schedule, arena},
+      losses_("mylos::ModelPredictor::losses", largest),
+      counts_(2 * ranks.size()) {}
 
-std::span<const float> ModelPredictor::predict(const Batch& batch, std::span<float> losses) {
-  const Vector<float> batch_losses = slice(losses_, 0, losses.size());
-  const Matrix<float> outputs = model_.predict(pass_, batch, batch_losses);
-  const Vector<float> flat(outputs.data(), outputs.size());
-  if (outputs_.size() < flat.size()) outputs_ = HostVector<float>("mylos::ModelPredictor::outputs", flat.size());
-  const HostView target(outputs_.data(), flat.size());
-  Kokkos::deep_copy(pass_.space, target, flat);
-  Kokkos::deep_copy(pass_.space, HostView(losses.data(), losses.size()), batch_losses);
-  pass_.space.fence("mylos::ModelPredictor::predict");
-  return {target.data(), target.size()};
+void ModelPredictor::predict(Evaluation& evaluation) {
+  const Clock::time_point begin = Clock::now();
+  const std::size_t batches = evaluation.batches(), ranks = ranks_.size();
+  std::exception_ptr failure;  // is told when no rank waits for this one
+  for (std::size_t first = 0; first < batches; first += ranks) {
+    // A rank without a batch repeats the last one: its pass may be part of collectives.
+    exchange(forward(evaluation, std::min(first + ranks_.rank(), batches - 1)));
+    if (ranks_.rank() != 0 || failure) continue;
+    try {
+      for (std::size_t rank = 0; rank < std::min(ranks, batches - first); ++rank) {
+        evaluation.take(first + rank, outputs_of(rank), losses_of(rank));
+      }
+    } catch (const std::exception&) {
+      failure = std::current_exception();
+    }
+  }
+  parallel::on_first_rank(ranks_, [&] {
+    if (failure) std::rethrow_exception(failure);
+    return std::string();
+  });
+  seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+Metrics ModelPredictor::evaluate(Evaluation& evaluation) {
+  predict(evaluation);
+  return parse_metrics(parallel::on_first_rank(ranks_, [&] { return to_text(evaluation.score()); }));
+}
+
+ModelPredictor::Counts ModelPredictor::forward(const Evaluation& evaluation, std::size_t batch) {
+  evaluation.assemble(batch, batch_);
+  const std::size_t samples = batch_.shape().samples;
+  outputs_ = model_.predict(pass_, batch_, slice(losses_, 0, samples));
+  return {outputs_.size(), samples};
+}
+
+/// Every rank's outputs and losses to every rank, through the host.
+void ModelPredictor::exchange(const Counts& own) {
+  const std::size_t rank = ranks_.rank();
+  std::int64_t* const own_counts = counts_.data() + 2 * rank;
+  own_counts[0] = static_cast<std::int64_t>(own.outputs);
+  own_counts[1] = static_cast<std::int64_t>(own.losses);
+  const auto host = parallel::Place::host;
+  ranks_
+      .all_gather(pass_.space, {own_counts, 2, parallel::ElementType::int64, host},
+                  {counts_.data(), counts_.size(), parallel::ElementType::int64, host}, exchanged)
+      .wait(pass_.space);
+  slot_ = 0;
+  for (std::size_t i = 0; i < counts_.size(); i += 2) {
+    slot_ = std::max(slot_, static_cast<std::size_t>(counts_[i] + counts_[i + 1]));
+  }
+  if (gathered_.size() < slot_ * ranks_.size()) {
+    gathered_ = HostVector<float>("mylos::ModelPredictor::gathered", slot_ * ranks_.size());
+  }
+  float* const slot = gathered_.data() + slot_ * rank;
+  Kokkos::deep_copy(pass_.space, HostView(slot, own.outputs), Vector<float>(outputs_.data(), own.outputs));
+  Kokkos::deep_copy(pass_.space, HostView(slot + own.outputs, own.losses), slice(losses_, 0, own.losses));
+  ranks_
+      .all_gather(pass_.space, {slot, slot_, parallel::ElementType::float32, host},
+                  {gathered_.data(), slot_ * ranks_.size(), parallel::ElementType::float32, host}, exchanged)
+      .wait(pass_.space);
+  pass_.space.fence("mylos::ModelPredictor::exchange");
+}
+
+std::span<const float> ModelPredictor::outputs_of(std::size_t rank) const {
+  return {gathered_.data() + slot_ * rank, static_cast<std::size_t>(counts_[2 * rank])};
+}
+
+std::span<const float> ModelPredictor::losses_of(std::size_t rank) const {
+  const std::span<const float> outputs = outputs_of(rank);
+  return {outputs.data() + outputs.size(), static_cast<std::size_t>(counts_[2 * rank + 1])};
 }
 
 }  // namespace mylos::train

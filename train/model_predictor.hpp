@@ -2,24 +2,53 @@
 
 #include "core/arena.hpp"
 #include "nn/model.hpp"
+#include "parallel/communicator.hpp"
 #include "train/task.hpp"
 
-/// Predictor over a model whose parameters are in a store.
+#include <cstddef>
+#include <vector>
+
+/// Runs a model, whose parameters are in a store, over what a task has to evaluate. Every call is collective.
 namespace mylos::train {
 
-class ModelPredictor final : public Predictor {
+class ModelPredictor {
  public:
-  /// All outlive it. Batches up to `largest` samples' losses may be asked for.
-  ModelPredictor(const ExecutionSpace& space, const nn::Model& model, const ParameterStore& store,
-                 UnitSchedule& schedule, const Gemm& gemm, Arena& arena, std::size_t largest);
+  /// All outlive it. Batches have at most `largest` samples.
+  ModelPredictor(parallel::Communicator& ranks, const ExecutionSpace& space, const nn::Model& model,
+                 const ParameterStore& store, UnitSchedule& schedule, const Gemm& gemm, Arena& arena,
+                 std::size_t largest);
 
-  std::span<const float> predict(const Batch& batch, std::span<float> losses) override;
+  /// Predicts each batch of `evaluation` on one of the ranks; the first rank takes all outputs, batch by batch, so that
+  /// what they say does not depend on the number of ranks. Errors: those of Evaluation::take, on every rank.
+  void predict(Evaluation& evaluation);
+  /// Predicts, and scores on the first rank: the same metrics on all.
+  Metrics evaluate(Evaluation& evaluation);
+
+  /// Seconds that the last predictions took: not what scoring them did.
+  double seconds() const { return seconds_; }
 
  private:
+  /// What one rank predicted, as the others hear of it.
+  struct Counts {
+    std::size_t outputs = 0;
+    std::size_t losses = 0;
+  };
+
+  Counts forward(const Evaluation& evaluation, std::size_t batch);
+  void exchange(const Counts& own);
+  std::span<const float> outputs_of(std::size_t rank) const;
+  std::span<const float> losses_of(std::size_t rank) const;
+
+  parallel::Communicator& ranks_;
   const nn::Model& model_;
   nn::Pass pass_;
+  Batch batch_;
+  Matrix<float> outputs_;  ///< of the last batch, in the arena
   Vector<float> losses_;
-  HostVector<float> outputs_;
+  std::vector<std::int64_t> counts_;  ///< outputs and losses of every rank
+  std::size_t slot_ = 0;              ///< elements of `gathered_` for each rank
+  HostVector<float> gathered_;        ///< outputs and then losses of every rank
+  double seconds_ = 0.0;
 };
 
 }  // namespace mylos::train

@@ -32,12 +32,12 @@ QuestionAnswerer::QuestionAnswerer(const SquadConfig& config, Precision precisio
                                    const Notice& notice)
     : config_(config),
       task_(config, precision, notice),
-      evaluator_(task_, precision, untimed(gemm), SquadEvaluation::largest_batch(config.max_length)) {}
+      evaluator_(task_, precision, untimed(gemm), SquadEvaluation::bound_of_batches(config.max_length)) {}
 
 std::vector<data::PipelineAnswer> QuestionAnswerer::answer(const std::string& context,
                                                            const std::vector<std::string>& questions) {
   SquadEvaluation evaluation(cut_windows(dataset_of(context, questions), task_.tokenizer(), config_, false), config_);
-  evaluation.run(evaluator_.predictor());
+  evaluator_.predict(evaluation);
   const auto& features = evaluation.windows().features.features;
   std::vector<data::PipelineAnswer> answers;
   std::vector<data::PipelineWindow> windows;

@@ -18,11 +18,25 @@ std::string data_text(const DataDescription& data, std::size_t max_length) {
                      count_of(data.windows, "window"), count_of(data.tokens, "token"), fill);
 }
 
-std::string memory_text(const MemoryPlan& plan, std::size_t free) {
+/// Of one rank; what is free is for all ranks of its node.
+std::string memory_text(const RunDescription& run) {
+  const MemoryPlan& plan = run.memory;
+  const std::string exchange = plan.exchange > 0 ? fmt::format(", exchange {}", bytes_text(plan.exchange)) : "";
   return fmt::format(
-      "{} at most: program {}, values {}, gradients {}, optimizer {}, activations {}, operands {}; {} are free",
-      bytes_text(plan.peak()), bytes_text(plan.program), bytes_text(plan.values), bytes_text(plan.gradients),
-      bytes_text(plan.optimizer), bytes_text(plan.activations), bytes_text(plan.workspace), bytes_text(free));
+      "{} at most{}: program {}, values {}, gradients {}{}, optimizer {}, activations {}, operands {}; {} are free",
+      bytes_text(plan.peak()), run.ranks > 1 ? " on a rank" : "", bytes_text(plan.program), bytes_text(plan.values),
+      bytes_text(plan.gradients), exchange, bytes_text(plan.optimizer), bytes_text(plan.activations),
+      bytes_text(plan.workspace), bytes_text(run.free_memory));
+}
+
+std::string ranks_text(const RunDescription& run) {
+  const RankLayout& layout = run.memory.layout;
+  const std::string groups =
+      layout.mode == parallel::ModeKind::hybrid ? fmt::format(" in groups of {}", count_of(layout.shards, "rank")) : "";
+  const std::string leaves =
+      layout.sharing.leaves > 0 ? fmt::format(", deterministic in {} leaves", layout.sharing.leaves) : "";
+  return fmt::format("{} on {}, {} each; {}{}{}", run.ranks, count_of(run.nodes, "node"),
+                     count_of(run.threads, "thread"), parallel::to_string(layout.mode), groups, leaves);
 }
 
 std::string ending(const RunResult& result) {
@@ -52,10 +66,11 @@ std::string run_banner(const RunDescription& run) {
   if (!run.dev.file.empty()) text += line("dev", data_text(run.dev, run.max_length));
   text += line("compute", fmt::format("{}, matrix products by {}, {} on {}", run.precision, run.gemm,
                                       count_of(run.threads, "thread"), run.execution));
+  if (run.ranks > 1 || run.memory.layout.sharing.leaves > 0) text += line("ranks", ranks_text(run));
   text += line("steps", fmt::format("{} of {} ({:.4g} epochs), {} at once, {} at most", count_text(run.steps),
                                     count_of(run.batch, "sequence"), run.epochs, count_text(run.memory.largest.samples),
                                     count_of(run.memory.largest.rows, "token")));
-  text += line("memory", memory_text(run.memory, run.free_memory));
+  text += line("memory", memory_text(run));
   return text + line("output", run.output);
 }
 

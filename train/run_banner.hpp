@@ -24,7 +24,8 @@ struct RunDescription {
   std::string precision;       ///< "float"
   std::string gemm;            ///< who computes matrix products, "onednn"
   std::string execution;       ///< where kernels run, "OpenMP"
-  std::size_t threads = 0;
+  std::size_t ranks = 1, nodes = 1;
+  std::size_t threads = 0;  ///< of a rank
   std::size_t steps = 0, batch = 0;
   double epochs = 0.0;  ///< that the steps are
   MemoryPlan memory;    ///< expected

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <numeric>
 
@@ -26,7 +25,7 @@ data::AnswerOptions answer_options(const SquadConfig& config, data::SquadVersion
 }
 
 /// The official script's result; for v1.1 with `exact` beside `exact_match`, so that one name serves both versions.
-data::SquadScore official_score(const data::SquadDataset& dataset, const data::Predictions& predictions) {
+data::SquadScore score_by_script(const data::SquadDataset& dataset, const data::Predictions& predictions) {
   if (dataset.version == data::SquadVersion::v2_0) return data::score_v2(dataset, predictions);
   data::SquadScore score = data::score_v1(dataset, predictions);
   score.values["exact"] = score.values["exact_match"];
@@ -78,7 +77,7 @@ SquadEvaluation::SquadEvaluation(SquadWindows windows, const SquadConfig& config
   end_logits_.resize(logit_starts_.back());
 }
 
-BatchShape SquadEvaluation::largest_batch(std::size_t max_length) {
+BatchShape SquadEvaluation::bound_of_batches(std::size_t max_length) {
   constexpr std::size_t shortest = 3;  // [CLS] and two [SEP]
   const std::size_t rows = std::max(slice_tokens, max_length);
   return {.samples = rows / shortest, .rows = rows, .longest = max_length};
@@ -88,30 +87,22 @@ std::size_t SquadEvaluation::labelled_windows() const {
   return static_cast<std::size_t>(std::ranges::count_if(windows_.features.features, has_label));
 }
 
-Metrics SquadEvaluation::run(Predictor& predictor) {
-  const auto begin = std::chrono::steady_clock::now();
-  const double loss = predict_all(predictor);
-  prediction_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  find_answers();
-  return score_answers(loss);
+void SquadEvaluation::assemble(std::size_t index, Batch& batch) const {
+  const Slice& part = slices_[index];
+  std::vector<std::size_t> windows(part.end - part.begin);
+  std::iota(windows.begin(), windows.end(), part.begin);
+  batcher_.assemble(windows, std::vector<std::uint32_t>(windows.begin(), windows.end()), batch);
 }
 
-double SquadEvaluation::predict_all(Predictor& predictor) {
-  Batch batch;
-  std::vector<std::size_t> samples;
-  std::vector<std::uint32_t> ids;
-  std::vector<float> losses;
-  double sum = 0.0;
-  for (const Slice& part : slices_) {
-    samples.resize(part.end - part.begin);
-    std::iota(samples.begin(), samples.end(), part.begin);
-    ids.assign(samples.begin(), samples.end());
-    losses.resize(samples.size());
-    batcher_.assemble(samples, ids, batch);
-    keep(part, predictor.predict(batch, losses));
-    sum += std::accumulate(losses.begin(), losses.end(), 0.0);
-  }
-  return sum;
+void SquadEvaluation::take(std::size_t index, std::span<const float> logits, std::span<const float> losses) {
+  if (index == 0) loss_sum_ = 0.0;
+  keep(slices_[index], logits);
+  loss_sum_ += std::accumulate(losses.begin(), losses.end(), 0.0);
+}
+
+Metrics SquadEvaluation::score() {
+  find_answers();
+  return score_answers();
 }
 
 void SquadEvaluation::keep(const Slice& part, std::span<const float> logits) {
@@ -148,18 +139,18 @@ void SquadEvaluation::find_answers() {
   }
 }
 
-Metrics SquadEvaluation::score_answers(double loss_sum) {
+Metrics SquadEvaluation::score_answers() {
   const data::SquadDataset& dataset = windows_.dataset;
   const std::size_t labelled = labelled_windows();
   Metrics metrics;
   score_.clear();
-  if (labelled > 0) metrics.emplace_back("validation_loss", loss_sum / static_cast<double>(labelled));
+  if (labelled > 0) metrics.emplace_back("validation_loss", loss_sum_ / static_cast<double>(labelled));
   if (std::ranges::none_of(dataset.questions, &data::SquadQuestion::has_answers_key)) return metrics;
   data::Predictions predictions;
   for (std::size_t question = 0; question < dataset.questions.size(); ++question) {
     predictions[dataset.questions[question].id] = answers_[question].text;
   }
-  const data::SquadScore score = official_score(dataset, predictions);
+  const data::SquadScore score = score_by_script(dataset, predictions);
   for (const char* name : {"exact", "f1"}) metrics.emplace_back(name, score.values.at(name).get<double>());
   score_ = score.values.dump(2) + "\n";
   return metrics;

@@ -4,7 +4,6 @@
 #include "data/safetensors.hpp"
 #include "nn/bert_question_answering.hpp"
 #include "train/bert_shape.hpp"
-#include "train/row_pieces.hpp"
 #include "train/squad_order.hpp"
 
 #include <fmt/format.h>
@@ -22,6 +21,26 @@ void check_length(const SquadConfig& config, const data::BertConfig& bert) {
   require(config.max_length <= bert.max_position_embeddings,
           fmt::format("--max-length {}: the model has {} positions", config.max_length, bert.max_position_embeddings));
 }
+
+std::vector<data::TensorShape> tensors_of(const ParameterTable& table) {
+  std::vector<data::TensorShape> tensors;
+  for (const ParameterRow& row : table.rows()) tensors.push_back({row.name, row.shape});
+  return tensors;
+}
+
+/// A Hugging Face directory. BERT has no state rows.
+class PretrainedExport final : public ModelExport {
+ public:
+  PretrainedExport(const std::filesystem::path& directory, const data::BertConfig& config,
+                   const data::TokenizerFiles& tokenizer, const ParameterTable& table)
+      : writer_(directory, config, tokenizer, tensors_of(table)) {}
+
+  void write(const ParameterRow&, std::size_t, std::span<const float> values) override { writer_.write(values); }
+  void commit() override { writer_.commit(); }
+
+ private:
+  data::PretrainedWriter writer_;
+};
 
 }  // namespace
 
@@ -98,21 +117,10 @@ void SquadTask::assemble(std::span<const std::size_t> samples, std::span<const s
   batcher_->assemble(samples, ids, batch);
 }
 
-BatchShape SquadTask::evaluation_shape() const { return evaluation_ ? evaluation_->largest_batch() : BatchShape{}; }
-
-Metrics SquadTask::evaluate(Predictor& predictor) { return evaluation_->run(predictor); }
-
 void SquadTask::write_results(const std::filesystem::path& directory) const { evaluation_->write(directory); }
 
-void SquadTask::export_model(const std::filesystem::path& directory, const RowReader& read_row) const {
-  const ParameterTable& table = model_->table();
-  std::vector<data::TensorShape> tensors;
-  for (const ParameterRow& row : table.rows()) tensors.push_back({row.name, row.shape});
-  data::PretrainedWriter writer(directory, pretrained_.config(), tokenizer_files_, tensors);
-  for (const ParameterRow& row : table.rows()) {
-    read_in_pieces(read_row, row.name, row.size, [&](std::span<const float> values) { writer.write(values); });
-  }
-  writer.commit();
+std::unique_ptr<ModelExport> SquadTask::start_export(const std::filesystem::path& directory) const {
+  return std::make_unique<PretrainedExport>(directory, pretrained_.config(), tokenizer_files_, model_->table());
 }
 
 }  // namespace mylos::train

@@ -30,16 +30,14 @@ class SquadTask final : public Task {
   double weight(std::span<const std::size_t> samples) const override { return static_cast<double>(samples.size()); }
   void assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids, Batch& batch) const override;
 
-  BatchShape evaluation_shape() const override;
-  Metrics evaluate(Predictor& predictor) override;
+  SquadEvaluation* evaluation() const override { return evaluation_.get(); }
   void write_results(const std::filesystem::path& directory) const override;
-  void export_model(const std::filesystem::path& directory, const RowReader& read_row) const override;
+  std::unique_ptr<ModelExport> start_export(const std::filesystem::path& directory) const override;
 
   const data::BertConfig& bert() const { return pretrained_.config(); }
   const data::WordPieceTokenizer& tokenizer() const { return tokenizer_; }
-  /// Null where there is no training data, or nothing to evaluate.
+  /// Null where there is no training data.
   const SquadWindows* train_windows() const { return train_.get(); }
-  const SquadEvaluation* evaluation() const { return evaluation_.get(); }
 
  private:
   void read_head(const RowWriter& write) const;

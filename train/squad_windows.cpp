@@ -1,5 +1,6 @@
 #include "train/squad_windows.hpp"
 
+#include "core/crc32c.hpp"
 #include "core/error.hpp"
 #include "data/feature_file.hpp"
 #include "nn/bert_question_answering.hpp"
@@ -80,6 +81,17 @@ std::size_t SquadWindows::tokens() const {
   std::size_t sum = 0;
   for (std::size_t window = 0; window < count(); ++window) sum += length(window);
   return sum;
+}
+
+std::uint32_t SquadWindows::checksum() const {
+  std::vector<std::uint32_t> checksums;
+  std::vector<std::int32_t> values;
+  for (const data::Feature& feature : features.features) {
+    values = {feature.start, feature.end};
+    features.append_input_ids(feature, values);
+    checksums.push_back(crc32c(std::as_bytes(std::span(values))));
+  }
+  return crc32c(std::as_bytes(std::span(checksums)));
 }
 
 void WindowBatcher::assemble(std::span<const std::size_t> windows, std::span<const std::uint32_t> ids,

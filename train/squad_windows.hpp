@@ -25,6 +25,8 @@ struct SquadWindows {
   std::size_t length(std::size_t window) const { return features.length(features.features[window]); }
   /// Tokens of all windows together.
   std::size_t tokens() const;
+  /// Of all windows' ids and labels: equal where the same is trained on or evaluated.
+  std::uint32_t checksum() const;
 };
 
 /// Tells `notice` which answers cannot be trained on, as they do not match their context.

@@ -5,13 +5,14 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 /// The seam between the engine and what is learned: a task brings the model, the samples and the scores. The trainer,
-/// parameter modes, memory plan and optimizers know nothing else.
+/// parameter modes, memory plan and optimizers know nothing else; and a task knows nothing of ranks.
 namespace mylos::train {
 
 /// Named results of an evaluation, in the order they are shown.
@@ -20,17 +21,35 @@ using Metrics = std::vector<std::pair<std::string, double>>;
 /// The metric called `name`, or nothing.
 const double* find_metric(const Metrics& metrics, const std::string& name);
 
-/// Runs the model forward for an evaluation.
-class Predictor {
+/// What a model is scored by: samples to predict, in batches that any rank may compute.
+class Evaluation {
  public:
-  virtual ~Predictor() = default;
-  /// The model's outputs (row-major, as Model::predict says) for a batch, and with `losses` (S) each sample's loss.
-  /// The span is valid until the next call.
-  virtual std::span<const float> predict(const Batch& batch, std::span<float> losses) = 0;
+  virtual ~Evaluation() = default;
+
+  /// There is at least one.
+  virtual std::size_t batches() const = 0;
+  /// What no batch exceeds.
+  virtual BatchShape largest_batch() const = 0;
+  /// Makes batch `index`: a function of the index alone.
+  virtual void assemble(std::size_t index, Batch& batch) const = 0;
+  /// Takes the model's outputs for batch `index` (row-major, as Model::predict says) and the loss of each of its
+  /// samples: all batches of an evaluation, in order. On the first rank only.
+  virtual void take(std::size_t index, std::span<const float> outputs, std::span<const float> losses) = 0;
+  /// What the batches that were taken score.
+  virtual Metrics score() = 0;
 };
 
-/// Gives an export the values of the row called `name` from its element `first` on, parameters and state alike.
-using RowReader = std::function<void(const std::string& name, std::size_t first, std::span<float> values)>;
+/// Writes a model for other programs, into a directory that is replaced whole when it is complete.
+class ModelExport {
+ public:
+  virtual ~ModelExport() = default;
+  /// Takes values of `row` from its element `first` on: all rows of the table in its order and then its state rows,
+  /// each from its first element to its last.
+  virtual void write(const ParameterRow& row, std::size_t first, std::span<const float> values) = 0;
+  /// After the last value. Without it nothing is replaced.
+  virtual void commit() = 0;
+};
+
 /// Takes the initial values of the row called `name`, parameters and state alike.
 using RowWriter = std::function<void(const std::string& name, std::span<const float> values)>;
 
@@ -54,13 +73,18 @@ class Task {
   virtual void assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
                         Batch& batch) const = 0;
 
-  /// The largest batch that `evaluate` predicts; without samples there is nothing to evaluate.
-  virtual BatchShape evaluation_shape() const = 0;
-  virtual Metrics evaluate(Predictor& predictor) = 0;
+  /// Null where there is nothing to evaluate.
+  virtual Evaluation* evaluation() const = 0;
   /// Writes the last evaluation's answers and scores into `directory`, each file whole or not at all.
   virtual void write_results(const std::filesystem::path& directory) const = 0;
-  /// Writes the model for other programs into `directory`, which is replaced whole.
-  virtual void export_model(const std::filesystem::path& directory, const RowReader& read_row) const = 0;
+  /// Begins to write the model into `directory`. The task outlives the export.
+  virtual std::unique_ptr<ModelExport> start_export(const std::filesystem::path& directory) const = 0;
 };
+
+/// The largest batch that is predicted; without samples there is nothing to evaluate.
+inline BatchShape evaluation_shape(const Task& task) {
+  const Evaluation* evaluation = task.evaluation();
+  return evaluation == nullptr ? BatchShape{} : evaluation->largest_batch();
+}
 
 }  // namespace mylos::train

@@ -5,6 +5,7 @@
 #include "nn/learning_rate.hpp"
 #include "nn/optimizer.hpp"
 #include "nn/recompute.hpp"
+#include "parallel/parameter_mode.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -32,6 +33,15 @@ struct GemmConfig {
   std::filesystem::path cache = {};         ///< directory of the timings taken so far; empty = none are kept
 };
 
+/// How many ranks share a run.
+struct ParallelConfig {
+  std::optional<parallel::ModeKind> mode = {};  ///< nothing: replicated, or sharded where only that fits
+  std::size_t shard_size = 0;                   ///< ranks that split a unit in hybrid mode, e.g. 4; 0 = a node's
+  bool bfloat16_gradients = false;              ///< gradients are exchanged rounded
+  bool deterministic = false;                   ///< the same bits for any number of ranks and any mode
+  std::size_t leaves = 8;                       ///< micro-batches of every step where deterministic; a power of two
+};
+
 struct TrainConfig {
   std::filesystem::path output;  ///< the run's directory
   std::size_t steps = 0;         ///< of the whole run, e.g. 7380; 0 = epochs times the task's steps
@@ -48,6 +58,7 @@ struct TrainConfig {
   std::uint64_t seed = 42;
   Precision precision = Precision::float32;
   GemmConfig gemm;
+  ParallelConfig parallel;
   std::size_t evaluate_every = 0;  ///< steps; 0 = an epoch
   bool evaluate_on_start = false;  ///< once before step 1, for a figure to compare with
   std::string best_by = "loss";    ///< "loss" or a metric of the task

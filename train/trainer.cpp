@@ -1,13 +1,15 @@
 #include "train/trainer.hpp"
 
 #include "core/error.hpp"
-#include "parallel/parameter_mode.hpp"
+#include "parallel/agreement.hpp"
+#include "train/agreed_reports.hpp"
 #include "train/best_model.hpp"
 #include "train/gemm_selection.hpp"
 #include "train/initial_parameters.hpp"
 #include "train/memory.hpp"
+#include "train/model_export.hpp"
 #include "train/model_predictor.hpp"
-#include "train/row_pieces.hpp"
+#include "train/run_bounds.hpp"
 #include "train/signals.hpp"
 #include "train/training_step.hpp"
 
@@ -29,15 +31,64 @@ std::size_t total_steps(const TrainConfig& config, const Task& task) {
   return static_cast<std::size_t>(std::ceil(config.epochs * static_cast<double>(task.steps_per_epoch())));
 }
 
+/// What `make` makes, where it throws on no rank; else the error of one is that of all. `make` is not collective.
+template <class Make>
+auto made_on_every_rank(parallel::Communicator& ranks, const Make& make) {
+  std::optional<decltype(make())> made;
+  parallel::on_every_rank(ranks, [&] { made.emplace(make()); });
+  return std::move(*made);
+}
+
+/// Bytes that each rank of any node may still take, where those of a node share what is free.
+std::size_t available_on_every_rank(const Ranks& ranks) {
+  ranks.world.barrier("free memory");  // so that no rank takes what another has not counted
+  const std::size_t node = ranks.places[ranks.world.rank()].node;
+  const auto sharing = std::ranges::count(ranks.places, node, &parallel::RankPlace::node);
+  const std::size_t free = std::min<std::size_t>(available_memory(), INT64_MAX) / static_cast<std::size_t>(sharing);
+  return static_cast<std::size_t>(-parallel::maximum(ranks.world, -static_cast<std::int64_t>(free)));
+}
+
+/// Kernels sum in the order of their threads.
+void check_threads(std::span<const std::int64_t> threads) {
+  const auto [fewest, most] = std::ranges::minmax(threads);
+  if (fewest == most) return;
+  fail(fmt::format("--deterministic: ranks have from {} to {} threads; give all as many with OMP_NUM_THREADS", fewest,
+                   most));
+}
+
+MemoryPlan make_plan(const Ranks& ranks, const ExecutionSpace& space, const TrainConfig& config, const Task& task,
+                     std::size_t steps) {
+  const std::size_t available = available_on_every_rank(ranks);
+  const std::vector<std::int64_t> threads = parallel::gather(ranks.world, std::int64_t{space.concurrency()});
+  const RankCounts counts = count_ranks(ranks.places);
+  return made_on_every_rank(ranks.world, [&] {
+    if (config.parallel.deterministic) check_threads(threads);
+    return plan_memory(task, config, steps, available, counts);
+  });
+}
+
 std::unique_ptr<nn::Optimizer> make_optimizer(const OptimizerConfig& config, const ParameterTable& table,
                                               std::span<const ParameterSlice> slices) {
   if (config.kind == OptimizerKind::sgd) return nn::make_sgd(config.sgd, table, slices);
   return nn::make_adamw(config.adamw, table, slices);
 }
 
-/// The run's providers of products, and in `plan` what they take: what they copy, and what choosing them made resident.
-Gemm ready_gemm(const ExecutionSpace& space, const TrainConfig& config, const Task& task, MemoryPlan& plan) {
-  Gemm gemm(select_gemm(space, config.gemm, products_of_run(task.model(), plan.largest, task.evaluation_shape())));
+GemmChoice choose_gemm(const ExecutionSpace& space, const TrainConfig& config, const Task& task,
+                       const MemoryPlan& plan) {
+  if (config.parallel.deterministic && config.gemm.provider == GemmConfig::automatic) {
+    return config.gemm.recorded.value_or(GemmChoice{default_gemm_provider(), {}});  // no timing chooses
+  }
+  return select_gemm(space, config.gemm, products_of_run(task.model(), plan.largest, evaluation_shape(task)));
+}
+
+/// The run's providers of products, chosen by the first rank, and in `plan` what they take: what they copy, and what
+/// choosing them made resident.
+Gemm ready_gemm(const Ranks& ranks, const ExecutionSpace& space, const TrainConfig& config, const Task& task,
+                MemoryPlan& plan) {
+  const std::string chosen =
+      parallel::on_first_rank(ranks.world, [&] { return to_json(choose_gemm(space, config, task, plan)).dump(); });
+  Gemm gemm = made_on_every_rank(
+      ranks.world, [&] { return Gemm(parse_gemm_choice(nlohmann::json::parse(chosen), "the choice of rank 0")); });
   plan.workspace = gemm.workspace_bytes(largest_products(task, plan));
   note_resident(plan);
   return gemm;
@@ -46,39 +97,58 @@ Gemm ready_gemm(const ExecutionSpace& space, const TrainConfig& config, const Ta
 }  // namespace
 
 struct Trainer::State {
-  State(const TrainConfig& configuration, Task& trained)
+  State(const TrainConfig& configuration, Task& trained, Ranks given)
       : config(configuration),
         task(trained),
+        ranks(std::move(given)),
         steps(total_steps(configuration, trained)),
-        plan(plan_memory(trained, configuration, steps, available_memory())),
+        plan(make_plan(ranks, space, configuration, trained, steps)),
         schedule(learning_rate_schedule(configuration, steps)),
-        gemm(ready_gemm(space, configuration, trained, plan)),
-        store(trained.model().table(), configuration.precision, ParameterStore::Purpose::training),
-        mode(parallel::make_single_process_mode(store)),
+        gemm(ready_gemm(ranks, space, configuration, trained, plan)),
+        mesh(ranks.world, plan.layout.shards),
+        store(made_on_every_rank(ranks.world, [this] { return make_store(); })),
+        mode(parallel::make_parameter_mode(plan.mode, mesh, store)),
         optimizer(make_optimizer(configuration.optimizer, store.table(), mode->slices())),
-        arena("mylos::activations", plan.activations),
-        step({trained, store, *mode, *optimizer, gemm, arena, configuration.recompute},
-             largest_global_batch(trained, steps), plan.limit, configuration.clip, configuration.seed),
-        predictor(space, trained.model(), store, mode->schedule(), gemm, arena, trained.evaluation_shape().samples) {
-    load_initial_parameters(space, task, config.seed, store, *mode);
+        arena(made_on_every_rank(ranks.world, [this] { return Arena("mylos::activations", plan.activations); })),
+        step({trained, store, *mode, *optimizer, gemm, arena, ranks.world, configuration.recompute},
+             {.largest_batch = largest_global_batch(trained, steps),
+              .limit = plan.limit,
+              .sharing = plan.layout.sharing,
+              .clip = configuration.clip,
+              .seed = configuration.seed}),
+        predictor(ranks.world, space, trained.model(), store, mode->schedule(), gemm, arena,
+                  evaluation_shape(trained).samples) {
+    parallel::on_every_rank(ranks.world, [this] { fill_parameters(task, config.seed, store, *mode); });
+    mode->publish_values(space);
+  }
+  State(const TrainConfig& configuration, Task& trained, std::unique_ptr<parallel::Communicator> self)
+      : State(configuration, trained, Ranks{*self, {parallel::RankPlace{}}}) {
+    own = std::move(self);
   }
 
+  ParameterStore make_store() const {
+    return {task.model().table(), config.precision, ParameterStore::Purpose::training,
+            parallel::store_layout(plan.layout.mode, plan.layout.shards)};
+  }
   StepReport run_step(std::size_t index);
   EvaluationReport evaluate(std::size_t steps_done);
-  void read_row(const std::string& name, std::size_t first, std::span<float> values) const;
-  void export_model(const char* name) const;
+  void export_model(const char* name);
+  void write_results();
   [[noreturn]] void stop_diverged(std::size_t index, const StepResult& result);
-  bool weights_are_finite() const;
+  bool weights_are_finite();
   bool due_for_evaluation(std::size_t steps_done) const;
-  void train(const std::vector<Reporter*>& reporters, const SignalGuard& signals, BestModel& best, RunResult& result);
+  void train(AgreedReports& reports, const SignalGuard& signals, BestModel& best, RunResult& result);
 
+  std::unique_ptr<parallel::Communicator> own;  ///< of a trainer that was given no ranks
   TrainConfig config;
   Task& task;
+  Ranks ranks;
+  ExecutionSpace space;
   std::size_t steps;
   MemoryPlan plan;
   nn::LearningRateSchedule schedule;
-  ExecutionSpace space;
   Gemm gemm;
+  parallel::Mesh mesh;
   ParameterStore store;
   std::unique_ptr<parallel::ParameterMode> mode;
   std::unique_ptr<nn::Optimizer> optimizer;
@@ -105,6 +175,7 @@ StepReport Trainer::State::run_step(std::size_t index) {
 }
 
 /// Keeps the weights of the last finite loss: where this step's loss is none, those before the update that spoilt them.
+/// Every rank comes here, because all have the same result.
 void Trainer::State::stop_diverged(std::size_t index, const StepResult& result) {
   std::string kept;
   if (!config.output.empty()) {
@@ -119,74 +190,70 @@ void Trainer::State::stop_diverged(std::size_t index, const StepResult& result) 
                          spoilt ? ", to the rounding of its update" : "");
     }
   }
-  fail(
-      fmt::format("step {}: loss {}, gradient norm {}: the run stops; {}use a smaller --learning-rate or a longer "
-                  "--warmup",
-                  index + 1, std::abs(result.loss), std::abs(result.gradient_norm), kept));
+  parallel::on_every_rank(ranks.world, [&] {
+    fail(
+        fmt::format("step {}: loss {}, gradient norm {}: the run stops; {}use a smaller --learning-rate or a longer "
+                    "--warmup",
+                    index + 1, std::abs(result.loss), std::abs(result.gradient_norm), kept));
+  });
+  std::abort();  // not reached
 }
 
-bool Trainer::State::weights_are_finite() const {
-  std::vector<float> values;
-  for (std::size_t row = 0; row < store.table().rows().size(); ++row) {
-    const std::size_t size = store.table().row(row).size;
-    for (std::size_t first = 0; first < size; first += values.size()) {
-      values.resize(std::min(piece_elements, size - first));
-      mode->read_row(row, first, values);
-      if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); })) return false;
-    }
-  }
-  return true;
+bool Trainer::State::weights_are_finite() {
+  bool finite = true;
+  read_parameters(store, *mode, [&](const ParameterRow&, std::size_t, std::span<const float> values) {
+    finite = finite && std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
+  });
+  return finite;
 }
 
 EvaluationReport Trainer::State::evaluate(std::size_t steps_done) {
   const Clock::time_point begin = Clock::now();
-  Metrics metrics = task.evaluate(predictor);
+  Metrics metrics = predictor.evaluate(*task.evaluation());
   return {.step = steps_done, .seconds = seconds_since(begin), .metrics = std::move(metrics)};
 }
 
-void Trainer::State::read_row(const std::string& name, std::size_t first, std::span<float> values) const {
-  const auto states = store.table().state_rows();
-  const auto state = std::ranges::find(states, name, &ParameterRow::name);
-  if (state == states.end()) return mode->read_row(store.table().find(name), first, values);
-  const Kokkos::View<float*, HostSpace, Kokkos::MemoryUnmanaged> target(values.data(), values.size());
-  const Vector<float> all = store.state(static_cast<std::size_t>(state - states.begin()));
-  Kokkos::deep_copy(target, slice(all, first, first + values.size()));
+void Trainer::State::export_model(const char* name) {
+  train::export_model(ranks.world, task, store, *mode, config.output / name);
 }
 
-void Trainer::State::export_model(const char* name) const {
-  task.export_model(config.output / name, [this](const std::string& row, std::size_t first, std::span<float> values) {
-    read_row(row, first, values);
+void Trainer::State::write_results() {
+  parallel::on_first_rank(ranks.world, [this] {
+    task.write_results(config.output);
+    return std::string();
   });
 }
 
 bool Trainer::State::due_for_evaluation(std::size_t steps_done) const {
   const std::size_t every = config.evaluate_every > 0 ? config.evaluate_every : task.steps_per_epoch();
-  return task.evaluation_shape().samples > 0 && (steps_done % every == 0 || steps_done == steps);
+  return task.evaluation() != nullptr && (steps_done % every == 0 || steps_done == steps);
 }
 
-void Trainer::State::train(const std::vector<Reporter*>& reporters, const SignalGuard& signals, BestModel& best,
-                           RunResult& result) {
-  result.signal = signals.received();
+void Trainer::State::train(AgreedReports& reports, const SignalGuard& signals, BestModel& best, RunResult& result) {
+  result.signal = reports.agree(signals.received());
   while (result.steps < steps && !result.stopped_early && result.signal == 0) {
     const StepReport report = run_step(result.steps);
     result.training_seconds += report.seconds;
     ++result.steps;
-    for (Reporter* reporter : reporters) reporter->step(report);
+    reports.tell([&](Reporter& reporter) { reporter.step(report); });
     if (due_for_evaluation(result.steps)) {
       EvaluationReport evaluation = evaluate(result.steps);
-      evaluation.best = best.offer(evaluation.metrics);
+      parallel::on_every_rank(ranks.world, [&] { evaluation.best = best.offer(evaluation.metrics); });
       if (evaluation.best && !config.output.empty()) {
         export_model("best");
-        task.write_results(config.output);
+        write_results();
       }
-      for (Reporter* reporter : reporters) reporter->evaluation(evaluation);
+      reports.tell([&](Reporter& reporter) { reporter.evaluation(evaluation); });
       result.stopped_early = best.out_of_patience();
     }
-    result.signal = signals.received();
+    result.signal = reports.agree(signals.received());
   }
 }
 
-Trainer::Trainer(const TrainConfig& config, Task& task) : state_(std::make_unique<State>(config, task)) {}
+Trainer::Trainer(const TrainConfig& config, Task& task, const Ranks& ranks)
+    : state_(std::make_unique<State>(config, task, ranks)) {}
+Trainer::Trainer(const TrainConfig& config, Task& task)
+    : state_(std::make_unique<State>(config, task, parallel::make_self_communicator())) {}
 Trainer::~Trainer() = default;
 
 const MemoryPlan& Trainer::plan() const { return state_->plan; }
@@ -194,7 +261,7 @@ std::size_t Trainer::steps() const { return state_->steps; }
 const GemmChoice& Trainer::gemm() const { return state_->gemm.choice(); }
 
 Metrics Trainer::evaluate() {
-  require(state_->task.evaluation_shape().samples > 0, "trainer: the task has no evaluation samples");
+  require(state_->task.evaluation() != nullptr, "trainer: the task has no evaluation samples");
   return state_->evaluate(0).metrics;
 }
 
@@ -202,20 +269,22 @@ RunResult Trainer::run(const std::vector<Reporter*>& reporters) {
   const SignalGuard signals;  // the exports at the end are not to be cut short either
   RunResult result;
   BestModel best(state_->config.best_by, state_->config.patience);
-  for (Reporter* reporter : reporters) {
-    reporter->start({.steps = state_->steps, .first_step = 0, .steps_per_epoch = state_->task.steps_per_epoch()});
-  }
+  AgreedReports reports(state_->ranks.world, reporters);
+  reports.tell([&](Reporter& reporter) {
+    reporter.start({.steps = state_->steps, .first_step = 0, .steps_per_epoch = state_->task.steps_per_epoch()});
+  });
   if (state_->config.evaluate_on_start) {
     const EvaluationReport before = state_->evaluate(0);
-    for (Reporter* reporter : reporters) reporter->evaluation(before);
+    reports.tell([&](Reporter& reporter) { reporter.evaluation(before); });
   }
-  state_->train(reporters, signals, best, result);
+  state_->train(reports, signals, best, result);
   result.best = best.metrics();
   if (!state_->config.output.empty()) {
     state_->export_model("last");
-    if (state_->task.evaluation_shape().samples == 0) state_->export_model("best");
+    if (state_->task.evaluation() == nullptr) state_->export_model("best");
   }
-  for (Reporter* reporter : reporters) reporter->finish();
+  reports.tell([](Reporter& reporter) { reporter.finish(); });
+  reports.agree(0);
   return result;
 }
 
@@ -225,7 +294,9 @@ void Trainer::read_row(const std::string& name, std::span<float> values) const {
   const auto state = std::ranges::find(states, name, &ParameterRow::name);
   const std::size_t size = state != states.end() ? state->size : table.row(table.find(name)).size;
   require(values.size() == size, fmt::format("row {}: {} values for {}", name, values.size(), size));
-  state_->read_row(name, 0, values);
+  if (state != states.end())
+    return read_state(state_->store, static_cast<std::size_t>(state - states.begin()), 0, values);
+  state_->mode->read_row(table.find(name), 0, values);
 }
 
 }  // namespace mylos::train

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "train/memory_plan.hpp"
+#include "train/rank_layout.hpp"
 #include "train/report.hpp"
 #include "train/task.hpp"
 #include "train/train_config.hpp"
@@ -20,11 +21,14 @@ struct RunResult {
   Metrics best;                   ///< of the evaluation that is in best/
 };
 
-/// Sets up everything a run computes with, so that what cannot work fails before step 1.
+/// Sets up everything a run computes with, so that what cannot work fails before step 1. Every call is collective, and
+/// an error of one rank is one of all.
 class Trainer {
  public:
-  /// `task` outlives the trainer; the arena is planned for `config` and memory taken here.
-  /// Errors: std::runtime_error where it does not fit.
+  /// `task`, the same on every rank, outlives the trainer; the arena is planned for `config` and memory taken here.
+  /// Errors: std::runtime_error where it does not fit, or ranks and settings do not go together.
+  Trainer(const TrainConfig& config, Task& task, const Ranks& ranks);
+  /// On a rank of its own.
   Trainer(const TrainConfig& config, Task& task);
   ~Trainer();
   Trainer(const Trainer&) = delete;
@@ -37,12 +41,12 @@ class Trainer {
 
   /// Scores the model as it is now. Errors: the task has nothing to evaluate.
   Metrics evaluate();
-  /// Trains to the end, telling `reporters`. Writes best/ and last/ where the configuration names an output directory.
-  /// Errors: a loss that is not finite ends the run; last/ then has the weights of the step before, where those are
-  /// finite.
+  /// Trains to the end, telling this rank's `reporters`; a signal to any rank ends it at a step's end. The first rank
+  /// writes best/ and last/ where the configuration names an output directory. Errors: a loss that is not finite ends
+  /// the run; last/ then has the weights of the step before, where those are finite.
   RunResult run(const std::vector<Reporter*>& reporters);
 
-  /// Master values of the row called `name`, or those of a state row, for exports and tests.
+  /// Master values of the row called `name`, or those of a state row, on every rank.
   void read_row(const std::string& name, std::span<float> values) const;
 
  private:

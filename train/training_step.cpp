@@ -1,5 +1,7 @@
 #include "train/training_step.hpp"
 
+#include "parallel/agreement.hpp"
+
 #include <Kokkos_Profiling_ScopedRegion.hpp>
 
 #include <algorithm>
@@ -8,80 +10,111 @@
 
 namespace mylos::train {
 
-TrainingStep::TrainingStep(const StepContext& context, std::size_t largest_batch, const MicroBatchLimit& limit,
-                           double clip, std::uint64_t seed)
+TrainingStep::TrainingStep(const StepContext& context, const StepSettings& settings)
     : context_(context),
-      limit_(limit),
-      clip_(clip),
-      seed_(seed),
+      settings_(settings),
       norm_(context.store.table(), context.mode.slices()),
-      ids_(largest_batch),
-      losses_("mylos::TrainingStep::losses", largest_batch),
-      host_losses_("mylos::TrainingStep::host_losses", largest_batch) {
-  std::iota(ids_.begin(), ids_.end(), 0u);
-}
+      losses_("mylos::TrainingStep::losses", settings.largest_batch + 1),
+      host_losses_("mylos::TrainingStep::host_losses", settings.largest_batch + 1) {}
 
 StepResult TrainingStep::run(const ExecutionSpace& space, std::size_t step, double learning_rate) {
   StepResult result;
-  const std::vector<std::size_t> samples = choose_samples(step, result);
-  const double weight = context_.task.weight(samples);
-  accumulate(space, step, samples, weight);
-  reduce(space, samples.size(), weight, result);
+  const GlobalBatch batch = choose_samples(step, result);
+  accumulate(space, step, batch);
+  reduce(space, batch, result);
   if (is_finite(result)) update(space, step, learning_rate, result.gradient_norm);
   return result;
 }
 
 // Regions name the host's work to Kokkos Tools; those of a step follow one another without gaps.
 
-std::vector<std::size_t> TrainingStep::choose_samples(std::size_t step, StepResult& result) const {
+TrainingStep::GlobalBatch TrainingStep::choose_samples(std::size_t step, StepResult& result) const {
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::choose_samples");
-  std::vector<std::size_t> samples = context_.task.global_batch(step);
-  result.sequences = samples.size();
-  for (const std::size_t sample : samples) result.tokens += context_.task.rows_of(sample);
-  return samples;
+  GlobalBatch batch;
+  batch.samples = context_.task.global_batch(step);
+  batch.shares = share_step(context_.task, batch.samples, settings_.limit, settings_.sharing);
+  batch.weight = context_.task.weight(batch.samples);
+  result.sequences = batch.samples.size();
+  for (const std::size_t sample : batch.samples) result.tokens += context_.task.rows_of(sample);
+  return batch;
 }
 
-void TrainingStep::reduce(const ExecutionSpace& space, std::size_t samples, double weight, StepResult& result) {
+void TrainingStep::accumulate(const ExecutionSpace& space, std::size_t step, const GlobalBatch& batch) {
+  const nn::Pass pass{space,          context_.gemm,  context_.store, context_.mode.schedule(),
+                      context_.arena, settings_.seed, step,           context_.recompute};
+  const float scale = static_cast<float>(1.0 / batch.weight);
+  const std::span<const Places> own = batch.of_rank(context_.ranks.rank());
+  const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::pass");
+  context_.mode.begin_step(space);
+  std::size_t computed = 0;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    const Places& places = own[i];
+    assemble(batch, places);
+    context_.mode.begin_micro_batch(i + 1 == own.size());
+    const bool filler = places.empty();
+    const std::size_t first = filler ? settings_.largest_batch : computed;
+    context_.task.model().train(pass, batch_, filler ? 0.0f : scale,
+                                slice(losses_, first, first + batch_.shape().samples));
+    computed += places.size();
+  }
+}
+
+/// Without places, a filler: the shortest sample, under an id that is no place, so that nothing counts it as one of the
+/// batch.
+void TrainingStep::assemble(const GlobalBatch& batch, const Places& places) {
+  const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::assemble");
+  samples_.clear();
+  ids_.clear();
+  for (const std::size_t place : places) {
+    samples_.push_back(batch.samples[place]);
+    ids_.push_back(static_cast<std::uint32_t>(place));
+  }
+  if (places.empty()) {
+    samples_.push_back(batch.samples[batch.shares.shortest]);
+    ids_.push_back(static_cast<std::uint32_t>(batch.samples.size()));
+  }
+  context_.task.assemble(samples_, ids_, batch_);
+}
+
+void TrainingStep::reduce(const ExecutionSpace& space, const GlobalBatch& batch, StepResult& result) {
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::reduce");
   context_.mode.finish_gradients(space);
-  result.loss = sum_losses(space, samples) / weight;
+  share_state(space, batch.shares.rank_of(0));
+  result.loss = sum_losses(space, batch) / batch.weight;
   result.gradient_norm = std::sqrt(context_.mode.sum_of_blocks(norm_.block_sums(space)));
+}
+
+/// State rows are computed from the first sample of the batch, by one rank.
+void TrainingStep::share_state(const ExecutionSpace& space, std::size_t root) {
+  const ParameterTable& table = context_.store.table();
+  for (std::size_t unit = 0; unit < table.units().size(); ++unit) {
+    if (table.state_size(unit) == 0) continue;
+    const parallel::Buffer state = parallel::buffer_of(context_.store.unit_state(unit));
+    context_.ranks.broadcast(space, state, root, "state of " + table.units()[unit].name).wait(space);
+  }
 }
 
 void TrainingStep::update(const ExecutionSpace& space, std::size_t step, double learning_rate, double norm) {
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::update");
   // The constant is that of PyTorch's clip_grad_norm_.
-  const double scale = clip_ > 0.0 ? std::min(1.0, clip_ / (norm + 1e-6)) : 1.0;
+  const double scale = settings_.clip > 0.0 ? std::min(1.0, settings_.clip / (norm + 1e-6)) : 1.0;
   context_.optimizer.update(
       space,
       {.step = step, .learning_rate = static_cast<float>(learning_rate), .gradient_scale = static_cast<float>(scale)});
   context_.mode.publish_values(space);
 }
 
-void TrainingStep::accumulate(const ExecutionSpace& space, std::size_t step, std::span<const std::size_t> samples,
-                              double weight) {
-  const nn::Pass pass{space,          context_.gemm, context_.store, context_.mode.schedule(),
-                      context_.arena, seed_,         step,           context_.recompute};
-  const float scale = static_cast<float>(1.0 / weight);
-  const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::pass");
-  context_.mode.begin_step(space);
-  for (std::size_t begin = 0, end = 0; begin < samples.size(); begin = end) {
-    end = micro_batch_end(context_.task, samples, begin, limit_);
-    assemble(samples, begin, end - begin);
-    context_.mode.begin_micro_batch(end == samples.size());
-    context_.task.model().train(pass, batch_, scale, slice(losses_, begin, end));
-  }
-}
-
-void TrainingStep::assemble(std::span<const std::size_t> samples, std::size_t begin, std::size_t count) {
-  const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::assemble");
-  context_.task.assemble(samples.subspan(begin, count), std::span(ids_).subspan(begin, count), batch_);
-}
-
-double TrainingStep::sum_losses(const ExecutionSpace& space, std::size_t samples) {
+/// Each loss is added to zeros only, and all in the order of the batch: no bit depends on who computed what.
+double TrainingStep::sum_losses(const ExecutionSpace& space, const GlobalBatch& batch) {
   Kokkos::deep_copy(space, host_losses_, losses_);
   space.fence("mylos::TrainingStep::losses");
-  return std::accumulate(host_losses_.data(), host_losses_.data() + samples, 0.0);
+  losses_by_place_.assign(batch.samples.size(), 0.0);
+  std::size_t computed = 0;
+  for (const Places& places : batch.of_rank(context_.ranks.rank())) {
+    for (const std::size_t place : places) losses_by_place_[place] = host_losses_(computed++);
+  }
+  parallel::sum_in_place(context_.ranks, losses_by_place_);
+  return std::accumulate(losses_by_place_.begin(), losses_by_place_.end(), 0.0);
 }
 
 bool is_finite(const StepResult& result) { return std::isfinite(result.loss) && std::isfinite(result.gradient_norm); }

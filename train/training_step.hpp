@@ -5,16 +5,19 @@
 #include "nn/learning_rate.hpp"
 #include "nn/optimizer.hpp"
 #include "parallel/parameter_mode.hpp"
-#include "train/micro_batches.hpp"
+#include "train/step_shares.hpp"
 #include "train/task.hpp"
 
-/// One step of training: the global batch in micro-batches, gradients, clipping, update.
+#include <cstdint>
+#include <vector>
+
+/// One step of training: this rank's share of the global batch in micro-batches, gradients, clipping, update.
 namespace mylos::train {
 
 struct StepResult {
   double loss = 0.0;           ///< sum of losses over the global batch, divided once by its weight
   double gradient_norm = 0.0;  ///< before clipping
-  std::size_t sequences = 0;
+  std::size_t sequences = 0;   ///< of the global batch
   std::size_t tokens = 0;
 };
 
@@ -26,36 +29,56 @@ struct StepContext {
   nn::Optimizer& optimizer;
   const Gemm& gemm;
   Arena& arena;
+  parallel::Communicator& ranks;
   nn::Recompute recompute = nn::Recompute::none;
+};
+
+/// How a step is computed, the same on every rank.
+struct StepSettings {
+  std::size_t largest_batch = 0;  ///< the most samples a global batch has
+  MicroBatchLimit limit = {};
+  Sharing sharing = {};
+  double clip = 1.0;
+  std::uint64_t seed = 42;
 };
 
 class TrainingStep {
  public:
-  /// `largest_batch` is the most samples a global batch has.
-  TrainingStep(const StepContext& context, std::size_t largest_batch, const MicroBatchLimit& limit, double clip,
-               std::uint64_t seed);
+  TrainingStep(const StepContext& context, const StepSettings& settings);
 
   /// Runs step `step` (from 0) with `learning_rate`. Nothing is updated where the loss or the gradient is not finite:
-  /// the result then says so and the parameters are those of the step before.
+  /// the result then says so and the parameters are those of the step before. Collective; every rank has the same
+  /// result, whose loss has the same bits for any number of ranks that compute the same losses of samples.
   StepResult run(const ExecutionSpace& space, std::size_t step, double learning_rate);
 
  private:
-  std::vector<std::size_t> choose_samples(std::size_t step, StepResult& result) const;
-  void accumulate(const ExecutionSpace& space, std::size_t step, std::span<const std::size_t> samples, double weight);
-  void assemble(std::span<const std::size_t> samples, std::size_t begin, std::size_t count);
-  void reduce(const ExecutionSpace& space, std::size_t samples, double weight, StepResult& result);
+  /// The global batch of a step.
+  struct GlobalBatch {
+    std::vector<std::size_t> samples;
+    StepShares shares;
+    double weight = 0.0;
+
+    std::span<const Places> of_rank(std::size_t rank) const { return shares.ranks[rank]; }
+  };
+
+  GlobalBatch choose_samples(std::size_t step, StepResult& result) const;
+  void accumulate(const ExecutionSpace& space, std::size_t step, const GlobalBatch& batch);
+  void assemble(const GlobalBatch& batch, const Places& places);
+  void reduce(const ExecutionSpace& space, const GlobalBatch& batch, StepResult& result);
+  void share_state(const ExecutionSpace& space, std::size_t root);
   void update(const ExecutionSpace& space, std::size_t step, double learning_rate, double norm);
-  double sum_losses(const ExecutionSpace& space, std::size_t samples);
+  double sum_losses(const ExecutionSpace& space, const GlobalBatch& batch);
 
   StepContext context_;
-  MicroBatchLimit limit_;
-  double clip_;
-  std::uint64_t seed_;
+  StepSettings settings_;
   nn::GradientNorm norm_;
   Batch batch_;
-  std::vector<std::uint32_t> ids_;
-  Vector<float> losses_;  ///< (largest batch)
+  std::vector<std::size_t> samples_;  ///< of the micro-batch that is being made,
+  std::vector<std::uint32_t> ids_;    ///< and their places in the global batch
+  /// (largest batch + 1) of this rank's samples in the order it computes them; the last is a filler's.
+  Vector<float> losses_;
   HostVector<float> host_losses_;
+  std::vector<double> losses_by_place_;
 };
 
 /// True where loss and gradient norm are finite.

@@ -62,6 +62,10 @@ const std::map<std::string, Example>& examples() {
       {"gemm", {"kokkos-kernels", "kokkos-kernels"}},
       {"recompute", {"attention", "attention"}},
       {"mode", {"ddp", "replicated"}},
+      {"shard-size", {"4", 4}},
+      {"communication-precision", {"bf16", "bfloat16"}},
+      {"deterministic", {"true", true}},
+      {"collective-timeout", {"5m", 300.0}},
       {"n-best", {"10", 10}},
       {"max-answer-length", {"15", 15}},
       {"null-threshold", {"-1.5", -1.5}},
@@ -83,9 +87,9 @@ ordered_json recorded(const Option& option, const std::vector<std::string>& word
 
 TEST(Options, EveryNameSpellingAndFormIsRead) {
   for (const Option& option : option_table()) {
-    // Two of them are another way to say batch and micro-batch, tested with those.
+    // Two of them are another way to say batch and micro-batch, tested with those; one needs another option.
     const bool is_setting = option.belongs_to(train_command) && option.print && option.name != "batch-per-rank" &&
-                            option.name != "gradient-accumulation-steps";
+                            option.name != "gradient-accumulation-steps" && option.name != "leaves";
     if (!is_setting) continue;
     ASSERT_TRUE(examples().contains(option.name)) << option.name << " has no example";
     const Example& example = examples().at(option.name);
@@ -138,8 +142,11 @@ TEST(Options, WhatIsOutOfRangeIsRefusedWithTheRange) {
       {"--squad=3", "--squad 3: expected 1.1 or 2.0"},
       {"--precision=half", "--precision half: expected float or bfloat16 (this version does not have half)"},
       {"--precision=fp16", "--precision fp16: expected float or bfloat16 (this version does not have half)"},
-      {"--mode=sharded", "--mode sharded: expected replicated (this version runs one process)"},
-      {"--strategy=zero3", "--mode zero3: expected replicated (this version runs one process)"},
+      {"--mode=zero4", "--mode zero4: expected replicated, sharded-optimizer, sharded-gradients, sharded or hybrid"},
+      {"--shard-size=0", "--shard-size 0: expected a whole number from 1 to 1000000000"},
+      {"--communication-precision=half", "--communication-precision half: expected float or bfloat16"},
+      {"--leaves=12", "--leaves 12: expected a power of two from 1 to 1024"},
+      {"--leaves=2048", "--leaves 2048: expected a power of two from 1 to 1024"},
       {"--resume=checkpoints/5",
        "--resume checkpoints/5: expected auto or never (this version does not have checkpoints to resume from)"},
       {"--overwrite=maybe", "--overwrite maybe: expected nothing, true or false"},
@@ -160,14 +167,45 @@ TEST(Options, WhatIsOutOfRangeIsRefusedWithTheRange) {
 
 TEST(Options, ThoseOfLaterVersionsAreRefusedByName) {
   for (const char* name :
-       {"deterministic", "leaves", "communicator", "communication-precision", "bucket-mib", "shard-size",
-        "checkpoint-every", "keep", "save-total-limit", "stop-before", "walltime", "collective-timeout"}) {
+       {"communicator", "bucket-mib", "checkpoint-every", "keep", "save-total-limit", "stop-before", "walltime"}) {
     const std::vector<std::vector<std::string>> spellings = {
         {fmt::format("--{}", name)}, {fmt::format("--{}=1", name)}, {fmt::format("--{}", name), "500"}};
     for (const std::vector<std::string>& words : spellings) {
       const std::string error = tests::error_of([&] { parse_arguments(*find_command("train"), words); });
       EXPECT_EQ(error, fmt::format("--{}: this version does not have it; leave it out", find_option(name)->name));
     }
+  }
+}
+
+TEST(Options, ModesHaveThePeersNames) {
+  const Option& mode = *find_option("mode");
+  for (const auto& [typed, name] : std::map<std::string, std::string>{{"ddp", "replicated"},
+                                                                      {"zero1", "sharded-optimizer"},
+                                                                      {"deepspeed_stage_1", "sharded-optimizer"},
+                                                                      {"zero2", "sharded-gradients"},
+                                                                      {"deepspeed", "sharded-gradients"},
+                                                                      {"deepspeed_stage_2", "sharded-gradients"},
+                                                                      {"zero3", "sharded"},
+                                                                      {"fsdp", "sharded"},
+                                                                      {"deepspeed_stage_3", "sharded"},
+                                                                      {"hsdp", "hybrid"},
+                                                                      {"hybrid", "hybrid"}}) {
+    EXPECT_EQ(recorded(mode, {"--strategy=" + typed}), name);
+  }
+  EXPECT_EQ(recorded(mode, {}), nullptr) << "chosen by what fits";
+}
+
+TEST(Options, LeavesBelongToDeterministicRuns) {
+  const Option& leaves = *find_option("leaves");
+  EXPECT_EQ(recorded(leaves, {"--deterministic", "--leaves=4"}), 4);
+  EXPECT_EQ(recorded(leaves, {}), 8);
+  EXPECT_EQ(tests::error_of([&] { recorded(leaves, {"--leaves=4"}); }),
+            "--leaves is of --deterministic; give both or none");
+  for (const char* other : {"--micro-batch", "--micro-tokens", "--gradient-accumulation-steps"}) {
+    EXPECT_EQ(tests::error_of([&] {
+                recorded(leaves, {"--deterministic", std::string(other) + "=2"});
+              }),
+              fmt::format("--deterministic cuts every step into its 8 --leaves; leave out {}", other));
   }
 }
 

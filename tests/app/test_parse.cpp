@@ -1,5 +1,7 @@
 #include "app/parse.hpp"
 
+#include "app/consistency.hpp"
+
 #include "app/usage_error.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -109,6 +111,19 @@ TEST(Consistency, OneRanksBatchIsTheBatch) {
             "--micro-batch and --gradient-accumulation-steps exclude each other; give one of them");
   EXPECT_EQ(error_of_train({"--batch=4", "--gradient-accumulation-steps=5"}),
             "--gradient-accumulation-steps 5: expected at most the batch, 4");
+}
+
+TEST(Consistency, WhatIsSaidForARankCountsForEach) {
+  const auto on_three = [](const std::vector<std::string>& words) {
+    Arguments arguments = parse_train(words);
+    settle_ranks(arguments, 3);
+    return std::pair(arguments.run.squad.batch, arguments.run.engine.micro_batch);
+  };
+  using Sizes = std::pair<std::size_t, std::size_t>;
+  EXPECT_EQ(on_three({"--batch-per-rank=6"}), Sizes(18, 0));
+  EXPECT_EQ(on_three({"--batch-per-rank=6", "--gradient-accumulation-steps=4"}), Sizes(72, 6));
+  EXPECT_EQ(on_three({"--batch=20", "--gradient-accumulation-steps=2"}), Sizes(20, 4));
+  EXPECT_EQ(on_three({"--batch=20", "--micro-batch=5"}), Sizes(20, 5));
 }
 
 TEST(Consistency, TokensAtOnceExcludeSequencesAtOnce) {

@@ -2,16 +2,51 @@
 
 #include "data/files.hpp"
 #include "data/safetensors.hpp"
-#include "train/row_pieces.hpp"
 
 #include <nlohmann/json.hpp>
+
+#include <numeric>
 
 namespace mylos::small_models {
 namespace {
 
 constexpr const char* file_name = "model.safetensors";
 
+std::vector<data::TensorShape> tensors_of(const ParameterTable& table) {
+  std::vector<data::TensorShape> tensors;
+  for (const ParameterRow& row : table.rows()) tensors.push_back({row.name, row.shape});
+  for (const ParameterRow& row : table.state_rows()) tensors.push_back({row.name, row.shape});
+  return tensors;
+}
+
+class SafetensorsExport final : public train::ModelExport {
+ public:
+  SafetensorsExport(const std::filesystem::path& directory, const ParameterTable& table)
+      : staged_(directory), writer_(staged_.path() / file_name, tensors_of(table)) {}
+
+  void write(const ParameterRow&, std::size_t, std::span<const float> values) override { writer_.write(values); }
+  void commit() override {
+    writer_.commit();
+    staged_.commit();
+  }
+
+ private:
+  data::StagedDirectory staged_;
+  data::SafetensorsWriter writer_;
+};
+
 }  // namespace
+
+void GeneratedEvaluation::take(std::size_t index, std::span<const float> outputs, std::span<const float> losses) {
+  if (index == 0) loss_ = correct_ = 0.0;
+  loss_ += std::accumulate(losses.begin(), losses.end(), 0.0);
+  correct_ += correct(index, outputs);
+}
+
+train::Metrics GeneratedEvaluation::score() {
+  metrics_ = {{"validation_loss", loss_ / weight()}, {"accuracy", correct_ / weight()}};
+  return metrics_;
+}
 
 GeneratedTask::GeneratedTask(std::unique_ptr<nn::Model> model, std::size_t samples, std::size_t batch,
                              std::uint64_t seed, std::filesystem::path start)
@@ -25,23 +60,12 @@ void GeneratedTask::initial_values(const train::RowWriter& write) const {
 
 void GeneratedTask::write_results(const std::filesystem::path& directory) const {
   nlohmann::ordered_json scores;
-  for (const auto& [name, value] : last_metrics_) scores[name] = value;
+  for (const auto& [name, value] : evaluation_->metrics()) scores[name] = value;
   data::write_text(directory / "scores.json", scores.dump() + "\n");
 }
 
-void GeneratedTask::export_model(const std::filesystem::path& directory, const train::RowReader& read_row) const {
-  std::vector<data::TensorShape> tensors;
-  std::vector<const ParameterRow*> rows;
-  for (const ParameterRow& row : model_->table().rows()) rows.push_back(&row);
-  for (const ParameterRow& row : model_->table().state_rows()) rows.push_back(&row);
-  for (const ParameterRow* row : rows) tensors.push_back({row->name, row->shape});
-  data::StagedDirectory staged(directory);
-  data::SafetensorsWriter writer(staged.path() / file_name, tensors);
-  for (const ParameterRow* row : rows) {
-    train::read_in_pieces(read_row, row->name, row->size, [&](std::span<const float> values) { writer.write(values); });
-  }
-  writer.commit();
-  staged.commit();
+std::unique_ptr<train::ModelExport> GeneratedTask::start_export(const std::filesystem::path& directory) const {
+  return std::make_unique<SafetensorsExport>(directory, model_->table());
 }
 
 }  // namespace mylos::small_models

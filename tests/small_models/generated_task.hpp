@@ -10,6 +10,23 @@
 /// its state rows, from which a later task of the kind begins.
 namespace mylos::small_models {
 
+/// Scores validation_loss and accuracy, each divided by what is counted: images, words.
+class GeneratedEvaluation : public train::Evaluation {
+ public:
+  void take(std::size_t index, std::span<const float> outputs, std::span<const float> losses) final;
+  train::Metrics score() final;
+  /// Of the last score.
+  const train::Metrics& metrics() const { return metrics_; }
+
+ protected:
+  virtual double correct(std::size_t index, std::span<const float> outputs) const = 0;
+  virtual double weight() const = 0;
+
+ private:
+  double loss_ = 0.0, correct_ = 0.0;  ///< of the batches taken since the first
+  train::Metrics metrics_;
+};
+
 class GeneratedTask : public train::Task {
  public:
   const nn::Model& model() const override { return *model_; }
@@ -18,19 +35,18 @@ class GeneratedTask : public train::Task {
   std::size_t steps_per_epoch() const override { return sampler_.steps_per_epoch(); }
   std::vector<std::size_t> global_batch(std::size_t step) const override { return sampler_.batch(step); }
 
-  BatchShape evaluation_shape() const override { return {}; }
-  train::Metrics evaluate(train::Predictor&) override { return {}; }
+  train::Evaluation* evaluation() const override { return evaluation_.get(); }
   /// scores.json with the last evaluation's metrics.
   void write_results(const std::filesystem::path& directory) const override;
   /// model.safetensors.
-  void export_model(const std::filesystem::path& directory, const train::RowReader& read_row) const override;
+  std::unique_ptr<train::ModelExport> start_export(const std::filesystem::path& directory) const override;
 
  protected:
   /// Batches of `batch` out of `samples`. `start`: an exported directory to begin from; empty = initialisers.
   GeneratedTask(std::unique_ptr<nn::Model> model, std::size_t samples, std::size_t batch, std::uint64_t seed,
                 std::filesystem::path start);
 
-  train::Metrics last_metrics_;
+  std::unique_ptr<GeneratedEvaluation> evaluation_;  ///< none, unless the task makes one
 
  private:
   std::unique_ptr<nn::Model> model_;

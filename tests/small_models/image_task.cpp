@@ -40,61 +40,83 @@ std::int32_t draw_image(const ImageSize& size, std::uint64_t seed, std::size_t i
   return kind;
 }
 
+namespace {
+
+/// Appends images [first, first + count).
+void draw(const ImageTaskConfig& config, std::size_t first, std::size_t count, Images& images) {
+  const ImageSize& size = config.shape.image;
+  const std::size_t begin = images.pixels.size();
+  images.pixels.resize(begin + count * size.pixels());
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto target = std::span(images.pixels).subspan(begin + i * size.pixels(), size.pixels());
+    images.classes.push_back(draw_image(size, config.seed, first + i, target));
+  }
+}
+
+void fill(const Images& images, std::span<const std::size_t> lengths, std::span<const std::uint32_t> ids,
+          Batch& batch) {
+  batch.reset(lengths, ids);
+  batch.set(images::pixels, std::span(images.pixels));
+  batch.set(images::classes, std::span(images.classes));
+}
+
+class ImageEvaluation final : public GeneratedEvaluation {
+ public:
+  explicit ImageEvaluation(const ImageTaskConfig& config) : config_(config) {}
+
+  std::size_t batches() const override { return (config_.evaluation_images + evaluation_batch - 1) / evaluation_batch; }
+  BatchShape largest_batch() const override {
+    const std::size_t pixels = config_.shape.image.pixels();
+    return {std::min(evaluation_batch, config_.evaluation_images), evaluation_batch * pixels, pixels};
+  }
+  void assemble(std::size_t index, Batch& batch) const override {
+    const Images images = images_of(index);
+    std::vector<std::uint32_t> ids(images.classes.size());
+    std::iota(ids.begin(), ids.end(), 0u);
+    fill(images, std::vector<std::size_t>(ids.size(), config_.shape.image.pixels()), ids, batch);
+  }
+
+ protected:
+  double correct(std::size_t index, std::span<const float> logits) const override {
+    const std::size_t classes = config_.shape.classes;
+    const Images images = images_of(index);
+    double count = 0.0;
+    for (std::size_t i = 0; i < images.classes.size(); ++i) {
+      const auto row = logits.subspan(i * classes, classes);
+      count += std::ranges::max_element(row) - row.begin() == images.classes[i] ? 1.0 : 0.0;
+    }
+    return count;
+  }
+  double weight() const override { return static_cast<double>(config_.evaluation_images); }
+
+ private:
+  Images images_of(std::size_t index) const {
+    const std::size_t begin = index * evaluation_batch;
+    Images images;
+    draw(config_, config_.groups * config_.images_per_group + begin,
+         std::min(evaluation_batch, config_.evaluation_images - begin), images);
+    return images;
+  }
+
+  ImageTaskConfig config_;
+};
+
+}  // namespace
+
 ImageTask::ImageTask(const ImageTaskConfig& config)
     : GeneratedTask(make_convolution_classifier(config.shape), config.groups, config.groups_per_batch, config.seed,
                     config.start),
-      config_(config) {}
-
-void ImageTask::draw(std::size_t first_image, std::size_t images) const {
-  const std::size_t pixels = config_.shape.image.pixels(), begin = pixels_.size();
-  pixels_.resize(begin + images * pixels);
-  for (std::size_t i = 0; i < images; ++i) {
-    const auto target = std::span(pixels_).subspan(begin + i * pixels, pixels);
-    classes_.push_back(draw_image(config_.shape.image, config_.seed, first_image + i, target));
-  }
-}
-
-void ImageTask::fill(std::span<const std::size_t> lengths, std::span<const std::uint32_t> ids, Batch& batch) const {
-  batch.reset(lengths, ids);
-  batch.set(images::pixels, pixels_);
-  batch.set(images::classes, classes_);
+      config_(config) {
+  evaluation_ = std::make_unique<ImageEvaluation>(config);
 }
 
 void ImageTask::assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids, Batch& batch) const {
-  pixels_.clear();
-  classes_.clear();
-  for (const std::size_t group : samples) draw(group * config_.images_per_group, config_.images_per_group);
-  fill(std::vector<std::size_t>(samples.size(), rows_of(0)), ids, batch);
-}
-
-BatchShape ImageTask::evaluation_shape() const {
-  const std::size_t pixels = config_.shape.image.pixels();
-  return {std::min(evaluation_batch, config_.evaluation_images), evaluation_batch * pixels, pixels};
-}
-
-train::Metrics ImageTask::evaluate(train::Predictor& predictor) {
-  const std::size_t first = config_.groups * config_.images_per_group, classes = config_.shape.classes;
-  double loss = 0.0, correct = 0.0;
-  Batch batch;
-  for (std::size_t begin = 0; begin < config_.evaluation_images; begin += evaluation_batch) {
-    const std::size_t count = std::min(evaluation_batch, config_.evaluation_images - begin);
-    std::vector<std::uint32_t> ids(count);
-    std::iota(ids.begin(), ids.end(), 0u);
-    pixels_.clear();
-    classes_.clear();
-    draw(first + begin, count);
-    fill(std::vector<std::size_t>(count, config_.shape.image.pixels()), ids, batch);
-    std::vector<float> losses(count);
-    const std::span<const float> logits = predictor.predict(batch, losses);
-    loss += std::accumulate(losses.begin(), losses.end(), 0.0);
-    for (std::size_t i = 0; i < count; ++i) {
-      const auto row = logits.subspan(i * classes, classes);
-      correct += std::ranges::max_element(row) - row.begin() == classes_[i] ? 1.0 : 0.0;
-    }
+  drawn_.pixels.clear();
+  drawn_.classes.clear();
+  for (const std::size_t group : samples) {
+    draw(config_, group * config_.images_per_group, config_.images_per_group, drawn_);
   }
-  const double images = static_cast<double>(config_.evaluation_images);
-  last_metrics_ = {{"validation_loss", loss / images}, {"accuracy", correct / images}};
-  return last_metrics_;
+  fill(drawn_, std::vector<std::size_t>(samples.size(), rows_of(0)), ids, batch);
 }
 
 }  // namespace mylos::small_models

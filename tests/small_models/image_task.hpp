@@ -3,6 +3,8 @@
 #include "tests/small_models/convolution_classifier.hpp"
 #include "tests/small_models/generated_task.hpp"
 
+#include <vector>
+
 /// Noisy images of a line that lies, stands, falls or rises: which of the four is the class.
 namespace mylos::small_models {
 
@@ -19,6 +21,13 @@ struct ImageTaskConfig {
 /// An image's pixels and class: a function of (seed, index) alone.
 std::int32_t draw_image(const ImageSize& size, std::uint64_t seed, std::size_t index, std::span<float> pixels);
 
+/// Images one after the other.
+struct Images {
+  std::vector<float> pixels;
+  std::vector<std::int32_t> classes;
+};
+
+/// Trains on groups of images; evaluates images that training does not see, each as a sample of its own.
 class ImageTask final : public GeneratedTask {
  public:
   explicit ImageTask(const ImageTaskConfig& config);
@@ -30,18 +39,9 @@ class ImageTask final : public GeneratedTask {
   }
   void assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids, Batch& batch) const override;
 
-  /// Each held-out image is a sample of its own.
-  BatchShape evaluation_shape() const override;
-  /// validation_loss of an image, accuracy.
-  train::Metrics evaluate(train::Predictor& predictor) override;
-
  private:
-  void draw(std::size_t first_image, std::size_t images) const;
-  void fill(std::span<const std::size_t> lengths, std::span<const std::uint32_t> ids, Batch& batch) const;
-
   ImageTaskConfig config_;
-  mutable std::vector<float> pixels_;  ///< of the batch that is being made
-  mutable std::vector<std::int32_t> classes_;
+  mutable Images drawn_;  ///< of the batch that is being made
 };
 
 }  // namespace mylos::small_models

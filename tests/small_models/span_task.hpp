@@ -3,6 +3,8 @@
 #include "nn/bert_layer.hpp"
 #include "tests/small_models/generated_task.hpp"
 
+#include <vector>
+
 /// BERT with a span head over generated tokens: a task without files. The answer is the run between two marks.
 namespace mylos::small_models {
 
@@ -10,11 +12,19 @@ struct SpanTaskConfig {
   nn::BertShape shape = {};
   Precision precision = Precision::float32;
   std::size_t sequences = 64;
-  std::size_t shortest = 3;  ///< tokens; the longest is shape.positions
-  std::size_t batch = 8;     ///< sequences a step
+  std::size_t shortest = 3;              ///< tokens; the longest is shape.positions
+  std::size_t batch = 8;                 ///< sequences a step
+  std::size_t evaluation_sequences = 0;  ///< that training does not see
   std::uint64_t seed = 5;
 };
 
+/// Sequences one after the other.
+struct Spans {
+  std::vector<std::size_t> lengths;
+  std::vector<std::int32_t> tokens, segments, positions, starts, ends;
+};
+
+/// Evaluates the loss and how often both ends of the answer are the likeliest.
 class SpanTask final : public GeneratedTask {
  public:
   explicit SpanTask(const SpanTaskConfig& config);
@@ -25,11 +35,8 @@ class SpanTask final : public GeneratedTask {
   void assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids, Batch& batch) const override;
 
  private:
-  void append(std::size_t sample) const;
-
   SpanTaskConfig config_;
-  mutable std::vector<std::size_t> lengths_;  ///< of the batch that is being made
-  mutable std::vector<std::int32_t> tokens_, segments_, positions_, starts_, ends_;
+  mutable Spans drawn_;  ///< of the batch that is being made
 };
 
 }  // namespace mylos::small_models

@@ -14,6 +14,8 @@ enum Stream : std::uint64_t { length_stream, dialect_stream, slip_stream, word_s
 
 /// One word in this many is any word.
 constexpr std::size_t slip = 10;
+/// Sentences that are predicted at once.
+constexpr std::size_t evaluation_batch = 30;
 /// Draws a sentence may take from a stream.
 constexpr std::size_t draws = 1024;
 
@@ -55,67 +57,106 @@ std::vector<std::int32_t> draw_sentence(const TextTaskConfig& config, std::size_
   return words;
 }
 
-TextTask::TextTask(const TextTaskConfig& config)
-    : GeneratedTask(make_causal_decoder(config.shape, config.chunk), config.sentences, config.batch, config.seed,
-                    config.start),
-      config_(config) {}
+namespace {
 
-std::size_t TextTask::rows_of(std::size_t sample) const { return sentence_rows(config_, sample); }
+/// Sentences one after the other, with the word that follows each.
+struct Sentences {
+  std::vector<std::size_t> lengths;
+  std::vector<std::int32_t> tokens, positions, labels;
+};
 
-double TextTask::weight(std::span<const std::size_t> samples) const {
+Sentences draw_sentences(const TextTaskConfig& config, std::span<const std::size_t> samples) {
+  Sentences all;
+  for (const std::size_t sample : samples) {
+    const std::vector<std::int32_t> words = draw_sentence(config, sample);
+    all.lengths.push_back(words.size() - 1);
+    all.tokens.insert(all.tokens.end(), words.begin(), words.end() - 1);
+    all.labels.push_back(-1);
+    all.labels.insert(all.labels.end(), words.begin() + 2, words.end());
+    for (std::size_t i = 0; i + 1 < words.size(); ++i) all.positions.push_back(static_cast<std::int32_t>(i));
+  }
+  return all;
+}
+
+void fill(const Sentences& sentences, std::span<const std::uint32_t> ids, Batch& batch) {
+  batch.reset(sentences.lengths, ids);
+  batch.set_indices(words::tokens, sentences.tokens);
+  batch.set_indices(words::positions, sentences.positions);
+  batch.set(words::labels, std::span(sentences.labels));
+}
+
+/// Words of these sentences that something is to be learned from: not the first after the dialect's name.
+double weight_of(const TextTaskConfig& config, std::span<const std::size_t> samples) {
   double rows = 0.0;
-  // The first word after the dialect's name is any word: nothing is to be learned from it.
-  for (const std::size_t sample : samples) rows += static_cast<double>(rows_of(sample) - 1);
+  for (const std::size_t sample : samples) rows += static_cast<double>(sentence_rows(config, sample) - 1);
   return rows;
 }
 
+/// Sentences that training does not see.
+class TextEvaluation final : public GeneratedEvaluation {
+ public:
+  explicit TextEvaluation(const TextTaskConfig& config) : config_(config) {}
+
+  std::size_t batches() const override {
+    return (config_.evaluation_sentences + evaluation_batch - 1) / evaluation_batch;
+  }
+  BatchShape largest_batch() const override {
+    BatchShape largest{std::min(evaluation_batch, config_.evaluation_sentences), 0, config_.shape.positions};
+    for (std::size_t index = 0; index < batches(); ++index) {
+      std::size_t rows = 0;
+      for (const std::size_t sample : samples_of(index)) rows += sentence_rows(config_, sample);
+      largest.rows = std::max(largest.rows, rows);
+    }
+    return largest;
+  }
+  void assemble(std::size_t index, Batch& batch) const override {
+    const std::vector<std::size_t> samples = samples_of(index);
+    std::vector<std::uint32_t> ids(samples.size());
+    std::iota(ids.begin(), ids.end(), 0u);
+    fill(draw_sentences(config_, samples), ids, batch);
+  }
+
+ protected:
+  double correct(std::size_t index, std::span<const float> likeliest) const override {
+    const std::vector<std::int32_t> labels = draw_sentences(config_, samples_of(index)).labels;
+    double count = 0.0;
+    for (std::size_t row = 0; row < labels.size(); ++row) {
+      if (static_cast<std::int32_t>(likeliest[row]) == labels[row]) count += 1.0;
+    }
+    return count;
+  }
+  double weight() const override {
+    std::vector<std::size_t> all(config_.evaluation_sentences);
+    std::iota(all.begin(), all.end(), config_.sentences);
+    return weight_of(config_, all);
+  }
+
+ private:
+  std::vector<std::size_t> samples_of(std::size_t index) const {
+    const std::size_t begin = index * evaluation_batch;
+    std::vector<std::size_t> samples(std::min(evaluation_batch, config_.evaluation_sentences - begin));
+    std::iota(samples.begin(), samples.end(), config_.sentences + begin);
+    return samples;
+  }
+
+  TextTaskConfig config_;
+};
+
+}  // namespace
+
+TextTask::TextTask(const TextTaskConfig& config)
+    : GeneratedTask(make_causal_decoder(config.shape, config.chunk), config.sentences, config.batch, config.seed,
+                    config.start),
+      config_(config) {
+  evaluation_ = std::make_unique<TextEvaluation>(config);
+}
+
+std::size_t TextTask::rows_of(std::size_t sample) const { return sentence_rows(config_, sample); }
+
+double TextTask::weight(std::span<const std::size_t> samples) const { return weight_of(config_, samples); }
+
 void TextTask::assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids, Batch& batch) const {
-  lengths_.clear();
-  tokens_.clear();
-  positions_.clear();
-  labels_.clear();
-  for (const std::size_t sample : samples) {
-    const std::vector<std::int32_t> words = draw_sentence(config_, sample);
-    lengths_.push_back(words.size() - 1);
-    tokens_.insert(tokens_.end(), words.begin(), words.end() - 1);
-    labels_.push_back(-1);
-    labels_.insert(labels_.end(), words.begin() + 2, words.end());
-    for (std::size_t i = 0; i + 1 < words.size(); ++i) positions_.push_back(static_cast<std::int32_t>(i));
-  }
-  batch.reset(lengths_, ids);
-  batch.set_indices(words::tokens, tokens_);
-  batch.set_indices(words::positions, positions_);
-  batch.set(words::labels, labels_);
-}
-
-std::vector<std::size_t> TextTask::evaluation_samples() const {
-  std::vector<std::size_t> samples(config_.evaluation_sentences);
-  std::iota(samples.begin(), samples.end(), config_.sentences);
-  return samples;
-}
-
-BatchShape TextTask::evaluation_shape() const {
-  BatchShape shape{config_.evaluation_sentences, 0, config_.shape.positions};
-  for (const std::size_t sample : evaluation_samples()) shape.rows += rows_of(sample);
-  return shape;
-}
-
-train::Metrics TextTask::evaluate(train::Predictor& predictor) {
-  const std::vector<std::size_t> samples = evaluation_samples();
-  std::vector<std::uint32_t> ids(samples.size());
-  std::iota(ids.begin(), ids.end(), 0u);
-  Batch batch;
-  assemble(samples, ids, batch);
-  std::vector<float> losses(samples.size());
-  const std::span<const float> likeliest = predictor.predict(batch, losses);
-  double correct = 0.0;
-  for (std::size_t row = 0; row < labels_.size(); ++row) {
-    if (static_cast<std::int32_t>(likeliest[row]) == labels_[row]) correct += 1.0;
-  }
-  const double words = weight(samples);
-  last_metrics_ = {{"validation_loss", std::accumulate(losses.begin(), losses.end(), 0.0) / words},
-                   {"accuracy", correct / words}};
-  return last_metrics_;
+  fill(draw_sentences(config_, samples), ids, batch);
 }
 
 }  // namespace mylos::small_models

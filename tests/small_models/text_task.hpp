@@ -28,6 +28,7 @@ std::vector<std::int32_t> draw_sentence(const TextTaskConfig& config, std::size_
 double language_entropy();
 double language_accuracy();
 
+/// Evaluates the loss of a word that the language says something about, and how often the likeliest is right.
 class TextTask final : public GeneratedTask {
  public:
   explicit TextTask(const TextTaskConfig& config);
@@ -37,16 +38,8 @@ class TextTask final : public GeneratedTask {
   double weight(std::span<const std::size_t> samples) const override;
   void assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids, Batch& batch) const override;
 
-  BatchShape evaluation_shape() const override;
-  /// validation_loss of a word that the language says something about, accuracy of the likeliest.
-  train::Metrics evaluate(train::Predictor& predictor) override;
-
  private:
-  std::vector<std::size_t> evaluation_samples() const;
-
   TextTaskConfig config_;
-  mutable std::vector<std::size_t> lengths_;  ///< of the batch that is being made
-  mutable std::vector<std::int32_t> tokens_, positions_, labels_;
 };
 
 }  // namespace mylos::small_models

@@ -3,7 +3,9 @@
 #include "train/task.hpp"
 
 #include <filesystem>
+#include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -16,7 +18,7 @@ inline constexpr std::size_t bytes_per_row = 1024;  // of training; a multiple o
 /// Takes 1 KiB a row for training and half of it for inference.
 class SizedModel final : public nn::Model {
  public:
-  SizedModel() : table_(ParameterTable::Builder().unit("all").row("weight", {elements}, {}).build()) {}
+  explicit SizedModel(std::size_t units, std::size_t unit_size) : table_(make_table(units, unit_size)) {}
 
   const ParameterTable& table() const override { return table_; }
   void plan(Arena& arena, const BatchShape& shape, ParameterStore::Purpose purpose, nn::Recompute) const override {
@@ -28,7 +30,28 @@ class SizedModel final : public nn::Model {
   double training_flops(const BatchShape&) const override { return 0.0; }
 
  private:
+  static ParameterTable make_table(std::size_t units, std::size_t unit_size) {
+    ParameterTable::Builder builder;
+    for (std::size_t unit = 0; unit < units; ++unit) {
+      builder.unit("unit" + std::to_string(unit)).row("weight" + std::to_string(unit), {unit_size}, {});
+    }
+    return builder.build();
+  }
+
   ParameterTable table_;
+};
+
+class SizedEvaluation final : public Evaluation {
+ public:
+  explicit SizedEvaluation(const BatchShape& shape) : shape_(shape) {}
+  std::size_t batches() const override { return 1; }
+  BatchShape largest_batch() const override { return shape_; }
+  void assemble(std::size_t, Batch&) const override {}
+  void take(std::size_t, std::span<const float>, std::span<const float>) override {}
+  Metrics score() override { return {}; }
+
+ private:
+  BatchShape shape_;
 };
 
 using Batches = std::vector<std::vector<std::size_t>>;
@@ -36,8 +59,11 @@ using Batches = std::vector<std::vector<std::size_t>>;
 /// Global batches that are written down: each sample's number is its rows.
 class ListedTask final : public Task {
  public:
-  explicit ListedTask(Batches batches, BatchShape evaluated = {})
-      : batches_(std::move(batches)), evaluated_(evaluated) {}
+  explicit ListedTask(Batches batches, BatchShape evaluated = {}, std::size_t units = 1,
+                      std::size_t unit_size = elements)
+      : model_(units, unit_size), batches_(std::move(batches)) {
+    if (evaluated.samples > 0) evaluation_ = std::make_unique<SizedEvaluation>(evaluated);
+  }
 
   const nn::Model& model() const override { return model_; }
   void initial_values(const RowWriter&) const override {}
@@ -46,15 +72,14 @@ class ListedTask final : public Task {
   std::size_t rows_of(std::size_t sample) const override { return sample; }
   double weight(std::span<const std::size_t> samples) const override { return static_cast<double>(samples.size()); }
   void assemble(std::span<const std::size_t>, std::span<const std::uint32_t>, Batch&) const override {}
-  BatchShape evaluation_shape() const override { return evaluated_; }
-  Metrics evaluate(Predictor&) override { return {}; }
+  Evaluation* evaluation() const override { return evaluation_.get(); }
   void write_results(const std::filesystem::path&) const override {}
-  void export_model(const std::filesystem::path&, const RowReader&) const override {}
+  std::unique_ptr<ModelExport> start_export(const std::filesystem::path&) const override { return nullptr; }
 
  private:
   SizedModel model_;
   Batches batches_;
-  BatchShape evaluated_;
+  std::unique_ptr<SizedEvaluation> evaluation_;
 };
 
 inline constexpr std::size_t plenty = std::size_t{1} << 40;

@@ -7,7 +7,7 @@
 #include "tests/support/allocation_watch.hpp"
 #include "tests/support/tool_callbacks.hpp"
 #include "train/initial_parameters.hpp"
-#include "train/memory_plan.hpp"
+#include "train/run_bounds.hpp"
 #include "train/training_step.hpp"
 
 #include <fmt/format.h>
@@ -35,8 +35,8 @@ struct Training {
         mode(parallel::make_single_process_mode(store)),
         optimizer(nn::make_adamw({}, store.table(), mode->slices())),
         arena("mylos::test::arena", planned()),
-        step({*task, store, *mode, *optimizer, gemm, arena}, train::largest_global_batch(*task, steps),
-             {.samples = micro_batch}, 1.0, 42) {
+        step({*task, store, *mode, *optimizer, gemm, arena, *ranks},
+             {.largest_batch = train::largest_global_batch(*task, steps), .limit = {.samples = micro_batch}}) {
     train::load_initial_parameters(space, *task, 42, store, *mode);
   }
   std::size_t planned() const {
@@ -55,6 +55,7 @@ struct Training {
   std::unique_ptr<parallel::ParameterMode> mode;
   std::unique_ptr<nn::Optimizer> optimizer;
   Arena arena;
+  std::unique_ptr<parallel::Communicator> ranks = parallel::make_self_communicator();
   train::TrainingStep step;
 };
 

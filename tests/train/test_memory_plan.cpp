@@ -93,5 +93,51 @@ TEST(PlanMemory, RefusesARecomputationThatTheModelHasNot) {
             "--recompute layer: this model always keeps what its backward pass reads; use --recompute none");
 }
 
+/// A model of many units, so that two of them are little.
+ListedTask many_units() { return ListedTask({{10, 10, 10, 10}}, {}, 20, 1 << 16); }
+
+constexpr RankCounts four_ranks{.ranks = 4, .nodes = 1, .of_node = 4};
+
+std::size_t least_bytes(parallel::ModeKind mode) {
+  TrainConfig config;
+  config.micro_batch = 1;
+  config.parallel.mode = mode;
+  return plan_memory(many_units(), config, 1, plenty, four_ranks).total();
+}
+
+TEST(PlanMemory, CountsWhatARankHoldsInEachMode) {
+  const std::size_t parameters = 20 * (1 << 16) * sizeof(float);
+  TrainConfig config;
+  config.parallel.mode = parallel::ModeKind::sharded;
+  const MemoryPlan plan = plan_memory(many_units(), config, 1, plenty, four_ranks);
+  EXPECT_EQ(plan.optimizer, 2 * parameters / 4);
+  EXPECT_LT(plan.values, parameters / 2);
+  EXPECT_LT(plan.gradients, parameters / 2);
+  EXPECT_EQ(plan.largest.rows, 10u) << "a rank's share";
+  EXPECT_EQ(plan.mode.kind, parallel::ModeKind::sharded);
+  EXPECT_EQ(plan.layout.shards, 4u);
+}
+
+TEST(PlanMemory, ExchangeInSixteenBitsTakesMemory) {
+  TrainConfig config;
+  EXPECT_EQ(plan_memory(many_units(), config, 1, plenty, four_ranks).exchange, 0u);
+  config.parallel.bfloat16_gradients = true;
+  EXPECT_GT(plan_memory(many_units(), config, 1, plenty, four_ranks).exchange, 0u);
+}
+
+TEST(PlanMemory, WhatDoesNotFitWholeIsShardedUnlessAModeIsGiven) {
+  using parallel::ModeKind;
+  const std::size_t whole = least_bytes(ModeKind::replicated);
+  EXPECT_LT(least_bytes(ModeKind::sharded), whole);
+  EXPECT_EQ(plan_memory(many_units(), {}, 1, whole, four_ranks).layout.mode, ModeKind::replicated);
+  EXPECT_EQ(plan_memory(many_units(), {}, 1, whole - 1, four_ranks).layout.mode, ModeKind::sharded);
+  TrainConfig config;
+  config.parallel.mode = ModeKind::replicated;
+  EXPECT_THAT(tests::error_of([&] { plan_memory(many_units(), config, 1, whole - 1, four_ranks); }),
+              HasSubstr("--mode sharded"));
+  EXPECT_THAT(tests::error_of([&] { plan_memory(many_units(), {}, 1, 1 << 20, four_ranks); }),
+              HasSubstr("GiB are needed"));
+}
+
 }  // namespace
 }  // namespace mylos::train

@@ -87,10 +87,9 @@ class RecordedTask final : public Task {
     batch.set(names::start_labels, std::span(batch_.starts).subspan(first, count));
     batch.set(names::end_labels, std::span(batch_.ends).subspan(first, count));
   }
-  BatchShape evaluation_shape() const override { return {}; }
-  Metrics evaluate(Predictor&) override { return {}; }
+  Evaluation* evaluation() const override { return nullptr; }
   void write_results(const fs::path&) const override {}
-  void export_model(const fs::path&, const RowReader&) const override {}
+  std::unique_ptr<ModelExport> start_export(const fs::path&) const override { return nullptr; }
 
   const RecordedBatch& batch() const { return batch_; }
   BatchShape shape() const { return {batch_.samples, batch_.tokens.size(), *std::ranges::max_element(batch_.lengths)}; }
@@ -119,6 +118,7 @@ struct Engine {
     return std::max(training.peak(), prediction.peak());
   }
   nn::Pass pass() { return {space, gemm, store, mode->schedule(), arena}; }
+  StepContext context() { return {task, store, *mode, *optimizer, gemm, arena, *ranks}; }
   void fill_batch() {
     std::vector<std::uint32_t> ids(task.batch().samples);
     std::iota(ids.begin(), ids.end(), 0u);
@@ -132,6 +132,7 @@ struct Engine {
   std::unique_ptr<parallel::ParameterMode> mode;
   std::unique_ptr<nn::Optimizer> optimizer;
   Arena arena;
+  std::unique_ptr<parallel::Communicator> ranks = parallel::make_self_communicator();
   Batch batch;
 };
 
@@ -226,9 +227,8 @@ TEST(reference, AdamWSteps) {
   for_each_reference([](const fs::path& folder, Engine& engine) {
     std::ifstream file(folder / "steps.json");
     const auto steps = nlohmann::json::parse(file);
-    const StepContext context{engine.task, engine.store, *engine.mode, *engine.optimizer, engine.gemm, engine.arena};
     const std::size_t samples = engine.task.batch().samples;
-    TrainingStep step(context, samples, {.samples = samples}, 1.0, 42);
+    TrainingStep step(engine.context(), {.largest_batch = samples, .limit = {.samples = samples}});
     double learning_rates = 0.0;
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const double learning_rate = steps[i]["learning_rate"].get<double>();
@@ -260,10 +260,8 @@ TEST(reference, MicroBatchesGiveTheSameSteps) {
   for_each_reference([](const fs::path& folder, Engine& engine) {
     Engine other(folder, std::string(engine.gemm.provider()));
     const std::size_t samples = engine.task.batch().samples;
-    TrainingStep whole({engine.task, engine.store, *engine.mode, *engine.optimizer, engine.gemm, engine.arena}, samples,
-                       {.samples = samples}, 1.0, 42);
-    TrainingStep split({other.task, other.store, *other.mode, *other.optimizer, other.gemm, other.arena}, samples,
-                       {.samples = 1}, 1.0, 42);
+    TrainingStep whole(engine.context(), {.largest_batch = samples, .limit = {.samples = samples}});
+    TrainingStep split(other.context(), {.largest_batch = samples, .limit = {.samples = 1}});
     for (std::size_t i = 0; i < 5; ++i) {
       const StepResult a = whole.run(engine.space, i, 1e-3), b = split.run(other.space, i, 1e-3);
       EXPECT_NEAR(a.loss, b.loss, 1e-5 * a.loss);

@@ -1,0 +1,219 @@
+#include "core/kernels/gemm.hpp"
+#include "tests/app/tiny_run.hpp"
+#include "tests/support/paths.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <sstream>
+#include <thread>
+
+/// The program started by mpirun: as if it were one process.
+namespace mylos::tests {
+namespace {
+
+#ifdef MYLOS_MPIEXEC
+constexpr const char* mpiexec = MYLOS_MPIEXEC;
+#else
+constexpr const char* mpiexec = "";
+#endif
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using Words = std::vector<std::string>;
+
+class RanksOfTheProgram : public TinyRun {
+ protected:
+  void SetUp() override {
+    if (*mpiexec == '\0') GTEST_SKIP() << "a build without MPI";
+    TinyRun::SetUp();
+    write_file(dev_, tiny_questions());
+  }
+
+  Words train_words(const fs::path& output, const Words& more = {}) const {
+    Words words = {"train",
+                   "--model",
+                   model_,
+                   "--train",
+                   train_,
+                   "--dev",
+                   dev_,
+                   "--output",
+                   output,
+                   "--lr",
+                   "1e-3",
+                   "--max-length",
+                   "60",
+                   "--doc-stride",
+                   "20",
+                   "--gemm",
+                   default_gemm_provider()};
+    if (std::ranges::none_of(more, [](const std::string& word) { return word.starts_with("--batch"); })) {
+      words.insert(words.end(), {"--batch", "5"});
+    }
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+
+  /// One program for each rank.
+  static Words launched(const std::vector<Words>& ranks) {
+    Words words;
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      if (i > 0) words.emplace_back(":");
+      words.insert(words.end(), {"-n", "1", program()});
+      words.insert(words.end(), ranks[i].begin(), ranks[i].end());
+    }
+    return words;
+  }
+  static ProgramRun run_on(const std::vector<Words>& ranks) {
+    return RunningProgram(launched(ranks), "", {}, mpiexec).wait();
+  }
+  static ProgramRun run_on(std::size_t ranks, const Words& words) { return run_on(std::vector<Words>(ranks, words)); }
+
+  fs::path dev_ = directory_ / "dev.json";
+  EnvironmentVariable root_{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, sure_{"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+      crowded_{"OMPI_MCA_rmaps_base_oversubscribe", "1"}, loose_{"OMPI_MCA_hwloc_base_binding_policy", "none"},
+      threads_{"OMP_NUM_THREADS", "1"}, limit_{"MPIEXEC_TIMEOUT", "100"};  // seconds; nothing may hang
+};
+
+/// Lines that the program says of itself; mpirun adds its own.
+Words errors_of(const ProgramRun& run) {
+  Words lines = run.error_lines();
+  std::erase_if(lines, [](const std::string& line) { return !line.starts_with("mylos: error: "); });
+  return lines;
+}
+
+void expect_error(const ProgramRun& run, const std::string& what, int exit_code = 1) {
+  EXPECT_EQ(run.exit_code, exit_code) << run.errors;
+  ASSERT_EQ(errors_of(run).size(), 1u) << run.errors;
+  EXPECT_THAT(errors_of(run).front(), HasSubstr(what));
+}
+
+std::vector<json> metrics_of(const fs::path& run) {
+  std::vector<json> rows;
+  std::istringstream lines(read_file(run / "metrics.jsonl"));
+  for (std::string line; std::getline(lines, line);) rows.push_back(json::parse(line));
+  return rows;
+}
+
+json run_json_of(const fs::path& run) { return json::parse(read_file(run / "run.json")); }
+
+TEST_F(RanksOfTheProgram, TrainAsOneDoes) {
+  const fs::path one = directory_ / "one", three = directory_ / "three";
+  const ProgramRun alone = run_mylos(train_words(one));
+  ASSERT_EQ(alone.exit_code, 0) << alone.errors;
+  const ProgramRun together = run_on(3, train_words(three, {"--mode", "fsdp"}));
+  ASSERT_EQ(together.exit_code, 0) << together.errors;
+  const auto expected = metrics_of(one), actual = metrics_of(three);
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const char* key = expected[i].contains("loss") ? "loss" : "validation_loss";
+    EXPECT_NEAR(actual[i][key].get<double>(), expected[i][key].get<double>(), 1e-4) << expected[i];
+    if (expected[i].contains("f1")) EXPECT_EQ(actual[i]["f1"], expected[i]["f1"]);
+  }
+  const json resolved = run_json_of(three)["resolved"];
+  EXPECT_EQ(resolved["ranks"], 3);
+  EXPECT_EQ(resolved["nodes"], 1);
+  EXPECT_EQ(resolved["threads"], 1);
+  EXPECT_EQ(resolved["mode"], "sharded");
+  EXPECT_EQ(run_json_of(three)["state"]["finished"], true);
+  EXPECT_EQ(together.output, alone.output) << "the results, once";
+  EXPECT_THAT(together.errors, HasSubstr("ranks    3 on 1 node, 1 thread each; sharded\n"));
+  const Words lines = together.error_lines();
+  EXPECT_EQ(std::ranges::count_if(lines, [](const std::string& line) { return line.starts_with("done after "); }), 1);
+  EXPECT_TRUE(fs::exists(three / "best" / "model.safetensors"));
+  // A finished run is left alone by any number of ranks.
+  const ProgramRun again = run_on(2, train_words(three, {"--mode", "fsdp"}));
+  EXPECT_EQ(again.exit_code, 0) << again.errors;
+  EXPECT_EQ(again.output, alone.output);
+  EXPECT_THAT(again.errors, HasSubstr("--overwrite trains anew"));
+}
+
+TEST_F(RanksOfTheProgram, DeterministicRunsWriteTheSameBytes) {
+  const auto weights = [](const fs::path& run) { return read_file(run / "last" / "model.safetensors"); };
+  const fs::path one = directory_ / "one", four = directory_ / "four";
+  const ProgramRun alone = run_mylos(train_words(one, {"--deterministic"}));
+  ASSERT_EQ(alone.exit_code, 0) << alone.errors;
+  const ProgramRun together =
+      run_on(4, train_words(four, {"--deterministic", "--mode", "hybrid", "--shard-size", "2"}));
+  ASSERT_EQ(together.exit_code, 0) << together.errors;
+  EXPECT_TRUE(weights(four) == weights(one));
+  EXPECT_THAT(together.errors, HasSubstr("hybrid in groups of 2 ranks, deterministic in 8 leaves\n"));
+  expect_error(run_on(3, train_words(run_, {"--deterministic"})), "8 leaves cannot be split among 3 ranks");
+}
+
+TEST_F(RanksOfTheProgram, ABatchPerRankCountsForEach) {
+  const ProgramRun run = run_on(2, train_words(run_, {"--batch-per-rank", "2", "--steps", "1"}));
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_EQ(run_json_of(run_)["batch"], 4);
+  EXPECT_EQ(metrics_of(run_).front()["sequences"], 4);
+  const ProgramRun parts =
+      run_on(2, train_words(run_, {"--overwrite", "--gradient-accumulation-steps", "2", "--steps", "1"}));
+  ASSERT_EQ(parts.exit_code, 0) << parts.errors;
+  EXPECT_EQ(run_json_of(run_)["micro-batch"], 2) << "5 sequences in 2 parts on 2 ranks";
+}
+
+TEST_F(RanksOfTheProgram, DryRunsTellTheMemoryOfARank) {
+  const ProgramRun run = run_on(2, train_words(run_, {"--dry-run", "--mode", "zero1"}));
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.errors, HasSubstr("at most on a rank: "));
+  EXPECT_THAT(run.errors, HasSubstr("sharded-optimizer"));
+  EXPECT_FALSE(fs::exists(run_));
+}
+
+TEST_F(RanksOfTheProgram, ErrorsAreToldOnce) {
+  expect_error(run_on(2, train_words(run_, {"--batch", "none"})), "--batch none: expected a whole number", 2);
+  expect_error(run_on(2, train_words(run_, {"--model", "/no/such/model"})),
+               "mylos: error: no directory /no/such/model");
+  expect_error(run_on(2, train_words(run_, {"--shard-size", "2"})), "--shard-size 2: belongs to --mode hybrid");
+  EXPECT_FALSE(fs::exists(run_ / "run.json"));
+  fs::create_directories(run_);
+  write_file(run_ / "notes.txt", "mine");
+  expect_error(run_on(2, train_words(run_)), "holds notes.txt, which no training run wrote");
+}
+
+TEST_F(RanksOfTheProgram, ADataFileThatOneRankLacksIsNamedWithTheRank) {
+  Words other = train_words(run_);
+  std::ranges::replace(other, train_.string(), (directory_ / "gone.json").string());
+  expect_error(run_on({train_words(run_), other}),
+               "mylos: error: rank 1: cannot read " + (directory_ / "gone.json").string());
+  expect_error(run_on({other, other}), "mylos: error: cannot read " + (directory_ / "gone.json").string());
+}
+
+TEST_F(RanksOfTheProgram, WhatDiffersBetweenRanksIsNamed) {
+  expect_error(run_on({train_words(run_), train_words(run_, {"--seed", "7"})}),
+               "mylos: error: rank 1: the configuration is ");
+  Words other = train_words(run_);
+  std::ranges::replace(other, train_.string(), dev_.string());
+  expect_error(run_on({train_words(run_), other}), "mylos: error: rank 1: the configuration is ");
+}
+
+TEST_F(RanksOfTheProgram, OtherCommandsRunAlone) {
+  const Words words = {"eval", "--model", model_, "--data", dev_, "--output", run_};
+  expect_error(run_on(2, words), "eval runs as one process, and the launcher started 2", 2);
+  EXPECT_FALSE(fs::exists(run_));
+}
+
+TEST_F(RanksOfTheProgram, ASignalEndsAllAtAStepsEnd) {
+  RunningProgram program(
+      launched(std::vector<Words>(2, train_words(run_, {"--steps", "1000000", "--mode", "sharded"}))), "", {}, mpiexec);
+  for (int i = 0; i < 600; ++i) {
+    if (fs::exists(run_ / "metrics.jsonl") && fs::file_size(run_ / "metrics.jsonl") > 0) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  program.send(SIGUSR1);  // mpirun passes it on
+  const ProgramRun run = program.wait();
+  EXPECT_EQ(run.exit_code, 85) << run.errors;
+  EXPECT_TRUE(fs::exists(run_ / "last" / "model.safetensors"));
+  EXPECT_THAT(run.errors, HasSubstr("ended by SIGUSR1 after"));
+}
+
+}  // namespace
+}  // namespace mylos::tests
