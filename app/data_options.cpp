@@ -10,7 +10,7 @@ constexpr CountRange sequence_length{1, 65'536};  // the model's own limit is ch
 Option model_option() {
   Option option =
       named("model", {"model-name-or-path"}, "M", files,
-            train_command | eval_command | ask_command | prepare_command | bench_command,
+            train_command | eval_command | ask_command | prepare_command | bench_command | checkpoint_command,
             "a Hugging Face directory, a run's output directory (its best/), or a name that `mylos fetch` got");
   option.expects = "a directory or a name";
   option.parse = [](Arguments& arguments, std::string_view text) {
@@ -56,8 +56,9 @@ std::vector<Option> data_options() {
           named("context", {}, "FILE", files, ask_command, "the text that holds the answers; - reads standard input"),
           [](auto& a) -> auto& { return a.context; }),
       path_option(
-          named("output", {"output-dir"}, "PATH", files, train_command | eval_command | prepare_command,
-                "directory for results; of prepare a file, .h5 or .jsonl"),
+          named("output", {"output-dir"}, "PATH", files,
+                train_command | eval_command | prepare_command | checkpoint_command,
+                "directory for results, or for a model; of prepare a file, .h5 or .jsonl"),
           [](auto& a) -> auto& { return a.run.engine.output; }),
       squad_option(),
       path_option(

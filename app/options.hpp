@@ -22,6 +22,7 @@ enum CommandBit : unsigned {
   prepare_command = 32,
   info_command = 64,
   bench_command = 128,
+  checkpoint_command = 256,
   compare_command = 1024,
 };
 

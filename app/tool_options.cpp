@@ -119,7 +119,8 @@ std::vector<Option> tool_options() {
                 "of step: time, work and share of the roofline of each kernel, and the host's work"),
           [](auto& a) -> auto& { return a.breakdown; }),
       switch_option(
-          named("json", {}, "", general, ask_command | info_command | bench_command | compare_command, "print JSON"),
+          named("json", {}, "", general,
+                ask_command | info_command | bench_command | checkpoint_command | compare_command, "print JSON"),
           [](auto& a) -> auto& { return a.json; }),
   };
 }

@@ -1,0 +1,183 @@
+#include "app/checkpoint.hpp"
+
+#include "app/commands.hpp"
+#include "app/standard_output.hpp"
+#include "app/usage_error.hpp"
+#include "core/error.hpp"
+#include "parallel/checkpoint_directory.hpp"
+#include "train/quantities.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <array>
+#include <initializer_list>
+
+/// mylos checkpoint: what is in checkpoints, and whether it is whole.
+namespace mylos::app {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+/// A text that is a JSON object becomes one.
+Json to_json(const parallel::CheckpointRecord::Value& value) {
+  const auto* text = std::get_if<std::string>(&value);
+  if (text == nullptr) return std::visit([](const auto& typed) { return Json(typed); }, value);
+  Json parsed = Json::parse(*text, nullptr, false);
+  return parsed.is_object() ? parsed : Json(*text);
+}
+
+Json describe_record(const parallel::CheckpointRecord& record) {
+  Json members = Json::object();
+  for (const auto& [name, value] : record.members()) members[name] = to_json(value);
+  return members;
+}
+
+/// One row of the list; `error` is of a file that cannot be read.
+struct ListedCheckpoint {
+  parallel::CheckpointEntry entry;
+  std::uintmax_t bytes = 0;
+  bool latest = false;
+  std::string error = {};
+  Json record = {};
+};
+
+std::vector<ListedCheckpoint> list(const fs::path& path) {
+  const fs::path directory = parallel::checkpoints_directory(path);
+  const fs::path latest = parallel::resolve_checkpoint(path);
+  std::vector<ListedCheckpoint> listed;
+  for (const parallel::CheckpointEntry& entry : parallel::list_checkpoints(directory)) {
+    ListedCheckpoint row{.entry = entry, .bytes = fs::file_size(entry.file), .latest = entry.file == latest};
+    try {
+      row.record = describe_record(parallel::read_checkpoint_index(entry.file).record);
+    } catch (const std::runtime_error& error) {
+      row.error = error.what();
+    }
+    listed.push_back(std::move(row));
+  }
+  ensure(!listed.empty(), fmt::format("{}: no checkpoint is there", path.string()));
+  return listed;
+}
+
+std::string epoch_text(const Json& record) {
+  if (!record.is_object() || !record.contains("epoch") || !record["epoch"].is_number()) return "?";
+  return fmt::format("{:.2f}", record["epoch"].get<double>());
+}
+
+int list_directory(const Arguments& arguments) {
+  const std::vector<ListedCheckpoint> listed = list(arguments.positional[1]);
+  if (arguments.json) {
+    Json rows = Json::array();
+    for (const ListedCheckpoint& row : listed) {
+      rows.push_back({{"step", row.entry.step},
+                      {"file", row.entry.file.string()},
+                      {"bytes", row.bytes},
+                      {"latest", row.latest},
+                      {"error", row.error.empty() ? Json() : Json(row.error)},
+                      {"run", row.record}});
+    }
+    print(rows.dump(2) + "\n");
+    return 0;
+  }
+  print(fmt::format("{:>9} {:>7} {:>12}  {}\n", "step", "epoch", "size", "file"));
+  for (const ListedCheckpoint& row : listed) {
+    print(fmt::format("{:>9} {:>7} {:>12}  {}{}\n", row.entry.step, epoch_text(row.record),
+                      train::bytes_text(row.bytes), row.entry.file.string(), row.latest ? "  (latest)" : ""));
+    if (!row.error.empty()) log_line(row.error);
+  }
+  return 0;
+}
+
+int show(const Arguments& arguments) {
+  const fs::path file = checkpoint_at(arguments.positional[1]);
+  const parallel::CheckpointIndex index = parallel::read_checkpoint_index(file);
+  const Json record = describe_record(index.record);
+  if (arguments.json) {
+    Json tensors = Json::array();
+    for (const auto& tensor : index.datasets) {
+      tensors.push_back({{"name", tensor.name}, {"shape", tensor.shape}, {"offset", tensor.offset}});
+    }
+    print(Json{{"file", file.string()}, {"run", record}, {"tensors", tensors}}.dump(2) + "\n");
+    return 0;
+  }
+  print(fmt::format("{}\n", file.string()));
+  for (const auto& [name, value] : record.items()) {
+    print(fmt::format("{:24}{}\n", name, value.is_string() ? value.get<std::string>() : value.dump()));
+  }
+  for (const auto& tensor : index.datasets) {
+    print(fmt::format("{} {}\n", tensor.name, parallel::shape_text(tensor.shape)));
+  }
+  return 0;
+}
+
+/// Every checkpoint of a directory, or one file.
+std::vector<fs::path> files_of(const std::string& path) {
+  if (!fs::is_directory(path)) return {checkpoint_at(path)};
+  std::vector<fs::path> files;
+  for (const auto& entry : parallel::list_checkpoints(parallel::checkpoints_directory(path))) {
+    files.push_back(entry.file);
+  }
+  ensure(!files.empty(), fmt::format("{}: no checkpoint is there", path));
+  return files;
+}
+
+int verify(const Arguments& arguments) {
+  Json rows = Json::array();
+  bool all_right = true;
+  for (const fs::path& file : files_of(arguments.positional[1])) {
+    std::uint64_t bytes = 0;
+    std::string error;
+    try {
+      bytes = parallel::verify_checkpoint(file);
+    } catch (const std::runtime_error& damage) {
+      error = damage.what();
+    }
+    all_right = all_right && error.empty();
+    rows.push_back({{"file", file.string()},
+                    {"right", error.empty()},
+                    {"bytes", bytes},
+                    {"error", error.empty() ? Json() : Json(error)}});
+    if (!error.empty()) log_line("mylos: error: " + error);
+    if (error.empty() && !arguments.json) {
+      print(fmt::format("{}: {} of values, every checksum is right\n", file.string(), train::bytes_text(bytes)));
+    }
+  }
+  if (arguments.json) print(rows.dump(2) + "\n");
+  return all_right ? 0 : 1;
+}
+
+/// What of the command line only some of its verbs take.
+void check_words(const Arguments& arguments) {
+  const std::string& verb = arguments.positional[0];
+  const bool is_diff = verb == "diff";
+  if (is_diff != (arguments.positional.size() == 3)) {
+    throw UsageError(fmt::format("checkpoint {} needs {}", verb, is_diff ? "two paths" : "one path"));
+  }
+  for (const char* name : {"model", "output"}) {
+    if (verb == "export" || !arguments.given.contains(name)) continue;
+    throw UsageError(fmt::format("checkpoint {} has no --{}; leave it out", verb, name));
+  }
+}
+
+}  // namespace
+
+fs::path checkpoint_at(const std::string& path) {
+  fs::path file = parallel::resolve_checkpoint(path);
+  ensure(!file.empty(), fmt::format("{}: no checkpoint is there", path));
+  return file;
+}
+
+int run_checkpoint(const Arguments& arguments) {
+  using Verb = std::pair<std::string_view, int (*)(const Arguments&)>;
+  static constexpr std::array verbs = {Verb{"list", list_directory}, Verb{"show", show}, Verb{"verify", verify},
+                                       Verb{"export", export_checkpoint}, Verb{"diff", diff_checkpoints}};
+  for (const auto& [name, run] : verbs) {
+    if (name != arguments.positional[0]) continue;
+    check_words(arguments);
+    return run(arguments);
+  }
+  throw UsageError(fmt::format("checkpoint {}: expected list, show, verify, export or diff", arguments.positional[0]));
+}
+
+}  // namespace mylos::app

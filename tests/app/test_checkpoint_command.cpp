@@ -1,0 +1,172 @@
+#include "data/bert_config.hpp"
+#include "data/safetensors.hpp"
+#include "nn/bert_question_answering.hpp"
+#include "parallel/checkpoint.hpp"
+#include "parallel/checkpoint_file.hpp"
+#include "tests/app/tiny_run.hpp"
+#include "train/bert_shape.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <fstream>
+
+/// mylos checkpoint, on checkpoints of a tiny model that are made here.
+namespace mylos::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+class CheckpointCommand : public TinyRun {
+ protected:
+  void SetUp() override {
+    if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "A build without HDF5";
+    TinyRun::SetUp();
+    fs::create_directories(checkpoints_);
+    for (const std::size_t step : {10, 20}) save(step);
+  }
+
+  /// The tiny model, of which element i of a row is i + `offset`; the optimizer's slot is zero.
+  fs::path save(std::size_t step, float offset = 0.0f) const {
+    const auto network = nn::make_bert_question_answering(
+        train::bert_shape(data::read_bert_config(model_ / "config.json")), Precision::float32);
+    const ParameterTable& table = network->table();
+    parallel::CheckpointArrays arrays{
+        .table = &table, .held = {}, .groups = {{"model", {}}, {"optimizer/m", {}}}, .state = {}, .saved_range = {}};
+    for (std::size_t unit = 0; unit < table.units().size(); ++unit) {
+      const std::size_t size = table.units()[unit].size;
+      arrays.held.push_back({unit, 0, size});
+      for (parallel::CheckpointGroup& group : arrays.groups) group.parts.emplace_back("test::part", size);
+    }
+    for (const ParameterRow& row : table.rows()) {
+      const auto values = arrays.groups[0].parts[row.unit];
+      for (std::size_t i = 0; i < row.size; ++i) values(row.offset + i) = static_cast<float>(i) + offset;
+    }
+    arrays.saved_range = [&](std::size_t unit, std::size_t) {
+      return parallel::UnitRange{0, table.units()[unit].size};
+    };
+    parallel::CheckpointRecord record;
+    record.set("step", std::uint64_t{step});
+    record.set("epoch", 0.25);
+    record.set("configuration", json{{"resolved", {{"model", model_.string()}}}}.dump());
+    return save_checkpoint(*parallel::make_self_communicator(), checkpoints_, step, arrays, record, 5).file;
+  }
+
+  void expect_refused(const Words& words, const std::string& what, int exit_code = 1) const {
+    const ProgramRun run = run_mylos(words);
+    EXPECT_EQ(run.exit_code, exit_code) << run.output;
+    EXPECT_EQ(run.error_lines().size(), 1u) << run.errors;
+    EXPECT_THAT(run.errors, HasSubstr(what));
+  }
+
+  fs::path checkpoints_ = run_ / "checkpoints";
+};
+
+TEST_F(CheckpointCommand, ListsARun) {
+  const ProgramRun run = run_mylos({"checkpoint", "list", run_});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.output, AllOf(HasSubstr("       10    0.25 "), HasSubstr("step-000020.h5  (latest)\n")));
+  const json rows = json::parse(run_mylos({"checkpoint", "list", "--json", checkpoints_}).output);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0]["step"], 10);
+  EXPECT_EQ(rows[0]["latest"], false);
+  EXPECT_EQ(rows[1]["latest"], true);
+  EXPECT_EQ(rows[1]["run"]["epoch"], 0.25);
+  EXPECT_EQ(rows[1]["run"]["configuration"]["resolved"]["model"], model_.string());
+  expect_refused({"checkpoint", "list", model_}, "model: no checkpoint is there");
+}
+
+TEST_F(CheckpointCommand, ADamagedOneIsListedWithWhatIsWrong) {
+  fs::resize_file(checkpoints_ / "step-000010.h5", 5000);
+  const ProgramRun run = run_mylos({"checkpoint", "list", run_});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.output, HasSubstr("       10       ? "));
+  EXPECT_THAT(run.errors, HasSubstr("step-000010.h5: cannot open it as HDF5: "));
+}
+
+TEST_F(CheckpointCommand, ShowsOne) {
+  const ProgramRun run = run_mylos({"checkpoint", "show", run_});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.output, AllOf(HasSubstr("step-000020.h5\n"), HasSubstr("\nepoch                   0.25\n"),
+                                HasSubstr("\n/model/qa_outputs.weight (2, 16)\n"),
+                                HasSubstr("\n/optimizer/m/qa_outputs.bias (2)\n")));
+  const json shown = json::parse(run_mylos({"checkpoint", "show", checkpoints_ / "step-000010.h5", "--json"}).output);
+  EXPECT_EQ(shown["run"]["step"], 10);
+  EXPECT_EQ(shown["tensors"][0]["name"], "/model/bert.embeddings.word_embeddings.weight");
+}
+
+TEST_F(CheckpointCommand, VerifiesEveryByte) {
+  const ProgramRun run = run_mylos({"checkpoint", "verify", run_});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.output, AllOf(HasSubstr("step-000010.h5: "), HasSubstr("step-000020.h5: "),
+                                HasSubstr("every checksum is right")));
+  const fs::path file = checkpoints_ / "step-000010.h5";
+  const std::uint64_t place = parallel::read_checkpoint_index(file).find("/optimizer/m/qa_outputs.bias")->offset;
+  {
+    std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekp(static_cast<std::streamoff>(place));
+    stream.put('x');
+  }
+  expect_refused({"checkpoint", "verify", file},
+                 "step-000010.h5: /optimizer/m/qa_outputs.bias, elements 0 to 2: CRC32C");
+  const ProgramRun damaged = run_mylos({"checkpoint", "verify", run_, "--json"});
+  EXPECT_EQ(damaged.exit_code, 1);
+  const json rows = json::parse(damaged.output);
+  EXPECT_EQ(rows[0]["right"], false);
+  EXPECT_EQ(rows[1]["right"], true);
+  expect_refused({"checkpoint", "verify", model_ / "config.json"}, "config.json is not an HDF5 file");
+}
+
+TEST_F(CheckpointCommand, ExportsAModel) {
+  const fs::path exported = directory_ / "exported";
+  const ProgramRun run = run_mylos({"checkpoint", "export", run_, "--output", exported});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_EQ(read_file(exported / "vocab.txt"), read_file(model_ / "vocab.txt"));
+  const data::SafetensorsFile weights(exported / "model.safetensors");
+  const std::vector<float> head = weights.read_float("qa_outputs.weight");
+  ASSERT_EQ(head.size(), 32u);
+  EXPECT_EQ(head[31], 31.0f);
+  expect_refused({"checkpoint", "export", run_, "--output", exported}, "exported: is there already; choose a new");
+  const fs::path again = directory_ / "again";
+  EXPECT_EQ(run_mylos({"checkpoint", "export", run_, "--output", again, "--model", model_}).exit_code, 0);
+  EXPECT_EQ(read_file(again / "model.safetensors"), read_file(exported / "model.safetensors"));
+  expect_refused({"checkpoint", "export", run_}, "needs --output", 2);
+  TinyModel other;
+  other.hidden = 32;
+  write_tiny_model(directory_ / "other", other);
+  expect_refused({"checkpoint", "export", run_, "--output", directory_ / "x", "--model", directory_ / "other"},
+                 "its tensors are not those of the model in ");
+  fs::remove_all(model_);
+  expect_refused({"checkpoint", "export", run_, "--output", directory_ / "x"}, "name the model with --model");
+}
+
+TEST_F(CheckpointCommand, ComparesTwo) {
+  const fs::path a = checkpoints_ / "step-000010.h5", b = checkpoints_ / "step-000020.h5";
+  const ProgramRun equal = run_mylos({"checkpoint", "diff", a, b});
+  EXPECT_EQ(equal.exit_code, 0) << equal.errors;
+  EXPECT_THAT(equal.output, HasSubstr("tensors are equal, bit for bit\n"));
+  const fs::path c = save(30, 0.5f);
+  const ProgramRun other = run_mylos({"checkpoint", "diff", a, c});
+  EXPECT_EQ(other.exit_code, 1);
+  EXPECT_THAT(other.output, HasSubstr("/model/qa_outputs.weight: 32 of 32 values differ, by 0.5 at most\n"));
+  const json rows = json::parse(run_mylos({"checkpoint", "diff", a, c, "--json"}).output);
+  EXPECT_EQ(rows[0]["largest"], 0.5);
+  EXPECT_EQ(rows.back()["equal"], true);
+}
+
+TEST_F(CheckpointCommand, RefusesWhatItDoesNotKnow) {
+  expect_refused({"checkpoint", "list"}, "checkpoint: too few arguments", 2);
+  expect_refused({"checkpoint", "mend", run_}, "checkpoint mend: expected list, show, verify, export or diff", 2);
+  expect_refused({"checkpoint", "diff", run_}, "checkpoint diff needs two paths", 2);
+  expect_refused({"checkpoint", "list", run_, run_}, "checkpoint list needs one path", 2);
+  expect_refused({"checkpoint", "show", run_, "--model", model_}, "checkpoint show has no --model", 2);
+  expect_refused({"checkpoint", "show", directory_ / "nowhere"}, "nowhere: no checkpoint is there");
+}
+
+}  // namespace
+}  // namespace mylos::tests
