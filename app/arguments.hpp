@@ -29,6 +29,7 @@ struct Arguments {
   std::filesystem::path config;  ///< a saved run.json
   double collective_timeout = 600.0;  ///< seconds that a rank waits for others
   bool overwrite = false;
+  std::string resume = "auto";  ///< or "never", or a path
   bool dry_run = false;
 
   bool json = false;

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -83,14 +84,21 @@ void read_config_file(const std::filesystem::path& file, const Command& command,
   }
 }
 
-std::vector<std::string> differing_settings(const Json& saved, const Command& command, const Arguments& arguments) {
+std::vector<std::string> differing_settings(const Json& saved, const Command& command, const Arguments& arguments,
+                                            std::span<const std::string_view> may_differ) {
   std::vector<std::string> differing;
   const Json settings = settings_json(command, arguments);
   for (const auto& [name, value] : settings.items()) {
     if (name == "output" || !saved.contains(name) || saved[name] == value) continue;
+    if (std::ranges::find(may_differ, name) != may_differ.end()) continue;
     differing.push_back(fmt::format("{} {}, now {}", name, value_text(saved[name]), value_text(value)));
   }
   return differing;
+}
+
+void take_recorded_choices(const Json& saved, const std::filesystem::path& file, Arguments& arguments) {
+  if (arguments.given.contains("gemm") || !saved.contains(resolved_key)) return;
+  read_resolved(saved[resolved_key], file, arguments);
 }
 
 }  // namespace mylos::app

@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// run.json: the value of every option of a command, and back.
@@ -25,8 +27,13 @@ nlohmann::ordered_json settings_json(const Command& command, const Arguments& ar
 void read_config_file(const std::filesystem::path& file, const Command& command, Arguments& arguments);
 
 /// "steps 3, now 4" for each option of `command` whose value is not that of `saved`, a run.json; the place of the
-/// output is no such option.
+/// output is no such option, nor are those in `may_differ`.
 std::vector<std::string> differing_settings(const nlohmann::ordered_json& saved, const Command& command,
-                                            const Arguments& arguments);
+                                            const Arguments& arguments,
+                                            std::span<const std::string_view> may_differ = {});
+
+/// Takes over what `saved`, a run.json from `file`, chose where nothing was said: who computes its matrix products.
+void take_recorded_choices(const nlohmann::ordered_json& saved, const std::filesystem::path& file,
+                           Arguments& arguments);
 
 }  // namespace mylos::app

@@ -11,8 +11,10 @@ std::vector<Option> later_options() {
     std::vector<std::string> aliases;
   };
   const std::vector<Later> names = {
-      {"communicator", {}},           {"bucket-mib", {}},  {"checkpoint-every", {}},
-      {"keep", {"save-total-limit"}}, {"stop-before", {}}, {"walltime", {}},
+      {"communicator", {}},
+      {"bucket-mib", {}},
+      {"stop-before", {}},
+      {"walltime", {}},
   };
   std::vector<Option> options;
   for (const Later& later : names) {

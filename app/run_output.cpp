@@ -5,14 +5,20 @@
 #include <string>
 
 namespace mylos::app {
+namespace {
+
+constexpr const char* is_finished = "\n";  // which is no path
+
+}  // namespace
 
 RunOutput::RunOutput(parallel::Communicator& ranks, const std::filesystem::path& path, const train::OutputRules& rules)
     : ranks_(ranks) {
   const std::string found = parallel::on_first_rank(ranks, [&] {
     directory_.emplace(path, rules);
-    return std::string(directory_->finished() ? "finished" : "begins");
+    return directory_->finished() ? std::string(is_finished) : directory_->checkpoint().string();
   });
-  finished_ = found == "finished";
+  finished_ = found == is_finished;
+  if (!finished_) checkpoint_ = found;
 }
 
 void RunOutput::use(const std::function<void(train::OutputDirectory&)>& use) {

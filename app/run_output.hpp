@@ -16,6 +16,8 @@ class RunOutput {
 
   /// A finished run is there.
   bool finished() const { return finished_; }
+  /// The checkpoint that the run goes on from; empty where it begins at step 1.
+  const std::filesystem::path& checkpoint() const { return checkpoint_; }
   /// On the first rank.
   void use(const std::function<void(train::OutputDirectory&)>& use);
 
@@ -25,6 +27,7 @@ class RunOutput {
  private:
   parallel::Communicator& ranks_;
   std::optional<train::OutputDirectory> directory_;
+  std::filesystem::path checkpoint_;
   bool finished_ = false;
 };
 

@@ -5,10 +5,12 @@
 #include "app/consistency.hpp"
 #include "app/model_argument.hpp"
 #include "app/on_ranks.hpp"
+#include "app/resumption.hpp"
 #include "app/run_description.hpp"
 #include "app/run_output.hpp"
 #include "app/standard_output.hpp"
 #include "parallel/agreement.hpp"
+#include "parallel/checkpoint.hpp"
 #include "parallel/consistency.hpp"
 #include "train/memory.hpp"
 #include "train/metrics_file.hpp"
@@ -75,7 +77,8 @@ class TrainCommand {
   int say_what_would_be();
   int report_finished(const RunOutput& output) const;
   int run_in(RunOutput& output);
-  train::RunResult train_and_report(train::Trainer& trainer);
+  void take_up(const std::filesystem::path& checkpoint);
+  train::RunResult train_and_report(train::Trainer& trainer, const std::string& description);
 
   parallel::Launch& launch_;
   parallel::Communicator& ranks_;
@@ -93,7 +96,7 @@ int TrainCommand::run() {
     settle_ranks(arguments_, ranks_.size());
   });
   if (arguments_.dry_run) return say_what_would_be();
-  RunOutput output(ranks_, arguments_.run.engine.output, train::output_rules(arguments_.overwrite));
+  RunOutput output(ranks_, arguments_.run.engine.output, train::output_rules(arguments_.overwrite, arguments_.resume));
   return output.finished() ? report_finished(output) : run_in(output);
 }
 
@@ -147,29 +150,40 @@ int TrainCommand::report_finished(const RunOutput& output) const {
 }
 
 /// The output directory has begun.
-train::RunResult TrainCommand::train_and_report(train::Trainer& trainer) {
+train::RunResult TrainCommand::train_and_report(train::Trainer& trainer, const std::string& description) {
   std::optional<Reporters> written;
   StepNotes notes(launch_);
   std::vector<train::Reporter*> reporters = {&notes};
   parallel::on_first_rank(ranks_, [&] {
+    train::cut_metrics(arguments_.run.engine.output / "metrics.jsonl", trainer.first_step());
     written.emplace(arguments_.run.engine.output);
     reporters.insert(reporters.end(), {&written->progress, &written->metrics, &written->tensorboard});
     return std::string();
   });
-  return trainer.run(reporters);
+  return trainer.run(reporters, description);
+}
+
+/// Takes over what the run of a checkpoint was told, and says where it goes on.
+void TrainCommand::take_up(const std::filesystem::path& checkpoint) {
+  const parallel::CheckpointRecord record = parallel::read_checkpoint_record(ranks_, checkpoint);
+  on_all_ranks(ranks_, [&] { take_up_run(record.text("configuration"), checkpoint, arguments_); });
+  arguments_.run.engine.checkpoints.resume = checkpoint;
+  if (is_first()) log_line(fmt::format("goes on after step {}, from {}", record.integer("step"), checkpoint.string()));
 }
 
 /// The run in a directory that is ours.
 int TrainCommand::run_in(RunOutput& output) {
+  if (!output.checkpoint().empty()) take_up(output.checkpoint());
   load_task();
   train::Trainer trainer(arguments_.run.engine, *task_, train::ranks_of(launch_));
   say_banner(trainer);
+  const nlohmann::ordered_json run = run_json(arguments_, *task_, trainer, launch_);
   output.use([&](train::OutputDirectory& directory) {
     directory.check_space(output_bytes(*task_));
-    directory.begin(run_json(arguments_, *task_, trainer, launch_));
+    directory.begin(run);
   });
   const train::SignalGuard signals;  // what follows the last step is written to its end
-  const train::RunResult result = train_and_report(trainer);
+  const train::RunResult result = train_and_report(trainer, run.dump());
   if (result.signal == 0) output.use([](train::OutputDirectory& directory) { directory.finish(); });
   if (is_first()) {
     print_results(*output.directory());

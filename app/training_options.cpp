@@ -2,6 +2,8 @@
 
 #include "core/kernels/gemm.hpp"
 
+#include <fmt/format.h>
+
 #include <limits>
 
 /// Options of the optimisation, its evaluations and what it computes with.
@@ -63,11 +65,54 @@ Option gemm_option() {
 }
 
 Option resume_option() {
-  Option option = named("resume", {"resume-from-checkpoint"}, "auto|never", run, train_command,
-                        "this version writes no checkpoints, so both begin at step 1");
-  option.expects = "auto or never (this version does not have checkpoints to resume from)";
-  option.parse = [](Arguments&, std::string_view text) { return text == "auto" || text == "never"; };
+  Option option = named("resume", {"resume-from-checkpoint"}, "auto|PATH|never", run, train_command,
+                        "auto: an unfinished run in the output directory goes on from its latest checkpoint; PATH: "
+                        "from that one, or the latest of that run; never: begin at step 1 [auto]");
+  option.expects = "auto, never, or a checkpoint or a run's directory";
+  option.parse = [](Arguments& arguments, std::string_view text) {
+    if (!text.empty()) arguments.resume = text;
+    return !text.empty();
+  };
   return option;
+}
+
+/// A number counts steps, a duration with its unit is one.
+Option checkpoint_every_option() {
+  Option option = named("checkpoint-every", {}, "500|10m", run, train_command,
+                        "steps, or time with its unit, between checkpoints; default: only where a signal ends the run");
+  option.expects = fmt::format("a number of steps, or {}", duration_expected);
+  option.parse = [](Arguments& arguments, std::string_view text) {
+    train::CheckpointConfig& checkpoints = arguments.run.engine.checkpoints;
+    const auto steps = parse_count(text, {});
+    const bool is_number = text.find_first_not_of("0123456789.") == std::string_view::npos;
+    const auto seconds = is_number ? std::nullopt : parse_duration(text);
+    if (!steps && !seconds) return false;
+    checkpoints.every_steps = steps.value_or(0);
+    checkpoints.every_seconds = seconds.value_or(0.0);
+    return true;
+  };
+  option.print = [](const Arguments& arguments) -> nlohmann::ordered_json {
+    const train::CheckpointConfig& checkpoints = arguments.run.engine.checkpoints;
+    if (checkpoints.every_steps > 0) return checkpoints.every_steps;
+    if (checkpoints.every_seconds > 0.0) return fmt::format("{}s", checkpoints.every_seconds);
+    return nullptr;
+  };
+  return option;
+}
+
+std::vector<Option> checkpoint_options() {
+  return {
+      checkpoint_every_option(),
+      count_option(
+          named("keep", {"save-total-limit"}, "K", run, train_command, "checkpoints that stay, the latest ones"),
+          {1, 1'000'000}, [](auto& a) -> auto& { return a.run.engine.checkpoints.keep; }),
+      enumeration_option(
+          named("on-save-error", {}, "WHAT", run, train_command,
+                "stop or continue, where a checkpoint cannot be written; those before it stay"),
+          {{"stop", {}}, {"continue", {}}}, [](auto& a) -> auto& { return a.run.engine.checkpoints.stop_on_error; },
+          [](std::string_view name) { return name == "stop"; }, [](bool stop) { return stop ? "stop" : "continue"; }),
+      resume_option(),
+  };
 }
 
 std::vector<Option> length_options() {
@@ -175,7 +220,6 @@ std::vector<Option> run_options() {
       unrecorded(switch_option(
           named("dry-run", {}, "", run, train_command, "say what would be trained and the memory it takes, and end"),
           [](auto& a) -> auto& { return a.dry_run; })),
-      resume_option(),
   };
 }
 
@@ -183,7 +227,7 @@ std::vector<Option> run_options() {
 
 std::vector<Option> training_options() {
   std::vector<Option> all;
-  for (const auto part : {length_options, optimizer_options, run_options}) {
+  for (const auto part : {length_options, optimizer_options, run_options, checkpoint_options}) {
     for (Option& option : part()) all.push_back(std::move(option));
   }
   return all;

@@ -3,6 +3,7 @@
 #include "train/task.hpp"
 
 #include <string>
+#include <utility>
 
 /// Which evaluation was the best so far, and whether it is time to stop.
 namespace mylos::train {
@@ -18,6 +19,13 @@ class BestModel {
   bool offer(const Metrics& metrics);
 
   bool out_of_patience() const { return patience_ > 0 && since_best_ >= patience_; }
+  /// Evaluations since the best one.
+  std::size_t since_best() const { return since_best_; }
+  /// Goes on from where another start of the run was.
+  void restore(Metrics metrics, std::size_t since_best) {
+    metrics_ = std::move(metrics);
+    since_best_ = since_best;
+  }
   /// Of the best evaluation; empty before the first.
   const Metrics& metrics() const { return metrics_; }
 

@@ -1,6 +1,12 @@
 #include "train/metrics_file.hpp"
 
+#include "data/files.hpp"
+
 #include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <sstream>
+#include <string>
 
 namespace mylos::train {
 
@@ -26,6 +32,20 @@ void MetricsFile::evaluation(const EvaluationReport& report) {
   line["seconds"] = report.seconds;
   line["best"] = report.best;
   file_.append(line.dump() + "\n");
+}
+
+void cut_metrics(const std::filesystem::path& file, std::size_t step) {
+  std::error_code unreadable;  // is told by the call that reads it
+  if (!std::filesystem::exists(file, unreadable)) return;
+  std::istringstream lines(data::read_text(file));
+  std::string kept;
+  for (std::string line; std::getline(lines, line);) {
+    const Json row = Json::parse(line, nullptr, false);
+    const bool stays = row.is_object() && row.contains("step") && row["step"].is_number_unsigned() &&
+                       row["step"].get<std::size_t>() <= step;
+    if (stays) kept += line + "\n";
+  }
+  data::write_text(file, kept);
 }
 
 }  // namespace mylos::train

@@ -19,4 +19,8 @@ class MetricsFile final : public Reporter {
   AppendFile file_;
 };
 
+/// Takes out of a metrics.jsonl what came after `step`, and lines that are none (the last one of a killed run): a run
+/// that goes on from there tells it again. Where there is no such file, nothing.
+void cut_metrics(const std::filesystem::path& file, std::size_t step);
+
 }  // namespace mylos::train

@@ -2,6 +2,7 @@
 
 #include "core/error.hpp"
 #include "data/files.hpp"
+#include "parallel/checkpoint_directory.hpp"
 #include "train/quantities.hpp"
 
 #include <fcntl.h>
@@ -26,8 +27,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* run_file = "run.json";
 constexpr std::array written_names = {
-    run_file,         "metrics.jsonl", "results.json", "predictions.json", "nbest_predictions.json",
-    "null_odds.json", "best",          "last",         "checkpoints"};
+    run_file,         "metrics.jsonl", "results.json", "predictions.json",        "nbest_predictions.json",
+    "null_odds.json", "best",          "last",         parallel::checkpoints_name};
 constexpr std::string_view event_prefix = "events.out.tfevents.";
 constexpr std::string_view probe_name = ".probe", partial_suffix = ".partial-";
 
@@ -106,11 +107,14 @@ int try_to_take(const fs::path& file, std::size_t bytes) {
 
 }  // namespace
 
-OutputRules output_rules(bool overwrite) {
+OutputRules output_rules(bool overwrite, const std::string& resume) {
   const char* count = std::getenv("SLURM_RESTART_COUNT");
   const char* job = std::getenv("SLURM_JOB_ID");
-  return {
-      .overwrite = overwrite, .requeued = count != nullptr && std::atol(count) > 0, .job = job != nullptr ? job : ""};
+  return {.overwrite = overwrite,
+          .requeued = count != nullptr && std::atol(count) > 0,
+          .job = job != nullptr ? job : "",
+          .resume = resume != "never",
+          .resume_from = resume == "never" || resume == "auto" ? "" : resume};
 }
 
 OutputDirectory::OutputDirectory(fs::path path, const OutputRules& rules) : path_(std::move(path)), rules_(rules) {
@@ -124,9 +128,28 @@ OutputDirectory::OutputDirectory(fs::path path, const OutputRules& rules) : path
   }
   make_directory(path_);
   lock_.emplace(path_);
-  if (run && !run->finished && !rules.overwrite && !rules.requeued) {
-    refuse(path_, "holds a run that did not finish and has no checkpoint to resume from; --overwrite starts anew");
+  choose_checkpoint(run && !run->finished);
+}
+
+/// Errors: an unfinished run that may neither go on nor begin anew; a checkpoint that is not there.
+void OutputDirectory::choose_checkpoint(bool holds_unfinished) {
+  const fs::path own = path_ / parallel::checkpoints_name;
+  if (!rules_.resume_from.empty()) {
+    checkpoint_ = parallel::resolve_checkpoint(rules_.resume_from);
+    if (checkpoint_.empty()) fail(fmt::format("--resume {}: no checkpoint is there", rules_.resume_from.string()));
+    std::error_code unreadable;  // then it is another's
+    const bool is_own = fs::equivalent(checkpoint_.parent_path(), own, unreadable);
+    if (is_own && !holds_unfinished) refuse(path_, "would be cleared of the checkpoint to resume from; choose another");
+    goes_on_ = is_own;
+  } else if (rules_.resume && holds_unfinished && (!rules_.overwrite || rules_.requeued)) {
+    checkpoint_ = parallel::resolve_checkpoint(own);
+    goes_on_ = !checkpoint_.empty();
   }
+  if (goes_on_ || !holds_unfinished || rules_.overwrite || rules_.requeued) return;
+  const bool has_some = !parallel::list_checkpoints(own).empty();
+  refuse(path_, has_some ? "holds a run that did not finish; --resume auto goes on with it, --overwrite starts anew"
+                         : "holds a run that did not finish and has no checkpoint to resume from; --overwrite starts "
+                           "anew");
 }
 
 Json OutputDirectory::saved_run() const {
@@ -160,6 +183,7 @@ void OutputDirectory::begin(Json run) {
   run_[state_key] = {{"finished", false}, {"slurm_job", rules_.job.empty() ? Json() : Json(rules_.job)}};
   // First, so that a process that is killed here leaves an unfinished run and not files of nobody.
   write_run();
+  if (goes_on_) return;
   for (const std::string& name : names_in(path_)) {
     if (name == run_file || name == DirectoryLock::file_name || !is_ours(name)) continue;
     std::error_code code;

@@ -14,16 +14,19 @@ namespace mylos::train {
 /// How a run was started, as far as an existing directory is concerned.
 struct OutputRules {
   bool overwrite = false;
-  bool requeued = false;  ///< Slurm put this job back into the queue and starts it again
-  std::string job = {};   ///< Slurm's id; empty outside a job
+  bool requeued = false;                   ///< Slurm put this job back into the queue and starts it again
+  std::string job = {};                    ///< Slurm's id; empty outside a job
+  bool resume = true;                      ///< an unfinished run goes on from its latest checkpoint
+  std::filesystem::path resume_from = {};  ///< the checkpoint, or a directory of some, to go on from; empty = its own
 };
 
-/// With SLURM_RESTART_COUNT and SLURM_JOB_ID of the environment.
-OutputRules output_rules(bool overwrite);
+/// With SLURM_RESTART_COUNT and SLURM_JOB_ID of the environment. `resume` is "auto", "never" or a path.
+OutputRules output_rules(bool overwrite, const std::string& resume = "auto");
 
 /// A directory is a run's if it holds our run.json, which says under "state" whether the run is finished. A finished
-/// run is left alone; an unfinished one begins anew only with --overwrite or in a requeued job (it has nothing to
-/// resume). Files that no run writes are never touched, and refused.
+/// run is left alone; an unfinished one goes on from its latest checkpoint, and in a requeued job also with
+/// --overwrite; where it has none, it begins anew only with --overwrite or in a requeued job. Files that no run writes
+/// are never touched, and refused.
 class OutputDirectory {
  public:
   /// The key of run.json that is ours: {"finished": bool, "slurm_job": id or null}.
@@ -35,6 +38,8 @@ class OutputDirectory {
 
   /// A finished run is there: print its results and exit 0.
   bool finished() const { return !lock_; }
+  /// The checkpoint that the run goes on from; empty where it begins at step 1.
+  const std::filesystem::path& checkpoint() const { return checkpoint_; }
   /// run.json of the finished run.
   nlohmann::ordered_json saved_run() const;
   /// results.json of the finished run; nothing where it had no evaluation.
@@ -43,7 +48,8 @@ class OutputDirectory {
   /// Errors: std::runtime_error with both numbers where `bytes` do not fit: what best/, last/ and the temporary copy
   /// that replaces one of them take.
   void check_space(std::size_t bytes) const;
-  /// Writes run.json, not finished, and removes what an earlier run left. `run` is a JSON object.
+  /// Writes run.json, not finished, and removes what an earlier run left, unless this one goes on with it. `run` is a
+  /// JSON object.
   void begin(nlohmann::ordered_json run);
   /// Marks the run finished: the very last thing it does.
   void finish();
@@ -52,9 +58,12 @@ class OutputDirectory {
 
  private:
   void write_run();
+  void choose_checkpoint(bool holds_unfinished);
 
   std::filesystem::path path_;
   OutputRules rules_;
+  std::filesystem::path checkpoint_;
+  bool goes_on_ = false;  ///< with the run that is there
   std::optional<DirectoryLock> lock_;
   nlohmann::ordered_json run_;
 };

@@ -55,6 +55,13 @@ std::string evaluation_line(const EvaluationReport& report) {
                      duration_text(report.seconds), report.best ? ", the best so far" : "");
 }
 
+std::string checkpoint_line(const CheckpointReport& report) {
+  if (!report.error.empty()) return fmt::format("step {}: no checkpoint: {}\n", report.step, report.error);
+  const double rate = report.seconds > 0.0 ? static_cast<double>(report.bytes) / report.seconds : 0.0;
+  return fmt::format("step {}: checkpoint {}, {} in {:.2f} s, {}/s\n", report.step, report.file.filename().string(),
+                     bytes_text(report.bytes), report.seconds, bytes_text(static_cast<std::size_t>(rate)));
+}
+
 }  // namespace
 
 ProgressView stderr_view() {
@@ -98,8 +105,18 @@ void Progress::step(const StepReport& report) {
 
 void Progress::evaluation(const EvaluationReport& report) {
   seconds_ += report.seconds;
+  show_line(evaluation_line(report));
+}
+
+void Progress::checkpoint(const CheckpointReport& report) {
+  seconds_ += report.seconds;
+  show_line(checkpoint_line(report));
+}
+
+/// On its own, above the line that is refreshed.
+void Progress::show_line(const std::string& line) {
   if (line_open_) out_ << clear_line;
-  out_ << evaluation_line(report) << std::flush;
+  out_ << line << std::flush;
   if (std::exchange(line_open_, false)) show();
 }
 

@@ -36,8 +36,8 @@ class RecentRate {
   std::size_t tokens_ = 0;
 };
 
-/// Shows step, loss (smoothed over about 20 steps), tokens per second and time left; each evaluation on a line of its
-/// own, with its first three metrics.
+/// Shows step, loss (smoothed over about 20 steps), tokens per second and time left; each evaluation and each
+/// checkpoint on a line of its own.
 class Progress final : public Reporter {
  public:
   Progress(std::ostream& out, ProgressView view);
@@ -49,6 +49,7 @@ class Progress final : public Reporter {
   void start(const RunStart& run) override;
   void step(const StepReport& report) override;
   void evaluation(const EvaluationReport& report) override;
+  void checkpoint(const CheckpointReport& report) override;
   void finish() override;
 
  private:
@@ -58,6 +59,7 @@ class Progress final : public Reporter {
   std::string plain_line() const;
   bool due() const;
   void show();
+  void show_line(const std::string& line);
 
   std::ostream& out_;
   ProgressView view_;

@@ -3,6 +3,8 @@
 #include "train/task.hpp"
 
 #include <cstddef>
+#include <filesystem>
+#include <string>
 
 /// What a run tells about itself while it goes on. Progress lines, files and charts are reporters.
 namespace mylos::train {
@@ -34,12 +36,21 @@ struct EvaluationReport {
   bool best = false;
 };
 
+struct CheckpointReport {
+  std::size_t step = 0;  ///< after this many steps
+  std::filesystem::path file;
+  std::size_t bytes = 0;   ///< of its arrays
+  double seconds = 0.0;    ///< until it was on the disk
+  std::string error = {};  ///< why it was not written, where the run goes on without it
+};
+
 class Reporter {
  public:
   virtual ~Reporter() = default;
   virtual void start(const RunStart&) {}
   virtual void step(const StepReport&) {}
   virtual void evaluation(const EvaluationReport&) {}
+  virtual void checkpoint(const CheckpointReport&) {}
   /// The run's last call, also where it ends early.
   virtual void finish() {}
 };

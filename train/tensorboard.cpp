@@ -96,6 +96,18 @@ TensorBoard::TensorBoard(std::filesystem::path file, Clock clock) : file_(std::m
   file_.append(as_record(event));
 }
 
+void TensorBoard::start(const RunStart& run) {
+  steps_per_epoch_ = run.steps_per_epoch;
+  if (run.first_step == 0) return;
+  // SessionLog session_log = 7 of Event; message SessionLog { SessionStatus status = 1; }, where START is 1.
+  std::string session;
+  put_key(session, 1, Wire::varint);
+  put_varint(session, 1);
+  std::string event = encode_event(clock_(), run.first_step + 1);
+  put_bytes(event, 7, session);
+  file_.append(as_record(event));
+}
+
 void TensorBoard::step(const StepReport& report) {
   const std::array scalars = {Scalar{"train/loss", report.loss}, Scalar{"train/gradient_norm", report.gradient_norm},
                               Scalar{"train/learning_rate", report.learning_rate},

@@ -29,7 +29,8 @@ class TensorBoard final : public Reporter {
   explicit TensorBoard(const std::filesystem::path& directory);
   TensorBoard(std::filesystem::path file, Clock clock);
 
-  void start(const RunStart& run) override { steps_per_epoch_ = run.steps_per_epoch; }
+  /// Where the run goes on, what other files hold of its later steps is said to be void.
+  void start(const RunStart& run) override;
   void step(const StepReport& report) override;
   void evaluation(const EvaluationReport& report) override;
   /// Also the loss of an epoch that was not finished.

@@ -42,6 +42,17 @@ struct ParallelConfig {
   std::size_t leaves = 8;                       ///< micro-batches of every step where deterministic; a power of two
 };
 
+/// When checkpoints are written, and which one a run begins from.
+struct CheckpointConfig {
+  std::size_t every_steps = 0;        ///< e.g. 500; 0 = not by steps
+  double every_seconds = 0.0;         ///< e.g. 600; 0 = not by time
+  std::size_t keep = 2;               ///< how many stay
+  bool stop_on_error = true;          ///< a checkpoint that cannot be written ends the run
+  std::filesystem::path resume = {};  ///< the file to go on from; empty = from step 1
+
+  bool regular() const { return every_steps > 0 || every_seconds > 0.0; }
+};
+
 struct TrainConfig {
   std::filesystem::path output;  ///< the run's directory
   std::size_t steps = 0;         ///< of the whole run, e.g. 7380; 0 = epochs times the task's steps
@@ -59,6 +70,7 @@ struct TrainConfig {
   Precision precision = Precision::float32;
   GemmConfig gemm;
   ParallelConfig parallel;
+  CheckpointConfig checkpoints;
   std::size_t evaluate_every = 0;  ///< steps; 0 = an epoch
   bool evaluate_on_start = false;  ///< once before step 1, for a figure to compare with
   std::string best_by = "loss";    ///< "loss" or a metric of the task

@@ -10,6 +10,7 @@
 #include "train/model_export.hpp"
 #include "train/model_predictor.hpp"
 #include "train/run_bounds.hpp"
+#include "train/run_checkpoints.hpp"
 #include "train/signals.hpp"
 #include "train/training_step.hpp"
 
@@ -117,8 +118,12 @@ struct Trainer::State {
               .clip = configuration.clip,
               .seed = configuration.seed}),
         predictor(ranks.world, space, trained.model(), store, mode->schedule(), gemm, arena,
-                  evaluation_shape(trained).samples) {
+                  evaluation_shape(trained).samples),
+        checkpoints({ranks.world, store, *mode, *optimizer}, config,
+                    {.steps = steps, .steps_per_epoch = trained.steps_per_epoch()}),
+        best(configuration.best_by, configuration.patience) {
     parallel::on_every_rank(ranks.world, [this] { fill_parameters(task, config.seed, store, *mode); });
+    resume();
     mode->publish_values(space);
   }
   State(const TrainConfig& configuration, Task& trained, std::unique_ptr<parallel::Communicator> self)
@@ -137,7 +142,9 @@ struct Trainer::State {
   [[noreturn]] void stop_diverged(std::size_t index, const StepResult& result);
   bool weights_are_finite();
   bool due_for_evaluation(std::size_t steps_done) const;
-  void train(AgreedReports& reports, const SignalGuard& signals, BestModel& best, RunResult& result);
+  void resume();
+  void save_checkpoint(AgreedReports& reports, const RunResult& result);
+  void train(AgreedReports& reports, const SignalGuard& signals, RunResult& result);
 
   std::unique_ptr<parallel::Communicator> own;  ///< of a trainer that was given no ranks
   TrainConfig config;
@@ -155,7 +162,14 @@ struct Trainer::State {
   Arena arena;
   TrainingStep step;
   ModelPredictor predictor;
+  RunCheckpoints checkpoints;
+  BestModel best;
+  RunProgress start;  ///< where the run goes on
 };
+
+void Trainer::State::resume() {
+  if (!config.checkpoints.resume.empty()) start = checkpoints.resume(best);
+}
 
 StepReport Trainer::State::run_step(std::size_t index) {
   const Clock::time_point begin = Clock::now();
@@ -179,7 +193,7 @@ StepReport Trainer::State::run_step(std::size_t index) {
 void Trainer::State::stop_diverged(std::size_t index, const StepResult& result) {
   std::string kept;
   if (!config.output.empty()) {
-    const bool spoilt = index > 0 && !std::isfinite(result.loss);
+    const bool spoilt = index > start.steps && !std::isfinite(result.loss);
     if (spoilt) {
       optimizer->revert(space, {.step = index - 1, .learning_rate = static_cast<float>(schedule.at(index - 1))});
       mode->publish_values(space);
@@ -229,7 +243,12 @@ bool Trainer::State::due_for_evaluation(std::size_t steps_done) const {
   return task.evaluation() != nullptr && (steps_done % every == 0 || steps_done == steps);
 }
 
-void Trainer::State::train(AgreedReports& reports, const SignalGuard& signals, BestModel& best, RunResult& result) {
+void Trainer::State::save_checkpoint(AgreedReports& reports, const RunResult& result) {
+  const CheckpointReport report = checkpoints.save({result.steps, result.training_seconds}, best);
+  reports.tell([&](Reporter& reporter) { reporter.checkpoint(report); });
+}
+
+void Trainer::State::train(AgreedReports& reports, const SignalGuard& signals, RunResult& result) {
   result.signal = reports.agree(signals.received());
   while (result.steps < steps && !result.stopped_early && result.signal == 0) {
     const StepReport report = run_step(result.steps);
@@ -247,6 +266,9 @@ void Trainer::State::train(AgreedReports& reports, const SignalGuard& signals, B
       result.stopped_early = best.out_of_patience();
     }
     result.signal = reports.agree(signals.received());
+    if (checkpoints.due(result.steps) || (result.signal != 0 && checkpoints.enabled())) {
+      save_checkpoint(reports, result);
+    }
   }
 }
 
@@ -258,6 +280,7 @@ Trainer::~Trainer() = default;
 
 const MemoryPlan& Trainer::plan() const { return state_->plan; }
 std::size_t Trainer::steps() const { return state_->steps; }
+std::size_t Trainer::first_step() const { return state_->start.steps; }
 const GemmChoice& Trainer::gemm() const { return state_->gemm.choice(); }
 
 Metrics Trainer::evaluate() {
@@ -265,20 +288,24 @@ Metrics Trainer::evaluate() {
   return state_->evaluate(0).metrics;
 }
 
-RunResult Trainer::run(const std::vector<Reporter*>& reporters) {
+RunResult Trainer::run(const std::vector<Reporter*>& reporters, const std::string& description) {
   const SignalGuard signals;  // the exports at the end are not to be cut short either
+  state_->checkpoints.prepare(description);
+  const RunProgress& start = state_->start;
   RunResult result;
-  BestModel best(state_->config.best_by, state_->config.patience);
+  result.steps = start.steps;
+  result.training_seconds = start.training_seconds;
   AgreedReports reports(state_->ranks.world, reporters);
   reports.tell([&](Reporter& reporter) {
-    reporter.start({.steps = state_->steps, .first_step = 0, .steps_per_epoch = state_->task.steps_per_epoch()});
+    reporter.start(
+        {.steps = state_->steps, .first_step = start.steps, .steps_per_epoch = state_->task.steps_per_epoch()});
   });
-  if (state_->config.evaluate_on_start) {
+  if (state_->config.evaluate_on_start && start.steps == 0) {
     const EvaluationReport before = state_->evaluate(0);
     reports.tell([&](Reporter& reporter) { reporter.evaluation(before); });
   }
-  state_->train(reports, signals, best, result);
-  result.best = best.metrics();
+  state_->train(reports, signals, result);
+  result.best = state_->best.metrics();
   if (!state_->config.output.empty()) {
     state_->export_model("last");
     if (state_->task.evaluation() == nullptr) state_->export_model("best");

@@ -7,6 +7,7 @@
 #include "train/train_config.hpp"
 
 #include <memory>
+#include <string>
 #include <vector>
 
 /// The run: steps, evaluations, the best and the last model.
@@ -36,6 +37,8 @@ class Trainer {
 
   const MemoryPlan& plan() const;
   std::size_t steps() const;
+  /// Done by the run whose checkpoint this one goes on from; else 0.
+  std::size_t first_step() const;
   /// Who computes the matrix products.
   const GemmChoice& gemm() const;
 
@@ -43,8 +46,10 @@ class Trainer {
   Metrics evaluate();
   /// Trains to the end, telling this rank's `reporters`; a signal to any rank ends it at a step's end. The first rank
   /// writes best/ and last/ where the configuration names an output directory. Errors: a loss that is not finite ends
-  /// the run; last/ then has the weights of the step before, where those are finite.
-  RunResult run(const std::vector<Reporter*>& reporters);
+  /// the run; last/ then has the weights of the step before, where those are finite. Checkpoints are written by all
+  /// ranks when they are due, and where a signal ends the run; `description` is the run's configuration as JSON, which
+  /// they keep.
+  RunResult run(const std::vector<Reporter*>& reporters, const std::string& description = "{}");
 
   /// Master values of the row called `name`, or those of a state row, on every rank.
   void read_row(const std::string& name, std::span<float> values) const;

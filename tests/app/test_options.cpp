@@ -58,6 +58,9 @@ const std::map<std::string, Example>& examples() {
       {"eval-on-start", {"true", true}},
       {"best-by", {"f1", "f1"}},
       {"patience", {"3", 3}},
+      {"checkpoint-every", {"10m", "600s"}},
+      {"keep", {"5", 5}},
+      {"on-save-error", {"continue", "continue"}},
       {"precision", {"bf16-mixed", "bfloat16"}},
       {"gemm", {"kokkos-kernels", "kokkos-kernels"}},
       {"recompute", {"attention", "attention"}},
@@ -147,8 +150,11 @@ TEST(Options, WhatIsOutOfRangeIsRefusedWithTheRange) {
       {"--communication-precision=half", "--communication-precision half: expected float or bfloat16"},
       {"--leaves=12", "--leaves 12: expected a power of two from 1 to 1024"},
       {"--leaves=2048", "--leaves 2048: expected a power of two from 1 to 1024"},
-      {"--resume=checkpoints/5",
-       "--resume checkpoints/5: expected auto or never (this version does not have checkpoints to resume from)"},
+      {"--resume=", "--resume \"\": expected auto, never, or a checkpoint or a run's directory"},
+      {"--checkpoint-every=0", "--checkpoint-every 0: expected a number of steps, or a duration: 90s, 10m, 2h, "},
+      {"--checkpoint-every=1.5", "--checkpoint-every 1.5: expected a number of steps, or a duration"},
+      {"--keep=0", "--keep 0: expected a whole number from 1 to 1000000"},
+      {"--on-save-error=retry", "--on-save-error retry: expected stop or continue"},
       {"--overwrite=maybe", "--overwrite maybe: expected nothing, true or false"},
       {"--head=", "--head \"\": expected a path"},
       {"--model=", "--model \"\": expected a directory or a name"},
@@ -166,8 +172,7 @@ TEST(Options, WhatIsOutOfRangeIsRefusedWithTheRange) {
 }
 
 TEST(Options, ThoseOfLaterVersionsAreRefusedByName) {
-  for (const char* name :
-       {"communicator", "bucket-mib", "checkpoint-every", "keep", "save-total-limit", "stop-before", "walltime"}) {
+  for (const char* name : {"communicator", "bucket-mib", "stop-before", "walltime"}) {
     const std::vector<std::vector<std::string>> spellings = {
         {fmt::format("--{}", name)}, {fmt::format("--{}=1", name)}, {fmt::format("--{}", name), "500"}};
     for (const std::vector<std::string>& words : spellings) {
@@ -207,6 +212,22 @@ TEST(Options, LeavesBelongToDeterministicRuns) {
               }),
               fmt::format("--deterministic cuts every step into its 8 --leaves; leave out {}", other));
   }
+}
+
+TEST(Options, CheckpointsAreCountedInStepsOrTime) {
+  const auto every = [](const std::string& text) {
+    const std::vector<std::string> words = {"--model=m", "--train=t", "--output=o", "--checkpoint-every", text};
+    return parse_arguments(*find_command("train"), words);
+  };
+  EXPECT_EQ(every("500").run.engine.checkpoints.every_steps, 500u);
+  EXPECT_EQ(every("500").run.engine.checkpoints.every_seconds, 0.0);
+  EXPECT_EQ(every("10m").run.engine.checkpoints.every_seconds, 600.0);
+  EXPECT_EQ(every("10m").run.engine.checkpoints.every_steps, 0u);
+  EXPECT_EQ(every("1:30:00").run.engine.checkpoints.every_seconds, 5400.0);
+  EXPECT_EQ(find_option("checkpoint-every")->print(every("10m")), "600s");
+  EXPECT_EQ(find_option("checkpoint-every")->print(every("7")), 7);
+  EXPECT_EQ(find_option("checkpoint-every")->print(Arguments()), nullptr);
+  EXPECT_EQ(find_option("save-total-limit")->name, "keep");
 }
 
 TEST(Options, GradientCheckpointingIsTakenAsThePeersWriteIt) {

@@ -48,6 +48,17 @@ TEST(BestModel, PatienceEndsAfterSoManyWithoutABetterOne) {
   EXPECT_TRUE(best.out_of_patience());
 }
 
+TEST(BestModel, GoesOnFromWhereAnotherStartWas) {
+  BestModel first("loss", 2);
+  first.offer({{"validation_loss", 1.0}});
+  first.offer({{"validation_loss", 2.0}});
+  EXPECT_EQ(first.since_best(), 1u);
+  BestModel second("loss", 2);
+  second.restore(first.metrics(), first.since_best());
+  EXPECT_FALSE(second.offer({{"validation_loss", 1.5}}));
+  EXPECT_TRUE(second.out_of_patience());
+}
+
 TEST(BestModel, ZeroPatienceNeverEnds) {
   BestModel best("loss", 0);
   for (int i = 0; i < 10; ++i) best.offer(metrics(1.0, 0.0));

@@ -65,6 +65,18 @@ TEST(MetricsFile, StaysJsonWhereANumberIsNot) {
   EXPECT_TRUE(lines_of(directory / "metrics.jsonl")[0].at("loss").is_null());
 }
 
+TEST(MetricsFile, IsCutBackToAStep) {
+  const tests::TemporaryDirectory directory;
+  const auto path = directory / "metrics.jsonl";
+  cut_metrics(path, 3);  // none is there
+  EXPECT_FALSE(std::filesystem::exists(path));
+  tests::write_file(path, "{\"step\":3,\"loss\":1}\n{\"step\":3,\"f1\":50}\n{\"step\":4,\"loss\":1}\n{\"step\":5,\"lo");
+  cut_metrics(path, 3);
+  EXPECT_EQ(tests::read_file(path), "{\"step\":3,\"loss\":1}\n{\"step\":3,\"f1\":50}\n");
+  cut_metrics(path, 0);
+  EXPECT_EQ(tests::read_file(path), "");
+}
+
 TEST(MetricsFile, NamesTheFileOnAFullDisk) {
   MetricsFile file("/dev/full");
   EXPECT_EQ(tests::error_of([&] { file.step(report); }), "cannot write /dev/full: No space left on device");

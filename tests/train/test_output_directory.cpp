@@ -17,7 +17,7 @@ using testing::HasSubstr;
 using testing::MatchesRegex;
 using Json = nlohmann::ordered_json;
 
-constexpr OutputRules plain = {};
+const OutputRules plain = {};
 const OutputRules overwrite = {.overwrite = true};
 
 class OutputDirectoryTest : public testing::Test {
@@ -103,6 +103,49 @@ TEST_F(OutputDirectoryTest, RefusesAnUnfinishedRun) {
   run(false);
   EXPECT_EQ(refusal(), "holds a run that did not finish and has no checkpoint to resume from; --overwrite starts anew");
   EXPECT_TRUE(std::filesystem::exists(path_ / "metrics.jsonl"));
+}
+
+TEST_F(OutputDirectoryTest, GoesOnWithAnUnfinishedRunThatHasACheckpoint) {
+  run(false);
+  const std::filesystem::path file = path_ / "checkpoints" / "step-000005.h5";
+  tests::write_file(file, "a checkpoint");
+  const auto before = names();
+  for (const OutputRules& rules : {plain, OutputRules{.overwrite = true, .requeued = true}}) {
+    OutputDirectory output(path_, rules);
+    EXPECT_FALSE(output.finished());
+    EXPECT_EQ(output.checkpoint(), file);
+    output.begin({{"epochs", 2}});
+    EXPECT_EQ(names(), before);
+  }
+  EXPECT_EQ(refusal({.resume = false}),
+            "holds a run that did not finish; --resume auto goes on with it, --overwrite starts anew");
+  OutputDirectory anew(path_, overwrite);
+  EXPECT_EQ(anew.checkpoint(), "");
+  anew.begin({{"epochs", 2}});
+  EXPECT_FALSE(std::filesystem::exists(file));
+}
+
+TEST_F(OutputDirectoryTest, BeginsFromACheckpointElsewhere) {
+  const std::filesystem::path file = directory_ / "other" / "checkpoints" / "step-000005.h5";
+  tests::write_file(file, "a checkpoint");
+  {
+    OutputDirectory output(path_, {.resume_from = directory_ / "other"});
+    EXPECT_EQ(output.checkpoint(), file);
+    output.begin({{"epochs", 2}});
+  }
+  EXPECT_THAT(refusal({.resume_from = file}), HasSubstr("has no checkpoint to resume from; --overwrite starts anew"));
+  EXPECT_EQ(OutputDirectory(path_, {.overwrite = true, .resume_from = file}).checkpoint(), file);
+  const std::filesystem::path nowhere = directory_ / "nowhere";
+  EXPECT_EQ(refusal({.overwrite = true, .resume_from = nowhere}),
+            "--resume " + nowhere.string() + ": no checkpoint is there");
+}
+
+TEST_F(OutputDirectoryTest, NeverClearsTheCheckpointItIsToResumeFrom) {
+  run(true);
+  const std::filesystem::path file = path_ / "checkpoints" / "step-000005.h5";
+  tests::write_file(file, "a checkpoint");
+  EXPECT_EQ(refusal({.overwrite = true, .resume_from = file}),
+            "would be cleared of the checkpoint to resume from; choose another");
 }
 
 TEST_F(OutputDirectoryTest, OverwritesRunsWhenTold) {

@@ -159,6 +159,14 @@ TEST_F(ProgressTest, EvaluationThatIsNotTheBestIsNotCalledSo) {
   EXPECT_EQ(written(), "step 2: accuracy 0.5 (took 0:01)\n");
 }
 
+TEST_F(ProgressTest, CheckpointSaysSizeTimeAndBandwidth) {
+  begin(false, {.steps = 200, .steps_per_epoch = 100});
+  progress_->checkpoint({.step = 7, .file = "run/checkpoints/step-000007.h5", .bytes = 3 << 20, .seconds = 0.5});
+  EXPECT_EQ(written(), "step 7: checkpoint step-000007.h5, 3.00 MiB in 0.50 s, 6.00 MiB/s\n");
+  progress_->checkpoint({.step = 8, .file = "x", .error = "cannot write x: No space left on device"});
+  EXPECT_EQ(written(), "step 8: no checkpoint: cannot write x: No space left on device\n");
+}
+
 TEST_F(ProgressTest, FinishLeavesTheLastLineStanding) {
   begin(true, {.steps = 1000});
   for (int i = 0; i < 3; ++i) step(0.01);

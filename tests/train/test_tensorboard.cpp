@@ -55,6 +55,7 @@ struct Event {
   std::uint64_t step = 0;
   std::string version;
   std::map<std::string, float> scalars;
+  std::string session;
 };
 
 std::pair<std::string, float> decode_value(std::string_view text) {
@@ -84,6 +85,8 @@ Event decode_event(std::string_view text) {
       event.step = reader.varint();
     } else if (key == ((3 << 3) | 2)) {
       event.version = reader.delimited();
+    } else if (key == ((7 << 3) | 2)) {
+      event.session = reader.delimited();
     } else if (key == ((5 << 3) | 2)) {
       Reader summary(reader.delimited());
       while (!summary.empty()) {
@@ -176,6 +179,14 @@ TEST_F(TensorBoardFile, AveragesTheLossesOfEachEpochAndOfTheLastPart) {
     if (event.scalars.contains("train/epoch_loss")) losses[event.step] = event.scalars.at("train/epoch_loss");
   }
   EXPECT_THAT(losses, ElementsAre(std::pair(2u, 1.5f), std::pair(3u, 8.0f)));
+}
+
+TEST_F(TensorBoardFile, SaysWhereARunGoesOnSoThatLaterStepsOfOtherFilesAreVoid) {
+  board_.start({.steps = 600, .first_step = 40, .steps_per_epoch = 1000});
+  const auto events = read_events(path_);
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[1].step, 41u);
+  EXPECT_EQ(events[1].session, std::string("\x08\x01"));  // status: START
 }
 
 TEST_F(TensorBoardFile, SaysAFinishedEpochOnce) {

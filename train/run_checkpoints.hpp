@@ -1,0 +1,70 @@
+#pragma once
+
+#include "nn/optimizer.hpp"
+#include "parallel/checkpoint.hpp"
+#include "train/best_model.hpp"
+#include "train/report.hpp"
+#include "train/train_config.hpp"
+
+#include <chrono>
+#include <string>
+
+/// A run's checkpoints: when they are due, what is in them, and how a run goes on from one.
+namespace mylos::train {
+
+/// Where a run is.
+struct RunProgress {
+  std::size_t steps = 0;          ///< done
+  double training_seconds = 0.0;  ///< of steps, over all starts of the run
+};
+
+/// What decides the course of a run, beside its data and options.
+struct RunCourse {
+  std::size_t steps = 0;  ///< of the whole run
+  std::size_t steps_per_epoch = 0;
+};
+
+/// What a checkpoint takes from and gives back to; all outlive it.
+struct SavedParts {
+  parallel::Communicator& ranks;
+  const ParameterStore& store;
+  parallel::ParameterMode& mode;
+  nn::Optimizer& optimizer;
+};
+
+/// Every call but `enabled` is collective, and an error of one rank is one of all.
+class RunCheckpoints {
+ public:
+  RunCheckpoints(const SavedParts& parts, const TrainConfig& config, const RunCourse& course);
+
+  /// Whether this run can write any: it has an output directory, and the build has HDF5.
+  bool enabled() const;
+  /// Makes the directory ready, if this run can write checkpoints; see parallel::prepare_checkpoints. `description` is
+  /// the run's configuration as JSON, which each of them keeps.
+  void prepare(std::string description);
+
+  /// Whether one is due after `steps` steps.
+  bool due(std::size_t steps);
+  /// Writes one. With on_save_error continue a failure is in the report's `error`, else it is thrown.
+  CheckpointReport save(const RunProgress& progress, const BestModel& best);
+
+  /// Puts parameters, state, optimizer and `best` back as they were in the file that the configuration resumes from.
+  /// The caller publishes the parameters. Errors: the file and the member that is missing, damaged or of another run.
+  RunProgress resume(BestModel& best);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  parallel::CheckpointArrays arrays() const;
+  parallel::CheckpointRecord course_record() const;
+  parallel::CheckpointRecord record(const RunProgress& progress, const BestModel& best) const;
+  void check_course(const parallel::CheckpointRecord& record) const;
+
+  SavedParts parts_;
+  const TrainConfig& config_;
+  RunCourse course_;
+  std::string description_;
+  Clock::time_point last_ = Clock::now();  ///< when the last one was written, or the run began
+};
+
+}  // namespace mylos::train
