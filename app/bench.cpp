@@ -6,23 +6,25 @@
 #include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
 #include "core/device.hpp"
+#include "parallel/launcher.hpp"
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <initializer_list>
 #include <string_view>
 
 /// mylos bench: validates, then times.
 namespace mylos::app {
 
-nlohmann::ordered_json bench_context() {
+nlohmann::ordered_json bench_context(std::size_t threads) {
   const BuildInfo build = build_info();
   return {{"version", build.version},       {"commit", build.commit},           {"compiler", build.compiler},
-          {"build_type", build.build_type}, {"device", ExecutionSpace::name()}, {"threads", default_threads()}};
+          {"build_type", build.build_type}, {"device", ExecutionSpace::name()}, {"threads", threads}};
 }
 
-void print_bench_context() {
-  const nlohmann::ordered_json context = bench_context();
+void print_bench_context(std::size_t threads) {
+  const nlohmann::ordered_json context = bench_context(threads);
   print(fmt::format("mylos {} ({}, {}, {}), {} threads on {}\n", context["version"].get<std::string>(),
                     context["commit"].get<std::string>(), context["compiler"].get<std::string>(),
                     context["build_type"].get<std::string>(), context["threads"].dump(),
@@ -38,10 +40,19 @@ void refuse(const Arguments& arguments, std::string_view what, std::initializer_
   }
 }
 
+/// Several processes that each time the same machine time each other.
+void refuse_launcher(std::string_view what) {
+  const std::size_t launched = parallel::launched_ranks([](const char* name) { return std::getenv(name); });
+  if (launched <= 1) return;
+  throw UsageError(fmt::format(
+      "bench {} runs as one process, and the launcher started {}; start it without the launcher", what, launched));
+}
+
 }  // namespace
 
 int run_bench(const Arguments& arguments) {
   const std::string& what = arguments.positional.front();
+  if (what != "collectives") refuse_launcher(what);
   if (what == "gemm") {
     refuse(arguments, what,
            {"breakdown", "data", "vocab", "cased", "batch", "micro-batch", "micro-tokens", "recompute", "gemm"});
@@ -60,7 +71,14 @@ int run_bench(const Arguments& arguments) {
             "precision"});
     return bench_tokenize(arguments);
   }
-  throw UsageError(fmt::format("bench {}: expected gemm, step or tokenize (this version has these)", what));
+  if (what == "collectives") {
+    refuse(arguments, what,
+           {"breakdown", "shapes", "tokens", "providers", "batch", "micro-batch", "micro-tokens", "recompute", "gemm",
+            "precision", "model", "data", "vocab", "cased"});
+    return bench_collectives(arguments);
+  }
+  throw UsageError(
+      fmt::format("bench {}: expected gemm, step, tokenize or collectives (this version has these)", what));
 }
 
 }  // namespace mylos::app

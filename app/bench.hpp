@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/arguments.hpp"
+#include "app/compute.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -16,8 +17,11 @@ int bench_step(const Arguments& arguments);
 /// Token ids and offsets of a data set's texts, on one thread.
 int bench_tokenize(const Arguments& arguments);
 
+/// Exchanges between ranks, by size.
+int bench_collectives(const Arguments& arguments);
+
 /// Version, commit, compiler, build type, device and threads: as JSON, and printed on one line.
-nlohmann::ordered_json bench_context();
-void print_bench_context();
+nlohmann::ordered_json bench_context(std::size_t threads = default_threads());
+void print_bench_context(std::size_t threads = default_threads());
 
 }  // namespace mylos::app

@@ -1,4 +1,5 @@
 #include "tests/app/tiny_run.hpp"
+#include "tests/support/ranks.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -124,6 +125,32 @@ TEST_F(Bench, GemmTimesEveryProductOfALayer) {
     EXPECT_EQ(result["products"].size() % 15, 0u);
     EXPECT_EQ(result["products"][0]["precision"], precision);
   }
+}
+
+TEST(BenchCollectives, ChecksAndTimesEveryOperationBySize) {
+  if (!has_mpi()) GTEST_SKIP() << "This build has no MPI";
+  const ProgramRun run = run_ranks(2, {"bench", "collectives", "--repeats", "2", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  const json result = json::parse(run.output);
+  EXPECT_EQ(result["ranks"], 2);
+  EXPECT_EQ(result["nodes"], 1);
+  EXPECT_GT(result["memory_bandwidth"].get<double>(), 0.0);
+  std::set<std::pair<std::string, std::size_t>> rows;
+  for (const json& row : result["collectives"]) {
+    rows.emplace(row["operation"].get<std::string>(), row["bytes"].get<std::size_t>());
+    EXPECT_GT(row["seconds"].get<double>(), 0.0);
+    EXPECT_GT(row["share_of_memory"].get<double>(), 0.0);
+    const double factor = row["operation"] == "all-reduce" ? 1.0 : 0.5;
+    EXPECT_DOUBLE_EQ(row["bus_bandwidth"].get<double>(), factor * row["algorithm_bandwidth"].get<double>());
+  }
+  EXPECT_EQ(rows.size(), 24u);
+  EXPECT_TRUE(rows.contains({"reduce-scatter", std::size_t{64} << 20}));
+}
+
+TEST(BenchCollectives, OneRankIsToldWhatItTakes) {
+  const ProgramRun run = run_mylos({"bench", "collectives"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.errors, ::testing::HasSubstr("needs several ranks; start it as mpirun -n 2 mylos bench collectives"));
 }
 
 }  // namespace

@@ -23,6 +23,8 @@ ProgramRun run_ranks(std::size_t ranks, const std::vector<std::string>& argument
   return RunningProgram(words, "", {}, "/usr/bin/timeout").wait();
 }
 
+bool has_mpi() { return !std::string(MYLOS_MPIEXEC).empty(); }
+
 bool is_running(long process) {
   std::ifstream status(fmt::format("/proc/{}/status", process));
   for (std::string line; std::getline(status, line);) {

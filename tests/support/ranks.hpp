@@ -16,6 +16,9 @@ namespace mylos::tests {
 ProgramRun run_ranks(std::size_t ranks, const std::vector<std::string>& arguments,
                      const std::filesystem::path& program = {}, std::chrono::seconds limit = std::chrono::seconds(120));
 
+/// Whether this build has MPI.
+bool has_mpi();
+
 /// Whether the process is there and has not ended; one that has, and whose parent has not asked, is not.
 bool is_running(long process);
 
