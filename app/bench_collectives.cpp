@@ -49,7 +49,8 @@ constexpr std::array collectives{Collective{"all-reduce", true, true, 2.0},
 /// Small whole numbers, whose sums are exact in any order.
 float value_of(std::size_t rank, std::size_t i) { return static_cast<float>(i % 61 + rank); }
 float sum_of(std::size_t ranks, std::size_t i) {
-  return static_cast<float>(ranks * (i % 61) + ranks * (ranks - 1) / 2);
+  const std::size_t sum = ranks * (i % 61) + ranks * (ranks - 1) / 2;
+  return static_cast<float>(sum);
 }
 
 class CollectiveTimer {

@@ -18,13 +18,21 @@ namespace {
 /// How long a rank that ends with an error waits for others that do so too.
 constexpr std::chrono::milliseconds farewell{1000};
 
-/// "Open MPI v4.1.4, ..." without what follows.
+/// "Open MPI v4.1.4, ..." without what follows; "MPICH Version:\t4.0.2" without its tab.
 std::string library_version() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
   MYLOS_CHECK_MPI(MPI_Get_library_version(text, &length));
   const std::string_view version(text, static_cast<std::size_t>(length));
-  return std::string(version.substr(0, version.find_first_of(",\n")));
+  std::string name;
+  for (const char each : version.substr(0, version.find_first_of(",\n"))) {
+    if (each != '\t') {
+      name += each;
+    } else if (!name.ends_with(' ')) {
+      name += ' ';
+    }
+  }
+  return name;
 }
 
 class MpiRuntime final : public RankRuntime {
