@@ -1,5 +1,7 @@
 #include "parallel/communication_thread.hpp"
 
+#include "core/trace.hpp"
+
 #include <pthread.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -122,6 +124,7 @@ std::shared_ptr<QueuedOperation> CommunicationThread::next() {
 void CommunicationThread::carry_out(QueuedOperation& operation) {
   const Clock::time_point begin = Clock::now();
   name_ = operation.name();
+  const TraceSpan span(TraceLane::communication, "exchange", name_.what);
   Pause pause;
   try {
     if (failure_) std::rethrow_exception(failure_);

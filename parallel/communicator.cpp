@@ -2,7 +2,18 @@
 
 #include "core/error.hpp"
 
+#include <atomic>
+
 namespace mylos::parallel {
+namespace {
+
+std::atomic<std::uint64_t> sent{0};
+
+}  // namespace
+
+std::uint64_t sent_bytes() { return sent; }
+
+void count_sent(std::size_t bytes) { sent += bytes; }
 
 std::size_t bytes_of(ElementType type) {
   switch (type) {

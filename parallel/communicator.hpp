@@ -85,6 +85,10 @@ class Communicator {
   virtual std::unique_ptr<Communicator> split(std::size_t color, std::size_t key) = 0;
 };
 
+/// Bytes that this process has sent to other ranks since it began.
+std::uint64_t sent_bytes();
+void count_sent(std::size_t bytes);  ///< by what sends them
+
 /// A group of one.
 std::unique_ptr<Communicator> make_self_communicator();
 

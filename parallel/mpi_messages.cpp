@@ -1,5 +1,7 @@
 #include "parallel/mpi_messages.hpp"
 
+#include "parallel/communicator.hpp"
+
 #include "core/error.hpp"
 #include "parallel/mpi_check.hpp"
 
@@ -40,6 +42,7 @@ void MpiMessages::send(const MpiGroup& group, std::size_t to, const std::byte* d
   if (bytes == 0) return;
   MPI_Request& request = requests_.emplace_back(MPI_REQUEST_NULL);
   MYLOS_CHECK_MPI(MPI_Isend(data, count_of(bytes), MPI_BYTE, static_cast<int>(to), tag, group.ranks, &request));
+  count_sent(bytes);
 }
 
 void MpiMessages::receive(const MpiGroup& group, std::size_t from, std::byte* data, std::size_t bytes) {
