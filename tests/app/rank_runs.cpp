@@ -1,0 +1,73 @@
+#include "tests/app/rank_runs.hpp"
+
+#include <chrono>
+#include <sstream>
+#include <thread>
+
+namespace mylos::tests {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int looks = 3000;
+constexpr std::chrono::milliseconds between_looks(20);
+
+}  // namespace
+
+const std::string& mpiexec() {
+#ifdef MYLOS_MPIEXEC
+  static const std::string program = MYLOS_MPIEXEC;
+#else
+  static const std::string program;
+#endif
+  return program;
+}
+
+std::vector<int> RankRuns::processes_of(const fs::path& output) {
+  std::vector<std::pair<std::string, int>> found;  // by rank, as the launcher says it
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    try {
+      const std::string words = read_file(entry.path() / "cmdline");
+      if (!words.starts_with(program().string()) || words.find(output.string() + '\0') == std::string::npos) continue;
+      const std::string environment = read_file(entry.path() / "environ");
+      const std::string key = "OMPI_COMM_WORLD_RANK=";
+      const std::size_t at = environment.find(key);
+      if (at == std::string::npos) continue;
+      found.emplace_back(environment.substr(at + key.size(), environment.find('\0', at) - at - key.size()),
+                         std::stoi(name));
+    } catch (const std::exception&) {  // it has just ended
+    }
+  }
+  std::ranges::sort(found);
+  std::vector<int> processes;
+  for (const auto& [rank, process] : found) processes.push_back(process);
+  return processes;
+}
+
+std::vector<int> RankRuns::wait_for_ranks(const fs::path& output, std::size_t ranks) {
+  std::vector<int> processes;
+  for (int look = 0; look < looks && processes.size() < ranks; ++look) {
+    std::this_thread::sleep_for(between_looks);
+    processes = processes_of(output);
+  }
+  return processes;
+}
+
+void RankRuns::wait_for_file(const fs::path& file) {
+  for (int look = 0; look < looks; ++look) {
+    std::error_code ignored;
+    if (fs::file_size(file, ignored) > 0 && !ignored) return;
+    std::this_thread::sleep_for(between_looks);
+  }
+}
+
+std::vector<nlohmann::json> metrics_of(const fs::path& run) {
+  std::vector<nlohmann::json> rows;
+  std::istringstream lines(read_file(run / "metrics.jsonl"));
+  for (std::string line; std::getline(lines, line);) rows.push_back(nlohmann::json::parse(line));
+  return rows;
+}
+
+}  // namespace mylos::tests

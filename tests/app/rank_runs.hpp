@@ -1,0 +1,87 @@
+#pragma once
+
+#include "core/kernels/gemm.hpp"
+#include "tests/app/tiny_run.hpp"
+#include "tests/support/paths.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace mylos::tests {
+
+/// The program that launches ranks; empty in a build without MPI.
+const std::string& mpiexec();
+
+/// A tiny run by several ranks, on one thread each.
+class RankRuns : public TinyRun {
+ protected:
+  void SetUp() override {
+    if (mpiexec().empty()) GTEST_SKIP() << "a build without MPI";
+    TinyRun::SetUp();
+    write_file(dev_, tiny_questions());
+  }
+
+  std::vector<std::string> train_words(const std::filesystem::path& output,
+                                       const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> words = {"train",
+                                      "--model",
+                                      model_,
+                                      "--train",
+                                      train_,
+                                      "--dev",
+                                      dev_,
+                                      "--output",
+                                      output,
+                                      "--lr",
+                                      "1e-3",
+                                      "--max-length",
+                                      "60",
+                                      "--doc-stride",
+                                      "20",
+                                      "--gemm",
+                                      default_gemm_provider()};
+    if (std::ranges::none_of(more, [](const std::string& word) { return word.starts_with("--batch"); })) {
+      words.insert(words.end(), {"--batch", "5"});
+    }
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+
+  /// One program for each rank.
+  static std::vector<std::string> launched(const std::vector<std::vector<std::string>>& ranks) {
+    std::vector<std::string> words;
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      if (i > 0) words.emplace_back(":");
+      words.insert(words.end(), {"-n", "1", program()});
+      words.insert(words.end(), ranks[i].begin(), ranks[i].end());
+    }
+    return words;
+  }
+  static ProgramRun run_on(const std::vector<std::vector<std::string>>& ranks) {
+    return RunningProgram(launched(ranks), "", {}, mpiexec()).wait();
+  }
+  static ProgramRun run_on(std::size_t ranks, const std::vector<std::string>& words) {
+    return run_on(std::vector<std::vector<std::string>>(ranks, words));
+  }
+
+  /// The processes of this machine that run with `output`, once there are so many of them; fewer after a minute.
+  static std::vector<int> wait_for_ranks(const std::filesystem::path& output, std::size_t ranks);
+  static std::vector<int> processes_of(const std::filesystem::path& output);
+  /// Waits, at most a minute, until something stands in the file.
+  static void wait_for_file(const std::filesystem::path& file);
+
+  std::filesystem::path dev_ = directory_ / "dev.json";
+  EnvironmentVariable root_{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, sure_{"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+      crowded_{"OMPI_MCA_rmaps_base_oversubscribe", "1"}, loose_{"OMPI_MCA_hwloc_base_binding_policy", "none"},
+      threads_{"OMP_NUM_THREADS", "1"}, limit_{"MPIEXEC_TIMEOUT", "100"};  // seconds; nothing may hang
+};
+
+/// The lines of its metrics.jsonl.
+std::vector<nlohmann::json> metrics_of(const std::filesystem::path& run);
+
+}  // namespace mylos::tests

@@ -1,0 +1,140 @@
+#include "core/kernels/gemm.hpp"
+#include "parallel/checkpoint_directory.hpp"
+#include "parallel/checkpoint_file.hpp"
+#include "tests/app/rank_runs.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <random>
+#include <thread>
+
+/// Ranks that are killed, stopped or refused while a run goes on: it ends, says whom it lost, and goes on from its last
+/// checkpoint as if nothing had been. MYLOS_FAULT_ROUNDS: how often each is done, with another moment each time.
+namespace mylos::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using Words = std::vector<std::string>;
+using Clock = std::chrono::steady_clock;
+
+std::size_t rounds() {
+  const char* text = std::getenv("MYLOS_FAULT_ROUNDS");
+  return text == nullptr ? 10 : std::strtoul(text, nullptr, 10);
+}
+
+class Faults : public RankRuns {
+ protected:
+  static constexpr std::size_t ranks = 2;
+
+  void SetUp() override {
+    if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "a build without HDF5";
+    RankRuns::SetUp();
+  }
+
+  Words words(const fs::path& output, const Words& more = {}) const {
+    Words all = {"--steps", "60", "--dropout", "0.1", "--mode", "sharded", "--eval-every", "1000", "--keep", "2"};
+    all.insert(all.end(), more.begin(), more.end());
+    return train_words(output, all);
+  }
+
+  /// Runs, kills a rank with SIGKILL after a part of the time that a whole run takes, and goes on to the end.
+  void kill_and_go_on(const Words& run_words, const fs::path& output, double part, std::mt19937& random) {
+    RunningProgram running(launched(std::vector<Words>(ranks, run_words)), "", {}, mpiexec());
+    const std::vector<int> processes = wait_for_ranks(output, ranks);
+    ASSERT_EQ(processes.size(), ranks);
+    wait_for_file(output / "metrics.jsonl");
+    std::this_thread::sleep_for(std::chrono::duration<double>(part * whole_seconds_));
+    const std::size_t victim = random() % ranks;
+    if (::kill(processes[victim], SIGKILL) != 0) return;  // it has ended
+    const Clock::time_point killed = Clock::now();
+    const ProgramRun run = running.wait();
+    EXPECT_LT(std::chrono::duration<double>(Clock::now() - killed).count(), 20.0);
+    EXPECT_TRUE(processes_of(output).empty()) << "a rank is left";
+    if (run.exit_code == 0) return;  // it had ended
+    EXPECT_THAT(run.errors, HasSubstr("rank " + std::to_string(victim)));
+  }
+
+  double whole_seconds_ = 0.0;
+};
+
+/// The steps' losses as text: the same bits.
+std::vector<std::string> losses_of(const fs::path& output) {
+  std::vector<std::string> losses;
+  for (const auto& row : metrics_of(output)) {
+    if (row.contains("loss")) losses.push_back(row["step"].dump() + " " + row["loss"].dump());
+  }
+  return losses;
+}
+
+TEST_F(Faults, AKilledRankLosesNothing) {
+  std::mt19937 random(std::random_device{}());
+  for (const char* every : {"7", "1"}) {  // in training, and mostly in the middle of a save
+    const fs::path whole = directory_ / (std::string("whole") + every);
+    const Clock::time_point begin = Clock::now();
+    const ProgramRun reference = run_on(ranks, words(whole, {"--checkpoint-every", every}));
+    ASSERT_EQ(reference.exit_code, 0) << reference.errors;
+    whole_seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
+    for (std::size_t round = 0; round < rounds() / 2; ++round) {
+      const fs::path output = directory_ / "killed";
+      const Words run_words = words(output, {"--checkpoint-every", every});
+      const double part = std::uniform_real_distribution<double>(0.0, 0.6)(random);
+      SCOPED_TRACE("killed after " + std::to_string(part) + " of a run, checkpoints every " + every);
+      kill_and_go_on(run_words, output, part, random);
+      const ProgramRun again = run_on(ranks, run_words);
+      ASSERT_EQ(again.exit_code, 0) << again.errors;
+      EXPECT_EQ(losses_of(output), losses_of(whole));
+      EXPECT_EQ(read_file(output / "last" / "model.safetensors"), read_file(whole / "last" / "model.safetensors"));
+      for (const auto& entry : fs::directory_iterator(output / "checkpoints")) {
+        EXPECT_NE(entry.path().extension(), ".tmp") << "a stale file stays";
+      }
+      fs::remove_all(output);
+    }
+  }
+}
+
+TEST_F(Faults, AStoppedRankIsNamedAndEndsTheRun) {
+  RunningProgram running(
+      launched(std::vector<Words>(ranks, words(run_, {"--steps", "1000000", "--collective-timeout", "2s"}))), "", {},
+      mpiexec());
+  const std::vector<int> processes = wait_for_ranks(run_, ranks);
+  ASSERT_EQ(processes.size(), ranks);
+  wait_for_file(run_ / "metrics.jsonl");
+  ::kill(processes[1], SIGSTOP);
+  const Clock::time_point stopped = Clock::now();
+  const ProgramRun run = running.wait();
+  EXPECT_LT(std::chrono::duration<double>(Clock::now() - stopped).count(), 20.0);
+  EXPECT_NE(run.exit_code, 0);
+  EXPECT_THAT(run.errors, HasSubstr("rank 1")) << run.errors;
+  EXPECT_THAT(run.errors, HasSubstr("step")) << run.errors;
+  EXPECT_TRUE(processes_of(run_).empty()) << "a rank is left";
+}
+
+TEST_F(Faults, ASignalToOneRankEndsAllAtAStepsEnd) {
+  for (const auto& [signal, exit_code] : {std::pair(SIGUSR1, 85), std::pair(SIGTERM, 143)}) {
+    const fs::path output = directory_ / std::to_string(signal);
+    RunningProgram running(launched(std::vector<Words>(ranks, words(output, {"--steps", "1000000"}))), "", {},
+                           mpiexec());
+    const std::vector<int> processes = wait_for_ranks(output, ranks);
+    ASSERT_EQ(processes.size(), ranks);
+    wait_for_file(output / "metrics.jsonl");
+    ::kill(processes[1], signal);
+    const ProgramRun run = running.wait();
+    EXPECT_EQ(run.exit_code, exit_code) << run.errors;
+    EXPECT_FALSE(parallel::resolve_checkpoint(output).empty());
+  }
+}
+
+TEST_F(Faults, TheWalltimesEndLeavesACheckpoint) {
+  const ProgramRun run = run_on(ranks, words(run_, {"--steps", "1000000", "--walltime", "12s", "--stop-before", "9s"}));
+  EXPECT_EQ(run.exit_code, 85) << run.errors;
+  EXPECT_FALSE(parallel::resolve_checkpoint(run_).empty());
+}
+
+}  // namespace
+}  // namespace mylos::tests
