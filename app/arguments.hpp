@@ -26,7 +26,9 @@ struct Arguments {
   bool batch_is_per_rank = false;                    ///< settled: the batch is what one rank takes of a step
   std::size_t accumulation_parts = 0;                ///< settled: micro-batches a step on a rank, 0 = not said
 
-  std::filesystem::path config;  ///< a saved run.json
+  std::filesystem::path config;       ///< a saved run.json
+  std::optional<double> stop_before;  ///< seconds before the walltime's end at which a run ends
+  std::optional<double> walltime;     ///< seconds from the program's start
   double collective_timeout = 600.0;  ///< seconds that a rank waits for others
   bool overwrite = false;
   std::string resume = "auto";  ///< or "never", or a path

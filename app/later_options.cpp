@@ -13,8 +13,6 @@ std::vector<Option> later_options() {
   const std::vector<Later> names = {
       {"communicator", {}},
       {"bucket-mib", {}},
-      {"stop-before", {}},
-      {"walltime", {}},
   };
   std::vector<Option> options;
   for (const Later& later : names) {

@@ -83,6 +83,16 @@ std::vector<Option> rank_options() {
           named("collective-timeout", {}, "T", ranks, train_command,
                 "seconds, or a duration (90s, 10m), that a rank waits for another before the run ends on all"),
           [](auto& a) -> auto& { return a.collective_timeout; }),
+      unrecorded(duration_option(
+          named("stop-before", {}, "T", ranks, train_command,
+                "seconds, or a duration, before the job's walltime ends at which a run checkpoints and ends with exit "
+                "code 85; alone: 5m, as where --walltime is given"),
+          [](auto& a) -> auto& { return a.stop_before; })),
+      unrecorded(duration_option(
+          named(
+              "walltime", {}, "T", ranks, train_command,
+              "seconds, or a duration, from the program's start; default: what Slurm or PBS says, with --stop-before"),
+          [](auto& a) -> auto& { return a.walltime; })),
   };
 }
 

@@ -9,14 +9,17 @@
 #include "app/run_description.hpp"
 #include "app/run_output.hpp"
 #include "app/standard_output.hpp"
+#include "core/error.hpp"
 #include "parallel/agreement.hpp"
 #include "parallel/checkpoint.hpp"
 #include "parallel/consistency.hpp"
 #include "train/memory.hpp"
 #include "train/metrics_file.hpp"
 #include "train/progress.hpp"
+#include "train/quantities.hpp"
 #include "train/signals.hpp"
 #include "train/tensorboard.hpp"
+#include "train/walltime.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -71,6 +74,7 @@ class TrainCommand {
     return is_first() ? train::Notice([](const std::string& line) { log_line(line); })
                       : train::Notice([](const std::string&) {});
   }
+  void watch_walltime();
   void load_task();
   std::vector<parallel::NamedValue> described_run() const;
   void say_banner(const train::Trainer& trainer) const;
@@ -95,9 +99,30 @@ int TrainCommand::run() {
     resolve_model_argument(arguments_, notice());
     settle_ranks(arguments_, ranks_.size());
   });
+  watch_walltime();
   if (arguments_.dry_run) return say_what_would_be();
   RunOutput output(ranks_, arguments_.run.engine.output, train::output_rules(arguments_.overwrite, arguments_.resume));
   return output.finished() ? report_finished(output) : run_in(output);
+}
+
+/// One rank asks the scheduler, and ends the run for all.
+void TrainCommand::watch_walltime() {
+  if (!arguments_.stop_before && !arguments_.walltime) return;
+  static constexpr double usual_margin = 300.0;
+  parallel::on_first_rank(ranks_, [this] {
+    const double gone = std::chrono::duration<double>(Clock::now() - begin_).count();
+    const double before = arguments_.stop_before.value_or(usual_margin);
+    std::optional<double> remaining = train::remaining_walltime();
+    if (arguments_.walltime) remaining = *arguments_.walltime - gone;
+    if (!remaining) fail("--stop-before: no scheduler says when this job ends; give --walltime as well");
+    if (*remaining <= before) {
+      fail(fmt::format("--stop-before: {} before the walltime's end, of which {} are left",
+                       train::duration_text(before), train::duration_text(*remaining)));
+    }
+    const std::chrono::duration<double> until(*remaining - before);
+    arguments_.run.engine.stop_at = Clock::now() + std::chrono::duration_cast<Clock::duration>(until);
+    return std::string();
+  });
 }
 
 void TrainCommand::load_task() {

@@ -50,7 +50,7 @@ std::string ending(const RunResult& result) {
     case SIGTERM:
       return fmt::format("ended by SIGTERM after {}", steps);
     case SIGUSR1:
-      return fmt::format("ended by SIGUSR1 after {}", steps);
+      return fmt::format("{} after {}", result.out_of_time ? "out of walltime" : "ended by SIGUSR1", steps);
     default:
       return fmt::format("ended by signal {} after {}", result.signal, steps);
   }

@@ -7,6 +7,7 @@
 #include "nn/recompute.hpp"
 #include "parallel/parameter_mode.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -66,6 +67,8 @@ struct TrainConfig {
   std::optional<std::size_t> warmup_steps;  ///< wins over the ratio
   OptimizerConfig optimizer;
   double clip = 1.0;  ///< largest global gradient norm; 0 = no clipping
+  /// When the run is to end, at a step's end, as SIGUSR1 would end it. One rank that knows is enough.
+  std::optional<std::chrono::steady_clock::time_point> stop_at;
   std::uint64_t seed = 42;
   Precision precision = Precision::float32;
   GemmConfig gemm;

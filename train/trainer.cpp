@@ -145,6 +145,12 @@ struct Trainer::State {
   void resume();
   void save_checkpoint(AgreedReports& reports, const RunResult& result);
   void train(AgreedReports& reports, const SignalGuard& signals, RunResult& result);
+  bool is_out_of_time() const { return config.stop_at && Clock::now() >= *config.stop_at; }
+  /// The signal that came, or SIGUSR1 where the time is up, or 0.
+  int reason_to_stop(const SignalGuard& signals) const {
+    const int signal = signals.received();
+    return signal == 0 && is_out_of_time() ? SIGUSR1 : signal;
+  }
 
   std::unique_ptr<parallel::Communicator> own;  ///< of a trainer that was given no ranks
   TrainConfig config;
@@ -249,7 +255,7 @@ void Trainer::State::save_checkpoint(AgreedReports& reports, const RunResult& re
 }
 
 void Trainer::State::train(AgreedReports& reports, const SignalGuard& signals, RunResult& result) {
-  result.signal = reports.agree(signals.received());
+  result.signal = reports.agree(reason_to_stop(signals));
   while (result.steps < steps && !result.stopped_early && result.signal == 0) {
     const StepReport report = run_step(result.steps);
     result.training_seconds += report.seconds;
@@ -265,11 +271,12 @@ void Trainer::State::train(AgreedReports& reports, const SignalGuard& signals, R
       reports.tell([&](Reporter& reporter) { reporter.evaluation(evaluation); });
       result.stopped_early = best.out_of_patience();
     }
-    result.signal = reports.agree(signals.received());
+    result.signal = reports.agree(reason_to_stop(signals));
     if (checkpoints.due(result.steps) || (result.signal != 0 && checkpoints.enabled())) {
       save_checkpoint(reports, result);
     }
   }
+  result.out_of_time = result.signal == SIGUSR1 && is_out_of_time();
 }
 
 Trainer::Trainer(const TrainConfig& config, Task& task, const Ranks& ranks)

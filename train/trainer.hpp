@@ -18,6 +18,7 @@ struct RunResult {
   std::size_t steps = 0;          ///< done
   int signal = 0;                 ///< that ended it early, or 0
   bool stopped_early = false;     ///< patience ran out
+  bool out_of_time = false;       ///< TrainConfig::stop_at came; `signal` is then SIGUSR1
   double training_seconds = 0.0;  ///< steps only
   Metrics best;                   ///< of the evaluation that is in best/
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <stdexcept>
 
@@ -93,11 +94,6 @@ std::optional<double> remaining_walltime() {
       return std::optional<std::string>();
     }
   });
-}
-
-Deadline::Deadline(std::optional<double> remaining, double before) {
-  if (!remaining) return;
-  at_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*remaining - before));
 }
 
 }  // namespace mylos::train

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -20,17 +19,5 @@ std::optional<double> remaining_walltime();
 
 /// Seconds of squeue's "1-02:03:04", "2:03:04" or "3:04"; nothing for "UNLIMITED" and the like.
 std::optional<double> parse_walltime(std::string_view text);
-
-/// Says when to stop: some time before the walltime's end.
-class Deadline {
- public:
-  using Clock = std::chrono::steady_clock;
-  /// `remaining` seconds from now, less `before`; without the former it never comes.
-  Deadline(std::optional<double> remaining, double before);
-  bool passed(Clock::time_point now = Clock::now()) const { return at_ && now >= *at_; }
-
- private:
-  std::optional<Clock::time_point> at_;
-};
 
 }  // namespace mylos::train

@@ -133,7 +133,18 @@ TEST_F(Faults, ASignalToOneRankEndsAllAtAStepsEnd) {
 TEST_F(Faults, TheWalltimesEndLeavesACheckpoint) {
   const ProgramRun run = run_on(ranks, words(run_, {"--steps", "1000000", "--walltime", "12s", "--stop-before", "9s"}));
   EXPECT_EQ(run.exit_code, 85) << run.errors;
+  EXPECT_THAT(run.errors, HasSubstr("out of walltime after"));
   EXPECT_FALSE(parallel::resolve_checkpoint(run_).empty());
+}
+
+TEST_F(Faults, AWalltimeThatNobodyKnowsIsRefused) {
+  const EnvironmentVariable slurm("SLURM_JOB_ID", ""), pbs("PBS_JOBID", "");
+  const ProgramRun unknown = run_mylos(words(run_, {"--stop-before", "5m"}));
+  EXPECT_EQ(unknown.exit_code, 1);
+  EXPECT_THAT(unknown.errors, HasSubstr("no scheduler says when this job ends; give --walltime as well"));
+  const ProgramRun over = run_mylos(words(run_, {"--walltime", "2m", "--stop-before", "5m"}));
+  EXPECT_EQ(over.exit_code, 1);
+  EXPECT_THAT(over.errors, HasSubstr("before the walltime's end"));
 }
 
 }  // namespace

@@ -51,13 +51,5 @@ TEST_F(Walltime, IsWhatQstatSays) {
   EXPECT_FALSE(remaining_walltime(0.0, answers("qstat", "Job Id: 17.server\n")).has_value());
 }
 
-TEST_F(Walltime, TheDeadlineComesBeforeIt) {
-  const auto now = Deadline::Clock::now();
-  EXPECT_FALSE(Deadline(std::nullopt, 300.0).passed(now + std::chrono::hours(1000)));
-  EXPECT_FALSE(Deadline(600.0, 300.0).passed(now));
-  EXPECT_TRUE(Deadline(600.0, 300.0).passed(now + std::chrono::seconds(301)));
-  EXPECT_TRUE(Deadline(100.0, 300.0).passed(Deadline::Clock::now()));
-}
-
 }  // namespace
 }  // namespace mylos::train
