@@ -85,8 +85,9 @@ std::vector<Option> rank_options() {
           [](auto& a) -> auto& { return a.collective_timeout; }),
       unrecorded(duration_option(
           named("stop-before", {}, "T", ranks, train_command,
-                "seconds, or a duration, before the job's walltime ends at which a run checkpoints and ends with exit "
-                "code 85; alone: 5m, as where --walltime is given"),
+                "seconds, or a duration, before the walltime's end at which a run checkpoints and ends with exit code "
+                "85; "
+                "default: 5m where --walltime is given"),
           [](auto& a) -> auto& { return a.stop_before; })),
       unrecorded(duration_option(
           named(

@@ -86,7 +86,11 @@ TEST_F(Faults, AKilledRankLosesNothing) {
       const double part = std::uniform_real_distribution<double>(0.0, 0.6)(random);
       SCOPED_TRACE("killed after " + std::to_string(part) + " of a run, checkpoints every " + every);
       kill_and_go_on(run_words, output, part, random);
-      const ProgramRun again = run_on(ranks, run_words);
+      // As a requeued job goes on: from the last checkpoint, or from the start where there is none yet.
+      const EnvironmentVariable requeued("SLURM_RESTART_COUNT", "1");
+      Words again_words = run_words;
+      again_words.emplace_back("--overwrite");
+      const ProgramRun again = run_on(ranks, again_words);
       ASSERT_EQ(again.exit_code, 0) << again.errors;
       EXPECT_EQ(losses_of(output), losses_of(whole));
       EXPECT_EQ(read_file(output / "last" / "model.safetensors"), read_file(whole / "last" / "model.safetensors"));

@@ -198,7 +198,8 @@ TEST_F(Checkpoint, PreparingRefusesWhatCannotBe) {
   const auto error = [&](const fs::path& path, std::size_t bytes) {
     return error_of([&] { prepare_checkpoints(*world_, path, bytes, 3); });
   };
-  EXPECT_THAT(error(checkpoints_, std::size_t{1} << 55), HasSubstr("checkpoints, 3 that stay and the one being written, take "));
+  EXPECT_THAT(error(checkpoints_, std::size_t{1} << 55),
+              HasSubstr("checkpoints, 3 that stay and the one being written, take "));
   EXPECT_THAT(error(checkpoints_, std::size_t{1} << 55), HasSubstr("MiB are free"));
   EXPECT_THAT(error("/proc/checkpoints", 1), HasSubstr("cannot create /proc/checkpoints"));
   write_file(directory_ / "file", "");

@@ -6,7 +6,7 @@
 #include "tests/parallel/saved_arrays.hpp"
 #include "tests/support/file_size_limit.hpp"
 #include "tests/support/launch.hpp"
-#include "tests/support/temporary.hpp"
+#include "tests/support/shared_directory.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,10 +30,9 @@ class CheckpointRanks : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!has_checkpoint_files()) GTEST_SKIP() << "A build without HDF5";
-    if (world().rank() == 0) directory_.emplace();
-    path_ = broadcast(world(), directory_ ? directory_->path().string() : "");
+    directory_.emplace();
+    path_ = directory_->path();
   }
-  void TearDown() override { world().barrier("test"); }
 
   fs::path save(Communicator& ranks, std::size_t step, Spread spread) {
     SavedArrays saved(table_, spread, ranks.rank(), ranks.size());
@@ -46,7 +45,7 @@ class CheckpointRanks : public ::testing::Test {
     return loaded.differing(step);
   }
 
-  std::optional<tests::TemporaryDirectory> directory_;
+  std::optional<tests::SharedDirectory> directory_;
   fs::path path_;
   ParameterTable table_ = tests::saved_table();
 };

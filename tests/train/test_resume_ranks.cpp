@@ -8,7 +8,7 @@
 #include "tests/small_models/span_task.hpp"
 #include "tests/small_models/text_task.hpp"
 #include "tests/support/launch.hpp"
-#include "tests/support/temporary.hpp"
+#include "tests/support/shared_directory.hpp"
 #include "train/trainer.hpp"
 
 #include <fmt/format.h>
@@ -105,10 +105,9 @@ class ResumeOnRanks : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "A build without HDF5";
-    if (world().rank() == 0) directory_.emplace();
-    path_ = parallel::broadcast(world(), directory_ ? directory_->path().string() : "");
+    directory_.emplace();
+    path_ = directory_->path();
   }
-  void TearDown() override { world().barrier("test"); }
 
   /// A run without interruption, of which the checkpoint after `stop` steps stays.
   std::vector<double> whole_run(TrainConfig config, Task& task, const std::string& name, const train::Ranks& ranks) {
@@ -120,7 +119,7 @@ class ResumeOnRanks : public ::testing::Test {
     return losses_of(config, task, ranks);
   }
 
-  std::optional<tests::TemporaryDirectory> directory_;
+  std::optional<tests::SharedDirectory> directory_;
   fs::path path_;
 };
 
