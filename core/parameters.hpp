@@ -14,8 +14,8 @@ namespace mylos {
 /// depends on the number of ranks.
 inline constexpr std::size_t slice_block = 1024;
 
-/// Elements of each of `shards` equal slices of a unit of `size` elements. Several are multiples of slice_block, so that
-/// the last ones may reach beyond the unit.
+/// Elements of each of `shards` equal slices of a unit of `size` elements. Several are multiples of slice_block, so
+/// that the last ones may reach beyond the unit.
 std::size_t shard_size(std::size_t size, std::size_t shards);
 
 /// How a row that no file provides is filled.
