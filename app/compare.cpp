@@ -127,6 +127,7 @@ std::vector<ComparedSetting> all_settings(const Arguments& arguments) {
 ComparedRun read_compared_run(const std::filesystem::path& directory, double total_seconds) {
   ComparedRun run{.total_seconds = total_seconds, .exact = {}, .f1 = {}};
   const std::filesystem::path metrics = directory / "metrics.jsonl";
+  double steps = 0.0;
   std::istringstream lines(data::read_text_file(metrics));
   for (std::string text; std::getline(lines, text);) {
     const data::Json line = data::parse_json(text, metrics.string());
@@ -135,13 +136,14 @@ ComparedRun read_compared_run(const std::filesystem::path& directory, double tot
       run.training_seconds += line.at("seconds").get<double>();
       run.tokens += line.at("tokens").get<double>();
       run.memory = std::max(run.memory, line.at("memory").get<double>());
+      run.sent += line.at("sent").get<double>();
+      ++steps;
     }
     if (line.contains("exact")) run.exact = line["exact"].get<double>();
     if (line.contains("f1")) run.f1 = line["f1"].get<double>();
   }
   ensure(run.training_seconds > 0.0, fmt::format("{}: no steps in it", metrics.string()));
-  const data::Json saved = data::read_json(directory / "run.json");
-  if (saved.contains(resolved_key)) run.sent = saved[resolved_key].value("sent", 0.0);
+  run.sent /= steps;
   return run;
 }
 

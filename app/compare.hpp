@@ -15,8 +15,8 @@ struct ComparedRun {
   double total_seconds = 0.0;       ///< of the process, start to end
   double training_seconds = 0.0;    ///< of its steps
   double tokens = 0.0;              ///< of its steps
-  double memory = 0.0;              ///< bytes, the most that a rank had resident
-  double sent = 0.0;                ///< bytes that a rank sends in a step
+  double memory = 0.0;              ///< bytes, the most that the first rank had resident
+  double sent = 0.0;                ///< bytes that the first rank sends in a step
   double loss = 0.0;                ///< of the last step
   std::optional<double> exact, f1;  ///< of the last evaluation
 };
@@ -29,7 +29,7 @@ struct ComparedSetting {
   std::string failure;
 };
 
-/// Reads metrics.jsonl and run.json of a finished run. Errors: std::runtime_error naming the file.
+/// Reads metrics.jsonl of a finished run. Errors: std::runtime_error naming the file.
 ComparedRun read_compared_run(const std::filesystem::path& directory, double total_seconds);
 
 /// A line a setting, medians over its repeats; speedup and efficiency count from the first setting on the fewest ranks.

@@ -50,7 +50,7 @@ std::size_t ParameterStore::bytes() const {
 }
 
 void ParameterStore::give_values(std::size_t unit, const Vector<std::byte>& memory) {
-  require(!layout_.owns_values && (memory.size() == 0 || memory.size() == capacity(unit) * bytes_of(precision_)),
+  require(!layout_.owns_values && (memory.extent(0) == 0 || memory.size() == capacity(unit) * bytes_of(precision_)),
           fmt::format("parameter store: {} bytes for the values of {}", memory.size(), table_->units()[unit].name));
   values_[unit] = memory;
 }
@@ -75,7 +75,7 @@ Vector<T> ParameterStore::unit_values(std::size_t unit) const {
   require(precision_of<T> == precision_, fmt::format("parameter store: asked for {} values, holds {}",
                                                      to_string(precision_of<T>), to_string(precision_)));
   const ParameterUnit& description = table_->units()[unit];
-  require(values_[unit].size() > 0 || description.size == 0,
+  require(values_[unit].extent(0) > 0 || description.size == 0,
           fmt::format("parameter store: the values of {} are not here; acquire the unit first", description.name));
   return Vector<T>(reinterpret_cast<T*>(values_[unit].data()), description.size);
 }
@@ -129,12 +129,12 @@ void ParameterStore::begin_unit(const ExecutionSpace& space, std::size_t unit) c
 }
 
 void ParameterStore::touch_gradients(std::size_t unit) const {
-  if (layout_.owns_gradients || gradients_[unit].size() > 0 || !gradient_source_) return;
+  if (layout_.owns_gradients || gradients_[unit].extent(0) > 0 || !gradient_source_) return;
   gradients_[unit] = gradient_source_(unit);
   require(gradients_[unit].size() == capacity(unit), fmt::format("parameter store: {} gradients given for {}",
                                                                  gradients_[unit].size(), table_->units()[unit].name));
   const Vector<float> padding = slice(gradients_[unit], table_->units()[unit].size, capacity(unit));
-  if (padding.size() > 0) Kokkos::deep_copy(space_, padding, 0.0f);
+  if (padding.extent(0) > 0) Kokkos::deep_copy(space_, padding, 0.0f);
   begin_unit(space_, unit);
 }
 

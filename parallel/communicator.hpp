@@ -85,7 +85,7 @@ class Communicator {
   virtual std::unique_ptr<Communicator> split(std::size_t color, std::size_t key) = 0;
 };
 
-/// Bytes that this process has sent to other ranks since it began.
+/// Bytes that this process has sent to other ranks since it began: each array once for every rank that takes it.
 std::uint64_t sent_bytes();
 void count_sent(std::size_t bytes);  ///< by what sends them
 

@@ -68,6 +68,7 @@ Progress ShortAllReduce::advance() {
     gathered_ = memory_.reserve(bytes * group().size);
     const int count = static_cast<int>(bytes);
     MYLOS_CHECK_MPI(MPI_Iallgather(result(), count, MPI_BYTE, gathered_, count, MPI_BYTE, group().ranks, &request_));
+    count_sent(bytes * (group().size - 1));
   }
   if (!has_ended(request_)) return Progress::waiting;
   sum();
@@ -106,6 +107,7 @@ Progress ShortAllGather::advance() {
     if (own != mine_.data()) std::memcpy(own, mine_.data(), part_bytes_);
     MYLOS_CHECK_MPI(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_BYTE, result(), static_cast<int>(part_bytes_), MPI_BYTE,
                                    group().ranks, &request_));
+    count_sent(part_bytes_ * (group().size - 1));
   }
   return has_ended(request_) ? Progress::done : Progress::waiting;
 }
@@ -119,6 +121,7 @@ Progress Broadcast::advance() {
     const std::size_t piece = std::min(longest_message, bytes_ - begun_);
     MYLOS_CHECK_MPI(MPI_Ibcast(result() + begun_, static_cast<int>(piece), MPI_BYTE, static_cast<int>(root_),
                                group().ranks, &request_));
+    if (group().rank == root_) count_sent(piece * (group().size - 1));
     begun_ += piece;
   }
   if (!has_ended(request_)) return Progress::waiting;

@@ -192,7 +192,7 @@ class WholeGradientsMode : public WholeValuesMode {
       : WholeValuesMode(mesh, store), gradients_(settings, mesh, store) {
     for (std::size_t unit = 0; unit < store.table().units().size(); ++unit) {
       const Vector<float> gradients = store.gradient_memory(unit);
-      add_slice(unit, master_of(unit), gradients.size() > 0 ? part_of(gradients) : gradients);
+      add_slice(unit, master_of(unit), gradients.extent(0) > 0 ? part_of(gradients) : gradients);
     }
   }
 

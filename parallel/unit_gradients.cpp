@@ -66,7 +66,7 @@ void UnitGradients::reduce(const ExecutionSpace& space, std::size_t unit) {
   Place& place = *found;
   const std::size_t capacity = store_.capacity(unit);
   Buffer all = buffer_of(slice(place.memory, 0, capacity));
-  if (place.rounded.size() > 0) {
+  if (place.rounded.extent(0) > 0) {
     const Vector<bfloat16> rounded = slice(place.rounded, 0, capacity);
     convert<float, bfloat16>(space, slice(place.memory, 0, capacity), rounded);
     all = buffer_of(rounded);

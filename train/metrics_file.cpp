@@ -22,7 +22,8 @@ void MetricsFile::step(const StepReport& report) {
                      {"tokens", report.tokens},
                      {"seconds", report.seconds},
                      {"tokens_per_second", report.tokens_per_second()},
-                     {"memory", report.memory}};
+                     {"memory", report.memory},
+                     {"sent", report.sent}};
   file_.append(line.dump() + "\n");
 }
 

@@ -3,6 +3,7 @@
 #include "train/task.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -25,6 +26,7 @@ struct StepReport {
   std::size_t tokens = 0;  ///< real ones: there is no padding
   double seconds = 0.0;
   std::size_t memory = 0;  ///< peak resident bytes of this process
+  std::uint64_t sent = 0;  ///< bytes that this rank sent to others in the step
 
   double tokens_per_second() const { return seconds > 0.0 ? static_cast<double>(tokens) / seconds : 0.0; }
 };

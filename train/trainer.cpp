@@ -180,6 +180,7 @@ void Trainer::State::resume() {
 StepReport Trainer::State::run_step(std::size_t index) {
   const Clock::time_point begin = Clock::now();
   const double learning_rate = schedule.at(index);
+  const std::uint64_t sent = parallel::sent_bytes();
   const StepResult result = step.run(space, index, learning_rate);
   space.fence("mylos::Trainer::step");
   if (!is_finite(result)) stop_diverged(index, result);
@@ -191,7 +192,8 @@ StepReport Trainer::State::run_step(std::size_t index) {
           .sequences = result.sequences,
           .tokens = result.tokens,
           .seconds = seconds_since(begin),
-          .memory = peak_resident_memory()};
+          .memory = peak_resident_memory(),
+          .sent = parallel::sent_bytes() - sent};
 }
 
 /// Keeps the weights of the last finite loss: where this step's loss is none, those before the update that spoilt them.

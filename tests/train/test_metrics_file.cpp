@@ -20,7 +20,8 @@ const StepReport report = {.step = 3,
                            .sequences = 12,
                            .tokens = 3000,
                            .seconds = 1.5,
-                           .memory = 1u << 30};
+                           .memory = 1u << 30,
+                           .sent = 4096};
 
 std::vector<Json> lines_of(const std::filesystem::path& path) {
   std::istringstream text(tests::read_file(path));
@@ -35,7 +36,7 @@ TEST(MetricsFile, WritesOneObjectAStepAsItHappens) {
   file.step(report);
   EXPECT_EQ(tests::read_file(directory / "metrics.jsonl"),
             R"({"step":3,"epoch":0.75,"loss":1.25,"gradient_norm":0.1,"learning_rate":3e-05,"sequences":12,)"
-            R"("tokens":3000,"seconds":1.5,"tokens_per_second":2000.0,"memory":1073741824})"
+            R"("tokens":3000,"seconds":1.5,"tokens_per_second":2000.0,"memory":1073741824,"sent":4096})"
             "\n");
 }
 

@@ -1,0 +1,68 @@
+#include "app/compare.hpp"
+
+#include "tests/app/rank_runs.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace mylos::app {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Compare, CountsFromTheFirstSettingOnTheFewestRanks) {
+  const auto run = [](double seconds) {
+    return ComparedRun{.training_seconds = seconds, .tokens = 100.0, .exact = {}, .f1 = 50.0};
+  };
+  const auto lines = comparison_json({{"replicated", 1, {run(4.0), run(5.0), run(9.0)}, {}},
+                                      {"sharded", 2, {run(2.0), run(3.0)}, {}},
+                                      {"sharded", 4, {}, "exit code 1: not enough slots"}});
+  EXPECT_EQ(lines[0]["training_seconds"], 5.0);
+  EXPECT_EQ(lines[0]["speedup"], 1.0);
+  EXPECT_EQ(lines[1]["speedup"], 2.0);
+  EXPECT_EQ(lines[1]["efficiency"], 1.0);
+  EXPECT_EQ(lines[1]["tokens_per_second"], 40.0);
+  EXPECT_EQ(lines[1]["f1"], 50.0);
+  EXPECT_FALSE(lines[1].contains("exact"));
+  EXPECT_EQ(lines[2]["failure"], "exit code 1: not enough slots");
+}
+
+class CompareCommand : public tests::RankRuns {
+ protected:
+  std::vector<std::string> compare_words(const std::vector<std::string>& more) const {
+    std::vector<std::string> words = train_words(run_, {"--steps", "3"});
+    words.front() = "compare";
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+};
+
+TEST_F(CompareCommand, PrintsALineForEveryModeAndNumberOfRanks) {
+  const tests::ProgramRun run =
+      tests::run_mylos(compare_words({"--modes", "replicated,sharded", "--ranks", "1,2", "--repeats", "1", "--json"}));
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  const auto lines = nlohmann::json::parse(run.output);
+  ASSERT_EQ(lines.size(), 4u);
+  for (const auto& line : lines) {
+    EXPECT_NEAR(line["loss"].get<double>(), lines[0]["loss"].get<double>(), 1e-5);
+    EXPECT_EQ(line["f1"], lines[0]["f1"]);
+    EXPECT_EQ(line["sent_per_step"].get<double>() > 0.0, line["ranks"] == 2) << line;
+  }
+  EXPECT_TRUE(std::filesystem::exists(run_ / "comparison.json"));
+}
+
+TEST_F(CompareCommand, SaysWhatCouldNotRunAndGoesOn) {
+  const tests::ProgramRun run = tests::run_mylos(
+      compare_words({"--modes", "replicated,hybrid", "--ranks", "1", "--repeats", "1", "--shard-size", "3"}));
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.output, HasSubstr("exit code"));
+}
+
+TEST_F(CompareCommand, RefusesWhatItSaysItself) {
+  EXPECT_THAT(tests::run_mylos(compare_words({"--mode", "sharded"})).errors, HasSubstr("--modes A,B"));
+  EXPECT_THAT(tests::run_mylos(compare_words({"--modes", "fast"})).errors, HasSubstr("expected a list"));
+  EXPECT_THAT(tests::run_mylos(compare_words({"--launcher", "mpirun"})).errors, HasSubstr("{n}"));
+}
+
+}  // namespace
+}  // namespace mylos::app
