@@ -83,6 +83,10 @@ std::vector<Option> rank_options() {
           named("collective-timeout", {}, "T", ranks, train_command,
                 "seconds, or a duration (90s, 10m), that a rank waits for another before the run ends on all"),
           [](auto& a) -> auto& { return a.collective_timeout; }),
+      unrecorded(path_option(
+          named("trace", {}, "FILE", ranks, train_command,
+                "writes what the first steps of every rank compute, wait for and exchange, as a Chrome trace"),
+          [](auto& a) -> auto& { return a.trace; })),
       unrecorded(duration_option(
           named("stop-before", {}, "T", ranks, train_command,
                 "seconds, or a duration, before the walltime's end at which a run checkpoints and ends with exit code "

@@ -10,6 +10,8 @@
 #include "app/run_output.hpp"
 #include "app/standard_output.hpp"
 #include "core/error.hpp"
+#include "core/trace.hpp"
+#include "data/files.hpp"
 #include "parallel/agreement.hpp"
 #include "parallel/checkpoint.hpp"
 #include "parallel/consistency.hpp"
@@ -75,6 +77,7 @@ class TrainCommand {
                       : train::Notice([](const std::string&) {});
   }
   void watch_walltime();
+  void write_trace();
   void load_task();
   std::vector<parallel::NamedValue> described_run() const;
   void say_banner(const train::Trainer& trainer) const;
@@ -103,6 +106,15 @@ int TrainCommand::run() {
   if (arguments_.dry_run) return say_what_would_be();
   RunOutput output(ranks_, arguments_.run.engine.output, train::output_rules(arguments_.overwrite, arguments_.resume));
   return output.finished() ? report_finished(output) : run_in(output);
+}
+
+void TrainCommand::write_trace() {
+  if (arguments_.trace.empty()) return;
+  const std::vector<std::string> ranks = parallel::gather(ranks_, chrome_events(ranks_.rank(), Trace::events()));
+  parallel::on_first_rank(ranks_, [&] {
+    data::write_text(arguments_.trace, chrome_trace(ranks));
+    return std::string();
+  });
 }
 
 /// One rank asks the scheduler, and ends the run for all.
@@ -185,6 +197,8 @@ train::RunResult TrainCommand::train_and_report(train::Trainer& trainer, const s
     reporters.insert(reporters.end(), {&written->progress, &written->metrics, &written->tensorboard});
     return std::string();
   });
+  constexpr std::size_t most_events = 20'000;
+  if (!arguments_.trace.empty()) Trace::start(most_events);
   return trainer.run(reporters, description);
 }
 
@@ -209,6 +223,7 @@ int TrainCommand::run_in(RunOutput& output) {
   });
   const train::SignalGuard signals;  // what follows the last step is written to its end
   const train::RunResult result = train_and_report(trainer, run.dump());
+  write_trace();
   if (result.signal == 0) output.use([](train::OutputDirectory& directory) { directory.finish(); });
   if (is_first()) {
     print_results(*output.directory());

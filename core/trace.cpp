@@ -1,10 +1,10 @@
 #include "core/trace.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <atomic>
-#include <limits>
 #include <mutex>
 #include <utility>
 
@@ -84,29 +84,26 @@ TraceSpan::~TraceSpan() {
   if (is_on_) Trace::add(lane_, std::move(name_), begin_, Trace::Clock::now());
 }
 
-std::string chrome_trace(const std::vector<std::vector<TraceEvent>>& ranks) {
-  double first = std::numeric_limits<double>::infinity();
-  for (const auto& events : ranks) {
-    for (const TraceEvent& event : events) first = std::min(first, event.begin);
+std::string chrome_events(std::size_t rank, const std::vector<TraceEvent>& events) {
+  std::string text =
+      fmt::format(R"({{"ph": "M", "name": "process_name", "pid": {}, "args": {{"name": "rank {}"}}}})", rank, rank);
+  for (const TraceLane lane : {TraceLane::compute, TraceLane::waiting, TraceLane::communication}) {
+    text += fmt::format(
+        ",\n"
+        R"({{"ph": "M", "name": "thread_name", "pid": {}, "tid": {}, "args": {{"name": "{}"}}}})",
+        rank, static_cast<int>(lane), name_of(lane));
   }
-  std::string text = "{\"traceEvents\": [\n";
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    text +=
-        fmt::format(R"({{"ph": "M", "name": "process_name", "pid": {}, "args": {{"name": "rank {}"}}}})", rank, rank);
-    for (const TraceLane lane : {TraceLane::compute, TraceLane::waiting, TraceLane::communication}) {
-      text += fmt::format(R"(,
-{{"ph": "M", "name": "thread_name", "pid": {}, "tid": {}, "args": {{"name": "{}"}}}})",
-                          rank, static_cast<int>(lane), name_of(lane));
-    }
-    for (const TraceEvent& event : ranks[rank]) {
-      text += fmt::format(R"(,
-{{"ph": "X", "name": "{}", "pid": {}, "tid": {}, "ts": {:.1f}, "dur": {:.1f}}})",
-                          escaped(event.name), rank, static_cast<int>(event.lane), 1e6 * (event.begin - first),
-                          1e6 * (event.end - event.begin));
-    }
-    text += rank + 1 < ranks.size() ? ",\n" : "\n";
+  for (const TraceEvent& event : events) {
+    text += fmt::format(
+        ",\n"
+        R"({{"ph": "X", "name": "{}", "pid": {}, "tid": {}, "ts": {:.1f}, "dur": {:.1f}}})",
+        escaped(event.name), rank, static_cast<int>(event.lane), 1e6 * event.begin, 1e6 * (event.end - event.begin));
   }
-  return text + "]}\n";
+  return text;
+}
+
+std::string chrome_trace(const std::vector<std::string>& ranks) {
+  return fmt::format("{{\"traceEvents\": [\n{}\n]}}\n", fmt::join(ranks, ",\n"));
 }
 
 }  // namespace mylos

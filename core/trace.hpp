@@ -45,7 +45,9 @@ class TraceSpan {
   bool is_on_;
 };
 
-/// Events of each process as a Chrome trace: what chrome://tracing and Perfetto show, a process a rank, a row a lane.
-std::string chrome_trace(const std::vector<std::vector<TraceEvent>>& ranks);
+/// Events of one rank as the elements of a Chrome trace's list, and the trace of all ranks: what chrome://tracing and
+/// Perfetto show, a process a rank, a row a lane.
+std::string chrome_events(std::size_t rank, const std::vector<TraceEvent>& events);
+std::string chrome_trace(const std::vector<std::string>& ranks);
 
 }  // namespace mylos

@@ -113,8 +113,9 @@ std::vector<DatasetPlace> lay_out(hid_t file, std::span<const DatasetShape> data
   write_hdf5_attribute(file, format_attribute, checkpoint_format, name);
   write_hdf5_attribute(file, version_attribute, checkpoint_format_version, name);
   const Hdf5Id run(create_group(file, record_group, name), H5Gclose);
-  for (const auto& [member, value] : record.members()) {
-    std::visit([&](const auto& typed) { write_hdf5_attribute(run.get(), member.c_str(), typed, name); }, value);
+  for (const auto& member : record.members()) {
+    const auto write = [&](const auto& value) { write_hdf5_attribute(run.get(), member.first.c_str(), value, name); };
+    std::visit(write, member.second);
   }
   const Hdf5Id row_type(checksum_row_type(), H5Tclose);
   std::vector<DatasetPlace> places;
