@@ -29,7 +29,7 @@ struct Arguments {
   std::filesystem::path config;       ///< a saved run.json
   std::optional<double> stop_before;  ///< seconds before the walltime's end at which a run ends
   std::optional<double> walltime;     ///< seconds from the program's start
-  std::filesystem::path trace;  ///< where the first events of a run are written
+  std::filesystem::path trace;        ///< where the first events of a run are written
   double collective_timeout = 600.0;  ///< seconds that a rank waits for others
   bool overwrite = false;
   std::string resume = "auto";  ///< or "never", or a path
