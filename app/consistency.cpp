@@ -1,6 +1,7 @@
 #include "app/consistency.hpp"
 
 #include "app/usage_error.hpp"
+#include "parallel/checkpoint_file.hpp"
 
 #include <fmt/format.h>
 
@@ -82,6 +83,11 @@ void check_deterministic(const Arguments& arguments) {
     if (!was_given(arguments, "leaves")) return;
     throw UsageError("--leaves is of --deterministic; give both or none");
   }
+  if (engine.parallel.bfloat16_gradients) {
+    throw UsageError(
+        "--deterministic and --communication-precision bfloat16 exclude each other: what is rounded where "
+        "depends on ranks and mode; leave one of them out");
+  }
   if (engine.micro_batch == 0 && engine.micro_tokens == 0) return;
   const char* given = was_given(arguments, "gradient-accumulation-steps") ? "gradient-accumulation-steps"
                       : engine.micro_batch > 0                            ? "micro-batch"
@@ -98,6 +104,10 @@ void settle_train(const Command& command, Arguments& arguments) {
   settle_batches(arguments);
   check_deterministic(arguments);
   check_evaluation(arguments);
+  for (const char* name : {"checkpoint-every", "stop-before", "walltime"}) {
+    if (!was_given(arguments, name) || parallel::has_checkpoint_files()) continue;
+    throw UsageError(fmt::format("--{} needs checkpoints, and this build has no HDF5; leave it out", name));
+  }
 }
 
 /// The runs' own modes and numbers of ranks are compare's to say.

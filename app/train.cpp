@@ -124,8 +124,8 @@ void TrainCommand::watch_walltime() {
   parallel::on_first_rank(ranks_, [this] {
     const double gone = std::chrono::duration<double>(Clock::now() - begin_).count();
     const double before = arguments_.stop_before.value_or(usual_margin);
-    std::optional<double> remaining = train::remaining_walltime();
-    if (arguments_.walltime) remaining = *arguments_.walltime - gone;
+    const std::optional<double> remaining =
+        arguments_.walltime ? std::optional(*arguments_.walltime - gone) : train::remaining_walltime();
     if (!remaining) fail("--stop-before: no scheduler says when this job ends; give --walltime as well");
     if (*remaining <= before) {
       fail(fmt::format("--stop-before: {} before the walltime's end, of which {} are left",
@@ -223,8 +223,8 @@ int TrainCommand::run_in(RunOutput& output) {
   });
   const train::SignalGuard signals;  // what follows the last step is written to its end
   const train::RunResult result = train_and_report(trainer, run.dump());
-  write_trace();
   if (result.signal == 0) output.use([](train::OutputDirectory& directory) { directory.finish(); });
+  write_trace();
   if (is_first()) {
     print_results(*output.directory());
     const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();

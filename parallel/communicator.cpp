@@ -3,6 +3,7 @@
 #include "core/error.hpp"
 
 #include <atomic>
+#include <exception>
 
 namespace mylos::parallel {
 namespace {
@@ -14,6 +15,13 @@ std::atomic<std::uint64_t> sent{0};
 std::uint64_t sent_bytes() { return sent; }
 
 void count_sent(std::size_t bytes) { sent += bytes; }
+
+void Event::wait_for_its_end() const noexcept {
+  try {
+    wait({});
+  } catch (const std::exception&) {  // told where the result is waited for
+  }
+}
 
 std::size_t bytes_of(ElementType type) {
   switch (type) {

@@ -49,6 +49,8 @@ class Event {
     if (operation_) operation_->wait(space);
   }
   bool done() const { return !operation_ || operation_->done(); }
+  /// Returns when the operation uses its memory no more, whatever became of it: before that memory goes.
+  void wait_for_its_end() const noexcept;
 
  private:
   std::shared_ptr<Operation> operation_;

@@ -42,6 +42,10 @@ GatheredUnits::GatheredUnits(Communicator& ranks, ParameterStore& store)
   }
 }
 
+GatheredUnits::~GatheredUnits() {
+  for (const Place& place : places_) place.gathered.wait_for_its_end();
+}
+
 void GatheredUnits::invalidate() {
   for (Place& place : places_) {
     require(place.users == 0, "gathered units: values change while they are in use");

@@ -17,6 +17,9 @@ class GatheredUnits {
   /// Units are gathered from the slices over `ranks` into memory that `store`, which owns no values, is given. All
   /// outlive it.
   GatheredUnits(Communicator& ranks, ParameterStore& store);
+  ~GatheredUnits();
+  GatheredUnits(const GatheredUnits&) = delete;
+  GatheredUnits& operator=(const GatheredUnits&) = delete;
 
   /// This rank's slice of a unit in the store's precision: what is gathered. bytes = shard elements of it.
   Vector<std::byte> shard(std::size_t unit) const { return shards_[unit]; }

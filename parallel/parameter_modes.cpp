@@ -151,6 +151,12 @@ class WholeValuesMode : public SlicedMode {
   WholeValuesMode(Mesh& mesh, ParameterStore& store)
       : SlicedMode(mesh, store), gathered_(store.table().units().size()) {}
 
+  ~WholeValuesMode() override {
+    for (const Event& event : gathered_) event.wait_for_its_end();
+  }
+  WholeValuesMode(const WholeValuesMode&) = delete;
+  WholeValuesMode& operator=(const WholeValuesMode&) = delete;
+
   void publish_values(const ExecutionSpace& space) override {
     for (std::size_t unit = 0; unit < slices_.size(); ++unit) {
       gathered_[unit].wait(space);  // of a pass that did not use the unit

@@ -88,6 +88,7 @@ class MpiRuntime final : public RankRuntime {
       return *world_;
     }
     MYLOS_CHECK_MPI(MPI_Comm_dup(ranks_, &watch_ranks_));
+    MYLOS_CHECK_MPI(MPI_Comm_dup(ranks_, &farewell_ranks_));
     watch_ = std::make_unique<MpiWatch>(make_mpi_group(watch_ranks_), places, neighbours);
     context_ = std::make_unique<MpiContext>();
     context_->thread.set_watch(watch_.get());
@@ -120,7 +121,8 @@ class MpiRuntime final : public RankRuntime {
  private:
   /// All ranks come here at about the same time where all met the same error; MPI can then end in order.
   bool all_say_farewell() {
-    const auto barrier = std::make_shared<Barrier>(OperationName{"farewell", 0, 0, 0}, group_);
+    // Not among the world's messages: other ranks may be in another operation of it.
+    const auto barrier = std::make_shared<Barrier>(OperationName{"farewell", 0, 0, 0}, make_mpi_group(farewell_ranks_));
     context_->thread.submit(barrier);
     const auto end = std::chrono::steady_clock::now() + farewell;
     while (!barrier->done() && std::chrono::steady_clock::now() < end) {
@@ -134,11 +136,12 @@ class MpiRuntime final : public RankRuntime {
       for (MPI_Comm& made : context_->made) MPI_Comm_free(&made);
     }
     if (watch_ranks_ != MPI_COMM_NULL) MPI_Comm_free(&watch_ranks_);
+    if (farewell_ranks_ != MPI_COMM_NULL) MPI_Comm_free(&farewell_ranks_);
     MPI_Comm_free(&ranks_);
     MPI_Finalize();
   }
 
-  MPI_Comm ranks_ = MPI_COMM_NULL, watch_ranks_ = MPI_COMM_NULL;
+  MPI_Comm ranks_ = MPI_COMM_NULL, watch_ranks_ = MPI_COMM_NULL, farewell_ranks_ = MPI_COMM_NULL;
   MpiGroup group_;
   std::unique_ptr<MpiWatch> watch_;
   std::unique_ptr<MpiContext> context_;

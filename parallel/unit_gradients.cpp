@@ -39,6 +39,10 @@ UnitGradients::UnitGradients(Communicator& ranks, ParameterStore& store, std::sp
   store.set_gradient_source([this](std::size_t unit) { return take(unit); });
 }
 
+UnitGradients::~UnitGradients() {
+  for (const Place& place : places_) place.summed.wait_for_its_end();
+}
+
 void UnitGradients::begin_step() { has_begun_.assign(has_begun_.size(), false); }
 
 Vector<float> UnitGradients::take(std::size_t unit) {

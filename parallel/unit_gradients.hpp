@@ -24,6 +24,9 @@ class UnitGradients {
   /// `slices` are this rank's, of all units in order; `store` owns no gradients. All outlive it.
   UnitGradients(Communicator& ranks, ParameterStore& store, std::span<const ParameterSlice> slices,
                 const ReductionSettings& settings);
+  ~UnitGradients();
+  UnitGradients(const UnitGradients&) = delete;
+  UnitGradients& operator=(const UnitGradients&) = delete;
 
   void begin_step();
   /// The unit's gradients of a micro-batch are complete on this rank.

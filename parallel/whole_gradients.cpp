@@ -25,6 +25,11 @@ WholeGradients::WholeGradients(const ModeSettings& settings, Mesh& mesh, Paramet
   }
 }
 
+WholeGradients::~WholeGradients() {
+  for (const Event& sum : sums_) sum.wait_for_its_end();
+  for (const Rounded& place : rounded_) place.summed.wait_for_its_end();
+}
+
 void WholeGradients::begin_step(const ExecutionSpace& space) {
   space_ = space;
   if (!tree_sums_) store_.begin_gradients(space);

@@ -18,6 +18,9 @@ class WholeGradients {
   /// Where the mode splits the optimizer, each rank gets the sum of its part, else all of it. `store` owns its
   /// gradients; it and `mesh` outlive this.
   WholeGradients(const ModeSettings& settings, Mesh& mesh, ParameterStore& store);
+  ~WholeGradients();
+  WholeGradients(const WholeGradients&) = delete;
+  WholeGradients& operator=(const WholeGradients&) = delete;
 
   void begin_step(const ExecutionSpace& space);
   void begin_micro_batch(bool last);

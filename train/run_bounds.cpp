@@ -36,7 +36,9 @@ MicroBatchBounds bound_of_epoch(const Task& task, const MicroBatchLimit& limit, 
     return std::accumulate(rows.begin(), end, std::size_t{0});
   };
   const std::size_t samples = std::min(rows.size(), most_samples(batch, limit, sharing));
-  const std::size_t part = sum_of_longest(batch) / sharing.ranks + rows.front();
+  // Balanced shares are not much more than their part; leaves are as they come.
+  const std::size_t ranks = sharing.leaves > 0 ? 1 : sharing.ranks;
+  const std::size_t part = sum_of_longest(batch) / ranks + rows.front();
   MicroBatchBounds bounds{{samples, std::min(sum_of_longest(samples), part), rows.front()}, batch};
   if (sharing.leaves > 0) {
     bounds.micro_batches = sharing.leaves / sharing.ranks;

@@ -103,7 +103,10 @@ RunProgress RunCheckpoints::resume(BestModel& best) {
   const CheckpointRecord record = parallel::read_checkpoint_record(parts_.ranks, file);
   check_course(record);
   const RunProgress progress{record.integer("step"), record.real("training_seconds")};
-  best.restore(parse_metrics(record.text("best_metrics"), file), record.integer("evaluations_since_best"));
+  // Another run's best/ stays there: what is best here is still to be found.
+  const bool is_own =
+      fs::weakly_canonical(file.parent_path()) == fs::weakly_canonical(config_.output / parallel::checkpoints_name);
+  if (is_own) best.restore(parse_metrics(record.text("best_metrics"), file), record.integer("evaluations_since_best"));
   parallel::load_checkpoint(parts_.ranks, file, arrays());
   return progress;
 }

@@ -253,10 +253,13 @@ bool Trainer::State::due_for_evaluation(std::size_t steps_done) const {
 
 void Trainer::State::save_checkpoint(AgreedReports& reports, const RunResult& result) {
   const CheckpointReport report = checkpoints.save({result.steps, result.training_seconds}, best);
+  // Exit codes of signals promise a checkpoint.
+  if (result.signal != 0) ensure(report.error.empty(), report.error);
   reports.tell([&](Reporter& reporter) { reporter.checkpoint(report); });
 }
 
 void Trainer::State::train(AgreedReports& reports, const SignalGuard& signals, RunResult& result) {
+  result.stopped_early = best.out_of_patience();  // where a run that had stopped so goes on
   result.signal = reports.agree(reason_to_stop(signals));
   while (result.steps < steps && !result.stopped_early && result.signal == 0) {
     const StepReport report = run_step(result.steps);
