@@ -41,6 +41,12 @@ std::size_t ParameterStore::capacity(std::size_t unit) const {
   return shard_size(table_->units()[unit].size, layout_.shards) * layout_.shards;
 }
 
+std::size_t ParameterStore::largest_capacity() const {
+  std::size_t largest = 0;
+  for (std::size_t unit = 0; unit < table_->units().size(); ++unit) largest = std::max(largest, capacity(unit));
+  return largest;
+}
+
 std::size_t ParameterStore::bytes() const {
   std::size_t sum = 0;
   for (const auto& values : values_) sum += values.size();

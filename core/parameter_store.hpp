@@ -42,6 +42,8 @@ class ParameterStore {
   const StoreLayout& layout() const { return layout_; }
   /// Elements of a unit's memory: all its slices, padding included.
   std::size_t capacity(std::size_t unit) const;
+  /// That of the largest unit.
+  std::size_t largest_capacity() const;
   /// Device memory held, in bytes.
   std::size_t bytes() const;
 

@@ -17,7 +17,6 @@
 namespace mylos::data {
 namespace {
 
-constexpr std::size_t longest_name = 80;
 constexpr std::size_t least_buffer = 65536;  // bytes, for what does not tell its size
 constexpr std::string_view partial_suffix = ".partial-";
 
@@ -99,20 +98,6 @@ void replace_directory(const std::filesystem::path& temporary, const std::filesy
 }
 
 }  // namespace
-
-std::string printable(std::string_view text) {
-  std::string result;
-  for (const char character : text.substr(0, longest_name)) {
-    const auto byte = static_cast<unsigned char>(character);
-    if (byte < 0x20 || byte == 0x7f) {
-      result += fmt::format("\\x{:02x}", byte);
-    } else {
-      result += character;
-    }
-  }
-  if (text.size() > longest_name) result += "...";
-  return result;
-}
 
 std::string read_text(const std::filesystem::path& path) {
   const Descriptor file(path);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "core/printable.hpp"
+
 #include <cstddef>
 #include <filesystem>
 #include <span>
@@ -9,8 +11,7 @@
 /// Files that appear whole or not at all, and names made fit for a one-line message.
 namespace mylos::data {
 
-/// `text` with control characters escaped and cut after 80 bytes, so that a hostile name cannot break a message.
-std::string printable(std::string_view text);
+using mylos::printable;
 
 /// The whole file as bytes. Throws std::runtime_error naming the file where it cannot be read.
 std::string read_text(const std::filesystem::path& path);

@@ -1,6 +1,7 @@
 #include "parallel/gathered_units.hpp"
 
 #include "core/error.hpp"
+#include "parallel/parameter_mode.hpp"
 
 #include <fmt/format.h>
 
@@ -9,36 +10,21 @@
 namespace mylos::parallel {
 namespace {
 
-std::size_t largest_capacity(const ParameterStore& store) {
-  std::size_t largest = 0;
-  for (std::size_t unit = 0; unit < store.table().units().size(); ++unit) {
-    largest = std::max(largest, store.capacity(unit));
-  }
-  return largest;
-}
-
 ElementType element_type(Precision precision) {
   return precision == Precision::float32 ? ElementType::float32 : ElementType::bfloat16;
 }
 
 }  // namespace
 
-// The unit in use, the next one, and those whose rows a unit reads beside its own.
-std::size_t GatheredUnits::places(const ParameterTable& table) {
-  std::size_t borrowed = 0;
-  for (const ParameterUnit& unit : table.units()) borrowed = std::max(borrowed, unit.borrowed.size());
-  return std::min<std::size_t>(2 + borrowed, table.units().size());
-}
-
 GatheredUnits::GatheredUnits(Communicator& ranks, ParameterStore& store)
-    : ranks_(ranks), store_(store), places_(places(store.table())) {
+    : ranks_(ranks), store_(store), places_(units_at_once(store.table())) {
   const std::size_t element = bytes_of(store.precision());
   for (std::size_t unit = 0; unit < store.table().units().size(); ++unit) {
     shards_.emplace_back(fmt::format("mylos::shards::{}", store.table().units()[unit].name),
                          store.capacity(unit) / store.layout().shards * element);
   }
   for (Place& place : places_) {
-    place.memory = uninitialized<std::byte>("mylos::gathered_unit", largest_capacity(store) * element);
+    place.memory = uninitialized<std::byte>("mylos::gathered_unit", store.largest_capacity() * element);
   }
 }
 

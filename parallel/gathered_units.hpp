@@ -33,9 +33,6 @@ class GatheredUnits {
   void acquire(const ExecutionSpace& space, std::size_t unit);
   void release(std::size_t unit);
 
-  /// Whole units that `table` asks memory for at a time.
-  static std::size_t places(const ParameterTable& table);
-
  private:
   static constexpr std::size_t nobody = static_cast<std::size_t>(-1);
 

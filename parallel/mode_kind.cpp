@@ -16,6 +16,18 @@ constexpr std::array<std::pair<ModeKind, std::string_view>, 5> names = {{
 
 }  // namespace
 
+bool shards_values(ModeKind kind) { return kind == ModeKind::sharded || kind == ModeKind::hybrid; }
+bool shards_gradients(ModeKind kind) { return shards_values(kind) || kind == ModeKind::sharded_gradients; }
+
+std::size_t ranks_that_split(ModeKind kind, std::size_t shard_size, std::size_t ranks) {
+  if (kind == ModeKind::replicated) return 1;
+  return kind == ModeKind::hybrid ? shard_size : ranks;
+}
+
+StoreLayout store_layout(ModeKind kind, std::size_t shards) {
+  return {.shards = shards, .owns_values = !shards_values(kind), .owns_gradients = !shards_gradients(kind)};
+}
+
 std::string_view to_string(ModeKind kind) {
   for (const auto& [known, name] : names) {
     if (known == kind) return name;

@@ -17,6 +17,10 @@ enum class ModeKind { replicated, sharded_optimizer, sharded_gradients, sharded,
 std::string_view to_string(ModeKind kind);
 std::optional<ModeKind> parse_mode(std::string_view name);
 
+/// What a mode splits among ranks beside the optimizer; every one but replicated splits that.
+bool shards_values(ModeKind kind);
+bool shards_gradients(ModeKind kind);
+
 /// Elements [begin, end) of a unit.
 struct UnitRange {
   std::size_t begin = 0;
@@ -73,6 +77,9 @@ std::unique_ptr<ParameterMode> make_parameter_mode(const ModeSettings& settings,
 
 /// Everything whole in one process. Masters are the store's own values where those are float.
 std::unique_ptr<ParameterMode> make_single_process_mode(ParameterStore& store);
+
+/// Whole units that a mode has memory for at a time, of values and of gradients, where it splits them.
+std::size_t units_at_once(const ParameterTable& table);
 
 /// What a rank holds in a mode, in bytes, by formula: with P elements of parameters split among n ranks, slices have
 /// P/n.

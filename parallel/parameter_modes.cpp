@@ -17,9 +17,6 @@ namespace {
 using HostValues = Kokkos::View<float*, Kokkos::LayoutRight, HostSpace, Kokkos::MemoryUnmanaged>;
 using ConstHostValues = Kokkos::View<const float*, Kokkos::LayoutRight, HostSpace, Kokkos::MemoryUnmanaged>;
 
-bool shards_values(ModeKind kind) { return kind == ModeKind::sharded || kind == ModeKind::hybrid; }
-bool shards_gradients(ModeKind kind) { return shards_values(kind) || kind == ModeKind::sharded_gradients; }
-
 /// What the modes share: slices, masters, rows on the host, and the sums over them.
 class SlicedMode : public ParameterMode, private UnitSchedule {
  public:
@@ -212,84 +209,49 @@ class WholeGradientsMode : public WholeValuesMode {
   WholeGradients gradients_;
 };
 
-/// The sum over the groups that hold the same slices: of what each has after its last micro-batch.
-class Replicas {
- public:
-  explicit Replicas(Communicator& ranks) : ranks_(ranks) {}
-
-  void sum(const ExecutionSpace& space, std::span<const ParameterSlice> slices) {
-    std::vector<Event> events;
-    for (const ParameterSlice& part : slices) {
-      events.push_back(ranks_.all_reduce(space, buffer_of(part.gradient), "gradients of all groups"));
-    }
-    for (const Event& event : events) event.wait(space);
-  }
-
- private:
-  Communicator& ranks_;
-};
-
 Vector<float> new_gradient(const ParameterStore& store, std::size_t unit, std::size_t shards) {
   return Vector<float>(fmt::format("mylos::gradients::{}", store.table().units()[unit].name),
                        store.capacity(unit) / shards);
 }
 
-ReductionSettings reduction_of(const ModeSettings& settings) {
-  return {settings.bfloat16_gradients, settings.tree_sums, settings.micro_batches};
-}
-
 /// sharded-gradients: each micro-batch's gradients are summed into slices.
 class SlicedGradientsMode final : public WholeValuesMode {
  public:
-  SlicedGradientsMode(const ModeSettings& settings, Mesh& mesh, ParameterStore& store)
-      : WholeValuesMode(mesh, store), replicas_(mesh.replicate()) {
+  SlicedGradientsMode(const ModeSettings& settings, Mesh& mesh, ParameterStore& store) : WholeValuesMode(mesh, store) {
     for (std::size_t unit = 0; unit < store.table().units().size(); ++unit) {
       add_slice(unit, master_of(unit), new_gradient(store, unit, ranks_.size()));
     }
-    gradients_.emplace(ranks_, store, slices_, reduction_of(settings));
+    gradients_.emplace(settings, mesh, store, slices_);
   }
 
-  void begin_step(const ExecutionSpace& space) override {
-    space_ = space;
-    store_.begin_gradients(space);
-    gradients_->begin_step();
-  }
+  void begin_step(const ExecutionSpace& space) override { gradients_->begin_step(space); }
   void begin_micro_batch(bool) override {}
-  void finish_gradients(const ExecutionSpace& space) override {
-    gradients_->finish(space);
-    replicas_.sum(space, slices_);
-  }
+  void finish_gradients(const ExecutionSpace& space) override { gradients_->finish(space); }
 
  private:
-  void reduce_gradients(std::size_t unit) override { gradients_->reduce(space_, unit); }
+  void reduce_gradients(std::size_t unit) override { gradients_->reduce(unit); }
 
-  Replicas replicas_;
   std::optional<UnitGradients> gradients_;
-  ExecutionSpace space_;
 };
 
 /// sharded and hybrid: values too are slices, gathered unit by unit.
 class ShardedMode final : public SlicedMode {
  public:
   ShardedMode(const ModeSettings& settings, Mesh& mesh, ParameterStore& store)
-      : SlicedMode(mesh, store), values_(ranks_, store), replicas_(mesh.replicate()) {
+      : SlicedMode(mesh, store), values_(ranks_, store) {
     const bool trains = store.purpose() == ParameterStore::Purpose::training;
     for (std::size_t unit = 0; unit < store.table().units().size(); ++unit) {
       add_slice(unit, master_of(unit), trains ? new_gradient(store, unit, ranks_.size()) : Vector<float>());
     }
-    if (trains) gradients_.emplace(ranks_, store, slices_, reduction_of(settings));
+    if (trains) gradients_.emplace(settings, mesh, store, slices_);
   }
 
   void begin_step(const ExecutionSpace& space) override {
     space_ = space;
-    store_.begin_gradients(space);
-    gradients_->begin_step();
+    gradients_->begin_step(space);
   }
   void begin_micro_batch(bool) override {}
-  void finish_gradients(const ExecutionSpace& space) override {
-    gradients_->finish(space);
-    replicas_.sum(space, slices_);
-  }
+  void finish_gradients(const ExecutionSpace& space) override { gradients_->finish(space); }
 
   void publish_values(const ExecutionSpace& space) override {
     values_.invalidate();
@@ -300,7 +262,7 @@ class ShardedMode final : public SlicedMode {
  private:
   void complete_values(std::size_t unit) override { values_.acquire(space_, unit); }
   void leave_values(std::size_t unit) override { values_.release(unit); }
-  void reduce_gradients(std::size_t unit) override { gradients_->reduce(space_, unit); }
+  void reduce_gradients(std::size_t unit) override { gradients_->reduce(unit); }
 
   void round_masters(const ExecutionSpace& space) {
     for (const ParameterSlice& part : slices_) {
@@ -317,7 +279,6 @@ class ShardedMode final : public SlicedMode {
   }
 
   GatheredUnits values_;
-  Replicas replicas_;
   std::optional<UnitGradients> gradients_;
   ExecutionSpace space_;
 };
@@ -335,15 +296,6 @@ class SingleProcessMode final : private OwnMesh, public WholeGradientsMode {
 
 }  // namespace
 
-std::size_t ranks_that_split(ModeKind kind, std::size_t shard_size, std::size_t ranks) {
-  if (kind == ModeKind::replicated) return 1;
-  return kind == ModeKind::hybrid ? shard_size : ranks;
-}
-
-StoreLayout store_layout(ModeKind kind, std::size_t shards) {
-  return {.shards = shards, .owns_values = !shards_values(kind), .owns_gradients = !shards_gradients(kind)};
-}
-
 std::unique_ptr<ParameterMode> make_parameter_mode(const ModeSettings& settings, Mesh& mesh, ParameterStore& store) {
   if (shards_values(settings.kind)) return std::make_unique<ShardedMode>(settings, mesh, store);
   if (shards_gradients(settings.kind)) return std::make_unique<SlicedGradientsMode>(settings, mesh, store);
@@ -352,40 +304,6 @@ std::unique_ptr<ParameterMode> make_parameter_mode(const ModeSettings& settings,
 
 std::unique_ptr<ParameterMode> make_single_process_mode(ParameterStore& store) {
   return std::make_unique<SingleProcessMode>(store);
-}
-
-namespace {
-
-std::size_t sum_of_capacities(const ParameterTable& table, std::size_t shards) {
-  std::size_t sum = 0;
-  for (const ParameterUnit& unit : table.units()) sum += shard_size(unit.size, shards) * shards;
-  return sum;
-}
-
-std::size_t largest_capacity(const ParameterTable& table, std::size_t shards) {
-  std::size_t largest = 0;
-  for (const ParameterUnit& unit : table.units()) largest = std::max(largest, shard_size(unit.size, shards) * shards);
-  return largest;
-}
-
-}  // namespace
-
-ModeMemory mode_memory(const ModeSettings& settings, std::size_t shards, const ParameterTable& table,
-                       Precision precision) {
-  const std::size_t all = sum_of_capacities(table, shards), mine = all / shards;
-  const std::size_t largest = largest_capacity(table, shards), element = bytes_of(precision);
-  const bool splits_gradients = shards_gradients(settings.kind);
-  ModeMemory memory{.slices = mine};
-  memory.values =
-      shards_values(settings.kind) ? (mine + GatheredUnits::places(table) * largest) * element : all * element;
-  if (precision != Precision::float32) memory.values += mine * sizeof(float);
-  const std::size_t summed = splits_gradients ? mine : all;
-  const std::size_t whole = splits_gradients ? UnitGradients::places(table) : 0;
-  const std::size_t levels = settings.tree_sums ? TreeSum::levels(settings.micro_batches) : 0;
-  memory.gradients = (summed * (1 + levels) + whole * largest) * sizeof(float);
-  const std::size_t rounded = splits_gradients ? whole : WholeGradients::rounded_places;
-  memory.exchange = settings.bfloat16_gradients ? rounded * largest * sizeof(bfloat16) : 0;
-  return memory;
 }
 
 }  // namespace mylos::parallel

@@ -1,6 +1,7 @@
 #include "parallel/processors.hpp"
 
 #include "core/error.hpp"
+#include "core/printable.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -82,7 +83,7 @@ std::size_t threads_from_environment() {
   if (error == std::errc() && end == first.data() + first.size() && threads >= 1 && threads <= most_threads) {
     return threads;
   }
-  fail(fmt::format("OMP_NUM_THREADS={}: expected a number of threads from 1 to {}", text, most_threads));
+  fail(fmt::format("OMP_NUM_THREADS={}: expected a number of threads from 1 to {}", printable(text), most_threads));
 }
 
 std::size_t share_of_processors(std::span<const Processors> allowed, std::size_t rank_of_node) {

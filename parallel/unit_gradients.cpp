@@ -11,25 +11,18 @@
 
 namespace mylos::parallel {
 
-// One that is written, one that is summed; a unit whose rows others read is written from their pass to its own.
-std::size_t UnitGradients::places(const ParameterTable& table) {
-  std::size_t borrowed = 0;
-  for (const ParameterUnit& unit : table.units()) borrowed = std::max(borrowed, unit.borrowed.size());
-  return std::min<std::size_t>(2 + borrowed, table.units().size());
-}
-
-UnitGradients::UnitGradients(Communicator& ranks, ParameterStore& store, std::span<const ParameterSlice> slices,
-                             const ReductionSettings& settings)
-    : ranks_(ranks),
+UnitGradients::UnitGradients(const ModeSettings& settings, Mesh& mesh, ParameterStore& store,
+                             std::span<const ParameterSlice> slices)
+    : ranks_(mesh.shard()),
+      replicas_(mesh.replicate()),
       store_(store),
       slices_(slices.begin(), slices.end()),
-      places_(places(store.table())),
+      places_(units_at_once(store.table())),
       has_begun_(slices.size()) {
-  std::size_t largest = 0;
-  for (const ParameterSlice& slice : slices_) largest = std::max(largest, store.capacity(slice.unit));
+  const std::size_t largest = store.largest_capacity();
   for (Place& place : places_) {
     place.memory = uninitialized<float>("mylos::unit_gradients", largest);
-    if (settings.bfloat16) place.rounded = uninitialized<bfloat16>("mylos::unit_gradients::rounded", largest);
+    if (settings.bfloat16_gradients) place.rounded = uninitialized<bfloat16>("mylos::unit_gradients::rounded", largest);
   }
   if (settings.tree_sums) {
     for (const ParameterSlice& slice : slices_) {
@@ -43,7 +36,11 @@ UnitGradients::~UnitGradients() {
   for (const Place& place : places_) place.summed.wait_for_its_end();
 }
 
-void UnitGradients::begin_step() { has_begun_.assign(has_begun_.size(), false); }
+void UnitGradients::begin_step(const ExecutionSpace& space) {
+  space_ = space;
+  store_.begin_gradients(space);
+  has_begun_.assign(has_begun_.size(), false);
+}
 
 Vector<float> UnitGradients::take(std::size_t unit) {
   const auto free = std::ranges::find(places_, nobody, &Place::unit);
@@ -62,9 +59,8 @@ UnitGradients::Place& UnitGradients::oldest() {
   return *chosen;
 }
 
-void UnitGradients::reduce(const ExecutionSpace& space, std::size_t unit) {
-  space_ = space;
-  store_.finish_gradients(space, unit);
+void UnitGradients::reduce(std::size_t unit) {
+  store_.finish_gradients(space_, unit);
   const auto found = std::ranges::find(places_, unit, &Place::unit);
   require(found != places_.end() && !found->summing, "unit gradients: a unit is told twice in a pass");
   Place& place = *found;
@@ -72,13 +68,13 @@ void UnitGradients::reduce(const ExecutionSpace& space, std::size_t unit) {
   Buffer all = buffer_of(slice(place.memory, 0, capacity));
   if (place.rounded.extent(0) > 0) {
     const Vector<bfloat16> rounded = slice(place.rounded, 0, capacity);
-    convert<float, bfloat16>(space, slice(place.memory, 0, capacity), rounded);
+    convert<float, bfloat16>(space_, slice(place.memory, 0, capacity), rounded);
     all = buffer_of(rounded);
   }
   store_.take_gradients(unit);
   place.summing = true;
   place.order = ++order_;
-  place.summed = ranks_.reduce_scatter(space, all, buffer_of(part_of(place)),
+  place.summed = ranks_.reduce_scatter(space_, all, buffer_of(part_of(place)),
                                        fmt::format("gradients of {}", store_.table().units()[unit].name));
 }
 
@@ -112,6 +108,11 @@ void UnitGradients::finish(const ExecutionSpace& space) {
   for (Place& place : places_) ordered.push_back(&place);
   std::ranges::sort(ordered, {}, [](const Place* place) { return place->order; });
   for (Place* place : ordered) accumulate(space, *place);
+  std::vector<Event> sums;
+  for (const ParameterSlice& part : slices_) {
+    sums.push_back(replicas_.all_reduce(space, buffer_of(part.gradient), "gradients of all groups"));
+  }
+  for (const Event& sum : sums) sum.wait(space);
 }
 
 }  // namespace mylos::parallel

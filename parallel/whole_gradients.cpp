@@ -12,16 +12,13 @@ namespace mylos::parallel {
 WholeGradients::WholeGradients(const ModeSettings& settings, Mesh& mesh, ParameterStore& store)
     : mesh_(mesh), store_(store), splits_(settings.kind != ModeKind::replicated), tree_sums_(settings.tree_sums) {
   if (store.purpose() == ParameterStore::Purpose::inference) return;
-  std::size_t largest = 0;
-  for (std::size_t unit = 0; unit < store.table().units().size(); ++unit) {
-    largest = std::max(largest, store.capacity(unit));
-    if (tree_sums_) {
-      partial_.emplace_back("mylos::whole_gradients::partial", store.capacity(unit), settings.micro_batches);
-    }
+  for (std::size_t unit = 0; tree_sums_ && unit < store.table().units().size(); ++unit) {
+    partial_.emplace_back("mylos::whole_gradients::partial", store.capacity(unit), settings.micro_batches);
   }
   if (!settings.bfloat16_gradients) return;
   for (std::size_t place = 0; place < rounded_places; ++place) {
-    rounded_.push_back({uninitialized<bfloat16>("mylos::whole_gradients::rounded", largest), 0, false, {}});
+    rounded_.push_back(
+        {uninitialized<bfloat16>("mylos::whole_gradients::rounded", store.largest_capacity()), 0, false, {}});
   }
 }
 

@@ -342,7 +342,8 @@ TEST_F(Runs, SignalsEndLoadingAtOnce) {
     EXPECT_EQ(run.exit_code, exit_code) << run.errors;
     EXPECT_EQ(run.error_lines().size(), 1u) << run.errors;
   }
-  EXPECT_EQ(train(run_, {"--steps", "2"}).exit_code, 0);
+  const ProgramRun run = train(run_, {"--steps", "2"});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
 }
 
 TEST_F(Runs, AProviderThatTheRecordedRunHadAndThisBuildLacksIsNamed) {
