@@ -10,8 +10,10 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <string>
+#include <thread>
 
 namespace mylos::train {
 namespace {
@@ -29,15 +31,28 @@ void write_holder(int descriptor) {
       ::ftruncate(descriptor, 0) == 0 && ::pwrite(descriptor, holder.data(), holder.size(), 0) > 0;
 }
 
+/// Errors: errno where it does not come free. A run that was put back into the queue may start while its predecessor is
+/// still dying, and some file systems tell of a lock's end late.
+int lock(int descriptor) {
+  constexpr std::chrono::milliseconds pause(50);
+  constexpr int attempts = 40;  // 2 s
+  for (int attempt = 1; ::flock(descriptor, LOCK_EX | LOCK_NB) != 0; ++attempt) {
+    if (errno != EWOULDBLOCK || attempt == attempts) return errno;
+    std::this_thread::sleep_for(pause);
+  }
+  return 0;
+}
+
 }  // namespace
 
 DirectoryLock::DirectoryLock(const std::filesystem::path& directory) {
   descriptor_ = ::open((directory / file_name).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor_ < 0)
     fail(fmt::format("--output {}: cannot write there: {}", directory.string(), std::strerror(errno)));
-  if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0) {
+  const int code = lock(descriptor_);
+  if (code == 0) {
     write_holder(descriptor_);
-  } else if (errno == EWOULDBLOCK) {
+  } else if (code == EWOULDBLOCK) {
     const std::string holder = content_of(descriptor_);
     ::close(descriptor_);
     fail(fmt::format("--output {}: a run is writing there ({}); let it end, stop it, or choose another directory",

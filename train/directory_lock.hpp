@@ -5,7 +5,7 @@
 namespace mylos::train {
 
 /// Holds a directory for one process, by flock on the file .lock in it. The kernel gives it up when the process ends,
-/// however it ends; the file stays. File systems without locks are left unlocked.
+/// however it ends; the file stays. Another's lock is waited for, 2 s. File systems without locks are left unlocked.
 class DirectoryLock {
  public:
   static constexpr const char* file_name = ".lock";

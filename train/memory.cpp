@@ -1,6 +1,7 @@
 #include "train/memory.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -35,18 +36,22 @@ std::size_t group_bytes(const std::filesystem::path& file) {
   return input >> value ? value : SIZE_MAX;
 }
 
-/// Where a version of control groups keeps memory: its root, the files of the limit and of what is used, and the line
-/// of memory.stat that says how much of it is files the kernel gives back when asked.
+/// Where a version of control groups keeps memory: its root, the files of the limit and of what is used, and the lines
+/// of memory.stat that say how much of it is files the kernel gives back when asked.
 struct GroupFiles {
   const char* root;
   std::string_view controller;  ///< of /proc/self/cgroup, between its colons
   const char* limit;
   const char* used;
-  const char* cache;
+  std::array<const char*, 2> caches;
 };
-constexpr GroupFiles version_2 = {"/sys/fs/cgroup", "", "memory.max", "memory.current", "inactive_file"};
-constexpr GroupFiles version_1 = {"/sys/fs/cgroup/memory", "memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
-                                  "total_inactive_file"};
+constexpr GroupFiles version_2 = {
+    "/sys/fs/cgroup", "", "memory.max", "memory.current", {"inactive_file", "active_file"}};
+constexpr GroupFiles version_1 = {"/sys/fs/cgroup/memory",
+                                  "memory",
+                                  "memory.limit_in_bytes",
+                                  "memory.usage_in_bytes",
+                                  {"total_inactive_file", "total_active_file"}};
 
 /// The path below the root of this process's group: Slurm sets a job's limit far down. Lines are "4:cpu,memory:/path".
 std::filesystem::path control_group(std::string_view controller) {
@@ -67,7 +72,8 @@ std::size_t group_memory(const GroupFiles& files) {
   for (std::filesystem::path group = root / control_group(files.controller);; group = group.parent_path()) {
     const std::size_t limit = group_bytes(group / files.limit), used = group_bytes(group / files.used);
     if (limit != SIZE_MAX && used != SIZE_MAX) {
-      const std::size_t held = used - std::min(used, number_in(group / "memory.stat", files.cache));
+      std::size_t held = used;
+      for (const char* cache : files.caches) held -= std::min(held, number_in(group / "memory.stat", cache));
       least = std::min(least, limit > held ? limit - held : 0);
     }
     if (group == root || !group.has_relative_path()) return least;

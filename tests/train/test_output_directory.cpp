@@ -230,6 +230,26 @@ TEST_F(OutputDirectoryTest, RefusesOneThatALiveRunWritesInto) {
   EXPECT_THAT(refusal(), HasSubstr("holds a run that did not finish"));
 }
 
+TEST_F(OutputDirectoryTest, WaitsForAPredecessorThatIsDying) {
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t other = ::fork();
+  ASSERT_GE(other, 0);
+  if (other == 0) {
+    const OutputDirectory output(path_, plain);
+    const char byte = 'x';
+    const bool told = ::write(ready[1], &byte, 1) == 1;
+    ::usleep(200'000);
+    ::_exit(told ? 0 : 1);
+  }
+  char byte = 0;
+  EXPECT_EQ(::read(ready[0], &byte, 1), 1);
+  EXPECT_FALSE(OutputDirectory(path_, plain).finished());
+  int status = 0;
+  ::waitpid(other, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
 TEST_F(OutputDirectoryTest, RefusesAFile) {
   tests::write_file(path_, "x");
   EXPECT_EQ(refusal(), "is a file; choose a directory");
