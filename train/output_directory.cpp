@@ -26,6 +26,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* run_file = "run.json";
+constexpr const char* clearing_key = "clearing";
 constexpr std::array written_names = {
     run_file,         "metrics.jsonl", "results.json", "predictions.json",        "nbest_predictions.json",
     "null_odds.json", "best",          "last",         parallel::checkpoints_name};
@@ -62,6 +63,7 @@ std::vector<std::string> names_in(const fs::path& path) {
 
 struct ExistingRun {
   bool finished = false;
+  bool clearing = false;  ///< killed while it removed what an earlier run left
   std::string job;
 };
 
@@ -73,7 +75,8 @@ std::optional<ExistingRun> existing_run(const fs::path& path) {
   const Json state = run.is_object() ? run.value(OutputDirectory::state_key, Json()) : Json();
   if (!state.is_object() || !state.contains("finished") || !state["finished"].is_boolean()) return std::nullopt;
   const Json job = state.value("slurm_job", Json());
-  return ExistingRun{state["finished"].get<bool>(), job.is_string() ? job.get<std::string>() : std::string()};
+  return ExistingRun{state["finished"].get<bool>(), state.contains(clearing_key),
+                     job.is_string() ? job.get<std::string>() : std::string()};
 }
 
 /// A requeued job that finished before it was put back must not begin anew for its --overwrite.
@@ -128,7 +131,8 @@ OutputDirectory::OutputDirectory(fs::path path, const OutputRules& rules) : path
   }
   make_directory(path_);
   lock_.emplace(path_);
-  choose_checkpoint(run && !run->finished);
+  // What is there beside a run that was killed while it cleared is an earlier one's.
+  choose_checkpoint(run && !run->finished && !run->clearing);
 }
 
 /// Errors: an unfinished run that may neither go on nor begin anew; a checkpoint that is not there.
@@ -181,15 +185,22 @@ void OutputDirectory::begin(Json run) {
   require(run.is_object(), "OutputDirectory::begin: run is no JSON object");
   run_ = std::move(run);
   run_[state_key] = {{"finished", false}, {"slurm_job", rules_.job.empty() ? Json() : Json(rules_.job)}};
-  // First, so that a process that is killed here leaves an unfinished run and not files of nobody.
+  if (!goes_on_) clear();
   write_run();
-  if (goes_on_) return;
+}
+
+/// Run.json is there first, so that a process that is killed here leaves neither files of nobody nor an earlier run's
+/// checkpoints as if they were this one's: the next start clears on.
+void OutputDirectory::clear() {
+  run_[state_key][clearing_key] = true;
+  write_run();
   for (const std::string& name : names_in(path_)) {
     if (name == run_file || name == DirectoryLock::file_name || !is_ours(name)) continue;
     std::error_code code;
     fs::remove_all(path_ / name, code);
     if (code) refuse(path_, fmt::format("cannot remove {}: {}", name, code.message()));
   }
+  run_[state_key].erase(clearing_key);
 }
 
 void OutputDirectory::finish() {

@@ -25,11 +25,13 @@ OutputRules output_rules(bool overwrite, const std::string& resume = "auto");
 
 /// A directory is a run's if it holds our run.json, which says under "state" whether the run is finished. A finished
 /// run is left alone; an unfinished one goes on from its latest checkpoint, and in a requeued job also with
-/// --overwrite; where it has none, it begins anew only with --overwrite or in a requeued job. Files that no run writes
-/// are never touched, and refused.
+/// --overwrite; where it has none, it begins anew only with --overwrite or in a requeued job. Where a run was killed
+/// while it removed an earlier one's files, the next one removes the rest. Files that no run writes are never touched,
+/// and refused.
 class OutputDirectory {
  public:
-  /// The key of run.json that is ours: {"finished": bool, "slurm_job": id or null}.
+  /// The key of run.json that is ours: {"finished": bool, "slurm_job": id or null}, with "clearing": true while what an
+  /// earlier run left is removed.
   static constexpr const char* state_key = "state";
 
   /// Decides, and where a run may begin makes the directory (with its parents) and locks it; nothing is removed yet.
@@ -58,6 +60,7 @@ class OutputDirectory {
 
  private:
   void write_run();
+  void clear();
   void choose_checkpoint(bool holds_unfinished);
 
   std::filesystem::path path_;

@@ -160,6 +160,51 @@ TEST_F(OutputDirectoryTest, OverwritesRunsWhenTold) {
   }
 }
 
+// What is left of the old run must not be taken for the new one's, whatever the next start was told.
+TEST_F(OutputDirectoryTest, ClearsOnAfterAKillThatInterruptedIt) {
+  for (const OutputRules& rules :
+       {plain, overwrite, OutputRules{.resume = false}, OutputRules{.requeued = true, .job = "7"}}) {
+    run(false, overwrite);
+    tests::write_file(path_ / "checkpoints" / "step-000005.h5", "a checkpoint");
+    tests::write_file(path_ / "run.json", R"({"state": {"finished": false, "slurm_job": "7", "clearing": true}})");
+    {
+      OutputDirectory output(path_, rules);
+      EXPECT_FALSE(output.finished());
+      EXPECT_EQ(output.checkpoint(), "");
+      output.begin({{"epochs", 3}});
+    }
+    EXPECT_THAT(names(), ElementsAre(".lock", "run.json"));
+    EXPECT_EQ(run_json().dump(), rules.job.empty() ? R"({"epochs":3,"state":{"finished":false,"slurm_job":null}})"
+                                                   : R"({"epochs":3,"state":{"finished":false,"slurm_job":"7"}})");
+    std::filesystem::remove_all(path_);
+  }
+}
+
+TEST_F(OutputDirectoryTest, SaysThatItClearsBeforeAnythingGoes) {
+  run(true);
+  tests::write_file(path_ / "checkpoints" / "step-000005.h5", "a checkpoint");
+  std::filesystem::permissions(path_, std::filesystem::perms{0777});
+  std::filesystem::permissions(path_ / "best", std::filesystem::perms{0555});  // what is in it may not be removed
+  std::filesystem::permissions(directory_.path(), std::filesystem::perms{0755});
+  std::filesystem::permissions(path_ / ".lock", std::filesystem::perms{0666});
+  {
+    OutputDirectory output(path_, overwrite);
+    const bool root = ::geteuid() == 0;
+    ASSERT_EQ(::seteuid(root ? 65534 : ::geteuid()), 0);
+    EXPECT_THAT(tests::error_of([&] {
+                  output.begin({{"epochs", 3}});
+                }),
+                HasSubstr("cannot remove best: Permission denied"));
+    ASSERT_EQ(::seteuid(root ? 0 : ::geteuid()), 0);
+  }
+  std::filesystem::permissions(path_ / "best", std::filesystem::perms{0755});
+  EXPECT_TRUE(std::filesystem::exists(path_ / "checkpoints" / "step-000005.h5"));
+  EXPECT_EQ(run_json()["state"]["clearing"], true);
+  EXPECT_EQ(OutputDirectory(path_, plain).checkpoint(), "") << "the old run's";
+  EXPECT_EQ(refusal({.resume_from = path_ / "checkpoints" / "step-000005.h5"}),
+            "would be cleared of the checkpoint to resume from; choose another");
+}
+
 TEST_F(OutputDirectoryTest, RefusesForeignFilesByNameAndKeepsThem) {
   tests::write_file(path_ / "thesis.tex", "x");
   tests::write_file(path_ / "zebra", "x");
