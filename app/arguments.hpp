@@ -22,9 +22,7 @@ struct Arguments {
   double no_answer_threshold = 1.0;               ///< answers less likely than this to have none are taken as given
 
   std::optional<std::size_t> batch_per_rank;
-  std::optional<std::size_t> gradient_accumulation;  ///< micro-batches a step
-  bool batch_is_per_rank = false;                    ///< settled: the batch is what one rank takes of a step
-  std::size_t accumulation_parts = 0;                ///< settled: micro-batches a step on a rank, 0 = not said
+  bool batch_is_per_rank = false;  ///< settled: the batch is what one rank takes of a step
 
   std::filesystem::path config;       ///< a saved run.json
   std::optional<double> stop_before;  ///< seconds before the walltime's end at which a run ends

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <string_view>
 
 namespace mylos::app {
@@ -18,44 +20,54 @@ void exclude(const Arguments& arguments, const char* one, const char* other) {
   }
 }
 
+/// What says how a rank's part of a step is cut into micro-batches.
+constexpr std::array cuts = {"gradient-accumulation-steps", "micro-batch", "micro-tokens"};
+
+std::size_t& cut_of(train::TrainConfig& engine, std::string_view name) {
+  if (name == "micro-batch") return engine.micro_batch;
+  return name == "micro-tokens" ? engine.micro_tokens : engine.accumulation;
+}
+
 /// Where one setting wins over another, the one on the command line wins over the one from a file.
 void drop_what_was_overridden(Arguments& arguments) {
   if (was_given(arguments, "epochs") && !was_given(arguments, "steps")) arguments.run.engine.steps = 0;
   if (was_given(arguments, "warmup") && !was_given(arguments, "warmup-steps")) {
     arguments.run.engine.warmup_steps.reset();
   }
-  if (was_given(arguments, "micro-tokens")) arguments.run.engine.micro_batch = 0;
-  if (was_given(arguments, "micro-batch") || was_given(arguments, "gradient-accumulation-steps")) {
-    arguments.run.engine.micro_tokens = 0;
+  train::TrainConfig& engine = arguments.run.engine;
+  for (const char* given : cuts) {
+    if (!was_given(arguments, given)) continue;
+    for (const char* other : cuts) {
+      if (!was_given(arguments, other)) cut_of(engine, other) = 0;
+    }
   }
   if (was_given(arguments, "gemm")) arguments.run.engine.gemm.recorded.reset();
+}
+
+void exclude_cuts(Arguments& arguments) {
+  for (std::size_t i = 0; i < cuts.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      exclude(arguments, cuts[i], cuts[j]);
+      if (cut_of(arguments.run.engine, cuts[i]) == 0 || cut_of(arguments.run.engine, cuts[j]) == 0) continue;
+      throw UsageError(
+          fmt::format("{} and {} exclude each other; leave one of them out of the configuration", cuts[i], cuts[j]));
+    }
+  }
 }
 
 /// For one rank: a batch per rank is what it takes at once, and N of them are a step.
 void settle_batches(Arguments& arguments) {
   exclude(arguments, "batch", "batch-per-rank");
-  exclude(arguments, "micro-batch", "gradient-accumulation-steps");
-  exclude(arguments, "micro-tokens", "micro-batch");
-  exclude(arguments, "micro-tokens", "gradient-accumulation-steps");
-  if (arguments.run.engine.micro_tokens > 0 && arguments.run.engine.micro_batch > 0) {
-    throw UsageError("micro-tokens and micro-batch exclude each other; leave one of them out of the configuration");
-  }
+  exclude_cuts(arguments);
   std::size_t& batch = arguments.run.squad.batch;
-  std::size_t& micro_batch = arguments.run.engine.micro_batch;
-  const std::size_t parts = arguments.gradient_accumulation.value_or(1);
+  const std::size_t parts = arguments.run.engine.accumulation;
   arguments.batch_is_per_rank = arguments.batch_per_rank.has_value();
   if (arguments.batch_per_rank) {
-    batch = *arguments.batch_per_rank * parts;
-    if (arguments.gradient_accumulation) micro_batch = *arguments.batch_per_rank;
-  } else if (arguments.gradient_accumulation) {
-    if (parts > batch) {
-      throw UsageError(fmt::format("--gradient-accumulation-steps {}: expected at most the batch, {}", parts, batch));
-    }
-    micro_batch = (batch + parts - 1) / parts;
-    arguments.accumulation_parts = parts;
+    batch = *arguments.batch_per_rank * std::max<std::size_t>(parts, 1);
+  } else if (parts > batch) {
+    throw UsageError(fmt::format("--gradient-accumulation-steps {}: expected at most the batch, {}", parts, batch));
   }
   arguments.batch_per_rank.reset();
-  arguments.gradient_accumulation.reset();
 }
 
 void need(bool given, const Command& command, std::string_view name) {
@@ -88,10 +100,10 @@ void check_deterministic(const Arguments& arguments) {
         "--deterministic and --communication-precision bfloat16 exclude each other: what is rounded where "
         "depends on ranks and mode; leave one of them out");
   }
-  if (engine.micro_batch == 0 && engine.micro_tokens == 0) return;
-  const char* given = was_given(arguments, "gradient-accumulation-steps") ? "gradient-accumulation-steps"
-                      : engine.micro_batch > 0                            ? "micro-batch"
-                                                                          : "micro-tokens";
+  if (engine.micro_batch == 0 && engine.micro_tokens == 0 && engine.accumulation == 0) return;
+  const char* given = engine.accumulation > 0  ? "gradient-accumulation-steps"
+                      : engine.micro_batch > 0 ? "micro-batch"
+                                               : "micro-tokens";
   throw UsageError(fmt::format("--deterministic cuts every step into its {} --leaves; leave out --{}",
                                engine.parallel.leaves, given));
 }
@@ -144,15 +156,8 @@ void settle(const Command& command, Arguments& arguments) {
 }
 
 void settle_ranks(Arguments& arguments, std::size_t ranks) {
-  std::size_t& batch = arguments.run.squad.batch;
-  if (arguments.batch_is_per_rank) {
-    batch *= ranks;
-  } else if (arguments.accumulation_parts > 0) {
-    const std::size_t parts = arguments.accumulation_parts * ranks;
-    arguments.run.engine.micro_batch = (batch + parts - 1) / parts;
-  }
+  if (arguments.batch_is_per_rank) arguments.run.squad.batch *= ranks;
   arguments.batch_is_per_rank = false;
-  arguments.accumulation_parts = 0;
 }
 
 }  // namespace mylos::app

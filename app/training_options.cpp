@@ -138,10 +138,10 @@ std::vector<Option> length_options() {
           named("micro-tokens", {}, "N", batches, train_command | bench_command,
                 "tokens at once on a rank, as whole sequences; excludes --micro-batch"),
           {}, [](auto& a) -> auto& { return a.run.engine.micro_tokens; }),
-      count_option(
+      count_or_unset_option(
           named("gradient-accumulation-steps", {}, "N", batches, train_command,
-                "micro-batches a step: another way to say --micro-batch"),
-          sequences, [](auto& a) -> auto& { return a.gradient_accumulation; }),
+                "micro-batches that every rank makes of its part of a step; excludes --micro-batch"),
+          sequences, [](auto& a) -> auto& { return a.run.engine.accumulation; }),
   };
 }
 

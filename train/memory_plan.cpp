@@ -55,9 +55,11 @@ MemoryPlan plan_for(const Task& task, const TrainConfig& config, std::size_t ste
 MemoryPlan plan_mode(const Task& task, const TrainConfig& config, std::size_t steps, std::size_t available,
                      const RankLayout& layout) {
   const std::size_t largest = largest_global_batch(task, steps);
-  const bool chosen = config.micro_batch > 0 || config.micro_tokens > 0 || layout.sharing.leaves > 0;
+  const bool chosen =
+      config.micro_batch > 0 || config.micro_tokens > 0 || config.accumulation > 0 || layout.sharing.leaves > 0;
   MicroBatchLimit limit{.samples = config.micro_batch > 0 ? std::min(config.micro_batch, largest) : largest,
-                        .tokens = config.micro_tokens};
+                        .tokens = config.micro_tokens,
+                        .parts = config.accumulation};
   MemoryPlan plan = plan_for(task, config, steps, limit, layout);
   if (!chosen) limit.samples = plan.limit.samples = plan.largest.samples;
   while (!chosen && plan.total() > available && limit.samples > 1) {
@@ -87,6 +89,8 @@ std::string advice(const Task& task, const MemoryPlan& plan, const TrainConfig& 
   std::string text;
   if (plan.layout.sharing.leaves > 0) {
     text = "use more --leaves";
+  } else if (config.accumulation > 0 && plan.largest.samples > 1) {
+    text = "use more --gradient-accumulation-steps";
   } else if (config.micro_tokens > 0 && plan.largest.samples > 1) {
     text = "use a smaller --micro-tokens";
   } else if (plan.largest.samples > 1) {

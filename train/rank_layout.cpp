@@ -40,9 +40,11 @@ void check_deterministic(const TrainConfig& config, std::size_t ranks) {
     fail(fmt::format("--deterministic: {} leaves cannot be split among {} ranks; use 1, 2, 4 ... up to {} ranks{}",
                      leaves, ranks, leaves, std::has_single_bit(ranks) ? fmt::format(", or --leaves {}", ranks) : ""));
   }
-  if (config.micro_batch == 0 && config.micro_tokens == 0) return;
-  fail(fmt::format("--deterministic: its {} leaves are the micro-batches of every step; leave out --micro-{}", leaves,
-                   config.micro_batch > 0 ? "batch" : "tokens"));
+  if (config.micro_batch == 0 && config.micro_tokens == 0 && config.accumulation == 0) return;
+  fail(fmt::format("--deterministic: its {} leaves are the micro-batches of every step; leave out --{}", leaves,
+                   config.micro_batch > 0    ? "micro-batch"
+                   : config.micro_tokens > 0 ? "micro-tokens"
+                                             : "gradient-accumulation-steps"));
 }
 
 /// Whether a micro-batch's gradients are summed over ranks before the next one's.

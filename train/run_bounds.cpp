@@ -16,6 +16,7 @@ std::size_t divided_up(std::size_t count, std::size_t parts) { return (count + p
 /// Samples that a rank may have in one micro-batch, out of batches of `batch`.
 std::size_t most_samples(std::size_t batch, const MicroBatchLimit& limit, const Sharing& sharing) {
   if (sharing.leaves > 0) return divided_up(batch, sharing.leaves);
+  if (limit.parts > 0) return divided_up(batch, limit.parts);  // one rank may have most
   return limit.samples > 0 ? std::min(limit.samples, batch) : batch;
 }
 
@@ -42,6 +43,8 @@ MicroBatchBounds bound_of_epoch(const Task& task, const MicroBatchLimit& limit, 
   MicroBatchBounds bounds{{samples, std::min(sum_of_longest(samples), part), rows.front()}, batch};
   if (sharing.leaves > 0) {
     bounds.micro_batches = sharing.leaves / sharing.ranks;
+  } else if (limit.parts > 0) {
+    bounds.micro_batches = std::min(limit.parts, batch);
   } else if (limit.tokens > 0) {
     const std::size_t tokens = std::max(limit.tokens, bounds.largest.longest);
     bounds.largest.samples = std::min(samples, tokens / shortest);

@@ -60,6 +60,7 @@ struct TrainConfig {
   double epochs = 2.0;
   std::size_t micro_batch = 0;   ///< samples at once on a rank; 0 = the largest that fits
   std::size_t micro_tokens = 0;  ///< the same in tokens, e.g. 4096; 0 = no limit
+  std::size_t accumulation = 0;  ///< micro-batches a step on a rank, e.g. 4; 0 = as many as the others make
   nn::Recompute recompute = nn::Recompute::none;
   nn::ScheduleKind schedule = nn::ScheduleKind::linear;
   double learning_rate = 3e-5;              ///< peak

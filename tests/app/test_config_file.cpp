@@ -68,6 +68,12 @@ TEST_F(ConfigFile, WhatIsComputedAtOnceIsReplacedWhole) {
   EXPECT_EQ(parse(sequences, {"--micro-tokens=500"}).run.engine.micro_batch, 0u);
   EXPECT_EQ(parse(tokens, {"--micro-batch=2"}).run.engine.micro_tokens, 0u);
   EXPECT_EQ(parse(tokens, {"--gradient-accumulation-steps=2"}).run.engine.micro_tokens, 0u);
+  const std::string parts = "{" + base_ + R"(, "gradient-accumulation-steps": 3})";
+  EXPECT_EQ(parse(parts).run.engine.accumulation, 3u);
+  EXPECT_EQ(parse(parts, {"--micro-batch=2"}).run.engine.accumulation, 0u);
+  EXPECT_EQ(error("{" + base_ + R"(, "micro-batch": 4, "gradient-accumulation-steps": 3})"),
+            "micro-batch and gradient-accumulation-steps exclude each other; leave one of them out of the "
+            "configuration");
   EXPECT_EQ(error("{" + base_ + R"(, "micro-batch": 4, "micro-tokens": 600})"),
             "micro-tokens and micro-batch exclude each other; leave one of them out of the configuration");
 }

@@ -101,10 +101,11 @@ TEST(Consistency, OneRanksBatchIsTheBatch) {
   EXPECT_EQ(parse_train({"--per_device_train_batch_size=6"}).run.squad.batch, 6u);
   const Arguments accumulated = parse_train({"--batch-per-rank=6", "--gradient-accumulation-steps=4"});
   EXPECT_EQ(accumulated.run.squad.batch, 24u);
-  EXPECT_EQ(accumulated.run.engine.micro_batch, 6u);
+  EXPECT_EQ(accumulated.run.engine.accumulation, 4u);
+  EXPECT_EQ(accumulated.run.engine.micro_batch, 0u);
   const Arguments divided = parse_train({"--batch=10", "--gradient_accumulation_steps=4"});
   EXPECT_EQ(divided.run.squad.batch, 10u);
-  EXPECT_EQ(divided.run.engine.micro_batch, 3u);
+  EXPECT_EQ(divided.run.engine.accumulation, 4u);
   EXPECT_EQ(error_of_train({"--batch=4", "--batch-per-rank=4"}),
             "--batch and --batch-per-rank exclude each other; give one of them");
   EXPECT_EQ(error_of_train({"--micro-batch=4", "--gradient-accumulation-steps=4"}),
@@ -117,13 +118,12 @@ TEST(Consistency, WhatIsSaidForARankCountsForEach) {
   const auto on_three = [](const std::vector<std::string>& words) {
     Arguments arguments = parse_train(words);
     settle_ranks(arguments, 3);
-    return std::pair(arguments.run.squad.batch, arguments.run.engine.micro_batch);
+    return arguments.run.squad.batch;
   };
-  using Sizes = std::pair<std::size_t, std::size_t>;
-  EXPECT_EQ(on_three({"--batch-per-rank=6"}), Sizes(18, 0));
-  EXPECT_EQ(on_three({"--batch-per-rank=6", "--gradient-accumulation-steps=4"}), Sizes(72, 6));
-  EXPECT_EQ(on_three({"--batch=20", "--gradient-accumulation-steps=2"}), Sizes(20, 4));
-  EXPECT_EQ(on_three({"--batch=20", "--micro-batch=5"}), Sizes(20, 5));
+  EXPECT_EQ(on_three({"--batch-per-rank=6"}), 18u);
+  EXPECT_EQ(on_three({"--batch-per-rank=6", "--gradient-accumulation-steps=4"}), 72u);
+  EXPECT_EQ(on_three({"--batch=20", "--gradient-accumulation-steps=2"}), 20u);
+  EXPECT_EQ(on_three({"--batch=20", "--micro-batch=5"}), 20u);
 }
 
 TEST(Consistency, TokensAtOnceExcludeSequencesAtOnce) {

@@ -90,7 +90,8 @@ TEST_F(RanksOfTheProgram, ABatchPerRankCountsForEach) {
   const ProgramRun parts =
       run_on(2, train_words(run_, {"--overwrite", "--gradient-accumulation-steps", "2", "--steps", "1"}));
   ASSERT_EQ(parts.exit_code, 0) << parts.errors;
-  EXPECT_EQ(run_json_of(run_)["micro-batch"], 2) << "5 sequences in 2 parts on 2 ranks";
+  EXPECT_EQ(run_json_of(run_)["gradient-accumulation-steps"], 2);
+  EXPECT_EQ(run_json_of(run_)["resolved"]["micro-batch"], 2) << "2 and 3 sequences, each in 2 parts";
 }
 
 TEST_F(RanksOfTheProgram, DryRunsTellTheMemoryOfARank) {

@@ -68,6 +68,19 @@ TEST(PlanMemory, SaysWhatDoesNotFitAndWhatToChange) {
               HasSubstr("2.00), 0.50 GiB are free; use a smaller --micro-batch"));
 }
 
+TEST(PlanMemory, TakesTheNumberOfMicroBatchesThatIsAsked) {
+  TrainConfig config;
+  config.accumulation = 3;
+  const MemoryPlan plan = plan_memory(ListedTask({{10, 20, 30, 40}}), config, 1, plenty);
+  EXPECT_EQ(plan.largest.samples, 2u);
+  EXPECT_EQ(plan.largest.rows, 70u) << "10, 20, 30 and 40";
+  EXPECT_EQ(plan.mode.micro_batches, 3u);
+  EXPECT_THAT(tests::error_of([&] {
+                plan_memory(ListedTask({{30, 30, 30, 30}}), config, 1, 1 << 10);
+              }),
+              HasSubstr("use more --gradient-accumulation-steps"));
+}
+
 TEST(PlanMemory, TakesTheTokensThatAreAsked) {
   TrainConfig config;
   config.micro_tokens = 60;

@@ -30,5 +30,20 @@ TEST(MicroBatches, HaveWhatTheLimitAllows) {
   EXPECT_EQ(ends(task, {.tokens = 1000}), (Ends{5}));
 }
 
+TEST(MicroBatches, ArePartsWhereTheirNumberIsSaid) {
+  for (std::size_t samples = 1; samples <= 17; ++samples) {
+    const ListedTask task({std::vector<std::size_t>(samples, 10)});
+    for (std::size_t parts = 1; parts <= 20; ++parts) {
+      const std::vector<std::size_t> found = ends(task, {.parts = parts});
+      SCOPED_TRACE(testing::Message() << samples << " samples in " << parts);
+      ASSERT_EQ(found.size(), std::min(samples, parts));
+      for (std::size_t part = 0, begin = 0; part < found.size(); begin = found[part++]) {
+        EXPECT_GE(found[part] - begin, samples / found.size());
+        EXPECT_LE(found[part] - begin, (samples + found.size() - 1) / found.size());
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace mylos::train

@@ -82,6 +82,31 @@ TEST(StepShares, ARankWithoutSamplesRunsFillers) {
               ElementsAre(ElementsAre(Places{0}, IsEmpty(), IsEmpty()), ElementsAre(Places{1}, Places{2}, Places{3})));
 }
 
+// A rank of many short samples made more micro-batches than it was told to, and the others fillers.
+TEST(StepShares, EveryRankMakesAsManyPartsAsItIsTold) {
+  const std::vector<std::size_t> uneven = {90, 1, 1, 1, 80, 1, 1, 1, 1};
+  for (const auto& rows : {unlike, uneven}) {
+    for (std::size_t ranks = 1; ranks <= 5; ++ranks) {
+      for (const std::size_t parts : {1u, 2u, 3u, 5u, 40u}) {
+        SCOPED_TRACE(testing::Message() << rows.size() << " samples, " << ranks << " ranks, " << parts << " parts");
+        const StepShares shares = share(rows, ranks, {.parts = parts});
+        expect_every_place_once(shares, rows.size());
+        std::size_t most = 0;
+        for (const std::vector<Places>& own : shares.ranks) {
+          std::size_t samples = 0, filled = 0;
+          for (const Places& places : own) {
+            samples += places.size();
+            filled += !places.empty();
+          }
+          EXPECT_EQ(filled, std::min(parts, samples));
+          most = std::max(most, filled);
+        }
+        EXPECT_EQ(shares.micro_batches(), most) << "fillers only where another rank has a sample";
+      }
+    }
+  }
+}
+
 TEST(StepShares, SayWhoComputesAPlace) {
   const StepShares shares = share(unlike, 3);
   for (std::size_t place = 0; place < unlike.size(); ++place) {
@@ -123,8 +148,8 @@ TEST(StepShares, ABatchSmallerThanItsLeavesHasFillers) {
 TEST(BoundMicroBatches, HoldForEveryRank) {
   const ListedTask task({unlike, {50, 50, 50}});
   for (const std::size_t ranks : {1u, 2u, 3u, 5u}) {
-    for (const MicroBatchLimit limit :
-         {MicroBatchLimit{}, MicroBatchLimit{.samples = 2}, MicroBatchLimit{.tokens = 95}}) {
+    for (const MicroBatchLimit limit : {MicroBatchLimit{}, MicroBatchLimit{.samples = 2}, MicroBatchLimit{.tokens = 95},
+                                        MicroBatchLimit{.parts = 3}, MicroBatchLimit{.parts = 30}}) {
       const MicroBatchBounds exact = bound_micro_batches(task, 2, limit, {.ranks = ranks});
       const MicroBatchBounds bound = bound_micro_batches(task, 1000, limit, {.ranks = ranks});
       EXPECT_LE(exact.largest.rows, bound.largest.rows);
