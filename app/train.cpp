@@ -15,6 +15,7 @@
 #include "parallel/agreement.hpp"
 #include "parallel/checkpoint.hpp"
 #include "parallel/consistency.hpp"
+#include "parallel/file_work.hpp"
 #include "train/memory.hpp"
 #include "train/metrics_file.hpp"
 #include "train/progress.hpp"
@@ -99,6 +100,7 @@ class TrainCommand {
 int TrainCommand::run() {
   launch_.set_time_limit(std::chrono::duration<double>(arguments_.collective_timeout));
   on_all_ranks(ranks_, [this] {
+    const parallel::FileWork looking;
     resolve_model_argument(arguments_, notice());
     settle_ranks(arguments_, ranks_.size());
   });
@@ -139,7 +141,10 @@ void TrainCommand::watch_walltime() {
 
 void TrainCommand::load_task() {
   const train::RunConfig& run = arguments_.run;
-  on_all_ranks(ranks_, [&] { task_.emplace(run.squad, run.engine.precision, run.engine.seed, notice()); });
+  on_all_ranks(ranks_, [&] {
+    const parallel::FileWork loading;
+    task_.emplace(run.squad, run.engine.precision, run.engine.seed, notice());
+  });
   parallel::expect_equal_on_all_ranks(ranks_, described_run());
   free_memory_ = train::available_memory();
 }

@@ -1,6 +1,7 @@
 #include "parallel/agreement.hpp"
 
 #include "core/error.hpp"
+#include "parallel/file_work.hpp"
 
 #include <fmt/format.h>
 
@@ -99,7 +100,10 @@ std::string broadcast(Communicator& ranks, const std::string& text) {
 
 std::string on_first_rank(Communicator& ranks, const std::function<std::string()>& work) {
   std::string result, error;
-  if (ranks.rank() == 0) error = error_of([&] { result = work(); });
+  if (ranks.rank() == 0) {
+    const FileWork alone;
+    error = error_of([&] { result = work(); });
+  }
   error = broadcast(ranks, error);
   if (!error.empty()) throw SharedError(error);
   return broadcast(ranks, result);

@@ -34,7 +34,7 @@ std::vector<double> gather(Communicator& ranks, std::span<const double> values);
 std::string broadcast(Communicator& ranks, const std::string& text);
 
 /// Runs `work` on rank 0 only and gives its text to all. Where it throws, every rank throws SharedError with its
-/// message: what touches the file system is done by one rank, and none is left waiting.
+/// message: what touches the file system is done by one rank, and none is left waiting. Counts as FileWork.
 std::string on_first_rank(Communicator& ranks, const std::function<std::string()>& work);
 
 /// Runs `work` on every rank. Where it throws on any, every rank throws SharedError with the message of the lowest one,

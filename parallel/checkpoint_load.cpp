@@ -2,6 +2,7 @@
 #include "parallel/checkpoint.hpp"
 #include "parallel/checkpoint_directory.hpp"
 #include "parallel/checkpoint_layout.hpp"
+#include "parallel/file_work.hpp"
 #include "parallel/host_piece.hpp"
 
 #include <fmt/format.h>
@@ -94,6 +95,7 @@ void load_checkpoint(Communicator& world, const fs::path& file, const Checkpoint
   const std::string places = on_first_rank(world, [&] { return describe_places(planned, file); });
   const std::vector<CheckpointDataset> datasets = parse_places(planned, places);
   on_every_rank(world, [&] {
+    const FileWork loading;
     const PositionedFile source(file, PositionedFile::Use::read);
     std::vector<float> buffer(checksum_elements);
     for (std::size_t i = 0; i < planned.size(); ++i) {

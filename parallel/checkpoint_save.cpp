@@ -3,6 +3,7 @@
 #include "parallel/checkpoint.hpp"
 #include "parallel/checkpoint_directory.hpp"
 #include "parallel/checkpoint_layout.hpp"
+#include "parallel/file_work.hpp"
 #include "parallel/host_piece.hpp"
 
 #include <fmt/format.h>
@@ -151,7 +152,10 @@ void prepare_checkpoints(Communicator& world, const fs::path& directory, std::si
   });
   std::error_code ignored;  // an empty file that stays harms nobody
   try {
-    on_every_rank(world, [&] { find_probe(directory, probe); });
+    on_every_rank(world, [&] {
+      const FileWork looking;
+      find_probe(directory, probe);
+    });
   } catch (...) {
     if (world.rank() == 0) fs::remove(directory / probe, ignored);
     throw;
@@ -169,6 +173,7 @@ SaveReport save_checkpoint(Communicator& world, const fs::path& directory, std::
   try {
     const std::vector<DatasetPlace> places = create_file(world, unfinished, plan, record);
     on_every_rank(world, [&] {
+      const FileWork saving;
       RankWriter writer(unfinished, arrays, world.rank());
       for (std::size_t i = 0; i < places.size(); ++i) writer.write(plan.datasets[i], plan.ranges[i], places[i]);
       writer.finish();

@@ -1,5 +1,6 @@
 #include "parallel/mpi_watch.hpp"
 
+#include "parallel/file_work.hpp"
 #include "parallel/mpi_check.hpp"
 
 #include <fmt/format.h>
@@ -44,27 +45,21 @@ static_assert(std::is_trivially_copyable_v<RankMessage>);
 RankMessage message_of(const RankState& state, bool question) {
   RankMessage message;
   message.question = question;
-  message.waits = state.activity == RankState::Activity::waiting;
+  message.activity = state.activity;
   message.step = state.step;
   message.bytes = state.bytes;
   message.group = state.group;
   message.sequence = state.sequence;
   message.seconds = state.seconds;
+  message.file_seconds = state.file_seconds;
   std::copy_n(state.operation.data(), std::min(state.operation.size(), message.operation.size() - 1),
               message.operation.data());
   return message;
 }
 
 RankState state_in(const RankMessage& message, const std::string& host) {
-  using Activity = RankState::Activity;
-  return {host,
-          message.waits ? Activity::waiting : Activity::computing,
-          message.step,
-          message.operation.data(),
-          message.bytes,
-          message.group,
-          message.sequence,
-          message.seconds};
+  return {host,          message.activity, message.step,    message.operation.data(), message.bytes,
+          message.group, message.sequence, message.seconds, message.file_seconds};
 }
 
 }  // namespace
@@ -79,19 +74,24 @@ void MpiWatch::look(const Waiting& waiting) {
     look_at_limit(waiting);
   } else {
     asked_ = peers_gone_ = false;
+    excused_ = 0.0;
   }
 }
 
 RankState MpiWatch::state_of(const Waiting& waiting) const {
   using Activity = RankState::Activity;
+  const Activity activity = waiting.under_way          ? Activity::waiting
+                            : FileWork::is_under_way() ? Activity::files
+                                                       : Activity::computing;
   return {places_[ranks_.rank].host,
-          waiting.under_way ? Activity::waiting : Activity::computing,
+          activity,
           step_,
           waiting.name.what.substr(0, RankMessage().operation.size() - 1),
           waiting.name.bytes,
           waiting.name.group,
           waiting.name.sequence,
-          duration<double>(Clock::now() - waiting.since).count()};
+          duration<double>(Clock::now() - waiting.since).count(),
+          waiting.under_way ? 0.0 : FileWork::since(waiting.since).count()};
 }
 
 void MpiWatch::send(std::size_t rank, const RankMessage& message) {
@@ -159,11 +159,24 @@ void MpiWatch::look_for_peers(const Waiting& waiting) {
                    place_of(state_of(waiting)))});
 }
 
+/// Notes what the answers excuse: whether the wait was not too long when it was asked about.
+bool MpiWatch::is_excused(const Waiting& waiting) {
+  // One that does not answer may be the one that the others' files wait for.
+  for (std::size_t rank = 0; rank < states_.size(); ++rank) {
+    if (rank != ranks_.rank && states_[rank].activity == RankState::Activity::silent) return false;
+  }
+  excused_ = excused_seconds(states_, limit_);
+  return duration<double>(asked_at_ - waiting.since).count() - excused_ < limit_;
+}
+
 void MpiWatch::look_at_limit(const Waiting& waiting) {
   const double limit = limit_;
   const bool same = waiting.name.group == asked_group_ && waiting.name.sequence == asked_sequence_;
-  if (asked_ && !same) asked_ = false;
-  if (duration<double>(Clock::now() - waiting.since).count() < limit) return;
+  if (!same) {
+    asked_ = false;
+    excused_ = 0.0;
+  }
+  if (duration<double>(Clock::now() - waiting.since).count() < limit + excused_) return;
   if (!asked_) {
     ask_all(waiting);
     return;
@@ -176,6 +189,10 @@ void MpiWatch::look_at_limit(const Waiting& waiting) {
   const bool tells = static_cast<std::size_t>(first - states_.begin()) == ranks_.rank;
   const duration<double> later = tells ? duration<double>(0) : duration<double>(first_tells);
   if (Clock::now() - asked_at_ < patience(limit) + later) return;
+  if (is_excused(waiting)) {
+    asked_ = false;
+    return;
+  }
   end_all(describe_wait(states_, ranks_.rank));
 }
 

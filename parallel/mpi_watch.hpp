@@ -20,15 +20,17 @@ namespace mylos::parallel {
 
 /// A RankState as it travels.
 struct RankMessage {
-  bool question = false, waits = false;
+  bool question = false;
+  RankState::Activity activity = RankState::Activity::silent;
   std::uint64_t step = 0, bytes = 0, group = 0, sequence = 0;
-  double seconds = 0.0;
+  double seconds = 0.0, file_seconds = 0.0;
   std::array<char, 160> operation{};
 };
 
 /// Ends the program on every rank where one does not come: a rank of this node whose process has ended is seen at once;
 /// for others, each rank that has waited for the time limit asks all what they do, which their communication threads
-/// answer also while they compute, and tells who is missing. A stopped process does not answer.
+/// answer also while they compute, and tells who is missing. A stopped process does not answer. Time in which a rank
+/// that answers worked with files does not count.
 class MpiWatch final : public Watch {
  public:
   /// `ranks`: all of them, in a group that nobody else sends messages in.
@@ -52,6 +54,7 @@ class MpiWatch final : public Watch {
   void receive_all(const Waiting& waiting);
   void ask_all(const Waiting& waiting);
   void look_for_peers(const Waiting& waiting);
+  bool is_excused(const Waiting& waiting);
   void look_at_limit(const Waiting& waiting);
   [[noreturn]] void end_all(const std::vector<std::string>& lines) const;
 
@@ -65,6 +68,7 @@ class MpiWatch final : public Watch {
   bool asked_ = false;
   std::uint64_t asked_group_ = 0, asked_sequence_ = 0;
   Clock::time_point asked_at_;
+  double excused_ = 0.0;  ///< seconds that do not count of the wait that was asked about
   bool peers_gone_ = false;
   Clock::time_point gone_at_;
   std::list<Sent> sent_;

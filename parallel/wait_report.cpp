@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 namespace mylos::parallel {
 namespace {
 
@@ -52,12 +54,18 @@ std::string first_line(std::span<const RankState> ranks, std::size_t rank) {
   const auto is = [](Activity activity) {
     return [activity](const RankState& each) { return each.activity == activity; };
   };
-  const auto tell = [&](const std::vector<std::size_t>& missing, const char* why) {
+  const auto tell = [&](const std::vector<std::size_t>& missing, const std::string& why) {
     return fmt::format("{} ha{} not come to: {}; {}; {}", with_hosts(ranks, missing), missing.size() == 1 ? "s" : "ve",
                        place_of(mine), waiting_ranks(ranks, rank), why);
   };
   if (const auto silent = ranks_where(ranks, is(Activity::silent)); !silent.empty()) {
     return tell(silent, "no answer comes: stopped, or cut off");
+  }
+  if (const auto files = ranks_where(ranks, is(Activity::files)); !files.empty()) {
+    const double seconds = ranks[files.front()].file_seconds;
+    return tell(files, fmt::format("at work with files for {:.0f} s: the file system hangs, or a longer "
+                                   "--collective-timeout would wait",
+                                   seconds));
   }
   if (const auto computing = ranks_where(ranks, is(Activity::computing)); !computing.empty()) {
     return tell(computing, "still at work before it; a longer --collective-timeout would wait");
@@ -75,10 +83,12 @@ std::string line_of(const RankState& state, std::size_t rank) {
       return fmt::format("  {}: no answer", name);
     case Activity::waiting:
       return fmt::format("  {}: waits in {}, since {:.1f} s", name, place_of(state), state.seconds);
+    case Activity::files:
     case Activity::computing:
       break;
   }
-  return fmt::format("  {}: step {}, computes since {:.1f} s, after {}", name, state.step, state.seconds,
+  return fmt::format("  {}: step {}, {} since {:.1f} s, after {}", name, state.step,
+                     state.activity == Activity::files ? "at work with files" : "computes", state.seconds,
                      state.operation.empty() ? "no operation" : state.operation);
 }
 
@@ -88,6 +98,12 @@ std::string place_of(const RankState& state) {
   const std::string operation = state.operation.empty() ? "no operation" : state.operation;
   const std::string size = state.bytes == 0 ? "" : ", " + size_of(state.bytes);
   return state.step == 0 ? operation + size : fmt::format("step {}, {}{}", state.step, operation, size);
+}
+
+double excused_seconds(std::span<const RankState> ranks, double limit) {
+  double longest = 0.0;
+  for (const RankState& state : ranks) longest = std::max(longest, state.file_seconds);
+  return std::min(longest, file_patience * limit);
 }
 
 std::vector<std::string> describe_wait(std::span<const RankState> ranks, std::size_t rank) {

@@ -1,6 +1,7 @@
 #include "train/agreed_reports.hpp"
 
 #include "parallel/agreement.hpp"
+#include "parallel/file_work.hpp"
 
 namespace mylos::train {
 namespace {
@@ -11,6 +12,7 @@ constexpr std::int64_t failed = 1 << 16;  // no signal has such a number
 
 void AgreedReports::tell(const std::function<void(Reporter&)>& tell) {
   if (failure_) return;
+  const parallel::FileWork writing;
   try {
     for (Reporter* reporter : reporters_) tell(*reporter);
   } catch (const std::exception&) {

@@ -1,6 +1,7 @@
 #include "train/model_export.hpp"
 
 #include "parallel/agreement.hpp"
+#include "parallel/file_work.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -18,6 +19,7 @@ class FirstRankExport {
   template <class Work>
   void attempt(const Work& work) {
     if (!writes_ || failure_) return;
+    const parallel::FileWork exporting;
     try {
       work();
     } catch (const std::exception&) {

@@ -2,6 +2,7 @@
 
 #include "core/error.hpp"
 #include "parallel/agreement.hpp"
+#include "parallel/file_work.hpp"
 #include "train/agreed_reports.hpp"
 #include "train/best_model.hpp"
 #include "train/gemm_selection.hpp"
@@ -122,7 +123,10 @@ struct Trainer::State {
         checkpoints({ranks.world, store, *mode, *optimizer}, config,
                     {.steps = steps, .steps_per_epoch = trained.steps_per_epoch()}),
         best(configuration.best_by, configuration.patience) {
-    parallel::on_every_rank(ranks.world, [this] { fill_parameters(task, config.seed, store, *mode); });
+    parallel::on_every_rank(ranks.world, [this] {
+      const parallel::FileWork loading;
+      fill_parameters(task, config.seed, store, *mode);
+    });
     resume();
     mode->publish_values(space);
   }

@@ -2,6 +2,7 @@
 #include "parallel/checkpoint_directory.hpp"
 #include "parallel/checkpoint_file.hpp"
 #include "tests/app/rank_runs.hpp"
+#include "tests/support/sanitized.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -117,6 +118,18 @@ TEST_F(Faults, AStoppedRankIsNamedAndEndsTheRun) {
   EXPECT_THAT(run.errors, HasSubstr("rank 1")) << run.errors;
   EXPECT_THAT(run.errors, HasSubstr("step")) << run.errors;
   EXPECT_TRUE(processes_of(run_).empty()) << "a rank is left";
+}
+
+// A save took longer than the time limit of the others' collective (accelerate 3250, pytorch 143536).
+TEST_F(Faults, ASlowDiskOfOneRankIsNoHungCollective) {
+  if (heap_is_sanitized) GTEST_SKIP() << "the sanitizer wants to be loaded first";
+  const EnvironmentVariable seconds("MYLOS_SLOW_SECONDS", "3"), disk("LD_PRELOAD", MYLOS_SLOW_DISK);
+  for (const auto& [files, every] : {std::pair("step-000002.h5", "2"), std::pair("model.safetensors", "100")}) {
+    const EnvironmentVariable slow("MYLOS_SLOW_FILES", files);
+    const ProgramRun run = run_on(
+        ranks, words(directory_ / every, {"--steps", "2", "--checkpoint-every", every, "--collective-timeout", "1s"}));
+    EXPECT_EQ(run.exit_code, 0) << run.errors;
+  }
 }
 
 TEST_F(Faults, ASignalToOneRankEndsAllAtAStepsEnd) {

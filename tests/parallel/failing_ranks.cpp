@@ -1,4 +1,5 @@
 #include "parallel/agreement.hpp"
+#include "parallel/file_work.hpp"
 #include "parallel/launch.hpp"
 
 #include <fmt/format.h>
@@ -27,12 +28,20 @@ void fail_as(const std::string& how, Communicator& world) {
   if (how == "throw") throw std::runtime_error("this rank's own error");
   if (how == "exit") std::_Exit(0);
   if (how == "compute") std::this_thread::sleep_for(std::chrono::seconds(100));
+  if (how.starts_with("files")) {
+    const FileWork slow;
+    if (how == "files-stop") std::raise(SIGSTOP);
+    std::this_thread::sleep_for(std::chrono::seconds(how == "files" ? 7 : 1));
+    if (how == "files-kill") std::raise(SIGKILL);
+    if (how == "files-hang") std::this_thread::sleep_for(std::chrono::seconds(100));
+  }
+  if (how == "files-compute") std::this_thread::sleep_for(std::chrono::seconds(100));
   if (how == "elsewhere") world.barrier("the wrong place");
 }
 
 void run(const std::string& how, const std::string& directory) {
   Launch launch;
-  launch.set_time_limit(std::chrono::seconds(2));
+  launch.set_time_limit(std::chrono::milliseconds(how == "files-hang" ? 1000 : 2000));
   Communicator& world = launch.world();
   std::ofstream(fmt::format("{}/{}", directory, world.rank())) << ::getpid() << '\n';
   Kokkos::InitializationSettings settings;

@@ -37,6 +37,19 @@ TEST(WaitReport, ARankThatComputesIsNamedAndTheLimit) {
   EXPECT_EQ(lines[2], "  rank 1 on n2: step 30, computes since 40.0 s, after all-reduce of layer 9 gradients");
 }
 
+TEST(WaitReport, TimeWithFilesIsExcusedUpToABound) {
+  RankState at_disk = other(Activity::files);
+  at_disk.file_seconds = 25.0;
+  const std::vector<RankState> ranks{waiting(), at_disk, other(Activity::computing)};
+  EXPECT_EQ(excused_seconds(ranks, 10.0), 25.0);
+  EXPECT_EQ(excused_seconds(ranks, 2.0), 2.0 * file_patience);
+  EXPECT_EQ(excused_seconds(std::vector<RankState>{waiting()}, 10.0), 0.0);
+  EXPECT_THAT(describe_wait(ranks, 0)[0],
+              AllOf(StartsWith("rank 1 on n2 has not come to"), HasSubstr("at work with files for 25 s")));
+  EXPECT_EQ(describe_wait(ranks, 0)[2],
+            "  rank 1 on n2: step 30, at work with files since 40.0 s, after all-reduce of layer 9 gradients");
+}
+
 TEST(WaitReport, AStoppedRankIsTheCauseWhereOthersWaitInOtherOperations) {
   const std::vector<RankState> ranks{waiting(), other(Activity::waiting), other(Activity::silent)};
   EXPECT_THAT(describe_wait(ranks, 0)[0], StartsWith("rank 2 on n2 has not come"));

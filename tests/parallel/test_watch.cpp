@@ -79,6 +79,29 @@ TEST_F(FailingRanks, ARankThatComputesForTooLongIsNamed) {
                     ContainsRegex("rank 3 on .*: step 3, computes since [0-9.]+ s, after all-reduce of layer 3")));
 }
 
+// Ranks that waited for a save were taken for a hung exchange (accelerate 3250, pytorch 143536).
+TEST_F(FailingRanks, ASlowDiskIsWaitedFor) {
+  EXPECT_THAT(errors_of("files"), Not(HasSubstr("mylos: error")));
+  EXPECT_EQ(exit_code_, 0);
+}
+
+TEST_F(FailingRanks, ARankThatEndsWhileItWorksWithFilesIsFound) {
+  EXPECT_THAT(errors_of("files-kill"), ContainsRegex("rank 3 (\\(process [0-9]+\\) on .* is gone|with PID)"));
+  EXPECT_NE(exit_code_, 0);
+  EXPECT_THAT(errors_of("files-stop"), ContainsRegex("rank 3 on .* has not come to: .*no answer comes"));
+  EXPECT_NE(exit_code_, 0);
+}
+
+TEST_F(FailingRanks, OnlyTheTimeWithFilesIsNotCounted) {
+  EXPECT_THAT(errors_of("files-compute"), ContainsRegex("rank 3 on .* has not come to: .*; still at work before it"));
+}
+
+TEST_F(FailingRanks, AFileSystemThatHangsIsToldInTheEnd) {
+  EXPECT_THAT(errors_of("files-hang"),
+              AllOf(ContainsRegex("rank 3 on .* has not come to: .*; at work with files for [0-9]+ s: the file system"),
+                    ContainsRegex("rank 3 on .*: step 3, at work with files since [0-9.]+ s, after all-reduce of")));
+}
+
 TEST_F(FailingRanks, RanksInOtherOperationsAreTold) {
   EXPECT_THAT(errors_of("elsewhere"), AllOf(HasSubstr("waiting elsewhere, as the lines below say"),
                                             HasSubstr("waits in step 3, barrier at the wrong place")));
