@@ -121,6 +121,60 @@ TEST_F(Faults, AStoppedRankIsNamedAndEndsTheRun) {
 }
 
 // A save took longer than the time limit of the others' collective (accelerate 3250, pytorch 143536).
+class FullDisk : public Faults {
+ protected:
+  /// A run on a disk that something else fills while it saves; `until` says in the shell when that ends.
+  std::optional<ProgramRun> run_until_full(const std::string& until, const Words& more) const {
+    const std::string script = R"(
+      fill() {
+        until )" + until + R"(; do
+          free=$(df -k --output=avail "$disk" | tail -n 1)
+          if [ -e "$disk/run/checkpoints/latest" ] && [ "$free" -gt 600 ]; then
+            head -c $(((free - 512) * 1024)) /dev/zero >>"$disk/filler"
+          fi
+          sleep 0.02
+        done
+        rm "$disk/filler"
+      }
+      fill 2>/dev/null &
+      )" + mpiexec() + R"( -n 2 "$@" 2>"$disk.log"
+      code=$?
+      touch "$disk.ended"
+      wait
+      cat "$disk.log" >&2
+      "$1" checkpoint verify "$disk/run"
+      exit $code)";
+    Words all = {"--checkpoint-every", "20", "--keep", "1"};
+    all.insert(all.end(), more.begin(), more.end());
+    return run_on_small_disk(disk_, 16384, script, words(disk_ / "run", all));
+  }
+
+  fs::path disk_ = directory_ / "disk";
+};
+
+TEST_F(FullDisk, DuringASaveEndsTheRunAndLeavesTheLastCheckpoint) {
+  const auto run = run_until_full(R"([ -e "$disk.ended" ])", {"--steps", "1000000"});
+  if (!run) GTEST_SKIP() << "this user may not mount a file system";
+  EXPECT_EQ(run->exit_code, 1) << run->errors;
+  const Words lines = run->error_lines();
+  const auto is_error = [](const std::string& line) { return line.starts_with("mylos: error: "); };
+  EXPECT_EQ(std::ranges::count_if(lines, is_error), 1) << run->errors;
+  EXPECT_THAT(*std::ranges::find_if(lines, is_error),
+              ::testing::ContainsRegex("/checkpoints/step-[0-9]+.h5.tmp: No space left on device"));
+  EXPECT_THAT(run->output, HasSubstr("every checksum is right"));
+}
+
+TEST_F(FullDisk, DuringASaveMayBeToldAndTheRunGoesOn) {
+  const auto run = run_until_full(R"(grep -q 'no checkpoint' "$disk.log" || [ -e "$disk.ended" ])",
+                                  {"--steps", "1500", "--on-save-error", "continue"});
+  if (!run) GTEST_SKIP() << "this user may not mount a file system";
+  EXPECT_EQ(run->exit_code, 0) << run->errors;
+  EXPECT_THAT(run->errors,
+              ::testing::ContainsRegex("step [0-9]+: no checkpoint: .*/step-[0-9]+.h5.tmp: No space left on device"));
+  EXPECT_THAT(run->output, HasSubstr("step-001500.h5: "));
+  EXPECT_THAT(run->output, HasSubstr("every checksum is right"));
+}
+
 TEST_F(Faults, ASlowDiskOfOneRankIsNoHungCollective) {
   if (heap_is_sanitized) GTEST_SKIP() << "the sanitizer wants to be loaded first";
   const EnvironmentVariable seconds("MYLOS_SLOW_SECONDS", "3"), disk("LD_PRELOAD", MYLOS_SLOW_DISK);

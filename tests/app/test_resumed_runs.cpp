@@ -175,6 +175,26 @@ TEST_F(ResumedRuns, ADamagedCheckpointIsRefused) {
   EXPECT_EQ(older.exit_code, 0) << older.errors;
 }
 
+TEST_F(ResumedRuns, WhatIsNoCheckpointOfTheRunIsRefused) {
+  leave_unfinished(run_, 4);
+  const fs::path file = run_ / "checkpoints" / "step-000004.h5", features = directory_ / "features.h5";
+  const std::string whole = read_file(file);
+  ASSERT_EQ(run_mylos({"prepare", "--model", model_, "--data", train_, "--output", features}).exit_code, 0);
+  write_file(file, read_file(features));
+  expect_refused(train(run_), "step-000004.h5 is an HDF5 file, but no checkpoint of Mylos");
+  write_file(file, "no HDF5");
+  expect_refused(train(run_), "step-000004.h5 is not an HDF5 file");
+  std::string flipped = whole;
+  const auto place = parallel::read_checkpoint_index(run_ / "checkpoints" / "step-000003.h5")
+                         .find("/optimizer/v/qa_outputs.weight")
+                         ->offset;  // in every checkpoint of a run
+  flipped[place] = static_cast<char>(flipped[place] ^ 1);
+  write_file(file, flipped);
+  expect_refused(train(run_), "step-000004.h5: /optimizer/v/qa_outputs.weight, elements 0 to ");
+  write_file(file, whole);
+  EXPECT_EQ(train(run_).exit_code, 0);
+}
+
 TEST_F(ResumedRuns, KillsAreSurvived) {
   ASSERT_EQ(train(directory_ / "whole", {"--steps", "60", "--eval-every", "60"}).exit_code, 0);
   const Words words = {"--steps", "60", "--eval-every", "60", "--checkpoint-every", "1"};
