@@ -33,6 +33,15 @@ def memory_gib():
     return None
 
 
+def mpi_version():
+    """What the launcher calls itself, or None where there is none."""
+    try:
+        done = subprocess.run(["mpirun", "--version"], capture_output=True, text=True)
+    except OSError:
+        return None
+    return done.stdout.strip().splitlines()[0] if done.stdout.strip() else None
+
+
 def describe(program, peers):
     """`peers`: versions of the packages that ran, or None."""
     build = json.loads(subprocess.run([program, "info", "--json"], check=True, capture_output=True, text=True).stdout)
@@ -40,6 +49,7 @@ def describe(program, peers):
     return {
         "mylos": {key: build[key] for key in ("version", "commit", "compiler", "build_type", "kokkos", "onednn", "threads")},
         "peers": peers,
+        "mpi": mpi_version(),
         "python": platform.python_version(),
         "cpu": fields.get("model name", platform.machine()),
         "cpu_family_model": f"{fields.get('cpu family', '?')}/{fields.get('model', '?')}",

@@ -8,19 +8,27 @@ import signal
 import subprocess
 import time
 
-from comparison.questions import BATCH, MAX_LENGTH, STRIDE
+from comparison.questions import MAX_LENGTH, STRIDE
 
 MANY_STEPS = 1_000_000
 WINDOWS = ["--max-length", str(MAX_LENGTH), "--doc-stride", str(STRIDE)]
 
 
+# Open MPI wants a superuser, as in a container, to say that this is meant.
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
 def environment(threads):
-    return dict(os.environ, OMP_NUM_THREADS=str(threads))
+    """`threads` None: as many as the launcher leaves to each rank."""
+    if threads is not None:
+        return dict(os.environ, OMP_NUM_THREADS=str(threads))
+    return {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"} | AS_ROOT
 
 
-def training_command(program, model, data, output, steps, *options):
-    return [program, "train", "--model", model, "--train", data.questions, "--order", data.order_file, "--output", output, "--steps",
-            str(steps), "--batch", str(BATCH), "--micro-batch", str(BATCH), "--learning-rate", "3e-5", "--schedule", "constant",
+def training_command(program, model, data, output, steps, *options, order=None):
+    """`order`: a file in place of the data's own."""
+    return [program, "train", "--model", model, "--train", data.questions, "--order", order or data.order_file, "--output", output, "--steps",
+            str(steps), "--batch", str(data.size), "--micro-batch", str(data.size), "--learning-rate", "3e-5", "--schedule", "constant",
             *WINDOWS, *options]
 
 

@@ -1,8 +1,10 @@
 """A peer's process, which works only while it is asked (bench/peers/serving.py is its other side)."""
 
+import contextlib
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 
@@ -32,9 +34,10 @@ def tuned_environment(directory):
 
 
 class Peer:
-    def __init__(self, python, script, threads, log, tuned=False):
+    def __init__(self, python, script, threads, log, tuned=False, more=None):
+        """`more`: environment variables of its own."""
         environment = dict(os.environ, OMP_NUM_THREADS=str(threads), HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false",
-                           TORCHINDUCTOR_CACHE_DIR=str(cache_directory() / "inductor"))
+                           TORCHINDUCTOR_CACHE_DIR=str(cache_directory() / "inductor"), **(more or {}))
         if tuned:
             environment |= tuned_environment(pathlib.Path(log).parent)
         self.name = script
@@ -45,12 +48,16 @@ class Peer:
 
     def ask(self, command, **request):
         """The peer's reply. Errors: PeersMissing, with what the peer said."""
-        try:
+        self.tell(command, **request)
+        return self.hear()
+
+    def tell(self, command, **request):
+        with contextlib.suppress(BrokenPipeError):  # one that has ended is found when it does not answer
             self.process.stdin.write(json.dumps({"do": command, **request}) + "\n")
             self.process.stdin.flush()
-            line = self.process.stdout.readline()
-        except BrokenPipeError:
-            line = ""
+
+    def hear(self):
+        line = self.process.stdout.readline()
         if not line:
             raise PeersMissing(f"{self.name} ended; its log: {self.log}")
         reply = json.loads(line)
@@ -73,3 +80,34 @@ class Peer:
         if self.process.returncode is None:
             self.process.kill()
             self.process.wait()
+
+
+class PeerGroup:
+    """Processes of one job with one thread each, which are asked together."""
+
+    def __init__(self, python, script, ranks, log, tuned=False):
+        self.peers = []
+        port = free_port()
+        for rank in range(ranks):
+            more = {"RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port),
+                    "GLOO_SOCKET_IFNAME": "lo"}
+            self.peers.append(Peer(python, script, 1, f"{log}.{rank}", tuned, more))
+
+    def ask(self, command, **request):
+        """The reply of each. Errors: PeersMissing, with what the first of them said that could not."""
+        for peer in self.peers:
+            peer.tell(command, **request)
+        return [peer.hear() for peer in self.peers]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *reason):
+        for peer in self.peers:
+            peer.__exit__(*reason)
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]

@@ -34,17 +34,22 @@ def first_questions(source, target, count):
 
 
 class TrainingSet:
-    """A file of drawn questions, and their windows in random batches."""
+    """A file of drawn questions, and their windows in random batches of `size` sequences."""
 
-    def __init__(self, program, model, source, directory, batches, seed=7):
-        rows = random.Random(seed).sample(list(flat_rows(source)), batches * BATCH)
+    def __init__(self, program, model, source, directory, batches, seed=7, size=BATCH):
+        self.size = size
+        rows = random.Random(seed).sample(list(flat_rows(source)), batches * size)
         self.questions = write_rows(directory / "train.json", rows)
         self.tokens = token_counts(program, model, self.questions, directory)
         windows = sorted(self.tokens)
         random.Random(seed).shuffle(windows)
-        self.order = [windows[first : first + BATCH] for first in range(0, batches * BATCH, BATCH)]
-        self.order_file = directory / "order.jsonl"
-        self.order_file.write_text("".join(json.dumps(batch) + "\n" for batch in self.order), encoding="utf-8")
+        self.order = [windows[first : first + size] for first in range(0, batches * size, size)]
+        self.order_file = self.write_order(directory / "order.jsonl", 0)
+
+    def write_order(self, path, first):
+        """All batches for --order, `first` at the front; returns `path`."""
+        path.write_text("".join(json.dumps(batch) + "\n" for batch in self.batches(first, len(self.order))), encoding="utf-8")
+        return path
 
     def batch(self, step):
         return self.order[step % len(self.order)]
@@ -55,7 +60,7 @@ class TrainingSet:
     def grouped(self, turn, turns, count):
         """`count` batches of windows of like length: spread evenly over the lengths, others in each of the turns."""
         windows = sorted((window for batch in self.order for window in batch), key=lambda window: self.tokens[window])
-        groups = [windows[first : first + BATCH] for first in range(0, len(windows), BATCH)]
+        groups = [windows[first : first + self.size] for first in range(0, len(windows), self.size)]
         return [groups[int((part + (turn + 0.5) / turns) * len(groups) / count)] for part in range(count)]
 
 
