@@ -80,6 +80,9 @@ class Peer:
         if self.process.returncode is None:
             self.process.kill()
             self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
 
 
 class PeerGroup:

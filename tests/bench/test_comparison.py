@@ -1,18 +1,20 @@
-"""What bench/compare and bench/scaling compute is right, and both run on a small model. No peer and no timing takes part.
+"""What bench/compare, bench/scaling and bench/overlap compute is right, and they run on a small model. No peer and no timing takes part.
 
 test_comparison.py MYLOS
 """
 
 import json
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
 import xml.dom.minidom
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
-from comparison import models, mylos, plot, questions, results, scaling
+BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
+sys.path.insert(0, str(BENCH))
+from comparison import environment, models, mylos, peer, plot, questions, results, scaling
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "which", "mill", "?", "the", "a"]
 SMALL = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
@@ -87,6 +89,10 @@ class Batches(Scratch):
     def test_the_order_repeats(self):
         self.assertEqual(self.data.batches(5, 2), [self.data.order[5], self.data.order[0]])
 
+    def test_an_order_that_begins_elsewhere_has_every_batch(self):
+        lines = self.data.write_order(self.directory / "later.jsonl", 4).read_text().splitlines()
+        self.assertEqual([[tuple(window) for window in json.loads(line)] for line in lines], [*self.data.order[4:], *self.data.order[:4]])
+
     def test_grouped_batches_of_all_turns_are_each_group_once(self):
         groups = [tuple(batch) for turn in range(3) for batch in self.data.grouped(turn, 3, 2)]
         self.assertEqual(len(set(groups)), 6)
@@ -110,6 +116,66 @@ class Batches(Scratch):
     def test_a_run_that_fails_says_why(self):
         with self.assertRaisesRegex(RuntimeError, "no model"):
             mylos.run(mylos.training_command(sys.argv[1], "no-such-model", self.data, self.directory / "run", 1), threads=1)
+
+
+class PeerGroups(Scratch):
+    def setUp(self):
+        super().setUp()
+        self.script = self.directory / "peer.py"
+        self.script.write_text(f"""
+import os, sys
+sys.path.insert(0, {str(environment.PEERS)!r})
+from serving import serve
+def rank(): return {{"rank": os.environ["RANK"], "of": os.environ["WORLD_SIZE"], "port": os.environ["MASTER_PORT"]}}
+def end(which): os.environ["RANK"] == which and os._exit(1)
+serve({{"rank": rank, "end": end}})
+""")
+
+    def test_each_process_knows_its_rank_and_where_they_meet(self):
+        with peer.PeerGroup(sys.executable, self.script, 2, self.directory / "log") as group:
+            replies = group.ask("rank")
+        self.assertEqual([(reply["rank"], reply["of"]) for reply in replies], [("0", "2"), ("1", "2")])
+        self.assertEqual(replies[0]["port"], replies[1]["port"])
+
+    def test_one_that_ends_is_told_and_leaves_no_process(self):
+        with self.assertRaisesRegex(environment.PeersMissing, "log.1"):
+            with peer.PeerGroup(sys.executable, self.script, 2, self.directory / "log") as group:
+                group.ask("end", which="1")
+        self.assertNotIn(None, [one.process.returncode for one in group.peers])
+
+
+class Overlap(Scratch):
+    """Three steps of a rank, 100 ms each: 40 ms forward, 40 ms backward, 10 ms of waiting for sums, 10 ms of update."""
+
+    def setUp(self):
+        super().setUp()
+        events = [{"ph": "M", "name": "process_name", "pid": 0, "args": {"name": "rank 0"}}]
+        span = lambda lane, name, begin, end: {"ph": "X", "pid": 0, "tid": lane, "name": name, "ts": 1000 * begin, "dur": 1000 * (end - begin)}
+        for start in (0, 100, 200):
+            events += [span(0, "first", start, start + 20), span(0, "last <>", start + 20, start + 60), span(0, "first", start + 60, start + 80),
+                       span(1, "sums of gradients", start + 80, start + 90), span(2, "exchange all-reduce of gradients of first", start + 60, start + 90)]
+        events.append(span(2, "exchange broadcast of rows", 300, 400))  # saving: no step
+        self.trace = self.directory / "trace.json"
+        self.trace.write_text(json.dumps({"traceEvents": events}))
+
+    def overlap(self, *words):
+        return subprocess.run([sys.executable, "-B", BENCH / "overlap", self.trace, *words], capture_output=True, text=True)
+
+    def test_the_share_is_that_of_whole_steps(self):
+        done = self.overlap()
+        self.assertEqual(done.stdout.splitlines()[1].split(), "0 1 0.10 s 0.030 s 66.7 % 10.0 %".split(), done.stderr)
+
+    def test_the_picture_is_xml(self):
+        picture = self.directory / "picture.svg"
+        self.assertEqual(self.overlap("--picture", picture).returncode, 0)
+        titles = [title.firstChild.data for title in xml.dom.minidom.parse(str(picture)).getElementsByTagName("title")]
+        self.assertEqual(titles, ["first: 20.0 ms", "last <>: 40.0 ms", "first: 20.0 ms", "sums of gradients: 10.0 ms",
+                                  "exchange all-reduce of gradients of first: 30.0 ms"])
+
+    def test_too_short_a_trace_is_refused(self):
+        events = json.loads(self.trace.read_text())["traceEvents"]
+        self.trace.write_text(json.dumps({"traceEvents": events[:6]}))
+        self.assertIn("train 3 or more", self.overlap().stderr)
 
 
 class Scaling(Scratch):
