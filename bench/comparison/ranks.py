@@ -20,8 +20,9 @@ MODE_TOLERANCE = 1e-5
 # mode -> the least share of one process' speed that is asked
 MODES = {"replicated": 0.92, "sharded-optimizer": None, "sharded-gradients": None, "sharded": 0.88, "hybrid": None}
 
-# How a batch is padded -> what the peer's script calls it.
-PADDINGS = {"padded to the longest": "longest", "padded to 384": "max"}
+STEPS = 3  # of a turn, after one that is not counted
+STEPS_BESIDE = 2  # the same where the other takes half a minute for one
+PADDING = "padded to the longest"
 
 
 @dataclasses.dataclass
@@ -60,12 +61,12 @@ def check_losses(session, subject, mode, theirs, tolerance, against):
     session.results.check(f"{subject.name}: {named(mode)}, against {against}, {LOSS_STEPS} steps", losses, theirs, tolerance)
 
 
-def in_turns(session, subject, runs):
+def in_turns(session, subject, runs, steps):
     """Samples of real tokens a second. `runs`: name -> function of the first batch, which is not counted, and a count."""
     samples = {name: [] for name in runs}
     for turn in range(session.rounds):
         for name, measure in runs.items():
-            samples[name].append(measure(turn * subject.steps, 1 + subject.steps))
+            samples[name].append(measure(turn * steps, 1 + steps))
         say_rates(f"{subject.name}: round {turn + 1} of {session.rounds}", samples)
     return samples
 
@@ -100,7 +101,7 @@ def modes(session, subject, names):
     for mode in names:
         check_losses(session, subject, mode, expected, MODE_TOLERANCE, ALONE)
     measured = {ALONE: ours(session, subject, None), **{named(mode): ours(session, subject, mode) for mode in names}}
-    samples = in_turns(session, subject, {name: measure for name, (measure, _) in measured.items()})
+    samples = in_turns(session, subject, {name: measure for name, (measure, _) in measured.items()}, STEPS)
     for name, values in samples.items():
         session.results.cell(what, name, "real tokens/s", values, **measured[name][1])
     for mode in names:
@@ -121,9 +122,9 @@ def losses_of(replies):
     return [sum(shares) / len(shares) for shares in zip(*(reply["losses"] for reply in replies))]
 
 
-def peer_rate(subject, group, padding):
+def peer_rate(subject, group):
     def measure(first, count):
-        replies = group.ask("steps", batches=subject.data.batches(first, count), padding=padding)
+        replies = group.ask("steps", batches=subject.data.batches(first, count), padding="longest")
         return sum(replies[0]["tokens"][1:]) / max(sum(reply["seconds"][1:]) for reply in replies)
 
     return measure
@@ -137,15 +138,11 @@ def beside(session, subject, wrapping, tuned=False):
         return
     say(f"{subject.name}: checking losses")
     with loaded(session, subject, wrapping, tuned, dropout=0.0) as group:
-        theirs = losses_of(group.ask("steps", batches=subject.data.batches(0, LOSS_STEPS), padding="longest"))
-    check_losses(session, subject, mode, theirs, LOSS_TOLERANCE, wrapping.name)
-    paddings = {"padded to the longest, tuned": "longest"} if tuned else PADDINGS
+        losses = losses_of(group.ask("steps", batches=subject.data.batches(0, LOSS_STEPS), padding="longest"))
+    check_losses(session, subject, mode, losses, LOSS_TOLERANCE, wrapping.name)
+    theirs = f"{wrapping.name}, {PADDING}{', tuned' if tuned else ''}"
     with loaded(session, subject, wrapping, tuned) as group:
-        runs = {named(mode): ours(session, subject, mode)[0]}
-        runs |= {f"{wrapping.name}, {name}": peer_rate(subject, group, padding) for name, padding in paddings.items()}
-        samples = in_turns(session, subject, runs)
+        samples = in_turns(session, subject, {named(mode): ours(session, subject, mode)[0], theirs: peer_rate(subject, group)}, STEPS_BESIDE)
     for name, values in samples.items():
         session.results.cell(what, name, "real tokens/s", values)
-        if name != named(mode):
-            asked = wrapping.asked if name.endswith("padded to the longest") else None
-            session.results.ratio(what, name, samples[named(mode)], values, asked)
+    session.results.ratio(what, theirs, samples[named(mode)], samples[theirs], None if tuned else wrapping.asked)
