@@ -57,7 +57,8 @@ class ParameterMode {
   /// elements of a slice as on every rank. In the order of the elements of the whole, so the same bits for any mode and
   /// number of ranks.
   virtual double sum_of_blocks(std::span<const double> values) = 0;
-  /// Makes the store's values from the masters, in the compute type.
+  /// Makes the store's values from the masters, in the compute type. Other ranks may read a unit's masters until the
+  /// unit has been acquired: they change after that only.
   virtual void publish_values(const ExecutionSpace& space) = 0;
 
   /// Master values of a row from its element `first` on, on the host of every rank.

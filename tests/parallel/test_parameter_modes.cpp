@@ -209,6 +209,7 @@ TEST(ParameterModes, ValuesAreThoseOfTheMastersEverywhere) {
     run.update();
     run.expect_values(1.0f);
     run.update();
+    run.step(0);  // acquires every unit, and looks at none
     run.update();
     run.expect_values(3.0f);
   });
