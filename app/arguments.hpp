@@ -29,6 +29,7 @@ struct Arguments {
   std::optional<double> walltime;     ///< seconds from the program's start
   std::filesystem::path trace;        ///< where the first events of a run are written
   double collective_timeout = 600.0;  ///< seconds that a rank waits for others
+  std::string communicator = "auto";  ///< or "mpi"
   bool overwrite = false;
   std::string resume = "auto";  ///< or "never", or a path
   bool dry_run = false;

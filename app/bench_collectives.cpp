@@ -167,6 +167,7 @@ int time_all(parallel::Launch& launch, const Arguments& arguments) {
     throw UsageError("bench collectives needs several ranks; start it as mpirun -n 2 mylos bench collectives");
   }
   const ComputeScope compute(launch.threads());
+  ranks.set_bucket(arguments.run.engine.parallel.bucket);
   const bool tells = ranks.rank() == 0;
   const double memory = memory_of_node(launch, 3);
   if (tells && !arguments.json) print_head(launch, memory, arguments.repeats);

@@ -42,9 +42,7 @@ std::string typed_value(const Json& value, const std::string& key, const std::fi
 }
 
 const Option& option_of_key(const std::string& key, const Command& command, const std::filesystem::path& file) {
-  const auto is_key = [&](const Option& option) {  // what a later version has is told by its refusal
-    return option.belongs_to(command.bit) && (option.print || !option.refusal.empty());
-  };
+  const auto is_key = [&](const Option& option) { return option.belongs_to(command.bit) && option.print; };
   const Option* named = find_option(key);
   if (named != nullptr && is_key(*named)) return *named;
   std::vector<std::string> names;
@@ -79,8 +77,7 @@ void read_config_file(const std::filesystem::path& file, const Command& command,
     if (key == program_key || key == resolved_key || key == train::OutputDirectory::state_key) continue;
     const Option& option = option_of_key(key, command, file);
     if (value.is_null()) continue;
-    const std::string text = option.refusal.empty() ? typed_value(value, key, file) : std::string();
-    set_option(arguments, option, text, file.string() + ": ");
+    set_option(arguments, option, typed_value(value, key, file), file.string() + ": ");
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "app/usage_error.hpp"
 #include "parallel/checkpoint_file.hpp"
+#include "parallel/launch.hpp"
 
 #include <fmt/format.h>
 
@@ -108,6 +109,16 @@ void check_deterministic(const Arguments& arguments) {
                                engine.parallel.leaves, given));
 }
 
+/// What this build cannot exchange arrays through.
+void check_communicator(const Arguments& arguments) {
+  if (arguments.communicator == "nccl") {
+    throw UsageError("--communicator nccl: this build has no NCCL; use auto or mpi");
+  }
+  if (arguments.communicator == "mpi" && !parallel::has_mpi()) {
+    throw UsageError("--communicator mpi: this build has no MPI; use auto, or build with -DMYLOS_ENABLE_MPI=ON");
+  }
+}
+
 void settle_train(const Command& command, Arguments& arguments) {
   need(!arguments.model.empty(), command, "model");
   need(!arguments.run.squad.train.empty(), command, "train");
@@ -115,6 +126,7 @@ void settle_train(const Command& command, Arguments& arguments) {
   drop_what_was_overridden(arguments);
   settle_batches(arguments);
   check_deterministic(arguments);
+  check_communicator(arguments);
   check_evaluation(arguments);
   for (const char* name : {"checkpoint-every", "stop-before", "walltime"}) {
     if (!was_given(arguments, name) || parallel::has_checkpoint_files()) continue;

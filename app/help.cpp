@@ -63,15 +63,6 @@ std::string option_text(const Option& option, const Arguments& defaults) {
   return text;
 }
 
-std::string refused_options(const Command& command) {
-  std::string names;
-  for (const Option& option : option_table()) {
-    if (!option.belongs_to(command.bit) || option.refusal.empty()) continue;
-    names += fmt::format("{}--{}", names.empty() ? "" : ", ", option.name);
-  }
-  return names.empty() ? "" : "\nNot in this version:\n" + row("", names);
-}
-
 }  // namespace
 
 std::string program_help() {
@@ -90,17 +81,17 @@ std::string command_help(const Command& command) {
   std::vector<std::string_view> sections;
   for (const Option& option : option_table()) {
     const bool is_new = std::ranges::find(sections, option.section) == sections.end();
-    if (option.belongs_to(command.bit) && option.refusal.empty() && is_new) sections.push_back(option.section);
+    if (option.belongs_to(command.bit) && is_new) sections.push_back(option.section);
   }
   for (const std::string_view section : sections) {
     text += fmt::format("\n{}:\n", section);
     for (const Option& option : option_table()) {
-      if (!option.belongs_to(command.bit) || option.section != section || !option.refusal.empty()) continue;
+      if (!option.belongs_to(command.bit) || option.section != section) continue;
       const std::string name = option.is_switch() ? option.name : option.name + " " + option.placeholder;
       text += row("--" + name, option_text(option, defaults));
     }
   }
-  return text + refused_options(command);
+  return text;
 }
 
 }  // namespace mylos::app

@@ -38,8 +38,7 @@ struct Option {
   std::function<bool(Arguments&, std::string_view)> parse = {};
   /// The value for run.json, null where it is unset; empty where the option is no setting of the run.
   std::function<nlohmann::ordered_json(const Arguments&)> print = {};
-  std::string alone = {};    ///< the value where none follows the name; empty where one has to
-  std::string refusal = {};  ///< why this version does not take it; empty where it does
+  std::string alone = {};  ///< the value where none follows the name; empty where one has to
 
   bool is_switch() const { return placeholder.empty(); }
   bool belongs_to(unsigned command) const { return (commands & command) != 0; }
@@ -60,6 +59,5 @@ std::vector<Option> training_options();
 std::vector<Option> rank_options();
 std::vector<Option> answer_options();
 std::vector<Option> tool_options();
-std::vector<Option> later_options();
 
 }  // namespace mylos::app

@@ -65,8 +65,6 @@ Occurrence read_option(const Command& command, std::span<const std::string> word
   const std::string word = words[i].substr(2);
   const std::size_t equals = word.find('=');
   const Option& option = get_option(command, word.substr(0, equals));
-  // Before its value is looked for, which a refused option does not say whether it has.
-  if (!option.refusal.empty()) throw UsageError(fmt::format("--{}: {}", option.name, option.refusal));
   if (equals != std::string::npos) return {&option, word.substr(equals + 1)};
   if (option.is_switch()) return {&option, "true"};
   if (i + 1 == words.size() || words[i + 1].starts_with("--")) {
@@ -141,7 +139,6 @@ std::string suggestion(std::string_view text, std::span<const std::string> names
 }
 
 void set_option(Arguments& arguments, const Option& option, std::string_view text, std::string_view origin) {
-  if (!option.refusal.empty()) throw UsageError(fmt::format("{}{}: {}", origin, option.name, option.refusal));
   if (option.parse(arguments, text)) return;
   throw UsageError(fmt::format("{}{} {}: expected {}", origin, option.name,
                                text.empty() ? "\"\"" : data::printable(text), option.expects));

@@ -49,6 +49,31 @@ Option communication_precision_option() {
   return option;
 }
 
+Option communicator_option() {
+  Option option = choice_option(
+      named("communicator", {}, "NAME", ranks, train_command,
+            "auto or mpi: through what ranks exchange arrays; auto is what this build has"),
+      {{"auto", {}}, {"mpi", {}}, {"nccl", {}}}, [](auto& a) -> auto& { return a.communicator; });
+  option.expects = "auto or mpi";
+  return option;
+}
+
+/// In MiB, kept in bytes.
+Option bucket_option() {
+  const CountRange range{1, 1024};
+  Option option = named("bucket-mib", {}, "N", ranks, train_command | bench_command,
+                        "MiB that a rank receives at a time of a long array, two such pieces being under way; messages "
+                        "have 64 KiB at least");
+  option.expects = describe(range);
+  option.parse = [range](Arguments& arguments, std::string_view text) {
+    const auto value = parse_count(text, range);
+    if (value) arguments.run.engine.parallel.bucket = *value << 20;
+    return value.has_value();
+  };
+  option.print = [](const Arguments& arguments) { return to_json(arguments.run.engine.parallel.bucket >> 20); };
+  return option;
+}
+
 Option leaves_option() {
   Option option = named("leaves", {}, "N", ranks, train_command,
                         "micro-batches that --deterministic cuts every step into: a power of two, the most ranks it "
@@ -74,6 +99,8 @@ std::vector<Option> rank_options() {
                 "ranks that split the model in hybrid mode; default: the ranks of a node"),
           {}, [](auto& a) -> auto& { return a.run.engine.parallel.shard_size; }),
       communication_precision_option(),
+      communicator_option(),
+      bucket_option(),
       switch_option(
           named("deterministic", {}, "", ranks, train_command,
                 "the same bits for 1, 2, 4 ... ranks and every mode, with equally many threads a rank"),

@@ -2,6 +2,7 @@
 
 #include "core/error.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 
@@ -15,6 +16,15 @@ std::atomic<std::uint64_t> sent{0};
 std::uint64_t sent_bytes() { return sent; }
 
 void count_sent(std::size_t bytes) { sent += bytes; }
+
+std::size_t message_bytes(std::size_t ranks, std::size_t bucket) {
+  constexpr std::size_t page = 4096, shortest = 16 * page, longest = std::size_t{1} << 30;  // which an int counts
+  return std::clamp(bucket / std::max<std::size_t>(ranks - 1, 1) / page * page, shortest, longest);
+}
+
+std::size_t exchange_bytes(std::size_t ranks, std::size_t bucket) {
+  return ranks < 2 ? 0 : 2 * (ranks - 1) * message_bytes(ranks, bucket);
+}
 
 void Event::wait_for_its_end() const noexcept {
   try {

@@ -83,6 +83,11 @@ class Communicator {
   /// Returns when all ranks have come.
   virtual void barrier(const std::string& what) = 0;
 
+  /// From here on a rank receives at most about `bytes` at a time of a long array, from all others together, and two
+  /// such pieces are under way; the same on every rank. For all groups that share this one's world. No value depends on
+  /// it.
+  virtual void set_bucket(std::size_t bytes) = 0;
+
   /// The ranks that give the same `color`, in the order of `key` (ties: of rank). All ranks call it.
   virtual std::unique_ptr<Communicator> split(std::size_t color, std::size_t key) = 0;
 };
@@ -94,7 +99,12 @@ void count_sent(std::size_t bytes);  ///< by what sends them
 /// A group of one.
 std::unique_ptr<Communicator> make_self_communicator();
 
+/// The bucket of a communicator that was told none.
+inline constexpr std::size_t default_bucket = std::size_t{8} << 20;
+
+/// Bytes of a message that is a piece's part from one rank: the bucket divided among the others, 64 KiB at least.
+std::size_t message_bytes(std::size_t ranks, std::size_t bucket);
 /// Bytes that a rank of a group of `ranks` holds at most for what others send it, beside the arrays of operations.
-std::size_t exchange_bytes(std::size_t ranks);
+std::size_t exchange_bytes(std::size_t ranks, std::size_t bucket = default_bucket);
 
 }  // namespace mylos::parallel

@@ -20,6 +20,9 @@ struct RankPlace {
   std::size_t rank_of_node = 0;  ///< among the ranks of its node
 };
 
+/// Whether this build has MPI; without it every launch is one rank.
+bool has_mpi();
+
 /// MPI from its making to its end. Made once a process, before Kokkos, and outlives all communicators.
 class Launch {
  public:

@@ -36,7 +36,7 @@ class MpiCommunicator final : public Communicator {
   Event all_reduce(const ExecutionSpace& space, const Buffer& data, const std::string& what) override {
     check_all_reduce(data, what);
     HostImage image(space, data, Content::copied);
-    if (ShortAllReduce::suits(bytes_of(data), size())) {
+    if (ShortAllReduce::suits(bytes_of(data))) {
       return submit<ShortAllReduce>(name("all-reduce of", what, data), group_, context_.memory, data.type, data.count,
                                     std::move(image));
     }
@@ -61,7 +61,8 @@ class MpiCommunicator final : public Communicator {
     if (ShortAllGather::suits(bytes)) {
       return submit<ShortAllGather>(name("all-gather of", what, all), group_, bytes, std::move(part), std::move(whole));
     }
-    return submit<LongAllGather>(name("all-gather of", what, all), group_, bytes, std::move(part), std::move(whole));
+    return submit<LongAllGather>(name("all-gather of", what, all), group_, context_.memory.bucket(), bytes,
+                                 std::move(part), std::move(whole));
   }
 
   Event broadcast(const ExecutionSpace& space, const Buffer& data, std::size_t root, const std::string& what) override {
@@ -75,6 +76,8 @@ class MpiCommunicator final : public Communicator {
     context_.thread.submit(operation);
     operation->wait_on_host();
   }
+
+  void set_bucket(std::size_t bytes) override { context_.memory.set_bucket(bytes); }
 
   std::unique_ptr<Communicator> split(std::size_t color, std::size_t key) override {
     const OperationName split_name = name("split of", "the ranks", {});

@@ -14,14 +14,6 @@ using Progress = QueuedOperation::Progress;
 
 constexpr std::align_val_t alignment{64};
 
-/// Bytes of a piece that one rank sends another for a sum: what a rank receives of two pieces stays within 16 MiB up to
-/// 128 ranks.
-std::size_t sum_piece_bytes(std::size_t ranks) {
-  constexpr std::size_t received = std::size_t{8} << 20, page = 4096;
-  if (ranks < 2) return longest_message;
-  return std::clamp(received / (ranks - 1) / page * page, 16 * page, longest_message);
-}
-
 /// The rank that is `step` after this one, and before it: in each step every rank sends to one and receives from one.
 std::size_t rank_after(const MpiGroup& group, std::size_t step) { return (group.rank + step) % group.size; }
 std::size_t rank_before(const MpiGroup& group, std::size_t step) {
@@ -29,8 +21,6 @@ std::size_t rank_before(const MpiGroup& group, std::size_t step) {
 }
 
 }  // namespace
-
-std::size_t exchange_bytes(std::size_t ranks) { return ranks < 2 ? 0 : 2 * (ranks - 1) * sum_piece_bytes(ranks); }
 
 Parts::Piece Parts::piece(std::size_t rank, std::size_t index, std::size_t piece) const {
   const std::size_t part_end = std::min(count, (rank + 1) * part);
@@ -59,7 +49,8 @@ ReduceScatterExchange::ReduceScatterExchange(const MpiGroup& group, ExchangeMemo
       memory_(memory),
       arrays_(arrays),
       element_(bytes_of(arrays.type)),
-      piece_(std::min(sum_piece_bytes(group.size) / element_, std::max<std::size_t>(arrays.parts.part, 1))),
+      piece_(
+          std::min(message_bytes(group.size, memory.bucket()) / element_, std::max<std::size_t>(arrays.parts.part, 1))),
       pieces_(arrays.parts.pieces(piece_)) {}
 
 std::byte* ReduceScatterExchange::received(std::size_t piece, std::size_t from) const {
@@ -102,18 +93,24 @@ Progress ReduceScatterExchange::advance() {
   return summed_ == pieces_ ? Progress::done : Progress::moved;
 }
 
-AllGatherExchange::AllGatherExchange(const MpiGroup& group, const Parts& bytes, const std::byte* mine, std::byte* all)
-    : group_(group), bytes_(bytes), mine_(mine), all_(all), pieces_(bytes.pieces(longest_message)) {}
+AllGatherExchange::AllGatherExchange(const MpiGroup& group, std::size_t bucket, const Parts& bytes,
+                                     const std::byte* mine, std::byte* all)
+    : group_(group),
+      bytes_(bytes),
+      mine_(mine),
+      all_(all),
+      piece_(message_bytes(group.size, bucket)),
+      pieces_(bytes.pieces(piece_)) {}
 
 void AllGatherExchange::begin_piece() {
   MpiMessages& messages = messages_[begun_ % 2];
   for (std::size_t step = 1; step < group_.size; ++step) {
     const std::size_t from = rank_before(group_, step);
-    const Parts::Piece piece = bytes_.piece(from, begun_, longest_message);
+    const Parts::Piece piece = bytes_.piece(from, begun_, piece_);
     messages.receive(group_, from, all_ + piece.begin, piece.size);
   }
-  const Parts::Piece piece = bytes_.piece(group_.rank, begun_, longest_message);
-  const std::byte* const source = mine_ + begun_ * longest_message;
+  const Parts::Piece piece = bytes_.piece(group_.rank, begun_, piece_);
+  const std::byte* const source = mine_ + begun_ * piece_;
   for (std::size_t step = 1; step < group_.size; ++step) {
     messages.send(group_, rank_after(group_, step), source, piece.size);
   }

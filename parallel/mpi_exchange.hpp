@@ -31,12 +31,17 @@ class ExchangeMemory {
   /// At least `bytes`, aligned for vectors; what it held is lost where it has to grow.
   std::byte* reserve(std::size_t bytes);
 
+  /// See Communicator::set_bucket. Of the thread that submits.
+  void set_bucket(std::size_t bytes) { bucket_ = bytes; }
+  std::size_t bucket() const { return bucket_; }
+
  private:
   struct Release {
     void operator()(std::byte* memory) const;
   };
   std::unique_ptr<std::byte, Release> memory_;
   std::size_t bytes_ = 0;
+  std::size_t bucket_ = default_bucket;
 };
 
 /// Each rank's part of `mine` becomes the sum over ranks of that part of `all`.
@@ -71,7 +76,8 @@ class ReduceScatterExchange {
 class AllGatherExchange {
  public:
   /// `bytes`: the parts in bytes.
-  AllGatherExchange(const MpiGroup& group, const Parts& bytes, const std::byte* mine, std::byte* all);
+  AllGatherExchange(const MpiGroup& group, std::size_t bucket, const Parts& bytes, const std::byte* mine,
+                    std::byte* all);
   QueuedOperation::Progress advance();
 
  private:
@@ -81,6 +87,7 @@ class AllGatherExchange {
   Parts bytes_;
   const std::byte* mine_;
   std::byte* all_;
+  std::size_t piece_;  ///< bytes
   std::size_t pieces_, begun_ = 0, ended_ = 0;
   std::array<MpiMessages, 2> messages_;
 };

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <string_view>
 
 namespace mylos::parallel {
@@ -15,7 +16,8 @@ namespace {
 constexpr int tag = 0;
 
 int count_of(std::size_t bytes) {
-  require(bytes <= longest_message, fmt::format("a message of {} bytes", bytes));
+  require(bytes <= static_cast<std::size_t>(std::numeric_limits<int>::max()),
+          fmt::format("a message of {} bytes", bytes));
   return static_cast<int>(bytes);
 }
 

@@ -17,14 +17,11 @@ struct MpiGroup {
 /// Of the ranks of `communicator`. Their errors become exceptions.
 MpiGroup make_mpi_group(MPI_Comm communicator);
 
-/// Messages are at most this long, which an int counts.
-inline constexpr std::size_t longest_message = std::size_t{4} << 20;
-
 /// Messages of one rank that are under way together. Between two ranks they arrive in the order in which they were
 /// sent.
 class MpiMessages {
  public:
-  /// Nothing is sent or received where `bytes` is 0.
+  /// Nothing is sent or received where `bytes` is 0. An int counts them.
   void send(const MpiGroup& group, std::size_t to, const std::byte* data, std::size_t bytes);
   void receive(const MpiGroup& group, std::size_t from, std::byte* data, std::size_t bytes);
 

@@ -15,6 +15,9 @@ using Progress = QueuedOperation::Progress;
 /// Up to here an array's time is that of messages, not of bytes.
 constexpr std::size_t short_bytes = std::size_t{64} << 10;
 
+/// What is broadcast at a time.
+constexpr std::size_t broadcast_bytes = std::size_t{4} << 20;
+
 Parts in_bytes(const Parts& elements, ElementType type) {
   return {elements.count * bytes_of(type), elements.part * bytes_of(type)};
 }
@@ -32,9 +35,10 @@ ReduceScatterExchange::Arrays sum_in_place(const MpiGroup& group, ElementType ty
   return {type, data, parts, type, data + mine * bytes_of(type)};
 }
 
-AllGatherExchange gather_in_place(const MpiGroup& group, ElementType type, std::size_t count, std::byte* data) {
+AllGatherExchange gather_in_place(const MpiGroup& group, std::size_t bucket, ElementType type, std::size_t count,
+                                  std::byte* data) {
   const Parts bytes = in_bytes(divide(count, group.size), type);
-  return {group, bytes, data + bytes.piece(group.rank, 0, bytes.part).begin, data};
+  return {group, bucket, bytes, data + bytes.piece(group.rank, 0, bytes.part).begin, data};
 }
 
 }  // namespace
@@ -43,7 +47,7 @@ LongAllReduce::LongAllReduce(OperationName name, const MpiGroup& group, Exchange
                              std::size_t count, HostImage data)
     : MpiOperation(std::move(name), group, std::move(data)),
       sum_(this->group(), memory, sum_in_place(group, type, count, result())),
-      gather_(gather_in_place(this->group(), type, count, result())) {}
+      gather_(gather_in_place(this->group(), memory.bucket(), type, count, result())) {}
 
 Progress LongAllReduce::advance() {
   if (group().size == 1) return Progress::done;
@@ -57,9 +61,7 @@ ShortAllReduce::ShortAllReduce(OperationName name, const MpiGroup& group, Exchan
                                std::size_t count, HostImage data)
     : MpiOperation(std::move(name), group, std::move(data)), memory_(memory), type_(type), count_(count) {}
 
-bool ShortAllReduce::suits(std::size_t bytes, std::size_t ranks) {
-  return bytes <= short_bytes && bytes * ranks <= exchange_bytes(ranks);
-}
+bool ShortAllReduce::suits(std::size_t bytes) { return bytes <= short_bytes; }
 
 Progress ShortAllReduce::advance() {
   const std::size_t bytes = count_ * bytes_of(type_);
@@ -88,11 +90,11 @@ ReduceScatter::ReduceScatter(OperationName name, const MpiGroup& group, Exchange
       sum_(this->group(), memory,
            {all_buffer.type, all_.data(), divide(all_buffer.count, group.size), mine_buffer.type, result()}) {}
 
-LongAllGather::LongAllGather(OperationName name, const MpiGroup& group, std::size_t part_bytes, HostImage mine,
-                             HostImage all)
+LongAllGather::LongAllGather(OperationName name, const MpiGroup& group, std::size_t bucket, std::size_t part_bytes,
+                             HostImage mine, HostImage all)
     : MpiOperation(std::move(name), group, std::move(all)),
       mine_(std::move(mine)),
-      gather_(this->group(), {part_bytes * group.size, part_bytes}, mine_.data(), result()) {}
+      gather_(this->group(), bucket, {part_bytes * group.size, part_bytes}, mine_.data(), result()) {}
 
 ShortAllGather::ShortAllGather(OperationName name, const MpiGroup& group, std::size_t part_bytes, HostImage mine,
                                HostImage all)
@@ -118,7 +120,7 @@ Broadcast::Broadcast(OperationName name, const MpiGroup& group, std::size_t root
 Progress Broadcast::advance() {
   if (request_ == MPI_REQUEST_NULL) {
     if (begun_ == bytes_) return Progress::done;
-    const std::size_t piece = std::min(longest_message, bytes_ - begun_);
+    const std::size_t piece = std::min(broadcast_bytes, bytes_ - begun_);
     MYLOS_CHECK_MPI(MPI_Ibcast(result() + begun_, static_cast<int>(piece), MPI_BYTE, static_cast<int>(root_),
                                group().ranks, &request_));
     if (group().rank == root_) count_sent(piece * (group().size - 1));

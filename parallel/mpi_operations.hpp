@@ -43,7 +43,7 @@ class ShortAllReduce final : public MpiOperation {
   ShortAllReduce(OperationName name, const MpiGroup& group, ExchangeMemory& memory, ElementType type, std::size_t count,
                  HostImage data);
   /// Whether arrays of `bytes` are short.
-  static bool suits(std::size_t bytes, std::size_t ranks);
+  static bool suits(std::size_t bytes);
   Progress advance() override;
 
  private:
@@ -69,7 +69,8 @@ class ReduceScatter final : public MpiOperation {
 
 class LongAllGather final : public MpiOperation {
  public:
-  LongAllGather(OperationName name, const MpiGroup& group, std::size_t part_bytes, HostImage mine, HostImage all);
+  LongAllGather(OperationName name, const MpiGroup& group, std::size_t bucket, std::size_t part_bytes, HostImage mine,
+                HostImage all);
   Progress advance() override { return gather_.advance(); }
 
  private:

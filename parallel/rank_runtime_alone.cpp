@@ -23,6 +23,8 @@ class Alone final : public RankRuntime {
 
 }  // namespace
 
+bool has_mpi() { return false; }
+
 std::unique_ptr<RankRuntime> make_rank_runtime() { return std::make_unique<Alone>(); }
 
 }  // namespace mylos::parallel

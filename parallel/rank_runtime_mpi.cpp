@@ -150,6 +150,8 @@ class MpiRuntime final : public RankRuntime {
 
 }  // namespace
 
+bool has_mpi() { return true; }
+
 std::unique_ptr<RankRuntime> make_rank_runtime() { return std::make_unique<MpiRuntime>(); }
 
 }  // namespace mylos::parallel

@@ -62,6 +62,7 @@ class SelfCommunicator final : public Communicator {
     return {};
   }
   void barrier(const std::string&) override {}
+  void set_bucket(std::size_t) override {}
 
   std::unique_ptr<Communicator> split(std::size_t, std::size_t) override { return make_self_communicator(); }
 };

@@ -41,7 +41,7 @@ MemoryPlan plan_for(const Task& task, const TrainConfig& config, std::size_t ste
       parallel::mode_memory(plan.mode, layout.shards, task.model().table(), config.precision);
   plan.values = held.values;
   plan.gradients = held.gradients;
-  plan.exchange = held.exchange + parallel::exchange_bytes(layout.sharing.ranks);
+  plan.exchange = held.exchange + parallel::exchange_bytes(layout.sharing.ranks, config.parallel.bucket);
   plan.optimizer = held.slices * slots * sizeof(float);
   plan.activations = activation_bytes(task, plan.largest, config.recompute);
   plan.workspace = widened_bytes(largest_products(task, plan));

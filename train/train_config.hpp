@@ -36,11 +36,12 @@ struct GemmConfig {
 
 /// How many ranks share a run.
 struct ParallelConfig {
-  std::optional<parallel::ModeKind> mode = {};  ///< nothing: replicated, or sharded where only that fits
-  std::size_t shard_size = 0;                   ///< ranks that split a unit in hybrid mode, e.g. 4; 0 = a node's
-  bool bfloat16_gradients = false;              ///< gradients are exchanged rounded
-  bool deterministic = false;                   ///< the same bits for any number of ranks and any mode
-  std::size_t leaves = 8;                       ///< micro-batches of every step where deterministic; a power of two
+  std::optional<parallel::ModeKind> mode = {};    ///< nothing: replicated, or sharded where only that fits
+  std::size_t shard_size = 0;                     ///< ranks that split a unit in hybrid mode, e.g. 4; 0 = a node's
+  std::size_t bucket = parallel::default_bucket;  ///< bytes that a rank receives at a time of a long array
+  bool bfloat16_gradients = false;                ///< gradients are exchanged rounded
+  bool deterministic = false;                     ///< the same bits for any number of ranks and any mode
+  std::size_t leaves = 8;                         ///< micro-batches of every step where deterministic; a power of two
 };
 
 /// When checkpoints are written, and which one a run begins from.

@@ -123,6 +123,7 @@ struct Trainer::State {
         checkpoints({ranks.world, store, *mode, *optimizer}, config,
                     {.steps = steps, .steps_per_epoch = trained.steps_per_epoch()}),
         best(configuration.best_by, configuration.patience) {
+    ranks.world.set_bucket(config.parallel.bucket);
     parallel::on_every_rank(ranks.world, [this] {
       const parallel::FileWork loading;
       fill_parameters(task, config.seed, store, *mode);

@@ -90,17 +90,6 @@ TEST_F(ConfigFile, NamesAreThoseOfTheCommandLine) {
   EXPECT_EQ(parse("{" + base_ + R"(, "learning_rate": 2e-4})").run.engine.learning_rate, 2e-4);
 }
 
-TEST_F(ConfigFile, WhatALaterVersionHasIsRefusedAsOnTheCommandLine) {
-  const auto later = std::ranges::find_if(option_table(), [](const Option& each) { return !each.refusal.empty(); });
-  if (later == option_table().end()) GTEST_SKIP() << "this version has every option";
-  const std::string file = (directory_ / "run.json").string(), rest = later->name + ": " + later->refusal;
-  EXPECT_EQ(error("{" + base_ + ", \"" + later->name + "\": 5}"), file + ": " + rest);
-  EXPECT_EQ(error("{" + base_ + ", \"" + later->name + "\": [5]}"), file + ": " + rest);
-  EXPECT_EQ(parse("{" + base_ + ", \"" + later->name + "\": null}").model, "m");
-  const std::vector<std::string> words = {"--" + later->name, "5"};
-  EXPECT_EQ(tests::error_of([&] { parse_arguments(train_, words); }), "--" + rest);
-}
-
 TEST_F(ConfigFile, WhoComputedProductsIsRepeatedUnlessToldOtherwise) {
   const std::string config = "{" + base_ + R"(, "gemm": "auto", "resolved": {"gemm": {"default": "x", "products": [)" +
                              R"({"transpose": "NT", "n": 3, "k": 4, "input": "float", "output": "float", "rows": 8,)" +

@@ -3,6 +3,7 @@
 #include "app/commands.hpp"
 #include "app/parse.hpp"
 #include "app/usage_error.hpp"
+#include "parallel/launch.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <fmt/format.h>
@@ -68,6 +69,8 @@ const std::map<std::string, Example>& examples() {
       {"mode", {"ddp", "replicated"}},
       {"shard-size", {"4", 4}},
       {"communication-precision", {"bf16", "bfloat16"}},
+      {"communicator", {"auto", "auto"}},
+      {"bucket-mib", {"32", 32}},
       {"deterministic", {"true", true}},
       {"collective-timeout", {"5m", 300.0}},
       {"n-best", {"10", 10}},
@@ -121,7 +124,6 @@ TEST(Options, NamesAndAliasesAreUnique) {
 TEST(Options, EveryOneSaysWhatItDoesAndWhoHasIt) {
   for (const Option& option : option_table()) {
     EXPECT_NE(option.commands, 0u) << option.name;
-    if (!option.refusal.empty()) continue;
     EXPECT_FALSE(option.help.empty()) << option.name;
     EXPECT_FALSE(option.expects.empty()) << option.name;
     EXPECT_TRUE(option.parse) << option.name;
@@ -163,6 +165,9 @@ TEST(Options, WhatIsOutOfRangeIsRefusedWithTheRange) {
       {"--recompute=everything", "--recompute everything: expected none, attention or layer"},
       {"--recompute=", "--recompute \"\": expected none, attention or layer"},
       {"--gradient-checkpointing=maybe", "--recompute maybe: expected none, attention or layer"},
+      {"--bucket-mib=0", "--bucket-mib 0: expected a whole number from 1 to 1024"},
+      {"--bucket-mib=big", "--bucket-mib big: expected a whole number from 1 to 1024"},
+      {"--communicator=gloo", "--communicator gloo: expected auto or mpi"},
       {"--micro-tokens=0", "--micro-tokens 0: expected a whole number from 1 to 1000000000"},
   };
   for (const auto& [word, message] : cases) {
@@ -172,14 +177,15 @@ TEST(Options, WhatIsOutOfRangeIsRefusedWithTheRange) {
   }
 }
 
-TEST(Options, ThoseOfLaterVersionsAreRefusedByName) {
-  for (const char* name : {"communicator", "bucket-mib"}) {
-    const std::vector<std::vector<std::string>> spellings = {
-        {fmt::format("--{}", name)}, {fmt::format("--{}=1", name)}, {fmt::format("--{}", name), "500"}};
-    for (const std::vector<std::string>& words : spellings) {
-      const std::string error = tests::error_of([&] { parse_arguments(*find_command("train"), words); });
-      EXPECT_EQ(error, fmt::format("--{}: this version does not have it; leave it out", find_option(name)->name));
-    }
+TEST(Options, CommunicatorsThatTheBuildHasNotAreRefused) {
+  const Option& communicator = *find_option("communicator");
+  EXPECT_EQ(tests::error_of([&] { recorded(communicator, {"--communicator=nccl"}); }),
+            "--communicator nccl: this build has no NCCL; use auto or mpi");
+  if (parallel::has_mpi()) {
+    EXPECT_EQ(recorded(communicator, {"--communicator=mpi"}), "mpi");
+  } else {
+    EXPECT_EQ(tests::error_of([&] { recorded(communicator, {"--communicator=mpi"}); }),
+              "--communicator mpi: this build has no MPI; use auto, or build with -DMYLOS_ENABLE_MPI=ON");
   }
 }
 

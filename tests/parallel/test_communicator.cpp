@@ -234,6 +234,30 @@ TEST_P(CommunicatorContract, OperationsUnderWayAreCarriedOutInOrder) {
   EXPECT_EQ(on_host(one)[0], expected);
 }
 
+TEST_P(CommunicatorContract, BucketsChangeNoBit) {
+  for (const std::size_t bucket : {std::size_t{1}, std::size_t{1} << 20, std::size_t{1} << 30}) {
+    SCOPED_TRACE(bucket);
+    ranks.set_bucket(bucket);
+    check_all_reduce<float>(space, ranks);
+    check_reduce_scatter<bfloat16, float>(space, ranks, Mine::apart);
+    check_all_gather<float>(space, ranks, Mine::part_of_all);
+  }
+  ranks.set_bucket(default_bucket);
+}
+
+TEST(Buckets, BoundWhatARankReceives) {
+  constexpr std::size_t mebibyte = std::size_t{1} << 20;
+  EXPECT_EQ(exchange_bytes(1, mebibyte), 0u);
+  EXPECT_EQ(message_bytes(2, 5 * mebibyte), 5 * mebibyte);
+  for (const std::size_t ranks : {2u, 3u, 4u, 7u, 17u}) {
+    for (const std::size_t bucket : {mebibyte, default_bucket, 100 * mebibyte}) {
+      EXPECT_LE(exchange_bytes(ranks, bucket), 2 * bucket) << ranks << " ranks";
+      EXPECT_GE(exchange_bytes(ranks, bucket), bucket) << ranks << " ranks";
+    }
+  }
+  EXPECT_EQ(message_bytes(1000, mebibyte), mebibyte / 16) << "not shorter";
+}
+
 TEST_P(CommunicatorContract, BarrierReturns) {
   for (int i = 0; i < 20; ++i) ranks.barrier("test");
 }

@@ -197,6 +197,33 @@ TEST(ManyRanks, DeterministicIsBitForBitInEveryMode) {
   }
 }
 
+TEST(ManyRanks, BucketsChangeNoBit) {
+  SpanTaskConfig spans{.sequences = 30, .batch = 7, .evaluation_sequences = 14};
+  spans.shape = {.vocabulary = 9000,  // many messages long
+                 .hidden = 16,
+                 .layers = 1,
+                 .heads = 2,
+                 .feed_forward = 32,
+                 .positions = 24,
+                 .token_types = 2};
+  SpanTask task(spans);
+  for (const ModeKind mode : modes) {
+    for (const bool rounded : {false, true}) {
+      TrainConfig config = in_mode(jobs().front().config, mode);
+      config.steps = 4;
+      config.parallel.bfloat16_gradients = rounded;
+      const Outcome expected = run_on_all_ranks(config, task);
+      for (const std::size_t bucket : {std::size_t{1}, std::size_t{1} << 18, std::size_t{1} << 28}) {
+        SCOPED_TRACE(fmt::format("{} in pieces of {}", to_string(mode), bucket));
+        config.parallel.bucket = bucket;
+        const Outcome outcome = run_on_all_ranks(config, task);
+        EXPECT_TRUE(same_bits(outcome.losses, expected.losses));
+        EXPECT_TRUE(same_bits(outcome.weights, expected.weights));
+      }
+    }
+  }
+}
+
 TEST(ManyRanks, Bfloat16GradientsStayClose) {
   const Job job = jobs().front();
   const std::unique_ptr<Task> task = job.make();

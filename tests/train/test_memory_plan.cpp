@@ -138,6 +138,9 @@ TEST(PlanMemory, ExchangeInSixteenBitsTakesMemory) {
   EXPECT_EQ(plan_memory(many_units(), config, 1, plenty, {}).exchange, 0u) << "one rank";
   config.parallel.bfloat16_gradients = true;
   EXPECT_GT(plan_memory(many_units(), config, 1, plenty, four_ranks).exchange, received);
+  config = {};
+  config.parallel.bucket = 3 << 20;
+  EXPECT_EQ(plan_memory(many_units(), config, 1, plenty, four_ranks).exchange, std::size_t{6} << 20);
 }
 
 TEST(PlanMemory, WhatDoesNotFitWholeIsShardedUnlessAModeIsGiven) {
