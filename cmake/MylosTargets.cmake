@@ -67,21 +67,29 @@ function(mylos_mpi_tests name)
   target_link_libraries(test_${name} PRIVATE ${arg_LINK} mylos_test_main_ranks)
   set_target_properties(test_${name} PROPERTIES CXX_EXTENSIONS OFF)
   foreach(ranks IN LISTS arg_RANKS)
-    set(launcher ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} ${MPIEXEC_PREFLAGS})
-    if(NOT MYLOS_ENABLE_MPI)
-      if(ranks GREATER 1)
-        continue()
-      endif()
-      set(launcher)
-    endif()
-    math(EXPR last "${arg_TIMEOUT} + 30")
-    add_test(NAME ${name}.${ranks}_ranks
-             COMMAND timeout --kill-after=10 ${arg_TIMEOUT} ${launcher} $<TARGET_FILE:test_${name}> ${MPIEXEC_POSTFLAGS})
-    # As root, and with more ranks than cores, Open MPI wants to be told; several tests at a time may not be tied to the
-    # same core. What MPI itself leaks is not ours.
-    set_tests_properties(
-      ${name}.${ranks}_ranks
-      PROPERTIES LABELS ${name} TIMEOUT ${last} PROCESSORS ${ranks} ENVIRONMENT
-                 "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_hwloc_base_binding_policy=none;OMP_NUM_THREADS=1;ASAN_OPTIONS=detect_leaks=0;${arg_ENVIRONMENT}")
+    mylos_mpi_test(${name}.${ranks}_ranks ${name} ${ranks} ${arg_TIMEOUT} ENVIRONMENT ${arg_ENVIRONMENT})
   endforeach()
+endfunction()
+
+# mylos_mpi_test(<test> <name> <ranks> <timeout> [ENVIRONMENT <name=value>...] [ARGUMENTS <words>...])
+#
+# One ctest that runs test_<name> with ARGUMENTS on so many ranks. In a build without MPI: only on one.
+function(mylos_mpi_test test name ranks timeout)
+  cmake_parse_arguments(PARSE_ARGV 4 arg "" "" "ENVIRONMENT;ARGUMENTS")
+  set(launcher ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} ${MPIEXEC_PREFLAGS})
+  if(NOT MYLOS_ENABLE_MPI)
+    if(ranks GREATER 1)
+      return()
+    endif()
+    set(launcher)
+  endif()
+  math(EXPR last "${timeout} + 30")
+  add_test(NAME ${test} COMMAND timeout --kill-after=10 ${timeout} ${launcher} $<TARGET_FILE:test_${name}>
+                                ${MPIEXEC_POSTFLAGS} ${arg_ARGUMENTS})
+  # As root, and with more ranks than cores, Open MPI wants to be told; several tests at a time may not be tied to the
+  # same core. What MPI itself leaks is not ours.
+  set_tests_properties(
+    ${test}
+    PROPERTIES LABELS ${name} TIMEOUT ${last} PROCESSORS ${ranks} ENVIRONMENT
+               "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_hwloc_base_binding_policy=none;OMP_NUM_THREADS=1;ASAN_OPTIONS=detect_leaks=0;${arg_ENVIRONMENT}")
 endfunction()
