@@ -140,6 +140,11 @@ void settle_compare(const Arguments& arguments) {
   if (was_given(arguments, "dry-run")) throw UsageError("compare has no --dry-run; leave it out");
 }
 
+void check_loss_scale(const Arguments& arguments) {
+  if (!was_given(arguments, "initial-loss-scale") || arguments.run.engine.precision == Precision::float16) return;
+  throw UsageError("--initial-loss-scale is of --precision half; give both or none");
+}
+
 void check_windows(const Arguments& arguments) {
   const train::SquadConfig& squad = arguments.run.squad;
   if (squad.doc_stride < squad.max_length) return;
@@ -152,6 +157,7 @@ void check_windows(const Arguments& arguments) {
 void settle(const Command& command, Arguments& arguments) {
   const bool has_output = !arguments.run.engine.output.empty();
   check_windows(arguments);
+  check_loss_scale(arguments);
   if ((command.bit & train_command) != 0) settle_train(command, arguments);
   if ((command.bit & compare_command) != 0) settle_compare(arguments);
   if (command.bit == bench_command) exclude(arguments, "micro-tokens", "micro-batch");

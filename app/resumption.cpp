@@ -13,11 +13,26 @@ namespace mylos::app {
 namespace {
 
 /// What changes how the numbers of a run are computed, or what becomes of them, but not what they are.
-constexpr std::array<std::string_view, 19> may_differ = {
-    "mode",          "precision",   "micro-batch", "micro-tokens",     "gradient-accumulation-steps", "recompute",
-    "gemm",          "shard-size",  "bucket-mib",  "communicator",     "communication-precision",     "keep",
-    "on-save-error", "stop-before", "walltime",    "checkpoint-every", "collective-timeout",          "eval-on-start",
-    "strict"};
+constexpr std::array<std::string_view, 20> may_differ = {"mode",
+                                                         "precision",
+                                                         "initial-loss-scale",
+                                                         "micro-batch",
+                                                         "micro-tokens",
+                                                         "gradient-accumulation-steps",
+                                                         "recompute",
+                                                         "gemm",
+                                                         "shard-size",
+                                                         "bucket-mib",
+                                                         "communicator",
+                                                         "communication-precision",
+                                                         "keep",
+                                                         "on-save-error",
+                                                         "stop-before",
+                                                         "walltime",
+                                                         "checkpoint-every",
+                                                         "collective-timeout",
+                                                         "eval-on-start",
+                                                         "strict"};
 
 }  // namespace
 

@@ -44,6 +44,7 @@ train::RunDescription describe_run(const Arguments& arguments, const train::Squa
                                               : describe_data(squad.dev, task.evaluation()->windows()),
           .max_length = squad.max_length,
           .precision = std::string(to_string(arguments.run.engine.precision)),
+          .loss_scale = trainer.loss_scale(),
           .gemm = describe(trainer.gemm()),
           .execution = ExecutionSpace::name(),
           .ranks = launch.world().size(),

@@ -1,6 +1,7 @@
 #include "app/option_kinds.hpp"
 
 #include "core/kernels/gemm.hpp"
+#include "train/loss_scale.hpp"
 
 #include <fmt/format.h>
 
@@ -30,14 +31,34 @@ Option enumeration_option(Option option, std::vector<Choice> choices, Field fiel
 }
 
 Option precision_option() {
-  Option option = enumeration_option(
+  return enumeration_option(
       named("precision", {}, "TYPE", computing, train_command | eval_command | ask_command | bench_command,
-            "float or bfloat16: of values and activations; sums, master values and optimizer stay float"),
-      {{"float", {"32", "fp32", "float32"}}, {"bfloat16", {"bf16", "bf16-mixed"}}},
+            "float, bfloat16 or half: of values and activations; sums, master values and optimizer stay float"),
+      {{"float", {"32", "fp32", "float32"}},
+       {"bfloat16", {"bf16", "bf16-mixed"}},
+       {"half", {"fp16", "float16", "16-mixed"}}},
       [](auto& a) -> auto& { return a.run.engine.precision; },
-      [](std::string_view name) { return name == "float" ? Precision::float32 : Precision::bfloat16; },
+      [](std::string_view name) {
+        if (name == "half") return Precision::float16;
+        return name == "float" ? Precision::float32 : Precision::bfloat16;
+      },
       [](Precision precision) { return to_string(precision); });
-  option.expects += " (this version does not have half)";
+}
+
+Option loss_scale_option() {
+  Option option = named("initial-loss-scale", {"fp16-init-scale"}, "N", computing, train_command | bench_command,
+                        "of half, at its first step: a power of two; doubled after 2000 steps with finite gradients, "
+                        "halved where one is not");
+  option.expects = fmt::format("a power of two from {} to {}", train::LossScale::least, train::LossScale::largest);
+  option.parse = [](Arguments& arguments, std::string_view text) {
+    const auto value = parse_count(text, {});
+    if (!value || !train::is_loss_scale(static_cast<double>(*value))) return false;
+    arguments.run.engine.initial_loss_scale = static_cast<double>(*value);
+    return true;
+  };
+  option.print = [](const Arguments& arguments) -> nlohmann::ordered_json {
+    return static_cast<std::size_t>(arguments.run.engine.initial_loss_scale);
+  };
   return option;
 }
 
@@ -208,6 +229,7 @@ std::vector<Option> run_options() {
                 "evaluations without a better one before the run ends; default: never ends early"),
           {}, [](auto& a) -> auto& { return a.run.engine.patience; }),
       precision_option(),
+      loss_scale_option(),
       gemm_option(),
       recompute_option(),
       unrecorded(path_option(

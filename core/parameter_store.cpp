@@ -220,6 +220,7 @@ std::size_t ParameterStore::stacked_size(std::size_t first_row, std::size_t coun
   template ConstVector<T> ParameterStore::stacked_values<T>(std::size_t, std::size_t) const;
 MYLOS_INSTANTIATE(float)
 MYLOS_INSTANTIATE(bfloat16)
+MYLOS_INSTANTIATE(half)
 #undef MYLOS_INSTANTIATE
 
 }  // namespace mylos

@@ -67,5 +67,6 @@ void BertEmbeddings<T>::backward(const Pass& pass, const Batch& batch, float dro
 
 template class BertEmbeddings<float>;
 template class BertEmbeddings<bfloat16>;
+template class BertEmbeddings<half>;
 
 }  // namespace mylos::nn

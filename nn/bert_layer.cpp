@@ -208,6 +208,7 @@ void BertLayer<T>::backward(const Pass& pass, const Batch& batch, const DropoutR
   template LayerNormSaved<T> take_layer_norm_saved<T>(Arena&, std::size_t, std::size_t);
 MYLOS_INSTANTIATE(float)
 MYLOS_INSTANTIATE(bfloat16)
+MYLOS_INSTANTIATE(half)
 #undef MYLOS_INSTANTIATE
 
 }  // namespace mylos::nn

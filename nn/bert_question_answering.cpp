@@ -1,5 +1,6 @@
 #include "nn/bert_question_answering.hpp"
 
+#include "core/element_type.hpp"
 #include "core/error.hpp"
 #include "core/kernels/activation.hpp"
 #include "core/kernels/cross_entropy.hpp"
@@ -230,9 +231,9 @@ double BertQuestionAnswering<T>::training_flops(const BatchShape& shape) const {
 }  // namespace
 
 std::unique_ptr<Model> make_bert_question_answering(const BertShape& shape, Precision precision) {
-  if (precision == Precision::float32) return std::make_unique<BertQuestionAnswering<float>>(shape);
-  if (precision == Precision::bfloat16) return std::make_unique<BertQuestionAnswering<bfloat16>>(shape);
-  fail(fmt::format("--precision {}: this build trains in float and bfloat16", to_string(precision)));
+  return with_type(precision, [&]<class T>(T) -> std::unique_ptr<Model> {
+    return std::make_unique<BertQuestionAnswering<T>>(shape);
+  });
 }
 
 }  // namespace mylos::nn

@@ -18,7 +18,7 @@ inline constexpr const char* end_labels = "end_labels";      ///< (S)
 }  // namespace question_answering
 
 /// The model in `precision`; outputs of `predict` are (T, 2) logits. Rows bear Hugging Face's names.
-/// Errors: std::invalid_argument for a shape whose parts do not fit, std::runtime_error for a precision not built.
+/// Errors: std::invalid_argument for a shape whose parts do not fit.
 std::unique_ptr<Model> make_bert_question_answering(const BertShape& shape, Precision precision);
 
 }  // namespace mylos::nn

@@ -104,6 +104,7 @@ void linear_gelu_input_gradient(const Pass& pass, const Linear& linear, const Co
                                               const Matrix<T>&);
 MYLOS_INSTANTIATE(float)
 MYLOS_INSTANTIATE(bfloat16)
+MYLOS_INSTANTIATE(half)
 #undef MYLOS_INSTANTIATE
 
 }  // namespace mylos::nn

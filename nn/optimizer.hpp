@@ -12,9 +12,9 @@ namespace mylos::nn {
 
 /// What changes from step to step.
 struct UpdateSettings {
-  std::size_t step = 0;  ///< counted from 0
+  std::size_t step = 0;  ///< updates that were made before
   float learning_rate = 0.0f;
-  float gradient_scale = 1.0f;  ///< gradients are multiplied by it: clipping
+  float gradient_scale = 1.0f;  ///< gradients are multiplied by it: clipping, and what undoes a loss scale
 };
 
 /// Holds its slots (float, one per slice) for the slices it was made for.

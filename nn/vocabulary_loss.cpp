@@ -118,6 +118,7 @@ void sum_sample_losses(const ExecutionSpace& space, const ConstVector<std::size_
                                 const VocabularyWorkspace<T>&);
 MYLOS_INSTANTIATE(float)
 MYLOS_INSTANTIATE(bfloat16)
+MYLOS_INSTANTIATE(half)
 #undef MYLOS_INSTANTIATE
 
 }  // namespace mylos::nn

@@ -56,4 +56,8 @@ Buffer buffer_of(const Vector<bfloat16>& vector) {
   return {vector.data(), vector.size(), ElementType::bfloat16, Place::device};
 }
 
+Buffer buffer_of(const Vector<std::byte>& vector) {
+  return {vector.data(), vector.size(), ElementType::byte, Place::device};
+}
+
 }  // namespace mylos::parallel

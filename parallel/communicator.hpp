@@ -27,6 +27,8 @@ struct Buffer {
 };
 Buffer buffer_of(const Vector<float>& vector);
 Buffer buffer_of(const Vector<bfloat16>& vector);
+/// Of any values: what is moved, not summed.
+Buffer buffer_of(const Vector<std::byte>& vector);
 
 /// An operation under way; a copyable handle.
 class Event {

@@ -8,14 +8,6 @@
 #include <algorithm>
 
 namespace mylos::parallel {
-namespace {
-
-ElementType element_type(Precision precision) {
-  return precision == Precision::float32 ? ElementType::float32 : ElementType::bfloat16;
-}
-
-}  // namespace
-
 GatheredUnits::GatheredUnits(Communicator& ranks, ParameterStore& store)
     : ranks_(ranks), store_(store), places_(units_at_once(store.table())) {
   const std::size_t element = bytes_of(store.precision());
@@ -67,10 +59,8 @@ GatheredUnits::Place& GatheredUnits::start_gathering(const ExecutionSpace& space
   }
   chosen->unit = unit;
   chosen->used = ++clock_;
-  const ElementType type = element_type(store_.precision());
-  const std::size_t element = bytes_of(type), capacity = store_.capacity(unit);
-  chosen->gathered = ranks_.all_gather(space, {shards_[unit].data(), shards_[unit].size() / element, type},
-                                       {chosen->memory.data(), capacity, type},
+  const std::size_t bytes = store_.capacity(unit) * bytes_of(store_.precision());
+  chosen->gathered = ranks_.all_gather(space, buffer_of(shards_[unit]), buffer_of(slice(chosen->memory, 0, bytes)),
                                        fmt::format("gather {}", store_.table().units()[unit].name));
   return *chosen;
 }

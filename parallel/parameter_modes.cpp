@@ -1,3 +1,4 @@
+#include "core/element_type.hpp"
 #include "core/error.hpp"
 #include "core/kernels/activation.hpp"
 #include "core/trace.hpp"
@@ -41,6 +42,12 @@ class SlicedMode : public ParameterMode, private UnitSchedule {
   const std::string& unit_name(std::size_t unit) const { return store_.table().units()[unit].name; }
   Vector<float> new_master(std::size_t unit) const {
     return Vector<float>(fmt::format("mylos::masters::{}", unit_name(unit)), store_.capacity(unit) / ranks_.size());
+  }
+  /// rounded = a slice's master in the store's precision.
+  void round_master(const ExecutionSpace& space, const Vector<float>& master, const Vector<std::byte>& rounded) const {
+    with_type(store_.precision(), [&]<class T>(T) {
+      convert<float, T>(space, master, Vector<T>(reinterpret_cast<T*>(rounded.data()), master.size()));
+    });
   }
   /// Returns when the unit's values are complete.
   virtual void complete_values(std::size_t unit) = 0;
@@ -175,14 +182,9 @@ class WholeValuesMode : public SlicedMode {
 
  private:
   Event publish_unit(const ExecutionSpace& space, std::size_t unit) {
-    if (store_.precision() == Precision::float32) return gather_unit(space, unit, whole_values<float>(unit));
-    convert<float, bfloat16>(space, slices_[unit].master, part_of(whole_values<bfloat16>(unit)));
-    return gather_unit(space, unit, whole_values<bfloat16>(unit));
-  }
-  template <class T>
-  Event gather_unit(const ExecutionSpace& space, std::size_t unit, const Vector<T>& values) {
-    return ranks_.all_gather(space, buffer_of(part_of(values)), buffer_of(values),
-                             fmt::format("values of {}", unit_name(unit)));
+    const Vector<std::byte> values = store_.value_memory(unit), mine = part_of(values);
+    if (store_.precision() != Precision::float32) round_master(space, slices_[unit].master, mine);
+    return ranks_.all_gather(space, buffer_of(mine), buffer_of(values), fmt::format("values of {}", unit_name(unit)));
   }
 
   std::vector<Event> gathered_;
@@ -255,7 +257,7 @@ class ShardedMode final : public SlicedMode {
 
   void publish_values(const ExecutionSpace& space) override {
     values_.invalidate();
-    if (store_.precision() == Precision::bfloat16) round_masters(space);
+    if (store_.precision() != Precision::float32) round_masters(space);
     values_.prefetch(space);
   }
 
@@ -265,10 +267,7 @@ class ShardedMode final : public SlicedMode {
   void reduce_gradients(std::size_t unit) override { gradients_->reduce(unit); }
 
   void round_masters(const ExecutionSpace& space) {
-    for (const ParameterSlice& part : slices_) {
-      const auto rounded = reinterpret_cast<bfloat16*>(values_.shard(part.unit).data());
-      convert<float, bfloat16>(space, part.master, Vector<bfloat16>(rounded, part.master.size()));
-    }
+    for (const ParameterSlice& part : slices_) round_master(space, part.master, values_.shard(part.unit));
   }
 
   /// Float masters are what is gathered.

@@ -13,17 +13,21 @@ namespace mylos::train {
 using Json = nlohmann::ordered_json;
 
 void MetricsFile::step(const StepReport& report) {
-  const Json line = {{"step", report.step},
-                     {"epoch", report.epoch},
-                     {"loss", report.loss},
-                     {"gradient_norm", report.gradient_norm},
-                     {"learning_rate", report.learning_rate},
-                     {"sequences", report.sequences},
-                     {"tokens", report.tokens},
-                     {"seconds", report.seconds},
-                     {"tokens_per_second", report.tokens_per_second()},
-                     {"memory", report.memory},
-                     {"sent", report.sent}};
+  Json line = {{"step", report.step},
+               {"epoch", report.epoch},
+               {"loss", report.loss},
+               {"gradient_norm", report.gradient_norm},
+               {"learning_rate", report.learning_rate},
+               {"sequences", report.sequences},
+               {"tokens", report.tokens},
+               {"seconds", report.seconds},
+               {"tokens_per_second", report.tokens_per_second()},
+               {"memory", report.memory},
+               {"sent", report.sent}};
+  if (report.loss_scale) {
+    line["loss_scale"] = *report.loss_scale;
+    line["skipped"] = report.skipped;
+  }
   file_.append(line.dump() + "\n");
 }
 

@@ -6,7 +6,8 @@
 namespace mylos::train {
 
 /// metrics.jsonl: one JSON object a line, for a step {step, epoch, loss, gradient_norm, learning_rate, sequences,
-/// tokens, seconds, tokens_per_second, memory (bytes)}, for an evaluation {step, every metric, seconds, best}. Numbers
+/// tokens, seconds, tokens_per_second, memory, sent (bytes)} and, where a loss scale adapts, {loss_scale, skipped}, for
+/// an evaluation {step, every metric, seconds, best}. Numbers
 /// that are not finite are null. Errors as AppendFile's.
 class MetricsFile final : public Reporter {
  public:

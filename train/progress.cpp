@@ -55,6 +55,11 @@ std::string evaluation_line(const EvaluationReport& report) {
                      duration_text(report.seconds), report.best ? ", the best so far" : "");
 }
 
+std::string skipped_line(const StepReport& report) {
+  return fmt::format("step {}: the gradient is not finite with loss scale {}: nothing is updated, the next has {}\n",
+                     report.step, *report.loss_scale, 0.5 * *report.loss_scale);
+}
+
 std::string checkpoint_line(const CheckpointReport& report) {
   if (!report.error.empty()) return fmt::format("step {}: no checkpoint: {}\n", report.step, report.error);
   const double rate = report.seconds > 0.0 ? static_cast<double>(report.bytes) / report.seconds : 0.0;
@@ -100,6 +105,7 @@ void Progress::step(const StepReport& report) {
   seconds_ += report.seconds;
   smoothed_loss_ = loss_memory * smoothed_loss_ + (1.0 - loss_memory) * report.loss;
   smoothing_weight_ = loss_memory * smoothing_weight_ + (1.0 - loss_memory);
+  if (report.skipped) show_line(skipped_line(report));
   if (due()) show();
 }
 

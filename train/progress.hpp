@@ -36,8 +36,8 @@ class RecentRate {
   std::size_t tokens_ = 0;
 };
 
-/// Shows step, loss (smoothed over about 20 steps), tokens per second and time left; each evaluation and each
-/// checkpoint on a line of its own.
+/// Shows step, loss (smoothed over about 20 steps), tokens per second and time left; each evaluation, each
+/// checkpoint and each skipped step on a line of its own.
 class Progress final : public Reporter {
  public:
   Progress(std::ostream& out, ProgressView view);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 /// What a run tells about itself while it goes on. Progress lines, files and charts are reporters.
@@ -25,8 +26,10 @@ struct StepReport {
   std::size_t sequences = 0;
   std::size_t tokens = 0;  ///< real ones: there is no padding
   double seconds = 0.0;
-  std::size_t memory = 0;  ///< peak resident bytes of this process
-  std::uint64_t sent = 0;  ///< bytes that this rank sent to others in the step
+  std::size_t memory = 0;                 ///< peak resident bytes of this process
+  std::uint64_t sent = 0;                 ///< bytes that this rank sent to others in the step
+  std::optional<double> loss_scale = {};  ///< that the step had, where the run adapts one
+  bool skipped = false;                   ///< nothing was updated: the gradient was not finite with that loss scale
 
   double tokens_per_second() const { return seconds > 0.0 ? static_cast<double>(tokens) / seconds : 0.0; }
 };

@@ -64,7 +64,8 @@ std::string run_banner(const RunDescription& run) {
                                 count_of(run.heads, "head"), count_of(run.parameters, "parameter")));
   text += line("train", data_text(run.train, run.max_length));
   if (!run.dev.file.empty()) text += line("dev", data_text(run.dev, run.max_length));
-  text += line("compute", fmt::format("{}, matrix products by {}, {} on {}", run.precision, run.gemm,
+  const std::string scale = run.loss_scale.adapts() ? fmt::format(", loss scale {}", run.loss_scale.value()) : "";
+  text += line("compute", fmt::format("{}{}, matrix products by {}, {} on {}", run.precision, scale, run.gemm,
                                       count_of(run.threads, "thread"), run.execution));
   if (run.ranks > 1 || run.memory.layout.sharing.leaves > 0) text += line("ranks", ranks_text(run));
   text += line("steps", fmt::format("{} of {} ({:.4g} epochs), {} at once, {} at most", count_text(run.steps),
@@ -77,6 +78,7 @@ std::string run_banner(const RunDescription& run) {
 std::string closing_line(const RunResult& result, double total_seconds) {
   std::string text = fmt::format("{}: {} in all, training {}", ending(result), duration_text(total_seconds),
                                  duration_text(result.training_seconds));
+  if (result.skipped > 0) text += fmt::format(", {} skipped", count_of(result.skipped, "step"));
   if (!result.best.empty()) text += "; " + metrics_text(result.best);
   return text + "\n";
 }

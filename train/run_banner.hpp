@@ -22,8 +22,9 @@ struct RunDescription {
   DataDescription train, dev;
   std::size_t max_length = 0;  ///< tokens that a window may have
   std::string precision;       ///< "float"
-  std::string gemm;            ///< who computes matrix products, "onednn"
-  std::string execution;       ///< where kernels run, "OpenMP"
+  LossScale loss_scale;
+  std::string gemm;       ///< who computes matrix products, "onednn"
+  std::string execution;  ///< where kernels run, "OpenMP"
   std::size_t ranks = 1, nodes = 1;
   std::size_t threads = 0;  ///< of a rank
   std::size_t steps = 0, batch = 0;

@@ -53,6 +53,14 @@ CheckpointRecord::Value member_like(const CheckpointRecord& record, const std::s
   return record.text(name);
 }
 
+/// None in a checkpoint of a version that had no half.
+std::size_t skipped_steps(const CheckpointRecord& record, const fs::path& file) {
+  const std::uint64_t skipped = record.has("skipped_steps") ? record.integer("skipped_steps") : 0;
+  const std::uint64_t steps = record.integer("step");
+  ensure(skipped <= steps, fmt::format("{}: /run/skipped_steps is {} of {} steps", file.string(), skipped, steps));
+  return skipped;
+}
+
 }  // namespace
 
 RunCheckpoints::RunCheckpoints(const SavedParts& parts, const TrainConfig& config, const RunCourse& course)
@@ -102,7 +110,8 @@ RunProgress RunCheckpoints::resume(BestModel& best) {
   const fs::path& file = config_.checkpoints.resume;
   const CheckpointRecord record = parallel::read_checkpoint_record(parts_.ranks, file);
   check_course(record);
-  const RunProgress progress{record.integer("step"), record.real("training_seconds")};
+  const RunProgress progress{record.integer("step"), skipped_steps(record, file), saved_loss_scale(record),
+                             record.real("training_seconds")};
   // Another run's best/ stays there: what is best here is still to be found.
   const bool is_own =
       fs::weakly_canonical(file.parent_path()) == fs::weakly_canonical(config_.output / parallel::checkpoints_name);
@@ -150,7 +159,9 @@ CheckpointRecord RunCheckpoints::record(const RunProgress& progress, const BestM
   record.set("epoch", steps / epoch);
   record.set("sampler_epoch", std::uint64_t{progress.steps / course_.steps_per_epoch});
   record.set("sampler_step", std::uint64_t{progress.steps % course_.steps_per_epoch});
-  record.set("loss_scale", 1.0);
+  record.set("loss_scale", progress.loss_scale.value());
+  record.set("finite_steps", std::uint64_t{progress.loss_scale.finite_steps()});
+  record.set("skipped_steps", std::uint64_t{progress.skipped});
   record.set("training_seconds", progress.training_seconds);
   record.set("best_metrics", metrics_json(best.metrics()));
   record.set("evaluations_since_best", std::uint64_t{best.since_best()});
@@ -158,6 +169,19 @@ CheckpointRecord RunCheckpoints::record(const RunProgress& progress, const BestM
   record.set("precision", std::string(to_string(config_.precision)));
   record.set("configuration", description_);
   return record;
+}
+
+/// That of the run, where it computed in half as this one does; else a new one, or none.
+LossScale RunCheckpoints::saved_loss_scale(const CheckpointRecord& record) const {
+  const bool is_half = config_.precision == Precision::float16;
+  if (!is_half || record.text("precision") != to_string(config_.precision)) {
+    return first_loss_scale(config_.precision, config_.initial_loss_scale);
+  }
+  const double scale = record.real("loss_scale");
+  ensure(is_loss_scale(scale),
+         fmt::format("{}: /run/loss_scale is {}, no power of two from {} to {}", config_.checkpoints.resume.string(),
+                     scale, LossScale::least, LossScale::largest));
+  return LossScale(scale, record.integer("finite_steps"));
 }
 
 void RunCheckpoints::check_course(const CheckpointRecord& record) const {

@@ -3,6 +3,7 @@
 #include "nn/optimizer.hpp"
 #include "parallel/checkpoint.hpp"
 #include "train/best_model.hpp"
+#include "train/loss_scale.hpp"
 #include "train/report.hpp"
 #include "train/train_config.hpp"
 
@@ -14,7 +15,9 @@ namespace mylos::train {
 
 /// Where a run is.
 struct RunProgress {
-  std::size_t steps = 0;          ///< done
+  std::size_t steps = 0;          ///< done, with those that updated nothing,
+  std::size_t skipped = 0;        ///< which are so many
+  LossScale loss_scale = {};      ///< for the next step
   double training_seconds = 0.0;  ///< of steps, over all starts of the run
 };
 
@@ -58,6 +61,7 @@ class RunCheckpoints {
   parallel::CheckpointArrays arrays() const;
   parallel::CheckpointRecord course_record() const;
   parallel::CheckpointRecord record(const RunProgress& progress, const BestModel& best) const;
+  LossScale saved_loss_scale(const parallel::CheckpointRecord& record) const;
   void check_course(const parallel::CheckpointRecord& record) const;
 
   SavedParts parts_;

@@ -109,10 +109,12 @@ void TensorBoard::start(const RunStart& run) {
 }
 
 void TensorBoard::step(const StepReport& report) {
-  const std::array scalars = {Scalar{"train/loss", report.loss}, Scalar{"train/gradient_norm", report.gradient_norm},
-                              Scalar{"train/learning_rate", report.learning_rate},
-                              Scalar{"perf/tokens_per_second", report.tokens_per_second()},
-                              Scalar{"perf/memory", static_cast<double>(report.memory)}};
+  std::vector<Scalar> scalars = {{"train/loss", report.loss},
+                                 {"train/gradient_norm", report.gradient_norm},
+                                 {"train/learning_rate", report.learning_rate},
+                                 {"perf/tokens_per_second", report.tokens_per_second()},
+                                 {"perf/memory", static_cast<double>(report.memory)}};
+  if (report.loss_scale) scalars.push_back({"train/loss_scale", *report.loss_scale});
   write(report.step, scalars);
   last_step_ = report.step;
   epoch_losses_ += report.loss;

@@ -18,9 +18,9 @@ struct Scalar {
 /// The name event files of this process get: events.out.tfevents.<seconds since 1970>.<host>.<pid>.
 std::string event_file_name();
 
-/// train/loss, train/epoch_loss (mean of the epoch's steps), train/gradient_norm, train/learning_rate, eval/<metric>,
-/// perf/tokens_per_second and perf/memory (bytes), each step's and evaluation's flushed at once. Errors as
-/// AppendFile's.
+/// train/loss, train/epoch_loss (mean of the epoch's steps), train/gradient_norm, train/learning_rate, train/loss_scale
+/// (where one adapts), eval/<metric>, perf/tokens_per_second and perf/memory (bytes), each step's and evaluation's
+/// flushed at once. Errors as AppendFile's.
 class TensorBoard final : public Reporter {
  public:
   using Clock = std::function<double()>;  ///< seconds since 1970

@@ -73,6 +73,7 @@ struct TrainConfig {
   std::optional<std::chrono::steady_clock::time_point> stop_at;
   std::uint64_t seed = 42;
   Precision precision = Precision::float32;
+  double initial_loss_scale = 0x1p16;  ///< of half: a power of two, see LossScale
   GemmConfig gemm;
   ParallelConfig parallel;
   CheckpointConfig checkpoints;

@@ -122,7 +122,8 @@ struct Trainer::State {
                   evaluation_shape(trained).samples),
         checkpoints({ranks.world, store, *mode, *optimizer}, config,
                     {.steps = steps, .steps_per_epoch = trained.steps_per_epoch()}),
-        best(configuration.best_by, configuration.patience) {
+        best(configuration.best_by, configuration.patience),
+        loss_scale(first_loss_scale(configuration.precision, configuration.initial_loss_scale)) {
     ranks.world.set_bucket(config.parallel.bucket);
     parallel::on_every_rank(ranks.world, [this] {
       const parallel::FileWork loading;
@@ -141,6 +142,7 @@ struct Trainer::State {
             parallel::store_layout(plan.layout.mode, plan.layout.shards)};
   }
   StepReport run_step(std::size_t index);
+  bool take(const StepCourse& course, const StepResult& result);
   EvaluationReport evaluate(std::size_t steps_done);
   void export_model(const char* name);
   void write_results();
@@ -176,29 +178,54 @@ struct Trainer::State {
   RunCheckpoints checkpoints;
   BestModel best;
   RunProgress start;  ///< where the run goes on
+  LossScale loss_scale;
+  std::size_t skipped = 0;  ///< steps that updated nothing
+  /// The last one of this start of the run, and the step that made it.
+  std::optional<nn::UpdateSettings> last_update;
+  std::size_t last_updated = 0;
 };
 
 void Trainer::State::resume() {
-  if (!config.checkpoints.resume.empty()) start = checkpoints.resume(best);
+  if (config.checkpoints.resume.empty()) return;
+  start = checkpoints.resume(best);
+  loss_scale = start.loss_scale;
+  skipped = start.skipped;
 }
 
 StepReport Trainer::State::run_step(std::size_t index) {
   const Clock::time_point begin = Clock::now();
-  const double learning_rate = schedule.at(index);
+  const std::size_t update = index - skipped;
+  const StepCourse course{index, update, schedule.at(update), loss_scale.value()};
   const std::uint64_t sent = parallel::sent_bytes();
-  const StepResult result = step.run(space, index, learning_rate);
+  const StepResult result = step.run(space, course);
   space.fence("mylos::Trainer::step");
-  if (!is_finite(result)) stop_diverged(index, result);
+  const bool adapts = loss_scale.adapts(), taken = take(course, result);
   return {.step = index + 1,
           .epoch = static_cast<double>(index + 1) / static_cast<double>(task.steps_per_epoch()),
           .loss = result.loss,
           .gradient_norm = result.gradient_norm,
-          .learning_rate = learning_rate,
+          .learning_rate = course.learning_rate,
           .sequences = result.sequences,
           .tokens = result.tokens,
           .seconds = seconds_since(begin),
           .memory = peak_resident_memory(),
-          .sent = parallel::sent_bytes() - sent};
+          .sent = parallel::sent_bytes() - sent,
+          .loss_scale = adapts ? std::optional(course.loss_scale) : std::nullopt,
+          .skipped = !taken};
+}
+
+/// Whether the step updated anything. Where it did not, the loss scale was too large, or the run stops. The scale has
+/// no part in a loss, so that one which is not finite is never its doing.
+bool Trainer::State::take(const StepCourse& course, const StepResult& result) {
+  if (is_finite(result)) {
+    loss_scale.note_finite();
+    last_update = {.step = course.update, .learning_rate = static_cast<float>(course.learning_rate)};
+    last_updated = course.step;
+    return true;
+  }
+  if (!std::isfinite(result.loss) || !loss_scale.back_off()) stop_diverged(course.step, result);
+  ++skipped;
+  return false;
 }
 
 /// Keeps the weights of the last finite loss: where this step's loss is none, those before the update that spoilt them.
@@ -206,22 +233,25 @@ StepReport Trainer::State::run_step(std::size_t index) {
 void Trainer::State::stop_diverged(std::size_t index, const StepResult& result) {
   std::string kept;
   if (!config.output.empty()) {
-    const bool spoilt = index > start.steps && !std::isfinite(result.loss);
+    const bool spoilt = last_update && !std::isfinite(result.loss);
     if (spoilt) {
-      optimizer->revert(space, {.step = index - 1, .learning_rate = static_cast<float>(schedule.at(index - 1))});
+      optimizer->revert(space, *last_update);
       mode->publish_values(space);
     }
     if (weights_are_finite()) {
       export_model("last");
-      kept = fmt::format("last/ holds the weights that step {} began with{}; ", spoilt ? index : index + 1,
+      kept = fmt::format("last/ holds the weights that step {} began with{}; ", 1 + (spoilt ? last_updated : index),
                          spoilt ? ", to the rounding of its update" : "");
     }
   }
+  const bool at_least = loss_scale.adapts() && std::isfinite(result.loss);
   parallel::on_every_rank(ranks.world, [&] {
     fail(
-        fmt::format("step {}: loss {}, gradient norm {}: the run stops; {}use a smaller --learning-rate or a longer "
-                    "--warmup",
-                    index + 1, std::abs(result.loss), std::abs(result.gradient_norm), kept));
+        fmt::format("step {}: loss {}, gradient norm {}{}: the run stops; {}use a smaller --learning-rate or a longer "
+                    "--warmup{}",
+                    index + 1, std::abs(result.loss), std::abs(result.gradient_norm),
+                    at_least ? fmt::format(" with loss scale {}, the least", loss_scale.value()) : "", kept,
+                    loss_scale.adapts() ? ", or --precision bfloat16 or float, for half ends at 65504" : ""));
   });
   std::abort();  // not reached
 }
@@ -257,7 +287,7 @@ bool Trainer::State::due_for_evaluation(std::size_t steps_done) const {
 }
 
 void Trainer::State::save_checkpoint(AgreedReports& reports, const RunResult& result) {
-  const CheckpointReport report = checkpoints.save({result.steps, result.training_seconds}, best);
+  const CheckpointReport report = checkpoints.save({result.steps, skipped, loss_scale, result.training_seconds}, best);
   // Exit codes of signals promise a checkpoint.
   if (result.signal != 0) ensure(report.error.empty(), report.error);
   reports.tell([&](Reporter& reporter) { reporter.checkpoint(report); });
@@ -286,6 +316,7 @@ void Trainer::State::train(AgreedReports& reports, const SignalGuard& signals, R
       save_checkpoint(reports, result);
     }
   }
+  result.skipped = skipped;
   result.out_of_time = result.signal == SIGUSR1 && is_out_of_time();
 }
 
@@ -298,6 +329,7 @@ Trainer::~Trainer() = default;
 const MemoryPlan& Trainer::plan() const { return state_->plan; }
 std::size_t Trainer::steps() const { return state_->steps; }
 std::size_t Trainer::first_step() const { return state_->start.steps; }
+const LossScale& Trainer::loss_scale() const { return state_->loss_scale; }
 const GemmChoice& Trainer::gemm() const { return state_->gemm.choice(); }
 
 Metrics Trainer::evaluate() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "train/loss_scale.hpp"
 #include "train/memory_plan.hpp"
 #include "train/rank_layout.hpp"
 #include "train/report.hpp"
@@ -16,6 +17,7 @@ namespace mylos::train {
 /// How a run ended.
 struct RunResult {
   std::size_t steps = 0;          ///< done
+  std::size_t skipped = 0;        ///< of them, where the loss scale was too large; over all starts of the run
   int signal = 0;                 ///< that ended it early, or 0
   bool stopped_early = false;     ///< patience ran out
   bool out_of_time = false;       ///< TrainConfig::stop_at came; `signal` is then SIGUSR1
@@ -40,14 +42,17 @@ class Trainer {
   std::size_t steps() const;
   /// Done by the run whose checkpoint this one goes on from; else 0.
   std::size_t first_step() const;
+  /// For the next step.
+  const LossScale& loss_scale() const;
   /// Who computes the matrix products.
   const GemmChoice& gemm() const;
 
   /// Scores the model as it is now. Errors: the task has nothing to evaluate.
   Metrics evaluate();
   /// Trains to the end, telling this rank's `reporters`; a signal to any rank ends it at a step's end. The first rank
-  /// writes best/ and last/ where the configuration names an output directory. Errors: a loss that is not finite ends
-  /// the run; last/ then has the weights of the step before, where those are finite. Checkpoints are written by all
+  /// writes best/ and last/ where the configuration names an output directory. Errors: a loss that is not finite, and a
+  /// gradient that is not with the least loss scale, ends the run; last/ then has the weights of the step before, where
+  /// those are finite. Checkpoints are written by all
   /// ranks when they are due, and where a signal ends the run; `description` is the run's configuration as JSON, which
   /// they keep.
   RunResult run(const std::vector<Reporter*>& reporters, const std::string& description = "{}");

@@ -17,12 +17,12 @@ TrainingStep::TrainingStep(const StepContext& context, const StepSettings& setti
       losses_("mylos::TrainingStep::losses", settings.largest_batch + 1),
       host_losses_("mylos::TrainingStep::host_losses", settings.largest_batch + 1) {}
 
-StepResult TrainingStep::run(const ExecutionSpace& space, std::size_t step, double learning_rate) {
+StepResult TrainingStep::run(const ExecutionSpace& space, const StepCourse& course) {
   StepResult result;
-  const GlobalBatch batch = choose_samples(step, result);
-  accumulate(space, step, batch);
-  reduce(space, batch, result);
-  if (is_finite(result)) update(space, step, learning_rate, result.gradient_norm);
+  const GlobalBatch batch = choose_samples(course.step, result);
+  accumulate(space, course, batch);
+  reduce(space, batch, course.loss_scale, result);
+  if (is_finite(result)) update(space, course, result.gradient_norm);
   return result;
 }
 
@@ -39,10 +39,10 @@ TrainingStep::GlobalBatch TrainingStep::choose_samples(std::size_t step, StepRes
   return batch;
 }
 
-void TrainingStep::accumulate(const ExecutionSpace& space, std::size_t step, const GlobalBatch& batch) {
+void TrainingStep::accumulate(const ExecutionSpace& space, const StepCourse& course, const GlobalBatch& batch) {
   const nn::Pass pass{space,          context_.gemm,  context_.store, context_.mode.schedule(),
-                      context_.arena, settings_.seed, step,           context_.recompute};
-  const float scale = static_cast<float>(1.0 / batch.weight);
+                      context_.arena, settings_.seed, course.step,    context_.recompute};
+  const float scale = static_cast<float>(course.loss_scale / batch.weight);
   const std::span<const Places> own = batch.of_rank(context_.ranks.rank());
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::pass");
   context_.mode.begin_step(space);
@@ -76,12 +76,13 @@ void TrainingStep::assemble(const GlobalBatch& batch, const Places& places) {
   context_.task.assemble(samples_, ids_, batch_);
 }
 
-void TrainingStep::reduce(const ExecutionSpace& space, const GlobalBatch& batch, StepResult& result) {
+void TrainingStep::reduce(const ExecutionSpace& space, const GlobalBatch& batch, double loss_scale,
+                          StepResult& result) {
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::reduce");
   context_.mode.finish_gradients(space);
   share_state(space, batch.shares.rank_of(0));
   result.loss = sum_losses(space, batch) / batch.weight;
-  result.gradient_norm = std::sqrt(context_.mode.sum_of_blocks(norm_.block_sums(space)));
+  result.gradient_norm = std::sqrt(context_.mode.sum_of_blocks(norm_.block_sums(space))) / loss_scale;
 }
 
 /// State rows are computed from the first sample of the batch, by one rank.
@@ -94,13 +95,13 @@ void TrainingStep::share_state(const ExecutionSpace& space, std::size_t root) {
   }
 }
 
-void TrainingStep::update(const ExecutionSpace& space, std::size_t step, double learning_rate, double norm) {
+void TrainingStep::update(const ExecutionSpace& space, const StepCourse& course, double norm) {
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::update");
   // The constant is that of PyTorch's clip_grad_norm_.
-  const double scale = settings_.clip > 0.0 ? std::min(1.0, settings_.clip / (norm + 1e-6)) : 1.0;
-  context_.optimizer.update(
-      space,
-      {.step = step, .learning_rate = static_cast<float>(learning_rate), .gradient_scale = static_cast<float>(scale)});
+  const double clip = settings_.clip > 0.0 ? std::min(1.0, settings_.clip / (norm + 1e-6)) : 1.0;
+  context_.optimizer.update(space, {.step = course.update,
+                                    .learning_rate = static_cast<float>(course.learning_rate),
+                                    .gradient_scale = static_cast<float>(clip / course.loss_scale)});
   context_.mode.publish_values(space);
 }
 

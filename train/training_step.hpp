@@ -21,6 +21,14 @@ struct StepResult {
   std::size_t tokens = 0;
 };
 
+/// Which step it is, and where the run is with it.
+struct StepCourse {
+  std::size_t step = 0;    ///< from 0: chooses the batch and the dropout
+  std::size_t update = 0;  ///< updates that were made before: the same number where no step was skipped
+  double learning_rate = 0.0;
+  double loss_scale = 1.0;  ///< a power of two that the backward pass begins with
+};
+
 /// What a step works with; all outlive it.
 struct StepContext {
   Task& task;
@@ -46,10 +54,10 @@ class TrainingStep {
  public:
   TrainingStep(const StepContext& context, const StepSettings& settings);
 
-  /// Runs step `step` (from 0) with `learning_rate`. Nothing is updated where the loss or the gradient is not finite:
-  /// the result then says so and the parameters are those of the step before. Collective; every rank has the same
-  /// result, whose loss has the same bits for any number of ranks that compute the same losses of samples.
-  StepResult run(const ExecutionSpace& space, std::size_t step, double learning_rate);
+  /// Runs a step. Nothing is updated where the loss or the gradient is not finite: the result then says so and the
+  /// parameters are those of the step before. Collective; every rank has the same result, whose loss has the same bits
+  /// for any number of ranks that compute the same losses of samples.
+  StepResult run(const ExecutionSpace& space, const StepCourse& course);
 
  private:
   /// The global batch of a step.
@@ -62,11 +70,11 @@ class TrainingStep {
   };
 
   GlobalBatch choose_samples(std::size_t step, StepResult& result) const;
-  void accumulate(const ExecutionSpace& space, std::size_t step, const GlobalBatch& batch);
+  void accumulate(const ExecutionSpace& space, const StepCourse& course, const GlobalBatch& batch);
   void assemble(const GlobalBatch& batch, const Places& places);
-  void reduce(const ExecutionSpace& space, const GlobalBatch& batch, StepResult& result);
+  void reduce(const ExecutionSpace& space, const GlobalBatch& batch, double loss_scale, StepResult& result);
   void share_state(const ExecutionSpace& space, std::size_t root);
-  void update(const ExecutionSpace& space, std::size_t step, double learning_rate, double norm);
+  void update(const ExecutionSpace& space, const StepCourse& course, double norm);
   double sum_losses(const ExecutionSpace& space, const GlobalBatch& batch);
 
   StepContext context_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/element_type.hpp"
 #include "core/kernels/gemm.hpp"
 
 /// What a provider's file is written with; callers of products need gemm.hpp only.
@@ -18,19 +19,6 @@ inline GemmProduct product_of(const GemmCall& call) {
 
 inline std::size_t rows_of_a(const GemmCall& call) { return call.transpose_a == Transpose::no ? call.m : call.k; }
 inline std::size_t rows_of_b(const GemmCall& call) { return call.transpose_b == Transpose::no ? call.k : call.n; }
-
-/// f(T()) with the element type that `precision` names.
-template <class F>
-void with_type(Precision precision, const F& f) {
-  switch (precision) {
-    case Precision::float32:
-      return f(float());
-    case Precision::bfloat16:
-      return f(bfloat16());
-    case Precision::float16:
-      return f(half());
-  }
-}
 
 /// Device memory that grows beyond the largest size asked for, by a quarter, and stays: what libraries ask for is not
 /// monotonic in the shape.

@@ -82,7 +82,8 @@ INSTANTIATE_TEST_SUITE_P(Of, PredictedMemory,
                                          Setting{"onednn", "bfloat16", "none"},
                                          Setting{"onednn-packed", "float", "none"},
                                          Setting{"kokkos-kernels", "float", "attention"},
-                                         Setting{"kokkos-kernels", "bfloat16", "none"}),
+                                         Setting{"kokkos-kernels", "bfloat16", "none"},
+                                         Setting{"onednn", "half", "none"}),
                          [](const auto& of) {
                            std::string provider = of.param.provider;
                            std::ranges::replace(provider, '-', '_');

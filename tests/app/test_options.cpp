@@ -94,9 +94,9 @@ ordered_json recorded(const Option& option, const std::vector<std::string>& word
 
 TEST(Options, EveryNameSpellingAndFormIsRead) {
   for (const Option& option : option_table()) {
-    // One is another way to say batch, tested with that; one needs another option.
-    const bool is_setting =
-        option.belongs_to(train_command) && option.print && option.name != "batch-per-rank" && option.name != "leaves";
+    // One is another way to say batch, tested with that; two need another option.
+    const bool is_setting = option.belongs_to(train_command) && option.print && option.name != "batch-per-rank" &&
+                            option.name != "leaves" && option.name != "initial-loss-scale";
     if (!is_setting) continue;
     ASSERT_TRUE(examples().contains(option.name)) << option.name << " has no example";
     const Example& example = examples().at(option.name);
@@ -146,8 +146,12 @@ TEST(Options, WhatIsOutOfRangeIsRefusedWithTheRange) {
       {"--schedule=cubic", "--schedule cubic: expected linear, constant or cosine"},
       {"--best-by=accuracy", "--best-by accuracy: expected loss, f1 or exact"},
       {"--squad=3", "--squad 3: expected 1.1 or 2.0"},
-      {"--precision=half", "--precision half: expected float or bfloat16 (this version does not have half)"},
-      {"--precision=fp16", "--precision fp16: expected float or bfloat16 (this version does not have half)"},
+      {"--precision=fp8", "--precision fp8: expected float, bfloat16 or half"},
+      {"--initial-loss-scale=0", "--initial-loss-scale 0: expected a power of two from 1 to 16777216"},
+      {"--initial-loss-scale=1000", "--initial-loss-scale 1000: expected a power of two from 1 to 16777216"},
+      {"--initial-loss-scale=33554432", "--initial-loss-scale 33554432: expected a power of two from 1 to 16777216"},
+      {"--initial-loss-scale=0.5", "--initial-loss-scale 0.5: expected a power of two from 1 to 16777216"},
+      {"--initial-loss-scale=dynamic", "--initial-loss-scale dynamic: expected a power of two from 1 to 16777216"},
       {"--mode=zero4", "--mode zero4: expected replicated, sharded-optimizer, sharded-gradients, sharded or hybrid"},
       {"--shard-size=0", "--shard-size 0: expected a whole number from 1 to 1000000000"},
       {"--communication-precision=half", "--communication-precision half: expected float or bfloat16"},
@@ -218,6 +222,22 @@ TEST(Options, LeavesBelongToDeterministicRuns) {
                 recorded(leaves, {"--deterministic", std::string(other) + "=2"});
               }),
               fmt::format("--deterministic cuts every step into its 8 --leaves; leave out {}", other));
+  }
+}
+
+TEST(Options, TheLossScaleBelongsToHalf) {
+  const Option &scale = *find_option("initial-loss-scale"), &precision = *find_option("precision");
+  EXPECT_EQ(recorded(scale, {}), 65536);
+  for (const char* name : {"half", "16-mixed", "fp16", "float16"}) {
+    EXPECT_EQ(recorded(precision, {"--precision", name}), "half");
+    EXPECT_EQ(recorded(scale, {"--precision", name, "--initial-loss-scale", "1024"}), 1024);
+    EXPECT_EQ(recorded(scale, {"--precision", name, "--fp16_init_scale=1"}), 1);
+  }
+  for (const char* name : {"float", "bfloat16"}) {
+    EXPECT_EQ(tests::error_of([&] {
+                recorded(scale, {"--precision", name, "--initial-loss-scale", "1024"});
+              }),
+              "--initial-loss-scale is of --precision half; give both or none");
   }
 }
 

@@ -44,6 +44,11 @@ class ResumedRuns : public TinyRun {
   /// A run that ended after `steps` of its 9 steps, as a kill would leave it: the later checkpoints are gone.
   void leave_unfinished(const fs::path& output, std::size_t steps) const {
     ASSERT_EQ(train(output, {"--checkpoint-every", "1", "--keep", "20"}).exit_code, 0);
+    interrupt(output, steps);
+  }
+
+  /// A finished run with all its checkpoints becomes one that ended after `steps`.
+  static void interrupt(const fs::path& output, std::size_t steps) {
     json run = json::parse(read_file(output / "run.json"));
     run["state"]["finished"] = false;
     write_file(output / "run.json", run.dump());
@@ -128,6 +133,31 @@ TEST_F(ResumedRuns, APrecisionMayChange) {
   const ProgramRun run = train(run_, {"--precision", "bfloat16"});
   EXPECT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_EQ(metrics(run_).back()["step"], 9);
+}
+
+TEST_F(ResumedRuns, HalfGoesOnWithItsLossScale) {
+  const Words half = {"--precision", "16-mixed", "--initial-loss-scale", "16777216"};
+  Words saving = half;
+  saving.insert(saving.end(), {"--checkpoint-every", "1", "--keep", "20"});
+  const ProgramRun whole = train(directory_ / "whole", saving);
+  ASSERT_EQ(whole.exit_code, 0) << whole.errors;
+  EXPECT_THAT(whole.errors, AllOf(HasSubstr("compute  half, loss scale 16777216, matrix products by"),
+                                  HasSubstr("step 1: the gradient is not finite with loss scale 16777216: nothing is "
+                                            "updated, the next has 8388608"),
+                                  HasSubstr(" skipped")));
+  const std::vector<json> rows = metrics(directory_ / "whole");
+  EXPECT_EQ(rows.front()["loss_scale"], 16777216.0);
+  EXPECT_EQ(rows.front()["skipped"], true);
+  EXPECT_TRUE(rows.front()["gradient_norm"].is_null());
+  const json run = json::parse(read_file(directory_ / "whole" / "run.json"));
+  EXPECT_EQ(run["precision"], "half");
+  EXPECT_EQ(run["initial-loss-scale"], 16777216);
+  fs::copy(directory_ / "whole", run_, fs::copy_options::recursive);
+  interrupt(run_, 4);
+  const ProgramRun rest = train(run_, half);
+  ASSERT_EQ(rest.exit_code, 0) << rest.errors;
+  EXPECT_EQ(metrics(run_), rows);
+  EXPECT_EQ(read_file(run_ / "last/model.safetensors"), read_file(directory_ / "whole" / "last/model.safetensors"));
 }
 
 TEST_F(ResumedRuns, TheDirectorysRules) {

@@ -33,7 +33,7 @@ ParameterTable example() {
 
 template <class T>
 class Store : public ::testing::Test {};
-using Types = ::testing::Types<float, bfloat16>;
+using Types = ::testing::Types<float, bfloat16, half>;
 TYPED_TEST_SUITE(Store, Types);
 
 TYPED_TEST(Store, RowsAreViewsIntoTheirUnit) {

@@ -83,7 +83,7 @@ constexpr double tolerance = 8.0 * rounding<T>;
 
 template <class T>
 class LinearLayer : public ::testing::Test {};
-using Types = ::testing::Types<float, bfloat16>;
+using Types = ::testing::Types<float, bfloat16, half>;
 TYPED_TEST_SUITE(LinearLayer, Types);
 
 template <class T, class Check>

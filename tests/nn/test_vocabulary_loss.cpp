@@ -84,7 +84,7 @@ struct Setting {
 
 template <class T>
 class VocabularyLoss : public ::testing::Test {};
-using Types = ::testing::Types<float, bfloat16>;
+using Types = ::testing::Types<float, bfloat16, half>;
 TYPED_TEST_SUITE(VocabularyLoss, Types);
 
 TYPED_TEST(VocabularyLoss, LossesAndGradientsMatchTheTwinForAnyChunk) {

@@ -1,3 +1,4 @@
+#include "core/element_type.hpp"
 #include "nn/optimizer.hpp"
 #include "parallel/parameter_mode.hpp"
 #include "tests/support/arrays.hpp"
@@ -156,8 +157,8 @@ class ModeRun {
   void expect_unit(std::size_t unit, float added) {
     for (std::size_t row = 0; row < table_.rows().size(); ++row) {
       if (table_.row(row).unit != unit) continue;
-      const Values values = store_.precision() == Precision::float32 ? host_values(store_.values<float>(row))
-                                                                     : host_values(store_.values<bfloat16>(row));
+      const Values values =
+          with_type(store_.precision(), [&]<class T>(T) { return host_values(store_.values<T>(row)); });
       for (std::size_t i = 0; i < values.size(); ++i) ASSERT_EQ(values[i], initial(row, i) + added) << row << " " << i;
     }
   }
@@ -175,7 +176,7 @@ template <class Check>
 void for_each_setting(const Check& check) {
   for (const ModeKind kind : kinds) {
     if (kind == ModeKind::hybrid && tests::launch().world().size() % 2 != 0) continue;
-    for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
+    for (const Precision precision : {Precision::float32, Precision::bfloat16, Precision::float16}) {
       for (const bool bfloat16_gradients : {false, true}) {
         for (const std::size_t micro_batches : {1, 2, 3, 4}) {
           for (const bool tree : {false, true}) {

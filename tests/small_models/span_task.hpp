@@ -25,7 +25,7 @@ struct Spans {
 };
 
 /// Evaluates the loss and how often both ends of the answer are the likeliest.
-class SpanTask final : public GeneratedTask {
+class SpanTask : public GeneratedTask {
  public:
   explicit SpanTask(const SpanTaskConfig& config);
 

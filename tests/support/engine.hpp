@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/arena.hpp"
+#include "core/element_type.hpp"
 #include "core/unit_schedule.hpp"
 #include "nn/model.hpp"
 #include "parallel/parameter_mode.hpp"
@@ -71,8 +72,7 @@ class Engine {
 
   /// A row's values as the model sees them, and its gradient.
   Values values(std::size_t row) const {
-    if (store.precision() == Precision::bfloat16) return host_values(store.values<bfloat16>(row));
-    return host_values(store.values<float>(row));
+    return with_type(store.precision(), [&]<class T>(T) { return host_values(store.values<T>(row)); });
   }
   Values gradient(std::size_t row) const { return host_values(store.gradient(row)); }
   void write(std::size_t row, const Values& values) {

@@ -45,7 +45,7 @@ struct Training {
                        ParameterStore::Purpose::training, nn::Recompute::none);
     return measured.peak();
   }
-  void run(std::size_t index) { step.run(space, index, 1e-4); }
+  void run(std::size_t index) { step.run(space, {.step = index, .update = index, .learning_rate = 1e-4}); }
 
   std::unique_ptr<Task> task;
   std::size_t micro_batch;
@@ -97,6 +97,7 @@ std::vector<Case> cases() {
   };
   return {{"BERT in float", bert(Precision::float32)},
           {"BERT in bfloat16", bert(Precision::bfloat16), Precision::bfloat16},
+          {"BERT in half", bert(Precision::float16), Precision::float16},
           {"convolution", [] { return std::make_unique<ImageTask>(ImageTaskConfig{}); }},
           {"decoder", [] { return std::make_unique<TextTask>(TextTaskConfig{.batch = 48}); }}};
 }

@@ -51,6 +51,20 @@ TEST(MetricsFile, WritesEveryMetricOfAnEvaluation) {
   EXPECT_EQ(lines[1].dump(), R"({"step":3,"validation_loss":1.5,"exact":40.0,"f1":50.5,"seconds":2.0,"best":true})");
 }
 
+TEST(MetricsFile, HasTheLossScaleWhereOneAdapts) {
+  const tests::TemporaryDirectory directory;
+  MetricsFile file(directory / "metrics.jsonl");
+  StepReport skipped = report;
+  skipped.loss_scale = 65536.0;
+  skipped.skipped = true;
+  skipped.gradient_norm = std::numeric_limits<double>::infinity();
+  file.step(skipped);
+  const Json line = lines_of(directory / "metrics.jsonl")[0];
+  EXPECT_EQ(line.at("loss_scale"), 65536.0);
+  EXPECT_EQ(line.at("skipped"), true);
+  EXPECT_TRUE(line.at("gradient_norm").is_null());
+}
+
 TEST(MetricsFile, ContinuesAFile) {
   const tests::TemporaryDirectory directory;
   for (int start = 0; start < 2; ++start) MetricsFile(directory / "metrics.jsonl").step(report);

@@ -232,7 +232,7 @@ TEST(reference, AdamWSteps) {
     double learning_rates = 0.0;
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const double learning_rate = steps[i]["learning_rate"].get<double>();
-      const StepResult result = step.run(engine.space, i, learning_rate);
+      const StepResult result = step.run(engine.space, {.step = i, .update = i, .learning_rate = learning_rate});
       EXPECT_NEAR(result.loss, steps[i]["loss"].get<double>(), 1e-5) << "step " << i + 1;
       EXPECT_NEAR(result.gradient_norm, steps[i]["gradient_norm"].get<double>(), 1e-4) << "step " << i + 1;
       learning_rates += learning_rate;
@@ -263,7 +263,8 @@ TEST(reference, MicroBatchesGiveTheSameSteps) {
     TrainingStep whole(engine.context(), {.largest_batch = samples, .limit = {.samples = samples}});
     TrainingStep split(other.context(), {.largest_batch = samples, .limit = {.samples = 1}});
     for (std::size_t i = 0; i < 5; ++i) {
-      const StepResult a = whole.run(engine.space, i, 1e-3), b = split.run(other.space, i, 1e-3);
+      const StepCourse course{.step = i, .update = i, .learning_rate = 1e-3};
+      const StepResult a = whole.run(engine.space, course), b = split.run(other.space, course);
       EXPECT_NEAR(a.loss, b.loss, 1e-5 * a.loss);
       EXPECT_NEAR(a.gradient_norm, b.gradient_norm, 1e-4 * a.gradient_norm);
     }

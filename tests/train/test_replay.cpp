@@ -83,6 +83,8 @@ void replay(Precision precision, double tolerance) {
 
 TEST(replay_of_recorded_minilm, Float) { replay(Precision::float32, 1e-5); }
 TEST(replay_of_recorded_minilm, Bfloat16) { replay(Precision::bfloat16, 2e-2); }
+/// One rounding to half's 11 bits, 2^-11.
+TEST(replay_of_recorded_minilm, Half) { replay(Precision::float16, 5e-4); }
 
 }  // namespace
 }  // namespace mylos::train

@@ -58,6 +58,13 @@ TEST(RunBanner, SaysAllThatARunDependsOn) {
       "output   runs/first\n");
 }
 
+TEST(RunBanner, SaysTheLossScaleWhereOneAdapts) {
+  RunDescription run = example();
+  run.precision = "half";
+  run.loss_scale = LossScale(65536.0);
+  EXPECT_THAT(run_banner(run), HasSubstr("compute  half, loss scale 65536, matrix products by onednn"));
+}
+
 TEST(RunBanner, HasNoLineForAbsentDevData) {
   RunDescription run = example();
   run.dev = {};
@@ -83,6 +90,13 @@ TEST(ClosingLine, HasNoScoresWithoutAnEvaluation) {
   RunResult result;
   result.steps = 1;
   EXPECT_EQ(closing_line(result, 2.0), "done after 1 step: 0:02 in all, training 0:00\n");
+}
+
+TEST(ClosingLine, CountsSkippedSteps) {
+  RunResult result;
+  result.steps = 9;
+  result.skipped = 2;
+  EXPECT_EQ(closing_line(result, 2.0), "done after 9 steps: 0:02 in all, training 0:00, 2 steps skipped\n");
 }
 
 TEST(ClosingLine, SaysWhatEndedTheRun) {

@@ -159,6 +159,13 @@ TEST_F(TensorBoardFile, HoldsAStepAsItHappens) {
                           std::pair("train/loss", 1.5f)));
 }
 
+TEST_F(TensorBoardFile, HoldsTheLossScaleWhereOneAdapts) {
+  train::StepReport report = step_report(1, 1.5);
+  report.loss_scale = 32768.0;
+  board_.step(report);
+  EXPECT_EQ(read_events(path_)[1].scalars.at("train/loss_scale"), 32768.0f);
+}
+
 TEST_F(TensorBoardFile, HoldsEvaluationsUnderTheirNames) {
   board_.evaluation({.step = 7, .metrics = {{"validation_loss", 0.5}, {"exact", 40.0}, {"f1", 50.0}}});
   const auto events = read_events(path_);
