@@ -166,7 +166,7 @@ int time_all(parallel::Launch& launch, const Arguments& arguments) {
   if (ranks.size() == 1) {
     throw UsageError("bench collectives needs several ranks; start it as mpirun -n 2 mylos bench collectives");
   }
-  const ComputeScope compute(launch.threads());
+  const ComputeScope compute(launch);
   ranks.set_bucket(arguments.run.engine.parallel.bucket);
   const bool tells = ranks.rank() == 0;
   const double memory = memory_of_node(launch, 3);

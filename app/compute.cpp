@@ -4,22 +4,30 @@
 #include "parallel/processors.hpp"
 
 #include <string_view>
+#include <vector>
 
 namespace mylos::app {
 namespace {
 
-Kokkos::InitializationSettings settings(std::size_t threads) {
+Kokkos::InitializationSettings settings(std::size_t threads, std::size_t device) {
   Kokkos::InitializationSettings settings;
   // Kokkos advises OMP_PROC_BIND, which would tie every unpinned process of a shared node to the same cores.
   settings.set_disable_warnings(true);
   settings.set_num_threads(static_cast<int>(threads));
+  if constexpr (!runs_on_host) settings.set_device_id(static_cast<int>(device));
   return settings;
+}
+
+/// The first device, where this build needs one.
+std::size_t first_device() {
+  [[maybe_unused]] const std::vector<DeviceInfo> checked = usable_devices();
+  return 0;
 }
 
 }  // namespace
 
-ComputeScope::ComputeScope() : ComputeScope(default_threads()) {}
-ComputeScope::ComputeScope(std::size_t threads) : guard_(settings(threads)) {}
+ComputeScope::ComputeScope() : guard_(settings(default_threads(), first_device())) {}
+ComputeScope::ComputeScope(const parallel::Launch& launch) : guard_(settings(launch.threads(), launch.device())) {}
 
 std::size_t default_threads() {
   if (std::string_view(ExecutionSpace::name()) == "Serial") return 1;

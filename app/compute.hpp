@@ -1,5 +1,7 @@
 #pragma once
 
+#include "parallel/launch.hpp"
+
 #include <Kokkos_Core.hpp>
 
 #include <string>
@@ -10,9 +12,11 @@ namespace mylos::app {
 /// Starts Kokkos and ends it when it goes. Made once a process.
 class ComputeScope {
  public:
-  /// With the threads that OMP_NUM_THREADS says, else one for each CPU this process may run on.
+  /// With the threads that OMP_NUM_THREADS says, else one for each CPU this process may run on. Errors: those of
+  /// usable_devices (core/device.hpp).
   ComputeScope();
-  explicit ComputeScope(std::size_t threads);
+  /// As a rank of a launch, which has checked its devices.
+  explicit ComputeScope(const parallel::Launch& launch);
 
  private:
   Kokkos::ScopeGuard guard_;

@@ -67,7 +67,7 @@ class StepNotes final : public train::Reporter {
 class TrainCommand {
  public:
   TrainCommand(parallel::Launch& launch, const Arguments& told, Clock::time_point begin)
-      : launch_(launch), ranks_(launch.world()), compute_(launch.threads()), arguments_(told), begin_(begin) {}
+      : launch_(launch), ranks_(launch.world()), compute_(launch), arguments_(told), begin_(begin) {}
 
   int run();
 
@@ -103,6 +103,7 @@ int TrainCommand::run() {
     const parallel::FileWork looking;
     resolve_model_argument(arguments_, notice());
     settle_ranks(arguments_, ranks_.size());
+    parallel::check_devices_apart(launch_.places());
   });
   watch_walltime();
   if (arguments_.dry_run) return say_what_would_be();

@@ -15,6 +15,9 @@ if(NOT Kokkos_FOUND)
   if(NOT MYLOS_ENABLE_OPENMP)
     set(flavour --serial)
   endif()
+  if(MYLOS_ENABLE_CUDA)
+    list(APPEND flavour --cuda ${MYLOS_CUDA_ARCHITECTURE})
+  endif()
   execute_process(COMMAND "${PROJECT_SOURCE_DIR}/scripts/kokkos" --where ${flavour}
                   OUTPUT_VARIABLE mylos_kokkos_prefix OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   if(mylos_kokkos_prefix)
@@ -34,6 +37,15 @@ elseif(NOT MYLOS_ENABLE_OPENMP AND "OPENMP" IN_LIST Kokkos_DEVICES)
                       "Point Kokkos_ROOT at one without OpenMP (scripts/kokkos --serial builds it), or set -DMYLOS_ENABLE_OPENMP=ON.")
 endif()
 
+if(MYLOS_ENABLE_CUDA AND NOT "CUDA" IN_LIST Kokkos_DEVICES)
+  message(FATAL_ERROR "MYLOS_ENABLE_CUDA is ON, but the Kokkos in ${Kokkos_DIR} has only ${Kokkos_DEVICES}. Point "
+                      "Kokkos_ROOT at one with CUDA (Spack: kokkos+cuda cuda_arch=${MYLOS_CUDA_ARCHITECTURE}; here: "
+                      "scripts/dependencies --cuda ${MYLOS_CUDA_ARCHITECTURE}), or set -DMYLOS_ENABLE_CUDA=OFF.")
+elseif(NOT MYLOS_ENABLE_CUDA AND "CUDA" IN_LIST Kokkos_DEVICES)
+  message(FATAL_ERROR "MYLOS_ENABLE_CUDA is OFF, but the Kokkos in ${Kokkos_DIR} computes on GPUs. Point Kokkos_ROOT at "
+                      "one without CUDA, or set -DMYLOS_ENABLE_CUDA=ON.")
+endif()
+
 find_package(fmt CONFIG QUIET)
 mylos_require(fmt_FOUND "fmt" libfmt-dev fmt)
 find_package(nlohmann_json CONFIG QUIET)
@@ -47,6 +59,15 @@ mylos_require(utf8proc_FOUND "utf8proc" libutf8proc-dev utf8proc)
 if(MYLOS_ENABLE_ONEDNN)
   find_package(dnnl CONFIG QUIET)
   mylos_require(dnnl_FOUND "oneDNN (or set -DMYLOS_ENABLE_ONEDNN=OFF)" libdnnl-dev onednn)
+endif()
+
+if(MYLOS_ENABLE_CUDA)
+  if(MYLOS_ENABLE_ONEDNN)
+    message(FATAL_ERROR "oneDNN computes on the host, and this build on GPUs: set -DMYLOS_ENABLE_ONEDNN=OFF (cuBLASLt takes "
+                        "its place), or -DMYLOS_ENABLE_CUDA=OFF.")
+  endif()
+  find_package(CUDAToolkit QUIET)
+  mylos_require(CUDAToolkit_FOUND "The CUDA toolkit" nvidia-cuda-toolkit cuda)
 endif()
 
 if(MYLOS_ENABLE_MPI)

@@ -4,6 +4,8 @@ option(MYLOS_ENABLE_OPENMP "Threads on the host through Kokkos' OpenMP backend; 
 option(MYLOS_ENABLE_MPI "Several ranks through MPI" ON)
 option(MYLOS_ENABLE_HDF5 "HDF5 files: features of `mylos prepare`, checkpoints" ON)
 option(MYLOS_ENABLE_ONEDNN "oneDNN as a provider of matrix products on the host" ON)
+option(MYLOS_ENABLE_CUDA "GPUs through Kokkos' CUDA backend, which is then what computes" OFF)
+set(MYLOS_CUDA_ARCHITECTURE 80 CACHE STRING "Compute capability that CUDA code is built for: 70 (V100), 80 (A100), 90 (H100, H200)")
 option(MYLOS_ENABLE_NATIVE "Compile for the CPU of this machine (-march=native); the program may not run on another" OFF)
 option(MYLOS_ENABLE_TESTS "The tests" ON)
 option(MYLOS_ENABLE_BENCH "The benchmarks" ON)
@@ -16,7 +18,11 @@ endif()
 
 # ccache, where it is installed, makes a second build of the same source quick.
 find_program(MYLOS_CCACHE ccache)
-if(MYLOS_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+if(MYLOS_ENABLE_CUDA)
+  # Kokkos' launch compiler chooses between nvcc and the host compiler by a command line that begins with the latter.
+  unset(CMAKE_CXX_COMPILER_LAUNCHER)
+  unset(CMAKE_CXX_COMPILER_LAUNCHER CACHE)
+elseif(MYLOS_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${MYLOS_CCACHE}")
 endif()
 
@@ -25,7 +31,13 @@ add_library(mylos::options ALIAS mylos_options)
 target_compile_features(mylos_options INTERFACE cxx_std_20)
 target_include_directories(mylos_options INTERFACE "${PROJECT_SOURCE_DIR}")
 # Nobody reads errno or floating-point traps here, and both keep loops with exp, sqrt or a comparison from vectorising.
-target_compile_options(mylos_options INTERFACE -Wall -Wextra -Wpedantic -fno-math-errno -fno-trapping-math)
+target_compile_options(mylos_options INTERFACE -Wall -Wextra -fno-math-errno -fno-trapping-math)
+if(MYLOS_ENABLE_CUDA)
+  # fmt 9 takes nvcc for a compiler without constexpr, and then calls such functions from constexpr ones.
+  target_compile_definitions(mylos_options INTERFACE FMT_USE_CONSTEXPR=1)
+else()
+  target_compile_options(mylos_options INTERFACE -Wpedantic) # what nvcc hands to the host compiler is not ISO C++
+endif()
 # Messages name a file from the root of the tree, wherever it was built.
 target_compile_options(mylos_options INTERFACE "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
 
@@ -50,7 +62,7 @@ function(mylos_print_summary)
   message(STATUS "Mylos ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}, ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
   message(STATUS "  Kokkos            ${Kokkos_VERSION} (${Kokkos_DEVICES}) in ${Kokkos_DIR}")
   message(STATUS "  Kokkos Kernels    in ${KokkosKernels_DIR}")
-  foreach(name OPENMP MPI HDF5 ONEDNN NATIVE TESTS BENCH SANITIZERS FUZZ)
+  foreach(name OPENMP CUDA MPI HDF5 ONEDNN NATIVE TESTS BENCH SANITIZERS FUZZ)
     string(SUBSTRING "MYLOS_ENABLE_${name}                      " 0 24 label)
     message(STATUS "  ${label}  ${MYLOS_ENABLE_${name}}")
   endforeach()

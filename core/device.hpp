@@ -4,13 +4,23 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
-/// The one place that names execution spaces, memory spaces and layouts.
+/// The one place that names execution spaces, memory spaces, layouts and what devices are built with.
+
+/// Set where kernels are compiled for devices: what only host compilers understand is left out of them.
+#if defined(KOKKOS_ENABLE_CUDA)
+#define MYLOS_DEVICE_BUILD
+#endif
+
 namespace mylos {
 
 using ExecutionSpace = Kokkos::DefaultExecutionSpace;
 using MemorySpace = ExecutionSpace::memory_space;
 using HostSpace = Kokkos::HostSpace;
+
+/// Kernels run on the host, and the host reads what they read.
+inline constexpr bool runs_on_host = Kokkos::SpaceAccessibility<HostSpace, MemorySpace>::accessible;
 
 /// Device arrays are row-major and may be parts of larger ones. Owning arrays are Vector and Matrix as well.
 template <class T>
@@ -36,6 +46,22 @@ template <class T>
 Matrix<T> as_matrix(const Vector<T>& data, std::size_t rows, std::size_t columns) {
   return Matrix<T>(data.data(), rows, columns);
 }
+
+/// A device that this process sees.
+struct DeviceInfo {
+  std::string name;        ///< "NVIDIA A100-SXM4-80GB"
+  std::string id;          ///< the same for every process that sees it
+  int capability = 0;      ///< 80 is compute capability 8.0
+  std::size_t memory = 0;  ///< bytes
+};
+
+/// The devices that kernels of this build can run on here, in the order of their index; a host build has none, and
+/// needs none. Errors: std::runtime_error where the build needs one and there is no driver, no device, or one that is
+/// older than what the build was made for: what is missing, and what to change.
+std::vector<DeviceInfo> usable_devices();
+
+/// Bytes of memory that are free on the device in use; of a host build see train/memory.hpp. 0 where there is none.
+std::size_t free_device_memory();
 
 /// An owning vector that is not filled; `label` names it in memory reports.
 template <class T>

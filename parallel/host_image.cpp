@@ -14,7 +14,7 @@ Vector<std::byte> bytes_in(const Buffer& buffer) {
 HostImage::HostImage(const ExecutionSpace& space, const Buffer& buffer, Content content)
     : buffer_(buffer), data_(static_cast<std::byte*>(buffer.data)) {
   if (buffer.place == Place::host) return;
-  if constexpr (!device_memory_is_host_memory) {
+  if constexpr (!runs_on_host) {
     copy_ = HostVector<std::byte>(Kokkos::view_alloc("mylos::communicator::image", Kokkos::WithoutInitializing),
                                   bytes_of(buffer));
     data_ = copy_.data();
@@ -24,7 +24,7 @@ HostImage::HostImage(const ExecutionSpace& space, const Buffer& buffer, Content 
 }
 
 void HostImage::write_back(const ExecutionSpace& space) const {
-  if constexpr (!device_memory_is_host_memory) {
+  if constexpr (!runs_on_host) {
     if (copy_.data() == nullptr) return;
     Kokkos::deep_copy(space, bytes_in(buffer_), copy_);
     space.fence("mylos::communicator::write_back");

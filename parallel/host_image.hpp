@@ -9,9 +9,6 @@ namespace mylos::parallel {
 /// What is launched returns before it has run, so that a host thread must fence before it reads.
 inline constexpr bool launches_asynchronously = !std::is_same_v<ExecutionSpace, Kokkos::DefaultHostExecutionSpace>;
 
-/// The host can read and write the device's memory.
-inline constexpr bool device_memory_is_host_memory = Kokkos::SpaceAccessibility<HostSpace, MemorySpace>::accessible;
-
 /// A buffer's memory for an operation that works on the host: the buffer's own, or a copy where the host cannot reach
 /// it.
 class HostImage {

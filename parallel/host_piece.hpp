@@ -13,16 +13,16 @@ namespace mylos::parallel {
 class HostPiece {
  public:
   /// For parts of at most `elements`.
-  explicit HostPiece(std::size_t elements) : buffer_(is_direct ? 0 : elements) {}
+  explicit HostPiece(std::size_t elements) : buffer_(runs_on_host ? 0 : elements) {}
 
   /// The values of `part`, valid until the next call.
   std::span<const float> read(const Vector<float>& part) {
-    if constexpr (is_direct) return {part.data(), part.size()};
+    if constexpr (runs_on_host) return {part.data(), part.size()};
     Kokkos::deep_copy(Unmanaged(buffer_.data(), part.size()), part);
     return {buffer_.data(), part.size()};
   }
   static void write(std::span<const float> values, const Vector<float>& part) {
-    if constexpr (is_direct) {
+    if constexpr (runs_on_host) {
       std::ranges::copy(values, part.data());
     } else {
       Kokkos::deep_copy(part, ConstUnmanaged(values.data(), values.size()));
@@ -32,7 +32,6 @@ class HostPiece {
  private:
   using Unmanaged = Kokkos::View<float*, Kokkos::LayoutRight, HostSpace, Kokkos::MemoryUnmanaged>;
   using ConstUnmanaged = Kokkos::View<const float*, Kokkos::LayoutRight, HostSpace, Kokkos::MemoryUnmanaged>;
-  static constexpr bool is_direct = Kokkos::SpaceAccessibility<HostSpace, MemorySpace>::accessible;
 
   std::vector<float> buffer_;
 };

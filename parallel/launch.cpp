@@ -32,6 +32,8 @@ struct Station {
 };
 static_assert(std::is_trivially_copyable_v<Station>);
 
+using DeviceId = std::array<char, 64>;
+
 Station this_station(const RankRuntime& runtime) {
   Station station;
   ::gethostname(station.host.data(), station.host.size() - 1);
@@ -44,23 +46,24 @@ Station this_station(const RankRuntime& runtime) {
   return station;
 }
 
-std::vector<Station> gather_stations(RankRuntime& runtime) {
-  const Station mine = this_station(runtime);
-  const std::vector<std::byte> bytes = runtime.gather(std::as_bytes(std::span(&mine, 1)));
-  std::vector<Station> stations(runtime.size());
-  std::memcpy(stations.data(), bytes.data(), bytes.size());
-  return stations;
-}
-
 std::vector<RankPlace> places_of(const std::vector<Station>& stations) {
   std::map<std::size_t, std::size_t> node_of_first, ranks_of_node;
   std::vector<RankPlace> places;
   for (const Station& station : stations) {
     // The lowest rank of a node comes before its others.
     const std::size_t node = node_of_first.try_emplace(station.first_rank_of_node, node_of_first.size()).first->second;
-    places.push_back({station.host.data(), station.process, node, ranks_of_node[node]++});
+    places.push_back({station.host.data(), station.process, node, ranks_of_node[node]++, {}});
   }
   return places;
+}
+
+/// What every rank gave.
+template <class Value>
+std::vector<Value> gather_values(RankRuntime& runtime, const Value& mine) {
+  const std::vector<std::byte> bytes = runtime.gather(std::as_bytes(std::span(&mine, 1)));
+  std::vector<Value> values(runtime.size());
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
 }
 
 /// The ranks of the node of `rank`, in order.
@@ -95,6 +98,7 @@ std::size_t asked_threads() {
 struct Launch::State {
   /// Before MPI starts: an error that only this rank has would leave the others waiting.
   std::size_t threads = asked_threads();
+  std::vector<DeviceInfo> devices = usable_devices();
   std::unique_ptr<RankRuntime> runtime = make_rank_runtime();
   std::string library = runtime->library();
   std::vector<RankPlace> places;
@@ -105,9 +109,10 @@ struct Launch::State {
 Launch::Launch() : state_(std::make_unique<State>()) {
   RankRuntime& runtime = *state_->runtime;
   check_launcher(runtime.size(), state_->library, [](const char* name) { return std::getenv(name); });
-  const std::vector<Station> stations = gather_stations(runtime);
+  const std::vector<Station> stations = gather_values(runtime, this_station(runtime));
   state_->places = places_of(stations);
   for (const RankPlace& place : state_->places) state_->nodes = std::max(state_->nodes, place.node + 1);
+  gather_devices();
   // Every node is checked on every rank, so that all of them end.
   for (const RankPlace& first : state_->places) {
     if (first.rank_of_node != 0) continue;
@@ -137,15 +142,39 @@ Launch::~Launch() {
   }
 }
 
+void Launch::gather_devices() {
+  DeviceId mine{};
+  if (!state_->devices.empty()) state_->devices[device()].id.copy(mine.data(), mine.size() - 1);
+  const std::vector<DeviceId> ids = gather_values(*state_->runtime, mine);
+  for (std::size_t rank = 0; rank < ids.size(); ++rank) state_->places[rank].device = ids[rank].data();
+}
+
 Communicator& Launch::world() { return *state_->world; }
 const std::vector<RankPlace>& Launch::places() const { return state_->places; }
 const RankPlace& Launch::place() const { return state_->places[state_->rank]; }
 std::size_t Launch::nodes() const { return state_->nodes; }
 std::size_t Launch::ranks_of_node() const { return state_->ranks_of_node; }
 std::size_t Launch::threads() const { return state_->threads; }
+std::size_t Launch::device() const {
+  return state_->devices.empty() ? 0 : place().rank_of_node % state_->devices.size();
+}
 void Launch::set_time_limit(std::chrono::duration<double> limit) { state_->runtime->set_time_limit(limit); }
 void Launch::note_step(std::size_t step) { state_->runtime->note_step(step); }
 const std::string& Launch::library() const { return state_->library; }
+
+void check_devices_apart(const std::vector<RankPlace>& places) {
+  std::map<std::string, std::size_t> rank_of_device;
+  for (std::size_t rank = 0; rank < places.size(); ++rank) {
+    const RankPlace& place = places[rank];
+    if (place.device.empty()) continue;
+    const auto [other, is_first] = rank_of_device.try_emplace(place.device, rank);
+    if (is_first) continue;
+    fail(
+        fmt::format("ranks {} and {} on {} compute on the same GPU ({}); start one rank a GPU (--gpus-per-task=1), or "
+                    "let them share it with --communicator mpi",
+                    other->second, rank, place.host, place.device));
+  }
+}
 
 Mesh::Mesh(Communicator& world, std::size_t shard_size) : world_(world) {
   ensure(shard_size > 0 && world.size() % shard_size == 0,

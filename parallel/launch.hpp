@@ -18,16 +18,20 @@ struct RankPlace {
   long process = 0;              ///< its id on that host
   std::size_t node = 0;          ///< counted from 0 in the order of each node's lowest rank
   std::size_t rank_of_node = 0;  ///< among the ranks of its node
+  std::string device = {};       ///< the id of the one it computes on (core/device.hpp); empty in a host build
 };
 
 /// Whether this build has MPI; without it every launch is one rank.
 bool has_mpi();
 
+/// Errors: std::runtime_error that says what to change where two ranks compute on one device.
+void check_devices_apart(const std::vector<RankPlace>& places);
+
 /// MPI from its making to its end. Made once a process, before Kokkos, and outlives all communicators.
 class Launch {
  public:
   /// Errors: std::runtime_error that says what to change: a launcher whose size is not MPI's, ranks pinned to the same
-  /// core.
+  /// core; those of usable_devices.
   Launch();
   /// Ends MPI; where an exception is under way, without the ranks that do not end too.
   ~Launch();
@@ -44,6 +48,9 @@ class Launch {
   /// Threads for this rank: OMP_NUM_THREADS where it is set, else the processors it may run on, divided among the ranks
   /// that may run on them too; at least one.
   std::size_t threads() const;
+  /// The index of this rank's device: the one that it sees, or of several that of its place on the node. 0 in a host
+  /// build.
+  std::size_t device() const;
   /// How long a rank waits for others in one operation before the program ends on every rank, with lines that say who
   /// is missing and what each waits in; 10 minutes at first.
   void set_time_limit(std::chrono::duration<double> limit);
@@ -54,6 +61,9 @@ class Launch {
 
  private:
   struct State;
+  /// Each rank's into its place.
+  void gather_devices();
+
   std::unique_ptr<State> state_;
 };
 

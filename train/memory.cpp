@@ -1,5 +1,7 @@
 #include "train/memory.hpp"
 
+#include "core/device.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -83,6 +85,7 @@ std::size_t group_memory(const GroupFiles& files) {
 }  // namespace
 
 std::size_t available_memory() {
+  if constexpr (!runs_on_host) return free_device_memory();
   return std::min({kibibytes_in("/proc/meminfo", "MemAvailable:"), group_memory(version_2), group_memory(version_1)});
 }
 

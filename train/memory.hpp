@@ -5,7 +5,8 @@
 /// Memory of this process and of the machine it runs on, as the system counts it.
 namespace mylos::train {
 
-/// Bytes that this process may still take: what the machine has free, or its control group if that is less.
+/// Bytes that this process may still take where kernels compute: what the machine has free, or its control group if
+/// that is less; of a device build what the device has.
 std::size_t available_memory();
 
 /// Bytes of this process that are resident now, and the most there have been.

@@ -41,11 +41,13 @@ auto made_on_every_rank(parallel::Communicator& ranks, const Make& make) {
   return std::move(*made);
 }
 
-/// Bytes that each rank of any node may still take, where those of a node share what is free.
+/// Bytes that each rank may still take, where those of a node, or of a device, share what is free.
 std::size_t available_on_every_rank(const Ranks& ranks) {
   ranks.world.barrier("free memory");  // so that no rank takes what another has not counted
-  const std::size_t node = ranks.places[ranks.world.rank()].node;
-  const auto sharing = std::ranges::count(ranks.places, node, &parallel::RankPlace::node);
+  const parallel::RankPlace& mine = ranks.places[ranks.world.rank()];
+  const auto sharing = std::ranges::count_if(ranks.places, [&](const parallel::RankPlace& place) {
+    return place.node == mine.node && place.device == mine.device;
+  });
   const std::size_t free = std::min<std::size_t>(available_memory(), INT64_MAX) / static_cast<std::size_t>(sharing);
   return static_cast<std::size_t>(-parallel::maximum(ranks.world, -static_cast<std::int64_t>(free)));
 }

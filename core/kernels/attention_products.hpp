@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
-#if defined(__AVX512BF16__)
+#if defined(__AVX512BF16__) && !defined(MYLOS_DEVICE_BUILD)
+#define MYLOS_MULTIPLIES_PAIRS
 #include <immintrin.h>
 #endif
 
@@ -20,16 +21,19 @@ namespace mylos::attention {
 using Policy = Kokkos::TeamPolicy<ExecutionSpace, Kokkos::Schedule<Kokkos::Dynamic>>;
 using Team = Policy::member_type;
 
-/// Elements of a vector register, and columns and rows of a register tile, for 32 and for 16 registers. Results do not
-/// depend on them. Clang 14 does not keep 8 rows in registers: it runs 15 times slower.
-#if defined(__AVX512F__)
+/// Elements of a vector register, and columns and rows of a register tile: for 32 and for 16 vector registers, and for
+/// one device thread. Results do not depend on them. Clang 14 does not keep 8 rows in registers: it runs 15 times
+/// slower.
+#if defined(MYLOS_DEVICE_BUILD)
+inline constexpr int vector = 4, tile_columns = 8;
+#elif defined(__AVX512F__)
 inline constexpr int vector = 16, tile_columns = 32;
 #elif defined(__AVX__)
 inline constexpr int vector = 8, tile_columns = 16;
 #else
 inline constexpr int vector = 4, tile_columns = 8;
 #endif
-#if defined(__AVX512F__) && !defined(__clang__)
+#if defined(__AVX512F__) && !defined(__clang__) && !defined(MYLOS_DEVICE_BUILD)
 inline constexpr int tile_rows = 8;
 #else
 inline constexpr int tile_rows = 4;
@@ -42,7 +46,7 @@ KOKKOS_INLINE_FUNCTION constexpr int round_up(int value, int multiple) {
 /// Two bfloat16 that are neighbours along the inner index of a product, the earlier in the lower half.
 using Pair = std::uint32_t;
 
-#if defined(__AVX512BF16__)
+#if defined(MYLOS_MULTIPLIES_PAIRS)
 inline constexpr bool multiplies_pairs = runs_on_host;
 #else
 inline constexpr bool multiplies_pairs = false;
@@ -266,7 +270,7 @@ KOKKOS_INLINE_FUNCTION void tile_product(int inner, Left<float> a, Block<const f
   }
 }
 
-#if defined(__AVX512BF16__)
+#if defined(MYLOS_MULTIPLIES_PAIRS)
 /// The same of pairs. No compiler makes this instruction of a loop.
 template <int columns>
 inline void tile_product(int inner, Left<Pair> a, Block<const Pair> b, bool accumulate, Block<float> c) {

@@ -12,7 +12,7 @@ namespace mylos {
 
 /// A 32-bit word of Philox in the element that products vectorise best in: AVX-512 has 64-bit products of whole
 /// elements, AVX2 only widening ones.
-#if defined(__AVX512DQ__)
+#if defined(__AVX512DQ__) && !defined(MYLOS_DEVICE_BUILD)
 using DrawWord = std::uint64_t;
 #else
 using DrawWord = std::uint32_t;

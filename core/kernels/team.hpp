@@ -18,9 +18,9 @@ struct HostTeam {};
 /// register would wait for its own addition.
 inline constexpr std::size_t host_lanes = 32;
 
-inline constexpr bool runs_on_host = Kokkos::SpaceAccessibility<HostSpace, MemorySpace>::accessible;
-
-#if defined(__clang__)
+#if defined(MYLOS_DEVICE_BUILD)
+#define MYLOS_INDEPENDENT
+#elif defined(__clang__)
 #define MYLOS_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define MYLOS_INDEPENDENT _Pragma("GCC ivdep")
@@ -28,7 +28,7 @@ inline constexpr bool runs_on_host = Kokkos::SpaceAccessibility<HostSpace, Memor
 
 /// Before a loop of constant trip count that is to vectorise: GCC unrolls 16 iterations or fewer before it vectorises,
 /// and then makes scalar code of them.
-#if defined(KOKKOS_COMPILER_GNU)
+#if defined(KOKKOS_COMPILER_GNU) && !defined(MYLOS_DEVICE_BUILD)
 #define MYLOS_ROLLED _Pragma("GCC unroll 1")
 #else
 #define MYLOS_ROLLED

@@ -1,0 +1,191 @@
+#include "core/error.hpp"
+#include "core/kernels/activation.hpp"
+#include "core/kernels/gemm_provider.hpp"
+
+#include <cublasLt.h>
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+#include <tuple>
+#include <type_traits>
+
+/// Products by cuBLASLt: float, bfloat16 and half with float sums, on tensor cores where the type has them; float on
+/// them only as TF32, under a name of its own. The bias is added in the product's epilogue. GELU is not: cuBLASLt's is
+/// the tanh approximation, up to 5e-4 off the function that BERT's weights were trained with.
+/// cuBLASLt's matrices are column-major. A row-major C (M, N) is a column-major C^T (N, M) = op(B)^T op(A)^T, so B
+/// comes first, and the transpositions stay as they are.
+namespace mylos {
+namespace {
+
+/// What algorithms may use beside the operands: what NVIDIA advises for devices from compute capability 9.0 on.
+constexpr std::size_t workspace_size = std::size_t{32} << 20;
+
+void check(cublasStatus_t status, const char* what) {
+  if (status != CUBLAS_STATUS_SUCCESS) fail(fmt::format("cuBLASLt: {}: {}", what, cublasLtGetStatusString(status)));
+}
+
+template <class Descriptor, cublasStatus_t (*destroy)(Descriptor)>
+struct Destroy {
+  void operator()(Descriptor descriptor) const { destroy(descriptor); }
+};
+template <class Descriptor, cublasStatus_t (*destroy)(Descriptor)>
+using Owned = std::unique_ptr<std::remove_pointer_t<Descriptor>, Destroy<Descriptor, destroy>>;
+using Operation = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
+using Layout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
+using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
+using Handle = Owned<cublasLtHandle_t, cublasLtDestroy>;
+
+cudaDataType_t data_type(Precision precision) {
+  switch (precision) {
+    case Precision::float32:
+      return CUDA_R_32F;
+    case Precision::bfloat16:
+      return CUDA_R_16BF;
+    case Precision::float16:
+      return CUDA_R_16F;
+  }
+  fail("cuBLASLt: an element type without a name");
+}
+
+/// A row-major (rows, columns) as the column-major (columns, rows) that it is.
+Layout make_layout(Precision precision, std::size_t rows, std::size_t columns) {
+  cublasLtMatrixLayout_t layout = nullptr;
+  check(cublasLtMatrixLayoutCreate(&layout, data_type(precision), columns, rows, static_cast<std::int64_t>(columns)),
+        "describing a matrix");
+  return Layout(layout);
+}
+
+template <class Value>
+void set(const Operation& operation, cublasLtMatmulDescAttributes_t attribute, const Value& value) {
+  check(cublasLtMatmulDescSetAttribute(operation.get(), attribute, &value, sizeof value), "describing a product");
+}
+
+bool adds_bias(EpilogueKind kind) { return kind == EpilogueKind::bias || kind == EpilogueKind::bias_gelu; }
+
+/// What cuBLASLt is told of a product, and the algorithm it chose.
+struct Plan {
+  Operation operation;
+  Layout a, b, c;
+  cublasLtMatmulAlgo_t algorithm{};
+};
+
+/// What an algorithm is chosen by.
+using Key = std::tuple<Transpose, Transpose, std::size_t, std::size_t, std::size_t, Precision, Precision, bool, bool>;
+
+Key key_of(const GemmCall& call) {
+  return {call.transpose_a,  call.transpose_b,        call.m, call.n, call.k, call.input, call.output,
+          call.beta != 0.0f, adds_bias(call.epilogue)};
+}
+
+class CublasLtGemm : public GemmProvider {
+ public:
+  CublasLtGemm(std::string_view name, cublasComputeType_t float_products) : name_(name), float_(float_products) {}
+
+  std::string_view name() const override { return name_; }
+  std::string version() const override { return fmt::format("{}", cublasLtGetVersion()); }
+  /// A quarter more than is asked for: GemmWorkspace.
+  std::size_t workspace_bytes(std::span<const GemmProduct>) override { return workspace_size + workspace_size / 4; }
+
+  void multiply(const ExecutionSpace& space, const GemmCall& call) override {
+    const Plan& plan = plan_for(call);
+    // Operands change from call to call, and the shape does not.
+    if (adds_bias(call.epilogue)) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);
+    const float one = 1.0f;
+    void* const c = product_target(call);
+    check(cublasLtMatmul(handle(), plan.operation.get(), &one, call.b, plan.b.get(), call.a, plan.a.get(), &call.beta,
+                         c, plan.c.get(), c, plan.c.get(), &plan.algorithm, workspace_.get(workspace_size),
+                         workspace_size, space.cuda_stream()),
+          "a product");
+    apply_rest_of_epilogue(space, call);
+  }
+
+ private:
+  cublasLtHandle_t handle() {
+    if (!handle_) {
+      cublasLtHandle_t handle = nullptr;
+      check(cublasLtCreate(&handle), "starting");
+      handle_.reset(handle);
+    }
+    return handle_.get();
+  }
+
+  const Plan& plan_for(const GemmCall& call) {
+    const auto [found, is_new] = plans_.try_emplace(key_of(call));
+    if (!is_new) return found->second;
+    try {
+      found->second = make_plan(call);
+    } catch (...) {
+      plans_.erase(found);
+      throw;
+    }
+    return found->second;
+  }
+
+  Plan make_plan(const GemmCall& call) {
+    Plan plan;
+    const cublasComputeType_t compute = call.input == Precision::float32 ? float_ : CUBLAS_COMPUTE_32F;
+    cublasLtMatmulDesc_t operation = nullptr;
+    check(cublasLtMatmulDescCreate(&operation, compute, CUDA_R_32F), "describing a product");
+    plan.operation.reset(operation);
+    const auto letter = [](Transpose transpose) { return transpose == Transpose::no ? CUBLAS_OP_N : CUBLAS_OP_T; };
+    set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, letter(call.transpose_b));
+    set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSB, letter(call.transpose_a));
+    if (adds_bias(call.epilogue)) {
+      set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+      set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(data_type(call.output)));
+    }
+    const std::size_t rows_a = rows_of_a(call), rows_b = rows_of_b(call);
+    plan.a = make_layout(call.input, rows_a, call.m * call.k / rows_a);
+    plan.b = make_layout(call.input, rows_b, call.k * call.n / rows_b);
+    plan.c = make_layout(call.output, call.m, call.n);
+    plan.algorithm = choose_algorithm(plan, call);
+    return plan;
+  }
+
+  /// The first of cuBLASLt's heuristic for this shape. Errors: std::runtime_error where it has none.
+  cublasLtMatmulAlgo_t choose_algorithm(const Plan& plan, const GemmCall& call) {
+    cublasLtMatmulPreference_t made = nullptr;
+    check(cublasLtMatmulPreferenceCreate(&made), "choosing an algorithm");
+    const Preference preference(made);
+    check(cublasLtMatmulPreferenceSetAttribute(preference.get(), CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                               &workspace_size, sizeof workspace_size),
+          "choosing an algorithm");
+    cublasLtMatmulHeuristicResult_t found{};
+    int count = 0;
+    check(cublasLtMatmulAlgoGetHeuristic(handle(), plan.operation.get(), plan.b.get(), plan.a.get(), plan.c.get(),
+                                         plan.c.get(), preference.get(), 1, &found, &count),
+          "choosing an algorithm");
+    if (count == 0) fail(fmt::format("cuBLASLt has no algorithm for {} x {} x {}", call.m, call.n, call.k));
+    return found.algo;
+  }
+
+  /// Of an epilogue's bias nothing is left: GELU, or its gradient.
+  static void apply_rest_of_epilogue(const ExecutionSpace& space, const GemmCall& call) {
+    if (call.epilogue == EpilogueKind::gelu_gradient) return apply_epilogue(space, call);
+    if (call.epilogue != EpilogueKind::bias_gelu) return;
+    with_type(call.output, [&]<class T>(T) {
+      gelu<T>(space, ConstMatrix<T>(static_cast<const T*>(call.pre), call.m, call.n),
+              Matrix<T>(static_cast<T*>(call.c), call.m, call.n));
+    });
+  }
+
+  std::string_view name_;
+  cublasComputeType_t float_;
+  Handle handle_;
+  GemmWorkspace workspace_;
+  std::map<Key, Plan> plans_;
+};
+
+}  // namespace
+
+extern const GemmProviderEntry cublaslt_gemm, cublaslt_tf32_gemm;
+const GemmProviderEntry cublaslt_gemm{"cublaslt", []() -> std::unique_ptr<GemmProvider> {
+                                        return std::make_unique<CublasLtGemm>("cublaslt", CUBLAS_COMPUTE_32F);
+                                      }};
+const GemmProviderEntry cublaslt_tf32_gemm{"cublaslt-tf32", []() -> std::unique_ptr<GemmProvider> {
+                                             return std::make_unique<CublasLtGemm>("cublaslt-tf32",
+                                                                                   CUBLAS_COMPUTE_32F_FAST_TF32);
+                                           }};
+
+}  // namespace mylos
