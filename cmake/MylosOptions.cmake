@@ -35,6 +35,9 @@ target_compile_options(mylos_options INTERFACE -Wall -Wextra -fno-math-errno -fn
 if(MYLOS_ENABLE_CUDA)
   # fmt 9 takes nvcc for a compiler without constexpr, and then calls such functions from constexpr ones.
   target_compile_definitions(mylos_options INTERFACE FMT_USE_CONSTEXPR=1)
+  # Kokkos names the driver's library, whose functions core/kernels/cuda/driver.cpp stands in for: what nothing takes from
+  # is not needed to start.
+  target_link_options(mylos_options INTERFACE LINKER:--as-needed)
 else()
   target_compile_options(mylos_options INTERFACE -Wpedantic) # what nvcc hands to the host compiler is not ISO C++
 endif()
