@@ -14,15 +14,6 @@
 namespace mylos {
 namespace {
 
-/// Copies host values to the front of `memory`, which grows to `capacity` if it is too small.
-template <class T>
-void upload(const std::string& label, std::span<const T> values, Vector<T>& memory, std::size_t capacity = 0) {
-  if (memory.size() < values.size()) memory = uninitialized<T>(label, std::max(capacity, values.size()));
-  const Kokkos::View<const T*, Kokkos::LayoutRight, HostSpace, Kokkos::MemoryUnmanaged> source(values.data(),
-                                                                                               values.size());
-  Kokkos::deep_copy(slice(memory, 0, values.size()), source);
-}
-
 template <class Fields>
 auto find_field(const Fields& fields, std::string_view name, std::string_view kind) {
   const auto found = fields.find(name);
@@ -33,7 +24,7 @@ auto find_field(const Fields& fields, std::string_view name, std::string_view ki
     }
     require(false, fmt::format("batch: no {} array \"{}\"; there are: {}", kind, name, fmt::join(names, ", ")));
   }
-  return slice(found->second.memory, 0, found->second.size);
+  return slice(found->second.values.memory, 0, found->second.size);
 }
 
 /// The memory of the batch before stays, its arrays do not.
@@ -44,10 +35,35 @@ void forget(Fields& fields) {
 
 }  // namespace
 
+/// Copies host values to the front of the array, which grows to `capacity` if it is too small.
+template <class T>
+void Batch::upload(const std::string& label, std::span<const T> values, Upload<T>& to, std::size_t capacity) const {
+  const std::size_t size = values.size(), room = std::max(capacity, size);
+  const bool grows = to.memory.size() < size;
+  if (grows) to.memory = uninitialized<T>(label, room);
+  if constexpr (runs_on_host) {
+    const Kokkos::View<const T*, Kokkos::LayoutRight, HostSpace, Kokkos::MemoryUnmanaged> source(values.data(), size);
+    Kokkos::deep_copy(slice(to.memory, 0, size), source);
+  } else {
+    const ExecutionSpace space;
+    // Where the array grows or is given twice, an earlier copy may still read what is about to be written.
+    if (grows || to.batch == batches_) space.fence("mylos::Batch::upload");
+    to.batch = batches_;
+    for (PinnedVector<T>& staged : to.staged) {
+      if (grows) staged = PinnedVector<T>(Kokkos::view_alloc(label, Kokkos::WithoutInitializing), room);
+    }
+    const auto source = Kokkos::subview(to.staged[batches_ % 2], Kokkos::make_pair(std::size_t{0}, size));
+    std::ranges::copy(values, source.data());
+    Kokkos::deep_copy(space, slice(to.memory, 0, size), source);
+  }
+}
+
 void Batch::reset(std::span<const std::size_t> lengths, std::span<const std::uint32_t> sample_ids) {
   require(lengths.size() == sample_ids.size() && !lengths.empty(),
           fmt::format("batch: {} lengths for {} samples", lengths.size(), sample_ids.size()));
   shape_ = {lengths.size(), 0, 0};
+  marks_[batches_ % 2].set(ExecutionSpace());
+  marks_[++batches_ % 2].wait();
   forget(integers_);
   forget(floats_);
   forget(groups_);
@@ -69,14 +85,14 @@ void Batch::reset(std::span<const std::size_t> lengths, std::span<const std::uin
 
 void Batch::set(std::string_view name, std::span<const std::int32_t> values) {
   auto& field = integers_[std::string(name)];
-  upload<std::int32_t>(fmt::format("mylos::Batch::{}", name), values, field.memory);
+  upload<std::int32_t>(fmt::format("mylos::Batch::{}", name), values, field.values);
   field.size = values.size();
   field.is_set = true;
 }
 
 void Batch::set(std::string_view name, std::span<const float> values) {
   auto& field = floats_[std::string(name)];
-  upload<float>(fmt::format("mylos::Batch::{}", name), values, field.memory);
+  upload<float>(fmt::format("mylos::Batch::{}", name), values, field.values);
   field.size = values.size();
   field.is_set = true;
 }
@@ -111,8 +127,8 @@ IndexGroups Batch::groups(std::string_view name) const {
   const auto found = groups_.find(name);
   require(found != groups_.end() && found->second.is_set, fmt::format("batch: \"{}\" was not set as indices", name));
   const Groups& groups = found->second;
-  return {slice(groups.values, 0, groups.count), slice(groups.starts, 0, groups.count + 1),
-          slice(groups.rows, 0, groups.size)};
+  return {slice(groups.values.memory, 0, groups.count), slice(groups.starts.memory, 0, groups.count + 1),
+          slice(groups.rows.memory, 0, groups.size)};
 }
 
 ConstVector<std::int32_t> Batch::integers(std::string_view name) const {

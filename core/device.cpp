@@ -7,4 +7,10 @@ std::vector<DeviceInfo> usable_devices() { return {}; }
 
 std::size_t free_device_memory() { return 0; }
 
+std::size_t used_device_memory() { return 0; }
+
+void LaunchMark::set(const ExecutionSpace&) {}
+
+void LaunchMark::wait() const {}
+
 }  // namespace mylos

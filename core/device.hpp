@@ -3,6 +3,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,9 @@ template <class T>
 using Matrix = Kokkos::View<T**, Kokkos::LayoutRight, MemorySpace>;
 template <class T>
 using HostVector = Kokkos::View<T*, Kokkos::LayoutRight, HostSpace>;
+/// Host memory that devices copy from while the host goes on; HostVector where there is no device.
+template <class T>
+using PinnedVector = Kokkos::View<T*, Kokkos::LayoutRight, Kokkos::SharedHostPinnedSpace>;
 
 template <class T>
 using ConstVector = Vector<const T>;
@@ -60,8 +64,23 @@ struct DeviceInfo {
 /// older than what the build was made for: what is missing, and what to change.
 std::vector<DeviceInfo> usable_devices();
 
-/// Bytes of memory that are free on the device in use; of a host build see train/memory.hpp. 0 where there is none.
+/// Bytes of memory that are free on the device in use, and that anybody has taken of it; of a host build see
+/// train/memory.hpp. 0 where there is no device.
 std::size_t free_device_memory();
+std::size_t used_device_memory();
+
+/// A place in the order of what is launched, which the host can wait for; a copyable handle. Where launches return when
+/// they have run there is nothing to wait for.
+class LaunchMark {
+ public:
+  /// Stands after what was launched on `space` until now.
+  void set(const ExecutionSpace& space);
+  /// Returns when what stands before it has run; at once where it was never set.
+  void wait() const;
+
+ private:
+  std::shared_ptr<void> event_;
+};
 
 /// An owning vector that is not filled; `label` names it in memory reports.
 template <class T>

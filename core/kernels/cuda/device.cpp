@@ -58,6 +58,16 @@ DeviceInfo describe(int index) {
   return {properties.name, id, 10 * properties.major + properties.minor, properties.totalGlobalMem};
 }
 
+struct DeviceMemory {
+  std::size_t available = 0, total = 0;
+};
+
+DeviceMemory memory_of_device() {
+  DeviceMemory memory;
+  check(cudaMemGetInfo(&memory.available, &memory.total), "asking a GPU for its free memory");
+  return memory;
+}
+
 }  // namespace
 
 std::vector<DeviceInfo> usable_devices() {
@@ -77,10 +87,25 @@ std::vector<DeviceInfo> usable_devices() {
   return devices;
 }
 
-std::size_t free_device_memory() {
-  std::size_t available = 0, total = 0;
-  check(cudaMemGetInfo(&available, &total), "asking a GPU for its free memory");
-  return available;
+std::size_t free_device_memory() { return memory_of_device().available; }
+
+std::size_t used_device_memory() {
+  const DeviceMemory memory = memory_of_device();
+  return memory.total - memory.available;
+}
+
+void LaunchMark::set(const ExecutionSpace& space) {
+  if (event_ == nullptr) {
+    cudaEvent_t made = nullptr;
+    check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "making an event");
+    event_ = std::shared_ptr<void>(made, [](void* event) { cudaEventDestroy(static_cast<cudaEvent_t>(event)); });
+  }
+  check(cudaEventRecord(static_cast<cudaEvent_t>(event_.get()), space.cuda_stream()), "recording an event");
+}
+
+void LaunchMark::wait() const {
+  if (event_ == nullptr) return;
+  check(cudaEventSynchronize(static_cast<cudaEvent_t>(event_.get())), "waiting for what was launched");
 }
 
 }  // namespace mylos
