@@ -183,7 +183,7 @@ Vector<float> ParameterStore::stacked_gradient(std::size_t first_row, std::size_
   for (std::size_t row = first_row; row < first_row + count; ++row) {
     RowGradient& state = row_gradients_[row];
     if (state.is_old()) {
-      Kokkos::deep_copy(row_gradient(row), 0.0f);
+      Kokkos::deep_copy(space_, row_gradient(row), 0.0f);
       state.begin = Begin::always_cleared;
     }
     state.untouched = false;

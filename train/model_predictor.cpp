@@ -107,11 +107,11 @@ void ModelPredictor::exchange(const Counts& own) {
   float* const slot = gathered_.data() + slot_ * rank;
   Kokkos::deep_copy(pass_.space, HostView(slot, own.outputs), Vector<float>(outputs_.data(), own.outputs));
   Kokkos::deep_copy(pass_.space, HostView(slot + own.outputs, own.losses), slice(losses_, 0, own.losses));
+  pass_.space.fence("mylos::ModelPredictor::exchange");  // nobody waits for copies into memory of the host
   ranks_
       .all_gather(pass_.space, {slot, slot_, parallel::ElementType::float32, host},
                   {gathered_.data(), slot_ * ranks_.size(), parallel::ElementType::float32, host}, exchanged)
       .wait(pass_.space);
-  pass_.space.fence("mylos::ModelPredictor::exchange");
 }
 
 std::span<const float> ModelPredictor::outputs_of(std::size_t rank) const {
