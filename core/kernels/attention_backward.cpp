@@ -42,10 +42,10 @@ struct BackwardSizes : BlockSizes {
       *array = take<Operand>(team, 1, keys() / inner);
     }
     for (float** array : {&scratch.dkeys, &scratch.dvalues}) *array = take(team, 1, keys());
-    for (Operand** array : {&scratch.query, &scratch.dout}) *array = take<Operand>(team, 0, queries() / inner);
-    scratch.dquery = take(team, 0, queries());
-    for (float** array : {&scratch.scores, &scratch.dscores}) *array = take(team, 0, block());
-    scratch.draws = take(team, 0, dropout_words(block_keys));
+    for (Operand** array : {&scratch.query, &scratch.dout}) *array = take<Operand>(team, fast_level, queries() / inner);
+    scratch.dquery = take(team, fast_level, queries());
+    for (float** array : {&scratch.scores, &scratch.dscores}) *array = take(team, fast_level, block());
+    scratch.draws = take(team, fast_level, dropout_words(block_keys));
     if constexpr (in_place) {
       scratch.query_columns = scratch.query;
       scratch.dout_columns = scratch.dout;
@@ -53,10 +53,10 @@ struct BackwardSizes : BlockSizes {
       scratch.gradients = scratch.gradients_columns = scratch.dscores;
     } else {
       for (Operand** array : {&scratch.query_columns, &scratch.dout_columns}) {
-        *array = take<Operand>(team, 0, queries() / inner);
+        *array = take<Operand>(team, fast_level, queries() / inner);
       }
       for (Operand** array : {&scratch.probabilities, &scratch.gradients, &scratch.gradients_columns}) {
-        *array = take<Operand>(team, 0, block() / inner);
+        *array = take<Operand>(team, fast_level, block() / inner);
       }
     }
     return scratch;
@@ -291,13 +291,13 @@ void attention_backward(const ExecutionSpace& space, const AttentionShape& shape
   Kokkos::parallel_for("mylos::Attention::row_sums",
                        Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::size_t>>(space, 0, out.extent(0)),
                        attention::RowSums<T>{shape.heads, shape.head_size, out, dout, row_sums});
-  const attention::BackwardSizes<attention::OperandOf<T>> sizes(static_cast<int>(sequences.longest),
-                                                                static_cast<int>(shape.head_size));
+  attention::BackwardSizes<attention::OperandOf<T>> sizes(static_cast<int>(sequences.longest),
+                                                          static_cast<int>(shape.head_size));
   const auto league = static_cast<int>(sequences.sample_ids.size() * shape.key_value_heads);
   attention::Policy policy(space, league, Kokkos::AUTO);
-  policy.set_scratch_size(0, Kokkos::PerTeam(sizes.fast())).set_scratch_size(1, Kokkos::PerTeam(sizes.large()));
+  attention::set_scratch(policy, sizes);
   Kokkos::parallel_for(
-      "mylos::Attention::backward", policy,
+      "mylos::Attention::backward", with_functor_as_argument(policy),
       attention::Backward<T>{shape, sequences, dropout, qkv, log_sum_exp, dout, row_sums, dqkv, sizes});
 }
 

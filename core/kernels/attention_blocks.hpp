@@ -21,6 +21,7 @@ static_assert(query_block % tile_rows == 0 && query_block % 2 == 0 && key_block 
 /// What blocks are sized by.
 struct BlockSizes {
   int padded_keys, depth, block_keys;  ///< of the longest sequence; multiples of `lanes`
+  int fast_level = 0;                  ///< of scratch: where what should be in fast memory is
 
   BlockSizes(int longest, int head_size)
       : padded_keys(round_up(longest, lanes)),
@@ -34,6 +35,17 @@ inline constexpr std::size_t scratch_alignment = 64;
 /// Bytes of scratch that `floats` floats in `arrays` arrays may take.
 inline std::size_t scratch_bytes(std::size_t floats, std::size_t arrays) {
   return floats * sizeof(float) + arrays * scratch_alignment;
+}
+
+/// Bytes of fast memory that a device's team has at least, but for what Kokkos takes of 48 KiB for a team's sums.
+inline constexpr std::size_t fast_memory = 46 << 10;
+
+/// Gives the teams of `policy` their scratch. Heads that are too large for a device's fast memory work in large memory.
+template <class Sizes>
+void set_scratch(Policy& policy, Sizes& sizes) {
+  if (!runs_on_host && sizes.fast() > fast_memory) sizes.fast_level = 1;
+  if (sizes.fast_level == 0) policy.set_scratch_size(0, Kokkos::PerTeam(sizes.fast()));
+  policy.set_scratch_size(1, Kokkos::PerTeam(sizes.large() + (sizes.fast_level == 0 ? 0 : sizes.fast())));
 }
 
 /// The next array of scratch level `level` (0: fast memory of the team, 1: large). An operand is as large as a float.

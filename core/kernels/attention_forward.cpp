@@ -41,16 +41,16 @@ struct ForwardSizes : BlockSizes {
   KOKKOS_INLINE_FUNCTION ForwardScratch<Operand> take_from(const Team& team) const {
     ForwardScratch<Operand> scratch{.keys = take<Operand>(team, 1, keys()),
                                     .values = take<Operand>(team, 1, keys()),
-                                    .query = take<Operand>(team, 0, queries()),
+                                    .query = take<Operand>(team, fast_level, queries()),
                                     .probabilities = nullptr,
-                                    .scores = take(team, 0, query_block * block_keys),
-                                    .sums = take(team, 0, query_block * depth),
-                                    .draws = take(team, 0, dropout_words(block_keys)),
-                                    .rows = take<RunningRow>(team, 0, query_block)};
+                                    .scores = take(team, fast_level, query_block * block_keys),
+                                    .sums = take(team, fast_level, query_block * depth),
+                                    .draws = take(team, fast_level, dropout_words(block_keys)),
+                                    .rows = take<RunningRow>(team, fast_level, query_block)};
     if constexpr (in_place) {
       scratch.probabilities = scratch.scores;
     } else {
-      scratch.probabilities = take<Operand>(team, 0, probabilities());
+      scratch.probabilities = take<Operand>(team, fast_level, probabilities());
     }
     return scratch;
   }
@@ -175,12 +175,12 @@ void attention_forward(const ExecutionSpace& space, const AttentionShape& shape,
                        const DropoutKey& dropout, const ConstMatrix<T>& qkv, const Matrix<T>& out,
                        const Matrix<float>& log_sum_exp) {
   attention::check_shapes(shape, sequences, qkv.extent(0), qkv.extent(1), out.extent(1));
-  const attention::ForwardSizes<attention::OperandOf<T>> sizes(static_cast<int>(sequences.longest),
-                                                               static_cast<int>(shape.head_size));
+  attention::ForwardSizes<attention::OperandOf<T>> sizes(static_cast<int>(sequences.longest),
+                                                         static_cast<int>(shape.head_size));
   const auto league = static_cast<int>(sequences.sample_ids.size() * shape.heads);
   attention::Policy policy(space, league, Kokkos::AUTO);
-  policy.set_scratch_size(0, Kokkos::PerTeam(sizes.fast())).set_scratch_size(1, Kokkos::PerTeam(sizes.large()));
-  Kokkos::parallel_for("mylos::Attention::forward", policy,
+  attention::set_scratch(policy, sizes);
+  Kokkos::parallel_for("mylos::Attention::forward", with_functor_as_argument(policy),
                        attention::Forward<T>{shape, sequences, dropout, qkv, out, log_sum_exp, sizes});
 }
 

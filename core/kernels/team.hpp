@@ -158,6 +158,17 @@ struct DeviceRows {
   }
 };
 
+/// What `policy` says, with functors as arguments of their kernels. Kokkos else passes a functor of 512 bytes or more
+/// through one place in constant memory, and the host waits until the kernel before that read it has ended.
+template <class Policy>
+auto with_functor_as_argument(const Policy& policy) {
+  if constexpr (runs_on_host) {
+    return policy;
+  } else {
+    return Kokkos::Experimental::require(policy, Kokkos::Experimental::WorkItemProperty::HintLightWeight);
+  }
+}
+
 /// Elements of a flat array that one team takes.
 inline constexpr std::size_t flat_block = 4096;
 
@@ -181,7 +192,7 @@ void for_each_row(const std::string& label, const ExecutionSpace& space, std::si
     Kokkos::parallel_for(label, policy, HostRows<Functor>{functor});
   } else {
     const Kokkos::TeamPolicy<ExecutionSpace> policy(space, static_cast<int>(rows), device_team_size);
-    Kokkos::parallel_for(label, policy, DeviceRows<Functor>{functor});
+    Kokkos::parallel_for(label, with_functor_as_argument(policy), DeviceRows<Functor>{functor});
   }
 }
 
