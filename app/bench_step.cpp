@@ -100,7 +100,7 @@ StepShape shape_of(const train::SquadTask& task, const train::StepReport& report
 class StepBench final : public train::Reporter {
  public:
   StepBench(const Arguments& arguments, train::SquadTask& task)
-      : arguments_(arguments), task_(task), timer_(gemm_providers()) {
+      : arguments_(arguments), task_(task), timer_(exact_gemm_providers()) {
     if (arguments.breakdown) bandwidth_.emplace();
   }
 

@@ -168,7 +168,7 @@ void GemmCache::write(const GemmChoice& choice) const {
 GemmChoice select_gemm(const ExecutionSpace& space, const GemmConfig& config,
                        const std::vector<GemmProduct>& products) {
   if (config.provider != GemmConfig::automatic) return {config.provider, {}};
-  const std::vector<std::string> providers = gemm_providers();
+  const std::vector<std::string> providers = exact_gemm_providers();
   GemmChoice choice{default_gemm_provider(), {}};
   if (providers.size() < 2 || products.empty()) return config.recorded.value_or(choice);
   if (config.recorded) choice = *config.recorded;

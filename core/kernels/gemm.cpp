@@ -60,6 +60,14 @@ std::vector<std::string> gemm_providers() {
   return names;
 }
 
+std::vector<std::string> exact_gemm_providers() {
+  std::vector<std::string> names;
+  for (const GemmProviderEntry* entry : providers) {
+    if (!entry->rounds_float) names.emplace_back(entry->name);
+  }
+  return names;
+}
+
 std::string default_gemm_provider() { return gemm_providers().back(); }
 
 std::unique_ptr<GemmProvider> make_gemm_provider(std::string_view name) {

@@ -59,6 +59,10 @@ std::size_t widened_bytes(std::span<const GemmProduct> products);
 /// Names of the providers of this build, the portable one first.
 std::vector<std::string> gemm_providers();
 
+/// Those of them that multiply float operands as they are: timing chooses among these only, and what is less exact is
+/// taken where it is asked for.
+std::vector<std::string> exact_gemm_providers();
+
 /// The provider of products for which none was chosen: the last of the build, which is the most particular.
 std::string default_gemm_provider();
 

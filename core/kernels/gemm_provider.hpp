@@ -10,6 +10,7 @@ namespace mylos {
 struct GemmProviderEntry {
   std::string_view name;
   std::unique_ptr<GemmProvider> (*make)();
+  bool rounds_float = false;  ///< float operands lose bits in it
 };
 
 inline GemmProduct product_of(const GemmCall& call) {

@@ -88,7 +88,7 @@ TYPED_TEST_SUITE(LinearLayer, Types);
 
 template <class T, class Check>
 void for_each_setting(const Check& check) {
-  for (const std::string& provider : gemm_providers()) {
+  for (const std::string& provider : exact_gemm_providers()) {
     for (const std::size_t stacked : {std::size_t{1}, stack}) {
       SCOPED_TRACE(fmt::format("{}, {} stacked", provider, stacked));
       Setting<T> setting(provider, stacked);
@@ -159,7 +159,7 @@ TYPED_TEST(LinearLayer, InputGradientReplacesOrAdds) {
 
 TYPED_TEST(LinearLayer, GeluFollowsTheBiasAndItsGradientPrecedesTheProduct) {
   using T = TypeParam;
-  for (const std::string& provider : gemm_providers()) {
+  for (const std::string& provider : exact_gemm_providers()) {
     Setting<T> s(provider, 1);
     const Matrix<T> y("test::y", rows, out), pre("test::pre", rows, out), dx("test::dx", rows, in);
     linear_gelu_forward<T>(s.engine.pass(), s.linear, s.device_x(), pre, y);

@@ -153,7 +153,7 @@ void for_each_reference(const Check& check) {
   const auto folders = recorded_folders();
   if (folders.empty()) GTEST_SKIP() << "no recorded runs in " << tests::shared_reference() << " (MYLOS_REFERENCE)";
   for (const fs::path& folder : folders) {
-    for (const std::string& provider : gemm_providers()) {
+    for (const std::string& provider : exact_gemm_providers()) {
       SCOPED_TRACE(folder.string() + " with " + provider);
       Engine engine(folder, provider);
       check(folder, engine);

@@ -5,6 +5,8 @@
 #include <cublasLt.h>
 #include <fmt/format.h>
 
+#include <bit>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -70,12 +72,24 @@ struct Plan {
   cublasLtMatmulAlgo_t algorithm{};
 };
 
+/// Bytes at whose multiples all operands begin: rows of a unit stand where the rows before them end.
+std::uint32_t alignment_of(const GemmCall& call) {
+  constexpr std::uintptr_t most = 256;  // cuBLASLt asks for no more
+  std::uintptr_t addresses = most;
+  for (const void* operand : {call.a, call.b, static_cast<const void*>(product_target(call))}) {
+    addresses |= reinterpret_cast<std::uintptr_t>(operand);
+  }
+  return std::uint32_t{1} << std::countr_zero(addresses);
+}
+
 /// What an algorithm is chosen by.
-using Key = std::tuple<Transpose, Transpose, std::size_t, std::size_t, std::size_t, Precision, Precision, bool, bool>;
+using Key = std::tuple<Transpose, Transpose, std::size_t, std::size_t, std::size_t, Precision, Precision, bool, bool,
+                       std::uint32_t>;
 
 Key key_of(const GemmCall& call) {
-  return {call.transpose_a,  call.transpose_b,        call.m, call.n, call.k, call.input, call.output,
-          call.beta != 0.0f, adds_bias(call.epilogue)};
+  return {
+      call.transpose_a,         call.transpose_b,  call.m, call.n, call.k, call.input, call.output, call.beta != 0.0f,
+      adds_bias(call.epilogue), alignment_of(call)};
 }
 
 class CublasLtGemm : public GemmProvider {
@@ -134,6 +148,7 @@ class CublasLtGemm : public GemmProvider {
     if (adds_bias(call.epilogue)) {
       set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
       set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(data_type(call.output)));
+      set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);
     }
     const std::size_t rows_a = rows_of_a(call), rows_b = rows_of_b(call);
     plan.a = make_layout(call.input, rows_a, call.m * call.k / rows_a);
@@ -151,6 +166,14 @@ class CublasLtGemm : public GemmProvider {
     check(cublasLtMatmulPreferenceSetAttribute(preference.get(), CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                                &workspace_size, sizeof workspace_size),
           "choosing an algorithm");
+    // Without these it takes algorithms that read 16 bytes at a time and more, whatever the addresses.
+    const std::uint32_t alignment = alignment_of(call);
+    for (const auto attribute :
+         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+      check(cublasLtMatmulPreferenceSetAttribute(preference.get(), attribute, &alignment, sizeof alignment),
+            "choosing an algorithm");
+    }
     cublasLtMatmulHeuristicResult_t found{};
     int count = 0;
     check(cublasLtMatmulAlgoGetHeuristic(handle(), plan.operation.get(), plan.b.get(), plan.a.get(), plan.c.get(),
@@ -183,9 +206,11 @@ extern const GemmProviderEntry cublaslt_gemm, cublaslt_tf32_gemm;
 const GemmProviderEntry cublaslt_gemm{"cublaslt", []() -> std::unique_ptr<GemmProvider> {
                                         return std::make_unique<CublasLtGemm>("cublaslt", CUBLAS_COMPUTE_32F);
                                       }};
-const GemmProviderEntry cublaslt_tf32_gemm{"cublaslt-tf32", []() -> std::unique_ptr<GemmProvider> {
+const GemmProviderEntry cublaslt_tf32_gemm{"cublaslt-tf32",
+                                           []() -> std::unique_ptr<GemmProvider> {
                                              return std::make_unique<CublasLtGemm>("cublaslt-tf32",
                                                                                    CUBLAS_COMPUTE_32F_FAST_TF32);
-                                           }};
+                                           },
+                                           true};
 
 }  // namespace mylos
