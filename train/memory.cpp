@@ -82,10 +82,17 @@ std::size_t group_memory(const GroupFiles& files) {
   }
 }
 
+/// What is left of a device for what no plan counts: the code of kernels, which comes when they first run, and the
+/// scratch of attention's teams, which Kokkos takes for as many as the device runs at once.
+constexpr std::size_t uncounted_on_device = std::size_t{2} << 30;
+
 }  // namespace
 
 std::size_t available_memory() {
-  if constexpr (!runs_on_host) return free_device_memory();
+  if constexpr (!runs_on_host) {
+    const std::size_t free = free_device_memory();
+    return free - std::min(free, uncounted_on_device);
+  }
   return std::min({kibibytes_in("/proc/meminfo", "MemAvailable:"), group_memory(version_2), group_memory(version_1)});
 }
 
@@ -95,8 +102,14 @@ void release_unused_memory() {
 #endif
 }
 
-std::size_t resident_memory() { return kibibytes_in("/proc/self/status", "VmRSS:"); }
+std::size_t resident_memory() {
+  if constexpr (!runs_on_host) return used_device_memory();
+  return kibibytes_in("/proc/self/status", "VmRSS:");
+}
 
-std::size_t peak_resident_memory() { return kibibytes_in("/proc/self/status", "VmHWM:"); }
+std::size_t peak_resident_memory() {
+  if constexpr (!runs_on_host) return used_device_memory();
+  return kibibytes_in("/proc/self/status", "VmHWM:");
+}
 
 }  // namespace mylos::train

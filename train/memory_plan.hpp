@@ -8,11 +8,13 @@
 
 #include <algorithm>
 
-/// What a run will take on each rank, counted before it begins.
+/// What a run will take on each rank where kernels compute, counted before it begins: memory of the process, or that of
+/// its device.
 namespace mylos::train {
 
 struct MemoryPlan {
-  std::size_t program = 0;  ///< resident before the run takes anything: program, libraries, questions, windows
+  std::size_t program = 0;  ///< resident before the run takes anything: program, libraries, questions, windows; of a
+                            ///< device what is taken already, by whomever
   std::size_t before = 0;   ///< the most that was resident until then
   std::size_t values = 0;   ///< bytes of parameters in the compute type, and float masters beside 16-bit ones
   std::size_t gradients = 0;
@@ -30,7 +32,7 @@ struct MemoryPlan {
   std::size_t total() const {
     return values + gradients + exchange + optimizer + std::max(activations + workspace, loading);
   }
-  /// What the process has resident at the most.
+  /// What is resident at the most.
   std::size_t peak() const { return std::max(before, program + total()); }
 };
 
