@@ -3,6 +3,7 @@
 #include "app/usage_error.hpp"
 #include "parallel/checkpoint_file.hpp"
 #include "parallel/launch.hpp"
+#include "parallel/nccl_communicator.hpp"
 
 #include <fmt/format.h>
 
@@ -111,7 +112,7 @@ void check_deterministic(const Arguments& arguments) {
 
 /// What this build cannot exchange arrays through.
 void check_communicator(const Arguments& arguments) {
-  if (arguments.communicator == "nccl") {
+  if (arguments.communicator == "nccl" && !parallel::has_nccl()) {
     throw UsageError("--communicator nccl: this build has no NCCL; use auto or mpi");
   }
   if (arguments.communicator == "mpi" && !parallel::has_mpi()) {

@@ -103,7 +103,7 @@ int TrainCommand::run() {
     const parallel::FileWork looking;
     resolve_model_argument(arguments_, notice());
     settle_ranks(arguments_, ranks_.size());
-    parallel::check_devices_apart(launch_.places());
+    launch_.use_communicator(arguments_.communicator, arguments_.run.engine.parallel.deterministic);
   });
   watch_walltime();
   if (arguments_.dry_run) return say_what_would_be();

@@ -75,6 +75,15 @@ if(MYLOS_ENABLE_MPI)
   mylos_require(MPI_FOUND "MPI (or set -DMYLOS_ENABLE_MPI=OFF)" libopenmpi-dev openmpi)
 endif()
 
+if(MYLOS_ENABLE_NCCL)
+  if(NOT MYLOS_ENABLE_CUDA OR NOT MYLOS_ENABLE_MPI)
+    message(FATAL_ERROR "NCCL joins the GPUs of MPI's ranks: set -DMYLOS_ENABLE_CUDA=ON and -DMYLOS_ENABLE_MPI=ON, or "
+                        "-DMYLOS_ENABLE_NCCL=OFF.")
+  endif()
+  find_path(NCCL_INCLUDE_DIR nccl.h HINTS "$ENV{NCCL_ROOT}/include" ${CUDAToolkit_INCLUDE_DIRS})
+  mylos_require(NCCL_INCLUDE_DIR "NCCL's header (or set -DMYLOS_ENABLE_NCCL=OFF)" libnccl-dev nccl)
+endif()
+
 if(MYLOS_ENABLE_HDF5)
   set(HDF5_PREFER_PARALLEL ON)
   find_package(HDF5 QUIET COMPONENTS C)

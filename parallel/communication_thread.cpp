@@ -140,6 +140,7 @@ void CommunicationThread::carry_out(QueuedOperation& operation) {
     operation.finish(nullptr);
   } catch (const std::exception& error) {
     if (!failure_) failure_ = std::make_exception_ptr(std::runtime_error(name_.what + ": " + error.what()));
+    operation.give_up();
     operation.finish(failure_);
   }
 }

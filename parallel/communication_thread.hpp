@@ -36,12 +36,15 @@ class QueuedOperation : public Event::Operation {
 
   /// Goes on as far as it can without waiting. Called by the communication thread alone, until done.
   virtual Progress advance() = 0;
+  /// Makes what has begun end without other ranks, before it fails. Called by the communication thread alone.
+  virtual void give_up() noexcept {}
 
   const OperationName& name() const { return name_; }
 
   void wait(const ExecutionSpace& space) override;
   void wait_on_host();
   bool done() override { return finished_.load(std::memory_order_acquire) != 0; }
+  void wait_for_its_end() noexcept override { finished_.wait(0, std::memory_order_acquire); }
   /// It ended with an error. Asked when done.
   bool failed() const { return error_ != nullptr; }
   /// Lets those who wait go on; `error` is what they throw.

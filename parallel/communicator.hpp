@@ -41,6 +41,8 @@ class Event {
     /// Communicator.
     virtual void wait(const ExecutionSpace& space) = 0;
     virtual bool done() = 0;
+    /// See Event.
+    virtual void wait_for_its_end() noexcept = 0;
   };
 
   /// Done.
@@ -50,9 +52,12 @@ class Event {
   void wait(const ExecutionSpace& space) const {
     if (operation_) operation_->wait(space);
   }
+  /// After wait() it may still be under way, before what is launched on that space.
   bool done() const { return !operation_ || operation_->done(); }
   /// Returns when the operation uses its memory no more, whatever became of it: before that memory goes.
-  void wait_for_its_end() const noexcept;
+  void wait_for_its_end() const noexcept {
+    if (operation_) operation_->wait_for_its_end();
+  }
 
  private:
   std::shared_ptr<Operation> operation_;
@@ -108,5 +113,10 @@ inline constexpr std::size_t default_bucket = std::size_t{8} << 20;
 std::size_t message_bytes(std::size_t ranks, std::size_t bucket);
 /// Bytes that a rank of a group of `ranks` holds at most for what others send it, beside the arrays of operations.
 std::size_t exchange_bytes(std::size_t ranks, std::size_t bucket = default_bucket);
+/// The same in device memory, for a rank whose device arrays go through NCCL: one room for all its groups, of which
+/// `ranks` is the largest. What NCCL holds for its own connections is not in it.
+std::size_t device_exchange_bytes(std::size_t ranks);
+/// Of it, what is received of one other rank at a time: from 2 ranks on a multiple of 4 KiB.
+std::size_t device_piece_bytes(std::size_t ranks);
 
 }  // namespace mylos::parallel

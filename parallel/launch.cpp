@@ -2,6 +2,7 @@
 
 #include "core/error.hpp"
 #include "parallel/launcher.hpp"
+#include "parallel/nccl_communicator.hpp"
 #include "parallel/processors.hpp"
 #include "parallel/rank_runtime.hpp"
 
@@ -103,6 +104,7 @@ struct Launch::State {
   std::string library = runtime->library();
   std::vector<RankPlace> places;
   std::size_t rank = runtime->rank(), nodes = 0, ranks_of_node = 0;
+  std::unique_ptr<Communicator> nccl_ranks;
   Communicator* world = nullptr;
 };
 
@@ -133,6 +135,7 @@ Launch::~Launch() {
     state_->runtime->abandon();
     return;
   }
+  state_->nccl_ranks.reset();
   try {
     state_->runtime->finish();
   } catch (const std::exception& error) {
@@ -150,6 +153,26 @@ void Launch::gather_devices() {
 }
 
 Communicator& Launch::world() { return *state_->world; }
+
+std::unique_ptr<Communicator> Launch::make_nccl_ranks(bool ordered_sums) {
+  check_devices_apart(places());
+  return state_->runtime->make_nccl_ranks(ordered_sums);
+}
+
+void Launch::use_communicator(std::string_view name, bool ordered_sums) {
+  ensure(name == "auto" || name == "mpi" || name == "nccl",
+         fmt::format("--communicator {}: it is auto, mpi or nccl", name));
+  if (name == "mpi") return;
+  check_devices_apart(places());
+  if (name == "auto") return;
+  if (world().size() == 1) {
+    if (const std::string obstacle = nccl_obstacle(); !obstacle.empty()) fail(obstacle);
+    return;
+  }
+  state_->nccl_ranks = make_nccl_ranks(ordered_sums);
+  state_->world = state_->nccl_ranks.get();
+}
+
 const std::vector<RankPlace>& Launch::places() const { return state_->places; }
 const RankPlace& Launch::place() const { return state_->places[state_->rank]; }
 std::size_t Launch::nodes() const { return state_->nodes; }

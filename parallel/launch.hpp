@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// The ranks that were launched together: MPI where the build has it, a group of one where it has not. Nothing is taken
@@ -39,6 +40,15 @@ class Launch {
   Launch& operator=(const Launch&) = delete;
 
   Communicator& world();
+  /// All ranks, with device arrays going through NCCL (see make_nccl_communicator); of one rank, too. It goes before
+  /// this launch. Errors: std::runtime_error that says what to change where the build or the machine has no NCCL, or
+  /// ranks share a device.
+  std::unique_ptr<Communicator> make_nccl_ranks(bool ordered_sums);
+  /// What carries device arrays between ranks from here on, before the first of them. `name` is what --communicator
+  /// takes: "auto", today MPI; "mpi", where ranks may share a device; "nccl", where world() is from here on what
+  /// make_nccl_ranks gives (what it was stays valid; one rank exchanges nothing). Not collective. Errors:
+  /// std::runtime_error as above, the same on all ranks but where a single machine lacks NCCL.
+  void use_communicator(std::string_view name, bool ordered_sums);
   /// Of every rank.
   const std::vector<RankPlace>& places() const;
   const RankPlace& place() const;

@@ -25,7 +25,7 @@ std::uint64_t mixed(std::uint64_t identity, std::uint64_t value) {
   return mix * 0x94d049bb133111ebu + value;
 }
 
-class MpiCommunicator final : public Communicator {
+class MpiCommunicator final : public MpiRanks {
  public:
   MpiCommunicator(MpiContext& context, const MpiGroup& group, std::uint64_t identity)
       : context_(context), group_(group), identity_(identity) {}
@@ -79,7 +79,9 @@ class MpiCommunicator final : public Communicator {
 
   void set_bucket(std::size_t bytes) override { context_.memory.set_bucket(bytes); }
 
-  std::unique_ptr<Communicator> split(std::size_t color, std::size_t key) override {
+  std::unique_ptr<Communicator> split(std::size_t color, std::size_t key) override { return split_ranks(color, key); }
+
+  std::unique_ptr<MpiRanks> split_ranks(std::size_t color, std::size_t key) override {
     const OperationName split_name = name("split of", "the ranks", {});
     const auto operation =
         std::make_shared<Split>(split_name, group_, mpi_integer(color, "color"), mpi_integer(key, "key"));
@@ -90,9 +92,13 @@ class MpiCommunicator final : public Communicator {
     return std::make_unique<MpiCommunicator>(context_, operation->made(), identity);
   }
 
+  OperationName next_name(std::string what, std::size_t bytes) override {
+    return {std::move(what), bytes, identity_, operations_++};
+  }
+
  private:
   OperationName name(const char* kind, const std::string& what, const Buffer& buffer) {
-    return {fmt::format("{} {}", kind, what), bytes_of(buffer), identity_, operations_++};
+    return next_name(fmt::format("{} {}", kind, what), bytes_of(buffer));
   }
 
   template <class Operation, class... Arguments>
@@ -109,8 +115,7 @@ class MpiCommunicator final : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_mpi_communicator(MpiContext& context, const MpiGroup& group,
-                                                    std::uint64_t identity) {
+std::unique_ptr<MpiRanks> make_mpi_communicator(MpiContext& context, const MpiGroup& group, std::uint64_t identity) {
   return std::make_unique<MpiCommunicator>(context, group, identity);
 }
 

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace mylos::parallel {
@@ -23,8 +24,17 @@ struct MpiContext {
   CommunicationThread thread;
 };
 
+/// A group over MPI, for a communicator that carries out some of its operations by other means.
+class MpiRanks : public Communicator {
+ public:
+  /// Of the group's next operation, whatever carries it out; `what` with its kind.
+  virtual OperationName next_name(std::string what, std::size_t bytes) = 0;
+  /// split, giving the same kind.
+  virtual std::unique_ptr<MpiRanks> split_ranks(std::size_t color, std::size_t key) = 0;
+};
+
 /// Over the ranks of `group`, which stays the caller's. Sums are taken here, in the order that Communicator promises,
 /// because MPI promises none. `context` outlives it. `identity`: the same on the ranks of the group, and on no others.
-std::unique_ptr<Communicator> make_mpi_communicator(MpiContext& context, const MpiGroup& group, std::uint64_t identity);
+std::unique_ptr<MpiRanks> make_mpi_communicator(MpiContext& context, const MpiGroup& group, std::uint64_t identity);
 
 }  // namespace mylos::parallel

@@ -27,7 +27,8 @@ class RankRuntime {
 
   /// Makes the communicator of all ranks, which are at `places`; `neighbours` are those whose processes this one sees.
   virtual Communicator& start(const std::vector<RankPlace>& places, std::span<const NodePeer> neighbours) = 0;
-  /// See Launch.
+  /// See Launch. After start().
+  virtual std::unique_ptr<Communicator> make_nccl_ranks(bool ordered_sums) = 0;
   virtual void set_time_limit(std::chrono::duration<double> limit) = 0;
   virtual void note_step(std::size_t step) = 0;
   /// Ends the library when all ranks have come to their end.

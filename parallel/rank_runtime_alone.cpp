@@ -1,5 +1,8 @@
 #include "parallel/rank_runtime.hpp"
 
+#include "core/error.hpp"
+#include "parallel/nccl_communicator.hpp"
+
 namespace mylos::parallel {
 namespace {
 
@@ -12,6 +15,7 @@ class Alone final : public RankRuntime {
   std::vector<std::byte> gather(std::span<const std::byte> mine) override { return {mine.begin(), mine.end()}; }
 
   Communicator& start(const std::vector<RankPlace>&, std::span<const NodePeer>) override { return *world_; }
+  std::unique_ptr<Communicator> make_nccl_ranks(bool) override { fail(nccl_obstacle()); }
   void set_time_limit(std::chrono::duration<double>) override {}
   void note_step(std::size_t) override {}
   void finish() override {}

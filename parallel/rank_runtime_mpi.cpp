@@ -3,6 +3,7 @@
 #include "parallel/mpi_communicator.hpp"
 #include "parallel/mpi_operations.hpp"
 #include "parallel/mpi_watch.hpp"
+#include "parallel/nccl_communicator.hpp"
 #include "parallel/rank_runtime.hpp"
 
 #include <fmt/format.h>
@@ -84,16 +85,20 @@ class MpiRuntime final : public RankRuntime {
   Communicator& start(const std::vector<RankPlace>& places, std::span<const NodePeer> neighbours) override {
     // A group of one needs no thread.
     if (size() == 1) {
-      world_ = make_self_communicator();
-      return *world_;
+      alone_ = make_self_communicator();
+      return *alone_;
     }
     MYLOS_CHECK_MPI(MPI_Comm_dup(ranks_, &watch_ranks_));
-    MYLOS_CHECK_MPI(MPI_Comm_dup(ranks_, &farewell_ranks_));
     watch_ = std::make_unique<MpiWatch>(make_mpi_group(watch_ranks_), places, neighbours);
-    context_ = std::make_unique<MpiContext>();
+    start_thread();
     context_->thread.set_watch(watch_.get());
-    world_ = make_mpi_communicator(*context_, group_, 1);
     return *world_;
+  }
+
+  std::unique_ptr<Communicator> make_nccl_ranks(bool ordered_sums) override {
+    if (const std::string obstacle = nccl_obstacle(); !obstacle.empty()) fail(obstacle);
+    if (!context_) start_thread();
+    return make_nccl_communicator(*context_, world_, ordered_sums);
   }
 
   void set_time_limit(std::chrono::duration<double> limit) override {
@@ -104,8 +109,10 @@ class MpiRuntime final : public RankRuntime {
   }
 
   void finish() override {
-    world_->barrier("the end of the program");
-    if (context_) context_->thread.finish();
+    if (context_) {
+      world_->barrier("the end of the program");
+      context_->thread.finish();
+    }
     end_mpi();
   }
 
@@ -119,6 +126,12 @@ class MpiRuntime final : public RankRuntime {
   }
 
  private:
+  void start_thread() {
+    MYLOS_CHECK_MPI(MPI_Comm_dup(ranks_, &farewell_ranks_));
+    context_ = std::make_unique<MpiContext>();
+    world_ = make_mpi_communicator(*context_, group_, 1);
+  }
+
   /// All ranks come here at about the same time where all met the same error; MPI can then end in order.
   bool all_say_farewell() {
     // Not among the world's messages: other ranks may be in another operation of it.
@@ -145,7 +158,8 @@ class MpiRuntime final : public RankRuntime {
   MpiGroup group_;
   std::unique_ptr<MpiWatch> watch_;
   std::unique_ptr<MpiContext> context_;
-  std::unique_ptr<Communicator> world_;
+  std::unique_ptr<Communicator> alone_;  ///< the world of one rank
+  std::shared_ptr<MpiRanks> world_;      ///< of several, or what one has for NCCL
 };
 
 }  // namespace

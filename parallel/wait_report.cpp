@@ -72,8 +72,9 @@ std::string first_line(std::span<const RankState> ranks, std::size_t rank) {
   }
   const auto elsewhere = ranks_where(ranks, [&](const RankState& each) { return !same_operation(each, mine); });
   if (!elsewhere.empty()) return tell(elsewhere, "waiting elsewhere, as the lines below say");
-  return fmt::format("all ranks have come to: {}; yet it has not ended for {:.0f} s: MPI or the network does not go on",
-                     place_of(mine), mine.seconds);
+  return fmt::format("all ranks have come to: {}; yet it has not ended for {:.0f} s: {} or the network does not go on",
+                     place_of(mine), mine.seconds,
+                     mine.operation.starts_with("NCCL") ? "NCCL (NCCL_DEBUG=INFO says more)" : "MPI");
 }
 
 std::string line_of(const RankState& state, std::size_t rank) {

@@ -12,6 +12,9 @@
 namespace mylos::parallel {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
 TEST(Launch, KnowsWhereEachRankIs) {
   const Launch& launch = tests::launch();
   Communicator& world = tests::launch().world();
@@ -32,6 +35,34 @@ TEST(Launch, KnowsWhereEachRankIs) {
 
 TEST(Launch, ThreadsAreThoseOfTheEnvironment) {
   EXPECT_EQ(tests::launch().threads(), 1u);  // OMP_NUM_THREADS in the test's registration
+}
+
+TEST(Launch, RanksOnOneDeviceAreAnErrorThatNamesThem) {
+  const std::vector<RankPlace> apart{{"a", 1, 0, 0, "gpu-1"}, {"a", 2, 0, 1, "gpu-2"}, {"b", 3, 1, 0, "gpu-3"}};
+  check_devices_apart(apart);
+  check_devices_apart({{"a", 1, 0, 0, ""}, {"a", 2, 0, 1, ""}});  // a build for the host
+  EXPECT_THAT(tests::error_of([] {
+                check_devices_apart({{"a", 1, 0, 0, "gpu-1"}, {"b", 2, 1, 0, "gpu-2"}, {"b", 3, 1, 1, "gpu-2"}});
+              }),
+              AllOf(HasSubstr("ranks 1 and 2 on b compute on the same GPU (gpu-2)"), HasSubstr("--gpus-per-task=1"),
+                    HasSubstr("--communicator mpi")));
+}
+
+TEST(Launch, CommunicatorIsMpiUnlessNcclIsAskedFor) {
+  Launch& launch = tests::launch();
+  const Communicator* const world = &launch.world();
+  launch.use_communicator("mpi", true);
+  EXPECT_EQ(&launch.world(), world);
+  EXPECT_THAT(tests::error_of([&] { launch.use_communicator("gloo", true); }),
+              HasSubstr("--communicator gloo: it is auto, mpi or nccl"));
+  if (!runs_on_host) GTEST_SKIP() << "a build for GPUs may have NCCL";
+  launch.use_communicator("auto", true);
+  EXPECT_EQ(&launch.world(), world);
+  const auto has_none =
+      AllOf(HasSubstr("this build has no NCCL"), HasSubstr("-DMYLOS_ENABLE_NCCL=ON"), HasSubstr("--communicator mpi"));
+  EXPECT_THAT(tests::error_of([&] { launch.use_communicator("nccl", true); }), has_none);
+  EXPECT_THAT(tests::error_of([&] { launch.make_nccl_ranks(false); }), has_none);
+  EXPECT_EQ(&launch.world(), world);
 }
 
 TEST(Mesh, GroupsAreNeighboursAndThoseThatHoldTheSame) {

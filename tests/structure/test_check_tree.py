@@ -51,6 +51,57 @@ class CheckTree(unittest.TestCase):
         self.write("nn/bert.cpp", "// on CUDA, cudaMalloc would do\n")
         self.assertEqual(list(check_tree.check_vendors(self.root)), [])
 
+    def breaches_of(self, path, line):
+        self.write(path, line + "\n")
+        breaches = list(check_tree.check_vendors(self.root))
+        (self.root / path).unlink()
+        return breaches
+
+    def test_cuda_cublas_and_nccl_elsewhere(self):
+        for line in [
+            "#include <cuda_runtime.h>",
+            "#include <cuda.h>",
+            "cudaStream_t stream = space.cuda_stream();",
+            "CUresult result = cuCtxGetDevice(&device);",
+            "__global__ void kernel();",
+            "__device__ int value;",
+            "kernel<<<1, 32>>>();",
+            "Kokkos::Cuda space;",
+            "#if defined(KOKKOS_ENABLE_CUDA)",
+            "#include <cublasLt.h>",
+            "cublasLtHandle_t handle;",
+            "auto status = CUBLAS_STATUS_SUCCESS;",
+            "#include <nccl.h>",
+            "ncclComm_t communicator = nullptr;",
+            "auto type = ncclFloat32;",
+            "int major = NCCL_MAJOR;",
+        ]:
+            for path in ["nn/bert.cpp", "parallel/launch.cpp", "core/kernels/gemm.cpp", "parallel/nccl_communicator.hpp"]:
+                with self.subTest(line=line, path=path):
+                    self.assertEqual(len(self.breaches_of(path, line)), 1)
+
+    def test_cublas_beside_nccl_and_nccl_in_a_kernel(self):
+        self.assertEqual(len(self.breaches_of("parallel/nccl_operations.cpp", "cublasHandle_t handle;")), 1)
+        self.assertEqual(len(self.breaches_of("core/kernels/cuda/gemm_cublaslt.cpp", "ncclComm_t communicator;")), 1)
+
+    def test_cuda_cublas_and_nccl_in_their_files(self):
+        for path, line in [
+            ("core/device.hpp", "#if defined(KOKKOS_ENABLE_CUDA)"),
+            ("core/kernels/cuda/device.cpp", "cudaGetDeviceCount(&count);"),
+            ("core/kernels/cuda/gemm_cublaslt.cpp", "cublasLtHandle_t handle;"),
+            ("parallel/nccl_communicator.cpp", "ncclUniqueId id;"),
+            ("parallel/nccl_library.hpp", "#include <nccl.h>"),
+            ("parallel/nccl_operations.cpp", "cudaEventQuery(event);"),
+            # Names of ours.
+            ("parallel/launch.cpp", '#include "parallel/nccl_communicator.hpp"\nauto ranks = make_nccl_ranks(nccl_obstacle());'),
+            ("core/kernels/gemm_provider.cpp", 'const char* name = "cublaslt"; mylos::cuda::has_driver();'),
+            ("parallel/nccl_communicator_absent.cpp", 'fail("this build has no NCCL; -DMYLOS_ENABLE_NCCL=ON");'),
+            ("parallel/wait_report.cpp", 'auto hint = "NCCL_DEBUG=INFO says more";'),
+            ("data/files.cpp", "auto cut = cubic(curve);"),
+        ]:
+            with self.subTest(path=path):
+                self.assertEqual(self.breaches_of(path, line), [])
+
     def test_file_too_long(self):
         self.write("nn/bert.cpp", "\n" * 501)
         self.write("nn/loss.cpp", "\n" * 500)

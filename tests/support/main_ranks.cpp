@@ -1,3 +1,4 @@
+#include "core/device.hpp"
 #include "parallel/agreement.hpp"
 #include "tests/support/launch.hpp"
 
@@ -46,6 +47,7 @@ int run() {
   Kokkos::InitializationSettings settings;
   settings.set_disable_warnings(true);
   settings.set_num_threads(static_cast<int>(launched->threads()));
+  if constexpr (!runs_on_host) settings.set_device_id(static_cast<int>(launched->device()));
   const Kokkos::ScopeGuard kokkos(settings);
   const int failed = RUN_ALL_TESTS();
   return parallel::maximum(launched->world(), failed) == 0 ? 0 : 1;
