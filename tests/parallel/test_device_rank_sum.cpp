@@ -86,6 +86,16 @@ TEST(DeviceRankSum, HasTheBitsOfTheSumOnTheHost) {
   check<float, float>(100, 5, ElementType::float32, ElementType::float32, Sums::apart);
 }
 
+TEST(DeviceRankSum, WhatIsReceivedForItIsBounded) {
+  EXPECT_EQ(device_exchange_bytes(1), 0u);
+  for (std::size_t ranks = 2; ranks <= 1025; ++ranks) {
+    EXPECT_LE(device_exchange_bytes(ranks), std::size_t{64} << 20);
+    EXPECT_EQ(device_exchange_bytes(ranks), (ranks - 1) * device_piece_bytes(ranks));
+    EXPECT_EQ(device_piece_bytes(ranks) % 4096, 0u);
+  }
+  EXPECT_EQ(device_exchange_bytes(1025 + 64), std::size_t{68} << 20);
+}
+
 TEST(DeviceRankSum, BytesHaveNone) {
   const Vector<std::byte> byte("test::byte", 1);
   const RankParts parts{byte.data(), nullptr, 0, 0, 1};

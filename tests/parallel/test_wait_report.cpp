@@ -63,7 +63,14 @@ TEST(WaitReport, RanksThatWaitForEachOtherAreTold) {
 
 TEST(WaitReport, AllMayBeThereAndYetItDoesNotEnd) {
   const std::vector<RankState> ranks{waiting(), waiting()};
-  EXPECT_THAT(describe_wait(ranks, 0)[0], AllOf(StartsWith("all ranks have come to: step 31"), HasSubstr("12 s")));
+  EXPECT_THAT(describe_wait(ranks, 0)[0], AllOf(StartsWith("all ranks have come to: step 31"), HasSubstr("12 s"),
+                                                HasSubstr("MPI or the network does not go on")));
+}
+
+TEST(WaitReport, WhereNcclDoesNotGoOnItSaysHowToHearMore) {
+  std::vector<RankState> ranks{waiting(), waiting()};
+  for (RankState& rank : ranks) rank.operation = "NCCL " + rank.operation;
+  EXPECT_THAT(describe_wait(ranks, 0)[0], HasSubstr("NCCL (NCCL_DEBUG=INFO says more) or the network"));
 }
 
 TEST(WaitReport, AReportOfManyRanksIsCut) {
