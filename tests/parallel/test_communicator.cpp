@@ -274,8 +274,8 @@ TEST_P(CommunicatorContract, BucketsChangeNoBit) {
   for (const std::size_t bucket : {std::size_t{1}, std::size_t{1} << 20, std::size_t{1} << 30}) {
     SCOPED_TRACE(bucket);
     ranks.set_bucket(bucket);
-    check_all_reduce<float>(space, ranks);
-    check_reduce_scatter<bfloat16, float>(space, ranks, Mine::apart);
+    check_all_reduce<float>(space, ranks, order);
+    check_reduce_scatter<bfloat16, float>(space, ranks, order, Mine::apart);
     check_all_gather<float>(space, ranks, Mine::part_of_all);
   }
   ranks.set_bucket(default_bucket);
