@@ -52,9 +52,9 @@ Option communication_precision_option() {
 Option communicator_option() {
   Option option = choice_option(
       named("communicator", {}, "NAME", ranks, train_command,
-            "auto or mpi: through what ranks exchange arrays; auto is what this build has"),
+            "auto, mpi or nccl: through what ranks exchange arrays of devices; auto is mpi"),
       {{"auto", {}}, {"mpi", {}}, {"nccl", {}}}, [](auto& a) -> auto& { return a.communicator; });
-  option.expects = "auto or mpi";
+  option.expects = "auto, mpi or nccl";
   return option;
 }
 

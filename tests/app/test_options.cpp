@@ -171,7 +171,7 @@ TEST(Options, WhatIsOutOfRangeIsRefusedWithTheRange) {
       {"--gradient-checkpointing=maybe", "--recompute maybe: expected none, attention or layer"},
       {"--bucket-mib=0", "--bucket-mib 0: expected a whole number from 1 to 1024"},
       {"--bucket-mib=big", "--bucket-mib big: expected a whole number from 1 to 1024"},
-      {"--communicator=gloo", "--communicator gloo: expected auto or mpi"},
+      {"--communicator=gloo", "--communicator gloo: expected auto, mpi or nccl"},
       {"--micro-tokens=0", "--micro-tokens 0: expected a whole number from 1 to 1000000000"},
   };
   for (const auto& [word, message] : cases) {

@@ -167,7 +167,9 @@ double cosine(const Values& a, const Values& b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0) / (norm_of(a) * norm_of(b));
 }
 
-TEST(BertLayer, Bfloat16StaysNearFloat) {
+/// `tolerance` is of the output, `angle` what cosines of gradients may lack of 1.
+template <class T>
+void expect_near_float(double tolerance, double angle) {
   for (const std::string& provider : exact_gemm_providers()) {
     SCOPED_TRACE(provider);
     LayerSetting<T> s({1, 19, 2, 7}, true, provider);
@@ -319,7 +321,7 @@ TEST(BertModel, TakesWhatWasPlanned) {
 constexpr std::array recomputations = {Recompute::none, Recompute::attention, Recompute::layer};
 
 TEST(BertModel, RecomputationChangesNoBit) {
-  for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
+  for (const Precision precision : {Precision::float32, Precision::bfloat16, Precision::float16}) {
     for (const std::string& provider : exact_gemm_providers()) {
       ModelSetting kept({1, 19, 2, 7}, true, provider, Recompute::none, precision, 3);
       const Values losses = kept.train(3, 0.5f);
