@@ -8,7 +8,8 @@ namespace mylos::parallel {
 bool has_nccl() { return false; }
 
 std::string nccl_obstacle() {
-  return "this build has no NCCL; build with -DMYLOS_ENABLE_NCCL=ON (on top of a build for GPUs and MPI), or let device arrays go "
+  return "this build has no NCCL; build with -DMYLOS_ENABLE_NCCL=ON (on top of a build for GPUs and MPI), or let "
+         "device arrays go "
          "through MPI with --communicator mpi";
 }
 

@@ -41,8 +41,8 @@ MemoryPlan plan_for(const Task& task, const TrainConfig& config, std::size_t ste
       parallel::mode_memory(plan.mode, layout.shards, task.model().table(), config.precision);
   plan.values = held.values;
   plan.gradients = held.gradients;
-  plan.exchange = held.exchange +
-                  (runs_on_host ? parallel::exchange_bytes(layout.sharing.ranks, config.parallel.bucket) : 0);
+  plan.exchange =
+      held.exchange + (runs_on_host ? parallel::exchange_bytes(layout.sharing.ranks, config.parallel.bucket) : 0);
   plan.optimizer = held.slices * slots * sizeof(float);
   plan.activations = activation_bytes(task, plan.largest, config.recompute);
   plan.workspace = widened_bytes(largest_products(task, plan));
