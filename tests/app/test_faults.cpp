@@ -202,7 +202,8 @@ TEST_F(Faults, ASignalToOneRankEndsAllAtAStepsEnd) {
 }
 
 TEST_F(Faults, TheWalltimesEndLeavesACheckpoint) {
-  const ProgramRun run = run_on(ranks, words(run_, {"--steps", "1000000", "--walltime", "12s", "--stop-before", "9s"}));
+  const ProgramRun run =
+      run_on(ranks, words(run_, {"--steps", "1000000", "--walltime", "40s", "--stop-before", "30s"}));
   EXPECT_EQ(run.exit_code, 85) << run.errors;
   EXPECT_THAT(run.errors, HasSubstr("out of walltime after"));
   EXPECT_FALSE(parallel::resolve_checkpoint(run_).empty());

@@ -92,13 +92,18 @@ TEST_F(ResumedRuns, GiveTheNumbersOfAnUninterruptedRun) {
   }
 }
 
+/// Waits until a run has written more than `bytes` of its metrics, a minute at most.
+void await_more_metrics(const fs::path& run, std::uintmax_t bytes) {
+  for (int waits = 0; waits < 6000; ++waits) {
+    if (fs::exists(run / "metrics.jsonl") && fs::file_size(run / "metrics.jsonl") > bytes) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
 TEST_F(ResumedRuns, ASignalLeavesACheckpoint) {
   const Words endless = {"--steps", "100000", "--eval-every", "100000"};
   RunningProgram running(words(run_, endless));
-  for (int waits = 0; waits < 2000 && !fs::exists(run_ / "metrics.jsonl"); ++waits) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  await_more_metrics(run_, 0);
   running.send(SIGUSR1);
   const ProgramRun first = running.wait();
   EXPECT_EQ(first.exit_code, 85) << first.errors;
@@ -107,8 +112,9 @@ TEST_F(ResumedRuns, ASignalLeavesACheckpoint) {
   ASSERT_FALSE(file.empty());
   const std::size_t step = parallel::read_checkpoint_index(file).record.integer("step");
   EXPECT_EQ(metrics(run_).back()["step"], step);
+  const std::uintmax_t written = fs::file_size(run_ / "metrics.jsonl");
   RunningProgram again(words(run_, endless));
-  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  await_more_metrics(run_, written);
   again.send(SIGTERM);
   const ProgramRun second = again.wait();
   EXPECT_EQ(second.exit_code, 143) << second.errors;
