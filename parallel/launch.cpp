@@ -163,8 +163,7 @@ void Launch::use_communicator(std::string_view name, bool ordered_sums) {
   ensure(name == "auto" || name == "mpi" || name == "nccl",
          fmt::format("--communicator {}: it is auto, mpi or nccl", name));
   if (name == "mpi") return;
-  check_devices_apart(places());
-  if (name == "auto") return;
+  if (name == "auto") return check_devices_apart(places());
   if (world().size() == 1) {
     if (const std::string obstacle = nccl_obstacle(); !obstacle.empty()) fail(obstacle);
     return;

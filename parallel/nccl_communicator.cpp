@@ -311,10 +311,10 @@ std::string nccl_obstacle() {
   }
 }
 
-std::unique_ptr<Communicator> make_nccl_communicator(MpiContext& context, std::shared_ptr<MpiRanks> hosts,
+std::unique_ptr<Communicator> make_nccl_communicator(MpiContext& context, const std::shared_ptr<MpiRanks>& hosts,
                                                      bool ordered_sums) {
   if (const std::string obstacle = nccl_obstacle(); !obstacle.empty()) fail(obstacle);
-  return std::make_unique<NcclCommunicator>(context, std::move(hosts), ordered_sums,
+  return std::make_unique<NcclCommunicator>(context, hosts, ordered_sums,
                                             std::make_shared<std::shared_ptr<NcclDevice>>());
 }
 

@@ -25,7 +25,7 @@ std::string nccl_obstacle();
 /// The NCCL communicator is made with the group's first operation on a device array, which comes after Kokkos has
 /// begun; until then it costs nothing. `context` and what `hosts` needs outlive it. Errors: std::runtime_error, see
 /// nccl_obstacle.
-std::unique_ptr<Communicator> make_nccl_communicator(MpiContext& context, std::shared_ptr<MpiRanks> hosts,
+std::unique_ptr<Communicator> make_nccl_communicator(MpiContext& context, const std::shared_ptr<MpiRanks>& hosts,
                                                      bool ordered_sums);
 
 }  // namespace mylos::parallel

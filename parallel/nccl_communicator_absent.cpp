@@ -13,7 +13,7 @@ std::string nccl_obstacle() {
          "through MPI with --communicator mpi";
 }
 
-std::unique_ptr<Communicator> make_nccl_communicator(MpiContext&, std::shared_ptr<MpiRanks>, bool) {
+std::unique_ptr<Communicator> make_nccl_communicator(MpiContext&, const std::shared_ptr<MpiRanks>&, bool) {
   fail(nccl_obstacle());
 }
 

@@ -7,6 +7,10 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 cache=${MYLOS_PREFIX:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/mylos}
 
+# The clang-tidy of scripts/lint, from PyPI: since 21 it leaves foreign headers alone, and takes a quarter of the time.
+tidy_version=23.1.4
+clang_tidy=$cache/clang-tidy-$tidy_version/clang_tidy/data/bin/clang-tidy
+
 say() { printf '%s\n' "$*"; }
 
 # One line on stderr; the script ends with exit code 1.

@@ -114,7 +114,7 @@ OutputRules output_rules(bool overwrite, const std::string& resume) {
   const char* count = std::getenv("SLURM_RESTART_COUNT");
   const char* job = std::getenv("SLURM_JOB_ID");
   return {.overwrite = overwrite,
-          .requeued = count != nullptr && std::atol(count) > 0,
+          .requeued = count != nullptr && std::strtol(count, nullptr, 10) > 0,
           .job = job != nullptr ? job : "",
           .resume = resume != "never",
           .resume_from = resume == "never" || resume == "auto" ? "" : resume};

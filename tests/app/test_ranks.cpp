@@ -5,11 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <sstream>
-#include <thread>
 
 /// The program started by mpirun: as if it were one process.
 namespace mylos::tests {
@@ -139,10 +137,7 @@ TEST_F(RanksOfTheProgram, ASignalEndsAllAtAStepsEnd) {
   RunningProgram program(
       launched(std::vector<Words>(2, train_words(run_, {"--steps", "1000000", "--mode", "sharded"}))), "", {},
       mpiexec());
-  for (int i = 0; i < 600; ++i) {
-    if (fs::exists(run_ / "metrics.jsonl") && fs::file_size(run_ / "metrics.jsonl") > 0) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
+  await_metrics(run_);
   program.send(SIGUSR1);  // mpirun passes it on
   const ProgramRun run = program.wait();
   EXPECT_EQ(run.exit_code, 85) << run.errors;

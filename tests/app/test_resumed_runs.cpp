@@ -92,18 +92,10 @@ TEST_F(ResumedRuns, GiveTheNumbersOfAnUninterruptedRun) {
   }
 }
 
-/// Waits until a run has written more than `bytes` of its metrics, a minute at most.
-void await_more_metrics(const fs::path& run, std::uintmax_t bytes) {
-  for (int waits = 0; waits < 6000; ++waits) {
-    if (fs::exists(run / "metrics.jsonl") && fs::file_size(run / "metrics.jsonl") > bytes) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-}
-
 TEST_F(ResumedRuns, ASignalLeavesACheckpoint) {
   const Words endless = {"--steps", "100000", "--eval-every", "100000"};
   RunningProgram running(words(run_, endless));
-  await_more_metrics(run_, 0);
+  await_metrics(run_);
   running.send(SIGUSR1);
   const ProgramRun first = running.wait();
   EXPECT_EQ(first.exit_code, 85) << first.errors;
@@ -114,7 +106,7 @@ TEST_F(ResumedRuns, ASignalLeavesACheckpoint) {
   EXPECT_EQ(metrics(run_).back()["step"], step);
   const std::uintmax_t written = fs::file_size(run_ / "metrics.jsonl");
   RunningProgram again(words(run_, endless));
-  await_more_metrics(run_, written);
+  await_metrics(run_, written);
   again.send(SIGTERM);
   const ProgramRun second = again.wait();
   EXPECT_EQ(second.exit_code, 143) << second.errors;

@@ -311,14 +311,6 @@ TEST_F(Runs, ADivergedRunKeepsTheWeightsOfItsLastFiniteLoss) {
   EXPECT_NE(kept, start);
 }
 
-/// Waits until a run has written steps.
-void await_steps(const fs::path& run) {
-  for (int i = 0; i < 600; ++i) {
-    if (fs::exists(run / "metrics.jsonl") && fs::file_size(run / "metrics.jsonl") > 0) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-}
-
 /// Waits until a program reads the pipe at `path`; the end to write to, -1 where none came.
 int await_reader(const fs::path& path) {
   for (int i = 0; i < 600; ++i) {
@@ -377,7 +369,7 @@ TEST_F(Runs, SignalsEndARunAtAStepsEnd) {
   for (const auto& [signal, exit_code] : {std::pair{SIGINT, 130}, {SIGTERM, 143}, {SIGUSR1, 85}}) {
     fs::remove_all(run_);
     RunningProgram program(train_words(run_, {"--steps", "1000000"}));
-    await_steps(run_);
+    await_metrics(run_);
     program.send(signal);
     const ProgramRun run = program.wait();
     EXPECT_EQ(run.exit_code, exit_code) << run.errors;

@@ -6,9 +6,21 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
+#include <thread>
 
 namespace mylos::tests {
+
+/// Waits until a run has written more than `bytes` of its metrics, a minute at most.
+inline void await_metrics(const std::filesystem::path& run, std::uintmax_t bytes = 0) {
+  const std::filesystem::path file = run / "metrics.jsonl";
+  for (int waits = 0; waits < 3000; ++waits) {
+    if (std::filesystem::exists(file) && std::filesystem::file_size(file) > bytes) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
 
 /// A tiny model and questions for it in files, and the name of a directory for a run.
 class TinyRun : public testing::Test {

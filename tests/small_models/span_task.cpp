@@ -109,6 +109,20 @@ class SpanEvaluation final : public GeneratedEvaluation {
 
 }  // namespace
 
+SpanTaskConfig uneven_spans(Precision precision) {
+  SpanTaskConfig spans{.precision = precision, .sequences = 30, .batch = 7, .evaluation_sequences = 14};
+  spans.shape = {.vocabulary = 40,
+                 .hidden = 16,
+                 .layers = 2,
+                 .heads = 2,
+                 .feed_forward = 32,
+                 .positions = 24,
+                 .token_types = 2,
+                 .hidden_dropout = 0.1f,
+                 .attention_dropout = 0.1f};
+  return spans;
+}
+
 SpanTask::SpanTask(const SpanTaskConfig& config)
     : GeneratedTask(nn::make_bert_question_answering(config.shape, config.precision), config.sequences, config.batch,
                     config.seed, {}),

@@ -18,6 +18,9 @@ struct SpanTaskConfig {
   std::uint64_t seed = 5;
 };
 
+/// A small BERT with dropout; sequences of unlike length, in batches that no number of ranks divides.
+SpanTaskConfig uneven_spans(Precision precision = Precision::float32);
+
 /// Sequences one after the other.
 struct Spans {
   std::vector<std::size_t> lengths;

@@ -56,7 +56,10 @@ def without_comments(text):
 
 def check_includes(root):
     for path in sources(root):
-        for number, line in enumerate((root / path).read_text().splitlines(), 1):
+        text = (root / path).read_text()
+        if path.suffix == ".hpp" and not re.search(r"^#pragma once$", text, re.MULTILINE):
+            yield f"{path}: has no #pragma once"
+        for number, line in enumerate(text.splitlines(), 1):
             match = re.match(r'\s*#\s*include\s*"([^"]+)"', line)
             if not match or match.group(1) in GENERATED:
                 continue

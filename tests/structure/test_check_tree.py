@@ -24,23 +24,27 @@ class CheckTree(unittest.TestCase):
         file.write_text(text)
 
     def test_arrow_against_the_direction(self):
-        self.write("nn/bert.hpp", "")
+        self.write("nn/bert.hpp", "#pragma once\n")
         self.write("data/squad.cpp", '#include "nn/bert.hpp"\n')
         self.assertEqual(
             list(check_tree.check_includes(self.root)), ["data/squad.cpp:1: data must not include nn (nn/bert.hpp)"]
         )
 
     def test_arrow_along_the_direction(self):
-        self.write("nn/bert.hpp", "")
+        self.write("nn/bert.hpp", "#pragma once\n")
         self.write("train/task.cpp", '#include <vector>\n#include "nn/bert.hpp"\n')
         self.assertEqual(list(check_tree.check_includes(self.root)), [])
 
     def test_include_that_is_not_from_the_root(self):
-        self.write("nn/bert.hpp", "")
+        self.write("nn/bert.hpp", "#pragma once\n")
         self.write("nn/bert.cpp", '#include "bert.hpp"\n')
         self.assertEqual(
             list(check_tree.check_includes(self.root)), ['nn/bert.cpp:1: "bert.hpp" is not a file from the root of the tree']
         )
+
+    def test_header_without_its_guard(self):
+        self.write("nn/bert.hpp", "int layers();\n")
+        self.assertEqual(list(check_tree.check_includes(self.root)), ["nn/bert.hpp: has no #pragma once"])
 
     def test_vendor_in_the_wrong_file(self):
         self.write("nn/bert.cpp", "int n = omp_get_max_threads();\n")

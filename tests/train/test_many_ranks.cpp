@@ -98,20 +98,6 @@ TrainConfig common() {
   return config;
 }
 
-SpanTaskConfig spans(Precision precision) {
-  SpanTaskConfig spans{.precision = precision, .sequences = 30, .batch = 7, .evaluation_sequences = 14};
-  spans.shape = {.vocabulary = 40,
-                 .hidden = 16,
-                 .layers = 2,
-                 .heads = 2,
-                 .feed_forward = 32,
-                 .positions = 24,
-                 .token_types = 2,
-                 .hidden_dropout = 0.1f,
-                 .attention_dropout = 0.1f};
-  return spans;
-}
-
 /// Batches that no number of ranks divides, and lengths that differ.
 std::vector<Job> jobs() {
   TrainConfig bert = common();
@@ -128,7 +114,7 @@ std::vector<Job> jobs() {
   TrainConfig decoder = common();
   decoder.learning_rate = 2e-4;
 
-  return {{"BERT", [] { return std::make_unique<SpanTask>(spans(Precision::float32)); }, bert, 2},
+  return {{"BERT", [] { return std::make_unique<SpanTask>(uneven_spans()); }, bert, 2},
           {"convolution", [=] { return std::make_unique<ImageTask>(images); }, convolution, 1},
           {"decoder", [=] { return std::make_unique<TextTask>(text); }, decoder, 3}};
 }
@@ -137,7 +123,7 @@ std::vector<Job> jobs() {
 Job half_job() {
   Job job = jobs().front();
   job.name = "BERT in half";
-  job.make = [] { return std::make_unique<SpanTask>(spans(Precision::float16)); };
+  job.make = [] { return std::make_unique<SpanTask>(uneven_spans(Precision::float16)); };
   job.config.precision = Precision::float16;
   job.config.initial_loss_scale = train::LossScale::largest;
   return job;

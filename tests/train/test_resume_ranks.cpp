@@ -51,47 +51,23 @@ TrainConfig common(double learning_rate) {
   return config;
 }
 
-SpanTaskConfig bert() {
-  SpanTaskConfig spans{.sequences = 30, .batch = 7, .evaluation_sequences = 14};
-  spans.shape = {.vocabulary = 40,
-                 .hidden = 16,
-                 .layers = 2,
-                 .heads = 2,
-                 .feed_forward = 32,
-                 .positions = 24,
-                 .token_types = 2,
-                 .hidden_dropout = 0.1f,
-                 .attention_dropout = 0.1f};
-  return spans;
-}
-
 std::vector<Job> jobs() {
   ImageTaskConfig images{.groups = 15, .images_per_group = 4, .groups_per_batch = 5, .evaluation_images = 120};
   images.shape = {.image = {8, 8}, .first_channels = 4, .second_channels = 8};
   TrainConfig convolution = common(0.005);
   convolution.optimizer.kind = train::OptimizerKind::sgd;
   TextTaskConfig text{.sentences = 60, .batch = 9, .evaluation_sentences = 70};
-  return {{"BERT", [=] { return std::make_unique<SpanTask>(bert()); }, common(2e-4)},
+  return {{"BERT", [] { return std::make_unique<SpanTask>(uneven_spans()); }, common(2e-4)},
           {"convolution", [=] { return std::make_unique<ImageTask>(images); }, convolution},
           {"decoder", [=] { return std::make_unique<TextTask>(text); }, common(2e-4)}};
 }
 
 /// In half, with a loss scale that is too large for its first steps.
 Job half_job() {
-  SpanTaskConfig spans{.precision = Precision::float16, .sequences = 30, .batch = 7, .evaluation_sequences = 14};
-  spans.shape = {.vocabulary = 40,
-                 .hidden = 16,
-                 .layers = 2,
-                 .heads = 2,
-                 .feed_forward = 32,
-                 .positions = 24,
-                 .token_types = 2,
-                 .hidden_dropout = 0.1f,
-                 .attention_dropout = 0.1f};
   TrainConfig config = common(2e-4);
   config.precision = Precision::float16;
   config.initial_loss_scale = train::LossScale::largest;
-  return {"BERT in half", [=] { return std::make_unique<SpanTask>(spans); }, config};
+  return {"BERT in half", [] { return std::make_unique<SpanTask>(uneven_spans(Precision::float16)); }, config};
 }
 
 class Log final : public train::Reporter {
@@ -208,7 +184,7 @@ TEST_F(ResumeOnRanks, InAnotherPrecision) {
   const train::Ranks all = train::ranks_of(tests::launch());
   for (const Precision from : {Precision::float32, Precision::bfloat16}) {
     const Precision to = from == Precision::float32 ? Precision::bfloat16 : Precision::float32;
-    SpanTaskConfig first = bert(), second = bert();
+    SpanTaskConfig first = uneven_spans(), second = uneven_spans();
     first.precision = from;
     second.precision = to;
     SpanTask before(first), after(second);
