@@ -20,6 +20,9 @@ int bench_tokenize(const Arguments& arguments);
 /// Exchanges between ranks, by size.
 int bench_collectives(const Arguments& arguments);
 
+/// Rounds before the timed ones.
+inline constexpr std::size_t bench_warm_ups = 2;
+
 /// Version, commit, compiler, build type, device and threads: as JSON, and printed on one line.
 nlohmann::ordered_json bench_context(std::size_t threads = default_threads());
 void print_bench_context(std::size_t threads = default_threads());

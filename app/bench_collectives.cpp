@@ -24,7 +24,6 @@ using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t smallest = std::size_t{4} << 10, largest = std::size_t{64} << 20;
-constexpr std::size_t warm_ups = 2;
 
 /// An operation over an array of `bytes`: what all_reduce sums, what reduce_scatter takes apart, what all_gather fills.
 struct Collective {
@@ -77,11 +76,11 @@ class CollectiveTimer {
   /// Seconds of each of `repeats` timings on the slowest rank.
   std::vector<double> time(const Collective& collective, std::size_t repeats) {
     std::vector<double> seconds;
-    for (std::size_t i = 0; i < warm_ups + repeats; ++i) {
+    for (std::size_t i = 0; i < bench_warm_ups + repeats; ++i) {
       ranks_.barrier("bench");
       const Clock::time_point begin = Clock::now();
       start(collective).wait(space_);
-      if (i >= warm_ups) seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+      if (i >= bench_warm_ups) seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
     }
     const std::vector<double> of_all = parallel::gather(ranks_, seconds);
     for (std::size_t i = 0; i < of_all.size(); ++i) seconds[i % repeats] = std::max(seconds[i % repeats], of_all[i]);
@@ -143,7 +142,7 @@ Json row_of(const Collective& collective, parallel::Launch& launch, std::size_t 
   return row;
 }
 
-void print_row(const Json& row) {
+void print_exchange(const Json& row) {
   const std::string share =
       row.contains("share_of_memory") ? fmt::format("{:7.0f} %", 100 * row["share_of_memory"].get<double>()) : "";
   print(fmt::format("{:15} {:>8} KiB {:10.3f} ms {:9.2f} {:9.2f} GB/s{}\n", row["operation"].get<std::string>(),
@@ -178,7 +177,7 @@ int time_all(parallel::Launch& launch, const Arguments& arguments) {
       timer.validate(collective);
       const double seconds = median(timer.time(collective, arguments.repeats));
       rows.push_back(row_of(collective, launch, timer.bytes(), seconds, memory));
-      if (tells && !arguments.json) print_row(rows.back());
+      if (tells && !arguments.json) print_exchange(rows.back());
     }
   }
   if (tells && arguments.json) {

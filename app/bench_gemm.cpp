@@ -56,7 +56,7 @@ std::vector<Json> rows_of(const ProductRates& rates, const std::vector<std::stri
   return rows;
 }
 
-void print_row(const Json& row) {
+void print_product(const Json& row) {
   print(fmt::format("{:34} {:>6} {:>6} {:>6}  {:9} {:15} {:10.3f} ms {:9.1f} GFLOP/s{}\n",
                     row["product"].get<std::string>(), row["m"].dump(), row["n"].dump(), row["k"].dump(),
                     row["precision"].get<std::string>(), row["provider"].get<std::string>(),
@@ -91,7 +91,7 @@ int bench_gemm(const Arguments& arguments) {
     timer.time(product, arguments.repeats, products.emplace_back());
     for (const Json& row : rows_of(products.back(), timer.providers())) {
       rows.push_back(row);
-      if (!arguments.json) print_row(row);
+      if (!arguments.json) print_product(row);
     }
   }
   const Json rates = combined_rates(products, timer.providers());

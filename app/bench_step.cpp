@@ -24,7 +24,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t warm_ups = 2;
 /// Timings of a product by a provider after each step.
 constexpr std::size_t timings_a_step = 2;
 
@@ -106,7 +105,7 @@ class StepBench final : public train::Reporter {
 
   void run() {
     train::TrainConfig config = arguments_.run.engine;
-    config.steps = warm_ups + arguments_.repeats * (arguments_.breakdown ? 2 : 1);
+    config.steps = bench_warm_ups + arguments_.repeats * (arguments_.breakdown ? 2 : 1);
     train::Trainer trainer(config, task_);
     limit_ = trainer.plan().limit;
     gemm_ = describe(trainer.gemm());
@@ -117,7 +116,7 @@ class StepBench final : public train::Reporter {
     if (listener_) {
       profiled_.push_back({listener_->profile(), shape_of(task_, report, limit_, precision()), report.seconds});
       listener_.reset();
-    } else if (report.step > warm_ups) {
+    } else if (report.step > bench_warm_ups) {
       plain_.push_back(report);
       measure_ceilings(report);
       if (arguments_.breakdown) listener_.emplace();

@@ -22,8 +22,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t warm_ups = 2;
-
 struct Source {
   std::filesystem::path vocabulary;
   data::TokenizerOptions options;
@@ -68,11 +66,11 @@ Measurement measure(const std::vector<std::string_view>& texts, const data::Word
   Measurement measured{.texts = texts.size()};
   for (const std::string_view text : texts) measured.bytes += text.size();
   std::vector<double> seconds;
-  for (std::size_t repeat = 0; repeat < warm_ups + repeats; ++repeat) {
+  for (std::size_t repeat = 0; repeat < bench_warm_ups + repeats; ++repeat) {
     const Clock::time_point begin = Clock::now();
     data::Tokens tokens;
     for (const std::string_view text : texts) tokenizer.tokenize(text, tokens);
-    if (repeat >= warm_ups) seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+    if (repeat >= bench_warm_ups) seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
     measured.tokens = tokens.ids.size();
   }
   measured.seconds = median(std::move(seconds));

@@ -7,9 +7,9 @@
 namespace mylos::data {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json special_tokens() {
+OrderedJson special_tokens() {
   return {{"unk_token", "[UNK]"},
           {"sep_token", "[SEP]"},
           {"pad_token", "[PAD]"},
@@ -17,17 +17,17 @@ Json special_tokens() {
           {"mask_token", "[MASK]"}};
 }
 
-Json tokenizer_config(const TokenizerOptions& options, std::size_t longest_input) {
+OrderedJson tokenizer_config(const TokenizerOptions& options, std::size_t longest_input) {
   auto json = special_tokens();
   json["do_lower_case"] = options.do_lower_case;
-  json["strip_accents"] = options.strip_accents ? Json(*options.strip_accents) : Json(nullptr);
+  json["strip_accents"] = options.strip_accents ? OrderedJson(*options.strip_accents) : OrderedJson(nullptr);
   json["tokenize_chinese_chars"] = options.tokenize_chinese_chars;
   json["model_max_length"] = longest_input;
   json["tokenizer_class"] = "BertTokenizer";
   return json;
 }
 
-void write_json(const std::filesystem::path& path, const Json& json) { write_text(path, json.dump(2) + "\n"); }
+void write_json(const std::filesystem::path& path, const OrderedJson& json) { write_text(path, json.dump(2) + "\n"); }
 
 /// `directory`, cleared of what killed writers left beside it.
 const std::filesystem::path& prepared(const std::filesystem::path& directory) {

@@ -24,11 +24,6 @@ constexpr std::uint64_t longest_header = 100'000'000;            // bytes; the l
 constexpr std::uint64_t lfs_pointer_start = 0x206e6f6973726576;  // "version ": what a clone without git-lfs holds
 constexpr std::size_t chunk_bytes = std::size_t{1} << 20;
 
-/// The start of a message about one tensor of one file.
-std::string subject(const std::string& file, std::string_view tensor) {
-  return fmt::format("{}: tensor \"{}\"", file, printable(tensor));
-}
-
 /// Reads `bytes` from `offset` of an open file.
 void read_at(int descriptor, std::uint64_t offset, std::span<std::byte> bytes, const std::string& file) {
   while (!bytes.empty()) {
@@ -121,7 +116,7 @@ void SafetensorsFile::read_bytes(const TensorInfo& tensor, std::uint64_t first, 
 
 void SafetensorsFile::read_float(std::string_view name, std::span<float> values) const {
   const auto& tensor = get(name);
-  const auto what = subject(path_.string(), name);
+  const auto what = tensor_subject(path_.string(), name);
   const auto to_float = float_converter(tensor.type);
   if (to_float == nullptr) fail(fmt::format("{} has type {}, not F16, BF16, F32 or F64", what, tensor.type));
   require(values.size() == element_count(tensor.shape, what),
@@ -147,7 +142,7 @@ std::vector<std::int64_t> SafetensorsFile::read_integer(std::string_view name) c
   const auto& tensor = get(name);
   const auto to_integer = integer_converter(tensor.type);
   if (to_integer == nullptr) {
-    fail(fmt::format("{} has type {}, not I32 or I64", subject(path_.string(), name), tensor.type));
+    fail(fmt::format("{} has type {}, not I32 or I64", tensor_subject(path_.string(), name), tensor.type));
   }
   std::vector<std::byte> bytes(tensor.end - tensor.begin);
   read_bytes(tensor, 0, bytes);

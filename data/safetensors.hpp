@@ -31,6 +31,9 @@ std::size_t safetensors_type_bytes(std::string_view name);
 /// Number of elements. Throws std::runtime_error naming `what` where the product overflows.
 std::size_t element_count(std::span<const std::size_t> shape, std::string_view what);
 
+/// The start of a message about one tensor of one file.
+std::string tensor_subject(std::string_view file, std::string_view tensor);
+
 /// "(2, 384)": a shape as messages print it.
 std::string shape_text(std::span<const std::size_t> shape);
 

@@ -3,18 +3,16 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "core/error.hpp"
 #include "data/files.hpp"
+#include "data/json.hpp"
 #include "data/safetensors.hpp"
 
 namespace mylos::data {
 namespace {
-
-using Json = nlohmann::json;
 
 struct ElementType {
   std::string_view name;
@@ -37,11 +35,6 @@ constexpr std::array<ElementType, 15> element_types{{{"BOOL", 1},
                                                      {"U64", 8},
                                                      {"F64", 8}}};
 
-/// The start of a message about one tensor of one file.
-std::string subject(const std::string& file, std::string_view tensor) {
-  return fmt::format("{}: tensor \"{}\"", file, printable(tensor));
-}
-
 const Json& member(const Json& entry, const char* key, const std::string& what) {
   const auto found = entry.find(key);
   if (found == entry.end()) fail(fmt::format("{} has no \"{}\"", what, key));
@@ -61,7 +54,7 @@ std::vector<std::size_t> read_whole_numbers(const Json& value, const char* key, 
 }
 
 TensorInfo read_entry(const std::string& name, const Json& entry, const std::string& file) {
-  const auto what = subject(file, name);
+  const auto what = tensor_subject(file, name);
   if (!entry.is_object()) fail(fmt::format("{} is not described by an object", what));
   const auto& type = member(entry, "dtype", what);
   if (!type.is_string()) fail(fmt::format("{}: \"dtype\" is not a string", what));
@@ -117,7 +110,7 @@ Json parse_object(std::string_view text, const std::string& file) {
     fail(fmt::format("{}: its header is not JSON: {}", file, error.what()));
   }
   if (!header.is_object()) fail(fmt::format("{}: its header is not a JSON object", file));
-  if (!repeated.empty()) fail(fmt::format("{} comes twice", subject(file, repeated)));
+  if (!repeated.empty()) fail(fmt::format("{} comes twice", tensor_subject(file, repeated)));
   return header;
 }
 
@@ -127,16 +120,16 @@ void check_places(const std::vector<TensorInfo>& tensors, std::uint64_t data_byt
   const TensorInfo* last = nullptr;
   for (const auto& tensor : tensors) {
     if (tensor.begin < filled) {
-      fail(fmt::format("{} begins at byte {} and overlaps tensor \"{}\", which ends at {}", subject(file, tensor.name),
-                       tensor.begin, printable(last->name), filled));
+      fail(fmt::format("{} begins at byte {} and overlaps tensor \"{}\", which ends at {}",
+                       tensor_subject(file, tensor.name), tensor.begin, printable(last->name), filled));
     }
     if (tensor.begin > filled) {
-      fail(
-          fmt::format("{} begins at byte {}, leaving a gap from {}", subject(file, tensor.name), tensor.begin, filled));
+      fail(fmt::format("{} begins at byte {}, leaving a gap from {}", tensor_subject(file, tensor.name), tensor.begin,
+                       filled));
     }
     if (tensor.end > data_bytes) {
       fail(fmt::format("{} ends at byte {}, but the file has {} bytes of data: it was cut short; fetch it again",
-                       subject(file, tensor.name), tensor.end, data_bytes));
+                       tensor_subject(file, tensor.name), tensor.end, data_bytes));
     }
     filled = tensor.end;
     last = &tensor;
@@ -152,6 +145,10 @@ void check_places(const std::vector<TensorInfo>& tensors, std::uint64_t data_byt
 std::size_t safetensors_type_bytes(std::string_view name) {
   const auto* found = std::ranges::find(element_types, name, &ElementType::name);
   return found == element_types.end() ? 0 : found->bytes;
+}
+
+std::string tensor_subject(std::string_view file, std::string_view tensor) {
+  return fmt::format("{}: tensor \"{}\"", file, printable(tensor));
 }
 
 std::size_t element_count(std::span<const std::size_t> shape, std::string_view what) {

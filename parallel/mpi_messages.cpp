@@ -13,7 +13,7 @@
 namespace mylos::parallel {
 namespace {
 
-constexpr int tag = 0;
+constexpr int message_tag = 0;
 
 int count_of(std::size_t bytes) {
   require(bytes <= static_cast<std::size_t>(std::numeric_limits<int>::max()),
@@ -43,14 +43,15 @@ MpiGroup make_mpi_group(MPI_Comm communicator) {
 void MpiMessages::send(const MpiGroup& group, std::size_t to, const std::byte* data, std::size_t bytes) {
   if (bytes == 0) return;
   MPI_Request& request = requests_.emplace_back(MPI_REQUEST_NULL);
-  MYLOS_CHECK_MPI(MPI_Isend(data, count_of(bytes), MPI_BYTE, static_cast<int>(to), tag, group.ranks, &request));
+  MYLOS_CHECK_MPI(MPI_Isend(data, count_of(bytes), MPI_BYTE, static_cast<int>(to), message_tag, group.ranks, &request));
   count_sent(bytes);
 }
 
 void MpiMessages::receive(const MpiGroup& group, std::size_t from, std::byte* data, std::size_t bytes) {
   if (bytes == 0) return;
   MPI_Request& request = requests_.emplace_back(MPI_REQUEST_NULL);
-  MYLOS_CHECK_MPI(MPI_Irecv(data, count_of(bytes), MPI_BYTE, static_cast<int>(from), tag, group.ranks, &request));
+  MYLOS_CHECK_MPI(
+      MPI_Irecv(data, count_of(bytes), MPI_BYTE, static_cast<int>(from), message_tag, group.ranks, &request));
 }
 
 bool MpiMessages::done() {

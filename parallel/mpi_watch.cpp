@@ -20,7 +20,7 @@ using std::chrono::duration;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr int tag = 0;
+constexpr int watch_tag = 0;
 
 /// A process that ends in order has passed the last operation before its peers see it gone, but they may not have
 /// noticed that the operation is done.
@@ -101,19 +101,19 @@ void MpiWatch::send(std::size_t rank, const RankMessage& message) {
     return done != 0;
   });
   Sent& sent = sent_.emplace_back(Sent{message, MPI_REQUEST_NULL});
-  MYLOS_CHECK_MPI(MPI_Isend(&sent.message, sizeof(RankMessage), MPI_BYTE, static_cast<int>(rank), tag, ranks_.ranks,
-                            &sent.request));
+  MYLOS_CHECK_MPI(MPI_Isend(&sent.message, sizeof(RankMessage), MPI_BYTE, static_cast<int>(rank), watch_tag,
+                            ranks_.ranks, &sent.request));
 }
 
 void MpiWatch::receive_all(const Waiting& waiting) {
   for (;;) {
     int there = 0;
     MPI_Status status;
-    MYLOS_CHECK_MPI(MPI_Iprobe(MPI_ANY_SOURCE, tag, ranks_.ranks, &there, &status));
+    MYLOS_CHECK_MPI(MPI_Iprobe(MPI_ANY_SOURCE, watch_tag, ranks_.ranks, &there, &status));
     if (there == 0) return;
     RankMessage message;
     MYLOS_CHECK_MPI(
-        MPI_Recv(&message, sizeof message, MPI_BYTE, status.MPI_SOURCE, tag, ranks_.ranks, MPI_STATUS_IGNORE));
+        MPI_Recv(&message, sizeof message, MPI_BYTE, status.MPI_SOURCE, watch_tag, ranks_.ranks, MPI_STATUS_IGNORE));
     const auto from = static_cast<std::size_t>(status.MPI_SOURCE);
     if (!states_.empty()) states_[from] = state_in(message, places_[from].host);
     if (message.question) send(from, message_of(state_of(waiting), false));

@@ -20,12 +20,12 @@ ConstMatrix<float> operand(const void* data, std::size_t rows, std::size_t colum
   return ConstMatrix<float>(static_cast<const float*>(data), rows, columns);
 }
 
-const char* letter(Transpose transpose) { return transpose == Transpose::no ? "N" : "T"; }
+const char* blas_letter(Transpose transpose) { return transpose == Transpose::no ? "N" : "T"; }
 
 void multiply_float(const ExecutionSpace& space, const GemmCall& call) {
   const std::size_t rows_a = rows_of_a(call), rows_b = rows_of_b(call);
   const Matrix<float> c(static_cast<float*>(call.c), call.m, call.n);
-  KokkosBlas::gemm(space, letter(call.transpose_a), letter(call.transpose_b), 1.0f,
+  KokkosBlas::gemm(space, blas_letter(call.transpose_a), blas_letter(call.transpose_b), 1.0f,
                    operand(call.a, rows_a, call.m * call.k / rows_a), operand(call.b, rows_b, call.k * call.n / rows_b),
                    call.beta, c);
 }
