@@ -33,10 +33,20 @@ endif()
 
 add_library(mylos_options INTERFACE)
 add_library(mylos::options ALIAS mylos_options)
+# What a program that links the installed libraries needs is told to it as well; how we compile our own files is not.
 target_compile_features(mylos_options INTERFACE cxx_std_20)
-target_include_directories(mylos_options INTERFACE "${PROJECT_SOURCE_DIR}")
+target_include_directories(mylos_options INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>"
+                                                   "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/mylos>")
+
+# mylos_own_flags(<flags>...): for our own files only
+function(mylos_own_flags)
+  foreach(flag IN LISTS ARGN)
+    target_compile_options(mylos_options INTERFACE "$<BUILD_INTERFACE:${flag}>")
+  endforeach()
+endfunction()
+
 # Nobody reads errno or floating-point traps here, and both keep loops with exp, sqrt or a comparison from vectorising.
-target_compile_options(mylos_options INTERFACE -Wall -Wextra -fno-math-errno -fno-trapping-math)
+mylos_own_flags(-Wall -Wextra -fno-math-errno -fno-trapping-math)
 if(MYLOS_ENABLE_CUDA)
   # fmt 9 takes nvcc for a compiler without constexpr, and then calls such functions from constexpr ones.
   target_compile_definitions(mylos_options INTERFACE FMT_USE_CONSTEXPR=1)
@@ -44,18 +54,18 @@ if(MYLOS_ENABLE_CUDA)
   # is not needed to start.
   target_link_options(mylos_options INTERFACE LINKER:--as-needed)
 else()
-  target_compile_options(mylos_options INTERFACE -Wpedantic) # what nvcc hands to the host compiler is not ISO C++
+  mylos_own_flags(-Wpedantic) # what nvcc hands to the host compiler is not ISO C++
 endif()
 # Messages name a file from the root of the tree, wherever it was built.
-target_compile_options(mylos_options INTERFACE "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
+mylos_own_flags("-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")
 
 if(MYLOS_ENABLE_NATIVE)
   # The CPU's name in the command line makes a build tree that meets another CPU compile again, not die of an illegal instruction.
   cmake_host_system_information(RESULT mylos_cpu QUERY PROCESSOR_DESCRIPTION)
   execute_process(COMMAND grep -m1 ^flags /proc/cpuinfo OUTPUT_VARIABLE mylos_cpu_flags ERROR_QUIET)
   string(MD5 mylos_cpu "${mylos_cpu}${mylos_cpu_flags}")
-  target_compile_options(mylos_options INTERFACE -march=native)
-  target_compile_definitions(mylos_options INTERFACE MYLOS_CPU_${mylos_cpu})
+  mylos_own_flags(-march=native)
+  target_compile_definitions(mylos_options INTERFACE "$<BUILD_INTERFACE:MYLOS_CPU_${mylos_cpu}>")
 endif()
 
 if(MYLOS_ENABLE_SANITIZERS)

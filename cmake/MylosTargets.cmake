@@ -18,6 +18,7 @@ function(mylos_folder name)
     target_link_libraries(mylos_${name} INTERFACE mylos::options ${arg_PUBLIC} ${arg_PRIVATE})
   endif()
   add_library(mylos::${name} ALIAS mylos_${name})
+  set_target_properties(mylos_${name} PROPERTIES EXPORT_NAME ${name})
 endfunction()
 
 # mylos_tests(<name> [KOKKOS] SOURCES <files> [LINK <targets>] [TIMEOUT <seconds>])

@@ -1,0 +1,46 @@
+# What `cmake --install` copies: the program, the libraries with their headers as the CMake package mylos, and under
+# share/mylos what a user starts from: example data, a tiny model, job scripts, and tests of an installed tree.
+
+include(CMakePackageConfigHelpers)
+
+# A program in another prefix finds the libraries it was linked with; nothing of the build tree stays in it.
+set_target_properties(mylos PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+install(TARGETS mylos RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+
+set(mylos_exported core data nn parallel train)
+set(targets mylos_options)
+set_target_properties(mylos_options PROPERTIES EXPORT_NAME options)
+if(MYLOS_ENABLE_HDF5)
+  list(APPEND targets mylos_hdf5)
+  set_target_properties(mylos_hdf5 PROPERTIES EXPORT_NAME hdf5)
+endif()
+foreach(name IN LISTS mylos_exported)
+  list(APPEND targets mylos_${name})
+  # Headers include each other from the root of the tree: "core/batch.hpp".
+  install(
+    DIRECTORY "${PROJECT_SOURCE_DIR}/${name}"
+    DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/mylos"
+    FILES_MATCHING
+    PATTERN "*.hpp")
+endforeach()
+install(TARGETS ${targets} EXPORT mylos ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+
+set(mylos_package "${CMAKE_INSTALL_LIBDIR}/cmake/mylos")
+install(
+  EXPORT mylos
+  NAMESPACE mylos::
+  FILE mylos-targets.cmake
+  DESTINATION "${mylos_package}")
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/mylos-config.cmake.in" "${PROJECT_BINARY_DIR}/package/mylos-config.cmake"
+                              INSTALL_DESTINATION "${mylos_package}" NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/package/mylos-config-version.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/package/mylos-config.cmake" "${PROJECT_BINARY_DIR}/package/mylos-config-version.cmake"
+        DESTINATION "${mylos_package}")
+
+set(mylos_share "${CMAKE_INSTALL_DATADIR}/mylos")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples" DESTINATION "${mylos_share}")
+if(IS_DIRECTORY "${PROJECT_SOURCE_DIR}/jobscripts")
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/jobscripts" DESTINATION "${mylos_share}" USE_SOURCE_PERMISSIONS)
+endif()
+# Also in share/mylos: tests of an installed tree (the head of their CMakeLists.txt says how to run them).
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/tests/install/smoke" DESTINATION "${mylos_share}")

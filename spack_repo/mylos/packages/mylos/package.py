@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import pathlib
+
+from spack_repo.builtin.build_systems.cmake import CMakePackage, generator
+from spack_repo.builtin.build_systems.cuda import CudaPackage
+
+from spack.package import *
+
+
+class Mylos(CMakePackage, CudaPackage):
+    """A training engine for transformers in C++20 on Kokkos: fine-tunes BERT on question answering, on CPUs or NVIDIA
+    GPUs, in one process or on many ranks of MPI."""
+
+    # The tree that holds this recipe. Environments build it where it lies (their develop section); without one, Spack
+    # clones its branch main.
+    git = pathlib.Path(__file__).resolve().parents[4].as_uri()
+
+    license("Apache-2.0")
+
+    version("develop", branch="main")
+
+    # The architectures that have been compiled for: V100, A100, H100 and H200.
+    architectures = ("70", "80", "90")
+
+    variant("openmp", default=True, description="Threads on the host through Kokkos' OpenMP backend")
+    variant("mpi", default=True, description="Several ranks through MPI")
+    variant("hdf5", default=True, description="HDF5 files: prepared features, checkpoints")
+    variant("onednn", default=True, when="~cuda", description="oneDNN as a provider of matrix products on the host")
+    variant("nccl", default=False, when="+cuda +mpi", description="Device arrays of several ranks through NCCL")
+    variant("tests", default=False, description="Build the tests and the benchmarks beside the program")
+    # CudaPackage's own takes several. Its values all stay, since CudaPackage depends on things by each of them.
+    variant(
+        "cuda_arch",
+        default="none",
+        values=("none",) + CudaPackage.cuda_arch_values,
+        multi=False,
+        sticky=True,
+        when="+cuda",
+        description="Compute capability of the GPUs: 70 (V100), 80 (A100) or 90 (H100, H200)",
+    )
+    for arch in ("none",) + CudaPackage.cuda_arch_values:
+        if arch not in architectures:
+            conflicts("+cuda", when=f"cuda_arch={arch}", msg="+cuda wants cuda_arch=70 (V100), 80 (A100) or 90 (H100)")
+
+    generator("ninja")
+
+    depends_on("c", type="build")
+    depends_on("cxx", type="build")
+    depends_on("cmake@3.22:", type="build")
+    depends_on("pkgconfig", type="build")
+    depends_on("python@3.8:", type="build", when="+tests")
+    depends_on("googletest@1.12: +gmock", type=("build", "link"), when="+tests")
+
+    conflicts("%gcc@:10", msg="C++20 as it is used here wants GCC 11 or later")
+    conflicts("%clang@:13", msg="C++20 as it is used here wants Clang 14 or later")
+
+    depends_on("kokkos@4.6: +serial cxxstd=20")
+    depends_on("kokkos-kernels@4.6: +serial +blas +lapack scalars=float,double")
+    for state in ("+", "~"):
+        depends_on(f"kokkos{state}openmp", when=f"{state}openmp")
+        depends_on(f"kokkos-kernels{state}openmp", when=f"{state}openmp")
+    depends_on("openblas threads=openmp", when="+openmp ^[virtuals=blas] openblas")
+    depends_on("fmt@9:")
+    depends_on("nlohmann-json@3.11:")
+    depends_on("utf8proc@2.6:")
+    depends_on("onednn@2.6: cpu_runtime=omp", when="+onednn +openmp")
+    depends_on("onednn@2.6: cpu_runtime=seq", when="+onednn ~openmp")
+    depends_on("mpi@3.1:", when="+mpi")
+    # +mpi is HDF5's default, so that its absence is asked for as well.
+    depends_on("hdf5@1.10.8: ~cxx +mpi", when="+hdf5 +mpi")
+    depends_on("hdf5@1.10.8: ~cxx ~mpi", when="+hdf5 ~mpi")
+
+    with when("+cuda"):
+        depends_on("cuda@12:")
+        # With GCC and neither +wrapper nor +cmake_lang Kokkos concretizes, and then refuses to build.
+        depends_on("kokkos+cuda+wrapper", when="%cxx=gcc")
+        depends_on("kokkos+cuda")
+        depends_on("kokkos-kernels+cuda+cublas+cusparse")
+    for arch in architectures:
+        depends_on(f"kokkos cuda_arch={arch}", when=f"+cuda cuda_arch={arch}")
+        depends_on(f"kokkos-kernels cuda_arch={arch}", when=f"+cuda cuda_arch={arch}")
+        depends_on(f"nccl+cuda cuda_arch={arch}", when=f"+nccl cuda_arch={arch}")
+        depends_on(f"openmpi+cuda cuda_arch={arch}", when=f"+cuda +mpi cuda_arch={arch} ^[virtuals=mpi] openmpi")
+
+    def cmake_args(self):
+        args = [
+            self.define_from_variant("MYLOS_ENABLE_OPENMP", "openmp"),
+            self.define_from_variant("MYLOS_ENABLE_MPI", "mpi"),
+            self.define_from_variant("MYLOS_ENABLE_HDF5", "hdf5"),
+            self.define_from_variant("MYLOS_ENABLE_CUDA", "cuda"),
+            # A variant that is not there (when=) gives no flag, and the option's own default is not always off.
+            self.define("MYLOS_ENABLE_ONEDNN", self.spec.satisfies("+onednn")),
+            self.define("MYLOS_ENABLE_NCCL", self.spec.satisfies("+nccl")),
+            self.define_from_variant("MYLOS_ENABLE_TESTS", "tests"),
+            self.define_from_variant("MYLOS_ENABLE_BENCH", "tests"),
+            # Spack's compiler wrapper names the target.
+            self.define("MYLOS_ENABLE_NATIVE", False),
+        ]
+        if self.spec.satisfies("+cuda"):
+            args.append(self.define_from_variant("MYLOS_CUDA_ARCHITECTURE", "cuda_arch"))
+        if self.spec.satisfies("^kokkos+wrapper"):
+            args.append(self.define("CMAKE_CXX_COMPILER", self["kokkos-nvcc-wrapper"].kokkos_cxx))
+        return args
+
+    def run_installed(self, *words):
+        """What the installed program prints."""
+        return Executable(self.prefix.bin.mylos)(*words, output=str.split, error=str.split)
+
+    def test_info(self):
+        """the program says what it was built with"""
+        assert "version" in self.run_installed("info")
+
+    def test_train(self):
+        """trains the installed tiny model for four steps on the example questions, and asks it"""
+        if self.spec.satisfies("+cuda"):
+            raise SkipTest("a machine that runs package tests need not have a GPU")
+        examples = join_path(self.prefix.share.mylos, "examples")
+        windows = ("--max-length", "128", "--doc-stride", "32")
+        output = self.run_installed(
+            *("train", "--model", join_path(examples, "tiny-bert")),
+            *("--train", join_path(examples, "squad", "train.json"), "--train-limit", "32"),
+            *("--dev", join_path(examples, "squad", "dev.json"), "--dev-limit", "8"),
+            *("--output", "run", "--overwrite", "--steps", "4", "--batch", "8", "--learning-rate", "1e-3"),
+            *windows,
+        )
+        assert "done after 4 steps" in output
+        asked = ("ask", "--model", "run", "--context", join_path(examples, "windmills.txt"), "Who patented the fantail?")
+        assert "score" in self.run_installed(*asked, "--doc-stride", "32")

@@ -1,0 +1,17 @@
+# cmake -DTEXT=<regular expression> -P run.cmake -- <command>...
+# Runs the command; fails where its exit code is not 0, or where its output does not hold the text.
+set(command)
+set(begun FALSE)
+math(EXPR last "${CMAKE_ARGC} - 1")
+foreach(i RANGE ${last})
+  if(begun)
+    list(APPEND command "${CMAKE_ARGV${i}}")
+  elseif(CMAKE_ARGV${i} STREQUAL "--")
+    set(begun TRUE)
+  endif()
+endforeach()
+execute_process(COMMAND ${command} OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE code)
+if(NOT code STREQUAL 0 OR NOT output MATCHES "${TEXT}")
+  list(JOIN command " " line)
+  message(FATAL_ERROR "${line}\nexit code ${code}, and the output should hold \"${TEXT}\":\n${output}")
+endif()

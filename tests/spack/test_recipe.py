@@ -1,0 +1,69 @@
+"""test_recipe.py ROOT: what the recipe says of itself, read without Spack."""
+
+import pathlib
+import re
+import sys
+import unittest
+
+import recipe
+
+ROOT = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[2]
+# Options that no variant stands for, and why.
+UNNAMED = {"SANITIZERS": "for tests of the tree", "FUZZ": "for tests of the tree"}
+
+
+class Recipe(unittest.TestCase):
+    def setUp(self):
+        self.recipe, self.directives = recipe.load(ROOT)
+
+    def arguments(self, **chosen):
+        compiler = "nvcc_wrapper" if chosen.get("cuda") else None
+        return recipe.cmake_arguments(self.recipe, self.directives, chosen, compiler)
+
+    def test_every_option_of_the_build_is_passed(self):
+        options = set(re.findall(r"^option\(MYLOS_ENABLE_(\w+)", (ROOT / "cmake/MylosOptions.cmake").read_text(), re.MULTILINE))
+        passed = set(re.findall(r"-DMYLOS_ENABLE_(\w+):", " ".join(self.arguments())))
+        self.assertEqual(passed, options - UNNAMED.keys())
+
+    def test_the_defaults_are_a_cpu_build(self):
+        flags = self.arguments()
+        for flag in ("OPENMP:BOOL=ON", "MPI:BOOL=ON", "HDF5:BOOL=ON", "ONEDNN:BOOL=ON", "CUDA:BOOL=OFF", "NCCL:BOOL=OFF", "TESTS:BOOL=OFF", "NATIVE:BOOL=OFF"):
+            self.assertIn("-DMYLOS_ENABLE_" + flag, flags)
+        self.assertFalse([flag for flag in flags if "ARCHITECTURE" in flag or "COMPILER" in flag])
+
+    def test_gpus(self):
+        flags = self.arguments(cuda=True, cuda_arch="80", nccl=True)
+        for flag in ("-DMYLOS_ENABLE_CUDA:BOOL=ON", "-DMYLOS_CUDA_ARCHITECTURE:STRING=80", "-DMYLOS_ENABLE_NCCL:BOOL=ON",
+                     "-DMYLOS_ENABLE_ONEDNN:BOOL=OFF", "-DCMAKE_CXX_COMPILER:STRING=nvcc_wrapper"):
+            self.assertIn(flag, flags)
+
+    def test_nccl_wants_ranks(self):
+        self.assertIn("-DMYLOS_ENABLE_NCCL:BOOL=OFF", self.arguments(cuda=True, cuda_arch="80", nccl=True, mpi=False))
+
+    def test_other_architectures_are_refused(self):
+        refused = {when.split("=")[1] for spec, when, _ in self.directives.conflicts if spec == "+cuda"}
+        self.assertEqual(refused, {"none", *recipe.ARCHITECTURES} - {"70", "80", "90"})
+        self.assertEqual(self.directives.variants["cuda_arch"].values, ("none", *recipe.ARCHITECTURES))
+
+    def test_what_the_build_looks_for_is_depended_on(self):
+        names = {re.match(r"[\w-]+", spec).group() for spec, _, _ in self.directives.dependencies}
+        found = {"c", "cxx", "cmake", "pkgconfig", "kokkos", "kokkos-kernels", "fmt", "nlohmann-json", "utf8proc", "onednn", "mpi", "hdf5", "cuda", "nccl", "googletest"}
+        self.assertLessEqual(found, names)
+
+    def test_environments(self):
+        """Each names the tree, the recipe's folder and variants that there are, by paths that lead there."""
+        for path in [ROOT / "spack.yaml", *sorted(ROOT.glob("spack/*/spack.yaml"))]:
+            text = path.read_text(encoding="utf-8")
+            specs = re.search(r"- mylos@develop (.*)", text).group(1)
+            for name in re.findall(r"[+~](\w+)|(\w+)=", specs):
+                self.assertIn(name[0] or name[1], self.directives.variants, path)
+            self.assertTrue((path.parent / re.search(r"mylos: (\S+)", text).group(1) / "repo.yaml").is_file(), path)
+            self.assertEqual((path.parent / re.search(r"path: (\S+)", text).group(1)).resolve(), ROOT.resolve())
+        self.assertEqual(len(list(ROOT.glob("spack/*/spack.yaml"))), 3)
+
+    def test_smoke_tests_are_there(self):
+        self.assertTrue({"test_info", "test_train"} <= set(vars(self.recipe)))
+
+
+if __name__ == "__main__":
+    unittest.main()
