@@ -175,7 +175,8 @@ std::string Progress::refreshed_line() const {
   const std::string rate = fmt::format("{:.0f} tokens/s", rate_.tokens_per_second());
   const std::string left = fmt::format("{} left", duration_text(seconds_left()));
   // The first that fits: a narrow window loses what matters least.
-  for (const auto& parts : {std::vector{step, loss, rate, left}, {loss, rate, left}, {loss, left}}) {
+  const std::vector<std::vector<std::string>> shorter = {{step, loss, rate, left}, {loss, rate, left}, {loss, left}};
+  for (const std::vector<std::string>& parts : shorter) {
     const std::string details = joined(parts);
     const std::size_t taken = percent.size() + 2 + details.size();
     if (taken > width) continue;
