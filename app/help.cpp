@@ -51,7 +51,17 @@ std::string default_text(const nlohmann::ordered_json& value) {
   return text;
 }
 
-/// "help text [default] (also --alias)".
+}  // namespace
+
+std::vector<std::string_view> option_sections(const Command& command) {
+  std::vector<std::string_view> sections;
+  for (const Option& option : option_table()) {
+    const bool is_new = std::ranges::find(sections, option.section) == sections.end();
+    if (option.belongs_to(command.bit) && is_new) sections.push_back(option.section);
+  }
+  return sections;
+}
+
 std::string option_text(const Option& option, const Arguments& defaults) {
   std::string text = option.help;
   const std::string value = option.print ? default_text(option.print(defaults)) : "";
@@ -63,27 +73,27 @@ std::string option_text(const Option& option, const Arguments& defaults) {
   return text;
 }
 
-}  // namespace
+std::string sentence(std::string_view text) {
+  std::string result(text);
+  result.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(result.front())));
+  return result;
+}
 
 std::string program_help() {
   std::string text = "usage: mylos COMMAND [options]\n\nFine-tunes transformers and answers questions with them.\n\n";
   for (const Command& command : commands()) {
     if (command.run != nullptr) text += row(std::string(command.name), std::string(command.summary));
   }
-  return text + "\nmylos COMMAND --help says all about one, mylos --version which this is.\n";
+  return text +
+         "\nmylos COMMAND --help says all about one, mylos --version which this is.\n"
+         "mylos help --man prints a manual page, mylos help --bash a completion script.\n";
 }
 
 std::string command_help(const Command& command) {
   const Arguments defaults = default_arguments(command);
-  std::string summary(command.summary);
-  summary.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(summary.front())));
-  std::string text = fmt::format("usage: mylos {} {}\n\n{}.\n", command.name, command.arguments, summary);
-  std::vector<std::string_view> sections;
-  for (const Option& option : option_table()) {
-    const bool is_new = std::ranges::find(sections, option.section) == sections.end();
-    if (option.belongs_to(command.bit) && is_new) sections.push_back(option.section);
-  }
-  for (const std::string_view section : sections) {
+  std::string text =
+      fmt::format("usage: mylos {} {}\n\n{}.\n", command.name, command.arguments, sentence(command.summary));
+  for (const std::string_view section : option_sections(command)) {
     text += fmt::format("\n{}:\n", section);
     for (const Option& option : option_table()) {
       if (!option.belongs_to(command.bit) || option.section != section) continue;

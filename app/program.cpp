@@ -4,6 +4,7 @@
 #include "app/commands.hpp"
 #include "app/exit_codes.hpp"
 #include "app/help.hpp"
+#include "app/manual.hpp"
 #include "app/on_ranks.hpp"
 #include "app/parse.hpp"
 #include "app/standard_output.hpp"
@@ -53,6 +54,14 @@ int run_command(const Command& command, std::span<const std::string> words) {
   return command.run(arguments);
 }
 
+/// What `mylos help` prints about `words`.
+std::string help_text(std::span<const std::string> words) {
+  if (words.empty()) return program_help();
+  if (words[0] == "--man") return manual_page();
+  if (words[0] == "--bash") return bash_completion();
+  return command_help(get_command(words[0]));
+}
+
 int dispatch(std::span<const std::string> words) {
   if (words.empty()) throw UsageError("no command; see mylos --help");
   const std::string& first = words.front();
@@ -62,7 +71,7 @@ int dispatch(std::span<const std::string> words) {
   }
   const bool asks_for_help = first == "--help" || first == "-h" || first == "help";
   if (asks_for_help) {
-    print(words.size() > 1 ? command_help(get_command(words[1])) : program_help());
+    print(help_text(words.subspan(1)));
     return success;
   }
   return run_command(get_command(first), words.subspan(1));

@@ -44,3 +44,13 @@ if(IS_DIRECTORY "${PROJECT_SOURCE_DIR}/jobscripts")
 endif()
 # Also in share/mylos: tests of an installed tree (the head of their CMakeLists.txt says how to run them).
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/tests/install/smoke" DESTINATION "${mylos_share}")
+
+# Written by the program after it was linked (app/CMakeLists.txt); one for another CPU than this writes none, and is installed without.
+install(
+  FILES "${PROJECT_BINARY_DIR}/manual/mylos.1"
+  DESTINATION "${CMAKE_INSTALL_MANDIR}/man1"
+  OPTIONAL)
+install(
+  FILES "${PROJECT_BINARY_DIR}/manual/mylos"
+  DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions"
+  OPTIONAL)

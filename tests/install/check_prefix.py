@@ -10,7 +10,7 @@ def expected(source):
     yield from (f"include/mylos/{path.relative_to(source)}" for folder in ("core", "data", "nn", "parallel", "train") for path in (source / folder).rglob("*.hpp"))
     for folder in ("examples", "jobscripts"):
         yield from (f"share/mylos/{path.relative_to(source)}" for path in (source / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    yield "share/mylos/smoke/CMakeLists.txt"
+    yield from ("share/mylos/smoke/CMakeLists.txt", "share/man/man1/mylos.1", "share/bash-completion/completions/mylos")
 
 
 def breaches(prefix, source, build):

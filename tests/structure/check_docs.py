@@ -12,7 +12,7 @@ import shlex
 import subprocess
 import sys
 
-FOLDERS = "app|bench|cmake|core|data|docs|examples|nn|parallel|scripts|tests|train|\\.ci"
+FOLDERS = "app|bench|cmake|container|core|data|docs|examples|nn|parallel|scripts|spack|spack_repo|tests|train|\\.ci"
 PATH = re.compile(rf"(?<![\w./<$~-])((?:{FOLDERS})/[\w./*<>{{}}-]*)")
 OPTION = re.compile(r"(?<![\w-])--([a-z][\w-]*)")
 SPAN = re.compile(r"`([^`\n]+)`")
@@ -78,6 +78,7 @@ class Program:
     def __init__(self, path):
         self.path = path
         self.commands = {name: self.help(name) for name in re.findall(r"^  (\w+) ", self.run("--help"), re.MULTILINE)}
+        self.commands["help"] = self.run("--help")
 
     def run(self, *words):
         return subprocess.run([self.path, *words], check=True, capture_output=True, text=True).stdout

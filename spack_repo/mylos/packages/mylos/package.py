@@ -9,11 +9,11 @@ from spack.package import *
 
 
 class Mylos(CMakePackage, CudaPackage):
-    """A training engine for transformers in C++20 on Kokkos: fine-tunes BERT on question answering, on CPUs or NVIDIA
-    GPUs, in one process or on many ranks of MPI."""
+    """A training engine for transformers in C++20 on Kokkos: fine-tunes BERT on question
+    answering, on CPUs or NVIDIA GPUs, in one process or on many ranks of MPI."""
 
-    # The tree that holds this recipe. Environments build it where it lies (their develop section); without one, Spack
-    # clones its branch main.
+    # The tree that holds this recipe. Environments build it where it lies (their develop
+    # section); without one, Spack clones its branch main.
     git = pathlib.Path(__file__).resolve().parents[4].as_uri()
 
     license("Apache-2.0")
@@ -23,13 +23,28 @@ class Mylos(CMakePackage, CudaPackage):
     # The architectures that have been compiled for: V100, A100, H100 and H200.
     architectures = ("70", "80", "90")
 
-    variant("openmp", default=True, description="Threads on the host through Kokkos' OpenMP backend")
+    variant(
+        "openmp", default=True, description="Threads on the host through Kokkos' OpenMP backend"
+    )
     variant("mpi", default=True, description="Several ranks through MPI")
     variant("hdf5", default=True, description="HDF5 files: prepared features, checkpoints")
-    variant("onednn", default=True, when="~cuda", description="oneDNN as a provider of matrix products on the host")
-    variant("nccl", default=False, when="+cuda +mpi", description="Device arrays of several ranks through NCCL")
-    variant("tests", default=False, description="Build the tests and the benchmarks beside the program")
-    # CudaPackage's own takes several. Its values all stay, since CudaPackage depends on things by each of them.
+    variant(
+        "onednn",
+        default=True,
+        when="~cuda",
+        description="oneDNN as a provider of matrix products on the host",
+    )
+    variant(
+        "nccl",
+        default=False,
+        when="+cuda +mpi",
+        description="Device arrays of several ranks through NCCL",
+    )
+    variant(
+        "tests", default=False, description="Build the tests and the benchmarks beside the program"
+    )
+    # CudaPackage's own takes several. Its values all stay, since CudaPackage depends on things
+    # by each of them.
     variant(
         "cuda_arch",
         default="none",
@@ -41,7 +56,11 @@ class Mylos(CMakePackage, CudaPackage):
     )
     for arch in ("none",) + CudaPackage.cuda_arch_values:
         if arch not in architectures:
-            conflicts("+cuda", when=f"cuda_arch={arch}", msg="+cuda wants cuda_arch=70 (V100), 80 (A100) or 90 (H100)")
+            conflicts(
+                "+cuda",
+                when=f"cuda_arch={arch}",
+                msg="+cuda wants cuda_arch=70 (V100), 80 (A100) or 90 (H100)",
+            )
 
     generator("ninja")
 
@@ -66,7 +85,7 @@ class Mylos(CMakePackage, CudaPackage):
     depends_on("utf8proc@2.6:")
     depends_on("onednn@2.6: cpu_runtime=omp", when="+onednn +openmp")
     depends_on("onednn@2.6: cpu_runtime=seq", when="+onednn ~openmp")
-    depends_on("mpi@3.1:", when="+mpi")
+    depends_on("mpi@3:", when="+mpi")
     # +mpi is HDF5's default, so that its absence is asked for as well.
     depends_on("hdf5@1.10.8: ~cxx +mpi", when="+hdf5 +mpi")
     depends_on("hdf5@1.10.8: ~cxx ~mpi", when="+hdf5 ~mpi")
@@ -81,7 +100,10 @@ class Mylos(CMakePackage, CudaPackage):
         depends_on(f"kokkos cuda_arch={arch}", when=f"+cuda cuda_arch={arch}")
         depends_on(f"kokkos-kernels cuda_arch={arch}", when=f"+cuda cuda_arch={arch}")
         depends_on(f"nccl+cuda cuda_arch={arch}", when=f"+nccl cuda_arch={arch}")
-        depends_on(f"openmpi+cuda cuda_arch={arch}", when=f"+cuda +mpi cuda_arch={arch} ^[virtuals=mpi] openmpi")
+        depends_on(
+            f"openmpi+cuda cuda_arch={arch}",
+            when=f"+cuda +mpi cuda_arch={arch} ^[virtuals=mpi] openmpi",
+        )
 
     def cmake_args(self):
         args = [
@@ -89,7 +111,8 @@ class Mylos(CMakePackage, CudaPackage):
             self.define_from_variant("MYLOS_ENABLE_MPI", "mpi"),
             self.define_from_variant("MYLOS_ENABLE_HDF5", "hdf5"),
             self.define_from_variant("MYLOS_ENABLE_CUDA", "cuda"),
-            # A variant that is not there (when=) gives no flag, and the option's own default is not always off.
+            # A variant that is not there (when=) gives no flag, and the option's own default
+            # is not always off.
             self.define("MYLOS_ENABLE_ONEDNN", self.spec.satisfies("+onednn")),
             self.define("MYLOS_ENABLE_NCCL", self.spec.satisfies("+nccl")),
             self.define_from_variant("MYLOS_ENABLE_TESTS", "tests"),
@@ -121,9 +144,26 @@ class Mylos(CMakePackage, CudaPackage):
             *("train", "--model", join_path(examples, "tiny-bert")),
             *("--train", join_path(examples, "squad", "train.json"), "--train-limit", "32"),
             *("--dev", join_path(examples, "squad", "dev.json"), "--dev-limit", "8"),
-            *("--output", "run", "--overwrite", "--steps", "4", "--batch", "8", "--learning-rate", "1e-3"),
+            *(
+                "--output",
+                "run",
+                "--overwrite",
+                "--steps",
+                "4",
+                "--batch",
+                "8",
+                "--learning-rate",
+                "1e-3",
+            ),
             *windows,
         )
         assert "done after 4 steps" in output
-        asked = ("ask", "--model", "run", "--context", join_path(examples, "windmills.txt"), "Who patented the fantail?")
+        asked = (
+            "ask",
+            "--model",
+            "run",
+            "--context",
+            join_path(examples, "windmills.txt"),
+            "Who patented the fantail?",
+        )
         assert "score" in self.run_installed(*asked, "--doc-stride", "32")
