@@ -61,6 +61,10 @@ class Recipe(unittest.TestCase):
             self.assertEqual((path.parent / re.search(r"path: (\S+)", text).group(1)).resolve(), ROOT.resolve())
         self.assertEqual(len(list(ROOT.glob("spack/*/spack.yaml"))), 3)
 
+    def test_lines_are_as_long_as_spack_allows(self):
+        lines = (ROOT / recipe.RECIPE).read_text(encoding="utf-8").splitlines()
+        self.assertEqual([line for line in lines if len(line) > 99], [])
+
     def test_smoke_tests_are_there(self):
         self.assertTrue({"test_info", "test_train"} <= set(vars(self.recipe)))
 

@@ -92,7 +92,8 @@ class Mylos(CMakePackage, CudaPackage):
 
     with when("+cuda"):
         depends_on("cuda@12:")
-        # With GCC and neither +wrapper nor +cmake_lang Kokkos concretizes, and then refuses to build.
+        # With GCC and neither +wrapper nor +cmake_lang Kokkos concretizes, and then refuses to
+        # build.
         depends_on("kokkos+cuda+wrapper", when="%cxx=gcc")
         depends_on("kokkos+cuda")
         depends_on("kokkos-kernels+cuda+cublas+cusparse")
