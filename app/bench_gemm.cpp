@@ -2,6 +2,7 @@
 #include "app/compute.hpp"
 #include "app/gemm_timing.hpp"
 #include "app/model_argument.hpp"
+#include "app/model_shapes.hpp"
 #include "app/standard_output.hpp"
 
 #include <fmt/format.h>
@@ -13,27 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct NamedModel {
-  std::string name;
-  data::BertConfig config;
-};
-
-data::BertConfig encoder(std::size_t layers, std::size_t hidden) {
-  data::BertConfig config;
-  config.num_hidden_layers = layers;
-  config.hidden_size = hidden;
-  config.intermediate_size = 4 * hidden;
-  return config;
-}
-
 NamedModel named_model(Arguments arguments) {
-  if (arguments.model.empty()) {
-    for (const NamedModel& known :
-         {NamedModel{"bert-base", encoder(12, 768)}, NamedModel{"bert-large", encoder(24, 1024)},
-          NamedModel{"minilm", encoder(6, 384)}}) {
-      if (known.name == arguments.shapes) return known;
-    }
-  }
+  if (arguments.model.empty()) return *find_model_shape(arguments.shapes);
   resolve_model_argument(arguments);
   return {arguments.model, data::read_bert_config(arguments.run.squad.model / "config.json")};
 }

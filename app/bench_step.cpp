@@ -1,4 +1,5 @@
 #include "app/bench.hpp"
+#include "app/calibration.hpp"
 #include "app/compute.hpp"
 #include "app/gemm_timing.hpp"
 #include "app/memory_bandwidth.hpp"
@@ -8,11 +9,13 @@
 #include "app/usage_error.hpp"
 #include "core/error.hpp"
 #include "nn/bert_question_answering.hpp"
+#include "train/run_plan.hpp"
 #include "train/squad_task.hpp"
 #include "train/trainer.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <optional>
@@ -99,9 +102,7 @@ StepShape shape_of(const train::SquadTask& task, const train::StepReport& report
 class StepBench final : public train::Reporter {
  public:
   StepBench(const Arguments& arguments, train::SquadTask& task)
-      : arguments_(arguments), task_(task), timer_(exact_gemm_providers()) {
-    if (arguments.breakdown) bandwidth_.emplace();
-  }
+      : arguments_(arguments), task_(task), timer_(exact_gemm_providers()) {}
 
   void run() {
     train::TrainConfig config = arguments_.run.engine;
@@ -123,6 +124,8 @@ class StepBench final : public train::Reporter {
     }
   }
 
+  /// What plans need of it.
+  Calibration calibration() const;
   void print() const { arguments_.json ? print_json() : print_text(); }
 
  private:
@@ -141,7 +144,7 @@ class StepBench final : public train::Reporter {
   train::MicroBatchLimit limit_;
   std::string gemm_;  ///< who computes the step's products
   std::vector<ProductRates> products_;
-  std::optional<MemoryBandwidth> bandwidth_;
+  MemoryBandwidth bandwidth_;
   std::vector<double> bandwidths_;
   std::vector<train::StepReport> plain_;
   std::vector<ProfiledStep> profiled_;
@@ -154,7 +157,7 @@ void StepBench::measure_ceilings(const train::StepReport& report) {
   const std::vector<Product> products = model_products(task_.bert(), tokens, precision());
   products_.resize(products.size());
   for (std::size_t i = 0; i < products.size(); ++i) timer_.time(products[i], timings_a_step, products_[i]);
-  if (bandwidth_) bandwidths_.push_back(bandwidth_->measure());
+  bandwidths_.push_back(bandwidth_.measure());
 }
 
 double StepBench::tokens_per_second() const {
@@ -167,6 +170,24 @@ double StepBench::flops() const {
   std::vector<double> rates;
   for (const train::StepReport& step : plain_) rates.push_back(flops_of(task_, step) / step.seconds);
   return median(rates);
+}
+
+/// The optimizer's part is taken out by what it moves, because it does not grow with the batch.
+Calibration StepBench::calibration() const {
+  const double bandwidth = median(bandwidths_);
+  const double optimizer = train::optimizer_bytes * static_cast<double>(task_.model().table().size()) / bandwidth;
+  std::vector<double> rates;
+  for (const train::StepReport& step : plain_) {
+    rates.push_back(flops_of(task_, step) / std::max(step.seconds - optimizer, 0.5 * step.seconds));
+  }
+  return {.device = device_name(),
+          .host = runs_on_host,
+          .threads = default_threads(),
+          .precision = precision(),
+          .layers = task_.bert().num_hidden_layers,
+          .hidden = task_.bert().hidden_size,
+          .flops = median(rates),
+          .bandwidth = bandwidth};
 }
 
 Ceilings StepBench::ceilings() const {
@@ -200,7 +221,8 @@ void StepBench::print_json() const {
                  {"gflops", 1e-9 * flops()},
                  {"gemm_gflops", 1e-9 * ceiling},
                  {"share_of_gemm", flops() / ceiling},
-                 {"products", products}};
+                 {"products", products},
+                 {"calibration", to_json(calibration())}};
   if (arguments_.breakdown) {
     result["breakdown"] = to_json(make_breakdown(task_.bert(), profiled_, ceilings()), ceilings());
   }
@@ -235,6 +257,7 @@ int bench_step(const Arguments& told) {
   validate(engine, task);
   StepBench bench(arguments, task);
   bench.run();
+  save_calibration(bench.calibration());
   bench.print();
   return 0;
 }

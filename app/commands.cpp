@@ -32,8 +32,9 @@ constexpr std::array table = {
             run_checkpoint},
     Command{"compare", compare_command | train_command, "--model M --train FILE [--dev FILE] --output DIR [options]",
             "trains one job in several modes on several numbers of ranks, and prints one table", 0, 0, run_compare},
+    Command{"plan", plan_command, "--model M --gpu KIND [--gpus N] [--nodes M] [options]",
+            "says for each mode what fits, how long it takes and how it scales, and which line to run", 0, 0, run_plan},
     Command{"doctor", 0, "", "what would go wrong here"},
-    Command{"plan", 0, "", "what fits and how long it takes"},
     Command{"report", 0, "", "a run as one HTML page"},
     Command{"watch", 0, "", "a live run seen from the login node"},
 };

@@ -175,6 +175,11 @@ void settle(const Command& command, Arguments& arguments) {
 }
 
 void settle_ranks(Arguments& arguments, std::size_t ranks) {
+  if (arguments.every_mode) throw UsageError("--mode all: only plan looks at all modes; give one");
+  settle_batch(arguments, ranks);
+}
+
+void settle_batch(Arguments& arguments, std::size_t ranks) {
   if (arguments.batch_is_per_rank) arguments.run.squad.batch *= ranks;
   arguments.batch_is_per_rank = false;
 }

@@ -12,5 +12,7 @@ void settle(const Command& command, Arguments& arguments);
 
 /// What is said for a rank, once their number is known: until then there is one. Errors: UsageError.
 void settle_ranks(Arguments& arguments, std::size_t ranks);
+/// The batch alone.
+void settle_batch(Arguments& arguments, std::size_t ranks);
 
 }  // namespace mylos::app

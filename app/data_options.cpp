@@ -8,10 +8,10 @@ constexpr std::string_view files = "Model and data", windows = "Windows";
 constexpr CountRange sequence_length{1, 65'536};  // the model's own limit is checked when it is read
 
 Option model_option() {
-  Option option =
-      named("model", {"model-name-or-path"}, "M", files,
-            train_command | eval_command | ask_command | prepare_command | bench_command | checkpoint_command,
-            "a Hugging Face directory, a run's output directory (its best/), or a name that `mylos fetch` got");
+  Option option = named(
+      "model", {"model-name-or-path"}, "M", files,
+      train_command | eval_command | ask_command | prepare_command | bench_command | checkpoint_command | plan_command,
+      "a Hugging Face directory, a run's output directory (its best/), or a name that `mylos fetch` got");
   option.expects = "a directory or a name";
   option.parse = [](Arguments& arguments, std::string_view text) {
     if (!text.empty()) arguments.model = text;
@@ -38,8 +38,9 @@ Option squad_option() {
 }  // namespace
 
 std::vector<Option> data_options() {
-  constexpr unsigned data_commands = eval_command | prepare_command | bench_command;
-  constexpr unsigned reads_questions = train_command | eval_command | ask_command | prepare_command | bench_command;
+  constexpr unsigned data_commands = eval_command | prepare_command | bench_command | plan_command;
+  constexpr unsigned reads_questions =
+      train_command | eval_command | ask_command | prepare_command | bench_command | plan_command;
   return {
       model_option(),
       path_option(

@@ -8,7 +8,7 @@ namespace mylos::app {
 const std::vector<Option>& option_table() {
   static const std::vector<Option> table = [] {
     std::vector<Option> all;
-    for (const auto part : {data_options, training_options, rank_options, answer_options, tool_options}) {
+    for (const auto part : {data_options, training_options, rank_options, answer_options, plan_options, tool_options}) {
       std::ranges::move(part(), std::back_inserter(all));
     }
     return all;

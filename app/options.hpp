@@ -23,6 +23,7 @@ enum CommandBit : unsigned {
   info_command = 64,
   bench_command = 128,
   checkpoint_command = 256,
+  plan_command = 512,
   compare_command = 1024,
 };
 
@@ -59,5 +60,6 @@ std::vector<Option> training_options();
 std::vector<Option> rank_options();
 std::vector<Option> answer_options();
 std::vector<Option> tool_options();
+std::vector<Option> plan_options();
 
 }  // namespace mylos::app

@@ -17,11 +17,13 @@ Option mode_option() {
                                        {"sharded-gradients", {"zero2", "deepspeed", "deepspeed_stage_2"}},
                                        {"sharded", {"zero3", "fsdp", "deepspeed_stage_3"}},
                                        {"hybrid", {"hsdp"}}};
-  Option option = named(
-      "mode", {"strategy"}, "MODE", ranks, train_command,
-      "what each rank holds whole: " + describe(choices) + "; default: replicated, or sharded where only that fits");
+  Option option = named("mode", {"strategy"}, "MODE", ranks, train_command | plan_command,
+                        "what each rank holds whole: " + describe(choices) +
+                            "; default: replicated, or sharded where only that fits; of plan all");
   option.expects = describe(choices);
   option.parse = [choices](Arguments& arguments, std::string_view text) {
+    arguments.every_mode = text == "all";
+    if (arguments.every_mode) return true;
     const auto name = parse_choice(text, choices);
     if (name) arguments.run.engine.parallel.mode = parallel::parse_mode(*name);
     return name.has_value();
@@ -35,7 +37,7 @@ Option mode_option() {
 
 Option communication_precision_option() {
   const std::vector<Choice> choices = {{"float", {"32", "fp32", "float32"}}, {"bfloat16", {"bf16"}}};
-  Option option = named("communication-precision", {}, "TYPE", ranks, train_command,
+  Option option = named("communication-precision", {}, "TYPE", ranks, train_command | plan_command,
                         "float or bfloat16: in which gradients are exchanged; they are added in float");
   option.expects = describe(choices);
   option.parse = [choices](Arguments& arguments, std::string_view text) {
@@ -61,7 +63,7 @@ Option communicator_option() {
 /// In MiB, kept in bytes.
 Option bucket_option() {
   const CountRange range{1, 1024};
-  Option option = named("bucket-mib", {}, "N", ranks, train_command | bench_command,
+  Option option = named("bucket-mib", {}, "N", ranks, train_command | plan_command | bench_command,
                         "MiB that a rank receives at a time of a long array, two such pieces being under way; messages "
                         "have 64 KiB at least");
   option.expects = describe(range);
@@ -95,7 +97,7 @@ std::vector<Option> rank_options() {
   return {
       mode_option(),
       count_or_unset_option(
-          named("shard-size", {}, "N", ranks, train_command,
+          named("shard-size", {}, "N", ranks, train_command | plan_command,
                 "ranks that split the model in hybrid mode; default: the ranks of a node"),
           {}, [](auto& a) -> auto& { return a.run.engine.parallel.shard_size; }),
       communication_precision_option(),

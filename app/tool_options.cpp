@@ -120,7 +120,8 @@ std::vector<Option> tool_options() {
           [](auto& a) -> auto& { return a.breakdown; }),
       switch_option(
           named("json", {}, "", general,
-                ask_command | info_command | bench_command | checkpoint_command | compare_command, "print JSON"),
+                ask_command | info_command | bench_command | checkpoint_command | compare_command | plan_command,
+                "print JSON"),
           [](auto& a) -> auto& { return a.json; }),
   };
 }

@@ -32,7 +32,8 @@ Option enumeration_option(Option option, std::vector<Choice> choices, Field fiel
 
 Option precision_option() {
   return enumeration_option(
-      named("precision", {}, "TYPE", computing, train_command | eval_command | ask_command | bench_command,
+      named("precision", {}, "TYPE", computing,
+            train_command | plan_command | eval_command | ask_command | bench_command,
             "float, bfloat16 or half: of values and activations; sums, master values and optimizer stay float"),
       {{"float", {"32", "fp32", "float32"}},
        {"bfloat16", {"bf16", "bf16-mixed"}},
@@ -65,7 +66,7 @@ Option loss_scale_option() {
 /// What the peers call it is a switch: alone, or with true or false.
 Option recompute_option() {
   Option option = enumeration_option(
-      named("recompute", {"gradient-checkpointing"}, "WHAT", computing, train_command | bench_command,
+      named("recompute", {"gradient-checkpointing"}, "WHAT", computing, train_command | plan_command | bench_command,
             "none, attention or layer: what the backward pass computes again instead of keeping it; alone: layer"),
       {{"none", {"false", "False"}}, {"attention", {"selective"}}, {"layer", {"true", "True", "full"}}},
       [](auto& a) -> auto& { return a.run.engine.recompute; },
@@ -99,7 +100,7 @@ Option resume_option() {
 
 /// A number counts steps, a duration with its unit is one.
 Option checkpoint_every_option() {
-  Option option = named("checkpoint-every", {}, "500|10m", run, train_command,
+  Option option = named("checkpoint-every", {}, "500|10m", run, train_command | plan_command,
                         "steps, or time with its unit, between checkpoints; default: only where a signal ends the run");
   option.expects = fmt::format("a number of steps, or {}", duration_expected);
   option.parse = [](Arguments& arguments, std::string_view text) {
@@ -139,28 +140,31 @@ std::vector<Option> checkpoint_options() {
 std::vector<Option> length_options() {
   return {
       real_option(
-          named("epochs", {"num-train-epochs"}, "N", length, train_command, "passes over the training windows"),
+          named("epochs", {"num-train-epochs"}, "N", length, train_command | plan_command,
+                "passes over the training windows"),
           {0, 100'000, true}, [](auto& a) -> auto& { return a.run.engine.epochs; }),
       count_or_unset_option(
-          named("steps", {"max-steps"}, "N", length, train_command, "steps of the run; wins over --epochs"), {},
-          [](auto& a) -> auto& { return a.run.engine.steps; }),
+          named("steps", {"max-steps"}, "N", length, train_command | plan_command,
+                "steps of the run; wins over --epochs"),
+          {}, [](auto& a) -> auto& { return a.run.engine.steps; }),
       count_option(
-          named("batch", {}, "N", batches, train_command | bench_command, "sequences a step over all ranks"), sequences,
-          [](auto& a) -> auto& { return a.run.squad.batch; }),
+          named("batch", {}, "N", batches, train_command | plan_command | bench_command,
+                "sequences a step over all ranks"),
+          sequences, [](auto& a) -> auto& { return a.run.squad.batch; }),
       count_option(
-          named("batch-per-rank", {"per-device-train-batch-size"}, "N", batches, train_command,
+          named("batch-per-rank", {"per-device-train-batch-size"}, "N", batches, train_command | plan_command,
                 "sequences at once on a rank; excludes --batch"),
           sequences, [](auto& a) -> auto& { return a.batch_per_rank; }),
       count_or_unset_option(
-          named("micro-batch", {}, "N", batches, train_command | bench_command,
+          named("micro-batch", {}, "N", batches, train_command | plan_command | bench_command,
                 "sequences at once on a rank, gradients accumulate; default: the most that fit in memory"),
           sequences, [](auto& a) -> auto& { return a.run.engine.micro_batch; }),
       count_or_unset_option(
-          named("micro-tokens", {}, "N", batches, train_command | bench_command,
+          named("micro-tokens", {}, "N", batches, train_command | plan_command | bench_command,
                 "tokens at once on a rank, as whole sequences; excludes --micro-batch"),
           {}, [](auto& a) -> auto& { return a.run.engine.micro_tokens; }),
       count_or_unset_option(
-          named("gradient-accumulation-steps", {}, "N", batches, train_command,
+          named("gradient-accumulation-steps", {}, "N", batches, train_command | plan_command,
                 "micro-batches that every rank makes of its part of a step; excludes --micro-batch"),
           sequences, [](auto& a) -> auto& { return a.run.engine.accumulation; }),
   };

@@ -5,12 +5,12 @@
 #include "core/stable_hash.hpp"
 #include "data/files.hpp"
 #include "data/json.hpp"
+#include "train/machine.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
-#include <fstream>
 #include <thread>
 
 namespace mylos::train {
@@ -61,22 +61,9 @@ GemmKey parse_key(const data::Json& object, const JsonPlace& place) {
   return key;
 }
 
-/// The CPU's name as the kernel tells it, in x86's words or ARM's.
-std::string cpu_name() {
-  std::ifstream file("/proc/cpuinfo");
-  std::string name;
-  for (std::string line; std::getline(file, line) && !line.empty();) {
-    for (const char* key :
-         {"model name", "cpu family", "model\t", "stepping", "CPU implementer", "CPU part", "cpu\t"}) {
-      if (line.starts_with(key)) name += line.substr(line.find(':') + 1) + ";";
-    }
-  }
-  return name;
-}
-
 /// All that timings depend on and that can be asked for.
 std::string machine() {
-  std::string text = fmt::format("cpu{} cpus {} {} threads {}", cpu_name(), std::thread::hardware_concurrency(),
+  std::string text = fmt::format("cpu{} cpus {} {} threads {}", processor_name(), std::thread::hardware_concurrency(),
                                  ExecutionSpace::name(), ExecutionSpace().concurrency());
   for (const std::string& name : gemm_providers()) {
     text += fmt::format("; {} {}", name, make_gemm_provider(name)->version());

@@ -26,7 +26,7 @@ std::size_t activation_bytes(const Task& task, const BatchShape& largest, nn::Re
 
 /// The plan with a limit of the micro-batch, in a layout.
 MemoryPlan plan_for(const Task& task, const TrainConfig& config, std::size_t steps, const MicroBatchLimit& limit,
-                    const RankLayout& layout) {
+                    const RankLayout& layout, bool on_host) {
   const std::size_t slots = config.optimizer.kind == OptimizerKind::adamw ? 2 : 1;
   const MicroBatchBounds bounds = bound_micro_batches(task, steps, limit, layout.sharing);
   MemoryPlan plan;
@@ -42,31 +42,31 @@ MemoryPlan plan_for(const Task& task, const TrainConfig& config, std::size_t ste
   plan.values = held.values;
   plan.gradients = held.gradients;
   plan.exchange =
-      held.exchange + (runs_on_host ? parallel::exchange_bytes(layout.sharing.ranks, config.parallel.bucket) : 0);
+      held.exchange + (on_host ? parallel::exchange_bytes(layout.sharing.ranks, config.parallel.bucket) : 0);
   plan.optimizer = held.slices * slots * sizeof(float);
   plan.activations = activation_bytes(task, plan.largest, config.recompute);
   plan.workspace = widened_bytes(largest_products(task, plan));
   // Rows are loaded in memory of the host, which a device build does not plan.
   for (const ParameterRow& row : task.model().table().rows()) {
-    if (runs_on_host) plan.loading = std::max(plan.loading, row.size * sizeof(float));
+    if (on_host) plan.loading = std::max(plan.loading, row.size * sizeof(float));
   }
   return plan;
 }
 
 /// The plan in a mode: where the micro-batch is not chosen, halved until it fits or has one sample.
 MemoryPlan plan_mode(const Task& task, const TrainConfig& config, std::size_t steps, std::size_t available,
-                     const RankLayout& layout) {
+                     const RankLayout& layout, bool on_host) {
   const std::size_t largest = largest_global_batch(task, steps);
   const bool chosen =
       config.micro_batch > 0 || config.micro_tokens > 0 || config.accumulation > 0 || layout.sharing.leaves > 0;
   MicroBatchLimit limit{.samples = config.micro_batch > 0 ? std::min(config.micro_batch, largest) : largest,
                         .tokens = config.micro_tokens,
                         .parts = config.accumulation};
-  MemoryPlan plan = plan_for(task, config, steps, limit, layout);
+  MemoryPlan plan = plan_for(task, config, steps, limit, layout, on_host);
   if (!chosen) limit.samples = plan.limit.samples = plan.largest.samples;
   while (!chosen && plan.total() > available && limit.samples > 1) {
     limit.samples = (limit.samples + 1) / 2;
-    plan = plan_for(task, config, steps, limit, layout);
+    plan = plan_for(task, config, steps, limit, layout, on_host);
   }
   return plan;
 }
@@ -129,9 +129,9 @@ MemoryPlan plan_memory(const Task& task, const TrainConfig& config, std::size_t 
   using parallel::ModeKind;
   check_settings(task, config, steps);
   const ModeKind mode = config.parallel.mode.value_or(ModeKind::replicated);
-  MemoryPlan plan = plan_mode(task, config, steps, available, lay_out(config, mode, ranks));
+  MemoryPlan plan = plan_mode(task, config, steps, available, lay_out(config, mode, ranks), ranks.on_host);
   if (plan.total() > available && !config.parallel.mode && ranks.ranks > 1) {
-    plan = plan_mode(task, config, steps, available, lay_out(config, ModeKind::sharded, ranks));
+    plan = plan_mode(task, config, steps, available, lay_out(config, ModeKind::sharded, ranks), ranks.on_host);
   }
   if (plan.total() > available) {
     fail(

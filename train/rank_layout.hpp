@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/device.hpp"
 #include "parallel/launch.hpp"
 #include "parallel/parameter_mode.hpp"
 #include "train/step_shares.hpp"
@@ -23,7 +24,8 @@ Ranks ranks_of(parallel::Launch& launch);
 struct RankCounts {
   std::size_t ranks = 1;
   std::size_t nodes = 1;
-  std::size_t of_node = 1;  ///< on each node, neighbours in the order of ranks; 0 where nodes differ
+  std::size_t of_node = 1;      ///< on each node, neighbours in the order of ranks; 0 where nodes differ
+  bool on_host = runs_on_host;  ///< kernels compute in memory of the host; a plan may be for another machine
 };
 RankCounts count_ranks(std::span<const parallel::RankPlace> places);
 

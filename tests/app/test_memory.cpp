@@ -20,19 +20,6 @@ using Words = std::vector<std::string>;
 constexpr double mebibyte = 1 << 20;
 constexpr std::size_t positions = 384;
 
-/// Questions whose windows are all as long as the model allows: each letter is a token.
-std::string long_questions(std::size_t count) {
-  json paragraphs = json::array();
-  for (std::size_t i = 0; i < count; ++i) {
-    std::string context;
-    while (context.size() < positions) context += "abcdefghi ";
-    const json answers = {{{"text", "abcdefghi"}, {"answer_start", 0}}};
-    const json questions = {{{"id", std::to_string(i)}, {"question", "what?"}, {"answers", answers}}};
-    paragraphs.push_back({{"context", context}, {"qas", questions}});
-  }
-  return json({{"version", "1.1"}, {"data", {{{"title", "long"}, {"paragraphs", paragraphs}}}}}).dump();
-}
-
 /// The number before " GiB at most" or " MiB at most", in MiB.
 double predicted(const std::string& banner) {
   const std::size_t end = banner.find("iB at most"), begin = banner.rfind("memory ", end) + 7;
@@ -64,7 +51,7 @@ TEST_P(PredictedMemory, IsWithinFivePercentOfTheMeasured) {
   const TemporaryDirectory directory;
   const fs::path model = directory / "model", train = directory / "train.json", run = directory / "run";
   write_tiny_model(model, {.positions = positions, .hidden = 384, .layers = 4, .feed_forward = 1536});
-  write_file(train, long_questions(32));
+  write_file(train, long_questions(32, positions));
   Words words = {"train",   "--model", model,     "--train",     train,          "--output",    run,
                  "--batch", "16",      "--steps", "2",           "--max-length", "384",         "--dropout",
                  "0.1",     "--gemm",  provider,  "--precision", precision,      "--recompute", recompute};

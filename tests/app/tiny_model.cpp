@@ -137,4 +137,16 @@ std::string tiny_questions(const std::string& version) {
   return document.dump();
 }
 
+std::string long_questions(std::size_t count, std::size_t length) {
+  nlohmann::json paragraphs = nlohmann::json::array();
+  for (std::size_t i = 0; i < count; ++i) {
+    std::string context;
+    while (context.size() < length) context += "abcdefghi ";
+    const nlohmann::json answers = {{{"text", "abcdefghi"}, {"answer_start", 0}}};
+    const nlohmann::json questions = {{{"id", std::to_string(i)}, {"question", "what?"}, {"answers", answers}}};
+    paragraphs.push_back({{"context", context}, {"qas", questions}});
+  }
+  return nlohmann::json({{"version", "1.1"}, {"data", {{{"title", "long"}, {"paragraphs", paragraphs}}}}}).dump();
+}
+
 }  // namespace mylos::tests

@@ -21,4 +21,7 @@ void write_tiny_model(const std::filesystem::path& directory, const TinyModel& m
 /// 12 questions about 4 short texts, v1.1; with `version` "v2.0" one of them has no answer.
 std::string tiny_questions(const std::string& version = "1.1");
 
+/// Questions whose windows all have `length` tokens, the longest: each letter is a token.
+std::string long_questions(std::size_t count, std::size_t length);
+
 }  // namespace mylos::tests

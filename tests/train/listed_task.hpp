@@ -13,6 +13,7 @@
 namespace mylos::train {
 
 inline constexpr std::size_t elements = 1000;
+inline constexpr double flops_per_row = 6000.0;
 inline constexpr std::size_t bytes_per_row = 1024;  // of training; a multiple of the arena's alignment
 
 /// Takes 1 KiB a row for training and half of it for inference.
@@ -27,7 +28,9 @@ class SizedModel final : public nn::Model {
   }
   void train(const nn::Pass&, const Batch&, float, const Vector<float>&) const override {}
   Matrix<float> predict(const nn::Pass&, const Batch&, const Vector<float>&) const override { return {}; }
-  double training_flops(const BatchShape&) const override { return 0.0; }
+  double training_flops(const BatchShape& shape) const override {
+    return flops_per_row * static_cast<double>(shape.rows);
+  }
 
  private:
   static ParameterTable make_table(std::size_t units, std::size_t unit_size) {

@@ -1,0 +1,93 @@
+#include "app/calibration.hpp"
+
+#include "core/device.hpp"
+#include "core/error.hpp"
+#include "core/stable_hash.hpp"
+#include "data/files.hpp"
+#include "data/json.hpp"
+#include "data/model_names.hpp"
+#include "train/machine.hpp"
+
+#include <fmt/format.h>
+
+namespace mylos::app {
+namespace {
+
+constexpr const char* key = "calibration";
+
+std::filesystem::path cache() { return data::cache_directory() / "bench"; }
+
+double positive(const nlohmann::json& object, const char* member, const std::string& name) {
+  const auto found = object.find(member);
+  ensure(found != object.end() && found->is_number() && found->get<double>() > 0.0,
+         fmt::format("{}: \"{}\" is not a number above 0", name, member));
+  return found->get<double>();
+}
+
+Precision precision_named(const std::string& text, const std::string& name) {
+  for (const Precision precision : {Precision::float32, Precision::bfloat16, Precision::float16}) {
+    if (text == to_string(precision)) return precision;
+  }
+  fail(fmt::format("{}: \"precision\" is {}", name, text));
+}
+
+}  // namespace
+
+std::string device_name() { return runs_on_host ? train::processor_name() : usable_devices().front().name; }
+
+nlohmann::ordered_json to_json(const Calibration& calibration) {
+  return {{"device", calibration.device},          {"host", calibration.host},
+          {"threads", calibration.threads},        {"precision", to_string(calibration.precision)},
+          {"layers", calibration.layers},          {"hidden", calibration.hidden},
+          {"flops_per_second", calibration.flops}, {"bytes_per_second", calibration.bandwidth}};
+}
+
+Calibration parse_calibration(const nlohmann::json& value, const std::string& name) {
+  const data::JsonPlace place(name);
+  const nlohmann::json& object = data::as_object(value, place);
+  Calibration calibration;
+  calibration.device = data::string_member(object, "device", place);
+  calibration.host = object.value("host", true);
+  calibration.threads = data::count_member(object, "threads", place);
+  calibration.precision = precision_named(data::string_member(object, "precision", place), name);
+  calibration.layers = data::count_member(object, "layers", place);
+  calibration.hidden = data::count_member(object, "hidden", place);
+  calibration.flops = positive(object, "flops_per_second", name);
+  calibration.bandwidth = positive(object, "bytes_per_second", name);
+  return calibration;
+}
+
+void save_calibration(const Calibration& calibration) {
+  const std::string what = fmt::format("{} threads {} {} {} {}", calibration.device, calibration.threads,
+                                       to_string(calibration.precision), calibration.layers, calibration.hidden);
+  try {
+    std::filesystem::create_directories(cache());
+    data::write_text(cache() / fmt::format("step-{:016x}.json", stable_hash(what)),
+                     nlohmann::ordered_json{{key, to_json(calibration)}}.dump(1) + "\n");
+  } catch (const std::exception&) {
+    // A cache that cannot be written (a read-only or a full home) costs plans their calibration.
+  }
+}
+
+std::vector<Calibration> saved_calibrations() {
+  std::vector<Calibration> all;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(cache(), none)) {
+    if (!entry.path().filename().string().starts_with("step-")) continue;
+    try {
+      all.push_back(read_calibration(entry.path()));
+    } catch (const std::runtime_error&) {
+      continue;  // of another version
+    }
+  }
+  return all;
+}
+
+Calibration read_calibration(const std::filesystem::path& file) {
+  const nlohmann::json content = data::read_json(file);
+  ensure(content.is_object() && content.contains(key),
+         fmt::format("{}: no \"{}\" is in it; it is what `mylos bench step --json` prints", file.string(), key));
+  return parse_calibration(content[key], file.string());
+}
+
+}  // namespace mylos::app

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "core/numeric.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+/// What `bench step` has measured of a machine, kept for plans.
+namespace mylos::app {
+
+struct Calibration {
+  std::string device;       ///< the GPU's name, or the CPU's as its kernel tells it
+  bool host = true;         ///< a CPU
+  std::size_t threads = 1;  ///< of the rank
+  Precision precision = Precision::float32;
+  std::size_t layers = 0;
+  std::size_t hidden = 0;
+  double flops = 0.0;      ///< model operations a second of passes, without the optimizer
+  double bandwidth = 0.0;  ///< bytes a second of a stream of its memory
+};
+
+/// The name of what computes here. Kokkos runs.
+std::string device_name();
+
+nlohmann::ordered_json to_json(const Calibration& calibration);
+/// Errors: std::runtime_error that begins with `name`, where the value is not of that form.
+Calibration parse_calibration(const nlohmann::json& value, const std::string& name);
+
+/// Into the user's cache, over an earlier one of the same device, threads, precision and model. What cannot be written
+/// is left.
+void save_calibration(const Calibration& calibration);
+/// All of the cache; a file that cannot be read counts as none.
+std::vector<Calibration> saved_calibrations();
+/// The one in what `bench step --json` printed. Errors: std::runtime_error naming the file.
+Calibration read_calibration(const std::filesystem::path& file);
+
+}  // namespace mylos::app

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "data/bert_config.hpp"
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+/// Models that are known by their sizes alone, for what needs no weights.
+namespace mylos::app {
+
+struct NamedModel {
+  std::string name;
+  data::BertConfig config;
+};
+
+/// bert-base (Devlin et al. 2019, uncased), bert-large and minilm (6 layers of 384, MiniLM-L6-H384-uncased).
+std::span<const NamedModel> model_shapes();
+
+/// The one called `name`, also bert-base-uncased for bert-base and the like; null where there is none.
+const NamedModel* find_model_shape(std::string_view name);
+
+}  // namespace mylos::app

@@ -1,0 +1,72 @@
+#include "app/option_kinds.hpp"
+
+#include "train/machine.hpp"
+
+/// Options of plan: the machine a run is planned for.
+namespace mylos::app {
+namespace {
+
+constexpr std::string_view machine = "Machine";
+
+Option gpu_option() {
+  std::vector<Choice> kinds = {{"cpu", {}}};
+  for (const train::Machine& kind : train::gpu_kinds()) kinds.push_back({kind.name, {}});
+  return choice_option(
+      named("gpu", {}, "KIND", machine, plan_command,
+            "what computes: " + describe(kinds) + "; cpu: ranks on CPUs like the one here"),
+      kinds, [](auto& a) -> auto& { return a.plan.gpu; });
+}
+
+Option results_option() {
+  Option option = named("bench", {}, "FILE", machine, plan_command,
+                        "what `mylos bench step --json` printed on that machine, in place of what its last runs here "
+                        "left in the cache");
+  option.expects = "a path";
+  option.parse = [](Arguments& arguments, std::string_view text) {
+    if (!text.empty()) arguments.plan.results.assign(1, std::filesystem::path(text));
+    return !text.empty();
+  };
+  return option;
+}
+
+}  // namespace
+
+std::vector<Option> plan_options() {
+  const CountRange many{1, 1'000'000};
+  const RealRange rate{0, 1e6, true};
+  return {
+      gpu_option(),
+      count_option(
+          named("gpus", {}, "N", machine, plan_command, "GPUs of all nodes together, each with a rank; of cpu ranks"),
+          many, [](auto& a) -> auto& { return a.plan.gpus; }),
+      count_option(
+          named("nodes", {}, "N", machine, plan_command, "nodes, with equally many GPUs each"), many,
+          [](auto& a) -> auto& { return a.plan.nodes; }),
+      count_option(
+          named("threads", {}, "N", machine, plan_command,
+                "of a rank, for --gpu cpu and --job; default: what a rank would start here"),
+          {1, 4096}, [](auto& a) -> auto& { return a.plan.threads; }),
+      real_option(
+          named("memory", {}, "X", machine, plan_command,
+                "GiB of a GPU, or of a rank on CPUs; default: the kind's, or "
+                "what is free here for each rank of a node"),
+          rate, [](auto& a) -> auto& { return a.plan.memory; }),
+      real_option(
+          named("network-bandwidth", {}, "X", machine, plan_command, "GB/s of a node in each direction"), rate,
+          [](auto& a) -> auto& { return a.plan.network; }),
+      real_option(
+          named("link-bandwidth", {}, "X", machine, plan_command,
+                "GB/s that a rank moves in exchanges inside a node; default: NVLink's of the kind, of cpu 3"),
+          rate, [](auto& a) -> auto& { return a.plan.link; }),
+      real_option(
+          named("storage-bandwidth", {}, "X", machine, plan_command, "GB/s that checkpoints are written with"), rate,
+          [](auto& a) -> auto& { return a.plan.storage; }),
+      results_option(),
+      choice_option(
+          named("job", {}, "SCHEDULER", machine, plan_command,
+                "slurm or pbs: print a job script for the recommended run, and nothing else"),
+          {{"slurm", {}}, {"pbs", {}}}, [](auto& a) -> auto& { return a.plan.job; }),
+  };
+}
+
+}  // namespace mylos::app

@@ -1,0 +1,126 @@
+#include "train/step_time.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace mylos::train {
+namespace {
+
+using parallel::ModeKind;
+
+/// Two clocks, of the rank's computing and of its one exchange at a time.
+class Clocks {
+ public:
+  void compute(double seconds) { now_ += seconds; }
+  /// Begins an exchange now, or when the one before it has ended; gives when it ends.
+  double exchange(double seconds) {
+    free_ = std::max(free_, now_) + seconds;
+    sum_ += seconds;
+    return free_;
+  }
+  void wait_until(double time) { now_ = std::max(now_, time); }
+  void wait_for_all() { wait_until(free_); }
+
+  double now() const { return now_; }
+  double exchanged() const { return sum_; }
+
+ private:
+  double now_ = 0.0, free_ = 0.0, sum_ = 0.0;
+};
+
+class Step {
+ public:
+  Step(const StepLayout& layout, const Links& links, std::span<const UnitWork> units)
+      : layout_(layout), links_(links), units_(units) {}
+
+  StepTime run(double optimizer) {
+    for (std::size_t i = 0; i < layout_.micro_batches; ++i) {
+      const bool last = i + 1 == layout_.micro_batches;
+      forward(i == 0);
+      backward(last);
+    }
+    clocks_.wait_for_all();
+    StepTime time{.optimizer = optimizer, .exchange = clocks_.exchanged()};
+    for (const UnitWork& unit : units_) time.compute += (unit.forward + unit.backward);
+    time.compute *= static_cast<double>(layout_.micro_batches);
+    time.exposed = std::max(0.0, clocks_.now() - time.compute);
+    return time;
+  }
+
+ private:
+  bool splits_values() const { return parallel::shards_values(layout_.mode); }
+  double gather(const UnitWork& unit) const { return gather_seconds(links_, layout_.shards, unit.values); }
+  /// What makes a unit's gradients whole.
+  double reduction(const UnitWork& unit) const {
+    if (layout_.mode == ModeKind::replicated) return all_reduce_seconds(links_, layout_.ranks, unit.gradients);
+    const std::size_t replicas = layout_.ranks / layout_.shards;
+    const double scattered = gather_seconds(links_, layout_.shards, unit.gradients);
+    if (replicas == 1) return scattered;
+    // Slices of the same place on every node, which share the node's links.
+    const Links between{.local = links_.local, .of_node = 1, .network = links_.network};
+    return scattered + all_reduce_seconds(between, replicas, unit.gradients);
+  }
+  bool reduces(bool last) const {
+    return last || (layout_.mode != ModeKind::replicated && layout_.mode != ModeKind::sharded_optimizer);
+  }
+
+  /// Values come one unit ahead; where they stay whole they come once a step, after the last step's update.
+  void forward(bool first) {
+    const bool gathers = splits_values() || (first && layout_.mode != ModeKind::replicated);
+    std::vector<double> there(units_.size(), 0.0);
+    if (gathers) there[0] = clocks_.exchange(gather(units_[0]));
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+      clocks_.wait_until(there[u]);
+      if (gathers && u + 1 < units_.size()) there[u + 1] = clocks_.exchange(gather(units_[u + 1]));
+      clocks_.compute(units_[u].forward);
+    }
+  }
+
+  void backward(bool last) {
+    const std::size_t count = units_.size();
+    std::vector<double> there(count, 0.0);
+    for (std::size_t i = count; i-- > 0;) {
+      clocks_.wait_until(there[i]);
+      if (splits_values() && i > 0) there[i - 1] = clocks_.exchange(gather(units_[i - 1]));
+      clocks_.compute(units_[i].backward);
+      if (reduces(last)) clocks_.exchange(reduction(units_[i]));
+    }
+  }
+
+  const StepLayout& layout_;
+  const Links& links_;
+  std::span<const UnitWork> units_;
+  Clocks clocks_;
+};
+
+/// Seconds for `rounds` times (n - 1)/n of the array.
+double ring_seconds(const Links& links, std::size_t ranks, double bytes, double rounds) {
+  if (ranks < 2) return 0.0;
+  constexpr double local_latency = 2e-6;  // of a message inside a node
+  const double part = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
+  const std::size_t inside = std::min(ranks, std::max<std::size_t>(links.of_node, 1));
+  const std::size_t nodes = (ranks + inside - 1) / inside;
+  double rate = links.local, latency = local_latency * static_cast<double>(inside - 1);
+  if (nodes > 1) {
+    rate = std::min(rate, links.network.bandwidth);
+    latency += links.network.latency * std::ceil(std::log2(static_cast<double>(nodes)));
+  }
+  return rounds * (part * bytes / rate + latency);
+}
+
+}  // namespace
+
+double gather_seconds(const Links& links, std::size_t ranks, double bytes) {
+  return ring_seconds(links, ranks, bytes, 1.0);
+}
+
+double all_reduce_seconds(const Links& links, std::size_t ranks, double bytes) {
+  return ring_seconds(links, ranks, bytes, 2.0);
+}
+
+StepTime step_time(const StepLayout& layout, const Links& links, std::span<const UnitWork> units, double optimizer) {
+  if (units.empty()) return {.optimizer = optimizer};
+  return Step(layout, links, units).run(optimizer);
+}
+
+}  // namespace mylos::train
