@@ -50,6 +50,7 @@ train::RunDescription describe_run(const Arguments& arguments, const train::Squa
           .ranks = launch.world().size(),
           .nodes = launch.nodes(),
           .threads = launch.threads(),
+          .places = launch.places(),
           .steps = trainer.steps(),
           .batch = train::largest_global_batch(task, trainer.steps()),
           .epochs = epochs_of(task, trainer),

@@ -25,7 +25,7 @@ namespace {
 
 /// What ranks tell each other about where they are.
 struct Station {
-  std::array<char, 256> host{};
+  std::array<char, 256> host{}, job{};
   long process = 0;
   std::size_t first_rank_of_node = 0;
   ino_t process_namespace = 0;  ///< in which the process has that number; 0: unknown
@@ -33,11 +33,25 @@ struct Station {
 };
 static_assert(std::is_trivially_copyable_v<Station>);
 
-using DeviceId = std::array<char, 64>;
+struct Device {
+  std::array<char, 64> id{};
+  std::array<char, 128> name{};
+};
+
+const char* environment_variable(const char* name) { return std::getenv(name); }
+
+/// Cut where there is no room.
+template <std::size_t size>
+void copy_text(const std::string& text, std::array<char, size>& to) {
+  text.copy(to.data(), size - 1);
+}
 
 Station this_station(const RankRuntime& runtime) {
   Station station;
-  ::gethostname(station.host.data(), station.host.size() - 1);
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  copy_text(node_name(environment_variable, host.data()), station.host);
+  copy_text(batch_job(environment_variable), station.job);
   station.process = ::getpid();
   struct stat about {};
   if (::stat("/proc/self/ns/pid", &about) == 0) station.process_namespace = about.st_ino;
@@ -53,7 +67,12 @@ std::vector<RankPlace> places_of(const std::vector<Station>& stations) {
   for (const Station& station : stations) {
     // The lowest rank of a node comes before its others.
     const std::size_t node = node_of_first.try_emplace(station.first_rank_of_node, node_of_first.size()).first->second;
-    places.push_back({station.host.data(), station.process, node, ranks_of_node[node]++, {}});
+    places.push_back({.host = station.host.data(),
+                      .process = station.process,
+                      .node = node,
+                      .rank_of_node = ranks_of_node[node]++,
+                      .processors = to_string(station.allowed),
+                      .job = station.job.data()});
   }
   return places;
 }
@@ -110,7 +129,7 @@ struct Launch::State {
 
 Launch::Launch() : state_(std::make_unique<State>()) {
   RankRuntime& runtime = *state_->runtime;
-  check_launcher(runtime.size(), state_->library, [](const char* name) { return std::getenv(name); });
+  check_launcher(runtime.size(), state_->library, environment_variable);
   const std::vector<Station> stations = gather_values(runtime, this_station(runtime));
   state_->places = places_of(stations);
   for (const RankPlace& place : state_->places) state_->nodes = std::max(state_->nodes, place.node + 1);
@@ -146,10 +165,17 @@ Launch::~Launch() {
 }
 
 void Launch::gather_devices() {
-  DeviceId mine{};
-  if (!state_->devices.empty()) state_->devices[device()].id.copy(mine.data(), mine.size() - 1);
-  const std::vector<DeviceId> ids = gather_values(*state_->runtime, mine);
-  for (std::size_t rank = 0; rank < ids.size(); ++rank) state_->places[rank].device = ids[rank].data();
+  Device mine;
+  if (!state_->devices.empty()) {
+    const DeviceInfo& info = state_->devices[device()];
+    copy_text(info.id, mine.id);
+    copy_text(fmt::format("GPU {} {}", device(), info.name), mine.name);
+  }
+  const std::vector<Device> devices = gather_values(*state_->runtime, mine);
+  for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+    state_->places[rank].device = devices[rank].id.data();
+    state_->places[rank].device_name = devices[rank].name.data();
+  }
 }
 
 Communicator& Launch::world() { return *state_->world; }

@@ -15,11 +15,15 @@ namespace mylos::parallel {
 
 /// Where a rank runs.
 struct RankPlace {
-  std::string host;
+  std::string host;              ///< as the batch system calls it
   long process = 0;              ///< its id on that host
   std::size_t node = 0;          ///< counted from 0 in the order of each node's lowest rank
   std::size_t rank_of_node = 0;  ///< among the ranks of its node
   std::string device = {};       ///< the id of the one it computes on (core/device.hpp); empty in a host build
+  std::string device_name =
+      {};                       ///< "GPU 0 NVIDIA A100-SXM4-80GB", its index as this rank counts; empty in a host build
+  std::string processors = {};  ///< that it may run on, "0-7"
+  std::string job = {};         ///< of the batch system (launcher.hpp); empty outside of one
 };
 
 /// Whether this build has MPI; without it every launch is one rank.

@@ -64,4 +64,26 @@ std::size_t launched_ranks(const Environment& environment) {
   return number_in(environment, "SLURM_STEP_NUM_TASKS").value_or(1);
 }
 
+std::string batch_job(const Environment& environment) {
+  const auto text = [&](const char* name) {
+    const char* const value = environment(name);
+    return value == nullptr ? std::string() : std::string(value);
+  };
+  if (const std::string job = text("SLURM_JOB_ID"); !job.empty()) {
+    std::string name = "Slurm " + job;
+    if (const std::string task = text("SLURM_ARRAY_TASK_ID"); !task.empty()) {
+      name += fmt::format(", task {} of array {}", task, text("SLURM_ARRAY_JOB_ID"));
+    }
+    const std::size_t restarts = number_in(environment, "SLURM_RESTART_COUNT").value_or(0);
+    return restarts > 0 ? fmt::format("{}, start {}", name, restarts + 1) : name;
+  }
+  const std::string job = text("PBS_JOBID");
+  return job.empty() ? "" : "PBS " + job;
+}
+
+std::string node_name(const Environment& environment, const std::string& host) {
+  const char* const name = environment("SLURMD_NODENAME");
+  return name == nullptr || *name == '\0' ? host : name;
+}
+
 }  // namespace mylos::parallel

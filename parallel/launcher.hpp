@@ -19,4 +19,10 @@ std::size_t launched_rank(const Environment& environment);
 /// and how many it started, 1 where it told nothing. Cray's tells no number: then at least this process' place counts.
 std::size_t launched_ranks(const Environment& environment);
 
+/// The batch job that this process belongs to, "Slurm 12, task 3 of array 10, start 2" or "PBS 7.server"; empty where
+/// there is none. A job's first start is not counted.
+std::string batch_job(const Environment& environment);
+/// What the batch system calls this node, else `host`.
+std::string node_name(const Environment& environment, const std::string& host);
+
 }  // namespace mylos::parallel

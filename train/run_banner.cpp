@@ -1,6 +1,7 @@
 #include "train/run_banner.hpp"
 
 #include "train/quantities.hpp"
+#include "train/rank_places.hpp"
 
 #include <fmt/format.h>
 
@@ -68,6 +69,7 @@ std::string run_banner(const RunDescription& run) {
   text += line("compute", fmt::format("{}{}, matrix products by {}, {} on {}", run.precision, scale, run.gemm,
                                       count_of(run.threads, "thread"), run.execution));
   if (run.ranks > 1 || run.memory.layout.sharing.leaves > 0) text += line("ranks", ranks_text(run));
+  text += rank_lines(run.places);
   text += line("steps", fmt::format("{} of {} ({:.4g} epochs), {} at once, {} at most", count_text(run.steps),
                                     count_of(run.batch, "sequence"), run.epochs, count_text(run.memory.largest.samples),
                                     count_of(run.memory.largest.rows, "token")));

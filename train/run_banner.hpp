@@ -1,9 +1,11 @@
 #pragma once
 
+#include "parallel/launch.hpp"
 #include "train/memory_plan.hpp"
 #include "train/trainer.hpp"
 
 #include <string>
+#include <vector>
 
 /// What a run says before its first step and after its last.
 namespace mylos::train {
@@ -26,7 +28,8 @@ struct RunDescription {
   std::string gemm;       ///< who computes matrix products, "onednn"
   std::string execution;  ///< where kernels run, "OpenMP"
   std::size_t ranks = 1, nodes = 1;
-  std::size_t threads = 0;  ///< of a rank
+  std::size_t threads = 0;                  ///< of a rank
+  std::vector<parallel::RankPlace> places;  ///< of every rank
   std::size_t steps = 0, batch = 0;
   double epochs = 0.0;  ///< that the steps are
   MemoryPlan memory;    ///< expected

@@ -27,6 +27,7 @@ TEST(Launch, KnowsWhereEachRankIs) {
   for (const RankPlace& place : launch.places()) {
     EXPECT_EQ(place.host, launch.place().host);
     EXPECT_EQ(place.node, 0u);
+    EXPECT_FALSE(place.processors.empty());
     processes.insert(place.process);
   }
   EXPECT_EQ(processes.size(), world.size());

@@ -52,6 +52,26 @@ TEST(Launcher, StepsCountOnlyWhereNoLauncherOfMpiTells) {
   EXPECT_THAT(check(1, {{"PMI_SIZE", "4"}, {"SLURM_STEP_NUM_TASKS", "1"}}), HasSubstr("PMI_SIZE=4"));
 }
 
+TEST(Launcher, NamesTheBatchJobAndItsNode) {
+  const auto environment = [](Variables variables) -> Environment {
+    return [variables = std::move(variables)](const char* name) -> const char* {
+      const auto found = variables.find(name);
+      return found == variables.end() ? nullptr : found->second.c_str();
+    };
+  };
+  EXPECT_EQ(batch_job(environment({})), "");
+  EXPECT_EQ(batch_job(environment({{"SLURM_JOB_ID", "12"}, {"SLURM_RESTART_COUNT", "0"}})), "Slurm 12");
+  EXPECT_EQ(batch_job(environment({{"SLURM_JOB_ID", "12"},
+                                   {"SLURM_ARRAY_JOB_ID", "10"},
+                                   {"SLURM_ARRAY_TASK_ID", "3"},
+                                   {"SLURM_RESTART_COUNT", "1"},
+                                   {"PBS_JOBID", "12"}})),
+            "Slurm 12, task 3 of array 10, start 2");
+  EXPECT_EQ(batch_job(environment({{"PBS_JOBID", "7.server"}})), "PBS 7.server");
+  EXPECT_EQ(node_name(environment({{"SLURMD_NODENAME", "n1"}}), "host.site"), "n1");
+  EXPECT_EQ(node_name(environment({{"SLURMD_NODENAME", ""}}), "host.site"), "host.site");
+}
+
 TEST(Launcher, TellsRanksAndTheirNumberBeforeMpiBegins) {
   const auto told = [](const Variables& variables) {
     const Environment environment = [&](const char* name) -> const char* {

@@ -12,7 +12,7 @@ import shlex
 import subprocess
 import sys
 
-FOLDERS = "app|bench|cmake|container|core|data|docs|examples|nn|parallel|scripts|spack|spack_repo|tests|train|\\.ci"
+FOLDERS = "app|bench|cmake|container|core|data|docs|examples|jobscripts|nn|parallel|scripts|spack|spack_repo|tests|train|\\.ci"
 PATH = re.compile(rf"(?<![\w./<$~-])((?:{FOLDERS})/[\w./*<>{{}}-]*)")
 OPTION = re.compile(r"(?<![\w-])--([a-z][\w-]*)")
 SPAN = re.compile(r"`([^`\n]+)`")

@@ -1,0 +1,35 @@
+"""Checks what needs no batch system: job scripts are short, plain and pass shellcheck.
+
+    check_scripts.py SCRIPTS
+"""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+
+MOST_LINES, WIDTH = 60, 120
+
+
+def breaches(script):
+    lines = script.read_text().splitlines()
+    if lines[0] != "#!/usr/bin/env bash":
+        yield "does not begin with #!/usr/bin/env bash"
+    if len(lines) >= MOST_LINES:
+        yield f"{len(lines)} lines; less than {MOST_LINES} are allowed"
+    yield from (f"line {i} has {len(line)} characters" for i, line in enumerate(lines, 1) if len(line) > WIDTH)
+    if shutil.which("shellcheck"):
+        done = subprocess.run(["shellcheck", "-s", "bash", str(script)], capture_output=True, text=True)
+        if done.returncode != 0:
+            yield done.stdout
+
+
+def main(folder):
+    scripts = sorted(file for file in pathlib.Path(folder).rglob("*") if file.is_file())
+    found = [f"{script}: {breach}" for script in scripts for breach in breaches(script)]
+    print("\n".join(found))
+    return 1 if found or not scripts else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
