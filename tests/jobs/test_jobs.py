@@ -387,7 +387,13 @@ def main(name, mylos, scripts, slow_disk):
         skip("a build with MPICH, which Debian's Slurm starts by other means than PMIx")
     test = globals()[f"test_{name}"]
     with Cluster(pbs=for_pbs, slurmd_timeout=5 if name == "dead_node" else 300) as cluster:
-        test(Site(cluster, mylos, scripts, slow_disk))
+        site = Site(cluster, mylos, scripts, slow_disk)
+        try:
+            test(site)
+        except AssertionError:
+            for log in sorted(site.home.glob("*.out")):
+                print(f"-- {log.name}\n{log.read_text(errors='replace')[-6000:]}")
+            raise
 
 
 if __name__ == "__main__":
