@@ -122,6 +122,16 @@ std::vector<ComparedSetting> all_settings(const Arguments& arguments) {
   return settings;
 }
 
+/// What every run is told. A batch per rank is not settled here: the runs differ in their ranks.
+Json common_settings(const Arguments& arguments) {
+  Json settings = settings_json(*find_command("train"), arguments);
+  if (!arguments.batch_is_per_rank) return settings;
+  const train::RunConfig& run = arguments.run;
+  settings["batch-per-rank"] = run.squad.batch / std::max<std::size_t>(run.engine.accumulation, 1);
+  settings.erase("batch");
+  return settings;
+}
+
 }  // namespace
 
 ComparedRun read_compared_run(const std::filesystem::path& directory, double total_seconds) {
@@ -181,7 +191,7 @@ int run_compare(const Arguments& arguments) {
   const std::filesystem::path& output = arguments.run.engine.output;
   std::filesystem::create_directories(output);
   const std::filesystem::path config = output / "settings.json";
-  data::write_text(config, settings_json(*find_command("train"), arguments).dump(2) + "\n");
+  data::write_text(config, common_settings(arguments).dump(2) + "\n");
   std::vector<ComparedSetting> settings = all_settings(arguments);
   // In turns, so that a slow hour of the machine falls on all alike.
   for (std::size_t repeat = 0; repeat < arguments.repeats; ++repeat) {

@@ -51,6 +51,18 @@ TEST_F(CompareCommand, PrintsALineForEveryModeAndNumberOfRanks) {
   EXPECT_TRUE(std::filesystem::exists(run_ / "comparison.json"));
 }
 
+TEST_F(CompareCommand, ABatchPerRankIsMultipliedByTheRanksOfEachRun) {
+  std::vector<std::string> words = train_words(run_, {"--steps", "2", "--batch-per-rank", "2"});
+  words.front() = "compare";
+  words.insert(words.end(), {"--modes", "replicated", "--ranks", "1,2", "--repeats", "1"});
+  const tests::ProgramRun run = tests::run_mylos(words);
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  for (const std::size_t ranks : {1, 2}) {
+    const auto directory = run_ / ("replicated-" + std::to_string(ranks) + "-1");
+    EXPECT_EQ(tests::metrics_of(directory).front()["sequences"], 2 * ranks);
+  }
+}
+
 TEST_F(CompareCommand, SaysWhatCouldNotRunAndGoesOn) {
   const tests::ProgramRun run = tests::run_mylos(
       compare_words({"--modes", "replicated,hybrid", "--ranks", "1", "--repeats", "1", "--shard-size", "3"}));
