@@ -62,7 +62,7 @@ int run_bench(const Arguments& arguments) {
     return bench_gemm(arguments);
   }
   if (what == "step") {
-    refuse(arguments, what, {"shapes", "tokens", "providers", "vocab", "cased"});
+    refuse(arguments, what, {"shapes", "tokens", "vocab", "cased"});
     return bench_step(arguments);
   }
   if (what == "tokenize") {

@@ -102,7 +102,9 @@ StepShape shape_of(const train::SquadTask& task, const train::StepReport& report
 class StepBench final : public train::Reporter {
  public:
   StepBench(const Arguments& arguments, train::SquadTask& task)
-      : arguments_(arguments), task_(task), timer_(exact_gemm_providers()) {}
+      : arguments_(arguments),
+        task_(task),
+        timer_(arguments.providers.empty() ? exact_gemm_providers() : arguments.providers) {}
 
   void run() {
     train::TrainConfig config = arguments_.run.engine;
@@ -131,6 +133,9 @@ class StepBench final : public train::Reporter {
  private:
   Precision precision() const { return arguments_.run.engine.precision; }
   void measure_ceilings(const train::StepReport& report);
+  /// The median over the steps that were not listened to.
+  template <class Figure>
+  double typical(const Figure& figure) const;
   double tokens_per_second() const;
   double flops() const;
   Ceilings ceilings() const;
@@ -160,16 +165,19 @@ void StepBench::measure_ceilings(const train::StepReport& report) {
   bandwidths_.push_back(bandwidth_.measure());
 }
 
+template <class Figure>
+double StepBench::typical(const Figure& figure) const {
+  std::vector<double> figures;
+  for (const train::StepReport& step : plain_) figures.push_back(figure(step));
+  return median(figures);
+}
+
 double StepBench::tokens_per_second() const {
-  std::vector<double> rates;
-  for (const train::StepReport& step : plain_) rates.push_back(step.tokens_per_second());
-  return median(rates);
+  return typical([](const train::StepReport& step) { return step.tokens_per_second(); });
 }
 
 double StepBench::flops() const {
-  std::vector<double> rates;
-  for (const train::StepReport& step : plain_) rates.push_back(flops_of(task_, step) / step.seconds);
-  return median(rates);
+  return typical([this](const train::StepReport& step) { return flops_of(task_, step) / step.seconds; });
 }
 
 /// The optimizer's part is taken out by what it moves, because it does not grow with the batch.
@@ -217,6 +225,8 @@ void StepBench::print_json() const {
                  {"batch", arguments_.run.squad.batch},
                  {"precision", to_string(precision())},
                  {"provider", gemm_},
+                 {"tokens", typical([](const auto& step) { return static_cast<double>(step.tokens); })},
+                 {"seconds", typical([](const auto& step) { return step.seconds; })},
                  {"tokens_per_second", tokens_per_second()},
                  {"gflops", 1e-9 * flops()},
                  {"gemm_gflops", 1e-9 * ceiling},

@@ -36,11 +36,12 @@ def first_questions(source, target, count):
 class TrainingSet:
     """A file of drawn questions, and their windows in random batches of `size` sequences."""
 
-    def __init__(self, program, model, source, directory, batches, seed=7, size=BATCH):
+    def __init__(self, program, model, source, directory, batches, seed=7, size=BATCH, environment=None):
+        """`environment`: the program's, where it is not this process's."""
         self.size = size
         rows = random.Random(seed).sample(list(flat_rows(source)), batches * size)
         self.questions = write_rows(directory / "train.json", rows)
-        self.tokens = token_counts(program, model, self.questions, directory)
+        self.tokens = token_counts(program, model, self.questions, directory, environment)
         windows = sorted(self.tokens)
         random.Random(seed).shuffle(windows)
         self.order = [windows[first : first + size] for first in range(0, batches * size, size)]
@@ -64,11 +65,11 @@ class TrainingSet:
         return [groups[int((part + (turn + 0.5) / turns) * len(groups) / count)] for part in range(count)]
 
 
-def token_counts(program, model, questions, directory):
+def token_counts(program, model, questions, directory, environment=None):
     """(question id, window index) -> tokens, as `mylos prepare` counts them."""
     prepared = directory / "windows.jsonl"
     subprocess.run([program, "prepare", "--model", model, "--data", questions, "--output", prepared, "--max-length", str(MAX_LENGTH),
-                    "--doc-stride", str(STRIDE)], check=True, capture_output=True, text=True)
+                    "--doc-stride", str(STRIDE)], check=True, capture_output=True, text=True, env=environment)
     with open(prepared, encoding="utf-8") as file:
         windows = map(json.loads, file)
         return {(window["id"], window["window"]): len(window["input_ids"]) for window in windows}

@@ -13,9 +13,9 @@ std::filesystem::path from_environment(const char* variable, const std::filesyst
 
 }  // namespace
 
-std::filesystem::path source_dir() { return MYLOS_SOURCE_DIR; }
+std::filesystem::path source_dir() { return from_environment("MYLOS_SOURCE", MYLOS_SOURCE_DIR); }
 
-std::filesystem::path program() { return MYLOS_PROGRAM; }
+std::filesystem::path program() { return from_environment("MYLOS_PROGRAM", MYLOS_BUILT_PROGRAM); }
 
 std::filesystem::path shared_data() { return from_environment("MYLOS_DATA", source_dir() / ".." / "shared" / "data"); }
 

@@ -6,10 +6,11 @@
 /// reason.
 namespace mylos::tests {
 
-/// The root of the source tree.
+/// The root of the source tree: $MYLOS_SOURCE, by default that of the build. Tests may run elsewhere than they were
+/// built.
 std::filesystem::path source_dir();
 
-/// The program under test, build/<preset>/mylos.
+/// The program under test: $MYLOS_PROGRAM, by default that of the build.
 std::filesystem::path program();
 
 /// $MYLOS_DATA, by default <root>/../shared/data; it may not exist.

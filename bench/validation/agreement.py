@@ -1,0 +1,93 @@
+"""Part 1: what trains on the GPU gives the CPU's losses, and each goes on from the other's checkpoint."""
+
+import json
+import math
+
+from comparison import models
+from comparison.mylos import steps_of
+from validation.commands import Failed, OutOfTime, succeed
+
+PART = "agreement"
+# Largest relative difference of the losses, of the same program's arithmetic in another order: sums of products differ in
+# the last bits, and AdamW divides by gradients that are nearly nothing.
+BOUNDS = {"float": 1e-4, "bfloat16": 2e-2, "half": 5e-3}
+RUN_LIMIT = 120
+
+
+def difference(ours, others):
+    """The largest relative difference of two lists of losses."""
+    if not ours or len(ours) != len(others):
+        return math.inf
+    parts = [abs(a - b) / abs(b) if b else math.inf for a, b in zip(ours, others)]
+    return math.inf if any(math.isnan(part) for part in parts) else max(parts)
+
+
+def losses(output, first=0):
+    return [record["loss"] for record in steps_of(output) if record["step"] > first]
+
+
+class Agreement:
+    def __init__(self, session, clock):
+        self.session, self.clock, self.sizes = session, clock, session.sizes
+        self.model = models.make_random_bert(session.scratch / "agreement-model", session.bundle.vocabulary, self.sizes.small_model)
+        self.steps, self.half = self.sizes.agreement_steps, self.sizes.agreement_steps // 2
+
+    def train(self, build, precision, name, *more):
+        """A run of `build`'s program; its directory."""
+        session = self.session
+        output = session.scratch / name
+        command = [session.bundle.program(build), "train", "--model", self.model, "--train", session.small_questions, "--output", output,
+                   "--steps", self.steps, "--batch", self.sizes.agreement_batch, "--learning-rate", "1e-4", "--schedule", "constant",
+                   "--precision", precision, "--max-length", self.sizes.max_length, "--doc-stride", self.sizes.doc_stride,
+                   "--checkpoint-every", self.half, "--keep", "2", *more]
+        succeed(command, self.clock.limit(RUN_LIMIT), session.names_of(build))
+        return output
+
+    def compare(self, name, ours, others, precision):
+        found, bound = difference(ours, others), BOUNDS[precision]
+        self.session.record.check(PART, name, found <= bound, f"{len(ours)} steps differ by {found:.1e} at most, bound {bound:.0e}")
+        self.session.record.figure("agreement", what=name, steps=len(ours), difference=found, bound=bound)
+
+    def same_losses(self, precision):
+        """The directories of both runs."""
+        ours, theirs = self.train("gpu", precision, f"gpu-{precision}"), self.train("cpu", precision, f"cpu-{precision}")
+        self.compare(f"losses of the GPU and of the CPU, {precision}", losses(ours), losses(theirs), precision)
+        return {"gpu": ours, "cpu": theirs}
+
+    def resume(self, build, other, runs, precision):
+        """`build` goes on from `other`'s checkpoint in the middle, and gives what `other` gave in its second half."""
+        checkpoint = next(iter(sorted((runs[other] / "checkpoints").glob("step-*.h5"))), None)
+        if checkpoint is None:
+            raise Failed(f"{runs[other].name} wrote no checkpoint")
+        output = self.train(build, precision, f"{build}-from-{other}-{precision}", "--resume", checkpoint)
+        self.compare(f"{build.upper()} goes on from the checkpoint of the {other.upper()}, {precision}", losses(output, self.half),
+                     losses(runs[other], self.half), precision)
+
+
+def has_checkpoints(session):
+    """Whether both builds write HDF5."""
+    for build in ("gpu", "cpu"):
+        info = json.loads(succeed([session.bundle.program(build), "info", "--json"], 60, session.names_of(build)).output)
+        if not info.get("hdf5"):
+            return False
+    return True
+
+
+def agreement(session, clock):
+    try:
+        runner = Agreement(session, clock)
+        resumable = has_checkpoints(session)
+    except Failed as reason:
+        return session.record.check(PART, "runs on both", False, str(reason))
+    for precision in session.sizes.precisions:
+        try:
+            runs = runner.same_losses(precision)
+            if resumable:
+                runner.resume("gpu", "cpu", runs, precision)
+                runner.resume("cpu", "gpu", runs, precision)
+        except OutOfTime as reason:
+            session.record.leave_out(PART, precision, reason)
+        except Failed as reason:
+            session.record.check(PART, precision, False, str(reason))
+    if not resumable:
+        session.record.leave_out(PART, "resume across GPU and CPU", "a build of the bundle has no HDF5")

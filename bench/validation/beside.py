@@ -1,0 +1,171 @@
+"""Part 3: PyTorch and transformers beside us, on the same weights and batches; losses are checked equal first."""
+
+import contextlib
+import os
+import statistics
+import subprocess
+import sys
+import threading
+
+from comparison import questions
+from comparison.environment import PeersMissing
+from comparison.mylos import steps_of, training_command
+from comparison.peer import Peer
+from validation.agreement import difference
+from validation.commands import Failed, OutOfTime, run, succeed
+
+PART = "beside PyTorch"
+# name -> how PyTorch runs. The first is what run_qa does; the others what a user who looks for speed does.
+WAYS = {
+    "padded to 384, autocast": {"attention": "padded", "padding": "max", "grouped": False, "compiled": False},
+    "packed, varlen attention": {"attention": "packed", "padding": "longest", "grouped": False, "compiled": False},
+    "grouped by length, torch.compile": {"attention": "padded", "padding": 8, "grouped": True, "compiled": True},
+}
+LOSS_STEPS = 3
+# Largest relative difference of three steps' losses: PyTorch's autocast keeps other sums in 16 bits than we do.
+TOLERANCES = {"float": 1e-3, "bfloat16": 2e-2, "half": 1e-2}
+TURNS = 3
+ASK_LIMIT = 150
+
+
+class TimedPeer(Peer):
+    """A peer that is ended where it takes too long to answer."""
+
+    def ask_within(self, limit, command, **request):
+        timer = threading.Timer(limit, self.process.kill)
+        timer.start()
+        try:
+            return self.ask(command, **request)
+        finally:
+            timer.cancel()
+
+
+def python_with_torch(clock, dry_run):
+    """A Python that has both packages. Errors: PeersMissing."""
+    python = os.environ.get("MYLOS_PYTHON") or sys.executable
+    done = run([python, "-c", "import torch, transformers; print(torch.cuda.is_available())"], clock.limit(90))
+    if done.code != 0:
+        raise PeersMissing(f"{python} lacks PyTorch or transformers ({done.reason()}); name one that has them as MYLOS_PYTHON")
+    if not dry_run and done.output.strip() != "True":
+        raise PeersMissing(f"the PyTorch of {python} sees no GPU")
+    return python
+
+
+class Beside:
+    def __init__(self, session, clock, python, name):
+        self.session, self.clock, self.python, self.name = session, clock, python, name
+        self.sizes, self.model = session.sizes, session.model(name)
+        self.folder = session.scratch / f"beside-{name}"
+        self.folder.mkdir()
+        self.device = "cpu" if session.dry_run else "cuda"
+        self.data = questions.TrainingSet(str(session.bundle.program("cpu")), self.model, session.bundle.questions, self.folder,
+                                          self.sizes.compare_batches, size=self.sizes.batch, environment=session.names_of("cpu"))
+        self.runs = 0
+
+    def ours(self, steps, precision, *more):
+        """Records of a run of ours."""
+        self.runs += 1
+        output = self.folder / f"run-{self.runs}"
+        command = training_command(self.session.bundle.program("gpu"), self.model, self.data, output, steps, "--precision", precision, *more)
+        succeed(command, self.clock.limit(ASK_LIMIT), self.session.names)
+        return steps_of(output)
+
+    @contextlib.contextmanager
+    def peer(self):
+        """A process of its own for each way, since one of them changes how PyTorch attends."""
+        log = self.folder / f"peer-{len(list(self.folder.glob('peer-*')))}.log"
+        with TimedPeer(self.python, "pytorch_gpu.py", self.session.threads, log) as peer:
+            yield peer
+
+    def load(self, peer, way, precision, dropout=None):
+        """`dropout` replaces the model's."""
+        self.session.record.versions = peer.ask_within(
+            self.clock.limit(ASK_LIMIT), "load", device=self.device, precision=precision, attention=way["attention"],
+            model=str(self.model), questions=str(self.data.questions), max_length=questions.MAX_LENGTH, stride=questions.STRIDE,
+            threads=self.session.threads, learning_rate=3e-5, dropout=dropout)
+
+    def ask(self, peer, way, batches, compiled):
+        return peer.ask_within(self.clock.limit(ASK_LIMIT), "steps", batches=batches, padding=way["padding"], compiled=compiled)
+
+    def check(self, peer, name, precision, ours):
+        """Whether `name` gives our losses on the same batches, dropout off."""
+        self.load(peer, WAYS[name], precision, dropout=0.0)
+        theirs = self.ask(peer, WAYS[name], self.data.batches(0, LOSS_STEPS), False)["losses"]
+        found, bound = difference(theirs, ours), TOLERANCES[precision]
+        self.session.record.check(PART, f"losses, {self.name}, {precision}: {name}", found <= bound,
+                                  f"{LOSS_STEPS} steps differ by {found:.1e} at most, bound {bound:.0e}")
+        return found <= bound
+
+    def losses(self, precision):
+        return [step["loss"] for step in self.ours(LOSS_STEPS, precision, "--dropout", "0")]
+
+    def compare_floats(self):
+        """Losses alone, which agree closely."""
+        with self.peer() as peer:
+            self.check(peer, next(iter(WAYS)), "float", self.losses("float"))
+
+    def compare(self, precision):
+        """What is timed is checked first."""
+        ours, own = self.losses(precision), self.turns_of_ours(precision)
+        self.session.record.figure("beside", model=self.name, precision=precision, batch=self.sizes.batch, who="Mylos",
+                                   tokens_per_second=statistics.median(own), samples=own)
+        for name in WAYS:
+            try:
+                with self.peer() as peer:
+                    if self.check(peer, name, precision, ours):
+                        self.time(peer, name, precision, own)
+            except (PeersMissing, OutOfTime) as reason:
+                self.session.record.leave_out(PART, f"{self.name}, {precision}: {name}", reason)
+
+    def turns_of_ours(self, precision):
+        """Real tokens a second in each third of a run's later steps."""
+        records = self.ours(self.sizes.compare_steps, precision)[self.sizes.compare_steps // 3 :]
+        size = max(1, len(records) // TURNS)
+        return [rate(records[first : first + size]) for first in range(0, len(records) - size + 1, size)]
+
+    def time(self, peer, name, precision, own):
+        way, steps = WAYS[name], self.sizes.compare_steps
+        self.load(peer, way, precision)
+        batches = self.data.grouped(0, 1, steps) if way["grouped"] else self.data.batches(steps // 3, steps)
+        self.ask(peer, way, batches[:: max(1, steps // 5)], way["compiled"])  # warms up, compiles
+        replies = [self.ask(peer, way, batches[turn::TURNS], way["compiled"]) for turn in range(TURNS)]
+        samples = [sum(reply["tokens"]) / sum(reply["seconds"]) for reply in replies]
+        self.session.record.figure("beside", model=self.name, precision=precision, batch=self.sizes.batch, who=f"PyTorch, {name}",
+                                   tokens_per_second=statistics.median(samples), samples=samples, peak_memory=replies[-1].get("peak_memory"),
+                                   ours_over_theirs=statistics.median(own) / statistics.median(samples))
+
+
+def rate(records):
+    return sum(record["tokens"] for record in records) / sum(record["seconds"] for record in records)
+
+
+def jobs_of(session, clock, python):
+    """(what, job): the losses in float of each model, then each precision of each model."""
+    made = {}
+
+    def comparison(name):
+        if name not in made:
+            made[name] = Beside(session, clock, python, name)
+        return made[name]
+
+    for name in session.sizes.models:
+        yield f"{name}, float", lambda name=name: comparison(name).compare_floats()
+        yield (f"{name}, {session.sizes.compare_precisions[0]}",
+               lambda name=name: comparison(name).compare(session.sizes.compare_precisions[0]))
+    for precision in session.sizes.compare_precisions[1:]:
+        for name in session.sizes.models:
+            yield f"{name}, {precision}", lambda name=name, precision=precision: comparison(name).compare(precision)
+
+
+def beside(session, clock):
+    try:
+        python = python_with_torch(clock, session.dry_run)
+    except (PeersMissing, OutOfTime) as reason:
+        return session.record.leave_out(PART, "all", reason)
+    for name, job in jobs_of(session, clock, python):
+        try:
+            job()
+        except (OutOfTime, PeersMissing) as reason:
+            session.record.leave_out(PART, name, reason)
+        except (Failed, OSError, ValueError, RuntimeError, subprocess.SubprocessError) as reason:
+            session.record.check(PART, name, False, str(reason))

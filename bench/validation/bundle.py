@@ -1,0 +1,68 @@
+"""The bundle that scripts/bundle-gpu makes: a build for GPUs and one for the CPU, their libraries, data."""
+
+import json
+import pathlib
+import tarfile
+
+MANIFEST = "manifest.json"
+ARCHIVE = "bundle.tar.xz"
+
+
+class Refused(Exception):
+    """Why nothing can be run: one line for the user."""
+
+
+class Bundle:
+    def __init__(self, manifest, root, stand_in):
+        """`stand_in`: the build for the CPU takes the place of that for GPUs."""
+        self.manifest, self.root, self.stand_in = manifest, root, stand_in
+
+    def program(self, build, name="mylos"):
+        """`build`: gpu or cpu."""
+        return self.root / ("cpu" if self.stand_in else build) / "bin" / name
+
+    @property
+    def libraries(self):
+        return self.root / "lib"
+
+    @property
+    def reference(self):
+        return self.root / "data/reference"
+
+    @property
+    def questions(self):
+        return self.root / "data/squad/v1.1/train.json"
+
+    @property
+    def vocabulary(self):
+        return self.root / "data/vocab/bert-base-uncased.txt"
+
+
+def read_manifest(folder):
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise Refused(f"no bundle in {folder}: {MANIFEST} is not there; make it with scripts/bundle-gpu, or name it with --bundle")
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise Refused(f"{path} cannot be read ({error}); make the bundle again with scripts/bundle-gpu") from error
+
+
+def open_bundle(folder, scratch, stand_in):
+    """The bundle in `folder`, unpacked into `scratch` where it is packed."""
+    folder = pathlib.Path(folder)
+    manifest = read_manifest(folder)
+    root = folder
+    archive = folder / ARCHIVE
+    if archive.is_file():
+        root = scratch / "bundle"
+        try:
+            with tarfile.open(archive) as packed:
+                packed.extractall(root, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+        except (tarfile.TarError, EOFError, OSError) as error:
+            raise Refused(f"{archive} cannot be unpacked: {error}; make the bundle again with scripts/bundle-gpu") from error
+    bundle = Bundle(manifest, root, stand_in)
+    for needed in (bundle.program("cpu"), bundle.program("gpu"), bundle.questions, bundle.vocabulary):
+        if not needed.is_file():
+            raise Refused(f"{needed.relative_to(root)} is not in the bundle; make it again with scripts/bundle-gpu")
+    return bundle

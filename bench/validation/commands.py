@@ -1,0 +1,82 @@
+"""Commands with a limit of their own and one for the part that they belong to."""
+
+import os
+import signal
+import subprocess
+import time
+
+
+class OutOfTime(Exception):
+    """The part's time is spent; what is left of it is left out."""
+
+
+class Failed(Exception):
+    """Why a command did not give what it was run for, in one line."""
+
+
+class Clock:
+    """What is left of a part's time."""
+
+    def __init__(self, seconds):
+        self.end = time.monotonic() + seconds
+
+    def left(self):
+        return self.end - time.monotonic()
+
+    def limit(self, seconds):
+        """At most `seconds`, and no more than is left. Errors: OutOfTime."""
+        left = self.left()
+        if left < 1:
+            raise OutOfTime("no time was left")
+        return min(seconds, left)
+
+
+class Done:
+    def __init__(self, code, output, errors, seconds, timed_out):
+        self.code, self.output, self.errors, self.seconds, self.timed_out = code, output, errors, seconds, timed_out
+
+    def reason(self):
+        """Why it failed: the last line that it said, or how it ended."""
+        if self.timed_out:
+            return f"not done after {self.seconds:.0f} s"
+        said = [line for line in (self.errors or self.output).splitlines() if line.strip()]
+        how = f"signal {-self.code}" if self.code < 0 else f"exit code {self.code}"
+        return f"{said[-1].strip()} ({how})" if said else how
+
+
+def run(command, limit, environment=None, directory=None):
+    """Runs a command and all that it starts, for `limit` seconds at most."""
+    begin = time.monotonic()
+    try:
+        process = subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, errors="replace", env=environment, cwd=directory,
+                                   start_new_session=True)
+    except OSError as error:
+        return Done(127, "", f"{command[0]}: {error.strerror}", 0.0, False)
+    timed_out = False
+    try:
+        output, errors = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        timed_out = True
+        end_group(process.pid)
+        output, errors = process.communicate()
+    except BaseException:
+        end_group(process.pid)
+        raise
+    return Done(process.returncode, output, errors, time.monotonic() - begin, timed_out)
+
+
+def end_group(leader):
+    try:
+        os.killpg(leader, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def succeed(command, limit, environment=None, directory=None):
+    """What the command printed. Errors: Failed."""
+    done = run(command, limit, environment, directory)
+    if done.code != 0 or done.timed_out:
+        name = " ".join(str(word) for word in command[:3] if not str(word).startswith("/")) or str(command[0])
+        raise Failed(f"{name}: {done.reason()}")
+    return done

@@ -1,0 +1,165 @@
+"""Runs what scripts/validate-gpu is asked for."""
+
+import argparse
+import datetime
+import os
+import pathlib
+import random
+import re
+import shutil
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+
+from comparison import models, questions
+from validation import report, target
+from validation.agreement import agreement
+from validation.beside import beside
+from validation.bundle import Refused, open_bundle
+from validation.commands import Clock
+from validation.record import Record, say
+from validation.sizes import DRY, Sizes, TINY
+from validation.tests import PROGRAMS, unit_tests
+from validation.timing import timing
+
+# Part -> its share of the time where all are asked for, and what it runs.
+PARTS = {"tests": 0.40, "time": 0.32, "compare": 0.28}
+
+
+class Session:
+    """What every part uses."""
+
+    def __init__(self, options, bundle, scratch):
+        self.dry_run, self.bundle, self.scratch = options.dry_run, bundle, scratch
+        self.sizes = DRY if options.dry_run else Sizes()
+        self.threads = options.threads
+        self.test_jobs = max(1, min(6, options.threads // 2))
+        self.test_threads = max(1, options.threads // self.test_jobs)
+        self.test_programs = [(name, pattern) for name, pattern in PROGRAMS if not options.only or name in options.only]
+        self.agrees = not options.only or "agreement" in options.only
+        self.record = Record()
+        self.record.versions = None
+        self._models = {}
+        self.cublas = None if options.dry_run else target.cublas_folder(bundle.manifest["cuda"].split(".")[0])
+        self.names = self.names_of("gpu")
+
+    def names_of(self, build):
+        """The environment of a build's programs. What they remember of timings is this run's own."""
+        names = target.environment(self.bundle, ROOT, self.cublas if build == "gpu" else None)
+        return names | {"OMP_NUM_THREADS": str(self.threads), "XDG_CACHE_HOME": str(self.scratch / "cache"),
+                        "MYLOS_PROGRAM": str(self.bundle.program(build))}
+
+    def prepare(self):
+        """The questions that the parts share."""
+        rows = list(questions.flat_rows(self.bundle.questions))
+        random.Random(11).shuffle(rows)
+        self.questions = questions.write_rows(self.scratch / "questions.json", rows[: self.sizes.questions])
+        self.small_questions = questions.write_rows(self.scratch / "small-questions.json", rows[: self.sizes.small_questions])
+
+    def model(self, name):
+        """A model with random weights; made when first asked for."""
+        if name not in self._models:
+            self._models[name] = models.make_random_bert(self.scratch / name, self.bundle.vocabulary, self.sizes.shapes[name])
+        return self._models[name]
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="validate-gpu", description="Validates and times a build for GPUs; writes a JSON file and a page of tables.")
+    parser.add_argument("--tests", action="store_true", help="unit tests on the GPU, and GPU against CPU; without a part's flag all parts are run")
+    parser.add_argument("--time", action="store_true", help="matrix products, kernels, training steps")
+    parser.add_argument("--compare", action="store_true", help="PyTorch beside us on the same batches")
+    parser.add_argument("--dry-run", action="store_true", help="all of it on this CPU, with the bundle's build for the CPU and small sizes")
+    parser.add_argument("--bundle", type=pathlib.Path, default=ROOT / "build/gpu-bundle", metavar="DIR", help="what scripts/bundle-gpu made (default: %(default)s)")
+    parser.add_argument("--output", type=pathlib.Path, metavar="DIR",
+                        help="where the results go (default: bench/results; of a dry run build/validation)")
+    parser.add_argument("--seconds", type=int, default=500, metavar="N", help="of all parts together (default: %(default)s)")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), metavar="N", help="of the host (default: %(default)s)")
+    parser.add_argument("--only", action="append", metavar="NAME", help="of --tests only this program, or agreement; may be repeated")
+    options = parser.parse_args()
+    known = ["agreement", *(name for name, _ in PROGRAMS)]
+    for name in options.only or []:
+        if name not in known:
+            parser.error(f"--only {name}: expected one of {' '.join(known)}")
+    if options.seconds < 1 or options.threads < 1:
+        parser.error("--seconds and --threads: expected at least 1")
+    options.parts = [part for part in PARTS if getattr(options, part)] or list(PARTS)
+    options.output = options.output or ROOT / ("build/validation" if options.dry_run else "bench/results")
+    return options
+
+
+def check_target(session, options):
+    """The machine, or why it cannot be used. Errors: Refused."""
+    found = {}
+    if not options.dry_run:
+        found["gpu"] = target.gpu()
+        target.check_architecture(found["gpu"], session.bundle.manifest["architecture"])
+        probe = models.make_random_bert(session.scratch / "probe", session.bundle.vocabulary, TINY)
+        target.check_program(session.bundle.program("gpu"), probe, session.names)
+    return {**found, **target.describe(session.bundle.program("gpu"), session.names)}
+
+
+def run_part(part, session, clock):
+    if part == "tests":
+        if session.agrees:
+            agreement(session, Clock(0.4 * clock.left()))
+        unit_tests(session, clock)
+    else:
+        {"time": timing, "compare": beside}[part](session, clock)
+
+
+def run_parts(session, options):
+    """Each in its share of the time; what one does not use is the next one's. One that breaks stops no other."""
+    whole = Clock(options.seconds)
+    for number, part in enumerate(options.parts):
+        later = sum(PARTS[name] for name in options.parts[number:])
+        clock = Clock(whole.left() * PARTS[part] / later)
+        say(f"{part}: {clock.left():.0f} s at most")
+        begin = time.monotonic()
+        try:
+            run_part(part, session, clock)
+        except Exception as error:  # a fault of ours: recorded like any other
+            session.record.check(part, "the part itself", False, f"{type(error).__name__}: {error}")
+        session.record.figure("parts", part=part, seconds=round(time.monotonic() - begin, 1))
+
+
+def name_of(found, commit, when):
+    words = f"gpu {found['gpu']['name']}" if "gpu" in found else "dry run"
+    return f"{re.sub(r'[^a-z0-9]+', '-', words.lower()).strip('-')}-{when:%Y%m%d-%H%M%S}-{commit or 'unknown'}"
+
+
+def validate(options, scratch):
+    """Exit code."""
+    begin, when = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
+    session = Session(options, open_bundle(options.bundle, scratch, options.dry_run), scratch)
+    found = check_target(session, options)
+    session.prepare()
+    run_parts(session, options)
+    record = session.record
+    result = {"date": f"{when:%Y-%m-%d %H:%M} UTC", "dry_run": options.dry_run, "parts": options.parts, "target": found,
+              "manifest": session.bundle.manifest, "versions": record.versions, "seconds": time.monotonic() - begin,
+              "checks": record.checks, "left_out": record.left_out, "figures": record.figures}
+    for path in report.write(result, options.output, name_of(found, session.bundle.manifest.get("commit"), when)):
+        print(path)
+    failed = record.failed()
+    say(f"{len(record.checks) - len(failed)} checks passed, {len(failed)} failed, {len(record.left_out)} left out, {result['seconds']:.0f} s")
+    return 1 if failed else 0
+
+
+def main():
+    options = arguments()
+    scratch = pathlib.Path(tempfile.mkdtemp(prefix="mylos-validate-"))
+    try:
+        sys.exit(validate(options, scratch))
+    except Refused as reason:
+        print(f"validate-gpu: {reason}", file=sys.stderr)
+        sys.exit(1)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

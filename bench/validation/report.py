@@ -1,0 +1,103 @@
+"""What a validation found, as one JSON file and one page of tables."""
+
+import json
+
+PRECISIONS = ["float", "bfloat16", "half"]
+
+
+def table(head, rows):
+    line = lambda cells: "| " + " | ".join(str(cell) for cell in cells) + " |"
+    return "\n".join([line(head), line(["---"] * len(head)), *map(line, rows)]) if rows else "Nothing was measured."
+
+
+def percent(share):
+    return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def gib(size):
+    return "-" if size is None else f"{size / 2**30:.2f}"
+
+
+def conditions(report):
+    target = report["target"]
+    gpu = target.get("gpu")
+    lines = [f"- GPU: {gpu['name']}, {gpu['memory_mib']} MiB, driver {gpu['driver']}" if gpu else
+             "- GPU: none; the build for the CPU stood in for the one for GPUs, on small sizes. No figure here is of a GPU."]
+    build = target["build"]
+    lines += [f"- program: {build['version']}, commit {build['commit']}, {build['compiler']}, Kokkos {build['kokkos']} ({build['kokkos_backend']})",
+              f"- CUDA toolkit: {target['cuda_toolkit'] or 'none on the path'}; built with {report['manifest'].get('cuda') or 'none'}",
+              f"- {target['cpus']} CPUs, {target['cpu']}; {target['system']}; Python {target['python']}"]
+    if report["versions"]:
+        lines.append(f"- PyTorch {report['versions']['torch']} (CUDA {report['versions']['cuda']}), transformers {report['versions']['transformers']}")
+    lines.append(f"- {report['date']}, {report['seconds']:.0f} s in all")
+    return "\n".join(lines)
+
+
+def rows(report, name):
+    return [row for row in report["figures"] if row["table"] == name]
+
+
+def tests_section(report):
+    failed = [check for check in report["checks"] if not check["passed"]]
+    parts = [table(["program", "passed", "failed", "skipped", "left out"],
+                   [[row["program"], row["passed"], row["failed"], row["skipped"], row["left out"]] for row in rows(report, "tests")])]
+    parts.append(table(["agreement", "steps", "largest relative difference", "bound"],
+                       [[row["what"], row["steps"], f"{row['difference']:.1e}", f"{row['bound']:.0e}"] for row in rows(report, "agreement")]))
+    parts.append("Failed:\n\n" + "\n".join(f"- {check['part']}: {check['name']}: {check['detail']}" for check in failed) if failed
+                 else f"Failed: none of {len(report['checks'])} checks.")
+    return "\n\n".join(parts)
+
+
+def timing_section(report):
+    parts = ["Peaks, the fastest product of many tokens: " +
+             (", ".join(f"{row['precision']} {row['gflops'] / 1000:.1f} TFLOP/s" for row in rows(report, "peaks")) or "not measured") + ".",
+             table(["model", "precision", "batch", "tokens", "ms a step", "tokens/s", "TFLOP/s", "of the peak", "idle at least"],
+                   [[row["model"], row["precision"], row["batch"], f"{row['tokens']:.0f}", f"{1000 * row['seconds']:.1f}",
+                     f"{row['tokens_per_second']:.0f}", f"{row['gflops'] / 1000:.2f}", percent(row.get("share_of_peak")),
+                     percent(row["idle_share_at_least"])] for row in rows(report, "steps")]),
+             table(["model", "precision", "planned GiB", "taken GiB", "tokens/s", "busy, by nvidia-smi"],
+                   [[row["model"], row["precision"], gib(row["planned"]), gib(row["taken"]), f"{row['tokens_per_second']:.0f}", percent(row["busy"])]
+                    for row in rows(report, "memory")])]
+    for row in rows(report, "steps"):
+        parts.append(f"### Kernels of a step: {row['model']}, {row['precision']}\n\nTriad: {row['gbytes_per_second_ceiling']:.0f} GB/s.\n\n" +
+                     kernel_table([kernel for kernel in rows(report, "kernels")
+                                   if (kernel["model"], kernel["precision"]) == (row["model"], row["precision"])]))
+    parts.append("### Products\n\n" + table(
+        ["shapes", "product", "m", "n", "k", "precision", "provider", "ms", "TFLOP/s", "of the peak"],
+        [[row["shapes"], row["product"], row["m"], row["n"], row["k"], row["precision"], row["provider"], f"{1000 * row['seconds']:.3f}",
+          f"{row['gflops'] / 1000:.2f}", percent(row.get("share_of_peak"))] for row in rows(report, "products")]))
+    return "\n\n".join(parts)
+
+
+def kernel_table(kernels):
+    number = lambda value, format: "-" if value is None else format.format(value)
+    return table(["kernel", "calls", "ms", "of the step", "GB/s", "TFLOP/s", "of the roofline"],
+                 [[row["name"], f"{row['calls']:.0f}", f"{1000 * row['seconds']:.3f}", percent(row["share_of_step"]),
+                   number(row.get("gbytes_per_second"), "{:.0f}"), number(row.get("gflops") and row["gflops"] / 1000, "{:.2f}"),
+                   percent(row.get("share_of_roofline"))] for row in kernels])
+
+
+def beside_section(report):
+    return table(["model", "precision", "batch", "who", "real tokens/s", "ours over theirs"],
+                 [[row["model"], row["precision"], row["batch"], row["who"], f"{row['tokens_per_second']:.0f}",
+                   f"{row['ours_over_theirs']:.2f}" if "ours_over_theirs" in row else ""] for row in rows(report, "beside")])
+
+
+def markdown(report):
+    parts = [f"# Validation on {report['target'].get('gpu', {}).get('name') or 'the CPU, a dry run'}", conditions(report)]
+    sections = {"tests": ("Tests", tests_section), "time": ("Time", timing_section), "compare": ("Beside PyTorch", beside_section)}
+    for part in report["parts"]:
+        title, section = sections[part]
+        parts.append(f"## {title}\n\n{section(report)}")
+    if report["left_out"]:
+        parts.append("## Left out\n\n" + "\n".join(f"- {entry['part']}: {entry['name']}: {entry['why']}" for entry in report["left_out"]))
+    return "\n\n".join(parts) + "\n"
+
+
+def write(report, folder, name):
+    """Both files; returns their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{name}.json", folder / f"{name}.md"]
+    paths[0].write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    paths[1].write_text(markdown(report), encoding="utf-8")
+    return paths

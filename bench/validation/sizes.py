@@ -1,0 +1,36 @@
+"""How large everything is: on a GPU, and where the build for the CPU stands in for one."""
+
+import dataclasses
+
+BERT_LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096}
+TINY = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+
+
+@dataclasses.dataclass
+class Sizes:
+    precisions: tuple = ("float", "bfloat16", "half")
+    # Model -> the shapes of `mylos bench gemm`, and model -> its configuration.
+    models: dict = dataclasses.field(default_factory=lambda: {"BERT-base": "bert-base", "BERT-large": "bert-large"})
+    shapes: dict = dataclasses.field(default_factory=lambda: {"BERT-base": {}, "BERT-large": BERT_LARGE})
+    small_model: dict = dataclasses.field(default_factory=lambda: {
+        "hidden_size": 384, "num_hidden_layers": 3, "num_attention_heads": 12, "intermediate_size": 1536})
+    max_length: int = 384
+    doc_stride: int = 128
+    batch: int = 32
+    repeats: int = 5
+    questions: int = 2048
+    small_questions: int = 256
+    agreement_steps: int = 12
+    agreement_batch: int = 8
+    gemm_tokens: int = 4096
+    peak_shapes: str = "bert-large"
+    peak_tokens: int = 16384
+    memory_steps: int = 24
+    compare_batches: int = 64
+    compare_steps: int = 30
+    compare_precisions: tuple = ("bfloat16", "half")
+
+
+DRY = Sizes(models={"BERT-tiny": "minilm"}, shapes={"BERT-tiny": TINY}, small_model=TINY, batch=4, repeats=1, questions=40,
+            small_questions=24, agreement_steps=4, agreement_batch=4, gemm_tokens=16, peak_shapes="minilm", peak_tokens=32, memory_steps=4,
+            compare_batches=8, compare_steps=6, compare_precisions=("bfloat16",))

@@ -1,0 +1,109 @@
+"""The machine that the bundle is run on: its GPU, its CUDA libraries, what they are called."""
+
+import json
+import os
+import pathlib
+import platform
+import re
+import shutil
+import sys
+
+from validation.bundle import Refused
+from validation.commands import run
+
+QUERY = "name,driver_version,memory.total,compute_cap,uuid"
+
+
+def nvidia_smi():
+    return shutil.which("nvidia-smi")
+
+
+def gpu():
+    """The GPU that programs take, the first. Errors: Refused."""
+    program = nvidia_smi()
+    if program is None:
+        raise Refused("no GPU: nvidia-smi is not on the path; run this where an NVIDIA driver is installed, or give --dry-run")
+    done = run([program, f"--query-gpu={QUERY}", "--format=csv,noheader,nounits"], 30)
+    fields = [field.strip() for field in (done.output.strip().splitlines() or [""])[0].split(",")]
+    if done.code != 0 or len(fields) != len(QUERY.split(",")):
+        raise Refused(f"no GPU: nvidia-smi says: {(done.output + done.errors).strip().splitlines()[0] if done.output + done.errors else done.reason()}")
+    name, driver, memory, capability, uuid = fields
+    return {"name": name, "driver": driver, "memory_mib": int(float(memory)), "compute_capability": capability, "uuid": uuid}
+
+
+def check_architecture(found, built):
+    """`built`: what the program is for, 90 for 9.0. Later GPUs take it too: the driver compiles it for them."""
+    capability = int(found["compute_capability"].replace(".", ""))
+    if capability < built:
+        raise Refused(f"the bundle is built for compute capability {built / 10:.1f}, and this {found['name']} has {capability / 10:.1f}; "
+                      f"make one with scripts/bundle-gpu --arch {max((known for known in (70, 80, 90) if known <= capability), default=70)}")
+
+
+def python_folders():
+    """Where this Python's packages keep CUDA's libraries."""
+    for folder in sys.path:
+        for library in sorted(pathlib.Path(folder or ".").glob("nvidia/*/lib")):
+            yield library
+
+
+def library_folders():
+    """Folders that may hold CUDA's libraries, the best known first."""
+    for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":"):
+        if folder:
+            yield pathlib.Path(folder)
+    for variable in ("CUDA_HOME", "CUDA_PATH", "CUDA_ROOT"):
+        if os.environ.get(variable):
+            yield pathlib.Path(os.environ[variable]) / "lib64"
+    compiler = shutil.which("nvcc")
+    if compiler:
+        yield pathlib.Path(compiler).resolve().parent.parent / "lib64"
+        yield pathlib.Path(compiler).resolve().parent.parent / "lib"
+    for folder in sorted(pathlib.Path("/usr/local").glob("cuda*/lib64"), reverse=True):
+        yield folder
+    yield from python_folders()
+    yield from map(pathlib.Path, ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib"))
+
+
+def cublas_folder(major, folders=None):
+    """The folder of cuBLASLt of CUDA `major`. Errors: Refused."""
+    wanted = f"libcublasLt.so.{major}"
+    looked = []
+    for folder in library_folders() if folders is None else folders:
+        if (folder / wanted).exists():
+            return folder
+        looked.append(str(folder))
+    raise Refused(f"{wanted} is not found (looked in {', '.join(dict.fromkeys(looked)) or 'no folder'}); install the CUDA {major} toolkit or "
+                  f"the Python package nvidia-cublas, or name its folder in LD_LIBRARY_PATH")
+
+
+def environment(bundle, root, cublas=None):
+    """What programs of the bundle run with. `cublas`: cuBLASLt's folder."""
+    added = {"OMP_PROC_BIND": "false", "OMP_WAIT_POLICY": "passive", "MYLOS_SOURCE": str(root),
+             "MYLOS_REFERENCE": str(bundle.reference), "MYLOS_DATA": str(bundle.root / "data")}
+    folders = [str(bundle.libraries), "" if cublas is None else str(cublas), os.environ.get("LD_LIBRARY_PATH", "")]
+    added["LD_LIBRARY_PATH"] = ":".join(filter(None, folders))
+    return {**os.environ, **added}
+
+
+def check_program(program, model, names):
+    """That the program computes here. Errors: Refused, with the one line that it says."""
+    done = run([program, "bench", "gemm", "--model", model, "--tokens", "8", "--repeats", "1"], 120, names)
+    if done.code != 0:
+        text = re.sub(r"^mylos: (error: )?", "", done.reason())
+        raise Refused(f"the program for GPUs does not run here: {text}")
+
+
+def cuda_version():
+    compiler = shutil.which("nvcc")
+    found = re.search(r"release ([\d.]+)", run([compiler, "--version"], 30).output) if compiler else None
+    return found[1] if found else None
+
+
+def describe(program, names):
+    """The build and the machine."""
+    build = json.loads(run([program, "info", "--json"], 60, names).output or "{}")
+    cpu = next((line.partition(":")[2].strip() for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+                if line.startswith("model name")), platform.machine())
+    return {"build": {key: build.get(key) for key in ("version", "commit", "compiler", "kokkos", "kokkos_backend", "gemm_providers", "hdf5")},
+            "cuda_toolkit": cuda_version(), "python": platform.python_version(), "cpu": cpu,
+            "cpus": len(os.sched_getaffinity(0)), "system": platform.platform()}

@@ -1,0 +1,157 @@
+"""Part 2: matrix products, kernels and training steps, beside the peaks that the same run measured."""
+
+import json
+import re
+import statistics
+import subprocess
+import threading
+
+from comparison.mylos import steps_of
+from validation.commands import Failed, OutOfTime, succeed
+from validation.target import nvidia_smi
+
+PART = "timing"
+LIMIT = 120
+
+
+class Timing:
+    def __init__(self, session, clock):
+        self.session, self.clock, self.sizes = session, clock, session.sizes
+        self.program = session.bundle.program("gpu")
+        self.peaks = {}  # precision -> GFLOP/s
+
+    def json(self, *words):
+        return json.loads(succeed([self.program, *words, "--json"], self.clock.limit(LIMIT), self.session.names).output)
+
+    def providers(self, rounded=True):
+        """The vendor's where there are any, of a build for the CPU all. `rounded`: also those that round float operands."""
+        known = json.loads(succeed([self.program, "info", "--json"], self.clock.limit(60), self.session.names).output)["gemm_providers"]
+        names = [name for name in known if name.startswith("cublas")] or known
+        return ",".join(name for name in names if rounded or not name.endswith("tf32"))
+
+    # Products
+
+    def products(self, shapes, tokens, precision, table):
+        words = ["bench", "gemm", "--shapes", shapes, "--tokens", str(tokens), "--precision", precision, "--repeats", str(self.sizes.repeats),
+                 "--providers", self.providers()]
+        rows = self.json(*words)["products"]
+        for row in rows:
+            self.session.record.figure(table, shapes=shapes, tokens=tokens, **{key: row[key] for key in (
+                "product", "m", "n", "k", "precision", "provider", "seconds", "gflops")})
+        return rows
+
+    def peak(self, precision):
+        """The fastest product of many tokens. Float products on tensor cores are another precision."""
+        rows = [row for row in self.products(self.sizes.peak_shapes, self.sizes.peak_tokens, precision, "peak products")]
+        for row in rows:
+            name = "tf32" if row["provider"].endswith("tf32") and precision == "float" else precision
+            self.peaks[name] = max(self.peaks.get(name, 0.0), row["gflops"])
+        self.session.record.figure("peaks", precision=precision, gflops=self.peaks[precision])
+
+    def shares(self):
+        """Puts beside each product its share of the peak; every peak is known only when all were measured."""
+        for row in self.session.record.rows("products"):
+            name = "tf32" if row["provider"].endswith("tf32") and row["precision"] == "float" else row["precision"]
+            if self.peaks.get(name):
+                row["share_of_peak"] = row["gflops"] / self.peaks[name]
+
+    # Steps
+
+    def step(self, name, precision):
+        model = self.session.model(name)
+        record = self.json("bench", "step", "--model", str(model), "--data", str(self.session.questions), "--batch", str(self.sizes.batch),
+                           "--precision", precision, "--repeats", str(self.sizes.repeats), "--breakdown", "--providers", self.providers(rounded=False),
+                           "--max-length", str(self.sizes.max_length), "--doc-stride", str(self.sizes.doc_stride))
+        breakdown = record["breakdown"]
+        kernels = sum(row["seconds"] for row in breakdown["kernels"])
+        row = {"model": name, "precision": precision, "batch": self.sizes.batch, "tokens": record["tokens"], "seconds": record["seconds"],
+               "tokens_per_second": record["tokens_per_second"], "gflops": record["gflops"], "share_of_gemm": record["share_of_gemm"],
+               "idle_share_at_least": max(0.0, 1.0 - kernels / record["seconds"]), "gbytes_per_second_ceiling": breakdown["gbytes_per_second_ceiling"]}
+        if self.peaks.get(precision):
+            row["share_of_peak"] = record["gflops"] / self.peaks[precision]
+        self.session.record.figure("steps", **row)
+        for kernel in breakdown["kernels"]:
+            self.session.record.figure("kernels", model=name, precision=precision, **kernel)
+
+    def memory(self, name, precision):
+        """What was planned and what was taken, of a run as users start it; and how much of its time the GPU was busy."""
+        session = self.session
+        output = session.scratch / f"memory-{name}-{precision}"
+        command = [self.program, "train", "--model", session.model(name), "--train", session.questions, "--output", output, "--steps",
+                   self.sizes.memory_steps, "--batch", self.sizes.batch, "--precision", precision, "--max-length", self.sizes.max_length,
+                   "--doc-stride", self.sizes.doc_stride]
+        said = succeed([*command, "--dry-run"], self.clock.limit(LIMIT), session.names)
+        planned = planned_bytes(said.output + said.errors)
+        with Utilization() as busy:
+            succeed(command, self.clock.limit(LIMIT), session.names)
+        steps = steps_of(output)[self.sizes.memory_steps // 2 :]
+        taken = max(step["memory"] for step in steps)
+        session.record.figure("memory", model=name, precision=precision, batch=self.sizes.batch, planned=planned, taken=taken,
+                              tokens_per_second=sum(step["tokens"] for step in steps) / sum(step["seconds"] for step in steps),
+                              busy=busy.share(sum(step["seconds"] for step in steps)))
+
+
+UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+
+
+def planned_bytes(text):
+    """Of the line "memory   4.10 GiB at most: ..." that the program says before it trains."""
+    found = re.search(r"^memory +([\d.]+) (\w+)", text, re.MULTILINE)
+    if not found or found[2] not in UNITS:
+        raise Failed("train --dry-run did not say how much memory is planned")
+    return float(found[1]) * UNITS[found[2]]
+
+
+class Utilization:
+    """Asks nvidia-smi ten times a second in how much of the last moments a kernel was running."""
+
+    def __enter__(self):
+        self.samples, self.process = [], None
+        if nvidia_smi():
+            command = [nvidia_smi(), "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", "-lms", "100", "-i", "0"]
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            self.reader = threading.Thread(target=self.read, daemon=True)
+            self.reader.start()
+        return self
+
+    def read(self):
+        for line in self.process.stdout:
+            if line.strip().isdigit():
+                self.samples.append(int(line))
+
+    def __exit__(self, *_):
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.reader.join(5)
+            self.process.stdout.close()
+
+    def share(self, seconds):
+        """The median over the samples that say that anything ran, of which there is one each tenth of a second; None for too few."""
+        running = [sample for sample in self.samples if sample > 0]
+        return statistics.median(running) / 100 if len(running) >= 3 and seconds > 0.5 else None
+
+
+def timing(session, clock):
+    """Every figure by itself: one that fails leaves the others."""
+    timer = Timing(session, clock)
+    record = session.record
+    jobs = [(f"peak, {precision}", timer.peak, (precision,)) for precision in session.sizes.precisions]
+    for name in session.sizes.models:
+        for precision in session.sizes.precisions:
+            jobs.append((f"step, {name}, {precision}", timer.step, (name, precision)))
+            jobs.append((f"memory, {name}, {precision}", timer.memory, (name, precision)))
+    for name in session.sizes.models:
+        for precision in session.sizes.precisions:
+            jobs.append((f"products, {name}, {precision}", timer.products,
+                         (session.sizes.models[name], session.sizes.gemm_tokens, precision, "products")))
+    for name, job, arguments in jobs:
+        try:
+            job(*arguments)
+        except OutOfTime as reason:
+            record.leave_out(PART, name, reason)
+        except (Failed, KeyError, ValueError, ZeroDivisionError) as reason:
+            record.check(PART, name, False, f"{type(reason).__name__}: {reason}" if not isinstance(reason, Failed) else str(reason))
+        else:
+            record.checks.append({"part": PART, "name": name, "passed": True, "detail": ""})
+    timer.shares()

@@ -1,0 +1,202 @@
+"""scripts/validate-gpu: what it computes from what programs say, what it refuses, and a dry run of all of it on small files.
+
+test_validation.py MYLOS TEST_PROGRAM     TEST_PROGRAM: a program of tests that are quick
+"""
+
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+from validation import agreement, bundle, commands, report, target, tests, timing
+
+SCRIPT = ROOT / "scripts/validate-gpu"
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "which", "mill", "?", "the", "a"]
+GPU = {"name": "NVIDIA A100", "driver": "580.1", "memory_mib": 81920, "compute_capability": "8.0", "uuid": "GPU-1"}
+
+
+def write(path, text, executable=False):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    if executable:
+        path.chmod(0o755)
+    return path
+
+
+def link(path, to):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(to)
+
+
+class Scratch(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.directory = pathlib.Path(folder.name)
+
+    def make_bundle(self, **manifest):
+        """A folder as an unpacked bundle is, around the programs under test."""
+        folder = self.directory / "bundle"
+        write(folder / "manifest.json", json.dumps({"architecture": 90, "cuda": "13.0", "commit": "abc", **manifest}))
+        for build in ("gpu", "cpu"):
+            link(folder / build / "bin/mylos", sys.argv[1])
+            link(folder / build / "bin" / pathlib.Path(sys.argv[2]).name, sys.argv[2])
+        paragraphs = [{"context": " ".join(["mill"] * (number % 30 + 1)),
+                       "qas": [{"id": f"q{number}", "question": "which mill ?", "answers": [{"text": "mill", "answer_start": 0}]}]}
+                      for number in range(60)]
+        write(folder / "data/squad/v1.1/train.json", json.dumps({"version": "1.1", "data": [{"title": "mills", "paragraphs": paragraphs}]}))
+        write(folder / "data/vocab/bert-base-uncased.txt", "\n".join(WORDS) + "\n")
+        return folder
+
+    def validate(self, *words, **environment):
+        # No Python has PyTorch here, so that none takes part, whatever is installed.
+        names = {**os.environ, "OMP_NUM_THREADS": "1", "MYLOS_PYTHON": "/bin/false", **environment}
+        return subprocess.run([SCRIPT, "--output", self.directory / "results", *map(str, words)], capture_output=True, text=True, env=names)
+
+    def path_with(self, **scripts):
+        """A PATH whose first folder has these programs."""
+        for name, text in scripts.items():
+            write(self.directory / "path" / name.replace("_", "-"), f"#!/bin/sh\n{text}\n", executable=True)
+        return f"{self.directory / 'path'}:{os.environ['PATH']}"
+
+
+class Reading(unittest.TestCase):
+    def test_suites_and_their_tests(self):
+        listing = "A word of main's\nStore/0.  # TypeParam = float\n  Rows\n  Bytes\nShapes/Attention.\n  InFloat/Plain  # GetParam() = Plain\n"
+        self.assertEqual(tests.suites_of(listing), {"Store/0": ["Rows", "Bytes"], "Shapes/Attention": ["InFloat/Plain"]})
+
+    def test_the_planned_memory(self):
+        self.assertEqual(timing.planned_bytes("steps    8\nmemory   1.50 GiB at most: program 1 MiB\n"), 1.5 * 2**30)
+        with self.assertRaises(commands.Failed):
+            timing.planned_bytes("no such line")
+
+    def test_losses_that_are_not_numbers_or_not_as_many_differ(self):
+        self.assertAlmostEqual(agreement.difference([1.0, 2.0], [1.0, 2.002]), 0.001, places=5)
+        for others in ([1.0], [1.0, math.nan], []):
+            self.assertEqual(agreement.difference([1.0, 2.0], others), math.inf)
+
+    def test_a_command_that_does_not_end_is_ended_with_what_it_started(self):
+        done = commands.run(["sh", "-c", "sleep 60 & sleep 60"], 0.3)
+        self.assertTrue(done.timed_out)
+        self.assertLess(done.seconds, 30)
+        self.assertRegex(done.reason(), "not done after")
+
+    def test_why_a_command_failed(self):
+        self.assertEqual(commands.run(["sh", "-c", "echo one; echo two >&2; exit 3"], 30).reason(), "two (exit code 3)")
+        self.assertEqual(commands.run(["sh", "-c", "kill -11 $$"], 30).reason(), "signal 11")
+        self.assertEqual(commands.run(["/no/such/program"], 30).code, 127)
+
+    def test_no_time_left_is_told_apart(self):
+        with self.assertRaises(commands.OutOfTime):
+            commands.Clock(0).limit(10)
+
+
+class Targets(unittest.TestCase):
+    def test_an_older_gpu_is_refused_with_what_to_make(self):
+        with self.assertRaisesRegex(bundle.Refused, r"compute capability 9\.0, and this NVIDIA A100 has 8\.0; .*--arch 80"):
+            target.check_architecture(GPU, 90)
+        target.check_architecture(GPU, 80)
+        target.check_architecture({**GPU, "compute_capability": "10.0"}, 90)
+
+    def test_cublas_is_looked_for_by_its_version(self):
+        with tempfile.TemporaryDirectory() as folder:
+            write(pathlib.Path(folder) / "libcublasLt.so.12", "")
+            with self.assertRaisesRegex(bundle.Refused, r"libcublasLt\.so\.13 is not found \(looked in .*install the CUDA 13 toolkit"):
+                target.cublas_folder("13", [pathlib.Path(folder)])
+            self.assertEqual(target.cublas_folder("12", [pathlib.Path("/nowhere"), pathlib.Path(folder)]), pathlib.Path(folder))
+
+
+class Refusals(Scratch):
+    def refused(self, pattern, *words, **environment):
+        done = self.validate(*words, **environment)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, pattern)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertFalse((self.directory / "results").exists())
+
+    def cublas(self):
+        write(self.directory / "cuda/libcublasLt.so.13", "")
+        return str(self.directory / "cuda")
+
+    def test_no_bundle(self):
+        self.refused(r"^validate-gpu: no bundle in .*make it with scripts/bundle-gpu", "--dry-run", "--bundle", self.directory)
+
+    def test_a_bundle_that_was_cut_off(self):
+        folder = self.make_bundle()
+        write(folder / "bundle.tar.xz", "not packed")
+        self.refused("bundle.tar.xz cannot be unpacked", "--dry-run", "--bundle", folder)
+
+    def test_a_bundle_without_the_program(self):
+        folder = self.make_bundle()
+        (folder / "cpu/bin/mylos").unlink()
+        self.refused("cpu/bin/mylos is not in the bundle", "--dry-run", "--bundle", folder)
+
+    def test_no_driver(self):
+        self.refused("no GPU: nvidia-smi says: no devices were found", "--bundle", self.make_bundle(), LD_LIBRARY_PATH=self.cublas(),
+                     PATH=self.path_with(nvidia_smi="echo no devices were found; exit 6"))
+
+    def test_a_gpu_of_another_architecture(self):
+        self.refused(r"has 8\.0; make one with", "--bundle", self.make_bundle(), LD_LIBRARY_PATH=self.cublas(),
+                     PATH=self.path_with(nvidia_smi="echo 'NVIDIA A100, 580.1, 81920, 8.0, GPU-1'"))
+
+    def test_a_program_that_does_not_run_says_why(self):
+        folder = self.make_bundle()
+        (folder / "gpu/bin/mylos").unlink()
+        write(folder / "gpu/bin/mylos", "#!/bin/sh\necho 'mylos: error: the driver is older than CUDA 13' >&2\nexit 1\n", executable=True)
+        self.refused("the program for GPUs does not run here: the driver is older than CUDA 13", "--bundle", folder,
+                     LD_LIBRARY_PATH=self.cublas(), PATH=self.path_with(nvidia_smi="echo 'NVIDIA H100, 580.1, 81920, 9.0, GPU-1'"))
+
+    def test_an_unknown_program_of_tests(self):
+        done = self.validate("--dry-run", "--only", "test_none")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("expected one of agreement test_core", done.stderr)
+
+
+class Suites(Scratch):
+    """A program of tests that dies in one of them costs that one alone."""
+
+    PROGRAM = """
+name=$(echo "$1" | sed 's/.*=//'); file=$(echo "$2" | sed 's/.*json://')
+case $1 in
+  --gtest_list_tests) printf 'Some.\\n  Good\\n  Dies\\n' ;;
+  *Dies | *'.*') kill -11 $$ ;;
+  *) echo '{"testsuites": [{"testsuite": [{"name": "Good", "result": "COMPLETED"}]}]}' >"$file" ;;
+esac"""
+
+    def test_the_others_are_run_by_themselves(self):
+        folder = self.make_bundle()
+        program = folder / "cpu/bin/test_core"
+        write(program, f"#!/bin/sh{self.PROGRAM}\n", executable=True)
+        done = self.validate("--dry-run", "--tests", "--only", "test_core", "--bundle", folder, "--seconds", "60")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("FAILED: tests: test_core Some: 1 of 2 fail; Dies: signal 11", done.stderr)
+
+
+class DryRun(Scratch):
+    def test_every_part_runs_and_writes_its_tables(self):
+        done = self.validate("--dry-run", "--only", "agreement", "--only", pathlib.Path(sys.argv[2]).name, "--bundle", self.make_bundle(), "--threads", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        paths = [pathlib.Path(line) for line in done.stdout.splitlines()]
+        self.assertEqual([path.suffix for path in paths], [".json", ".md"])
+        result = json.loads(paths[0].read_text())
+        self.assertEqual([check for check in result["checks"] if not check["passed"]], [])
+        self.assertEqual([entry["part"] for entry in result["left_out"]], ["beside PyTorch"])
+        rows = {name: report.rows(result, name) for name in ("tests", "agreement", "peaks", "steps", "kernels", "memory", "products")}
+        self.assertTrue(all(rows.values()), {name: len(found) for name, found in rows.items()})
+        self.assertGreater(rows["tests"][0]["passed"], 0)
+        self.assertTrue(all(0 < row["share_of_peak"] for row in rows["products"]))
+        self.assertTrue(all(row["taken"] > 0 and row["planned"] > 0 for row in rows["memory"]))
+        page = paths[1].read_text()
+        for expected in ("No figure here is of a GPU", "## Tests", "## Time", "## Beside PyTorch", "## Left out", "mylos::optimizer::adamw"):
+            self.assertIn(expected, page)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
