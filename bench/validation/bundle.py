@@ -1,6 +1,7 @@
 """The bundle that scripts/bundle-gpu makes: a build for GPUs and one for the CPU, their libraries, data."""
 
 import json
+import lzma
 import pathlib
 import tarfile
 
@@ -57,9 +58,9 @@ def open_bundle(folder, scratch, stand_in):
     if archive.is_file():
         root = scratch / "bundle"
         try:
-            with tarfile.open(archive) as packed:
+            with tarfile.open(archive, "r:xz") as packed:
                 packed.extractall(root, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
-        except (tarfile.TarError, EOFError, OSError) as error:
+        except (tarfile.TarError, lzma.LZMAError, EOFError, OSError) as error:
             raise Refused(f"{archive} cannot be unpacked: {error}; make the bundle again with scripts/bundle-gpu") from error
     bundle = Bundle(manifest, root, stand_in)
     for needed in (bundle.program("cpu"), bundle.program("gpu"), bundle.questions, bundle.vocabulary):

@@ -15,7 +15,8 @@ QUERY = "name,driver_version,memory.total,compute_cap,uuid"
 
 
 def nvidia_smi():
-    return shutil.which("nvidia-smi")
+    """The program, also where containers mount the driver without putting it on the path."""
+    return shutil.which("nvidia-smi") or shutil.which("nvidia-smi", path="/usr/bin:/usr/local/nvidia/bin")
 
 
 def gpu():
@@ -25,10 +26,11 @@ def gpu():
         raise Refused("no GPU: nvidia-smi is not on the path; run this where an NVIDIA driver is installed, or give --dry-run")
     done = run([program, f"--query-gpu={QUERY}", "--format=csv,noheader,nounits"], 30)
     fields = [field.strip() for field in (done.output.strip().splitlines() or [""])[0].split(",")]
-    if done.code != 0 or len(fields) != len(QUERY.split(",")):
-        raise Refused(f"no GPU: nvidia-smi says: {(done.output + done.errors).strip().splitlines()[0] if done.output + done.errors else done.reason()}")
+    if done.code != 0 or len(fields) != len(QUERY.split(",")) or not re.fullmatch(r"\d+\.\d+", fields[3]):
+        said = (done.output + done.errors).strip()
+        raise Refused(f"no GPU: nvidia-smi says: {said.splitlines()[0] if said else done.reason()}")
     name, driver, memory, capability, uuid = fields
-    return {"name": name, "driver": driver, "memory_mib": int(float(memory)), "compute_capability": capability, "uuid": uuid}
+    return {"name": name, "driver": driver, "memory_mib": memory, "compute_capability": capability, "uuid": uuid}
 
 
 def check_architecture(found, built):

@@ -19,7 +19,7 @@ from validation import agreement, bundle, commands, report, target, tests, timin
 
 SCRIPT = ROOT / "scripts/validate-gpu"
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "which", "mill", "?", "the", "a"]
-GPU = {"name": "NVIDIA A100", "driver": "580.1", "memory_mib": 81920, "compute_capability": "8.0", "uuid": "GPU-1"}
+GPU = {"name": "NVIDIA A100", "driver": "580.1", "memory_mib": "81920", "compute_capability": "8.0", "uuid": "GPU-1"}
 
 
 def write(path, text, executable=False):
