@@ -32,7 +32,7 @@ def write(path, text, executable=False):
 
 def link(path, to):
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.symlink_to(to)
+    path.symlink_to(pathlib.Path(to).resolve())
 
 
 class Scratch(unittest.TestCase):
