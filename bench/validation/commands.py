@@ -14,6 +14,12 @@ class Failed(Exception):
     """Why a command did not give what it was run for, in one line."""
 
 
+class Limit(float):
+    """Seconds; `of_part` where the part's time, not the command's own limit, is what ends it."""
+
+    of_part = False
+
+
 class Clock:
     """What is left of a part's time."""
 
@@ -28,7 +34,9 @@ class Clock:
         left = self.left()
         if left < 1:
             raise OutOfTime("no time was left")
-        return min(seconds, left)
+        limit = Limit(min(seconds, left))
+        limit.of_part = left < seconds
+        return limit
 
 
 class Done:
@@ -74,8 +82,10 @@ def end_group(leader):
 
 
 def succeed(command, limit, environment=None, directory=None):
-    """What the command printed. Errors: Failed."""
+    """What the command printed. Errors: Failed; OutOfTime where the part's time ended it."""
     done = run(command, limit, environment, directory)
+    if done.timed_out and getattr(limit, "of_part", False):
+        raise OutOfTime(f"the part's time was spent after {done.seconds:.0f} s of it")
     if done.code != 0 or done.timed_out:
         name = " ".join(str(word) for word in command[:3] if not str(word).startswith("/")) or str(command[0])
         raise Failed(f"{name}: {done.reason()}")

@@ -60,7 +60,7 @@ class Suite:
             except OutOfTime:
                 outcome.setdefault(test, ("left out", "no time was left"))
             else:
-                outcome[test] = found.get(test) or ("failed", self.reason)
+                outcome[test] = found.get(test) or ("left out" if self.late else "failed", self.reason)
         return outcome
 
     def run_filtered(self, pattern, limit):
@@ -68,7 +68,7 @@ class Suite:
         report.unlink(missing_ok=True)
         command = [path_of(self.session, self.program), f"--gtest_filter={pattern}", f"--gtest_output=json:{report}"]
         done = run(command, limit, self.session.names | {"OMP_NUM_THREADS": str(self.session.test_threads)}, self.session.scratch)
-        self.reason = done.reason()
+        self.reason, self.late = done.reason(), done.timed_out and limit.of_part
         return outcomes(report)
 
 

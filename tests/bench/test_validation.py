@@ -96,6 +96,10 @@ class Reading(unittest.TestCase):
     def test_no_time_left_is_told_apart(self):
         with self.assertRaises(commands.OutOfTime):
             commands.Clock(0).limit(10)
+        with self.assertRaises(commands.OutOfTime):
+            commands.succeed(["sleep", "60"], commands.Clock(1.2).limit(10))
+        with self.assertRaisesRegex(commands.Failed, "not done after"):
+            commands.succeed(["sleep", "60"], commands.Clock(60).limit(0.2))
 
 
 class Targets(unittest.TestCase):
@@ -174,14 +178,15 @@ esac"""
         folder = self.make_bundle()
         program = folder / "cpu/bin/test_core"
         write(program, f"#!/bin/sh{self.PROGRAM}\n", executable=True)
-        done = self.validate("--dry-run", "--tests", "--only", "test_core", "--bundle", folder, "--seconds", "60")
+        done = self.validate("--dry-run", "--tests", "--only", "test_core", "--bundle", folder, "--seconds", "600")
         self.assertEqual(done.returncode, 1)
         self.assertIn("FAILED: tests: test_core Some: 1 of 2 fail; Dies: signal 11", done.stderr)
 
 
 class DryRun(Scratch):
     def test_every_part_runs_and_writes_its_tables(self):
-        done = self.validate("--dry-run", "--only", "agreement", "--only", pathlib.Path(sys.argv[2]).name, "--bundle", self.make_bundle(), "--threads", "1")
+        done = self.validate("--dry-run", "--only", "agreement", "--only", pathlib.Path(sys.argv[2]).name, "--bundle", self.make_bundle(), "--threads", "1",
+                             "--seconds", "5000")
         self.assertEqual(done.returncode, 0, done.stderr)
         paths = [pathlib.Path(line) for line in done.stdout.splitlines()]
         self.assertEqual([path.suffix for path in paths], [".json", ".md"])
