@@ -86,6 +86,7 @@ int run_ask(const Arguments& told) {
   resolve_model_argument(arguments);
   const std::string context = read_context(arguments.context);
   const ComputeScope compute;
+  check_precision(arguments.run.engine.precision, arguments.run.engine.gemm.tf32);
   train::QuestionAnswerer answerer(arguments.run.squad, arguments.run.engine.precision, arguments.run.engine.gemm,
                                    log_line);
   const bool highlight = may_highlight();

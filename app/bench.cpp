@@ -6,6 +6,7 @@
 #include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
 #include "core/device.hpp"
+#include "core/kernels/gemm.hpp"
 #include "parallel/launcher.hpp"
 
 #include <fmt/format.h>
@@ -29,6 +30,12 @@ void print_bench_context(std::size_t threads) {
                     context["commit"].get<std::string>(), context["compiler"].get<std::string>(),
                     context["build_type"].get<std::string>(), context["threads"].dump(),
                     context["device"].get<std::string>()));
+}
+
+std::vector<std::string> timed_providers(const Arguments& arguments) {
+  std::vector<std::string> providers = arguments.providers.empty() ? exact_gemm_providers() : arguments.providers;
+  if (arguments.run.engine.gemm.tf32) providers.push_back(tf32_gemm_provider());
+  return providers;
 }
 
 namespace {
@@ -68,13 +75,13 @@ int run_bench(const Arguments& arguments) {
   if (what == "tokenize") {
     refuse(arguments, what,
            {"breakdown", "shapes", "tokens", "providers", "batch", "micro-batch", "micro-tokens", "recompute", "gemm",
-            "precision"});
+            "tf32", "precision"});
     return bench_tokenize(arguments);
   }
   if (what == "collectives") {
     refuse(arguments, what,
            {"breakdown", "shapes", "tokens", "providers", "batch", "micro-batch", "micro-tokens", "recompute", "gemm",
-            "precision", "model", "data", "vocab", "cased"});
+            "tf32", "precision", "model", "data", "vocab", "cased"});
     return bench_collectives(arguments);
   }
   throw UsageError(

@@ -23,6 +23,9 @@ int bench_collectives(const Arguments& arguments);
 /// Rounds before the timed ones.
 inline constexpr std::size_t bench_warm_ups = 2;
 
+/// Those that were named, or all that multiply floats as they are; and the one of TF32 where that is asked for.
+std::vector<std::string> timed_providers(const Arguments& arguments);
+
 /// Version, commit, compiler, build type, device and threads: as JSON, and printed on one line.
 nlohmann::ordered_json bench_context(std::size_t threads = default_threads());
 void print_bench_context(std::size_t threads = default_threads());

@@ -61,7 +61,8 @@ Json combined_rates(const std::vector<ProductRates>& products, const std::vector
 int bench_gemm(const Arguments& arguments) {
   const NamedModel model = named_model(arguments);
   const ComputeScope compute;
-  ProductTimer timer(arguments.providers.empty() ? gemm_providers() : arguments.providers);
+  check_precision(arguments.run.engine.precision, arguments.run.engine.gemm.tf32);
+  ProductTimer timer(timed_providers(arguments));
   if (!arguments.json) {
     print_bench_context();
     print(fmt::format("gemm: products of {}, {} tokens; m, n, k; the median of {}\n", model.name, arguments.tokens,

@@ -102,9 +102,7 @@ StepShape shape_of(const train::SquadTask& task, const train::StepReport& report
 class StepBench final : public train::Reporter {
  public:
   StepBench(const Arguments& arguments, train::SquadTask& task)
-      : arguments_(arguments),
-        task_(task),
-        timer_(arguments.providers.empty() ? exact_gemm_providers() : arguments.providers) {}
+      : arguments_(arguments), task_(task), timer_(timed_providers(arguments)) {}
 
   void run() {
     train::TrainConfig config = arguments_.run.engine;
@@ -264,6 +262,7 @@ int bench_step(const Arguments& told) {
   const train::TrainConfig& engine = arguments.run.engine;
   train::SquadTask task(arguments.run.squad, engine.precision, engine.seed, log_once);
   const ComputeScope compute;
+  check_precision(engine.precision, engine.gemm.tf32);
   validate(engine, task);
   StepBench bench(arguments, task);
   bench.run();

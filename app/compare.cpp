@@ -23,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Json = nlohmann::ordered_json;
 
-double median(std::vector<double> values) {
+double middle_of(std::vector<double> values) {
   std::ranges::sort(values);
   const std::size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
@@ -32,7 +32,7 @@ double median(std::vector<double> values) {
 double median_of(const ComparedSetting& setting, const std::function<double(const ComparedRun&)>& field) {
   std::vector<double> values;
   for (const ComparedRun& run : setting.runs) values.push_back(field(run));
-  return median(std::move(values));
+  return middle_of(std::move(values));
 }
 
 /// What speedups count from: the fewest ranks' first setting.

@@ -1,8 +1,11 @@
 #include "app/compute.hpp"
 
-#include "core/device.hpp"
+#include "core/error.hpp"
+#include "core/kernels/cuda/device_obstacle.hpp"
 #include "parallel/processors.hpp"
 
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -28,6 +31,12 @@ std::size_t first_device() {
 
 ComputeScope::ComputeScope() : guard_(settings(default_threads(), first_device())) {}
 ComputeScope::ComputeScope(const parallel::Launch& launch) : guard_(settings(launch.threads(), launch.device())) {}
+
+void check_precision(Precision precision, bool tf32) {
+  const std::optional<DeviceInfo> device = device_in_use();
+  if (!device) return;
+  if (const std::string obstacle = precision_obstacle(*device, precision, tf32); !obstacle.empty()) fail(obstacle);
+}
 
 std::size_t default_threads() {
   if (std::string_view(ExecutionSpace::name()) == "Serial") return 1;

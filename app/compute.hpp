@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/numeric.hpp"
 #include "parallel/launch.hpp"
 
 #include <Kokkos_Core.hpp>
@@ -21,6 +22,10 @@ class ComputeScope {
  private:
   Kokkos::ScopeGuard guard_;
 };
+
+/// Errors: std::runtime_error where the device in use cannot compute in this precision, or floats in TF32. Kokkos has
+/// been started.
+void check_precision(Precision precision, bool tf32);
 
 /// Threads that ComputeScope would start.
 std::size_t default_threads();

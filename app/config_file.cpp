@@ -94,8 +94,12 @@ std::vector<std::string> differing_settings(const Json& saved, const Command& co
 }
 
 void take_recorded_choices(const Json& saved, const std::filesystem::path& file, Arguments& arguments) {
-  if (arguments.given.contains("gemm") || !saved.contains(resolved_key)) return;
+  train::GemmConfig& gemm = arguments.run.engine.gemm;
+  const bool was_tf32 = saved.contains("tf32") && saved["tf32"] == true;
+  if (arguments.given.contains("gemm") || was_tf32 != gemm.tf32 || !saved.contains(resolved_key)) return;
   read_resolved(saved[resolved_key], file, arguments);
+  // A run that goes on in another build, on the CPU after a GPU, chooses again.
+  if (gemm.recorded && !train::is_built(*gemm.recorded)) gemm.recorded.reset();
 }
 
 }  // namespace mylos::app

@@ -1,6 +1,7 @@
 #include "app/consistency.hpp"
 
 #include "app/usage_error.hpp"
+#include "core/kernels/gemm.hpp"
 #include "parallel/checkpoint_file.hpp"
 #include "parallel/launch.hpp"
 #include "parallel/nccl_communicator.hpp"
@@ -43,7 +44,7 @@ void drop_what_was_overridden(Arguments& arguments) {
       if (!was_given(arguments, other)) cut_of(engine, other) = 0;
     }
   }
-  if (was_given(arguments, "gemm")) arguments.run.engine.gemm.recorded.reset();
+  if (was_given(arguments, "gemm") || was_given(arguments, "tf32")) arguments.run.engine.gemm.recorded.reset();
 }
 
 void exclude_cuts(Arguments& arguments) {
@@ -146,6 +147,25 @@ void check_loss_scale(const Arguments& arguments) {
   throw UsageError("--initial-loss-scale is of --precision half; give both or none");
 }
 
+void check_tf32(const Arguments& arguments) {
+  const train::TrainConfig& engine = arguments.run.engine;
+  if (!engine.gemm.tf32) return;
+  if (engine.precision != Precision::float32) {
+    throw UsageError(fmt::format("--tf32 is of --precision float, and this one is {}; leave one of them out",
+                                 to_string(engine.precision)));
+  }
+  const std::string provider = tf32_gemm_provider();
+  if (provider.empty()) {
+    throw UsageError(
+        "--tf32 is of GPUs, and this build computes on the CPU; leave it out, or build with -DMYLOS_ENABLE_CUDA=ON");
+  }
+  const std::string& chosen = engine.gemm.provider;
+  if (chosen == train::GemmConfig::automatic || provider.starts_with(chosen)) return;
+  throw UsageError(
+      fmt::format("--tf32 and --gemm {} exclude each other: only {} computes in TF32; leave one of them out", chosen,
+                  default_gemm_provider()));
+}
+
 void check_windows(const Arguments& arguments) {
   const train::SquadConfig& squad = arguments.run.squad;
   if (squad.doc_stride < squad.max_length) return;
@@ -159,6 +179,7 @@ void settle(const Command& command, Arguments& arguments) {
   const bool has_output = !arguments.run.engine.output.empty();
   check_windows(arguments);
   check_loss_scale(arguments);
+  check_tf32(arguments);
   if ((command.bit & train_command) != 0) settle_train(command, arguments);
   if ((command.bit & compare_command) != 0) settle_compare(arguments);
   if (command.bit == bench_command) exclude(arguments, "micro-tokens", "micro-batch");

@@ -62,6 +62,7 @@ int run_eval(const Arguments& told) {
   const ResultDirectory results(engine.output);
   train::SquadTask task(arguments.run.squad, engine.precision, engine.seed, log_line);
   const ComputeScope compute;
+  check_precision(engine.precision, engine.gemm.tf32);
   train::Evaluator evaluator(task, engine.precision, engine.gemm);
   const train::Metrics metrics = evaluator.evaluate();
   task.write_results(engine.output);

@@ -236,7 +236,7 @@ Json json_of(const train::ModePlan& plan) {
             {"exchange", memory.exchange},
             {"optimizer", memory.optimizer},
             {"activations", memory.activations},
-            {"operands", memory.workspace}}},
+            {"operands", memory.workspace + memory.scratch}}},
           {"micro_batch", memory.largest.samples},
           {"largest_micro_batch", plan.largest},
           {"step_seconds", plan.step.total()},
@@ -287,7 +287,8 @@ void print_text(const Arguments& arguments, const PlannedModel& model, const tra
     const train::MemoryPlan& memory = plan.memory;
     print(fmt::format("{:18} {:>10} {:>10} {:>10} {:>10} {:>10} {:>12} {:>10} {:>10}\n", parallel::to_string(plan.mode),
                       size(memory.peak()), size(memory.program), size(memory.values), size(memory.gradients),
-                      size(memory.optimizer), size(memory.activations), size(memory.workspace), size(memory.exchange)));
+                      size(memory.optimizer), size(memory.activations), size(memory.workspace + memory.scratch),
+                      size(memory.exchange)));
   }
   print(fmt::format("\n{:18} {:>6} {:>8} {:>8} {:>10} {:>10} {:>10} {:>10} {:>10} {:>12}\n", "time", "fits", "at once",
                     "at most", "step ms", "compute", "optimizer", "exposed", "tokens/s", "job"));

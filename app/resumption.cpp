@@ -13,7 +13,7 @@ namespace mylos::app {
 namespace {
 
 /// What changes how the numbers of a run are computed, or what becomes of them, but not what they are.
-constexpr std::array<std::string_view, 20> may_differ = {"mode",
+constexpr std::array<std::string_view, 21> may_differ = {"mode",
                                                          "precision",
                                                          "initial-loss-scale",
                                                          "micro-batch",
@@ -21,6 +21,7 @@ constexpr std::array<std::string_view, 20> may_differ = {"mode",
                                                          "gradient-accumulation-steps",
                                                          "recompute",
                                                          "gemm",
+                                                         "tf32",
                                                          "shard-size",
                                                          "bucket-mib",
                                                          "communicator",

@@ -103,6 +103,7 @@ int TrainCommand::run() {
     const parallel::FileWork looking;
     resolve_model_argument(arguments_, notice());
     settle_ranks(arguments_, ranks_.size());
+    check_precision(arguments_.run.engine.precision, arguments_.run.engine.gemm.tf32);
     launch_.use_communicator(arguments_.communicator, arguments_.run.engine.parallel.deterministic);
   });
   watch_walltime();

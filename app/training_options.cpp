@@ -78,12 +78,21 @@ Option recompute_option() {
 
 Option gemm_option() {
   std::vector<Choice> choices{{train::GemmConfig::automatic, {}}};
-  for (const std::string& name : gemm_providers()) choices.push_back({name, {}});
+  for (const std::string& name : exact_gemm_providers()) choices.push_back({name, {}});
   return choice_option(
       named("gemm", {}, "PROVIDER", computing, train_command | eval_command | ask_command | bench_command,
             "what computes matrix products: " + describe(choices) +
                 "; auto: for each the fastest, measured at start and remembered"),
       choices, [](auto& a) -> auto& { return a.run.engine.gemm.provider; });
+}
+
+Option tf32_option() {
+  return switch_option(
+      named(
+          "tf32", {}, "", computing, train_command | eval_command | ask_command | bench_command,
+          "of --precision float on GPUs from compute capability 8.0 on: products on tensor cores, whose operands keep "
+          "10 of 23 fraction bits"),
+      [](auto& a) -> auto& { return a.run.engine.gemm.tf32; });
 }
 
 Option resume_option() {
@@ -235,6 +244,7 @@ std::vector<Option> run_options() {
       precision_option(),
       loss_scale_option(),
       gemm_option(),
+      tf32_option(),
       recompute_option(),
       unrecorded(path_option(
           named("config", {}, "FILE", run, train_command, "a saved run.json to begin from; options win"),

@@ -5,6 +5,8 @@ namespace mylos {
 
 std::vector<DeviceInfo> usable_devices() { return {}; }
 
+std::optional<DeviceInfo> device_in_use() { return std::nullopt; }
+
 std::size_t free_device_memory() { return 0; }
 
 std::size_t used_device_memory() { return 0; }

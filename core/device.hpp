@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,9 @@ struct DeviceInfo {
 /// needs none. Errors: std::runtime_error where the build needs one and there is no driver, no device, or one that is
 /// older than what the build was made for: what is missing, and what to change.
 std::vector<DeviceInfo> usable_devices();
+
+/// The device that kernels run on; a host build has none. Kokkos has been started.
+std::optional<DeviceInfo> device_in_use();
 
 /// Bytes of memory that are free on the device in use, and that anybody has taken of it; of a host build see
 /// train/memory.hpp. 0 where there is no device.

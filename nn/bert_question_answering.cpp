@@ -50,6 +50,10 @@ class BertQuestionAnswering final : public Model {
     return BertLayer<T>::products(shape_, shape.rows, purpose);
   }
 
+  std::size_t scratch_bytes(const BatchShape& shape, ParameterStore::Purpose purpose) const override {
+    return BertLayer<T>::scratch_bytes(shape_, shape, purpose);
+  }
+
   void train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const override;
   Matrix<float> predict(const Pass& pass, const Batch& batch, const Vector<float>& losses) const override;
   double training_flops(const BatchShape& shape) const override;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "parallel/communicator.hpp"
+#include "parallel/image_memory.hpp"
 
 #include <cstddef>
 
@@ -16,7 +17,7 @@ class HostImage {
   enum class Content { copied, undefined };
 
   /// Returns when what was launched on `space` before has ended, where `content` is copied.
-  HostImage(const ExecutionSpace& space, const Buffer& buffer, Content content);
+  HostImage(const ExecutionSpace& space, const Buffer& buffer, Content content, ImageMemory& memory);
 
   std::byte* data() const { return data_; }
   /// Brings what was written into a copy back to the buffer, before what is launched on `space` from here on.
@@ -24,7 +25,7 @@ class HostImage {
 
  private:
   Buffer buffer_;
-  HostVector<std::byte> copy_;
+  ImageMemory::Block copy_;
   std::byte* data_;
 };
 

@@ -35,7 +35,7 @@ class MpiCommunicator final : public MpiRanks {
 
   Event all_reduce(const ExecutionSpace& space, const Buffer& data, const std::string& what) override {
     check_all_reduce(data, what);
-    HostImage image(space, data, Content::copied);
+    HostImage image(space, data, Content::copied, context_.images);
     if (ShortAllReduce::suits(bytes_of(data))) {
       return submit<ShortAllReduce>(name("all-reduce of", what, data), group_, context_.memory, data.type, data.count,
                                     std::move(image));
@@ -47,16 +47,16 @@ class MpiCommunicator final : public MpiRanks {
   Event reduce_scatter(const ExecutionSpace& space, const Buffer& all, const Buffer& mine,
                        const std::string& what) override {
     check_reduce_scatter(all, mine, rank(), size(), what);
-    HostImage whole(space, all, Content::copied);
+    HostImage whole(space, all, Content::copied, context_.images);
     return submit<ReduceScatter>(name("reduce-scatter of", what, all), group_, context_.memory, all, std::move(whole),
-                                 mine, HostImage(space, mine, Content::undefined));
+                                 mine, HostImage(space, mine, Content::undefined, context_.images));
   }
 
   Event all_gather(const ExecutionSpace& space, const Buffer& mine, const Buffer& all,
                    const std::string& what) override {
     check_all_gather(mine, all, rank(), size(), what);
-    HostImage part(space, mine, Content::copied);
-    HostImage whole(space, all, Content::undefined);
+    HostImage part(space, mine, Content::copied, context_.images);
+    HostImage whole(space, all, Content::undefined, context_.images);
     const std::size_t bytes = bytes_of(mine);
     if (ShortAllGather::suits(bytes)) {
       return submit<ShortAllGather>(name("all-gather of", what, all), group_, bytes, std::move(part), std::move(whole));
@@ -68,7 +68,7 @@ class MpiCommunicator final : public MpiRanks {
   Event broadcast(const ExecutionSpace& space, const Buffer& data, std::size_t root, const std::string& what) override {
     check_broadcast(data, root, size(), what);
     return submit<Broadcast>(name("broadcast of", what, data), group_, root, bytes_of(data),
-                             HostImage(space, data, Content::copied));
+                             HostImage(space, data, Content::copied, context_.images));
   }
 
   void barrier(const std::string& what) override {

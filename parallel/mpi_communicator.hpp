@@ -1,6 +1,7 @@
 #pragma once
 
 #include "parallel/communication_thread.hpp"
+#include "parallel/image_memory.hpp"
 #include "parallel/mpi_exchange.hpp"
 #include "parallel/mpi_messages.hpp"
 
@@ -20,6 +21,7 @@ struct MpiContext {
   MpiContext& operator=(const MpiContext&) = delete;
 
   ExchangeMemory memory;
+  ImageMemory images;
   std::vector<MPI_Comm> made;  ///< by splits; freed when no thread uses them any more
   CommunicationThread thread;
 };

@@ -4,6 +4,7 @@
 #include "parallel/mpi_communicator.hpp"
 #include "parallel/mpi_exchange.hpp"
 #include "parallel/nccl_operations.hpp"
+#include "parallel/nccl_version.hpp"
 #include "parallel/operation_checks.hpp"
 
 #include <fmt/format.h>
@@ -47,10 +48,8 @@ Invitation make_invitation() {
 /// The same on every rank where the first one cannot.
 void check_invitation(const Invitation& invitation) {
   if (invitation.error.front() != '\0') fail(invitation.error.data());
-  const int mine = nccl_library().version;
-  if (invitation.version == mine) return;
-  fail(fmt::format("NCCL is {} on this rank and {} on the first one; give all nodes the same (LD_LIBRARY_PATH)",
-                   nccl_version_text(mine), nccl_version_text(invitation.version)));
+  const std::string obstacle = nccl_group_obstacle(nccl_library().version, invitation.version);
+  if (!obstacle.empty()) fail(obstacle);
 }
 
 /// Where the arrays of an ordered sum are, in device memory: each rank's part of `mine` becomes the sum of that part of

@@ -1,6 +1,7 @@
 #include "parallel/nccl_library.hpp"
 
 #include "core/error.hpp"
+#include "parallel/nccl_version.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -10,14 +11,12 @@
 namespace mylos::parallel {
 namespace {
 
-constexpr const char* remedy = "or let device arrays go through MPI with --communicator mpi";
-
 template <class Function>
 void find(void* library, const char* file, const char* name, Function& function) {
   function = reinterpret_cast<Function>(::dlsym(library, name));
   if (function != nullptr) return;
   fail(fmt::format("{} has no {}: it is not NCCL, or older than 2.14; load a newer one (LD_LIBRARY_PATH), {}", file,
-                   name, remedy));
+                   name, nccl_remedy));
 }
 
 /// NCCL's words end in line breaks.
@@ -30,29 +29,19 @@ std::string one_line(const char* text) {
 
 }  // namespace
 
-std::string nccl_version_text(int version) {
-  // Up to 2.8 the version was written with three digits after the major one.
-  if (version < 10000) return fmt::format("{}.{}.{}", version / 1000, version % 1000 / 100, version % 100);
-  return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
-}
-
 NcclLibrary load_nccl(const char* file) {
   void* const handle = ::dlopen(file, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     fail(fmt::format("NCCL cannot be loaded ({}); load its module or add its folder to LD_LIBRARY_PATH, {}",
-                     one_line(::dlerror()), remedy));
+                     one_line(::dlerror()), nccl_remedy));
   }
   NcclLibrary library;
 #define MYLOS_NCCL_FIND(member, function) find(handle, file, #function, library.member);
   MYLOS_NCCL_FUNCTIONS(MYLOS_NCCL_FIND)
 #undef MYLOS_NCCL_FIND
   check_nccl(library, library.get_version(&library.version), nullptr, "asking for its version");
-  const int major = library.version < 10000 ? library.version / 1000 : library.version / 10000;
-  if (major != NCCL_MAJOR) {
-    fail(fmt::format(
-        "{} is NCCL {}, and this build is for NCCL {}; load one of that major version (LD_LIBRARY_PATH), {}", file,
-        nccl_version_text(library.version), nccl_version_text(NCCL_VERSION_CODE), remedy));
-  }
+  const std::string obstacle = nccl_version_obstacle(file, library.version, NCCL_VERSION_CODE);
+  if (!obstacle.empty()) fail(obstacle);
   return library;
 }
 

@@ -42,9 +42,6 @@ NcclLibrary load_nccl(const char* file);
 /// libnccl.so.2, loaded once a process. Errors: as load_nccl, each time.
 const NcclLibrary& nccl_library();
 
-/// "2.28.9" of 22809.
-std::string nccl_version_text(int version);
-
 /// Throws std::runtime_error with `what` and NCCL's words, unless `result` is a success or says that NCCL goes on by
 /// itself. `communicator` may be none.
 void check_nccl(const NcclLibrary& library, ncclResult_t result, ncclComm_t communicator, std::string_view what);

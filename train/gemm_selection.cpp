@@ -71,14 +71,14 @@ std::string machine() {
   return text;
 }
 
+}  // namespace
+
 bool is_built(const GemmChoice& choice) {
   const std::vector<std::string> built = gemm_providers();
   const auto has = [&](const std::string& name) { return std::ranges::find(built, name) != built.end(); };
   return has(choice.fallback) &&
          std::ranges::all_of(choice.products, has, [](const auto& entry) { return entry.second; });
 }
-
-}  // namespace
 
 OrderedJson to_json(const GemmChoice& choice) {
   OrderedJson products = OrderedJson::array();
@@ -154,6 +154,10 @@ void GemmCache::write(const GemmChoice& choice) const {
 
 GemmChoice select_gemm(const ExecutionSpace& space, const GemmConfig& config,
                        const std::vector<GemmProduct>& products) {
+  if (config.tf32) {
+    ensure(!tf32_gemm_provider().empty(), "matrix products: this build multiplies floats as they are, without TF32");
+    return {tf32_gemm_provider(), {}};
+  }
   if (config.provider != GemmConfig::automatic) return {config.provider, {}};
   const std::vector<std::string> providers = exact_gemm_providers();
   GemmChoice choice{default_gemm_provider(), {}};

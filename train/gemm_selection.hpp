@@ -20,6 +20,9 @@ nlohmann::ordered_json to_json(const GemmChoice& choice);
 /// providers is seen by Gemm.
 GemmChoice parse_gemm_choice(const nlohmann::json& value, const std::string& name);
 
+/// This build has all providers of `choice`.
+bool is_built(const GemmChoice& choice);
+
 /// What a model multiplies in a run: for training over micro-batches up to `training` and down to an eighth of their
 /// rows, and for evaluation. A shape without samples is left out.
 std::vector<GemmProduct> products_of_run(const nn::Model& model, const BatchShape& training,
@@ -41,9 +44,11 @@ class GemmCache {
   std::string machine_;  ///< CPU, threads, providers with their versions
 };
 
-/// The choice for these products. With `auto` and several providers: what the configuration carries from a recorded
-/// run, else from the cache; products that neither knows are measured, a second at most, and added to the cache. The
-/// fallback takes those that the second did not suffice for: the next start measures them.
+/// The choice for these products. With `tf32` the provider that rounds floats computes all. With `auto` and several
+/// providers: what the configuration carries from a recorded run, else from the cache; products that neither knows are
+/// measured, a second at most, and added to the cache. The fallback takes those that the second did not suffice for:
+/// the next start measures them. Errors: std::runtime_error where `tf32` is asked for and this build has no such
+/// provider.
 GemmChoice select_gemm(const ExecutionSpace& space, const GemmConfig& config, const std::vector<GemmProduct>& products);
 
 }  // namespace mylos::train

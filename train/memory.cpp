@@ -82,9 +82,9 @@ std::size_t group_memory(const GroupFiles& files) {
   }
 }
 
-/// What is left of a device for what no plan counts: the code of kernels, which comes when they first run, and the
-/// scratch of attention's teams, which Kokkos takes for as many as the device runs at once.
-constexpr std::size_t uncounted_on_device = std::size_t{2} << 30;
+/// What is left of a device for what no plan counts: the code of kernels, which comes when they first run, and what
+/// Kokkos and cuBLASLt keep for themselves.
+constexpr std::size_t uncounted_on_device = std::size_t{1} << 30;
 
 }  // namespace
 

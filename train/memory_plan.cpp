@@ -24,6 +24,13 @@ std::size_t activation_bytes(const Task& task, const BatchShape& largest, nn::Re
   return std::max(training.peak(), evaluation.peak());
 }
 
+std::size_t scratch_bytes(const Task& task, const BatchShape& largest) {
+  const std::size_t training = task.model().scratch_bytes(largest, ParameterStore::Purpose::training);
+  const BatchShape evaluated = evaluation_shape(task);
+  if (evaluated.samples == 0) return training;
+  return std::max(training, task.model().scratch_bytes(evaluated, ParameterStore::Purpose::inference));
+}
+
 /// The plan with a limit of the micro-batch, in a layout.
 MemoryPlan plan_for(const Task& task, const TrainConfig& config, std::size_t steps, const MicroBatchLimit& limit,
                     const RankLayout& layout, bool on_host) {
@@ -45,6 +52,7 @@ MemoryPlan plan_for(const Task& task, const TrainConfig& config, std::size_t ste
       held.exchange + (on_host ? parallel::exchange_bytes(layout.sharing.ranks, config.parallel.bucket) : 0);
   plan.optimizer = held.slices * slots * sizeof(float);
   plan.activations = activation_bytes(task, plan.largest, config.recompute);
+  plan.scratch = on_host ? 0 : scratch_bytes(task, plan.largest);
   plan.workspace = widened_bytes(largest_products(task, plan));
   // Rows are loaded in memory of the host, which a device build does not plan.
   for (const ParameterRow& row : task.model().table().rows()) {
@@ -71,6 +79,15 @@ MemoryPlan plan_mode(const Task& task, const TrainConfig& config, std::size_t st
   return plan;
 }
 
+/// Tokens of the longest sample that is trained on.
+std::size_t longest_sample(const Task& task, std::size_t steps) {
+  std::size_t longest = 0;
+  for (std::size_t step = 0; step < std::min(steps, task.steps_per_epoch()); ++step) {
+    for (const std::size_t sample : task.global_batch(step)) longest = std::max(longest, task.rows_of(sample));
+  }
+  return longest;
+}
+
 /// Settings that this run's model or samples cannot honour.
 void check_settings(const Task& task, const TrainConfig& config, std::size_t steps) {
   if (!task.model().can_recompute(config.recompute)) {
@@ -78,32 +95,81 @@ void check_settings(const Task& task, const TrainConfig& config, std::size_t ste
                      nn::to_string(config.recompute)));
   }
   if (config.micro_tokens == 0) return;
-  std::size_t longest = 0;
-  for (std::size_t step = 0; step < std::min(steps, task.steps_per_epoch()); ++step) {
-    for (const std::size_t sample : task.global_batch(step)) longest = std::max(longest, task.rows_of(sample));
-  }
+  const std::size_t longest = longest_sample(task, steps);
   if (longest <= config.micro_tokens) return;
   fail(fmt::format("--micro-tokens {}: the longest sequence that is trained on has {} tokens; use at least that many",
                    config.micro_tokens, longest));
 }
 
-std::string advice(const Task& task, const MemoryPlan& plan, const TrainConfig& config, const RankCounts& ranks) {
-  std::string text;
-  if (plan.layout.sharing.leaves > 0) {
-    text = "use more --leaves";
-  } else if (config.accumulation > 0 && plan.largest.samples > 1) {
-    text = "use more --gradient-accumulation-steps";
-  } else if (config.micro_tokens > 0 && plan.largest.samples > 1) {
-    text = "use a smaller --micro-tokens";
-  } else if (plan.largest.samples > 1) {
-    text = "use a smaller --micro-batch";
-  } else {
-    text = "use a smaller --max-length or model";
+/// What the run is about to be told, whether it fits and with what it would.
+struct Search {
+  const Task& task;
+  std::size_t steps, available;
+  const RankCounts& ranks;
+
+  bool fits(const TrainConfig& config, parallel::ModeKind mode) const {
+    try {
+      return plan_mode(task, config, steps, available, lay_out(config, mode, ranks), ranks.on_host).total() <=
+             available;
+    } catch (const std::runtime_error&) {
+      return false;  // what cannot be laid out is no advice
+    }
   }
-  if (ranks.ranks > 1 && plan.layout.mode != parallel::ModeKind::sharded) text += ", or --mode sharded";
+};
+
+/// Cuts a step, where the user said how, about twice as fine; false where it is as fine as can be.
+bool cut_finer(TrainConfig& config, const Search& search) {
+  constexpr std::size_t most_leaves = 1024;
+  const auto halve = [](std::size_t& value, std::size_t least) {
+    if (value <= least) return false;
+    value = std::max(least, (value + 1) / 2);
+    return true;
+  };
+  if (config.parallel.deterministic) return (config.parallel.leaves *= 2) <= most_leaves;
+  const std::size_t batch = largest_global_batch(search.task, search.steps);
+  if (config.accumulation > 0) return (config.accumulation *= 2) <= batch;
+  if (config.micro_tokens > 0) return halve(config.micro_tokens, longest_sample(search.task, search.steps));
+  config.micro_batch = std::min(config.micro_batch, batch);
+  return config.micro_batch > 0 && halve(config.micro_batch, 1);
+}
+
+std::string words_of_cut(const TrainConfig& config) {
+  if (config.parallel.deterministic) return fmt::format("--leaves {}", config.parallel.leaves);
+  if (config.accumulation > 0) return fmt::format("--gradient-accumulation-steps {}", config.accumulation);
+  if (config.micro_tokens > 0) return fmt::format("--micro-tokens {}", config.micro_tokens);
+  return fmt::format("--micro-batch {}", config.micro_batch);
+}
+
+/// `words`, and a finer cut of a step where that is needed too; empty where nothing of it fits.
+std::string fitting_words(const Search& search, TrainConfig config, parallel::ModeKind mode, std::string words) {
+  if (!words.empty() && search.fits(config, mode)) return words;
+  while (cut_finer(config, search)) {
+    if (!search.fits(config, mode)) continue;
+    return words.empty() ? words_of_cut(config) : fmt::format("{} {}", words_of_cut(config), words);
+  }
+  return {};
+}
+
+/// Changes of the settings with each of which the run fits.
+std::string advice(const Search& search, const TrainConfig& config, parallel::ModeKind mode) {
+  using parallel::ModeKind;
   const bool may_recompute =
-      config.recompute != nn::Recompute::layer && task.model().can_recompute(nn::Recompute::layer);
-  return text + (may_recompute ? ", or --recompute layer" : "");
+      config.recompute != nn::Recompute::layer && search.task.model().can_recompute(nn::Recompute::layer);
+  const bool may_shard = search.ranks.ranks > 1 && mode != ModeKind::sharded;
+  TrainConfig recomputing = config;
+  recomputing.recompute = nn::Recompute::layer;
+  std::string all;
+  const auto offer = [&](const TrainConfig& changed, ModeKind changed_mode, const char* words) {
+    const std::string fitting = fitting_words(search, changed, changed_mode, words);
+    if (!fitting.empty()) all += fmt::format("{}{}", all.empty() ? "it fits with " : ", or with ", fitting);
+  };
+  offer(config, mode, "");
+  if (may_recompute) offer(recomputing, mode, "--recompute layer");
+  if (may_shard) offer(config, ModeKind::sharded, "--mode sharded");
+  if (all.empty() && may_recompute && may_shard) {
+    offer(recomputing, ModeKind::sharded, "--recompute layer --mode sharded");
+  }
+  return all.empty() ? "use a smaller --max-length or model" : all;
 }
 
 }  // namespace
@@ -138,8 +204,8 @@ MemoryPlan plan_memory(const Task& task, const TrainConfig& config, std::size_t 
         fmt::format("memory: {:.2f} GiB are needed (values {:.2f}, gradients {:.2f}, optimizer {:.2f}, activations of "
                     "{} tokens {:.2f}), {:.2f} GiB are free; {}",
                     gibibytes(plan.total()), gibibytes(plan.values), gibibytes(plan.gradients + plan.exchange),
-                    gibibytes(plan.optimizer), plan.largest.rows, gibibytes(plan.activations), gibibytes(available),
-                    advice(task, plan, config, ranks)));
+                    gibibytes(plan.optimizer), plan.largest.rows, gibibytes(plan.activations + plan.scratch),
+                    gibibytes(available), advice({task, steps, available, ranks}, config, plan.layout.mode)));
   }
   return plan;
 }

@@ -22,6 +22,7 @@ struct MemoryPlan {
   std::size_t optimizer = 0;    ///< slots
   std::size_t activations = 0;  ///< the arena
   std::size_t workspace = 0;    ///< copies of operands that matrix products are made of
+  std::size_t scratch = 0;      ///< of a device's teams
   std::size_t loading = 0;      ///< the largest row as float, before the arena is used
   MicroBatchLimit limit;        ///< what is computed at once
   BatchShape largest;           ///< of the micro-batches of all ranks
@@ -30,7 +31,7 @@ struct MemoryPlan {
 
   /// What the run takes.
   std::size_t total() const {
-    return values + gradients + exchange + optimizer + std::max(activations + workspace, loading);
+    return values + gradients + exchange + optimizer + std::max(activations + workspace + scratch, loading);
   }
   /// What is resident at the most.
   std::size_t peak() const { return std::max(before, program + total()); }

@@ -27,7 +27,7 @@ std::string memory_text(const RunDescription& run) {
       "{} at most{}: program {}, values {}, gradients {}{}, optimizer {}, activations {}, operands {}; {} are free",
       bytes_text(plan.peak()), run.ranks > 1 ? " on a rank" : "", bytes_text(plan.program), bytes_text(plan.values),
       bytes_text(plan.gradients), exchange, bytes_text(plan.optimizer), bytes_text(plan.activations),
-      bytes_text(plan.workspace), bytes_text(run.free_memory));
+      bytes_text(plan.workspace + plan.scratch), bytes_text(run.free_memory));
 }
 
 std::string ranks_text(const RunDescription& run) {

@@ -141,7 +141,7 @@ std::size_t largest_micro_batch_that_fits(const Task& task, const MemoryPlan& pl
     Arena arena;
     task.model().plan(arena, {samples, samples * plan.largest.longest, plan.largest.longest},
                       ParameterStore::Purpose::training, recompute);
-    return held + arena.peak() + plan.workspace <= available;
+    return held + arena.peak() + plan.workspace + plan.scratch <= available;
   };
   constexpr std::size_t most = 65536;
   std::size_t low = 0, high = 1;

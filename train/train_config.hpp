@@ -31,6 +31,7 @@ struct GemmConfig {
 
   std::string provider = automatic;         ///< a provider, or for each product the fastest of the build
   std::optional<GemmChoice> recorded = {};  ///< what `auto` meant in the run that this one repeats
+  bool tf32 = false;                        ///< float operands are rounded to TF32, by the provider that can
   std::filesystem::path cache = {};         ///< directory of the timings taken so far; empty = none are kept
 };
 

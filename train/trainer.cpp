@@ -79,7 +79,7 @@ std::unique_ptr<nn::Optimizer> make_optimizer(const OptimizerConfig& config, con
 
 GemmChoice choose_gemm(const ExecutionSpace& space, const TrainConfig& config, const Task& task,
                        const MemoryPlan& plan) {
-  if (config.parallel.deterministic && config.gemm.provider == GemmConfig::automatic) {
+  if (config.parallel.deterministic && config.gemm.provider == GemmConfig::automatic && !config.gemm.tf32) {
     return config.gemm.recorded.value_or(GemmChoice{default_gemm_provider(), {}});  // no timing chooses
   }
   return select_gemm(space, config.gemm, products_of_run(task.model(), plan.largest, evaluation_shape(task)));

@@ -301,6 +301,12 @@ void attention_backward(const ExecutionSpace& space, const AttentionShape& shape
       attention::Backward<T>{shape, sequences, dropout, qkv, log_sum_exp, dout, row_sums, dqkv, sizes});
 }
 
+std::size_t attention_backward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,
+                                       std::size_t threads) {
+  const attention::BackwardSizes<float> sizes(static_cast<int>(longest), static_cast<int>(shape.head_size));
+  return attention::all_large_bytes_on_device(sizes, samples * shape.key_value_heads, threads);
+}
+
 #define MYLOS_INSTANTIATE(T)                                                                                \
   template void attention_backward<T>(const ExecutionSpace&, const AttentionShape&, const PackedSequences&, \
                                       const DropoutKey&, const ConstMatrix<T>&, const ConstMatrix<T>&,      \

@@ -4,6 +4,7 @@
 #include "core/kernels/attention_products.hpp"
 #include "core/kernels/dropout_lanes.hpp"
 
+#include <algorithm>
 #include <cstdint>
 
 /// What attention's forward and backward passes share beside products: sizes of blocks, scratch, dropout's draws.
@@ -40,12 +41,31 @@ inline std::size_t scratch_bytes(std::size_t floats, std::size_t arrays) {
 /// Bytes of fast memory that a device's team has at least, but for what Kokkos takes of 48 KiB for a team's sums.
 inline constexpr std::size_t fast_memory = 46 << 10;
 
-/// Gives the teams of `policy` their scratch. Heads that are too large for a device's fast memory work in large memory.
+/// Heads that are too large for a device's fast memory work in large memory.
+template <class Sizes>
+bool fits_fast_memory(const Sizes& sizes) {
+  return sizes.fast() <= fast_memory;
+}
+
+/// Bytes of large memory that a device's team works in.
+template <class Sizes>
+std::size_t large_bytes_on_device(const Sizes& sizes) {
+  return sizes.large() + (fits_fast_memory(sizes) ? 0 : sizes.fast());
+}
+
+/// Gives the teams of `policy` their scratch.
 template <class Sizes>
 void set_scratch(Policy& policy, Sizes& sizes) {
-  if (!runs_on_host && sizes.fast() > fast_memory) sizes.fast_level = 1;
+  if (!runs_on_host && !fits_fast_memory(sizes)) sizes.fast_level = 1;
   if (sizes.fast_level == 0) policy.set_scratch_size(0, Kokkos::PerTeam(sizes.fast()));
-  policy.set_scratch_size(1, Kokkos::PerTeam(sizes.large() + (sizes.fast_level == 0 ? 0 : sizes.fast())));
+  policy.set_scratch_size(1, Kokkos::PerTeam(runs_on_host ? sizes.large() : large_bytes_on_device(sizes)));
+}
+
+/// Bytes of large memory of all teams, of which Kokkos takes as much as for those that a device with this many threads
+/// runs at once: of 32 threads each, the fewest that a device's team has.
+template <class Sizes>
+std::size_t all_large_bytes_on_device(const Sizes& sizes, std::size_t teams, std::size_t threads) {
+  return std::min(teams, threads / 32) * large_bytes_on_device(sizes);
 }
 
 /// The next array of scratch level `level` (0: fast memory of the team, 1: large). An operand is as large as a float.

@@ -184,6 +184,12 @@ void attention_forward(const ExecutionSpace& space, const AttentionShape& shape,
                        attention::Forward<T>{shape, sequences, dropout, qkv, out, log_sum_exp, sizes});
 }
 
+std::size_t attention_forward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,
+                                      std::size_t threads) {
+  const attention::ForwardSizes<float> sizes(static_cast<int>(longest), static_cast<int>(shape.head_size));
+  return attention::all_large_bytes_on_device(sizes, samples * shape.heads, threads);
+}
+
 #define MYLOS_INSTANTIATE(T)                                                                               \
   template void attention_forward<T>(const ExecutionSpace&, const AttentionShape&, const PackedSequences&, \
                                      const DropoutKey&, const ConstMatrix<T>&, const Matrix<T>&,           \

@@ -68,6 +68,13 @@ std::vector<std::string> exact_gemm_providers() {
   return names;
 }
 
+std::string tf32_gemm_provider() {
+  for (const GemmProviderEntry* entry : providers) {
+    if (entry->rounds_float) return std::string(entry->name);
+  }
+  return {};
+}
+
 std::string default_gemm_provider() { return gemm_providers().back(); }
 
 std::unique_ptr<GemmProvider> make_gemm_provider(std::string_view name) {

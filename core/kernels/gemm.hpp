@@ -60,8 +60,11 @@ std::size_t widened_bytes(std::span<const GemmProduct> products);
 std::vector<std::string> gemm_providers();
 
 /// Those of them that multiply float operands as they are: timing chooses among these only, and what is less exact is
-/// taken where it is asked for.
+/// taken where it is asked for (--tf32).
 std::vector<std::string> exact_gemm_providers();
+
+/// The provider that rounds float operands to TF32, 10 fraction bits, for tensor cores; empty where the build has none.
+std::string tf32_gemm_provider();
 
 /// The provider of products for which none was chosen: the last of the build, which is the most particular.
 std::string default_gemm_provider();

@@ -10,7 +10,7 @@ namespace mylos {
 struct GemmProviderEntry {
   std::string_view name;
   std::unique_ptr<GemmProvider> (*make)();
-  bool rounds_float = false;  ///< float operands lose bits in it
+  bool rounds_float = false;  ///< float operands lose bits in it, those that TF32 has not
 };
 
 inline GemmProduct product_of(const GemmCall& call) {

@@ -121,13 +121,29 @@ KOKKOS_FORCEINLINE_FUNCTION float team_max(const HostTeam&, std::size_t n, const
   return largest;
 }
 
+/// Kokkos::Max begins with the least finite float, which is more than nothing and than -infinity.
+struct LargestFloat {
+  using reducer = LargestFloat;
+  using value_type = float;
+  using result_view_type = Kokkos::View<float, HostSpace, Kokkos::MemoryUnmanaged>;
+
+  KOKKOS_FUNCTION explicit LargestFloat(float& result) : result_(result) {}
+  KOKKOS_FUNCTION void init(float& value) const { value = -Kokkos::Experimental::infinity_v<float>; }
+  KOKKOS_FUNCTION void join(float& value, const float& other) const { value = value < other ? other : value; }
+  KOKKOS_FUNCTION float& reference() const { return result_; }
+  KOKKOS_FUNCTION result_view_type view() const { return result_view_type(&result_); }
+  KOKKOS_FUNCTION bool references_scalar() const { return true; }
+
+ private:
+  float& result_;
+};
+
 template <class Team, class Value>
 KOKKOS_FORCEINLINE_FUNCTION float team_max(const Team& team, std::size_t n, const Value& value) {
   float largest = -Kokkos::Experimental::infinity_v<float>;
   Kokkos::parallel_reduce(
       Kokkos::TeamVectorRange(team, n),
-      [&](std::size_t i, float& partial) { partial = partial < value(i) ? value(i) : partial; },
-      Kokkos::Max<float>(largest));
+      [&](std::size_t i, float& partial) { partial = partial < value(i) ? value(i) : partial; }, LargestFloat(largest));
   team.team_barrier();
   return largest;
 }

@@ -2,6 +2,7 @@
 
 #include "app/parse.hpp"
 #include "app/usage_error.hpp"
+#include "core/kernels/gemm.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <gtest/gtest.h>
@@ -104,6 +105,24 @@ TEST_F(ConfigFile, WhoComputedProductsIsRepeatedUnlessToldOtherwise) {
   EXPECT_EQ(parse(config, {"--gemm=auto"}).run.engine.gemm.recorded, std::nullopt);
   const std::string wrong = "{" + base_ + R"(, "resolved": {"gemm": {"default": "x"}}})";
   EXPECT_NE(error(wrong).find(": resolved.gemm: "), std::string::npos) << error(wrong);
+}
+
+TEST_F(ConfigFile, WhatAResumedRunRecordedIsTakenWhereThisOneComputesAlike) {
+  const std::string mine = default_gemm_provider();
+  const auto taken = [&](const std::string& provider, bool tf32, const std::vector<std::string>& words) {
+    std::vector<std::string> all = {"--model=m", "--train=t", "--output=o"};
+    all.insert(all.end(), words.begin(), words.end());
+    Arguments arguments = parse_arguments(train_, all);
+    const nlohmann::ordered_json saved = {
+        {"tf32", tf32},
+        {"resolved", {{"gemm", {{"default", provider}, {"products", nlohmann::ordered_json::array()}}}}}};
+    take_recorded_choices(saved, "run.json", arguments);
+    return arguments.run.engine.gemm.recorded;
+  };
+  EXPECT_EQ(taken(mine, false, {}), (GemmChoice{mine, {}}));
+  EXPECT_EQ(taken(mine, false, {"--gemm=auto"}), std::nullopt);
+  EXPECT_EQ(taken(mine, true, {}), std::nullopt) << "TF32 only where it is asked for";
+  EXPECT_EQ(taken("of-another-build", false, {}), std::nullopt);
 }
 
 TEST_F(ConfigFile, TheOrderOfWordsDoesNotMatter) {

@@ -3,6 +3,7 @@
 #include "app/commands.hpp"
 #include "app/parse.hpp"
 #include "app/usage_error.hpp"
+#include "core/kernels/gemm.hpp"
 #include "parallel/launch.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -94,9 +95,9 @@ ordered_json recorded(const Option& option, const std::vector<std::string>& word
 
 TEST(Options, EveryNameSpellingAndFormIsRead) {
   for (const Option& option : option_table()) {
-    // One is another way to say batch, tested with that; two need another option.
+    // One is another way to say batch, tested with that; two need another option, one a GPU.
     const bool is_setting = option.belongs_to(train_command) && option.print && option.name != "batch-per-rank" &&
-                            option.name != "leaves" && option.name != "initial-loss-scale";
+                            option.name != "leaves" && option.name != "initial-loss-scale" && option.name != "tf32";
     if (!is_setting) continue;
     ASSERT_TRUE(examples().contains(option.name)) << option.name << " has no example";
     const Example& example = examples().at(option.name);
@@ -238,6 +239,43 @@ TEST(Options, TheLossScaleBelongsToHalf) {
                 recorded(scale, {"--precision", name, "--initial-loss-scale", "1024"});
               }),
               "--initial-loss-scale is of --precision half; give both or none");
+  }
+}
+
+TEST(Options, TensorFloatsAreOfFloatOnDevices) {
+  const Option& tf32 = *find_option("tf32");
+  EXPECT_EQ(recorded(tf32, {}), false);
+  EXPECT_EQ(recorded(tf32, {"--tf32=false", "--precision=half"}), false);
+  for (const char* name : {"half", "bfloat16"}) {
+    EXPECT_EQ(tests::error_of([&] {
+                recorded(tf32, {"--tf32", "--precision", name});
+              }),
+              fmt::format("--tf32 is of --precision float, and this one is {}; leave one of them out", name));
+  }
+  if (tf32_gemm_provider().empty()) {
+    EXPECT_EQ(
+        tests::error_of([&] { recorded(tf32, {"--tf32"}); }),
+        "--tf32 is of GPUs, and this build computes on the CPU; leave it out, or build with -DMYLOS_ENABLE_CUDA=ON");
+    return;
+  }
+  EXPECT_EQ(recorded(tf32, {"--tf32"}), true);
+  EXPECT_EQ(recorded(tf32, {"--tf32", "--gemm", default_gemm_provider()}), true);
+  EXPECT_EQ(tests::error_of([&] {
+              recorded(tf32, {"--tf32", "--gemm=kokkos-kernels"});
+            }),
+            fmt::format("--tf32 and --gemm kokkos-kernels exclude each other: only {} computes in TF32; leave one of "
+                        "them out",
+                        default_gemm_provider()));
+}
+
+TEST(Options, WhatRoundsFloatsIsNoProviderToName) {
+  const Option& gemm = *find_option("gemm");
+  for (const std::string& name : gemm_providers()) {
+    if (name == tf32_gemm_provider()) {
+      EXPECT_ANY_THROW(recorded(gemm, {"--gemm", name}));
+    } else {
+      EXPECT_EQ(recorded(gemm, {"--gemm", name}), name);
+    }
   }
 }
 

@@ -16,15 +16,21 @@ inline constexpr std::size_t elements = 1000;
 inline constexpr double flops_per_row = 6000.0;
 inline constexpr std::size_t bytes_per_row = 1024;  // of training; a multiple of the arena's alignment
 
-/// Takes 1 KiB a row for training and half of it for inference.
+/// Takes 1 KiB a row for training, half of it for inference and, where it recomputes, for training with that.
 class SizedModel final : public nn::Model {
  public:
-  explicit SizedModel(std::size_t units, std::size_t unit_size) : table_(make_table(units, unit_size)) {}
+  SizedModel(std::size_t units, std::size_t unit_size, bool recomputes, std::size_t scratch)
+      : table_(make_table(units, unit_size)), recomputes_(recomputes), scratch_(scratch) {}
 
   const ParameterTable& table() const override { return table_; }
-  void plan(Arena& arena, const BatchShape& shape, ParameterStore::Purpose purpose, nn::Recompute) const override {
-    const bool training = purpose == ParameterStore::Purpose::training;
-    arena.vector<std::byte>(shape.rows * bytes_per_row / (training ? 1 : 2));
+  void plan(Arena& arena, const BatchShape& shape, ParameterStore::Purpose purpose,
+            nn::Recompute recompute) const override {
+    const bool keeps_all = purpose == ParameterStore::Purpose::training && recompute == nn::Recompute::none;
+    arena.vector<std::byte>(shape.rows * bytes_per_row / (keeps_all ? 1 : 2));
+  }
+  bool can_recompute(nn::Recompute recompute) const override { return recomputes_ || recompute == nn::Recompute::none; }
+  std::size_t scratch_bytes(const BatchShape& shape, ParameterStore::Purpose) const override {
+    return shape.samples * scratch_;
   }
   void train(const nn::Pass&, const Batch&, float, const Vector<float>&) const override {}
   Matrix<float> predict(const nn::Pass&, const Batch&, const Vector<float>&) const override { return {}; }
@@ -42,6 +48,8 @@ class SizedModel final : public nn::Model {
   }
 
   ParameterTable table_;
+  bool recomputes_;
+  std::size_t scratch_;
 };
 
 class SizedEvaluation final : public Evaluation {
@@ -63,8 +71,8 @@ using Batches = std::vector<std::vector<std::size_t>>;
 class ListedTask final : public Task {
  public:
   explicit ListedTask(Batches batches, BatchShape evaluated = {}, std::size_t units = 1,
-                      std::size_t unit_size = elements)
-      : model_(units, unit_size), batches_(std::move(batches)) {
+                      std::size_t unit_size = elements, bool recomputes = false, std::size_t scratch = 0)
+      : model_(units, unit_size, recomputes, scratch), batches_(std::move(batches)) {
     if (evaluated.samples > 0) evaluation_ = std::make_unique<SizedEvaluation>(evaluated);
   }
 

@@ -164,6 +164,16 @@ TEST_F(GemmCacheFile, WhatWasRecordedComesFirst) {
   for (const auto& [key, provider] : example().products) EXPECT_EQ(more.products.at(key), provider);
 }
 
+TEST_F(GemmCacheFile, TensorFloatsAreComputedByTheOneThatHasThemOrRefused) {
+  const GemmConfig config{.recorded = example(), .tf32 = true, .cache = folder_};
+  if (!tf32_gemm_provider().empty()) {
+    EXPECT_EQ(select_gemm(ExecutionSpace(), config, products(100)), (GemmChoice{tf32_gemm_provider(), {}}));
+    return;
+  }
+  EXPECT_EQ(tests::error_of([&] { select_gemm(ExecutionSpace(), config, products(100)); }),
+            "matrix products: this build multiplies floats as they are, without TF32");
+}
+
 TEST_F(GemmCacheFile, ANamedProviderComputesEverything) {
   for (const std::string& provider : gemm_providers()) {
     const GemmConfig config{.provider = provider, .cache = folder_};

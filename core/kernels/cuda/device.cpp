@@ -1,6 +1,7 @@
 #include "core/device.hpp"
 
 #include "core/error.hpp"
+#include "core/kernels/cuda/device_obstacle.hpp"
 #include "core/kernels/cuda/driver.hpp"
 
 #include <cuda_runtime.h>
@@ -12,41 +13,28 @@
 namespace mylos {
 namespace {
 
-/// "13.0" of 13000.
-std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
-
-std::string capability_text(int capability) { return fmt::format("{}.{}", capability / 10, capability % 10); }
-
 void check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) fail(fmt::format("{}: {}", what, cudaGetErrorString(error)));
 }
 
+void fail_where(const std::string& obstacle) {
+  if (!obstacle.empty()) fail(obstacle);
+}
+
 /// Errors: as usable_devices.
 int count_devices() {
-  if (!cuda::has_driver()) {
-    fail(
-        "this build computes on NVIDIA GPUs, and their driver (libcuda.so.1) is not on this machine; run it on a "
-        "node with GPUs, or use a build for the CPU");
+  DeviceSearch search{.has_driver = cuda::has_driver(),
+                      .needed_version = CUDART_VERSION,
+                      .visible = std::getenv("CUDA_VISIBLE_DEVICES")};
+  cudaError_t error = cudaSuccess;
+  if (search.has_driver) {
+    error = cudaGetDeviceCount(&search.devices);
+    search.driver_serves = error != cudaErrorInsufficientDriver;
   }
-  int count = 0;
-  const cudaError_t error = cudaGetDeviceCount(&count);
-  if (error == cudaErrorInsufficientDriver) {
-    int driver = 0;
-    check(cudaDriverGetVersion(&driver), "the version of the NVIDIA driver");
-    fail(
-        fmt::format("the NVIDIA driver here serves CUDA {} and this build needs {}; ask for a newer driver, or build "
-                    "with an older CUDA toolkit",
-                    version_text(driver), version_text(CUDART_VERSION)));
-  }
-  if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0)) {
-    const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-    fail(
-        fmt::format("no GPU is visible here{}; ask the scheduler for one (--gpus-per-task=1), or use a build for the "
-                    "CPU",
-                    visible == nullptr ? "" : fmt::format(" (CUDA_VISIBLE_DEVICES is '{}')", visible)));
-  }
+  if (!search.driver_serves) check(cudaDriverGetVersion(&search.driver_version), "the version of the NVIDIA driver");
+  if (error == cudaSuccess || error == cudaErrorNoDevice || !search.driver_serves) fail_where(search_obstacle(search));
   check(error, "counting GPUs");
-  return count;
+  return search.devices;
 }
 
 DeviceInfo describe(int index) {
@@ -75,16 +63,15 @@ std::vector<DeviceInfo> usable_devices() {
   const int count = count_devices();
   for (int index = 0; index < count; ++index) {
     devices.push_back(describe(index));
-    const DeviceInfo& device = devices.back();
-    if (device.capability < MYLOS_CUDA_ARCHITECTURE) {
-      fail(
-          fmt::format("GPU {} ({}) has compute capability {} and this build is for {} and later; build with "
-                      "-DMYLOS_CUDA_ARCHITECTURE={}",
-                      index, device.name, capability_text(device.capability), capability_text(MYLOS_CUDA_ARCHITECTURE),
-                      device.capability));
-    }
+    fail_where(architecture_obstacle(devices.back(), static_cast<std::size_t>(index), MYLOS_CUDA_ARCHITECTURE));
   }
   return devices;
+}
+
+std::optional<DeviceInfo> device_in_use() {
+  int index = 0;
+  check(cudaGetDevice(&index), "asking which GPU is in use");
+  return describe(index);
 }
 
 std::size_t free_device_memory() { return memory_of_device().available; }

@@ -366,5 +366,27 @@ TEST(AttentionErrors, ShapesThatDoNotFitAreRefused) {
   }
 }
 
+TEST(AttentionScratch, IsThatOfTheTeamsADeviceRunsAtOnce) {
+  const AttentionShape shape{.heads = 12, .key_value_heads = 12, .head_size = 64};
+  constexpr std::size_t array = 384 * 64 * sizeof(float), plenty = 1 << 30;
+  const std::size_t forward = attention_forward_scratch(shape, 1, 384, plenty),
+                    backward = attention_backward_scratch(shape, 1, 384, plenty);
+  // A team has keys and values of its sequence, and in the backward pass both transposed and their gradients.
+  EXPECT_GE(forward, 12 * 2 * array);
+  EXPECT_GE(backward, 12 * 5 * array);
+  EXPECT_LE(backward, 12 * 8 * array) << "with what may not be in fast memory";
+  EXPECT_EQ(attention_backward_scratch(shape, 3, 384, plenty), 3 * backward);
+  EXPECT_EQ(attention_backward_scratch(shape, 3, 384, 32 * 10), backward * 10 / 12) << "10 teams at once";
+  EXPECT_EQ(attention_backward_scratch(shape, 0, 0, plenty), 0u);
+  EXPECT_GT(attention_backward_scratch(shape, 1, 385, plenty), backward);
+}
+
+TEST(AttentionScratch, GrowsWhereHeadsDoNotFitFastMemory) {
+  const auto of_head = [](std::size_t size) {
+    return attention_backward_scratch({.heads = 1, .key_value_heads = 1, .head_size = size}, 1, 32, 1 << 20);
+  };
+  EXPECT_GT(of_head(512), 8 * of_head(64));
+}
+
 }  // namespace
 }  // namespace mylos

@@ -1,0 +1,60 @@
+#include "core/kernels/cuda/device_obstacle.hpp"
+
+#include <gtest/gtest.h>
+
+namespace mylos {
+namespace {
+
+const DeviceInfo v100{"Tesla V100-SXM2-32GB", "", 70, 0}, a100{"NVIDIA A100-SXM4-80GB", "", 80, 0},
+    l40{"NVIDIA L40", "", 89, 0}, p100{"Tesla P100", "", 60, 0};
+
+TEST(SearchObstacle, NamesWhatIsMissing) {
+  EXPECT_EQ(search_obstacle({}),
+            "this build computes on NVIDIA GPUs, and their driver (libcuda.so.1) is not on this machine; run it on a "
+            "node with GPUs, or use a build for the CPU");
+  EXPECT_EQ(
+      search_obstacle({.has_driver = true, .driver_serves = false, .driver_version = 12040, .needed_version = 13000}),
+      "the NVIDIA driver here serves CUDA 12.4 and this build needs 13.0; ask for a newer driver, or build with "
+      "an older CUDA toolkit");
+  EXPECT_EQ(search_obstacle({.has_driver = true}),
+            "no GPU is visible here; ask the scheduler for one (--gpus-per-task=1), or use a build for the CPU");
+  EXPECT_EQ(
+      search_obstacle({.has_driver = true, .visible = ""}),
+      "no GPU is visible here (CUDA_VISIBLE_DEVICES is ''); ask the scheduler for one (--gpus-per-task=1), or use "
+      "a build for the CPU");
+}
+
+TEST(SearchObstacle, IsNoneWhereADeviceIsServed) {
+  EXPECT_EQ(search_obstacle({.has_driver = true, .driver_version = 13000, .needed_version = 12040, .devices = 1}), "");
+}
+
+TEST(ArchitectureObstacle, IsAnOlderDevice) {
+  EXPECT_EQ(architecture_obstacle(a100, 0, 80), "");
+  EXPECT_EQ(architecture_obstacle(l40, 0, 80), "");
+  EXPECT_EQ(architecture_obstacle(a100, 0, 70), "") << "a later device takes what is built for an earlier one";
+  EXPECT_EQ(architecture_obstacle(v100, 1, 80),
+            "GPU 1 (Tesla V100-SXM2-32GB) has compute capability 7.0 and this build is for 8.0 and later; build with "
+            "-DMYLOS_CUDA_ARCHITECTURE=70");
+  EXPECT_EQ(architecture_obstacle(l40, 0, 90),
+            "GPU 0 (NVIDIA L40) has compute capability 8.9 and this build is for 9.0 and later; build with "
+            "-DMYLOS_CUDA_ARCHITECTURE=80");
+  EXPECT_EQ(architecture_obstacle(p100, 0, 70),
+            "GPU 0 (Tesla P100) has compute capability 6.0 and this build is for 7.0 and later; the oldest that can be "
+            "built for is 7.0: use another GPU");
+}
+
+TEST(PrecisionObstacle, IsWhatADeviceBeforeAmpereHasNot) {
+  EXPECT_EQ(precision_obstacle(v100, Precision::bfloat16, false),
+            "--precision bfloat16: this GPU (Tesla V100-SXM2-32GB) has compute capability 7.0, and that needs 8.0; use "
+            "--precision half, which it has");
+  EXPECT_EQ(precision_obstacle(v100, Precision::float32, true),
+            "--tf32: this GPU (Tesla V100-SXM2-32GB) has compute capability 7.0, and that needs 8.0; leave it out");
+  EXPECT_EQ(precision_obstacle(v100, Precision::float32, false), "");
+  EXPECT_EQ(precision_obstacle(v100, Precision::float16, false), "");
+  for (const Precision precision : {Precision::float32, Precision::bfloat16, Precision::float16}) {
+    EXPECT_EQ(precision_obstacle(a100, precision, precision == Precision::float32), "");
+  }
+}
+
+}  // namespace
+}  // namespace mylos
