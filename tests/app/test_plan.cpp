@@ -47,8 +47,8 @@ TEST_F(Plan, OneModeOnly) {
 }
 
 TEST_F(Plan, WhatCannotFitSaysWhatWould) {
-  const ProgramRun run =
-      run_mylos({"plan", "--model", "bert-large", "--gpu", "v100-16", "--gpus", "2", "--memory", "5.2", "--batch", "64"});
+  const ProgramRun run = run_mylos(
+      {"plan", "--model", "bert-large", "--gpu", "v100-16", "--gpus", "2", "--memory", "5.2", "--batch", "64"});
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_THAT(run.output, HasSubstr("replicated: memory:"));
   EXPECT_THAT(run.output, HasSubstr("--recompute layer"));
