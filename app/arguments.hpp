@@ -48,6 +48,8 @@ struct Arguments {
   std::string resume = "auto";  ///< or "never", or a path
   bool dry_run = false;
 
+  bool once = false;        ///< of watch: one picture
+  double refresh = 2.0;     ///< of watch: seconds between pictures
   bool every_mode = false;  ///< --mode all, of plan
   PlanArguments plan;
 

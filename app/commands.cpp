@@ -34,9 +34,10 @@ constexpr std::array table = {
             "trains one job in several modes on several numbers of ranks, and prints one table", 0, 0, run_compare},
     Command{"plan", plan_command, "--model M --gpu KIND [--gpus N] [--nodes M] [options]",
             "says for each mode what fits, how long it takes and how it scales, and which line to run", 0, 0, run_plan},
+    Command{"watch", watch_command, "RUN [options]",
+            "shows a live run from anywhere that sees its files, until it is finished", 1, 1, run_watch},
     Command{"doctor", 0, "", "what would go wrong here"},
     Command{"report", 0, "", "a run as one HTML page"},
-    Command{"watch", 0, "", "a live run seen from the login node"},
 };
 
 }  // namespace

@@ -25,6 +25,7 @@ enum CommandBit : unsigned {
   checkpoint_command = 256,
   plan_command = 512,
   compare_command = 1024,
+  watch_command = 2048,
 };
 
 struct Option {

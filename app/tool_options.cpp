@@ -121,9 +121,16 @@ std::vector<Option> tool_options() {
                 "of step: time, work and share of the roofline of each kernel, and the host's work"),
           [](auto& a) -> auto& { return a.breakdown; }),
       switch_option(
+          named("once", {}, "", general, watch_command, "show the run as it is now, and end"),
+          [](auto& a) -> auto& { return a.once; }),
+      duration_option(
+          named("refresh", {}, "T", general, watch_command, "seconds, or a duration, between two looks"),
+          [](auto& a) -> auto& { return a.refresh; }),
+      switch_option(
           named("json", {}, "", general,
-                ask_command | info_command | bench_command | checkpoint_command | compare_command | plan_command,
-                "print JSON"),
+                ask_command | info_command | bench_command | checkpoint_command | compare_command | plan_command |
+                    watch_command,
+                "print JSON; of watch once"),
           [](auto& a) -> auto& { return a.json; }),
   };
 }

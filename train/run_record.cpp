@@ -1,0 +1,79 @@
+#include "train/run_record.hpp"
+
+#include "core/error.hpp"
+#include "data/files.hpp"
+#include "data/json.hpp"
+#include "parallel/checkpoint_directory.hpp"
+#include "train/output_directory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <sstream>
+
+namespace mylos::train {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+double age_of(const fs::path& file) {
+  std::error_code none;
+  const fs::file_time_type time = fs::last_write_time(file, none);
+  if (none) return -1.0;
+  return std::max(0.0, std::chrono::duration<double>(fs::file_time_type::clock::now() - time).count());
+}
+
+/// Lines that are whole objects with a step.
+void read_metrics(const fs::path& file, RunRecord& record) {
+  std::error_code none;
+  if (!fs::exists(file, none)) return;
+  std::istringstream lines(data::read_text(file));
+  for (std::string line; std::getline(lines, line);) {
+    json row = json::parse(line, nullptr, false);
+    if (!row.is_object() || !row.contains("step") || !row["step"].is_number_unsigned()) continue;
+    (row.contains("tokens") ? record.steps : record.evaluations).push_back(std::move(row));
+  }
+}
+
+}  // namespace
+
+std::size_t RunRecord::planned_steps() const {
+  const auto resolved = run.find("resolved");
+  return resolved != run.end() && resolved->is_object() ? resolved->value("steps", std::size_t{0}) : 0;
+}
+
+std::size_t RunRecord::done_steps() const { return steps.empty() ? 0 : steps.back()["step"].get<std::size_t>(); }
+
+double RunRecord::seconds_left() const {
+  constexpr std::size_t most = 50;
+  std::vector<double> seconds;
+  for (std::size_t i = steps.size() - std::min(steps.size(), most); i < steps.size(); ++i) {
+    seconds.push_back(steps[i].value("seconds", 0.0));
+  }
+  if (seconds.empty() || planned_steps() == 0) return -1.0;
+  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+  std::ranges::nth_element(seconds, middle);
+  return *middle * static_cast<double>(planned_steps() - std::min(planned_steps(), done_steps()));
+}
+
+RunRecord read_run(const fs::path& directory) {
+  const fs::path file = directory / "run.json";
+  std::error_code none;
+  ensure(fs::is_regular_file(file, none),
+         fmt::format("{}: no run.json is there; name the --output directory of a run", directory.string()));
+  RunRecord record{.directory = directory, .run = data::read_json(file)};
+  ensure(record.run.is_object(), fmt::format("{}: not a run's", file.string()));
+  const json state = record.run.value(OutputDirectory::state_key, json::object());
+  record.finished = state.is_object() && state.value("finished", false);
+  const fs::path metrics = directory / "metrics.jsonl";
+  read_metrics(metrics, record);
+  const double run_age = age_of(file), metrics_age = age_of(metrics);
+  record.age = metrics_age < 0.0 ? run_age : std::min(run_age, metrics_age);
+  const auto checkpoints = parallel::list_checkpoints(parallel::checkpoints_directory(directory));
+  if (!checkpoints.empty()) record.checkpoint = checkpoints.back().file.filename().string();
+  return record;
+}
+
+}  // namespace mylos::train

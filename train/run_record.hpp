@@ -1,0 +1,33 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+/// A run as its files tell it, while it goes on or afterwards; read by anybody, locked by nobody.
+namespace mylos::train {
+
+struct RunRecord {
+  std::filesystem::path directory;
+  nlohmann::json run;                       ///< run.json
+  std::vector<nlohmann::json> steps;        ///< of metrics.jsonl, in its order
+  std::vector<nlohmann::json> evaluations;  ///< the same
+  std::string checkpoint;                   ///< name of the latest one; empty = none
+  double age = 0.0;                         ///< seconds since something was written to metrics.jsonl or run.json
+  bool finished = false;
+
+  /// Steps of the whole run, and how many of them are done.
+  std::size_t planned_steps() const;
+  std::size_t done_steps() const;
+  /// Seconds that the steps still to come take at the median pace of the last ones; negative where nothing says.
+  double seconds_left() const;
+};
+
+/// Reads the directory of a run. A last line that is still being written is left out. Errors: std::runtime_error where
+/// there is no run.json, or it is not one.
+RunRecord read_run(const std::filesystem::path& directory);
+
+}  // namespace mylos::train
