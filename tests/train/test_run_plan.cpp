@@ -28,7 +28,7 @@ class RunPlan : public testing::Test {
     return plan_run(task_, config, target);
   }
 
-  SizedModel model_{10, 4096};
+  SizedModel model_{10, 4096, false, 0};
   LengthTask task_{model_, std::vector<std::size_t>(32, length), 4, 1};
 };
 
