@@ -27,6 +27,8 @@ AuthType=auth/munge
 AuthInfo=socket={base}/munge.sock,cred_expire=5
 CredType=cred/munge
 SlurmctldPort={ports[0]}
+# The names that MPI gives what its ranks share come from the job's number: no two clusters of a machine have the same ones.
+FirstJobId={ports[0]}
 SlurmdPort={ports[1]}
 SlurmctldPidFile={base}/slurmctld.pid
 SlurmdPidFile={base}/slurmd.%n.pid
