@@ -31,7 +31,7 @@ export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
 
 # Exit code 85: checkpointed before the walltime; the same command goes on from there.
 rc=0
-srun --cpus-per-task="$SLURM_CPUS_PER_TASK" {command} --stop-before 5m || rc=$?
+srun --mpi=pmix --wait=60 --cpus-per-task="$SLURM_CPUS_PER_TASK" {command} --stop-before 5m || rc=$?
 if [ "$rc" = 85 ] && [ "${{SLURM_RESTART_COUNT:-0}}" -lt "$max_restarts" ]; then
   scontrol requeue "$SLURM_JOB_ID"
 fi
@@ -50,7 +50,7 @@ std::string pbs_script(const Job& job) {
 #PBS -l select={nodes}:ncpus={cpus}:mpiprocs={ranks}{gpus}
 #PBS -l walltime={time}
 #PBS -j oe
-# Add what your site asks for: #PBS -A ... -q ...
+# Add what your site asks for: #PBS -A ... -q ...; submit as {name}.pbs from its directory.
 set -euo pipefail
 cd "$PBS_O_WORKDIR"
 restart=${{RESTART:-0}} max_restarts=${{MAX_RESTARTS:-10}}
@@ -58,7 +58,7 @@ export OMP_NUM_THREADS={threads}
 
 # Exit code 85: checkpointed before the walltime; the same command goes on from there.
 rc=0
-mpirun -n {all} -hostfile "$PBS_NODEFILE" {command} --walltime {time} --stop-before 5m || rc=$?
+mpirun --bind-to none -n {all} -hostfile "$PBS_NODEFILE" {command} --walltime {time} --stop-before 5m || rc=$?
 if [ "$rc" = 85 ] && [ "$restart" -lt "$max_restarts" ]; then
   qsub -v RESTART=$((restart + 1)),MAX_RESTARTS="$max_restarts" "$PBS_O_WORKDIR/{name}.pbs"
 fi
