@@ -16,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 using Progress = QueuedOperation::Progress;
 
 /// How long to wait for what ends soon or never.
-constexpr std::chrono::seconds patience{2};
+constexpr std::chrono::seconds ending_patience{2};
 
 void check_cuda(cudaError_t error, const char* what) {
   if (error != cudaSuccess) fail(fmt::format("CUDA: {}: {}", what, cudaGetErrorString(error)));
@@ -32,7 +32,7 @@ bool is_pending(cudaError_t state) {
 /// Asks `done` until it says so, or for a while.
 template <class Done>
 bool wait_a_while(const Done& done) {
-  const Clock::time_point end = Clock::now() + patience;
+  const Clock::time_point end = Clock::now() + ending_patience;
   while (!done()) {
     if (Clock::now() > end) return false;
     std::this_thread::sleep_for(std::chrono::microseconds(100));
