@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t spans_kept = 12;
 constexpr std::string_view continuation = "##";
 
-struct Span {
+struct WordSpan {
   float score;
   std::size_t first;  // context tokens of the window
   std::size_t last;
@@ -37,8 +37,8 @@ std::vector<float> probabilities(std::span<const float> logits, const WindowLogi
 }
 
 /// The likeliest spans of a window, best first.
-std::vector<Span> best_spans(const WindowLogits& window, std::size_t max_answer_length) {
-  std::vector<Span> spans;
+std::vector<WordSpan> best_spans(const WindowLogits& window, std::size_t max_answer_length) {
+  std::vector<WordSpan> spans;
   if (window.offsets.empty()) return spans;
   const auto start = probabilities(window.start, window);
   const auto end = probabilities(window.end, window);
@@ -47,7 +47,7 @@ std::vector<Span> best_spans(const WindowLogits& window, std::size_t max_answer_
     for (std::size_t last = first; last < stop; ++last) spans.push_back({start[first] * end[last], first, last});
   }
   const auto kept = spans.begin() + static_cast<std::ptrdiff_t>(std::min(spans.size(), spans_kept));
-  std::partial_sort(spans.begin(), kept, spans.end(), [](const Span& a, const Span& b) {
+  std::partial_sort(spans.begin(), kept, spans.end(), [](const WordSpan& a, const WordSpan& b) {
     return std::pair(b.score, std::pair(a.first, a.last)) < std::pair(a.score, std::pair(b.first, b.last));
   });
   spans.erase(kept, spans.end());
@@ -55,7 +55,7 @@ std::vector<Span> best_spans(const WindowLogits& window, std::size_t max_answer_
 }
 
 /// The code points of the span's words, as far as the window has them.
-CodePointRange extend_to_words(const PipelineWindow& window, Span span, const Vocabulary& vocabulary) {
+CodePointRange extend_to_words(const PipelineWindow& window, WordSpan span, const Vocabulary& vocabulary) {
   const auto continues = [&](std::size_t token) {
     return token < window.ids.size() && vocabulary.token(window.ids[token]).starts_with(continuation);
   };

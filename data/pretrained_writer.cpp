@@ -9,7 +9,7 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-OrderedJson special_tokens() {
+OrderedJson special_token_names() {
   return {{"unk_token", "[UNK]"},
           {"sep_token", "[SEP]"},
           {"pad_token", "[PAD]"},
@@ -18,7 +18,7 @@ OrderedJson special_tokens() {
 }
 
 OrderedJson tokenizer_config(const TokenizerOptions& options, std::size_t longest_input) {
-  auto json = special_tokens();
+  auto json = special_token_names();
   json["do_lower_case"] = options.do_lower_case;
   json["strip_accents"] = options.strip_accents ? OrderedJson(*options.strip_accents) : OrderedJson(nullptr);
   json["tokenize_chinese_chars"] = options.tokenize_chinese_chars;
@@ -42,7 +42,7 @@ PretrainedWriter::PretrainedWriter(const std::filesystem::path& directory, const
     : staged_(prepared(directory)), weights_(staged_.path() / "model.safetensors", weights) {
   write_text(staged_.path() / "config.json", bert_config_text(config));
   write_text(staged_.path() / "vocab.txt", tokenizer.vocabulary);
-  write_json(staged_.path() / "special_tokens_map.json", special_tokens());
+  write_json(staged_.path() / "special_tokens_map.json", special_token_names());
   write_json(staged_.path() / "tokenizer_config.json",
              tokenizer_config(tokenizer.options, config.max_position_embeddings));
   if (!tokenizer.tokenizer_json.empty()) write_text(staged_.path() / "tokenizer.json", tokenizer.tokenizer_json);

@@ -12,13 +12,13 @@ namespace {
 
 constexpr char32_t capital_sigma = 0x3A3;
 
-utf8proc_category_t category(char32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t>(c)); }
+utf8proc_category_t category_of(char32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t>(c)); }
 
 /// The property Case_Ignorable: marks, formats, modifiers, and the punctuation that Word_Break keeps inside words.
 bool is_case_ignorable(char32_t c) {
   constexpr std::u32string_view inside_words =
       U"'.:\u00B7\u0387\u055F\u05F4\u2018\u2019\u2024\u2027\uFE13\uFE52\uFE55\uFF07\uFF0E\uFF1A";
-  switch (category(c)) {
+  switch (category_of(c)) {
     case UTF8PROC_CATEGORY_MN:
     case UTF8PROC_CATEGORY_ME:
     case UTF8PROC_CATEGORY_CF:
@@ -32,7 +32,7 @@ bool is_case_ignorable(char32_t c) {
 
 /// The property Cased, of code points that are not Case_Ignorable.
 bool is_cased(char32_t c) {
-  const utf8proc_category_t kind = category(c);
+  const utf8proc_category_t kind = category_of(c);
   if (kind == UTF8PROC_CATEGORY_LU || kind == UTF8PROC_CATEGORY_LL || kind == UTF8PROC_CATEGORY_LT) return true;
   return c == 0xAA || c == 0xBA || (c >= 0x2160 && c <= 0x217F) || (c >= 0x24B6 && c <= 0x24E9) ||
          (c >= 0x1F130 && c <= 0x1F149) || (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189);
@@ -52,13 +52,13 @@ bool is_final_sigma(std::u32string_view text, std::size_t at) {
 
 bool is_python_space(char32_t c) {
   if (c < 0x80) return c == ' ' || (c >= 0x9 && c <= 0xD) || (c >= 0x1C && c <= 0x1F);
-  const utf8proc_category_t kind = category(c);
+  const utf8proc_category_t kind = category_of(c);
   return c == 0x85 || kind == UTF8PROC_CATEGORY_ZS || kind == UTF8PROC_CATEGORY_ZL || kind == UTF8PROC_CATEGORY_ZP;
 }
 
 bool is_python_word(char32_t c) {
   if (c == '_') return true;
-  const utf8proc_category_t kind = category(c);
+  const utf8proc_category_t kind = category_of(c);
   return (kind >= UTF8PROC_CATEGORY_LU && kind <= UTF8PROC_CATEGORY_LO) ||
          (kind >= UTF8PROC_CATEGORY_ND && kind <= UTF8PROC_CATEGORY_NO);
 }
