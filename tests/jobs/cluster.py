@@ -119,6 +119,10 @@ class Cluster:
     def __enter__(self):
         try:
             self.start()
+        except (AssertionError, OSError, subprocess.SubprocessError) as error:
+            self.say_logs()
+            self.stop()
+            skip(f"Slurm cannot start here: {error}")
         except BaseException:
             self.stop()
             raise
