@@ -8,22 +8,22 @@
 #include <string>
 #include <vector>
 
+/// Everything a command was told: what the engine is given, and what only commands read.
+namespace mylos::app {
+
 /// What only plan reads.
 struct PlanArguments {
   std::string gpu;       ///< a kind of train/machine.hpp, or cpu
   std::size_t gpus = 1;  ///< of all nodes together
   std::size_t nodes = 1;
-  std::optional<std::size_t> threads;          ///< of a rank; empty = what this process would start
-  std::optional<double> memory;                ///< GiB of one GPU, or of a rank on CPUs
-  double network = 25.0;                       ///< GB/s of a node in each direction
-  std::optional<double> link;                  ///< GB/s of collectives inside a node
-  double storage = 1.0;                        ///< GB/s that checkpoints are written with
-  std::vector<std::filesystem::path> results;  ///< of mylos bench step --json
-  std::string job;                             ///< "slurm" or "pbs": print a script
+  std::optional<std::size_t> threads;  ///< of a rank; empty = what this process would start
+  std::optional<double> memory;        ///< GiB of one GPU, or of a rank on CPUs
+  double network = 25.0;               ///< GB/s of a node in each direction
+  std::optional<double> link;          ///< GB/s of collectives inside a node
+  double storage = 1.0;                ///< GB/s that checkpoints are written with
+  std::filesystem::path measured;      ///< what bench step --json printed; empty = the cache
+  std::string job;                     ///< "slurm" or "pbs": print a script
 };
-
-/// Everything a command was told: what the engine is given, and what only commands read.
-namespace mylos::app {
 
 struct Arguments {
   train::RunConfig run;

@@ -182,17 +182,16 @@ double StepBench::flops() const {
 Calibration StepBench::calibration() const {
   const double bandwidth = median(bandwidths_);
   const double optimizer = train::optimizer_bytes * static_cast<double>(task_.model().table().size()) / bandwidth;
-  std::vector<double> rates;
-  for (const train::StepReport& step : plain_) {
-    rates.push_back(flops_of(task_, step) / std::max(step.seconds - optimizer, 0.5 * step.seconds));
-  }
+  const double rate = typical([&](const train::StepReport& step) {
+    return flops_of(task_, step) / std::max(step.seconds - optimizer, 0.5 * step.seconds);
+  });
   return {.device = device_name(),
           .host = runs_on_host,
           .threads = default_threads(),
           .precision = precision(),
           .layers = task_.bert().num_hidden_layers,
           .hidden = task_.bert().hidden_size,
-          .flops = median(rates),
+          .flops = rate,
           .bandwidth = bandwidth};
 }
 

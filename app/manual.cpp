@@ -3,10 +3,10 @@
 #include "app/build_info.hpp"
 #include "app/help.hpp"
 #include "app/parse.hpp"
+#include "app/values.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -52,14 +52,7 @@ std::string command_entry(const Command& command) {
 /// The words that a command's first argument is one of: "gemm|step ..." names two.
 std::vector<std::string> first_words(const Command& command) {
   const std::string_view first = command.arguments.substr(0, command.arguments.find(' '));
-  std::vector<std::string> words;
-  if (first.find('|') == std::string_view::npos) return words;
-  for (std::size_t begin = 0; begin <= first.size();) {
-    const std::size_t end = std::min(first.find('|', begin), first.size());
-    words.emplace_back(first.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return words;
+  return first.find('|') == std::string_view::npos ? std::vector<std::string>() : split(first, '|');
 }
 
 constexpr const char* exit_status = R"(.SH EXIT STATUS

@@ -1,17 +1,15 @@
-#include "app/calibration.hpp"
 #include "app/commands.hpp"
-#include "app/compute.hpp"
 #include "app/consistency.hpp"
 #include "app/job_script.hpp"
 #include "app/model_argument.hpp"
 #include "app/model_shapes.hpp"
+#include "app/plan_target.hpp"
 #include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
 #include "core/error.hpp"
 #include "nn/bert_question_answering.hpp"
 #include "train/bert_shape.hpp"
 #include "train/length_task.hpp"
-#include "train/memory.hpp"
 #include "train/quantities.hpp"
 #include "train/run_plan.hpp"
 #include "train/squad_task.hpp"
@@ -19,9 +17,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,118 +46,37 @@ std::vector<std::size_t> lengths_of(const train::SquadWindows& windows) {
   return lengths;
 }
 
-PlannedModel read_model(Arguments& arguments) {
+/// A model that is known by its sizes needs no files, unless questions are to be cut by its vocabulary.
+NamedModel read_sizes(Arguments& arguments) {
   train::SquadConfig& squad = arguments.run.squad;
-  const bool named = find_model_shape(arguments.model) != nullptr && arguments.data.empty();
-  if (named) {
-    const NamedModel& model = *find_model_shape(arguments.model);
-    ensure(squad.max_length <= model.config.max_position_embeddings,
-           fmt::format("--max-length {}: {} has {} positions", squad.max_length, model.name,
-                       model.config.max_position_embeddings));
-    return {model.name, model.config, std::vector<std::size_t>(squad_windows, squad.max_length),
-            fmt::format("{} windows of {} tokens, as many as SQuAD v1.1 has, each counted full; with --data FILE those "
-                        "that it has",
-                        train::count_text(squad_windows), squad.max_length)};
+  const NamedModel* const known = arguments.data.empty() ? find_model_shape(arguments.model) : nullptr;
+  if (known == nullptr) {
+    resolve_model_argument(arguments);
+    return {arguments.model, data::read_bert_config(squad.model / "config.json")};
   }
-  resolve_model_argument(arguments);
-  const data::BertConfig config = data::read_bert_config(squad.model / "config.json");
+  const std::size_t positions = known->config.max_position_embeddings;
+  ensure(squad.max_length <= positions,
+         fmt::format("--max-length {}: {} has {} positions", squad.max_length, known->name, positions));
+  return *known;
+}
+
+PlannedModel read_model(Arguments& arguments) {
+  const NamedModel sizes = read_sizes(arguments);
+  PlannedModel model{.name = sizes.name, .config = sizes.config};
+  train::SquadConfig& squad = arguments.run.squad;
   if (arguments.data.empty()) {
-    return {arguments.model, config, std::vector<std::size_t>(squad_windows, squad.max_length),
-            fmt::format("{} windows of {} tokens, as many as SQuAD v1.1 has, each counted full",
-                        train::count_text(squad_windows), squad.max_length)};
+    model.lengths.assign(squad_windows, squad.max_length);
+    model.data = fmt::format(
+        "{} windows of {} tokens, as many as SQuAD v1.1 has, each counted full; with --data FILE those that it has",
+        train::count_text(squad_windows), squad.max_length);
+    return model;
   }
   squad.train = arguments.data;
   const train::SquadTask task(squad, arguments.run.engine.precision, arguments.run.engine.seed,
                               [](const std::string& line) { log_line(line); });
-  return {arguments.model, config, lengths_of(*task.train_windows()),
-          fmt::format("{}: {}", arguments.data.string(), train::count_of(task.train_windows()->count(), "window"))};
-}
-
-/// Whether a device of this name is of that kind: "NVIDIA A100-SXM4-80GB" is of a100-80.
-bool is_of_kind(std::string device, const std::string& kind) {
-  std::ranges::transform(device, device.begin(), [](unsigned char letter) { return std::tolower(letter); });
-  for (std::size_t begin = 0; begin <= kind.size();) {
-    const std::size_t end = std::min(kind.find('-', begin), kind.size());
-    if (device.find(kind.substr(begin, end - begin)) == std::string::npos) return false;
-    begin = end + 1;
-  }
-  return true;
-}
-
-std::size_t planned_threads(const Arguments& arguments) { return arguments.plan.threads.value_or(default_threads()); }
-
-/// Of the measurements that fit the machine and precision the one of the model nearest in size.
-std::optional<train::ComputeRate> measured_rate(const Arguments& arguments, const data::BertConfig& model) {
-  const PlanArguments& plan = arguments.plan;
-  std::vector<Calibration> all;
-  if (plan.results.empty()) all = saved_calibrations();
-  for (const std::filesystem::path& file : plan.results) all.push_back(read_calibration(file));
-  const bool host = plan.gpu == "cpu";
-  const std::string cpu = host && plan.results.empty() ? train::processor_name() : "";
-  const Calibration* best = nullptr;
-  const auto distance = [&](const Calibration& one) {
-    const auto ratio = [](std::size_t a, std::size_t b) {
-      return std::abs(std::log(static_cast<double>(a) / static_cast<double>(b)));
-    };
-    return ratio(one.hidden, model.hidden_size) + ratio(one.layers, model.num_hidden_layers);
-  };
-  for (const Calibration& one : all) {
-    const bool there = host
-                           ? one.host && one.threads == planned_threads(arguments) && (cpu.empty() || one.device == cpu)
-                           : !one.host && is_of_kind(one.device, plan.gpu);
-    if (!there || one.precision != arguments.run.engine.precision) continue;
-    if (best == nullptr || distance(one) < distance(*best)) best = &one;
-  }
-  if (best == nullptr) {
-    if (plan.results.empty()) return {};
-    fail(fmt::format("--bench {}: it is not of --gpu {} in {}{}", plan.results.front().string(), plan.gpu,
-                     to_string(arguments.run.engine.precision),
-                     host ? fmt::format(" with {} threads", planned_threads(arguments)) : ""));
-  }
-  return train::ComputeRate{best->flops, best->bandwidth,
-                            fmt::format("measured by bench step with {} layers of {}: {:.4g} TFLOP/s", best->layers,
-                                        best->hidden, 1e-12 * best->flops)};
-}
-
-/// A rank on CPUs like the ones here.
-train::Machine host_machine(const Arguments& arguments, std::size_t ranks_of_node) {
-  constexpr double thread_flops = 50e9, node_bandwidth = 20e9;
-  const auto threads = static_cast<double>(planned_threads(arguments));
-  train::Machine machine{.name = "cpu", .host = true};
-  machine.memory = (train::available_memory() + train::resident_memory()) / ranks_of_node;
-  machine.float32 = machine.bfloat16 = machine.half = threads * thread_flops;
-  machine.bandwidth = node_bandwidth / static_cast<double>(ranks_of_node);
-  machine.link = 3e9;
-  return machine;
-}
-
-train::PlanTarget make_target(const Arguments& arguments, const data::BertConfig& model) {
-  constexpr double giga = 1e9, gib = 1u << 30;
-  const PlanArguments& plan = arguments.plan;
-  if (plan.gpu.empty()) throw UsageError("plan needs --gpu; see mylos plan --help");
-  if (plan.gpus % plan.nodes != 0) {
-    throw UsageError(fmt::format("--gpus {}: not the same number on each of {} nodes; --gpus counts those of all nodes",
-                                 plan.gpus, plan.nodes));
-  }
-  const bool host = plan.gpu == "cpu";
-  const std::size_t of_node = plan.gpus / plan.nodes;
-  train::PlanTarget target;
-  target.machine = host ? host_machine(arguments, of_node) : *train::find_gpu_kind(plan.gpu);
-  if (plan.memory) target.machine.memory = static_cast<std::size_t>(*plan.memory * gib);
-  if (plan.link) target.machine.link = *plan.link * giga;
-  target.rate =
-      measured_rate(arguments, model).value_or(train::assumed_rate(target.machine, arguments.run.engine.precision));
-  if (host && target.rate.origin.starts_with("assumed")) {
-    target.rate.origin = "assumed: 35 GFLOP/s a thread; `mylos bench step` measures it";
-  }
-  target.network.bandwidth = plan.network * giga;
-  target.storage = plan.storage * giga;
-  target.ranks = {.ranks = plan.gpus, .nodes = plan.nodes, .of_node = of_node, .on_host = host};
-  target.threads = planned_threads(arguments);
-  // What Kokkos, MPI and the libraries of matrix products take once they run comes on top of this process.
-  constexpr std::size_t libraries = std::size_t{12} << 20;
-  target.program = host ? train::resident_memory() + libraries : 0;
-  return target;
+  model.lengths = lengths_of(*task.train_windows());
+  model.data = fmt::format("{}: {}", arguments.data.string(), train::count_of(model.lengths.size(), "window"));
+  return model;
 }
 
 std::vector<train::ModePlan> plan_modes(const Arguments& arguments, const train::Task& task,
@@ -270,26 +185,23 @@ void print_json(const Arguments& arguments, const PlannedModel& model, const tra
   print(result.dump(2) + "\n");
 }
 
-void print_text(const Arguments& arguments, const PlannedModel& model, const train::PlanTarget& target,
-                const train::Task& task, const std::vector<train::ModePlan>& plans) {
+using ModePlans = std::vector<train::ModePlan>;
+
+void print_memory(const ModePlans& plans) {
+  const auto row = [](const auto&... cells) {
+    print(fmt::format("{:18} {:>10} {:>10} {:>10} {:>10} {:>10} {:>12} {:>10} {:>10}\n", cells...));
+  };
   const auto size = [](std::size_t bytes) { return train::bytes_text(bytes); };
-  print(fmt::format("model    {}: {}, {}\n", model.name, train::count_of(task.model().table().size(), "parameter"),
-                    to_string(arguments.run.engine.precision)));
-  print(fmt::format("data     {}\n", model.data));
-  print(fmt::format(
-      "machine  {} x {} on {}, {} each, of which {} are kept free; {:.3g} GB/s between nodes, {:.3g} inside\n",
-      target.ranks.ranks, target.machine.name, train::count_of(target.ranks.nodes, "node"), size(target.machine.memory),
-      size(target.machine.reserved), 1e-9 * target.network.bandwidth, 1e-9 * target.machine.link));
-  print(fmt::format("rate     {}\n\n", target.rate.origin));
-  print(fmt::format("{:18} {:>10} {:>10} {:>10} {:>10} {:>10} {:>12} {:>10} {:>10}\n", "memory of a rank", "all",
-                    "program", "values", "gradients", "optimizer", "activations", "operands", "exchange"));
+  row("memory of a rank", "all", "program", "values", "gradients", "optimizer", "activations", "operands", "exchange");
   for (const train::ModePlan& plan : plans) {
     const train::MemoryPlan& memory = plan.memory;
-    print(fmt::format("{:18} {:>10} {:>10} {:>10} {:>10} {:>10} {:>12} {:>10} {:>10}\n", parallel::to_string(plan.mode),
-                      size(memory.peak()), size(memory.program), size(memory.values), size(memory.gradients),
-                      size(memory.optimizer), size(memory.activations), size(memory.workspace + memory.scratch),
-                      size(memory.exchange)));
+    row(parallel::to_string(plan.mode), size(memory.peak()), size(memory.program), size(memory.values),
+        size(memory.gradients), size(memory.optimizer), size(memory.activations),
+        size(memory.workspace + memory.scratch), size(memory.exchange));
   }
+}
+
+void print_times(const ModePlans& plans) {
   print(fmt::format("\n{:18} {:>6} {:>8} {:>8} {:>10} {:>10} {:>10} {:>10} {:>10} {:>12}\n", "time", "fits", "at once",
                     "at most", "step ms", "compute", "optimizer", "exposed", "tokens/s", "job"));
   for (const train::ModePlan& plan : plans) {
@@ -298,20 +210,41 @@ void print_text(const Arguments& arguments, const PlannedModel& model, const tra
                       plan.largest, 1e3 * plan.step.total(), 1e3 * plan.step.compute, 1e3 * plan.step.optimizer,
                       1e3 * plan.step.exposed, plan.tokens / plan.step.total(), train::duration_text(plan.job())));
   }
-  print("\nefficiency, with as much of a step on each\n");
+}
+
+void print_efficiency(const ModePlans& plans) {
   std::string head = fmt::format("{:18}", "GPUs");
   for (const auto& [count, share] : plans.front().efficiency) head += fmt::format(" {:>5}", count);
-  print(head + "\n");
+  print("\nefficiency, with as much of a step on each\n" + head + "\n");
   for (const train::ModePlan& plan : plans) {
     std::string line = fmt::format("{:18}", parallel::to_string(plan.mode));
     for (const auto& [count, share] : plan.efficiency) line += fmt::format(" {:>4.0f}%", 100.0 * share);
     print(line + "\n");
   }
+}
+
+void print_text(const Arguments& arguments, const PlannedModel& model, const train::PlanTarget& target,
+                const train::Task& task, const ModePlans& plans) {
+  const train::Machine& machine = target.machine;
+  print(train::named_line(
+      "model", fmt::format("{}: {}, {}", model.name, train::count_of(task.model().table().size(), "parameter"),
+                           to_string(arguments.run.engine.precision))));
+  print(train::named_line("data", model.data));
+  print(train::named_line(
+      "machine",
+      fmt::format("{} x {} on {}, {} each, of which {} are kept free; {:.3g} GB/s between nodes, {:.3g} inside",
+                  target.ranks.ranks, machine.name, train::count_of(target.ranks.nodes, "node"),
+                  train::bytes_text(machine.memory), train::bytes_text(machine.reserved),
+                  1e-9 * target.network.bandwidth, 1e-9 * machine.link)));
+  print(train::named_line("rate", target.rate.origin) + "\n");
+  print_memory(plans);
+  print_times(plans);
+  print_efficiency(plans);
   for (const train::ModePlan& plan : plans) {
     if (!plan.fits) print(fmt::format("\n{}: {}\n", parallel::to_string(plan.mode), plan.obstacle));
   }
   if (const train::ModePlan* best = recommended(plans)) {
-    print(fmt::format("\nrun      {}\n", launched_line(arguments, *best)));
+    print("\n" + train::named_line("run", launched_line(arguments, *best)));
   }
 }
 

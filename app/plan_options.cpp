@@ -17,18 +17,6 @@ Option gpu_option() {
       kinds, [](auto& a) -> auto& { return a.plan.gpu; });
 }
 
-Option results_option() {
-  Option option = named("bench", {}, "FILE", machine, plan_command,
-                        "what `mylos bench step --json` printed on that machine, in place of what its last runs here "
-                        "left in the cache");
-  option.expects = "a path";
-  option.parse = [](Arguments& arguments, std::string_view text) {
-    if (!text.empty()) arguments.plan.results.assign(1, std::filesystem::path(text));
-    return !text.empty();
-  };
-  return option;
-}
-
 }  // namespace
 
 std::vector<Option> plan_options() {
@@ -61,7 +49,11 @@ std::vector<Option> plan_options() {
       real_option(
           named("storage-bandwidth", {}, "X", machine, plan_command, "GB/s that checkpoints are written with"), rate,
           [](auto& a) -> auto& { return a.plan.storage; }),
-      results_option(),
+      unrecorded(path_option(
+          named("bench", {}, "FILE", machine, plan_command,
+                "what `mylos bench step --json` printed on that machine, in place of what its last runs here left in "
+                "the cache"),
+          [](auto& a) -> auto& { return a.plan.measured; })),
       choice_option(
           named("job", {}, "SCHEDULER", machine, plan_command,
                 "slurm or pbs: print a job script for the recommended run, and nothing else"),

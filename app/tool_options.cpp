@@ -11,21 +11,10 @@ namespace {
 
 constexpr std::string_view general = "Options";
 
-/// What stands between the commas of "a,b".
-std::vector<std::string> words_of_list(std::string_view text) {
-  std::vector<std::string> words;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    words.emplace_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return words;
-}
-
 /// "a,b" as a list of providers of this build.
 bool parse_providers(Arguments& arguments, std::string_view text) {
   const std::vector<std::string> known = gemm_providers();
-  std::vector<std::string> chosen = words_of_list(text);
+  std::vector<std::string> chosen = split(text, ',');
   for (const std::string& name : chosen) {
     if (std::ranges::find(known, name) == known.end()) return false;
   }
@@ -50,7 +39,7 @@ Option modes_option() {
   option.expects =
       "a list, separated by commas, of replicated, sharded-optimizer, sharded-gradients, sharded and hybrid";
   option.parse = [](Arguments& arguments, std::string_view text) {
-    std::vector<std::string> modes = words_of_list(text);
+    std::vector<std::string> modes = split(text, ',');
     const bool known =
         std::ranges::all_of(modes, [](const std::string& mode) { return parallel::parse_mode(mode).has_value(); });
     if (known) arguments.modes = std::move(modes);
@@ -64,7 +53,7 @@ Option ranks_option() {
   option.expects = "a list, separated by commas, of whole numbers";
   option.parse = [](Arguments& arguments, std::string_view text) {
     std::vector<std::size_t> ranks;
-    for (const std::string& word : words_of_list(text)) {
+    for (const std::string& word : split(text, ',')) {
       const auto count = parse_count(word, {1, 1'000'000});
       if (!count) return false;
       ranks.push_back(*count);

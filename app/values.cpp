@@ -43,6 +43,16 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, begin), text.size());
+    parts.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
 std::optional<std::uint64_t> parse_count(std::string_view text, const CountRange& range) {
   const auto value = parse_whole<std::uint64_t>(text);
   return value && *value >= range.smallest && *value <= range.largest ? value : std::nullopt;

@@ -31,6 +31,9 @@ struct Choice {
   std::vector<std::string> aliases;
 };
 
+/// What stands between the separators: "a,b" is two, "" is one that is empty.
+std::vector<std::string> split(std::string_view text, char separator);
+
 /// The value, or nothing where `text` is not wholly a number of the range.
 std::optional<std::uint64_t> parse_count(std::string_view text, const CountRange& range);
 std::optional<double> parse_real(std::string_view text, const RealRange& range);

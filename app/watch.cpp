@@ -23,7 +23,8 @@ double mean_loss(const train::RunRecord& run) {
   constexpr std::size_t most = 50;
   const std::size_t count = std::min(run.steps.size(), most);
   double sum = 0.0;
-  for (std::size_t i = run.steps.size() - count; i < run.steps.size(); ++i) sum += run.steps[i].value("loss", 0.0);
+  for (std::size_t i = run.steps.size() - count; i < run.steps.size(); ++i)
+    sum += train::number_of(run.steps[i], "loss");
   return sum / static_cast<double>(std::max<std::size_t>(count, 1));
 }
 
@@ -71,8 +72,8 @@ std::string picture(const train::RunRecord& run) {
     const json& last = run.steps.back();
     text +=
         line_of("loss", fmt::format("{:.4f}, {:.4f} over the last 50 steps; gradient norm {:.3g}, learning rate {:.3g}",
-                                    last.value("loss", 0.0), mean_loss(run), last.value("gradient_norm", 0.0),
-                                    last.value("learning_rate", 0.0)));
+                                    train::number_of(last, "loss"), mean_loss(run),
+                                    train::number_of(last, "gradient_norm"), last.value("learning_rate", 0.0)));
     text +=
         line_of("speed", fmt::format("{} tokens/s, {} on a rank",
                                      train::count_text(static_cast<std::size_t>(last.value("tokens_per_second", 0.0))),

@@ -33,12 +33,12 @@ double Machine::peak(Precision precision) const {
 
 std::span<const Machine> gpu_kinds() {
   static const std::array kinds = {
-      Machine{"v100-16", false, 16 * gib, gpu_reserve, 15.7e12, 0.0, 125e12, 0.90e12, 120e9, 4},
-      Machine{"v100-32", false, 32 * gib, gpu_reserve, 15.7e12, 0.0, 125e12, 0.90e12, 120e9, 4},
-      Machine{"a100-40", false, 40 * gib, gpu_reserve, 19.5e12, 312e12, 312e12, 1.555e12, 240e9, 4},
-      Machine{"a100-80", false, 80 * gib, gpu_reserve, 19.5e12, 312e12, 312e12, 2.039e12, 240e9, 4},
-      Machine{"h100", false, 80 * gib, gpu_reserve, 67e12, 989e12, 989e12, 3.35e12, 360e9, 4},
-      Machine{"h200", false, 141'000'000'000, gpu_reserve, 67e12, 989e12, 989e12, 4.8e12, 360e9, 4},
+      Machine{"v100-16", 16 * gib, gpu_reserve, 15.7e12, 0.0, 125e12, 0.90e12, 120e9, 4},
+      Machine{"v100-32", 32 * gib, gpu_reserve, 15.7e12, 0.0, 125e12, 0.90e12, 120e9, 4},
+      Machine{"a100-40", 40 * gib, gpu_reserve, 19.5e12, 312e12, 312e12, 1.555e12, 240e9, 4},
+      Machine{"a100-80", 80 * gib, gpu_reserve, 19.5e12, 312e12, 312e12, 2.039e12, 240e9, 4},
+      Machine{"h100", 80 * gib, gpu_reserve, 67e12, 989e12, 989e12, 3.35e12, 360e9, 4},
+      Machine{"h200", 141'000'000'000, gpu_reserve, 67e12, 989e12, 989e12, 4.8e12, 360e9, 4},
   };
   return kinds;
 }

@@ -15,7 +15,6 @@ namespace mylos::train {
 /// One GPU, or the threads of one rank on CPUs.
 struct Machine {
   std::string name;          ///< "a100-40"
-  bool host = false;         ///< kernels compute in memory of the host
   std::size_t memory = 0;    ///< bytes of one
   std::size_t reserved = 0;  ///< of these what a run cannot have: context, libraries, code of kernels
   double float32 = 0.0;      ///< operations a second of matrix products, by the data sheet; 0 = has none

@@ -40,6 +40,8 @@ std::string count_of(std::size_t count, const std::string& singular) {
   return fmt::format("{} {}{}", count_text(count), singular, count == 1 ? "" : "s");
 }
 
+std::string named_line(std::string_view name, std::string_view text) { return fmt::format("{:<8} {}\n", name, text); }
+
 std::string metrics_text(const Metrics& metrics) {
   constexpr std::size_t most = 3;
   std::string text;

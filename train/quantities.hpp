@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 /// How quantities are written for people.
 namespace mylos::train {
@@ -19,6 +20,9 @@ std::string count_text(std::size_t count);
 
 /// "1 window", "1,234 windows".
 std::string count_of(std::size_t count, const std::string& singular);
+
+/// "model    text" and a line end: the name in its column, and what there is to say of it.
+std::string named_line(std::string_view name, std::string_view text);
 
 /// "validation loss 1.2346, exact 40, f1 50.125": the first three, which a task puts first because they matter most.
 std::string metrics_text(const Metrics& metrics);

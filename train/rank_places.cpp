@@ -1,5 +1,7 @@
 #include "train/rank_places.hpp"
 
+#include "train/quantities.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,12 +24,12 @@ std::string rank_lines(std::span<const parallel::RankPlace> places) {
   const bool one_job =
       std::ranges::all_of(places, [&](const parallel::RankPlace& place) { return place.job == places.front().job; });
   std::string lines;
-  if (one_job && !places.front().job.empty()) lines += fmt::format("{:<8} {}\n", "job", places.front().job);
+  if (one_job && !places.front().job.empty()) lines += named_line("job", places.front().job);
   for (std::size_t first = 0, end = 0; first < places.size(); first = end) {
     const std::string text = place_text(places[first], !one_job);
     for (end = first + 1; end < places.size() && place_text(places[end], !one_job) == text;) ++end;
     const std::string ranks = end - first == 1 ? fmt::format("{}", first) : fmt::format("{}-{}", first, end - 1);
-    lines += fmt::format("{:<8} {}: {}\n", "rank", ranks, text);
+    lines += named_line("rank", fmt::format("{}: {}", ranks, text));
   }
   return lines;
 }

@@ -10,8 +10,6 @@
 namespace mylos::train {
 namespace {
 
-std::string line(const char* name, const std::string& text) { return fmt::format("{:<8} {}\n", name, text); }
-
 std::string data_text(const DataDescription& data, std::size_t max_length) {
   const std::size_t room = data.windows * max_length;
   const double fill = room > 0 ? 100.0 * static_cast<double>(data.tokens) / static_cast<double>(room) : 0.0;
@@ -61,20 +59,21 @@ std::string ending(const RunResult& result) {
 
 std::string run_banner(const RunDescription& run) {
   std::string text =
-      line("model", fmt::format("{}: {}, hidden {}, {}, {}", run.model, count_of(run.layers, "layer"), run.hidden,
-                                count_of(run.heads, "head"), count_of(run.parameters, "parameter")));
-  text += line("train", data_text(run.train, run.max_length));
-  if (!run.dev.file.empty()) text += line("dev", data_text(run.dev, run.max_length));
+      named_line("model", fmt::format("{}: {}, hidden {}, {}, {}", run.model, count_of(run.layers, "layer"), run.hidden,
+                                      count_of(run.heads, "head"), count_of(run.parameters, "parameter")));
+  text += named_line("train", data_text(run.train, run.max_length));
+  if (!run.dev.file.empty()) text += named_line("dev", data_text(run.dev, run.max_length));
   const std::string scale = run.loss_scale.adapts() ? fmt::format(", loss scale {}", run.loss_scale.value()) : "";
-  text += line("compute", fmt::format("{}{}, matrix products by {}, {} on {}", run.precision, scale, run.gemm,
-                                      count_of(run.threads, "thread"), run.execution));
-  if (run.ranks > 1 || run.memory.layout.sharing.leaves > 0) text += line("ranks", ranks_text(run));
+  text += named_line("compute", fmt::format("{}{}, matrix products by {}, {} on {}", run.precision, scale, run.gemm,
+                                            count_of(run.threads, "thread"), run.execution));
+  if (run.ranks > 1 || run.memory.layout.sharing.leaves > 0) text += named_line("ranks", ranks_text(run));
   text += rank_lines(run.places);
-  text += line("steps", fmt::format("{} of {} ({:.4g} epochs), {} at once, {} at most", count_text(run.steps),
-                                    count_of(run.batch, "sequence"), run.epochs, count_text(run.memory.largest.samples),
-                                    count_of(run.memory.largest.rows, "token")));
-  text += line("memory", memory_text(run));
-  return text + line("output", run.output);
+  text += named_line("steps",
+                     fmt::format("{} of {} ({:.4g} epochs), {} at once, {} at most", count_text(run.steps),
+                                 count_of(run.batch, "sequence"), run.epochs, count_text(run.memory.largest.samples),
+                                 count_of(run.memory.largest.rows, "token")));
+  text += named_line("memory", memory_text(run));
+  return text + named_line("output", run.output);
 }
 
 std::string closing_line(const RunResult& result, double total_seconds) {

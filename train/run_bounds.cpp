@@ -1,6 +1,7 @@
 #include "train/run_bounds.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <numeric>
 #include <vector>
@@ -67,6 +68,11 @@ void include(const Task& task, std::span<const std::size_t> samples, const Place
 }
 
 }  // namespace
+
+std::size_t total_steps(const TrainConfig& config, const Task& task) {
+  if (config.steps > 0) return config.steps;
+  return static_cast<std::size_t>(std::ceil(config.epochs * static_cast<double>(task.steps_per_epoch())));
+}
 
 std::size_t largest_global_batch(const Task& task, std::size_t steps) {
   std::size_t largest = 0;

@@ -1,11 +1,15 @@
 #pragma once
 
 #include "train/step_shares.hpp"
+#include "train/train_config.hpp"
 
 #include <cstddef>
 
 /// What no step of a run exceeds: memory is taken for it before step 1.
 namespace mylos::train {
+
+/// Steps of a run: those it is told, or those of its epochs.
+std::size_t total_steps(const TrainConfig& config, const Task& task);
 
 /// Samples in the largest global batch of steps [0, steps).
 std::size_t largest_global_batch(const Task& task, std::size_t steps);

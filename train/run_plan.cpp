@@ -121,12 +121,6 @@ std::vector<std::pair<std::size_t, double>> efficiencies(const Task& task, const
   return result;
 }
 
-std::size_t run_steps(const Task& task, const TrainConfig& config) {
-  if (config.steps > 0) return config.steps;
-  return std::max<std::size_t>(
-      1, static_cast<std::size_t>(std::ceil(config.epochs * static_cast<double>(task.steps_per_epoch()))));
-}
-
 /// Bytes that a rank may take.
 std::size_t room(const PlanTarget& target) {
   const std::size_t taken = target.machine.reserved + target.program;
@@ -196,7 +190,7 @@ std::vector<ModeKind> possible_modes(const RankCounts& ranks) {
 ModePlan plan_run(const Task& task, const TrainConfig& config, const PlanTarget& target) {
   require(config.parallel.mode.has_value(), "plan_run: no mode is given");
   ModePlan plan{.mode = *config.parallel.mode};
-  const std::size_t steps = run_steps(task, config);
+  const std::size_t steps = total_steps(config, task);
   add_memory(task, config, steps, target, plan);
   const MeanStep mean = mean_step(task, steps, plan.memory);
   const auto micro_batches = static_cast<std::size_t>(std::max(1.0, std::round(mean.micro_batches)));

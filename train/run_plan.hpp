@@ -17,7 +17,6 @@ struct PlanTarget {
   ComputeRate rate;
   Network network;
   RankCounts ranks;
-  std::size_t threads = 1;  ///< of a rank; of a GPU's rank one is enough to plan with
   std::size_t program = 0;  ///< bytes a rank has before the run takes anything
   double storage = 1e9;     ///< bytes a second that checkpoints are written with
 };

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <sstream>
 
 namespace mylos::train {
@@ -56,6 +57,11 @@ double RunRecord::seconds_left() const {
   const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
   std::ranges::nth_element(seconds, middle);
   return *middle * static_cast<double>(planned_steps() - std::min(planned_steps(), done_steps()));
+}
+
+double number_of(const json& row, const char* name) {
+  const auto found = row.find(name);
+  return found != row.end() && found->is_number() ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
 
 RunRecord read_run(const fs::path& directory) {

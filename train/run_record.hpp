@@ -26,6 +26,9 @@ struct RunRecord {
   double seconds_left() const;
 };
 
+/// The number in a line of metrics.jsonl; not a number where it is absent, or null because it was not finite.
+double number_of(const nlohmann::json& row, const char* name);
+
 /// Reads the directory of a run. A last line that is still being written is left out. Errors: std::runtime_error where
 /// there is no run.json, or it is not one.
 RunRecord read_run(const std::filesystem::path& directory);

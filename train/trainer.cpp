@@ -28,11 +28,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-std::size_t total_steps(const TrainConfig& config, const Task& task) {
-  if (config.steps > 0) return config.steps;
-  return static_cast<std::size_t>(std::ceil(config.epochs * static_cast<double>(task.steps_per_epoch())));
-}
-
 /// What `make` makes, where it throws on no rank; else the error of one is that of all. `make` is not collective.
 template <class Make>
 auto made_on_every_rank(parallel::Communicator& ranks, const Make& make) {

@@ -64,6 +64,15 @@ TEST_F(Watch, SaysWhereNothingIsWrittenAnyMore) {
   EXPECT_EQ(json::parse(run_mylos({"watch", run_, "--json"}).output)["quiet"], true);
 }
 
+TEST_F(Watch, ALossThatIsNotFiniteIsShown) {
+  write_run(false);
+  write_file(run_ / "metrics.jsonl", R"({"step": 1, "tokens": 10, "seconds": 2.0, "loss": null, "gradient_norm": null})"
+                                     "\n");
+  const ProgramRun seen = run_mylos({"watch", run_, "--once"});
+  EXPECT_EQ(seen.exit_code, 0) << seen.errors;
+  EXPECT_THAT(seen.output, HasSubstr("nan"));
+}
+
 TEST_F(Watch, ARunThatHasJustBegunHasNoSteps) {
   write_run(false);
   const ProgramRun seen = run_mylos({"watch", run_, "--once"});
