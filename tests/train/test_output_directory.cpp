@@ -27,7 +27,7 @@ class OutputDirectoryTest : public testing::Test {
     OutputDirectory output(path_, rules);
     output.begin({{"epochs", 2}});
     for (const char* name : {"metrics.jsonl", "results.json", "best/model.safetensors", "last/model.safetensors",
-                             "events.out.tfevents.1.host.2", "predictions.json.partial-0badcafe"}) {
+                             "gpus/n1.jsonl", "events.out.tfevents.1.host.2", "predictions.json.partial-0badcafe"}) {
       tests::write_file(path_ / name, "{\"f1\": 50}\n");
     }
     if (finished) output.finish();
