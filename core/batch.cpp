@@ -14,19 +14,6 @@
 namespace mylos {
 namespace {
 
-template <class Fields>
-auto find_field(const Fields& fields, std::string_view name, std::string_view kind) {
-  const auto found = fields.find(name);
-  if (found == fields.end() || !found->second.is_set) {
-    std::vector<std::string_view> names;
-    for (const auto& [other, field] : fields) {
-      if (field.is_set) names.push_back(other);
-    }
-    require(false, fmt::format("batch: no {} array \"{}\"; there are: {}", kind, name, fmt::join(names, ", ")));
-  }
-  return slice(found->second.values.memory, 0, found->second.size);
-}
-
 /// The memory of the batch before stays, its arrays do not.
 template <class Fields>
 void forget(Fields& fields) {
@@ -35,26 +22,47 @@ void forget(Fields& fields) {
 
 }  // namespace
 
+template <class Fields>
+auto Batch::find_field(const Fields& fields, std::string_view name, std::string_view kind) const {
+  const auto found = fields.find(name);
+  if (found == fields.end() || !found->second.is_set) {
+    std::vector<std::string_view> names;
+    for (const auto& [other, field] : fields) {
+      if (field.is_set) names.push_back(other);
+    }
+    require(false, fmt::format("batch: no {} array \"{}\"; there are: {}", kind, name, fmt::join(names, ", ")));
+  }
+  return slice(memory(found->second.values), 0, found->second.size);
+}
+
+/// Elements that an array of `size` elements in this batch has in the largest: as many for each row, and one more.
+std::size_t Batch::room_for(std::size_t size) const {
+  return (size + shape_.rows - 1) / std::max<std::size_t>(shape_.rows, 1) * (largest_.rows + 1);
+}
+
 /// Copies host values to the front of the array, which grows to `capacity` if it is too small.
 template <class T>
-void Batch::upload(const std::string& label, std::span<const T> values, Upload<T>& to, std::size_t capacity) const {
-  const std::size_t size = values.size(), room = std::max(capacity, size);
-  const bool grows = to.memory.size() < size;
-  if (grows) to.memory = uninitialized<T>(label, room);
+void Batch::upload(const std::string& label, std::span<const T> values, Upload<T>& to, std::size_t capacity) {
+  const std::size_t size = values.size(), room = std::max({capacity, size, room_for(size)});
+  Turn<T>& turn = to.turns[batches_ % std::size(to.turns)];
+  const bool grows = turn.memory.size() < size;
+  if (grows) turn.memory = uninitialized<T>(label, room);
   if constexpr (runs_on_host) {
     const Kokkos::View<const T*, Kokkos::LayoutRight, HostSpace, Kokkos::MemoryUnmanaged> source(values.data(), size);
-    Kokkos::deep_copy(slice(to.memory, 0, size), source);
+    Kokkos::deep_copy(slice(turn.memory, 0, size), source);
   } else {
     const ExecutionSpace space;
-    // Where the array grows or is given twice, an earlier copy may still read what is about to be written.
-    if (grows || to.batch == batches_) space.fence("mylos::Batch::upload");
-    to.batch = batches_;
-    for (PinnedVector<T>& staged : to.staged) {
-      if (grows) staged = PinnedVector<T>(Kokkos::view_alloc(label, Kokkos::WithoutInitializing), room);
+    if (to.batch == batches_) {  // given twice: the first may still be copied, and read
+      queue_.fence("mylos::Batch::upload");
+      space.fence("mylos::Batch::upload");
     }
-    const auto source = Kokkos::subview(to.staged[batches_ % 2], Kokkos::make_pair(std::size_t{0}, size));
+    to.batch = batches_;
+    if (grows) turn.staged = PinnedVector<T>(Kokkos::view_alloc(label, Kokkos::WithoutInitializing), room);
+    const auto source = Kokkos::subview(turn.staged, Kokkos::make_pair(std::size_t{0}, size));
     std::ranges::copy(values, source.data());
-    Kokkos::deep_copy(space, slice(to.memory, 0, size), source);
+    Kokkos::deep_copy(queue_, slice(turn.memory, 0, size), source);
+    uploaded_.set(queue_);
+    uploaded_.hold_up(space);
   }
 }
 
@@ -127,8 +135,8 @@ IndexGroups Batch::groups(std::string_view name) const {
   const auto found = groups_.find(name);
   require(found != groups_.end() && found->second.is_set, fmt::format("batch: \"{}\" was not set as indices", name));
   const Groups& groups = found->second;
-  return {slice(groups.values.memory, 0, groups.count), slice(groups.starts.memory, 0, groups.count + 1),
-          slice(groups.rows.memory, 0, groups.size)};
+  return {slice(memory(groups.values), 0, groups.count), slice(memory(groups.starts), 0, groups.count + 1),
+          slice(memory(groups.rows), 0, groups.size)};
 }
 
 ConstVector<std::int32_t> Batch::integers(std::string_view name) const {

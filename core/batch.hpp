@@ -3,6 +3,7 @@
 #include "core/device.hpp"
 
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <span>
 #include <string>
@@ -28,10 +29,14 @@ struct IndexGroups {
 };
 
 /// Samples packed row after row. Refilled for every micro-batch; memory grows to the largest seen and stays. Copies to
-/// a device are queued on ExecutionSpace(), on which whatever reads a batch is launched; the host waits for none of
-/// them, so that it fills one batch while the device computes with the one before.
+/// a device have a queue of their own, and go to other memory than the batch before: they run while the device computes
+/// with that one. Whatever reads a batch is launched on ExecutionSpace(), which waits for the copies; the host does
+/// not.
 class Batch {
  public:
+  /// Memory of each array is taken once for batches up to `largest`.
+  explicit Batch(const BatchShape& largest = {}) : largest_(largest) {}
+
   /// Begins a new batch without arrays: sample i has lengths[i] rows and is element sample_ids[i] of the global batch.
   void reset(std::span<const std::size_t> lengths, std::span<const std::uint32_t> sample_ids);
   /// Copies `values` to the device under `name`; replaces what was there.
@@ -42,14 +47,14 @@ class Batch {
 
   const BatchShape& shape() const { return shape_; }
   /// (S+1) row where each sample begins; the last is T.
-  ConstVector<std::size_t> sample_starts() const { return slice<std::size_t>(starts_.memory, 0, shape_.samples + 1); }
+  ConstVector<std::size_t> sample_starts() const { return slice<std::size_t>(memory(starts_), 0, shape_.samples + 1); }
   /// The same on the host.
   std::span<const std::size_t> host_sample_starts() const { return host_starts_; }
   /// (S) place of each sample in the global batch: what random numbers are drawn by.
-  ConstVector<std::uint32_t> sample_ids() const { return slice<std::uint32_t>(ids_.memory, 0, shape_.samples); }
+  ConstVector<std::uint32_t> sample_ids() const { return slice<std::uint32_t>(memory(ids_), 0, shape_.samples); }
   /// (T) row within its sample, and the sample of each row.
-  ConstVector<std::uint32_t> positions() const { return slice<std::uint32_t>(positions_.memory, 0, shape_.rows); }
-  ConstVector<std::uint32_t> samples_of_rows() const { return slice<std::uint32_t>(samples_.memory, 0, shape_.rows); }
+  ConstVector<std::uint32_t> positions() const { return slice<std::uint32_t>(memory(positions_), 0, shape_.rows); }
+  ConstVector<std::uint32_t> samples_of_rows() const { return slice<std::uint32_t>(memory(samples_), 0, shape_.rows); }
 
   /// The array called `name`. Errors: std::invalid_argument naming what there is.
   ConstVector<std::int32_t> integers(std::string_view name) const;
@@ -58,11 +63,16 @@ class Batch {
   IndexGroups groups(std::string_view name) const;
 
  private:
-  /// An array on the device, and the host memory that it is copied from: batches take turns in it.
+  /// An array on the device, and the host memory that it is copied from.
+  template <class T>
+  struct Turn {
+    PinnedVector<T> staged;
+    Vector<T> memory;  ///< goes first, which waits for the device: no copy is then under way
+  };
+  /// Batches take turns in it; on a host, where nothing runs later, there is one.
   template <class T>
   struct Upload {
-    PinnedVector<T> staged[2];
-    Vector<T> memory;       ///< goes first, which waits for the device: no copy is then under way
+    Turn<T> turns[runs_on_host ? 1 : 2];
     std::size_t batch = 0;  ///< that filled it last
   };
 
@@ -83,9 +93,18 @@ class Batch {
   };
 
   template <class T>
-  void upload(const std::string& label, std::span<const T> values, Upload<T>& to, std::size_t capacity = 0) const;
+  const Vector<T>& memory(const Upload<T>& array) const {
+    return array.turns[batches_ % std::size(array.turns)].memory;
+  }
+  std::size_t room_for(std::size_t size) const;
+  template <class T>
+  void upload(const std::string& label, std::span<const T> values, Upload<T>& to, std::size_t capacity = 0);
+  template <class Fields>
+  auto find_field(const Fields& fields, std::string_view name, std::string_view kind) const;
 
-  BatchShape shape_;
+  BatchShape largest_, shape_;
+  ExecutionSpace queue_ = make_queue();
+  LaunchMark uploaded_;
   std::size_t batches_ = 0;  ///< begun
   LaunchMark marks_[2];      ///< after all that worked with a batch, for each turn
   std::vector<std::size_t> host_starts_;

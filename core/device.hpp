@@ -73,14 +73,19 @@ std::optional<DeviceInfo> device_in_use();
 std::size_t free_device_memory();
 std::size_t used_device_memory();
 
-/// A place in the order of what is launched, which the host can wait for; a copyable handle. Where launches return when
-/// they have run there is nothing to wait for.
+/// Where launches are queued beside those on ExecutionSpace(), on the same device; on a host ExecutionSpace() itself.
+ExecutionSpace make_queue();
+
+/// A place in the order of what is launched, which the host and other queues can wait for; a copyable handle. Where
+/// launches return when they have run there is nothing to wait for.
 class LaunchMark {
  public:
   /// Stands after what was launched on `space` until now.
   void set(const ExecutionSpace& space);
   /// Returns when what stands before it has run; at once where it was never set.
   void wait() const;
+  /// What is launched on `space` from now on runs after what stands before it; the host does not wait.
+  void hold_up(const ExecutionSpace& space) const;
 
  private:
   std::shared_ptr<void> event_;

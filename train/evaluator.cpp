@@ -23,7 +23,7 @@ struct Evaluator::State {
         store(evaluated.model().table(), precision, ParameterStore::Purpose::inference),
         mode(parallel::make_single_process_mode(store)),
         arena(planned_arena(evaluated, largest)),
-        predictor(*ranks, space, evaluated.model(), store, mode->schedule(), gemm, arena, largest.samples) {
+        predictor(*ranks, space, evaluated.model(), store, mode->schedule(), gemm, arena, largest) {
     load_initial_parameters(space, task, std::nullopt, store, *mode);
   }
 

@@ -44,11 +44,12 @@ Metrics parse_metrics(const std::string& text) {
 
 ModelPredictor::ModelPredictor(parallel::Communicator& ranks, const ExecutionSpace& space, const nn::Model& model,
                                const ParameterStore& store, UnitSchedule& schedule, const Gemm& gemm, Arena& arena,
-                               std::size_t largest)
+                               const BatchShape& largest)
     : ranks_(ranks),
       model_(model),
       pass_{space, gemm, store, schedule, arena},
-      losses_("mylos::ModelPredictor::losses", largest),
+      batch_(largest),
+      losses_("mylos::ModelPredictor::losses", largest.samples),
       counts_(2 * ranks.size()) {}
 
 void ModelPredictor::predict(Evaluation& evaluation) {

@@ -13,10 +13,10 @@ namespace mylos::train {
 
 class ModelPredictor {
  public:
-  /// All outlive it. Batches have at most `largest` samples.
+  /// All outlive it. Batches are at most as large as `largest`.
   ModelPredictor(parallel::Communicator& ranks, const ExecutionSpace& space, const nn::Model& model,
                  const ParameterStore& store, UnitSchedule& schedule, const Gemm& gemm, Arena& arena,
-                 std::size_t largest);
+                 const BatchShape& largest);
 
   /// Predicts each batch of `evaluation` on one of the ranks; the first rank takes all outputs, batch by batch, so that
   /// what they say does not depend on the number of ranks. Errors: those of Evaluation::take, on every rank.

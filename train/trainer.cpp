@@ -1,6 +1,7 @@
 #include "train/trainer.hpp"
 
 #include "core/error.hpp"
+#include "core/kernels/scratch.hpp"
 #include "parallel/agreement.hpp"
 #include "parallel/file_work.hpp"
 #include "train/agreed_reports.hpp"
@@ -111,12 +112,12 @@ struct Trainer::State {
         arena(made_on_every_rank(ranks.world, [this] { return Arena("mylos::activations", plan.activations); })),
         step({trained, store, *mode, *optimizer, gemm, arena, ranks.world, configuration.recompute},
              {.largest_batch = largest_global_batch(trained, steps),
+              .micro_batch = plan.largest,
               .limit = plan.limit,
               .sharing = plan.layout.sharing,
               .clip = configuration.clip,
               .seed = configuration.seed}),
-        predictor(ranks.world, space, trained.model(), store, mode->schedule(), gemm, arena,
-                  evaluation_shape(trained).samples),
+        predictor(ranks.world, space, trained.model(), store, mode->schedule(), gemm, arena, evaluation_shape(trained)),
         checkpoints({ranks.world, store, *mode, *optimizer}, config,
                     {.steps = steps, .steps_per_epoch = trained.steps_per_epoch()}),
         best(configuration.best_by, configuration.patience),
@@ -125,6 +126,7 @@ struct Trainer::State {
     parallel::on_every_rank(ranks.world, [this] {
       const parallel::FileWork loading;
       fill_parameters(task, config.seed, store, *mode);
+      reserve_scratch(space, plan.scratch);
     });
     resume();
     mode->publish_values(space);

@@ -14,6 +14,7 @@ TrainingStep::TrainingStep(const StepContext& context, const StepSettings& setti
     : context_(context),
       settings_(settings),
       norm_(context.store.table(), context.mode.slices()),
+      batch_(settings.micro_batch),
       losses_("mylos::TrainingStep::losses", settings.largest_batch + 1),
       host_losses_("mylos::TrainingStep::host_losses", settings.largest_batch + 1) {}
 

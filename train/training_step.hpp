@@ -44,6 +44,7 @@ struct StepContext {
 /// How a step is computed, the same on every rank.
 struct StepSettings {
   std::size_t largest_batch = 0;  ///< the most samples a global batch has
+  BatchShape micro_batch = {};    ///< the largest, where it is known: memory is taken for it at once
   MicroBatchLimit limit = {};
   Sharing sharing = {};
   double clip = 1.0;

@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -20,6 +21,8 @@
 namespace mylos::small_models {
 namespace {
 
+using ::testing::HasSubstr;
+using ::testing::Not;
 using train::Task;
 
 constexpr std::size_t steps = 5;
@@ -36,15 +39,17 @@ struct Training {
         optimizer(nn::make_adamw({}, store.table(), mode->slices())),
         arena("mylos::test::arena", planned()),
         step({*task, store, *mode, *optimizer, gemm, arena, *ranks},
-             {.largest_batch = train::largest_global_batch(*task, steps), .limit = {.samples = micro_batch}}) {
+             {.largest_batch = train::largest_global_batch(*task, steps),
+              .micro_batch = largest_micro_batch(),
+              .limit = {.samples = micro_batch}}) {
     train::load_initial_parameters(space, *task, 42, store, *mode);
   }
   std::size_t planned() const {
     Arena measured;
-    task->model().plan(measured, train::largest_micro_batch(*task, steps, {.samples = micro_batch}),
-                       ParameterStore::Purpose::training, nn::Recompute::none);
+    task->model().plan(measured, largest_micro_batch(), ParameterStore::Purpose::training, nn::Recompute::none);
     return measured.peak();
   }
+  BatchShape largest_micro_batch() const { return train::largest_micro_batch(*task, steps, {.samples = micro_batch}); }
   void run(std::size_t index) { step.run(space, {.step = index, .update = index, .learning_rate = 1e-4}); }
 
   std::unique_ptr<Task> task;
@@ -135,6 +140,25 @@ TEST(Allocations, AfterWarmUpKokkosGivesNothing) {
       allocations.push_back(fmt::format("{}: {}", label, bytes));
     EXPECT_TRUE(allocations.empty()) << fmt::format("{}", fmt::join(allocations, "\n"));
   });
+}
+
+/// What batches are copied to has room for the largest at once; the other copies of operands grow with it.
+TEST(Allocations, AfterTheSmallestStepBatchesTakeNothing) {
+  for (const Case& c : cases()) {
+    SCOPED_TRACE(c.name);
+    Training run(c.make(), c.precision, default_gemm_provider(), 7);
+    const auto rows = [&](std::size_t step) {
+      std::size_t sum = 0;
+      for (const std::size_t sample : run.task->global_batch(step)) sum += run.task->rows_of(sample);
+      return sum;
+    };
+    std::size_t smallest = 0;
+    for (std::size_t step = 1; step < steps; ++step) smallest = rows(step) < rows(smallest) ? step : smallest;
+    run.run(smallest);
+    const tests::KokkosRecorder recorder;
+    for (std::size_t step = 0; step < steps; ++step) run.run(step);
+    for (const auto& [label, bytes] : recorder.allocations()) EXPECT_THAT(label, Not(HasSubstr("Batch"))) << bytes;
+  }
 }
 
 TEST(Allocations, EveryKernelBearsOurLabel) {

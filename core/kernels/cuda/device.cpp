@@ -81,6 +81,8 @@ std::size_t used_device_memory() {
   return memory.total - memory.available;
 }
 
+ExecutionSpace make_queue() { return Kokkos::Experimental::partition_space(ExecutionSpace(), 1)[0]; }
+
 void LaunchMark::set(const ExecutionSpace& space) {
   if (event_ == nullptr) {
     cudaEvent_t made = nullptr;
@@ -93,6 +95,11 @@ void LaunchMark::set(const ExecutionSpace& space) {
 void LaunchMark::wait() const {
   if (event_ == nullptr) return;
   check(cudaEventSynchronize(static_cast<cudaEvent_t>(event_.get())), "waiting for what was launched");
+}
+
+void LaunchMark::hold_up(const ExecutionSpace& space) const {
+  if (event_ == nullptr) return;
+  check(cudaStreamWaitEvent(space.cuda_stream(), static_cast<cudaEvent_t>(event_.get()), 0), "holding launches up");
 }
 
 }  // namespace mylos

@@ -1,0 +1,21 @@
+#include "core/kernels/scratch.hpp"
+
+namespace mylos {
+namespace {
+
+struct NoWork {
+  KOKKOS_INLINE_FUNCTION void operator()(const Kokkos::TeamPolicy<ExecutionSpace>::member_type&) const {}
+};
+
+}  // namespace
+
+void reserve_scratch(const ExecutionSpace& space, std::size_t bytes) {
+  if (runs_on_host || bytes == 0) return;
+  // Kokkos gives a team 20 MiB at most, and takes memory for as many teams as a launch has and the device runs at once.
+  constexpr std::size_t of_team = std::size_t{1} << 20;
+  Kokkos::TeamPolicy<ExecutionSpace> policy(space, static_cast<int>((bytes + of_team - 1) / of_team), 1);
+  policy.set_scratch_size(1, Kokkos::PerTeam(of_team));
+  Kokkos::parallel_for("mylos::reserve_scratch", policy, NoWork{});
+}
+
+}  // namespace mylos

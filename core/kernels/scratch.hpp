@@ -1,0 +1,15 @@
+#pragma once
+
+#include "core/device.hpp"
+
+#include <cstddef>
+
+/// Memory that teams of a device work in beside their arguments, and that is too large for a processor's own.
+namespace mylos {
+
+/// Makes `space` hold `bytes` of it for the launches to come. Kokkos takes it when a launch asks for more than any
+/// before, and all that was launched has to end first: in the midst of a run that would be a wait. A host needs none
+/// beforehand.
+void reserve_scratch(const ExecutionSpace& space, std::size_t bytes);
+
+}  // namespace mylos
