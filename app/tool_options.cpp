@@ -25,10 +25,9 @@ bool parse_providers(Arguments& arguments, std::string_view text) {
 Option providers_option() {
   std::vector<Choice> choices;
   for (const std::string& name : gemm_providers()) choices.push_back({name, {}});
-  Option option = named("providers", {}, "A,B", general, bench_command,
-                        "of gemm and step: whose products are timed; default: all of this build, of step those that do "
-                        "not round float, " +
-                            describe(choices));
+  Option option =
+      named("providers", {}, "A,B", general, bench_command,
+            "of gemm and step: whose products are timed, by default all that do not round float, " + describe(choices));
   option.expects = "a list, separated by commas, of " + describe(choices);
   option.parse = parse_providers;
   return option;
