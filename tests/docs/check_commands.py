@@ -1,0 +1,135 @@
+"""Runs the commands that a page of the documentation shows, as a reader would: in their order, in one shell.
+
+    check_commands.py ROOT PROGRAM CTEST BUILD PAGE     PAGE: README.md, docs/plan.md, ...
+
+A command is a line of an indented block whose first line begins with a program that pages speak of. It is run in a new
+directory, where a reader who followed the pages before would stand (sandbox.py), with PROGRAM as mylos; or it submits one of
+our job scripts, which the tests called jobs.* run; or it stands in elsewhere.py: run by another test, or not to be had here and
+why. Exits 1 with a line for each command that fails, for each whose other test is not there, and for each script or variable
+that there is none of.
+"""
+
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import elsewhere
+import sandbox
+
+PROGRAMS = re.compile(
+    r"(?:export |(?:[A-Z][A-Z_]*=\S* )*)?(?:\./|build/release/)?"
+    r"(?:mylos|scripts/|bench/|cmake|ctest|spack|apptainer|srun|sbatch|qsub|mpirun|git|h5ls|h5dump|cp|cd|echo|tensorboard|man|[A-Z][A-Z_]*=)"
+)
+LIMIT = 120  # seconds of one page
+
+
+def blocks(text):
+    """The indented blocks, each a list of (number, line)."""
+    block = []
+    for number, line in enumerate([*text.splitlines(), "end"], 1):
+        if line.startswith("    "):
+            block.append((number, line[4:]))
+        elif block:
+            yield block
+            block = []
+
+
+def commands(text):
+    """(number, command) of a page. Where lines of a block begin with $, the others are what commands print."""
+    for block in blocks(text):
+        if not PROGRAMS.match(block[0][1].removeprefix("$ ")):
+            continue
+        prompted = any(line.startswith("$ ") for _, line in block)
+        begun, command = 0, ""
+        for number, line in block:
+            if prompted and not command and not line.startswith("$ "):
+                continue
+            begun = begun or number
+            command += line.removeprefix("$ ").rstrip("\\") if line.endswith("\\") else line.removeprefix("$ ")
+            if not line.endswith("\\"):
+                yield begun, re.sub(r"\s{2,}#.*$", "", command).strip()
+                begun, command = 0, ""
+
+
+def check_job(root, command):
+    """What is wrong with a command that submits a job."""
+    words = shlex.split(command)
+    script = pathlib.Path(words[-1]).name
+    found = list((root / "jobscripts").glob(f"*/{script}"))
+    if not found:
+        return f"there is no job script {script}"
+    text = found[0].read_text(encoding="utf-8")
+    told = [name for word in words[:-1] for name in re.findall(r"(?:^|,)([A-Z]+)=", word)]
+    unknown = [name for name in told if not re.search(rf"^{name}=|\$\{{?{name}\b", text, re.MULTILINE)]
+    return f"{script} has no variable {', '.join(unknown)}" if unknown else ""
+
+
+def check_elsewhere(root, command, tests):
+    """What is wrong with saying that `command` is run elsewhere; None where it is not said."""
+    if re.search(r"\b(sbatch|qsub) ", command):
+        return check_job(root, command)
+    for pattern, kind, where in elsewhere.COMMANDS:
+        if not re.search(pattern, command):
+            continue
+        if kind == "not here":
+            print(f"skipped: {command}: {where}")
+        elif kind == "ctest" and not any(re.search(where, test) for test in tests):
+            return f"no test of ctest is called {where}"
+        elif kind == "ci" and f"step {where}\n" not in (root / ".ci/run").read_text(encoding="utf-8"):
+            return f".ci/run has no step {where}"
+        return ""
+    program = re.sub(r"^([A-Z_]+=\S* )*", "", command).split()[0]
+    if program != "mylos" and "/" not in program and shutil.which(program) is None and program not in ("cd", "export"):
+        print(f"skipped: {command}: {program} is not installed")
+        return ""
+    return None
+
+
+def script_of(here):
+    """Each command after a line that says which; the first that fails ends the page."""
+    lines = ["set -eo pipefail"]
+    for number, command in here:
+        lines += [f"echo ':: {number}' >&2", command]
+    return "\n".join(lines)
+
+
+def run(here, folder, program, page):
+    environment = sandbox.make(folder, program, page)
+    ended = subprocess.run(["bash", "-c", script_of(here)], cwd=folder / "work", env=environment, stdin=subprocess.DEVNULL,
+                           capture_output=True, text=True, timeout=LIMIT)
+    if ended.returncode == 0:
+        return []
+    number = int(re.findall(r"^:: (\d+)$", ended.stderr, re.MULTILINE)[-1])
+    told = "\n  ".join((ended.stdout + ended.stderr).splitlines()[-12:])
+    return [f"{number}: {dict(here)[number]}\nexit code {ended.returncode}:\n  {told}"]
+
+
+def names_of_tests(ctest, build):
+    listing = subprocess.run([ctest, "--test-dir", build, "-N"], check=True, capture_output=True, text=True).stdout
+    return re.findall(r"Test +#\d+: (\S+)", listing)
+
+
+def check_page(root, program, ctest, build, page):
+    root = pathlib.Path(root)
+    here, breaches, tests = [], [], names_of_tests(ctest, build)
+    for number, command in commands((root / page).read_text(encoding="utf-8")):
+        wrong = check_elsewhere(root, command, tests)
+        if wrong is None:
+            here.append((number, command))
+        elif wrong:
+            breaches.append(f"{number}: {command}: {wrong}")
+    if here:
+        with tempfile.TemporaryDirectory(prefix="mylos-docs-") as folder:
+            breaches += run(here, pathlib.Path(folder), pathlib.Path(program), page)
+    for breach in breaches:
+        print(f"{page}:{breach}")
+    print(f"{page}: {len(here)} commands were run here")
+    return 1 if breaches else 0
+
+
+if __name__ == "__main__":
+    sys.exit(check_page(*sys.argv[1:]))

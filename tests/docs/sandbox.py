@@ -1,0 +1,67 @@
+"""Where a reader of the documentation stands: models fetched, SQuAD's files at hand, a run that was made before."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FIRST_PAGES = ("README.md", "docs/getting-started.md")  # where the first run is yet to be made
+QUESTIONS = 24  # of each data set: what commands do is looked at, not what is learnt
+
+
+def shorten(source, target):
+    """The first questions of a file of SQuAD's."""
+    data, left = json.loads(source.read_text(encoding="utf-8")), QUESTIONS
+    for article in data["data"]:
+        for paragraph in article["paragraphs"]:
+            paragraph["qas"] = paragraph["qas"][:left]
+            left -= len(paragraph["qas"])
+        article["paragraphs"] = [paragraph for paragraph in article["paragraphs"] if paragraph["qas"]]
+    data["data"] = [article for article in data["data"] if article["paragraphs"]]
+    target.write_text(json.dumps(data), encoding="utf-8")
+
+
+def copy_examples(work):
+    shutil.copytree(ROOT / "examples", work / "examples")
+    for name in ("train", "dev"):
+        shorten(ROOT / f"examples/squad/{name}.json", work / f"examples/squad/{name}.json")
+        shutil.copy(work / f"examples/squad/{name}.json", work / f"{name}-v1.1.json")
+
+
+def make_models(cache):
+    """What pages call MiniLM and BERT-base is the tiny model here, with as many positions as theirs."""
+    sys.path.insert(0, str(ROOT / "examples/tiny-bert"))
+    import make_model
+
+    make_model.POSITIONS = 512
+    for name in ("minilm", "bert-base-uncased"):
+        sys.argv[1:] = [str(cache / "models" / name)]
+        make_model.main()
+
+
+def make_run(program, work, environment):
+    """runs/first: a finished run with two checkpoints."""
+    subprocess.run([program, "train", "--model", "minilm", "--train", "train-v1.1.json", "--dev", "dev-v1.1.json", "--output",
+                    "runs/first", "--steps", "4", "--checkpoint-every", "2"], cwd=work, env=environment, check=True,
+                   capture_output=True, timeout=60)
+
+
+def make(folder, program, page):
+    """Makes folder/work and the home of a reader of `page`; returns the environment to run commands in."""
+    work, home, programs = folder / "work", folder / "home", folder / "bin"
+    for made in (work, home, programs):
+        made.mkdir()
+    (programs / "mylos").symlink_to(program)
+    copy_examples(work)
+    make_models(home / ".cache/mylos")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "HF_", "SLURM_", "PBS_"))}
+    environment |= {"HOME": str(home), "PATH": f"{programs}:{environment['PATH']}", "OMP_NUM_THREADS": "2", "OMP_PROC_BIND": "false",
+                    "OMP_WAIT_POLICY": "passive"}
+    # Open MPI of a container's root, with more ranks than processors.
+    environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+    if page not in FIRST_PAGES:
+        make_run(program, work, environment)
+    return environment

@@ -1,0 +1,58 @@
+"""What check_commands.py takes for a command, and that one which fails is told."""
+
+import contextlib
+import io
+import pathlib
+import sys
+import tempfile
+import unittest
+
+import check_commands
+
+PAGE = """Text, and `mylos train` in it.
+
+    mylos train --model M \\
+      --train T    # trains
+    echo "a  b" | mylos tokenize
+
+    questions.json
+    $ no command
+
+    $ mylos ask
+    mylos answers
+    $ mylos score
+"""
+
+
+class Commands(unittest.TestCase):
+    def test_are_lines_of_blocks_that_begin_with_a_program(self):
+        self.assertEqual([(3, "mylos train --model M   --train T"), (5, 'echo "a  b" | mylos tokenize'), (10, "mylos ask"), (12, "mylos score")],
+                         list(check_commands.commands(PAGE)))
+
+    def test_of_jobs_name_a_script_and_variables_that_there_are(self):
+        root = pathlib.Path(__file__).resolve().parents[2]
+        self.assertEqual("", check_commands.check_elsewhere(root, "OUTPUT=a MODE=sharded sbatch --nodes=2 train-gpu.sbatch", []))
+        self.assertEqual("", check_commands.check_elsewhere(root, "qsub -v MODEL=a,OUTPUT=b train-gpu.pbs", []))
+        self.assertIn("train.sbatch", check_commands.check_elsewhere(root, "sbatch train.sbatch", []))
+        self.assertIn("NOTHING", check_commands.check_elsewhere(root, "NOTHING=1 sbatch train-gpu.sbatch", []))
+
+    def test_that_are_run_elsewhere_name_a_test_that_there_is(self):
+        root = pathlib.Path(__file__).resolve().parents[2]
+        self.assertEqual("", check_commands.check_elsewhere(root, "spack -e . install", ["spack.flags"]))
+        self.assertIn("no test", check_commands.check_elsewhere(root, "spack -e . install", ["app.Spack"]))
+        self.assertEqual("", check_commands.check_elsewhere(root, "scripts/test", []))
+        self.assertIsNone(check_commands.check_elsewhere(root, "mylos info", []))
+
+    def test_that_fail_are_told_with_their_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            told = check_commands.run([(1, "mylos info"), (7, "mylos nothing"), (9, "echo not reached")], pathlib.Path(folder),
+                                      PROGRAM, "README.md")
+        self.assertEqual(1, len(told))
+        self.assertRegex(told[0], r"^7: mylos nothing\nexit code 2:")
+
+
+if __name__ == "__main__":
+    PROGRAM = pathlib.Path(sys.argv.pop())
+    with contextlib.redirect_stdout(io.StringIO()):
+        ended = unittest.main(exit=False)
+    sys.exit(0 if ended.result.wasSuccessful() else 1)
