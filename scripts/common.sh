@@ -11,6 +11,10 @@ cache=${MYLOS_PREFIX:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/mylos}
 tidy_version=23.1.4
 clang_tidy=$cache/clang-tidy-$tidy_version/clang_tidy/data/bin/clang-tidy
 
+# TensorBoard from PyPI, with which tests read event files.
+tensorboard_version=2.21.0
+tensorboard=$cache/tensorboard
+
 say() { printf '%s\n' "$*"; }
 
 # One line on stderr; the script ends with exit code 1.

@@ -83,13 +83,16 @@ std::string to_line(const GpuSample& sample) {
   return row.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-bool GpuRecordReader::read(const Take& take) {
-  const std::vector<fs::path> files = record_files(directory_);
-  std::error_code gone;  // the size is then larger than every offset, and opening it fails
+bool GpuRecordReader::begins_anew() {
+  std::error_code gone;  // the size is then larger than every offset
   const bool shorter =
       std::ranges::any_of(offsets_, [&](const auto& known) { return fs::file_size(known.first, gone) < known.second; });
   if (shorter) offsets_.clear();
-  for (const fs::path& file : files) {
+  return shorter;
+}
+
+void GpuRecordReader::read(const Take& take) {
+  for (const fs::path& file : record_files(directory_)) {
     std::ifstream lines(file);
     std::uintmax_t& offset = offsets_[file];
     lines.seekg(static_cast<std::streamoff>(offset));
@@ -98,7 +101,6 @@ bool GpuRecordReader::read(const Take& take) {
       if (const auto sample = parse_sample(line)) take(file.stem().string(), *sample);
     }
   }
-  return !shorter;
 }
 
 std::vector<GpuSeries> read_gpu_samples(const fs::path& run) {

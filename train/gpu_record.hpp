@@ -19,7 +19,7 @@ inline constexpr const char* gpu_records_name = "gpus";
 
 struct GpuReading {
   std::size_t index = 0;  ///< on its node
-  std::string name;
+  std::string name = {};
   std::optional<double> utilization = {};  ///< percent of the last moments in which something ran
   std::optional<double> memory = {};       ///< bytes in use
   std::optional<double> memory_total = {};
@@ -44,9 +44,11 @@ class GpuRecordReader {
 
   explicit GpuRecordReader(const std::filesystem::path& run) : directory_(run / gpu_records_name) {}
 
-  /// Gives what was added since the last time, node by node, each one's in the order of its file. False where a file
-  /// has become shorter, because another run is there now: everything is given, and what was given before is void.
-  bool read(const Take& take);
+  /// Gives what was added since the last time, node by node, each one's in the order of its file.
+  void read(const Take& take);
+  /// Whether a file has become shorter, because another run is there now. What was given is then void, and the next
+  /// read() gives everything.
+  bool begins_anew();
 
  private:
   std::filesystem::path directory_;

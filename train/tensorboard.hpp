@@ -1,47 +1,45 @@
 #pragma once
 
-#include "train/append_file.hpp"
+#include "train/event_file.hpp"
+#include "train/gpu_follower.hpp"
+#include "train/hyperparameters.hpp"
 #include "train/report.hpp"
 
-#include <functional>
 #include <span>
+#include <vector>
 
-/// TensorBoard's event files: records of {length, masked CRC-32C of it, event, masked CRC-32C of that}, the events in
-/// Protocol Buffers' wire format (tensorflow/core/util/event.proto, tensorflow/core/lib/io/record_writer.cc).
 namespace mylos::train {
 
-struct Scalar {
-  std::string tag;
-  double value = 0.0;  ///< stored as float
-};
-
-/// The name event files of this process get: events.out.tfevents.<seconds since 1970>.<host>.<pid>.
-std::string event_file_name();
-
-/// train/loss, train/epoch_loss (mean of the epoch's steps), train/gradient_norm, train/learning_rate, train/loss_scale
-/// (where one adapts), eval/<metric>, perf/tokens_per_second and perf/memory (bytes), each step's and evaluation's
-/// flushed at once. Errors as AppendFile's.
+/// A run for TensorBoard: train/loss, train/epoch_loss (mean of the epoch's steps), train/gradient_norm,
+/// train/learning_rate, train/loss_scale (where one adapts), eval/<metric>, perf/tokens_per_second, perf/memory
+/// (bytes), and gpu/<node>/<index>/utilization (percent), memory (bytes) and power (watts) as the nodes have written
+/// them; each step's and evaluation's flushed at once. Its hyperparameters, too. Errors as AppendFile's.
 class TensorBoard final : public Reporter {
  public:
-  using Clock = std::function<double()>;  ///< seconds since 1970
+  /// Makes event_file_name() in the directory `run`.
+  explicit TensorBoard(const std::filesystem::path& run, std::vector<Hyperparameter> told = {});
+  /// Of the run in the directory that `file` is in.
+  TensorBoard(const std::filesystem::path& file, EventFile::Clock clock, std::vector<Hyperparameter> told = {});
 
-  /// Makes event_file_name() in `directory`.
-  explicit TensorBoard(const std::filesystem::path& directory);
-  TensorBoard(std::filesystem::path file, Clock clock);
-
-  /// Where the run goes on, what other files hold of its later steps is said to be void.
+  /// Says that what other files hold of later steps is void.
   void start(const RunStart& run) override;
   void step(const StepReport& report) override;
   void evaluation(const EvaluationReport& report) override;
   /// Also the loss of an epoch that was not finished.
   void finish() override;
 
+  /// What is known when all nodes have written their last sample: energy, as gpu/energy_kwh, and whether the run came
+  /// to its end. Gives the joules of all starts; nothing where no GPU tells.
+  std::optional<double> close(bool ended);
+
  private:
-  void write(std::size_t step, std::span<const Scalar> scalars);
+  void write_gpus(std::size_t step);
   void write_epoch_loss();
 
-  AppendFile file_;
-  Clock clock_;
+  EventFile file_;
+  std::vector<Hyperparameter> told_;
+  GpuFollower gpus_;
+  double gpus_due_ = 0.0;  ///< seconds since 1970
   std::size_t steps_per_epoch_ = 0, last_step_ = 0;
   double epoch_losses_ = 0.0;  ///< sum over the epoch's steps so far
   std::size_t epoch_steps_ = 0;

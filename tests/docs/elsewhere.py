@@ -20,6 +20,8 @@ COMMANDS = [
     # GPUs.
     (r"^scripts/bundle-gpu", "not here", "compiles for 20 minutes"),
     (r"^scripts/validate-gpu", "ctest", r"^bench\.validation$"),
+    # A server, whose files the test reads as it does.
+    (r"^tensorboard ", "ctest", r"IsReadByTensorBoard"),
     # What needs a network.
     (r"^mylos fetch ", "ctest", r"Fetch"),
     # Benchmarks that take minutes, beside peers.

@@ -2,11 +2,13 @@
 
 #include "core/crc32c.hpp"
 #include "tests/support/temporary.hpp"
+#include "tests/support/tensorboard.hpp"
 #include "train/tensorboard.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <cstring>
 #include <map>
@@ -14,7 +16,10 @@
 namespace mylos::train {
 namespace {
 
+using nlohmann::json;
+using testing::Contains;
 using testing::ElementsAre;
+using testing::Key;
 using testing::MatchesRegex;
 
 /// Reads values from the front of a text. Errors: std::out_of_range where it is too short.
@@ -150,10 +155,10 @@ TEST_F(TensorBoardFile, HoldsAStepAsItHappens) {
   board_.start({.steps = 600, .steps_per_epoch = 1000});
   board_.step(step_report(300, 1.5));
   const auto events = read_events(path_);
-  ASSERT_EQ(events.size(), 2u);
-  EXPECT_EQ(events[1].step, 300u);
-  EXPECT_EQ(events[1].wall_time, 1001.5);
-  EXPECT_THAT(events[1].scalars,
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[2].step, 300u);
+  EXPECT_EQ(events[2].wall_time, 1002.5);
+  EXPECT_THAT(events[2].scalars,
               ElementsAre(std::pair("perf/memory", 4096.0f), std::pair("perf/tokens_per_second", 2000.0f),
                           std::pair("train/gradient_norm", 2.5f), std::pair("train/learning_rate", 0.25f),
                           std::pair("train/loss", 1.5f)));
@@ -188,19 +193,104 @@ TEST_F(TensorBoardFile, AveragesTheLossesOfEachEpochAndOfTheLastPart) {
   EXPECT_THAT(losses, ElementsAre(std::pair(2u, 1.5f), std::pair(3u, 8.0f)));
 }
 
-TEST_F(TensorBoardFile, SaysWhereARunGoesOnSoThatLaterStepsOfOtherFilesAreVoid) {
+TEST_F(TensorBoardFile, SaysWhereAStartBeginsSoThatLaterStepsOfOtherFilesAreVoid) {
+  board_.start({.steps = 600, .steps_per_epoch = 1000});
   board_.start({.steps = 600, .first_step = 40, .steps_per_epoch = 1000});
   const auto events = read_events(path_);
-  ASSERT_EQ(events.size(), 2u);
-  EXPECT_EQ(events[1].step, 41u);
-  EXPECT_EQ(events[1].session, std::string("\x08\x01"));  // status: START
+  ASSERT_EQ(events.size(), 3u);
+  for (const std::size_t i : {1, 2}) {
+    EXPECT_EQ(events[i].step, i == 1 ? 1u : 41u);
+    EXPECT_EQ(events[i].session, std::string("\x08\x01"));  // status: START
+  }
 }
 
 TEST_F(TensorBoardFile, SaysAFinishedEpochOnce) {
   board_.start({.steps = 1, .steps_per_epoch = 1});
   board_.step(step_report(1, 1.0));
   board_.finish();
+  EXPECT_EQ(read_events(path_).size(), 4u);
+}
+
+TEST_F(TensorBoardFile, HoldsGpusAsTheirNodesWroteThem) {
+  const auto write = [this](const std::string& text) { tests::write_file(directory_ / "gpus/n1.jsonl", text); };
+  const auto line = [](double utilization, double energy) {
+    return to_line({1.0, 1, {{.index = 2, .utilization = utilization, .memory = 4096.0, .energy = energy}}});
+  };
+  const std::string before = line(1.0, 0.0) + line(1.0, 3.6e6);  // of an earlier start
+  write(before);
+  board_.start({.steps = 600, .first_step = 6, .steps_per_epoch = 1000});
+  write(before + line(10.0, 0.0) + line(30.0, 1.8e6));
+  board_.step(step_report(7, 1.5));
+  EXPECT_THAT(read_events(path_).back().scalars,
+              ElementsAre(std::pair("gpu/n1/2/memory", 4096.0f), std::pair("gpu/n1/2/utilization", 20.0f)));
+  write(before + line(10.0, 0.0) + line(30.0, 1.8e6) + line(50.0, 3.6e6));
+  board_.step(step_report(8, 1.5));
+  EXPECT_THAT(read_events(path_).back().scalars, Contains(Key("train/loss"))) << "too soon for GPUs";
+  board_.finish();
+  EXPECT_EQ(board_.close(true), 7.2e6);
+  const auto events = read_events(path_);
+  EXPECT_THAT(events.back().scalars, ElementsAre(std::pair("gpu/energy_kwh", 2.0f)));
+  EXPECT_EQ(events.back().step, 8u);
+  EXPECT_EQ(events[events.size() - 2].scalars.at("gpu/n1/2/utilization"), 50.0f);
+}
+
+TEST_F(TensorBoardFile, SaysNothingOfGpusWhereThereAreNone) {
+  board_.start({.steps = 600, .steps_per_epoch = 1000});
+  board_.step(step_report(1, 1.5));
+  EXPECT_EQ(board_.close(true), std::nullopt);
   EXPECT_EQ(read_events(path_).size(), 3u);
+}
+
+TEST(Hyperparameters, AreOptionsAndWhatWasResolved) {
+  const auto all = hyperparameters_of(nlohmann::ordered_json::parse(R"({
+      "seed": 42, "mode": null, "learning-rate": 0.5, "deterministic": false, "precision": "half", "order": [1],
+      "program": {"version": "0"}, "steps": 9, "resolved": {"mode": "sharded", "steps": 10, "gemm": {}}})"));
+  std::vector<std::string> names;
+  for (const Hyperparameter& parameter : all) names.push_back(parameter.name);
+  EXPECT_THAT(names, ElementsAre("seed", "learning-rate", "deterministic", "precision", "mode", "steps"));
+  EXPECT_EQ(all.back().value, 10);
+}
+
+/// A run that was started twice, and what TensorBoard itself makes of its files.
+TEST(TensorBoard, IsReadByTensorBoard) {
+  if (const std::string obstacle = tests::tensorboard_obstacle(); !obstacle.empty()) GTEST_SKIP() << obstacle;
+  const tests::TemporaryDirectory directory;
+  const std::filesystem::path run = directory / "run", samples = run / "gpus" / "node.one.jsonl";
+  const std::vector<Hyperparameter> told = {{"adam-beta1", true}, {"learning-rate", 0.25}, {"mode", "sharded"}};
+  double time = 1000.0;
+  const EventFile::Clock clock = [&time] { return time++; };
+  const auto sample = [](double energy) {
+    return to_line({1.0, 1, {{.index = 0, .utilization = 50.0, .memory = 1e9, .power = 300.0, .energy = energy}}});
+  };
+  tests::write_file(samples, "");
+  {
+    TensorBoard first(run / "events.out.tfevents.1.host.1", clock, told);
+    first.start({.steps = 4, .steps_per_epoch = 2});
+    tests::write_file(samples, sample(0.0) + sample(3.6e6));
+    for (std::size_t step = 1; step <= 3; ++step) first.step(step_report(step, 10.0));
+    first.evaluation({.step = 3, .metrics = {{"validation_loss", 9.0}, {"f1", 10.0}}});
+  }
+  TensorBoard second(run / "events.out.tfevents.2.host.2", clock, told);
+  second.start({.steps = 4, .first_step = 2, .steps_per_epoch = 2});
+  for (std::size_t step = 3; step <= 4; ++step) second.step(step_report(step, 1.0));
+  second.evaluation({.step = 4, .metrics = {{"validation_loss", 0.5}, {"f1", 80.0}}});
+  second.finish();
+  tests::write_file(samples, sample(0.0) + sample(3.6e6) + sample(0.0) + sample(1.8e6));
+  second.close(true);
+
+  const json read = json::parse(tests::tensorboard_reads(directory.path()));
+  const json& scalars = read["scalars"]["run"];
+  EXPECT_EQ(scalars["train/loss"], json::parse("[[1, 10.0], [2, 10.0], [3, 1.0], [4, 1.0]]")) << "no step twice";
+  EXPECT_EQ(scalars["eval/f1"], json::parse("[[4, 80.0]]"));
+  EXPECT_EQ(scalars["gpu/node.one/0/power"], json::parse("[[1, 300.0], [4, 300.0]]"));
+  EXPECT_EQ(scalars["gpu/node.one/0/utilization"][0][1], 50.0);
+  EXPECT_EQ(scalars["gpu/energy_kwh"], json::parse("[[4, 1.5]]"));
+  EXPECT_EQ(read["hyperparameters"], json({"learning-rate", "mode", "adam-beta1"})) << "the first ones first";
+  const json& session = read["sessions"]["run"];
+  EXPECT_EQ(session["status"], "STATUS_SUCCESS");
+  EXPECT_EQ(session["hyperparameters"], json({{"learning-rate", 0.25}, {"mode", "sharded"}, {"adam-beta1", true}}));
+  EXPECT_EQ(session["metrics"]["eval/f1"], 80.0);
+  EXPECT_EQ(session["metrics"]["eval/loss"], 0.5);
 }
 
 TEST(TensorBoard, NamesTheFileForTimeHostAndProcess) {
