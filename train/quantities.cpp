@@ -30,6 +30,8 @@ std::string bytes_text(std::size_t bytes) {
   return fmt::format("{:.{}f} {}", value, unit == 0 ? 1 : 2, units[unit]);
 }
 
+std::string energy_text(double joules) { return fmt::format("{:.3g} kWh", joules / 3.6e6); }
+
 std::string count_text(std::size_t count) {
   std::string digits = std::to_string(count);
   for (std::size_t place = digits.size(); place > 3; place -= 3) digits.insert(place - 3, ",");

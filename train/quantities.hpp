@@ -15,6 +15,9 @@ std::string duration_text(double seconds);
 /// "512 B", "1.5 KiB", "1.23 GiB".
 std::string bytes_text(std::size_t bytes);
 
+/// "1.25 kWh", from joules.
+std::string energy_text(double joules);
+
 /// "1,234,567".
 std::string count_text(std::size_t count);
 

@@ -31,6 +31,7 @@ VENDORS = {
     r"\bcublas[A-Z]\w*|\bCUBLAS\w*|\bcublas(Lt)?(_v2)?\.h\b": r"core/kernels/cuda/.*",
     # NCCL, but for the variable that messages name; files that only have it in their name are not its callers
     r"\bp?nccl[A-Z]\w*|\bNCCL_(?!DEBUG\b)\w+|\bnccl\.h\b": r"parallel/nccl_(communicator\.cpp|(operations|library)\.[ch]pp)",
+    r"\bnvml[A-Z]\w*|\bnvml\.h\b": r"train/nvml\.cpp",
     r"\bhip[A-Z]\w+|__HIP\w*|\bsycl::": r"core/device\.hpp",
     r"\bdnnl\b": r"core/kernels/gemm_onednn\.cpp",
     r"\bKokkosBlas\b": r"core/kernels/gemm_kokkos_kernels\.cpp",
