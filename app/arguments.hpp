@@ -47,6 +47,7 @@ struct Arguments {
   bool overwrite = false;
   std::string resume = "auto";  ///< or "never", or a path
   bool dry_run = false;
+  bool verbose = false;  ///< every rank says what it does
 
   bool once = false;        ///< of watch: one picture
   double refresh = 2.0;     ///< of watch: seconds between pictures

@@ -60,11 +60,6 @@ void validate(const train::TrainConfig& config, train::SquadTask& task) {
          fmt::format("bench step: the batch's loss is {}, its sequences' one at a time {}", whole, single));
 }
 
-/// Operations of the step that made `report`, counted over its batch.
-double flops_of(const train::SquadTask& task, const train::StepReport& report) {
-  return task.model().training_flops({.samples = report.sequences, .rows = report.tokens, .longest = 0});
-}
-
 /// Micro-batches of the step that made `report`.
 std::size_t micro_batches(const train::SquadTask& task, const train::StepReport& report,
                           const train::MicroBatchLimit& limit) {
@@ -175,7 +170,7 @@ double StepBench::tokens_per_second() const {
 }
 
 double StepBench::flops() const {
-  return typical([this](const train::StepReport& step) { return flops_of(task_, step) / step.seconds; });
+  return typical([](const train::StepReport& step) { return step.flops / step.seconds; });
 }
 
 /// The optimizer's part is taken out by what it moves, because it does not grow with the batch.
@@ -183,7 +178,7 @@ Calibration StepBench::calibration() const {
   const double bandwidth = median(bandwidths_);
   const double optimizer = train::optimizer_bytes * static_cast<double>(task_.model().table().size()) / bandwidth;
   const double rate = typical([&](const train::StepReport& step) {
-    return flops_of(task_, step) / std::max(step.seconds - optimizer, 0.5 * step.seconds);
+    return step.flops / std::max(step.seconds - optimizer, 0.5 * step.seconds);
   });
   return {.device = device_name(),
           .host = runs_on_host,
@@ -192,7 +187,8 @@ Calibration StepBench::calibration() const {
           .layers = task_.bert().num_hidden_layers,
           .hidden = task_.bert().hidden_size,
           .flops = rate,
-          .bandwidth = bandwidth};
+          .bandwidth = bandwidth,
+          .products = ceiling_rate(products_)};
 }
 
 Ceilings StepBench::ceilings() const {

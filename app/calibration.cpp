@@ -10,10 +10,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace mylos::app {
 namespace {
 
 constexpr const char* key = "calibration";
+constexpr const char* products_key = "product_flops_per_second";
 
 std::filesystem::path cache() { return data::cache_directory() / "bench"; }
 
@@ -36,10 +39,13 @@ Precision precision_named(const std::string& text, const std::string& name) {
 std::string device_name() { return runs_on_host ? train::processor_name() : usable_devices().front().name; }
 
 nlohmann::ordered_json to_json(const Calibration& calibration) {
-  return {{"device", calibration.device},          {"host", calibration.host},
-          {"threads", calibration.threads},        {"precision", to_string(calibration.precision)},
-          {"layers", calibration.layers},          {"hidden", calibration.hidden},
-          {"flops_per_second", calibration.flops}, {"bytes_per_second", calibration.bandwidth}};
+  nlohmann::ordered_json object = {
+      {"device", calibration.device},          {"host", calibration.host},
+      {"threads", calibration.threads},        {"precision", to_string(calibration.precision)},
+      {"layers", calibration.layers},          {"hidden", calibration.hidden},
+      {"flops_per_second", calibration.flops}, {"bytes_per_second", calibration.bandwidth}};
+  if (calibration.products > 0.0) object[products_key] = calibration.products;
+  return object;
 }
 
 Calibration parse_calibration(const nlohmann::json& value, const std::string& name) {
@@ -54,6 +60,7 @@ Calibration parse_calibration(const nlohmann::json& value, const std::string& na
   calibration.hidden = data::count_member(object, "hidden", place);
   calibration.flops = positive(object, "flops_per_second", name);
   calibration.bandwidth = positive(object, "bytes_per_second", name);
+  if (object.contains(products_key)) calibration.products = positive(object, products_key, name);
   return calibration;
 }
 
@@ -81,6 +88,14 @@ std::vector<Calibration> saved_calibrations() {
     }
   }
   return all;
+}
+
+double measured_products(const Calibration& run, std::span<const Calibration> measured) {
+  const auto found = std::ranges::find_if(measured, [&](const Calibration& one) {
+    return one.device == run.device && one.precision == run.precision && one.layers == run.layers &&
+           one.hidden == run.hidden && (!one.host || one.threads == run.threads);
+  });
+  return found == measured.end() ? 0.0 : found->products;
 }
 
 Calibration read_calibration(const std::filesystem::path& file) {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct Calibration {
   std::size_t hidden = 0;
   double flops = 0.0;      ///< model operations a second of passes, without the optimizer
   double bandwidth = 0.0;  ///< bytes a second of a stream of its memory
+  double products = 0.0;   ///< operations a second that the model's products reach alone; 0 = not told
 };
 
 /// The name of what computes here. Kokkos runs.
@@ -35,6 +37,9 @@ Calibration parse_calibration(const nlohmann::json& value, const std::string& na
 void save_calibration(const Calibration& calibration);
 /// All of the cache; a file that cannot be read counts as none.
 std::vector<Calibration> saved_calibrations();
+/// Operations a second that a rank reaches in the products of a model like `run`'s, with as many threads, on its device
+/// and in its precision; 0 where that was not measured.
+double measured_products(const Calibration& run, std::span<const Calibration> measured);
 /// The one in what `bench step --json` printed. Errors: std::runtime_error naming the file.
 Calibration read_calibration(const std::filesystem::path& file);
 

@@ -112,6 +112,10 @@ std::vector<Option> rank_options() {
           named("collective-timeout", {}, "T", ranks, train_command,
                 "seconds, or a duration (90s, 10m), that a rank waits for another before the run ends on all"),
           [](auto& a) -> auto& { return a.collective_timeout; }),
+      unrecorded(switch_option(
+          named("verbose", {}, "", ranks, train_command,
+                "every rank says how far it is, with its own time and memory, in lines that begin with its number"),
+          [](auto& a) -> auto& { return a.verbose; })),
       unrecorded(path_option(
           named("trace", {}, "FILE", ranks, train_command,
                 "writes what the first steps of every rank compute, wait for and exchange, as a Chrome trace"),

@@ -1,4 +1,5 @@
 #include "app/build_info.hpp"
+#include "app/calibration.hpp"
 #include "app/commands.hpp"
 #include "app/compute.hpp"
 #include "app/config_file.hpp"
@@ -16,6 +17,7 @@
 #include "parallel/checkpoint.hpp"
 #include "parallel/consistency.hpp"
 #include "parallel/file_work.hpp"
+#include "train/gpu_monitor.hpp"
 #include "train/memory.hpp"
 #include "train/metrics_file.hpp"
 #include "train/progress.hpp"
@@ -43,11 +45,10 @@ using Clock = std::chrono::steady_clock;
 std::size_t output_bytes(const train::SquadTask& task) { return 3 * task.model().table().size() * sizeof(float); }
 
 /// What writes down what a run reports, on the rank that does.
-struct Reporters {
-  explicit Reporters(const std::filesystem::path& directory)
-      : progress(std::cerr, train::stderr_view()), metrics(directory / "metrics.jsonl"), tensorboard(directory) {}
+struct Writers {
+  Writers(const std::filesystem::path& directory, const nlohmann::ordered_json& run)
+      : metrics(directory / "metrics.jsonl"), tensorboard(directory, train::hyperparameters_of(run)) {}
 
-  train::Progress progress;
   train::MetricsFile metrics;
   train::TensorBoard tensorboard;
 };
@@ -73,9 +74,13 @@ class TrainCommand {
 
  private:
   bool is_first() const { return ranks_.rank() == 0; }
+  bool speaks() const { return is_first() || arguments_.verbose; }
+  std::string speaker() const { return arguments_.verbose ? fmt::format("rank {}: ", ranks_.rank()) : ""; }
+  train::ProgressView progress_view() const;
+  void tell_of_unwatched(const train::GpuMonitor& monitor);
   train::Notice notice() const {
-    return is_first() ? train::Notice([](const std::string& line) { log_line(line); })
-                      : train::Notice([](const std::string&) {});
+    if (!speaks()) return [](const std::string&) {};
+    return [speaker = speaker()](const std::string& line) { log_line(speaker + line); };
   }
   void watch_walltime();
   void write_trace();
@@ -86,7 +91,7 @@ class TrainCommand {
   int report_finished(const RunOutput& output) const;
   int run_in(RunOutput& output);
   void take_up(const std::filesystem::path& checkpoint);
-  train::RunResult train_and_report(train::Trainer& trainer, const std::string& description);
+  train::RunResult train_and_report(train::Trainer& trainer, const nlohmann::ordered_json& run);
 
   parallel::Launch& launch_;
   parallel::Communicator& ranks_;
@@ -193,20 +198,54 @@ int TrainCommand::report_finished(const RunOutput& output) const {
   return 0;
 }
 
-/// The output directory has begun.
-train::RunResult TrainCommand::train_and_report(train::Trainer& trainer, const std::string& description) {
-  std::optional<Reporters> written;
+train::ProgressView TrainCommand::progress_view() const {
+  train::ProgressView view = train::stderr_view();
+  view.terminal = view.terminal && !arguments_.verbose;
+  view.speaker = speaker();
+  if (arguments_.run.engine.gemm.tf32) return view;
+  const Calibration here{.device = device_name(),
+                         .threads = launch_.threads(),
+                         .precision = arguments_.run.engine.precision,
+                         .layers = task_->bert().num_hidden_layers,
+                         .hidden = task_->bert().hidden_size};
+  view.ceiling = static_cast<double>(ranks_.size()) * measured_products(here, saved_calibrations());
+  return view;
+}
+
+/// Collective where ranks compute on GPUs.
+void TrainCommand::tell_of_unwatched(const train::GpuMonitor& monitor) {
+  if (launch_.place().device.empty()) return;
+  const std::vector<std::string> obstacles = parallel::gather(ranks_, monitor.obstacle());
+  if (!is_first()) return;
+  for (const std::string& line : train::unwatched_lines(obstacles)) log_line(line);
+}
+
+/// The output directory has begun, as `run` says.
+train::RunResult TrainCommand::train_and_report(train::Trainer& trainer, const nlohmann::ordered_json& run) {
+  const std::filesystem::path& output = arguments_.run.engine.output;
+  std::optional<train::Progress> progress;
+  std::optional<Writers> written;
   StepNotes notes(launch_);
-  std::vector<train::Reporter*> reporters = {&notes};
+  train::GpuMonitor monitor(
+      output, launch_.places(), ranks_.rank(),
+      {train::gpu_sample_interval(launch_.nodes()), [](const std::string& line) { log_line(line); }});
+  tell_of_unwatched(monitor);
+  std::vector<train::Reporter*> reporters = {&notes, &monitor};
+  if (speaks()) reporters.push_back(&progress.emplace(std::cerr, progress_view()));
   parallel::on_first_rank(ranks_, [&] {
-    train::cut_metrics(arguments_.run.engine.output / "metrics.jsonl", trainer.first_step());
-    written.emplace(arguments_.run.engine.output);
-    reporters.insert(reporters.end(), {&written->progress, &written->metrics, &written->tensorboard});
+    train::cut_metrics(output / "metrics.jsonl", trainer.first_step());
+    written.emplace(output, run);
+    reporters.insert(reporters.end(), {&written->metrics, &written->tensorboard});
     return std::string();
   });
   constexpr std::size_t most_events = 20'000;
   if (!arguments_.trace.empty()) Trace::start(most_events);
-  return trainer.run(reporters, description);
+  train::RunResult result = trainer.run(reporters, run.dump());
+  parallel::on_first_rank(ranks_, [&] {
+    result.joules = written->tensorboard.close(result.signal == 0);
+    return std::string();
+  });
+  return result;
 }
 
 /// Takes over what the run of a checkpoint was told, and says where it goes on.
@@ -229,7 +268,7 @@ int TrainCommand::run_in(RunOutput& output) {
     directory.begin(run);
   });
   const train::SignalGuard signals;  // what follows the last step is written to its end
-  const train::RunResult result = train_and_report(trainer, run.dump());
+  const train::RunResult result = train_and_report(trainer, run);
   if (result.signal == 0) output.use([](train::OutputDirectory& directory) { directory.finish(); });
   write_trace();
   if (is_first()) {

@@ -39,7 +39,23 @@ std::size_t stderr_width() {
   return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : default_width;
 }
 
-std::string joined(const std::vector<std::string>& parts) { return fmt::format("{}", fmt::join(parts, "  ")); }
+/// Those that say something.
+std::string joined(std::vector<std::string> parts) {
+  std::erase(parts, "");
+  return fmt::format("{}", fmt::join(parts, "  "));
+}
+
+/// "exact 40.12, f1 50.5": the first two that are no loss.
+std::string scores_text(const Metrics& metrics) {
+  constexpr std::size_t most = 2;
+  std::string text;
+  std::size_t count = 0;
+  for (const auto& [name, value] : metrics) {
+    if (name.ends_with("loss") || count == most) continue;
+    text += fmt::format("{}{} {:.4g}", count++ == 0 ? "" : ", ", name, value);
+  }
+  return text;
+}
 
 /// "[=====>    ]" of `width` columns.
 std::string bar(double fraction, std::size_t width) {
@@ -54,6 +70,9 @@ std::string evaluation_line(const EvaluationReport& report) {
   return fmt::format("step {}: {} (took {}){}\n", report.step, metrics_text(report.metrics),
                      duration_text(report.seconds), report.best ? ", the best so far" : "");
 }
+
+/// Of this process, the most so far.
+std::string resident_text(const StepReport& report) { return report.memory > 0 ? bytes_text(report.memory) : ""; }
 
 std::string skipped_line(const StepReport& report) {
   return fmt::format("step {}: the gradient is not finite with loss scale {}: nothing is updated, the next has {}\n",
@@ -75,18 +94,18 @@ ProgressView stderr_view() {
   return {.terminal = ::isatty(STDERR_FILENO) == 1 && !dumb, .width = stderr_width, .clock = monotonic_seconds};
 }
 
-void RecentRate::add(double seconds, std::size_t tokens) {
-  steps_.push_back({seconds, tokens});
+void RecentRate::add(double seconds, double amount) {
+  steps_.push_back({seconds, amount});
   seconds_ += seconds;
-  tokens_ += tokens;
+  amount_ += amount;
   while (steps_.size() > 1 && seconds_ - steps_.front().seconds >= rate_seconds) {
     seconds_ -= steps_.front().seconds;
-    tokens_ -= steps_.front().tokens;
+    amount_ -= steps_.front().amount;
     steps_.pop_front();
   }
 }
 
-double RecentRate::tokens_per_second() const { return seconds_ > 0.0 ? static_cast<double>(tokens_) / seconds_ : 0.0; }
+double RecentRate::per_second() const { return seconds_ > 0.0 ? amount_ / seconds_ : 0.0; }
 
 Progress::Progress(std::ostream& out, ProgressView view) : out_(out), view_(std::move(view)) {}
 
@@ -101,7 +120,8 @@ void Progress::start(const RunStart& run) {
 
 void Progress::step(const StepReport& report) {
   last_ = report;
-  rate_.add(report.seconds, report.tokens);
+  tokens_.add(report.seconds, static_cast<double>(report.tokens));
+  flops_.add(report.seconds, report.flops);
   seconds_ += report.seconds;
   smoothed_loss_ = loss_memory * smoothed_loss_ + (1.0 - loss_memory) * report.loss;
   smoothing_weight_ = loss_memory * smoothing_weight_ + (1.0 - loss_memory);
@@ -111,6 +131,7 @@ void Progress::step(const StepReport& report) {
 
 void Progress::evaluation(const EvaluationReport& report) {
   seconds_ += report.seconds;
+  scores_ = scores_text(report.metrics);
   show_line(evaluation_line(report));
 }
 
@@ -122,7 +143,7 @@ void Progress::checkpoint(const CheckpointReport& report) {
 /// On its own, above the line that is refreshed.
 void Progress::show_line(const std::string& line) {
   if (line_open_) out_ << clear_line;
-  out_ << line << std::flush;
+  out_ << view_.speaker + line << std::flush;
   if (std::exchange(line_open_, false)) show();
 }
 
@@ -153,29 +174,41 @@ void Progress::show() {
     out_ << clear_line << refreshed_line() << std::flush;
     line_open_ = true;
   } else {
-    out_ << plain_line() << '\n' << std::flush;
+    out_ << view_.speaker + plain_line() + "\n" << std::flush;  // in one piece, beside other ranks'
   }
   shown_at_ = view_.clock();
   shown_step_ = last_.step;
 }
 
+std::string Progress::loss_text() const { return fmt::format("loss {:.4f}", smoothed_loss_ / smoothing_weight_); }
+
+std::string Progress::rate_text() const { return fmt::format("{:.0f} tokens/s", tokens_.per_second()); }
+
+std::string Progress::share_text() const {
+  if (view_.ceiling <= 0.0) return "";
+  return fmt::format("{:.0f} % of GEMM", 100.0 * flops_.per_second() / view_.ceiling);
+}
+
+std::string Progress::left_text() const { return fmt::format("{} left", duration_text(seconds_left())); }
+
 std::string Progress::plain_line() const {
   return joined({fmt::format("step {}/{} ({:.0f} %)", last_.step, run_.steps, 100.0 * fraction()),
-                 fmt::format("epoch {:.2f}", last_.epoch),
-                 fmt::format("loss {:.4f}", smoothed_loss_ / smoothing_weight_),
-                 fmt::format("{:.0f} tokens/s", rate_.tokens_per_second()),
-                 fmt::format("{} left", duration_text(seconds_left()))});
+                 fmt::format("epoch {:.2f}", last_.epoch), loss_text(), scores_, rate_text(), share_text(),
+                 resident_text(last_), left_text()});
 }
 
 std::string Progress::refreshed_line() const {
   const std::size_t width = std::max<std::size_t>(view_.width(), 2) - 1;  // the last column may wrap
   const std::string percent = fmt::format("{:3.0f} %", std::floor(100.0 * fraction()));
   const std::string step = fmt::format("{}/{}", last_.step, run_.steps);
-  const std::string loss = fmt::format("loss {:.4f}", smoothed_loss_ / smoothing_weight_);
-  const std::string rate = fmt::format("{:.0f} tokens/s", rate_.tokens_per_second());
-  const std::string left = fmt::format("{} left", duration_text(seconds_left()));
+  const std::string loss = loss_text(), rate = rate_text(), share = share_text(), left = left_text();
   // The first that fits: a narrow window loses what matters least.
-  const std::vector<std::vector<std::string>> shorter = {{step, loss, rate, left}, {loss, rate, left}, {loss, left}};
+  const std::vector<std::vector<std::string>> shorter = {{step, loss, scores_, rate, share, resident_text(last_), left},
+                                                         {step, loss, scores_, rate, share, left},
+                                                         {step, loss, scores_, rate, left},
+                                                         {step, loss, rate, left},
+                                                         {loss, rate, left},
+                                                         {loss, left}};
   for (const std::vector<std::string>& parts : shorter) {
     const std::string details = joined(parts);
     const std::size_t taken = percent.size() + 2 + details.size();

@@ -15,29 +15,30 @@ struct ProgressView {
   bool terminal = false;               ///< one line that is refreshed; otherwise lines from time to time, for a log
   std::function<std::size_t()> width;  ///< columns of the terminal, asked each time because windows are resized
   std::function<double()> clock;       ///< seconds, from any beginning
+  std::string speaker = {};            ///< begins each line, where several ranks speak: "rank 3: "
+  double ceiling = 0.0;                ///< operations a second of matrix products on all ranks; 0 = not known
 };
 
 /// Of this process' stderr. TERM=dumb counts as no terminal.
 ProgressView stderr_view();
 
-/// Tokens per second over the last seconds of training: evaluations between steps do not count.
+/// What is done a second over the last seconds of training: evaluations between steps do not count.
 class RecentRate {
  public:
-  void add(double seconds, std::size_t tokens);
-  double tokens_per_second() const;
+  void add(double seconds, double amount);
+  double per_second() const;
 
  private:
   struct Step {
-    double seconds;
-    std::size_t tokens;
+    double seconds, amount;
   };
   std::deque<Step> steps_;
-  double seconds_ = 0.0;
-  std::size_t tokens_ = 0;
+  double seconds_ = 0.0, amount_ = 0.0;
 };
 
-/// Shows step, loss (smoothed over about 20 steps), tokens per second and time left; each evaluation, each
-/// checkpoint and each skipped step on a line of its own.
+/// Shows step, loss (smoothed over about 20 steps), the last evaluation's first scores, tokens per second, the share of
+/// what matrix products alone would reach, memory and time left; each evaluation, each checkpoint and each skipped step
+/// on a line of its own.
 class Progress final : public Reporter {
  public:
   Progress(std::ostream& out, ProgressView view);
@@ -57,6 +58,10 @@ class Progress final : public Reporter {
   double seconds_left() const;
   std::string refreshed_line() const;
   std::string plain_line() const;
+  std::string loss_text() const;
+  std::string rate_text() const;
+  std::string share_text() const;
+  std::string left_text() const;
   bool due() const;
   void show();
   void show_line(const std::string& line);
@@ -65,7 +70,8 @@ class Progress final : public Reporter {
   ProgressView view_;
   RunStart run_;
   StepReport last_;
-  RecentRate rate_;
+  RecentRate tokens_, flops_;
+  std::string scores_;  ///< of the last evaluation
   double smoothed_loss_ = 0.0, smoothing_weight_ = 0.0;
   double seconds_ = 0.0;  ///< of steps and evaluations since the start
   double shown_at_ = 0.0;

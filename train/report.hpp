@@ -26,6 +26,7 @@ struct StepReport {
   std::size_t sequences = 0;
   std::size_t tokens = 0;  ///< real ones: there is no padding
   double seconds = 0.0;
+  double flops = 0.0;                     ///< operations of the step on all ranks, by formula
   std::size_t memory = 0;                 ///< peak resident bytes of this process
   std::uint64_t sent = 0;                 ///< bytes that this rank sent to others in the step
   std::optional<double> loss_scale = {};  ///< that the step had, where the run adapts one

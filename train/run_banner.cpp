@@ -80,6 +80,7 @@ std::string closing_line(const RunResult& result, double total_seconds) {
   std::string text = fmt::format("{}: {} in all, training {}", ending(result), duration_text(total_seconds),
                                  duration_text(result.training_seconds));
   if (result.skipped > 0) text += fmt::format(", {} skipped", count_of(result.skipped, "step"));
+  if (result.joules) text += ", " + energy_text(*result.joules);
   if (!result.best.empty()) text += "; " + metrics_text(result.best);
   return text + "\n";
 }

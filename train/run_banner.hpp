@@ -40,7 +40,7 @@ struct RunDescription {
 /// Lines of a name and what there is to say of it, each ended. Fill is the part of max_length that windows use.
 std::string run_banner(const RunDescription& run);
 
-/// The last line of a run: how it ended, total and training time, scores of best/.
+/// The last line of a run: how it ended, total and training time, energy of GPUs, scores of best/.
 std::string closing_line(const RunResult& result, double total_seconds);
 
 }  // namespace mylos::train

@@ -207,6 +207,7 @@ StepReport Trainer::State::run_step(std::size_t index) {
           .sequences = result.sequences,
           .tokens = result.tokens,
           .seconds = seconds_since(begin),
+          .flops = task.model().training_flops({.samples = result.sequences, .rows = result.tokens, .longest = 0}),
           .memory = peak_resident_memory(),
           .sent = parallel::sent_bytes() - sent,
           .loss_scale = adapts ? std::optional(course.loss_scale) : std::nullopt,

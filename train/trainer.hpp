@@ -8,6 +8,7 @@
 #include "train/train_config.hpp"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct RunResult {
   bool out_of_time = false;       ///< TrainConfig::stop_at came; `signal` is then SIGUSR1
   double training_seconds = 0.0;  ///< steps only
   Metrics best;                   ///< of the evaluation that is in best/
+  std::optional<double> joules;   ///< that its GPUs used over all starts, where that is known; the caller's to say
 };
 
 /// Sets up everything a run computes with, so that what cannot work fails before step 1. Every call is collective, and

@@ -54,6 +54,13 @@ class Agreement:
         self.compare(f"losses of the GPU and of the CPU, {precision}", losses(ours), losses(theirs), precision)
         return {"gpu": ours, "cpu": theirs}
 
+    def check_samples(self, output):
+        """What the run wrote of its GPU, at its end."""
+        lines = [line for file in (output / "gpus").glob("*.jsonl") for line in file.read_text().splitlines()]
+        last = json.loads(lines[-1])["gpus"][0] if lines else {}
+        told = all(last.get(name, 0) > 0 for name in ("memory", "memory_total", "power")) and "utilization" in last and "energy" in last
+        self.session.record.check(PART, "a run records what its GPU does", told, json.dumps(last))
+
     def resume(self, build, other, runs, precision):
         """`build` goes on from `other`'s checkpoint in the middle, and gives what `other` gave in its second half."""
         checkpoint = next(iter(sorted((runs[other] / "checkpoints").glob("step-*.h5"))), None)
@@ -82,6 +89,8 @@ def agreement(session, clock):
     for precision in session.sizes.precisions:
         try:
             runs = runner.same_losses(precision)
+            if precision == session.sizes.precisions[0] and not session.bundle.stand_in:
+                runner.check_samples(runs["gpu"])
             if resumable:
                 runner.resume("gpu", "cpu", runs, precision)
                 runner.resume("cpu", "gpu", runs, precision)

@@ -15,7 +15,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 using Words = std::vector<std::string>;
 
@@ -125,6 +127,19 @@ TEST_F(RanksOfTheProgram, WhatDiffersBetweenRanksIsNamed) {
   Words other = train_words(run_);
   std::ranges::replace(other, train_.string(), dev_.string());
   expect_error(run_on({train_words(run_), other}), "mylos: error: rank 1: the configuration is ");
+}
+
+TEST_F(RanksOfTheProgram, OneSpeaksUnlessAllAreToldTo) {
+  const ProgramRun one = run_on(2, train_words(directory_ / "one", {"--steps", "2"}));
+  ASSERT_EQ(one.exit_code, 0) << one.errors;
+  EXPECT_THAT(one.errors, AllOf(HasSubstr("\nstep 2/2 (100 %)"), Not(HasSubstr("rank 0: step"))));
+  const ProgramRun all = run_on(2, train_words(directory_ / "all", {"--steps", "2", "--verbose"}));
+  ASSERT_EQ(all.exit_code, 0) << all.errors;
+  for (const char* rank : {"\nrank 0: ", "\nrank 1: "}) {
+    EXPECT_THAT(all.errors, HasSubstr(rank + std::string("step 2/2 (100 %)")));
+    EXPECT_THAT(all.errors, HasSubstr(rank + std::string("step 2: validation loss ")));
+  }
+  EXPECT_EQ(one.output, all.output);
 }
 
 TEST_F(RanksOfTheProgram, OtherCommandsRunAlone) {

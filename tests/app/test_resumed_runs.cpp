@@ -2,6 +2,7 @@
 #include "parallel/checkpoint_directory.hpp"
 #include "parallel/checkpoint_file.hpp"
 #include "tests/app/tiny_run.hpp"
+#include "tests/support/tensorboard.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -90,6 +91,29 @@ TEST_F(ResumedRuns, GiveTheNumbersOfAnUninterruptedRun) {
     }
     fs::remove_all(run_);
   }
+}
+
+TEST_F(ResumedRuns, ShowEachStepOnceInTensorBoard) {
+  if (const std::string obstacle = tensorboard_obstacle(); !obstacle.empty()) GTEST_SKIP() << obstacle;
+  leave_unfinished(run_, 4);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));  // event files are in the order of their seconds
+  ASSERT_EQ(train(run_).exit_code, 0);
+  const json read = json::parse(tensorboard_reads(directory_.path()));
+  const json& scalars = read["scalars"]["run"];
+  const std::vector<json> rows = metrics(run_);
+  std::vector<json> losses, f1;
+  for (const json& row : rows) {
+    if (row.contains("loss")) losses.push_back({row["step"], row["loss"].get<float>()});
+    if (row.contains("f1")) f1.push_back({row["step"], row["f1"].get<float>()});
+  }
+  ASSERT_EQ(losses.size(), 9u);
+  EXPECT_EQ(scalars["train/loss"], json(losses));
+  EXPECT_EQ(scalars["eval/f1"], json(f1));
+  const json& session = read["sessions"]["run"];
+  EXPECT_EQ(session["status"], "STATUS_SUCCESS");
+  EXPECT_EQ(session["hyperparameters"]["learning-rate"], 1e-3);
+  EXPECT_EQ(session["hyperparameters"]["mode"], "replicated");
+  EXPECT_EQ(session["metrics"]["eval/f1"], f1.back()[1]);
 }
 
 TEST_F(ResumedRuns, ASignalLeavesACheckpoint) {

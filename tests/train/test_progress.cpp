@@ -21,8 +21,11 @@ using testing::StartsWith;
 class ProgressTest : public testing::Test {
  protected:
   void begin(bool terminal, const RunStart& run) {
-    progress_ = std::make_unique<Progress>(
-        out_, ProgressView{.terminal = terminal, .width = [this] { return width_; }, .clock = [this] { return now_; }});
+    progress_ = std::make_unique<Progress>(out_, ProgressView{.terminal = terminal,
+                                                              .width = [this] { return width_; },
+                                                              .clock = [this] { return now_; },
+                                                              .speaker = speaker_,
+                                                              .ceiling = ceiling_});
     progress_->start(run);
   }
 
@@ -33,7 +36,9 @@ class ProgressTest : public testing::Test {
                      .epoch = static_cast<double>(step_) / 100.0,
                      .loss = loss,
                      .tokens = tokens,
-                     .seconds = seconds});
+                     .seconds = seconds,
+                     .flops = 3e9,
+                     .memory = memory_});
   }
 
   /// What was written since the last call.
@@ -52,6 +57,9 @@ class ProgressTest : public testing::Test {
   std::size_t width_ = 80;
   double now_ = 100.0;
   std::size_t step_ = 0;
+  std::string speaker_;
+  double ceiling_ = 0.0;  ///< not known
+  std::size_t memory_ = 0;
   std::unique_ptr<Progress> progress_;
 };
 
@@ -59,6 +67,32 @@ TEST_F(ProgressTest, PlainLineSaysStepEpochLossRateAndTimeLeft) {
   begin(false, {.steps = 200, .steps_per_epoch = 100});
   step(0.5);
   EXPECT_EQ(written(), "step 1/200 (0 %)  epoch 0.01  loss 2.0000  2000 tokens/s  1:40 left\n");
+}
+
+TEST_F(ProgressTest, PlainLineSaysAllThatIsKnown) {
+  ceiling_ = 1e10;
+  memory_ = 3 << 29;
+  begin(false, {.steps = 200, .steps_per_epoch = 100});
+  progress_->evaluation({.step = 0,
+                         .seconds = 0.0,
+                         .metrics = {{"validation_loss", 1.0}, {"exact", 40.0}, {"f1", 50.126}, {"total", 7.0}}});
+  written();
+  step(0.5);
+  EXPECT_EQ(written(),
+            "step 1/200 (0 %)  epoch 0.01  loss 2.0000  exact 40, f1 50.13  2000 tokens/s  60 % of GEMM  1.50 GiB  "
+            "1:40 left\n");
+}
+
+TEST_F(ProgressTest, EachLineOfARankBeginsWithItsName) {
+  speaker_ = "rank 3: ";
+  begin(false, {.steps = 200, .steps_per_epoch = 100});
+  step(0.5);
+  progress_->evaluation({.step = 1, .seconds = 1.0, .metrics = {{"accuracy", 0.5}}});
+  progress_->checkpoint({.step = 8, .file = "x", .error = "no disk"});
+  EXPECT_EQ(written(),
+            "rank 3: step 1/200 (0 %)  epoch 0.01  loss 2.0000  2000 tokens/s  1:40 left\n"
+            "rank 3: step 1: accuracy 0.5 (took 0:01)\n"
+            "rank 3: step 8: no checkpoint: no disk\n");
 }
 
 TEST_F(ProgressTest, PlainLinesComeEveryTwentiethOfTheRun) {
@@ -132,7 +166,27 @@ TEST_F(ProgressTest, NarrowTerminalLosesWhatMattersLeast) {
   EXPECT_EQ(line_at(0), " ");
 }
 
+TEST_F(ProgressTest, ANarrowerTerminalLosesMemoryThenShareThenScores) {
+  const auto line_at = [this](std::size_t width) {
+    width_ = width;
+    step(1.0);
+    return written().substr(4);
+  };
+  ceiling_ = 6e9;
+  memory_ = 3 << 29;
+  begin(true, {.steps = 1000});
+  progress_->evaluation({.step = 0, .metrics = {{"exact", 40.0}, {"f1", 50.0}}});
+  written();
+  EXPECT_EQ(line_at(100),
+            "  0 %  1/1000  loss 2.0000  exact 40, f1 50  1000 tokens/s  50 % of GEMM  1.50 GiB  16:39 left");
+  EXPECT_EQ(line_at(90), "  0 %  2/1000  loss 2.0000  exact 40, f1 50  1000 tokens/s  50 % of GEMM  16:38 left");
+  EXPECT_EQ(line_at(76), "  0 %  3/1000  loss 2.0000  exact 40, f1 50  1000 tokens/s  16:37 left");
+  EXPECT_EQ(line_at(60), "  0 %  4/1000  loss 2.0000  1000 tokens/s  16:36 left");
+}
+
 TEST_F(ProgressTest, LinesNeverReachTheLastColumn) {
+  ceiling_ = 6e9;
+  memory_ = 3 << 29;
   begin(true, {.steps = 1000});
   for (width_ = 2; width_ < 120; ++width_) {
     step(1.0);
@@ -150,7 +204,7 @@ TEST_F(ProgressTest, EvaluationStandsAboveTheLineWithItsFirstThreeMetrics) {
                          .best = true});
   EXPECT_EQ(written(),
             "\r\x1b[Kstep 1: validation loss 1.2346, exact 40, f1 50.125 (took 1:01), the best so far\n"
-            "\r\x1b[K 25 %  [====>             ]  1/4  loss 2.0000  1000 tokens/s  3:06 left");
+            "\r\x1b[K 25 %  [=>    ]  1/4  loss 2.0000  exact 40, f1 50.12  1000 tokens/s  3:06 left");
 }
 
 TEST_F(ProgressTest, EvaluationThatIsNotTheBestIsNotCalledSo) {
@@ -211,17 +265,17 @@ TEST_F(ProgressTest, ResumedRunCountsItsOwnStepsForTheTimeLeft) {
 
 TEST(RecentRate, ForgetsWhatIsMoreThanSecondsAgo) {
   RecentRate rate;
-  EXPECT_EQ(rate.tokens_per_second(), 0.0);
+  EXPECT_EQ(rate.per_second(), 0.0);
   for (int i = 0; i < 10; ++i) rate.add(1.0, 100);
   for (int i = 0; i < 5; ++i) rate.add(1.0, 700);
-  EXPECT_EQ(rate.tokens_per_second(), 700.0);
+  EXPECT_EQ(rate.per_second(), 700.0);
 }
 
 TEST(RecentRate, KeepsOneStepHoweverLong) {
   RecentRate rate;
   rate.add(1.0, 1);
   rate.add(100.0, 100);
-  EXPECT_EQ(rate.tokens_per_second(), 1.0);
+  EXPECT_EQ(rate.per_second(), 1.0);
 }
 
 TEST(StderrView, TreatsADumbTerminalAsNone) {

@@ -97,6 +97,8 @@ TEST(ClosingLine, CountsSkippedSteps) {
   result.steps = 9;
   result.skipped = 2;
   EXPECT_EQ(closing_line(result, 2.0), "done after 9 steps: 0:02 in all, training 0:00, 2 steps skipped\n");
+  result.joules = 1.8e6;
+  EXPECT_EQ(closing_line(result, 2.0), "done after 9 steps: 0:02 in all, training 0:00, 2 steps skipped, 0.5 kWh\n");
 }
 
 TEST(ClosingLine, SaysWhatEndedTheRun) {
