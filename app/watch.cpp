@@ -1,6 +1,8 @@
 #include "app/commands.hpp"
 #include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
+#include "app/watch_gpus.hpp"
+#include "train/process.hpp"
 #include "train/quantities.hpp"
 #include "train/run_record.hpp"
 
@@ -58,32 +60,39 @@ std::string state_text(const train::RunRecord& run) {
   return left < 0.0 ? "has begun" : fmt::format("{} left", train::duration_text(left));
 }
 
-std::string line_of(const char* name, const std::string& text) { return fmt::format("{:<11}{}\n", name, text); }
-
-/// What is known, a line each.
-std::string picture(const train::RunRecord& run) {
-  const std::size_t planned = run.planned_steps(), done = run.done_steps();
-  const double share = planned == 0 ? 0.0 : 100.0 * static_cast<double>(done) / static_cast<double>(planned);
-  std::string text = line_of("run", fmt::format("{}: {}", run.directory.string(), state_text(run)));
-  text += line_of("ranks", ranks_text(run));
-  text +=
-      line_of("steps", fmt::format("{} of {}, {:.1f} %", train::count_text(done), train::count_text(planned), share));
-  if (!run.steps.empty()) {
-    const json& last = run.steps.back();
-    text +=
-        line_of("loss", fmt::format("{:.4f}, {:.4f} over the last 50 steps; gradient norm {:.3g}, learning rate {:.3g}",
-                                    train::number_of(last, "loss"), mean_loss(run),
-                                    train::number_of(last, "gradient_norm"), last.value("learning_rate", 0.0)));
-    text +=
-        line_of("speed", fmt::format("{} tokens/s, {} on a rank",
-                                     train::count_text(static_cast<std::size_t>(last.value("tokens_per_second", 0.0))),
-                                     train::bytes_text(last.value("memory", std::size_t{0}))));
-  }
-  if (!run.evaluations.empty()) text += line_of("evaluation", evaluation_text(run.evaluations.back()));
-  return text + line_of("checkpoint", run.checkpoint.empty() ? "none" : run.checkpoint);
+std::string checkpoint_text(const train::RunRecord& run) {
+  if (run.checkpoint.empty()) return "none";
+  return fmt::format("{}, {}, {} ago", run.checkpoint, train::bytes_text(run.checkpoint_bytes),
+                     train::duration_text(run.checkpoint_age));
 }
 
-Json to_json(const train::RunRecord& run) {
+/// What is known, a line each.
+std::string picture(const train::RunRecord& run, const train::GpuFollower& gpus) {
+  const std::size_t planned = run.planned_steps(), done = run.done_steps();
+  const double share = planned == 0 ? 0.0 : 100.0 * static_cast<double>(done) / static_cast<double>(planned);
+  std::string text = watch_line("run", fmt::format("{}: {}", run.directory.string(), state_text(run)));
+  text += watch_line("ranks", ranks_text(run));
+  text += watch_line("steps",
+                     fmt::format("{} of {}, {:.1f} %", train::count_text(done), train::count_text(planned), share));
+  if (!run.steps.empty()) {
+    const json& last = run.steps.back();
+    text += watch_line(
+        "loss", fmt::format("{:.4f}, {:.4f} over the last 50 steps; gradient norm {:.3g}, learning rate {:.3g}",
+                            train::number_of(last, "loss"), mean_loss(run), train::number_of(last, "gradient_norm"),
+                            last.value("learning_rate", 0.0)));
+    text += watch_line("speed",
+                       fmt::format("{} tokens/s, {} on a rank",
+                                   train::count_text(static_cast<std::size_t>(last.value("tokens_per_second", 0.0))),
+                                   train::bytes_text(last.value("memory", std::size_t{0}))));
+  }
+  if (!run.evaluations.empty()) text += watch_line("evaluation", evaluation_text(run.evaluations.back()));
+  text += watch_line("checkpoint", checkpoint_text(run));
+  if (const auto joules = gpus.joules()) text += watch_line("energy", train::energy_text(*joules));
+  return run.finished ? text : text + gpu_lines(gpus.gpus(), train::seconds_since_1970());
+}
+
+Json to_json(const train::RunRecord& run, const train::GpuFollower& gpus) {
+  const auto joules = gpus.joules();
   return {{"run", run.directory.string()},
           {"finished", run.finished},
           {"quiet", is_quiet(run)},
@@ -93,7 +102,11 @@ Json to_json(const train::RunRecord& run) {
           {"seconds_left", run.finished ? 0.0 : run.seconds_left()},
           {"last", run.steps.empty() ? json(nullptr) : run.steps.back()},
           {"evaluation", run.evaluations.empty() ? json(nullptr) : run.evaluations.back()},
-          {"checkpoint", run.checkpoint.empty() ? json(nullptr) : json(run.checkpoint)}};
+          {"checkpoint", run.checkpoint.empty() ? json(nullptr) : json(run.checkpoint)},
+          {"checkpoint_bytes", run.checkpoint.empty() ? json(nullptr) : json(run.checkpoint_bytes)},
+          {"checkpoint_age", run.checkpoint.empty() ? json(nullptr) : json(run.checkpoint_age)},
+          {"energy_kwh", joules ? json(train::kilowatt_hours(*joules)) : json(nullptr)},
+          {"gpus", gpus_json(gpus.gpus())}};
 }
 
 /// Shows pictures one over the other in a terminal, elsewhere one below the other where something has changed.
@@ -123,17 +136,20 @@ class Screen {
 int run_watch(const Arguments& arguments) {
   const std::filesystem::path directory = arguments.positional.front();
   train::RunRecord run = train::read_run(directory);
+  train::GpuFollower gpus(directory);
+  gpus.update();
   if (arguments.json) {
-    print(to_json(run).dump(2) + "\n");
+    print(to_json(run, gpus).dump(2) + "\n");
     return 0;
   }
   Screen screen;
-  screen.show(picture(run), run.done_steps());
+  screen.show(picture(run, gpus), run.done_steps());
   while (!run.finished && !arguments.once) {
     std::this_thread::sleep_for(std::chrono::duration<double>(arguments.refresh));
     run = train::read_run(directory);
+    gpus.update();
     // The last picture is shown wherever it goes.
-    screen.show(picture(run), run.done_steps() + (run.finished ? 1 : 0));
+    screen.show(picture(run, gpus), run.done_steps() + (run.finished ? 1 : 0));
   }
   return 0;
 }

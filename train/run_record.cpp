@@ -78,7 +78,13 @@ RunRecord read_run(const fs::path& directory) {
   const double run_age = age_of(file), metrics_age = age_of(metrics);
   record.age = metrics_age < 0.0 ? run_age : std::min(run_age, metrics_age);
   const auto checkpoints = parallel::list_checkpoints(parallel::checkpoints_directory(directory));
-  if (!checkpoints.empty()) record.checkpoint = checkpoints.back().file.filename().string();
+  if (!checkpoints.empty()) {
+    const fs::path& latest = checkpoints.back().file;
+    record.checkpoint = latest.filename().string();
+    const std::uintmax_t bytes = fs::file_size(latest, none);
+    record.checkpoint_bytes = none ? 0 : static_cast<std::size_t>(bytes);
+    record.checkpoint_age = std::max(0.0, age_of(latest));
+  }
   return record;
 }
 

@@ -16,7 +16,9 @@ struct RunRecord {
   std::vector<nlohmann::json> steps;        ///< of metrics.jsonl, in its order
   std::vector<nlohmann::json> evaluations;  ///< the same
   std::string checkpoint;                   ///< name of the latest one; empty = none
-  double age = 0.0;                         ///< seconds since something was written to metrics.jsonl or run.json
+  std::size_t checkpoint_bytes = 0;
+  double checkpoint_age = 0.0;  ///< seconds since it was written
+  double age = 0.0;             ///< seconds since something was written to metrics.jsonl or run.json
   bool finished = false;
 
   /// Steps of the whole run, and how many of them are done.

@@ -1,4 +1,5 @@
 #include "tests/app/tiny_run.hpp"
+#include "train/process.hpp"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -8,6 +9,7 @@ namespace mylos::tests {
 namespace {
 
 using nlohmann::json;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -19,6 +21,18 @@ class Watch : public TinyRun {
                                         {"precision", "bfloat16"},
                                         {"state", {{"finished", finished}}}})
                                       .dump());
+  }
+  /// `count` GPUs that used half a kilowatt-hour each, then half a line.
+  void write_gpus(const std::string& node, std::size_t count, const std::string& more = "") const {
+    std::string gpus;
+    for (std::size_t i = 0; i < count; ++i) {
+      gpus += std::string(i == 0 ? "" : ", ") + R"({"index": )" + std::to_string(i) +
+              R"(, "name": "Fake", "utilization": )" + std::to_string(90 + i) +
+              R"(, "memory": 8589934592, "memory_total": 17179869184, "power": 250.4, )" + R"("energy": 1800000.0})";
+    }
+    write_file(run_ / "gpus" / (node + ".jsonl"), R"({"time": )" + std::to_string(train::seconds_since_1970()) +
+                                                      R"(, "step": 1, "gpus": [)" + gpus + more + "]}\n" +
+                                                      R"({"time": 17)");
   }
   /// Steps 1 to `count`, 2 s each, then half a line.
   void write_metrics(std::size_t count) const {
@@ -79,6 +93,50 @@ TEST_F(Watch, ARunThatHasJustBegunHasNoSteps) {
   EXPECT_EQ(seen.exit_code, 0);
   EXPECT_THAT(seen.output, HasSubstr("has begun"));
   EXPECT_THAT(seen.output, HasSubstr("0 of 100"));
+}
+
+TEST_F(Watch, ShowsTheCheckpointItsSizeAndAge) {
+  write_run(false);
+  const std::filesystem::path file = run_ / "checkpoints" / "step-000040.h5";
+  write_file(file, std::string(3 << 10, 'x'));
+  std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now() - std::chrono::seconds(125));
+  EXPECT_THAT(run_mylos({"watch", run_, "--once"}).output,
+              ContainsRegex("checkpoint +step-000040.h5, 3.0 KiB, 2:0[5-9] ago\n"));
+  const json seen = json::parse(run_mylos({"watch", run_, "--json"}).output);
+  EXPECT_EQ(seen["checkpoint_bytes"], 3 << 10);
+  EXPECT_GE(seen["checkpoint_age"], 125.0);
+  EXPECT_TRUE(seen["energy_kwh"].is_null());
+  EXPECT_TRUE(seen["gpus"].empty());
+}
+
+TEST_F(Watch, ShowsEveryGpu) {
+  write_run(false);
+  write_metrics(4);
+  write_gpus("n1", 2);
+  write_gpus("n2", 1, R"(, {"index": 1, "name": "MIG 1g"})");
+  const ProgramRun seen = run_mylos({"watch", run_, "--once"});
+  ASSERT_EQ(seen.exit_code, 0) << seen.errors;
+  EXPECT_THAT(seen.output, HasSubstr("energy     1.5 kWh\n"
+                                     "gpu        n1 0   90 %   8.00 of 16.00 GiB   250 W  Fake\n"
+                                     "gpu        n1 1   91 %   8.00 of 16.00 GiB   250 W  Fake\n"
+                                     "gpu        n2 0   90 %   8.00 of 16.00 GiB   250 W  Fake\n"
+                                     "gpu        n2 1      -                   -       -  MIG 1g\n"));
+  const json told = json::parse(run_mylos({"watch", run_, "--json"}).output);
+  EXPECT_EQ(told["energy_kwh"], 1.5);
+  ASSERT_EQ(told["gpus"].size(), 4u);
+  EXPECT_EQ(told["gpus"][1]["node"], "n1");
+  EXPECT_EQ(told["gpus"][1]["index"], 1);
+  EXPECT_EQ(told["gpus"][1]["utilization"], 91.0);
+  EXPECT_EQ(told["gpus"][1]["memory_total"], 16.0 * (1 << 30));
+  EXPECT_TRUE(told["gpus"][3]["power"].is_null());
+}
+
+TEST_F(Watch, AFinishedRunHasUsedEnergyAndItsGpusDoNothing) {
+  write_run(true);
+  write_gpus("n1", 2);
+  const std::string seen = run_mylos({"watch", run_, "--once"}).output;
+  EXPECT_THAT(seen, HasSubstr("energy     1 kWh\n"));
+  EXPECT_THAT(seen, Not(HasSubstr("Fake")));
 }
 
 TEST_F(Watch, EndsWhenTheRunDoes) {
