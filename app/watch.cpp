@@ -1,4 +1,5 @@
 #include "app/commands.hpp"
+#include "app/screen.hpp"
 #include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
 #include "app/watch_gpus.hpp"
@@ -7,7 +8,6 @@
 #include "train/run_record.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -108,28 +108,6 @@ Json to_json(const train::RunRecord& run, const train::GpuFollower& gpus) {
           {"energy_kwh", joules ? json(train::kilowatt_hours(*joules)) : json(nullptr)},
           {"gpus", gpus_json(gpus.gpus())}};
 }
-
-/// Shows pictures one over the other in a terminal, elsewhere one below the other where something has changed.
-class Screen {
- public:
-  void show(const std::string& text, std::size_t step) {
-    if (terminal_) {
-      // ANSI X3.64: up as many lines as stand there, and erase to the end of the screen.
-      if (lines_ > 0) print(fmt::format("\x1b[{}A\x1b[J", lines_));
-      lines_ = static_cast<std::size_t>(std::ranges::count(text, '\n'));
-    } else if (shown_ && step == step_) {
-      return;
-    }
-    print(text);
-    shown_ = true;
-    step_ = step;
-  }
-
- private:
-  bool terminal_ = ::isatty(STDOUT_FILENO) == 1;
-  bool shown_ = false;
-  std::size_t lines_ = 0, step_ = 0;
-};
 
 }  // namespace
 
