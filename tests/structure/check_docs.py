@@ -1,6 +1,6 @@
 """Checks that the documentation tells what is there: links, files of the tree, commands and options.
 
-    check_docs.py RULE ROOT [PROGRAM]    RULE: links | paths | options PROGRAM | table PROGRAM
+    check_docs.py RULE ROOT [PROGRAM]    RULE: links | paths | messages | options PROGRAM | table PROGRAM
     check_docs.py write ROOT PROGRAM     writes the tables of docs/training-options.md anew
 
 Prints one line for each breach; exits 1 if there is one.
@@ -55,6 +55,27 @@ def check_links(root):
                     yield f"{page.relative_to(root)}:{number}: links to {target}, which is not there"
                 elif anchor and anchor not in anchors(file):
                     yield f"{page.relative_to(root)}:{number}: links to {target}, but {file.name} has no such heading"
+
+
+def source_strings(root):
+    """All that is between quotes in the sources, a line each; literals side by side are one."""
+    text = ""
+    for folder in ("app", "core", "data", "nn", "parallel", "train"):
+        for source in sorted((root / folder).rglob("*.[ch]pp")):
+            text += re.sub(r'"\s*\n\s*"', "", source.read_text(encoding="utf-8"))
+    return "\n".join(re.findall(r'"((?:[^"\\\n]|\\.)*)"', text)).replace('\\"', '"').replace("\\n", "")
+
+
+def check_messages(root):
+    """Messages that a table tells about (its first column is called message) are those of the sources; ... stands for anything."""
+    known = source_strings(root)
+    for page in pages(root):
+        inside = False
+        for number, line in lines(page):
+            inside = line.startswith("|") and (inside or line.startswith("| message |"))
+            for span in SPAN.findall(line.split(" | ")[0]) if inside else ():
+                missing = [part for part in map(str.strip, span.split("...")) if part not in known]
+                yield from (f"{page.relative_to(root)}:{number}: no message says '{part}'" for part in missing)
 
 
 def is_a_file_name(path):
@@ -199,7 +220,7 @@ def main(rule, root, *program):
     if rule == "write":
         write_table(root, *program)
         return 0
-    check = {"links": check_links, "paths": check_paths, "options": check_options, "table": check_table}[rule]
+    check = {"links": check_links, "paths": check_paths, "messages": check_messages, "options": check_options, "table": check_table}[rule]
     breaches = list(check(root, *program))
     for breach in breaches:
         print(breach)
