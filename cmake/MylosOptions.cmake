@@ -16,6 +16,7 @@ option(MYLOS_ENABLE_TESTS "The tests" ON)
 option(MYLOS_ENABLE_BENCH "The benchmarks" ON)
 option(MYLOS_ENABLE_SANITIZERS "AddressSanitizer and UndefinedBehaviorSanitizer in all our targets" OFF)
 option(MYLOS_ENABLE_FUZZ "libFuzzer targets (clang)" OFF)
+option(MYLOS_ENABLE_DEVICE_KERNELS "The kernels of devices on the CPU, in teams of its threads: to test them, for they are slow there" OFF)
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, RelWithDebInfo or Debug" FORCE)
@@ -55,6 +56,9 @@ if(MYLOS_ENABLE_CUDA)
   target_link_options(mylos_options INTERFACE LINKER:--as-needed)
 else()
   mylos_own_flags(-Wpedantic) # what nvcc hands to the host compiler is not ISO C++
+endif()
+if(MYLOS_ENABLE_DEVICE_KERNELS)
+  target_compile_definitions(mylos_options INTERFACE MYLOS_DEVICE_KERNELS)
 endif()
 # Messages name a file from the root of the tree, wherever it was built.
 mylos_own_flags("-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=")

@@ -24,6 +24,13 @@ using HostSpace = Kokkos::HostSpace;
 /// Kernels run on the host, and the host reads what they read.
 inline constexpr bool runs_on_host = Kokkos::SpaceAccessibility<HostSpace, MemorySpace>::accessible;
 
+/// Kernels are those of devices, for teams of several threads. A host build may have them too, to test them there.
+#if defined(MYLOS_DEVICE_BUILD) || defined(MYLOS_DEVICE_KERNELS)
+inline constexpr bool kernels_in_teams = true;
+#else
+inline constexpr bool kernels_in_teams = false;
+#endif
+
 /// Device arrays are row-major and may be parts of larger ones. Owning arrays are Vector and Matrix as well.
 template <class T>
 using Vector = Kokkos::View<T*, Kokkos::LayoutRight, MemorySpace>;

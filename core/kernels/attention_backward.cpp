@@ -293,8 +293,7 @@ void attention_backward(const ExecutionSpace& space, const AttentionShape& shape
                        attention::RowSums<T>{shape.heads, shape.head_size, out, dout, row_sums});
   attention::BackwardSizes<attention::OperandOf<T>> sizes(static_cast<int>(sequences.longest),
                                                           static_cast<int>(shape.head_size));
-  const auto league = static_cast<int>(sequences.sample_ids.size() * shape.key_value_heads);
-  attention::Policy policy(space, league, Kokkos::AUTO);
+  attention::Policy policy = attention::make_policy(space, sequences.sample_ids.size() * shape.key_value_heads);
   attention::set_scratch(policy, sizes);
   Kokkos::parallel_for(
       "mylos::Attention::backward", with_functor_as_argument(policy),

@@ -15,7 +15,7 @@ inline constexpr int lanes = 32;
 /// Query rows and keys of a block of scores. A device's team has less fast memory: with 64 keys the backward pass takes
 /// 45 KB of it for heads of 64, with 256 it would take 107 KB, which some do not have.
 inline constexpr int query_block = 32;
-inline constexpr int key_block = runs_on_host ? 256 : 64;
+inline constexpr int key_block = kernels_in_teams ? 64 : 256;
 static_assert(query_block % tile_rows == 0 && query_block % 2 == 0 && key_block % query_block == 0 &&
               key_block % lanes == 0);
 
@@ -53,12 +53,20 @@ std::size_t large_bytes_on_device(const Sizes& sizes) {
   return sizes.large() + (fits_fast_memory(sizes) ? 0 : sizes.fast());
 }
 
+/// A team for each of `league` parts: of as many threads as Kokkos chooses for the kernel, on a host that tests the
+/// kernels of devices of all.
+inline Policy make_policy(const ExecutionSpace& space, std::size_t league) {
+  const auto teams = static_cast<int>(league);
+  if constexpr (kernels_in_teams && runs_on_host) return Policy(space, teams, space.concurrency());
+  return Policy(space, teams, Kokkos::AUTO);
+}
+
 /// Gives the teams of `policy` their scratch.
 template <class Sizes>
 void set_scratch(Policy& policy, Sizes& sizes) {
-  if (!runs_on_host && !fits_fast_memory(sizes)) sizes.fast_level = 1;
+  if (kernels_in_teams && !fits_fast_memory(sizes)) sizes.fast_level = 1;
   if (sizes.fast_level == 0) policy.set_scratch_size(0, Kokkos::PerTeam(sizes.fast()));
-  policy.set_scratch_size(1, Kokkos::PerTeam(runs_on_host ? sizes.large() : large_bytes_on_device(sizes)));
+  policy.set_scratch_size(1, Kokkos::PerTeam(kernels_in_teams ? large_bytes_on_device(sizes) : sizes.large()));
 }
 
 /// Bytes of large memory of all teams, of which Kokkos takes as much as for those that a device with this many threads

@@ -177,8 +177,7 @@ void attention_forward(const ExecutionSpace& space, const AttentionShape& shape,
   attention::check_shapes(shape, sequences, qkv.extent(0), qkv.extent(1), out.extent(1));
   attention::ForwardSizes<attention::OperandOf<T>> sizes(static_cast<int>(sequences.longest),
                                                          static_cast<int>(shape.head_size));
-  const auto league = static_cast<int>(sequences.sample_ids.size() * shape.heads);
-  attention::Policy policy(space, league, Kokkos::AUTO);
+  attention::Policy policy = attention::make_policy(space, sequences.sample_ids.size() * shape.heads);
   attention::set_scratch(policy, sizes);
   Kokkos::parallel_for("mylos::Attention::forward", with_functor_as_argument(policy),
                        attention::Forward<T>{shape, sequences, dropout, qkv, out, log_sum_exp, sizes});

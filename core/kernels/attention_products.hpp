@@ -47,7 +47,7 @@ KOKKOS_INLINE_FUNCTION constexpr int round_up(int value, int multiple) {
 using Pair = std::uint32_t;
 
 #if defined(MYLOS_MULTIPLIES_PAIRS)
-inline constexpr bool multiplies_pairs = runs_on_host;
+inline constexpr bool multiplies_pairs = !kernels_in_teams;
 #else
 inline constexpr bool multiplies_pairs = false;
 #endif

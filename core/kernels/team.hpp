@@ -156,8 +156,13 @@ KOKKOS_FORCEINLINE_FUNCTION void team_barrier(const Team& team) {
   team.team_barrier();
 }
 
-/// Device threads of a team.
+/// Threads of a device's team.
 inline constexpr int device_team_size = 128;
+
+/// Threads of a team where kernels are in teams: a host has as many as it may run at once.
+inline int team_size(const ExecutionSpace& space) {
+  return runs_on_host ? std::min(space.concurrency(), device_team_size) : device_team_size;
+}
 
 template <class Functor>
 struct HostRows {
@@ -203,11 +208,11 @@ struct FlatBlocks {
 /// functor(team, row) for each of `rows` rows, each by one team.
 template <class Functor>
 void for_each_row(const std::string& label, const ExecutionSpace& space, std::size_t rows, const Functor& functor) {
-  if constexpr (runs_on_host) {
+  if constexpr (!kernels_in_teams) {
     const Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::size_t>> policy(space, 0, rows);
     Kokkos::parallel_for(label, policy, HostRows<Functor>{functor});
   } else {
-    const Kokkos::TeamPolicy<ExecutionSpace> policy(space, static_cast<int>(rows), device_team_size);
+    const Kokkos::TeamPolicy<ExecutionSpace> policy(space, static_cast<int>(rows), team_size(space));
     Kokkos::parallel_for(label, with_functor_as_argument(policy), DeviceRows<Functor>{functor});
   }
 }

@@ -119,7 +119,7 @@ Values numeric_gradient(Values& x, const Loss& loss, double step = 1e-5) {
 /// An execution space of one thread where the backend can be cut, for tests that results do not depend on their number.
 /// On a device the default one: another stream would not wait for what the test launched before.
 inline ExecutionSpace one_thread() {
-  if constexpr (!runs_on_host) return {};
+  if constexpr (!runs_on_host || kernels_in_teams) return {};  // a team may have all
   return Kokkos::Experimental::partition_space(ExecutionSpace(), 1, 1).front();
 }
 

@@ -40,7 +40,7 @@ std::vector<float> prefix_maxima(const std::vector<float>& values) {
   std::copy(values.begin(), values.end(), all.data());
   Kokkos::deep_copy(input, Kokkos::subview(all, Kokkos::make_pair(std::size_t{0}, n)));
   const Kokkos::TeamPolicy<ExecutionSpace> policy(ExecutionSpace(), static_cast<int>(n) + 1,
-                                                  runs_on_host ? 1 : device_team_size);
+                                                  kernels_in_teams ? team_size(ExecutionSpace()) : 1);
   Kokkos::parallel_for("mylos::test::largest", policy, DeviceRows<LargestOfPrefix>{{input, output}});
   Kokkos::deep_copy(all, output);
   return {all.data(), all.data() + n + 1};
