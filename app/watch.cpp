@@ -3,6 +3,7 @@
 #include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
 #include "app/watch_gpus.hpp"
+#include "train/gpu_monitor.hpp"
 #include "train/process.hpp"
 #include "train/quantities.hpp"
 #include "train/run_record.hpp"
@@ -109,13 +110,23 @@ Json to_json(const train::RunRecord& run, const train::GpuFollower& gpus) {
           {"gpus", gpus_json(gpus.gpus())}};
 }
 
+/// Looks at the nodes' files no more often than they grow: of a large run there are many.
+void update_when_due(train::GpuFollower& gpus, const train::RunRecord& run, double& due) {
+  const double now = train::seconds_since_1970();
+  if (now < due && !run.finished) return;
+  gpus.update();
+  const std::size_t nodes = run.run.value("resolved", json::object()).value("nodes", std::size_t{1});
+  due = now + train::gpu_sample_interval(nodes).count();
+}
+
 }  // namespace
 
 int run_watch(const Arguments& arguments) {
   const std::filesystem::path directory = arguments.positional.front();
   train::RunRecord run = train::read_run(directory);
   train::GpuFollower gpus(directory);
-  gpus.update();
+  double gpus_due = 0.0;
+  update_when_due(gpus, run, gpus_due);
   if (arguments.json) {
     print(to_json(run, gpus).dump(2) + "\n");
     return 0;
@@ -125,7 +136,7 @@ int run_watch(const Arguments& arguments) {
   while (!run.finished && !arguments.once) {
     std::this_thread::sleep_for(std::chrono::duration<double>(arguments.refresh));
     run = train::read_run(directory);
-    gpus.update();
+    update_when_due(gpus, run, gpus_due);
     // The last picture is shown wherever it goes.
     screen.show(picture(run, gpus), run.done_steps() + (run.finished ? 1 : 0));
   }
