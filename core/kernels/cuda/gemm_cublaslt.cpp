@@ -13,8 +13,8 @@
 #include <type_traits>
 
 /// Products by cuBLASLt: float, bfloat16 and half with float sums, on tensor cores where the type has them; float on
-/// them only as TF32, under a name of its own. The bias is added in the product's epilogue. GELU is not: cuBLASLt's is
-/// the tanh approximation, up to 5e-4 off the function that BERT's weights were trained with.
+/// them only as TF32, under a name of its own. The bias is added in the product's epilogue where it can be. GELU is
+/// not: cuBLASLt's is the tanh approximation, up to 5e-4 off the function that BERT's weights were trained with.
 /// cuBLASLt's matrices are column-major. A row-major C (M, N) is a column-major C^T (N, M) = op(B)^T op(A)^T, so B
 /// comes first, and the transpositions stay as they are.
 namespace mylos {
@@ -22,6 +22,9 @@ namespace {
 
 /// What algorithms may use beside the operands: what NVIDIA advises for devices from compute capability 9.0 on.
 constexpr std::size_t workspace_size = std::size_t{32} << 20;
+/// At whose multiples it begins: kernels for 9.0 need it, and a View's elements stand 128 bytes behind its memory's
+/// begin.
+constexpr std::size_t workspace_alignment = 256;
 
 void check(cublasStatus_t status, const char* what) {
   if (status != CUBLAS_STATUS_SUCCESS) fail(fmt::format("cuBLASLt: {}: {}", what, cublasLtGetStatusString(status)));
@@ -63,7 +66,12 @@ void set(const Operation& operation, cublasLtMatmulDescAttributes_t attribute, c
   check(cublasLtMatmulDescSetAttribute(operation.get(), attribute, &value, sizeof value), "describing a product");
 }
 
-bool adds_bias(EpilogueKind kind) { return kind == EpilogueKind::bias || kind == EpilogueKind::bias_gelu; }
+/// Algorithms read a bias 16 bytes at a time, and the preferences of their choice do not speak of it: one that begins
+/// elsewhere, as rows of a unit may, is left to a kernel.
+bool fuses_bias(const GemmCall& call) {
+  const bool adds = call.epilogue == EpilogueKind::bias || call.epilogue == EpilogueKind::bias_gelu;
+  return adds && reinterpret_cast<std::uintptr_t>(call.bias) % 16 == 0;
+}
 
 /// What cuBLASLt is told of a product, and the algorithm it chose.
 struct Plan {
@@ -87,9 +95,8 @@ using Key = std::tuple<Transpose, Transpose, std::size_t, std::size_t, std::size
                        std::uint32_t>;
 
 Key key_of(const GemmCall& call) {
-  return {
-      call.transpose_a,         call.transpose_b,  call.m, call.n, call.k, call.input, call.output, call.beta != 0.0f,
-      adds_bias(call.epilogue), alignment_of(call)};
+  return {call.transpose_a, call.transpose_b,  call.m, call.n, call.k, call.input, call.output, call.beta != 0.0f,
+          fuses_bias(call), alignment_of(call)};
 }
 
 class CublasLtGemm : public GemmProvider {
@@ -99,17 +106,20 @@ class CublasLtGemm : public GemmProvider {
   std::string_view name() const override { return name_; }
   std::string version() const override { return fmt::format("{}", cublasLtGetVersion()); }
   /// A quarter more than is asked for: GemmWorkspace.
-  std::size_t workspace_bytes(std::span<const GemmProduct>) override { return workspace_size + workspace_size / 4; }
+  std::size_t workspace_bytes(std::span<const GemmProduct>) override {
+    constexpr std::size_t asked = workspace_size + workspace_alignment;
+    return asked + asked / 4;
+  }
 
   void multiply(const ExecutionSpace& space, const GemmCall& call) override {
     const Plan& plan = plan_for(call);
     // Operands change from call to call, and the shape does not.
-    if (adds_bias(call.epilogue)) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);
+    if (fuses_bias(call)) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);
     const float one = 1.0f;
     void* const c = product_target(call);
     check(cublasLtMatmul(handle(), plan.operation.get(), &one, call.b, plan.b.get(), call.a, plan.a.get(), &call.beta,
-                         c, plan.c.get(), c, plan.c.get(), &plan.algorithm, workspace_.get(workspace_size),
-                         workspace_size, space.cuda_stream()),
+                         c, plan.c.get(), c, plan.c.get(), &plan.algorithm, workspace(), workspace_size,
+                         space.cuda_stream()),
           "a product");
     apply_rest_of_epilogue(space, call);
   }
@@ -122,6 +132,12 @@ class CublasLtGemm : public GemmProvider {
       handle_.reset(handle);
     }
     return handle_.get();
+  }
+
+  void* workspace() {
+    const auto memory = reinterpret_cast<std::uintptr_t>(workspace_.get(workspace_size + workspace_alignment));
+    const std::uintptr_t begin = (memory + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
+    return reinterpret_cast<void*>(begin);
   }
 
   const Plan& plan_for(const GemmCall& call) {
@@ -145,7 +161,7 @@ class CublasLtGemm : public GemmProvider {
     const auto letter = [](Transpose transpose) { return transpose == Transpose::no ? CUBLAS_OP_N : CUBLAS_OP_T; };
     set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, letter(call.transpose_b));
     set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSB, letter(call.transpose_a));
-    if (adds_bias(call.epilogue)) {
+    if (fuses_bias(call)) {
       set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
       set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(data_type(call.output)));
       set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);
@@ -183,9 +199,9 @@ class CublasLtGemm : public GemmProvider {
     return found.algo;
   }
 
-  /// Of an epilogue's bias nothing is left: GELU, or its gradient.
+  /// Of a bias that the product added nothing is left, but GELU.
   static void apply_rest_of_epilogue(const ExecutionSpace& space, const GemmCall& call) {
-    if (call.epilogue == EpilogueKind::gelu_gradient) return apply_epilogue(space, call);
+    if (!fuses_bias(call)) return apply_epilogue(space, call);
     if (call.epilogue != EpilogueKind::bias_gelu) return;
     with_type(call.output, [&]<class T>(T) {
       gelu<T>(space, ConstMatrix<T>(static_cast<const T*>(call.pre), call.m, call.n),
