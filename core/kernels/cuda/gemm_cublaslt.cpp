@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <type_traits>
 
@@ -68,7 +69,7 @@ void set(const Operation& operation, cublasLtMatmulDescAttributes_t attribute, c
 
 /// Algorithms read a bias 16 bytes at a time, and the preferences of their choice do not speak of it: one that begins
 /// elsewhere, as rows of a unit may, is left to a kernel.
-bool fuses_bias(const GemmCall& call) {
+bool may_fuse_bias(const GemmCall& call) {
   const bool adds = call.epilogue == EpilogueKind::bias || call.epilogue == EpilogueKind::bias_gelu;
   return adds && reinterpret_cast<std::uintptr_t>(call.bias) % 16 == 0;
 }
@@ -78,6 +79,7 @@ struct Plan {
   Operation operation;
   Layout a, b, c;
   cublasLtMatmulAlgo_t algorithm{};
+  bool adds_bias = false;  ///< in the epilogue
 };
 
 /// Bytes at whose multiples all operands begin: rows of a unit stand where the rows before them end.
@@ -95,8 +97,8 @@ using Key = std::tuple<Transpose, Transpose, std::size_t, std::size_t, std::size
                        std::uint32_t>;
 
 Key key_of(const GemmCall& call) {
-  return {call.transpose_a, call.transpose_b,  call.m, call.n, call.k, call.input, call.output, call.beta != 0.0f,
-          fuses_bias(call), alignment_of(call)};
+  return {call.transpose_a,    call.transpose_b,  call.m, call.n, call.k, call.input, call.output, call.beta != 0.0f,
+          may_fuse_bias(call), alignment_of(call)};
 }
 
 class CublasLtGemm : public GemmProvider {
@@ -114,14 +116,14 @@ class CublasLtGemm : public GemmProvider {
   void multiply(const ExecutionSpace& space, const GemmCall& call) override {
     const Plan& plan = plan_for(call);
     // Operands change from call to call, and the shape does not.
-    if (fuses_bias(call)) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);
+    if (plan.adds_bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);
     const float one = 1.0f;
     void* const c = product_target(call);
     check(cublasLtMatmul(handle(), plan.operation.get(), &one, call.b, plan.b.get(), call.a, plan.a.get(), &call.beta,
                          c, plan.c.get(), c, plan.c.get(), &plan.algorithm, workspace(), workspace_size,
                          space.cuda_stream()),
           "a product");
-    apply_rest_of_epilogue(space, call);
+    apply_rest_of_epilogue(space, call, plan.adds_bias);
   }
 
  private:
@@ -144,7 +146,7 @@ class CublasLtGemm : public GemmProvider {
     const auto [found, is_new] = plans_.try_emplace(key_of(call));
     if (!is_new) return found->second;
     try {
-      found->second = make_plan(call);
+      found->second = make_plan(call, may_fuse_bias(call));
     } catch (...) {
       plans_.erase(found);
       throw;
@@ -152,8 +154,10 @@ class CublasLtGemm : public GemmProvider {
     return found->second;
   }
 
-  Plan make_plan(const GemmCall& call) {
+  /// Errors: std::runtime_error where there is no algorithm for this shape.
+  Plan make_plan(const GemmCall& call, bool adds_bias) {
     Plan plan;
+    plan.adds_bias = adds_bias;
     const cublasComputeType_t compute = call.input == Precision::float32 ? float_ : CUBLAS_COMPUTE_32F;
     cublasLtMatmulDesc_t operation = nullptr;
     check(cublasLtMatmulDescCreate(&operation, compute, CUDA_R_32F), "describing a product");
@@ -161,7 +165,7 @@ class CublasLtGemm : public GemmProvider {
     const auto letter = [](Transpose transpose) { return transpose == Transpose::no ? CUBLAS_OP_N : CUBLAS_OP_T; };
     set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, letter(call.transpose_b));
     set(plan.operation, CUBLASLT_MATMUL_DESC_TRANSB, letter(call.transpose_a));
-    if (fuses_bias(call)) {
+    if (adds_bias) {
       set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
       set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(data_type(call.output)));
       set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);
@@ -170,12 +174,15 @@ class CublasLtGemm : public GemmProvider {
     plan.a = make_layout(call.input, rows_a, call.m * call.k / rows_a);
     plan.b = make_layout(call.input, rows_b, call.k * call.n / rows_b);
     plan.c = make_layout(call.output, call.m, call.n);
-    plan.algorithm = choose_algorithm(plan, call);
+    const auto algorithm = choose_algorithm(plan, call);
+    if (!algorithm && adds_bias) return make_plan(call, false);
+    if (!algorithm) fail(fmt::format("cuBLASLt has no algorithm for {} x {} x {}", call.m, call.n, call.k));
+    plan.algorithm = *algorithm;
     return plan;
   }
 
-  /// The first of cuBLASLt's heuristic for this shape. Errors: std::runtime_error where it has none.
-  cublasLtMatmulAlgo_t choose_algorithm(const Plan& plan, const GemmCall& call) {
+  /// The first of cuBLASLt's heuristic for this shape; nothing where it has none.
+  std::optional<cublasLtMatmulAlgo_t> choose_algorithm(const Plan& plan, const GemmCall& call) {
     cublasLtMatmulPreference_t made = nullptr;
     check(cublasLtMatmulPreferenceCreate(&made), "choosing an algorithm");
     const Preference preference(made);
@@ -192,16 +199,17 @@ class CublasLtGemm : public GemmProvider {
     }
     cublasLtMatmulHeuristicResult_t found{};
     int count = 0;
-    check(cublasLtMatmulAlgoGetHeuristic(handle(), plan.operation.get(), plan.b.get(), plan.a.get(), plan.c.get(),
-                                         plan.c.get(), preference.get(), 1, &found, &count),
-          "choosing an algorithm");
-    if (count == 0) fail(fmt::format("cuBLASLt has no algorithm for {} x {} x {}", call.m, call.n, call.k));
-    return found.algo;
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(handle(), plan.operation.get(), plan.b.get(), plan.a.get(), plan.c.get(),
+                                       plan.c.get(), preference.get(), 1, &found, &count);
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED) return std::nullopt;
+    check(status, "choosing an algorithm");
+    return count > 0 && found.state == CUBLAS_STATUS_SUCCESS ? std::optional(found.algo) : std::nullopt;
   }
 
-  /// Of a bias that the product added nothing is left, but GELU.
-  static void apply_rest_of_epilogue(const ExecutionSpace& space, const GemmCall& call) {
-    if (!fuses_bias(call)) return apply_epilogue(space, call);
+  /// Of an epilogue whose bias the product added GELU is left.
+  static void apply_rest_of_epilogue(const ExecutionSpace& space, const GemmCall& call, bool bias_is_added) {
+    if (!bias_is_added) return apply_epilogue(space, call);
     if (call.epilogue != EpilogueKind::bias_gelu) return;
     with_type(call.output, [&]<class T>(T) {
       gelu<T>(space, ConstMatrix<T>(static_cast<const T*>(call.pre), call.m, call.n),
