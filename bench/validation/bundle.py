@@ -1,9 +1,13 @@
 """The bundle that scripts/bundle-gpu makes: a build for GPUs and one for the CPU, their libraries, data."""
 
+import functools
 import json
 import lzma
+import os
 import pathlib
 import tarfile
+
+from validation.commands import run
 
 MANIFEST = "manifest.json"
 ARCHIVE = "bundle.tar.xz"
@@ -22,9 +26,14 @@ class Bundle:
         """`build`: gpu or cpu."""
         return self.root / ("cpu" if self.stand_in else build) / "bin" / name
 
-    @property
+    @functools.cached_property
     def libraries(self):
-        return self.root / "lib"
+        """Folders of libraries. GCC's own are the machine's where programs start with those: the bundle's want the glibc that
+        they were made for."""
+        folder = self.root / "lib"
+        names = {**os.environ, "LD_LIBRARY_PATH": ":".join(filter(None, [str(folder), os.environ.get("LD_LIBRARY_PATH")]))}
+        starts = run([self.program("cpu"), "--version"], 60, names).code == 0
+        return [folder] if starts else [folder / "gcc", folder]
 
     @property
     def reference(self):

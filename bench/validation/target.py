@@ -82,7 +82,7 @@ def environment(bundle, root, cublas=None):
     """What programs of the bundle run with. `cublas`: cuBLASLt's folder."""
     added = {"OMP_PROC_BIND": "false", "OMP_WAIT_POLICY": "passive", "MYLOS_SOURCE": str(root),
              "MYLOS_REFERENCE": str(bundle.reference), "MYLOS_DATA": str(bundle.root / "data")}
-    folders = [str(bundle.libraries), "" if cublas is None else str(cublas), os.environ.get("LD_LIBRARY_PATH", "")]
+    folders = [*map(str, bundle.libraries), "" if cublas is None else str(cublas), os.environ.get("LD_LIBRARY_PATH", "")]
     added["LD_LIBRARY_PATH"] = ":".join(filter(None, folders))
     return {**os.environ, **added}
 

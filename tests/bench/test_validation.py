@@ -163,6 +163,15 @@ class Refusals(Scratch):
         self.assertIn("expected one of agreement test_core", done.stderr)
 
 
+class Libraries(Scratch):
+    def test_gccs_are_the_machines_where_programs_start_with_them(self):
+        folder = self.make_bundle()
+        self.assertEqual(bundle.Bundle({}, folder, False).libraries, [folder / "lib"])
+        (folder / "cpu/bin/mylos").unlink()
+        write(folder / "cpu/bin/mylos", "#!/bin/sh\nexit 1\n", executable=True)
+        self.assertEqual(bundle.Bundle({}, folder, False).libraries, [folder / "lib/gcc", folder / "lib"])
+
+
 class Suites(Scratch):
     """A program of tests that dies in one of them costs that one alone."""
 
