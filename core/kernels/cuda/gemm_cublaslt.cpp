@@ -137,9 +137,9 @@ class CublasLtGemm : public GemmProvider {
   }
 
   void* workspace() {
-    const auto memory = reinterpret_cast<std::uintptr_t>(workspace_.get(workspace_size + workspace_alignment));
-    const std::uintptr_t begin = (memory + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
-    return reinterpret_cast<void*>(begin);
+    auto* const memory = static_cast<std::byte*>(workspace_.get(workspace_size + workspace_alignment));
+    const std::size_t beyond = reinterpret_cast<std::uintptr_t>(memory) % workspace_alignment;
+    return beyond == 0 ? memory : memory + (workspace_alignment - beyond);
   }
 
   const Plan& plan_for(const GemmCall& call) {
