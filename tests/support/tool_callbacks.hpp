@@ -36,12 +36,14 @@ class KokkosRecorder {
   KokkosRecorder& operator=(const KokkosRecorder&) = delete;
 
   /// Labels of kernels in the order of their launches; and those that break the rule that ours begin with "mylos::"
-  /// (Kokkos' own begin with "Kokkos::", and those of Kokkos Kernels have their functor's name).
+  /// (Kokkos' own begin with "Kokkos::", and those of Kokkos Kernels have their functor's name, or on devices say for
+  /// what they are).
   const std::vector<std::string>& launches() const { return launches_; }
   std::vector<std::string> foreign_launches() const {
     std::vector<std::string> foreign;
     for (const std::string& label : launches_) {
-      if (!label.starts_with("mylos::") && label.find("Kokkos") == std::string::npos) foreign.push_back(label);
+      const bool kokkos = label.find("Kokkos") != std::string::npos || label.ends_with("Dot Product Based GEMM");
+      if (!label.starts_with("mylos::") && !kokkos) foreign.push_back(label);
     }
     return foreign;
   }
