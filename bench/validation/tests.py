@@ -1,4 +1,5 @@
-"""Part 1: the test programs, a process for each suite, so that one that ends the GPU's context ends no other."""
+"""Part 1: the test programs, a process for each suite, so that one that ends the GPU's context ends no other. What starts the
+program under test many times has a process for each test, so that these run beside each other."""
 
 import concurrent.futures
 import json
@@ -23,6 +24,7 @@ PROGRAMS = [
     ("test_resume_ranks", r".*"),
     ("test_app", r"Bench|BenchStep|Runs|ResumedRuns"),
 ]
+TEST_BY_TEST = {"test_app"}
 SUITE_LIMIT = 90
 TEST_LIMIT = 45
 
@@ -51,12 +53,13 @@ class Suite:
 
     def run(self, clock):
         """{test: (state, message)}; a suite that ends early is run again test by test."""
-        outcome = self.run_filtered(f"{self.name}.*", clock.limit(SUITE_LIMIT))
+        single = len(self.tests) == 1
+        outcome = {} if single else self.run_filtered(f"{self.name}.*", clock.limit(SUITE_LIMIT))
         if outcome.keys() >= set(self.tests):
             return outcome
         for test in self.tests:
             try:
-                found = self.run_filtered(f"{self.name}.{test}", clock.limit(TEST_LIMIT))
+                found = self.run_filtered(f"{self.name}.{test}", clock.limit(SUITE_LIMIT if single else TEST_LIMIT))
             except OutOfTime:
                 outcome.setdefault(test, ("left out", "no time was left"))
             else:
@@ -102,7 +105,8 @@ def chosen_suites(session, clock):
             session.record.check(PART, program, False, f"its tests cannot be listed: {done.reason()}")
         for name, tests in suites.items():
             if any(re.fullmatch(pattern, part) for part in name.split("/")):  # Shapes/Attention, Store/0
-                yield Suite(session, program, name, tests)
+                for group in [[test] for test in tests] if program in TEST_BY_TEST else [tests]:
+                    yield Suite(session, program, name, group)
 
 
 def run_suite(suite, clock):
@@ -128,7 +132,7 @@ def record_suite(session, suite, outcome, counts):
         counts[state] = counts.get(state, 0) + 1
     failures = {test: message for test, (state, message) in outcome.items() if state == "failed"}
     late = [test for test, (state, _) in outcome.items() if state == "left out"]
-    name = f"{suite.program} {suite.name}"
+    name = f"{suite.program} {suite.name}" + (f".{suite.tests[0]}" if suite.program in TEST_BY_TEST else "")
     if failures:
         first = next(iter(failures))
         session.record.check(PART, name, False, f"{len(failures)} of {len(outcome)} fail; {first}: {failures[first].splitlines()[0][:300]}",

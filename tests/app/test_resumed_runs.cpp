@@ -1,4 +1,3 @@
-#include "core/kernels/gemm.hpp"
 #include "parallel/checkpoint_directory.hpp"
 #include "parallel/checkpoint_file.hpp"
 #include "tests/app/tiny_run.hpp"
@@ -36,7 +35,7 @@ class ResumedRuns : public TinyRun {
                  "--dev", train_,         "--output",  output,    "--max-length",
                  "60",    "--doc-stride", "20",        "--batch", "4",
                  "--lr",  "1e-3",         "--dropout", "0.1",     "--steps",
-                 "9",     "--eval-every", "2",         "--gemm",  default_gemm_provider()};
+                 "9",     "--eval-every", "2",         "--gemm",  default_provider()};
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }

@@ -1,4 +1,3 @@
-#include "core/kernels/gemm.hpp"
 #include "data/safetensors.hpp"
 #include "tests/app/tiny_run.hpp"
 
@@ -39,7 +38,7 @@ class Runs : public TinyRun {
     Words words = {"train",        "--model", model_,         "--train", train_,    "--dev", dev_,   "--output", output,
                    "--max-length", "60",      "--doc-stride", "20",      "--batch", "4",     "--lr", "1e-3"};
     words.insert(words.end(), more.begin(), more.end());
-    if (std::ranges::find(more, "--gemm") == more.end()) words.insert(words.end(), {"--gemm", default_gemm_provider()});
+    if (std::ranges::find(more, "--gemm") == more.end()) words.insert(words.end(), {"--gemm", default_provider()});
     return words;
   }
   ProgramRun train(const fs::path& output, const Words& more = {}) const {
@@ -186,7 +185,7 @@ TEST_F(Runs, EvalScoresARunsBestAsItWas) {
   EXPECT_TRUE(fs::exists(run_ / "null_odds.json"));
   const fs::path output = directory_ / "eval";
   const ProgramRun eval = run_mylos({"eval", "--model", run_, "--data", dev_, "--output", output, "--max-length", "60",
-                                     "--doc-stride", "20", "--gemm", default_gemm_provider()});
+                                     "--doc-stride", "20", "--gemm", default_provider()});
   ASSERT_EQ(eval.exit_code, 0) << eval.errors;
   for (const char* name : {"results.json", "predictions.json", "null_odds.json"}) {
     EXPECT_EQ(read_file(output / name), read_file(run_ / name)) << name;

@@ -5,10 +5,12 @@
 #include "tests/support/temporary.hpp"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <thread>
 
 namespace mylos::tests {
@@ -20,6 +22,12 @@ inline void await_metrics(const std::filesystem::path& run, std::uintmax_t bytes
     if (std::filesystem::exists(file) && std::filesystem::file_size(file) > bytes) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
+}
+
+/// The provider of products that the program under test takes unasked: it may be of another build than the test.
+inline std::string default_provider() {
+  static const std::string name = nlohmann::json::parse(run_mylos({"info", "--json"}).output)["gemm_providers"].back();
+  return name;
 }
 
 /// A tiny model and questions for it in files, and the name of a directory for a run.
