@@ -36,7 +36,9 @@ constexpr std::array table = {
             "says for each mode what fits, how long it takes and how it scales, and which line to run", 0, 0, run_plan},
     Command{"watch", watch_command, "RUN [options]",
             "shows a live run from anywhere that sees its files, until it is finished", 1, 1, run_watch},
-    Command{"doctor", 0, "", "what would go wrong here"},
+    Command{"doctor", doctor_command, "[--output DIR] [--model M] [options]",
+            "says what would go wrong here: alone, or started on all ranks of a job; exit code 1 with an error", 0, 0,
+            run_doctor, true},
     Command{"report", 0, "", "a run as one HTML page"},
 };
 

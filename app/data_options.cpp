@@ -8,10 +8,11 @@ constexpr std::string_view files = "Model and data", windows = "Windows";
 constexpr CountRange sequence_length{1, 65'536};  // the model's own limit is checked when it is read
 
 Option model_option() {
-  Option option = named(
-      "model", {"model-name-or-path"}, "M", files,
-      train_command | eval_command | ask_command | prepare_command | bench_command | checkpoint_command | plan_command,
-      "a Hugging Face directory, a run's output directory (its best/), or a name that `mylos fetch` got");
+  Option option =
+      named("model", {"model-name-or-path"}, "M", files,
+            train_command | eval_command | ask_command | prepare_command | bench_command | checkpoint_command |
+                plan_command | doctor_command,
+            "a Hugging Face directory, a run's output directory (its best/), or a name that `mylos fetch` got");
   option.expects = "a directory or a name";
   option.parse = [](Arguments& arguments, std::string_view text) {
     if (!text.empty()) arguments.model = text;
@@ -58,8 +59,9 @@ std::vector<Option> data_options() {
           [](auto& a) -> auto& { return a.context; }),
       path_option(
           named("output", {"output-dir"}, "PATH", files,
-                train_command | eval_command | prepare_command | checkpoint_command,
-                "directory for results, or for a model; of prepare a file, .h5 or .jsonl"),
+                train_command | eval_command | prepare_command | checkpoint_command | doctor_command,
+                "directory for results, or for a model; of prepare a file, .h5 or .jsonl; of doctor what is tried, "
+                "default: the current one"),
           [](auto& a) -> auto& { return a.run.engine.output; }),
       squad_option(),
       path_option(

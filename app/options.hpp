@@ -26,6 +26,7 @@ enum CommandBit : unsigned {
   plan_command = 512,
   compare_command = 1024,
   watch_command = 2048,
+  doctor_command = 4096,
 };
 
 struct Option {

@@ -130,6 +130,7 @@ Arguments default_arguments(const Command& command) {
   arguments.run.engine.gemm.cache = gemm_cache();
   // As transformers' question-answering pipeline, whose answers ask gives.
   if (command.bit == ask_command) arguments.run.squad.max_answer_length = 15;
+  if (command.bit == doctor_command) arguments.collective_timeout = 60.0;
   return arguments;
 }
 

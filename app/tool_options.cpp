@@ -117,7 +117,7 @@ std::vector<Option> tool_options() {
       switch_option(
           named("json", {}, "", general,
                 ask_command | info_command | bench_command | checkpoint_command | compare_command | plan_command |
-                    watch_command,
+                    watch_command | doctor_command,
                 "print JSON; of watch once"),
           [](auto& a) -> auto& { return a.json; }),
   };

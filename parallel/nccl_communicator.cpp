@@ -310,6 +310,8 @@ std::string nccl_obstacle() {
   }
 }
 
+std::string found_nccl_version() { return nccl_version_text(nccl_library().version); }
+
 std::unique_ptr<Communicator> make_nccl_communicator(MpiContext& context, const std::shared_ptr<MpiRanks>& hosts,
                                                      bool ordered_sums) {
   if (const std::string obstacle = nccl_obstacle(); !obstacle.empty()) fail(obstacle);

@@ -17,6 +17,9 @@ bool has_nccl();
 /// the library, not for devices.
 std::string nccl_obstacle();
 
+/// "2.28.9", of the library that was found. Errors: std::runtime_error as nccl_obstacle says.
+std::string found_nccl_version();
+
 /// The group of `hosts`, with one device a rank: device arrays go through NCCL, everything else through `hosts`. What
 /// it promises is what Communicator promises, except for the order of sums without `ordered_sums`: sums of float32 and
 /// float64 then have NCCL's order, which depends on the number of ranks, the array's size and the machine's links; they

@@ -13,6 +13,8 @@ std::string nccl_obstacle() {
          "through MPI with --communicator mpi";
 }
 
+std::string found_nccl_version() { fail(nccl_obstacle()); }
+
 std::unique_ptr<Communicator> make_nccl_communicator(MpiContext&, const std::shared_ptr<MpiRanks>&, bool) {
   fail(nccl_obstacle());
 }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,12 +19,19 @@ class RankRuntime {
   virtual ~RankRuntime() = default;
 
   virtual std::string library() const = 0;
+  /// What threads of a process may do with it: "MPI_THREAD_MULTIPLE".
+  virtual std::string thread_level() const = 0;
   virtual std::size_t rank() const = 0;
   virtual std::size_t size() const = 0;
   /// The lowest rank on this rank's node.
   virtual std::size_t first_rank_of_node() const = 0;
   /// What each rank gave, equally many bytes, in the order of ranks. Before start() only.
   virtual std::vector<std::byte> gather(std::span<const std::byte> mine) = 0;
+
+  /// Messages that a rank waits for no longer than `limit`, where another may never come; before start() only, and
+  /// between two ranks in the order in which they were sent. False and nothing after that time.
+  virtual bool send(std::span<const std::byte> message, std::size_t to, std::chrono::duration<double> limit) = 0;
+  virtual std::optional<std::vector<std::byte>> receive(std::size_t from, std::chrono::duration<double> limit) = 0;
 
   /// Makes the communicator of all ranks, which are at `places`; `neighbours` are those whose processes this one sees.
   virtual Communicator& start(const std::vector<RankPlace>& places, std::span<const NodePeer> neighbours) = 0;

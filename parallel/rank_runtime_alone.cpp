@@ -9,10 +9,14 @@ namespace {
 class Alone final : public RankRuntime {
  public:
   std::string library() const override { return "none"; }
+  std::string thread_level() const override { return ""; }
   std::size_t rank() const override { return 0; }
   std::size_t size() const override { return 1; }
   std::size_t first_rank_of_node() const override { return 0; }
   std::vector<std::byte> gather(std::span<const std::byte> mine) override { return {mine.begin(), mine.end()}; }
+
+  bool send(std::span<const std::byte>, std::size_t, std::chrono::duration<double>) override { return false; }
+  std::optional<std::vector<std::byte>> receive(std::size_t, std::chrono::duration<double>) override { return {}; }
 
   Communicator& start(const std::vector<RankPlace>&, std::span<const NodePeer>) override { return *world_; }
   std::unique_ptr<Communicator> make_nccl_ranks(bool) override { fail(nccl_obstacle()); }

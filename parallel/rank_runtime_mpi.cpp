@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <list>
 #include <string_view>
 #include <thread>
 
@@ -36,16 +37,28 @@ std::string library_version() {
   return name;
 }
 
+/// Asks until `is_done` or `limit` is over: at once again for a moment, so that short ways are timed rightly, and then
+/// in turns with others that need the processor.
+template <class IsDone>
+void poll(std::chrono::duration<double> limit, const IsDone& is_done) {
+  constexpr std::chrono::milliseconds eager(2);
+  const auto begin = std::chrono::steady_clock::now();
+  while (!is_done()) {
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    if (waited > limit) return;
+    if (waited > eager) std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+}
+
 class MpiRuntime final : public RankRuntime {
  public:
   MpiRuntime() {
     // A process that no launcher started would otherwise start Open MPI's daemon beside it, for what is not used here.
     ::setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
-    int provided = MPI_THREAD_SINGLE;
     // Files may be written through MPI while its thread works; what is needed is that another thread than the first
     // may call it.
-    MYLOS_CHECK_MPI(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided));
-    if (provided < MPI_THREAD_SERIALIZED) {
+    MYLOS_CHECK_MPI(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided_));
+    if (provided_ < MPI_THREAD_SERIALIZED) {
       MPI_Finalize();
       fail(
           "MPI was built for one thread a process, and Mylos calls it from a second one: use an MPI that gives "
@@ -62,6 +75,9 @@ class MpiRuntime final : public RankRuntime {
   MpiRuntime& operator=(const MpiRuntime&) = delete;
 
   std::string library() const override { return library_version(); }
+  std::string thread_level() const override {
+    return provided_ == MPI_THREAD_MULTIPLE ? "MPI_THREAD_MULTIPLE" : "MPI_THREAD_SERIALIZED";
+  }
   std::size_t rank() const override { return group_.rank; }
   std::size_t size() const override { return group_.size; }
 
@@ -80,6 +96,37 @@ class MpiRuntime final : public RankRuntime {
     const int count = static_cast<int>(mine.size());
     MYLOS_CHECK_MPI(MPI_Allgather(mine.data(), count, MPI_BYTE, all.data(), count, MPI_BYTE, ranks_));
     return all;
+  }
+
+  bool send(std::span<const std::byte> message, std::size_t to, std::chrono::duration<double> limit) override {
+    // Its memory stays where nobody takes it.
+    sent_.emplace_back(message.begin(), message.end());
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int count = static_cast<int>(message.size()), receiver = static_cast<int>(to);
+    MYLOS_CHECK_MPI(MPI_Isend(sent_.back().data(), count, MPI_BYTE, receiver, 0, ranks_, &request));
+    int taken = 0;
+    poll(limit, [&] {
+      MYLOS_CHECK_MPI(MPI_Test(&request, &taken, MPI_STATUS_IGNORE));
+      return taken != 0;
+    });
+    if (taken != 0) sent_.pop_back();
+    return taken != 0;
+  }
+
+  std::optional<std::vector<std::byte>> receive(std::size_t from, std::chrono::duration<double> limit) override {
+    int there = 0;
+    MPI_Message message = MPI_MESSAGE_NULL;
+    MPI_Status status;
+    poll(limit, [&] {
+      MYLOS_CHECK_MPI(MPI_Improbe(static_cast<int>(from), 0, ranks_, &there, &message, &status));
+      return there != 0;
+    });
+    if (there == 0) return std::nullopt;
+    int count = 0;
+    MYLOS_CHECK_MPI(MPI_Get_count(&status, MPI_BYTE, &count));
+    std::vector<std::byte> bytes(static_cast<std::size_t>(count));
+    MYLOS_CHECK_MPI(MPI_Mrecv(bytes.data(), count, MPI_BYTE, &message, MPI_STATUS_IGNORE));
+    return bytes;
   }
 
   Communicator& start(const std::vector<RankPlace>& places, std::span<const NodePeer> neighbours) override {
@@ -156,6 +203,8 @@ class MpiRuntime final : public RankRuntime {
 
   MPI_Comm ranks_ = MPI_COMM_NULL, watch_ranks_ = MPI_COMM_NULL, farewell_ranks_ = MPI_COMM_NULL;
   MpiGroup group_;
+  int provided_ = MPI_THREAD_SINGLE;
+  std::list<std::vector<std::byte>> sent_;  ///< what nobody has taken yet
   std::unique_ptr<MpiWatch> watch_;
   std::unique_ptr<MpiContext> context_;
   std::unique_ptr<Communicator> alone_;  ///< the world of one rank

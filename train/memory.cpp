@@ -1,6 +1,7 @@
 #include "train/memory.hpp"
 
 #include "core/device.hpp"
+#include "train/control_group.hpp"
 
 #include <algorithm>
 #include <array>
@@ -55,31 +56,17 @@ constexpr GroupFiles version_1 = {"/sys/fs/cgroup/memory",
                                   "memory.usage_in_bytes",
                                   {"total_inactive_file", "total_active_file"}};
 
-/// The path below the root of this process's group: Slurm sets a job's limit far down. Lines are "4:cpu,memory:/path".
-std::filesystem::path control_group(std::string_view controller) {
-  std::ifstream input("/proc/self/cgroup");
-  for (std::string line; std::getline(input, line);) {
-    const std::size_t first = line.find(':'), second = line.find(":/", first + 1);
-    if (second == std::string::npos) continue;
-    const std::string names = "," + line.substr(first + 1, second - first - 1) + ",";
-    if (names.find("," + std::string(controller) + ",") != std::string::npos) return line.substr(second + 2);
-  }
-  return {};
-}
-
 /// What the control group and those above it leave free; each may set a limit.
 std::size_t group_memory(const GroupFiles& files) {
-  const std::filesystem::path root = files.root;
   std::size_t least = SIZE_MAX;
-  for (std::filesystem::path group = root / control_group(files.controller);; group = group.parent_path()) {
+  for (const std::filesystem::path& group : control_groups(files.root, files.controller)) {
     const std::size_t limit = group_bytes(group / files.limit), used = group_bytes(group / files.used);
-    if (limit != SIZE_MAX && used != SIZE_MAX) {
-      std::size_t held = used;
-      for (const char* cache : files.caches) held -= std::min(held, number_in(group / "memory.stat", cache));
-      least = std::min(least, limit > held ? limit - held : 0);
-    }
-    if (group == root || !group.has_relative_path()) return least;
+    if (limit == SIZE_MAX || used == SIZE_MAX) continue;
+    std::size_t held = used;
+    for (const char* cache : files.caches) held -= std::min(held, number_in(group / "memory.stat", cache));
+    least = std::min(least, limit > held ? limit - held : 0);
   }
+  return least;
 }
 
 /// What is left of a device for what no plan counts: the code of kernels, which comes when they first run, and what
@@ -93,6 +80,10 @@ std::size_t available_memory() {
     const std::size_t free = free_device_memory();
     return free - std::min(free, uncounted_on_device);
   }
+  return available_host_memory();
+}
+
+std::size_t available_host_memory() {
   return std::min({kibibytes_in("/proc/meminfo", "MemAvailable:"), group_memory(version_2), group_memory(version_1)});
 }
 

@@ -8,6 +8,8 @@ namespace mylos::train {
 /// Bytes that this process may still take where kernels compute: what the machine has free, or its control group if
 /// that is less; of a device build what the device has, but for 1 GiB that no plan counts.
 std::size_t available_memory();
+/// The same of the host, in every build; needs no device.
+std::size_t available_host_memory();
 
 /// Bytes of this process that are resident now, and the most there have been; of a device build both are what anybody
 /// has taken of the device now.

@@ -17,6 +17,7 @@ COMMANDS = [
     # Installing by other means.
     (r"^spack ", "ctest", r"^spack\."),
     (r"apptainer ", "not here", "Apptainer and an image of Debian are not to be had"),
+    (r"^srun .*mylos doctor", "ctest", r"^jobs\.doctor$"),
     # GPUs.
     (r"^scripts/bundle-gpu", "not here", "compiles for 20 minutes"),
     (r"^scripts/validate-gpu", "ctest", r"^bench\.validation$"),
@@ -24,6 +25,9 @@ COMMANDS = [
     (r"^tensorboard ", "ctest", r"IsReadByTensorBoard"),
     # What needs a network.
     (r"^mylos fetch ", "ctest", r"Fetch"),
+    # What writes to a place that readers share.
+    (r"^mylos train .*--output_dir /tmp/debug_squad/$", "ctest", r"RunQa\.TheReadmesLineRuns$"),
+    (r"^mylos train .*--output_dir /tmp/debug_squad_v2/$", "ctest", r"RunQa\.SoDoesTheOneOfSquad2$"),
     # Benchmarks that take minutes, beside peers.
     (r"^bench/(compare|scaling|checkpoint) ", "ctest", r"^bench\.comparison$"),
 ]

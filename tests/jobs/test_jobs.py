@@ -114,6 +114,18 @@ def test_wrong_launcher(site):
     expect(not (site.home / "run").exists(), site.log(job))
 
 
+def test_doctor(site):
+    """mylos doctor on two nodes: one report; and where the launcher is not MPI's."""
+    words = ("srun", "--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=1")
+    doctor = (site.mylos, "doctor", "--output", str(site.home))
+    report = json.loads(site.cluster.run(*words, "--mpi=pmix", "--time=60", *doctor, "--json").stdout)
+    expect((report["ranks"], report["nodes"], report["errors"]) == (2, 2, 0), report)
+    texts = {finding["name"]: finding["text"] for finding in report["findings"]}
+    expect(texts["shared"] == "the first rank's file is seen" and "left by the scheduler" in texts["job"], report)
+    wrong = site.cluster.run(*words, "--mpi=none", *doctor, check=False)
+    expect(wrong.returncode == 1 and "PMI" in wrong.stdout + wrong.stderr, f"{wrong.returncode}: {wrong.stdout}{wrong.stderr}")
+
+
 def test_production_shapes(site):
     """What the scripts ask for as they are, and with the options that they name."""
     cases = [("train-cpu.sbatch", [], 1, 2, 32, 0), ("train-cpu.sbatch", ["--nodes=2"], 2, 4, 64, 0),

@@ -136,13 +136,13 @@ def check_command(text, root, program):
             known = program.options(words[1])
         else:
             known = program.all_options()
-        yield from (f"mylos {words[1]} has no option --{name}" for name in options if name not in known)
+        yield from (f"mylos {words[1]} has no option --{name}" for name in options if name.replace("_", "-") not in known)  # which users may write
     elif re.match(r"(?:scripts|bench)/", first) and (root / first).is_file():
         script = (root / first).read_text(encoding="utf-8")
         yield from (f"{first} has no option --{name}" for name in options if f"--{name}" not in script)
     elif first.startswith("--"):
         known = program.all_options()
-        yield from (f"no command has an option --{name}" for name in options if name not in known)
+        yield from (f"no command has an option --{name}" for name in options if name.replace("_", "-") not in known)  # which users may write
 
 
 def check_options(root, program):

@@ -1,0 +1,481 @@
+#include "app/doctor_files.hpp"
+#include "app/doctor_finding.hpp"
+#include "app/doctor_gpus.hpp"
+#include "app/doctor_launch.hpp"
+#include "app/doctor_processors.hpp"
+#include "app/doctor_system.hpp"
+#include "tests/app/rank_runs.hpp"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include <cerrno>
+#include <csignal>
+#include <map>
+
+/// mylos doctor: each check by its facts, and the program where something is wrong.
+namespace mylos::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace app;
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+using Words = std::vector<std::string>;
+
+parallel::Environment variables(std::map<std::string, std::string> values) {
+  return [values = std::move(values)](const char* name) -> const char* {
+    const auto found = values.find(name);
+    return found == values.end() ? nullptr : found->second.c_str();
+  };
+}
+
+/// The findings as they would be told of one rank.
+std::string told(const Findings& findings) { return report_text(fold({}, std::vector<Findings>{findings}), 1); }
+
+parallel::Processors processors(std::initializer_list<std::size_t> numbers) {
+  parallel::Processors set;
+  for (const std::size_t number : numbers) set.set(number);
+  return set;
+}
+
+TEST(DoctorFindings, OfRanksThatAreEqualAreOneLine) {
+  const Finding same{Level::ok, "limits", "none"}, other{Level::warning, "threads", "8 on 4", "use fewer"};
+  const std::vector<Findings> ranks = {{same}, {same, other}, {same}, {same, other}, {same, other}};
+  const auto folded = fold({{Level::error, "clock", "of all"}}, ranks);
+  EXPECT_EQ(report_text(folded, 5),
+            "warning  threads     ranks 1,3-4: 8 on 4; use fewer\n"
+            "ok       limits      none\n"
+            "error    clock       of all\n"
+            "1 error, 1 warning\n");
+  EXPECT_EQ(exit_code_of(folded), 1);
+  EXPECT_EQ(exit_code_of(fold({}, ranks)), 0) << "a warning does not fail";
+  const json report = report_json(folded, 5, 2);
+  EXPECT_EQ(report["ranks"], 5);
+  EXPECT_EQ(report["nodes"], 2);
+  EXPECT_EQ(report["errors"], 1);
+  EXPECT_EQ(report["findings"][0]["ranks"], json({1, 3, 4}));
+  EXPECT_EQ(report["findings"][2]["ranks"], json());
+}
+
+TEST(DoctorFindings, ValuesAreTheirRange) {
+  const auto free = [](double bytes) { return Findings{{Level::ok, "memory", "{} free", "", bytes, Quantity::bytes}}; };
+  EXPECT_EQ(report_text(fold({}, std::vector<Findings>{free(2048), free(1024), free(1536)}), 3),
+            "ok       memory      1.0 KiB to 2.0 KiB free\n0 errors, 0 warnings\n");
+  EXPECT_EQ(value_text(2e-6, Quantity::seconds), "2 us");
+  EXPECT_EQ(value_text(1.2e9, Quantity::bytes_per_second), "1200 MB/s");
+  const Findings original = {{Level::warning, "memory", "{}", "more", 1.5, Quantity::seconds}, {Level::ok, "job", "x"}};
+  EXPECT_EQ(told(findings_of(to_json(original))), told(original));
+}
+
+TEST(DoctorLaunch, KnowsWhoDoesNotBelongTogether) {
+  const MpiFacts alone{true, 1, "Open MPI v4.1.4", "MPI_THREAD_MULTIPLE"}, two{true, 2, "MPICH 4.0", ""};
+  EXPECT_THAT(told(launch_findings(alone, variables({{"SLURM_STEP_NUM_TASKS", "4"}}))),
+              HasSubstr("SLURM_STEP_NUM_TASKS=4: they do not belong together; start it with srun --mpi=pmix"));
+  EXPECT_THAT(told(launch_findings(alone, variables({{"OMPI_COMM_WORLD_SIZE", "2"}}))), HasSubstr("error    launch"));
+  EXPECT_THAT(told(launch_findings(two, variables({{"PMI_SIZE", "2"}, {"SLURM_NTASKS", "9"}}))),
+              HasSubstr("2 ranks, as the launcher says"));
+  EXPECT_THAT(told(launch_findings(alone, variables({{"SLURM_JOB_ID", "7"}, {"SLURM_NTASKS", "9"}}))),
+              HasSubstr("warning  launch      one process, in a job of 9 tasks; srun mylos doctor"));
+  EXPECT_THAT(told(launch_findings({.is_built = false}, variables({{"PMI_SIZE", "4"}}))),
+              HasSubstr("error    launch      this build has no MPI, and the launcher started 4 processes"));
+  EXPECT_THAT(told(launch_findings({.is_built = false}, variables({}))), HasSubstr("0 errors"));
+}
+
+TEST(DoctorLaunch, TellsWhatStopBeforeWouldSee) {
+  EXPECT_THAT(told(job_findings(variables({}), {})), HasSubstr("--walltime T"));
+  const auto slurm = variables({{"SLURM_JOB_ID", "7"}});
+  EXPECT_THAT(told(job_findings(slurm, 3700.0)), HasSubstr("ok       job         Slurm 7, 1:01:40 left"));
+  EXPECT_THAT(told(job_findings(slurm, {})), HasSubstr("warning  job         Slurm 7, whose end"));
+}
+
+TEST(DoctorLaunch, ClocksAreApartByMoreThanTheyMayBeWrong) {
+  EXPECT_EQ(clock_findings({}).size(), 0u);
+  const std::vector<ClockOffset> near = {{1, 0.5, 1e-3}, {2, 4.0, 3.5}};
+  EXPECT_THAT(told(clock_findings(near)), HasSubstr("ok       clock"));
+  const std::vector<ClockOffset> far = {{1, 0.5, 1e-3}, {2, -90.0, 0.5}};
+  EXPECT_THAT(told(clock_findings(far)), HasSubstr("warning  clock       rank 2 is 90 s behind rank 0"));
+}
+
+TEST(DoctorLaunch, ShowsTheVariablesThatMatter) {
+  const Words set = {"PATH=/bin", "UCX_TLS=tcp", "NCCL_DEBUG=INFO", "FI_PROVIDER=cxi\n", "OMPI_MCA_orte_x=1"};
+  EXPECT_THAT(told(environment_findings(set)), HasSubstr("FI_PROVIDER=cxi\\x0a NCCL_DEBUG=INFO UCX_TLS=tcp\n"));
+  EXPECT_THAT(told(environment_findings({})), HasSubstr("no variable"));
+}
+
+TEST(DoctorLaunch, SlowExchangesAreWarnedOf) {
+  EXPECT_EQ(exchange_findings(1, 1, 1.0, 1.0, 8).size(), 0u);
+  EXPECT_THAT(told(exchange_findings(2, 1, 2e-6, 3e-5, 65536)),
+              HasSubstr("ok       MPI         2 ranks on 1 node gather 8 bytes of each in 2 us, 64.0 KiB in 30 us"));
+  EXPECT_THAT(told(exchange_findings(2, 2, 0.02, 0.3, 65536)), HasSubstr("warning  MPI"));
+}
+
+TEST(DoctorProcessors, FindTooManyThreads) {
+  const auto node = [](ProcessorFacts facts, std::size_t ranks) {
+    facts.host = "n1";
+    facts.available = processors({0, 1, 2, 3});
+    return std::vector<ProcessorFacts>(ranks, facts);
+  };
+  const auto first = [](const std::vector<ProcessorFacts>& ranks) { return told(processor_findings(ranks).front()); };
+  const ProcessorFacts four{.allowed = processors({0, 1, 2, 3}), .cores = 4};
+  EXPECT_THAT(first(node(four, 1)), HasSubstr("4 threads a rank\n0 errors, 0 warnings"));
+  EXPECT_THAT(first(node(four, 2)), HasSubstr("2 threads a rank\n0 errors, 0 warnings"));
+  ProcessorFacts facts = four;
+  facts.asked_threads = 8;
+  EXPECT_THAT(first(node(facts, 1)),
+              HasSubstr("warning  threads     8 threads on 4 processors; set OMP_NUM_THREADS=4"));
+  facts.asked_threads = 3;
+  EXPECT_THAT(first(node(facts, 2)),
+              HasSubstr("6 threads of 2 ranks on 4 processors of the node; set OMP_NUM_THREADS=2, or start fewer"));
+  facts = four;
+  facts.cores = 2;
+  EXPECT_THAT(first(node(facts, 1)), HasSubstr("warning  threads     4 threads on 2 cores; hardware threads"));
+  facts = four;
+  facts.quota = 1.5;
+  EXPECT_THAT(first(node(facts, 1)), HasSubstr("the control group gives time of 1.5 processors"));
+  facts = four;
+  facts.binding = "close";
+  EXPECT_THAT(first(node(facts, 2)), HasSubstr("warning  threads     OMP_PROC_BIND=close with processors that other"));
+  EXPECT_THAT(first(node(facts, 1)), HasSubstr("0 warnings"));
+  facts = four;
+  facts.threads_error = "OMP_NUM_THREADS=x: expected a number";
+  EXPECT_THAT(first(node(facts, 1)), HasSubstr("error    threads     OMP_NUM_THREADS=x"));
+}
+
+TEST(DoctorProcessors, FindRanksTiedToOneCore) {
+  const std::size_t ranks[] = {2, 3};
+  ProcessorFacts tied{.host = "n1", .allowed = processors({0}), .available = processors({0, 1})};
+  std::vector<ProcessorFacts> node = {tied, tied};
+  EXPECT_THAT(
+      told(pinning_findings(node, ranks)),
+      HasSubstr("error    processors  ranks 2, 3 on n1 may run on processor 0 only, while no rank may run on 1; "
+                "start the ranks with more processors each"));
+  node[0].binding = "true";
+  EXPECT_THAT(told(pinning_findings(node, ranks)), HasSubstr("; unset OMP_PROC_BIND"));
+  node[1].allowed = processors({1});
+  EXPECT_EQ(pinning_findings(node, ranks).size(), 0u);
+  EXPECT_EQ(to_json(processor_facts_of(to_json(node[0]))), to_json(node[0]));
+}
+
+TEST(DoctorProcessors, CompareInstructions) {
+  const Words both = {"avx2", "avx512f"}, older = {"avx2"};
+  EXPECT_THAT(told(instruction_findings(both, both)), HasSubstr("up to avx512f"));
+  EXPECT_THAT(told(instruction_findings(older, both)),
+              HasSubstr("the CPU has avx512f, and this build does not use it"));
+  EXPECT_EQ(instruction_findings({}, {}).size(), 0u);
+}
+
+TEST(DoctorGpus, TellsWhatABuildFinds) {
+  EXPECT_THAT(told(gpu_findings({.is_needed = false})), HasSubstr("none needed"));
+  EXPECT_THAT(told(gpu_findings({.is_needed = false, .driver = "535.1"})),
+              HasSubstr("warning  GPU         this node has"));
+  EXPECT_THAT(told(gpu_findings({.is_needed = true, .obstacle = "no GPU is visible here; ask for one"})),
+              HasSubstr("error    GPU         no GPU is visible here; ask for one"));
+  const GpuFacts two{.is_needed = true,
+                     .devices = {{"A", "id0", 80, 40ull << 30}, {"B", "id1", 90, 80ull << 30}},
+                     .driver = "570.86.10",
+                     .rank_of_node = 3};
+  EXPECT_THAT(told(gpu_findings(two)), HasSubstr("1 of 2: B, compute capability 9.0, 80.00 GiB, driver 570.86.10"));
+  EXPECT_EQ(driver_version("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19\nGCC 12.2"),
+            "535.129.03");
+  EXPECT_EQ(driver_version("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.10  Release Build"),
+            "570.86.10");
+  EXPECT_EQ(driver_version(""), "");
+}
+
+TEST(DoctorGpus, FindsRanksOnOneGpu) {
+  const Words devices = {"a", "b", "a", "", ""};
+  const std::vector<Findings> findings = shared_gpu_findings(devices);
+  EXPECT_THAT(report_text(fold({}, findings), 5),
+              HasSubstr("error    GPU         ranks 0,2: 2 ranks compute on the same GPU (a)"));
+  EXPECT_EQ(findings[1].size() + findings[3].size() + findings[4].size(), 0u);
+}
+
+TEST(DoctorNccl, LooksThroughItsVariables) {
+  const Words interfaces = {"eth0", "ib0", "lo"}, adapters = {"mlx5_0"};
+  const auto found = [&](std::map<std::string, std::string> set) {
+    return told(nccl_environment_findings(variables(std::move(set)), interfaces, adapters));
+  };
+  EXPECT_EQ(found({}), "0 errors, 0 warnings\n");
+  for (const char* list : {"ib", "=ib0", "^lo", "eth1,ib0", ""}) {
+    EXPECT_EQ(found({{"NCCL_SOCKET_IFNAME", list}}), "0 errors, 0 warnings\n") << list;
+  }
+  for (const char* list : {"ib1", "=ib", "hsn", "^eth,ib,lo"}) {
+    EXPECT_THAT(found({{"NCCL_SOCKET_IFNAME", list}}),
+                HasSubstr("names no network interface of this node; it has eth0"))
+        << list;
+  }
+  EXPECT_EQ(found({{"NCCL_IB_HCA", "mlx5_0:1"}}), "0 errors, 0 warnings\n");
+  EXPECT_THAT(found({{"NCCL_IB_HCA", "mlx4"}}), HasSubstr("error    NCCL        NCCL_IB_HCA=mlx4 names no InfiniBand"));
+  EXPECT_THAT(found({{"NCCL_IB_DISABLE", "1"}}), HasSubstr("warning  NCCL        NCCL_IB_DISABLE is set"));
+  EXPECT_EQ(found({{"NCCL_IB_DISABLE", "0"}}), "0 errors, 0 warnings\n");
+  EXPECT_THAT(found({{"NCCL_P2P_DISABLE", "1"}}), HasSubstr("warning  NCCL"));
+  EXPECT_THAT(found({{"NCCL_DEBUG", "INFO"}}), HasSubstr("ok       NCCL        NCCL_DEBUG=INFO"));
+}
+
+TEST(DoctorSystem, MemoryAndLimits) {
+  constexpr std::size_t gib = std::size_t{1} << 30;
+  const std::string little = told(memory_findings({4 * gib, 4, 1 << 20, "always [madvise] never"}));
+  EXPECT_THAT(little, HasSubstr("/dev/shm has 1.00 MiB free"));
+  if (runs_on_host) {
+    EXPECT_THAT(little, HasSubstr("warning  memory      1.00 GiB are free for each of 4 ranks"));
+    EXPECT_THAT(little, HasSubstr("transparent huge pages: madvise"));
+  }
+  EXPECT_THAT(told(memory_findings({64 * gib, 1, 0, ""})), HasSubstr("0 warnings"));
+  EXPECT_EQ(told(limit_findings({})), "ok       limits      no core files (ulimit -c)\n0 errors, 0 warnings\n");
+  const std::string all = told(limit_findings({gib, 65536, 256, 65536, 1 << 20, RLIM_INFINITY, true}));
+  for (const char* option : {"ulimit -v", "ulimit -l", "ulimit -n", "ulimit -s", "ulimit -f"}) {
+    EXPECT_THAT(all, HasSubstr(option));
+  }
+  EXPECT_THAT(all, HasSubstr("writes a core file"));
+  EXPECT_THAT(told(limit_findings({.locked = 65536})), HasSubstr("0 warnings")) << "no InfiniBand";
+  EXPECT_THAT(told(hdf5_findings("", {})), HasSubstr("warning  HDF5"));
+  EXPECT_THAT(told(hdf5_findings("1.10.8", "FALSE")), HasSubstr("HDF5_USE_FILE_LOCKING=FALSE"));
+}
+
+TEST(DoctorSystem, CachesAndModels) {
+  const TemporaryDirectory directory;
+  {
+    const EnvironmentVariable cache("XDG_CACHE_HOME", (directory / "new" / "cache").string());
+    EXPECT_THAT(told(cache_findings()), HasSubstr("ok       cache"));
+  }
+  const EnvironmentVariable none("XDG_CACHE_HOME", ""), homeless("HOME", "");
+  EXPECT_THAT(told(cache_findings()), HasSubstr("warning  cache       neither XDG_CACHE_HOME nor HOME is set"));
+  const EnvironmentVariable closed("XDG_CACHE_HOME", "/proc/cache");
+  EXPECT_THAT(told(cache_findings()), HasSubstr("warning  cache       /proc/cache/mylos cannot be written"));
+  EXPECT_THAT(told(model_findings("/no/model")), HasSubstr("error    model       no directory /no/model"));
+  EXPECT_EQ(model_findings("").size(), 0u);
+}
+
+TEST(DoctorFiles, KnowFileSystemsByTheirNumber) {
+  EXPECT_EQ(file_system_kind(0x6969).name, "NFS");
+  EXPECT_THAT(std::string(file_system_kind(0x0BD00BD0).advice), HasSubstr("lfs setstripe"));
+  EXPECT_EQ(file_system_kind(0x01021994).level, Level::warning);
+  EXPECT_EQ(file_system_kind(1).level, Level::ok);
+}
+
+TEST(DoctorFiles, SayWhyAFolderDoesNotServe) {
+  EXPECT_THAT(told(trial_findings({.failed = "write", .error = EDQUOT})), HasSubstr("your quota is used up"));
+  EXPECT_THAT(told(trial_findings({.failed = "make a file", .error = EROFS})), HasSubstr("compute nodes may write"));
+  EXPECT_THAT(told(trial_findings({.seconds = 4.0})), HasSubstr("warning  output"));
+  const std::string unlocked = told(trial_findings({.lock_error = ENOLCK, .seconds = 1e-3}));
+  EXPECT_THAT(unlocked, HasSubstr("set HDF5_USE_FILE_LOCKING=FALSE\n0 errors, 1 warning"));
+  EXPECT_THAT(told(space_findings({1ull << 30, true})), HasSubstr("warning  output      1.00 GiB are free; a run"));
+  EXPECT_THAT(told(space_findings({1ull << 40, false})), HasSubstr("error    output      no more files"));
+  EXPECT_THAT(told(directory_findings("/no/such")), HasSubstr("error    output      /no/such: No such file"));
+}
+
+TEST(DoctorFiles, ATrialLeavesNothing) {
+  const TemporaryDirectory directory;
+  const Trial trial = try_directory(directory.path());
+  EXPECT_EQ(trial.failed, "") << trial.error;
+  EXPECT_GT(trial.seconds, 0.0);
+  EXPECT_TRUE(fs::is_empty(directory.path()));
+  EXPECT_EQ(try_directory("/proc").failed, "make a file");
+  EXPECT_EQ(nearest_directory(directory / "a" / "b"), directory.path());
+  {
+    const SharedProbe probe(directory.path());
+    EXPECT_THAT(told(probe_findings(directory.path(), probe.name(), "n1", 0.0)), HasSubstr("ok       shared"));
+    const TemporaryDirectory other;
+    EXPECT_THAT(told(probe_findings(other.path(), probe.name(), "n1", 0.0)),
+                HasSubstr("does not show a file that n1 wrote 0 s ago; nodes see different folders"));
+  }
+  EXPECT_TRUE(fs::is_empty(directory.path()));
+}
+
+/// The program, trying a folder of its own.
+class DoctorProgram : public TinyRun {
+ protected:
+  void SetUp() override {
+    TinyRun::SetUp();
+    fs::create_directories(run_);
+  }
+  Words words(const Words& more = {}) const {
+    Words all = {"doctor", "--output", run_};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+};
+
+TEST_F(DoctorProgram, AloneFindsNoError) {
+  const ProgramRun run = run_mylos(words({"--model", model_}));
+  EXPECT_EQ(run.exit_code, 0) << run.output << run.errors;
+  for (const char* name :
+       {"program", "launch", "processors", "threads", "memory", "limits", "output", "cache", "model"}) {
+    if (std::string(name) == "launch" && mpiexec().empty()) continue;
+    EXPECT_THAT(run.output, HasSubstr(std::string(" ") + name + " "));
+  }
+  EXPECT_TRUE(fs::is_empty(run_));
+  const ProgramRun as_json = run_mylos(words({"--json"}));
+  const json report = json::parse(as_json.output);
+  EXPECT_EQ(report["ranks"], 1);
+  EXPECT_EQ(report["errors"], 0);
+  EXPECT_EQ(report["findings"][0]["name"], "program");
+}
+
+TEST_F(DoctorProgram, ErrorsExitWithOne) {
+  const ProgramRun missing = run_mylos(words({"--model", "/no/model"}));
+  EXPECT_EQ(missing.exit_code, 1) << missing.output;
+  EXPECT_THAT(missing.output, HasSubstr("error    model       no directory /no/model"));
+  const ProgramRun closed = run_mylos({"doctor", "--output", "/proc/self"});
+  EXPECT_EQ(closed.exit_code, 1) << closed.output;
+  EXPECT_THAT(closed.output, HasSubstr("error    output      cannot make a file there"));
+  EXPECT_EQ(run_mylos({"doctor", "--batch", "4"}).exit_code, 2);
+}
+
+TEST_F(DoctorProgram, AFullFileSystemIsNamed) {
+  const fs::path disk = directory_ / "disk";
+  const auto run = run_on_small_disk(disk, 1024, R"("$@")", {"doctor", "--output", disk});
+  if (!run) GTEST_SKIP() << "this user may not mount a file system";
+  EXPECT_EQ(run->exit_code, 1) << run->output;
+  EXPECT_THAT(run->output, HasSubstr("disk: tmpfs; what is written there is gone after the job"));
+  EXPECT_THAT(run->output, HasSubstr("cannot write there: No space left on device"));
+}
+
+TEST_F(DoctorProgram, ProcessesThatTakeThemselvesForTheOnlyOneAreFound) {
+  if (mpiexec().empty()) GTEST_SKIP() << "a build without MPI";
+  const EnvironmentVariable job("SLURM_JOB_ID", "7"), tasks("SLURM_STEP_NUM_TASKS", "2");
+  {
+    const EnvironmentVariable first("SLURM_PROCID", "0");
+    const ProgramRun run = run_mylos(words());
+    EXPECT_EQ(run.exit_code, 1) << run.output;
+    EXPECT_THAT(run.output,
+                HasSubstr("SLURM_STEP_NUM_TASKS=2: they do not belong together; start it with srun --mpi="));
+  }
+  const EnvironmentVariable second("SLURM_PROCID", "1");
+  const ProgramRun run = run_mylos(words());
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(run.output + run.errors, "") << "the first one speaks";
+}
+
+/// Where it writes, a disk takes its time.
+class DoctorOnASlowDisk : public DoctorProgram {
+ protected:
+  bool has_file() const { return !fs::is_empty(run_); }
+  void wait_for_file() const {
+    for (int look = 0; look < 1000 && !has_file(); ++look) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  static Words slowly(const std::string& files, const char* seconds, const Words& words) {
+    Words all = {std::string("LD_PRELOAD=") + MYLOS_SLOW_DISK, "MYLOS_SLOW_FILES=" + files,
+                 std::string("MYLOS_SLOW_SECONDS=") + seconds, program()};
+    all.insert(all.end(), words.begin(), words.end());
+    return all;
+  }
+};
+
+TEST_F(DoctorOnASlowDisk, AnInterruptLeavesNothing) {
+  RunningProgram run(slowly("mylos-doctor-trial", "10", words()), "", {}, "/usr/bin/env");
+  wait_for_file();
+  EXPECT_TRUE(has_file());
+  run.send(SIGINT);
+  EXPECT_EQ(run.wait().exit_code, 130);
+  EXPECT_FALSE(has_file());
+}
+
+TEST_F(DoctorOnASlowDisk, WhatDoesNotComeBackIsNamed) {
+  const ProgramRun run =
+      RunningProgram(slowly("mylos-doctor-trial", "10", words({"--collective-timeout", "2"})), "", {}, "/usr/bin/env")
+          .wait();
+  EXPECT_EQ(run.exit_code, 1) << run.errors;
+  EXPECT_THAT(run.output, HasSubstr("writing to " + run_.string() + " has not come back within 1 s"));
+  EXPECT_FALSE(has_file());
+}
+
+class DoctorOnRanks : public RankRuns {
+ protected:
+  Words words(const Words& more = {}) const {
+    Words all = {"doctor", "--output", run_};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  void SetUp() override {
+    RankRuns::SetUp();
+    fs::create_directories(run_);
+  }
+};
+
+TEST_F(DoctorOnRanks, OneRankSpeaks) {
+  const ProgramRun run = run_on(2, words({"--json"}));
+  EXPECT_EQ(run.exit_code, 0) << run.output << run.errors;
+  const json report = json::parse(run.output);
+  EXPECT_EQ(report["ranks"], 2);
+  EXPECT_EQ(report["nodes"], 1);
+  std::map<std::string, json> found;
+  for (const json& each : report["findings"]) found[each["name"]] = each;
+  EXPECT_EQ(found["shared"]["ranks"], json({0, 1}));
+  EXPECT_EQ(found["shared"]["level"], "ok");
+  EXPECT_TRUE(found.contains("clock"));
+  EXPECT_EQ(found["threads"]["ranks"], json({0, 1}));
+  EXPECT_TRUE(fs::is_empty(run_));
+}
+
+TEST_F(DoctorOnRanks, WhatOneRankHasIsToldWithIt) {
+  const ProgramRun run = run_on({words({"--model", model_}), words({"--model", "/no/model"})});
+  EXPECT_NE(run.exit_code, 0);
+  EXPECT_THAT(run.output, HasSubstr("ok       model       rank 0: " + model_.string()));
+  EXPECT_THAT(run.output, HasSubstr("error    model       rank 1: no directory /no/model"));
+}
+
+TEST_F(DoctorOnRanks, ThreadsBeyondTheProcessorsAreCounted) {
+  const EnvironmentVariable many("OMP_NUM_THREADS", "512"), unbound("OMP_PROC_BIND", "false");
+  const ProgramRun run = run_on(2, words());
+  EXPECT_THAT(run.output, HasSubstr("1,024 threads of 2 ranks on "));
+}
+
+TEST_F(DoctorOnRanks, FoldersThatAreNotSharedAreFound) {
+  Words two = {"-n", "1", program()};
+  const Words mine = words({"--collective-timeout", "4"});
+  two.insert(two.end(), mine.begin(), mine.end());
+  const std::string script = "mount -t tmpfs none '" + run_.string() + "' || exit 77; exec \"$@\"";
+  const Words apart = {":", "-n", "1", "/usr/bin/unshare", "--mount", "/bin/sh", "-c", script, "sh", program()};
+  two.insert(two.end(), apart.begin(), apart.end());
+  two.insert(two.end(), mine.begin(), mine.end());
+  if (!run_on_small_disk(directory_ / "disk", 16, "true", {}) || ::geteuid() != 0) {
+    GTEST_SKIP() << "this user may not mount a file system";
+  }
+  const ProgramRun run = RunningProgram(two, "", {}, mpiexec()).wait();
+  EXPECT_NE(run.exit_code, 0);
+  EXPECT_THAT(run.output, HasSubstr("error    shared      rank 1: " + run_.string() + " does not show a file that "));
+}
+
+/// A rank is lost while the first one writes.
+class DoctorWithoutARank : public DoctorOnRanks {
+ protected:
+  ProgramRun lose_rank(int signal) {
+    Words all = {"-n",
+                 "1",
+                 "/usr/bin/env",
+                 std::string("LD_PRELOAD=") + MYLOS_SLOW_DISK,
+                 "MYLOS_SLOW_FILES=mylos-doctor-shared",
+                 "MYLOS_SLOW_SECONDS=1",
+                 program()};
+    const Words mine = words({"--collective-timeout", "4"});
+    all.insert(all.end(), mine.begin(), mine.end());
+    all.insert(all.end(), {":", "-n", "1", program()});
+    all.insert(all.end(), mine.begin(), mine.end());
+    RunningProgram run(all, "", {}, mpiexec());
+    for (int look = 0; look < 1000 && fs::is_empty(run_); ++look) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    const std::vector<int> ranks = processes_of(run_);
+    EXPECT_EQ(ranks.size(), 2u);
+    if (ranks.size() == 2) ::kill(ranks[1], signal);
+    return run.wait();
+  }
+};
+
+TEST_F(DoctorWithoutARank, OneThatHangsIsNamed) {
+  const ProgramRun run = lose_rank(SIGSTOP);
+  EXPECT_NE(run.exit_code, 0);
+  EXPECT_THAT(run.output, HasSubstr("error    launch      rank 1: did not answer within 4 s")) << run.errors;
+  EXPECT_TRUE(fs::is_empty(run_));
+}
+
+TEST_F(DoctorWithoutARank, OneThatDiesEndsAll) {
+  EXPECT_NE(lose_rank(SIGKILL).exit_code, 0);
+  EXPECT_TRUE(fs::is_empty(run_));
+}
+
+}  // namespace
+}  // namespace mylos::tests
