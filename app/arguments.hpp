@@ -27,7 +27,12 @@ struct PlanArguments {
 
 struct Arguments {
   train::RunConfig run;
-  std::string model;  ///< as typed; commands resolve it to a directory
+  std::string model;                 ///< as typed; commands resolve it to a directory
+  std::string dataset;               ///< of train: "squad" or "squad_v2", whose files are looked for
+  bool do_train = false;             ///< what run_qa has to be told,
+  bool do_eval = false;              ///< and what of a dataset's files is read
+  bool bf16 = false, fp16 = false;   ///< Trainer's names for a precision
+  std::vector<std::string> remarks;  ///< options that were taken and have no effect
 
   std::filesystem::path data;                     ///< what eval, prepare and bench read
   std::filesystem::path context;                  ///< the text that ask reads

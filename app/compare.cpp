@@ -191,6 +191,7 @@ int run_compare(const Arguments& arguments) {
   const std::filesystem::path& output = arguments.run.engine.output;
   std::filesystem::create_directories(output);
   const std::filesystem::path config = output / "settings.json";
+  for (const std::string& remark : arguments.remarks) log_line(remark);
   data::write_text(config, common_settings(arguments).dump(2) + "\n");
   std::vector<ComparedSetting> settings = all_settings(arguments);
   // In turns, so that a slow hour of the machine falls on all alike.

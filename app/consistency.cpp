@@ -2,6 +2,7 @@
 
 #include "app/usage_error.hpp"
 #include "core/kernels/gemm.hpp"
+#include "data/squad_files.hpp"
 #include "parallel/checkpoint_file.hpp"
 #include "parallel/launch.hpp"
 #include "parallel/nccl_communicator.hpp"
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <tuple>
 
 namespace mylos::app {
 namespace {
@@ -121,7 +123,35 @@ void check_communicator(const Arguments& arguments) {
   }
 }
 
+/// What run_qa is told, as ours.
+void settle_dataset(Arguments& arguments) {
+  if (arguments.do_eval && !arguments.do_train) {
+    throw UsageError("train trains: give --do_train as well, or score a model with mylos eval --model M --data FILE");
+  }
+  exclude(arguments, "dataset", "train");
+  if (!arguments.dataset.empty()) {
+    const data::SquadFiles files = data::find_squad_files(arguments.dataset);
+    arguments.run.squad.train = files.train;
+    const bool is_evaluated = arguments.do_eval || !arguments.do_train;
+    if (is_evaluated && !was_given(arguments, "dev")) arguments.run.squad.dev = files.dev;
+  }
+  if (!arguments.do_eval || !arguments.run.squad.dev.empty()) return;
+  throw UsageError("--do-eval needs something to evaluate on: --dev FILE (--validation_file), or --dataset squad");
+}
+
+/// Trainer's names for two of --precision's types.
+void settle_precision(Arguments& arguments) {
+  if (arguments.bf16 && arguments.fp16) exclude(arguments, "bf16", "fp16");
+  for (const auto& [name, is_on, precision] : {std::tuple("bf16", arguments.bf16, Precision::bfloat16),
+                                               std::tuple("fp16", arguments.fp16, Precision::float16)}) {
+    if (!is_on) continue;
+    exclude(arguments, name, "precision");
+    arguments.run.engine.precision = precision;
+  }
+}
+
 void settle_train(const Command& command, Arguments& arguments) {
+  settle_dataset(arguments);
   need(!arguments.model.empty(), command, "model");
   need(!arguments.run.squad.train.empty(), command, "train");
   need(!arguments.run.engine.output.empty(), command, "output");
@@ -177,6 +207,7 @@ void check_windows(const Arguments& arguments) {
 
 void settle(const Command& command, Arguments& arguments) {
   const bool has_output = !arguments.run.engine.output.empty();
+  settle_precision(arguments);
   check_windows(arguments);
   check_loss_scale(arguments);
   check_tf32(arguments);

@@ -1,5 +1,7 @@
 #include "app/option_kinds.hpp"
 
+#include "data/squad_files.hpp"
+
 /// Options of what is read and how it is cut into windows.
 namespace mylos::app {
 namespace {
@@ -36,13 +38,52 @@ Option squad_option() {
       [](auto& a) -> auto& { return a.run.squad.squad; });
 }
 
+/// The hub's names; its files become --train and --dev, which run.json records.
+Option dataset_option() {
+  Option option = named("dataset", {"dataset-name"}, "NAME", files, train_command,
+                        "squad or squad_v2, as `mylos fetch squad` or Hugging Face's datasets got them: stands for "
+                        "--train, and for --dev unless --do-train is given without --do-eval");
+  option.expects = "squad or squad_v2; other data are given with --train and --dev";
+  option.parse = [](Arguments& arguments, std::string_view text) {
+    if (!data::is_squad_name(text)) return false;
+    arguments.dataset = text;
+    return true;
+  };
+  return option;
+}
+
+/// A number of run_qa's that says which rules hold.
+Option rules_option() {
+  Option option = named("version-2-with-negative", {}, "", files, train_command, "the same as --squad 2.0");
+  option.expects = "nothing, true or false";
+  option.parse = [](Arguments& arguments, std::string_view text) {
+    const bool is_true = text == "true" || text == "True";
+    if (is_true) arguments.run.squad.squad = "2.0";
+    return is_true || text == "false" || text == "False";
+  };
+  return option;
+}
+
+std::vector<Option> run_qa_options() {
+  return {
+      dataset_option(),
+      rules_option(),
+      unrecorded(switch_option(
+          named("do-train", {}, "", files, train_command, "as run_qa is told; train always does"),
+          [](auto& a) -> auto& { return a.do_train; })),
+      unrecorded(switch_option(
+          named("do-eval", {}, "", files, train_command, "evaluate too: needs --dev, or --dataset, which has one"),
+          [](auto& a) -> auto& { return a.do_eval; })),
+  };
+}
+
 }  // namespace
 
 std::vector<Option> data_options() {
   constexpr unsigned data_commands = eval_command | prepare_command | bench_command | plan_command;
   constexpr unsigned reads_questions =
       train_command | eval_command | ask_command | prepare_command | bench_command | plan_command;
-  return {
+  std::vector<Option> options = {
       model_option(),
       path_option(
           named("train", {"train-file"}, "FILE", files, train_command, "questions.json or features.h5 to train on"),
@@ -96,6 +137,8 @@ std::vector<Option> data_options() {
                 "label an answer that starts at a window's last token there, not as run_qa does"),
           [](auto& a) -> auto& { return a.run.squad.exact_labels; }),
   };
+  for (Option& option : run_qa_options()) options.push_back(std::move(option));
+  return options;
 }
 
 }  // namespace mylos::app

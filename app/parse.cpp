@@ -2,6 +2,7 @@
 
 #include "app/config_file.hpp"
 #include "app/consistency.hpp"
+#include "app/peer_options.hpp"
 #include "app/usage_error.hpp"
 #include "app/values.hpp"
 #include "data/files.hpp"
@@ -25,6 +26,7 @@ struct Occurrence {
 
 /// The command line sorted, but not yet read.
 struct Sorted {
+  std::vector<std::string> remarks;  ///< on options of peers that have no effect here
   std::vector<Occurrence> options;
   std::vector<std::string> positional;
   bool help = false;
@@ -60,13 +62,35 @@ const Option& get_option(const Command& command, const std::string& name) {
                                suggestion(normalized_name(name), option_names(command), "--")));
 }
 
+bool is_truth(std::string_view word) { return word == "true" || word == "True" || word == "false" || word == "False"; }
+
+/// Takes words[i], if it is an option of peers that has no effect here, with its value. Errors: UsageError where it
+/// would.
+bool take_peer_option(const Command& command, std::span<const std::string> words, std::size_t& i, Sorted& sorted) {
+  const std::string word = words[i].substr(2);
+  const std::size_t equals = word.find('=');
+  const std::string typed = word.substr(0, equals), name = normalized_name(typed);
+  const PeerOption* option =
+      (command.bit & train_command) != 0 && find_option(name) == nullptr ? find_peer_option(name) : nullptr;
+  if (option == nullptr) return false;
+  std::string value = equals != std::string::npos ? word.substr(equals + 1) : "true";
+  const bool has_next = equals == std::string::npos && i + 1 < words.size() && !words[i + 1].starts_with("--");
+  if (has_next && (!option->is_switch || is_truth(words[i + 1]))) value = words[++i];
+  sorted.remarks.push_back(remark_on(*option, typed, value));
+  return true;
+}
+
 /// Reads the option words[i] and moves i to the last word that belongs to it.
 Occurrence read_option(const Command& command, std::span<const std::string> words, std::size_t& i) {
   const std::string word = words[i].substr(2);
   const std::size_t equals = word.find('=');
   const Option& option = get_option(command, word.substr(0, equals));
   if (equals != std::string::npos) return {&option, word.substr(equals + 1)};
-  if (option.is_switch()) return {&option, "true"};
+  if (option.is_switch()) {
+    // As the peers' parsers: "--bf16 True". Commands with arguments of their own take the word for one.
+    const bool has_value = command.most_positional == 0 && i + 1 < words.size() && is_truth(words[i + 1]);
+    return {&option, has_value ? words[++i] : "true"};
+  }
   if (i + 1 == words.size() || words[i + 1].starts_with("--")) {
     if (!option.alone.empty()) return {&option, option.alone};
     throw UsageError(fmt::format("--{} needs a value: {}", word, option.expects));
@@ -91,6 +115,8 @@ Sorted sort_words(const Command& command, std::span<const std::string> words) {
     }
     if (word == "--help" || word == "-h") {
       sorted.help = true;
+    } else if (word.starts_with("--") && take_peer_option(command, words, i, sorted)) {
+      continue;
     } else if (word.starts_with("--")) {
       sorted.options.push_back(read_option(command, words, i));
     } else if (looks_like_option(word)) {
@@ -152,6 +178,7 @@ Arguments parse_arguments(const Command& command, std::span<const std::string> w
   if (sorted.help) return arguments;
   check_positional(command, sorted.positional);
   arguments.positional = std::move(sorted.positional);
+  arguments.remarks = std::move(sorted.remarks);
   for (const Occurrence& occurrence : sorted.options) {
     if (occurrence.option->name != "config") continue;
     set_option(arguments, *occurrence.option, occurrence.value, "--");

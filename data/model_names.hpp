@@ -10,6 +10,9 @@ namespace mylos::data {
 /// ${XDG_CACHE_HOME:-~/.cache}/mylos, where `mylos fetch` puts what it gets.
 std::filesystem::path cache_directory();
 
+/// Where Hugging Face's datasets keeps what it gets, by the variables that it reads.
+std::filesystem::path datasets_directory();
+
 /// Where `mylos fetch NAME` puts that model. Throws std::runtime_error where NAME is no model's name.
 std::filesystem::path cached_model_directory(std::string_view name);
 

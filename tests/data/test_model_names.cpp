@@ -75,6 +75,17 @@ TEST_F(ModelNames, HuggingFacesCacheIsSearchedByItsReferences) {
   EXPECT_EQ(resolve_model("org/moved"), root_ / "other/models--org--moved/snapshots/abc123");
 }
 
+TEST_F(ModelNames, TheOriginalBertsHaveTwoNames) {
+  put_snapshot("hf/hub", "models--bert-large-cased");
+  for (const auto* name : {"bert-large-cased", "google-bert/bert-large-cased"}) {
+    EXPECT_EQ(resolve_model(name), root_ / "hf/hub/models--bert-large-cased/snapshots/abc123");
+  }
+  put("cache/mylos/models/bert-base-uncased");
+  for (const auto* name : {"bert-base-uncased", "google-bert/bert-base-uncased"}) {
+    EXPECT_EQ(resolve_model(name), root_ / "cache/mylos/models/bert-base-uncased");
+  }
+}
+
 TEST_F(ModelNames, WithoutHuggingFacesVariablesTheUsersCacheIsSearched) {
   const EnvironmentVariable home("HF_HOME", "");
   put_snapshot("cache/huggingface/hub", "models--org--name");

@@ -1,0 +1,134 @@
+#include "app/peer_options.hpp"
+
+#include "app/usage_error.hpp"
+#include "app/values.hpp"
+#include "core/printable.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <vector>
+
+namespace mylos::app {
+namespace {
+
+constexpr std::string_view recorded =
+    "every step is in metrics.jsonl and in TensorBoard's file, in the output directory";
+constexpr std::string_view no_workers = "tokenizing takes all threads of a rank and batches need no workers";
+constexpr std::string_view ranks_by_launcher = "ranks and their GPUs come from the launcher (srun, mpirun)";
+constexpr std::string_view no_python = "no Python code runs and nothing is compiled at run time";
+constexpr std::string_view by_eval =
+    "train and dev are what train reads; mylos eval answers the questions of another file";
+constexpr std::string_view of_model = "the model's own is used; give its directory with --model";
+constexpr std::string_view by_batch = "leave it out: batches are --batch sequences in the order of --seed";
+constexpr std::string_view by_mode = "use --mode (sharded-optimizer, sharded-gradients, sharded, hybrid)";
+constexpr std::string_view kept = "best/ (by --best-by) and last/ are both written";
+constexpr std::string_view checkpoints = "checkpoints are written as --checkpoint-every says";
+
+constexpr std::array peer_table = {
+    // What is logged.
+    PeerOption{"report-to", false, "", recorded},
+    PeerOption{"logging-dir", false, "", recorded},
+    PeerOption{"logging-steps", false, "", recorded},
+    PeerOption{"logging-strategy", false, "", recorded},
+    PeerOption{"logging-first-step", true, "", recorded},
+    PeerOption{"run-name", false, "", recorded},
+    PeerOption{"log-level", false, "", recorded},
+    PeerOption{"disable-tqdm", true, "", "progress is drawn only in a terminal"},
+    PeerOption{"skip-memory-metrics", true, "", recorded},
+    PeerOption{"include-tokens-per-second", true, "", recorded},
+    // How data are read.
+    PeerOption{"preprocessing-num-workers", false, "", no_workers},
+    PeerOption{"dataloader-num-workers", false, "", no_workers},
+    PeerOption{"dataloader-pin-memory", true, "", no_workers},
+    PeerOption{"dataloader-prefetch-factor", false, "", no_workers},
+    PeerOption{"overwrite-cache", true, "", "nothing tokenised is cached but by mylos prepare"},
+    PeerOption{"pad-to-max-length", true, "", "sequences are packed, and nothing is padded"},
+    PeerOption{"use-fast-tokenizer", true, "", "there is one tokenizer"},
+    PeerOption{"remove-unused-columns", true, "", "only what the model reads is kept"},
+    PeerOption{"dataset-config-name", false, "plain_text,squad,squad_v2,None", "there is one of each",
+               "use --dataset squad or squad_v2"},
+    PeerOption{"cache-dir", false, "", "models are looked for in Hugging Face's cache (HF_HOME) and in ours"},
+    PeerOption{"model-revision", false, "main", "what refs/main names is taken",
+               "fetch that revision and give its directory with --model"},
+    PeerOption{"token", false, "", "train reads no network"},
+    PeerOption{"use-auth-token", true, "", "train reads no network"},
+    PeerOption{"trust-remote-code", true, "", no_python},
+    // What is evaluated and saved.
+    PeerOption{"per-device-eval-batch-size", false, "",
+               "as many sequences as fit are evaluated at once, with the same answers"},
+    PeerOption{"eval-accumulation-steps", false, "", "answers are kept, not logits"},
+    PeerOption{"eval-strategy", false, "", "evaluations come every --eval-every steps, by default after each epoch"},
+    PeerOption{"evaluation-strategy", false, "",
+               "evaluations come every --eval-every steps, by default after each epoch"},
+    PeerOption{"load-best-model-at-end", true, "", kept},
+    PeerOption{"greater-is-better", true, "", kept},
+    PeerOption{"save-strategy", false, "", checkpoints},
+    PeerOption{"save-safetensors", true, "", "models are written as safetensors"},
+    PeerOption{"save-on-each-node", true, "false", "files are written once", "use an --output that all nodes see"},
+    PeerOption{"push-to-hub", true, "false", "nothing is sent anywhere",
+               "train reads and writes no network; best/ can be uploaded as it is"},
+    // What computes.
+    PeerOption{"local-rank", false, "", ranks_by_launcher},
+    PeerOption{"ddp-backend", false, "", "--communicator says what exchanges between ranks go through"},
+    PeerOption{"ddp-find-unused-parameters", true, "", "all parameters are used"},
+    PeerOption{"ddp-bucket-cap-mb", false, "", "--bucket-mib bounds what is exchanged at a time"},
+    PeerOption{"torch-compile", true, "", no_python},
+    PeerOption{"auto-find-batch-size", true, "",
+               "the largest micro-batch that fits is found before step 1, and changes no result"},
+    PeerOption{"gradient-checkpointing-kwargs", false, "", "--recompute says all there is"},
+    PeerOption{"optim", false, "adamw_torch,adamw_torch_fused,adamw_hf,adamw_apex_fused", "AdamW is what there is",
+               "leave it out: AdamW is what there is"},
+    PeerOption{"half-precision-backend", false, "", "--precision says what is computed in"},
+    PeerOption{"fp16-full-eval", true, "", "evaluations compute in --precision"},
+    PeerOption{"bf16-full-eval", true, "", "evaluations compute in --precision"},
+    PeerOption{"label-smoothing-factor", false, "0,0.0", "labels are not smoothed",
+               "leave it out: labels are not smoothed"},
+    PeerOption{"dataloader-drop-last", true, "false", "the last, shorter batch of an epoch is trained on", by_batch},
+    PeerOption{"group-by-length", true, "false", "batches are not sorted by length", by_batch},
+    // What would change a run.
+    PeerOption{"do-predict", true, "false", "train answers no test file", by_eval},
+    PeerOption{"test-file", false, "None", "train answers no test file", by_eval},
+    PeerOption{"config-name", false, "None", of_model, of_model},
+    PeerOption{"tokenizer-name", false, "None", of_model, of_model},
+    PeerOption{"data-seed", false, "None", "--seed is of data too", "use --seed, which is of data too"},
+    PeerOption{"adafactor", true, "false", "AdamW is what there is", "leave it out: AdamW is what there is"},
+    PeerOption{"neftune-noise-alpha", false, "None", "no noise is added",
+               "leave it out: no noise is added to embeddings"},
+    PeerOption{"lr-scheduler-kwargs", false, "None,{}", "schedules have no more options",
+               "use --schedule linear, constant or cosine"},
+    PeerOption{"deepspeed", false, "None", by_mode, by_mode},
+    PeerOption{"fsdp-config", false, "None", by_mode, by_mode},
+    PeerOption{"fsdp", false, "None", by_mode, by_mode},
+};
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
+
+bool has_no_effect(const PeerOption& option, std::string_view value) {
+  if (option.harmless.empty()) return true;
+  const std::vector<std::string> harmless = split(option.harmless, ',');
+  return std::ranges::any_of(harmless, [&](const std::string& each) { return lower_case(each) == lower_case(value); });
+}
+
+}  // namespace
+
+std::span<const PeerOption> peer_options() { return peer_table; }
+
+const PeerOption* find_peer_option(std::string_view name) {
+  const auto found = std::ranges::find(peer_table, name, &PeerOption::name);
+  return found == peer_table.end() ? nullptr : found;
+}
+
+std::string remark_on(const PeerOption& option, std::string_view typed, std::string_view value) {
+  const std::string told = option.is_switch && value == "true" ? "" : " " + printable(value);
+  if (has_no_effect(option, value)) return fmt::format("--{}{} has no effect here: {}", typed, told, option.why);
+  throw UsageError(fmt::format("--{}{} is not supported; {}", typed, told, option.instead));
+}
+
+}  // namespace mylos::app

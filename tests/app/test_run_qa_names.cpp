@@ -1,0 +1,188 @@
+#include "app/parse.hpp"
+#include "app/peer_options.hpp"
+#include "app/usage_error.hpp"
+#include "tests/app/tiny_run.hpp"
+#include "tests/support/paths.hpp"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <sstream>
+
+/// mylos train in the words of Hugging Face's run_qa: the lines of its README, pasted.
+namespace mylos::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+using Words = std::vector<std::string>;
+
+/// The words of a command line as a shell takes them, where nothing is quoted.
+Words words_of(const std::string& line) {
+  std::istringstream stream(line);
+  Words words;
+  for (std::string word; stream >> word;) {
+    if (word != "\\") words.push_back(word);
+  }
+  return words;
+}
+
+app::Arguments parse_train(const Words& more) {
+  Words words = {"--model", "m", "--train", "t", "--output", "o"};
+  words.insert(words.end(), more.begin(), more.end());
+  return app::parse_arguments(*app::find_command("train"), words);
+}
+
+/// Caches that hold a model with BERT's positions and data called SQuAD, of a user who has fetched both.
+class RunQa : public TinyRun {
+ protected:
+  void SetUp() override {
+    TinyRun::SetUp();
+    write_tiny_model(directory_ / "cache/mylos/models/bert-base-uncased", {.has_head = false, .positions = 512});
+    for (const char* version : {"1.1", "2.0"}) {
+      for (const char* part : {"train", "dev"}) {
+        write_file(directory_ / "cache/mylos/squad" / (std::string(part) + "-v" + version + ".json"),
+                   tiny_questions(std::string(version) == "2.0" ? "v2.0" : "1.1"));
+      }
+    }
+  }
+  ProgramRun paste(std::string line, const Words& more = {}) const {
+    const std::string theirs = "/tmp/debug_squad/";
+    line.replace(line.find(theirs), theirs.size(), (run_ / "").string());
+    Words words = words_of(line);
+    words.insert(words.end(), more.begin(), more.end());
+    return run_mylos(words);
+  }
+  json run_json() const { return json::parse(read_file(run_ / "run.json")); }
+
+  EnvironmentVariable hub_{"HF_HOME", (directory_ / "hf").string()}, hub_cache_{"HF_HUB_CACHE", ""},
+      datasets_{"HF_DATASETS_CACHE", ""};
+};
+
+// github.com/huggingface/transformers/blob/main/examples/pytorch/question-answering/README.md, with mylos train in the
+// place of python run_qa.py.
+constexpr const char* readme_line = R"(train \
+  --model_name_or_path google-bert/bert-base-uncased \
+  --dataset_name squad \
+  --do_train \
+  --do_eval \
+  --per_device_train_batch_size 12 \
+  --learning_rate 3e-5 \
+  --num_train_epochs 2 \
+  --max_seq_length 384 \
+  --doc_stride 128 \
+  --output_dir /tmp/debug_squad/)";
+
+TEST_F(RunQa, TheReadmesLineRuns) {
+  const ProgramRun run = paste(readme_line);
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  const json config = run_json();
+  EXPECT_EQ(config["train"], (directory_ / "cache/mylos/squad/train-v1.1.json").string());
+  EXPECT_EQ(config["dev"], (directory_ / "cache/mylos/squad/dev-v1.1.json").string());
+  EXPECT_EQ(config["batch"], 12);
+  EXPECT_EQ(config["epochs"], 2.0);
+  EXPECT_EQ(config["max-length"], 384);
+  EXPECT_THAT(json::parse(run.output).size(), testing::Gt(2u)) << "scores";
+  EXPECT_TRUE(fs::exists(run_ / "best" / "model.safetensors"));
+}
+
+TEST_F(RunQa, SoDoesTheOneOfSquad2) {
+  std::string line = readme_line;
+  line.replace(line.find("dataset_name squad"), 18, "dataset_name squad_v2 --version_2_with_negative");
+  const ProgramRun run = paste(
+      line, words_of("--per_device_eval_batch_size 8 --overwrite_output_dir True --save_steps 500 --warmup_ratio 0.1 "
+                     "--seed 7 --gradient_checkpointing --logging_steps 10 --report_to none --bf16 False "
+                     "--preprocessing_num_workers=4 --overwrite_cache --max_steps 2"));
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  const json config = run_json();
+  EXPECT_EQ(config["squad"], "2.0");
+  EXPECT_EQ(config["train"], (directory_ / "cache/mylos/squad/train-v2.0.json").string());
+  EXPECT_EQ(config["checkpoint-every"], 500);
+  EXPECT_EQ(config["recompute"], "layer");
+  EXPECT_EQ(config["precision"], "float");
+  for (const char* name : {"per_device_eval_batch_size 8", "logging_steps 10", "report_to none",
+                           "preprocessing_num_workers 4", "overwrite_cache"}) {
+    EXPECT_THAT(run.errors, HasSubstr("--" + std::string(name) + " has no effect here: "));
+  }
+}
+
+TEST_F(RunQa, FilesOfOnesOwnAreNamedAsThere) {
+  const ProgramRun run =
+      paste("train --model_name_or_path bert-base-uncased --train_file " + train_.string() + " --validation_file " +
+            train_.string() + " --do_train --do_eval --max_steps 1 --bf16 --output_dir /tmp/debug_squad/");
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_EQ(run_json()["precision"], "bfloat16");
+  EXPECT_EQ(run_json()["dev"], train_.string());
+}
+
+TEST_F(RunQa, DataThatAreNotThereSayHowToGetThem) {
+  fs::remove_all(directory_ / "cache/mylos/squad");
+  const ProgramRun run = paste(readme_line);
+  EXPECT_EQ(run.exit_code, 1);
+  ASSERT_EQ(run.error_lines().size(), 1u) << run.errors;
+  EXPECT_THAT(run.errors, HasSubstr("get them with: mylos fetch squad"));
+}
+
+TEST_F(RunQa, WhatIsEvaluatedIsSaid) {
+  const auto dev_of = [](const Words& words) {
+    Words all = {"--model", "m", "--output", "o", "--dataset", "squad"};
+    all.insert(all.end(), words.begin(), words.end());
+    return app::parse_arguments(*app::find_command("train"), all).run.squad.dev;
+  };
+  EXPECT_NE(dev_of({}), "");
+  EXPECT_NE(dev_of({"--do_train", "--do_eval"}), "");
+  EXPECT_EQ(dev_of({"--do_train"}), "") << "as run_qa";
+  EXPECT_EQ(dev_of({"--do_train", "--dev", "mine"}), "mine");
+  EXPECT_THAT(error_of([] { parse_train({"--do_eval"}); }), HasSubstr("train trains: give --do_train as well"));
+  EXPECT_THAT(error_of([] { parse_train({"--do_train", "--do_eval"}); }), HasSubstr("--do-eval needs something"));
+  EXPECT_THAT(error_of([] { parse_train({"--dataset", "squad"}); }), HasSubstr("--dataset and --train exclude"));
+  EXPECT_THAT(error_of([] { parse_train({"--dataset_name", "glue"}); }), HasSubstr("expected squad or squad_v2"));
+}
+
+TEST(RunQaNames, SwitchesTakeTrueAndFalse) {
+  EXPECT_EQ(parse_train({"--bf16"}).run.engine.precision, Precision::bfloat16);
+  EXPECT_EQ(parse_train({"--fp16", "True"}).run.engine.precision, Precision::float16);
+  EXPECT_EQ(parse_train({"--fp16", "False", "--bf16=false"}).run.engine.precision, Precision::float32);
+  EXPECT_THAT(error_of([] { parse_train({"--fp16", "--bf16"}); }), HasSubstr("--bf16 and --fp16 exclude each other"));
+  EXPECT_THAT(error_of([] { parse_train({"--fp16", "--precision", "float"}); }), HasSubstr("exclude each other"));
+  EXPECT_EQ(parse_train({"--metric_for_best_model", "eval_exact_match", "--dev", "d"}).run.engine.best_by, "exact");
+}
+
+TEST(RunQaNames, EachIsTakenWithALineOrRefused) {
+  for (const app::PeerOption& option : app::peer_options()) {
+    SCOPED_TRACE(option.name);
+    ASSERT_EQ(app::find_option(option.name), nullptr) << "it has an option of ours";
+    EXPECT_FALSE(option.why.empty());
+    EXPECT_EQ(option.harmless.empty(), option.instead.empty());
+    const std::string harmless(option.harmless.empty() ? "7" : option.harmless.substr(0, option.harmless.find(',')));
+    const std::string name = "--" + std::string(option.name);
+    const std::string value = option.is_switch && option.harmless.empty() ? "true" : harmless;
+    const app::Arguments arguments = parse_train({name, value, "--batch", "3"});
+    ASSERT_EQ(arguments.remarks.size(), 1u);
+    EXPECT_THAT(arguments.remarks.front(), HasSubstr("has no effect here: " + std::string(option.why)));
+    EXPECT_EQ(arguments.run.squad.batch, 3u) << "what follows is read";
+    if (option.harmless.empty()) continue;
+    const std::string refused = error_of([&] { parse_train({name, option.is_switch ? "true" : "other"}); });
+    EXPECT_THAT(refused, HasSubstr("is not supported; " + std::string(option.instead)));
+  }
+  EXPECT_THAT(error_of([] { parse_train({"--deepspeed", "ds.json"}); }), HasSubstr("; use --mode"));
+  EXPECT_THAT(error_of([] {
+                app::parse_arguments(*app::find_command("eval"), Words{"--report_to", "none"});
+              }),
+              HasSubstr("eval does not have --report_to"));
+}
+
+TEST(RunQaNames, ThePageTellsOfEach) {
+  const std::string page = read_file(source_dir() / "docs/coming-from.md");
+  for (const app::PeerOption& option : app::peer_options()) {
+    std::string name(option.name);
+    std::ranges::replace(name, '-', '_');
+    EXPECT_THAT(page, HasSubstr(name));
+  }
+}
+
+}  // namespace
+}  // namespace mylos::tests
