@@ -347,8 +347,8 @@ int Doctor::look_together(Findings findings) {
     }
     append(picture.of_launch, clock_findings(clocks));
     for (const std::size_t each : ranks.missing()) {
-      picture.of_ranks[each].push_back({Level::error, "launch", fmt::format("did not answer within {:.3g} s", limit_),
-                                        "it ended or hangs: see its output and the node's log"});
+      picture.of_ranks[each].push_back(
+          {Level::error, "launch", "did not answer in time", "it ended or hangs: see its output and the node's log"});
     }
     probe.reset();
     exit_code = conclude(picture);

@@ -9,6 +9,8 @@ namespace {
 using Steady = std::chrono::steady_clock;
 
 constexpr int clock_questions = 5;
+/// Seconds at most: every rank has just been spoken to, and several may be gone.
+constexpr double clock_patience = 5.0;
 
 double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -24,7 +26,7 @@ std::string text_of_bytes(const std::vector<std::byte>& bytes) {
 
 }  // namespace
 
-// The first rank may have waited for one that is gone, at each of three places, before it speaks to the others.
+// The first rank may have waited for others, and for its own checks, before it speaks.
 DoctorRanks::DoctorRanks(parallel::RankRuntime& runtime, double limit)
     : runtime_(runtime), limit_(limit), limit_for_first_(2.0 * limit + 5.0) {}
 
@@ -72,12 +74,13 @@ std::vector<ClockOffset> DoctorRanks::compare_clocks() {
 
 /// Of several questions the one that was answered fastest counts.
 std::optional<ClockOffset> DoctorRanks::ask_clock(std::size_t rank) {
-  ClockOffset best{rank, 0.0, limit_.count()};
+  const Seconds limit(std::min(limit_.count(), clock_patience));
+  ClockOffset best{rank, 0.0, limit.count()};
   for (int question = 0; question < clock_questions; ++question) {
     const double sent = seconds_since_1970();
     const std::byte asks{1};
-    const bool was_taken = runtime_.send(std::span(&asks, 1), rank, limit_);
-    const auto answer = was_taken ? runtime_.receive(rank, limit_) : std::nullopt;
+    const bool was_taken = runtime_.send(std::span(&asks, 1), rank, limit);
+    const auto answer = was_taken ? runtime_.receive(rank, limit) : std::nullopt;
     const double received = seconds_since_1970();
     double theirs = 0.0;
     if (!answer || answer->size() != sizeof theirs) {
