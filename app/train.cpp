@@ -17,6 +17,7 @@
 #include "parallel/checkpoint.hpp"
 #include "parallel/consistency.hpp"
 #include "parallel/file_work.hpp"
+#include "train/evaluation_files.hpp"
 #include "train/gpu_monitor.hpp"
 #include "train/memory.hpp"
 #include "train/metrics_file.hpp"
@@ -235,6 +236,7 @@ train::RunResult TrainCommand::train_and_report(train::Trainer& trainer, const n
   if (speaks()) reporters.push_back(&progress.emplace(std::cerr, progress_view()));
   parallel::on_first_rank(ranks_, [&] {
     train::cut_metrics(output / "metrics.jsonl", trainer.first_step());
+    train::cut_evaluations(output, trainer.first_step());
     written.emplace(output, run);
     reporters.insert(reporters.end(), {&written->metrics, &written->tensorboard});
     return std::string();

@@ -5,6 +5,8 @@
 #include <functional>
 
 #include "core/error.hpp"
+#include "data/files.hpp"
+#include "data/json.hpp"
 #include "data/python_json.hpp"
 
 namespace mylos::data {
@@ -12,12 +14,15 @@ namespace {
 
 constexpr int run_qa_indent = 4;
 
+void require_one_each(std::span<const SquadQuestion> questions, std::span<const Answer> answers) {
+  require(questions.size() == answers.size(),
+          fmt::format("{} questions but {} answers", questions.size(), answers.size()));
+}
+
 /// The object id -> value(answer), without the answers for which it is null.
 std::string object_by_id(std::span<const SquadQuestion> questions, std::span<const Answer> answers,
                          const std::function<OrderedJson(const Answer&)>& value) {
-  if (questions.size() != answers.size()) {
-    require(false, fmt::format("{} questions but {} answers", questions.size(), answers.size()));
-  }
+  require_one_each(questions, answers);
   // Members are appended without the search for the key that operator[] makes: ids are unique, and there are many.
   OrderedJson::object_t object;
   for (std::size_t i = 0; i < questions.size(); ++i) {
@@ -52,6 +57,31 @@ std::string null_odds_json(std::span<const SquadQuestion> questions, std::span<c
   return object_by_id(questions, answers, [](const Answer& answer) {
     return answer.null_odds ? OrderedJson(static_cast<double>(*answer.null_odds)) : OrderedJson();
   });
+}
+
+std::string short_answers_json(std::span<const SquadQuestion> questions, std::span<const Answer> answers) {
+  require_one_each(questions, answers);
+  std::string text;
+  for (std::size_t i = 0; i < questions.size(); ++i) {
+    text += fmt::format("{}{}: [{}, {:.4g}]", i == 0 ? "" : ",\n", Json(questions[i].id).dump(),
+                        Json(answers[i].text).dump(), answers[i].probability);
+  }
+  return "{" + text + "}\n";
+}
+
+std::unordered_map<std::string, ShortAnswer> read_short_answers(const std::filesystem::path& path) {
+  const Json json = read_json(path);
+  const std::string name = path.string();
+  const JsonPlace place(name);
+  std::unordered_map<std::string, ShortAnswer> answers;
+  for (const auto& [id, pair] : as_object(json, place).items()) {
+    const std::string shown = printable(id);
+    const JsonPlace at(place, shown);
+    if (as_list(pair, at).size() != 2) at.fail("expected a text and a probability");
+    answers.emplace(id, ShortAnswer{as_string(pair[0], JsonPlace(at, std::size_t{0})),
+                                    as_number(pair[1], JsonPlace(at, std::size_t{1}))});
+  }
+  return answers;
 }
 
 }  // namespace mylos::data

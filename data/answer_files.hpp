@@ -1,7 +1,9 @@
 #pragma once
 
+#include <filesystem>
 #include <span>
 #include <string>
+#include <unordered_map>
 
 #include "data/answers.hpp"
 #include "data/squad.hpp"
@@ -17,5 +19,16 @@ std::string nbest_json(std::span<const SquadQuestion> questions, std::span<const
 
 /// null_odds.json: id -> null odds; only for answers that have them.
 std::string null_odds_json(std::span<const SquadQuestion> questions, std::span<const Answer> answers);
+
+/// Not run_qa's: {"<id>": ["<text>", probability], ...}, a line a question, for comparing evaluations.
+std::string short_answers_json(std::span<const SquadQuestion> questions, std::span<const Answer> answers);
+
+struct ShortAnswer {
+  std::string text;
+  double probability = 0.0;
+};
+
+/// Reads what short_answers_json wrote, by question id. Errors: std::runtime_error naming file and id.
+std::unordered_map<std::string, ShortAnswer> read_short_answers(const std::filesystem::path& path);
 
 }  // namespace mylos::data

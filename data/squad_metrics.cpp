@@ -46,6 +46,14 @@ std::vector<std::string> normalized_golds(const SquadQuestion& question) {
   return golds;
 }
 
+/// By the rules of v2: where a question has no answer, none is the only right one.
+Row score_question_v2(const SquadQuestion& question, const std::string& prediction) {
+  std::vector<std::string> golds = normalized_golds(question);
+  std::erase(golds, "");
+  if (golds.empty()) golds.emplace_back();
+  return score_question(question, prediction, golds, 1);
+}
+
 void ensure_scored(std::size_t count, std::string_view what) {
   if (count == 0) fail(fmt::format("nothing to score: {}", what));
 }
@@ -60,10 +68,7 @@ std::vector<Row> score_rows(const SquadDataset& dataset, const Predictions& pred
       score.missing.push_back(question.id);
       continue;
     }
-    std::vector<std::string> golds = normalized_golds(question);
-    std::erase(golds, "");
-    if (golds.empty()) golds.emplace_back();  // no answer is the only right one
-    rows.push_back(score_question(question, prediction->second, golds, 1));
+    rows.push_back(score_question_v2(question, prediction->second));
   }
   return rows;
 }
@@ -167,6 +172,12 @@ NoAnswerScores parse_no_answer_scores(std::string_view text, std::string_view na
   };
   [[maybe_unused]] const Json same = Json::parse(text, note_key);
   return scores;
+}
+
+AnswerScore score_answer(const SquadQuestion& question, const std::string& prediction, SquadVersion version) {
+  const Row row = version == SquadVersion::v2_0 ? score_question_v2(question, prediction)
+                                                : score_question(question, prediction, normalized_golds(question), 0);
+  return {row.exact, row.f1};
 }
 
 SquadScore score_v1(const SquadDataset& dataset, const Predictions& predictions) {

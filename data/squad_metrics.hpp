@@ -23,6 +23,15 @@ struct NoAnswerScores {
   std::unordered_map<std::string, double> by_id;
 };
 
+/// Of one question, 0 to 1.
+struct AnswerScore {
+  double exact = 0.0;
+  double f1 = 0.0;
+};
+
+/// The best over the question's answers by the rules of `version`; an empty prediction says that there is none.
+AnswerScore score_answer(const SquadQuestion& question, const std::string& prediction, SquadVersion version);
+
 /// What the official script would print, and the ids of questions that have answers to score but no prediction.
 struct SquadScore {
   OrderedJson values;

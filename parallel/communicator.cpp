@@ -4,13 +4,26 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 
 namespace mylos::parallel {
 namespace {
 
 std::atomic<std::uint64_t> sent{0};
+std::atomic<std::uint64_t> waited_nanoseconds{0};
 
 }  // namespace
+
+void Event::wait(const ExecutionSpace& space) const {
+  using Clock = std::chrono::steady_clock;
+  if (!operation_) return;
+  const Clock::time_point begin = Clock::now();
+  operation_->wait(space);
+  waited_nanoseconds +=
+      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count());
+}
+
+double waited_seconds() { return 1e-9 * static_cast<double>(waited_nanoseconds.load()); }
 
 std::uint64_t sent_bytes() { return sent; }
 

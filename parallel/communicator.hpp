@@ -49,9 +49,7 @@ class Event {
   Event() = default;
   explicit Event(std::shared_ptr<Operation> operation) : operation_(std::move(operation)) {}
 
-  void wait(const ExecutionSpace& space) const {
-    if (operation_) operation_->wait(space);
-  }
+  void wait(const ExecutionSpace& space) const;
   /// After wait() it may still be under way, before what is launched on that space.
   bool done() const { return !operation_ || operation_->done(); }
   /// Returns when the operation uses its memory no more, whatever became of it: before that memory goes.
@@ -102,6 +100,10 @@ class Communicator {
 /// Bytes that this process has sent to other ranks since it began: each array once for every rank that takes it.
 std::uint64_t sent_bytes();
 void count_sent(std::size_t bytes);  ///< by what sends them
+
+/// Seconds that this process' threads spent in Event::wait since it began. On a host build they did nothing else then;
+/// on a device build a wait may do no more than tell the device to.
+double waited_seconds();
 
 /// A group of one.
 std::unique_ptr<Communicator> make_self_communicator();

@@ -2,8 +2,6 @@
 
 #include "data/files.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -28,7 +26,10 @@ void MetricsFile::step(const StepReport& report) {
     line["loss_scale"] = *report.loss_scale;
     line["skipped"] = report.skipped;
   }
-  file_.append(line.dump() + "\n");
+  line["data_seconds"] = report.parts.data;
+  if (report.parts.exchange) line["exchange_seconds"] = *report.parts.exchange;
+  line["update_seconds"] = report.parts.update;
+  append(std::move(line));
 }
 
 void MetricsFile::evaluation(const EvaluationReport& report) {
@@ -36,6 +37,19 @@ void MetricsFile::evaluation(const EvaluationReport& report) {
   for (const auto& [name, value] : report.metrics) line[name] = value;
   line["seconds"] = report.seconds;
   line["best"] = report.best;
+  append(std::move(line));
+}
+
+void MetricsFile::checkpoint(const CheckpointReport& report) {
+  if (!report.error.empty()) return;
+  append({{"step", report.step},
+          {"checkpoint", report.file.filename().string()},
+          {"bytes", report.bytes},
+          {"seconds", report.seconds}});
+}
+
+void MetricsFile::append(nlohmann::ordered_json line) {
+  line["time"] = clock_();
   file_.append(line.dump() + "\n");
 }
 

@@ -1,23 +1,36 @@
 #pragma once
 
 #include "train/append_file.hpp"
+#include "train/process.hpp"
 #include "train/report.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <functional>
 
 namespace mylos::train {
 
 /// metrics.jsonl: one JSON object a line, for a step {step, epoch, loss, gradient_norm, learning_rate, sequences,
-/// tokens, seconds, tokens_per_second, memory, sent (bytes)} and, where a loss scale adapts, {loss_scale, skipped}, for
-/// an evaluation {step, every metric, seconds, best}. Numbers
-/// that are not finite are null. Errors as AppendFile's.
+/// tokens, seconds, tokens_per_second, memory, sent (bytes)}, where a loss scale adapts {loss_scale, skipped}, and
+/// StepParts as {data_seconds, exchange_seconds (where it is known), update_seconds}; for an evaluation {step, every
+/// metric, seconds, best}; for a checkpoint that was written {step, checkpoint (its name), bytes, seconds}. Each ends
+/// with {time}, when it was written. Numbers that are not finite are null. Errors as AppendFile's.
 class MetricsFile final : public Reporter {
  public:
-  explicit MetricsFile(std::filesystem::path path) : file_(std::move(path)) {}
+  using Clock = std::function<double()>;  ///< seconds since 1970
+
+  explicit MetricsFile(std::filesystem::path path, Clock clock = seconds_since_1970)
+      : file_(std::move(path)), clock_(std::move(clock)) {}
 
   void step(const StepReport& report) override;
   void evaluation(const EvaluationReport& report) override;
+  void checkpoint(const CheckpointReport& report) override;
 
  private:
+  void append(nlohmann::ordered_json line);
+
   AppendFile file_;
+  Clock clock_;
 };
 
 /// Takes out of a metrics.jsonl what came after `step`, and lines that are none (the last one of a killed run): a run

@@ -3,6 +3,7 @@
 #include "core/error.hpp"
 #include "data/files.hpp"
 #include "parallel/checkpoint_directory.hpp"
+#include "train/evaluation_files.hpp"
 #include "train/gpu_record.hpp"
 #include "train/quantities.hpp"
 
@@ -29,8 +30,8 @@ using Json = nlohmann::ordered_json;
 constexpr const char* run_file = "run.json";
 constexpr const char* clearing_key = "clearing";
 constexpr std::array written_names = {
-    run_file,         "metrics.jsonl", "results.json", "predictions.json",         "nbest_predictions.json",
-    "null_odds.json", "best",          "last",         parallel::checkpoints_name, gpu_records_name};
+    run_file, "metrics.jsonl", "results.json", "predictions.json", "nbest_predictions.json",   "null_odds.json",
+    "best",   "last",          "report.html",  evaluations_name,   parallel::checkpoints_name, gpu_records_name};
 constexpr std::string_view event_prefix = "events.out.tfevents.";
 constexpr std::string_view probe_name = ".probe", partial_suffix = ".partial-";
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "train/step_parts.hpp"
 #include "train/task.hpp"
 
 #include <cstddef>
@@ -31,6 +32,7 @@ struct StepReport {
   std::uint64_t sent = 0;                 ///< bytes that this rank sent to others in the step
   std::optional<double> loss_scale = {};  ///< that the step had, where the run adapts one
   bool skipped = false;                   ///< nothing was updated: the gradient was not finite with that loss scale
+  StepParts parts = {};
 
   double tokens_per_second() const { return seconds > 0.0 ? static_cast<double>(tokens) / seconds : 0.0; }
 };

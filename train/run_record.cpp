@@ -26,15 +26,24 @@ double age_of(const fs::path& file) {
   return std::max(0.0, std::chrono::duration<double>(fs::file_time_type::clock::now() - time).count());
 }
 
+std::vector<json>& list_of(const json& row, RunRecord& record) {
+  if (row.contains("tokens")) return record.steps;
+  return row.contains("checkpoint") ? record.checkpoints : record.evaluations;
+}
+
 /// Lines that are whole objects with a step.
 void read_metrics(const fs::path& file, RunRecord& record) {
   std::error_code none;
-  if (!fs::exists(file, none)) return;
+  record.has_metrics = fs::exists(file, none);
+  if (!record.has_metrics) return;
   std::istringstream lines(data::read_text(file));
   for (std::string line; std::getline(lines, line);) {
     json row = json::parse(line, nullptr, false);
-    if (!row.is_object() || !row.contains("step") || !row["step"].is_number_unsigned()) continue;
-    (row.contains("tokens") ? record.steps : record.evaluations).push_back(std::move(row));
+    if (!row.is_object() || !row.contains("step") || !row["step"].is_number_unsigned()) {
+      ++record.unreadable;
+      continue;
+    }
+    list_of(row, record).push_back(std::move(row));
   }
 }
 
@@ -42,7 +51,9 @@ void read_metrics(const fs::path& file, RunRecord& record) {
 
 std::size_t RunRecord::planned_steps() const {
   const auto resolved = run.find("resolved");
-  return resolved != run.end() && resolved->is_object() ? resolved->value("steps", std::size_t{0}) : 0;
+  if (resolved == run.end() || !resolved->is_object()) return 0;
+  const auto planned = resolved->find("steps");
+  return planned != resolved->end() && planned->is_number_unsigned() ? planned->get<std::size_t>() : 0;
 }
 
 std::size_t RunRecord::done_steps() const { return steps.empty() ? 0 : steps.back()["step"].get<std::size_t>(); }
@@ -72,7 +83,7 @@ RunRecord read_run(const fs::path& directory) {
   RunRecord record{.directory = directory, .run = data::read_json(file)};
   ensure(record.run.is_object(), fmt::format("{}: not a run's", file.string()));
   const json state = record.run.value(OutputDirectory::state_key, json::object());
-  record.finished = state.is_object() && state.value("finished", false);
+  record.finished = state.is_object() && state.value("finished", json(false)) == true;
   const fs::path metrics = directory / "metrics.jsonl";
   read_metrics(metrics, record);
   const double run_age = age_of(file), metrics_age = age_of(metrics);

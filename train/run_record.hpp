@@ -12,13 +12,16 @@ namespace mylos::train {
 
 struct RunRecord {
   std::filesystem::path directory;
-  nlohmann::json run;                       ///< run.json
-  std::vector<nlohmann::json> steps;        ///< of metrics.jsonl, in its order
-  std::vector<nlohmann::json> evaluations;  ///< the same
-  std::string checkpoint;                   ///< name of the latest one; empty = none
+  nlohmann::json run;                            ///< run.json
+  std::vector<nlohmann::json> steps = {};        ///< of metrics.jsonl, in its order
+  std::vector<nlohmann::json> evaluations = {};  ///< the same
+  std::vector<nlohmann::json> checkpoints = {};  ///< the same
+  std::string checkpoint = {};                   ///< name of the latest one; empty = none
   std::size_t checkpoint_bytes = 0;
   double checkpoint_age = 0.0;  ///< seconds since it was written
   double age = 0.0;             ///< seconds since something was written to metrics.jsonl or run.json
+  bool has_metrics = false;     ///< metrics.jsonl is there
+  std::size_t unreadable = 0;   ///< lines of it that are none, as the last one may be while it is written
   bool finished = false;
 
   /// Steps of the whole run, and how many of them are done.

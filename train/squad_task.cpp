@@ -1,6 +1,7 @@
 #include "train/squad_task.hpp"
 
 #include "core/error.hpp"
+#include "data/answer_files.hpp"
 #include "data/safetensors.hpp"
 #include "nn/bert_question_answering.hpp"
 #include "train/bert_shape.hpp"
@@ -118,6 +119,10 @@ void SquadTask::assemble(std::span<const std::size_t> samples, std::span<const s
 }
 
 void SquadTask::write_results(const std::filesystem::path& directory) const { evaluation_->write(directory); }
+
+std::string SquadTask::short_answers() const {
+  return data::short_answers_json(evaluation_->windows().dataset.questions, evaluation_->answers());
+}
 
 std::unique_ptr<ModelExport> SquadTask::start_export(const std::filesystem::path& directory) const {
   return std::make_unique<PretrainedExport>(directory, pretrained_.config(), tokenizer_files_, model_->table());

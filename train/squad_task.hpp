@@ -32,6 +32,7 @@ class SquadTask final : public Task {
 
   SquadEvaluation* evaluation() const override { return evaluation_.get(); }
   void write_results(const std::filesystem::path& directory) const override;
+  std::string short_answers() const override;
   std::unique_ptr<ModelExport> start_export(const std::filesystem::path& directory) const override;
 
   const data::BertConfig& bert() const { return pretrained_.config(); }

@@ -77,6 +77,8 @@ class Task {
   virtual Evaluation* evaluation() const = 0;
   /// Writes the last evaluation's answers and scores into `directory`, each file whole or not at all.
   virtual void write_results(const std::filesystem::path& directory) const = 0;
+  /// The last evaluation's answers in short, as JSON that evaluations can be compared by; empty where it has none.
+  virtual std::string short_answers() const { return {}; }
   /// Begins to write the model into `directory`. The task outlives the export.
   virtual std::unique_ptr<ModelExport> start_export(const std::filesystem::path& directory) const = 0;
 };

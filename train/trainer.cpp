@@ -6,6 +6,7 @@
 #include "parallel/file_work.hpp"
 #include "train/agreed_reports.hpp"
 #include "train/best_model.hpp"
+#include "train/evaluation_files.hpp"
 #include "train/gemm_selection.hpp"
 #include "train/initial_parameters.hpp"
 #include "train/memory.hpp"
@@ -145,6 +146,7 @@ struct Trainer::State {
   EvaluationReport evaluate(std::size_t steps_done);
   void export_model(const char* name);
   void write_results();
+  void keep_answers(std::size_t steps_done);
   [[noreturn]] void stop_diverged(std::size_t index, const StepResult& result);
   bool weights_are_finite();
   bool due_for_evaluation(std::size_t steps_done) const;
@@ -197,7 +199,6 @@ StepReport Trainer::State::run_step(std::size_t index) {
   const StepCourse course{index, update, schedule.at(update), loss_scale.value()};
   const std::uint64_t sent = parallel::sent_bytes();
   const StepResult result = step.run(space, course);
-  space.fence("mylos::Trainer::step");
   const bool adapts = loss_scale.adapts(), taken = take(course, result);
   return {.step = index + 1,
           .epoch = static_cast<double>(index + 1) / static_cast<double>(task.steps_per_epoch()),
@@ -211,7 +212,8 @@ StepReport Trainer::State::run_step(std::size_t index) {
           .memory = peak_resident_memory(),
           .sent = parallel::sent_bytes() - sent,
           .loss_scale = adapts ? std::optional(course.loss_scale) : std::nullopt,
-          .skipped = !taken};
+          .skipped = !taken,
+          .parts = result.parts};
 }
 
 /// Whether the step updated anything. Where it did not, the loss scale was too large, or the run stops. The scale has
@@ -281,6 +283,15 @@ void Trainer::State::write_results() {
   });
 }
 
+void Trainer::State::keep_answers(std::size_t steps_done) {
+  if (config.output.empty()) return;
+  parallel::on_first_rank(ranks.world, [&] {
+    const std::string answers = task.short_answers();
+    if (!answers.empty()) keep_evaluation(config.output, steps_done, answers);
+    return std::string();
+  });
+}
+
 bool Trainer::State::due_for_evaluation(std::size_t steps_done) const {
   const std::size_t every = config.evaluate_every > 0 ? config.evaluate_every : task.steps_per_epoch();
   return task.evaluation() != nullptr && (steps_done % every == 0 || steps_done == steps);
@@ -303,6 +314,7 @@ void Trainer::State::train(AgreedReports& reports, const SignalGuard& signals, R
     reports.tell([&](Reporter& reporter) { reporter.step(report); });
     if (due_for_evaluation(result.steps)) {
       EvaluationReport evaluation = evaluate(result.steps);
+      keep_answers(result.steps);
       parallel::on_every_rank(ranks.world, [&] { evaluation.best = best.offer(evaluation.metrics); });
       if (evaluation.best && !config.output.empty()) {
         export_model("best");
@@ -351,6 +363,7 @@ RunResult Trainer::run(const std::vector<Reporter*>& reporters, const std::strin
   });
   if (state_->config.evaluate_on_start && start.steps == 0) {
     const EvaluationReport before = state_->evaluate(0);
+    state_->keep_answers(0);
     reports.tell([&](Reporter& reporter) { reporter.evaluation(before); });
   }
   state_->train(reports, signals, result);

@@ -20,10 +20,20 @@ TrainingStep::TrainingStep(const StepContext& context, const StepSettings& setti
 
 StepResult TrainingStep::run(const ExecutionSpace& space, const StepCourse& course) {
   StepResult result;
+  const double waited_before = parallel::waited_seconds();
   const GlobalBatch batch = choose_samples(course.step, result);
-  accumulate(space, course, batch);
+  accumulate(space, course, batch, result.parts);
   reduce(space, batch, course.loss_scale, result);
+  // The norm is on the host, so nothing runs here.
+  const double waited = parallel::waited_seconds();
+  const Stopwatch updating;
   if (is_finite(result)) update(space, course, result.gradient_norm);
+  space.fence("mylos::TrainingStep::run");
+  result.parts.update = updating.seconds();
+  if constexpr (runs_on_host) {
+    result.parts.update -= parallel::waited_seconds() - waited;
+    result.parts.exchange = parallel::waited_seconds() - waited_before;
+  }
   return result;
 }
 
@@ -31,16 +41,19 @@ StepResult TrainingStep::run(const ExecutionSpace& space, const StepCourse& cour
 
 TrainingStep::GlobalBatch TrainingStep::choose_samples(std::size_t step, StepResult& result) const {
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::choose_samples");
+  const Stopwatch choosing;
   GlobalBatch batch;
   batch.samples = context_.task.global_batch(step);
   batch.shares = share_step(context_.task, batch.samples, settings_.limit, settings_.sharing);
   batch.weight = context_.task.weight(batch.samples);
   result.sequences = batch.samples.size();
   for (const std::size_t sample : batch.samples) result.tokens += context_.task.rows_of(sample);
+  result.parts.data = choosing.seconds();
   return batch;
 }
 
-void TrainingStep::accumulate(const ExecutionSpace& space, const StepCourse& course, const GlobalBatch& batch) {
+void TrainingStep::accumulate(const ExecutionSpace& space, const StepCourse& course, const GlobalBatch& batch,
+                              StepParts& parts) {
   const nn::Pass pass{space,          context_.gemm,  context_.store, context_.mode.schedule(),
                       context_.arena, settings_.seed, course.step,    context_.recompute};
   const float scale = static_cast<float>(course.loss_scale / batch.weight);
@@ -50,7 +63,9 @@ void TrainingStep::accumulate(const ExecutionSpace& space, const StepCourse& cou
   std::size_t computed = 0;
   for (std::size_t i = 0; i < own.size(); ++i) {
     const Places& places = own[i];
+    const Stopwatch making;
     assemble(batch, places);
+    if (runs_on_host || i == 0) parts.data += making.seconds();
     context_.mode.begin_micro_batch(i + 1 == own.size());
     const bool filler = places.empty();
     const std::size_t first = filler ? settings_.largest_batch : computed;

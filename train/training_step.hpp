@@ -5,6 +5,7 @@
 #include "nn/learning_rate.hpp"
 #include "nn/optimizer.hpp"
 #include "parallel/parameter_mode.hpp"
+#include "train/step_parts.hpp"
 #include "train/step_shares.hpp"
 #include "train/task.hpp"
 
@@ -19,6 +20,7 @@ struct StepResult {
   double gradient_norm = 0.0;  ///< before clipping
   std::size_t sequences = 0;   ///< of the global batch
   std::size_t tokens = 0;
+  StepParts parts = {};
 };
 
 /// Which step it is, and where the run is with it.
@@ -56,8 +58,9 @@ class TrainingStep {
   TrainingStep(const StepContext& context, const StepSettings& settings);
 
   /// Runs a step. Nothing is updated where the loss or the gradient is not finite: the result then says so and the
-  /// parameters are those of the step before. Collective; every rank has the same result, whose loss has the same bits
-  /// for any number of ranks that compute the same losses of samples.
+  /// parameters are those of the step before. Returns when all that was launched has ended. Collective; every rank has
+  /// the same result but for its parts; the loss has the same bits for any number of ranks that compute the same losses
+  /// of samples.
   StepResult run(const ExecutionSpace& space, const StepCourse& course);
 
  private:
@@ -71,7 +74,7 @@ class TrainingStep {
   };
 
   GlobalBatch choose_samples(std::size_t step, StepResult& result) const;
-  void accumulate(const ExecutionSpace& space, const StepCourse& course, const GlobalBatch& batch);
+  void accumulate(const ExecutionSpace& space, const StepCourse& course, const GlobalBatch& batch, StepParts& parts);
   void assemble(const GlobalBatch& batch, const Places& places);
   void reduce(const ExecutionSpace& space, const GlobalBatch& batch, double loss_scale, StepResult& result);
   void share_state(const ExecutionSpace& space, std::size_t root);

@@ -74,6 +74,9 @@ TEST_F(Runs, TrainWritesWhatTheInterfaceSays) {
     EXPECT_TRUE(fs::exists(run_ / name)) << name;
   }
   EXPECT_FALSE(fs::exists(run_ / "null_odds.json"));
+  for (const char* step : {"0", "3", "6"}) {
+    EXPECT_EQ(read_json(run_ / "evaluations" / (std::string(step) + ".json")).size(), 12u) << step;
+  }
   EXPECT_EQ(losses(run_).size(), 6u);
   EXPECT_EQ(json::parse(run.output), read_json(run_ / "results.json"));
   EXPECT_TRUE(read_json(run_ / "results.json").contains("exact_match"));

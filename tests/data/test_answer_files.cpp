@@ -29,6 +29,26 @@ TEST(AnswerFiles, NullOddsAreOnlyOfAnswersThatHaveThem) {
   EXPECT_EQ(null_odds_json(two_questions(), two_answers()), "{\n    \"b\": -0.5\n}\n");
 }
 
+TEST(AnswerFiles, ShortAnswersAreReadBack) {
+  const tests::TemporaryDirectory directory;
+  const std::string text = short_answers_json(two_questions(), two_answers());
+  EXPECT_EQ(text, "{\"b\": [\"é\", 1],\n\"a\": [\"\", 0]}\n");
+  tests::write_file(directory / "10.json", text);
+  const auto answers = read_short_answers(directory / "10.json");
+  EXPECT_EQ(answers.at("b").text, "é");
+  EXPECT_EQ(answers.at("b").probability, 1.0);
+  EXPECT_EQ(answers.at("a").text, "");
+}
+
+TEST(AnswerFiles, ShortAnswersNameWhatIsWrong) {
+  const tests::TemporaryDirectory directory;
+  tests::write_file(directory / "1.json", R"({"q": ["a"]})");
+  EXPECT_THAT(tests::error_of([&] { read_short_answers(directory / "1.json"); }),
+              HasSubstr("1.json: q: expected a text and a probability"));
+  tests::write_file(directory / "1.json", R"({"q": ["a", "b"]})");
+  EXPECT_THAT(tests::error_of([&] { read_short_answers(directory / "1.json"); }), HasSubstr("q[1]: expected number, found string"));
+}
+
 TEST(AnswerFiles, EveryQuestionNeedsAnAnswer) {
   EXPECT_THAT(tests::error_of([] { predictions_json(two_questions(), {}); }), HasSubstr("2 questions but 0 answers"));
 }

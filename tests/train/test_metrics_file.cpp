@@ -21,7 +21,10 @@ const StepReport report = {.step = 3,
                            .tokens = 3000,
                            .seconds = 1.5,
                            .memory = 1u << 30,
-                           .sent = 4096};
+                           .sent = 4096,
+                           .parts = {.data = 0.125, .exchange = 0.25, .update = 0.5}};
+
+double no_clock() { return 1000.5; }
 
 std::vector<Json> lines_of(const std::filesystem::path& path) {
   std::istringstream text(tests::read_file(path));
@@ -32,23 +35,43 @@ std::vector<Json> lines_of(const std::filesystem::path& path) {
 
 TEST(MetricsFile, WritesOneObjectAStepAsItHappens) {
   const tests::TemporaryDirectory directory;
-  MetricsFile file(directory / "metrics.jsonl");
+  MetricsFile file(directory / "metrics.jsonl", no_clock);
   file.step(report);
   EXPECT_EQ(tests::read_file(directory / "metrics.jsonl"),
             R"({"step":3,"epoch":0.75,"loss":1.25,"gradient_norm":0.1,"learning_rate":3e-05,"sequences":12,)"
-            R"("tokens":3000,"seconds":1.5,"tokens_per_second":2000.0,"memory":1073741824,"sent":4096})"
+            R"("tokens":3000,"seconds":1.5,"tokens_per_second":2000.0,"memory":1073741824,"sent":4096,)"
+            R"("data_seconds":0.125,"exchange_seconds":0.25,"update_seconds":0.5,"time":1000.5})"
             "\n");
 }
 
 TEST(MetricsFile, WritesEveryMetricOfAnEvaluation) {
   const tests::TemporaryDirectory directory;
-  MetricsFile file(directory / "metrics.jsonl");
+  MetricsFile file(directory / "metrics.jsonl", no_clock);
   file.step(report);
   file.evaluation(
       {.step = 3, .seconds = 2.0, .metrics = {{"validation_loss", 1.5}, {"exact", 40.0}, {"f1", 50.5}}, .best = true});
   const auto lines = lines_of(directory / "metrics.jsonl");
   ASSERT_EQ(lines.size(), 2u);
-  EXPECT_EQ(lines[1].dump(), R"({"step":3,"validation_loss":1.5,"exact":40.0,"f1":50.5,"seconds":2.0,"best":true})");
+  EXPECT_EQ(lines[1].dump(),
+            R"({"step":3,"validation_loss":1.5,"exact":40.0,"f1":50.5,"seconds":2.0,"best":true,"time":1000.5})");
+}
+
+TEST(MetricsFile, WritesACheckpointThatWasWritten) {
+  const tests::TemporaryDirectory directory;
+  MetricsFile file(directory / "metrics.jsonl", no_clock);
+  file.checkpoint({.step = 3, .file = "run/checkpoints/step-000003.h5", .bytes = 100, .seconds = 0.5});
+  file.checkpoint({.step = 4, .file = "run/checkpoints/step-000004.h5", .error = "the disk is full"});
+  EXPECT_EQ(tests::read_file(directory / "metrics.jsonl"),
+            R"({"step":3,"checkpoint":"step-000003.h5","bytes":100,"seconds":0.5,"time":1000.5})"
+            "\n");
+}
+
+TEST(MetricsFile, SaysNothingOfWaitsThatNobodyKnows) {
+  const tests::TemporaryDirectory directory;
+  StepReport unknown = report;
+  unknown.parts.exchange.reset();
+  MetricsFile(directory / "metrics.jsonl").step(unknown);
+  EXPECT_FALSE(lines_of(directory / "metrics.jsonl")[0].contains("exchange_seconds"));
 }
 
 TEST(MetricsFile, HasTheLossScaleWhereOneAdapts) {
