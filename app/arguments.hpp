@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// Everything a command was told: what the engine is given, and what only commands read.
@@ -23,6 +24,12 @@ struct PlanArguments {
   double storage = 1.0;                ///< GB/s that checkpoints are written with
   std::filesystem::path measured;      ///< what bench step --json printed; empty = the cache
   std::string job;                     ///< "slurm" or "pbs": print a script
+};
+
+/// What only report reads.
+struct ReportArguments {
+  std::filesystem::path kernels;                               ///< what bench step --breakdown --json printed
+  std::optional<std::pair<std::size_t, std::size_t>> between;  ///< two evaluations, by their steps
 };
 
 struct Arguments {
@@ -58,6 +65,7 @@ struct Arguments {
   double refresh = 2.0;     ///< of watch: seconds between pictures
   bool every_mode = false;  ///< --mode all, of plan
   PlanArguments plan;
+  ReportArguments report;
 
   bool json = false;
   bool offsets = false;

@@ -39,7 +39,8 @@ constexpr std::array table = {
     Command{"doctor", doctor_command, "[--output DIR] [--model M] [options]",
             "says what would go wrong here: alone, or started on all ranks of a job; exit code 1 with an error", 0, 0,
             run_doctor, true},
-    Command{"report", 0, "", "a run as one HTML page"},
+    Command{"report", report_command, "RUN... [options]", "writes runs as one HTML page that needs nothing else", 1,
+            any_number, run_report},
 };
 
 }  // namespace

@@ -37,6 +37,7 @@ int run_fetch(const Arguments& arguments);
 int run_info(const Arguments& arguments);
 int run_bench(const Arguments& arguments);
 int run_compare(const Arguments& arguments);
+int run_report(const Arguments& arguments);
 int run_watch(const Arguments& arguments);
 int run_doctor(const Arguments& arguments);
 int run_plan(const Arguments& arguments);

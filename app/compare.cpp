@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <sstream>
 
@@ -56,11 +57,12 @@ Json setting_json(const ComparedSetting& setting, const ComparedSetting& baselin
     return line;
   }
   const auto training = [](const ComparedRun& run) { return run.training_seconds; };
-  const double seconds = median_of(setting, training), speedup = median_of(baseline, training) / seconds;
+  const auto rate = [](const ComparedRun& run) { return run.tokens_per_second; };
+  const double speedup = median_of(setting, rate) / median_of(baseline, rate);
   line["repeats"] = setting.runs.size();
   line["total_seconds"] = median_of(setting, [](const ComparedRun& run) { return run.total_seconds; });
-  line["training_seconds"] = seconds;
-  line["tokens_per_second"] = median_of(setting, [](const ComparedRun& run) { return run.tokens; }) / seconds;
+  line["training_seconds"] = median_of(setting, training);
+  line["tokens_per_second"] = median_of(setting, rate);
   line["speedup"] = speedup;
   line["efficiency"] = speedup * static_cast<double>(baseline.ranks) / static_cast<double>(setting.ranks);
   line["memory"] = median_of(setting, [](const ComparedRun& run) { return run.memory; });
@@ -106,7 +108,10 @@ void run_once(const Arguments& arguments, const std::filesystem::path& config, s
   const data::ProcessResult result = data::run_process(words);
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   if (result.exit_code == 0) {
-    setting.runs.push_back(read_compared_run(output, seconds));
+    const train::RunRecord record = train::read_run(output);
+    ensure(!record.steps.empty(), fmt::format("{}: no steps in it", (output / "metrics.jsonl").string()));
+    setting.runs.push_back(compared_run(record));
+    setting.runs.back().total_seconds = seconds;
   } else {
     setting.failure = fmt::format("exit code {}: {}", result.exit_code, data::last_line(result.errors));
   }
@@ -134,26 +139,23 @@ Json common_settings(const Arguments& arguments) {
 
 }  // namespace
 
-ComparedRun read_compared_run(const std::filesystem::path& directory, double total_seconds) {
-  ComparedRun run{.total_seconds = total_seconds, .exact = {}, .f1 = {}};
-  const std::filesystem::path metrics = directory / "metrics.jsonl";
-  double steps = 0.0;
-  std::istringstream lines(data::read_text_file(metrics));
-  for (std::string text; std::getline(lines, text);) {
-    const data::Json line = data::parse_json(text, metrics.string());
-    if (line.contains("loss")) {
-      run.loss = line["loss"].is_number() ? line["loss"].get<double>() : std::numeric_limits<double>::quiet_NaN();
-      run.training_seconds += line.at("seconds").get<double>();
-      run.tokens += line.at("tokens").get<double>();
-      run.memory = std::max(run.memory, line.at("memory").get<double>());
-      run.sent += line.at("sent").get<double>();
-      ++steps;
-    }
-    if (line.contains("exact")) run.exact = line["exact"].get<double>();
-    if (line.contains("f1")) run.f1 = line["f1"].get<double>();
+ComparedRun compared_run(const train::RunRecord& record) {
+  require(!record.steps.empty(), "compared_run: no steps");
+  ComparedRun run;
+  std::vector<double> rates;
+  for (const data::Json& step : record.steps) {
+    run.training_seconds += train::number_of(step, "seconds");
+    run.memory = std::max(run.memory, train::number_of(step, "memory"));
+    run.sent += train::number_of(step, "sent") / static_cast<double>(record.steps.size());
+    const double rate = train::number_of(step, "tokens") / train::number_of(step, "seconds");
+    if (std::isfinite(rate)) rates.push_back(rate);
   }
-  ensure(run.training_seconds > 0.0, fmt::format("{}: no steps in it", metrics.string()));
-  run.sent /= steps;
+  run.tokens_per_second = rates.empty() ? std::nan("") : middle_of(std::move(rates));
+  run.loss = train::number_of(record.steps.back(), "loss");
+  for (const data::Json& evaluation : record.evaluations) {
+    if (evaluation.contains("exact")) run.exact = train::number_of(evaluation, "exact");
+    if (evaluation.contains("f1")) run.f1 = train::number_of(evaluation, "f1");
+  }
   return run;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "train/run_record.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
@@ -14,7 +16,7 @@ namespace mylos::app {
 struct ComparedRun {
   double total_seconds = 0.0;       ///< of the process, start to end
   double training_seconds = 0.0;    ///< of its steps
-  double tokens = 0.0;              ///< of its steps
+  double tokens_per_second = 0.0;   ///< of the median step
   double memory = 0.0;              ///< bytes, the most that the first rank had resident
   double sent = 0.0;                ///< bytes that the first rank sends in a step
   double loss = 0.0;                ///< of the last step
@@ -29,10 +31,11 @@ struct ComparedSetting {
   std::string failure;
 };
 
-/// Reads metrics.jsonl of a finished run. Errors: std::runtime_error naming the file.
-ComparedRun read_compared_run(const std::filesystem::path& directory, double total_seconds);
+/// What the lines of a run's metrics say; it has steps. What they do not have is not a number.
+ComparedRun compared_run(const train::RunRecord& run);
 
-/// A line a setting, medians over its repeats; speedup and efficiency count from the first setting on the fewest ranks.
+/// A line a setting, medians over its repeats; speedup and efficiency are those of tokens a second, and count from the
+/// first setting on the fewest ranks.
 std::string comparison_table(const std::vector<ComparedSetting>& settings);
 nlohmann::ordered_json comparison_json(const std::vector<ComparedSetting>& settings);
 

@@ -100,9 +100,9 @@ std::vector<Option> data_options() {
           [](auto& a) -> auto& { return a.context; }),
       path_option(
           named("output", {"output-dir"}, "PATH", files,
-                train_command | eval_command | prepare_command | checkpoint_command | doctor_command,
+                train_command | eval_command | prepare_command | checkpoint_command | doctor_command | report_command,
                 "directory for results, or for a model; of prepare a file, .h5 or .jsonl; of doctor what is tried, "
-                "default: the current one"),
+                "default: the current one; of report a file, default: report.html"),
           [](auto& a) -> auto& { return a.run.engine.output; }),
       squad_option(),
       path_option(

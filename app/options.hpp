@@ -27,6 +27,7 @@ enum CommandBit : unsigned {
   compare_command = 1024,
   watch_command = 2048,
   doctor_command = 4096,
+  report_command = 8192,
 };
 
 struct Option {

@@ -1,11 +1,14 @@
 #include "app/run_description.hpp"
 
 #include "app/build_info.hpp"
+#include "app/calibration.hpp"
 #include "app/commands.hpp"
 #include "app/config_file.hpp"
 #include "core/device.hpp"
 #include "train/gemm_selection.hpp"
 #include "train/run_bounds.hpp"
+
+#include <algorithm>
 
 namespace mylos::app {
 namespace {
@@ -25,6 +28,15 @@ std::size_t parameters_of(const nn::Model& model) {
 
 double epochs_of(const train::SquadTask& task, const train::Trainer& trainer) {
   return static_cast<double>(trainer.steps()) / static_cast<double>(task.steps_per_epoch());
+}
+
+/// Names of the run's machines, in the order of ranks.
+std::vector<std::string> hosts_of(const parallel::Launch& launch) {
+  std::vector<std::string> hosts;
+  for (const parallel::RankPlace& place : launch.places()) {
+    if (std::ranges::find(hosts, place.host) == hosts.end()) hosts.push_back(place.host);
+  }
+  return hosts;
 }
 
 const char* version_name(data::SquadVersion version) { return version == data::SquadVersion::v2_0 ? "2.0" : "1.1"; }
@@ -74,6 +86,8 @@ nlohmann::ordered_json run_json(const Arguments& arguments, const train::SquadTa
                        {"memory", trainer.plan().peak()},
                        {"gemm", train::to_json(trainer.gemm())},
                        {"execution", ExecutionSpace::name()},
+                       {"device", device_name()},
+                       {"hosts", hosts_of(launch)},
                        {"ranks", launch.world().size()},
                        {"nodes", launch.nodes()},
                        {"threads", launch.threads()},

@@ -75,6 +75,23 @@ Option launcher_option() {
   return option;
 }
 
+Option between_option() {
+  Option option =
+      named("between", {}, "A,B", general, report_command,
+            "of one run: compare the answers of its evaluations after steps A and B; default: the first and the last");
+  option.expects = "two different steps, separated by a comma";
+  option.parse = [](Arguments& arguments, std::string_view text) {
+    const std::vector<std::string> words = split(text, ',');
+    if (words.size() != 2) return false;
+    const CountRange any{0, 1'000'000'000'000};
+    const auto first = parse_count(words[0], any), second = parse_count(words[1], any);
+    if (!first || !second || first == second) return false;
+    arguments.report.between.emplace(*first, *second);
+    return true;
+  };
+  return option;
+}
+
 }  // namespace
 
 std::vector<Option> tool_options() {
@@ -108,6 +125,11 @@ std::vector<Option> tool_options() {
           named("breakdown", {}, "", general, bench_command,
                 "of step: time, work and share of the roofline of each kernel, and the host's work"),
           [](auto& a) -> auto& { return a.breakdown; }),
+      between_option(),
+      unrecorded(path_option(
+          named("kernels", {}, "FILE", general, report_command,
+                "what mylos bench step --breakdown --json printed: times of kernels, for the page"),
+          [](auto& a) -> auto& { return a.report.kernels; })),
       switch_option(
           named("once", {}, "", general, watch_command, "show the run as it is now, and end"),
           [](auto& a) -> auto& { return a.once; }),

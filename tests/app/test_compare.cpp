@@ -12,10 +12,10 @@ using ::testing::HasSubstr;
 
 TEST(Compare, CountsFromTheFirstSettingOnTheFewestRanks) {
   const auto run = [](double seconds) {
-    return ComparedRun{.training_seconds = seconds, .tokens = 100.0, .exact = {}, .f1 = 50.0};
+    return ComparedRun{.training_seconds = seconds, .tokens_per_second = 100.0 / seconds, .exact = {}, .f1 = 50.0};
   };
   const auto lines = comparison_json({{"replicated", 1, {run(4.0), run(5.0), run(9.0)}, {}},
-                                      {"sharded", 2, {run(2.0), run(3.0)}, {}},
+                                      {"sharded", 2, {run(2.0), run(2.5), run(3.0)}, {}},
                                       {"sharded", 4, {}, "exit code 1: not enough slots"}});
   EXPECT_EQ(lines[0]["training_seconds"], 5.0);
   EXPECT_EQ(lines[0]["speedup"], 1.0);

@@ -1,0 +1,143 @@
+#include "app/report_run.hpp"
+
+#include "app/config_file.hpp"
+#include "app/usage_error.hpp"
+#include "data/files.hpp"
+#include "train/quantities.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace mylos::app {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+/// Paths without "." and a last "/", so that each has a last part.
+fs::path tidy(const std::string& text) {
+  std::error_code unknown;
+  fs::path path = fs::absolute(text, unknown).lexically_normal();
+  return path.has_filename() ? path : path.parent_path();
+}
+
+/// The last `parts` parts of a path.
+std::string tail_of(const fs::path& path, std::size_t parts) {
+  fs::path tail = path.filename(), rest = path.parent_path();
+  for (; parts > 1 && rest.has_filename(); --parts, rest = rest.parent_path()) tail = rest.filename() / tail;
+  return tail.string();
+}
+
+/// As few last parts of the paths as tell them apart.
+std::vector<std::string> names_of(const std::vector<fs::path>& paths) {
+  constexpr std::size_t most = 64;
+  for (std::size_t parts = 1; parts < most; ++parts) {
+    std::vector<std::string> names;
+    for (const fs::path& path : paths) names.push_back(tail_of(path, parts));
+    std::vector<std::string> sorted = names;
+    std::ranges::sort(sorted);
+    if (std::ranges::adjacent_find(sorted) == sorted.end()) return names;
+  }
+  throw UsageError("report: a run is named twice");
+}
+
+void note_metrics(ReportedRun& run) {
+  const train::RunRecord& record = run.record;
+  if (record.steps.empty()) {
+    run.missing.push_back(record.has_metrics
+                              ? "metrics.jsonl has no step in it: there are no curves."
+                              : "metrics.jsonl is not there: no step was made, and there are no curves.");
+  }
+  if (record.unreadable > 0) {
+    run.missing.push_back(
+        fmt::format("{} of metrics.jsonl could not be read and {} left out (the last one of a run that "
+                    "was killed may be cut).",
+                    train::count_of(record.unreadable, "line"), record.unreadable == 1 ? "is" : "are"));
+  }
+  const auto has_no_loss = [](const json& row) { return !std::isfinite(train::number_of(row, "loss")); };
+  if (const auto bad = std::ranges::count_if(record.steps, has_no_loss); bad > 0) {
+    const auto first = std::ranges::find_if(record.steps, has_no_loss);
+    run.missing.push_back(fmt::format("The loss is not a finite number in {}, the first of them step {}.",
+                                      train::count_of(static_cast<std::size_t>(bad), "step"),
+                                      (*first)["step"].get<std::size_t>()));
+  }
+}
+
+void note_scores(ReportedRun& run) {
+  const std::string dev = setting_text(run, "dev");
+  if (dev.empty()) {
+    run.missing.push_back("The run had no --dev: nothing was evaluated.");
+  } else if (run.record.evaluations.empty()) {
+    run.missing.push_back("No evaluation was made yet: there are no scores and no answers.");
+  } else if (run.results.is_null()) {
+    run.missing.push_back("results.json is not there: the official script's scores are missing.");
+  }
+}
+
+void note_state(ReportedRun& run) {
+  const train::RunRecord& record = run.record;
+  if (record.finished) return;
+  run.missing.push_back(fmt::format("The run is not finished: {} of {} steps; its files were last written {} ago.",
+                                    train::count_text(record.done_steps()), train::count_text(record.planned_steps()),
+                                    train::duration_text(record.age)));
+}
+
+void read_results(ReportedRun& run) {
+  const fs::path file = run.record.directory / "results.json";
+  std::error_code none;
+  if (!fs::is_regular_file(file, none)) return;
+  run.results = json::parse(data::read_text(file), nullptr, false);
+  if (run.results.is_object()) return;
+  run.results = nullptr;
+  run.missing.push_back("results.json is not whole JSON and is left out.");
+}
+
+ReportedRun read_reported_run(const fs::path& directory, std::string name) {
+  ReportedRun run{.name = std::move(name), .record = train::read_run(directory)};
+  if (!run.record.steps.empty()) run.figures = compared_run(run.record);
+  run.gpus = train::read_gpu_samples(directory);
+  note_state(run);
+  note_metrics(run);
+  read_results(run);
+  note_scores(run);
+  return run;
+}
+
+std::string member_text(const json& object, const char* key) {
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  return found == object.end() || found->is_null() ? std::string() : value_text(*found);
+}
+
+}  // namespace
+
+std::string value_text(const json& value) {
+  if (value.is_null()) return "not set";
+  const bool is_list =
+      value.is_array() && std::ranges::all_of(value, [](const json& each) { return each.is_string(); });
+  if (is_list) return fmt::format("{}", fmt::join(value.get<std::vector<std::string>>(), ", "));
+  if (value.is_string()) return value.get<std::string>();
+  constexpr std::size_t longest = 60;
+  const std::string text = value.dump(-1, ' ', true);  // in ASCII, which may be cut anywhere
+  return text.size() <= longest ? text : text.substr(0, longest) + "...";
+}
+
+std::string setting_text(const ReportedRun& run, const char* key) { return member_text(run.record.run, key); }
+
+std::string setting_text(const ReportedRun& run, const char* group, const char* key) {
+  const auto found = run.record.run.find(group);
+  return found == run.record.run.end() ? std::string() : member_text(*found, key);
+}
+
+std::vector<ReportedRun> read_reported_runs(std::span<const std::string> directories) {
+  std::vector<fs::path> paths;
+  for (const std::string& directory : directories) paths.push_back(tidy(directory));
+  const std::vector<std::string> names = names_of(paths);
+  std::vector<ReportedRun> runs;
+  for (std::size_t i = 0; i < paths.size(); ++i) runs.push_back(read_reported_run(directories[i], names[i]));
+  return runs;
+}
+
+}  // namespace mylos::app

@@ -1,0 +1,263 @@
+#include "app/report.hpp"
+
+#include "data/subprocess.hpp"
+#include "tests/app/tiny_run.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include <regex>
+
+/// mylos report: pages of real runs, of broken ones, of long ones.
+namespace mylos::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using Words = std::vector<std::string>;
+
+class Report : public TinyRun {
+ protected:
+  ProgramRun train(const fs::path& output, const Words& more = {}) const {
+    Words words = {"train", "--model",      model_, "--train", train_, "--dev",
+                   train_,  "--output",     output, "--lr",    "1e-2", "--max-length",
+                   "60",    "--doc-stride", "20",   "--batch", "4"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_mylos(words);
+  }
+
+  ProgramRun report(const Words& arguments) const {
+    Words words = {"report", "--output", page_};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    return run_mylos(words);
+  }
+
+  /// The page of these runs, which is well-formed and asks for nothing else.
+  std::string page_of(const Words& arguments) const {
+    const ProgramRun run = report(arguments);
+    EXPECT_EQ(run.exit_code, 0) << run.errors;
+    const std::string page = read_file(page_);
+    const data::ProcessResult parsed = data::run_process(
+        {"python3", "-c", "import sys, xml.etree.ElementTree as tree; tree.parse(sys.argv[1])", page_.string()});
+    EXPECT_EQ(parsed.exit_code, 0) << parsed.errors;
+    for (const char* asks : {"<script", "<link", "@import", "url(", "src=", "http:", "https:"}) {
+      EXPECT_THAT(page, Not(HasSubstr(asks)));
+    }
+    EXPECT_THAT(page, Not(HasSubstr(">nan<")));
+    return page;
+  }
+
+  /// run.json of a run of `steps` steps.
+  void write_run(const fs::path& directory, std::size_t steps, bool finished, const json& more = json::object()) const {
+    json run = {{"dev", train_.string()},
+                {"seed", 42},
+                {"resolved", {{"steps", steps}, {"ranks", 1}, {"mode", "replicated"}}},
+                {"state", {{"finished", finished}}}};
+    run.update(more);
+    write_file(directory / "run.json", run.dump());
+  }
+
+  static std::string step_line(std::size_t step, const json& loss = 1.25) {
+    return json({{"step", step},
+                 {"epoch", 0.1},
+                 {"loss", loss},
+                 {"gradient_norm", 1.0},
+                 {"learning_rate", 3e-5},
+                 {"tokens", 1000},
+                 {"seconds", 0.5},
+                 {"tokens_per_second", 2000.0},
+                 {"memory", 1 << 28},
+                 {"sent", 0}})
+               .dump() +
+           "\n";
+  }
+
+  fs::path page_ = directory_ / "report.html";
+};
+
+json read_json(const fs::path& path) { return json::parse(read_file(path)); }
+
+TEST_F(Report, OfARunHasItsNumbers) {
+  ASSERT_EQ(train(run_, {"--epochs", "4", "--checkpoint-every", "6", "--seed", "7"}).exit_code, 0);
+  const std::string page = page_of({run_});
+  const json results = read_json(run_ / "results.json");
+  EXPECT_THAT(page, HasSubstr(fmt::format("<dt>F1</dt><dd>{:.2f}<small>", results["f1"].get<double>())));
+  EXPECT_THAT(page, HasSubstr(fmt::format("<dt>Exact match</dt><dd>{:.2f}<small>", results["exact"].get<double>())));
+  std::istringstream lines(read_file(run_ / "metrics.jsonl"));
+  for (std::string line; std::getline(lines, line);) {
+    const json row = json::parse(line);
+    if (row.contains("loss")) {
+      EXPECT_THAT(page, HasSubstr(fmt::format("<tr><th scope=\"row\">{}</th><td class=\"n\">{:.4g}</td>",
+                                              row["step"].get<int>(), row["loss"].get<double>())));
+    }
+  }
+  EXPECT_THAT(page, AllOf(HasSubstr("finished after 12 steps"), HasSubstr("<h2>Curves</h2>"),
+                          HasSubstr("<b>Validation loss</b>"), HasSubstr("forward and backward passes"),
+                          HasSubstr("checkpoints"), HasSubstr("<h2>Answers that changed</h2>"),
+                          HasSubstr("From step 3 to step 12, "), HasSubstr("<h2>Worst errors</h2>")));
+  EXPECT_THAT(page, AllOf(HasSubstr("<td>7</td>"), HasSubstr("1 rank, 1 node")));
+  EXPECT_THAT(page, Not(HasSubstr("What is not there")));
+  EXPECT_THAT(page, Not(HasSubstr("<h2>GPUs</h2>")));
+}
+
+TEST_F(Report, OfSeveralRunsComparesThem) {
+  const fs::path other = directory_ / "other";
+  ASSERT_EQ(train(run_, {"--steps", "3"}).exit_code, 0);
+  ASSERT_EQ(train(other, {"--steps", "6", "--lr", "1e-3"}).exit_code, 0);
+  const std::string page = page_of({run_, other});
+  EXPECT_THAT(page,
+              AllOf(HasSubstr("<h1>run and 1 other run</h1>"), HasSubstr("<h2>The runs</h2>"),
+                    HasSubstr("<h2>What differs</h2>"), HasSubstr("<th scope=\"row\">learning-rate</th><td>0.01")));
+  EXPECT_THAT(page, HasSubstr("From run to other, "));
+  EXPECT_THAT(page, Not(HasSubstr("<th scope=\"row\">max-length</th>")));
+  EXPECT_EQ(report({run_, run_}).exit_code, 2);
+}
+
+TEST_F(Report, ARunThatBeganShowsWhatThereIs) {
+  write_run(run_, 100, false);
+  const std::string page = page_of({run_});
+  EXPECT_THAT(page, AllOf(HasSubstr("not finished: 0 of 100 steps"), HasSubstr("metrics.jsonl is not there"),
+                          HasSubstr("No evaluation was made yet"), HasSubstr("<td>42</td>")));
+}
+
+TEST_F(Report, ABrokenRunShowsWhatThereIs) {
+  write_run(run_, 100, false);
+  write_file(run_ / "metrics.jsonl",
+             step_line(1) + step_line(2, nullptr) + "[1]\n" +
+                 R"({"step": 2, "validation_loss": null, "exact": null, "f1": 3.5, "seconds": 1.0, "best": true})" +
+                 "\n" + R"({"step": 3, "lo)");
+  write_file(run_ / "results.json", "{");
+  write_file(run_ / "evaluations/2.json", "{");
+  write_file(run_ / "evaluations/3.json", R"({"q01": ["red", 0.5]})");
+  const std::string page = page_of({run_});
+  EXPECT_THAT(page, AllOf(HasSubstr("2 lines of metrics.jsonl could not be read"),
+                          HasSubstr("The loss is not a finite number in 1 step, the first of them step 2."),
+                          HasSubstr("results.json is not whole JSON"), HasSubstr("evaluations/2.json: not JSON"),
+                          HasSubstr("Values that are not finite: 1"), HasSubstr("<b>Training loss</b>")));
+}
+
+TEST_F(Report, RowsOfOtherTypesAreNoNumbers) {
+  write_run(run_, 3, true, {{"clip", "x"}, {"resolved", nullptr}, {"program", 3}});
+  write_file(run_ / "metrics.jsonl", R"({"step": 1, "tokens": "x", "loss": "y", "seconds": [], "memory": {}})"
+                                     "\n");
+  EXPECT_THAT(page_of({run_}), HasSubstr("The loss is not a finite number"));
+}
+
+TEST_F(Report, TextOfFilesIsNoMarkup) {
+  const std::string evil = "<script>alert(\"1\")</script>";
+  const json questions = {
+      {"version", "1.1"},
+      {"data",
+       {{{"title", "t"},
+         {"paragraphs",
+          {{{"context", evil + " is not & never run."},
+            {"qas",
+             {{{"id", evil}, {"question", evil + "?"}, {"answers", {{{"text", evil}, {"answer_start", 0}}}}}}}}}}}}}};
+  const fs::path dev = directory_ / "evil.json";
+  write_file(dev, questions.dump());
+  write_run(run_, 2, true, {{"dev", dev.string()}, {"model", evil}});
+  write_file(run_ / "metrics.jsonl", step_line(1) + json({{"step", 1}, {evil, 1.5}, {"best", true}}).dump() + "\n");
+  write_file(run_ / "evaluations/1.json", json({{evil, {"never <b>", 0.5}}}).dump());
+  write_file(run_ / "evaluations/2.json", json({{evil, {evil + " is", 0.5}}}).dump());
+  EXPECT_THAT(page_of({run_}), AllOf(HasSubstr("<p class=\"q\">&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;?</p>"),
+                                     HasSubstr("never &lt;b&gt;")));
+}
+
+TEST_F(Report, QuestionsThatAreGoneAreShownById) {
+  write_run(run_, 2, true, {{"dev", "/nowhere/dev.json"}});
+  write_file(run_ / "metrics.jsonl", step_line(1) + step_line(2));
+  write_file(run_ / "evaluations/1.json", R"({"q01": ["red", 0.5], "q02": ["fox", 0.5]})");
+  write_file(run_ / "evaluations/2.json", R"({"q01": ["fox", 0.5], "q02": ["fox", 0.5]})");
+  EXPECT_THAT(page_of({run_}), AllOf(HasSubstr("1 of 2 answers changed"), HasSubstr("question <code>q01</code>"),
+                                     HasSubstr("/nowhere/dev.json is not there any more")));
+}
+
+TEST_F(Report, ALongRunIsASmallPage) {
+  constexpr std::size_t steps = 10'000;
+  write_run(run_, steps, true, {{"dev", nullptr}});
+  std::string metrics;
+  for (std::size_t step = 1; step <= steps; ++step) {
+    json row = json::parse(step_line(step, 1.0 + static_cast<double>(step * 7919 % 1000) / 1000.0));
+    row["gradient_norm"] = static_cast<double>(step * 104729 % 997);
+    row["tokens_per_second"] = 1000.0 + static_cast<double>(step * 31 % 499);
+    metrics += row.dump() + "\n";
+  }
+  write_file(run_ / "metrics.jsonl", metrics);
+  const std::string page = page_of({run_});
+  EXPECT_LT(page.size(), 1u << 20);
+  EXPECT_THAT(page, HasSubstr("10,000"));
+}
+
+TEST_F(Report, OfGpusHasTheirEnergyOverAllStarts) {
+  write_run(run_, 3, true);
+  write_file(run_ / "metrics.jsonl", step_line(1));
+  const auto sample = [](double time, double energy) {
+    return json({{"time", time},
+                 {"step", 1},
+                 {"gpus",
+                  {{{"index", 0},
+                    {"name", "NVIDIA A100"},
+                    {"utilization", 50.0},
+                    {"memory", 1e9},
+                    {"memory_total", 4e10},
+                    {"power", 300.0},
+                    {"energy", energy}}}}})
+               .dump() +
+           "\n";
+  };
+  // Two starts of 1.8 MJ, half a kilowatt-hour, each.
+  write_file(run_ / "gpus/node1.jsonl", sample(100, 0) + sample(102, 1.8e6) + sample(9000, 0) + sample(9002, 1.8e6));
+  EXPECT_THAT(page_of({run_}), AllOf(HasSubstr("<h2>GPUs</h2>"), HasSubstr("<dd>1 kWh<small>of the GPUs"),
+                                     HasSubstr("node1/0"), HasSubstr("NVIDIA A100")));
+}
+
+TEST_F(Report, ShowsKernelsThatBenchMeasured) {
+  write_run(run_, 3, true);
+  write_file(directory_ / "kernels.json",
+             R"({"breakdown": {"kernels": [{"name": "attention", "calls": 2, "seconds": 0.001, "share": 0.25}]}})");
+  EXPECT_THAT(page_of({run_, "--kernels", directory_ / "kernels.json"}), HasSubstr(">attention<"));
+  write_file(directory_ / "kernels.json", R"({"seconds": 1})");
+  EXPECT_THAT(report({run_, "--kernels", directory_ / "kernels.json"}).errors,
+              HasSubstr("is not what mylos bench step --breakdown --json prints"));
+}
+
+TEST_F(Report, ReplacesAReportAndNothingElse) {
+  write_run(run_, 3, true);
+  page_of({run_});
+  page_of({run_});
+  write_file(page_, "a letter");
+  const ProgramRun refused = report({run_});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.errors, HasSubstr("report.html: is there and is no report"));
+  EXPECT_EQ(read_file(page_), "a letter");
+  EXPECT_THAT(run_mylos({"report", run_, "--output", directory_.path()}).errors, HasSubstr("is no file"));
+}
+
+TEST_F(Report, InTheRunsDirectoryIsNoForeignFile) {
+  ASSERT_EQ(train(run_, {"--steps", "1"}).exit_code, 0);
+  ASSERT_EQ(run_mylos({"report", run_, "--output", run_ / "report.html"}).exit_code, 0);
+  EXPECT_EQ(train(run_, {"--steps", "1", "--overwrite"}).exit_code, 0);
+  EXPECT_FALSE(fs::exists(run_ / "report.html"));
+}
+
+TEST_F(Report, BadInput) {
+  const ProgramRun none = report({directory_ / "nothing"});
+  EXPECT_EQ(none.exit_code, 1);
+  ASSERT_EQ(none.error_lines().size(), 1u) << none.errors;
+  EXPECT_THAT(none.errors, HasSubstr("nothing: no run.json is there"));
+  EXPECT_FALSE(fs::exists(page_));
+  EXPECT_EQ(run_mylos({"report"}).exit_code, 2);
+  write_run(run_, 3, true);
+  write_file(run_ / "evaluations/5.json", "{}");
+  const ProgramRun unknown = report({run_, "--between", "5,7"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.errors, HasSubstr("no answers were kept after step 7, only after steps 5"));
+  EXPECT_THAT(report({run_, "--between", "5"}).errors, HasSubstr("two different steps"));
+}
+
+}  // namespace
+}  // namespace mylos::tests
