@@ -1,9 +1,12 @@
 #include "app/html.hpp"
 
 #include "core/error.hpp"
+#include "data/unicode.hpp"
 #include "train/quantities.hpp"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include <cmath>
 
@@ -29,19 +32,28 @@ std::string_view markup_of(char c) {
   }
 }
 
-const char* cell_class(HtmlTable::Align align) { return align == HtmlTable::Align::right ? "class=\"n\"" : ""; }
-
-}  // namespace
-
-std::string escape_html(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
+void append_escaped(std::string_view utf8, std::string& escaped) {
+  for (const char c : utf8) {
     const bool is_control = static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t';
     if (const std::string_view markup = is_control ? replacement : markup_of(c); !markup.empty()) {
       escaped += markup;
     } else {
       escaped += c;
     }
+  }
+}
+
+const char* cell_class(HtmlTable::Align align) { return align == HtmlTable::Align::right ? "class=\"n\"" : ""; }
+
+}  // namespace
+
+std::string escape_html(std::string_view text) {
+  std::string escaped;
+  while (!text.empty()) {
+    const std::size_t valid = data::first_invalid_utf8(text).value_or(text.size());
+    append_escaped(text.substr(0, valid), escaped);
+    if (valid < text.size()) escaped += replacement;
+    text.remove_prefix(std::min(valid + 1, text.size()));
   }
   return escaped;
 }

@@ -8,7 +8,8 @@
 /// is text and is escaped.
 namespace mylos::app {
 
-/// `text` as it may stand between tags and in quoted attributes; what XML does not know becomes U+FFFD.
+/// `text` as it may stand between tags and in quoted attributes; what XML does not know, and bytes
+/// that are no UTF-8, become U+FFFD.
 std::string escape_html(std::string_view text);
 
 /// `<tag attributes>html</tag>`; attributes are markup: class="x".
