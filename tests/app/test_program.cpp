@@ -28,12 +28,6 @@ TEST(Program, UsageErrorsAreOneLineAndExitTwo) {
   expect_error({"train", "--epochs", "-1"}, 2, "--epochs -1: expected a number above 0 and at most 100000");
 }
 
-TEST(Program, CommandsOfLaterVersionsSaySo) {
-  for (const char* name : {"report"}) {
-    expect_error({name}, 2, std::string(name) + ": this version does not have this command");
-  }
-}
-
 TEST(Program, HelpAndVersionGoToStandardOutput) {
   for (const Words& words : {Words{"--help"}, Words{"-h"}, Words{"help"}}) {
     const ProgramRun run = run_mylos(words);

@@ -9,7 +9,7 @@ import recipe
 
 ROOT = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[2]
 # Options that no variant stands for, and why.
-UNNAMED = {"SANITIZERS": "for tests of the tree", "FUZZ": "for tests of the tree"}
+UNNAMED = {"SANITIZERS": "for tests of the tree", "FUZZ": "for tests of the tree", "DEVICE_KERNELS": "for tests of the tree"}
 
 
 class Recipe(unittest.TestCase):
