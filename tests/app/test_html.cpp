@@ -21,9 +21,7 @@ TEST(Html, TextIsEscaped) {
             "b\xef\xbf\xbd");
 }
 
-TEST(Html, BytesThatAreNoTextAreReplaced) {
-  EXPECT_EQ(escape_html("a\xff<\xc3"), "a\xef\xbf\xbd&lt;\xef\xbf\xbd");
-}
+TEST(Html, BytesThatAreNoTextAreReplaced) { EXPECT_EQ(escape_html("a\xff<\xc3"), "a\xef\xbf\xbd&lt;\xef\xbf\xbd"); }
 
 TEST(Html, ElementsHoldMarkupOrText) {
   EXPECT_EQ(element("p", "class=\"x\"", "<b>1</b>"), "<p class=\"x\"><b>1</b></p>");

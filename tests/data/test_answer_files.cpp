@@ -46,7 +46,8 @@ TEST(AnswerFiles, ShortAnswersNameWhatIsWrong) {
   EXPECT_THAT(tests::error_of([&] { read_short_answers(directory / "1.json"); }),
               HasSubstr("1.json: q: expected a text and a probability"));
   tests::write_file(directory / "1.json", R"({"q": ["a", "b"]})");
-  EXPECT_THAT(tests::error_of([&] { read_short_answers(directory / "1.json"); }), HasSubstr("q[1]: expected number, found string"));
+  EXPECT_THAT(tests::error_of([&] { read_short_answers(directory / "1.json"); }),
+              HasSubstr("q[1]: expected number, found string"));
 }
 
 TEST(AnswerFiles, EveryQuestionNeedsAnAnswer) {
