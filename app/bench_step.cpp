@@ -151,6 +151,8 @@ class StepBench final : public train::Reporter {
 
 /// Every provider's time for each product of the model, over the tokens of one micro-batch of this step.
 void StepBench::measure_ceilings(const train::StepReport& report) {
+  // A device is ours alone: its rates do not change between steps as those of a host do.
+  if (!runs_on_host && !bandwidths_.empty()) return;
   const std::size_t tokens = report.tokens / micro_batches(task_, report, limit_);
   const std::vector<Product> products = model_products(task_.bert(), tokens, precision());
   products_.resize(products.size());

@@ -23,8 +23,8 @@ Kokkos::InitializationSettings settings(std::size_t threads, std::size_t device)
 
 /// The first device, where this build needs one.
 std::size_t first_device() {
-  [[maybe_unused]] const std::vector<DeviceInfo> checked = usable_devices();
-  return 0;
+  const std::vector<DeviceInfo> devices = usable_devices();
+  return devices.empty() ? 0 : devices.front().index;
 }
 
 }  // namespace

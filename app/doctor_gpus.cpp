@@ -86,9 +86,8 @@ Findings gpu_findings(const GpuFacts& facts) {
   const DeviceInfo& device = *own_device(facts);
   const std::string driver = facts.driver.empty() ? "" : fmt::format(", driver {}", facts.driver);
   return {{Level::ok, "GPU",
-           fmt::format("{} of {}: {}, compute capability {}.{}, {}{}", facts.rank_of_node % facts.devices.size(),
-                       facts.devices.size(), device.name, device.capability / 10, device.capability % 10,
-                       train::bytes_text(device.memory), driver)}};
+           fmt::format("{} of {}: {}, compute capability {}.{}, {}{}", device.index, facts.devices.size(), device.name,
+                       device.capability / 10, device.capability % 10, train::bytes_text(device.memory), driver)}};
 }
 
 std::vector<Findings> shared_gpu_findings(std::span<const std::string> devices) {
@@ -101,8 +100,9 @@ std::vector<Findings> shared_gpu_findings(std::span<const std::string> devices) 
     findings[rank].push_back(
         {Level::error, "GPU",
          fmt::format("{} compute on the same GPU ({})", train::count_of(others, "rank"), devices[rank]),
-         "start one rank a GPU (--gpus-per-task=1; --ntasks-per-node as many as GPUs), or let them "
-         "share it with --communicator mpi"});
+         "start one rank a GPU (--ntasks-per-node as many as --gpus-per-node), or let them share it with "
+         "--communicator "
+         "mpi"});
   }
   return findings;
 }

@@ -45,8 +45,15 @@ template <class T>
 void Batch::upload(const std::string& label, std::span<const T> values, Upload<T>& to, std::size_t capacity) {
   const std::size_t size = values.size(), room = std::max({capacity, size, room_for(size)});
   Turn<T>& turn = to.turns[batches_ % std::size(to.turns)];
-  const bool grows = turn.memory.size() < size;
-  if (grows) turn.memory = uninitialized<T>(label, room);
+  if (turn.memory.size() < size) {
+    // In all turns, so that no later batch takes any. Arrays go first, which waits for the device: nothing is then
+    // copied from what they were staged in.
+    for (Turn<T>& each : to.turns) {
+      each.memory = uninitialized<T>(label, room);
+      if constexpr (!runs_on_host)
+        each.staged = PinnedVector<T>(Kokkos::view_alloc(label, Kokkos::WithoutInitializing), room);
+    }
+  }
   if constexpr (runs_on_host) {
     const Kokkos::View<const T*, Kokkos::LayoutRight, HostSpace, Kokkos::MemoryUnmanaged> source(values.data(), size);
     Kokkos::deep_copy(slice(turn.memory, 0, size), source);
@@ -57,7 +64,6 @@ void Batch::upload(const std::string& label, std::span<const T> values, Upload<T
       space.fence("mylos::Batch::upload");
     }
     to.batch = batches_;
-    if (grows) turn.staged = PinnedVector<T>(Kokkos::view_alloc(label, Kokkos::WithoutInitializing), room);
     const auto source = Kokkos::subview(turn.staged, Kokkos::make_pair(std::size_t{0}, size));
     std::ranges::copy(values, source.data());
     Kokkos::deep_copy(queue_, slice(turn.memory, 0, size), source);

@@ -67,7 +67,7 @@ class Batch {
   template <class T>
   struct Turn {
     PinnedVector<T> staged;
-    Vector<T> memory;  ///< goes first, which waits for the device: no copy is then under way
+    Vector<T> memory;
   };
   /// Batches take turns in it; on a host, where nothing runs later, there is one.
   template <class T>

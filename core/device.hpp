@@ -65,11 +65,12 @@ struct DeviceInfo {
   std::string id;          ///< the same for every process that sees it
   int capability = 0;      ///< 80 is compute capability 8.0
   std::size_t memory = 0;  ///< bytes
+  std::size_t index = 0;   ///< among those that this process sees
 };
 
 /// The devices that kernels of this build can run on here, in the order of their index; a host build has none, and
-/// needs none. Errors: std::runtime_error where the build needs one and there is no driver, no device, or one that is
-/// older than what the build was made for: what is missing, and what to change.
+/// needs none. Errors: std::runtime_error where the build needs one and there is no driver, no device, or none but
+/// older ones than the build was made for: what is missing, and what to change.
 std::vector<DeviceInfo> usable_devices();
 
 /// The device that kernels run on; a host build has none. Kokkos has been started.

@@ -119,6 +119,7 @@ struct Launch::State {
   /// Before MPI starts: an error that only this rank has would leave the others waiting.
   std::size_t threads = asked_threads();
   std::vector<DeviceInfo> devices = usable_devices();
+  std::size_t device = 0;
   std::unique_ptr<RankRuntime> runtime = make_rank_runtime();
   std::string library = runtime->library();
   std::vector<RankPlace> places;
@@ -167,9 +168,10 @@ Launch::~Launch() {
 void Launch::gather_devices() {
   Device mine;
   if (!state_->devices.empty()) {
-    const DeviceInfo& info = state_->devices[device()];
+    const DeviceInfo& info = state_->devices[place().rank_of_node % state_->devices.size()];
+    state_->device = info.index;
     copy_text(info.id, mine.id);
-    copy_text(fmt::format("GPU {} {}", device(), info.name), mine.name);
+    copy_text(fmt::format("GPU {} {}", info.index, info.name), mine.name);
   }
   const std::vector<Device> devices = gather_values(*state_->runtime, mine);
   for (std::size_t rank = 0; rank < devices.size(); ++rank) {
@@ -203,9 +205,7 @@ const RankPlace& Launch::place() const { return state_->places[state_->rank]; }
 std::size_t Launch::nodes() const { return state_->nodes; }
 std::size_t Launch::ranks_of_node() const { return state_->ranks_of_node; }
 std::size_t Launch::threads() const { return state_->threads; }
-std::size_t Launch::device() const {
-  return state_->devices.empty() ? 0 : place().rank_of_node % state_->devices.size();
-}
+std::size_t Launch::device() const { return state_->device; }
 void Launch::set_time_limit(std::chrono::duration<double> limit) { state_->runtime->set_time_limit(limit); }
 void Launch::note_step(std::size_t step) { state_->runtime->note_step(step); }
 const std::string& Launch::library() const { return state_->library; }
@@ -218,8 +218,8 @@ void check_devices_apart(const std::vector<RankPlace>& places) {
     const auto [other, is_first] = rank_of_device.try_emplace(place.device, rank);
     if (is_first) continue;
     fail(
-        fmt::format("ranks {} and {} on {} compute on the same GPU ({}); start one rank a GPU (--gpus-per-task=1), or "
-                    "let them share it with --communicator mpi",
+        fmt::format("ranks {} and {} on {} compute on the same GPU ({}); start one rank a GPU "
+                    "(--ntasks-per-node as many as --gpus-per-node), or let them share it with --communicator mpi",
                     other->second, rank, place.host, place.device));
   }
 }

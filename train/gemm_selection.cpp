@@ -65,6 +65,7 @@ GemmKey parse_key(const data::Json& object, const JsonPlace& place) {
 std::string machine() {
   std::string text = fmt::format("cpu{} cpus {} {} threads {}", processor_name(), std::thread::hardware_concurrency(),
                                  ExecutionSpace::name(), ExecutionSpace().concurrency());
+  if (const auto device = device_in_use()) text += "; " + device->name;
   for (const std::string& name : gemm_providers()) {
     text += fmt::format("; {} {}", name, make_gemm_provider(name)->version());
   }
@@ -161,7 +162,8 @@ GemmChoice select_gemm(const ExecutionSpace& space, const GemmConfig& config,
   if (config.provider != GemmConfig::automatic) return {config.provider, {}};
   const std::vector<std::string> providers = exact_gemm_providers();
   GemmChoice choice{default_gemm_provider(), {}};
-  if (providers.size() < 2 || products.empty()) return config.recorded.value_or(choice);
+  // On a device only the vendor's has been meant for speed: timing the others would cost each start a second.
+  if (!runs_on_host || providers.size() < 2 || products.empty()) return config.recorded.value_or(choice);
   if (config.recorded) choice = *config.recorded;
 
   const GemmCache cache(config.cache);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace mylos::train {
 
@@ -21,34 +22,55 @@ TrainingStep::TrainingStep(const StepContext& context, const StepSettings& setti
 StepResult TrainingStep::run(const ExecutionSpace& space, const StepCourse& course) {
   StepResult result;
   const double waited_before = parallel::waited_seconds();
-  const GlobalBatch batch = choose_samples(course.step, result);
+  const GlobalBatch batch = take_batch(course.step, result.parts);
+  result.sequences = batch.samples.size();
+  for (const std::size_t sample : batch.samples) result.tokens += context_.task.rows_of(sample);
   accumulate(space, course, batch, result.parts);
   reduce(space, batch, course.loss_scale, result);
   // The norm is on the host, so nothing runs here.
   const double waited = parallel::waited_seconds();
   const Stopwatch updating;
   if (is_finite(result)) update(space, course, result.gradient_norm);
-  space.fence("mylos::TrainingStep::run");
-  result.parts.update = updating.seconds();
   if constexpr (runs_on_host) {
-    result.parts.update -= parallel::waited_seconds() - waited;
+    result.parts.update = updating.seconds() - (parallel::waited_seconds() - waited);
     result.parts.exchange = parallel::waited_seconds() - waited_before;
   }
+  const Stopwatch making;
+  if (course.step + 1 < settings_.steps) {
+    begun_batch_ = begin_batch(course.step + 1);
+    begun_ = course.step + 1;
+  }
+  if constexpr (runs_on_host) result.parts.data += making.seconds();
+  space.fence("mylos::TrainingStep::run");
+  if constexpr (!runs_on_host) result.parts.update = updating.seconds();
   return result;
 }
 
 // Regions name the host's work to Kokkos Tools; those of a step follow one another without gaps.
 
-TrainingStep::GlobalBatch TrainingStep::choose_samples(std::size_t step, StepResult& result) const {
+TrainingStep::GlobalBatch TrainingStep::choose_samples(std::size_t step) const {
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::choose_samples");
-  const Stopwatch choosing;
   GlobalBatch batch;
   batch.samples = context_.task.global_batch(step);
   batch.shares = share_step(context_.task, batch.samples, settings_.limit, settings_.sharing);
   batch.weight = context_.task.weight(batch.samples);
-  result.sequences = batch.samples.size();
-  for (const std::size_t sample : batch.samples) result.tokens += context_.task.rows_of(sample);
-  result.parts.data = choosing.seconds();
+  return batch;
+}
+
+/// The global batch, with this rank's first micro-batch of it made.
+TrainingStep::GlobalBatch TrainingStep::begin_batch(std::size_t step) {
+  GlobalBatch batch = choose_samples(step);
+  const std::span<const Places> own = batch.of_rank(context_.ranks.rank());
+  if (!own.empty()) assemble(batch, own.front());
+  return batch;
+}
+
+/// What the step before has begun, or, where there was none, begun now.
+TrainingStep::GlobalBatch TrainingStep::take_batch(std::size_t step, StepParts& parts) {
+  if (std::exchange(begun_, std::nullopt) == step) return std::move(begun_batch_);
+  const Stopwatch making;
+  GlobalBatch batch = begin_batch(step);
+  parts.data = making.seconds();
   return batch;
 }
 
@@ -64,8 +86,8 @@ void TrainingStep::accumulate(const ExecutionSpace& space, const StepCourse& cou
   for (std::size_t i = 0; i < own.size(); ++i) {
     const Places& places = own[i];
     const Stopwatch making;
-    assemble(batch, places);
-    if (runs_on_host || i == 0) parts.data += making.seconds();
+    if (i > 0) assemble(batch, places);
+    if constexpr (runs_on_host) parts.data += making.seconds();
     context_.mode.begin_micro_batch(i + 1 == own.size());
     const bool filler = places.empty();
     const std::size_t first = filler ? settings_.largest_batch : computed;

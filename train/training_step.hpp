@@ -10,6 +10,7 @@
 #include "train/task.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 /// One step of training: this rank's share of the global batch in micro-batches, gradients, clipping, update.
@@ -45,6 +46,7 @@ struct StepContext {
 
 /// How a step is computed, the same on every rank.
 struct StepSettings {
+  std::size_t steps = 0;          ///< of the run: beyond them no batch is made
   std::size_t largest_batch = 0;  ///< the most samples a global batch has
   BatchShape micro_batch = {};    ///< the largest, where it is known: memory is taken for it at once
   MicroBatchLimit limit = {};
@@ -57,10 +59,10 @@ class TrainingStep {
  public:
   TrainingStep(const StepContext& context, const StepSettings& settings);
 
-  /// Runs a step. Nothing is updated where the loss or the gradient is not finite: the result then says so and the
-  /// parameters are those of the step before. Returns when all that was launched has ended. Collective; every rank has
-  /// the same result but for its parts; the loss has the same bits for any number of ranks that compute the same losses
-  /// of samples.
+  /// Runs a step, and makes the next one's first micro-batch while the update runs. Nothing is updated where the loss
+  /// or the gradient is not finite: the result then says so and the parameters are those of the step before. Returns
+  /// when all that was launched has ended. Collective; every rank has the same result but for its parts; the loss has
+  /// the same bits for any number of ranks that compute the same losses of samples.
   StepResult run(const ExecutionSpace& space, const StepCourse& course);
 
  private:
@@ -73,7 +75,9 @@ class TrainingStep {
     std::span<const Places> of_rank(std::size_t rank) const { return shares.ranks[rank]; }
   };
 
-  GlobalBatch choose_samples(std::size_t step, StepResult& result) const;
+  GlobalBatch choose_samples(std::size_t step) const;
+  GlobalBatch begin_batch(std::size_t step);
+  GlobalBatch take_batch(std::size_t step, StepParts& parts);
   void accumulate(const ExecutionSpace& space, const StepCourse& course, const GlobalBatch& batch, StepParts& parts);
   void assemble(const GlobalBatch& batch, const Places& places);
   void reduce(const ExecutionSpace& space, const GlobalBatch& batch, double loss_scale, StepResult& result);
@@ -85,6 +89,9 @@ class TrainingStep {
   StepSettings settings_;
   nn::GradientNorm norm_;
   Batch batch_;
+  std::optional<std::size_t>
+      begun_;  ///< the step whose batch begun_batch_ is, and whose first micro-batch batch_ holds
+  GlobalBatch begun_batch_;
   std::vector<std::size_t> samples_;  ///< of the micro-batch that is being made,
   std::vector<std::uint32_t> ids_;    ///< and their places in the global batch
   /// (largest batch + 1) of this rank's samples in the order it computes them; the last is a filler's.

@@ -10,7 +10,7 @@ import time
 
 import torch
 import transformers
-from features import collate, span_losses
+from features import collate, padded_length, span_losses
 from pytorch_training import Trainer
 from serving import serve
 
@@ -20,25 +20,43 @@ TYPES = {"float": None, "bfloat16": torch.bfloat16, "half": torch.float16}
 padded_attention = torch.nn.functional.scaled_dot_product_attention
 
 
-class PackedAttention:
-    """Takes scaled_dot_product_attention's place: within each sequence of one row of packed tokens, without dropout."""
+def attention_of_lengths(query, key, value, starts, longest):
+    """Flash attention within sequences; arrays are (tokens, heads, size). Before PyTorch 2.10 it has no public name."""
+    try:
+        from torch.nn.attention.varlen import varlen_attn
+    except ImportError:
+        return torch.ops.aten._flash_attention_forward(query, key, value, starts, starts, longest, longest, 0.0, False, False)[0]
+    return varlen_attn(query, key, value, starts, starts, longest, longest)
 
-    def __init__(self):
-        self.starts, self.longest = None, 0
 
-    def __call__(self, query, key, value, *_, **__):
-        """Arrays are (1, heads, tokens, size)."""
-        query, key, value = (part[0].transpose(0, 1) for part in (query, key, value))
-        if query.is_cuda:
-            from torch.nn.attention.varlen import varlen_attn
+class Lengths:
+    """Of the sequences in the row that is computed."""
 
-            arrays = (part.contiguous() for part in (query, key, value))
-            out = varlen_attn(*arrays, self.starts, self.starts, self.longest, self.longest)
-        else:  # where nothing is timed: one after another
-            bounds = self.starts.tolist()
-            rows = [[part[a:b].transpose(0, 1) for part in (query, key, value)] for a, b in zip(bounds, bounds[1:])]
-            out = torch.cat([padded_attention(*parts).transpose(0, 1) for parts in rows])
-        return out.transpose(0, 1)[None]
+    starts, longest = None, 0
+
+
+def packed_attention(query, key, value, *_, **__):
+    """Takes scaled_dot_product_attention's place: within each sequence of one row of packed tokens, without dropout. Arrays are
+    (1, heads, tokens, size)."""
+    query, key, value = (part[0].transpose(0, 1) for part in (query, key, value))
+    if query.is_cuda:
+        out = attention_of_lengths(*(part.contiguous() for part in (query, key, value)), Lengths.starts, Lengths.longest)
+    else:  # where nothing is timed: one after another
+        bounds = Lengths.starts.tolist()
+        rows = [[part[a:b].transpose(0, 1) for part in (query, key, value)] for a, b in zip(bounds, bounds[1:])]
+        out = torch.cat([padded_attention(*parts).transpose(0, 1) for parts in rows])
+    return out.transpose(0, 1)[None]
+
+
+def pack(windows, width):
+    """One row of all tokens, made on the host; "places" are those of the tokens in (sequences, width)."""
+    lengths = [len(window[0]) for window in windows]
+    bounds = torch.tensor([0, *lengths]).cumsum(0).to(torch.int32)
+    row = lambda part: torch.tensor([value for window in windows for value in window[part]])[None]
+    positions = torch.cat([torch.arange(length) for length in lengths])
+    firsts = torch.repeat_interleave(torch.arange(len(lengths)) * width, torch.tensor(lengths))
+    return {"input_ids": row(0), "token_type_ids": row(1), "position_ids": positions[None], "places": firsts + positions, "bounds": bounds,
+            "longest": max(lengths)}
 
 
 class GpuTrainer(Trainer):
@@ -47,7 +65,7 @@ class GpuTrainer(Trainer):
         self.device, self.type, self.packed = torch.device(device), TYPES[precision], attention == "packed"
         torch.backends.cuda.matmul.allow_tf32 = False
         if self.packed:
-            torch.nn.functional.scaled_dot_product_attention = self.attention = PackedAttention()
+            torch.nn.functional.scaled_dot_product_attention = packed_attention
         super().load(**settings)
         self.scaler = torch.amp.GradScaler(self.device.type) if precision == "half" else None
         return {"torch": torch.__version__, "transformers": transformers.__version__, "cuda": torch.version.cuda}
@@ -65,25 +83,24 @@ class GpuTrainer(Trainer):
         return losses.mean()
 
     def packed_loss(self, inputs, starts, ends):
-        """The same sequences in one row."""
-        present = inputs["attention_mask"].bool()
-        lengths = present.sum(1)
-        bounds = torch.nn.functional.pad(lengths.cumsum(0), (1, 0)).to(torch.int32)
-        positions = torch.arange(present.shape[1], device=self.device).expand_as(present)[present]
-        self.attention.starts, self.attention.longest = bounds, int(lengths.max())
+        """The same sequences in one row; `inputs` as pack() makes them."""
+        Lengths.starts, Lengths.longest = inputs["bounds"], inputs["longest"]
         with self.autocast():
-            output = self.model(input_ids=inputs["input_ids"][present][None], token_type_ids=inputs["token_type_ids"][present][None],
-                                position_ids=positions[None])
-        spread = [torch.zeros(present.shape, device=self.device).masked_scatter(present, logits.float()[0])
+            output = self.model(input_ids=inputs["input_ids"], token_type_ids=inputs["token_type_ids"], position_ids=inputs["position_ids"])
+        mask = inputs["attention_mask"]
+        spread = [torch.zeros(mask.numel(), device=self.device).index_copy(0, inputs["places"], logits.float()[0]).view(mask.shape)
                   for logits in (output.start_logits, output.end_logits)]
-        return span_losses(*spread, inputs["attention_mask"], starts, ends).mean()
+        return span_losses(*spread, mask, starts, ends).mean()
 
     def loss(self, inputs, starts, ends):
         return (self.packed_loss if self.packed else self.padded_loss)(inputs, starts, ends)
 
     def step(self, batch, padding, compiled):
-        inputs, starts, ends = collate([self.windows[id, window] for id, window in batch], padding, self.max_length)
-        inputs = {name: array.to(self.device, non_blocking=True) for name, array in inputs.items()}
+        windows = [self.windows[id, window] for id, window in batch]
+        inputs, starts, ends = collate(windows, padding, self.max_length)
+        if self.packed:
+            inputs |= pack(windows, padded_length([len(window[0]) for window in windows], padding, self.max_length))
+        inputs = {name: array.to(self.device, non_blocking=True) if torch.is_tensor(array) else array for name, array in inputs.items()}
         starts, ends = starts.to(self.device), ends.to(self.device)
         self.optimizer.zero_grad(set_to_none=True)
         if compiled and True not in self.losses:
@@ -105,6 +122,8 @@ class GpuTrainer(Trainer):
     def steps(self, batches, padding, compiled=False):
         """As Trainer's; each step's time ends when its loss is here, and the device has no more to do."""
         reply = {"seconds": [], "losses": [], "tokens": [sum(len(self.windows[id, window][0]) for id, window in batch) for batch in batches]}
+        if self.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats()
         for batch in batches:
             begin = time.perf_counter()
             reply["losses"].append(self.step(batch, padding, compiled))
@@ -112,7 +131,8 @@ class GpuTrainer(Trainer):
                 torch.cuda.synchronize()
             reply["seconds"].append(time.perf_counter() - begin)
         if self.device.type == "cuda":
-            reply["peak_memory"] = torch.cuda.max_memory_allocated()
+            free, total = torch.cuda.mem_get_info()
+            reply |= {"memory": total - free, "peak_allocated": torch.cuda.max_memory_allocated()}
         return reply
 
 

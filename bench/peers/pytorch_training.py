@@ -15,13 +15,17 @@ logging.set_verbosity_error()
 
 
 class Trainer:
+    told = None
+
     def load(self, model, questions, max_length, stride, threads, learning_rate, dropout=None):
         """`dropout` replaces the model's. Attention is PyTorch's scaled_dot_product_attention."""
         torch.set_num_threads(threads)
         torch.manual_seed(0)
         changes = {} if dropout is None else {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
         self.max_length = max_length
-        self.windows = load_windows(model, questions, max_length, stride)
+        told = (model, questions, max_length, stride)
+        if self.told != told:  # else it is loaded anew with another dropout
+            self.told, self.windows = told, load_windows(*told)
         self.model = self.arrange(BertForQuestionAnswering.from_pretrained(model, attn_implementation="sdpa", **changes))
         self.model.train()
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=learning_rate, weight_decay=0.0, fused=True)

@@ -20,6 +20,7 @@ WAYS = {
     "padded to 384, autocast": {"attention": "padded", "padding": "max", "grouped": False, "compiled": False},
     "packed, varlen attention": {"attention": "packed", "padding": "longest", "grouped": False, "compiled": False},
     "grouped by length, torch.compile": {"attention": "padded", "padding": 8, "grouped": True, "compiled": True},
+    "packed, varlen attention, torch.compile": {"attention": "packed", "padding": "longest", "grouped": False, "compiled": True},
 }
 LOSS_STEPS = 3
 # Largest relative difference of three steps' losses: PyTorch's autocast keeps other sums in 16 bits than we do.
@@ -106,33 +107,48 @@ class Beside:
 
     def compare(self, precision):
         """What is timed is checked first."""
-        ours, own = self.losses(precision), self.turns_of_ours(precision)
+        ours, records = self.losses(precision), self.timed_steps_of_ours(precision)
+        own, memory = rates_by_turn(records), max(record["memory"] for record in records)
         self.session.record.figure("beside", model=self.name, precision=precision, batch=self.sizes.batch, who="Mylos",
-                                   tokens_per_second=statistics.median(own), samples=own)
+                                   tokens_per_second=statistics.median(own), samples=own, memory=memory)
         for name in WAYS:
             try:
                 with self.peer() as peer:
-                    if self.check(peer, name, precision, ours):
-                        self.time(peer, name, precision, own)
+                    agrees = self.check(peer, name, precision, ours)
+                    self.time(peer, name, precision, own, memory, agrees)
             except (PeersMissing, OutOfTime) as reason:
                 self.session.record.leave_out(PART, f"{self.name}, {precision}: {name}", reason)
 
-    def turns_of_ours(self, precision):
-        """Real tokens a second in each third of a run's later steps."""
-        records = self.ours(self.sizes.compare_steps, precision)[self.sizes.compare_steps // 3 :]
-        size = max(1, len(records) // TURNS)
-        return [rate(records[first : first + size]) for first in range(0, len(records) - size + 1, size)]
+    def timed_steps_of_ours(self, precision):
+        return self.ours(self.sizes.compare_steps, precision)[self.sizes.compare_steps // 3 :]
 
-    def time(self, peer, name, precision, own):
+    def time(self, peer, name, precision, own, memory, agrees):
+        """`own`, `memory`: rates and bytes of ours. Ours are steps that follow others; theirs follow what warms up, on the same batches."""
         way, steps = WAYS[name], self.sizes.compare_steps
         self.load(peer, way, precision)
-        batches = self.data.grouped(0, 1, steps) if way["grouped"] else self.data.batches(steps // 3, steps)
+        timed = steps - steps // 3
+        batches = self.data.grouped(0, 1, timed) if way["grouped"] else self.data.batches(steps // 3, timed)
         self.ask(peer, way, batches[:: max(1, steps // 5)], way["compiled"])  # warms up, compiles
         replies = [self.ask(peer, way, batches[turn::TURNS], way["compiled"]) for turn in range(TURNS)]
         samples = [sum(reply["tokens"]) / sum(reply["seconds"]) for reply in replies]
         self.session.record.figure("beside", model=self.name, precision=precision, batch=self.sizes.batch, who=f"PyTorch, {name}",
-                                   tokens_per_second=statistics.median(samples), samples=samples, peak_memory=replies[-1].get("peak_memory"),
-                                   ours_over_theirs=statistics.median(own) / statistics.median(samples))
+                                   tokens_per_second=statistics.median(samples), samples=samples, losses_agree=agrees,
+                                   ours_over_theirs=statistics.median(own) / statistics.median(samples),
+                                   **memory_figures(replies, memory))
+
+
+def rates_by_turn(records):
+    """Real tokens a second in each third of the steps."""
+    size = max(1, len(records) // TURNS)
+    return [rate(records[first : first + size]) for first in range(0, len(records) - size + 1, size)]
+
+
+def memory_figures(replies, ours):
+    """Bytes of the device that are taken, asked for in the same way by both; and what PyTorch's tensors had of them at most."""
+    if "memory" not in replies[-1]:
+        return {}
+    theirs = max(reply["memory"] for reply in replies)
+    return {"memory": theirs, "peak_allocated": max(reply["peak_allocated"] for reply in replies), "memory_ours_over_theirs": ours / theirs}
 
 
 def rate(records):

@@ -35,7 +35,7 @@ class Session:
 
     def __init__(self, options, bundle, scratch):
         self.dry_run, self.bundle, self.scratch = options.dry_run, bundle, scratch
-        self.sizes = DRY if options.dry_run else Sizes()
+        self.sizes = DRY if options.dry_run else Sizes().of_batches(options.batch)
         self.threads = options.threads
         self.test_jobs = max(1, min(6, options.threads // 2))
         self.test_threads = max(1, options.threads // self.test_jobs)
@@ -43,6 +43,7 @@ class Session:
         self.agrees = not options.only or "agreement" in options.only
         self.record = Record()
         self.record.versions = None
+        self.gpu = None  # nvidia-smi's name of it
         self._models = {}
         self.cublas = None if options.dry_run else target.cublas_folder(bundle.manifest["cuda"].split(".")[0])
         self.names = self.names_of("gpu")
@@ -76,7 +77,8 @@ def arguments():
     parser.add_argument("--bundle", type=pathlib.Path, default=ROOT / "build/gpu-bundle", metavar="DIR", help="what scripts/bundle-gpu made (default: %(default)s)")
     parser.add_argument("--output", type=pathlib.Path, metavar="DIR",
                         help="where the results go (default: bench/results; of a dry run build/validation)")
-    parser.add_argument("--seconds", type=int, default=500, metavar="N", help="of all parts together (default: %(default)s)")
+    parser.add_argument("--seconds", type=int, default=530, metavar="N", help="in all (default: %(default)s)")
+    parser.add_argument("--batch", type=int, default=Sizes.batch, metavar="N", help="sequences of a step (default: %(default)s); not of a dry run")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), metavar="N", help="of the host (default: %(default)s)")
     parser.add_argument("--only", action="append", metavar="NAME", help="of --tests only this program, or agreement; may be repeated")
     options = parser.parse_args()
@@ -84,8 +86,8 @@ def arguments():
     for name in options.only or []:
         if name not in known:
             parser.error(f"--only {name}: expected one of {' '.join(known)}")
-    if options.seconds < 1 or options.threads < 1:
-        parser.error("--seconds and --threads: expected at least 1")
+    if options.seconds < 1 or options.threads < 1 or not 1 <= options.batch <= 128:
+        parser.error("--seconds and --threads: expected at least 1; --batch: 1 to 128")
     options.parts = [part for part in PARTS if getattr(options, part)] or list(PARTS)
     options.output = options.output or ROOT / ("build/validation" if options.dry_run else "bench/results")
     return options
@@ -98,7 +100,9 @@ def check_target(session, options):
         found["gpu"] = target.gpu()
         target.check_architecture(found["gpu"], session.bundle.manifest["architecture"])
         probe = models.make_random_bert(session.scratch / "probe", session.bundle.vocabulary, TINY)
-        target.check_program(session.bundle.program("gpu"), probe, session.names)
+        reason = target.check_program(session.bundle.program("gpu"), probe, session.names)
+        session.record.check("target", "the program computes", reason is None, reason or "")
+        session.gpu = found["gpu"]["uuid"]
     return {**found, **target.describe(session.bundle.program("gpu"), session.names)}
 
 
@@ -111,9 +115,8 @@ def run_part(part, session, clock):
         {"time": timing, "compare": beside}[part](session, clock)
 
 
-def run_parts(session, options):
+def run_parts(session, options, whole):
     """Each in its share of the time; what one does not use is the next one's. One that breaks stops no other."""
-    whole = Clock(options.seconds)
     for number, part in enumerate(options.parts):
         later = sum(PARTS[name] for name in options.parts[number:])
         clock = Clock(whole.left() * PARTS[part] / later)
@@ -134,10 +137,11 @@ def name_of(found, commit, when):
 def validate(options, scratch):
     """Exit code."""
     begin, when = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
+    whole = Clock(options.seconds)
     session = Session(options, open_bundle(options.bundle, scratch, options.dry_run), scratch)
     found = check_target(session, options)
     session.prepare()
-    run_parts(session, options)
+    run_parts(session, options, whole)
     record = session.record
     result = {"date": f"{when:%Y-%m-%d %H:%M} UTC", "dry_run": options.dry_run, "parts": options.parts, "target": found,
               "manifest": session.bundle.manifest, "versions": record.versions, "seconds": time.monotonic() - begin,
@@ -151,6 +155,7 @@ def validate(options, scratch):
 
 def main():
     options = arguments()
+    os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # nvidia-smi's
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="mylos-validate-"))
     try:
         sys.exit(validate(options, scratch))

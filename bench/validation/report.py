@@ -78,9 +78,11 @@ def kernel_table(kernels):
 
 
 def beside_section(report):
-    return table(["model", "precision", "batch", "who", "real tokens/s", "ours over theirs"],
-                 [[row["model"], row["precision"], row["batch"], row["who"], f"{row['tokens_per_second']:.0f}",
-                   f"{row['ours_over_theirs']:.2f}" if "ours_over_theirs" in row else ""] for row in rows(report, "beside")])
+    ratio = lambda row, name: f"{row[name]:.2f}" if name in row else ""
+    note = lambda row: "" if row.get("losses_agree", True) else "; its losses are not ours"
+    return table(["model", "precision", "batch", "who", "real tokens/s", "ours over theirs", "GiB taken", "ours over theirs"],
+                 [[row["model"], row["precision"], row["batch"], row["who"] + note(row), f"{row['tokens_per_second']:.0f}",
+                   ratio(row, "ours_over_theirs"), gib(row.get("memory")), ratio(row, "memory_ours_over_theirs")] for row in rows(report, "beside")])
 
 
 def markdown(report):

@@ -30,6 +30,10 @@ class Sizes:
     compare_steps: int = 30
     compare_precisions: tuple = ("bfloat16", "half")
 
+    def of_batches(self, size):
+        """The same with `size` sequences a step, of as many questions as the bundle has."""
+        return dataclasses.replace(self, batch=size, compare_batches=max(self.compare_steps, 2048 // size))
+
 
 DRY = Sizes(models={"BERT-tiny": "minilm"}, shapes={"BERT-tiny": TINY}, small_model=TINY, batch=4, repeats=1, questions=40,
             small_questions=24, agreement_steps=4, agreement_batch=4, gemm_tokens=16, peak_shapes="minilm", peak_tokens=32, memory_steps=4,

@@ -20,11 +20,13 @@ def nvidia_smi():
 
 
 def gpu():
-    """The GPU that programs take, the first. Errors: Refused."""
+    """The GPU that programs take, the first visible one in the order of CUDA_DEVICE_ORDER=PCI_BUS_ID. Errors: Refused."""
     program = nvidia_smi()
     if program is None:
         raise Refused("no GPU: nvidia-smi is not on the path; run this where an NVIDIA driver is installed, or give --dry-run")
-    done = run([program, f"--query-gpu={QUERY}", "--format=csv,noheader,nounits"], 30)
+    first = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip()
+    which = ["-i", first] if first and not first.startswith("MIG-") else []
+    done = run([program, f"--query-gpu={QUERY}", "--format=csv,noheader,nounits", *which], 30)
     fields = [field.strip() for field in (done.output.strip().splitlines() or [""])[0].split(",")]
     if done.code != 0 or len(fields) != len(QUERY.split(",")) or not re.fullmatch(r"\d+\.\d+", fields[3]):
         said = (done.output + done.errors).strip()
@@ -87,12 +89,19 @@ def environment(bundle, root, cublas=None):
     return {**os.environ, **added}
 
 
+# What a program says that will compute nothing here: it lacks a driver, a GPU, the architecture, a library.
+HOPELESS = r"driver|no GPU|compute capability|shared librar|symbol lookup|\.so"
+
+
 def check_program(program, model, names):
-    """That the program computes here. Errors: Refused, with the one line that it says."""
+    """Why the program does not compute here, or None. Errors: Refused where nothing else would either."""
     done = run([program, "bench", "gemm", "--model", model, "--tokens", "8", "--repeats", "1"], 120, names)
-    if done.code != 0:
-        text = re.sub(r"^mylos: (error: )?", "", done.reason())
+    if done.code == 0:
+        return None
+    text = re.sub(r"^mylos: (error: )?", "", done.reason())
+    if done.code == 127 or re.search(HOPELESS, text):
         raise Refused(f"the program for GPUs does not run here: {text}")
+    return text
 
 
 def cuda_version():

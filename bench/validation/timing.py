@@ -12,6 +12,7 @@ from validation.target import nvidia_smi
 
 PART = "timing"
 LIMIT = 120
+BY_NEED = ["bfloat16", "half", "float"]  # where time does not suffice for all
 
 
 class Timing:
@@ -82,7 +83,7 @@ class Timing:
                    "--doc-stride", self.sizes.doc_stride]
         said = succeed([*command, "--dry-run"], self.clock.limit(LIMIT), session.names)
         planned = planned_bytes(said.output + said.errors)
-        with Utilization() as busy:
+        with Utilization(session.gpu) as busy:
             succeed(command, self.clock.limit(LIMIT), session.names)
         steps = steps_of(output)[self.sizes.memory_steps // 2 :]
         taken = max(step["memory"] for step in steps)
@@ -103,12 +104,15 @@ def planned_bytes(text):
 
 
 class Utilization:
-    """Asks nvidia-smi ten times a second in how much of the last moments a kernel was running."""
+    """Asks nvidia-smi ten times a second in how much of the last moments a kernel was running. `gpu`: its UUID, or None."""
+
+    def __init__(self, gpu):
+        self.gpu = gpu
 
     def __enter__(self):
         self.samples, self.process = [], None
-        if nvidia_smi():
-            command = [nvidia_smi(), "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", "-lms", "100", "-i", "0"]
+        if self.gpu is not None:
+            command = [nvidia_smi(), "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", "-lms", "100", "-i", self.gpu]
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
             self.reader = threading.Thread(target=self.read, daemon=True)
             self.reader.start()
@@ -137,12 +141,10 @@ def timing(session, clock):
     timer = Timing(session, clock)
     record = session.record
     jobs = [(f"peak, {precision}", timer.peak, (precision,)) for precision in session.sizes.precisions]
-    for name in session.sizes.models:
-        for precision in session.sizes.precisions:
+    for precision in sorted(session.sizes.precisions, key=BY_NEED.index):
+        for name in session.sizes.models:
             jobs.append((f"step, {name}, {precision}", timer.step, (name, precision)))
             jobs.append((f"memory, {name}, {precision}", timer.memory, (name, precision)))
-    for name in session.sizes.models:
-        for precision in session.sizes.precisions:
             jobs.append((f"products, {name}, {precision}", timer.products,
                          (session.sizes.models[name], session.sizes.gemm_tokens, precision, "products")))
     for name, job, arguments in jobs:

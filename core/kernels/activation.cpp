@@ -52,10 +52,9 @@ struct SumBlock {
     const std::size_t end = begin + column_sum_rows < x.extent(0) ? begin + column_sum_rows : x.extent(0);
     float* const sum = partial.data() + block * columns;
     team_for(team, columns, [=](std::size_t i) { sum[i] = 0.0f; });
-    for (std::size_t row = begin; row < end; ++row) {
-      const T* const in = x.data() + row * columns;
-      team_for(team, columns, [=](std::size_t i) { sum[i] += float(in[i]); });
-    }
+    const T* const all = x.data();
+    team_add_rows(
+        team, columns, begin, end, [=](std::size_t row) { return all + row * columns; }, sum);
   }
 };
 

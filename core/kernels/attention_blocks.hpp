@@ -53,12 +53,11 @@ std::size_t large_bytes_on_device(const Sizes& sizes) {
   return sizes.large() + (fits_fast_memory(sizes) ? 0 : sizes.fast());
 }
 
-/// A team for each of `league` parts: of as many threads as Kokkos chooses for the kernel, on a host that tests the
-/// kernels of devices of all.
+/// A team for each of `league` parts. A block of products has work for no more threads than a team has anywhere: those
+/// that Kokkos adds for the sake of occupancy would only wait.
 inline Policy make_policy(const ExecutionSpace& space, std::size_t league) {
   const auto teams = static_cast<int>(league);
-  if constexpr (kernels_in_teams && runs_on_host) return Policy(space, teams, space.concurrency());
-  return Policy(space, teams, Kokkos::AUTO);
+  return kernels_in_teams ? Policy(space, teams, team_size(space)) : Policy(space, teams, Kokkos::AUTO);
 }
 
 /// Gives the teams of `policy` their scratch.

@@ -18,11 +18,10 @@ struct AddPartialSums {
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t group) const {
     const std::size_t begin = group * columns_at_once, rest = sums.size() - begin;
     const std::size_t blocks = partial.extent(0), columns = partial.extent(1);
-    const float* first = partial.data() + begin;
-    float* const out = sums.data() + begin;
-    for (std::size_t block = 0; block < blocks; ++block, first += columns) {
-      team_for(team, rest < columns_at_once ? rest : columns_at_once, [=](std::size_t i) { out[i] += first[i]; });
-    }
+    const float* const first = partial.data() + begin;
+    team_add_rows(
+        team, rest < columns_at_once ? rest : columns_at_once, 0, blocks,
+        [=](std::size_t block) { return first + block * columns; }, sums.data() + begin);
   }
 };
 

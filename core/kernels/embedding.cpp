@@ -42,10 +42,11 @@ struct GroupGradient {
     const std::size_t begin = task % column_blocks * gradient_columns;
     const std::size_t count = columns - begin < gradient_columns ? columns - begin : gradient_columns;
     float* const sum = dtable.data() + static_cast<std::size_t>(groups.values(group)) * columns + begin;
-    for (std::uint32_t i = groups.starts(group); i < groups.starts(group + 1); ++i) {
-      const T* const in = dy.data() + groups.rows(i) * columns + begin;
-      team_for(team, count, [=](std::size_t j) { sum[j] += float(in[j]); });
-    }
+    const T* const first = dy.data() + begin;
+    const std::uint32_t* const rows = groups.rows.data();
+    team_add_rows(
+        team, count, groups.starts(group), groups.starts(group + 1),
+        [=](std::size_t i) { return first + rows[i] * columns; }, sum);
   }
 };
 

@@ -46,6 +46,34 @@ KOKKOS_FORCEINLINE_FUNCTION void team_for(const Team& team, std::size_t n, const
   Kokkos::parallel_for(Kokkos::TeamVectorRange(team, n), body);
 }
 
+/// sum[j] += row(first)[j] + ... + row(last - 1)[j] for each of `columns` columns, in the order of the rows.
+template <class Row>
+KOKKOS_FORCEINLINE_FUNCTION void team_add_rows(const HostTeam& team, std::size_t columns, std::size_t first,
+                                               std::size_t last, const Row& row, float* sum) {
+  for (std::size_t i = first; i < last; ++i) {
+    const auto* const in = row(i);
+    team_for(team, columns, [=](std::size_t j) { sum[j] += float(in[j]); });
+  }
+}
+
+/// A thread has a column's sum in a register, and reads some rows ahead of it: else each row waits for the one before.
+template <class Team, class Row>
+KOKKOS_FORCEINLINE_FUNCTION void team_add_rows(const Team& team, std::size_t columns, std::size_t first,
+                                               std::size_t last, const Row& row, float* sum) {
+  constexpr std::size_t ahead = 8;
+  team_for(team, columns, [=](std::size_t j) {
+    float total = sum[j];
+    std::size_t i = first;
+    for (; i + ahead <= last; i += ahead) {
+      float read[ahead];
+      for (std::size_t k = 0; k < ahead; ++k) read[k] = float(row(i + k)[j]);
+      for (std::size_t k = 0; k < ahead; ++k) total += read[k];
+    }
+    for (; i < last; ++i) total += float(row(i)[j]);
+    sum[j] = total;
+  });
+}
+
 /// The sum of lanes in a fixed order: halves onto each other.
 template <std::size_t count = host_lanes, class Real>
 KOKKOS_FORCEINLINE_FUNCTION Real fold_sum(Real (&lane)[host_lanes]) {

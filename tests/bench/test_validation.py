@@ -15,7 +15,7 @@ import unittest
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
-from validation import agreement, bundle, commands, report, target, tests, timing
+from validation import agreement, beside, bundle, commands, report, target, tests, timing
 
 SCRIPT = ROOT / "scripts/validate-gpu"
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "which", "mill", "?", "the", "a"]
@@ -33,6 +33,17 @@ def write(path, text, executable=False):
 def link(path, to):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.symlink_to(pathlib.Path(to).resolve())
+
+
+class Beside(unittest.TestCase):
+    def test_rates_are_of_thirds(self):
+        records = [{"tokens": 10, "seconds": seconds} for seconds in (1, 1, 2, 2, 5, 5)]
+        self.assertEqual(beside.rates_by_turn(records), [10, 5, 2])
+
+    def test_memory_is_compared_where_both_were_asked_for_it(self):
+        self.assertEqual(beside.memory_figures([{"seconds": []}], 6), {})
+        replies = [{"memory": 8, "peak_allocated": 5}, {"memory": 12, "peak_allocated": 4}]
+        self.assertEqual(beside.memory_figures(replies, 6), {"memory": 12, "peak_allocated": 5, "memory_ours_over_theirs": 0.5})
 
 
 class Scratch(unittest.TestCase):
@@ -156,6 +167,27 @@ class Refusals(Scratch):
         write(folder / "gpu/bin/mylos", "#!/bin/sh\necho 'mylos: error: the driver is older than CUDA 13' >&2\nexit 1\n", executable=True)
         self.refused("the program for GPUs does not run here: the driver is older than CUDA 13", "--bundle", folder,
                      LD_LIBRARY_PATH=self.cublas(), PATH=self.path_with(nvidia_smi="echo 'NVIDIA H100, 580.1, 81920, 9.0, GPU-1'"))
+
+    def test_a_program_that_computes_wrongly_is_a_failed_check(self):
+        folder = self.make_bundle()
+        program = folder / "gpu/bin/mylos"
+        program.unlink()
+        write(program, f"""#!/bin/sh
+if [ "$1" = bench ]; then echo 'mylos: error: a product is not the one of the naive loop' >&2; exit 1; fi
+exec '{pathlib.Path(sys.argv[1]).resolve()}' "$@"
+""", executable=True)
+        done = self.validate("--tests", "--only", pathlib.Path(sys.argv[2]).name, "--bundle", folder, LD_LIBRARY_PATH=self.cublas(),
+                             PATH=self.path_with(nvidia_smi="echo 'NVIDIA H100, 580.1, 81920, 9.0, GPU-1'"))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("FAILED: target: the program computes: a product is not the one of the naive loop", done.stderr)
+        self.assertIn("passed, 1 failed", done.stderr)
+
+    def test_the_first_visible_gpu_is_asked_for(self):
+        asked = self.directory / "asked"
+        path = self.path_with(nvidia_smi=f"echo $* >{asked}; exit 6")
+        self.refused("no GPU: nvidia-smi says: exit code 6", "--bundle", self.make_bundle(), LD_LIBRARY_PATH=self.cublas(), PATH=path,
+                     CUDA_VISIBLE_DEVICES="2,3")
+        self.assertIn("-i 2", asked.read_text())
 
     def test_an_unknown_program_of_tests(self):
         done = self.validate("--dry-run", "--only", "test_none")

@@ -48,7 +48,7 @@ TEST(Launch, RanksOnOneDeviceAreAnErrorThatNamesThem) {
   EXPECT_THAT(tests::error_of([] {
                 check_devices_apart({{"a", 1, 0, 0, "gpu-1"}, {"b", 2, 1, 0, "gpu-2"}, {"b", 3, 1, 1, "gpu-2"}});
               }),
-              AllOf(HasSubstr("ranks 1 and 2 on b compute on the same GPU (gpu-2)"), HasSubstr("--gpus-per-task=1"),
+              AllOf(HasSubstr("ranks 1 and 2 on b compute on the same GPU (gpu-2)"), HasSubstr("--gpus-per-node"),
                     HasSubstr("--communicator mpi")));
 }
 

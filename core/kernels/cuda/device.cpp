@@ -43,7 +43,8 @@ DeviceInfo describe(int index) {
   std::string id;
   for (const char byte : std::span(properties.uuid.bytes))
     id += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  return {properties.name, id, 10 * properties.major + properties.minor, properties.totalGlobalMem};
+  return {properties.name, id, 10 * properties.major + properties.minor, properties.totalGlobalMem,
+          static_cast<std::size_t>(index)};
 }
 
 struct DeviceMemory {
@@ -61,10 +62,13 @@ DeviceMemory memory_of_device() {
 std::vector<DeviceInfo> usable_devices() {
   std::vector<DeviceInfo> devices;
   const int count = count_devices();
-  for (int index = 0; index < count; ++index) {
-    devices.push_back(describe(index));
-    fail_where(architecture_obstacle(devices.back(), static_cast<std::size_t>(index), MYLOS_CUDA_ARCHITECTURE));
-  }
+  for (int index = 0; index < count; ++index) devices.push_back(describe(index));
+  const std::string obstacle = architecture_obstacle(devices.front(), MYLOS_CUDA_ARCHITECTURE);
+  // An older one beside others may be there for a screen.
+  std::erase_if(devices, [](const DeviceInfo& device) {
+    return !architecture_obstacle(device, MYLOS_CUDA_ARCHITECTURE).empty();
+  });
+  if (devices.empty()) fail(obstacle);
   return devices;
 }
 

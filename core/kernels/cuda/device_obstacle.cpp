@@ -33,14 +33,14 @@ std::string search_obstacle(const DeviceSearch& search) {
       search.visible == nullptr ? "" : fmt::format(" (CUDA_VISIBLE_DEVICES is '{}')", search.visible));
 }
 
-std::string architecture_obstacle(const DeviceInfo& device, std::size_t index, int built_for) {
+std::string architecture_obstacle(const DeviceInfo& device, int built_for) {
   if (device.capability >= built_for) return {};
   const std::string remedy =
       device.capability < 70
           ? std::string("the oldest that can be built for is 7.0: use another GPU")
           : fmt::format("build with -DMYLOS_CUDA_ARCHITECTURE={}", device.capability < ampere ? 70 : ampere);
-  return fmt::format("GPU {} ({}) has compute capability {} and this build is for {} and later; {}", index, device.name,
-                     capability_text(device.capability), capability_text(built_for), remedy);
+  return fmt::format("GPU {} ({}) has compute capability {} and this build is for {} and later; {}", device.index,
+                     device.name, capability_text(device.capability), capability_text(built_for), remedy);
 }
 
 std::string precision_obstacle(const DeviceInfo& device, Precision precision, bool tf32) {

@@ -21,8 +21,8 @@ struct DeviceSearch {
 
 std::string search_obstacle(const DeviceSearch& search);
 
-/// Device `index`, in a build for compute capability `built_for` (80 is 8.0) and later ones.
-std::string architecture_obstacle(const DeviceInfo& device, std::size_t index, int built_for);
+/// A device, in a build for compute capability `built_for` (80 is 8.0) and later ones.
+std::string architecture_obstacle(const DeviceInfo& device, int built_for);
 
 /// A run in this precision, whose float products are rounded to TF32 where `tf32` is set.
 std::string precision_obstacle(const DeviceInfo& device, Precision precision, bool tf32);

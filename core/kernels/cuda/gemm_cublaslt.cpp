@@ -5,6 +5,7 @@
 #include <cublasLt.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <map>
@@ -12,6 +13,7 @@
 #include <optional>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 
 /// Products by cuBLASLt: float, bfloat16 and half with float sums, on tensor cores where the type has them; float on
 /// them only as TF32, under a name of its own. The bias is added in the product's epilogue where it can be. GELU is
@@ -67,20 +69,42 @@ void set(const Operation& operation, cublasLtMatmulDescAttributes_t attribute, c
   check(cublasLtMatmulDescSetAttribute(operation.get(), attribute, &value, sizeof value), "describing a product");
 }
 
-/// Algorithms read a bias 16 bytes at a time, and the preferences of their choice do not speak of it: one that begins
-/// elsewhere, as rows of a unit may, is left to a kernel.
+/// Algorithms read a bias some bytes at a time: one that begins elsewhere, as rows of a unit may, is left to a kernel.
+constexpr std::uintptr_t bias_alignment = 16;
+
 bool may_fuse_bias(const GemmCall& call) {
   const bool adds = call.epilogue == EpilogueKind::bias || call.epilogue == EpilogueKind::bias_gelu;
-  return adds && reinterpret_cast<std::uintptr_t>(call.bias) % 16 == 0;
+  return adds && reinterpret_cast<std::uintptr_t>(call.bias) % bias_alignment == 0;
 }
 
-/// What cuBLASLt is told of a product, and the algorithm it chose.
+/// What cuBLASLt is told of a product, and what computes it.
 struct Plan {
   Operation operation;
   Layout a, b, c;
-  cublasLtMatmulAlgo_t algorithm{};
-  bool adds_bias = false;  ///< in the epilogue
+  std::optional<cublasLtMatmulAlgo_t> algorithm;  ///< nothing where cuBLASLt has none
+  bool adds_bias = false;                         ///< in the epilogue
 };
+
+/// Plans are for exact shapes, of which packed batches have a new one in almost every step: so many are kept.
+constexpr std::size_t most_plans = 512;
+
+/// `size` with all but its five highest bits rounded up.
+std::size_t rounded_up(std::size_t size) {
+  const int low_bits = std::max(0, static_cast<int>(std::bit_width(size)) - 5);
+  const std::size_t unit = std::size_t{1} << low_bits;
+  return (size + unit - 1) / unit * unit;
+}
+
+/// The product by whose algorithm this one is computed. Only what is no row's length is rounded up: operands stay as
+/// aligned as they are.
+GemmCall representative(GemmCall call) {
+  if (call.transpose_a == Transpose::no) {
+    call.m = rounded_up(call.m);
+  } else if (call.transpose_b == Transpose::no) {
+    call.k = rounded_up(call.k);
+  }
+  return call;
+}
 
 /// Bytes at whose multiples all operands begin: rows of a unit stand where the rows before them end.
 std::uint32_t alignment_of(const GemmCall& call) {
@@ -90,6 +114,27 @@ std::uint32_t alignment_of(const GemmCall& call) {
     addresses |= reinterpret_cast<std::uintptr_t>(operand);
   }
   return std::uint32_t{1} << std::countr_zero(addresses);
+}
+
+/// What algorithms may take and do. `alignment`: of all operands, in bytes.
+Preference make_preference(std::uint32_t alignment) {
+  cublasLtMatmulPreference_t made = nullptr;
+  check(cublasLtMatmulPreferenceCreate(&made), "choosing an algorithm");
+  Preference preference(made);
+  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+    check(cublasLtMatmulPreferenceSetAttribute(made, attribute, &value, sizeof value), "choosing an algorithm");
+  };
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_size);
+  // Parts of a sum that are added up later are kept in float: 16 bits would lose, and half overflow.
+  prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+         static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+  // Without these it takes algorithms that read 16 bytes at a time and more, whatever the addresses.
+  for (const auto attribute :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+    prefer(attribute, alignment);
+  }
+  return preference;
 }
 
 /// What an algorithm is chosen by.
@@ -107,7 +152,8 @@ class CublasLtGemm : public GemmProvider {
 
   std::string_view name() const override { return name_; }
   std::string version() const override { return fmt::format("{}", cublasLtGetVersion()); }
-  /// A quarter more than is asked for: GemmWorkspace.
+  /// A quarter more than is asked for: GemmWorkspace. Not the copies in float of a product that cuBLASLt has no
+  /// algorithm for.
   std::size_t workspace_bytes(std::span<const GemmProduct>) override {
     constexpr std::size_t asked = workspace_size + workspace_alignment;
     return asked + asked / 4;
@@ -115,15 +161,13 @@ class CublasLtGemm : public GemmProvider {
 
   void multiply(const ExecutionSpace& space, const GemmCall& call) override {
     const Plan& plan = plan_for(call);
-    // Operands change from call to call, and the shape does not.
-    if (plan.adds_bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);
-    const float one = 1.0f;
-    void* const c = product_target(call);
-    check(cublasLtMatmul(handle(), plan.operation.get(), &one, call.b, plan.b.get(), call.a, plan.a.get(), &call.beta,
-                         c, plan.c.get(), c, plan.c.get(), &plan.algorithm, workspace(), workspace_size,
-                         space.cuda_stream()),
-          "a product");
-    apply_rest_of_epilogue(space, call, plan.adds_bias);
+    if (plan.algorithm) return launch(space, plan, call);
+    if (call.input == Precision::float32) {
+      fail(fmt::format("cuBLASLt has no algorithm for {} x {} x {} in float", call.m, call.n, call.k));
+    }
+    const GemmCall product = floats_.widen(space, call);
+    multiply(space, product);
+    floats_.narrow(space, call, product);
   }
 
  private:
@@ -142,20 +186,38 @@ class CublasLtGemm : public GemmProvider {
     return beyond == 0 ? memory : memory + (workspace_alignment - beyond);
   }
 
-  const Plan& plan_for(const GemmCall& call) {
-    const auto [found, is_new] = plans_.try_emplace(key_of(call));
-    if (!is_new) return found->second;
-    try {
-      found->second = make_plan(call, may_fuse_bias(call));
-    } catch (...) {
-      plans_.erase(found);
-      throw;
-    }
-    return found->second;
+  /// Operands change from call to call, and the shape does not.
+  void launch(const ExecutionSpace& space, const Plan& plan, const GemmCall& call) {
+    if (plan.adds_bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);
+    const float one = 1.0f;
+    void* const c = product_target(call);
+    check(cublasLtMatmul(handle(), plan.operation.get(), &one, call.b, plan.b.get(), call.a, plan.a.get(), &call.beta,
+                         c, plan.c.get(), c, plan.c.get(), &*plan.algorithm, workspace(), workspace_size,
+                         space.cuda_stream()),
+          "a product");
+    apply_rest_of_epilogue(space, call, plan.adds_bias);
   }
 
-  /// Errors: std::runtime_error where there is no algorithm for this shape.
-  Plan make_plan(const GemmCall& call, bool adds_bias) {
+  const Plan& plan_for(const GemmCall& call) {
+    const Key key = key_of(call);
+    if (const auto found = plans_.find(key); found != plans_.end()) return found->second;
+    if (plans_.size() == most_plans) plans_.clear();
+    return plans_.emplace(key, make_plan(call)).first->second;
+  }
+
+  /// With the bias in the epilogue, else without it, else without an algorithm.
+  Plan make_plan(const GemmCall& call) {
+    if (may_fuse_bias(call)) {
+      Plan fused = describe(call, true);
+      fused.algorithm = algorithm_for(fused, call);
+      if (fused.algorithm) return fused;
+    }
+    Plan plan = describe(call, false);
+    plan.algorithm = algorithm_for(plan, call);
+    return plan;
+  }
+
+  Plan describe(const GemmCall& call, bool adds_bias) const {
     Plan plan;
     plan.adds_bias = adds_bias;
     const cublasComputeType_t compute = call.input == Precision::float32 ? float_ : CUBLAS_COMPUTE_32F;
@@ -168,35 +230,35 @@ class CublasLtGemm : public GemmProvider {
     if (adds_bias) {
       set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
       set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(data_type(call.output)));
-      set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);
+      // Algorithms are chosen for biases as little aligned as this address, which nothing reads.
+      set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void*>(bias_alignment));
     }
     const std::size_t rows_a = rows_of_a(call), rows_b = rows_of_b(call);
     plan.a = make_layout(call.input, rows_a, call.m * call.k / rows_a);
     plan.b = make_layout(call.input, rows_b, call.k * call.n / rows_b);
     plan.c = make_layout(call.output, call.m, call.n);
-    const auto algorithm = choose_algorithm(plan, call);
-    if (!algorithm && adds_bias) return make_plan(call, false);
-    if (!algorithm) fail(fmt::format("cuBLASLt has no algorithm for {} x {} x {}", call.m, call.n, call.k));
-    plan.algorithm = *algorithm;
     return plan;
+  }
+
+  /// That of the product's representative if it computes this one too, else the heuristic's for this one.
+  std::optional<cublasLtMatmulAlgo_t> algorithm_for(const Plan& plan, const GemmCall& call) {
+    const GemmCall like = representative(call);
+    const auto [found, is_new] = algorithms_.try_emplace({key_of(like), plan.adds_bias});
+    if (is_new) found->second = choose_algorithm(describe(like, plan.adds_bias), like);
+    const auto& algorithm = found->second;
+    return algorithm && computes(*algorithm, plan) ? algorithm : choose_algorithm(plan, call);
+  }
+
+  bool computes(const cublasLtMatmulAlgo_t& algorithm, const Plan& plan) {
+    cublasLtMatmulHeuristicResult_t result{};
+    const cublasStatus_t status = cublasLtMatmulAlgoCheck(handle(), plan.operation.get(), plan.b.get(), plan.a.get(),
+                                                          plan.c.get(), plan.c.get(), &algorithm, &result);
+    return status == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= workspace_size;
   }
 
   /// The first of cuBLASLt's heuristic for this shape; nothing where it has none.
   std::optional<cublasLtMatmulAlgo_t> choose_algorithm(const Plan& plan, const GemmCall& call) {
-    cublasLtMatmulPreference_t made = nullptr;
-    check(cublasLtMatmulPreferenceCreate(&made), "choosing an algorithm");
-    const Preference preference(made);
-    check(cublasLtMatmulPreferenceSetAttribute(preference.get(), CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                                               &workspace_size, sizeof workspace_size),
-          "choosing an algorithm");
-    // Without these it takes algorithms that read 16 bytes at a time and more, whatever the addresses.
-    const std::uint32_t alignment = alignment_of(call);
-    for (const auto attribute :
-         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
-      check(cublasLtMatmulPreferenceSetAttribute(preference.get(), attribute, &alignment, sizeof alignment),
-            "choosing an algorithm");
-    }
+    const Preference preference = make_preference(alignment_of(call));
     cublasLtMatmulHeuristicResult_t found{};
     int count = 0;
     const cublasStatus_t status =
@@ -221,7 +283,9 @@ class CublasLtGemm : public GemmProvider {
   cublasComputeType_t float_;
   Handle handle_;
   GemmWorkspace workspace_;
+  FloatOperands floats_;
   std::map<Key, Plan> plans_;
+  std::map<std::pair<Key, bool>, std::optional<cublasLtMatmulAlgo_t>> algorithms_;  ///< of representatives
 };
 
 }  // namespace

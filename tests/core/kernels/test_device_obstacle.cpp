@@ -5,7 +5,7 @@
 namespace mylos {
 namespace {
 
-const DeviceInfo v100{"Tesla V100-SXM2-32GB", "", 70, 0}, a100{"NVIDIA A100-SXM4-80GB", "", 80, 0},
+const DeviceInfo v100{"Tesla V100-SXM2-32GB", "", 70, 0, 1}, a100{"NVIDIA A100-SXM4-80GB", "", 80, 0},
     l40{"NVIDIA L40", "", 89, 0}, p100{"Tesla P100", "", 60, 0};
 
 TEST(SearchObstacle, NamesWhatIsMissing) {
@@ -29,16 +29,16 @@ TEST(SearchObstacle, IsNoneWhereADeviceIsServed) {
 }
 
 TEST(ArchitectureObstacle, IsAnOlderDevice) {
-  EXPECT_EQ(architecture_obstacle(a100, 0, 80), "");
-  EXPECT_EQ(architecture_obstacle(l40, 0, 80), "");
-  EXPECT_EQ(architecture_obstacle(a100, 0, 70), "") << "a later device takes what is built for an earlier one";
-  EXPECT_EQ(architecture_obstacle(v100, 1, 80),
+  EXPECT_EQ(architecture_obstacle(a100, 80), "");
+  EXPECT_EQ(architecture_obstacle(l40, 80), "");
+  EXPECT_EQ(architecture_obstacle(a100, 70), "") << "a later device takes what is built for an earlier one";
+  EXPECT_EQ(architecture_obstacle(v100, 80),
             "GPU 1 (Tesla V100-SXM2-32GB) has compute capability 7.0 and this build is for 8.0 and later; build with "
             "-DMYLOS_CUDA_ARCHITECTURE=70");
-  EXPECT_EQ(architecture_obstacle(l40, 0, 90),
+  EXPECT_EQ(architecture_obstacle(l40, 90),
             "GPU 0 (NVIDIA L40) has compute capability 8.9 and this build is for 9.0 and later; build with "
             "-DMYLOS_CUDA_ARCHITECTURE=80");
-  EXPECT_EQ(architecture_obstacle(p100, 0, 70),
+  EXPECT_EQ(architecture_obstacle(p100, 70),
             "GPU 0 (Tesla P100) has compute capability 6.0 and this build is for 7.0 and later; the oldest that can be "
             "built for is 7.0: use another GPU");
 }
