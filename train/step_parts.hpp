@@ -9,7 +9,7 @@ namespace mylos::train {
 /// Seconds of a step in which this rank did this and nothing else. What is left of the step are the forward and the
 /// backward pass and the norm of the gradient.
 struct StepParts {
-  double data = 0.0;                    ///< making batches; of a device build the first step's, for which its kernels wait
+  double data = 0.0;  ///< making batches; of a device build the first step's, for which its kernels wait
   std::optional<double> exchange = {};  ///< waiting for other ranks; a device build does not know
   double update = 0.0;                  ///< the optimizer, and values for the next step; without those of `exchange`
 };
