@@ -102,4 +102,14 @@ std::string number_text(double value) {
   return (value < 0.0 ? "-" : "") + train::count_text(static_cast<std::size_t>(std::llround(size)));
 }
 
+std::string fixed_text(double value, int decimals) {
+  constexpr double most = 1e7;
+  return std::abs(value) < most ? fmt::format("{:.{}f}", value, decimals) : number_text(value);
+}
+
+std::string size_text(double bytes) {
+  constexpr double most = 0x1p63;
+  return bytes >= 0.0 && bytes < most ? train::bytes_text(static_cast<std::size_t>(bytes)) : number_text(std::nan(""));
+}
+
 }  // namespace mylos::app

@@ -42,5 +42,9 @@ class HtmlTable {
 
 /// "1,234", "0.0123", "3e-05": four digits of a number, for people; a dash where it is not finite.
 std::string number_text(double value);
+/// "1.2500": so many decimals; what is too large for them as number_text().
+std::string fixed_text(double value, int decimals);
+/// "1.23 GiB", of bytes that were read; a dash where they are no size.
+std::string size_text(double bytes);
 
 }  // namespace mylos::app

@@ -2,6 +2,9 @@
 
 #include "parallel/agreement.hpp"
 
+#include <fmt/format.h>
+
+#include <exception>
 #include <string>
 
 namespace mylos::app {
@@ -26,6 +29,18 @@ void RunOutput::use(const std::function<void(train::OutputDirectory&)>& use) {
     use(*directory_);
     return std::string();
   });
+}
+
+void RunOutput::tell_failure(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    try {
+      if (directory_) directory_->end(fmt::format("failed: {}", error.what()));
+    } catch (const std::exception&) {  // the first error is the one to tell
+    }
+    throw;
+  }
 }
 
 }  // namespace mylos::app

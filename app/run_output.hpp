@@ -20,6 +20,9 @@ class RunOutput {
   const std::filesystem::path& checkpoint() const { return checkpoint_; }
   /// On the first rank.
   void use(const std::function<void(train::OutputDirectory&)>& use);
+  /// Calls `work`; an error of the first rank is also written down for those who only see the run's files. Collective
+  /// only as far as `work` is.
+  void tell_failure(const std::function<void()>& work);
 
   /// Of the first rank; null on the others.
   const train::OutputDirectory* directory() const { return directory_ ? &*directory_ : nullptr; }

@@ -34,6 +34,7 @@ void Screen::show(const std::string& text, std::size_t step) {
     print((lines_ > 0 ? fmt::format("\x1b[{}A\x1b[J", lines_) : "") + picture);
     lines_ = static_cast<std::size_t>(std::ranges::count(picture, '\n'));
   }
+  flush_output();  // it is to be seen while the run goes on, also in a file or at the end of a pipe
   shown_ = true;
   step_ = step;
 }

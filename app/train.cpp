@@ -271,8 +271,11 @@ int TrainCommand::run_in(RunOutput& output) {
     directory.begin(run);
   });
   const train::SignalGuard signals;  // what follows the last step is written to its end
-  const train::RunResult result = train_and_report(trainer, run);
-  if (result.signal == 0) output.use([](train::OutputDirectory& directory) { directory.finish(); });
+  train::RunResult result;
+  output.tell_failure([&] { result = train_and_report(trainer, run); });
+  output.use([&](train::OutputDirectory& directory) {
+    result.signal == 0 ? directory.finish() : directory.end(interruption_text(result));
+  });
   write_trace();
   if (is_first()) {
     print_results(*output.directory());

@@ -1,8 +1,9 @@
 #include "app/commands.hpp"
+#include "app/html.hpp"
 #include "app/screen.hpp"
 #include "app/standard_output.hpp"
-#include "app/usage_error.hpp"
 #include "app/watch_gpus.hpp"
+#include "core/error.hpp"
 #include "train/gpu_monitor.hpp"
 #include "train/process.hpp"
 #include "train/quantities.hpp"
@@ -12,6 +13,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <functional>
 #include <string>
 #include <thread>
 
@@ -22,40 +25,47 @@ namespace {
 using nlohmann::json;
 using Json = nlohmann::ordered_json;
 
-double mean_loss(const train::RunRecord& run) {
-  constexpr std::size_t most = 50;
-  const std::size_t count = std::min(run.steps.size(), most);
-  double sum = 0.0;
-  for (std::size_t i = run.steps.size() - count; i < run.steps.size(); ++i)
-    sum += train::number_of(run.steps[i], "loss");
-  return sum / static_cast<double>(std::max<std::size_t>(count, 1));
+/// What of an object's member is a count, or text; `otherwise` where it is something else: another version's file.
+std::size_t count_in(const json& object, const char* key, std::size_t otherwise) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number_unsigned() ? found->get<std::size_t>() : otherwise;
 }
 
+std::string text_in(const json& object, const char* key, const char* otherwise) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : otherwise;
+}
+
+json resolved_of(const train::RunRecord& run) { return run.run.value("resolved", json()); }
+
 std::string ranks_text(const train::RunRecord& run) {
-  const json resolved = run.run.value("resolved", json::object());
-  return fmt::format("{} on {}, {}, {}", train::count_of(resolved.value("ranks", std::size_t{1}), "rank"),
-                     train::count_of(resolved.value("nodes", std::size_t{1}), "node"),
-                     resolved.value("mode", "replicated"), run.run.value("precision", "float"));
+  const json resolved = resolved_of(run);
+  return fmt::format("{} on {}, {}, {}", train::count_of(count_in(resolved, "ranks", 1), "rank"),
+                     train::count_of(count_in(resolved, "nodes", 1), "node"), text_in(resolved, "mode", "replicated"),
+                     text_in(run.run, "precision", "float"));
 }
 
 std::string evaluation_text(const json& row) {
   train::Metrics metrics;
   for (const char* name : {"validation_loss", "exact", "f1"}) {
-    if (row.contains(name) && row[name].is_number()) metrics.emplace_back(name, row[name].get<double>());
+    if (const double value = train::number_of(row, name); std::isfinite(value)) metrics.emplace_back(name, value);
   }
   return fmt::format("step {}: {}{}", row["step"].get<std::size_t>(), train::metrics_text(metrics),
-                     row.value("best", false) ? ", the best so far" : "");
+                     row.value("best", json()) == true ? ", the best so far" : "");
 }
+
+bool has_ended(const train::RunRecord& run) { return run.finished || !run.ended.empty(); }
 
 /// A run that writes nothing for a minute and ten of its steps may have ended or hang; its files cannot say which.
 bool is_quiet(const train::RunRecord& run) {
   constexpr double least = 60.0, steps = 10.0;
-  const double pace = run.steps.empty() ? 0.0 : run.steps.back().value("seconds", 0.0);
-  return !run.finished && run.age > std::max(least, steps * pace);
+  const double pace = run.steps.empty() ? 0.0 : train::number_of(run.steps.back(), "seconds");
+  return !has_ended(run) && run.age > std::fmax(least, steps * pace);
 }
 
 std::string state_text(const train::RunRecord& run) {
   if (run.finished) return "finished";
+  if (!run.ended.empty()) return run.ended;
   if (is_quiet(run)) return fmt::format("nothing written for {}: see the job's log", train::duration_text(run.age));
   const double left = run.seconds_left();
   return left < 0.0 ? "has begun" : fmt::format("{} left", train::duration_text(left));
@@ -67,35 +77,57 @@ std::string checkpoint_text(const train::RunRecord& run) {
                      train::duration_text(run.checkpoint_age));
 }
 
+std::string steps_text(const train::RunRecord& run) {
+  const std::size_t planned = run.planned_steps(), done = run.done_steps();
+  if (planned == 0) return fmt::format("{} of unknown", train::count_text(done));
+  return fmt::format("{} of {}, {:.1f} %", train::count_text(done), train::count_text(planned),
+                     100.0 * static_cast<double>(done) / static_cast<double>(planned));
+}
+
+/// A number in a row as `text` writes it; "-" where it is not told.
+std::string told(const json& row, const char* key, const std::function<std::string(double)>& text) {
+  const double value = train::number_of(row, key);
+  return std::isfinite(value) ? text(value) : "-";
+}
+
+std::string loss_text(const train::RunRecord& run) {
+  const json& last = run.steps.back();
+  const auto number = [](double value) { return fmt::format("{:.3g}", value); };
+  const auto loss = [](double value) { return std::isfinite(value) ? fixed_text(value, 4) : "nan"; };
+  return fmt::format("{}, {} over the last {} steps; gradient norm {}, learning rate {}",
+                     loss(train::number_of(last, "loss")), loss(run.recent_loss()), train::RunRecord::recent_steps,
+                     told(last, "gradient_norm", number), told(last, "learning_rate", number));
+}
+
+std::string speed_text(const json& last) {
+  constexpr double most = 1e15;
+  const auto whole = [](double rate) {
+    return rate >= 0.0 && rate < most ? train::count_text(static_cast<std::size_t>(rate)) : number_text(rate);
+  };
+  return fmt::format("{} tokens/s, {} on a rank", told(last, "tokens_per_second", whole),
+                     told(last, "memory", size_text));
+}
+
 /// What is known, a line each.
 std::string picture(const train::RunRecord& run, const train::GpuFollower& gpus) {
-  const std::size_t planned = run.planned_steps(), done = run.done_steps();
-  const double share = planned == 0 ? 0.0 : 100.0 * static_cast<double>(done) / static_cast<double>(planned);
   std::string text = watch_line("run", fmt::format("{}: {}", run.directory.string(), state_text(run)));
   text += watch_line("ranks", ranks_text(run));
-  text += watch_line("steps",
-                     fmt::format("{} of {}, {:.1f} %", train::count_text(done), train::count_text(planned), share));
+  text += watch_line("steps", steps_text(run));
   if (!run.steps.empty()) {
-    const json& last = run.steps.back();
-    text += watch_line(
-        "loss", fmt::format("{:.4f}, {:.4f} over the last 50 steps; gradient norm {:.3g}, learning rate {:.3g}",
-                            train::number_of(last, "loss"), mean_loss(run), train::number_of(last, "gradient_norm"),
-                            last.value("learning_rate", 0.0)));
-    text += watch_line("speed",
-                       fmt::format("{} tokens/s, {} on a rank",
-                                   train::count_text(static_cast<std::size_t>(last.value("tokens_per_second", 0.0))),
-                                   train::bytes_text(last.value("memory", std::size_t{0}))));
+    text += watch_line("loss", loss_text(run));
+    text += watch_line("speed", speed_text(run.steps.back()));
   }
   if (!run.evaluations.empty()) text += watch_line("evaluation", evaluation_text(run.evaluations.back()));
   text += watch_line("checkpoint", checkpoint_text(run));
   if (const auto joules = gpus.joules()) text += watch_line("energy", train::energy_text(*joules));
-  return run.finished ? text : text + gpu_lines(gpus.gpus(), train::seconds_since_1970());
+  return has_ended(run) ? text : text + gpu_lines(gpus.gpus(), train::seconds_since_1970());
 }
 
 Json to_json(const train::RunRecord& run, const train::GpuFollower& gpus) {
   const auto joules = gpus.joules();
   return {{"run", run.directory.string()},
           {"finished", run.finished},
+          {"ended", run.ended.empty() ? json(nullptr) : json(run.ended)},
           {"quiet", is_quiet(run)},
           {"age", run.age},
           {"step", run.done_steps()},
@@ -110,35 +142,50 @@ Json to_json(const train::RunRecord& run, const train::GpuFollower& gpus) {
           {"gpus", gpus_json(gpus.gpus())}};
 }
 
-/// Looks at the nodes' files no more often than they grow: of a large run there are many.
-void update_when_due(train::GpuFollower& gpus, const train::RunRecord& run, double& due) {
-  const double now = train::seconds_since_1970();
-  if (now < due && !run.finished) return;
-  gpus.update();
-  const std::size_t nodes = run.run.value("resolved", json::object()).value("nodes", std::size_t{1});
-  due = now + train::gpu_sample_interval(nodes).count();
-}
+/// The run and its GPUs, looked at again and again.
+class Watched {
+ public:
+  explicit Watched(const std::filesystem::path& directory)
+      : follower_(directory, train::RunRecord::recent_steps), gpus_(directory) {}
+
+  const train::RunRecord& update() {
+    const train::RunRecord& run = follower_.update();
+    ensure(run.problem.empty(), run.problem);
+    update_gpus(run);
+    return run;
+  }
+  const train::GpuFollower& gpus() const { return gpus_; }
+
+ private:
+  /// Looks at the nodes' files no more often than they grow: of a large run there are many.
+  void update_gpus(const train::RunRecord& run) {
+    const double now = train::seconds_since_1970();
+    if (now < due_ && !has_ended(run)) return;
+    gpus_.update();
+    due_ = now + train::gpu_sample_interval(count_in(resolved_of(run), "nodes", 1)).count();
+  }
+
+  train::RunFollower follower_;
+  train::GpuFollower gpus_;
+  double due_ = 0.0;
+};
 
 }  // namespace
 
 int run_watch(const Arguments& arguments) {
-  const std::filesystem::path directory = arguments.positional.front();
-  train::RunRecord run = train::read_run(directory);
-  train::GpuFollower gpus(directory);
-  double gpus_due = 0.0;
-  update_when_due(gpus, run, gpus_due);
+  Watched watched(arguments.positional.front());
+  const train::RunRecord& run = watched.update();
   if (arguments.json) {
-    print(to_json(run, gpus).dump(2) + "\n");
+    print(to_json(run, watched.gpus()).dump(2, ' ', false, json::error_handler_t::replace) + "\n");
     return 0;
   }
   Screen screen;
-  screen.show(picture(run, gpus), run.done_steps());
-  while (!run.finished && !arguments.once) {
+  screen.show(picture(run, watched.gpus()), run.done_steps());
+  while (!has_ended(run) && !arguments.once) {
     std::this_thread::sleep_for(std::chrono::duration<double>(arguments.refresh));
-    run = train::read_run(directory);
-    update_when_due(gpus, run, gpus_due);
+    watched.update();
     // The last picture is shown wherever it goes.
-    screen.show(picture(run, gpus), run.done_steps() + (run.finished ? 1 : 0));
+    screen.show(picture(run, watched.gpus()), run.done_steps() + (has_ended(run) ? 1 : 0));
   }
   return 0;
 }

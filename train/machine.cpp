@@ -72,4 +72,13 @@ std::string processor_name() {
   return name;
 }
 
+std::string processor_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line) && !line.empty();) {
+    const std::size_t begin = line.find_first_not_of(" \t", line.find(':') + 1);
+    if (line.starts_with("model name") && begin != std::string::npos) return line.substr(begin);
+  }
+  return processor_name();
+}
+
 }  // namespace mylos::train

@@ -211,6 +211,14 @@ void OutputDirectory::finish() {
   write_run();
 }
 
-void OutputDirectory::write_run() { data::write_text(path_ / run_file, run_.dump(2) + "\n"); }
+void OutputDirectory::end(const std::string& how) {
+  require(run_.is_object(), "OutputDirectory::end: the run did not begin");
+  run_[state_key]["ended"] = how;
+  write_run();
+}
+
+void OutputDirectory::write_run() {
+  data::write_text(path_ / run_file, run_.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
 
 }  // namespace mylos::train

@@ -30,8 +30,8 @@ OutputRules output_rules(bool overwrite, const std::string& resume = "auto");
 /// and refused.
 class OutputDirectory {
  public:
-  /// The key of run.json that is ours: {"finished": bool, "slurm_job": id or null}, with "clearing": true while what an
-  /// earlier run left is removed.
+  /// The key of run.json that is ours: {"finished": bool, "slurm_job": id or null}, with "ended": how, where it ended
+  /// without having finished and could say so, and "clearing": true while what an earlier run left is removed.
   static constexpr const char* state_key = "state";
 
   /// Decides, and where a run may begin makes the directory (with its parents) and locks it; nothing is removed yet.
@@ -55,6 +55,8 @@ class OutputDirectory {
   void begin(nlohmann::ordered_json run);
   /// Marks the run finished: the very last thing it does.
   void finish();
+  /// Says that it does not go on, and why: "ended by SIGTERM". The next begin() takes it back.
+  void end(const std::string& how);
 
   const std::filesystem::path& path() const { return path_; }
 

@@ -40,19 +40,16 @@ std::string ranks_text(const RunDescription& run) {
 
 std::string ending(const RunResult& result) {
   const std::string steps = count_of(result.steps, "step");
-  switch (result.signal) {
-    case 0:
-      return result.stopped_early ? fmt::format("stopped after {} without a better evaluation", steps)
-                                  : fmt::format("done after {}", steps);
-    case SIGINT:
-      return fmt::format("interrupted after {}", steps);
-    case SIGTERM:
-      return fmt::format("ended by SIGTERM after {}", steps);
-    case SIGUSR1:
-      return fmt::format("{} after {}", result.out_of_time ? "out of walltime" : "ended by SIGUSR1", steps);
-    default:
-      return fmt::format("ended by signal {} after {}", result.signal, steps);
-  }
+  if (result.signal != 0) return fmt::format("{} after {}", interruption_text(result), steps);
+  return result.stopped_early ? fmt::format("stopped after {} without a better evaluation", steps)
+                              : fmt::format("done after {}", steps);
+}
+
+/// Of this start, and of all where there were earlier ones.
+std::string training_text(const RunResult& result) {
+  const std::string here = duration_text(result.training_seconds - result.earlier_seconds);
+  if (result.earlier_seconds == 0.0) return here;
+  return fmt::format("{} ({} with earlier starts)", here, duration_text(result.training_seconds));
 }
 
 }  // namespace
@@ -76,9 +73,24 @@ std::string run_banner(const RunDescription& run) {
   return text + named_line("output", run.output);
 }
 
+std::string interruption_text(const RunResult& result) {
+  switch (result.signal) {
+    case 0:
+      return {};
+    case SIGINT:
+      return "interrupted";
+    case SIGTERM:
+      return "ended by SIGTERM";
+    case SIGUSR1:
+      return result.out_of_time ? "out of walltime" : "ended by SIGUSR1";
+    default:
+      return fmt::format("ended by signal {}", result.signal);
+  }
+}
+
 std::string closing_line(const RunResult& result, double total_seconds) {
-  std::string text = fmt::format("{}: {} in all, training {}", ending(result), duration_text(total_seconds),
-                                 duration_text(result.training_seconds));
+  std::string text =
+      fmt::format("{}: {} in all, training {}", ending(result), duration_text(total_seconds), training_text(result));
   if (result.skipped > 0) text += fmt::format(", {} skipped", count_of(result.skipped, "step"));
   if (result.joules) text += ", " + energy_text(*result.joules);
   if (!result.best.empty()) text += "; " + metrics_text(result.best);

@@ -40,6 +40,9 @@ struct RunDescription {
 /// Lines of a name and what there is to say of it, each ended. Fill is the part of max_length that windows use.
 std::string run_banner(const RunDescription& run);
 
+/// What ended a run before its last step: "ended by SIGTERM"; empty where no signal did.
+std::string interruption_text(const RunResult& result);
+
 /// The last line of a run: how it ended, total and training time, energy of GPUs, scores of best/.
 std::string closing_line(const RunResult& result, double total_seconds);
 

@@ -1,7 +1,6 @@
 #include "train/run_record.hpp"
 
 #include "core/error.hpp"
-#include "data/files.hpp"
 #include "data/json.hpp"
 #include "parallel/checkpoint_directory.hpp"
 #include "train/output_directory.hpp"
@@ -10,14 +9,17 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
-#include <sstream>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
 
 namespace mylos::train {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+
+constexpr std::size_t most_steps = std::size_t{1} << 53;  // every one of them is a double, too
 
 double age_of(const fs::path& file) {
   std::error_code none;
@@ -27,24 +29,31 @@ double age_of(const fs::path& file) {
 }
 
 std::vector<json>& list_of(const json& row, RunRecord& record) {
-  if (row.contains("tokens")) return record.steps;
+  if (is_step_row(row)) return record.steps;
   return row.contains("checkpoint") ? record.checkpoints : record.evaluations;
 }
 
-/// Lines that are whole objects with a step.
-void read_metrics(const fs::path& file, RunRecord& record) {
+/// run.json. Errors: std::runtime_error where it is not there, or is not one.
+json read_description_of(const fs::path& directory) {
+  const fs::path file = directory / "run.json";
   std::error_code none;
-  record.has_metrics = fs::exists(file, none);
-  if (!record.has_metrics) return;
-  std::istringstream lines(data::read_text(file));
-  for (std::string line; std::getline(lines, line);) {
-    json row = json::parse(line, nullptr, false);
-    if (!row.is_object() || !row.contains("step") || !row["step"].is_number_unsigned()) {
-      ++record.unreadable;
-      continue;
-    }
-    list_of(row, record).push_back(std::move(row));
-  }
+  ensure(fs::is_regular_file(file, none),
+         fmt::format("{}: no run.json is there; name the --output directory of a run", directory.string()));
+  json run = data::read_json(file);
+  ensure(run.is_object(), fmt::format("{}: not a run's", file.string()));
+  return run;
+}
+
+void note_checkpoint(RunRecord& record) {
+  const auto checkpoints = parallel::list_checkpoints(parallel::checkpoints_directory(record.directory));
+  record.checkpoint.clear();
+  if (checkpoints.empty()) return;
+  const fs::path& latest = checkpoints.back().file;
+  record.checkpoint = latest.filename().string();
+  std::error_code none;
+  const std::uintmax_t bytes = fs::file_size(latest, none);
+  record.checkpoint_bytes = none ? 0 : static_cast<std::size_t>(bytes);
+  record.checkpoint_age = std::max(0.0, age_of(latest));
 }
 
 }  // namespace
@@ -59,10 +68,9 @@ std::size_t RunRecord::planned_steps() const {
 std::size_t RunRecord::done_steps() const { return steps.empty() ? 0 : steps.back()["step"].get<std::size_t>(); }
 
 double RunRecord::seconds_left() const {
-  constexpr std::size_t most = 50;
   std::vector<double> seconds;
-  for (std::size_t i = steps.size() - std::min(steps.size(), most); i < steps.size(); ++i) {
-    seconds.push_back(steps[i].value("seconds", 0.0));
+  for (std::size_t i = steps.size() - std::min(steps.size(), recent_steps); i < steps.size(); ++i) {
+    if (const double each = number_of(steps[i], "seconds"); std::isfinite(each)) seconds.push_back(each);
   }
   if (seconds.empty() || planned_steps() == 0) return -1.0;
   const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
@@ -70,32 +78,73 @@ double RunRecord::seconds_left() const {
   return *middle * static_cast<double>(planned_steps() - std::min(planned_steps(), done_steps()));
 }
 
-double number_of(const json& row, const char* name) {
-  const auto found = row.find(name);
-  return found != row.end() && found->is_number() ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
+double RunRecord::recent_loss() const {
+  double sum = 0.0, count = 0.0;
+  for (std::size_t i = steps.size() - std::min(steps.size(), recent_steps); i < steps.size(); ++i) {
+    const double loss = number_of(steps[i], "loss");
+    if (!std::isfinite(loss)) continue;
+    sum += loss;
+    count += 1.0;
+  }
+  return sum / count;
+}
+
+RunFollower::RunFollower(fs::path directory, std::size_t kept)
+    : record_{.directory = std::move(directory)},
+      metrics_(record_.directory / "metrics.jsonl"),
+      kept_(std::max(kept, RunRecord::recent_steps)) {}
+
+void RunFollower::read_description() {
+  record_.problem.clear();
+  try {
+    record_.run = read_description_of(record_.directory);
+  } catch (const std::runtime_error& error) {
+    record_.problem = error.what();
+    record_.run = json::object();
+  }
+  const json state = record_.run.value(OutputDirectory::state_key, json());
+  record_.finished = state.is_object() && state.value("finished", json()) == true;
+  const json ended = state.is_object() && !record_.finished ? state.value("ended", json()) : json();
+  record_.ended = ended.is_string() ? ended.get<std::string>() : std::string();
+}
+
+void RunFollower::take(json&& row) {
+  const std::size_t planned = record_.planned_steps();
+  if (row["step"].get<std::size_t>() > (planned > 0 ? planned : most_steps)) {
+    ++foreign_;
+    return;
+  }
+  std::vector<json>& rows = list_of(row, record_);
+  rows.push_back(std::move(row));
+  if (rows.size() >= 2 * kept_) rows.erase(rows.begin(), rows.end() - static_cast<std::ptrdiff_t>(kept_));
+}
+
+void RunFollower::read_metrics() {
+  if (metrics_.begins_anew()) {
+    for (auto* rows : {&record_.steps, &record_.evaluations, &record_.checkpoints}) rows->clear();
+    foreign_ = 0;
+  }
+  record_.has_metrics = metrics_.exists();
+  metrics_.read([this](json&& row) { take(std::move(row)); });
+  record_.unreadable = metrics_.unreadable() + foreign_;
+}
+
+const RunRecord& RunFollower::update() {
+  // The metrics last: where run.json says that the run has finished, all of them are there.
+  read_description();
+  read_metrics();
+  const double run_age = age_of(record_.directory / "run.json"), metrics_age = age_of(metrics_.file());
+  record_.age = metrics_age < 0.0 ? std::max(0.0, run_age)
+                : run_age < 0.0   ? metrics_age
+                                  : std::min(run_age, metrics_age);
+  note_checkpoint(record_);
+  return record_;
 }
 
 RunRecord read_run(const fs::path& directory) {
-  const fs::path file = directory / "run.json";
-  std::error_code none;
-  ensure(fs::is_regular_file(file, none),
-         fmt::format("{}: no run.json is there; name the --output directory of a run", directory.string()));
-  RunRecord record{.directory = directory, .run = data::read_json(file)};
-  ensure(record.run.is_object(), fmt::format("{}: not a run's", file.string()));
-  const json state = record.run.value(OutputDirectory::state_key, json::object());
-  record.finished = state.is_object() && state.value("finished", json(false)) == true;
-  const fs::path metrics = directory / "metrics.jsonl";
-  read_metrics(metrics, record);
-  const double run_age = age_of(file), metrics_age = age_of(metrics);
-  record.age = metrics_age < 0.0 ? run_age : std::min(run_age, metrics_age);
-  const auto checkpoints = parallel::list_checkpoints(parallel::checkpoints_directory(directory));
-  if (!checkpoints.empty()) {
-    const fs::path& latest = checkpoints.back().file;
-    record.checkpoint = latest.filename().string();
-    const std::uintmax_t bytes = fs::file_size(latest, none);
-    record.checkpoint_bytes = none ? 0 : static_cast<std::size_t>(bytes);
-    record.checkpoint_age = std::max(0.0, age_of(latest));
-  }
+  RunFollower follower(directory);
+  const RunRecord& record = follower.update();
+  ensure(record.problem.empty(), record.problem);
   return record;
 }
 

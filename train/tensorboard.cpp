@@ -1,6 +1,7 @@
 #include "train/tensorboard.hpp"
 
 #include "core/device.hpp"
+#include "train/metrics_reader.hpp"
 #include "train/process.hpp"
 
 #include <fmt/format.h>
@@ -22,13 +23,17 @@ TensorBoard::TensorBoard(const std::filesystem::path& run, std::vector<Hyperpara
     : TensorBoard(run / event_file_name(), seconds_since_1970, std::move(told)) {}
 
 TensorBoard::TensorBoard(const std::filesystem::path& file, EventFile::Clock clock, std::vector<Hyperparameter> told)
-    : file_(file, std::move(clock)), told_(std::move(told)), gpus_(file.parent_path()) {}
+    : file_(file, std::move(clock)),
+      told_(std::move(told)),
+      metrics_(file.parent_path() / "metrics.jsonl"),
+      gpus_(file.parent_path()) {}
 
 void TensorBoard::start(const RunStart& run) {
   steps_per_epoch_ = run.steps_per_epoch;
   last_step_ = run.first_step;
   file_.add_session_start(run.first_step + 1);  // also of the first one: TensorBoard heeds those that follow another
-  gpus_.update();                               // what earlier starts have used counts, and stands in their files
+  take_earlier_losses(run);
+  gpus_.update();  // what earlier starts have used counts, and stands in their files
   add_hyperparameters(file_, told_, !runs_on_host);
 }
 
@@ -55,14 +60,11 @@ void TensorBoard::evaluation(const EvaluationReport& report) {
   file_.add_scalars(report.step, scalars);
 }
 
-void TensorBoard::finish() {
-  if (epoch_steps_ > 0) write_epoch_loss();
-}
-
 std::optional<double> TensorBoard::close(bool ended) {
   write_gpus(last_step_);
   const std::optional<double> joules = gpus_.joules();
   if (joules) file_.add_scalars(last_step_, std::array{Scalar{energy_tag, kilowatt_hours(*joules)}});
+  if (ended) write_epoch_loss();
   if (ended && !told_.empty()) add_session_end(file_);
   return joules;
 }
@@ -87,9 +89,27 @@ void TensorBoard::write_gpus(std::size_t step) {
                               rest_for_reading * (end - begin)});
 }
 
+/// Losses of the epoch's steps that an earlier start made.
+void TensorBoard::take_earlier_losses(const RunStart& run) {
+  epoch_begin_ = run.steps_per_epoch > 0 ? run.first_step / run.steps_per_epoch * run.steps_per_epoch : 0;
+  epoch_losses_ = 0.0;
+  epoch_steps_ = 0;
+  if (run.first_step == epoch_begin_) return;
+  MetricsReader(metrics_).read([this, &run](nlohmann::json&& row) {
+    const auto step = row["step"].get<std::size_t>();
+    if (!is_step_row(row) || step <= epoch_begin_ || step > run.first_step) return;
+    epoch_losses_ += number_of(row, "loss");
+    ++epoch_steps_;
+  });
+}
+
+/// Nothing where losses of some of its steps are not known.
 void TensorBoard::write_epoch_loss() {
-  const std::array scalars = {Scalar{"train/epoch_loss", epoch_losses_ / static_cast<double>(epoch_steps_)}};
-  file_.add_scalars(last_step_, scalars);
+  if (epoch_steps_ > 0 && epoch_steps_ == last_step_ - epoch_begin_) {
+    const std::array scalars = {Scalar{"train/epoch_loss", epoch_losses_ / static_cast<double>(epoch_steps_)}};
+    file_.add_scalars(last_step_, scalars);
+  }
+  epoch_begin_ = last_step_;
   epoch_losses_ = 0.0;
   epoch_steps_ = 0;
 }

@@ -10,7 +10,8 @@
 
 namespace mylos::train {
 
-/// A run for TensorBoard: train/loss, train/epoch_loss (mean of the epoch's steps), train/gradient_norm,
+/// A run for TensorBoard: train/loss, train/epoch_loss (mean of the epoch's steps; where the
+/// run goes on inside an epoch, with those before that metrics.jsonl beside it has), train/gradient_norm,
 /// train/learning_rate, train/loss_scale (where one adapts), eval/<metric>, perf/tokens_per_second, perf/memory
 /// (bytes), and gpu/<node>/<index>/utilization (percent), memory (bytes) and power (watts) as the nodes have written
 /// them; each step's and evaluation's flushed at once. Its hyperparameters, too. Errors as AppendFile's.
@@ -25,24 +26,26 @@ class TensorBoard final : public Reporter {
   void start(const RunStart& run) override;
   void step(const StepReport& report) override;
   void evaluation(const EvaluationReport& report) override;
-  /// Also the loss of an epoch that was not finished.
-  void finish() override;
 
   /// What is known when all nodes have written their last sample: energy, as gpu/energy_kwh, and whether the run came
-  /// to its end. Gives the joules of all starts; nothing where no GPU tells.
+  /// to its end, then with the loss of an epoch that is not whole. Gives the joules of all starts; nothing where no GPU
+  /// tells.
   std::optional<double> close(bool ended);
 
  private:
   void write_gpus(std::size_t step);
+  void take_earlier_losses(const RunStart& run);
   void write_epoch_loss();
 
   EventFile file_;
   std::vector<Hyperparameter> told_;
+  std::filesystem::path metrics_;
   GpuFollower gpus_;
   double gpus_due_ = 0.0;  ///< seconds since 1970
   std::size_t steps_per_epoch_ = 0, last_step_ = 0;
-  double epoch_losses_ = 0.0;  ///< sum over the epoch's steps so far
-  std::size_t epoch_steps_ = 0;
+  double epoch_losses_ = 0.0;    ///< sum over the epoch's steps so far
+  std::size_t epoch_steps_ = 0;  ///< of these
+  std::size_t epoch_begin_ = 0;  ///< steps before the epoch
 };
 
 }  // namespace mylos::train

@@ -356,7 +356,7 @@ RunResult Trainer::run(const std::vector<Reporter*>& reporters, const std::strin
   const RunProgress& start = state_->start;
   RunResult result;
   result.steps = start.steps;
-  result.training_seconds = start.training_seconds;
+  result.training_seconds = result.earlier_seconds = start.training_seconds;
   AgreedReports reports(state_->ranks.world, reporters);
   reports.tell([&](Reporter& reporter) {
     reporter.start(

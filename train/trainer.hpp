@@ -22,7 +22,8 @@ struct RunResult {
   int signal = 0;                 ///< that ended it early, or 0
   bool stopped_early = false;     ///< patience ran out
   bool out_of_time = false;       ///< TrainConfig::stop_at came; `signal` is then SIGUSR1
-  double training_seconds = 0.0;  ///< steps only
+  double training_seconds = 0.0;  ///< steps only, over all starts of the run
+  double earlier_seconds = 0.0;   ///< of them, those of earlier starts
   Metrics best;                   ///< of the evaluation that is in best/
   std::optional<double> joules;   ///< that its GPUs used over all starts, where that is known; the caller's to say
 };

@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include <chrono>
+#include <csignal>
+#include <thread>
+
 /// mylos watch: a run seen through its files.
 namespace mylos::tests {
 namespace {
@@ -15,12 +19,17 @@ using testing::Not;
 
 class Watch : public TinyRun {
  protected:
+  /// At once for those who read it, as the program does.
+  void replace(const std::filesystem::path& file, const std::string& text) const {
+    write_file(directory_ / "written", text);
+    std::filesystem::rename(directory_ / "written", file);
+  }
   void write_run(bool finished) const {
     std::filesystem::create_directories(run_);
-    write_file(run_ / "run.json", json({{"resolved", {{"steps", 100}, {"ranks", 4}, {"nodes", 2}, {"mode", "sharded"}}},
-                                        {"precision", "bfloat16"},
-                                        {"state", {{"finished", finished}}}})
-                                      .dump());
+    replace(run_ / "run.json", json({{"resolved", {{"steps", 100}, {"ranks", 4}, {"nodes", 2}, {"mode", "sharded"}}},
+                                     {"precision", "bfloat16"},
+                                     {"state", {{"finished", finished}}}})
+                                   .dump());
   }
   /// `count` GPUs that used half a kilowatt-hour each, then half a line.
   void write_gpus(const std::string& node, std::size_t count, const std::string& more = "") const {
@@ -51,7 +60,7 @@ class Watch : public TinyRun {
     }
     text +=
         json({{"step", count}, {"validation_loss", 1.5}, {"exact", 40.0}, {"f1", 50.0}, {"best", true}}).dump() + "\n";
-    write_file(run_ / "metrics.jsonl", text + R"({"step": 99, "tok)");
+    replace(run_ / "metrics.jsonl", text + R"({"step": 99, "tok)");
   }
 };
 
@@ -148,6 +157,83 @@ TEST_F(Watch, EndsWhenTheRunDoes) {
   EXPECT_EQ(seen.exit_code, 0) << seen.errors;
   EXPECT_THAT(seen.output, HasSubstr(": finished"));
   EXPECT_THAT(seen.output, HasSubstr("60 of 60, 100.0 %"));
+}
+
+TEST_F(Watch, ShowsItsPictureWhileTheRunGoesOn) {
+  write_run(false);
+  write_metrics(4);
+  const std::filesystem::path seen = directory_ / "seen.txt";
+  write_file(seen, "");
+  const auto awaits = [&](const char* what) {
+    for (int waits = 0; waits < 1000 && read_file(seen).find(what) == std::string::npos; ++waits) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_THAT(read_file(seen), HasSubstr(what));
+  };
+  RunningProgram watch({"watch", run_, "--refresh", "0.05"}, "", seen);
+  awaits("4 of 100");
+  write_metrics(5);
+  awaits("5 of 100");
+  write_run(true);
+  EXPECT_EQ(watch.wait().exit_code, 0);
+  EXPECT_THAT(read_file(seen), HasSubstr(": finished"));
+}
+
+TEST_F(Watch, EndsWhereTheRunSaysThatItEnded) {
+  const std::vector<std::string> words = {
+      "train",  "--model",          model_,         "--train", train_,         "--output", run_, "--batch", "4",
+      "--gemm", default_provider(), "--max-length", "60",      "--doc-stride", "20"};
+  std::vector<std::string> endless = words, diverging = words;
+  endless.insert(endless.end(), {"--steps", "100000"});
+  RunningProgram train(endless);
+  await_metrics(run_);
+  train.send(SIGTERM);
+  EXPECT_EQ(train.wait().exit_code, 143);
+  const ProgramRun seen = run_mylos({"watch", run_});
+  EXPECT_EQ(seen.exit_code, 0) << seen.errors;
+  EXPECT_THAT(seen.output, HasSubstr(": ended by SIGTERM\n"));
+  EXPECT_EQ(json::parse(run_mylos({"watch", run_, "--json"}).output)["ended"], "ended by SIGTERM");
+  std::string weights = read_file(model_ / "model.safetensors");
+  weights.replace(weights.size() - 4, 4, std::string("\x00\x00\xc0\x7f", 4));  // not a number
+  write_file(model_ / "model.safetensors", weights);
+  diverging.insert(diverging.end(), {"--overwrite", "--steps", "2"});
+  EXPECT_EQ(run_mylos(diverging).exit_code, 1);
+  EXPECT_THAT(run_mylos({"watch", run_}).output, ContainsRegex(": failed: step [0-9]+: loss "));
+  write_tiny_model(model_);
+  std::vector<std::string> whole = words;
+  whole.insert(whole.end(), {"--overwrite", "--steps", "2"});
+  EXPECT_EQ(run_mylos(whole).exit_code, 0);
+  EXPECT_TRUE(json::parse(run_mylos({"watch", run_, "--json"}).output)["ended"].is_null());
+}
+
+TEST_F(Watch, WhatIsOfAnotherVersionIsPassedOver) {
+  std::filesystem::create_directories(run_);
+  write_file(run_ / "run.json",
+             R"({"resolved": {"ranks": "x", "mode": 3}, "precision": 7, "state": {"finished": "y"}})");
+  write_file(
+      run_ / "metrics.jsonl",
+      R"({"step": 3, "tokens": 10, "seconds": "x", "learning_rate": null, "tokens_per_second": [], "memory": 1e30})"
+      "\n"
+      R"({"step": 3, "best": "x", "f1": "y"})"
+      "\n");
+  const ProgramRun seen = run_mylos({"watch", run_, "--once"});
+  EXPECT_EQ(seen.exit_code, 0) << seen.errors;
+  EXPECT_THAT(seen.output, HasSubstr("3 of unknown"));
+  EXPECT_THAT(seen.output, HasSubstr("learning rate -"));
+  EXPECT_THAT(seen.output, Not(HasSubstr("0 B")));
+  for (const char* text : {R"({"resolved": "x"})", R"({"resolved": null, "state": []})"}) {
+    write_file(run_ / "run.json", text);
+    EXPECT_EQ(run_mylos({"watch", run_, "--json"}).exit_code, 0) << text;
+  }
+}
+
+TEST_F(Watch, ADirectoryWhoseNameIsNoUtf8IsToldInJson) {
+  const std::filesystem::path odd = directory_ / "run\xff";
+  write_run(false);
+  std::filesystem::rename(run_, odd);
+  const ProgramRun seen = run_mylos({"watch", odd, "--json"});
+  EXPECT_EQ(seen.exit_code, 0) << seen.errors;
+  EXPECT_THAT(json::parse(seen.output)["run"].get<std::string>(), HasSubstr("run\xef\xbf\xbd"));
 }
 
 TEST_F(Watch, BadInput) {

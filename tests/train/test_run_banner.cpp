@@ -101,6 +101,15 @@ TEST(ClosingLine, CountsSkippedSteps) {
   EXPECT_EQ(closing_line(result, 2.0), "done after 9 steps: 0:02 in all, training 0:00, 2 steps skipped, 0.5 kWh\n");
 }
 
+TEST(ClosingLine, TellsTheTrainingOfEarlierStartsApart) {
+  RunResult result;
+  result.steps = 873;
+  result.training_seconds = 58.0;
+  result.earlier_seconds = 12.0;
+  EXPECT_EQ(closing_line(result, 53.0),
+            "done after 873 steps: 0:53 in all, training 0:46 (0:58 with earlier starts)\n");
+}
+
 TEST(ClosingLine, SaysWhatEndedTheRun) {
   RunResult result;
   result.steps = 9;

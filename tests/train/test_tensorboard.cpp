@@ -142,6 +142,15 @@ class TensorBoardFile : public testing::Test {
   std::filesystem::path path_ = directory_ / "events";
   double time_ = 1000.5;
   TensorBoard board_{path_, [this] { return time_++; }};
+
+  /// train/epoch_loss, by the step.
+  std::map<std::uint64_t, float> epoch_losses() const {
+    std::map<std::uint64_t, float> losses;
+    for (const Event& event : read_events(path_)) {
+      if (event.scalars.contains("train/epoch_loss")) losses[event.step] = event.scalars.at("train/epoch_loss");
+    }
+    return losses;
+  }
 };
 
 TEST_F(TensorBoardFile, BeginsWithTheVersion) {
@@ -185,12 +194,36 @@ TEST_F(TensorBoardFile, AveragesTheLossesOfEachEpochAndOfTheLastPart) {
   board_.step(step_report(1, 1.0));
   board_.step(step_report(2, 2.0));
   board_.step(step_report(3, 8.0));
-  board_.finish();
-  std::map<std::uint64_t, float> losses;
-  for (const Event& event : read_events(path_)) {
-    if (event.scalars.contains("train/epoch_loss")) losses[event.step] = event.scalars.at("train/epoch_loss");
-  }
-  EXPECT_THAT(losses, ElementsAre(std::pair(2u, 1.5f), std::pair(3u, 8.0f)));
+  board_.close(true);
+  EXPECT_THAT(epoch_losses(), ElementsAre(std::pair(2u, 1.5f), std::pair(3u, 8.0f)));
+}
+
+TEST_F(TensorBoardFile, SaysNoEpochLossWhereASignalEndedTheRunInsideAnEpoch) {
+  board_.start({.steps = 4, .steps_per_epoch = 2});
+  for (const std::size_t step : {1, 2, 3}) board_.step(step_report(step, 1.0));
+  board_.close(false);
+  EXPECT_THAT(epoch_losses(), ElementsAre(std::pair(2u, 1.0f)));
+}
+
+TEST_F(TensorBoardFile, AveragesTheLossesOfAllStartsOfAnEpoch) {
+  tests::write_file(directory_ / "metrics.jsonl", R"({"step": 4, "tokens": 9, "loss": 100.0})"
+                                                  "\n"
+                                                  R"({"step": 5, "tokens": 9, "loss": 1.0})"
+                                                  "\n"
+                                                  R"({"step": 5, "validation_loss": 7.0})"
+                                                  "\n"
+                                                  R"({"step": 6, "tokens": 9, "loss": 2.0})"
+                                                  "\n");
+  board_.start({.steps = 12, .first_step = 6, .steps_per_epoch = 4});
+  board_.step(step_report(7, 3.0));
+  board_.step(step_report(8, 6.0));
+  EXPECT_THAT(epoch_losses(), ElementsAre(std::pair(8u, 3.0f)));
+}
+
+TEST_F(TensorBoardFile, SaysNoLossOfAnEpochWhoseBeginIsNotKnown) {
+  board_.start({.steps = 8, .first_step = 2, .steps_per_epoch = 4});
+  for (const std::size_t step : {3, 4, 5, 6, 7, 8}) board_.step(step_report(step, 1.0));
+  EXPECT_THAT(epoch_losses(), ElementsAre(std::pair(8u, 1.0f)));
 }
 
 TEST_F(TensorBoardFile, SaysWhereAStartBeginsSoThatLaterStepsOfOtherFilesAreVoid) {
@@ -207,7 +240,7 @@ TEST_F(TensorBoardFile, SaysWhereAStartBeginsSoThatLaterStepsOfOtherFilesAreVoid
 TEST_F(TensorBoardFile, SaysAFinishedEpochOnce) {
   board_.start({.steps = 1, .steps_per_epoch = 1});
   board_.step(step_report(1, 1.0));
-  board_.finish();
+  board_.close(true);
   EXPECT_EQ(read_events(path_).size(), 4u);
 }
 
@@ -226,7 +259,6 @@ TEST_F(TensorBoardFile, HoldsGpusAsTheirNodesWroteThem) {
   write(before + line(10.0, 0.0) + line(30.0, 1.8e6) + line(50.0, 3.6e6));
   board_.step(step_report(8, 1.5));
   EXPECT_THAT(read_events(path_).back().scalars, Contains(Key("train/loss"))) << "too soon for GPUs";
-  board_.finish();
   EXPECT_EQ(board_.close(true), 7.2e6);
   const auto events = read_events(path_);
   EXPECT_THAT(events.back().scalars, ElementsAre(std::pair("gpu/energy_kwh", 2.0f)));
@@ -237,7 +269,7 @@ TEST_F(TensorBoardFile, HoldsGpusAsTheirNodesWroteThem) {
 TEST_F(TensorBoardFile, SaysNothingOfGpusWhereThereAreNone) {
   board_.start({.steps = 600, .steps_per_epoch = 1000});
   board_.step(step_report(1, 1.5));
-  EXPECT_EQ(board_.close(true), std::nullopt);
+  EXPECT_EQ(board_.close(false), std::nullopt);
   EXPECT_EQ(read_events(path_).size(), 3u);
 }
 
@@ -274,7 +306,6 @@ TEST(TensorBoard, IsReadByTensorBoard) {
   second.start({.steps = 4, .first_step = 2, .steps_per_epoch = 2});
   for (std::size_t step = 3; step <= 4; ++step) second.step(step_report(step, 1.0));
   second.evaluation({.step = 4, .metrics = {{"validation_loss", 0.5}, {"f1", 80.0}}});
-  second.finish();
   tests::write_file(samples, sample(0.0) + sample(3.6e6) + sample(0.0) + sample(1.8e6));
   second.close(true);
 
