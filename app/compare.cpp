@@ -143,13 +143,17 @@ ComparedRun compared_run(const train::RunRecord& record) {
   require(!record.steps.empty(), "compared_run: no steps");
   ComparedRun run;
   std::vector<double> rates;
+  double tokens = 0.0;
   for (const data::Json& step : record.steps) {
-    run.training_seconds += train::number_of(step, "seconds");
-    run.memory = std::max(run.memory, train::number_of(step, "memory"));
+    const double seconds = train::number_of(step, "seconds"), rate = train::number_of(step, "tokens") / seconds;
+    run.memory = std::fmax(run.memory, train::number_of(step, "memory"));
     run.sent += train::number_of(step, "sent") / static_cast<double>(record.steps.size());
-    const double rate = train::number_of(step, "tokens") / train::number_of(step, "seconds");
-    if (std::isfinite(rate)) rates.push_back(rate);
+    if (std::isfinite(seconds)) run.training_seconds += seconds;
+    if (!std::isfinite(rate)) continue;
+    rates.push_back(rate);
+    tokens += train::number_of(step, "tokens");
   }
+  run.mean_tokens_per_second = tokens / run.training_seconds;
   run.tokens_per_second = rates.empty() ? std::nan("") : middle_of(std::move(rates));
   run.loss = train::number_of(record.steps.back(), "loss");
   for (const data::Json& evaluation : record.evaluations) {

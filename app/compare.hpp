@@ -14,9 +14,10 @@ namespace mylos::app {
 
 /// One run, as its files tell.
 struct ComparedRun {
-  double total_seconds = 0.0;       ///< of the process, start to end
-  double training_seconds = 0.0;    ///< of its steps
-  double tokens_per_second = 0.0;   ///< of the median step
+  double total_seconds = 0.0;      ///< of the process, start to end
+  double training_seconds = 0.0;   ///< of its steps
+  double tokens_per_second = 0.0;  ///< of the median step
+  double mean_tokens_per_second = 0.0;
   double memory = 0.0;              ///< bytes, the most that the first rank had resident
   double sent = 0.0;                ///< bytes that the first rank sends in a step
   double loss = 0.0;                ///< of the last step

@@ -65,9 +65,10 @@ std::vector<CurvePoint> smoothed(const std::vector<CurvePoint>& points, std::siz
     counts.push_back(counts.back() + (point.is_finite() ? 1.0 : 0.0));
   }
   std::vector<CurvePoint> means;
-  const std::size_t half = width / 2;
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    const std::size_t begin = i - std::min(half, i), end = std::min(points.size(), i + half + 1);
+  if (points.empty()) return means;
+  const std::size_t last = points.size() - 1, half = width / 2, least = std::min(half / 2, last / 4);
+  for (std::size_t i = least; i <= last - least; ++i) {
+    const std::size_t side = std::min({half, i, last - i}), begin = i - side, end = i + side + 1;
     const double count = counts[end] - counts[begin];
     means.push_back({points[i].x, count > 0.0 ? (sums[end] - sums[begin]) / count : gap});
   }

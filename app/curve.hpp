@@ -35,7 +35,8 @@ Extent extent_of(const std::vector<Curve>& curves);
 /// a gap where all of a part are gaps: as many columns of pixels show the same picture.
 std::vector<CurvePoint> decimated(const std::vector<CurvePoint>& points, std::size_t columns);
 
-/// Each point's mean over `width` neighbours in the middle of which it stands, gaps left out; fewer at the ends.
+/// Each point's mean over `width` neighbours in the middle of which it stands, gaps left out. At the ends over fewer,
+/// as many on each side, or a falling curve would begin too low and end too high; where they were less than half, none.
 std::vector<CurvePoint> smoothed(const std::vector<CurvePoint>& points, std::size_t width);
 
 /// The point nearest to `x` that is finite and no further away than `reach`; null where there is none.

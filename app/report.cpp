@@ -2,6 +2,7 @@
 
 #include "app/commands.hpp"
 #include "app/standard_output.hpp"
+#include "app/usage_error.hpp"
 #include "core/error.hpp"
 #include "data/files.hpp"
 #include "data/json.hpp"
@@ -9,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 
 /// mylos report: reads runs' files and writes a page.
@@ -31,12 +33,18 @@ void check_output(const fs::path& file) {
          fmt::format("--output {}: is there and is no report; remove it or choose another name", file.string()));
 }
 
+bool are_kernels(const nlohmann::json& rows) {
+  return rows.is_array() && std::ranges::all_of(rows, [](const nlohmann::json& row) {
+           return row.is_object() && row.contains("name") && row["name"].is_string();
+         });
+}
+
 nlohmann::json read_kernels(const fs::path& file) {
   if (file.empty()) return nullptr;
   nlohmann::json kernels = data::read_json(file);
   const auto breakdown = kernels.is_object() ? kernels.find("breakdown") : kernels.end();
   ensure(kernels.is_object() && breakdown != kernels.end() && breakdown->is_object() &&
-             breakdown->value("kernels", nlohmann::json()).is_array(),
+             are_kernels(breakdown->value("kernels", nlohmann::json())),
          fmt::format("--kernels {}: is not what mylos bench step --breakdown --json prints", file.string()));
   return kernels;
 }
@@ -45,6 +53,9 @@ nlohmann::json read_kernels(const fs::path& file) {
 
 int run_report(const Arguments& arguments) {
   const fs::path output = arguments.run.engine.output.empty() ? "report.html" : arguments.run.engine.output;
+  if (arguments.report.between && arguments.positional.size() > 1) {
+    throw UsageError("--between: compares evaluations of one run; name one, or leave it out to compare the runs");
+  }
   check_output(output);
   const ReportSettings settings{.kernels = read_kernels(arguments.report.kernels), .between = arguments.report.between};
   const std::string html = report_html(read_reported_runs(arguments.positional), settings);

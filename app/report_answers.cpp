@@ -50,10 +50,11 @@ std::string gold_text(const data::SquadQuestion& question) {
   return all.empty() ? "(no answer)" : all;
 }
 
-/// Where `text` stands in `context`, in code points; nothing where it does not.
+/// Where `text` stands in `context`, in code points; nothing where it does not, or more than once: nobody knows which
+/// of these the model meant.
 std::optional<data::CodePointRange> find_range(const std::string& context, const std::string& text) {
   const std::size_t at = text.empty() ? std::string::npos : context.find(text);
-  if (at == std::string::npos) return std::nullopt;
+  if (at == std::string::npos || context.find(text, at + 1) != std::string::npos) return std::nullopt;
   const auto begin = static_cast<std::uint32_t>(data::decode_utf8(context.substr(0, at)).size());
   return data::CodePointRange{begin, begin + static_cast<std::uint32_t>(data::decode_utf8(text).size())};
 }
@@ -63,7 +64,7 @@ std::string sentence_html(const std::string& context, const data::CodePointRange
   return escape_html(excerpt.before) + text_element("mark", mark, excerpt.answer) + escape_html(excerpt.after);
 }
 
-/// The sentence of the right answer, and where the one that was given stands in another one, that too.
+/// The sentence of the right answer, and where the one that was given stands only in another one, that too.
 std::string context_html(const data::SquadDataset& dataset, const data::SquadQuestion& question,
                          const std::string& given) {
   const std::string& context = dataset.contexts[question.context];
@@ -77,8 +78,8 @@ std::string context_html(const data::SquadDataset& dataset, const data::SquadQue
     html = element("p", "class=\"context\"", sentence_html(context, {begin, begin + length}, ""));
     break;
   }
-  const auto range = find_range(context, given);
-  if (range && (right_sentence.empty() || sentence_around(context, *range).text() != right_sentence)) {
+  if (right_sentence.find(on_one_line(given)) != std::string::npos) return html;
+  if (const auto range = find_range(context, given)) {
     html += element("p", "class=\"context\"", sentence_html(context, *range, "class=\"p\""));
   }
   return html;
@@ -134,19 +135,19 @@ std::string changes_html(const Answers& before, const Answers& after, const Ques
   for (const AnswerChange& change : changes) {
     (change.gain() < 0.0 ? worse : change.gain() > 0.0 ? better : same).push_back(change);
   }
-  const std::size_t all = changes.size();
-  std::string html =
-      text_element("p", "",
-                   fmt::format("From {} to {}, {} of {} answers changed: {} better, {} worse, {} as good.",
-                               names.before, names.after, train::count_text(all), train::count_text(after.size()),
-                               better.size(), worse.size(), same.size()));
-  if (!questions.problem.empty()) {
-    html = text_element("p", "",
-                        fmt::format("From {} to {}, {} of {} answers changed.", names.before, names.after,
-                                    train::count_text(all), train::count_text(after.size())));
-    const std::string list = change_list(changes, "changed", questions, names);
-    return list.empty() ? html : html + element("details", "open=\"open\"", list);
+  const std::size_t both = common_questions(before, after);
+  if (both == 0) {
+    return text_element("p", "", fmt::format("{} and {} answered no question in common.", names.before, names.after));
   }
+  std::string text = fmt::format("From {} to {}, {} of {} answers changed", names.before, names.after,
+                                 train::count_text(changes.size()), train::count_text(both));
+  if (both < std::max(before.size(), after.size())) text += " (of the questions that both answered)";
+  if (!questions.problem.empty()) {
+    const std::string list = change_list(changes, "changed", questions, names);
+    return text_element("p", "", text + ".") + (list.empty() ? "" : element("details", "open=\"open\"", list));
+  }
+  std::string html = text_element(
+      "p", "", fmt::format("{}: {} better, {} worse, {} as good.", text, better.size(), worse.size(), same.size()));
   bool first = true;
   for (const auto& [list, what] : {std::pair(&worse, "became worse"), std::pair(&better, "became better"),
                                    std::pair(&same, "changed and are as good")}) {
@@ -201,7 +202,7 @@ class AnswerReport {
                         setting_text(run, "dev-limit") == setting_text(runs.front(), "dev-limit");
       questions_.push_back(same ? questions_.front() : std::make_shared<const Questions>(read_questions(run)));
       answers_.emplace_back();
-      attempt([&] { answers_.back() = read_final_answers(run); });
+      attempt(run, [&] { answers_.back() = read_final_answers(run); });
     }
   }
 
@@ -214,11 +215,13 @@ class AnswerReport {
 
  private:
   /// What a file says that cannot be read is told, and the rest goes on.
-  void attempt(const std::function<void()>& read) {
+  void attempt(const ReportedRun& run, const std::function<void()>& read) {
     try {
       read();
     } catch (const std::runtime_error& error) {
-      section_.problems.emplace_back(error.what());
+      const std::string problem = runs_.size() > 1 ? fmt::format("{}: {}", run.name, error.what()) : error.what();
+      auto& problems = section_.problems;
+      if (std::ranges::find(problems, problem) == problems.end()) problems.push_back(problem);
     }
   }
 
@@ -233,7 +236,7 @@ class AnswerReport {
     if (!pair) return {};
     const auto name = [](std::size_t step) { return "step " + train::count_text(step); };
     std::string html;
-    attempt([&] {
+    attempt(runs_.front(), [&] {
       html = changes_html(data::read_short_answers(pair->first.file), data::read_short_answers(pair->second.file),
                           *questions_.front(), {name(pair->first.step), name(pair->second.step)});
     });

@@ -37,12 +37,24 @@ Chart chart_of_steps(const std::vector<ReportedRun>& runs, std::string title, st
 /// Neighbours that a curve of so many points is smoothed over.
 std::size_t smoothing_width(std::size_t points) { return std::clamp<std::size_t>(points / 40, 3, 501) | 1u; }
 
+/// Neighbours over which all curves are smoothed alike: of the shortest one, but for those that are no tenth of the
+/// longest.
+std::size_t common_width(const std::vector<Curve>& curves) {
+  std::size_t longest = 0;
+  for (const Curve& curve : curves) longest = std::max(longest, curve.points.size());
+  std::size_t shortest = longest;
+  for (const Curve& curve : curves) {
+    if (curve.points.size() >= longest / 10) shortest = std::min(shortest, curve.points.size());
+  }
+  const std::size_t width = smoothing_width(shortest);
+  return longest < 2 * width ? 1 : width;
+}
+
 /// One run's curve is shown with what it was smoothed from; of several only the smoothed ones, which can be told apart.
 std::string smoothed_chart(Chart chart) {
-  std::size_t longest = 0;
-  for (const Curve& curve : chart.curves) longest = std::max(longest, curve.points.size());
-  const std::size_t width = smoothing_width(longest);
-  if (longest < 2 * width) return chart_html(chart);
+  const std::size_t width = common_width(chart.curves);
+  if (width == 1) return chart_html(chart);
+  chart.gaps = gaps_in(chart.curves);
   std::vector<Curve> curves;
   for (Curve& curve : chart.curves) {
     Curve smooth{.name = curve.name, .points = smoothed(curve.points, width), .colour = curve.colour};
@@ -54,8 +66,8 @@ std::string smoothed_chart(Chart chart) {
     }
     curves.push_back(std::move(smooth));
   }
-  if (curves.front().faint == false)
-    chart.note = fmt::format("Each point is the mean of {} neighbouring steps.", width);
+  if (chart.curves.size() > 1)
+    chart.note = fmt::format("Each point is the mean of {} neighbouring steps, of fewer at the ends.", width);
   chart.curves = std::move(curves);
   return chart_html(chart);
 }

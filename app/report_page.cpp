@@ -12,6 +12,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <ctime>
 #include <utility>
@@ -55,25 +56,32 @@ double score_of(const ReportedRun& run, const char* name) {
 void add_scores(const ReportedRun& run, Tiles& tiles) {
   for (const auto& [name, title] : {std::pair("f1", "F1"), std::pair("exact", "Exact match")}) {
     const double score = score_of(run, name);
-    if (std::isfinite(score)) tiles.add(title, fmt::format("{:.2f}", score), "of best/");
+    if (std::isfinite(score)) tiles.add(title, fixed_text(score, 2), "of best/");
   }
   double least = std::nan("");
   for (const json& row : run.record.evaluations) least = std::fmin(least, train::number_of(row, "validation_loss"));
-  if (std::isfinite(least)) tiles.add("Validation loss", fmt::format("{:.4f}", least), "the least");
+  if (std::isfinite(least)) tiles.add("Validation loss", fixed_text(least, 4), "the least");
+}
+
+void add_figures(const ReportedRun& run, Tiles& tiles) {
+  const ComparedRun& figures = *run.figures;
+  const std::size_t steps = run.record.done_steps(),
+                    losses = std::min(run.record.steps.size(), train::RunRecord::recent_steps);
+  tiles.add("Training loss", std::isfinite(figures.loss) ? fixed_text(figures.loss, 4) : "not finite",
+            losses == 1 ? "of the only step" : fmt::format("mean of the last {}", train::count_of(losses, "step")));
+  tiles.add("Training time", train::duration_text(figures.training_seconds), train::count_of(steps, "step"));
+  if (std::isfinite(figures.tokens_per_second)) {
+    tiles.add("Speed", number_text(std::round(figures.tokens_per_second)),
+              fmt::format("tokens/s, median step; {} over the training time",
+                          number_text(std::round(figures.mean_tokens_per_second))));
+  }
+  if (figures.memory > 0.0) tiles.add("Memory", size_text(figures.memory), "of rank 0, at most");
 }
 
 std::string summary_html(const ReportedRun& run) {
   Tiles tiles;
   add_scores(run, tiles);
-  if (run.figures) {
-    const ComparedRun& figures = *run.figures;
-    const std::size_t steps = run.record.done_steps();
-    tiles.add("Training loss", std::isfinite(figures.loss) ? fmt::format("{:.4f}", figures.loss) : "not finite",
-              "of step " + train::count_text(steps));
-    tiles.add("Training time", train::duration_text(figures.training_seconds), train::count_of(steps, "step"));
-    tiles.add("Speed", number_text(std::round(figures.tokens_per_second)), "tokens/s, median step");
-    tiles.add("Memory", train::bytes_text(static_cast<std::size_t>(figures.memory)), "of rank 0, at most");
-  }
+  if (run.figures) add_figures(run, tiles);
   if (const double hours = energy_kilowatt_hours(run); hours > 0.0) {
     tiles.add("Energy", fmt::format("{:.3g} kWh", hours), "of the GPUs");
   }
@@ -95,24 +103,23 @@ std::string missing_html(const std::vector<ReportedRun>& runs, const std::vector
 HtmlTable comparison_columns() {
   constexpr auto right = HtmlTable::Align::right;
   return HtmlTable({{"run", HtmlTable::Align::left},
-                    {"mode", HtmlTable::Align::left},
                     {"ranks", right},
-                    {"steps", right},
-                    {"training", right},
-                    {"tokens/s", right},
                     {"speedup", right},
                     {"efficiency", right},
+                    {"F1", right},
+                    {"exact", right},
+                    {"loss", right},
+                    {"median tokens/s", right},
+                    {"mean tokens/s", right},
+                    {"training", right},
+                    {"steps", right},
                     {"memory", right},
                     {"sent a step", right},
-                    {"loss", right},
-                    {"exact", right},
-                    {"F1", right}});
+                    {"mode", HtmlTable::Align::left}});
 }
 
 std::string field_text(const nlohmann::ordered_json& line, const char* key, int decimals) {
-  return line.contains(key) && line[key].is_number() && std::isfinite(line[key].get<double>())
-             ? fmt::format("{:.{}f}", line[key].get<double>(), decimals)
-             : number_text(std::nan(""));
+  return fixed_text(train::number_of(line, key), decimals);
 }
 
 std::size_t ranks_of(const ReportedRun& run) {
@@ -131,34 +138,34 @@ std::string comparison_html(const std::vector<ReportedRun>& runs) {
   HtmlTable table = comparison_columns();
   const nlohmann::ordered_json lines = comparison_json(settings);
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    const auto& line = lines[i];
-    const bool ran = runs[i].figures.has_value();
-    const double none = std::nan("");
-    const auto bytes = [&](const char* key) {
-      return ran ? train::bytes_text(static_cast<std::size_t>(train::number_of(line, key))) : number_text(none);
-    };
-    table.add_html({legend_line(i) + escape_html(runs[i].name), escape_html(settings[i].mode),
-                    std::to_string(settings[i].ranks), train::count_text(runs[i].record.done_steps()),
-                    ran ? train::duration_text(train::number_of(line, "training_seconds")) : number_text(none),
-                    ran ? number_text(std::round(train::number_of(line, "tokens_per_second"))) : number_text(none),
-                    field_text(line, "speedup", 2), field_text(line, "efficiency", 2), bytes("memory"),
-                    bytes("sent_per_step"), field_text(line, "loss", 4), field_text(line, "exact", 2),
-                    field_text(line, "f1", 2)});
+    const json& line = lines[i];
+    const auto number = [&](const char* key) { return number_text(std::round(train::number_of(line, key))); };
+    const double memory = train::number_of(line, "memory");
+    const double mean_rate = runs[i].figures ? runs[i].figures->mean_tokens_per_second : std::nan("");
+    table.add_html({legend_line(i) + escape_html(runs[i].name), std::to_string(settings[i].ranks),
+                    field_text(line, "speedup", 2), field_text(line, "efficiency", 2), field_text(line, "f1", 2),
+                    field_text(line, "exact", 2), field_text(line, "loss", 4), number("tokens_per_second"),
+                    number_text(std::round(mean_rate)),
+                    runs[i].figures ? train::duration_text(train::number_of(line, "training_seconds")) : "-",
+                    train::count_text(runs[i].record.done_steps()), memory > 0.0 ? size_text(memory) : "-",
+                    size_text(train::number_of(line, "sent_per_step")),
+                    text_element("span", "class=\"whole\"", settings[i].mode)});
   }
   return table.html() +
          text_element(
              "p", "class=\"note\"",
-             "tokens/s are those of the median step; memory and what is sent are rank 0's; speedup and efficiency "
-             "(speedup over the ratio of ranks) "
-             "count from the first run on the fewest ranks. Exact and F1 are the last evaluation's, the loss the "
-             "last step's.");
+             fmt::format(
+                 "tokens/s are the median step's, and all tokens over the training time; memory and "
+                 "what is sent are rank 0's; speedup and efficiency (speedup over the ratio of ranks) are those of "
+                 "the median step and count from the first run on the fewest ranks. Exact and F1 are the last "
+                 "evaluation's, the loss is the mean of the last {} steps.",
+                 train::RunRecord::recent_steps));
 }
 
 std::string state_text(const ReportedRun& run) {
   const train::RunRecord& record = run.record;
   if (record.finished) return fmt::format("finished after {}", train::count_of(record.done_steps(), "step"));
-  return fmt::format("not finished: {} of {} steps", train::count_text(record.done_steps()),
-                     train::count_text(record.planned_steps()));
+  return "not finished: " + progress_text(record);
 }
 
 std::string title_of(const std::vector<ReportedRun>& runs) {

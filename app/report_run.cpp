@@ -2,7 +2,9 @@
 
 #include "app/config_file.hpp"
 #include "app/usage_error.hpp"
+#include "core/error.hpp"
 #include "data/files.hpp"
+#include "train/evaluation_files.hpp"
 #include "train/quantities.hpp"
 
 #include <fmt/format.h>
@@ -68,21 +70,38 @@ void note_metrics(ReportedRun& run) {
 
 void note_scores(ReportedRun& run) {
   const std::string dev = setting_text(run, "dev");
-  if (dev.empty()) {
-    run.missing.push_back("The run had no --dev: nothing was evaluated.");
-  } else if (run.record.evaluations.empty()) {
-    run.missing.push_back("No evaluation was made yet: there are no scores and no answers.");
+  const bool has_answers = !train::list_evaluations(run.record.directory).empty();
+  if (run.record.evaluations.empty()) {
+    if (!run.results.is_null() || has_answers) {
+      run.missing.push_back("metrics.jsonl has no evaluation in it: there are no curves of scores.");
+    } else if (dev.empty() && run.record.problem.empty()) {
+      run.missing.push_back("The run had no --dev: nothing was evaluated.");
+    } else {
+      run.missing.push_back("No evaluation was made yet: there are no scores and no answers.");
+    }
   } else if (run.results.is_null()) {
     run.missing.push_back("results.json is not there: the official script's scores are missing.");
   }
 }
 
+/// A run that stops where evaluations get no better finishes before its last step.
+bool may_stop_early(const ReportedRun& run) { return !setting_text(run, "patience").empty(); }
+
 void note_state(ReportedRun& run) {
   const train::RunRecord& record = run.record;
-  if (record.finished) return;
-  run.missing.push_back(fmt::format("The run is not finished: {} of {} steps; its files were last written {} ago.",
-                                    train::count_text(record.done_steps()), train::count_text(record.planned_steps()),
-                                    train::duration_text(record.age)));
+  if (!record.problem.empty()) {
+    run.missing.push_back(
+        fmt::format("{}. What the run was told, and how far it was to go, is not known.", record.problem));
+  } else if (!record.finished) {
+    run.missing.push_back(fmt::format("The run is not finished: {}; its files were last written {} ago.",
+                                      progress_text(record), train::duration_text(record.age)));
+  }
+  const std::size_t rows = record.steps.size();
+  const std::size_t made = record.finished && !may_stop_early(run) ? record.planned_steps() : record.done_steps();
+  if (rows > 0 && rows < made) {
+    run.missing.push_back(
+        fmt::format("metrics.jsonl has {} of {}.", train::count_text(rows), train::count_of(made, "step")));
+  }
 }
 
 void read_results(ReportedRun& run) {
@@ -95,9 +114,20 @@ void read_results(ReportedRun& run) {
   run.missing.push_back("results.json is not whole JSON and is left out.");
 }
 
+/// Where run.json is lost, whatever else a run writes is shown.
+bool has_other_files(const train::RunRecord& record) {
+  std::error_code none;
+  return record.has_metrics || fs::is_regular_file(record.directory / "results.json", none) ||
+         !train::list_evaluations(record.directory).empty();
+}
+
 ReportedRun read_reported_run(const fs::path& directory, std::string name) {
-  ReportedRun run{.name = std::move(name), .record = train::read_run(directory)};
-  if (!run.record.steps.empty()) run.figures = compared_run(run.record);
+  ReportedRun run{.name = std::move(name), .record = train::RunFollower(directory).update()};
+  ensure(run.record.problem.empty() || has_other_files(run.record), run.record.problem);
+  if (!run.record.steps.empty()) {
+    run.figures = compared_run(run.record);
+    run.figures->loss = run.record.recent_loss();
+  }
   run.gpus = train::read_gpu_samples(directory);
   note_state(run);
   note_metrics(run);
@@ -119,9 +149,14 @@ std::string value_text(const json& value) {
       value.is_array() && std::ranges::all_of(value, [](const json& each) { return each.is_string(); });
   if (is_list) return fmt::format("{}", fmt::join(value.get<std::vector<std::string>>(), ", "));
   if (value.is_string()) return value.get<std::string>();
-  constexpr std::size_t longest = 60;
-  const std::string text = value.dump(-1, ' ', true);  // in ASCII, which may be cut anywhere
-  return text.size() <= longest ? text : text.substr(0, longest) + "...";
+  return value.dump(-1, ' ', true);
+}
+
+std::string progress_text(const train::RunRecord& record) {
+  const std::size_t planned = record.planned_steps();
+  return fmt::format("{} of {}{}{}", train::count_text(record.done_steps()),
+                     planned == 0 ? "an unknown number of steps" : train::count_of(planned, "step"),
+                     record.ended.empty() ? "" : ", ", record.ended);
 }
 
 std::string setting_text(const ReportedRun& run, const char* key) { return member_text(run.record.run, key); }

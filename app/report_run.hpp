@@ -18,19 +18,22 @@ struct ReportedRun {
   std::string name;  ///< no other run of the report has it
   train::RunRecord record;
   nlohmann::json results = {};              ///< results.json; null where there is none
-  std::optional<ComparedRun> figures = {};  ///< nothing where no step was made
+  std::optional<ComparedRun> figures = {};  ///< nothing where no step was made; the loss is the mean of the last steps
   std::vector<train::GpuSeries> gpus = {};  ///< what they did, where the run computed on some
   std::vector<std::string> missing = {};    ///< sentences on what is not there, or not whole
 };
 
-/// Reads the runs in `directories`. Errors: std::runtime_error naming the one that is no run's.
+/// Reads the runs in `directories`. Errors: std::runtime_error naming the one in which there is nothing of a run.
 std::vector<ReportedRun> read_reported_runs(std::span<const std::string> directories);
 
 /// A value of run.json, of options or under "resolved" or "program": as text, empty where it is absent or null.
 std::string setting_text(const ReportedRun& run, const char* key);
 std::string setting_text(const ReportedRun& run, const char* group, const char* key);
 
-/// The value as it would be typed, lists of names with commas, what is long cut; "not set" for null.
+/// The value as it would be typed, lists of names with commas; "not set" for null.
 std::string value_text(const nlohmann::json& value);
+
+/// "274 of 1,695 steps, ended by SIGTERM".
+std::string progress_text(const train::RunRecord& record);
 
 }  // namespace mylos::app

@@ -6,9 +6,9 @@
 #include "train/quantities.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 namespace mylos::app {
@@ -16,32 +16,64 @@ namespace {
 
 using nlohmann::json;
 
-/// What an option's or a resolved value is called where both have the name, and its text.
+/// What an option's or a resolved value is called where both have the name, and its whole text.
 using Settings = std::map<std::string, std::string>;
 
 bool is_description(const std::string& key) {
   return key != program_key && key != resolved_key && key != train::OutputDirectory::state_key && key != "output";
 }
 
-Settings options_of(const ReportedRun& run) {
-  Settings settings;
-  for (const auto& [key, value] : run.record.run.items()) {
-    if (is_description(key)) settings[key] = value_text(value);
+/// A value for people; objects a row a member.
+void add_value(const std::string& name, const std::string& suffix, const json& value, Settings& settings) {
+  if (value.is_object()) {
+    for (const auto& [key, member] : value.items()) add_value(name + "." + key, suffix, member, settings);
+  } else if (name == "memory" && value.is_number_unsigned()) {
+    settings[name + suffix] = train::bytes_text(value.get<std::size_t>());
+  } else if (name == "epochs" && value.is_number()) {
+    settings[name + suffix] = number_text(value.get<double>());
+  } else {
+    settings[name + suffix] = value_text(value);
   }
-  return settings;
 }
 
 void add_group(const ReportedRun& run, const char* group, const std::string& suffix, Settings& settings) {
   const auto found = run.record.run.find(group);
   if (found == run.record.run.end() || !found->is_object()) return;
-  for (const auto& [key, value] : found->items()) settings[key + suffix] = value_text(value);
+  for (const auto& [key, value] : found->items()) add_value(key, suffix, value, settings);
 }
 
 Settings everything_of(const ReportedRun& run) {
-  Settings settings = options_of(run);
+  Settings settings;
+  for (const auto& [key, value] : run.record.run.items()) {
+    if (is_description(key)) add_value(key, "", value, settings);
+  }
   add_group(run, resolved_key, " (resolved)", settings);
   add_group(run, program_key, " (program)", settings);
   return settings;
+}
+
+constexpr std::size_t longest_shown = 60;
+
+/// What of a long text is shown: from `begin` on, where it is not like another.
+std::string shown(const std::string& text, std::size_t begin = 0) {
+  constexpr std::size_t before = 15;
+  if (text.size() <= longest_shown) return text;
+  const auto is_inside = [&](std::size_t i) { return (static_cast<unsigned char>(text[i]) & 0xC0u) == 0x80u; };
+  std::size_t from = begin + longest_shown / 2 > longest_shown ? begin - std::min(begin, before) : 0;
+  while (from > 0 && is_inside(from)) --from;
+  std::size_t to = std::min(text.size(), from + longest_shown);
+  while (to < text.size() && is_inside(to)) --to;
+  return (from > 0 ? "..." : "") + text.substr(from, to - from) + (to < text.size() ? "..." : "");
+}
+
+/// Where the first two texts that are not alike begin to differ.
+std::size_t difference_of(const std::vector<std::string>& texts) {
+  std::size_t first = std::string::npos;
+  for (const std::string& text : texts) {
+    const auto at = std::ranges::mismatch(text, texts.front()).in1 - text.begin();
+    if (text != texts.front()) first = std::min(first, static_cast<std::size_t>(at));
+  }
+  return first;
 }
 
 /// Rows of a table, those without text left out.
@@ -83,6 +115,12 @@ std::string counted(const ReportedRun& run, const char* key, const std::string& 
   return train::count_of(found->get<std::size_t>(), singular);
 }
 
+std::string epochs_of(const ReportedRun& run) {
+  const auto group = run.record.run.find(resolved_key);
+  const double epochs = group == run.record.run.end() ? std::nan("") : train::number_of(*group, "epochs");
+  return std::isfinite(epochs) ? number_text(epochs) : std::string();
+}
+
 std::string mode_of(const ReportedRun& run) {
   const std::string chosen = setting_text(run, resolved_key, "mode");
   return chosen.empty() ? setting_text(run, "mode") : chosen;
@@ -90,7 +128,7 @@ std::string mode_of(const ReportedRun& run) {
 
 std::string all_options_html(const ReportedRun& run) {
   HtmlTable table({{"option", HtmlTable::Align::left}, {"value", HtmlTable::Align::left}});
-  for (const auto& [name, value] : everything_of(run)) table.add({name, value});
+  for (const auto& [name, value] : everything_of(run)) table.add({name, shown(value)});
   return element("details", "", element("summary", "", "Every option") + table.html());
 }
 
@@ -103,10 +141,9 @@ std::string description_html(const ReportedRun& run) {
   facts.add("training data", setting_text(run, "train") + around(", the first ", setting_text(run, "train-limit")));
   facts.add("evaluation data", setting_text(run, "dev") + around(", the first ", setting_text(run, "dev-limit")));
   facts.add("rules", around("SQuAD ", setting_text(run, resolved_key, "squad")));
-  facts.add("steps",
-            joined({counted(run, "steps", "step"), around("", setting_text(run, resolved_key, "epochs"), " epochs"),
-                    around("batch ", setting_text(run, "batch")),
-                    around("micro-batch ", setting_text(run, resolved_key, "micro-batch"))}));
+  facts.add("steps", joined({counted(run, "steps", "step"), around("", epochs_of(run), " epochs"),
+                             around("batch ", setting_text(run, "batch")),
+                             around("micro-batch ", setting_text(run, resolved_key, "micro-batch"))}));
   facts.add("learning rate",
             joined({setting_text(run, "learning-rate"), setting_text(run, "schedule"),
                     around("warm-up ", setting_text(run, "warmup")), around("clip ", setting_text(run, "clip"))}));
@@ -134,15 +171,19 @@ std::string differences_html(const std::vector<ReportedRun>& runs) {
   }
   HtmlTable table(std::move(head));
   for (const auto& [name, unused] : all) {
-    std::vector<std::string> cells = {name};
+    std::vector<std::string> texts;
     for (const Settings& of_run : settings) {
       const auto found = of_run.find(name);
-      cells.push_back(found == of_run.end() ? "-" : found->second);
+      texts.push_back(found == of_run.end() ? "-" : found->second);
     }
-    if (std::ranges::adjacent_find(cells.begin() + 1, cells.end(), std::ranges::not_equal_to()) != cells.end()) {
-      table.add(cells);
-    }
+    const std::size_t difference = difference_of(texts);
+    if (difference == std::string::npos) continue;
+    std::vector<std::string> cells = {name};
+    for (const std::string& text : texts) cells.push_back(shown(text, difference));
+    table.add(cells);
   }
+  const bool is_known = std::ranges::all_of(runs, [](const ReportedRun& run) { return run.record.problem.empty(); });
+  if (table.empty() && !is_known) return {};
   if (table.empty()) return text_element("p", "", "The runs were told the same, and chose the same.");
   return table.html();
 }

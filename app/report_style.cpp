@@ -35,19 +35,18 @@ code { font: .9em ui-monospace, SFMono-Regular, Menlo, Consolas, "Liberation Mon
 .missing ul { margin: .25rem 0; padding-left: 1.1rem; }
 nav { margin: 1rem 0 0; font-size: .9rem; }
 nav a { margin-right: 1rem; white-space: nowrap; }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: .75rem; margin: 1.25rem 0; padding: 0; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(7.6rem, 1fr)); gap: .75rem; margin: 1.25rem 0; padding: 0; }
 .tiles div { background: var(--card); border: 1px solid var(--rule); border-radius: 6px; padding: .6rem .8rem; }
 .tiles dt { color: var(--quiet); font-size: .8rem; }
 .tiles dd { margin: 0; font-size: 1.35rem; line-height: 1.25; font-variant-numeric: tabular-nums; }
 .tiles dd small { display: block; font-size: .75rem; color: var(--quiet); }
 .charts { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 1.5rem 2rem; }
-figure { margin: 0; min-width: 0; break-inside: avoid; }
+figure { margin: 0; min-width: 0; max-width: 34rem; break-inside: avoid; }
 figcaption { display: flex; flex-wrap: wrap; align-items: baseline; gap: 0 .6rem; font-size: .95rem; margin-bottom: .15rem; }
 svg { display: block; }
 svg.chart { width: 100%; height: auto; overflow: visible; }
 svg.chart text { font: 12.5px system-ui, -apple-system, "Segoe UI", Roboto, Arial, sans-serif; fill: var(--text); }
 svg.chart text.t { fill: var(--quiet); font-variant-numeric: tabular-nums; }
-svg.chart .halo { paint-order: stroke; stroke: var(--back); stroke-width: 3px; stroke-linejoin: round; }
 svg.chart .small { font-size: 75%; }
 .grid { stroke: var(--rule); stroke-width: 1; fill: none; }
 .axis { stroke: var(--quiet); stroke-width: 1; fill: none; }
@@ -81,10 +80,15 @@ svg.swatch { display: inline-block; margin-right: .4rem; vertical-align: middle;
 .scroll:focus-visible, summary:focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
 table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; vertical-align: top; padding: .3rem .9rem .3rem 0; border-bottom: 1px solid var(--rule); }
-table:not(.facts) td:not(.n) { min-width: 8rem; }
 thead th { color: var(--quiet); font-weight: 600; vertical-align: bottom; }
-tbody th { font-weight: 500; white-space: nowrap; }
-th.n, td.n { text-align: right; white-space: nowrap; }
+tbody th { font-weight: 500; overflow-wrap: break-word; }
+tbody th:first-child { min-width: 6.5rem; max-width: 22rem; }
+.whole { white-space: nowrap; }
+td small { display: block; color: var(--quiet); }
+th.n, td.n { text-align: right; }
+td.n { white-space: nowrap; }
+td:not(.n) { overflow-wrap: anywhere; min-width: 5.5rem; }
+tbody td:last-child, thead th:last-child { padding-right: 0; }
 details { margin: .35rem 0; }
 summary { cursor: pointer; color: var(--quiet); font-size: .85rem; width: fit-content; }
 .facts th { color: var(--quiet); white-space: nowrap; }
@@ -97,14 +101,20 @@ summary { cursor: pointer; color: var(--quiet); font-size: .85rem; width: fit-co
 .answers dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .05rem .8rem; margin: .25rem 0; }
 .answers dt { color: var(--quiet); font-size: .85rem; padding-top: .1rem; }
 .answers dd { margin: 0; overflow-wrap: anywhere; }
-mark { background: var(--mark); color: inherit; padding: 0 .1em; border-radius: 2px; }
+mark { background: var(--mark); color: var(--text); padding: 0 .1em; border-radius: 2px; }
 mark.p { background: var(--other); }
 .better { color: var(--good); } .worse { color: var(--bad); }
-@media (max-width: 50rem) {
+@media screen and (max-width: 50rem) {
   body { padding: 1rem .8rem 3rem; }
   .charts { grid-template-columns: minmax(0, 1fr); }
+}
+@media screen and (max-width: 34rem) {
   svg.chart text { font-size: 15px; }
-  .tiles { grid-template-columns: repeat(auto-fit, minmax(8rem, 1fr)); }
+  .bars { grid-template-columns: minmax(0, 1fr); }
+  table { font-size: .85rem; }
+  th, td { padding-right: .6rem; }
+  .scroll th:first-child { position: sticky; left: 0; background: var(--back); max-width: 9rem; }
+  .facts th:first-child { position: static; }
 }
 @media print {
   :root {
@@ -114,6 +124,15 @@ mark.p { background: var(--other); }
   }
   body { max-width: none; padding: 0; font-size: 10pt; }
   nav, summary, details:not([open]) { display: none; }
+  h1 { font-size: 16pt; } h2 { font-size: 12pt; margin-top: 1.5rem; }
+  .tiles dd { font-size: 12pt; }
+  .charts { gap: 1rem 1.25rem; }
+  svg.chart text { font-size: 14px; }
+  table { font-size: 7.5pt; }
+  th, td { padding: .15rem .4rem .15rem 0; }
+  tbody th:first-child { min-width: 4rem; }
+  td:not(.n) { min-width: 2.5rem; }
+  tr { break-inside: avoid; }
   .scroll { overflow: visible; }
   h2, h3 { break-after: avoid; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }

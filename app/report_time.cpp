@@ -8,31 +8,50 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace mylos::app {
 namespace {
 
 using nlohmann::json;
 
-/// Sum of the finite values; nothing where no row has one.
+/// Sum of the values that are seconds of a run; nothing where no row has one.
 std::optional<double> sum_of(const std::vector<json>& rows, const char* name) {
+  constexpr double most = 1e10;  // some 300 years
   std::optional<double> sum;
   for (const json& row : rows) {
-    if (const double value = train::number_of(row, name); std::isfinite(value)) sum = sum.value_or(0.0) + value;
+    const double value = train::number_of(row, name);
+    if (value >= 0.0 && value < most) sum = sum.value_or(0.0) + value;
   }
   return sum;
 }
 
-double last_time(const std::vector<json>& rows) {
-  return rows.empty() ? std::nan("") : train::number_of(rows.back(), "time");
-}
+/// Time in which nothing was recorded.
+struct Gaps {
+  double short_ones = 0.0, long_ones = 0.0;
+};
 
-/// From the first step's begin to the last line.
-std::optional<double> whole_time(const train::RunRecord& run) {
-  const double begin = train::number_of(run.steps.front(), "time") - train::number_of(run.steps.front(), "seconds");
-  double end = last_time(run.steps);
-  for (const auto* rows : {&run.evaluations, &run.checkpoints}) end = std::fmax(end, last_time(*rows));
-  return std::isfinite(end - begin) ? std::optional(end - begin) : std::nullopt;
+/// Between all that steps, evaluations and checkpoints took, from the first one's begin to the last one's end; nothing
+/// where no row says when it was.
+std::optional<Gaps> gaps_of(const train::RunRecord& run) {
+  constexpr double longest = 60.0;
+  std::vector<std::pair<double, double>> spans;
+  for (const auto* rows : {&run.steps, &run.evaluations, &run.checkpoints}) {
+    for (const json& row : *rows) {
+      const double end = train::number_of(row, "time"), begin = end - train::number_of(row, "seconds");
+      if (std::isfinite(begin)) spans.emplace_back(begin, end);
+    }
+  }
+  if (spans.empty()) return std::nullopt;
+  std::ranges::sort(spans);
+  Gaps gaps;
+  double covered = spans.front().first;
+  for (const auto& [begin, end] : spans) {
+    const double gap = std::max(0.0, begin - covered);
+    (gap > longest ? gaps.long_ones : gaps.short_ones) += gap;
+    covered = std::max(covered, end);
+  }
+  return gaps;
 }
 
 /// All parts of a run in one order, as colours know them.
@@ -57,15 +76,25 @@ std::string bars_html(const std::vector<ReportedRun>& runs) {
   return runs.size() > 1 ? element("div", "class=\"bars\"", html) : html;
 }
 
-/// Seconds and share of each part, a column pair a run.
+/// Seconds and share of a part.
+std::vector<std::string> part_cells(const BarPart& part, const std::vector<BarPart>& all, bool in_one) {
+  double sum = 0.0;
+  for (const BarPart& each : all) sum += each.value;
+  const std::string seconds = fixed_text(part.value, 2);
+  const std::string share = sum > 0.0 ? fmt::format("{:.1f} %", 100.0 * part.value / sum) : number_text(std::nan(""));
+  if (!in_one) return {seconds, share};
+  return {seconds + text_element("small", "", share)};
+}
+
+/// A row a part; of one run a column for seconds and one for shares, of several a column a run with both.
 std::string table_html(const std::vector<ReportedRun>& runs) {
-  std::vector<HtmlTable::Column> head = {{"part", HtmlTable::Align::left}};
+  const bool several = runs.size() > 1;
+  std::vector<HtmlTable::Column> head = {{several ? "seconds and share" : "part", HtmlTable::Align::left}};
   std::vector<std::vector<BarPart>> parts;
   for (const ReportedRun& run : runs) {
     if (run.record.steps.empty()) continue;
-    const std::string of = runs.size() > 1 ? run.name + ", " : "";
-    head.push_back({of + "seconds", HtmlTable::Align::right});
-    head.push_back({"share", HtmlTable::Align::right});
+    head.push_back({several ? run.name : "seconds", HtmlTable::Align::right});
+    if (!several) head.push_back({"share", HtmlTable::Align::right});
     parts.push_back(parts_of(time_of(run.record)));
   }
   HtmlTable table(std::move(head));
@@ -75,10 +104,8 @@ std::string table_html(const std::vector<ReportedRun>& runs) {
     if (!is_there) continue;
     std::vector<std::string> cells = {fmt::format("<span class=\"key f{}\"></span>{}", named.colour, named.name)};
     for (const std::vector<BarPart>& run : parts) {
-      double sum = 0.0;
-      for (const BarPart& part : run) sum += part.value;
-      cells.push_back(fmt::format("{:.2f}", run[i].value));
-      cells.push_back(fmt::format("{:.1f} %", 100.0 * run[i].value / sum));
+      const std::vector<std::string> more = part_cells(run[i], run, several);
+      cells.insert(cells.end(), more.begin(), more.end());
     }
     table.add_html(cells);
   }
@@ -86,18 +113,34 @@ std::string table_html(const std::vector<ReportedRun>& runs) {
 }
 
 std::string explanation(const std::vector<ReportedRun>& runs) {
-  const auto knows = [&](std::optional<double> RunTime::*part) {
+  const auto has = [&](const auto& of_time) {
     return std::ranges::any_of(
-        runs, [part](const ReportedRun& run) { return !run.record.steps.empty() && time_of(run.record).*part; });
+        runs, [&](const ReportedRun& run) { return !run.record.steps.empty() && of_time(time_of(run.record)); });
   };
+  const bool has_update = has([](const RunTime& time) { return time.update.has_value(); });
   std::string text = "Seconds of rank 0 by the clock on the wall.";
-  if (!knows(&RunTime::update)) text += " The run did not record the parts of its steps.";
-  if (knows(&RunTime::update) && !knows(&RunTime::exchange)) {
+  if (!has_update) text += " The run did not record the parts of its steps.";
+  if (has_update && !has([](const RunTime& time) { return time.exchange.has_value(); })) {
     text += " What ranks exchange while GPUs compute is within the passes: the host does not see it.";
   }
-  if (knows(&RunTime::between))
-    text += " Between these: models that are written, and pauses between starts of the run.";
+  if (has([](const RunTime& time) { return time.between.value_or(0.0) > 0.0; })) {
+    text += " Between these: models that are written, and short pauses between starts of the run.";
+  }
   return text_element("p", "class=\"note\"", text);
+}
+
+/// A run that waited for hours to be started again did not spend them on anything.
+std::string pauses_html(const std::vector<ReportedRun>& runs) {
+  std::string html;
+  for (const ReportedRun& run : runs) {
+    const double pauses = time_of(run.record).pauses;
+    if (pauses == 0.0) continue;
+    html += text_element("p", "",
+                         fmt::format("{}Not counted: {} in pauses of more than a minute in which nothing was recorded, "
+                                     "as between starts of the run.",
+                                     runs.size() > 1 ? run.name + ". " : "", train::duration_text(pauses)));
+  }
+  return html;
 }
 
 /// {"breakdown": {"kernels": [{"name", "calls", "seconds", "share", "roofline"?}]}}: app/step_breakdown.cpp.
@@ -136,8 +179,9 @@ RunTime time_of(const train::RunRecord& run) {
   const double steps = sum_of(run.steps, "seconds").value_or(0.0);
   const double known = time.data.value_or(0.0) + time.exchange.value_or(0.0) + time.update.value_or(0.0);
   time.passes = std::max(0.0, steps - known);
-  if (const auto whole = run.steps.empty() ? std::nullopt : whole_time(run)) {
-    time.between = std::max(0.0, *whole - steps - time.evaluations - time.checkpoints.value_or(0.0));
+  if (const auto gaps = gaps_of(run)) {
+    time.between = gaps->short_ones;
+    time.pauses = gaps->long_ones;
   }
   return time;
 }
@@ -146,7 +190,7 @@ std::string time_html(const std::vector<ReportedRun>& runs, const json& kernels)
   const bool has_steps = std::ranges::any_of(runs, [](const ReportedRun& run) { return !run.record.steps.empty(); });
   if (!has_steps && kernels.is_null()) return {};
   std::string html;
-  if (has_steps) html = bars_html(runs) + table_html(runs) + explanation(runs);
+  if (has_steps) html = bars_html(runs) + table_html(runs) + pauses_html(runs) + explanation(runs);
   return html + kernels_html(kernels);
 }
 

@@ -19,9 +19,10 @@ struct RunTime {
   std::optional<double> update = {};    ///< the optimizer
   double evaluations = 0.0;
   std::optional<double> checkpoints = {};
-  /// From the first step's begin to the last line of metrics.jsonl what is nothing of these: models that are written,
-  /// and the time between two starts of the run.
+  /// What is nothing of these from the first one's begin to the last one's end, a minute or less at a time: models that
+  /// are written, short pauses between two starts of the run.
   std::optional<double> between = {};
+  double pauses = 0.0;  ///< the same, of more than a minute
 };
 
 RunTime time_of(const train::RunRecord& run);

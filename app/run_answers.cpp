@@ -108,6 +108,11 @@ std::vector<AnswerChange> changed_answers(const Answers& before, const Answers& 
   return changes;
 }
 
+std::size_t common_questions(const Answers& before, const Answers& after) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(after, [&](const auto& answer) { return before.contains(answer.first); }));
+}
+
 std::vector<WrongAnswer> worst_answers(const Answers& answers, const Questions& questions) {
   std::vector<WrongAnswer> wrong;
   for (const auto& [id, answer] : answers) {

@@ -56,6 +56,9 @@ struct AnswerChange {
 /// break ties.
 std::vector<AnswerChange> changed_answers(const Answers& before, const Answers& after, const Questions& questions);
 
+/// Questions that both answered.
+std::size_t common_questions(const Answers& before, const Answers& after);
+
 struct WrongAnswer {
   std::string id;
   data::ShortAnswer answer;

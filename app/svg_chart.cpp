@@ -15,8 +15,8 @@ namespace mylos::app {
 namespace {
 
 // In the units of the picture, which the page scales to the room it has.
-constexpr double width = 480.0, height = 262.0;
-constexpr double left = 58.0, right = 466.0, top = 22.0, bottom = 222.0;
+constexpr double width = 480.0, height = 270.0;
+constexpr double left = 68.0, right = 470.0, top = 30.0, bottom = 230.0;
 constexpr std::size_t columns = 400;  ///< about as many as a curve has pixels
 
 struct Axes {
@@ -69,7 +69,7 @@ std::string axes_svg(const Chart& chart, const Axes& axes) {
                      0.5 * (left + right), height - 4.0, escape_html(chart.x_name),
                      axes.x.exponent == 0 ? "" : " (" + power_of_ten(axes.x.exponent) + ")");
   if (axes.y.exponent != 0) {
-    svg += fmt::format("<text class=\"t\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", 4.0, top - 8.0,
+    svg += fmt::format("<text class=\"t\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", 4.0, top - 16.0,
                        power_of_ten(axes.y.exponent));
   }
   return svg;
@@ -97,10 +97,7 @@ std::string curve_svg(const Curve& curve, const Axes& axes) {
 }
 
 std::string level_svg(const ChartLevel& level, const Axes& axes) {
-  const double y = axes.place_y(level.y);
-  return fmt::format(
-      "<path class=\"level\" d=\"M{:.1f} {:.1f}H{:.1f}\"/><text class=\"t halo\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
-      left, y, right, left + 4.0, y - 4.0, escape_html(level.name));
+  return fmt::format("<path class=\"level\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>\n", left, axes.place_y(level.y), right);
 }
 
 /// Values of x that occur, `most` of them evenly over the range and the last one.
@@ -192,15 +189,18 @@ std::string readouts_svg(const Chart& chart, const Axes& axes) {
 }
 
 std::string legend_html(const Chart& chart) {
-  if (chart.curves.size() < 2) return {};
   std::string entries;
-  for (const Curve& curve : chart.curves) {
-    const std::string line =
-        fmt::format("<svg viewBox=\"0 0 24 8\" aria-hidden=\"true\"><g class=\"{}\"><path d=\"M0 4H24\"/></g></svg>",
-                    class_of(curve));
-    entries += element("li", "", line + escape_html(curve.name));
+  const auto add = [&](const std::string& line, const std::string& name) {
+    entries +=
+        element("li", "", "<svg viewBox=\"0 0 24 8\" aria-hidden=\"true\">" + line + "</svg>" + escape_html(name));
+  };
+  if (chart.curves.size() > 1) {
+    for (const Curve& curve : chart.curves) {
+      add(fmt::format("<g class=\"{}\"><path d=\"M0 4H24\"/></g>", class_of(curve)), curve.name);
+    }
   }
-  return element("ul", "class=\"legend\"", entries) + "\n";
+  if (chart.level) add("<path class=\"level\" d=\"M0 4H24\"/>", chart.level->name);
+  return entries.empty() ? entries : element("ul", "class=\"legend\"", entries) + "\n";
 }
 
 std::string values_html(const Chart& chart) {
@@ -229,17 +229,20 @@ std::string description(const Chart& chart) {
 }
 
 std::string gaps_text(const Chart& chart) {
-  std::size_t gaps = 0;
-  for (const Curve& curve : chart.curves) {
-    if (curve.faint || chart.curves.size() == 1 || curve.marks) {
-      gaps += static_cast<std::size_t>(
-          std::ranges::count_if(curve.points, [](const CurvePoint& point) { return !point.is_finite(); }));
-    }
-  }
+  const std::size_t gaps = chart.gaps.value_or(gaps_in(chart.curves));
   return gaps == 0 ? std::string() : fmt::format("Values that are not finite: {}, left out.", gaps);
 }
 
 }  // namespace
+
+std::size_t gaps_in(const std::vector<Curve>& curves) {
+  std::size_t gaps = 0;
+  for (const Curve& curve : curves) {
+    gaps += static_cast<std::size_t>(
+        std::ranges::count_if(curve.points, [](const CurvePoint& point) { return !point.is_finite(); }));
+  }
+  return gaps;
+}
 
 std::string legend_line(std::size_t colour) {
   return fmt::format(

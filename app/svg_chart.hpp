@@ -27,7 +27,8 @@ struct Chart {
   std::string unit = {};        ///< of y; empty = it has none
   std::vector<Curve> curves = {};
   std::optional<ChartLevel> level = {};
-  std::string note = {};  ///< below the chart: what was smoothed, what is missing
+  std::optional<std::size_t> gaps = {};  ///< values that are not finite, where that cannot be seen from the curves
+  std::string note = {};                 ///< below the chart: what was smoothed, what is missing
   /// A value of y in full, for those who point at it.
   std::function<std::string(double)> value_text = {};
 };
@@ -35,6 +36,9 @@ struct Chart {
 /// A figure: title, legend where there are several curves, the curves, their values where the pointer is, and a table
 /// of values to open. Values that are not finite are gaps and counted. Empty where no value is finite.
 std::string chart_html(const Chart& chart);
+
+/// Values of these curves that are not finite.
+std::size_t gaps_in(const std::vector<Curve>& curves);
 
 /// A short line in the colour and dashes of curve `colour`.
 std::string legend_line(std::size_t colour);

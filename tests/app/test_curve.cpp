@@ -50,8 +50,19 @@ TEST(Curve, SmoothingIsTheMeanOfNeighboursWithoutGaps) {
   EXPECT_EQ(means[0].y, 1.0);
   EXPECT_EQ(means[1].y, 3.0);
   EXPECT_EQ(means[2].y, 7.0);
-  EXPECT_EQ(means[3].y, 7.0);
+  EXPECT_EQ(means[3].y, 9.0);
   EXPECT_FALSE(smoothed({{1, gap}}, 3)[0].is_finite());
+}
+
+TEST(Curve, SmoothingAFallingLineIsTheLine) {
+  std::vector<CurvePoint> points;
+  for (std::size_t i = 0; i < 100; ++i) points.push_back({static_cast<double>(i), 100.0 - static_cast<double>(i)});
+  const std::vector<CurvePoint> means = smoothed(points, 21);
+  EXPECT_EQ(means.front().x, 5.0);
+  EXPECT_EQ(means.back().x, 94.0);
+  for (const CurvePoint& point : means) EXPECT_DOUBLE_EQ(point.y, 100.0 - point.x);
+  EXPECT_EQ(smoothed({points.begin(), points.begin() + 3}, 21).size(), 3u);
+  EXPECT_TRUE(smoothed({}, 3).empty());
 }
 
 TEST(Curve, ExtentLeavesGapsOut) {

@@ -117,6 +117,133 @@ TEST_F(Report, OfSeveralRunsComparesThem) {
   EXPECT_EQ(report({run_, run_}).exit_code, 2);
 }
 
+TEST_F(Report, RunsThatAnsweredOtherQuestionsHaveNoneInCommon) {
+  const fs::path other = directory_ / "other";
+  for (const auto& [run, id] : {std::pair(run_, "q01"), std::pair(other, "q02")}) {
+    write_run(run, 1, true);
+    write_file(run / "metrics.jsonl", step_line(1) + R"({"step": 1, "f1": 3.5, "best": true})" + "\n");
+    write_file(run / "evaluations/1.json", json({{id, {"red", 0.5}}}).dump());
+  }
+  EXPECT_THAT(page_of({run_, other}), HasSubstr("run and other answered no question in common."));
+}
+
+TEST_F(Report, DifferencesAreThoseOfWholeValues) {
+  const fs::path other = directory_ / "other";
+  const std::string begin(200, 'x');
+  const auto write = [&](const fs::path& run, const char* end, const char* provider) {
+    write_run(run, 1, true, {{"order", {1, begin, end}}, {"resolved", {{"gemm", {{"default", provider}}}}}});
+    write_file(run / "metrics.jsonl", step_line(1));
+  };
+  write(run_, "one", "onednn");
+  write(other, "two", "kokkos-kernels");
+  EXPECT_THAT(page_of({run_, other}),
+              AllOf(HasSubstr("&quot;one&quot;]</td>"), HasSubstr("&quot;two&quot;]</td>"),
+                    HasSubstr("<th scope=\"row\">gemm.default (resolved)</th><td>onednn</td><td>kokkos-kernels</td>")));
+  write(other, "one", "onednn");
+  EXPECT_THAT(page_of({run_, other}), HasSubstr("The runs were told the same, and chose the same."));
+}
+
+TEST_F(Report, WithoutRunJsonShowsTheOtherFiles) {
+  const fs::path good = directory_ / "good";
+  write_run(good, 2, true);
+  write_file(good / "metrics.jsonl", step_line(1) + step_line(2));
+  fs::create_directories(run_);
+  write_file(run_ / "metrics.jsonl", step_line(1) + step_line(2));
+  write_file(run_ / "evaluations/1.json", R"({"q01": ["red", 0.5]})");
+  EXPECT_THAT(page_of({run_}), AllOf(HasSubstr("no run.json is there"), HasSubstr("<b>Training loss</b>"),
+                                     HasSubstr("2 of an unknown number of steps")));
+  write_file(run_ / "run.json", "");
+  EXPECT_THAT(page_of({good, run_}), AllOf(HasSubstr("run.json: the file is empty"), HasSubstr("<h2>The runs</h2>")));
+}
+
+TEST_F(Report, SaysHowARunEndedAndWhatItsMetricsLack) {
+  write_run(run_, 1695, false);
+  json run = read_json(run_ / "run.json");
+  run["state"]["ended"] = "ended by SIGTERM";
+  write_file(run_ / "run.json", run.dump());
+  write_file(run_ / "metrics.jsonl", step_line(1) + step_line(4));
+  EXPECT_THAT(page_of({run_}), AllOf(HasSubstr("not finished: 4 of 1,695 steps, ended by SIGTERM"),
+                                     HasSubstr("metrics.jsonl has 2 of 4 steps.")));
+  write_run(run_, 1695, true);
+  EXPECT_THAT(page_of({run_}), HasSubstr("metrics.jsonl has 2 of 1,695 steps."));
+  write_run(run_, 1695, true, {{"patience", 2}});
+  EXPECT_THAT(page_of({run_}), HasSubstr("metrics.jsonl has 2 of 4 steps."));
+}
+
+TEST_F(Report, TheLossIsThatOfManyStepsAndTheSpeedAlsoTheMean) {
+  write_run(run_, 60, true);
+  std::string metrics;
+  for (std::size_t step = 1; step <= 60; ++step) {
+    json row = json::parse(step_line(step, step <= 10 ? 100.0 : 2.0));
+    row["seconds"] = step == 1 ? 30.5 : 0.5;  // the first one is 30 s longer
+    metrics += row.dump() + "\n";
+  }
+  write_file(run_ / "metrics.jsonl", metrics);
+  EXPECT_THAT(page_of({run_}), AllOf(HasSubstr("<dd>2.0000<small>mean of the last 50 steps"),
+                                     HasSubstr("<dd>2000<small>tokens/s, median step; 1000 over the training time")));
+}
+
+TEST_F(Report, NumbersBeyondReasonAreShort) {
+  write_run(run_, 3, true);
+  json row = json::parse(step_line(2, 1e308));
+  row["memory"] = row["seconds"] = 1e308;
+  row["sent"] = -1;
+  write_file(run_ / "metrics.jsonl",
+             step_line(1) + row.dump() + "\n" + step_line(18446744073709551615u) + step_line(4));
+  const std::string page = page_of({run_});
+  EXPECT_THAT(page, HasSubstr("2 lines of metrics.jsonl could not be read"));
+  EXPECT_FALSE(std::regex_search(page, std::regex("[0-9]{40}"))) << "a number of hundreds of digits";
+}
+
+TEST_F(Report, AnAnswerInTheRightSentenceIsNotShownInAnother) {
+  const json questions = {{"version", "1.1"},
+                          {"data",
+                           {{{"title", "t"},
+                             {"paragraphs",
+                              {{{"context", "A fox sat. The red fox ran. A dog slept."},
+                                {"qas",
+                                 {{{"id", "a"},
+                                   {"question", "who?"},
+                                   {"answers", {{{"text", "The red fox"}, {"answer_start", 11}}}}}}}}}}}}}};
+  write_file(directory_ / "dev.json", questions.dump());
+  write_run(run_, 1, true, {{"dev", (directory_ / "dev.json").string()}});
+  write_file(run_ / "metrics.jsonl", step_line(1) + R"({"step": 1, "f1": 3.5, "best": true})" + "\n");
+  write_file(run_ / "evaluations/1.json", R"({"a": ["fox ran", 0.5]})");
+  EXPECT_THAT(page_of({run_}), AllOf(HasSubstr("<mark>The red fox</mark> ran."), Not(HasSubstr("class=\"p\">"))));
+  write_file(run_ / "evaluations/1.json", R"({"a": ["dog", 0.5]})");
+  EXPECT_THAT(page_of({run_}), HasSubstr("A <mark class=\"p\">dog</mark> slept."));
+}
+
+/// What differs at most, in a browser: on screens of three widths and on paper nothing is cut or lies over another.
+TEST_F(Report, FitsScreensAndPaper) {
+  if (data::run_process({"sh", "-c", "command -v chromium"}).exit_code != 0) GTEST_SKIP() << "no chromium is installed";
+  Words runs;
+  for (const char* name : {"replicated", "sharded-gradients-on-many-nodes", "c", "d"}) {
+    const fs::path run = directory_ / name;
+    write_run(run, 1200, true,
+              {{"seed", runs.size()}, {"dev", "/a/long/name/without/any/blank/" + std::string(name)}, {"clip", 1.0}});
+    std::string metrics;
+    for (std::size_t step = 1; step <= 200; ++step) {
+      json row = json::parse(step_line(step, 1.0 + static_cast<double>(step * 7919 % 1000) / 1000.0));
+      row["time"] = 1.7e9 + static_cast<double>(step);
+      row["tokens_per_second"] = 123456.0 + static_cast<double>(step * 1000);
+      metrics += row.dump() + "\n";
+    }
+    metrics += R"({"step": 200, "f1": 84.25, "exact": 76.5, "validation_loss": 1.25, "seconds": 3.5, "best": true})";
+    write_file(run / "metrics.jsonl", metrics + "\n");
+    write_file(run / "evaluations/100.json", R"({"q01": ["red", 0.5]})");
+    write_file(run / "evaluations/200.json", R"({"q01": ["blue", 0.5]})");
+    runs.push_back(run);
+  }
+  const fs::path one = directory_ / "one.html", several = directory_ / "several.html";
+  ASSERT_EQ(run_mylos({"report", runs.front(), "--output", one}).exit_code, 0);
+  ASSERT_EQ(run_mylos({"report", runs[0], runs[1], runs[2], runs[3], "--output", several}).exit_code, 0);
+  const data::ProcessResult checked =
+      data::run_process({"timeout", "100", "python3", MYLOS_REPORT_LAYOUT, one.string(), several.string()});
+  EXPECT_EQ(checked.exit_code, 0) << checked.errors;
+  EXPECT_EQ(checked.output, "");
+}
+
 TEST_F(Report, ARunThatBeganShowsWhatThereIs) {
   write_run(run_, 100, false);
   const std::string page = page_of({run_});
@@ -257,6 +384,15 @@ TEST_F(Report, BadInput) {
   EXPECT_EQ(unknown.exit_code, 2);
   EXPECT_THAT(unknown.errors, HasSubstr("no answers were kept after step 7, only after steps 5"));
   EXPECT_THAT(report({run_, "--between", "5"}).errors, HasSubstr("two different steps"));
+  write_run(directory_ / "other", 3, true);
+  const ProgramRun several = report({run_, directory_ / "other", "--between", "5,7"});
+  EXPECT_EQ(several.exit_code, 2);
+  EXPECT_THAT(several.errors, HasSubstr("--between: compares evaluations of one run"));
+  for (const char* rows : {"[1]", R"([{"name": 3}])"}) {
+    write_file(directory_ / "kernels.json", std::string(R"({"breakdown": {"kernels": )") + rows + "}}");
+    EXPECT_THAT(report({run_, "--kernels", directory_ / "kernels.json"}).errors,
+                HasSubstr("is not what mylos bench step --breakdown --json prints"));
+  }
 }
 
 }  // namespace

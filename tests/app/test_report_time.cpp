@@ -34,6 +34,34 @@ TEST(RunTime, AddsUpToTheTimeOnTheWall) {
   EXPECT_EQ(time.between, 15.0 - 4.0 - 3.0 - 1.0);
 }
 
+TEST(RunTime, BeginsWithAnEvaluationBeforeTheFirstStep) {
+  train::RunRecord run;
+  run.evaluations = {{{"step", 0}, {"seconds", 10.0}, {"time", 99.5}}};
+  run.steps = {step(102.0, 0.25)};
+  const RunTime time = time_of(run);
+  EXPECT_EQ(time.between, 0.5);
+  EXPECT_EQ(time.passes + *time.data + *time.exchange + *time.update + time.evaluations + *time.between, 102.0 - 89.5);
+}
+
+TEST(RunTime, LeavesALongPauseOutOfTheShares) {
+  train::RunRecord run;
+  run.steps = {step(102.0, 0.0), step(104.0 + 43200.0, 0.0), step(107.0 + 43200.0, 0.0)};
+  const RunTime time = time_of(run);
+  EXPECT_EQ(time.pauses, 43200.0);
+  EXPECT_EQ(time.between, 1.0);
+  const std::string html = time_html({{.name = "r", .record = run}}, nullptr);
+  EXPECT_THAT(html, HasSubstr("Not counted: 12:00:00 in pauses"));
+  EXPECT_THAT(html, HasSubstr("<td class=\"n\">1.00</td><td class=\"n\">14.3 %</td>"));
+}
+
+TEST(RunTime, ValuesThatAreNoTimesDoNotCount) {
+  train::RunRecord run;
+  run.steps = {step(102.0, 0.0), step(104.0, 0.0)};
+  run.steps[0]["seconds"] = 1e308;
+  run.steps[1]["data_seconds"] = -1.0;
+  EXPECT_EQ(time_of(run).passes, 2.0 - 0.25 - 1.0);
+}
+
 TEST(RunTime, OfARunThatDidNotRecordPartsIsThatOfItsSteps) {
   train::RunRecord run;
   run.steps = {{{"step", 1}, {"seconds", 2.0}}, {{"step", 2}, {"seconds", nullptr}}};

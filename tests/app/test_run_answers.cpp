@@ -70,6 +70,13 @@ TEST_F(RunAnswers, ChangesAreLossesThenGainsThenTheRest) {
   EXPECT_EQ(changes[2].gain(), 0.0);
 }
 
+TEST_F(RunAnswers, AreComparedWhereBothAnswered) {
+  const Answers before = {{"a", {"red fox", 0.5}}, {"b", {"runs", 0.5}}};
+  const Answers after = {{"a", {"fox", 0.9}}, {"c", {"runs", 0.5}}, {"d", {"", 0.1}}};
+  EXPECT_EQ(common_questions(before, after), 1u);
+  EXPECT_EQ(common_questions(before, {}), 0u);
+}
+
 TEST_F(RunAnswers, TheSurestOfTheWorstComesFirst) {
   const Questions questions = read_questions(run_);
   const Answers answers = {{"a", {"fox", 0.99}}, {"b", {"runs", 0.4}}, {"c", {"runs", 0.8}}, {"d", {"", 0.9}}};
