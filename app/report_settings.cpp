@@ -26,7 +26,8 @@ bool is_description(const std::string& key) {
 /// A value for people; objects a row a member.
 void add_value(const std::string& name, const std::string& suffix, const json& value, Settings& settings) {
   if (value.is_object()) {
-    for (const auto& [key, member] : value.items()) add_value(name + "." + key, suffix, member, settings);
+    for (const auto& [key, member] : value.items())
+      add_value(fmt::format("{}.{}", name, key), suffix, member, settings);
   } else if (name == "memory" && value.is_number_unsigned()) {
     settings[name + suffix] = train::bytes_text(value.get<std::size_t>());
   } else if (name == "epochs" && value.is_number()) {

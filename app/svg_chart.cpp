@@ -262,8 +262,10 @@ std::string chart_html(const Chart& chart) {
       element("figcaption", "",
               text_element("b", "", chart.title) +
                   (chart.unit.empty() ? "" : " " + text_element("span", "", chart.unit)) + legend_html(chart));
-  html += fmt::format("<svg class=\"chart\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n{}</svg>\n", width,
-                      height, label, svg);
+  // Where no power of ten stands above the axis its room is not needed.
+  const double above = axes.y.exponent == 0 ? top - 12.0 : 0.0;
+  html += fmt::format("<svg class=\"chart\" viewBox=\"0 {} {} {}\" role=\"img\" aria-label=\"{}\">\n{}</svg>\n", above,
+                      width, height - above, label, svg);
   for (const std::string& note : {chart.note, gaps_text(chart)}) {
     if (!note.empty()) html += text_element("p", "class=\"note\"", note);
   }
