@@ -24,6 +24,7 @@ BuildInfo build_info() {
           .commit = MYLOS_COMMIT,
           .compiler = MYLOS_COMPILER,
           .build_type = MYLOS_BUILD_TYPE,
+          .hdf5_is_parallel = MYLOS_HDF5_IS_PARALLEL,
           .kokkos = MYLOS_KOKKOS_VERSION,
           .kokkos_kernels = fmt::format("{}.{}.{}", KOKKOSKERNELS_VERSION_MAJOR, KOKKOSKERNELS_VERSION_MINOR,
                                         KOKKOSKERNELS_VERSION_PATCH),

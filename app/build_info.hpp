@@ -11,6 +11,7 @@ struct BuildInfo {
   std::string commit;  ///< "0f032da4c1b2", with "-dirty" where the tree had changes; "unknown" outside a repository
   std::string compiler;
   std::string build_type;
+  bool hdf5_is_parallel = false;
   std::string kokkos, kokkos_kernels, onednn, mpi, hdf5;  ///< versions; empty where the build is without
 };
 

@@ -20,11 +20,20 @@ constexpr const char* products_key = "product_flops_per_second";
 
 std::filesystem::path cache() { return data::cache_directory() / "bench"; }
 
-double positive(const nlohmann::json& object, const char* member, const std::string& name) {
+/// Of operations or bytes a second.
+double machine_rate(const nlohmann::json& object, const char* member, const std::string& name) {
+  constexpr double least = 1e6, most = 1e18;  // no machine has less or more
   const auto found = object.find(member);
-  ensure(found != object.end() && found->is_number() && found->get<double>() > 0.0,
-         fmt::format("{}: \"{}\" is not a number above 0", name, member));
+  ensure(found != object.end() && found->is_number() && found->get<double>() >= least && found->get<double>() <= most,
+         fmt::format("{}: \"{}\" is not a number from 1e6 to 1e18", name, member));
   return found->get<double>();
+}
+
+std::size_t positive_count(const nlohmann::json& object, const char* member, const data::JsonPlace& place,
+                           const std::string& name) {
+  const std::size_t count = data::count_member(object, member, place);
+  ensure(count > 0, fmt::format("{}: {}: expected a whole number above 0", name, member));
+  return count;
 }
 
 Precision precision_named(const std::string& text, const std::string& name) {
@@ -53,14 +62,16 @@ Calibration parse_calibration(const nlohmann::json& value, const std::string& na
   const nlohmann::json& object = data::as_object(value, place);
   Calibration calibration;
   calibration.device = data::string_member(object, "device", place);
-  calibration.host = object.value("host", true);
-  calibration.threads = data::count_member(object, "threads", place);
+  const nlohmann::json host = object.value("host", nlohmann::json(true));
+  ensure(host.is_boolean(), fmt::format("{}: \"host\" is neither true nor false", name));
+  calibration.host = host;
+  calibration.threads = positive_count(object, "threads", place, name);
   calibration.precision = precision_named(data::string_member(object, "precision", place), name);
-  calibration.layers = data::count_member(object, "layers", place);
-  calibration.hidden = data::count_member(object, "hidden", place);
-  calibration.flops = positive(object, "flops_per_second", name);
-  calibration.bandwidth = positive(object, "bytes_per_second", name);
-  if (object.contains(products_key)) calibration.products = positive(object, products_key, name);
+  calibration.layers = positive_count(object, "layers", place, name);
+  calibration.hidden = positive_count(object, "hidden", place, name);
+  calibration.flops = machine_rate(object, "flops_per_second", name);
+  calibration.bandwidth = machine_rate(object, "bytes_per_second", name);
+  if (object.contains(products_key)) calibration.products = machine_rate(object, products_key, name);
   return calibration;
 }
 
@@ -83,7 +94,7 @@ std::vector<Calibration> saved_calibrations() {
     if (!entry.path().filename().string().starts_with("step-")) continue;
     try {
       all.push_back(read_calibration(entry.path()));
-    } catch (const std::runtime_error&) {
+    } catch (const std::exception&) {
       continue;  // of another version
     }
   }

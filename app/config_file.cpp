@@ -77,7 +77,7 @@ void read_config_file(const std::filesystem::path& file, const Command& command,
     if (key == program_key || key == resolved_key || key == train::OutputDirectory::state_key) continue;
     const Option& option = option_of_key(key, command, file);
     if (value.is_null()) continue;
-    set_option(arguments, option, typed_value(value, key, file), file.string() + ": ");
+    set_option(arguments, option, typed_value(value, key, file), fmt::format("{}: {}", file.string(), option.name));
   }
 }
 

@@ -125,7 +125,8 @@ void check_communicator(const Arguments& arguments) {
 
 /// What run_qa is told, as ours.
 void settle_dataset(Arguments& arguments) {
-  if (arguments.do_eval && !arguments.do_train) {
+  const bool is_denied = was_given(arguments, "do-train") && !arguments.do_train;
+  if (is_denied || (arguments.do_eval && !arguments.do_train)) {
     throw UsageError("train trains: give --do_train as well, or score a model with mylos eval --model M --data FILE");
   }
   exclude(arguments, "dataset", "train");
@@ -213,6 +214,7 @@ void settle(const Command& command, Arguments& arguments) {
   check_tf32(arguments);
   if ((command.bit & train_command) != 0) settle_train(command, arguments);
   if ((command.bit & compare_command) != 0) settle_compare(arguments);
+  if (command.bit == plan_command) settle_batches(arguments);
   if (command.bit == bench_command) exclude(arguments, "micro-tokens", "micro-batch");
   if (command.bit == eval_command || command.bit == prepare_command) {
     need(!arguments.model.empty(), command, "model");

@@ -57,9 +57,9 @@ Option rules_option() {
   Option option = named("version-2-with-negative", {}, "", files, train_command, "the same as --squad 2.0");
   option.expects = "nothing, true or false";
   option.parse = [](Arguments& arguments, std::string_view text) {
-    const bool is_true = text == "true" || text == "True";
-    if (is_true) arguments.run.squad.squad = "2.0";
-    return is_true || text == "false" || text == "False";
+    const auto value = parse_truth(text);
+    if (value && *value) arguments.run.squad.squad = "2.0";
+    return value.has_value();
   };
   return option;
 }

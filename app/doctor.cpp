@@ -24,6 +24,7 @@
 #include <functional>
 #include <future>
 #include <map>
+#include <span>
 #include <thread>
 
 /// mylos doctor: what would go wrong here. What may hang is done by a thread that is left alone after a while, and no
@@ -67,13 +68,13 @@ struct Picture {
   std::vector<std::size_t> first_of_node;  ///< of each rank, the lowest on its node
   std::vector<Findings> of_ranks;
   Findings of_launch;
-
-  std::size_t nodes() const {
-    std::size_t count = 0;
-    for (std::size_t rank = 0; rank < first_of_node.size(); ++rank) count += first_of_node[rank] == rank ? 1 : 0;
-    return count;
-  }
 };
+
+std::size_t count_nodes(std::span<const std::size_t> first_of_node) {
+  std::size_t count = 0;
+  for (std::size_t rank = 0; rank < first_of_node.size(); ++rank) count += first_of_node[rank] == rank ? 1 : 0;
+  return count;
+}
 
 class Doctor {
  public:
@@ -86,35 +87,40 @@ class Doctor {
   int run();
 
  private:
-  Findings look(const char* name, const std::string& what, double seconds, std::function<Findings()> check);
+  bool look(Findings& found, const char* name, const std::string& what, double seconds,
+            std::function<Findings()> check);
   Findings look_alone();
+  void find_directory(Findings& findings);
   Findings look_with_places() const;
   Findings look_at_output(bool is_first_of_node, const std::string& probe, const std::string& writer);
   RankReport report(Findings findings) const;
   Findings time_exchange() const;
   int report_alone(Findings findings, const Finding& more) const;
+  void print_report(std::span<const FoldedFinding> findings, std::size_t ranks, std::size_t nodes) const;
   void take_in(const std::vector<std::optional<std::string>>& reports, Picture& picture) const;
   void compare_nodes(const std::map<std::size_t, RankReport>& reports, Picture& picture) const;
   static void take_in_later(std::size_t rank, const Findings& findings, Picture& picture);
   int conclude(const Picture& picture) const;
   int look_together(Findings findings);
-  [[noreturn]] void leave(int exit_code) const;
+  [[noreturn]] static void leave(int exit_code);
+  void say(std::size_t rank, const std::string& error) const;
   [[noreturn]] void leave_with(const std::string& error) const;
 
   const Arguments& arguments_;
   double limit_;  ///< seconds
   std::string host_;
-  std::filesystem::path directory_;
+  std::filesystem::path directory_;  ///< that is tried; empty where there is none
   std::unique_ptr<parallel::RankRuntime> runtime_;
   std::vector<std::size_t> first_of_node_;
   std::size_t rank_of_node_ = 0, ranks_of_node_ = 1;
   bool has_left_threads_ = false;
 };
 
-/// What `check` finds, or that it has not come back.
-Findings Doctor::look(const char* name, const std::string& what, double seconds, std::function<Findings()> check) {
+/// Adds what `check` finds, or that it has not come back: then false.
+bool Doctor::look(Findings& found, const char* name, const std::string& what, double seconds,
+                  std::function<Findings()> check) {
   const auto promise = std::make_shared<std::promise<Findings>>();
-  std::future<Findings> found = promise->get_future();
+  std::future<Findings> result = promise->get_future();
   std::thread([promise, name = std::string(name), check = std::move(check)] {
     try {
       promise->set_value(check());
@@ -122,10 +128,26 @@ Findings Doctor::look(const char* name, const std::string& what, double seconds,
       promise->set_value({{Level::error, name, error.what()}});
     }
   }).detach();
-  if (found.wait_for(Seconds(seconds)) == std::future_status::ready) return found.get();
-  has_left_threads_ = true;
-  return {{Level::error, name, fmt::format("{} has not come back within {:.3g} s", what, seconds),
-           "a server or a device behind it does not answer: ask the site, or take another node"}};
+  const bool has_come_back = result.wait_for(Seconds(seconds)) == std::future_status::ready;
+  if (has_come_back) {
+    append(found, result.get());
+  } else {
+    has_left_threads_ = true;
+    found.push_back({Level::error, name, fmt::format("{} has not come back within {:.3g} s", what, seconds),
+                     "a server or a device behind it does not answer: ask the site, or take another node"});
+  }
+  return has_come_back;
+}
+
+void Doctor::find_directory(Findings& findings) {
+  const std::filesystem::path& output = arguments_.run.engine.output;
+  const std::filesystem::path wanted = output.empty() ? "." : output;
+  const auto place = std::make_shared<OutputPlace>();
+  const bool is_found = look(findings, "output", "looking for " + wanted.string(), 0.25 * limit_, [place, wanted] {
+    *place = find_output(wanted);
+    return place->findings;
+  });
+  if (is_found) directory_ = place->directory;
 }
 
 /// What needs no other rank.
@@ -136,13 +158,15 @@ Findings Doctor::look_alone() {
   append(findings, instruction_findings(built_cpu_feature_names(), present_cpu_feature_names()));
   append(findings, limit_findings(limit_facts()));
   const char* const locking = std::getenv("HDF5_USE_FILE_LOCKING");
-  append(findings, hdf5_findings(build.hdf5, locking == nullptr ? std::nullopt : std::optional<std::string>(locking)));
+  append(findings, hdf5_findings(build.hdf5, build.hdf5_is_parallel,
+                                 locking == nullptr ? std::nullopt : std::optional<std::string>(locking)));
   std::vector<std::string> variables;
   for (char** each = environ; each != nullptr && *each != nullptr; ++each) variables.emplace_back(*each);
   append(findings, environment_findings(variables));
-  append(findings, look("cache", "looking at the cache", 0.25 * limit_, cache_findings));
-  append(findings, look("model", "looking for " + arguments_.model, 0.25 * limit_,
-                        [model = arguments_.model] { return model_findings(model); }));
+  find_directory(findings);
+  look(findings, "cache", "looking at the cache", 0.25 * limit_, cache_findings);
+  look(findings, "model", "looking for " + arguments_.model, 0.25 * limit_,
+       [model = arguments_.model] { return model_findings(model); });
   return findings;
 }
 
@@ -166,19 +190,13 @@ RankReport Doctor::report(Findings findings) const {
 
 Findings Doctor::look_at_output(bool is_first_of_node, const std::string& probe, const std::string& writer) {
   Findings findings;
-  const std::filesystem::path& wanted = arguments_.run.engine.output;
-  std::error_code ignored;
-  if (is_first_of_node && !wanted.empty() && !std::filesystem::is_directory(wanted, ignored)) {
-    findings.push_back(
-        {Level::ok, "output", fmt::format("{} is not there yet: {} is tried", wanted.string(), directory_.string())});
-  }
+  if (directory_.empty()) return findings;
   if (is_first_of_node) {
-    append(findings,
-           look("output", fmt::format("writing to {}", directory_.string()), 0.5 * limit_, [directory = directory_] {
-             Findings all = directory_findings(directory);
-             append(all, trial_findings(try_directory(directory)));
-             return all;
-           }));
+    look(findings, "output", fmt::format("writing to {}", directory_.string()), 0.5 * limit_, [directory = directory_] {
+      Findings all = directory_findings(directory);
+      append(all, trial_findings(try_directory(directory)));
+      return all;
+    });
   }
   if (probe.empty()) return findings;
   if (runtime_->rank() == 0) {
@@ -186,8 +204,8 @@ Findings Doctor::look_at_output(bool is_first_of_node, const std::string& probe,
     return findings;
   }
   const double seconds = std::min(10.0, 0.25 * limit_);
-  append(findings, look("shared", fmt::format("looking into {}", directory_.string()), 0.5 * limit_,
-                        [=, directory = directory_] { return probe_findings(directory, probe, writer, seconds); }));
+  look(findings, "shared", fmt::format("looking into {}", directory_.string()), 0.5 * limit_,
+       [=, directory = directory_] { return probe_findings(directory, probe, writer, seconds); });
   return findings;
 }
 
@@ -208,17 +226,29 @@ Findings Doctor::time_exchange() const {
     return seconds[repeats / 2];
   };
   const double shortest = median(8), longest = median(longer);
-  const std::size_t nodes = Picture{first_of_node_, {}, {}}.nodes();
-  return exchange_findings(runtime_->size(), nodes, shortest, longest, longer);
+  return exchange_findings(runtime_->size(), count_nodes(first_of_node_), shortest, longest, longer);
 }
 
-/// Where MPI is of no help: one of the processes that were started speaks.
+void Doctor::print_report(std::span<const FoldedFinding> findings, std::size_t ranks, std::size_t nodes) const {
+  constexpr auto replace = json::error_handler_t::replace;  // variables and paths may be no UTF-8
+  print(arguments_.json ? report_json(findings, ranks, nodes).dump(2, ' ', false, replace) + "\n"
+                        : report_text(findings, ranks));
+  flush_output();
+}
+
+/// Where MPI is of no help: the first of the processes that were started reports. The others say their errors once it
+/// has had the time to: it may be the one that is lost.
 int Doctor::report_alone(Findings findings, const Finding& more) const {
   findings.push_back(more);
   const std::vector<FoldedFinding> folded = fold({}, std::vector<Findings>{findings});
-  if (parallel::launched_rank(environment_of_process) == 0) {
-    print(arguments_.json ? report_json(folded, 1, 1).dump(2) + "\n" : report_text(folded, 1));
-    flush_output();
+  const std::size_t rank = parallel::launched_rank(environment_of_process);
+  if (rank == 0) {
+    print_report(folded, 1, 1);
+    return exit_code_of(folded);
+  }
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  for (const Finding& each : findings) {
+    if (each.level == Level::error) say(rank, fmt::format("{}: {}; {}", each.name, each.text, each.advice));
   }
   return exit_code_of(folded);
 }
@@ -271,20 +301,22 @@ void Doctor::take_in_later(std::size_t rank, const Findings& findings, Picture& 
 
 int Doctor::conclude(const Picture& picture) const {
   const std::vector<FoldedFinding> folded = fold(picture.of_launch, picture.of_ranks);
-  const std::size_t ranks = picture.of_ranks.size();
-  print(arguments_.json ? report_json(folded, ranks, picture.nodes()).dump(2) + "\n" : report_text(folded, ranks));
-  flush_output();
+  print_report(folded, picture.of_ranks.size(), count_nodes(picture.first_of_node));
   return exit_code_of(folded);
 }
 
 /// Without what may hang: threads that were left alone, and MPI's end where ranks are missing.
-void Doctor::leave(int exit_code) const {
+void Doctor::leave(int exit_code) {
   remove_scraps();
   std::_Exit(exit_code);
 }
 
+void Doctor::say(std::size_t rank, const std::string& error) const {
+  log_line(fmt::format("mylos: error: rank {} on {}: {}", rank, host_, error));
+}
+
 void Doctor::leave_with(const std::string& error) const {
-  log_line(fmt::format("mylos: error: rank {} on {}: {}", runtime_->rank(), host_, error));
+  say(runtime_->rank(), error);
   leave(failure);
 }
 
@@ -294,13 +326,13 @@ int Doctor::look_together(Findings findings) {
   DoctorRanks ranks(*runtime_, limit_);
   const GpuFacts none{.rank_of_node = rank_of_node_};
   const auto gpus = std::make_shared<GpuFacts>(none);
-  append(findings, look("GPU", "asking for GPUs", 0.25 * limit_, [gpus] {
-           *gpus = gpu_facts(gpus->rank_of_node);
-           return gpu_findings(*gpus);
-         }));
+  const bool has_gpu_facts = look(findings, "GPU", "asking for GPUs", 0.25 * limit_, [gpus] {
+    *gpus = gpu_facts(gpus->rank_of_node);
+    return gpu_findings(*gpus);
+  });
   append(findings, look_with_places());
   RankReport mine = report(std::move(findings));
-  if (!has_left_threads_ && own_device(*gpus) != nullptr) mine.device = own_device(*gpus)->id;
+  if (has_gpu_facts && own_device(*gpus) != nullptr) mine.device = own_device(*gpus)->id;
 
   Picture picture{first_of_node_, std::vector<Findings>(size), {}};
   const std::vector<std::optional<std::string>> reports = ranks.collect(pack(mine));
@@ -308,19 +340,20 @@ int Doctor::look_together(Findings findings) {
   json plan;
   if (rank == 0) {
     take_in(reports, picture);
-    append(picture.of_launch, look("job", "asking the scheduler", 0.25 * limit_,
-                                   [] { return job_findings(environment_of_process, train::remaining_walltime()); }));
+    look(picture.of_launch, "job", "asking the scheduler", 0.25 * limit_,
+         [] { return job_findings(environment_of_process, train::remaining_walltime()); });
     const auto made = std::make_shared<std::shared_ptr<SharedProbe>>();
-    Findings late = look("shared", fmt::format("writing to {}", directory_.string()), 0.5 * limit_,
-                         [made, size, directory = directory_] {
-                           if (size > 1) *made = std::make_shared<SharedProbe>(directory);
-                           return Findings();
-                         });
-    if (late.empty()) probe = *made;
-    append(picture.of_ranks[0], std::move(late));
+    const bool writes = size > 1 && !directory_.empty();
+    if (writes && look(picture.of_ranks[0], "shared", fmt::format("writing to {}", directory_.string()), 0.5 * limit_,
+                       [made, directory = directory_] {
+                         *made = std::make_shared<SharedProbe>(directory);
+                         return Findings();
+                       })) {
+      probe = *made;
+    }
     plan = {{"probe", probe ? probe->name() : ""}, {"writer", host_}};
   }
-  const auto told = ranks.tell(plan.dump());
+  const auto told = ranks.tell(plan.dump(-1, ' ', false, json::error_handler_t::replace));
   if (!told) leave_with(fmt::format("the first rank said nothing for {:.3g} s", 2.0 * limit_));
   plan = json::parse(*told);
   Findings later;
@@ -360,7 +393,6 @@ int Doctor::look_together(Findings findings) {
 }
 
 int Doctor::run() {
-  directory_ = nearest_directory(arguments_.run.engine.output.empty() ? "." : arguments_.run.engine.output);
   Findings findings = look_alone();
   const auto late = [&](const char* what, const char* advice) {
     return [this, &findings, what, advice] {

@@ -167,12 +167,32 @@ FileSystemKind file_system_kind(unsigned long number) {
   return found == rows.end() ? FileSystemKind{"a file system of unknown kind"} : found->kind;
 }
 
-fs::path nearest_directory(const fs::path& path) {
-  fs::path there = fs::absolute(path).lexically_normal();
+fs::path nearest_existing(const fs::path& path) {
+  fs::path there = path.lexically_normal();
   if (!there.has_filename()) there = there.parent_path();
   std::error_code ignored;
-  while (!fs::is_directory(there, ignored) && there.has_relative_path()) there = there.parent_path();
+  while (!fs::exists(fs::symlink_status(there, ignored)) && there.has_relative_path()) there = there.parent_path();
   return there;
+}
+
+OutputPlace find_output(const fs::path& wanted) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(wanted, error);
+  if (error) {
+    return {{},
+            {{Level::error, "output", fmt::format("the current directory is none: {}", error.message()),
+              "start it in one that is there on every node"}}};
+  }
+  const fs::path there = nearest_existing(absolute);
+  if (!fs::is_directory(there, error)) {
+    return {{},
+            {{Level::error, "output",
+              fmt::format("{} is no directory{}", there.string(), error ? ": " + error.message() : ""),
+              "choose another with --output"}}};
+  }
+  if (fs::is_directory(absolute, error)) return {there, {}};
+  return {there,
+          {{Level::ok, "output", fmt::format("{} is not there yet: {} is tried", wanted.string(), there.string())}}};
 }
 
 Findings directory_findings(const fs::path& directory) {
@@ -192,15 +212,14 @@ Findings directory_findings(const fs::path& directory) {
 }
 
 Findings space_findings(const SpaceFacts& facts) {
-  // BERT-base: best/, last/ and a copy of 0.4 GiB each, three checkpoints of 1.2 GiB.
+  // BERT-base: best/, last/ and a copy of 0.4 GiB each, two checkpoints of 1.2 GiB (--keep) and the one being written.
   constexpr double least = 5.0 * (1 << 30);
   const auto available = static_cast<double>(facts.available);
   const bool is_little = available < least;
   Findings findings = {
       {is_little ? Level::warning : Level::ok, "output", "{} are free",
-       is_little ? "a run of BERT-base takes about 5 GiB with --keep 3: make room, or choose another with --output"
-                 : "",
-       available, Quantity::bytes}};
+       is_little ? "a run of BERT-base takes about 5 GiB: make room, or choose another with --output" : "", available,
+       Quantity::bytes}};
   if (!facts.has_files_left) {
     findings.push_back({Level::error, "output", "no more files may be made there (inodes)",
                         "remove some, or choose another with --output"});

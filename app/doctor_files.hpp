@@ -22,8 +22,15 @@ struct FileSystemKind {
 };
 FileSystemKind file_system_kind(unsigned long number);
 
-/// The nearest folder above `path` that is there, or itself.
-std::filesystem::path nearest_directory(const std::filesystem::path& path);
+/// The nearest above an absolute `path` that is there, or itself; a link is there wherever it leads.
+std::filesystem::path nearest_existing(const std::filesystem::path& path);
+
+/// Where a run's output would go.
+struct OutputPlace {
+  std::filesystem::path directory;  ///< that can be tried: `wanted` or the nearest above it; empty where there is none
+  Findings findings;
+};
+OutputPlace find_output(const std::filesystem::path& wanted);
 
 /// What it is and what is free there. `directory` is there.
 Findings directory_findings(const std::filesystem::path& directory);

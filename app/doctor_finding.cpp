@@ -12,6 +12,7 @@
 namespace mylos::app {
 namespace {
 
+/// In the order in which they are told.
 constexpr std::array<std::string_view, 17> names = {
     "program", "launch", "MPI",    "job",    "processors",  "threads", "GPU",   "NCCL", "HDF5",
     "memory",  "limits", "output", "shared", "environment", "clock",   "cache", "model"};
@@ -84,8 +85,6 @@ std::size_t count(std::span<const FoldedFinding> findings, Level level) {
 }  // namespace
 
 std::string to_string(Level level) { return std::string(levels.at(static_cast<std::size_t>(level))); }
-
-std::span<const std::string_view> finding_names() { return names; }
 
 nlohmann::json to_json(const Findings& findings) {
   nlohmann::json list = nlohmann::json::array();

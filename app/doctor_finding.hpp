@@ -22,16 +22,13 @@ std::string value_text(double value, Quantity quantity);
 
 struct Finding {
   Level level = Level::ok;
-  std::string name;                  ///< what was looked at, one of finding_names()
+  std::string name;                  ///< what was looked at, one of the names that the .cpp orders
   std::string text;                  ///< what was found; {} stands for the value
   std::string advice = {};           ///< what to do
   std::optional<double> value = {};  ///< ranks whose values differ still share a line, which tells their range
   Quantity quantity = Quantity::bytes;
 };
 using Findings = std::vector<Finding>;
-
-/// The names that findings have, in the order in which they are told.
-std::span<const std::string_view> finding_names();
 
 nlohmann::json to_json(const Findings& findings);
 /// Errors: nlohmann::json::exception where it is none of to_json.

@@ -118,9 +118,9 @@ Findings environment_findings(std::span<const std::string> variables) {
   }
   if (told.empty()) return {{Level::ok, "environment", "no variable of MPI, NCCL, OpenMP or HDF5 is set"}};
   std::ranges::sort(told);
-  std::string text;
-  for (const std::string& each : told) text += (text.empty() ? "" : " ") + each;
-  return {{Level::ok, "environment", text}};
+  Findings findings;  // one for each: of some ranks only those that differ
+  for (std::string& each : told) findings.push_back({Level::ok, "environment", std::move(each)});
+  return findings;
 }
 
 }  // namespace mylos::app

@@ -1,5 +1,6 @@
 #include "app/doctor_system.hpp"
 
+#include "app/doctor_files.hpp"
 #include "app/doctor_gpus.hpp"
 #include "core/printable.hpp"
 #include "data/model_names.hpp"
@@ -110,14 +111,14 @@ Findings limit_findings(const LimitFacts& facts) {
   return findings;
 }
 
-Findings hdf5_findings(const std::string& version, const std::optional<std::string>& locking) {
+Findings hdf5_findings(const std::string& version, bool is_parallel, const std::optional<std::string>& locking) {
   if (version.empty()) {
     return {{Level::warning, "HDF5", "this build has none: no checkpoints, no prepared data",
              "build with -DMYLOS_ENABLE_HDF5=ON where runs are to be resumed"}};
   }
-  Findings findings = {
-      {Level::ok, "HDF5",
-       fmt::format("{}; parallel or not, ranks write their parts of a checkpoint side by side", version)}};
+  Findings findings = {{Level::ok, "HDF5",
+                        is_parallel ? fmt::format("{}, parallel", version)
+                                    : fmt::format("{}, not parallel: this build runs as one process", version)}};
   if (locking) {
     findings.push_back({Level::ok, "HDF5", fmt::format("HDF5_USE_FILE_LOCKING={}", printable(*locking))});
   }
@@ -131,11 +132,8 @@ Findings cache_findings() {
   } catch (const std::exception& error) {
     return {{Level::warning, "cache", error.what()}};
   }
-  std::filesystem::path there = cache;
-  std::error_code ignored;
-  while (!std::filesystem::exists(there, ignored) && there.has_relative_path()) there = there.parent_path();
   // Asking for permission does not tell of a file system that is read-only or takes no files.
-  std::string trial = (there / ".mylos-doctor-XXXXXX").string();
+  std::string trial = (nearest_existing(std::filesystem::absolute(cache)) / ".mylos-doctor-XXXXXX").string();
   if (const int descriptor = ::mkstemp(trial.data()); descriptor >= 0) {
     ::close(descriptor);
     ::unlink(trial.c_str());

@@ -31,7 +31,7 @@ LimitFacts limit_facts();
 Findings limit_findings(const LimitFacts& facts);
 
 /// `version`: of the build, empty where it has none; `locking`: HDF5_USE_FILE_LOCKING, where it is set.
-Findings hdf5_findings(const std::string& version, const std::optional<std::string>& locking);
+Findings hdf5_findings(const std::string& version, bool is_parallel, const std::optional<std::string>& locking);
 
 /// Whether timings and models can be kept in the user's cache.
 Findings cache_findings();

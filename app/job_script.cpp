@@ -1,8 +1,10 @@
 #include "app/job_script.hpp"
 
 #include <fmt/format.h>
+#include <job_script_texts.hpp>  // written by CMake from jobscripts/
 
 #include <cmath>
+#include <stdexcept>
 
 namespace mylos::app {
 namespace {
@@ -12,68 +14,73 @@ std::string clock(double seconds) {
   return fmt::format("{:02}:{:02}:00", minutes / 60, minutes % 60);
 }
 
-/// Slurm keeps a job's number when it queues it again, and counts.
-std::string slurm_script(const Job& job) {
-  const std::string gpus = job.gpus ? fmt::format("#SBATCH --gpus-per-node={}\n", job.ranks_per_node) : "";
-  return fmt::format(R"(#!/usr/bin/env bash
-#SBATCH --job-name={name}
-#SBATCH --nodes={nodes}
-#SBATCH --ntasks-per-node={ranks}
-#SBATCH --cpus-per-task={threads}
-{gpus}#SBATCH --time={time}
-#SBATCH --requeue
-#SBATCH --open-mode=append
-#SBATCH --output={name}.%j.log
-# Add what your site asks for: #SBATCH --account=... --partition=...
-set -euo pipefail
-max_restarts=${{MAX_RESTARTS:-10}}
-export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
-
-# Exit code 85: checkpointed before the walltime; the same command goes on from there.
-rc=0
-srun --mpi=pmix --wait=60 --cpus-per-task="$SLURM_CPUS_PER_TASK" {command} --stop-before 5m || rc=$?
-if [ "$rc" = 85 ] && [ "${{SLURM_RESTART_COUNT:-0}}" -lt "$max_restarts" ]; then
-  scontrol requeue "$SLURM_JOB_ID"
-fi
-exit "$rc"
-)",
-                     fmt::arg("name", job.name), fmt::arg("nodes", job.nodes), fmt::arg("ranks", job.ranks_per_node),
-                     fmt::arg("threads", job.threads), fmt::arg("gpus", gpus), fmt::arg("time", clock(job.walltime)),
-                     fmt::arg("command", job.command));
+std::size_t place_in(const std::string& script, const std::string& words) {
+  const std::size_t place = script.find(words);
+  if (place == std::string::npos) throw std::logic_error(fmt::format("job script: there is no \"{}\"", words));
+  return place;
 }
 
-/// qrerun is often forbidden: the script submits itself again.
-std::string pbs_script(const Job& job) {
-  const std::string gpus = job.gpus ? fmt::format(":ngpus={}", job.ranks_per_node) : "";
-  return fmt::format(R"(#!/usr/bin/env bash
-#PBS -N {name}
-#PBS -l select={nodes}:ncpus={cpus}:mpiprocs={ranks}{gpus}
-#PBS -l walltime={time}
-#PBS -j oe
-# Add what your site asks for: #PBS -A ... -q ...; submit as {name}.pbs from its directory.
-set -euo pipefail
-cd "$PBS_O_WORKDIR"
-restart=${{RESTART:-0}} max_restarts=${{MAX_RESTARTS:-10}}
-export OMP_NUM_THREADS={threads}
+/// The line that begins so ends in `value`.
+void fill_line(std::string& script, const std::string& beginning, std::string_view value) {
+  const std::size_t begin = place_in(script, "\n" + beginning) + 1 + beginning.size();
+  script.replace(begin, script.find('\n', begin) - begin, value);
+}
 
-# Exit code 85: checkpointed before the walltime; the same command goes on from there.
-rc=0
-mpirun --bind-to none -n {all} -hostfile "$PBS_NODEFILE" {command} --walltime {time} --stop-before 5m || rc=$?
-if [ "$rc" = 85 ] && [ "$restart" -lt "$max_restarts" ]; then
-  qsub -v RESTART=$((restart + 1)),MAX_RESTARTS="$max_restarts" "$PBS_O_WORKDIR/{name}.pbs"
-fi
-exit "$rc"
-)",
-                     fmt::arg("name", job.name), fmt::arg("nodes", job.nodes),
-                     fmt::arg("cpus", job.ranks_per_node * job.threads), fmt::arg("ranks", job.ranks_per_node),
-                     fmt::arg("gpus", gpus), fmt::arg("time", clock(job.walltime)), fmt::arg("threads", job.threads),
-                     fmt::arg("all", job.nodes * job.ranks_per_node), fmt::arg("command", job.command));
+/// NAME=${NAME:-value}: what the environment says still wins.
+void fill_variable(std::string& script, std::string_view name, std::string_view value) {
+  if (value.empty()) return;
+  const std::string beginning = fmt::format("{0}=${{{0}:-", name);
+  const std::size_t begin = place_in(script, beginning) + beginning.size();
+  script.replace(begin, script.find('}', begin) - begin, shell_word(value));
+}
+
+void fill_resources(std::string& script, const Job& job, bool is_slurm) {
+  if (!is_slurm) {
+    const std::string gpus = job.gpus ? fmt::format(":ngpus={}", job.ranks_per_node) : "";
+    fill_line(script, "#PBS -l select=",
+              fmt::format("{}:ncpus={}:mpiprocs={}{}", job.nodes, job.ranks_per_node * job.threads, job.ranks_per_node,
+                          gpus));
+    fill_line(script, "#PBS -l walltime=", clock(job.walltime));
+    return;
+  }
+  const auto fill = [&](const char* option, std::size_t value) {
+    fill_line(script, fmt::format("#SBATCH --{}=", option), std::to_string(value));
+  };
+  fill("nodes", job.nodes);
+  fill("ntasks-per-node", job.ranks_per_node);
+  fill("cpus-per-task", job.threads);
+  fill("gpus-per-node", job.gpus ? job.ranks_per_node : 0);
+  fill_line(script, "#SBATCH --time=", clock(job.walltime));
 }
 
 }  // namespace
 
 std::string job_script(std::string_view scheduler, const Job& job) {
-  return scheduler == "slurm" ? slurm_script(job) : pbs_script(job);
+  const bool is_slurm = scheduler == "slurm";
+  std::string script = is_slurm ? requeue_sbatch : resubmit_pbs;
+  fill_resources(script, job, is_slurm);
+  fill_variable(script, "MODEL", job.model);
+  fill_variable(script, "TRAIN", job.train);
+  fill_variable(script, "OUTPUT", "run");
+  fill_variable(script, "MODE", job.mode);
+  fill_variable(script, "PRECISION", job.precision);
+  fill_variable(script, "CHECKPOINT_EVERY", job.checkpoints);
+  fill_variable(script, "OPTIONS", job.options);
+  return script;
+}
+
+std::string shell_word(std::string_view word) {
+  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./,:=+@%";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string_view::npos) return std::string(word);
+  std::string quoted = "'";
+  for (const char character : word) {
+    if (character == '\'') {
+      quoted += R"('\'')";
+    } else {
+      quoted += character;
+    }
+  }
+  return quoted + "'";
 }
 
 }  // namespace mylos::app

@@ -8,17 +8,21 @@
 namespace mylos::app {
 
 struct Job {
-  std::string name = "mylos";
   std::size_t nodes = 1;
   std::size_t ranks_per_node = 1;
-  std::size_t threads = 1;   ///< CPUs of a rank
-  bool gpus = false;         ///< each rank has one
-  double walltime = 3600.0;  ///< seconds
-  std::string command;       ///< "mylos train ..."
+  std::size_t threads = 1;                   ///< CPUs of a rank
+  bool gpus = false;                         ///< each rank has one
+  double walltime = 3600.0;                  ///< seconds
+  std::string model, train;                  ///< train is empty: the script asks for it
+  std::string mode, precision, checkpoints;  ///< checkpoints: of --checkpoint-every; empty: the script's own
+  std::string options;                       ///< more of train, divided at spaces
 };
 
-/// For "slurm" or "pbs". The run checkpoints five minutes before the walltime, and the job is queued again then, at
-/// most ten times. What a site adds (account, partition) stands in a comment.
+/// jobscripts/slurm/requeue.sbatch or, for "pbs", jobscripts/pbs/resubmit.pbs, with what the job is written into its
+/// lines. Errors: std::logic_error where the installed script has lost a line.
 std::string job_script(std::string_view scheduler, const Job& job);
+
+/// `word` as a shell takes it for one.
+std::string shell_word(std::string_view word);
 
 }  // namespace mylos::app

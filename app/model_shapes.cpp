@@ -20,9 +20,9 @@ data::BertConfig encoder(std::size_t layers, std::size_t hidden, std::size_t hea
 }  // namespace
 
 std::span<const NamedModel> model_shapes() {
-  static const std::array shapes = {NamedModel{"bert-base", encoder(12, 768, 12)},
-                                    NamedModel{"bert-large", encoder(24, 1024, 16)},
-                                    NamedModel{"minilm", encoder(6, 384, 12)}};
+  static const std::array shapes = {NamedModel{"bert-base", encoder(12, 768, 12), "bert-base-uncased"},
+                                    NamedModel{"bert-large", encoder(24, 1024, 16), "bert-large-uncased"},
+                                    NamedModel{"minilm", encoder(6, 384, 12), "minilm"}};
   return shapes;
 }
 

@@ -13,6 +13,7 @@ namespace mylos::app {
 struct NamedModel {
   std::string name;
   data::BertConfig config;
+  std::string fetched = {};  ///< what `mylos fetch` and --model call one of this shape; empty: of files
 };
 
 /// bert-base (Devlin et al. 2019, uncased), bert-large and minilm (6 layers of 384, MiniLM-L6-H384-uncased).

@@ -109,9 +109,9 @@ template <class Field>
 Option switch_option(Option option, Field field) {
   option.expects = "nothing, true or false";
   option.parse = [field](Arguments& arguments, std::string_view text) {
-    const bool is_true = text == "true" || text == "True", is_false = text == "false" || text == "False";
-    if (is_true || is_false) field(arguments) = is_true;
-    return is_true || is_false;
+    const auto value = parse_truth(text);
+    if (value) field(arguments) = *value;
+    return value.has_value();
   };
   option.print = [field](const Arguments& arguments) { return to_json(field(arguments)); };
   return option;

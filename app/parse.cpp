@@ -21,6 +21,7 @@ namespace {
 /// An option as it was typed, still text.
 struct Occurrence {
   const Option* option;
+  std::string typed;  ///< "--max_steps"
   std::string value;
 };
 
@@ -62,40 +63,81 @@ const Option& get_option(const Command& command, const std::string& name) {
                                suggestion(normalized_name(name), option_names(command), "--")));
 }
 
-bool is_truth(std::string_view word) { return word == "true" || word == "True" || word == "false" || word == "False"; }
+constexpr std::string_view negation = "no-";  // as Trainer's --no_dataloader_pin_memory
+
+/// What stands before and after "=" of an option's word.
+struct TypedOption {
+  std::string typed;  ///< "max_steps"
+  std::string name;   ///< "max-steps"
+  std::optional<std::string> value;
+
+  explicit TypedOption(const std::string& word) : typed(word.substr(2, word.find('=') - 2)) {
+    name = normalized_name(typed);
+    if (word.find('=') != std::string::npos) value = word.substr(word.find('=') + 1);
+  }
+  /// Of --no-NAME the name, else nothing.
+  std::string negated() const { return name.starts_with(negation) ? name.substr(negation.size()) : ""; }
+  void refuse_value() const {
+    if (value) throw UsageError(fmt::format("--{} takes no value", typed));
+  }
+};
+
+/// words[i + 1], where that is no option.
+std::optional<std::string> next_word(std::span<const std::string> words, std::size_t i) {
+  const bool has_next = i + 1 < words.size() && !words[i + 1].starts_with("--");
+  return has_next ? std::optional(words[i + 1]) : std::nullopt;
+}
+
+/// The value of a peer's option; i moves to the last word that belongs to it.
+std::string peer_value(const PeerOption& option, const TypedOption& typed, std::span<const std::string> words,
+                       std::size_t& i) {
+  if (typed.value) return *typed.value;
+  const std::optional<std::string> next = next_word(words, i);
+  const bool takes_next = next && (!option.is_switch || option.is_secret || parse_truth(*next));
+  if (!takes_next && !option.is_switch) throw UsageError(fmt::format("--{} needs a value", typed.typed));
+  if (takes_next) ++i;
+  return takes_next ? *next : "true";
+}
 
 /// Takes words[i], if it is an option of peers that has no effect here, with its value. Errors: UsageError where it
 /// would.
 bool take_peer_option(const Command& command, std::span<const std::string> words, std::size_t& i, Sorted& sorted) {
-  const std::string word = words[i].substr(2);
-  const std::size_t equals = word.find('=');
-  const std::string typed = word.substr(0, equals), name = normalized_name(typed);
-  const PeerOption* option =
-      (command.bit & train_command) != 0 && find_option(name) == nullptr ? find_peer_option(name) : nullptr;
-  if (option == nullptr) return false;
-  std::string value = equals != std::string::npos ? word.substr(equals + 1) : "true";
-  const bool has_next = equals == std::string::npos && i + 1 < words.size() && !words[i + 1].starts_with("--");
-  if (has_next && (!option->is_switch || is_truth(words[i + 1]))) value = words[++i];
-  sorted.remarks.push_back(remark_on(*option, typed, value));
+  const TypedOption typed(words[i]);
+  if ((command.bit & train_command) == 0 || find_option(typed.name) != nullptr) return false;
+  if (const PeerOption* option = find_peer_option(typed.name)) {
+    sorted.remarks.push_back(remark_on(*option, typed.typed, peer_value(*option, typed, words, i)));
+    return true;
+  }
+  const PeerOption* denied = find_peer_option(typed.negated());
+  if (denied == nullptr || !denied->is_switch) return false;
+  typed.refuse_value();
+  remark_on(*denied, typed.typed, "false");
+  sorted.remarks.push_back(fmt::format("--{} has no effect here: {}", typed.typed, denied->why));
   return true;
 }
 
 /// Reads the option words[i] and moves i to the last word that belongs to it.
 Occurrence read_option(const Command& command, std::span<const std::string> words, std::size_t& i) {
-  const std::string word = words[i].substr(2);
-  const std::size_t equals = word.find('=');
-  const Option& option = get_option(command, word.substr(0, equals));
-  if (equals != std::string::npos) return {&option, word.substr(equals + 1)};
+  const TypedOption typed(words[i]);
+  const std::string shown = "--" + typed.typed;
+  const Option* denied = find_option(typed.name) == nullptr ? find_option(typed.negated()) : nullptr;
+  if (denied != nullptr && denied->is_switch() && denied->belongs_to(command.bit)) {
+    typed.refuse_value();
+    return {denied, shown, "false"};
+  }
+  const Option& option = get_option(command, typed.typed);
+  if (typed.value) return {&option, shown, *typed.value};
+  const std::optional<std::string> next = next_word(words, i);
   if (option.is_switch()) {
     // As the peers' parsers: "--bf16 True". Commands with arguments of their own take the word for one.
-    const bool has_value = command.most_positional == 0 && i + 1 < words.size() && is_truth(words[i + 1]);
-    return {&option, has_value ? words[++i] : "true"};
+    const bool has_value = command.most_positional == 0 && next && parse_truth(*next);
+    return {&option, shown, has_value ? words[++i] : "true"};
   }
-  if (i + 1 == words.size() || words[i + 1].starts_with("--")) {
-    if (!option.alone.empty()) return {&option, option.alone};
-    throw UsageError(fmt::format("--{} needs a value: {}", word, option.expects));
+  if (!next) {
+    if (!option.alone.empty()) return {&option, shown, option.alone};
+    throw UsageError(fmt::format("{} needs a value: {}", shown, option.expects));
   }
-  return {&option, words[++i]};
+  return {&option, shown, words[++i]};
 }
 
 /// "-o", but not "-5 degrees", nor "-" for standard input.
@@ -165,10 +207,10 @@ std::string suggestion(std::string_view text, std::span<const std::string> names
   return nearest.empty() ? "" : fmt::format("; did you mean {}{}?", prefix, nearest);
 }
 
-void set_option(Arguments& arguments, const Option& option, std::string_view text, std::string_view origin) {
+void set_option(Arguments& arguments, const Option& option, std::string_view text, std::string_view name) {
   if (option.parse(arguments, text)) return;
-  throw UsageError(fmt::format("{}{} {}: expected {}", origin, option.name,
-                               text.empty() ? "\"\"" : data::printable(text), option.expects));
+  throw UsageError(
+      fmt::format("{} {}: expected {}", name, text.empty() ? "\"\"" : data::printable(text), option.expects));
 }
 
 Arguments parse_arguments(const Command& command, std::span<const std::string> words) {
@@ -181,11 +223,11 @@ Arguments parse_arguments(const Command& command, std::span<const std::string> w
   arguments.remarks = std::move(sorted.remarks);
   for (const Occurrence& occurrence : sorted.options) {
     if (occurrence.option->name != "config") continue;
-    set_option(arguments, *occurrence.option, occurrence.value, "--");
+    set_option(arguments, *occurrence.option, occurrence.value, occurrence.typed);
     read_config_file(arguments.config, command, arguments);
   }
   for (const Occurrence& occurrence : sorted.options) {
-    set_option(arguments, *occurrence.option, occurrence.value, "--");
+    set_option(arguments, *occurrence.option, occurrence.value, occurrence.typed);
     arguments.given.insert(occurrence.option->name);
   }
   settle(command, arguments);

@@ -18,9 +18,8 @@ Arguments default_arguments(const Command& command);
 /// Errors: UsageError naming the option, its value and what is expected.
 Arguments parse_arguments(const Command& command, std::span<const std::string> words);
 
-/// Gives `option` the value `text`; `origin` stands before the option's name in errors ("--" or "run.json: ").
-/// Errors: UsageError.
-void set_option(Arguments& arguments, const Option& option, std::string_view text, std::string_view origin);
+/// Gives `option` the value `text`; errors call it `name` ("--max_steps", "run.json: steps"). Errors: UsageError.
+void set_option(Arguments& arguments, const Option& option, std::string_view text, std::string_view name);
 
 /// "; did you mean X?", or nothing where no name is near.
 std::string suggestion(std::string_view text, std::span<const std::string> names, std::string_view prefix);

@@ -2,6 +2,7 @@
 
 #include "app/usage_error.hpp"
 #include "app/values.hpp"
+#include "core/device.hpp"
 #include "core/printable.hpp"
 
 #include <fmt/format.h>
@@ -27,6 +28,11 @@ constexpr std::string_view by_mode = "use --mode (sharded-optimizer, sharded-gra
 constexpr std::string_view kept = "best/ (by --best-by) and last/ are both written";
 constexpr std::string_view checkpoints = "checkpoints are written as --checkpoint-every says";
 
+// A build computes on one kind of device.
+constexpr std::string_view own_device = runs_on_host ? "" : "false";
+constexpr std::string_view of_build = runs_on_host ? "this build computes on the CPU" : "this build computes on GPUs";
+constexpr std::string_view other_build = runs_on_host ? "" : "train with a build for the CPU";
+
 constexpr std::array peer_table = {
     // What is logged.
     PeerOption{"report-to", false, "", recorded},
@@ -36,6 +42,7 @@ constexpr std::array peer_table = {
     PeerOption{"logging-first-step", true, "", recorded},
     PeerOption{"run-name", false, "", recorded},
     PeerOption{"log-level", false, "", recorded},
+    PeerOption{"logging-nan-inf-filter", true, "", recorded},
     PeerOption{"disable-tqdm", true, "", "progress is drawn only in a terminal"},
     PeerOption{"skip-memory-metrics", true, "", recorded},
     PeerOption{"include-tokens-per-second", true, "", recorded},
@@ -53,8 +60,8 @@ constexpr std::array peer_table = {
     PeerOption{"cache-dir", false, "", "models are looked for in Hugging Face's cache (HF_HOME) and in ours"},
     PeerOption{"model-revision", false, "main", "what refs/main names is taken",
                "fetch that revision and give its directory with --model"},
-    PeerOption{"token", false, "", "train reads no network"},
-    PeerOption{"use-auth-token", true, "", "train reads no network"},
+    PeerOption{"token", false, "", "train reads no network", "", true},
+    PeerOption{"use-auth-token", true, "", "train reads no network", "", true},
     PeerOption{"trust-remote-code", true, "", no_python},
     // What is evaluated and saved.
     PeerOption{"per-device-eval-batch-size", false, "",
@@ -72,6 +79,8 @@ constexpr std::array peer_table = {
                "train reads and writes no network; best/ can be uploaded as it is"},
     // What computes.
     PeerOption{"local-rank", false, "", ranks_by_launcher},
+    PeerOption{"use-cpu", true, own_device, of_build, other_build},
+    PeerOption{"no-cuda", true, own_device, of_build, other_build},
     PeerOption{"ddp-backend", false, "", "--communicator says what exchanges between ranks go through"},
     PeerOption{"ddp-find-unused-parameters", true, "", "all parameters are used"},
     PeerOption{"ddp-bucket-cap-mb", false, "", "--bucket-mib bounds what is exchanged at a time"},
@@ -90,6 +99,7 @@ constexpr std::array peer_table = {
     PeerOption{"group-by-length", true, "false", "batches are not sorted by length", by_batch},
     // What would change a run.
     PeerOption{"do-predict", true, "false", "train answers no test file", by_eval},
+    PeerOption{"max-predict-samples", false, "None", "train answers no test file", by_eval},
     PeerOption{"test-file", false, "None", "train answers no test file", by_eval},
     PeerOption{"config-name", false, "None", of_model, of_model},
     PeerOption{"tokenizer-name", false, "None", of_model, of_model},
@@ -116,6 +126,14 @@ bool has_no_effect(const PeerOption& option, std::string_view value) {
   return std::ranges::any_of(harmless, [&](const std::string& each) { return lower_case(each) == lower_case(value); });
 }
 
+/// A switch's as true or false.
+std::string plain_value(const PeerOption& option, std::string_view typed, std::string_view value) {
+  if (!option.is_switch || option.is_secret) return std::string(value);
+  const auto truth = parse_truth(value);
+  if (!truth) throw UsageError(fmt::format("--{} {}: expected nothing, true or false", typed, printable(value)));
+  return *truth ? "true" : "false";
+}
+
 }  // namespace
 
 std::span<const PeerOption> peer_options() { return peer_table; }
@@ -126,8 +144,10 @@ const PeerOption* find_peer_option(std::string_view name) {
 }
 
 std::string remark_on(const PeerOption& option, std::string_view typed, std::string_view value) {
-  const std::string told = option.is_switch && value == "true" ? "" : " " + printable(value);
-  if (has_no_effect(option, value)) return fmt::format("--{}{} has no effect here: {}", typed, told, option.why);
+  const std::string plain = plain_value(option, typed, value);
+  const bool is_told = !option.is_secret && !(option.is_switch && plain == "true");
+  const std::string told = is_told ? " " + printable(plain) : "";
+  if (has_no_effect(option, plain)) return fmt::format("--{}{} has no effect here: {}", typed, told, option.why);
   throw UsageError(fmt::format("--{}{} is not supported; {}", typed, told, option.instead));
 }
 

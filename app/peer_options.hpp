@@ -15,6 +15,7 @@ struct PeerOption {
   std::string_view harmless = {};  ///< the values without effect, separated by commas; empty = all
   std::string_view why = {};       ///< why those have none; empty = no value is taken
   std::string_view instead = {};   ///< what to do where the value is none of them
+  bool is_secret = false;          ///< its value is told nowhere
 };
 
 std::span<const PeerOption> peer_options();

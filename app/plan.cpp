@@ -3,6 +3,7 @@
 #include "app/job_script.hpp"
 #include "app/model_argument.hpp"
 #include "app/model_shapes.hpp"
+#include "app/options.hpp"
 #include "app/plan_target.hpp"
 #include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
@@ -18,7 +19,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// mylos plan: what fits and how long it takes. Starts neither Kokkos nor MPI.
@@ -46,11 +51,15 @@ std::vector<std::size_t> lengths_of(const train::SquadWindows& windows) {
   return lengths;
 }
 
-/// A model that is known by its sizes needs no files, unless questions are to be cut by its vocabulary.
+/// A model that is known by its sizes needs no files, unless questions are to be cut by its vocabulary. Its name
+/// becomes the one that train and fetch know it by.
 NamedModel read_sizes(Arguments& arguments) {
   train::SquadConfig& squad = arguments.run.squad;
-  const NamedModel* const known = arguments.data.empty() ? find_model_shape(arguments.model) : nullptr;
-  if (known == nullptr) {
+  std::error_code ignored;
+  const bool is_directory = std::filesystem::is_directory(arguments.model, ignored);
+  const NamedModel* const known = is_directory ? nullptr : find_model_shape(arguments.model);
+  if (known != nullptr) arguments.model = known->fetched;
+  if (known == nullptr || !arguments.data.empty()) {
     resolve_model_argument(arguments);
     return {arguments.model, data::read_bert_config(squad.model / "config.json")};
   }
@@ -105,29 +114,58 @@ const train::ModePlan* recommended(const std::vector<train::ModePlan>& plans) {
   return found == plans.end() ? nullptr : &*found;
 }
 
-/// "mylos train ..." of what was planned.
-std::string train_command_line(const Arguments& arguments, const train::ModePlan& plan) {
-  const train::TrainConfig& engine = arguments.run.engine;
-  const std::string file =
-      arguments.data.empty() ? "train.json" : std::filesystem::absolute(arguments.data).lexically_normal().string();
-  std::string line =
-      fmt::format("mylos train --model {} --train {} --output run --mode {} --precision {} --batch {}", arguments.model,
-                  file, parallel::to_string(plan.mode), to_string(engine.precision), arguments.run.squad.batch);
-  line += fmt::format(" --micro-batch {}", plan.memory.largest.samples);
-  line += engine.steps > 0 ? fmt::format(" --steps {}", engine.steps) : fmt::format(" --epochs {}", engine.epochs);
-  line += fmt::format(" --max-length {}", arguments.run.squad.max_length);
-  if (engine.recompute != nn::Recompute::none) line += fmt::format(" --recompute {}", nn::to_string(engine.recompute));
-  if (engine.parallel.bfloat16_gradients) line += " --communication-precision bfloat16";
-  if (arguments.plan.gpu != "cpu" && arguments.plan.gpus > 1) line += " --communicator nccl";
-  if (engine.parallel.shard_size > 0) line += fmt::format(" --shard-size {}", engine.parallel.shard_size);
-  return line;
+/// Name and value of an option; a switch has no value.
+using TypedOption = std::pair<std::string, std::string>;
+
+/// The value as it is typed; nothing where it is unset or a switch that is off.
+std::optional<std::string> value_as_typed(const Json& value) {
+  if (value.is_null() || value == false) return {};
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_float()) return fmt::format("{}", value.get<double>());
+  return value == true ? "" : value.dump();
 }
 
+/// The options of train that make the planned run: all that plan was given and train has, and what a plan settles.
+std::vector<TypedOption> planned_options(const Arguments& told, const train::ModePlan& plan) {
+  Arguments arguments = told;
+  train::TrainConfig& engine = arguments.run.engine;
+  engine.parallel.mode = plan.mode;
+  if (plan.mode != ModeKind::hybrid) engine.parallel.shard_size = 0;
+  if (engine.micro_tokens == 0 && engine.accumulation == 0) engine.micro_batch = plan.memory.largest.samples;
+  std::set<std::string> shown = {"model", "mode", "precision", "batch", "micro-batch", "max-length"};
+  shown.insert(told.given.begin(), told.given.end());
+  shown.erase(engine.steps > 0 ? "epochs" : "steps");
+  shown.insert(engine.steps > 0 ? "steps" : "epochs");
+  std::vector<TypedOption> options;
+  for (const Option& option : option_table()) {
+    const bool is_shared = option.belongs_to(plan_command) && option.belongs_to(train_command) && option.print;
+    if (!is_shared || !shown.contains(option.name)) continue;
+    if (const auto value = value_as_typed(option.print(arguments))) options.emplace_back(option.name, *value);
+  }
+  if (arguments.plan.gpu != "cpu" && arguments.plan.gpus > 1) options.emplace_back("communicator", "nccl");
+  return options;
+}
+
+std::string told_data(const Arguments& arguments) {
+  return arguments.data.empty() ? "" : std::filesystem::absolute(arguments.data).lexically_normal().string();
+}
+
+std::string typed_words(const TypedOption& option) {
+  return fmt::format(" --{}{}{}", option.first, option.second.empty() ? "" : " ",
+                     option.second.empty() ? "" : shell_word(option.second));
+}
+
+/// The recommended run, as it is started inside a job. Without data it is the one whose windows were counted.
 std::string launched_line(const Arguments& arguments, const train::ModePlan& plan) {
   const PlanArguments& target = arguments.plan;
-  const std::string gpus = target.gpu == "cpu" ? "" : " --gpus-per-task=1";
-  return fmt::format("srun --nodes={} --ntasks={}{} {}", target.nodes, target.gpus, gpus,
-                     train_command_line(arguments, plan));
+  const std::size_t of_node = target.gpus / target.nodes;
+  const std::string gpus = target.gpu == "cpu" ? "" : fmt::format(" --gpus-per-node={}", of_node);
+  std::string line = fmt::format("srun --mpi=pmix --nodes={} --ntasks-per-node={} --cpus-per-task={}{} mylos train",
+                                 target.nodes, of_node, planned_threads(arguments), gpus);
+  line += arguments.data.empty() ? " --dataset squad --do-train" : " --train " + shell_word(told_data(arguments));
+  line += " --output run";
+  for (const TypedOption& option : planned_options(arguments, plan)) line += typed_words(option);
+  return line;
 }
 
 /// A third more than predicted and ten minutes, in steps of ten minutes.
@@ -250,12 +288,23 @@ void print_text(const Arguments& arguments, const PlannedModel& model, const tra
 
 void print_job(const Arguments& arguments, const train::ModePlan& plan) {
   const PlanArguments& target = arguments.plan;
-  print(job_script(target.job, {.nodes = target.nodes,
-                                .ranks_per_node = target.gpus / target.nodes,
-                                .threads = planned_threads(arguments),
-                                .gpus = target.gpu != "cpu",
-                                .walltime = walltime_of(plan),
-                                .command = train_command_line(arguments, plan)}));
+  Job job{.nodes = target.nodes,
+          .ranks_per_node = target.gpus / target.nodes,
+          .threads = planned_threads(arguments),
+          .gpus = target.gpu != "cpu",
+          .walltime = walltime_of(plan),
+          .train = told_data(arguments)};
+  // What the script has a variable for; the rest stands in its OPTIONS.
+  const std::map<std::string, std::string*> variables = {{"model", &job.model},
+                                                         {"mode", &job.mode},
+                                                         {"precision", &job.precision},
+                                                         {"checkpoint-every", &job.checkpoints}};
+  for (const TypedOption& option : planned_options(arguments, plan)) {
+    const auto variable = variables.find(option.first);
+    if (variable != variables.end()) *variable->second = option.second;
+    if (variable == variables.end()) job.options += typed_words(option).substr(job.options.empty() ? 1 : 0);
+  }
+  print(job_script(target.job, job));
 }
 
 }  // namespace

@@ -31,8 +31,10 @@ std::vector<Option> plan_options() {
           named("nodes", {}, "N", machine, plan_command, "nodes, with equally many GPUs each"), many,
           [](auto& a) -> auto& { return a.plan.nodes; }),
       count_option(
-          named("threads", {}, "N", machine, plan_command,
-                "of a rank, for --gpu cpu and --job; default: what a rank would start here"),
+          named(
+              "threads", {}, "N", machine, plan_command,
+              "of a rank, for --gpu cpu and --job; default: OMP_NUM_THREADS, or a node's processors divided among its "
+              "ranks; beside a GPU 8"),
           {1, 4096}, [](auto& a) -> auto& { return a.plan.threads; }),
       real_option(
           named("memory", {}, "X", machine, plan_command,

@@ -5,6 +5,7 @@
 #include "app/usage_error.hpp"
 #include "app/values.hpp"
 #include "core/error.hpp"
+#include "parallel/processors.hpp"
 #include "train/memory.hpp"
 
 #include <fmt/format.h>
@@ -86,7 +87,14 @@ train::ComputeRate assumed_rate(const Arguments& arguments, const train::Machine
 
 }  // namespace
 
-std::size_t planned_threads(const Arguments& arguments) { return arguments.plan.threads.value_or(default_threads()); }
+std::size_t planned_threads(const Arguments& arguments) {
+  constexpr std::size_t of_gpu = 8;  // as jobscripts/ ask for: they read and cut questions
+  const PlanArguments& plan = arguments.plan;
+  if (plan.threads) return *plan.threads;
+  if (!is_host(arguments)) return of_gpu;
+  const bool is_asked_for = parallel::threads_from_environment() > 0;
+  return is_asked_for ? default_threads() : std::max<std::size_t>(1, default_threads() / (plan.gpus / plan.nodes));
+}
 
 train::PlanTarget make_target(const Arguments& arguments, const data::BertConfig& model) {
   constexpr double giga = 1e9, gib = 1u << 30;

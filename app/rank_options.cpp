@@ -109,7 +109,7 @@ std::vector<Option> rank_options() {
           [](auto& a) -> auto& { return a.run.engine.parallel.deterministic; }),
       leaves_option(),
       duration_option(
-          named("collective-timeout", {}, "T", ranks, train_command | doctor_command,
+          named("collective-timeout", {"ddp-timeout"}, "T", ranks, train_command | doctor_command,
                 "seconds, or a duration (90s, 10m), that a rank waits for another before the run ends on all"),
           [](auto& a) -> auto& { return a.collective_timeout; }),
       unrecorded(switch_option(

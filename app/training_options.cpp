@@ -68,11 +68,15 @@ Option recompute_option() {
   Option option = enumeration_option(
       named("recompute", {"gradient-checkpointing"}, "WHAT", computing, train_command | plan_command | bench_command,
             "none, attention or layer: what the backward pass computes again instead of keeping it; alone: layer"),
-      {{"none", {"false", "False"}}, {"attention", {"selective"}}, {"layer", {"true", "True", "full"}}},
+      {{"none", {}}, {"attention", {"selective"}}, {"layer", {"full"}}},
       [](auto& a) -> auto& { return a.run.engine.recompute; },
       [](std::string_view name) { return nn::parse_recompute(name).value_or(nn::Recompute::none); },
       [](nn::Recompute recompute) { return nn::to_string(recompute); });
   option.alone = "layer";
+  option.parse = [parse_name = option.parse](Arguments& arguments, std::string_view text) {
+    const auto is_on = parse_truth(text);
+    return parse_name(arguments, !is_on ? text : *is_on ? "layer" : "none");
+  };
   return option;
 }
 
@@ -146,16 +150,25 @@ std::vector<Option> checkpoint_options() {
   };
 }
 
+/// Trainer's default is -1: as not given.
+Option steps_option() {
+  Option option = count_or_unset_option(
+      named("steps", {"max-steps"}, "N", length, train_command | plan_command, "steps of the run; wins over --epochs"),
+      {}, [](auto& a) -> auto& { return a.run.engine.steps; });
+  option.parse = [parse_number = option.parse](Arguments& arguments, std::string_view text) {
+    if (text == "-1") arguments.run.engine.steps = 0;
+    return text == "-1" || parse_number(arguments, text);
+  };
+  return option;
+}
+
 std::vector<Option> length_options() {
   return {
       real_option(
           named("epochs", {"num-train-epochs"}, "N", length, train_command | plan_command,
                 "passes over the training windows"),
           {0, 100'000, true}, [](auto& a) -> auto& { return a.run.engine.epochs; }),
-      count_or_unset_option(
-          named("steps", {"max-steps"}, "N", length, train_command | plan_command,
-                "steps of the run; wins over --epochs"),
-          {}, [](auto& a) -> auto& { return a.run.engine.steps; }),
+      steps_option(),
       count_option(
           named("batch", {}, "N", batches, train_command | plan_command | bench_command,
                 "sequences a step over all ranks"),

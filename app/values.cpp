@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <system_error>
@@ -64,6 +65,18 @@ std::optional<double> parse_real(std::string_view text, const RealRange& range) 
   const bool above = range.open_below ? *value > range.smallest : *value >= range.smallest;
   const bool below = range.open_above ? *value < range.largest : *value <= range.largest;
   return above && below ? value : std::nullopt;
+}
+
+std::optional<bool> parse_truth(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (const char* word : {"true", "yes", "t", "y", "1"}) {
+    if (lower == word) return true;
+  }
+  for (const char* word : {"false", "no", "f", "n", "0"}) {
+    if (lower == word) return false;
+  }
+  return std::nullopt;
 }
 
 std::optional<double> parse_duration(std::string_view text) {

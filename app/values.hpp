@@ -38,6 +38,9 @@ std::vector<std::string> split(std::string_view text, char separator);
 std::optional<std::uint64_t> parse_count(std::string_view text, const CountRange& range);
 std::optional<double> parse_real(std::string_view text, const RealRange& range);
 
+/// true, yes, t, y, 1 or false, no, f, n, 0 in any case, as Hugging Face's parser takes them; nothing for other words.
+std::optional<bool> parse_truth(std::string_view text);
+
 /// Seconds of "90s", "10m", "2h", "1:30:00" (hours, minutes, seconds), "5:00" (minutes, seconds), "1-00:00:00" (days),
 /// or of a number alone; nothing where `text` is none of these or nothing long.
 std::optional<double> parse_duration(std::string_view text);

@@ -39,9 +39,7 @@ install(FILES "${PROJECT_BINARY_DIR}/package/mylos-config.cmake" "${PROJECT_BINA
 
 set(mylos_share "${CMAKE_INSTALL_DATADIR}/mylos")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples" DESTINATION "${mylos_share}")
-if(IS_DIRECTORY "${PROJECT_SOURCE_DIR}/jobscripts")
-  install(DIRECTORY "${PROJECT_SOURCE_DIR}/jobscripts" DESTINATION "${mylos_share}" USE_SOURCE_PERMISSIONS)
-endif()
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/jobscripts" DESTINATION "${mylos_share}" USE_SOURCE_PERMISSIONS)
 # Also in share/mylos: tests of an installed tree (the head of their CMakeLists.txt says how to run them).
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/tests/install/smoke" DESTINATION "${mylos_share}")
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
 namespace mylos::train {
@@ -31,6 +32,13 @@ std::size_t scratch_bytes(const Task& task, const BatchShape& largest) {
   return std::max(training, task.model().scratch_bytes(evaluated, ParameterStore::Purpose::inference));
 }
 
+/// What passes over plan.largest take beside the parameters.
+void count_passes(MemoryPlan& plan, const Task& task, const TrainConfig& config, bool on_host) {
+  plan.activations = activation_bytes(task, plan.largest, config.recompute);
+  plan.scratch = on_host ? 0 : scratch_bytes(task, plan.largest);
+  plan.workspace = widened_bytes(largest_products(task, plan));
+}
+
 /// The plan with a limit of the micro-batch, in a layout.
 MemoryPlan plan_for(const Task& task, const TrainConfig& config, std::size_t steps, const MicroBatchLimit& limit,
                     const RankLayout& layout, bool on_host) {
@@ -51,9 +59,7 @@ MemoryPlan plan_for(const Task& task, const TrainConfig& config, std::size_t ste
   plan.exchange =
       held.exchange + (on_host ? parallel::exchange_bytes(layout.sharing.ranks, config.parallel.bucket) : 0);
   plan.optimizer = held.slices * slots * sizeof(float);
-  plan.activations = activation_bytes(task, plan.largest, config.recompute);
-  plan.scratch = on_host ? 0 : scratch_bytes(task, plan.largest);
-  plan.workspace = widened_bytes(largest_products(task, plan));
+  count_passes(plan, task, config, on_host);
   // Rows are loaded in memory of the host, which a device build does not plan.
   for (const ParameterRow& row : task.model().table().rows()) {
     if (on_host) plan.loading = std::max(plan.loading, row.size * sizeof(float));
@@ -61,12 +67,16 @@ MemoryPlan plan_for(const Task& task, const TrainConfig& config, std::size_t ste
   return plan;
 }
 
+/// Whether the user said how a step is cut.
+bool is_cut(const TrainConfig& config) {
+  return config.micro_batch > 0 || config.micro_tokens > 0 || config.accumulation > 0 || config.parallel.deterministic;
+}
+
 /// The plan in a mode: where the micro-batch is not chosen, halved until it fits or has one sample.
 MemoryPlan plan_mode(const Task& task, const TrainConfig& config, std::size_t steps, std::size_t available,
                      const RankLayout& layout, bool on_host) {
   const std::size_t largest = largest_global_batch(task, steps);
-  const bool chosen =
-      config.micro_batch > 0 || config.micro_tokens > 0 || config.accumulation > 0 || layout.sharing.leaves > 0;
+  const bool chosen = is_cut(config);
   MicroBatchLimit limit{.samples = config.micro_batch > 0 ? std::min(config.micro_batch, largest) : largest,
                         .tokens = config.micro_tokens,
                         .parts = config.accumulation};
@@ -105,9 +115,10 @@ void check_settings(const Task& task, const TrainConfig& config, std::size_t ste
 struct Search {
   const Task& task;
   std::size_t steps, available;
-  const RankCounts& ranks;
+  RankCounts ranks;
 
-  bool fits(const TrainConfig& config, parallel::ModeKind mode) const {
+  bool fits(TrainConfig config, parallel::ModeKind mode) const {
+    if (!is_cut(config)) config.micro_batch = 1;  // the last that a run tries
     try {
       return plan_mode(task, config, steps, available, lay_out(config, mode, ranks), ranks.on_host).total() <=
              available;
@@ -150,6 +161,64 @@ std::string fitting_words(const Search& search, TrainConfig config, parallel::Mo
   return {};
 }
 
+/// The longest sequences, in steps of 32 tokens, of which one at once fits in a mode; 0 where none does. Shorter ones
+/// than the least leave little beside a question.
+std::size_t fitting_length(const Search& search, TrainConfig config, parallel::ModeKind mode) {
+  constexpr std::size_t step = 32, least = 160;
+  if (config.accumulation > 0 || config.parallel.deterministic) return 0;
+  config.micro_batch = 1;
+  config.micro_tokens = 0;
+  const auto& [task, steps, available, ranks] = search;
+  constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+  MemoryPlan plan = plan_mode(task, config, steps, unlimited, lay_out(config, mode, ranks), ranks.on_host);
+  for (std::size_t length = (plan.largest.longest - 1) / step * step; length >= least; length -= step) {
+    plan.largest = {1, length, length};
+    count_passes(plan, task, config, ranks.on_host);
+    if (plan.total() <= available) return length;
+  }
+  return 0;
+}
+
+std::string length_words(const TrainConfig& config, std::size_t length) {
+  return fmt::format("--max-length {}{}", length,
+                     config.micro_tokens > 0  ? fmt::format(" --micro-tokens {}", length)
+                     : config.micro_batch > 1 ? " --micro-batch 1"
+                                              : "");
+}
+
+/// The fewest ranks that each have as much memory, and how they share it; empty where no number is enough.
+std::string words_of_more_ranks(Search search, const TrainConfig& config, const TrainConfig& recomputing) {
+  using parallel::ModeKind;
+  constexpr std::size_t most = 4096;
+  const bool on_host = search.ranks.on_host;
+  for (std::size_t count = 2 * search.ranks.ranks; count <= most; count *= 2) {
+    search.ranks = {.ranks = count, .nodes = 1, .of_node = count, .on_host = on_host};
+    for (const ModeKind mode : {ModeKind::sharded_gradients, ModeKind::sharded}) {
+      for (const TrainConfig* each : {&config, &recomputing}) {
+        if (!search.fits(*each, mode)) continue;
+        return fmt::format("{} {} with --mode {}{}", count, on_host ? "ranks of as much memory" : "GPUs",
+                           parallel::to_string(mode), each == &config ? "" : " --recompute layer");
+      }
+    }
+  }
+  return {};
+}
+
+/// Where no setting of this launch is enough: shorter sequences, and more ranks.
+std::string farther_advice(const Search& search, TrainConfig config, TrainConfig recomputing, parallel::ModeKind mode) {
+  std::string all;
+  std::size_t length = fitting_length(search, config, mode);
+  if (length > 0) {
+    all = "it fits with " + length_words(config, length);
+  } else if (length = fitting_length(search, recomputing, mode); length > 0) {
+    all = fmt::format("it fits with --recompute layer {}", length_words(config, length));
+  }
+  config.parallel.shard_size = recomputing.parallel.shard_size = 0;
+  const std::string ranks = words_of_more_ranks(search, config, recomputing);
+  if (!ranks.empty()) all += fmt::format("{}on {}", all.empty() ? "it fits " : ", or ", ranks);
+  return all.empty() ? "use a smaller model" : all;
+}
+
 /// Changes of the settings with each of which the run fits.
 std::string advice(const Search& search, const TrainConfig& config, parallel::ModeKind mode) {
   using parallel::ModeKind;
@@ -169,7 +238,7 @@ std::string advice(const Search& search, const TrainConfig& config, parallel::Mo
   if (all.empty() && may_recompute && may_shard) {
     offer(recomputing, ModeKind::sharded, "--recompute layer --mode sharded");
   }
-  return all.empty() ? "use a smaller --max-length or model" : all;
+  return all.empty() ? farther_advice(search, config, may_recompute ? recomputing : config, mode) : all;
 }
 
 }  // namespace

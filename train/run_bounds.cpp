@@ -88,7 +88,7 @@ MicroBatchBounds bound_micro_batches(const Task& task, std::size_t steps, const 
   MicroBatchBounds bounds;
   for (std::size_t step = 0; step < steps; ++step) {
     const std::vector<std::size_t> samples = task.global_batch(step);
-    const StepShares shares = share_step(task, samples, limit, sharing);
+    const StepShares shares = share_step(task, samples, limit, without_idle_ranks(sharing, samples.size()));
     bounds.micro_batches = std::max(bounds.micro_batches, shares.micro_batches());
     for (const std::vector<Places>& own : shares.ranks) {
       for (const Places& places : own) include(task, samples, places, bounds.largest);

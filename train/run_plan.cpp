@@ -40,7 +40,8 @@ MeanStep mean_step(const Task& task, std::size_t steps, const MemoryPlan& plan) 
   const std::size_t count = std::min(steps, most_steps_looked_at);
   for (std::size_t i = 0; i < count; ++i) {
     const std::vector<std::size_t> samples = task.global_batch(i * (steps / count));
-    const StepShares shares = share_step(task, samples, plan.limit, plan.layout.sharing);
+    const Sharing& sharing = plan.layout.sharing;
+    const StepShares shares = share_step(task, samples, plan.limit, without_idle_ranks(sharing, samples.size()));
     double most = 0.0, all = 0.0;
     for (const std::vector<Places>& own : shares.ranks) {
       const double flops = flops_of(task, samples, own);
@@ -48,7 +49,7 @@ MeanStep mean_step(const Task& task, std::size_t steps, const MemoryPlan& plan) 
       all += flops;
     }
     sum.slowest += most;
-    sum.mean += all / static_cast<double>(shares.ranks.size());
+    sum.mean += all / static_cast<double>(sharing.ranks);
     for (const std::size_t sample : samples) sum.tokens += static_cast<double>(task.rows_of(sample));
     sum.micro_batches += static_cast<double>(shares.micro_batches());
   }
@@ -147,6 +148,23 @@ std::size_t largest_micro_batch_that_fits(const Task& task, const MemoryPlan& pl
   return low;
 }
 
+/// The smallest other kind of GPU on which it fits; empty where there is none.
+std::string larger_kind(const Task& task, const TrainConfig& config, std::size_t steps, const PlanTarget& target) {
+  std::vector<Machine> kinds(gpu_kinds().begin(), gpu_kinds().end());
+  std::ranges::stable_sort(kinds, {}, &Machine::memory);
+  for (const Machine& kind : kinds) {
+    const std::size_t available = kind.memory - kind.reserved;
+    if (kind.name == target.machine.name || kind.peak(config.precision) == 0.0 || available <= room(target)) continue;
+    try {
+      plan_memory(task, config, steps, available, target.ranks);
+      return kind.name;
+    } catch (const std::runtime_error&) {
+      continue;
+    }
+  }
+  return {};
+}
+
 void add_memory(const Task& task, const TrainConfig& config, std::size_t steps, const PlanTarget& target,
                 ModePlan& plan) {
   try {
@@ -154,6 +172,8 @@ void add_memory(const Task& task, const TrainConfig& config, std::size_t steps, 
     plan.fits = true;
   } catch (const std::runtime_error& error) {
     plan.obstacle = error.what();
+    const std::string kind = target.ranks.on_host ? "" : larger_kind(task, config, steps, target);
+    if (!kind.empty()) plan.obstacle += ", or on " + kind;
     TrainConfig least = config;
     least.micro_tokens = least.accumulation = 0;
     least.micro_batch = 1;

@@ -69,6 +69,12 @@ std::size_t leaf_of(const Sharing& sharing, std::size_t rank, std::size_t round)
   return rank / together * (sharing.leaves / groups) + round * together + rank % together;
 }
 
+Sharing without_idle_ranks(Sharing sharing, std::size_t samples) {
+  // Without leaves the longest samples go one by one to ranks that have nothing yet.
+  if (sharing.leaves == 0) sharing.ranks = std::min(sharing.ranks, samples);
+  return sharing;
+}
+
 StepShares share_step(const Task& task, std::span<const std::size_t> samples, const MicroBatchLimit& limit,
                       const Sharing& sharing) {
   require(!samples.empty(), "step shares: a global batch without samples");

@@ -42,6 +42,9 @@ struct StepShares {
 StepShares share_step(const Task& task, std::span<const std::size_t> samples, const MicroBatchLimit& limit,
                       const Sharing& sharing);
 
+/// `sharing` without ranks that have none of so many samples: for counting, which need not go through those.
+Sharing without_idle_ranks(Sharing sharing, std::size_t samples);
+
 /// The leaf that is micro-batch `round` of `rank`.
 std::size_t leaf_of(const Sharing& sharing, std::size_t rank, std::size_t round);
 

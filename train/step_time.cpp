@@ -43,7 +43,9 @@ class Step {
     StepTime time{.optimizer = optimizer, .exchange = clocks_.exchanged()};
     for (const UnitWork& unit : units_) time.compute += (unit.forward + unit.backward);
     time.compute *= static_cast<double>(layout_.micro_batches);
-    time.exposed = std::max(0.0, clocks_.now() - time.compute);
+    const double waited = clocks_.now() - time.compute;
+    constexpr double rounding = 1e-9;  // of sums in two orders
+    time.exposed = waited > rounding * time.compute ? waited : 0.0;
     return time;
   }
 

@@ -1,6 +1,7 @@
 #include "app/calibration.hpp"
 
 #include "tests/app/tiny_run.hpp"
+#include "tests/support/paths.hpp"
 #include "train/machine.hpp"
 
 #include <gmock/gmock.h>
@@ -32,6 +33,19 @@ TEST(Calibration, IsReadAsItWasWritten) {
   Calibration without = tiny();
   without.products = 0.0;
   EXPECT_EQ(parse_calibration(to_json(without), "it").products, 0.0);
+}
+
+TEST(Calibration, WhatNoMachineHasIsRefused) {
+  const auto complaint = [](const char* member, const nlohmann::ordered_json& value) {
+    nlohmann::ordered_json object = to_json(tiny());
+    object[member] = value;
+    return tests::error_of([&] { parse_calibration(object, "it"); });
+  };
+  EXPECT_EQ(complaint("host", "x"), "it: \"host\" is neither true nor false");
+  EXPECT_EQ(complaint("layers", 0), "it: layers: expected a whole number above 0");
+  EXPECT_EQ(complaint("threads", 0), "it: threads: expected a whole number above 0");
+  EXPECT_EQ(complaint("flops_per_second", 1e-300), "it: \"flops_per_second\" is not a number from 1e6 to 1e18");
+  EXPECT_EQ(complaint("bytes_per_second", "x"), "it: \"bytes_per_second\" is not a number from 1e6 to 1e18");
 }
 
 TEST(Calibration, ProductsAreThoseOfTheSameDeviceThreadsModelAndPrecision) {

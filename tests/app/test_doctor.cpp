@@ -20,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace app;
 using nlohmann::json;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using Words = std::vector<std::string>;
@@ -100,7 +101,14 @@ TEST(DoctorLaunch, ClocksAreApartByMoreThanTheyMayBeWrong) {
 
 TEST(DoctorLaunch, ShowsTheVariablesThatMatter) {
   const Words set = {"PATH=/bin", "UCX_TLS=tcp", "NCCL_DEBUG=INFO", "FI_PROVIDER=cxi\n", "OMPI_MCA_orte_x=1"};
-  EXPECT_THAT(told(environment_findings(set)), HasSubstr("FI_PROVIDER=cxi\\x0a NCCL_DEBUG=INFO UCX_TLS=tcp\n"));
+  EXPECT_THAT(told(environment_findings(set)),
+              HasSubstr("ok       environment FI_PROVIDER=cxi\\x0a\nok       environment NCCL_DEBUG=INFO\n"));
+  const std::vector<Findings> ranks = {environment_findings(Words{"OMP_NUM_THREADS=2", "UCX_TLS=tcp"}),
+                                       environment_findings(Words{"OMP_NUM_THREADS=4", "UCX_TLS=tcp"})};
+  EXPECT_EQ(report_text(fold({}, ranks), 2),
+            "ok       environment rank 0: OMP_NUM_THREADS=2\n"
+            "ok       environment UCX_TLS=tcp\n"
+            "ok       environment rank 1: OMP_NUM_THREADS=4\n0 errors, 0 warnings\n");
   EXPECT_THAT(told(environment_findings({})), HasSubstr("no variable"));
 }
 
@@ -230,8 +238,10 @@ TEST(DoctorSystem, MemoryAndLimits) {
   }
   EXPECT_THAT(all, HasSubstr("writes a core file"));
   EXPECT_THAT(told(limit_findings({.locked = 65536})), HasSubstr("0 warnings")) << "no InfiniBand";
-  EXPECT_THAT(told(hdf5_findings("", {})), HasSubstr("warning  HDF5"));
-  EXPECT_THAT(told(hdf5_findings("1.10.8", "FALSE")), HasSubstr("HDF5_USE_FILE_LOCKING=FALSE"));
+  EXPECT_THAT(told(hdf5_findings("", false, {})), HasSubstr("warning  HDF5"));
+  EXPECT_THAT(told(hdf5_findings("1.14.0", true, {})), HasSubstr("1.14.0, parallel\n"));
+  EXPECT_THAT(told(hdf5_findings("1.10.8", false, "FALSE")),
+              AllOf(HasSubstr("1.10.8, not parallel"), HasSubstr("HDF5_USE_FILE_LOCKING=FALSE")));
 }
 
 TEST(DoctorSystem, CachesAndModels) {
@@ -273,7 +283,6 @@ TEST(DoctorFiles, ATrialLeavesNothing) {
   EXPECT_GT(trial.seconds, 0.0);
   EXPECT_TRUE(fs::is_empty(directory.path()));
   EXPECT_EQ(try_directory("/proc").failed, "make a file");
-  EXPECT_EQ(nearest_directory(directory / "a" / "b"), directory.path());
   {
     const SharedProbe probe(directory.path());
     EXPECT_THAT(told(probe_findings(directory.path(), probe.name(), "n1", 0.0)), HasSubstr("ok       shared"));
@@ -282,6 +291,27 @@ TEST(DoctorFiles, ATrialLeavesNothing) {
                 HasSubstr("does not show a file that n1 wrote 0 s ago; nodes see different folders"));
   }
   EXPECT_TRUE(fs::is_empty(directory.path()));
+}
+
+TEST(DoctorFiles, FindWhereTheOutputWouldGo) {
+  const TemporaryDirectory directory;
+  EXPECT_EQ(find_output(directory.path()).directory, directory.path());
+  EXPECT_EQ(told(find_output(directory.path()).findings), "0 errors, 0 warnings\n");
+  const OutputPlace above = find_output(directory / "a" / "b");
+  EXPECT_EQ(above.directory, directory.path());
+  EXPECT_THAT(told(above.findings), HasSubstr("a/b is not there yet: " + directory.path().string() + " is tried"));
+  const fs::path file = directory / "file", dangling = directory / "dangling", link = directory / "link";
+  write_file(file, "");
+  fs::create_symlink(directory / "nowhere", dangling);
+  fs::create_directory(directory / "real");
+  fs::create_symlink(directory / "real", link);
+  for (const fs::path& wanted : {file, file / "sub", dangling, dangling / "sub"}) {
+    const OutputPlace none = find_output(wanted);
+    EXPECT_EQ(none.directory, "") << wanted;
+    EXPECT_THAT(told(none.findings),
+                AllOf(HasSubstr("error    output"), HasSubstr(" is no directory")));
+  }
+  EXPECT_EQ(find_output(link / "sub").directory, link);
 }
 
 /// The program, trying a folder of its own.
@@ -322,6 +352,25 @@ TEST_F(DoctorProgram, ErrorsExitWithOne) {
   EXPECT_EQ(closed.exit_code, 1) << closed.output;
   EXPECT_THAT(closed.output, HasSubstr("error    output      cannot make a file there"));
   EXPECT_EQ(run_mylos({"doctor", "--batch", "4"}).exit_code, 2);
+  const ProgramRun file = run_mylos({"doctor", "--output", train_});
+  EXPECT_EQ(file.exit_code, 1) << "train refuses it, too";
+  EXPECT_THAT(file.output, HasSubstr("error    output      " + train_.string() + " is no directory"));
+}
+
+TEST_F(DoctorProgram, ADirectoryThatIsGoneIsAFinding) {
+  const std::string script = "mkdir '" + (run_ / "gone").string() + "' && cd '" + (run_ / "gone").string() +
+                             "' && rmdir '" + (run_ / "gone").string() + "' && exec \"$@\"";
+  const ProgramRun run =
+      RunningProgram({"-c", script, "sh", program(), "doctor", "--output", "somewhere"}, "", {}, "/bin/sh").wait();
+  EXPECT_EQ(run.exit_code, 1) << run.output << run.errors;
+  EXPECT_THAT(run.output, HasSubstr("error    output      the current directory is none: No such file"));
+}
+
+TEST_F(DoctorProgram, VariablesNeedNotBeText) {
+  const EnvironmentVariable job("SLURM_JOB_ID", "7\xff");
+  const ProgramRun run = run_mylos(words({"--json"}));
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_EQ(json::parse(run.output)["errors"], 0);
 }
 
 TEST_F(DoctorProgram, AFullFileSystemIsNamed) {
@@ -380,6 +429,17 @@ TEST_F(DoctorOnASlowDisk, WhatDoesNotComeBackIsNamed) {
   EXPECT_EQ(run.exit_code, 1) << run.errors;
   EXPECT_THAT(run.output, HasSubstr("writing to " + run_.string() + " has not come back within 1 s"));
   EXPECT_FALSE(has_file());
+}
+
+TEST_F(DoctorOnASlowDisk, AMountWhoseServerIsGoneIsNamed) {
+  const fs::path dead = directory_ / "deadmount" / "run";
+  Words words = slowly("none", "20", {"doctor", "--collective-timeout", "2", "--output", dead});
+  words.insert(words.begin(), "MYLOS_SLOW_STATS=deadmount");
+  const ProgramRun run = RunningProgram(words, "", {}, "/usr/bin/env").wait();
+  EXPECT_EQ(run.exit_code, 1) << run.errors;
+  EXPECT_THAT(run.output,
+              HasSubstr("error    output      looking for " + dead.string() + " has not come back within 0.5 s"));
+  EXPECT_THAT(run.output, HasSubstr("1 error,")) << "the rest is looked at";
 }
 
 class DoctorOnRanks : public RankRuns {
@@ -470,6 +530,16 @@ TEST_F(DoctorWithoutARank, OneThatHangsIsNamed) {
   EXPECT_NE(run.exit_code, 0);
   EXPECT_THAT(run.output, HasSubstr("error    launch      rank 1: did not answer in time")) << run.errors;
   EXPECT_TRUE(fs::is_empty(run_));
+}
+
+TEST_F(DoctorWithoutARank, WhereItIsTheFirstTheOthersSpeak) {
+  Words all = {"-n", "1", "/bin/sleep", "60", ":", "-n", "1", program()};
+  const Words mine = words({"--collective-timeout", "2"});
+  all.insert(all.end(), mine.begin(), mine.end());
+  const ProgramRun run = RunningProgram(all, "", {}, mpiexec()).wait();
+  EXPECT_NE(run.exit_code, 0);
+  EXPECT_THAT(run.errors, HasSubstr("mylos: error: rank 1 on "));
+  EXPECT_THAT(run.errors, HasSubstr("has not come back within 2 s; "));
 }
 
 TEST_F(DoctorWithoutARank, OneThatDiesEndsAll) {

@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
+#include <map>
 #include <sstream>
 
 /// mylos plan: what it says beforehand, and what runs then take.
@@ -36,7 +38,9 @@ TEST_F(Plan, NeedsNoModelFilesForModelsItKnows) {
   EXPECT_EQ(plan["modes"][0]["mode"], "replicated");
   // BERT-base has 108.9 million parameters without its pooler: 2 bytes and a master of 4 each.
   EXPECT_EQ(plan["modes"][0]["memory"]["values"], 108'893'186u * 6);
-  EXPECT_THAT(plan["recommended"].get<std::string>(), HasSubstr("srun --nodes=2 --ntasks=8 --gpus-per-task=1 mylos"));
+  EXPECT_THAT(plan["recommended"].get<std::string>(),
+              HasSubstr("srun --mpi=pmix --nodes=2 --ntasks-per-node=4 --cpus-per-task=8 --gpus-per-node=4 mylos "
+                        "train --dataset squad --do-train --output run --model bert-base-uncased "));
 }
 
 TEST_F(Plan, OneModeOnly) {
@@ -56,6 +60,58 @@ TEST_F(Plan, WhatCannotFitSaysWhatWould) {
       run_mylos({"plan", "--model", "bert-large", "--gpu", "v100-16", "--memory", "4", "--job", "slurm"});
   EXPECT_EQ(job.exit_code, 1);
   EXPECT_EQ(job.output, "");
+}
+
+TEST_F(Plan, WhatIsSaidToFitFits) {
+  const Words words = {"plan", "--model", "bert-large", "--memory", "6", "--precision", "float", "--batch", "1"};
+  const auto with = [&](Words more) {
+    more.insert(more.begin(), words.begin(), words.end());
+    return run_mylos(more);
+  };
+  const ProgramRun run = with({"--gpu", "v100-16"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.output, HasSubstr(" are free; it fits on 2 GPUs with --mode sharded-gradients, or on v100-32\n"));
+  EXPECT_EQ(with({"--gpu", "v100-16", "--gpus", "2", "--mode", "sharded-gradients"}).exit_code, 0);
+}
+
+TEST_F(Plan, NamesAreThoseThatFetchGets) {
+  const auto line = [](const char* model) {
+    return planned({"--model", model, "--gpu", "h100"})["recommended"].get<std::string>();
+  };
+  EXPECT_THAT(line("bert-large"), HasSubstr(" --model bert-large-uncased "));
+  EXPECT_THAT(line("bert-base-uncased"), HasSubstr(" --model bert-base-uncased "));
+  EXPECT_THAT(line("minilm"), HasSubstr(" --model minilm "));
+  const fs::path file = directory_ / "questions.json";
+  write_file(file, "{}");
+  EXPECT_THAT(run_mylos({"plan", "--model", "bert-base", "--gpu", "h100", "--data", file}).errors,
+              HasSubstr("get it with: mylos fetch bert-base-uncased"));
+}
+
+TEST_F(Plan, ProcessorsAreDividedAmongRanks) {
+  const EnvironmentVariable none("OMP_NUM_THREADS", "");
+  const json alone = planned({"--model", "minilm", "--gpu", "cpu", "--batch", "2"});
+  const json crowd = planned({"--model", "minilm", "--gpu", "cpu", "--gpus", "4096", "--memory", "4", "--batch", "2"});
+  EXPECT_THAT(crowd["recommended"].get<std::string>(), HasSubstr(" --cpus-per-task=1 "));
+  EXPECT_EQ(alone["modes"][0]["exposed_seconds"], 0.0);
+  EXPECT_THAT(
+      planned({"--model", "minilm", "--gpu", "cpu", "--gpus", "4", "--nodes", "2", "--threads", "3"})["recommended"]
+          .get<std::string>(),
+      HasSubstr(" --ntasks-per-node=2 --cpus-per-task=3 mylos"));
+}
+
+TEST_F(Plan, ABatchOfARankIsThatOfEach) {
+  const json plan = planned({"--model", "minilm", "--gpu", "h100", "--gpus", "4", "--batch-per-rank", "8",
+                             "--gradient-accumulation-steps", "2"});
+  EXPECT_EQ(plan["batch"], 64);
+  EXPECT_THAT(plan["recommended"].get<std::string>(), HasSubstr(" --batch 64 --gradient-accumulation-steps 2 "));
+}
+
+TEST_F(Plan, ABrokenFileOfTheCacheIsNone) {
+  for (const char* content : {R"({"calibration": {"host": "x", "device": "d", "threads": 1, "precision": "float"}})",
+                              R"({"calibration": []})", "[1]", "x"}) {
+    write_file(directory_ / "cache/mylos/bench/step-1.json", content);
+    EXPECT_EQ(run_mylos({"plan", "--model", "minilm", "--gpu", "cpu"}).exit_code, 0) << content;
+  }
 }
 
 TEST_F(Plan, BadInput) {
@@ -110,18 +166,127 @@ TEST_F(Plan, TakesWhatBenchStepMeasured) {
       HasSubstr("it is not of --gpu h200 in bfloat16"));
 }
 
-class JobScript : public Plan, public testing::WithParamInterface<std::string> {};
+/// A run of a tiny model in a folder whose name a shell takes for more than a word.
+class PlannedRun : public TinyRun {
+ protected:
+  void SetUp() override {
+    TinyRun::SetUp();
+    fs::create_directories(home_);
+    fs::rename(model_, home_ / "model");
+    fs::rename(train_, home_ / "train.json");
+  }
+  Words words(const Words& more) const {
+    Words all = {"--model",
+                 home_ / "model",
+                 "--data",
+                 home_ / "train.json",
+                 "--gpu",
+                 "cpu",
+                 "--threads",
+                 "1",
+                 "--steps",
+                 "2",
+                 "--max-length",
+                 "60",
+                 "--doc-stride",
+                 "17",
+                 "--batch",
+                 "4",
+                 "--bucket-mib",
+                 "2",
+                 "--micro-tokens",
+                 "120",
+                 "--checkpoint-every",
+                 "1",
+                 "--recompute",
+                 "layer"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  /// The script, where `programs` has what it calls.
+  ProgramRun submit(const std::string& script, const Words& environment) const {
+    write_file(directory_ / "job.sh", script);
+    Words all = {"PATH=" + programs_.string() + ":/usr/bin:/bin",
+                 "SLURM_JOB_NAME=mylos",
+                 "PBS_JOBNAME=mylos",
+                 "SLURM_CPUS_PER_TASK=1",
+                 "SLURM_JOB_ID=1",
+                 "SCRIPT=job.sh",
+                 "PBS_O_WORKDIR=" + directory_.path().string()};
+    all.insert(all.end(), environment.begin(), environment.end());
+    all.insert(all.end(), {"/bin/bash", (directory_ / "job.sh").string()});
+    return RunningProgram(all, "", {}, "/usr/bin/env").wait();
+  }
+  void add_program(const char* name, const std::string& body) const {
+    write_file(programs_ / name, "#!/bin/sh\n" + body + "\n");
+    fs::permissions(programs_ / name, fs::perms::owner_all);
+  }
 
-TEST_P(JobScript, IsAShellScriptWithTheRecommendedRun) {
-  const ProgramRun run = run_mylos({"plan", "--model", "bert-base", "--gpu", "a100-80", "--gpus", "8", "--nodes", "2",
-                                    "--threads", "8", "--job", GetParam()});
-  ASSERT_EQ(run.exit_code, 0) << run.errors;
-  const fs::path script = directory_ / "job.sh";
-  write_file(script, run.output);
-  EXPECT_EQ(RunningProgram({"-n", script.string()}, "", {}, "/bin/bash").wait().exit_code, 0);
-  EXPECT_THAT(run.output, HasSubstr("mylos train --model bert-base"));
-  EXPECT_THAT(run.output, HasSubstr(GetParam() == "slurm" ? "#SBATCH --ntasks-per-node=4"
-                                                          : "select=2:ncpus=32:mpiprocs=4:ngpus=4"));
+  fs::path home_ = directory_ / "it's $HOME {here}", programs_ = directory_ / "programs";
+};
+
+TEST_F(PlannedRun, TheRecommendedLineIsTheRun) {
+  std::string line = planned(words({}))["recommended"];
+  const std::string launcher = "srun --mpi=pmix --nodes=1 --ntasks-per-node=1 --cpus-per-task=1 mylos ";
+  ASSERT_TRUE(line.starts_with(launcher)) << line;
+  line = "cd '" + directory_.path().string() + "' && exec '" + program().string() + "' " + line.substr(launcher.size());
+  const ProgramRun run = RunningProgram({"-c", line}, "", {}, "/bin/sh").wait();
+  ASSERT_EQ(run.exit_code, 0) << line << run.errors;
+  const json recorded = json::parse(read_file(run_ / "run.json"));
+  EXPECT_EQ(recorded["train"], (home_ / "train.json").string());
+  EXPECT_EQ(recorded["model"], (home_ / "model").string());
+  const std::map<std::string, json> given = {{"steps", 2},          {"max-length", 60},      {"doc-stride", 17},
+                                             {"batch", 4},          {"bucket-mib", 2},       {"micro-tokens", 120},
+                                             {"micro-batch", {}},   {"checkpoint-every", 1}, {"recompute", "layer"},
+                                             {"mode", "replicated"}};
+  for (const auto& [name, value] : given) EXPECT_EQ(recorded[name], value) << name;
+}
+
+class JobScript : public PlannedRun, public testing::WithParamInterface<std::string> {};
+
+TEST_P(JobScript, StartsThePlannedRun) {
+  const bool is_slurm = GetParam() == "slurm";
+  const ProgramRun plan = run_mylos([&] {
+    Words all = words({"--job", GetParam(), "--gpus", "4", "--nodes", "2", "--mode", "sharded"});
+    all.insert(all.begin(), "plan");
+    return all;
+  }());
+  ASSERT_EQ(plan.exit_code, 0) << plan.errors;
+  for (const char* line :
+       is_slurm ? std::array{"#SBATCH --nodes=2\n", "#SBATCH --ntasks-per-node=2\n", "#SBATCH --cpus-per-task=1\n",
+                             "#SBATCH --gpus-per-node=0\n"}
+                : std::array{"#PBS -l select=2:ncpus=2:mpiprocs=2\n", "#PBS -l walltime=00:20:00\n", "", ""}) {
+    EXPECT_THAT(plan.output, HasSubstr(line));
+  }
+  // What is started, a word a line, by a launcher that hands it on.
+  add_program("mylos", "for word; do echo \"$word\"; done; exit ${ENDS_WITH:-0}");
+  add_program("launcher", "exec \"$@\"");
+  const ProgramRun run = submit(plan.output, {"LAUNCHER=launcher"});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.output, testing::StartsWith("train\n--model\n" + (home_ / "model").string() + "\n--train\n" +
+                                              (home_ / "train.json").string() + "\n--output\nrun\n"));
+  for (const char* option : {"--precision\nfloat\n", "--mode\nsharded\n", "--checkpoint-every\n1\n",
+                             "--doc-stride\n17\n", "--bucket-mib\n2\n", "--micro-tokens\n120\n"}) {
+    EXPECT_THAT(run.output, HasSubstr(option));
+  }
+  const ProgramRun stuck = submit(plan.output, {"LAUNCHER=launcher", "ENDS_WITH=85"});
+  EXPECT_EQ(stuck.exit_code, 85) << "no step further";
+  EXPECT_THAT(stuck.errors, HasSubstr("no step further than "));
+}
+
+TEST_P(JobScript, AsksForWhatThePlanWasNotTold) {
+  const ProgramRun plan = run_mylos(
+      {"plan", "--model", "bert-base", "--gpu", "a100-80", "--gpus", "8", "--nodes", "2", "--job", GetParam()});
+  ASSERT_EQ(plan.exit_code, 0) << plan.errors;
+  EXPECT_THAT(plan.output, HasSubstr(GetParam() == "slurm" ? "#SBATCH --gpus-per-node=4\n#SBATCH --cpus-per-task=8\n"
+                                                           : "select=2:ncpus=32:mpiprocs=4:ngpus=4\n"));
+  const ProgramRun run = submit(plan.output, {"LAUNCHER=launcher"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.errors, testing::StartsWith("mylos: TRAIN is not set; submit with "));
+  add_program("mylos", "echo \"$@\"");
+  add_program("launcher", "exec \"$@\"");
+  EXPECT_THAT(submit(plan.output, {"LAUNCHER=launcher", "TRAIN=t.h5"}).output,
+              HasSubstr("train --model bert-base-uncased --train t.h5 --output run"));
 }
 
 INSTANTIATE_TEST_SUITE_P(For, JobScript, testing::Values("slurm", "pbs"), [](const auto& of) { return of.param; });

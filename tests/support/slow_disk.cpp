@@ -1,4 +1,5 @@
 #include <dlfcn.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -9,17 +10,34 @@
 #include <thread>
 
 /// A disk that is slow to take some files, for a program that is started with LD_PRELOAD naming this library:
-/// MYLOS_SLOW_FILES is a part of the files' names, MYLOS_SLOW_SECONDS how long fsync takes for each.
-extern "C" int fsync(int descriptor) {
-  const char* slow = std::getenv("MYLOS_SLOW_FILES");
+/// MYLOS_SLOW_FILES is a part of the files' names, MYLOS_SLOW_SECONDS how long fsync takes for each. What has
+/// MYLOS_SLOW_STATS in its path takes as long to be looked at, as on a mount whose server is gone.
+namespace {
+
+void wait_where(const char* variable, std::string_view path) {
+  const char* slow = std::getenv(variable);
   const char* seconds = std::getenv("MYLOS_SLOW_SECONDS");
+  if (slow == nullptr || seconds == nullptr || path.find(slow) == std::string_view::npos) return;
+  std::this_thread::sleep_for(std::chrono::duration<double>(std::atof(seconds)));
+}
+
+using Stat = int (*)(const char*, struct stat*);
+
+int slow_stat(const char* name, const char* path, struct stat* about) {
+  wait_where("MYLOS_SLOW_STATS", path);
+  return reinterpret_cast<Stat>(::dlsym(RTLD_NEXT, name))(path, about);
+}
+
+}  // namespace
+
+extern "C" int fsync(int descriptor) {
   std::array<char, 4096> path{};
   const auto length = ::readlink(("/proc/self/fd/" + std::to_string(descriptor)).c_str(), path.data(), path.size() - 1);
-  if (slow != nullptr && seconds != nullptr && length > 0 &&
-      std::string_view(path.data()).find(slow) != std::string_view::npos) {
-    std::this_thread::sleep_for(std::chrono::duration<double>(std::atof(seconds)));
-  }
+  if (length > 0) wait_where("MYLOS_SLOW_FILES", path.data());
   using Fsync = int (*)(int);
   static const auto system_fsync = reinterpret_cast<Fsync>(::dlsym(RTLD_NEXT, "fsync"));
   return system_fsync(descriptor);
 }
+
+extern "C" int stat(const char* path, struct stat* about) { return slow_stat("stat", path, about); }
+extern "C" int lstat(const char* path, struct stat* about) { return slow_stat("lstat", path, about); }

@@ -73,7 +73,7 @@ TEST(PlanMemory, SaysWhatDoesNotFitAndWhatToChange) {
   const ListedTask task({{1 << 20, 1 << 20}});
   EXPECT_EQ(tests::error_of([&] { plan_memory(task, {}, 1, 1 << 29); }),
             "memory: 1.00 GiB are needed (values 0.00, gradients 0.00, optimizer 0.00, activations of 1048576 tokens "
-            "1.00), 0.50 GiB are free; use a smaller --max-length or model");
+            "1.00), 0.50 GiB are free; it fits with --max-length 524256");
 }
 
 /// What is said of a run that has all its fixed memory and `rows` rows of activations.
@@ -90,7 +90,7 @@ TEST(PlanMemory, SaysWithWhatItWouldFit) {
   EXPECT_EQ(advice_with(task, config, 45), "it fits with --micro-batch 4");
   config.micro_batch = 1000;
   EXPECT_EQ(advice_with(task, config, 25), "it fits with --micro-batch 2");
-  EXPECT_EQ(advice_with(task, config, 5), "use a smaller --max-length or model");
+  EXPECT_EQ(advice_with(task, config, 5), "use a smaller model");
   config = {};
   config.micro_tokens = 80;
   EXPECT_EQ(advice_with(task, config, 25), "it fits with --micro-tokens 20");
@@ -99,17 +99,30 @@ TEST(PlanMemory, SaysWithWhatItWouldFit) {
   config.accumulation = 1;
   EXPECT_EQ(advice_with(task, config, 25), "it fits with --gradient-accumulation-steps 4");
   config = {};
-  EXPECT_EQ(advice_with(task, config, 5), "use a smaller --max-length or model") << "one by one already";
+  EXPECT_EQ(advice_with(task, config, 5), "use a smaller model") << "one by one already";
 }
 
 TEST(PlanMemory, SaysWhereRecomputingFits) {
   const ListedTask task({{20, 20}}, {}, 1, elements, true);
   TrainConfig config;
   EXPECT_EQ(advice_with(task, config, 15), "it fits with --recompute layer");
-  EXPECT_EQ(advice_with(task, config, 9), "use a smaller --max-length or model");
+  EXPECT_EQ(advice_with(task, config, 9), "use a smaller model");
   config.micro_batch = 2;
   EXPECT_EQ(advice_with(task, config, 25), "it fits with --micro-batch 1, or with --recompute layer");
   EXPECT_EQ(advice_with(task, config, 12), "it fits with --micro-batch 1 --recompute layer");
+}
+
+TEST(PlanMemory, SaysWhichLengthFits) {
+  const ListedTask task({{384, 384}});
+  TrainConfig config;
+  EXPECT_EQ(advice_with(task, config, 300), "it fits with --max-length 288");
+  EXPECT_EQ(advice_with(task, config, 160), "it fits with --max-length 160");
+  EXPECT_EQ(advice_with(task, config, 159), "use a smaller model") << "no shorter one is offered";
+  config.micro_batch = 2;
+  EXPECT_EQ(advice_with(task, config, 300), "it fits with --max-length 288 --micro-batch 1");
+  config = {};
+  config.micro_tokens = 400;
+  EXPECT_EQ(advice_with(task, config, 300), "it fits with --max-length 288 --micro-tokens 288");
 }
 
 TEST(PlanMemory, SaysHowManyLeavesFit) {
@@ -201,9 +214,28 @@ TEST(PlanMemory, WhatDoesNotFitWholeIsShardedUnlessAModeIsGiven) {
   EXPECT_THAT(tests::error_of([&] { plan_memory(many_units(), config, 1, whole - 1, four_ranks); }),
               testing::EndsWith("; it fits with --mode sharded"));
   EXPECT_THAT(tests::error_of([&] { plan_memory(many_units(), config, 1, 1 << 20, four_ranks); }),
-              testing::EndsWith("; use a smaller --max-length or model"));
+              testing::EndsWith("; use a smaller model"));
   EXPECT_THAT(tests::error_of([&] { plan_memory(many_units(), {}, 1, 1 << 20, four_ranks); }),
               HasSubstr("GiB are needed"));
+}
+
+TEST(PlanMemory, SaysHowManyRanksFit) {
+  using parallel::ModeKind;
+  const auto needed = [](ModeKind mode, std::size_t ranks) {
+    TrainConfig config;
+    config.micro_batch = 1;
+    config.parallel.mode = mode;
+    return plan_memory(many_units(), config, 1, plenty,
+                       {.ranks = ranks, .nodes = 1, .of_node = ranks, .on_host = false})
+        .total();
+  };
+  const auto advice = [](std::size_t available) {
+    return tests::error_of([&] { plan_memory(many_units(), {}, 1, available, {.on_host = false}); });
+  };
+  ASSERT_LT(needed(ModeKind::sharded_gradients, 4), needed(ModeKind::sharded_gradients, 2));
+  EXPECT_THAT(advice(needed(ModeKind::sharded_gradients, 2)),
+              testing::EndsWith("; it fits on 2 GPUs with --mode sharded-gradients"));
+  EXPECT_THAT(advice(needed(ModeKind::sharded, 8)), testing::EndsWith("; it fits on 8 GPUs with --mode sharded"));
 }
 
 }  // namespace
