@@ -42,8 +42,8 @@ TEST(Calibration, WhatNoMachineHasIsRefused) {
     return tests::error_of([&] { parse_calibration(object, "it"); });
   };
   EXPECT_EQ(complaint("host", "x"), "it: \"host\" is neither true nor false");
-  EXPECT_EQ(complaint("layers", 0), "it: layers: expected a whole number above 0");
-  EXPECT_EQ(complaint("threads", 0), "it: threads: expected a whole number above 0");
+  EXPECT_EQ(complaint("layers", 0u), "it: layers: expected a whole number above 0");
+  EXPECT_EQ(complaint("threads", 0u), "it: threads: expected a whole number above 0");
   EXPECT_EQ(complaint("flops_per_second", 1e-300), "it: \"flops_per_second\" is not a number from 1e6 to 1e18");
   EXPECT_EQ(complaint("bytes_per_second", "x"), "it: \"bytes_per_second\" is not a number from 1e6 to 1e18");
 }
