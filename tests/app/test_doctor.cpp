@@ -179,7 +179,7 @@ TEST(DoctorGpus, TellsWhatABuildFinds) {
   EXPECT_THAT(told(gpu_findings({.is_needed = true, .obstacle = "no GPU is visible here; ask for one"})),
               HasSubstr("error    GPU         no GPU is visible here; ask for one"));
   const GpuFacts two{.is_needed = true,
-                     .devices = {{"A", "id0", 80, 40ull << 30}, {"B", "id1", 90, 80ull << 30}},
+                     .devices = {{"A", "id0", 80, 40ull << 30}, {"B", "id1", 90, 80ull << 30, 1}},
                      .driver = "570.86.10",
                      .rank_of_node = 3};
   EXPECT_THAT(told(gpu_findings(two)), HasSubstr("1 of 2: B, compute capability 9.0, 80.00 GiB, driver 570.86.10"));
