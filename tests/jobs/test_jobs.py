@@ -115,15 +115,25 @@ def test_wrong_launcher(site):
 
 
 def test_doctor(site):
-    """mylos doctor on two nodes: one report; and where the launcher is not MPI's."""
+    """mylos doctor on two nodes: one report; and where the first rank never comes to MPI, the other says so."""
     words = ("srun", "--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=1")
     doctor = (site.mylos, "doctor", "--output", str(site.home))
     report = json.loads(site.cluster.run(*words, "--mpi=pmix", "--time=60", *doctor, "--json").stdout)
     expect((report["ranks"], report["nodes"], report["errors"]) == (2, 2, 0), report)
     texts = {finding["name"]: finding["text"] for finding in report["findings"]}
     expect(texts["shared"] == "the first rank's file is seen" and "left by the scheduler" in texts["job"], report)
-    wrong = site.cluster.run(*words, "--mpi=none", *doctor, check=False)
-    expect(wrong.returncode == 1 and "PMI" in wrong.stdout + wrong.stderr, f"{wrong.returncode}: {wrong.stdout}{wrong.stderr}")
+    lost = site.fake("lost", f'[ "$SLURM_PROCID" = 1 ] || exec sleep 30\nexec "{site.mylos}" "$@"')
+    alone = site.cluster.run(*words, "--mpi=pmix", "--wait=1", lost, *doctor[1:], "--collective-timeout", "2", check=False)
+    expect(alone.returncode != 0 and "mylos: error: rank 1 on n2: MPI: " in alone.stderr, f"{alone.stdout}{alone.stderr}")
+
+
+def test_early_end(site):
+    """A rank that ends before MPI begins does not leave the others in it: the scripts' srun --wait, here with less time."""
+    ends = site.fake("ends", f'[ "$SLURM_PROCID" = 1 ] && exit 3\nexec "{site.mylos}" "$@"')
+    job = site.submit("train-cpu.sbatch", *TWO_NODES,
+                      **site.variables("run", "--steps 8", MYLOS=ends, LAUNCHER="srun --mpi=pmix --wait=1"))
+    site.ends_badly(job, 137)
+    expect("task 1: Exited with exit code 3" in site.log(job), site.log(job))
 
 
 def test_production_shapes(site):
@@ -344,9 +354,10 @@ def pbs_script(site, name, select):
 
 def test_pbs_train(site):
     script = pbs_script(site, "train-cpu.pbs", "2:ncpus=1:mpiprocs=1")
-    job = submit_pbs(site, script, **site.variables("run", "--steps 8"))
+    job = submit_pbs(site, script, **site.variables("run", "--steps 8", OMP_NUM_THREADS="77"))  # as PBS sets it, unasked
     told = site.cluster.wait_for_end(job)
     log = pbs_log(site, job, script)
+    expect("77 threads" not in log, log)
     expect(told["JobState"] == "COMPLETED" and "2 on 2 nodes" in log and "rank     1: n2" in log, f"{told}\n{log}")
     expect(told["TimeLimit"] == "02:00:00" and told["JobName"] == "mylos", f"{told}")
     job = submit_pbs(site, script, TRAIN="t", MODEL="m")
