@@ -101,7 +101,8 @@ class StepBench final : public train::Reporter {
 
   void run() {
     train::TrainConfig config = arguments_.run.engine;
-    config.steps = bench_warm_ups + arguments_.repeats * (arguments_.breakdown ? 2 : 1);
+    steps_ = bench_warm_ups + arguments_.repeats * (arguments_.breakdown ? 2 : 1);
+    config.steps = steps_;
     train::Trainer trainer(config, task_);
     limit_ = trainer.plan().limit;
     gemm_ = describe(trainer.gemm());
@@ -112,11 +113,14 @@ class StepBench final : public train::Reporter {
     if (listener_) {
       profiled_.push_back({listener_->profile(), shape_of(task_, report, limit_, precision()), report.seconds});
       listener_.reset();
-    } else if (report.step > bench_warm_ups) {
+      return;
+    }
+    if (report.step > bench_warm_ups) {
       plain_.push_back(report);
       measure_ceilings(report);
-      if (arguments_.breakdown) listener_.emplace();
     }
+    // Not to the last one: a step makes the next one's batch.
+    if (arguments_.breakdown && report.step >= bench_warm_ups && report.step < steps_) listener_.emplace();
   }
 
   /// What plans need of it.
@@ -139,6 +143,7 @@ class StepBench final : public train::Reporter {
   const Arguments& arguments_;
   train::SquadTask& task_;
   ProductTimer timer_;
+  std::size_t steps_ = 0;
   train::MicroBatchLimit limit_;
   std::string gemm_;  ///< who computes the step's products
   std::vector<ProductRates> products_;
