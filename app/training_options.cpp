@@ -208,8 +208,9 @@ std::vector<Option> optimizer_options() {
                 "part of the steps in which the learning rate rises from 0"),
           {0, 1}, [](auto& a) -> auto& { return a.run.engine.warmup_ratio; }),
       count_option(
-          named("warmup-steps", {}, "N", optimizer, train_command, "the same in steps; wins over --warmup"), {0},
-          [](auto& a) -> auto& { return a.run.engine.warmup_steps; }),
+          named("warmup-steps", {}, "N", optimizer, train_command,
+                "the same in steps; wins over --warmup where it is not 0"),
+          {0}, [](auto& a) -> auto& { return a.run.engine.warmup_steps; }),
       real_option(
           named("weight-decay", {}, "X", optimizer, train_command,
                 "decay a step and learning rate; biases and "

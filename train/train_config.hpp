@@ -67,7 +67,7 @@ struct TrainConfig {
   nn::ScheduleKind schedule = nn::ScheduleKind::linear;
   double learning_rate = 3e-5;              ///< peak
   double warmup_ratio = 0.0;                ///< of the steps, e.g. 0.1
-  std::optional<std::size_t> warmup_steps;  ///< wins over the ratio
+  std::optional<std::size_t> warmup_steps;  ///< wins over the ratio where it is not 0
   OptimizerConfig optimizer;
   double clip = 1.0;  ///< largest global gradient norm; 0 = no clipping
   /// When the run is to end, at a step's end, as SIGUSR1 would end it. One rank that knows is enough.
