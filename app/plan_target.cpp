@@ -72,6 +72,7 @@ train::Machine host_machine(const Arguments& arguments, std::size_t ranks_of_nod
   machine.float32 = machine.bfloat16 = machine.half = threads * thread_flops;
   machine.bandwidth = node_bandwidth / static_cast<double>(ranks_of_node);
   machine.link = 3e9;
+  machine.copies = true;
   return machine;
 }
 

@@ -99,7 +99,7 @@ StepTime time_of(const Task& task, const TrainConfig& config, const PlanTarget& 
     units.push_back({work / 3.0, 2.0 * work / 3.0, value * size, gradient * size});
   }
   const double slices = static_cast<double>(table.size()) / static_cast<double>(shards);
-  const Links links{target.machine.link, ranks.of_node, target.network};
+  const Links links{target.machine.link, ranks.of_node, target.network, target.machine.copies};
   const StepLayout layout{*config.parallel.mode, ranks.ranks, shards, micro_batches};
   return step_time(layout, links, units, optimizer_bytes * slices / target.rate.bandwidth);
 }

@@ -11,11 +11,15 @@ using parallel::ModeKind;
 /// Two clocks, of the rank's computing and of its one exchange at a time.
 class Clocks {
  public:
+  /// `hides`: exchanges run beside the computing.
+  explicit Clocks(bool hides) : hides_(hides) {}
+
   void compute(double seconds) { now_ += seconds; }
   /// Begins an exchange now, or when the one before it has ended; gives when it ends.
   double exchange(double seconds) {
     free_ = std::max(free_, now_) + seconds;
     sum_ += seconds;
+    if (!hides_) wait_for_all();
     return free_;
   }
   void wait_until(double time) { now_ = std::max(now_, time); }
@@ -25,13 +29,14 @@ class Clocks {
   double exchanged() const { return sum_; }
 
  private:
+  bool hides_;
   double now_ = 0.0, free_ = 0.0, sum_ = 0.0;
 };
 
 class Step {
  public:
   Step(const StepLayout& layout, const Links& links, std::span<const UnitWork> units)
-      : layout_(layout), links_(links), units_(units) {}
+      : layout_(layout), links_(links), units_(units), clocks_(!links.copies || layout.ranks > links.of_node) {}
 
   StepTime run(double optimizer) {
     for (std::size_t i = 0; i < layout_.micro_batches; ++i) {

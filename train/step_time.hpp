@@ -15,6 +15,7 @@ struct Links {
   double local = 1e9;       ///< bytes a second of a rank's collectives inside a node
   std::size_t of_node = 1;  ///< ranks of a node
   Network network;
+  bool copies = false;  ///< inside a node by what computes (Machine)
 };
 
 /// Seconds of a collective over `ranks` neighbours: each rank sends (n - 1)/n of the array once (gather,

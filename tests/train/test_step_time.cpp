@@ -46,6 +46,18 @@ TEST(StepTime, ReplicatedHidesAllButTheLastUnitsSum) {
   EXPECT_NEAR(time.exposed, 2.0, 20 * rounding);
 }
 
+TEST(StepTime, NothingHidesWhatTheComputingProcessorsCopy) {
+  Links copied = links;
+  copied.copies = true;
+  for (const ModeKind mode : {ModeKind::replicated, ModeKind::sharded}) {
+    const StepTime time = step_time({.mode = mode, .ranks = 2, .shards = 2, .micro_batches = 2}, copied, units, 0.0);
+    EXPECT_NEAR(time.exposed, time.exchange, 1e-6);
+  }
+  // Between nodes the network moves them.
+  const StepTime apart = step_time({.ranks = 8}, copied, units, 0.0);
+  EXPECT_LT(apart.exposed, apart.exchange - 10.0);
+}
+
 TEST(StepTime, ReplicatedSumsOnlyOnceAStep) {
   const StepTime time = step_time({.ranks = 2, .micro_batches = 4}, links, units, 0.0);
   EXPECT_NEAR(time.exchange, 20.0, 10 * rounding);
