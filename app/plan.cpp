@@ -115,7 +115,7 @@ const train::ModePlan* recommended(const std::vector<train::ModePlan>& plans) {
 }
 
 /// Name and value of an option; a switch has no value.
-using TypedOption = std::pair<std::string, std::string>;
+using PlannedOption = std::pair<std::string, std::string>;
 
 /// The value as it is typed; nothing where it is unset or a switch that is off.
 std::optional<std::string> value_as_typed(const Json& value) {
@@ -126,7 +126,7 @@ std::optional<std::string> value_as_typed(const Json& value) {
 }
 
 /// The options of train that make the planned run: all that plan was given and train has, and what a plan settles.
-std::vector<TypedOption> planned_options(const Arguments& told, const train::ModePlan& plan) {
+std::vector<PlannedOption> planned_options(const Arguments& told, const train::ModePlan& plan) {
   Arguments arguments = told;
   train::TrainConfig& engine = arguments.run.engine;
   engine.parallel.mode = plan.mode;
@@ -136,7 +136,7 @@ std::vector<TypedOption> planned_options(const Arguments& told, const train::Mod
   shown.insert(told.given.begin(), told.given.end());
   shown.erase(engine.steps > 0 ? "epochs" : "steps");
   shown.insert(engine.steps > 0 ? "steps" : "epochs");
-  std::vector<TypedOption> options;
+  std::vector<PlannedOption> options;
   for (const Option& option : option_table()) {
     const bool is_shared = option.belongs_to(plan_command) && option.belongs_to(train_command) && option.print;
     if (!is_shared || !shown.contains(option.name)) continue;
@@ -150,7 +150,7 @@ std::string told_data(const Arguments& arguments) {
   return arguments.data.empty() ? "" : std::filesystem::absolute(arguments.data).lexically_normal().string();
 }
 
-std::string typed_words(const TypedOption& option) {
+std::string typed_words(const PlannedOption& option) {
   return fmt::format(" --{}{}{}", option.first, option.second.empty() ? "" : " ",
                      option.second.empty() ? "" : shell_word(option.second));
 }
@@ -164,7 +164,7 @@ std::string launched_line(const Arguments& arguments, const train::ModePlan& pla
                                  target.nodes, of_node, planned_threads(arguments), gpus);
   line += arguments.data.empty() ? " --dataset squad --do-train" : " --train " + shell_word(told_data(arguments));
   line += " --output run";
-  for (const TypedOption& option : planned_options(arguments, plan)) line += typed_words(option);
+  for (const PlannedOption& option : planned_options(arguments, plan)) line += typed_words(option);
   return line;
 }
 
@@ -299,7 +299,7 @@ void print_job(const Arguments& arguments, const train::ModePlan& plan) {
                                                          {"mode", &job.mode},
                                                          {"precision", &job.precision},
                                                          {"checkpoint-every", &job.checkpoints}};
-  for (const TypedOption& option : planned_options(arguments, plan)) {
+  for (const PlannedOption& option : planned_options(arguments, plan)) {
     const auto variable = variables.find(option.first);
     if (variable != variables.end()) *variable->second = option.second;
     if (variable == variables.end()) job.options += typed_words(option).substr(job.options.empty() ? 1 : 0);
