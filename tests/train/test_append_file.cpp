@@ -1,5 +1,5 @@
+#include "tests/support/file_size_limit.hpp"
 #include "tests/support/temporary.hpp"
-#include "tests/train/file_size_limit.hpp"
 #include "train/append_file.hpp"
 
 #include <gtest/gtest.h>
