@@ -1,6 +1,6 @@
 #include "app/bench.hpp"
 #include "app/compute.hpp"
-#include "app/gemm_timing.hpp"
+#include "app/median.hpp"
 #include "app/memory_bandwidth.hpp"
 #include "app/on_ranks.hpp"
 #include "app/standard_output.hpp"

@@ -2,6 +2,7 @@
 #include "app/calibration.hpp"
 #include "app/compute.hpp"
 #include "app/gemm_timing.hpp"
+#include "app/median.hpp"
 #include "app/memory_bandwidth.hpp"
 #include "app/model_argument.hpp"
 #include "app/standard_output.hpp"

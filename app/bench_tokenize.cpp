@@ -1,5 +1,5 @@
 #include "app/bench.hpp"
-#include "app/gemm_timing.hpp"
+#include "app/median.hpp"
 #include "app/plain_wordpiece.hpp"
 #include "app/standard_output.hpp"
 #include "app/usage_error.hpp"

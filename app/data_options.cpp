@@ -52,7 +52,7 @@ Option dataset_option() {
   return option;
 }
 
-/// A number of run_qa's that says which rules hold.
+/// run_qa's switch for the rules of SQuAD 2.0.
 Option rules_option() {
   Option option = named("version-2-with-negative", {}, "", files, train_command, "the same as --squad 2.0");
   option.expects = "nothing, true or false";

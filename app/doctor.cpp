@@ -8,6 +8,7 @@
 #include "app/doctor_ranks.hpp"
 #include "app/doctor_system.hpp"
 #include "app/exit_codes.hpp"
+#include "app/median.hpp"
 #include "app/standard_output.hpp"
 #include "app/watchdog.hpp"
 #include "train/process.hpp"
@@ -213,7 +214,7 @@ Findings Doctor::look_at_output(bool is_first_of_node, const std::string& probe,
 Findings Doctor::time_exchange() const {
   constexpr std::size_t repeats = 5, long_bytes = std::size_t{64} << 10, most_bytes = std::size_t{64} << 20;
   const std::size_t longer = std::clamp<std::size_t>(most_bytes / runtime_->size(), 8, long_bytes);
-  const auto median = [&](std::size_t bytes) {
+  const auto time_gather = [&](std::size_t bytes) {
     const std::vector<std::byte> mine(bytes);
     runtime_->gather(mine);
     std::vector<double> seconds;
@@ -222,10 +223,9 @@ Findings Doctor::time_exchange() const {
       runtime_->gather(mine);
       seconds.push_back(Seconds(std::chrono::steady_clock::now() - begin).count());
     }
-    std::ranges::sort(seconds);
-    return seconds[repeats / 2];
+    return median(std::move(seconds));
   };
-  const double shortest = median(8), longest = median(longer);
+  const double shortest = time_gather(8), longest = time_gather(longer);
   return exchange_findings(runtime_->size(), count_nodes(first_of_node_), shortest, longest, longer);
 }
 

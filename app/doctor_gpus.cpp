@@ -2,6 +2,7 @@
 
 #include "app/values.hpp"
 #include "core/printable.hpp"
+#include "parallel/launch.hpp"
 #include "parallel/nccl_communicator.hpp"
 #include "train/quantities.hpp"
 
@@ -68,7 +69,7 @@ GpuFacts gpu_facts(std::size_t rank_of_node) {
 }
 
 const DeviceInfo* own_device(const GpuFacts& facts) {
-  return facts.devices.empty() ? nullptr : &facts.devices[facts.rank_of_node % facts.devices.size()];
+  return facts.devices.empty() ? nullptr : &parallel::device_of_rank(facts.devices, facts.rank_of_node);
 }
 
 Findings gpu_findings(const GpuFacts& facts) {

@@ -1,5 +1,7 @@
 #include "app/doctor_ranks.hpp"
 
+#include "train/process.hpp"
+
 #include <algorithm>
 #include <cstring>
 
@@ -7,14 +9,11 @@ namespace mylos::app {
 namespace {
 
 using Steady = std::chrono::steady_clock;
+using train::seconds_since_1970;
 
 constexpr int clock_questions = 5;
 /// Seconds at most: every rank has just been spoken to, and several may be gone.
 constexpr double clock_patience = 5.0;
-
-double seconds_since_1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 std::span<const std::byte> bytes_of_text(const std::string& text) { return std::as_bytes(std::span(text)); }
 

@@ -1,4 +1,5 @@
 #include "app/gemm_timing.hpp"
+#include "app/median.hpp"
 
 #include "core/error.hpp"
 
@@ -204,13 +205,6 @@ double combined_rate(const std::vector<ProductRates>& products,
 
 double ceiling_rate(const std::vector<ProductRates>& products) {
   return combined_rate(products, [](const ProductRates& rates) { return rates.rate(rates.fastest()); });
-}
-
-double median(std::vector<double> values) {
-  require(!values.empty(), "median: no values");
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
 }
 
 }  // namespace mylos::app

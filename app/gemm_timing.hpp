@@ -61,7 +61,4 @@ double combined_rate(const std::vector<ProductRates>& products, const std::funct
 /// The same, each product by its fastest provider.
 double ceiling_rate(const std::vector<ProductRates>& products);
 
-/// The middle of `values`, which are not none; of an even number the lower middle.
-double median(std::vector<double> values);
-
 }  // namespace mylos::app

@@ -54,6 +54,12 @@ std::optional<Gaps> gaps_of(const train::RunRecord& run) {
   return gaps;
 }
 
+/// A run of the report that made steps.
+struct TimedRun {
+  std::string name;
+  RunTime time;
+};
+
 /// All parts of a run in one order, as colours know them.
 std::vector<BarPart> parts_of(const RunTime& time) {
   const auto shown = [](const std::optional<double>& seconds) { return std::max(0.0, seconds.value_or(0.0)); };
@@ -66,14 +72,14 @@ std::vector<BarPart> parts_of(const RunTime& time) {
           {"between these", shown(time.between), 6}};
 }
 
-std::string bars_html(const std::vector<ReportedRun>& runs) {
+/// Here and below, `several`: the report has other runs, also ones without steps.
+std::string bars_html(const std::vector<TimedRun>& runs, bool several) {
   std::string html;
-  for (const ReportedRun& run : runs) {
-    if (run.record.steps.empty()) continue;
-    if (runs.size() > 1) html += text_element("span", "", run.name);
-    html += bar_svg(parts_of(time_of(run.record)), "Shares of the time of " + run.name + "; the table has them.");
+  for (const TimedRun& run : runs) {
+    if (several) html += text_element("span", "", run.name);
+    html += bar_svg(parts_of(run.time), "Shares of the time of " + run.name + "; the table has them.");
   }
-  return runs.size() > 1 ? element("div", "class=\"bars\"", html) : html;
+  return several ? element("div", "class=\"bars\"", html) : html;
 }
 
 /// Seconds and share of a part.
@@ -87,15 +93,13 @@ std::vector<std::string> part_cells(const BarPart& part, const std::vector<BarPa
 }
 
 /// A row a part; of one run a column for seconds and one for shares, of several a column a run with both.
-std::string table_html(const std::vector<ReportedRun>& runs) {
-  const bool several = runs.size() > 1;
+std::string table_html(const std::vector<TimedRun>& runs, bool several) {
   std::vector<HtmlTable::Column> head = {{several ? "seconds and share" : "part", HtmlTable::Align::left}};
   std::vector<std::vector<BarPart>> parts;
-  for (const ReportedRun& run : runs) {
-    if (run.record.steps.empty()) continue;
+  for (const TimedRun& run : runs) {
     head.push_back({several ? run.name : "seconds", HtmlTable::Align::right});
     if (!several) head.push_back({"share", HtmlTable::Align::right});
-    parts.push_back(parts_of(time_of(run.record)));
+    parts.push_back(parts_of(run.time));
   }
   HtmlTable table(std::move(head));
   for (std::size_t i = 0; i < parts.front().size(); ++i) {
@@ -112,11 +116,8 @@ std::string table_html(const std::vector<ReportedRun>& runs) {
   return table.html();
 }
 
-std::string explanation(const std::vector<ReportedRun>& runs) {
-  const auto has = [&](const auto& of_time) {
-    return std::ranges::any_of(
-        runs, [&](const ReportedRun& run) { return !run.record.steps.empty() && of_time(time_of(run.record)); });
-  };
+std::string explanation(const std::vector<TimedRun>& runs) {
+  const auto has = [&](const auto& of_time) { return std::ranges::any_of(runs, of_time, &TimedRun::time); };
   const bool has_update = has([](const RunTime& time) { return time.update.has_value(); });
   std::string text = "Seconds of rank 0 by the clock on the wall.";
   if (!has_update) text += " The run did not record the parts of its steps.";
@@ -130,15 +131,14 @@ std::string explanation(const std::vector<ReportedRun>& runs) {
 }
 
 /// A run that waited for hours to be started again did not spend them on anything.
-std::string pauses_html(const std::vector<ReportedRun>& runs) {
+std::string pauses_html(const std::vector<TimedRun>& runs, bool several) {
   std::string html;
-  for (const ReportedRun& run : runs) {
-    const double pauses = time_of(run.record).pauses;
-    if (pauses == 0.0) continue;
+  for (const TimedRun& run : runs) {
+    if (run.time.pauses == 0.0) continue;
     html += text_element("p", "",
                          fmt::format("{}Not counted: {} in pauses of more than a minute in which nothing was recorded, "
                                      "as between starts of the run.",
-                                     runs.size() > 1 ? run.name + ". " : "", train::duration_text(pauses)));
+                                     several ? run.name + ". " : "", train::duration_text(run.time.pauses)));
   }
   return html;
 }
@@ -187,10 +187,16 @@ RunTime time_of(const train::RunRecord& run) {
 }
 
 std::string time_html(const std::vector<ReportedRun>& runs, const json& kernels) {
-  const bool has_steps = std::ranges::any_of(runs, [](const ReportedRun& run) { return !run.record.steps.empty(); });
-  if (!has_steps && kernels.is_null()) return {};
+  std::vector<TimedRun> timed;
+  for (const ReportedRun& run : runs) {
+    if (!run.record.steps.empty()) timed.push_back({run.name, time_of(run.record)});
+  }
+  if (timed.empty() && kernels.is_null()) return {};
+  const bool several = runs.size() > 1;
   std::string html;
-  if (has_steps) html = bars_html(runs) + table_html(runs) + pauses_html(runs) + explanation(runs);
+  if (!timed.empty()) {
+    html = bars_html(timed, several) + table_html(timed, several) + pauses_html(timed, several) + explanation(timed);
+  }
   return html + kernels_html(kernels);
 }
 

@@ -1,6 +1,7 @@
 #include "app/step_breakdown.hpp"
 
 #include "app/gemm_timing.hpp"
+#include "app/median.hpp"
 #include "core/error.hpp"
 
 #include <fmt/format.h>

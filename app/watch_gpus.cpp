@@ -1,6 +1,6 @@
 #include "app/watch_gpus.hpp"
 
-#include "app/gemm_timing.hpp"
+#include "app/median.hpp"
 #include "train/quantities.hpp"
 
 #include <fmt/format.h>

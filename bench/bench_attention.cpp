@@ -1,5 +1,6 @@
 #include "app/build_info.hpp"
 #include "app/gemm_timing.hpp"
+#include "app/median.hpp"
 #include "core/error.hpp"
 #include "core/kernels/attention.hpp"
 #include "core/kernels/gemm.hpp"

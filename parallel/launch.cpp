@@ -168,7 +168,7 @@ Launch::~Launch() {
 void Launch::gather_devices() {
   Device mine;
   if (!state_->devices.empty()) {
-    const DeviceInfo& info = state_->devices[place().rank_of_node % state_->devices.size()];
+    const DeviceInfo& info = device_of_rank(state_->devices, place().rank_of_node);
     state_->device = info.index;
     copy_text(info.id, mine.id);
     copy_text(fmt::format("GPU {} {}", info.index, info.name), mine.name);
@@ -209,6 +209,10 @@ std::size_t Launch::device() const { return state_->device; }
 void Launch::set_time_limit(std::chrono::duration<double> limit) { state_->runtime->set_time_limit(limit); }
 void Launch::note_step(std::size_t step) { state_->runtime->note_step(step); }
 const std::string& Launch::library() const { return state_->library; }
+
+const DeviceInfo& device_of_rank(std::span<const DeviceInfo> devices, std::size_t rank_of_node) {
+  return devices[rank_of_node % devices.size()];
+}
 
 void check_devices_apart(const std::vector<RankPlace>& places) {
   std::map<std::string, std::size_t> rank_of_device;

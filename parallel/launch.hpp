@@ -1,10 +1,12 @@
 #pragma once
 
+#include "core/device.hpp"
 #include "parallel/communicator.hpp"
 
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +33,9 @@ bool has_mpi();
 
 /// Errors: std::runtime_error that says what to change where two ranks compute on one device.
 void check_devices_apart(const std::vector<RankPlace>& places);
+
+/// The one of the devices that a process sees, which are not none, that a rank of this place on its node takes.
+const DeviceInfo& device_of_rank(std::span<const DeviceInfo> devices, std::size_t rank_of_node);
 
 /// MPI from its making to its end. Made once a process, before Kokkos, and outlives all communicators.
 class Launch {

@@ -1,6 +1,7 @@
 #include "train/metrics_file.hpp"
 
 #include "data/files.hpp"
+#include "train/metrics_reader.hpp"
 
 #include <filesystem>
 #include <sstream>
@@ -59,10 +60,8 @@ void cut_metrics(const std::filesystem::path& file, std::size_t step) {
   std::istringstream lines(data::read_text(file));
   std::string kept;
   for (std::string line; std::getline(lines, line);) {
-    const Json row = Json::parse(line, nullptr, false);
-    const bool stays = row.is_object() && row.contains("step") && row["step"].is_number_unsigned() &&
-                       row["step"].get<std::size_t>() <= step;
-    if (stays) kept += line + "\n";
+    const auto row = nlohmann::json::parse(line, nullptr, false);
+    if (is_metrics_row(row) && row["step"].get<std::size_t>() <= step) kept += line + "\n";
   }
   data::write_text(file, kept);
 }

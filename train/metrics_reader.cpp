@@ -20,6 +20,10 @@ double number_of(const json& row, const char* name) {
   return found != row.end() && found->is_number() ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
 
+bool is_metrics_row(const json& line) {
+  return line.is_object() && line.contains("step") && line["step"].is_number_unsigned();
+}
+
 bool MetricsReader::exists() const {
   std::error_code none;
   return std::filesystem::exists(file_, none);
@@ -47,7 +51,7 @@ void MetricsReader::read(const Take& take) {
   for (std::string line; std::getline(lines, line);) {
     const bool is_whole = !lines.eof();
     json row = json::parse(line, nullptr, false);
-    const bool is_row = row.is_object() && row.contains("step") && row["step"].is_number_unsigned();
+    const bool is_row = is_metrics_row(row);
     // An object that can be read is whole, also without its line end, which then stands alone the next time.
     has_rest_ = !is_row && !is_whole;
     if (has_rest_) return;

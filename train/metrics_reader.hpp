@@ -14,6 +14,9 @@ namespace mylos::train {
 /// The number in a line of metrics.jsonl; not a number where it is absent, or null because it was not finite.
 double number_of(const nlohmann::json& row, const char* name);
 
+/// Whether a line's JSON is one of metrics.jsonl's: an object whose "step" is a whole number.
+bool is_metrics_row(const nlohmann::json& line);
+
 /// Steps say tokens; evaluations and checkpoints do not.
 inline bool is_step_row(const nlohmann::json& row) { return row.contains("tokens"); }
 
@@ -27,7 +30,7 @@ class MetricsReader {
 
   /// Whether another file is there than before. What was given is then void, and the next read() gives everything.
   bool begins_anew();
-  /// Gives new rows, each an object whose "step" is a whole number. Errors: std::runtime_error where it cannot be read.
+  /// Gives new rows. Errors: std::runtime_error where it cannot be read.
   void read(const Take& take);
 
   const std::filesystem::path& file() const { return file_; }

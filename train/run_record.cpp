@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -31,6 +32,16 @@ double age_of(const fs::path& file) {
 std::vector<json>& list_of(const json& row, RunRecord& record) {
   if (is_step_row(row)) return record.steps;
   return row.contains("checkpoint") ? record.checkpoints : record.evaluations;
+}
+
+/// Those of the last steps that are finite.
+std::vector<double> recent_numbers(const RunRecord& run, const char* name) {
+  const std::size_t count = run.steps.size(), first = count - std::min(count, RunRecord::recent_steps);
+  std::vector<double> numbers;
+  for (std::size_t i = first; i < count; ++i) {
+    if (const double each = number_of(run.steps[i], name); std::isfinite(each)) numbers.push_back(each);
+  }
+  return numbers;
 }
 
 /// run.json. Errors: std::runtime_error where it is not there, or is not one.
@@ -68,10 +79,7 @@ std::size_t RunRecord::planned_steps() const {
 std::size_t RunRecord::done_steps() const { return steps.empty() ? 0 : steps.back()["step"].get<std::size_t>(); }
 
 double RunRecord::seconds_left() const {
-  std::vector<double> seconds;
-  for (std::size_t i = steps.size() - std::min(steps.size(), recent_steps); i < steps.size(); ++i) {
-    if (const double each = number_of(steps[i], "seconds"); std::isfinite(each)) seconds.push_back(each);
-  }
+  std::vector<double> seconds = recent_numbers(*this, "seconds");
   if (seconds.empty() || planned_steps() == 0) return -1.0;
   const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
   std::ranges::nth_element(seconds, middle);
@@ -79,14 +87,8 @@ double RunRecord::seconds_left() const {
 }
 
 double RunRecord::recent_loss() const {
-  double sum = 0.0, count = 0.0;
-  for (std::size_t i = steps.size() - std::min(steps.size(), recent_steps); i < steps.size(); ++i) {
-    const double loss = number_of(steps[i], "loss");
-    if (!std::isfinite(loss)) continue;
-    sum += loss;
-    count += 1.0;
-  }
-  return sum / count;
+  const std::vector<double> losses = recent_numbers(*this, "loss");
+  return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
 }
 
 RunFollower::RunFollower(fs::path directory, std::size_t kept)

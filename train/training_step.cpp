@@ -36,10 +36,7 @@ StepResult TrainingStep::run(const ExecutionSpace& space, const StepCourse& cour
     result.parts.exchange = parallel::waited_seconds() - waited_before;
   }
   const Stopwatch making;
-  if (course.step + 1 < settings_.steps) {
-    begun_batch_ = begin_batch(course.step + 1);
-    begun_ = course.step + 1;
-  }
+  if (course.step + 1 < settings_.steps) begun_ = begin_batch(course.step + 1);
   if constexpr (runs_on_host) result.parts.data += making.seconds();
   space.fence("mylos::TrainingStep::run");
   if constexpr (!runs_on_host) result.parts.update = updating.seconds();
@@ -50,7 +47,7 @@ StepResult TrainingStep::run(const ExecutionSpace& space, const StepCourse& cour
 
 TrainingStep::GlobalBatch TrainingStep::choose_samples(std::size_t step) const {
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::choose_samples");
-  GlobalBatch batch;
+  GlobalBatch batch{.step = step};
   batch.samples = context_.task.global_batch(step);
   batch.shares = share_step(context_.task, batch.samples, settings_.limit, settings_.sharing);
   batch.weight = context_.task.weight(batch.samples);
@@ -67,7 +64,7 @@ TrainingStep::GlobalBatch TrainingStep::begin_batch(std::size_t step) {
 
 /// What the step before has begun, or, where there was none, begun now.
 TrainingStep::GlobalBatch TrainingStep::take_batch(std::size_t step, StepParts& parts) {
-  if (std::exchange(begun_, std::nullopt) == step) return std::move(begun_batch_);
+  if (auto begun = std::exchange(begun_, std::nullopt); begun && begun->step == step) return std::move(*begun);
   const Stopwatch making;
   GlobalBatch batch = begin_batch(step);
   parts.data = making.seconds();

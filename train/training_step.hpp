@@ -68,6 +68,7 @@ class TrainingStep {
  private:
   /// The global batch of a step.
   struct GlobalBatch {
+    std::size_t step = 0;
     std::vector<std::size_t> samples;
     StepShares shares;
     double weight = 0.0;
@@ -89,9 +90,7 @@ class TrainingStep {
   StepSettings settings_;
   nn::GradientNorm norm_;
   Batch batch_;
-  std::optional<std::size_t>
-      begun_;  ///< the step whose batch begun_batch_ is, and whose first micro-batch batch_ holds
-  GlobalBatch begun_batch_;
+  std::optional<GlobalBatch> begun_;  ///< the next step's, whose first micro-batch batch_ holds
   std::vector<std::size_t> samples_;  ///< of the micro-batch that is being made,
   std::vector<std::uint32_t> ids_;    ///< and their places in the global batch
   /// (largest batch + 1) of this rank's samples in the order it computes them; the last is a filler's.

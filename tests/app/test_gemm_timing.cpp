@@ -1,4 +1,5 @@
 #include "app/gemm_timing.hpp"
+#include "app/median.hpp"
 
 #include "tests/support/temporary.hpp"
 

@@ -1,0 +1,10 @@
+#pragma once
+
+#include <vector>
+
+namespace mylos::app {
+
+/// The middle of `values`, which are not none; of an even number the lower middle.
+double median(std::vector<double> values);
+
+}  // namespace mylos::app
