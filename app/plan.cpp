@@ -197,6 +197,7 @@ Json json_of(const train::ModePlan& plan) {
           {"optimizer_seconds", plan.step.optimizer},
           {"exchange_seconds", plan.step.exchange},
           {"exposed_seconds", plan.step.exposed},
+          {"sent_bytes", plan.step.sent},
           {"tokens_per_second", plan.tokens / plan.step.total()},
           {"training_seconds", plan.training},
           {"checkpoint_seconds", plan.checkpoints},

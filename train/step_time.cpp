@@ -33,6 +33,8 @@ class Clocks {
   double now_ = 0.0, free_ = 0.0, sum_ = 0.0;
 };
 
+double part_of_others(std::size_t ranks) { return static_cast<double>(ranks - 1) / static_cast<double>(ranks); }
+
 class Step {
  public:
   Step(const StepLayout& layout, const Links& links, std::span<const UnitWork> units)
@@ -45,7 +47,8 @@ class Step {
       backward(last);
     }
     clocks_.wait_for_all();
-    StepTime time{.optimizer = optimizer, .exchange = clocks_.exchanged()};
+    sum_groups();
+    StepTime time{.optimizer = optimizer, .exchange = clocks_.exchanged(), .sent = sent_};
     for (const UnitWork& unit : units_) time.compute += (unit.forward + unit.backward);
     time.compute *= static_cast<double>(layout_.micro_batches);
     const double waited = clocks_.now() - time.compute;
@@ -56,16 +59,31 @@ class Step {
 
  private:
   bool splits_values() const { return parallel::shards_values(layout_.mode); }
-  double gather(const UnitWork& unit) const { return gather_seconds(links_, layout_.shards, unit.values); }
-  /// What makes a unit's gradients whole.
-  double reduction(const UnitWork& unit) const {
-    if (layout_.mode == ModeKind::replicated) return all_reduce_seconds(links_, layout_.ranks, unit.gradients);
-    const std::size_t replicas = layout_.ranks / layout_.shards;
-    const double scattered = gather_seconds(links_, layout_.shards, unit.gradients);
-    if (replicas == 1) return scattered;
-    // Slices of the same place on every node, which share the node's links.
+  /// Begins it; gives when it ends.
+  double gather(double bytes) {
+    sent_ += part_of_others(layout_.shards) * bytes;
+    return clocks_.exchange(gather_seconds(links_, layout_.shards, bytes));
+  }
+  double all_reduce(const Links& links, std::size_t ranks, double bytes, double own) {
+    sent_ += 2.0 * part_of_others(ranks) * own;
+    return clocks_.exchange(all_reduce_seconds(links, ranks, bytes));
+  }
+  /// What makes a unit's gradients those of all ranks, or of the group's.
+  void reduce(const UnitWork& unit) {
+    if (layout_.mode == ModeKind::replicated) {
+      all_reduce(links_, layout_.ranks, unit.gradients, unit.gradients);
+    } else {
+      gather(unit.gradients);
+    }
+  }
+  /// Slices of the same place on every node, which share the node's links.
+  void sum_groups() {
+    const std::size_t groups = layout_.mode == ModeKind::replicated ? 1 : layout_.ranks / layout_.shards;
     const Links between{.local = links_.local, .of_node = 1, .network = links_.network};
-    return scattered + all_reduce_seconds(between, replicas, unit.gradients);
+    for (const UnitWork& unit : units_) {
+      all_reduce(between, groups, unit.slices, unit.slices / static_cast<double>(layout_.shards));
+    }
+    clocks_.wait_for_all();
   }
   bool reduces(bool last) const {
     return last || (layout_.mode != ModeKind::replicated && layout_.mode != ModeKind::sharded_optimizer);
@@ -75,22 +93,23 @@ class Step {
   void forward(bool first) {
     const bool gathers = splits_values() || (first && layout_.mode != ModeKind::replicated);
     std::vector<double> there(units_.size(), 0.0);
-    if (gathers) there[0] = clocks_.exchange(gather(units_[0]));
+    if (gathers) there[0] = gather(units_[0].values);
     for (std::size_t u = 0; u < units_.size(); ++u) {
       clocks_.wait_until(there[u]);
-      if (gathers && u + 1 < units_.size()) there[u + 1] = clocks_.exchange(gather(units_[u + 1]));
+      if (gathers && u + 1 < units_.size()) there[u + 1] = gather(units_[u + 1].values);
       clocks_.compute(units_[u].forward);
     }
   }
 
+  /// The last two units are still there from the forward pass.
   void backward(bool last) {
     const std::size_t count = units_.size();
     std::vector<double> there(count, 0.0);
     for (std::size_t i = count; i-- > 0;) {
       clocks_.wait_until(there[i]);
-      if (splits_values() && i > 0) there[i - 1] = clocks_.exchange(gather(units_[i - 1]));
+      if (splits_values() && i > 0 && i + 1 < count) there[i - 1] = gather(units_[i - 1].values);
       clocks_.compute(units_[i].backward);
-      if (reduces(last)) clocks_.exchange(reduction(units_[i]));
+      if (reduces(last)) reduce(units_[i]);
     }
   }
 
@@ -98,13 +117,13 @@ class Step {
   const Links& links_;
   std::span<const UnitWork> units_;
   Clocks clocks_;
+  double sent_ = 0.0;
 };
 
 /// Seconds for `rounds` times (n - 1)/n of the array.
 double ring_seconds(const Links& links, std::size_t ranks, double bytes, double rounds) {
   if (ranks < 2) return 0.0;
   constexpr double local_latency = 2e-6;  // of a message inside a node
-  const double part = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
   const std::size_t inside = std::min(ranks, std::max<std::size_t>(links.of_node, 1));
   const std::size_t nodes = (ranks + inside - 1) / inside;
   double rate = links.local, latency = local_latency * static_cast<double>(inside - 1);
@@ -112,7 +131,7 @@ double ring_seconds(const Links& links, std::size_t ranks, double bytes, double 
     rate = std::min(rate, links.network.bandwidth);
     latency += links.network.latency * std::ceil(std::log2(static_cast<double>(nodes)));
   }
-  return rounds * (part * bytes / rate + latency);
+  return rounds * (part_of_others(ranks) * bytes / rate + latency);
 }
 
 }  // namespace

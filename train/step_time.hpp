@@ -31,6 +31,7 @@ struct UnitWork {
   double backward = 0.0;   ///< seconds
   double values = 0.0;     ///< bytes in the compute type
   double gradients = 0.0;  ///< bytes in the type of exchange
+  double slices = 0.0;     ///< bytes as float: what groups of hybrid mode sum
 };
 
 struct StepTime {
@@ -38,6 +39,7 @@ struct StepTime {
   double optimizer = 0.0;  ///< norm, clip and update
   double exposed = 0.0;    ///< waiting for others
   double exchange = 0.0;   ///< all collectives of a rank, hidden or not
+  double sent = 0.0;       ///< bytes that a rank sends in them
 
   double total() const { return compute + optimizer + exposed; }
 };
@@ -52,7 +54,7 @@ struct StepLayout {
 
 /// A step of `units`, in the order of the forward pass, with one collective at a time beside the computing, in the
 /// order and as early as parallel/parameter_mode.hpp's modes begin them: a unit's gradients once its backward pass has
-/// ended, values one unit ahead. `optimizer` is given.
+/// ended, values one unit ahead, sums of groups after the last micro-batch. `optimizer` is given.
 StepTime step_time(const StepLayout& layout, const Links& links, std::span<const UnitWork> units, double optimizer);
 
 }  // namespace mylos::train

@@ -22,6 +22,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 namespace mylos::train {
 namespace {
@@ -131,6 +132,7 @@ struct Trainer::State {
       reserve_scratch(space, plan.scratch);
     });
     resume();
+    sent = parallel::sent_bytes();
     mode->publish_values(space);
   }
   State(const TrainConfig& configuration, Task& trained, std::unique_ptr<parallel::Communicator> self)
@@ -144,6 +146,10 @@ struct Trainer::State {
   }
   StepReport run_step(std::size_t index);
   bool take(const StepCourse& course, const StepResult& result);
+  std::uint64_t sent_since_last() {
+    const std::uint64_t before = std::exchange(sent, parallel::sent_bytes());
+    return sent - before;
+  }
   EvaluationReport evaluate(std::size_t steps_done);
   void export_model(const char* name);
   void write_results();
@@ -182,6 +188,8 @@ struct Trainer::State {
   RunProgress start;  ///< where the run goes on
   LossScale loss_scale;
   std::size_t skipped = 0;  ///< steps that updated nothing
+  /// Bytes when the last step, or what came after it, had ended: what an update begins to send goes on between steps.
+  std::uint64_t sent = 0;
   /// The last one of this start of the run, and the step that made it.
   std::optional<nn::UpdateSettings> last_update;
   std::size_t last_updated = 0;
@@ -198,7 +206,6 @@ StepReport Trainer::State::run_step(std::size_t index) {
   const Clock::time_point begin = Clock::now();
   const std::size_t update = index - skipped;
   const StepCourse course{index, update, schedule.at(update), loss_scale.value()};
-  const std::uint64_t sent = parallel::sent_bytes();
   const StepResult result = step.run(space, course);
   const bool adapts = loss_scale.adapts(), taken = take(course, result);
   return {.step = index + 1,
@@ -211,7 +218,7 @@ StepReport Trainer::State::run_step(std::size_t index) {
           .seconds = seconds_since(begin),
           .flops = task.model().training_flops({.samples = result.sequences, .rows = result.tokens, .longest = 0}),
           .memory = peak_resident_memory(),
-          .sent = parallel::sent_bytes() - sent,
+          .sent = sent_since_last(),
           .loss_scale = adapts ? std::optional(course.loss_scale) : std::nullopt,
           .skipped = !taken,
           .parts = result.parts};
@@ -270,11 +277,13 @@ bool Trainer::State::weights_are_finite() {
 EvaluationReport Trainer::State::evaluate(std::size_t steps_done) {
   const Clock::time_point begin = Clock::now();
   Metrics metrics = predictor.evaluate(*task.evaluation());
+  sent_since_last();
   return {.step = steps_done, .seconds = seconds_since(begin), .metrics = std::move(metrics)};
 }
 
 void Trainer::State::export_model(const char* name) {
   train::export_model(ranks.world, task, store, *mode, config.output / name);
+  sent_since_last();
 }
 
 void Trainer::State::write_results() {
@@ -300,6 +309,7 @@ bool Trainer::State::due_for_evaluation(std::size_t steps_done) const {
 
 void Trainer::State::save_checkpoint(AgreedReports& reports, const RunResult& result) {
   const CheckpointReport report = checkpoints.save({result.steps, skipped, loss_scale, result.training_seconds}, best);
+  sent_since_last();
   // Exit codes of signals promise a checkpoint.
   if (result.signal != 0) ensure(report.error.empty(), report.error);
   reports.tell([&](Reporter& reporter) { reporter.checkpoint(report); });

@@ -295,8 +295,21 @@ struct PlannedSetting {
   std::string mode, recompute;
 };
 
+class PlannedRanks : public RankRuns {
+ protected:
+  /// Records of the run's steps.
+  std::vector<json> steps() const {
+    std::vector<json> records;
+    std::istringstream lines(read_file(run_ / "metrics.jsonl"));
+    for (std::string line; std::getline(lines, line);) {
+      if (json record = json::parse(line); record.contains("loss")) records.push_back(std::move(record));
+    }
+    return records;
+  }
+};
+
 /// Two ranks, so that every mode splits what it splits.
-class PlannedMemory : public RankRuns, public testing::WithParamInterface<PlannedSetting> {};
+class PlannedMemory : public PlannedRanks, public testing::WithParamInterface<PlannedSetting> {};
 
 TEST_P(PlannedMemory, IsWithinFivePercentOfTheMeasured) {
   if (heap_is_sanitized) GTEST_SKIP() << "sanitizers take memory of their own";
@@ -312,13 +325,12 @@ TEST_P(PlannedMemory, IsWithinFivePercentOfTheMeasured) {
     words->insert(words->end(), same.begin(), same.end());
     if (mode == "hybrid") words->insert(words->end(), {"--shard-size", "2"});
   }
-  const double said = planned(plan)["modes"][0]["memory"]["peak"].get<double>();
+  const json said = planned(plan)["modes"][0];
   const ProgramRun run = run_on(2, train);
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   double most = 0.0;
-  std::istringstream lines(read_file(run_ / "metrics.jsonl"));
-  for (std::string line; std::getline(lines, line);) most = std::max(most, json::parse(line).value("memory", 0.0));
-  EXPECT_NEAR(said / most, 1.0, 0.05) << most / (1 << 20) << " MiB measured, " << said / (1 << 20) << " MiB planned";
+  for (const json& step : steps()) most = std::max(most, step.value("memory", 0.0));
+  EXPECT_NEAR(said["memory"]["peak"].get<double>() / most, 1.0, 0.05) << most << " bytes measured: " << said;
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, PlannedMemory,
@@ -331,6 +343,39 @@ INSTANTIATE_TEST_SUITE_P(Of, PlannedMemory,
                                          PlannedSetting{"hybrid", "none"}),
                          [](const auto& of) {
                            std::string name = of.param.mode + "_" + of.param.recompute;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+class PlannedBytes : public PlannedRanks, public testing::WithParamInterface<std::string> {};
+
+TEST_P(PlannedBytes, AreThoseThatARankSends) {
+  const std::string mode = GetParam();
+  const bool is_hybrid = mode == "hybrid";
+  write_tiny_model(model_, {.hidden = 128, .layers = 6, .feed_forward = 512});
+  const Words same = {"--steps",      "8",  "--batch", "8",  "--max-length", "60",
+                      "--doc-stride", "20", "--mode",  mode, "--precision",  "bfloat16"};
+  Words plan = {"--gpu", "cpu", "--gpus", is_hybrid ? "4" : "2", "--nodes", is_hybrid ? "2" : "1", "--data", train_};
+  Words train = {"train", "--train", train_, "--model", model_, "--output", run_, "--gemm", default_gemm_provider()};
+  for (Words* words : {&plan, &train}) {
+    words->insert(words->end(), same.begin(), same.end());
+    if (is_hybrid) words->insert(words->end(), {"--shard-size", "2"});
+  }
+  plan.insert(plan.end(), {"--model", model_});
+  const ProgramRun run = run_on(is_hybrid ? 4 : 2, train);
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  const std::vector<json> taken = steps();
+  ASSERT_EQ(taken.size(), 8u);
+  // Of a step's values some travel in the step before: the mean of all between the first and the last.
+  double mean = 0.0;
+  for (std::size_t i = 1; i + 1 < taken.size(); ++i) mean += taken[i]["sent"].get<double>() / 6;
+  EXPECT_NEAR(planned(plan)["modes"][0]["sent_bytes"].get<double>() / mean, 1.0, 0.08) << mean;
+}
+
+INSTANTIATE_TEST_SUITE_P(In, PlannedBytes,
+                         testing::Values("replicated", "sharded-optimizer", "sharded-gradients", "sharded", "hybrid"),
+                         [](const auto& of) {
+                           std::string name = of.param;
                            std::ranges::replace(name, '-', '_');
                            return name;
                          });

@@ -4,6 +4,7 @@ test_comparison.py MYLOS
 """
 
 import json
+import math
 import pathlib
 import subprocess
 import sys
@@ -176,6 +177,49 @@ class Overlap(Scratch):
         events = json.loads(self.trace.read_text())["traceEvents"]
         self.trace.write_text(json.dumps({"traceEvents": events[:6]}))
         self.assertIn("train 3 or more", self.overlap().stderr)
+
+
+class PredictedScaling(Scratch):
+    def predict(self, *words):
+        output = self.directory / "scaling.json"
+        done = subprocess.run([sys.executable, "-B", BENCH / "predict_scaling", "--program", sys.argv[1], "--models", "bert-base", "--output", output,
+                               *words], capture_output=True, text=True)
+        return done, json.loads(output.read_text()) if done.returncode == 0 else None
+
+    def test_bytes_efficiencies_and_step_times_follow_from_each_other(self):
+        done, found = self.predict("--step-ms", "30,300", "--most", "8", "--published", "replicated:2:1.3,replicated:2:1.67,replicated:2:2.5",
+                                   "--published-link", "10,20")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        parameters = sum(math.prod(shape) for _, shape in models.shapes({**models.BERT_BASE, "vocab_size": 30522, "max_position_embeddings": 512, "type_vocab_size": 2}))
+        sent = {row["mode"]: row["sent"] for row in found["sent"]}
+        self.assertAlmostEqual(sent["replicated"]["8"] / (2 * 7 / 8 * 4 * parameters), 1, places=4)
+        self.assertAlmostEqual(sent["sharded-optimizer"]["8"] / (7 / 8 * 6 * parameters), 1, places=4)
+        self.assertEqual(list(sent["hybrid"]), ["8"])
+        shares = {(row["mode"], row["step"]): row["efficiency"]["8"] for row in found["efficiency"]}
+        self.assertLess(shares["replicated", "30 ms"], shares["replicated", "300 ms"])
+        times = {(row["link"], row["published"]): row["seconds"] for row in found["published"]}
+        self.assertLess(times[10, 1.3], times[10, 1.67])
+        self.assertLess(times[20, 1.67], times[10, 1.67])
+        # What is not hidden of the sums is about what the speedup lacks of 2: the exchange less two thirds of the passes.
+        exchange = 4 * parameters / 10e9
+        self.assertLess(abs((2 / 1.67 - 1) * times[10, 1.67] - (exchange - 2 / 3 * times[10, 1.67])), 0.2 * times[10, 1.67])
+        self.assertIsNone(times[10, 2.5])
+        self.assertIn("none", done.stdout)
+
+    def test_a_measured_step_takes_the_place_of_the_others(self):
+        measured = self.directory / "measured.json"
+        calibration = {"device": "NVIDIA A100-SXM4-40GB", "host": False, "threads": 8, "precision": "bfloat16", "layers": 12, "hidden": 768,
+                       "flops_per_second": 1e14, "bytes_per_second": 1.2e12}
+        measured.write_text(json.dumps({"calibration": calibration}))
+        done, found = self.predict("--bench", measured, "--published", "replicated:2:1.5", "--published-link", "10")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual({row["step"] for row in found["efficiency"]}, {"measured"})
+        self.assertGreater(found["steps"][0]["measured"], found["steps"][0]["assumed"])  # 100 where 125 TFLOP/s are assumed
+        measured.write_text(json.dumps({"calibration": {**calibration, "hidden": 512}}))
+        self.assertRegex(self.predict("--bench", measured)[0].stderr, "12 layers of 512 are neither bert-base, bert-large nor minilm")
+
+    def test_a_step_shorter_than_its_optimizer_is_refused(self):
+        self.assertRegex(self.predict("--step-ms", "1")[0].stderr, r"the optimizer alone takes 3\.\d ms; give a longer --step-ms")
 
 
 class Scaling(Scratch):

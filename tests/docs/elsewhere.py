@@ -29,5 +29,5 @@ COMMANDS = [
     (r"^mylos train .*--output_dir /tmp/debug_squad/$", "ctest", r"RunQa\.TheReadmesLineRuns$"),
     (r"^mylos train .*--output_dir /tmp/debug_squad_v2/$", "ctest", r"RunQa\.SoDoesTheOneOfSquad2$"),
     # Benchmarks that take minutes, beside peers.
-    (r"^bench/(compare|scaling|checkpoint) ", "ctest", r"^bench\.comparison$"),
+    (r"^bench/(compare|scaling|checkpoint|predict_scaling)( |$)", "ctest", r"^bench\.comparison$"),
 ]
