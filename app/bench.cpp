@@ -62,7 +62,8 @@ int run_bench(const Arguments& arguments) {
   if (what != "collectives") refuse_launcher(what);
   if (what == "gemm") {
     refuse(arguments, what,
-           {"breakdown", "data", "vocab", "cased", "batch", "micro-batch", "micro-tokens", "recompute", "gemm"});
+           {"breakdown", "data", "vocab", "cased", "batch", "micro-batch", "micro-tokens", "recompute", "attention",
+            "gemm"});
     if (arguments.given.contains("model") && arguments.given.contains("shapes")) {
       throw UsageError("--model and --shapes exclude each other; leave one of them out");
     }
@@ -74,14 +75,14 @@ int run_bench(const Arguments& arguments) {
   }
   if (what == "tokenize") {
     refuse(arguments, what,
-           {"breakdown", "shapes", "tokens", "providers", "batch", "micro-batch", "micro-tokens", "recompute", "gemm",
-            "tf32", "precision"});
+           {"breakdown", "shapes", "tokens", "providers", "batch", "micro-batch", "micro-tokens", "recompute",
+            "attention", "gemm", "tf32", "precision"});
     return bench_tokenize(arguments);
   }
   if (what == "collectives") {
     refuse(arguments, what,
-           {"breakdown", "shapes", "tokens", "providers", "batch", "micro-batch", "micro-tokens", "recompute", "gemm",
-            "tf32", "precision", "model", "data", "vocab", "cased"});
+           {"breakdown", "shapes", "tokens", "providers", "batch", "micro-batch", "micro-tokens", "recompute",
+            "attention", "gemm", "tf32", "precision", "model", "data", "vocab", "cased"});
     return bench_collectives(arguments);
   }
   throw UsageError(

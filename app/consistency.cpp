@@ -197,6 +197,13 @@ void check_tf32(const Arguments& arguments) {
                   default_gemm_provider()));
 }
 
+void check_attention(const Arguments& arguments) {
+  const AttentionKernel kernel = arguments.run.squad.attention;
+  constexpr std::size_t common_size = 64;  // the model's is not known yet
+  const std::string obstacle = attention_obstacle(kernel, arguments.run.engine.precision, common_size);
+  if (!obstacle.empty()) throw UsageError(fmt::format("--attention {}: {}; leave it out", to_string(kernel), obstacle));
+}
+
 void check_windows(const Arguments& arguments) {
   const train::SquadConfig& squad = arguments.run.squad;
   if (squad.doc_stride < squad.max_length) return;
@@ -212,6 +219,7 @@ void settle(const Command& command, Arguments& arguments) {
   check_windows(arguments);
   check_loss_scale(arguments);
   check_tf32(arguments);
+  check_attention(arguments);
   if ((command.bit & train_command) != 0) settle_train(command, arguments);
   if ((command.bit & compare_command) != 0) settle_compare(arguments);
   if (command.bit == plan_command) settle_batches(arguments);

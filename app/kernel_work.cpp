@@ -84,6 +84,17 @@ Work attention_row_sums(const Sizes& s) {
   return {2.0 * s.rows(), 2.0 * s.rows() * s.element + s.heads * s.step.tokens * float_bytes};
 }
 
+/// On tensor cores each of two passes makes the scores and their gradients: 3 and 4 products.
+Work tensor_core_backward_queries(const Sizes& s) {
+  return {6.0 * s.hidden * s.step.squared_lengths + s.scores() * (power_of_two + 5.0),
+          (5.0 + 1.0) * s.rows() * s.element + 2.0 * s.heads * s.step.tokens * float_bytes};
+}
+
+Work tensor_core_backward_keys(const Sizes& s) {
+  return {8.0 * s.hidden * s.step.squared_lengths + s.scores() * (power_of_two + 5.0),
+          (4.0 + 2.0) * s.rows() * s.element + 2.0 * s.heads * s.step.tokens * float_bytes};
+}
+
 /// Two softmaxes over the rows of each sequence.
 Work span_loss(const Sizes& s) {
   const double logits = 2.0 * s.step.tokens;
@@ -138,6 +149,9 @@ const std::map<std::string, Formula, std::less<>>& formulas() {
       {"mylos::Attention::backward", {attention_backward, true}},
       {"mylos::Attention::forward", {attention_forward, true}},
       {"mylos::Attention::row_sums", {attention_row_sums, true}},
+      {"mylos::Attention::tensor_core_backward_keys", {tensor_core_backward_keys, true}},
+      {"mylos::Attention::tensor_core_backward_queries", {tensor_core_backward_queries, true}},
+      {"mylos::Attention::tensor_core_forward", {attention_forward, true}},
       {"mylos::activation::add_column_sums", {column_sums, false}},
       {"mylos::activation::convert", {conversions, false}},
       {"mylos::activation::gelu", {gelu_again, true}},

@@ -13,13 +13,14 @@ namespace mylos::app {
 namespace {
 
 /// What changes how the numbers of a run are computed, or what becomes of them, but not what they are.
-constexpr std::array<std::string_view, 21> may_differ = {"mode",
+constexpr std::array<std::string_view, 22> may_differ = {"mode",
                                                          "precision",
                                                          "initial-loss-scale",
                                                          "micro-batch",
                                                          "micro-tokens",
                                                          "gradient-accumulation-steps",
                                                          "recompute",
+                                                         "attention",
                                                          "gemm",
                                                          "tf32",
                                                          "shard-size",

@@ -90,6 +90,18 @@ Option gemm_option() {
       choices, [](auto& a) -> auto& { return a.run.engine.gemm.provider; });
 }
 
+Option attention_option() {
+  return enumeration_option(
+      named("attention", {}, "KERNEL", computing, train_command | eval_command | ask_command | bench_command,
+            "portable, or tensor-cores: of GPUs from compute capability 8.0 on, in bfloat16 or half"),
+      {{"portable", {}}, {"tensor-cores", {}}}, [](auto& a) -> auto& { return a.run.squad.attention; },
+      [](std::string_view name) {
+        return name == to_string(AttentionKernel::tensor_cores) ? AttentionKernel::tensor_cores
+                                                                : AttentionKernel::portable;
+      },
+      [](AttentionKernel kernel) { return to_string(kernel); });
+}
+
 Option tf32_option() {
   return switch_option(
       named(
@@ -266,6 +278,7 @@ std::vector<Option> run_options() {
           [](auto& a) -> auto& { return a.fp16; })),
       loss_scale_option(),
       gemm_option(),
+      attention_option(),
       tf32_option(),
       recompute_option(),
       unrecorded(path_option(

@@ -1,7 +1,6 @@
 #include "nn/bert_layer.hpp"
 
 #include "core/kernels/activation.hpp"
-#include "core/kernels/attention.hpp"
 
 #include <fmt/format.h>
 
@@ -17,7 +16,7 @@ constexpr std::uint32_t sites_per_layer = 3;
 
 AttentionShape attention_shape(const BertShape& shape) {
   const std::size_t head_size = shape.hidden / shape.heads;
-  return {shape.heads, shape.heads, head_size, 1.0f / std::sqrt(static_cast<float>(head_size)), false};
+  return {shape.heads, shape.heads, head_size, 1.0f / std::sqrt(static_cast<float>(head_size)), false, shape.attention};
 }
 
 PackedSequences sequences(const Batch& batch) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/kernels/attention.hpp"
 #include "core/kernels/layer_norm.hpp"
 #include "nn/linear.hpp"
 #include "nn/model.hpp"
@@ -23,6 +24,7 @@ struct BertShape {
   float attention_dropout = 0.1f;
   float layer_norm_epsilon = 1e-12f;
   float initializer_range = 0.02f;
+  AttentionKernel attention = AttentionKernel::portable;
 };
 
 /// Rows of a LayerNorm in the table.

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "core/kernels/attention.hpp"
+
 #include <cstddef>
 #include <filesystem>
 #include <optional>
@@ -20,6 +22,7 @@ struct SquadConfig {
   std::optional<std::size_t> train_limit, dev_limit;  ///< the first N questions
   std::optional<std::string> squad;                   ///< "1.1" or "2.0"; empty = judged from the file
   std::optional<double> dropout;                      ///< probability; empty = the model's
+  AttentionKernel attention = AttentionKernel::portable;
   std::size_t n_best = 20;
   std::size_t max_answer_length = 30;  ///< tokens
   double null_threshold = 0.0;         ///< logits

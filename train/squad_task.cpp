@@ -23,6 +23,17 @@ void check_length(const SquadConfig& config, const data::BertConfig& bert) {
           fmt::format("--max-length {}: the model has {} positions", config.max_length, bert.max_position_embeddings));
 }
 
+nn::BertShape shape_of(const SquadConfig& config, const data::BertConfig& bert, Precision precision) {
+  nn::BertShape shape = bert_shape(bert, config.dropout);
+  shape.attention = config.attention;
+  const std::string obstacle = attention_obstacle(shape.attention, precision, shape.hidden / shape.heads);
+  if (!obstacle.empty()) {
+    fail(fmt::format("--attention {}: {}; use --attention {}", to_string(shape.attention), obstacle,
+                     to_string(AttentionKernel::portable)));
+  }
+  return shape;
+}
+
 std::vector<data::TensorShape> tensors_of(const ParameterTable& table) {
   std::vector<data::TensorShape> tensors;
   for (const ParameterRow& row : table.rows()) tensors.push_back({row.name, row.shape});
@@ -51,7 +62,7 @@ SquadTask::SquadTask(const SquadConfig& config, Precision precision, Notice noti
       pretrained_(config.model),
       tokenizer_files_(pretrained_.tokenizer_files()),
       tokenizer_(data::load_vocabulary(pretrained_), pretrained_.tokenizer_options()),
-      model_(nn::make_bert_question_answering(bert_shape(pretrained_.config(), config.dropout), precision)) {
+      model_(nn::make_bert_question_answering(shape_of(config, pretrained_.config(), precision), precision)) {
   check_length(config, pretrained_.config());
 }
 

@@ -2,8 +2,27 @@
 
 #include "core/error.hpp"
 #include "core/kernels/attention_blocks.hpp"
+#include "core/kernels/tensor_core_attention.hpp"
 
 #include <fmt/format.h>
+
+namespace mylos {
+
+std::string_view to_string(AttentionKernel kernel) {
+  return kernel == AttentionKernel::tensor_cores ? "tensor-cores" : "portable";
+}
+
+std::string attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size) {
+  if (kernel == AttentionKernel::portable) return {};
+  if (!attention::has_tensor_cores) {
+    return "this build has none for tensor cores: they are of builds for GPUs of compute capability 8.0 or later";
+  }
+  if (precision == Precision::float32) return "tensor cores take bfloat16 and half, not float";
+  if (head_size == 32 || head_size == 64 || head_size == 128) return {};
+  return fmt::format("tensor cores take heads of 32, 64 or 128 elements, not of {}", head_size);
+}
+
+}  // namespace mylos
 
 namespace mylos::attention {
 

@@ -5,10 +5,25 @@
 #include "core/numeric.hpp"
 #include "core/random.hpp"
 
+#include <string>
+#include <string_view>
+
 /// Fused softmax attention over packed sequences, forward and backward; the score matrix is never stored.
 /// out = dropout(softmax(scale q k^T)) v within each sequence (Vaswani et al. 2017; blocks after Dao et al. 2022).
 /// Deterministic: every output element is summed by one team in a fixed order.
 namespace mylos {
+
+/// What computes it.
+enum class AttentionKernel {
+  portable,      ///< wherever Kokkos is; products in float
+  tensor_cores,  ///< of GPUs, from compute capability 8.0 on: bfloat16 and half, heads of 32, 64 and 128
+};
+
+/// "portable" or "tensor-cores".
+std::string_view to_string(AttentionKernel kernel);
+
+/// Why this build cannot run `kernel` on elements of this type and heads of this size; empty where it can.
+std::string attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size);
 
 struct AttentionShape {
   std::size_t heads = 0;            ///< A
@@ -16,6 +31,7 @@ struct AttentionShape {
   std::size_t head_size = 0;        ///< D
   float scale = 1.0f;               ///< of the scores, 1/sqrt(D)
   bool causal = false;              ///< a row sees itself and earlier rows only
+  AttentionKernel kernel = AttentionKernel::portable;
 
   std::size_t columns() const { return (heads + 2 * key_value_heads) * head_size; }
 };

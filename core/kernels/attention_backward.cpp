@@ -1,5 +1,7 @@
+#include "core/error.hpp"
 #include "core/kernels/attention_blocks.hpp"
 #include "core/kernels/math.hpp"
+#include "core/kernels/tensor_core_attention.hpp"
 
 /// With P the probabilities, M the dropout factors (0 or 1 / (1 - p)), dP = M (dout v^T) and dS = P (dP - row sum of
 /// dout out): dv = (P M)^T dout, dq = scale dS k, dk = scale dS^T q. One team takes a key-value head of a sequence with
@@ -288,6 +290,14 @@ void attention_backward(const ExecutionSpace& space, const AttentionShape& shape
                         const ConstMatrix<float>& log_sum_exp, const ConstMatrix<T>& dout, const Matrix<T>& dqkv,
                         const Matrix<float>& row_sums) {
   attention::check_shapes(shape, sequences, qkv.extent(0), qkv.extent(1), dout.extent(1));
+  if constexpr (precision_of<T> != Precision::float32) {
+    if (shape.kernel == AttentionKernel::tensor_cores) {
+      return attention::tensor_core_backward<T>(space, shape, sequences, dropout, qkv, out, log_sum_exp, dout, dqkv,
+                                                row_sums);
+    }
+  }
+  require(shape.kernel == AttentionKernel::portable,
+          "attention: " + attention_obstacle(shape.kernel, precision_of<T>, shape.head_size));
   Kokkos::parallel_for("mylos::Attention::row_sums",
                        Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::size_t>>(space, 0, out.extent(0)),
                        attention::RowSums<T>{shape.heads, shape.head_size, out, dout, row_sums});
@@ -302,6 +312,7 @@ void attention_backward(const ExecutionSpace& space, const AttentionShape& shape
 
 std::size_t attention_backward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,
                                        std::size_t threads) {
+  if (shape.kernel == AttentionKernel::tensor_cores) return 0;
   const attention::BackwardSizes<float> sizes(static_cast<int>(longest), static_cast<int>(shape.head_size));
   return attention::all_large_bytes_on_device(sizes, samples * shape.key_value_heads, threads);
 }

@@ -1,5 +1,7 @@
+#include "core/error.hpp"
 #include "core/kernels/attention_blocks.hpp"
 #include "core/kernels/math.hpp"
+#include "core/kernels/tensor_core_attention.hpp"
 
 /// For each block of queries: scores against a block of keys, softmax with a running maximum and sum, products with the
 /// values; rows are divided by their sums at the end. One block of keys holds 256, so that most sequences take one or
@@ -175,6 +177,13 @@ void attention_forward(const ExecutionSpace& space, const AttentionShape& shape,
                        const DropoutKey& dropout, const ConstMatrix<T>& qkv, const Matrix<T>& out,
                        const Matrix<float>& log_sum_exp) {
   attention::check_shapes(shape, sequences, qkv.extent(0), qkv.extent(1), out.extent(1));
+  if constexpr (precision_of<T> != Precision::float32) {
+    if (shape.kernel == AttentionKernel::tensor_cores) {
+      return attention::tensor_core_forward<T>(space, shape, sequences, dropout, qkv, out, log_sum_exp);
+    }
+  }
+  require(shape.kernel == AttentionKernel::portable,
+          "attention: " + attention_obstacle(shape.kernel, precision_of<T>, shape.head_size));
   attention::ForwardSizes<attention::OperandOf<T>> sizes(static_cast<int>(sequences.longest),
                                                          static_cast<int>(shape.head_size));
   attention::Policy policy = attention::make_policy(space, sequences.sample_ids.size() * shape.heads);
@@ -185,6 +194,7 @@ void attention_forward(const ExecutionSpace& space, const AttentionShape& shape,
 
 std::size_t attention_forward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,
                                       std::size_t threads) {
+  if (shape.kernel == AttentionKernel::tensor_cores) return 0;
   const attention::ForwardSizes<float> sizes(static_cast<int>(longest), static_cast<int>(shape.head_size));
   return attention::all_large_bytes_on_device(sizes, samples * shape.heads, threads);
 }

@@ -3,6 +3,7 @@
 #include "app/commands.hpp"
 #include "app/parse.hpp"
 #include "app/usage_error.hpp"
+#include "core/kernels/attention.hpp"
 #include "core/kernels/gemm.hpp"
 #include "parallel/launch.hpp"
 #include "tests/support/temporary.hpp"
@@ -95,10 +96,10 @@ ordered_json recorded(const Option& option, const std::vector<std::string>& word
 
 TEST(Options, EveryNameSpellingAndFormIsRead) {
   for (const Option& option : option_table()) {
-    // One is another way to say batch, tested with that; two need another option, one a GPU.
-    const bool is_setting = option.belongs_to(train_command) && option.print && option.name != "batch-per-rank" &&
-                            option.name != "leaves" && option.name != "initial-loss-scale" && option.name != "tf32";
-    if (!is_setting) continue;
+    // One is another way to say batch, tested with that; two need another option, two a GPU.
+    static const std::set<std::string> elsewhere = {"batch-per-rank", "leaves", "initial-loss-scale", "tf32",
+                                                    "attention"};
+    if (!option.belongs_to(train_command) || !option.print || elsewhere.contains(option.name)) continue;
     ASSERT_TRUE(examples().contains(option.name)) << option.name << " has no example";
     const Example& example = examples().at(option.name);
     std::vector<std::string> names = option.aliases;
@@ -240,6 +241,22 @@ TEST(Options, TheLossScaleBelongsToHalf) {
               }),
               "--initial-loss-scale is of --precision half; give both or none");
   }
+}
+
+TEST(Options, TensorCoresAreOfDevicesAnd16Bits) {
+  const Option& attention = *find_option("attention");
+  EXPECT_EQ(recorded(attention, {}), "portable");
+  EXPECT_EQ(recorded(attention, {"--attention", "portable", "--precision", "half"}), "portable");
+  const auto error_of = [&](const char* precision) {
+    return tests::error_of([&] { recorded(attention, {"--attention=tensor-cores", "--precision", precision}); });
+  };
+  const std::string obstacle = attention_obstacle(AttentionKernel::tensor_cores, Precision::bfloat16, 64);
+  EXPECT_TRUE(error_of("float").starts_with("--attention tensor-cores: ")) << error_of("float");
+  if (!obstacle.empty()) {
+    EXPECT_EQ(error_of("bfloat16"), "--attention tensor-cores: " + obstacle + "; leave it out");
+    return;
+  }
+  EXPECT_EQ(recorded(attention, {"--attention=tensor-cores", "--precision", "half"}), "tensor-cores");
 }
 
 TEST(Options, TensorFloatsAreOfFloatOnDevices) {

@@ -1,0 +1,100 @@
+#include "core/error.hpp"
+#include "core/kernels/attention.hpp"
+#include "core/kernels/cuda/attention_tile_passes.hpp"
+#include "core/kernels/cuda/cuda_block.hpp"
+#include "core/kernels/tensor_core_attention.hpp"
+
+#include <cuda_runtime.h>
+#include <fmt/format.h>
+
+#include <limits>
+
+namespace mylos::attention {
+namespace {
+
+template <class Pass>
+__global__ void __launch_bounds__(matrix::threads) pass_kernel(const __grid_constant__ typename Pass::Arguments all) {
+  extern __shared__ __align__(matrix::tile_alignment * sizeof(Octet)) Octet shared[];
+  Pass::run(matrix::CudaBlock{shared}, all);
+}
+
+void check_launch(cudaError_t error, const char* what) {
+  if (error != cudaSuccess) fail(fmt::format("attention on tensor cores: {}: {}", what, cudaGetErrorString(error)));
+}
+
+/// Launches a pass over `heads` heads of `samples` sequences.
+template <class Pass>
+void launch(const char* label, const ExecutionSpace& space, std::size_t samples, std::size_t heads,
+            const typename Pass::Arguments& all) {
+  constexpr int bytes = Pass::octets * sizeof(Octet);
+  const std::size_t blocks = block_count(samples, heads, all.longest, Pass::C::own_rows);
+  if (blocks == 0) return;
+  require(blocks <= std::numeric_limits<int>::max(),
+          fmt::format("attention: {} sequences of up to {} rows are more than one launch takes", samples, all.longest));
+  static const cudaError_t has_room =
+      cudaFuncSetAttribute(pass_kernel<Pass>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  check_launch(has_room, "asking for shared memory");
+  std::uint64_t id = 0;
+  Kokkos::Profiling::beginParallelFor(label, Kokkos::Tools::Experimental::device_id(space), &id);
+  pass_kernel<Pass><<<static_cast<unsigned>(blocks), matrix::threads, bytes, space.cuda_stream()>>>(all);
+  check_launch(cudaGetLastError(), "launching it");
+  Kokkos::Profiling::endParallelFor(id);
+}
+
+/// body(size) with the head size as a constant.
+template <class Body>
+void with_head_size(std::size_t size, const Body& body) {
+  switch (size) {
+    case 32:
+      return body(std::integral_constant<int, 32>());
+    case 64:
+      return body(std::integral_constant<int, 64>());
+    case 128:
+      return body(std::integral_constant<int, 128>());
+    default:
+      require(false, fmt::format("attention on tensor cores: heads of {}, not of 32, 64 or 128", size));
+  }
+}
+
+}  // namespace
+
+const bool has_tensor_cores = true;
+
+template <class T>
+void tensor_core_forward(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
+                         const DropoutKey& dropout, const ConstMatrix<T>& qkv, const Matrix<T>& out,
+                         const Matrix<float>& log_sum_exp) {
+  const auto all = forward_arguments(shape, sequences, dropout, qkv, out, log_sum_exp);
+  with_head_size(shape.head_size, [&](auto size) {
+    launch<ForwardPass<T, size>>("mylos::Attention::tensor_core_forward", space, sequences.sample_ids.size(),
+                                 shape.heads, all);
+  });
+}
+
+template <class T>
+void tensor_core_backward(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
+                          const DropoutKey& dropout, const ConstMatrix<T>& qkv, const ConstMatrix<T>& out,
+                          const ConstMatrix<float>& log_sum_exp, const ConstMatrix<T>& dout, const Matrix<T>& dqkv,
+                          const Matrix<float>& row_sums) {
+  const auto all = backward_arguments(shape, sequences, dropout, qkv, out, log_sum_exp, dout, dqkv, row_sums);
+  with_head_size(shape.head_size, [&](auto size) {
+    launch<QueryPass<T, size>>("mylos::Attention::tensor_core_backward_queries", space, sequences.sample_ids.size(),
+                               shape.heads, all);
+    launch<KeyPass<T, size>>("mylos::Attention::tensor_core_backward_keys", space, sequences.sample_ids.size(),
+                             shape.key_value_heads, all);
+  });
+}
+
+#define MYLOS_INSTANTIATE(T)                                                                                  \
+  template void tensor_core_forward<T>(const ExecutionSpace&, const AttentionShape&, const PackedSequences&,  \
+                                       const DropoutKey&, const ConstMatrix<T>&, const Matrix<T>&,            \
+                                       const Matrix<float>&);                                                 \
+  template void tensor_core_backward<T>(const ExecutionSpace&, const AttentionShape&, const PackedSequences&, \
+                                        const DropoutKey&, const ConstMatrix<T>&, const ConstMatrix<T>&,      \
+                                        const ConstMatrix<float>&, const ConstMatrix<T>&, const Matrix<T>&,   \
+                                        const Matrix<float>&);
+MYLOS_INSTANTIATE(bfloat16)
+MYLOS_INSTANTIATE(half)
+#undef MYLOS_INSTANTIATE
+
+}  // namespace mylos::attention

@@ -1,0 +1,482 @@
+#pragma once
+
+#include "core/error.hpp"
+#include "core/kernels/cuda/attention_tiles.hpp"
+
+#include <initializer_list>
+
+/// Attention's passes on tensor cores: what each block of threads does. Shared memory of a block is an array of octets
+/// with room for `octets<size>()` of the pass.
+namespace mylos::attention {
+
+/// The pass of queries over keys and values: the output and the log-sum-exps.
+template <class T, int size>
+struct ForwardPass {
+  using C = ForwardCut<size>;
+  using Arguments = ForwardArguments<T>;
+  using Scores = matrix::Sums<C::fragments, C::columns>;
+  using Buffer = Buffers<C, C::own_tile>;
+  static constexpr int octets = Buffer::end;
+  static_assert(C::columns == C::buffered);
+
+  /// What a thread knows of its rows: of scores that are not scaled; its own part of the sums.
+  struct Running {
+    float maximum[C::fragments][2], sum[C::fragments][2];
+  };
+
+  template <class Block>
+  static MYLOS_BLOCK_FUNCTION void run(const Block& block, const Arguments& all) {
+    const BlockPlace place = BlockPlace::of(block, all, all.heads, C::own_rows);
+    if (place.own >= place.length) return;
+    const int key_head = all.heads + place.head / (all.heads / all.key_value_heads);
+    const std::size_t stride = all.columns(size);
+    const T* const begin = all.qkv + place.first * stride;
+    const auto copy = [&](int turn) {
+      const int key = turn * C::buffered;
+      const T* const keys = begin + static_cast<std::size_t>(key) * stride + key_head * size;
+      matrix::copy_tile<size, C::buffered>(block, keys, stride, place.length - key, Buffer::tile(turn, 0));
+      matrix::copy_tile<size, C::buffered>(block, keys + all.key_value_heads * size, stride, place.length - key,
+                                           Buffer::tile(turn, 1));
+    };
+    matrix::copy_tile<size, C::own_rows>(block,
+                                         begin + static_cast<std::size_t>(place.own) * stride + place.head * size,
+                                         stride, place.length - place.own, 0);
+    copy(0);
+
+    const int row = block.warp() * C::warp_rows, query = place.own + row;
+    const std::uint32_t queries = matrix::left_address<size>(block, 0, row);
+    const int own_end = place.own + C::own_rows;
+    const int visible = all.causal && own_end < place.length ? own_end : place.length;
+    const int seen = all.causal && query + C::warp_rows < visible ? query + C::warp_rows : visible;  // of this warp
+    matrix::Sums<C::fragments, size> sums;
+    sums.clear();
+    Running running;
+    MYLOS_UNROLLED
+    for (int f = 0; f < C::fragments; ++f) {
+      MYLOS_UNROLLED
+      for (int half = 0; half < 2; ++half) {
+        running.maximum[f][half] = -no_query;
+        running.sum[f][half] = 0.0f;
+      }
+    }
+    for (int turn = 0; turn * C::buffered < visible; ++turn) {
+      block.wait_for_copies();
+      block.sync();
+      if ((turn + 1) * C::buffered < visible) copy(turn + 1);
+      if (query >= place.length || turn * C::buffered >= seen) continue;
+      add_keys(block, all, place, queries, row, turn * C::buffered, Buffer::tile(turn, 0), Buffer::tile(turn, 1),
+               running, sums);
+    }
+    if (query < place.length) finish(block, all, place, row, running, sums);
+  }
+
+  template <class Block>
+  static MYLOS_BLOCK_FUNCTION void add_keys(const Block& block, const Arguments& all, const BlockPlace& place,
+                                            std::uint32_t queries, int row, int key, int keys, int values,
+                                            Running& running, matrix::Sums<C::fragments, size>& sums) {
+    const int query = place.own + row, g = block.lane() / 4, t = block.lane() % 4;
+    Scores scores;
+    matrix::multiply_transposed<T, size>(block, queries, matrix::transposed_address<size>(block, keys, 0), scores);
+    if (key + C::columns > place.length || (all.causal && key + C::columns > query)) {
+      Scores::for_each([&](int f, int j, int i) {
+        const int of = key + j * matrix::fragment_columns + 2 * t + i % 2;
+        const int by = query + f * matrix::fragment_rows + g + i / 2 * 8;
+        if (of >= place.length || (all.causal && of > by)) scores.c[f][j][i] = -no_query;
+      });
+    }
+    exponentiate(block, all.scale * log2_of_e, scores, running, sums);
+    if (all.dropout.active()) {
+      KeptScores<C::fragments, C::columns> kept;
+      head_draws(all, place, place.head).of_queries(block, query, key, kept);
+      Scores::for_each([&](int f, int j, int i) {
+        if (!kept(f, j, i)) scores.c[f][j][i] = 0.0f;
+      });
+    }
+    matrix::Operands<C::fragments, C::columns> probabilities;
+    probabilities.template round<T>(block, scores);
+    matrix::multiply_add<T, size>(block, probabilities, matrix::right_address<size>(block, values, 0), sums);
+  }
+
+  /// Scores become powers of e relative to the largest of their row so far, and the sums are made relative to it.
+  template <class Block>
+  static MYLOS_BLOCK_FUNCTION void exponentiate(const Block& block, float scale, Scores& scores, Running& running,
+                                                matrix::Sums<C::fragments, size>& sums) {
+    MYLOS_UNROLLED
+    for (int f = 0; f < C::fragments; ++f) {
+      MYLOS_UNROLLED
+      for (int half = 0; half < 2; ++half) {
+        const float before = running.maximum[f][half];
+        float largest = before;
+        MYLOS_UNROLLED
+        for (int j = 0; j < Scores::tiles; ++j) {
+          largest = Kokkos::fmax(largest, Kokkos::fmax(scores.c[f][j][2 * half], scores.c[f][j][2 * half + 1]));
+        }
+        largest = Kokkos::fmax(largest, block.exchange(largest, 1));
+        largest = Kokkos::fmax(largest, block.exchange(largest, 2));
+        const float correction = block.exp2((before - largest) * scale), base = largest * scale;
+        float sum = 0.0f;
+        MYLOS_UNROLLED
+        for (int j = 0; j < Scores::tiles; ++j) {
+          MYLOS_UNROLLED
+          for (int i = 2 * half; i < 2 * half + 2; ++i) {
+            scores.c[f][j][i] = block.exp2(scores.c[f][j][i] * scale - base);
+            sum += scores.c[f][j][i];
+          }
+        }
+        running.maximum[f][half] = largest;
+        running.sum[f][half] = running.sum[f][half] * correction + sum;
+        MYLOS_UNROLLED
+        for (int j = 0; j < size / matrix::fragment_columns; ++j) {
+          sums.c[f][j][2 * half] *= correction;
+          sums.c[f][j][2 * half + 1] *= correction;
+        }
+      }
+    }
+  }
+
+  template <class Block>
+  static MYLOS_BLOCK_FUNCTION void finish(const Block& block, const Arguments& all, const BlockPlace& place, int row,
+                                          const Running& running, const matrix::Sums<C::fragments, size>& sums) {
+    const int g = block.lane() / 4, t = block.lane() % 4, left = place.length - place.own - row;
+    const float kept = all.dropout.active() ? all.dropout.scale() : 1.0f;
+    const std::size_t first = place.first + place.own + row, width = static_cast<std::size_t>(all.heads) * size;
+    float factor[C::fragments][2];
+    MYLOS_UNROLLED
+    for (int f = 0; f < C::fragments; ++f) {
+      MYLOS_UNROLLED
+      for (int half = 0; half < 2; ++half) {
+        float sum = running.sum[f][half];
+        sum += block.exchange(sum, 1);
+        sum += block.exchange(sum, 2);
+        factor[f][half] = kept / sum;
+        const int own = f * matrix::fragment_rows + g + 8 * half;
+        if (t == 0 && own < left) {
+          all.log_sum_exp[place.head * all.rows + first + own] =
+              running.maximum[f][half] * all.scale + Kokkos::log(sum);
+        }
+      }
+    }
+    const auto factor_of = [&](int f, int half) { return factor[f][half]; };
+    matrix::store_rows<T, size>(block, sums, factor_of, 0, row, all.out + first * width + place.head * size, width,
+                                left);
+  }
+};
+
+/// What both backward passes ask of a score: its probability, of which dropout keeps some, and its gradient.
+struct ScoreGradients {
+  float scale, kept_scale;
+
+  /// `x`, the score of a query and a key that sees it, becomes the probability, as dropout leaves it; `dx`, the
+  /// gradient of that, the gradient of the score, not scaled.
+  template <class Block>
+  MYLOS_BLOCK_FUNCTION void operator()(const Block& block, float normalizer, float row_sum, bool is_kept, float& x,
+                                       float& dx) const {
+    const float probability = block.exp2(x * scale - normalizer);
+    const float factor = is_kept ? kept_scale : 0.0f;
+    dx = probability * (factor * dx - row_sum);
+    x = probability * factor;
+  }
+};
+
+template <class T>
+MYLOS_BLOCK_FUNCTION ScoreGradients score_gradients(const PackedHeads<T>& all) {
+  return {all.scale * log2_of_e, all.dropout.scale()};
+}
+
+/// The backward pass of queries over keys and values: dq, and the row sums of dout * out, which the other reads.
+template <class T, int size>
+struct QueryPass {
+  using C = QueryCut<size>;
+  using Arguments = BackwardArguments<T>;
+  using Scores = matrix::Sums<C::fragments, C::columns>;
+  using Buffer = Buffers<C, 2 * C::own_tile>;
+  static constexpr int octets = Buffer::end + C::own_rows / 4;  ///< the last for a float of each row
+
+  /// What a thread knows of its rows.
+  struct Rows {
+    float normalizer[C::fragments][2], row_sum[C::fragments][2];
+  };
+
+  template <class Block>
+  static MYLOS_BLOCK_FUNCTION void run(const Block& block, const Arguments& all) {
+    const BlockPlace place = BlockPlace::of(block, all, all.heads, C::own_rows);
+    if (place.own >= place.length) return;
+    const int key_head = all.heads + place.head / (all.heads / all.key_value_heads), left = place.length - place.own;
+    const std::size_t stride = all.columns(size), width = static_cast<std::size_t>(all.heads) * size;
+    const T* const begin = all.qkv + place.first * stride;
+    float* const row_sums = reinterpret_cast<float*>(block.shared() + Buffer::end);
+    const auto copy = [&](int turn) {
+      const int key = turn * C::buffered;
+      const T* const keys = begin + static_cast<std::size_t>(key) * stride + key_head * size;
+      matrix::copy_tile<size, C::buffered>(block, keys, stride, place.length - key, Buffer::tile(turn, 0));
+      matrix::copy_tile<size, C::buffered>(block, keys + all.key_value_heads * size, stride, place.length - key,
+                                           Buffer::tile(turn, 1));
+    };
+    const std::size_t first = place.first + place.own;
+    matrix::copy_tile<size, C::own_rows>(block, all.qkv + first * stride + place.head * size, stride, left, 0);
+    matrix::copy_tile<size, C::own_rows>(block, all.dout + first * width + place.head * size, width, left, C::own_tile);
+    copy(0);
+    add_up_rows(block, all, place, row_sums);
+
+    const int row = block.warp() * C::warp_rows, query = place.own + row;
+    const std::uint32_t queries = matrix::left_address<size>(block, 0, row);
+    const std::uint32_t douts = matrix::left_address<size>(block, C::own_tile, row);
+    const int own_end = place.own + C::own_rows;
+    const int visible = all.causal && own_end < place.length ? own_end : place.length;
+    const int seen = all.causal && query + C::warp_rows < visible ? query + C::warp_rows : visible;  // of this warp
+    matrix::Sums<C::fragments, size> sums;
+    sums.clear();
+    Rows rows{};
+    for (int turn = 0; turn * C::buffered < visible; ++turn) {
+      block.wait_for_copies();
+      block.sync();
+      if ((turn + 1) * C::buffered < visible) copy(turn + 1);
+      if (query >= place.length) continue;
+      if (turn == 0) rows = rows_of(block, all, place, row, row_sums);
+      MYLOS_LOOP
+      for (int column = 0; column < C::buffered && turn * C::buffered + column < seen; column += C::columns) {
+        add_keys(block, all, place, queries, douts, row, turn * C::buffered, column, Buffer::tile(turn, 0),
+                 Buffer::tile(turn, 1), rows, sums);
+      }
+    }
+    if (query >= place.length) return;
+    matrix::store_rows<T, size>(
+        block, sums, [&](int, int) { return all.scale; }, 0, row, all.dqkv + (first + row) * stride + place.head * size,
+        stride, left - row);
+  }
+
+  /// row_sums (own rows) of dout * out, each by neighbouring threads; those of rows that are not there are 0.
+  template <class Block>
+  static MYLOS_BLOCK_FUNCTION void add_up_rows(const Block& block, const Arguments& all, const BlockPlace& place,
+                                               float* row_sums) {
+    const std::size_t width = static_cast<std::size_t>(all.heads) * size, first = place.first + place.own;
+    MYLOS_UNROLLED
+    for (int begin = 0; begin < C::own_tile; begin += matrix::threads) {
+      const int i = begin + block.thread(), row = i / C::octets, octet = i % C::octets;
+      const bool is_there = place.own + row < place.length;
+      float sum = 0.0f;
+      if (is_there) {
+        const std::size_t at = (first + row) * width + place.head * size + octet * matrix::octet_size;
+        const Octet x = *reinterpret_cast<const Octet*>(all.out + at);
+        const Octet dx = *reinterpret_cast<const Octet*>(all.dout + at);
+        MYLOS_UNROLLED
+        for (int w = 0; w < 4; ++w) sum += matrix::dot<T>(x.words[w], dx.words[w]);
+      }
+      MYLOS_UNROLLED
+      for (int distance = 1; distance < C::octets; distance *= 2) sum += block.exchange(sum, distance);
+      if (octet == 0) {
+        row_sums[row] = sum;
+        if (is_there) all.row_sums[place.head * all.rows + first + row] = sum;
+      }
+    }
+  }
+
+  template <class Block>
+  static MYLOS_BLOCK_FUNCTION Rows rows_of(const Block& block, const Arguments& all, const BlockPlace& place, int row,
+                                           const float* row_sums) {
+    Rows rows;
+    MYLOS_UNROLLED
+    for (int f = 0; f < C::fragments; ++f) {
+      MYLOS_UNROLLED
+      for (int half = 0; half < 2; ++half) {
+        const int own = row + f * matrix::fragment_rows + block.lane() / 4 + 8 * half, query = place.own + own;
+        rows.row_sum[f][half] = row_sums[own];
+        rows.normalizer[f][half] =
+            query < place.length ? all.log_sum_exp[place.head * all.rows + place.first + query] * log2_of_e : no_query;
+      }
+    }
+    return rows;
+  }
+
+  template <class Block>
+  static MYLOS_BLOCK_FUNCTION void add_keys(const Block& block, const Arguments& all, const BlockPlace& place,
+                                            std::uint32_t queries, std::uint32_t douts, int row, int first, int column,
+                                            int keys, int values, const Rows& rows,
+                                            matrix::Sums<C::fragments, size>& sums) {
+    const int query = place.own + row, key = first + column, g = block.lane() / 4, t = block.lane() % 4;
+    Scores scores, dscores;
+    matrix::multiply_transposed<T, size>(block, queries, matrix::transposed_address<size>(block, keys, column), scores);
+    matrix::multiply_transposed<T, size>(block, douts, matrix::transposed_address<size>(block, values, column),
+                                         dscores);
+    KeptScores<C::fragments, C::columns> kept;
+    kept.fill(true);
+    if (all.dropout.active()) head_draws(all, place, place.head).of_queries(block, query, key, kept);
+    const bool hides = key + C::columns > place.length || (all.causal && key + C::columns > query);
+    const ScoreGradients gradients = score_gradients(all);
+    if (hides) {
+      Scores::for_each([&](int f, int j, int i) {
+        const int of = key + j * matrix::fragment_columns + 2 * t + i % 2;
+        const int by = query + f * matrix::fragment_rows + g + i / 2 * 8;
+        if (of >= place.length || (all.causal && of > by)) scores.c[f][j][i] = -no_query;
+      });
+    }
+    Scores::for_each([&](int f, int j, int i) {
+      gradients(block, rows.normalizer[f][i / 2], rows.row_sum[f][i / 2], kept(f, j, i), scores.c[f][j][i],
+                dscores.c[f][j][i]);
+    });
+    matrix::Operands<C::fragments, C::columns> rounded;
+    rounded.template round<T>(block, dscores);
+    matrix::multiply_add<T, size>(block, rounded, matrix::right_address<size>(block, keys, column), sums);
+  }
+};
+
+/// The backward pass of keys and values over queries: dk and dv, of all query heads that share them.
+template <class T, int size>
+struct KeyPass {
+  using C = KeyCut<size>;
+  using Arguments = BackwardArguments<T>;
+  using Scores = matrix::Sums<C::fragments, C::columns>;
+  using Sums = matrix::Sums<C::fragments, size>;
+  /// After the tiles, of each buffer the normalisers and the row sums of its queries.
+  static constexpr int of_queries = 2 * C::buffered;  ///< floats
+  using Buffer = Buffers<C, 2 * C::own_tile>;
+  static constexpr int octets = Buffer::end + C::buffers * of_queries / 4;
+
+  template <class Block>
+  static MYLOS_BLOCK_FUNCTION void run(const Block& block, const Arguments& all) {
+    const BlockPlace place = BlockPlace::of(block, all, all.key_value_heads, C::own_rows);
+    if (place.own >= place.length) return;
+    const int left = place.length - place.own, group = all.heads / all.key_value_heads;
+    const std::size_t stride = all.columns(size), first = place.first + place.own;
+    const std::size_t column = static_cast<std::size_t>((all.heads + place.head) * size);
+    float* const numbers = reinterpret_cast<float*>(block.shared() + Buffer::end);
+    matrix::copy_tile<size, C::own_rows>(block, all.qkv + first * stride + column, stride, left, 0);
+    matrix::copy_tile<size, C::own_rows>(block, all.qkv + first * stride + column + all.key_value_heads * size, stride,
+                                         left, C::own_tile);
+    // Turns go over the queries of each head that shares these keys; earlier queries see none of them.
+    const int from = all.causal ? place.own / C::buffered * C::buffered : 0;
+    const int end = (place.head + 1) * group;
+    int head = place.head * group, query = from;
+    copy_queries(block, all, place, head, query, 0, numbers);
+
+    const int row = block.warp() * C::warp_rows;
+    const std::uint32_t keys = matrix::left_address<size>(block, 0, row);
+    const std::uint32_t values = matrix::left_address<size>(block, C::own_tile, row);
+    Sums dkeys, dvalues;
+    dkeys.clear();
+    dvalues.clear();
+    for (int turn = 0; head < end; ++turn) {
+      const bool is_last = query + C::buffered >= place.length;  // of this head
+      const int next_head = is_last ? head + 1 : head, next_query = is_last ? from : query + C::buffered;
+      block.wait_for_copies();
+      block.sync();
+      if (next_head < end) copy_queries(block, all, place, next_head, next_query, turn + 1, numbers);
+      MYLOS_LOOP
+      for (int begin = 0; begin < C::buffered && query + begin < place.length && row < left; begin += C::columns) {
+        if (all.causal && query + begin + C::columns <= place.own + row) continue;
+        add_queries(block, all, place, head, keys, values, row, query, begin, turn, numbers, dkeys, dvalues);
+      }
+      head = next_head;
+      query = next_query;
+    }
+    if (row >= left) return;
+    T* const to = all.dqkv + (first + row) * stride + column;
+    matrix::store_rows<T, size>(
+        block, dkeys, [&](int, int) { return all.scale; }, 0, row, to, stride, left - row);
+    matrix::store_rows<T, size>(
+        block, dvalues, [&](int, int) { return 1.0f; }, C::own_tile, row, to + all.key_value_heads * size, stride,
+        left - row);
+  }
+
+  /// Begins to copy the queries of a head from `query` on to the buffer of a turn.
+  template <class Block>
+  static MYLOS_BLOCK_FUNCTION void copy_queries(const Block& block, const Arguments& all, const BlockPlace& place,
+                                                int head, int query, int turn, float* numbers) {
+    const std::size_t stride = all.columns(size), width = static_cast<std::size_t>(all.heads) * size;
+    const std::size_t first = place.first + query;
+    const int left = place.length - query;
+    matrix::copy_tile<size, C::buffered>(block, all.qkv + first * stride + head * size, stride, left,
+                                         Buffer::tile(turn, 0));
+    matrix::copy_tile<size, C::buffered>(block, all.dout + first * width + head * size, width, left,
+                                         Buffer::tile(turn, 1));
+    float* const to = numbers + turn % C::buffers * of_queries;
+    const int i = block.thread() % C::buffered;
+    if (block.thread() < C::buffered) {
+      to[i] = i < left ? all.log_sum_exp[head * all.rows + first + i] * log2_of_e : no_query;
+    } else if (block.thread() < 2 * C::buffered) {
+      to[C::buffered + i] = i < left ? all.row_sums[head * all.rows + first + i] : 0.0f;
+    }
+  }
+
+  /// Takes the queries [first + begin, + columns) of a head into the sums of a warp's keys.
+  template <class Block>
+  static MYLOS_BLOCK_FUNCTION void add_queries(const Block& block, const Arguments& all, const BlockPlace& place,
+                                               int head, std::uint32_t keys, std::uint32_t values, int row, int first,
+                                               int begin, int turn, const float* all_numbers, Sums& dkeys,
+                                               Sums& dvalues) {
+    const int queries = Buffer::tile(turn, 0), douts = Buffer::tile(turn, 1);
+    const float* const numbers = all_numbers + turn % C::buffers * of_queries;
+    const int key = place.own + row, query = first + begin, g = block.lane() / 4, t = block.lane() % 4;
+    Scores scores, dscores;
+    matrix::multiply_transposed<T, size>(block, keys, matrix::transposed_address<size>(block, queries, begin), scores);
+    matrix::multiply_transposed<T, size>(block, values, matrix::transposed_address<size>(block, douts, begin), dscores);
+    KeptScores<C::fragments, C::columns> kept;
+    kept.fill(true);
+    if (all.dropout.active()) head_draws(all, place, head).of_keys(block, key, query, kept);
+    const bool hides = all.causal && query < key + C::warp_rows;
+    const ScoreGradients gradients = score_gradients(all);
+    if (hides) {
+      Scores::for_each([&](int f, int j, int i) {
+        const int of = key + f * matrix::fragment_rows + g + i / 2 * 8;
+        if (of > query + j * matrix::fragment_columns + 2 * t + i % 2) scores.c[f][j][i] = -no_query;
+      });
+    }
+    Scores::for_each([&](int f, int j, int i) {
+      const int column = begin + j * matrix::fragment_columns + 2 * t + i % 2;
+      gradients(block, numbers[column], numbers[C::buffered + column], kept(f, j, i), scores.c[f][j][i],
+                dscores.c[f][j][i]);
+    });
+    matrix::Operands<C::fragments, C::columns> rounded;
+    rounded.template round<T>(block, scores);
+    matrix::multiply_add<T, size>(block, rounded, matrix::right_address<size>(block, douts, begin), dvalues);
+    rounded.template round<T>(block, dscores);
+    matrix::multiply_add<T, size>(block, rounded, matrix::right_address<size>(block, queries, begin), dkeys);
+  }
+};
+
+/// Errors: std::invalid_argument where an array does not begin at a multiple of 16 bytes.
+inline void check_octets(std::initializer_list<const void*> arrays) {
+  for (const void* array : arrays) {
+    require(reinterpret_cast<std::uintptr_t>(array) % sizeof(Octet) == 0,
+            "attention on tensor cores: an array does not begin at a multiple of 16 bytes");
+  }
+}
+
+template <class T>
+PackedHeads<T> packed_heads(const AttentionShape& shape, const PackedSequences& sequences, const DropoutKey& dropout,
+                            const ConstMatrix<T>& qkv) {
+  return {.heads = static_cast<int>(shape.heads),
+          .key_value_heads = static_cast<int>(shape.key_value_heads),
+          .causal = shape.causal,
+          .scale = shape.scale,
+          .dropout = dropout,
+          .starts = sequences.starts.data(),
+          .sample_ids = sequences.sample_ids.data(),
+          .rows = qkv.extent(0),
+          .qkv = qkv.data(),
+          .longest = sequences.longest};
+}
+
+template <class T>
+ForwardArguments<T> forward_arguments(const AttentionShape& shape, const PackedSequences& sequences,
+                                      const DropoutKey& dropout, const ConstMatrix<T>& qkv, const Matrix<T>& out,
+                                      const Matrix<float>& log_sum_exp) {
+  check_octets({qkv.data(), out.data()});
+  return {packed_heads(shape, sequences, dropout, qkv), out.data(), log_sum_exp.data()};
+}
+
+template <class T>
+BackwardArguments<T> backward_arguments(const AttentionShape& shape, const PackedSequences& sequences,
+                                        const DropoutKey& dropout, const ConstMatrix<T>& qkv, const ConstMatrix<T>& out,
+                                        const ConstMatrix<float>& log_sum_exp, const ConstMatrix<T>& dout,
+                                        const Matrix<T>& dqkv, const Matrix<float>& row_sums) {
+  check_octets({qkv.data(), out.data(), dout.data(), dqkv.data()});
+  return {packed_heads(shape, sequences, dropout, qkv),
+          out.data(),
+          dout.data(),
+          log_sum_exp.data(),
+          dqkv.data(),
+          row_sums.data()};
+}
+
+}  // namespace mylos::attention

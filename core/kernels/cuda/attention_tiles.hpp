@@ -1,0 +1,214 @@
+#pragma once
+
+#include "core/kernels/attention.hpp"
+#include "core/kernels/cuda/matrix_tiles.hpp"
+#include "core/random.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+/// What attention's passes on tensor cores share. A block of threads owns some rows of a head of a sequence, each warp
+/// 16 or 32 of them, and passes over the rows of the other side, which come to shared memory in two buffers: one is
+/// copied to while the other is read. Nothing is exchanged between warps, and nothing is added by two blocks. Scores
+/// never leave registers: side by side, rounded, they are the left operand of the next product.
+namespace mylos::attention {
+
+using matrix::Octet;
+
+/// How a pass is cut: rows of a warp in fragments of 16, rows of a buffer, and columns of scores that are in registers
+/// at once.
+template <int head_size, int row_fragments, int buffer_rows, int score_columns>
+struct Cut {
+  static constexpr int size = head_size, fragments = row_fragments, buffered = buffer_rows, columns = score_columns;
+  static constexpr int warp_rows = fragments * matrix::fragment_rows, own_rows = matrix::warps * warp_rows;
+  static constexpr int octets = size / matrix::octet_size;
+  static constexpr int own_tile = own_rows * octets, buffer_tile = buffered * octets;  ///< octets
+  /// Two tiles of each buffer.
+  static constexpr int buffers = 2;
+};
+
+/// 32 rows a warp halve what is loaded from shared memory for a product; sums of two heads of 128 leave no registers
+/// for them.
+template <int size>
+using ForwardCut = Cut<size, size == 128 ? 1 : 2, 64, 64>;
+template <int size>
+using QueryCut = Cut<size, size == 128 ? 1 : 2, size == 128 ? 32 : 64, 32>;
+template <int size>
+using KeyCut = Cut<size, size == 128 ? 1 : 2, size == 128 ? 32 : 64, 32>;
+
+/// The arguments of all passes: arrays as in core/kernels/attention.hpp.
+template <class T>
+struct PackedHeads {
+  int heads, key_value_heads;
+  bool causal;
+  float scale;
+  DropoutKey dropout;
+  const std::size_t* starts;
+  const std::uint32_t* sample_ids;
+  std::size_t rows;  ///< T
+  const T* qkv;
+  std::size_t longest;  ///< rows of the longest sequence
+
+  MYLOS_BLOCK_FUNCTION std::size_t columns(int size) const {
+    return static_cast<std::size_t>((heads + 2 * key_value_heads) * size);
+  }
+};
+
+template <class T>
+struct ForwardArguments : PackedHeads<T> {
+  T* out;
+  float* log_sum_exp;  ///< (A, T)
+};
+
+template <class T>
+struct BackwardArguments : PackedHeads<T> {
+  const T *out, *dout;
+  const float* log_sum_exp;  ///< (A, T)
+  T* dqkv;
+  float* row_sums;  ///< (A, T)
+};
+
+/// Blocks that a pass over heads of `samples` sequences takes; those beyond the end of their sequence return at once.
+constexpr std::size_t block_count(std::size_t samples, std::size_t heads, std::size_t longest, std::size_t own_rows) {
+  return samples * heads * ((longest + own_rows - 1) / own_rows);
+}
+
+/// Where a block works: on the rows of a sequence from `own` on.
+struct BlockPlace {
+  std::uint32_t sample;
+  int head, own, length;
+  std::size_t first;  ///< row of the batch that begins the sequence
+
+  template <class T, class Block>
+  static MYLOS_BLOCK_FUNCTION BlockPlace of(const Block& block, const PackedHeads<T>& all, int heads, int own_rows) {
+    const int tiles = static_cast<int>((all.longest + own_rows - 1) / own_rows);
+    const int tile = block.index() % tiles, rest = block.index() / tiles, sequence = rest / heads;
+    const std::size_t first = all.starts[sequence];
+    return {.sample = all.sample_ids[sequence],
+            .head = rest % heads,
+            .own = tile * own_rows,
+            .length = static_cast<int>(all.starts[sequence + 1] - first),
+            .first = first};
+  }
+};
+
+inline constexpr float log2_of_e = 1.44269504f;
+
+/// What is larger than any score: the normaliser of a query that is not there.
+inline constexpr float no_query = 3.0e38f;
+
+/// Which of a thread's scores dropout keeps, a bit each, in the order of Sums::for_each.
+template <int fragments, int columns>
+struct KeptScores {
+  static constexpr int tiles = columns / matrix::fragment_columns;
+  static constexpr int count = fragments * tiles * 4, words = (count + 31) / 32;
+  std::uint32_t bits[words];
+
+  MYLOS_BLOCK_FUNCTION bool operator()(int fragment, int tile, int i) const {
+    const int bit = (fragment * tiles + tile) * 4 + i;
+    return (bits[bit / 32] >> (bit % 32) & 1u) != 0;
+  }
+  /// All of them are kept, or none.
+  MYLOS_BLOCK_FUNCTION void fill(bool kept) {
+    MYLOS_UNROLLED
+    for (int w = 0; w < words; ++w) bits[w] = kept ? 0xffffffffu : 0u;
+  }
+  MYLOS_BLOCK_FUNCTION void add(int fragment, int tile, std::uint32_t four) {
+    const int bit = (fragment * tiles + tile) * 4;
+    bits[bit / 32] |= four << (bit % 32);
+  }
+};
+
+/// Draws of one head of a sample.
+struct HeadDraws {
+  DropoutKey key;
+  std::uint32_t last_dropped;  ///< the largest word whose upper half is below the threshold
+  std::uint32_t sample, head;
+
+  /// A bit for each of the eight keys of a group: it is kept.
+  MYLOS_BLOCK_FUNCTION std::uint32_t kept(int query, int group) const {
+    const RandomWords draws =
+        dropout_draw(key, sample, static_cast<std::uint32_t>(query), head, static_cast<std::uint32_t>(group)).words;
+    std::uint32_t bits = 0;
+    MYLOS_UNROLLED
+    for (unsigned w = 0; w < 4; ++w) {
+      // Whole words are compared: what is below a draw in its word changes nothing.
+      if (draws.word[w] << 16 > last_dropped) bits |= 1u << (2 * w);
+      if (draws.word[w] > last_dropped) bits |= 2u << (2 * w);
+    }
+    return bits;
+  }
+
+  /// Of scores whose rows are queries from `query` on and whose columns are keys from `first_key` on. A tile's eight
+  /// keys are one group, and of one query four threads have them: each draws for every fourth tile, and asks the
+  /// others.
+  template <int fragments, int columns, class Block>
+  MYLOS_BLOCK_FUNCTION void of_queries(const Block& block, int query, int first_key,
+                                       KeptScores<fragments, columns>& kept_scores) const {
+    constexpr int tiles = columns / matrix::fragment_columns, quads = tiles / 4;
+    static_assert(tiles % 4 == 0 && quads <= 2);
+    const int g = block.lane() / 4, t = block.lane() % 4;
+    kept_scores.fill(false);
+    MYLOS_UNROLLED
+    for (int f = 0; f < fragments; ++f) {
+      const int row = query + f * matrix::fragment_rows + g;
+      std::uint32_t own = 0;
+      MYLOS_UNROLLED
+      for (int q = 0; q < quads; ++q) {
+        const int group = first_key / static_cast<int>(dropout_group) + 4 * q + t;
+        own |= (kept(row, group) | kept(row + 8, group) << 8) << (16 * q);
+      }
+      MYLOS_UNROLLED
+      for (int s = 0; s < 4; ++s) {
+        const std::uint32_t theirs = block.shuffle(own, 4 * g + s) >> (2 * t);
+        MYLOS_UNROLLED
+        for (int q = 0; q < quads; ++q) {
+          const std::uint32_t of_tile = theirs >> (16 * q);
+          kept_scores.add(f, 4 * q + s, (of_tile & 3u) | (of_tile >> 6 & 12u));
+        }
+      }
+    }
+  }
+
+  /// Of scores whose rows are keys from `key` on and whose columns are queries from `first_query` on. A group is a
+  /// column of half a fragment, of which eight threads have a key each: each draws for one of eight tiles, and asks the
+  /// others.
+  template <int fragments, int columns, class Block>
+  MYLOS_BLOCK_FUNCTION void of_keys(const Block& block, int first_key, int first_query,
+                                    KeptScores<fragments, columns>& kept_scores) const {
+    constexpr int tiles = columns / matrix::fragment_columns, all = fragments * tiles;
+    static_assert(all <= 8);
+    const int g = block.lane() / 4, t = block.lane() % 4;
+    const int mine = g % all, query = first_query + mine % tiles * matrix::fragment_columns + 2 * t;
+    const int group = (first_key + mine / tiles * matrix::fragment_rows) / static_cast<int>(dropout_group);
+    const std::uint32_t own = kept(query, group) | kept(query + 1, group) << 8 | kept(query, group + 1) << 16 |
+                              kept(query + 1, group + 1) << 24;
+    kept_scores.fill(false);
+    MYLOS_UNROLLED
+    for (int f = 0; f < fragments; ++f) {
+      MYLOS_UNROLLED
+      for (int j = 0; j < tiles; ++j) {
+        const std::uint32_t theirs = block.shuffle(own, 4 * (f * tiles + j) + t) >> g & 0x01010101u;
+        kept_scores.add(f, j, (theirs | theirs >> 7 | theirs >> 14 | theirs >> 21) & 15u);
+      }
+    }
+  }
+};
+
+template <class T>
+MYLOS_BLOCK_FUNCTION HeadDraws head_draws(const PackedHeads<T>& all, const BlockPlace& place, int head) {
+  return {all.dropout, (all.dropout.threshold() << 16) - 1u, place.sample, static_cast<std::uint32_t>(head)};
+}
+
+/// The rows of two matrices that pass by, in shared memory from octet `first` on: two tiles of each, (buffers, 2
+/// matrices, buffered, size), taken in turns.
+template <class C, int first>
+struct Buffers {
+  static constexpr int end = first + C::buffers * 2 * C::buffer_tile;
+
+  static MYLOS_BLOCK_FUNCTION int tile(int turn, int which) {
+    return first + ((turn % C::buffers) * 2 + which) * C::buffer_tile;
+  }
+};
+
+}  // namespace mylos::attention

@@ -1,0 +1,236 @@
+#pragma once
+
+#include "core/device.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+/// Tiles of 16-bit elements in the shared memory of a block of threads, and products of them on tensor cores. All of it
+/// is plain C++ over a `Block`, which has the instructions: cuda_block.hpp's on a device; the tests have one of the
+/// host that runs the threads of a block as a device does, and so every index of this file.
+///
+/// A warp's product is 16 x 8 of C by 16 inner elements (mma.m16n8k16). Its thread 4 g + t has, of C, rows g and g + 8
+/// at columns 2 t and 2 t + 1: c[0], c[1] and c[2], c[3]. Of the left operand it has pairs of columns 2 t and 2 t + 8
+/// in rows g and g + 8, so that two C side by side, converted, are a left operand.
+namespace mylos::matrix {
+
+#if defined(MYLOS_DEVICE_BUILD)
+#define MYLOS_BLOCK_FUNCTION __device__ __forceinline__
+#define MYLOS_UNROLLED _Pragma("unroll")
+#define MYLOS_LOOP _Pragma("unroll 1")
+#else
+#define MYLOS_BLOCK_FUNCTION inline
+#define MYLOS_UNROLLED
+#define MYLOS_LOOP
+#endif
+
+inline constexpr int warp_size = 32, warps = 4, threads = warps * warp_size;
+
+/// Rows of a left operand and of C, inner elements of a product, and columns of C.
+inline constexpr int fragment_rows = 16, fragment_inner = 16, fragment_columns = 8;
+
+/// Eight neighbouring elements of a row: what copies and loads move at once.
+struct alignas(16) Octet {
+  std::uint32_t words[4];
+};
+inline constexpr int octet_size = 8;
+
+/// The sum of the products of two pairs of T.
+template <class T>
+MYLOS_BLOCK_FUNCTION float dot(std::uint32_t x, std::uint32_t y) {
+  T a[2], b[2];
+  a[0].bits = static_cast<std::uint16_t>(x);
+  a[1].bits = static_cast<std::uint16_t>(x >> 16);
+  b[0].bits = static_cast<std::uint16_t>(y);
+  b[1].bits = static_cast<std::uint16_t>(y >> 16);
+  return float(a[0]) * float(b[0]) + float(a[1]) * float(b[1]);
+}
+
+/// Where a tile with rows of `size` elements has an octet of a row. Eight rows' octets of one column are in eight
+/// different groups of four banks, so that a load of an 8 x 8 matrix takes one turn. Rows 16 apart are alike, and the
+/// place of octet 2 i is that of octet 0 with the bits of 2 i turned over.
+template <int size>
+MYLOS_BLOCK_FUNCTION constexpr int place(int row, int octet) {
+  constexpr int octets = size / octet_size;
+  static_assert(octets == 4 || octets == 8 || octets == 16, "heads of 32, 64, 128 elements");
+  constexpr int rows_per_line = octets < 8 ? 8 / octets : 1, mask = octets < 8 ? octets - 1 : 7;
+  return row * octets + (octet ^ ((row / rows_per_line) & mask));
+}
+
+/// Tiles begin at a multiple of this many octets of shared memory, which itself begins at one: then addresses in it
+/// have the bits of places.
+inline constexpr int tile_alignment = 16;
+
+/// Begins to copy `rows` rows of `size` elements to the tile at octet `tile`; those from `filled` on are zeros and not
+/// read.
+template <int size, int rows, class Block, class T>
+MYLOS_BLOCK_FUNCTION void copy_tile(const Block& block, const T* from, std::size_t stride, int filled, int tile) {
+  constexpr int octets = size / octet_size, step = threads / octets;
+  static_assert(rows % step == 0 && step % 8 == 0);
+  const int row = block.thread() / octets, octet = block.thread() % octets;
+  const std::uint32_t to = block.address(tile + place<size>(row, octet));
+  const T* own = from + row * stride + octet * octet_size;
+  MYLOS_UNROLLED
+  for (int first = 0; first < rows; first += step) {
+    const bool is_there = first + row < filled;
+    block.copy(to + first * octets * sizeof(Octet), is_there ? own : from, is_there);
+    own += step * stride;
+  }
+}
+
+/// Addresses from which a thread loads, of tiles at octet `tile`; the loads below take them.
+/// Of left operands: rows [row, row + 16).
+template <int size, class Block>
+MYLOS_BLOCK_FUNCTION std::uint32_t left_address(const Block& block, int tile, int row) {
+  return block.address(tile + place<size>(row + block.lane() % 16, block.lane() / 16));
+}
+/// Of right operands of X Y^T: rows [row, row + 16) of Y.
+template <int size, class Block>
+MYLOS_BLOCK_FUNCTION std::uint32_t transposed_address(const Block& block, int tile, int row) {
+  return block.address(tile + place<size>(row + block.lane() / 16 * 8 + block.lane() % 8, block.lane() / 8 % 2));
+}
+/// Of right operands of X Y: rows [row, row + 16) of Y.
+template <int size, class Block>
+MYLOS_BLOCK_FUNCTION std::uint32_t right_address(const Block& block, int tile, int row) {
+  return left_address<size>(block, tile, row);
+}
+
+/// The address for the rows 16 `rows` further, in columns 16 `columns` further.
+template <int size>
+MYLOS_BLOCK_FUNCTION std::uint32_t further(std::uint32_t address, int rows, int columns) {
+  constexpr std::uint32_t of_rows = 16 * size * 2;
+  return (address ^ static_cast<std::uint32_t>(columns) * 2 * sizeof(Octet)) +
+         static_cast<std::uint32_t>(rows) * of_rows;
+}
+
+/// A thread's part of C: 16 `fragments` rows by `columns`.
+template <int fragments, int columns>
+struct Sums {
+  static constexpr int tiles = columns / fragment_columns;
+  float c[fragments][tiles][4];
+
+  MYLOS_BLOCK_FUNCTION void clear() {
+    MYLOS_UNROLLED
+    for (int f = 0; f < fragments; ++f) {
+      MYLOS_UNROLLED
+      for (int j = 0; j < tiles; ++j) {
+        MYLOS_UNROLLED
+        for (int i = 0; i < 4; ++i) c[f][j][i] = 0.0f;
+      }
+    }
+  }
+
+  /// body(fragment, tile, i) for each element: in row 16 fragment + g + 8 (i / 2), column 8 tile + 2 t + i % 2.
+  template <class Body>
+  static MYLOS_BLOCK_FUNCTION void for_each(const Body& body) {
+    MYLOS_UNROLLED
+    for (int f = 0; f < fragments; ++f) {
+      MYLOS_UNROLLED
+      for (int j = 0; j < tiles; ++j) {
+        MYLOS_UNROLLED
+        for (int i = 0; i < 4; ++i) body(f, j, i);
+      }
+    }
+  }
+};
+
+/// A thread's part of left operands: 16 `fragments` rows by `columns`.
+template <int fragments, int columns>
+struct Operands {
+  static constexpr int steps = columns / fragment_inner;
+  std::uint32_t a[fragments][steps][4];
+
+  /// Rounds `sums` to T.
+  template <class T, class Block>
+  MYLOS_BLOCK_FUNCTION void round(const Block& block, const Sums<fragments, columns>& sums) {
+    MYLOS_UNROLLED
+    for (int f = 0; f < fragments; ++f) {
+      MYLOS_UNROLLED
+      for (int k = 0; k < steps; ++k) {
+        MYLOS_UNROLLED
+        for (int half = 0; half < 2; ++half) {
+          const float(&c)[4] = sums.c[f][2 * k + half];
+          a[f][k][2 * half] = block.template pack<T>(c[0], c[1]);
+          a[f][k][2 * half + 1] = block.template pack<T>(c[2], c[3]);
+        }
+      }
+    }
+  }
+};
+
+/// sums = left (16 fragments rows, size) times the transpose of right (columns rows, size), by their addresses.
+template <class T, int size, class Block, int fragments, int columns>
+MYLOS_BLOCK_FUNCTION void multiply_transposed(const Block& block, std::uint32_t left, std::uint32_t right,
+                                              Sums<fragments, columns>& sums) {
+  sums.clear();
+  MYLOS_UNROLLED
+  for (int k = 0; k < size / fragment_inner; ++k) {
+    std::uint32_t a[fragments][4];
+    MYLOS_UNROLLED
+    for (int f = 0; f < fragments; ++f) block.load_matrices(further<size>(left, f, k), a[f]);
+    MYLOS_UNROLLED
+    for (int j = 0; j < columns / 16; ++j) {
+      std::uint32_t b[4];
+      block.load_matrices(further<size>(right, j, k), b);
+      MYLOS_UNROLLED
+      for (int f = 0; f < fragments; ++f) {
+        block.template multiply_add<T>(sums.c[f][2 * j], a[f], b[0], b[1]);
+        block.template multiply_add<T>(sums.c[f][2 * j + 1], a[f], b[2], b[3]);
+      }
+    }
+  }
+}
+
+/// sums (16 fragments, size) += left (16 fragments, inner) times right (inner rows, size), by its address.
+template <class T, int size, class Block, int fragments, int inner>
+MYLOS_BLOCK_FUNCTION void multiply_add(const Block& block, const Operands<fragments, inner>& left, std::uint32_t right,
+                                       Sums<fragments, size>& sums) {
+  MYLOS_UNROLLED
+  for (int k = 0; k < inner / fragment_inner; ++k) {
+    MYLOS_UNROLLED
+    for (int j = 0; j < size / 16; ++j) {
+      std::uint32_t b[4];
+      block.load_matrices_transposed(further<size>(right, k, j), b);
+      MYLOS_UNROLLED
+      for (int f = 0; f < fragments; ++f) {
+        block.template multiply_add<T>(sums.c[f][2 * j], left.a[f][k], b[0], b[1]);
+        block.template multiply_add<T>(sums.c[f][2 * j + 1], left.a[f][k], b[2], b[3]);
+      }
+    }
+  }
+}
+
+/// to (rows of `stride`) = factor(fragment, half) * sums, rounded to T, for the first `filled` of the warp's rows. By
+/// way of the warp's rows of the tile at octet `tile`, from `row` on, which no other warp reads, so that global memory
+/// is written 16 bytes at a time.
+template <class T, int size, class Block, int fragments, class Factor>
+MYLOS_BLOCK_FUNCTION void store_rows(const Block& block, const Sums<fragments, size>& sums, const Factor& factor,
+                                     int tile, int row, T* to, std::size_t stride, int filled) {
+  constexpr int octets = size / octet_size;
+  Octet* const shared = block.shared() + tile;
+  const int g = block.lane() / 4, t = block.lane() % 4;
+  block.sync_warp();
+  MYLOS_UNROLLED
+  for (int f = 0; f < fragments; ++f) {
+    MYLOS_UNROLLED
+    for (int half = 0; half < 2; ++half) {
+      const int own = f * fragment_rows + g + 8 * half;
+      const float x = factor(f, half);
+      MYLOS_UNROLLED
+      for (int j = 0; j < octets; ++j) {
+        const float(&c)[4] = sums.c[f][j];
+        shared[place<size>(row + own, j)].words[t] = block.template pack<T>(x * c[2 * half], x * c[2 * half + 1]);
+      }
+    }
+  }
+  block.sync_warp();
+  MYLOS_UNROLLED
+  for (int first = 0; first < fragments * fragment_rows * octets; first += warp_size) {
+    const int i = first + block.lane(), own = i / octets, octet = i % octets;
+    if (own < filled) {
+      *reinterpret_cast<Octet*>(to + own * stride + octet * octet_size) = shared[place<size>(row + own, octet)];
+    }
+  }
+}
+
+}  // namespace mylos::matrix

@@ -1,0 +1,35 @@
+#include "core/kernels/tensor_core_attention.hpp"
+
+#include "core/error.hpp"
+
+/// Of builds without tensor cores.
+namespace mylos::attention {
+
+const bool has_tensor_cores = false;
+
+template <class T>
+void tensor_core_forward(const ExecutionSpace&, const AttentionShape&, const PackedSequences&, const DropoutKey&,
+                         const ConstMatrix<T>&, const Matrix<T>&, const Matrix<float>&) {
+  fail(attention_obstacle(AttentionKernel::tensor_cores, precision_of<T>, 64));
+}
+
+template <class T>
+void tensor_core_backward(const ExecutionSpace&, const AttentionShape&, const PackedSequences&, const DropoutKey&,
+                          const ConstMatrix<T>&, const ConstMatrix<T>&, const ConstMatrix<float>&,
+                          const ConstMatrix<T>&, const Matrix<T>&, const Matrix<float>&) {
+  fail(attention_obstacle(AttentionKernel::tensor_cores, precision_of<T>, 64));
+}
+
+#define MYLOS_INSTANTIATE(T)                                                                                  \
+  template void tensor_core_forward<T>(const ExecutionSpace&, const AttentionShape&, const PackedSequences&,  \
+                                       const DropoutKey&, const ConstMatrix<T>&, const Matrix<T>&,            \
+                                       const Matrix<float>&);                                                 \
+  template void tensor_core_backward<T>(const ExecutionSpace&, const AttentionShape&, const PackedSequences&, \
+                                        const DropoutKey&, const ConstMatrix<T>&, const ConstMatrix<T>&,      \
+                                        const ConstMatrix<float>&, const ConstMatrix<T>&, const Matrix<T>&,   \
+                                        const Matrix<float>&);
+MYLOS_INSTANTIATE(bfloat16)
+MYLOS_INSTANTIATE(half)
+#undef MYLOS_INSTANTIATE
+
+}  // namespace mylos::attention

@@ -1,0 +1,292 @@
+#include "tests/core/kernels/emulated_block.hpp"
+
+#include <ucontext.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace mylos::matrix {
+namespace {
+
+/// What a thread waits for together with others.
+enum class Meeting { none, block, warp, load, load_transposed, product, shuffle, ended };
+
+struct Copy {
+  Octet* to;
+  const void* from;  ///< null: zeros
+};
+
+/// A thread, where it waits and what it brought there.
+struct Thread {
+  ucontext_t context{};
+  std::vector<std::byte> stack = std::vector<std::byte>(std::size_t{256} << 10);
+  Meeting meeting = Meeting::none;
+  std::vector<Copy> copies{};
+
+  std::uint32_t row = 0;  ///< an address
+  std::uint32_t* loaded = nullptr;
+  float* c = nullptr;
+  std::array<std::uint32_t, 4> a{};
+  std::array<std::uint32_t, 2> b{};
+  float (*to_float)(std::uint16_t) = nullptr;
+  std::uint32_t value = 0;
+  int from = 0;
+};
+
+std::uint16_t element_of(std::uint32_t word, int index) { return static_cast<std::uint16_t>(word >> (16 * index)); }
+
+}  // namespace
+
+class EmulatedThreads {
+ public:
+  EmulatedThreads(std::size_t octets, ThreadOrder order) : shared_(octets), order_(order), all_(threads) {}
+
+  void run(int block, const std::function<void(const EmulatedBlock&)>& body);
+
+  Thread& meet(int thread, Meeting meeting) {
+    all_[thread].meeting = meeting;
+    return all_[thread];
+  }
+  void yield(int thread) { swapcontext(&all_[thread].context, &scheduler_); }
+  Thread& of(int thread) { return all_[thread]; }
+  Octet* shared() { return shared_.data(); }
+  Octet& at(std::uint32_t address) {
+    if (address % sizeof(Octet) != 0) throw std::logic_error("an address of shared memory that is not aligned");
+    if (address / sizeof(Octet) >= shared_.size()) throw std::logic_error("an address outside shared memory");
+    return shared_[address / sizeof(Octet)];
+  }
+
+  EmulationCounts counts;
+
+ private:
+  static void enter(unsigned low, unsigned high);
+  int ordered(int i, int count) const { return order_ == ThreadOrder::ascending ? i : count - 1 - i; }
+  void run_warp(int warp);
+  void meet_in_warp(Thread* lanes);
+  void load(Thread* lanes, bool transposed);
+  static void multiply(Thread* lanes);
+
+  std::vector<Octet> shared_;
+  ThreadOrder order_;
+  std::vector<Thread> all_;
+  ucontext_t scheduler_{};
+  const std::function<void(const EmulatedBlock&)>* body_ = nullptr;
+  int block_ = 0, entering_ = 0;
+  std::exception_ptr error_;
+};
+
+void EmulatedThreads::enter(unsigned low, unsigned high) {
+  auto* const self = reinterpret_cast<EmulatedThreads*>((static_cast<std::uintptr_t>(high) << 32) | low);
+  const int thread = self->entering_;
+  try {
+    (*self->body_)(EmulatedBlock(*self, self->block_, thread));
+  } catch (...) {
+    self->error_ = std::current_exception();
+  }
+  self->all_[thread].meeting = Meeting::ended;
+  self->yield(thread);
+}
+
+void EmulatedThreads::run(int block, const std::function<void(const EmulatedBlock&)>& body) {
+  std::memset(static_cast<void*>(shared_.data()), 0xff, shared_.size() * sizeof(Octet));
+  body_ = &body;
+  block_ = block;
+  const auto self = reinterpret_cast<std::uintptr_t>(this);
+  for (int i = 0; i < threads; ++i) {
+    Thread& thread = all_[i];
+    thread.meeting = Meeting::none;
+    getcontext(&thread.context);
+    thread.context.uc_stack.ss_sp = thread.stack.data();
+    thread.context.uc_stack.ss_size = thread.stack.size();
+    thread.context.uc_link = nullptr;
+    makecontext(&thread.context, reinterpret_cast<void (*)()>(enter), 2, static_cast<unsigned>(self),
+                static_cast<unsigned>(self >> 32));
+  }
+  for (;;) {
+    for (int i = 0; i < warps; ++i) run_warp(ordered(i, warps));
+    const auto ended = std::count_if(all_.begin(), all_.end(), [](auto& t) { return t.meeting == Meeting::ended; });
+    if (ended == threads) break;
+    if (ended != 0) throw std::logic_error("a thread waits for a block whose other threads have ended");
+    for (Thread& thread : all_) thread.meeting = Meeting::none;
+  }
+  for (const Thread& thread : all_) {
+    if (!thread.copies.empty()) throw std::logic_error("a copy was never waited for");
+  }
+}
+
+/// Until all threads of a warp wait for the block, or have ended.
+void EmulatedThreads::run_warp(int warp) {
+  Thread* const lanes = all_.data() + static_cast<std::ptrdiff_t>(warp) * warp_size;
+  for (;;) {
+    for (int i = 0; i < warp_size; ++i) {
+      const int lane = ordered(i, warp_size);
+      entering_ = warp * warp_size + lane;  // what a thread that begins is called
+      if (lanes[lane].meeting == Meeting::none) swapcontext(&scheduler_, &lanes[lane].context);
+      if (error_ != nullptr) std::rethrow_exception(std::exchange(error_, nullptr));
+    }
+    const Meeting meeting = lanes[0].meeting;
+    for (int i = 1; i < warp_size; ++i) {
+      if (lanes[i].meeting != meeting) throw std::logic_error("the threads of a warp do not meet in one place");
+    }
+    if (meeting == Meeting::block || meeting == Meeting::ended) return;
+    meet_in_warp(lanes);
+    for (int i = 0; i < warp_size; ++i) lanes[i].meeting = Meeting::none;
+  }
+}
+
+void EmulatedThreads::meet_in_warp(Thread* lanes) {
+  switch (lanes[0].meeting) {
+    case Meeting::load:
+      return load(lanes, false);
+    case Meeting::load_transposed:
+      return load(lanes, true);
+    case Meeting::product:
+      ++counts.products;
+      return multiply(lanes);
+    case Meeting::shuffle: {
+      std::array<std::uint32_t, warp_size> values{};
+      for (int i = 0; i < warp_size; ++i) values[i] = lanes[i].value;
+      for (int i = 0; i < warp_size; ++i) {
+        if (lanes[i].from < 0 || lanes[i].from >= warp_size) throw std::logic_error("a shuffle from no thread");
+        lanes[i].value = values[lanes[i].from];
+      }
+      return;
+    }
+    default:
+      return;
+  }
+}
+
+/// ldmatrix.m8n8.x4: thread 8 i + r has the address of row r of matrix i; thread 4 g + t gets elements (g, 2 t) and
+/// (g, 2 t + 1), or (2 t, g) and (2 t + 1, g).
+void EmulatedThreads::load(Thread* lanes, bool transposed) {
+  ++counts.matrix_loads;
+  for (int matrix = 0; matrix < 4; ++matrix) {
+    std::array<int, 8> in_group{};
+    for (int r = 0; r < 8; ++r) {
+      ++in_group[lanes[8 * matrix + r].row / sizeof(Octet) % 8];
+    }
+    counts.bank_conflicts += static_cast<std::size_t>(*std::max_element(in_group.begin(), in_group.end()) - 1);
+    const auto element = [&](int r, int column) {
+      return element_of(at(lanes[8 * matrix + r].row).words[column / 2], column % 2);
+    };
+    for (int i = 0; i < warp_size; ++i) {
+      const int g = i / 4, t = i % 4;
+      const std::uint16_t low = transposed ? element(2 * t, g) : element(g, 2 * t);
+      const std::uint16_t high = transposed ? element(2 * t + 1, g) : element(g, 2 * t + 1);
+      lanes[i].loaded[matrix] = low | static_cast<std::uint32_t>(high) << 16;
+    }
+  }
+}
+
+/// mma.m16n8k16: the places of a, b and c are those of the figures for .bf16 and .f16 in NVIDIA's "Parallel Thread
+/// Execution ISA".
+void EmulatedThreads::multiply(Thread* lanes) {
+  std::array<std::array<float, 16>, 16> a{};
+  std::array<std::array<float, 8>, 16> b{};
+  for (int i = 0; i < warp_size; ++i) {
+    const int group = i >> 2, in_group = i % 4;
+    for (int e = 0; e < 8; ++e) {
+      const int row = e < 2 || (e >= 4 && e < 6) ? group : group + 8;
+      const int column = in_group * 2 + (e & 1) + (e < 4 ? 0 : 8);
+      a[row][column] = lanes[i].to_float(element_of(lanes[i].a[e / 2], e % 2));
+    }
+    for (int e = 0; e < 4; ++e) {
+      const int row = in_group * 2 + (e & 1) + (e < 2 ? 0 : 8);
+      b[row][group] = lanes[i].to_float(element_of(lanes[i].b[e / 2], e % 2));
+    }
+  }
+  for (int i = 0; i < warp_size; ++i) {
+    for (int e = 0; e < 4; ++e) {
+      const int row = (i >> 2) + (e < 2 ? 0 : 8), column = i % 4 * 2 + (e & 1);
+      float sum = lanes[i].c[e];
+      for (int k = 0; k < 16; ++k) sum += a[row][k] * b[k][column];
+      lanes[i].c[e] = sum;
+    }
+  }
+}
+
+void EmulatedBlock::sync() const {
+  threads_.meet(thread_, Meeting::block);
+  threads_.yield(thread_);
+}
+
+void EmulatedBlock::sync_warp() const {
+  threads_.meet(thread_, Meeting::warp);
+  threads_.yield(thread_);
+}
+
+Octet* EmulatedBlock::shared() const { return threads_.shared(); }
+
+void EmulatedBlock::copy(std::uint32_t to, const void* from, bool is_there) const {
+  Octet* const octet = &threads_.at(to);
+  if (reinterpret_cast<std::uintptr_t>(from) % sizeof(Octet) != 0) throw std::logic_error("a copy that is not aligned");
+  ++threads_.counts.copied_octets;
+  std::memset(static_cast<void*>(octet), 0xff, sizeof(Octet));
+  threads_.of(thread_).copies.push_back({octet, is_there ? from : nullptr});
+}
+
+void EmulatedBlock::wait_for_copies() const {
+  for (const Copy& copy : std::exchange(threads_.of(thread_).copies, {})) {
+    if (copy.from == nullptr) {
+      *copy.to = {};
+    } else {
+      std::memcpy(static_cast<void*>(copy.to), copy.from, sizeof(Octet));
+    }
+  }
+}
+
+void EmulatedBlock::load_matrices(std::uint32_t row, std::uint32_t (&m)[4]) const {
+  Thread& self = threads_.meet(thread_, Meeting::load);
+  self.row = row;
+  self.loaded = m;
+  threads_.yield(thread_);
+}
+
+void EmulatedBlock::load_matrices_transposed(std::uint32_t row, std::uint32_t (&m)[4]) const {
+  Thread& self = threads_.meet(thread_, Meeting::load_transposed);
+  self.row = row;
+  self.loaded = m;
+  threads_.yield(thread_);
+}
+
+std::uint32_t EmulatedBlock::shuffle(std::uint32_t value, int lane) const {
+  Thread& self = threads_.meet(thread_, Meeting::shuffle);
+  self.value = value;
+  self.from = lane;
+  threads_.yield(thread_);
+  return self.value;
+}
+
+float EmulatedBlock::exchange(float value, int mask) const {
+  std::uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  bits = shuffle(bits, lane() ^ mask);
+  std::memcpy(&value, &bits, sizeof bits);
+  return value;
+}
+
+void EmulatedBlock::multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
+                                 float (*to_float)(std::uint16_t)) const {
+  Thread& self = threads_.meet(thread_, Meeting::product);
+  self.c = c;
+  std::copy(std::begin(a), std::end(a), self.a.begin());
+  self.b = {b0, b1};
+  self.to_float = to_float;
+  threads_.yield(thread_);
+}
+
+EmulationCounts emulate(std::size_t blocks, std::size_t octets, ThreadOrder order,
+                        const std::function<void(const EmulatedBlock&)>& body) {
+  EmulatedThreads all(octets, order);
+  for (std::size_t block = 0; block < blocks; ++block) all.run(static_cast<int>(block), body);
+  return all.counts;
+}
+
+}  // namespace mylos::matrix

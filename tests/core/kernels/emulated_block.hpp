@@ -1,0 +1,80 @@
+#pragma once
+
+#include "core/kernels/cuda/matrix_tiles.hpp"
+#include "core/numeric.hpp"
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+/// A block of device threads on the host: the same source runs in each of its 128 threads, which take turns. What a
+/// warp does together is done when all of its 32 threads have come to it. So that what a device may do is seen here:
+/// threads between two meetings run in the order asked for, one after the other; copies to shared memory leave NaNs
+/// until they are waited for; shared memory begins as NaNs.
+namespace mylos::matrix {
+
+/// In what order the warps of a block run where they do not wait for each other, and the threads of a warp.
+enum class ThreadOrder { ascending, descending };
+
+class EmulatedThreads;
+
+/// What cuda_block.hpp's CudaBlock is on a device; the meanings of the functions are there.
+class EmulatedBlock {
+ public:
+  EmulatedBlock(EmulatedThreads& threads, int index, int thread) : threads_(threads), index_(index), thread_(thread) {}
+
+  int index() const { return index_; }
+  int thread() const { return thread_; }
+  int lane() const { return thread_ % warp_size; }
+  int warp() const { return thread_ / warp_size; }
+
+  void sync() const;
+  void sync_warp() const;
+  Octet* shared() const;
+  static std::uint32_t address(int octet) { return static_cast<std::uint32_t>(octet * sizeof(Octet)); }
+  void copy(std::uint32_t to, const void* from, bool is_there) const;
+  void wait_for_copies() const;
+  void load_matrices(std::uint32_t row, std::uint32_t (&m)[4]) const;
+  void load_matrices_transposed(std::uint32_t row, std::uint32_t (&m)[4]) const;
+  std::uint32_t shuffle(std::uint32_t value, int lane) const;
+  float exchange(float value, int mask) const;
+  float exp2(float x) const { return std::exp2(x); }
+
+  template <class T>
+  static std::uint32_t pack(float low, float high) {
+    return T(low).bits | static_cast<std::uint32_t>(T(high).bits) << 16;
+  }
+
+  template <class T>
+  void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1) const {
+    multiply_add(c, a, b0, b1, [](std::uint16_t bits) {
+      T element;
+      element.bits = bits;
+      return static_cast<float>(element);
+    });
+  }
+
+ private:
+  void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
+                    float (*to_float)(std::uint16_t)) const;
+
+  EmulatedThreads& threads_;
+  int index_, thread_;
+};
+
+/// What the blocks of a launch did.
+struct EmulationCounts {
+  std::size_t products = 0;        ///< of warps, 16 x 8 by 16
+  std::size_t matrix_loads = 0;    ///< of warps, four matrices each
+  std::size_t bank_conflicts = 0;  ///< turns that those took beyond the four that they have to
+  std::size_t copied_octets = 0;
+};
+
+/// Runs body(block) in all threads of blocks [0, blocks), with `octets` octets of shared memory each.
+/// Errors: std::logic_error saying what is wrong where threads do not meet, or addresses are outside shared memory.
+EmulationCounts emulate(std::size_t blocks, std::size_t octets, ThreadOrder order,
+                        const std::function<void(const EmulatedBlock&)>& body);
+
+}  // namespace mylos::matrix

@@ -1,0 +1,230 @@
+#include "core/kernels/tensor_core_attention.hpp"
+
+#include "tests/core/kernels/attention_twin.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#if !defined(MYLOS_DEVICE_BUILD)
+#include "core/kernels/cuda/attention_tile_passes.hpp"
+#include "tests/core/kernels/emulated_block.hpp"
+#endif
+
+/// Attention on tensor cores: on the device of a build for one that has them, else the same source in threads of the
+/// host (emulated_block.hpp).
+namespace mylos::attention {
+namespace {
+
+using testing::HasSubstr;
+using tests::expect_near;
+using tests::to_host;
+using Case = tests::AttentionCase;
+template <class T>
+using Problem = tests::AttentionProblem<T>;
+
+#if defined(MYLOS_DEVICE_BUILD)
+
+std::string missing() { return attention_obstacle(AttentionKernel::tensor_cores, Precision::bfloat16, 64); }
+
+template <class T>
+void run(Problem<T>& problem) {
+  problem.shape.kernel = AttentionKernel::tensor_cores;
+  problem.forward();
+  problem.backward();
+}
+
+#else
+
+using matrix::emulate;
+using matrix::EmulatedBlock;
+using matrix::EmulationCounts;
+using matrix::ThreadOrder;
+
+std::string missing() { return {}; }
+
+template <class Pass>
+EmulationCounts run_pass(std::size_t samples, std::size_t heads, const typename Pass::Arguments& all,
+                         ThreadOrder order) {
+  const std::size_t blocks = block_count(samples, heads, all.longest, Pass::C::own_rows);
+  return emulate(blocks, Pass::octets, order, [&](const EmulatedBlock& block) { Pass::run(block, all); });
+}
+
+/// What the passes did: forward, and backward by queries and by keys.
+template <class T, int size>
+std::vector<EmulationCounts> run_passes(const Problem<T>& p, ThreadOrder order) {
+  const std::size_t samples = p.ids.size();
+  const auto forward = forward_arguments<T>(p.shape, p.sequences, p.dropout, p.qkv, p.out, p.log_sum_exp);
+  const auto backward =
+      backward_arguments<T>(p.shape, p.sequences, p.dropout, p.qkv, p.out, p.log_sum_exp, p.dout, p.dqkv, p.row_sums);
+  return {run_pass<ForwardPass<T, size>>(samples, p.shape.heads, forward, order),
+          run_pass<QueryPass<T, size>>(samples, p.shape.heads, backward, order),
+          run_pass<KeyPass<T, size>>(samples, p.shape.key_value_heads, backward, order)};
+}
+
+template <class T>
+std::vector<EmulationCounts> run(const Problem<T>& problem, ThreadOrder order = ThreadOrder::ascending) {
+  switch (problem.shape.head_size) {
+    case 32:
+      return run_passes<T, 32>(problem, order);
+    case 64:
+      return run_passes<T, 64>(problem, order);
+    default:
+      return run_passes<T, 128>(problem, order);
+  }
+}
+
+#endif
+
+template <class T>
+void compare_with_naive(const Case& c, double tolerance) {
+  Problem<T> problem(c);
+  Kokkos::deep_copy(problem.out, T(7.0f));  // whatever was there is overwritten
+  run(problem);
+  const auto expected = tests::naive_attention(problem);
+  expect_near(to_host(problem.out), expected.out, tolerance, "out");
+  expect_near(to_host(problem.log_sum_exp), expected.log_sum_exp, 2e-6, "log_sum_exp");
+  expect_near(to_host(problem.dqkv), expected.dqkv, 2.0 * tolerance, "dqkv");
+}
+
+template <class T>
+void expect_equal(const Problem<T>& a, const Problem<T>& b) {
+  EXPECT_EQ(to_host(a.out), to_host(b.out));
+  EXPECT_EQ(to_host(a.log_sum_exp), to_host(b.log_sum_exp));
+  EXPECT_EQ(to_host(a.dqkv), to_host(b.dqkv));
+}
+
+const std::vector<Case> cases = {
+    {"Plain", 2, 2, 32, false, 0.0f, {7, 40, 1, 129}},
+    {"BertHeads", 2, 2, 64, false, 0.1f, {65, 3, 150}},
+    {"LargeHeads", 1, 1, 128, false, 0.1f, {70}},
+    {"Dropout", 2, 2, 32, false, 0.3f, {8, 100, 61}},
+    {"Causal", 1, 1, 32, true, 0.0f, {1, 70, 32, 200}},
+    {"CausalDropout", 1, 1, 64, true, 0.2f, {130}},
+    {"Grouped", 4, 2, 32, false, 0.0f, {50, 17}},
+    {"GroupedCausalDropout", 4, 1, 32, true, 0.1f, {50, 130}},
+    {"LargeHeadsCausal", 2, 1, 128, true, 0.0f, {67}},
+    {"WholeTiles", 1, 1, 64, false, 0.0f, {128, 64}},
+    {"Long", 1, 1, 32, false, 0.1f, {385}},
+};
+
+class TensorCoreAttention : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    if (!missing().empty()) GTEST_SKIP() << missing();
+  }
+};
+
+TEST_P(TensorCoreAttention, EqualsNaiveTwinInBfloat16) { compare_with_naive<bfloat16>(GetParam(), 1.2e-2); }
+TEST_P(TensorCoreAttention, EqualsNaiveTwinInHalf) { compare_with_naive<half>(GetParam(), 1.5e-3); }
+
+TEST_P(TensorCoreAttention, SecondRunIsBitwiseEqual) {
+  Problem<half> first(GetParam()), second(GetParam());
+  run(first);
+  run(second);
+  expect_equal(first, second);
+}
+
+#if !defined(MYLOS_DEVICE_BUILD)
+/// A thread that reads what another has not written yet, or writes what another still reads, gives other bits in the
+/// other order.
+TEST_P(TensorCoreAttention, DoesNotDependOnTheOrderOfThreads) {
+  const Problem<bfloat16> ascending(GetParam()), descending(GetParam());
+  run(ascending, ThreadOrder::ascending);
+  run(descending, ThreadOrder::descending);
+  expect_equal(ascending, descending);
+}
+
+TEST_P(TensorCoreAttention, LoadsWithoutBankConflicts) {
+  for (const EmulationCounts& pass : run(Problem<bfloat16>(GetParam()))) {
+    EXPECT_GT(pass.matrix_loads, 0u);
+    EXPECT_EQ(pass.bank_conflicts, 0u);
+  }
+}
+#endif
+
+INSTANTIATE_TEST_SUITE_P(Shapes, TensorCoreAttention, testing::ValuesIn(cases),
+                         [](const testing::TestParamInfo<Case>& info) { return info.param.name; });
+
+#if !defined(MYLOS_DEVICE_BUILD)
+/// A sequence of 100 rows is 4 warps of 32 rows by 100 columns, in slices of 64 or 32: what is beyond them is not
+/// multiplied.
+TEST(TensorCoreAttentionWork, GrowsWithWhatIsThere) {
+  const auto counts = run(Problem<bfloat16>(Case{"", 1, 1, 64, false, 0.0f, {100}}));
+  constexpr std::size_t of_fragment = 16 * 8 * 16;
+  EXPECT_EQ(counts[0].products * of_fragment, std::size_t{2 * 128 * 128 * 64});
+  EXPECT_EQ(counts[1].products * of_fragment, std::size_t{3 * 128 * 128 * 64});
+  EXPECT_EQ(counts[2].products * of_fragment, std::size_t{4 * 128 * 128 * 64});
+  const auto shorter = run(Problem<bfloat16>(Case{"", 1, 1, 64, false, 0.0f, {60}}));
+  EXPECT_EQ(shorter[2].products * of_fragment, std::size_t{4 * 64 * 64 * 64});
+}
+
+/// 32 threads write a word each: rows g of a tile at octet j, word t.
+TEST(TensorCoreAttentionWork, ResultsAreWrittenWithoutBankConflicts) {
+  const auto banks_of = [](auto size, int octet) {
+    std::vector<int> banks;
+    for (int lane = 0; lane < matrix::warp_size; ++lane) {
+      banks.push_back((4 * matrix::place<size>(lane / 4, octet) + lane % 4) % 32);
+    }
+    return banks;
+  };
+  std::vector<int> each;
+  for (int bank = 0; bank < 32; ++bank) each.push_back(bank);
+  EXPECT_THAT(banks_of(std::integral_constant<int, 32>(), 3), testing::UnorderedElementsAreArray(each));
+  EXPECT_THAT(banks_of(std::integral_constant<int, 64>(), 5), testing::UnorderedElementsAreArray(each));
+  EXPECT_THAT(banks_of(std::integral_constant<int, 128>(), 13), testing::UnorderedElementsAreArray(each));
+}
+
+/// Devices give a block of threads up to 227 KiB; 163 KiB from compute capability 8.0 on, 99 KiB where it is 8.6
+/// or 8.9, where a block has to fit as well.
+TEST(TensorCoreAttentionWork, SharedMemoryFitsAllDevices) {
+  const auto bytes = [](auto size) {
+    return sizeof(Octet) *
+           std::max({ForwardPass<half, size>::octets, QueryPass<half, size>::octets, KeyPass<half, size>::octets});
+  };
+  EXPECT_LE(bytes(std::integral_constant<int, 32>()), std::size_t{49} << 10);
+  EXPECT_LE(bytes(std::integral_constant<int, 64>()), std::size_t{81} << 10);
+  EXPECT_LE(bytes(std::integral_constant<int, 128>()), std::size_t{99} << 10);
+}
+
+TEST(TensorCoreAttentionErrors, ArraysBetweenMultiplesOf16BytesAreRefused) {
+  Problem<half> problem({"", 1, 1, 32, false, 0.0f, {5}});
+  const Vector<half> memory("memory", 5 * 32 + 1);
+  problem.out = Matrix<half>(memory.data() + 1, 5, 32);
+  try {
+    run(problem);
+    FAIL() << "no error";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_THAT(error.what(), HasSubstr("does not begin at a multiple of 16 bytes"));
+  }
+}
+
+TEST(TensorCoreAttentionErrors, ABuildForTheCpuSaysThatItHasNone) {
+  Problem<half> problem({"", 1, 1, 32, false, 0.0f, {5}});
+  problem.shape.kernel = AttentionKernel::tensor_cores;
+  EXPECT_THROW(problem.forward(), std::runtime_error);
+  EXPECT_THROW(problem.backward(), std::runtime_error);
+  EXPECT_THAT(attention_obstacle(AttentionKernel::tensor_cores, Precision::bfloat16, 64),
+              HasSubstr("builds for GPUs of compute capability 8.0 or later"));
+  EXPECT_EQ(attention_obstacle(AttentionKernel::portable, Precision::float32, 20), "");
+}
+#endif
+
+TEST(TensorCoreAttentionErrors, FloatIsRefused) {
+  Problem<float> problem({"", 1, 1, 32, false, 0.0f, {5}});
+  problem.shape.kernel = AttentionKernel::tensor_cores;
+  EXPECT_THROW(problem.forward(), std::invalid_argument);
+  EXPECT_THROW(problem.backward(), std::invalid_argument);
+}
+
+TEST(TensorCoreAttentionErrors, ScratchIsNotTaken) {
+  const AttentionShape shape{
+      .heads = 12, .key_value_heads = 12, .head_size = 64, .kernel = AttentionKernel::tensor_cores};
+  EXPECT_EQ(attention_forward_scratch(shape, 4, 384, 1 << 20), 0u);
+  EXPECT_EQ(attention_backward_scratch(shape, 4, 384, 1 << 20), 0u);
+}
+
+}  // namespace
+}  // namespace mylos::attention
