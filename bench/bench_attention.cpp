@@ -1,6 +1,9 @@
-#include "app/build_info.hpp"
+#include "app/bench.hpp"
 #include "app/gemm_timing.hpp"
-#include "app/median.hpp"
+#include "app/standard_output.hpp"
+#include "app/usage_error.hpp"
+#include "bench/bench_program.hpp"
+#include "core/element_type.hpp"
 #include "core/error.hpp"
 #include "core/kernels/attention.hpp"
 #include "core/kernels/gemm.hpp"
@@ -8,14 +11,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 #include <vector>
 
-/// Attention's forward and backward pass on the shapes of two models, beside a matrix product of 1024 x 1024 x 1024 by
-/// the portable provider in the same minute: the ratio says more than a rate on a shared machine. Checked, then timed.
-namespace mylos {
+/// bench_attention [--lengths N,N,...] [--heads A] [--head-size D] [--precision P,P] [--dropout X,X] [--repeats N]
+/// [--kernel K,K] [--json]: attention's forward and backward pass, on the shapes of two models where no lengths are
+/// given. Beside it a matrix product of 1024 x 1024 x 1024 by the portable provider in the same minute: the ratio says
+/// more than a rate on a shared machine. Checked, then timed.
+namespace mylos::bench {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 struct Shape {
   std::string name;
@@ -23,20 +31,8 @@ struct Shape {
   std::vector<std::size_t> lengths;
 };
 
-const std::vector<Shape> shapes = {{"minilm", 12, 32, {170, 150, 190, 165, 180, 160, 175, 170}},
-                                   {"bert-base", 12, 64, {40, 80, 120, 160, 200, 256, 320, 384}}};
-
-template <class Function>
-double seconds(const Function& function) {
-  std::vector<double> times;
-  for (int repeat = 0; repeat < 12; ++repeat) {
-    const Kokkos::Timer timer;
-    function();
-    Kokkos::fence("mylos::Bench::wait");
-    times.push_back(timer.seconds());
-  }
-  return app::median(times);
-}
+const std::vector<Shape> model_shapes = {{"minilm", 12, 32, {170, 150, 190, 165, 180, 160, 175, 170}},
+                                         {"bert-base", 12, 64, {40, 80, 120, 160, 200, 256, 320, 384}}};
 
 /// Floating-point operations a second of the portable provider.
 double product_rate() {
@@ -56,8 +52,8 @@ struct Problem {
   Matrix<float> log_sum_exp, row_sums;
   double squares = 0.0;  ///< sum of length^2 over sequences
 
-  Problem(const Shape& of, float probability)
-      : shape{of.heads, of.heads, of.head_size, 1.0f / std::sqrt(static_cast<float>(of.head_size)), false},
+  Problem(const Shape& of, AttentionKernel kernel, float probability)
+      : shape{of.heads, of.heads, of.head_size, 1.0f / std::sqrt(static_cast<float>(of.head_size)), false, kernel},
         dropout{.seed = 1, .step = 2, .site = 3, .probability = probability} {
     std::vector<std::size_t> starts{0};
     for (const std::size_t length : of.lengths) {
@@ -65,20 +61,20 @@ struct Problem {
       squares += static_cast<double>(length * length);
     }
     const std::size_t rows = starts.back();
-    const Vector<std::size_t> device_starts("mylos::Bench::starts", starts.size());
+    const Vector<std::size_t> device_starts("mylos::bench::starts", starts.size());
     Kokkos::deep_copy(device_starts, HostVector<std::size_t>(starts.data(), starts.size()));
-    sequences = {device_starts, Vector<std::uint32_t>("mylos::Bench::ids", of.lengths.size()),
+    sequences = {device_starts, Vector<std::uint32_t>("mylos::bench::ids", of.lengths.size()),
                  *std::max_element(of.lengths.begin(), of.lengths.end())};
     qkv = random(rows, shape.columns(), 1);
     dqkv = random(rows, shape.columns(), 2);
     out = random(rows, shape.heads * shape.head_size, 3);
     dout = random(rows, shape.heads * shape.head_size, 4);
-    log_sum_exp = Matrix<float>("mylos::Bench::log_sum_exp", shape.heads, rows);
-    row_sums = Matrix<float>("mylos::Bench::row_sums", shape.heads, rows);
+    log_sum_exp = Matrix<float>("mylos::bench::log_sum_exp", shape.heads, rows);
+    row_sums = Matrix<float>("mylos::bench::row_sums", shape.heads, rows);
   }
 
   static Matrix<T> random(std::size_t rows, std::size_t columns, std::uint64_t stream) {
-    const Matrix<T> matrix("mylos::Bench::values", rows, columns);
+    const Matrix<T> matrix("mylos::bench::values", rows, columns);
     const auto host = Kokkos::create_mirror_view(matrix);
     for (std::size_t i = 0; i < host.size(); ++i) host.data()[i] = T(static_cast<float>(normal(7, stream, i)));
     Kokkos::deep_copy(matrix, host);
@@ -110,7 +106,7 @@ template <class T>
 void check(const Problem<T>& problem) {
   problem.forward();
   problem.backward();
-  Kokkos::fence("mylos::Bench::wait");
+  Kokkos::fence("mylos::bench::wait");
   const std::size_t width = problem.shape.heads * problem.shape.head_size;
   const double by_values = inner(problem.dqkv, 2 * width, 3 * width, problem.qkv, 2 * width);
   const double by_output = inner(problem.dout, 0, width, problem.out, 0);
@@ -123,32 +119,106 @@ void check(const Problem<T>& problem) {
                      by_keys));
 }
 
+/// What is timed of one shape.
+struct Case {
+  AttentionKernel kernel = AttentionKernel::portable;
+  Precision precision = Precision::float32;
+  float dropout = 0.0f;
+};
+
+/// Each pass counts the products that it cannot do without: two forward, five backward.
+Json pass_row(double seconds, double products, const Shape& shape, double squares) {
+  const double flops = 2.0 * products * squares * static_cast<double>(shape.heads * shape.head_size);
+  return {{"seconds", seconds}, {"gflops", 1e-9 * flops / seconds}};
+}
+
 template <class T>
-void measure(const Shape& of, float probability) {
-  const Problem<T> problem(of, probability);
+Json measure(const Shape& shape, const Case& of, std::size_t repeats) {
+  const Problem<T> problem(shape, of.kernel, of.dropout);
   check(problem);
-  const double flops = 4.0 * problem.squares * static_cast<double>(of.heads * of.head_size);
-  const double forward = seconds([&] { problem.forward(); }), backward = seconds([&] { problem.backward(); });
-  const double rate = product_rate();
-  fmt::print("{}/{}/dropout={}: forward {:.2f} ms, {:.0f} GFLOP/s, {:.2f} of the product's {:.0f}; ", of.name,
-             to_string(precision_of<T>), probability, 1e3 * forward, 1e-9 * flops / forward, flops / forward / rate,
-             1e-9 * rate);
-  fmt::print("backward {:.2f} ms, {:.0f} GFLOP/s, {:.2f}\n", 1e3 * backward, 2.5e-9 * flops / backward,
-             2.5 * flops / backward / rate);
+  const double forward = seconds_of(repeats, [&] { problem.forward(); });
+  const double backward = seconds_of(repeats, [&] { problem.backward(); });
+  return {{"shape", shape.name},
+          {"kernel", to_string(of.kernel)},
+          {"precision", to_string(of.precision)},
+          {"dropout", of.dropout},
+          {"heads", shape.heads},
+          {"head_size", shape.head_size},
+          {"lengths", shape.lengths},
+          {"forward", pass_row(forward, 2.0, shape, problem.squares)},
+          {"backward", pass_row(backward, 5.0, shape, problem.squares)},
+          {"product_gflops", 1e-9 * product_rate()}};
+}
+
+void print_row(const Json& row) {
+  std::string line =
+      fmt::format("{}/{}/{}/dropout={:.2g}: ", row["shape"].get<std::string>(), row["kernel"].get<std::string>(),
+                  row["precision"].get<std::string>(), row["dropout"].get<double>());
+  const auto product = row["product_gflops"].get<double>();
+  for (const char* pass : {"forward", "backward"}) {
+    const double rate = row[pass]["gflops"];
+    line += fmt::format("{} {:.4g} ms, {:.0f} GFLOP/s, {:.2f} of the product's {:.0f}; ", pass,
+                        1e3 * row[pass]["seconds"].get<double>(), rate, rate / product, product);
+  }
+  app::print(line.substr(0, line.size() - 2) + "\n");
+}
+
+std::vector<Shape> shapes_of(const Options& options) {
+  if (!options.has("lengths") && !options.has("heads") && !options.has("head-size")) return model_shapes;
+  return {{"given", options.count("heads", 12), options.count("head-size", 64),
+           options.counts("lengths", model_shapes.back().lengths)}};
+}
+
+/// The kernels that were named, or all that the build has for these elements and heads. Errors: app::UsageError.
+std::vector<AttentionKernel> kernels_of(const Options& options, Precision precision, std::size_t head_size) {
+  constexpr std::array all = {AttentionKernel::portable, AttentionKernel::tensor_cores};
+  std::vector<std::string> names;
+  for (const AttentionKernel kernel : all) names.emplace_back(to_string(kernel));
+  const std::vector<std::string> named = options.names("kernel", names);
+  std::vector<AttentionKernel> kernels;
+  for (const AttentionKernel kernel : all) {
+    if (std::ranges::find(named, to_string(kernel)) == named.end()) continue;
+    const std::string obstacle = attention_obstacle(kernel, precision, head_size);
+    if (obstacle.empty()) kernels.push_back(kernel);
+    if (obstacle.empty() || !options.has("kernel")) continue;
+    throw app::UsageError(fmt::format("--kernel {}: {}; leave it out", to_string(kernel), obstacle));
+  }
+  return kernels;
+}
+
+std::vector<Case> cases_of(const Options& options, const Shape& shape) {
+  std::vector<Case> cases;
+  for (const float dropout : options.probabilities("dropout", {0.0f, 0.1f})) {
+    for (const Precision precision : options.precisions({Precision::float32, Precision::bfloat16})) {
+      for (const AttentionKernel kernel : kernels_of(options, precision, shape.head_size)) {
+        cases.push_back({kernel, precision, dropout});
+      }
+    }
+  }
+  return cases;
+}
+
+void run(int argc, char** argv) {
+  const Options options(argc, argv, {"lengths", "heads", "head-size", "precision", "dropout", "kernel", "repeats"});
+  const std::vector<Shape> measured = shapes_of(options);
+  const std::size_t repeats = options.count("repeats", 11);
+  for (const Shape& shape : measured) cases_of(options, shape);  // what cannot be honoured is said first
+  const app::ComputeScope compute;
+  if (!options.json()) app::print_bench_context();
+  Json rows = Json::array();
+  for (const Shape& shape : measured) {
+    for (const Case& one : cases_of(options, shape)) {
+      app::check_precision(one.precision, false);
+      rows.push_back(with_type(one.precision, [&]<class T>(T) { return measure<T>(shape, one, repeats); }));
+      if (!options.json()) print_row(rows.back());
+    }
+  }
+  if (options.json()) app::print(Json{{"context", app::bench_context()}, {"attention", rows}}.dump(2) + "\n");
 }
 
 }  // namespace
-}  // namespace mylos
+}  // namespace mylos::bench
 
-int main() {
-  const Kokkos::ScopeGuard kokkos;
-  const auto build = mylos::app::build_info();
-  fmt::print("{} x {}, {}, commit {}\n", mylos::ExecutionSpace::name(), mylos::ExecutionSpace().concurrency(),
-             build.build_type, build.commit);
-  for (const mylos::Shape& shape : mylos::shapes) {
-    for (const float probability : {0.0f, 0.1f}) {
-      mylos::measure<float>(shape, probability);
-      mylos::measure<mylos::bfloat16>(shape, probability);
-    }
-  }
+int main(int argc, char** argv) {
+  return mylos::bench::run_program("bench_attention", [&] { mylos::bench::run(argc, argv); });
 }

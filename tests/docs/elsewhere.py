@@ -28,6 +28,8 @@ COMMANDS = [
     # What writes to a place that readers share.
     (r"^mylos train .*--output_dir /tmp/debug_squad/$", "ctest", r"RunQa\.TheReadmesLineRuns$"),
     (r"^mylos train .*--output_dir /tmp/debug_squad_v2/$", "ctest", r"RunQa\.SoDoesTheOneOfSquad2$"),
+    # Programs that the sandbox has not.
+    (r"^build/release/bench/bench_", "ctest", r"^bench\.programs$"),
     # Benchmarks that take minutes, beside peers.
     (r"^bench/(compare|scaling|checkpoint|predict_scaling)( |$)", "ctest", r"^bench\.comparison$"),
 ]

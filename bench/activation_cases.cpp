@@ -1,0 +1,91 @@
+#include "bench/kernel_arrays.hpp"
+#include "bench/kernel_cases.hpp"
+#include "core/kernels/activation.hpp"
+#include "core/kernels/layer_norm.hpp"
+
+namespace mylos::bench {
+namespace {
+
+double gelu_of(double x) { return 0.5 * x * (1.0 + std::erf(x / std::sqrt(2.0))); }
+double gelu_gradient_of(double x) {
+  constexpr double pi = 3.14159265358979323846;
+  return 0.5 * (1.0 + std::erf(x / std::sqrt(2.0))) + x * std::exp(-0.5 * x * x) / std::sqrt(2.0 * pi);
+}
+
+/// Of a feed-forward's four times wider rows, as all that follow.
+template <class T>
+class Gelu final : public KernelCase {
+ public:
+  Gelu(std::size_t bytes, std::size_t columns)
+      : pre_(filled_matrix<T>(1, at_least_one(bytes / (8 * columns * sizeof(T))), 4 * columns)),
+        y_(empty_matrix<T>(pre_.rows, pre_.columns)) {}
+
+  double bytes() const override { return static_cast<double>(2 * pre_.memory.size() * sizeof(T)); }
+  void launch(const ExecutionSpace& space) const override { gelu<T>(space, pre_, y_); }
+  void check() const override {
+    check_rows("GELU", y_, [&](std::size_t row, std::size_t i) { return gelu_of(value(1, row * y_.columns + i)); });
+  }
+
+ private:
+  OwnMatrix<T> pre_, y_;
+};
+
+template <class T>
+class GeluGradient final : public KernelCase {
+ public:
+  GeluGradient(std::size_t bytes, std::size_t columns)
+      : pre_(filled_matrix<T>(1, at_least_one(bytes / (12 * columns * sizeof(T))), 4 * columns)),
+        dy_(filled_matrix<T>(2, pre_.rows, pre_.columns)) {}
+
+  double bytes() const override { return static_cast<double>(3 * pre_.memory.size() * sizeof(T)); }
+  void launch(const ExecutionSpace& space) const override { gelu_gradient<T>(space, pre_, dy_); }
+  void check() const override {
+    check_rows("GELU's gradient", dy_, [&](std::size_t row, std::size_t i) {
+      const std::size_t at = row * dy_.columns + i;
+      return value(2, at) * gelu_gradient_of(value(1, at));
+    });
+  }
+
+ private:
+  OwnMatrix<T> pre_, dy_;
+};
+
+template <class T>
+class BiasGradient final : public KernelCase {
+ public:
+  BiasGradient(std::size_t bytes, std::size_t columns)
+      : x_(filled_matrix<T>(1, at_least_one(bytes / (4 * columns * sizeof(T))), 4 * columns)),
+        sums_("mylos::bench::sums", x_.columns),
+        workspace_("mylos::bench::workspace", column_sum_workspace(x_.rows, x_.columns)) {}
+
+  double bytes() const override { return static_cast<double>(x_.memory.size() * sizeof(T)); }
+  void launch(const ExecutionSpace& space) const override { add_column_sums<T>(space, x_, sums_, workspace_); }
+  void check() const override {
+    const std::vector<float> sums = row_of(OwnMatrix<float>{sums_, 1, x_.columns}, 0);
+    const double slack = tolerance<float>() * std::sqrt(static_cast<double>(x_.rows));
+    for (const std::size_t i : places_in(x_.columns)) {
+      double sum = 0.0;
+      for (std::size_t row = 0; row < x_.rows; ++row) sum += value(1, row * x_.columns + i);
+      check_value("a column's sum", 0, i, sums[i], sum, slack);
+    }
+  }
+
+ private:
+  OwnMatrix<T> x_;
+  Vector<float> sums_, workspace_;
+};
+
+}  // namespace
+
+template <class T>
+std::vector<KernelKind> activation_kinds() {
+  return {{"gelu", make_case<Gelu<T>>},
+          {"gelu-gradient", make_case<GeluGradient<T>>},
+          {"bias-gradient", make_case<BiasGradient<T>>}};
+}
+
+template std::vector<KernelKind> activation_kinds<float>();
+template std::vector<KernelKind> activation_kinds<bfloat16>();
+template std::vector<KernelKind> activation_kinds<half>();
+
+}  // namespace mylos::bench

@@ -1,0 +1,141 @@
+#include "app/bench.hpp"
+#include "app/standard_output.hpp"
+#include "app/usage_error.hpp"
+#include "bench/bench_program.hpp"
+#include "bench/kernel_cases.hpp"
+#include "core/element_type.hpp"
+#include "core/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+/// bench_kernels [--precision P,P] [--sizes MB,MB] [--columns H] [--only KERNEL] [--repeats N] [--json]: the kernels of
+/// a step that move bytes, checked, then timed at several sizes, beside a copy of as many bytes at once. A copy of the
+/// largest size is what memory gives; `over` is what a launch takes beyond its bytes at that rate.
+namespace mylos::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double megabyte = 1e6;
+
+/// Seconds in which `bytes` are read and written by a copy of half of them.
+double copy_seconds(double bytes, std::size_t repeats) {
+  const auto half = static_cast<std::size_t>(bytes / 2);
+  const Vector<char> from("mylos::bench::copied", half), to("mylos::bench::copy", half);
+  const ExecutionSpace space;
+  return seconds_of(repeats, [&] { Kokkos::deep_copy(space, to, from); });
+}
+
+template <class T>
+std::vector<KernelKind> kernel_kinds() {
+  std::vector<KernelKind> all;
+  for (const auto& kinds :
+       {layer_norm_kinds<T>(), activation_kinds<T>(), embedding_kinds<T>(), loss_kinds<T>(), update_kinds<T>()}) {
+    all.insert(all.end(), kinds.begin(), kinds.end());
+  }
+  return all;
+}
+
+struct Settings {
+  std::vector<std::size_t> sizes;  ///< MB
+  std::vector<Precision> precisions;
+  std::size_t columns = 0, repeats = 0;
+  std::string only;  ///< kernel; empty = all
+  bool json = false;
+};
+
+void print_row(const Json& row) {
+  app::print(fmt::format("{:20} {:9} {:10.2f} MB {:10.2f} us {:8.1f} GB/s {:6.1f} % of a copy {:10.2f} us over\n",
+                         row["kernel"].get<std::string>(), row["precision"].get<std::string>(),
+                         row["bytes"].get<double>() / megabyte, 1e6 * row["seconds"].get<double>(),
+                         row["gbytes_per_second"].get<double>(), 100.0 * row["share_of_copy"].get<double>(),
+                         1e6 * row["over_seconds"].get<double>()));
+}
+
+class KernelBench {
+ public:
+  /// Times the copies.
+  explicit KernelBench(const Settings& settings) : settings_(settings) {
+    if (!settings_.json) app::print_bench_context();
+    for (const std::size_t size : settings_.sizes) {
+      const double bytes = static_cast<double>(size) * megabyte;
+      const double rate = bytes / copy_seconds(bytes, settings_.repeats);
+      copies_.push_back({{"bytes", bytes}, {"gbytes_per_second", 1e-9 * rate}});
+      if (size == std::ranges::max(settings_.sizes)) memory_ = rate;
+      if (!settings_.json) app::print(fmt::format("a copy of {} MB in all: {:.1f} GB/s\n", size, 1e-9 * rate));
+    }
+  }
+
+  /// One kernel at all sizes.
+  void measure(const KernelKind& kind, Precision precision) {
+    for (const std::size_t size : settings_.sizes) {
+      const auto one = kind.make(size * static_cast<std::size_t>(megabyte), settings_.columns);
+      const ExecutionSpace space;
+      one->launch(space);
+      space.fence("mylos::bench::check");
+      one->check();
+      const double seconds = seconds_of(settings_.repeats, [&] { one->launch(space); });
+      rows_.push_back({{"kernel", kind.name},
+                       {"precision", to_string(precision)},
+                       {"bytes", one->bytes()},
+                       {"seconds", seconds},
+                       {"gbytes_per_second", 1e-9 * one->bytes() / seconds},
+                       {"share_of_copy", copy_seconds(one->bytes(), settings_.repeats) / seconds},
+                       {"over_seconds", seconds - one->bytes() / memory_}});
+      if (!settings_.json) print_row(rows_.back());
+    }
+  }
+
+  Json json() const { return {{"context", app::bench_context()}, {"copies", copies_}, {"kernels", rows_}}; }
+
+ private:
+  const Settings& settings_;
+  double memory_ = 0.0;  ///< bytes a second of the largest copy
+  Json copies_ = Json::array(), rows_ = Json::array();
+};
+
+/// Errors: app::UsageError where there is no such kernel.
+void check_name(const std::string& only) {
+  std::string names;
+  for (const KernelKind& kind : kernel_kinds<float>()) {
+    if (only.empty() || kind.name == only) return;
+    names += " " + kind.name;
+  }
+  throw app::UsageError(fmt::format("--only {}: expected one of{}", only, names));
+}
+
+Settings read_settings(const Options& options) {
+  const std::vector<std::size_t> sizes =
+      runs_on_host ? std::vector<std::size_t>{1, 16, 64} : std::vector<std::size_t>{1, 4, 16, 64, 256, 1024};
+  const Settings settings{options.counts("sizes", sizes), options.precisions({Precision::float32, Precision::bfloat16}),
+                          options.count("columns", 768),  options.count("repeats", 9),
+                          options.text("only", ""),       options.json()};
+  check_name(settings.only);
+  return settings;
+}
+
+void run(int argc, char** argv) {
+  const Settings settings = read_settings(Options(argc, argv, {"precision", "sizes", "columns", "only", "repeats"}));
+  const app::ComputeScope compute;
+  for (const Precision precision : settings.precisions) app::check_precision(precision, false);
+  KernelBench bench(settings);
+  for (const Precision precision : settings.precisions) {
+    with_type(precision, [&]<class T>(T) {
+      for (const KernelKind& kind : kernel_kinds<T>()) {
+        if (settings.only.empty() || kind.name == settings.only) bench.measure(kind, precision);
+      }
+    });
+  }
+  if (settings.json) app::print(bench.json().dump(2) + "\n");
+}
+
+}  // namespace
+}  // namespace mylos::bench
+
+int main(int argc, char** argv) {
+  return mylos::bench::run_program("bench_kernels", [&] { mylos::bench::run(argc, argv); });
+}

@@ -1,0 +1,68 @@
+#pragma once
+
+#include "app/median.hpp"
+#include "core/device.hpp"
+#include "core/numeric.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// What the programs of this folder share: their options, how they time, and how they end.
+namespace mylos::bench {
+
+/// Words after the program's name: "--name value", and "--json" by itself.
+class Options {
+ public:
+  /// Errors: app::UsageError for a name that is not among `known`, or has no value.
+  Options(int argc, char** argv, std::initializer_list<std::string_view> known);
+
+  bool json() const { return json_; }
+  bool has(std::string_view name) const { return values_.contains(name); }
+  /// Values between commas, or `otherwise` where the option was not given. Errors: app::UsageError.
+  std::vector<std::size_t> counts(std::string_view name, const std::vector<std::size_t>& otherwise) const;
+  std::vector<float> probabilities(std::string_view name, const std::vector<float>& otherwise) const;
+  /// Those of `choices` that were named, or all.
+  std::vector<std::string> names(std::string_view name, const std::vector<std::string>& choices) const;
+  std::vector<Precision> precisions(const std::vector<Precision>& otherwise) const;
+  std::size_t count(std::string_view name, std::size_t otherwise) const;
+  std::string text(std::string_view name, const std::string& otherwise) const;
+
+ private:
+  std::vector<std::string> words(std::string_view name) const;
+
+  std::map<std::string, std::string, std::less<>> values_;
+  bool json_ = false;
+};
+
+/// Seconds of one call on ExecutionSpace(): the median of `repeats` timings, each of as many calls one after another as
+/// take about a millisecond, so that neither the clock nor the wait at the end counts. Arrays that a cache holds stay
+/// there.
+template <class Call>
+double seconds_of(std::size_t repeats, const Call& call) {
+  using Clock = std::chrono::steady_clock;
+  constexpr double enough = 1e-3;
+  constexpr std::size_t most = 200;
+  const auto timed = [&call](std::size_t calls) {
+    const Clock::time_point begin = Clock::now();
+    for (std::size_t i = 0; i < calls; ++i) call();
+    Kokkos::fence("mylos::bench::wait");
+    return std::chrono::duration<double>(Clock::now() - begin).count() / static_cast<double>(calls);
+  };
+  timed(1);
+  const double once = timed(1);
+  const std::size_t calls = once < enough ? std::min(most, static_cast<std::size_t>(enough / once) + 1) : 1;
+  std::vector<double> times;
+  for (std::size_t i = 0; i < repeats; ++i) times.push_back(timed(calls));
+  return app::median(times);
+}
+
+/// Runs it; the exit code. What was wrong is one line, after the program's name.
+int run_program(std::string_view name, const std::function<void()>& body);
+
+}  // namespace mylos::bench

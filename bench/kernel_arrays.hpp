@@ -1,0 +1,119 @@
+#pragma once
+
+#include "core/batch.hpp"
+#include "core/device.hpp"
+#include "core/error.hpp"
+#include "core/kernels/team.hpp"
+#include "core/numeric.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// Arrays whose elements the host knows without looking, and comparisons with what it computes from them.
+namespace mylos::bench {
+
+/// Element `i` of array number `array`: a multiple of 1/64 in [-1, 1), which every element type holds as it is.
+KOKKOS_INLINE_FUNCTION float value(std::uint32_t array, std::size_t i) {
+  auto word = static_cast<std::uint32_t>(i) * 0x9E3779B9u + array * 0x85EBCA6Bu;
+  word ^= word >> 15;
+  word *= 0x2C1B3C6Du;
+  return static_cast<float>(static_cast<std::int32_t>(word >> 25) - 64) * (1.0f / 64.0f);
+}
+
+inline std::size_t at_least_one(std::size_t count) { return count > 0 ? count : 1; }
+
+/// A vector of these values.
+template <class T>
+Vector<T> filled(std::uint32_t array, std::size_t size) {
+  const Vector<T> values = uninitialized<T>("mylos::bench::values", size);
+  for_each_element(
+      "mylos::bench::fill", ExecutionSpace(), size, KOKKOS_LAMBDA(std::size_t i) { values(i) = T(value(array, i)); });
+  return values;
+}
+
+/// A matrix that owns its memory.
+template <class T>
+struct OwnMatrix {
+  Vector<T> memory;
+  std::size_t rows = 0, columns = 0;
+
+  operator Matrix<T>() const { return as_matrix(memory, rows, columns); }
+  operator ConstMatrix<T>() const { return as_matrix(memory, rows, columns); }
+};
+template <class T>
+OwnMatrix<T> filled_matrix(std::uint32_t array, std::size_t rows, std::size_t columns) {
+  return {filled<T>(array, rows * columns), rows, columns};
+}
+template <class T>
+OwnMatrix<T> empty_matrix(std::size_t rows, std::size_t columns) {
+  return {uninitialized<T>("mylos::bench::result", rows * columns), rows, columns};
+}
+
+template <class T>
+Vector<T> uploaded(const std::vector<T>& host) {
+  const Vector<T> values = uninitialized<T>("mylos::bench::uploaded", host.size());
+  Kokkos::deep_copy(values, Kokkos::View<const T*, Kokkos::LayoutRight, HostSpace, Kokkos::MemoryUnmanaged>(
+                                host.data(), host.size()));
+  return values;
+}
+
+template <class T>
+std::vector<float> row_of(const OwnMatrix<T>& matrix, std::size_t row) {
+  const std::size_t begin = row * matrix.columns;
+  const auto host =
+      Kokkos::create_mirror_view_and_copy(HostSpace(), slice(matrix.memory, begin, begin + matrix.columns));
+  return {host.data(), host.data() + host.size()};
+}
+
+template <class T>
+std::vector<float> column_of(const OwnMatrix<T>& matrix, std::size_t column) {
+  const Vector<float> gathered = uninitialized<float>("mylos::bench::column", matrix.rows);
+  const Vector<T> memory = matrix.memory;
+  const std::size_t columns = matrix.columns;
+  for_each_element(
+      "mylos::bench::column", ExecutionSpace(), matrix.rows,
+      KOKKOS_LAMBDA(std::size_t row) { gathered(row) = float(memory(row * columns + column)); });
+  const auto host = Kokkos::create_mirror_view_and_copy(HostSpace(), gathered);
+  return {host.data(), host.data() + host.size()};
+}
+
+/// Some of `count` places, the first and the last among them.
+inline std::array<std::size_t, 4> places_in(std::size_t count) { return {0, count / 3, count / 2, count - 1}; }
+
+/// Of one element: its rounding, and that of a few operations in float.
+template <class T>
+double tolerance() {
+  switch (precision_of<T>) {
+    case Precision::bfloat16:
+      return 1.0 / 64;
+    case Precision::float16:
+      return 1.0 / 512;
+    case Precision::float32:
+      break;
+  }
+  return 1e-4;
+}
+
+inline void check_value(const std::string& what, std::size_t row, std::size_t column, double actual, double expected,
+                        double tolerance) {
+  ensure(std::abs(actual - expected) <= tolerance * (1.0 + std::abs(expected)),
+         fmt::format("{}: element ({}, {}) is {}, and should be {}", what, row, column, actual, expected));
+}
+
+/// expected(row, column) in double, for all columns of some rows.
+template <class T, class Expected>
+void check_rows(const std::string& what, const OwnMatrix<T>& result, const Expected& expected) {
+  for (const std::size_t row : places_in(result.rows)) {
+    const std::vector<float> actual = row_of(result, row);
+    for (std::size_t i = 0; i < actual.size(); ++i) {
+      check_value(what, row, i, actual[i], expected(row, i), tolerance<T>());
+    }
+  }
+}
+
+}  // namespace mylos::bench

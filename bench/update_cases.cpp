@@ -1,0 +1,76 @@
+#include "bench/kernel_arrays.hpp"
+#include "bench/kernel_cases.hpp"
+#include "core/kernels/activation.hpp"
+#include "core/kernels/optimizer.hpp"
+
+namespace mylos::bench {
+namespace {
+
+/// The gradient's norm, AdamW with clipping, and the values in 16 bits: what a step does with a slice.
+template <class T>
+class Update final : public KernelCase {
+ public:
+  Update(std::size_t bytes, std::size_t)
+      : size_(at_least_one(bytes / (8 * sizeof(float)) / norm_block) * norm_block),
+        gradient_(filled_matrix<float>(1, size_ / norm_block, norm_block)),
+        master_(filled_matrix<float>(2, size_ / norm_block, norm_block)),
+        first_("mylos::bench::first_moment", size_),
+        second_("mylos::bench::second_moment", size_),
+        values_(empty_matrix<T>(size_ / norm_block, norm_block)),
+        sums_("mylos::bench::norm", size_ / norm_block) {}
+
+  /// The norm reads the gradient; the update reads gradient, master and moments, and writes what it changed.
+  double bytes() const override {
+    return static_cast<double>(size_ * (8 * sizeof(float) + (is_float ? 0 : sizeof(T))));
+  }
+  void launch(const ExecutionSpace& space) const override {
+    block_squared_sums(space, gradient_.memory, 0, sums_);
+    adamw_update(space, settings, gradient_.memory, master_.memory, first_, second_);
+    if constexpr (!is_float) convert<float, T>(space, master_.memory, values_.memory);
+  }
+  void check() const override {
+    const auto updated = [this](std::size_t row, std::size_t i) {
+      const std::size_t at = row * norm_block + i;
+      const double g = value(1, at) * static_cast<double>(settings.gradient_scale), w = value(2, at);
+      // Of the first step the moments, corrected, are g and g^2.
+      return w - settings.learning_rate * (g / (std::abs(g) + settings.epsilon) + settings.weight_decay * w);
+    };
+    check_rows("AdamW", master_, updated);
+    if constexpr (!is_float) check_rows("the rounded values", values_, updated);
+    const auto sums = Kokkos::create_mirror_view_and_copy(HostSpace(), sums_);
+    for (const std::size_t block : places_in(sums.size())) {
+      double sum = 0.0;
+      for (std::size_t i = 0; i < norm_block; ++i) {
+        const double g = value(1, block * norm_block + i);
+        sum += g * g;
+      }
+      check_value("a block's sum of squares", block, 0, sums(block), sum, tolerance<float>());
+    }
+  }
+
+ private:
+  static constexpr bool is_float = precision_of<T> == Precision::float32;
+  static constexpr AdamWSettings settings = {.learning_rate = 1e-2f,
+                                             .weight_decay = 0.01f,
+                                             .bias_correction1 = 0.1,
+                                             .bias_correction2 = 0.001,
+                                             .gradient_scale = 0.5f};
+  std::size_t size_;
+  OwnMatrix<float> gradient_, master_;
+  Vector<float> first_, second_;
+  OwnMatrix<T> values_;
+  Vector<double> sums_;
+};
+
+}  // namespace
+
+template <class T>
+std::vector<KernelKind> update_kinds() {
+  return {{"update", make_case<Update<T>>}};
+}
+
+template std::vector<KernelKind> update_kinds<float>();
+template std::vector<KernelKind> update_kinds<bfloat16>();
+template std::vector<KernelKind> update_kinds<half>();
+
+}  // namespace mylos::bench
