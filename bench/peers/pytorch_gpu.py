@@ -6,6 +6,7 @@ As pytorch_training.py, with autocast for 16 bits (and a gradient scaler for hal
 """
 
 import contextlib
+import statistics
 import time
 
 import torch
@@ -35,17 +36,53 @@ class Lengths:
     starts, longest = None, 0
 
 
+def attention_within(query, key, value, starts, longest):
+    """As attention_of_lengths; on a CPU, where nothing is timed, one sequence after another."""
+    if query.is_cuda:
+        return attention_of_lengths(query, key, value, starts, longest)
+    bounds = starts.tolist()
+    rows = [[part[a:b].transpose(0, 1) for part in (query, key, value)] for a, b in zip(bounds, bounds[1:])]
+    return torch.cat([padded_attention(*parts).transpose(0, 1) for parts in rows])
+
+
 def packed_attention(query, key, value, *_, **__):
     """Takes scaled_dot_product_attention's place: within each sequence of one row of packed tokens, without dropout. Arrays are
     (1, heads, tokens, size)."""
-    query, key, value = (part[0].transpose(0, 1) for part in (query, key, value))
-    if query.is_cuda:
-        out = attention_of_lengths(*(part.contiguous() for part in (query, key, value)), Lengths.starts, Lengths.longest)
-    else:  # where nothing is timed: one after another
-        bounds = Lengths.starts.tolist()
-        rows = [[part[a:b].transpose(0, 1) for part in (query, key, value)] for a, b in zip(bounds, bounds[1:])]
-        out = torch.cat([padded_attention(*parts).transpose(0, 1) for parts in rows])
-    return out.transpose(0, 1)[None]
+    parts = (part[0].transpose(0, 1).contiguous() for part in (query, key, value))
+    return attention_within(*parts, Lengths.starts, Lengths.longest).transpose(0, 1)[None]
+
+
+CALLS = 10  # of a timing, so that what starts a kernel does not count
+
+
+def seconds_of(device, calls):
+    """The mean of the calls, by the device's own clock."""
+    if device == "cuda":
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        for call in calls:
+            call()
+        end.record()
+        torch.cuda.synchronize()
+        return begin.elapsed_time(end) / 1000 / len(calls)
+    begin = time.perf_counter()
+    for call in calls:
+        call()
+    return (time.perf_counter() - begin) / len(calls)
+
+
+def attention(device, precision, lengths, heads, size, repeats):
+    """Median seconds of a forward and of a backward pass of attention within sequences of these lengths, which follow two that warm up."""
+    starts = torch.tensor([0, *lengths], device=device).cumsum(0).to(torch.int32)
+    random = lambda: torch.randn(sum(lengths), heads, size, device=device, dtype=TYPES[precision] or torch.float)
+    inputs, gradient = [random().requires_grad_() for _ in range(3)], random()
+    forward = lambda: attention_within(*inputs, starts, max(lengths))
+    times = {"forward": [], "backward": []}
+    for _ in range(repeats + 2):
+        times["forward"].append(seconds_of(device, [forward] * CALLS))
+        outs = [forward() for _ in range(CALLS)]
+        times["backward"].append(seconds_of(device, [lambda out=out: torch.autograd.grad(out, inputs, gradient) for out in outs]))
+    return {part: statistics.median(found[2:]) for part, found in times.items()}
 
 
 def pack(windows, width):
@@ -138,4 +175,4 @@ class GpuTrainer(Trainer):
 
 if __name__ == "__main__":
     trainer = GpuTrainer()
-    serve({"load": trainer.load, "steps": trainer.steps})
+    serve({"load": trainer.load, "steps": trainer.steps, "attention": attention})

@@ -11,6 +11,7 @@ from comparison import questions
 from comparison.environment import PeersMissing
 from comparison.mylos import steps_of, training_command
 from comparison.peer import Peer
+from validation import kernels
 from validation.agreement import difference
 from validation.commands import Failed, OutOfTime, run, succeed
 
@@ -155,8 +156,30 @@ def rate(records):
     return sum(record["tokens"] for record in records) / sum(record["seconds"] for record in records)
 
 
+def compare_attention(session, clock, python, precision):
+    """Both passes of attention alone, ours by each kernel and PyTorch's flash attention, over the same lengths and without dropout."""
+    sizes = session.sizes
+    log = session.scratch / f"attention-{precision}.log"
+    with TimedPeer(python, "pytorch_gpu.py", session.threads, log) as peer:
+        for name, heads in sizes.attention_heads.items():
+            ours = kernels.attention(session, clock, name, precision, "0")
+            theirs = peer.ask_within(clock.limit(ASK_LIMIT), "attention", device="cpu" if session.dry_run else "cuda", precision=precision,
+                                     lengths=sizes.attention_lengths, heads=heads, size=sizes.attention_head_size, repeats=sizes.repeats)
+            session.record.figure("beside attention", model=name, precision=precision, who="PyTorch, flash attention", **theirs)
+            for row in ours:
+                seconds = {part: row[part]["seconds"] for part in ("forward", "backward")}
+                session.record.figure("beside attention", model=name, precision=precision, who=f"Mylos, {row['kernel']}", **seconds,
+                                      ours_over_theirs=speed_ratios(seconds, theirs))
+
+
+def speed_ratios(ours, theirs):
+    """Of the passes, and of both together."""
+    both = lambda seconds: seconds["forward"] + seconds["backward"]
+    return {"forward": theirs["forward"] / ours["forward"], "backward": theirs["backward"] / ours["backward"], "both": both(theirs) / both(ours)}
+
+
 def jobs_of(session, clock, python):
-    """(what, job): the losses in float of each model, then each precision of each model."""
+    """(what, job): attention alone, the losses in float of each model, then each precision of each model."""
     made = {}
 
     def comparison(name):
@@ -164,6 +187,8 @@ def jobs_of(session, clock, python):
             made[name] = Beside(session, clock, python, name)
         return made[name]
 
+    for precision in session.sizes.compare_precisions:
+        yield f"attention, {precision}", lambda precision=precision: compare_attention(session, clock, python, precision)
     for name in session.sizes.models:
         yield f"{name}, float", lambda name=name: comparison(name).compare_floats()
         yield (f"{name}, {session.sizes.compare_precisions[0]}",

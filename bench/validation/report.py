@@ -62,6 +62,7 @@ def timing_section(report):
         parts.append(f"### Kernels of a step: {row['model']}, {row['precision']}\n\nTriad: {row['gbytes_per_second_ceiling']:.0f} GB/s.\n\n" +
                      kernel_table([kernel for kernel in rows(report, "kernels")
                                    if (kernel["model"], kernel["precision"]) == (row["model"], row["precision"])]))
+    parts += ["### Kernels that move bytes\n\n" + traffic_table(report), "### Attention\n\n" + attention_table(rows(report, "attention"))]
     parts.append("### Products\n\n" + table(
         ["shapes", "product", "m", "n", "k", "precision", "provider", "ms", "TFLOP/s", "of the peak"],
         [[row["shapes"], row["product"], row["m"], row["n"], row["k"], row["precision"], row["provider"], f"{1000 * row['seconds']:.3f}",
@@ -77,12 +78,37 @@ def kernel_table(kernels):
                    percent(row.get("share_of_roofline"))] for row in kernels])
 
 
+def traffic_table(report):
+    """Beside a copy of as many bytes; "over" is time beyond the bytes at the rate of the largest copy."""
+    copies = ", ".join(f"{row['bytes'] / 1e6:.0f} MB {row['gbytes_per_second']:.0f} GB/s ({row['precision']})" for row in rows(report, "copies"))
+    return f"Copies: {copies or 'not measured'}.\n\n" + table(
+        ["kernel", "precision", "MB", "us", "GB/s", "of a copy", "us over", "as asked"],
+        [[row["kernel"], row["precision"], f"{row['bytes'] / 1e6:.1f}", f"{1e6 * row['seconds']:.1f}", f"{row['gbytes_per_second']:.0f}",
+          percent(row["share_of_copy"]), f"{1e6 * row['over_seconds']:.1f}", "yes" if row["as_asked"] else "no"] for row in rows(report, "traffic")])
+
+
+def attention_table(found):
+    cell = lambda row, name: [f"{1000 * row[name]['seconds']:.3f}", f"{row[name]['gflops'] / 1000:.2f}"]
+    return table(["model", "kernel", "precision", "dropout", "forward ms", "TFLOP/s", "backward ms", "TFLOP/s"],
+                 [[row["model"], row["kernel"], row["precision"], f"{row['dropout']:.2g}", *cell(row, "forward"), *cell(row, "backward")] for row in found])
+
+
+def beside_attention_table(found):
+    milliseconds = lambda row, name: f"{1000 * row[name]:.3f}"
+    return table(["model", "precision", "who", "forward ms", "backward ms", "ours over theirs, forward", "backward", "both"],
+                 [[row["model"], row["precision"], row["who"], milliseconds(row, "forward"), milliseconds(row, "backward"),
+                   *(f"{row['ours_over_theirs'][name]:.2f}" if "ours_over_theirs" in row else "" for name in ("forward", "backward", "both"))]
+                  for row in found])
+
+
 def beside_section(report):
     ratio = lambda row, name: f"{row[name]:.2f}" if name in row else ""
     note = lambda row: "" if row.get("losses_agree", True) else "; its losses are not ours"
-    return table(["model", "precision", "batch", "who", "real tokens/s", "ours over theirs", "GiB taken", "ours over theirs"],
+    steps = table(["model", "precision", "batch", "who", "real tokens/s", "ours over theirs", "GiB taken", "ours over theirs"],
                  [[row["model"], row["precision"], row["batch"], row["who"] + note(row), f"{row['tokens_per_second']:.0f}",
                    ratio(row, "ours_over_theirs"), gib(row.get("memory")), ratio(row, "memory_ours_over_theirs")] for row in rows(report, "beside")])
+    return (f"{steps}\n\n### Attention\n\nOver the same lengths, without dropout, which PyTorch's function for sequences of several lengths lacks. Ratios "
+            f"are of speeds.\n\n{beside_attention_table(rows(report, 'beside attention'))}")
 
 
 def markdown(report):

@@ -29,6 +29,12 @@ class Sizes:
     compare_batches: int = 64
     compare_steps: int = 30
     compare_precisions: tuple = ("bfloat16", "half")
+    traffic: tuple = (1, 16, 256, 1024)  # MB of bench_kernels
+    # A batch of 32 windows of SQuAD v1.1 as they are spread over their lengths, with both models' heads.
+    attention_lengths: tuple = (54, 67, 77, 87, 94, 100, 106, 111, 116, 121, 126, 130, 134, 139, 143, 148, 153, 157, 162, 168, 173, 179, 186, 192,
+                                200, 208, 218, 231, 245, 265, 297, 360)
+    attention_heads: dict = dataclasses.field(default_factory=lambda: {"BERT-base": 12, "BERT-large": 16})
+    attention_head_size: int = 64
 
     def of_batches(self, size):
         """The same with `size` sequences a step, of as many questions as the bundle has."""
@@ -37,4 +43,5 @@ class Sizes:
 
 DRY = Sizes(models={"BERT-tiny": "minilm"}, shapes={"BERT-tiny": TINY}, small_model=TINY, batch=4, repeats=1, questions=40,
             small_questions=24, agreement_steps=4, agreement_batch=4, gemm_tokens=16, peak_shapes="minilm", peak_tokens=32, memory_steps=4,
-            compare_batches=8, compare_steps=6, compare_precisions=("bfloat16",))
+            compare_batches=8, compare_steps=6, compare_precisions=("bfloat16",), traffic=(1,), attention_lengths=(9, 30, 17),
+            attention_heads={"BERT-tiny": 2}, attention_head_size=32)

@@ -7,6 +7,7 @@ import subprocess
 import threading
 
 from comparison.mylos import steps_of
+from validation import kernels
 from validation.commands import Failed, OutOfTime, succeed
 from validation.target import nvidia_smi
 
@@ -147,6 +148,8 @@ def timing(session, clock):
             jobs.append((f"memory, {name}, {precision}", timer.memory, (name, precision)))
             jobs.append((f"products, {name}, {precision}", timer.products,
                          (session.sizes.models[name], session.sizes.gemm_tokens, precision, "products")))
+            jobs.append((f"attention, {name}, {precision}", kernels.time_attention, (session, clock, name, precision)))
+        jobs.append((f"kernels that move bytes, {precision}", kernels.traffic, (session, clock, precision)))
     for name, job, arguments in jobs:
         try:
             job(*arguments)

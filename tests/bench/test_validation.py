@@ -1,6 +1,6 @@
 """scripts/validate-gpu: what it computes from what programs say, what it refuses, and a dry run of all of it on small files.
 
-test_validation.py MYLOS TEST_PROGRAM     TEST_PROGRAM: a program of tests that are quick
+test_validation.py MYLOS TEST_PROGRAM BENCH_KERNELS BENCH_ATTENTION     TEST_PROGRAM: a program of tests that are quick
 """
 
 import json
@@ -10,12 +10,13 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
-from validation import agreement, beside, bundle, commands, report, target, tests, timing
+from validation import agreement, beside, bundle, commands, kernels, report, target, tests, timing
 
 SCRIPT = ROOT / "scripts/validate-gpu"
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "which", "mill", "?", "the", "a"]
@@ -46,6 +47,25 @@ class Beside(unittest.TestCase):
         self.assertEqual(beside.memory_figures(replies, 6), {"memory": 12, "peak_allocated": 5, "memory_ours_over_theirs": 0.5})
 
 
+class Kernels(unittest.TestCase):
+    def test_what_is_asked_depends_on_the_size(self):
+        row = lambda size, share, over: {"bytes": size, "share_of_copy": share, "over_seconds": over}
+        self.assertEqual([kernels.is_as_asked(one) for one in (row(2.56e8, 0.81, 1), row(2.56e8, 0.79, 0), row(1e6, 0.1, 4e-6), row(1e6, 1, 6e-6))],
+                         [True, False, True, False])
+
+    def test_a_bundle_without_the_program_says_what_to_do(self):
+        session = types.SimpleNamespace(bundle=bundle.Bundle({}, pathlib.Path("/nowhere"), True))
+        with self.assertRaisesRegex(commands.Failed, "bench_kernels is not in the bundle; make it again with scripts/bundle-gpu"):
+            kernels.bench(session, commands.Clock(60), "bench_kernels")
+
+    def test_speeds_are_compared_by_pass(self):
+        ratios = beside.speed_ratios({"forward": 1.0, "backward": 2.0}, {"forward": 2.0, "backward": 1.0})
+        self.assertEqual(ratios, {"forward": 2.0, "backward": 0.5, "both": 1.0})
+        found = {"model": "m", "precision": "half", "forward": 0.001, "backward": 0.002}
+        page = report.beside_attention_table([{**found, "who": "theirs"}, {**found, "who": "ours", "ours_over_theirs": ratios}])
+        self.assertIn("| m | half | ours | 1.000 | 2.000 | 2.00 | 0.50 | 1.00 |", page)
+
+
 class Scratch(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -58,7 +78,8 @@ class Scratch(unittest.TestCase):
         write(folder / "manifest.json", json.dumps({"architecture": 90, "cuda": "13.0", "commit": "abc", **manifest}))
         for build in ("gpu", "cpu"):
             link(folder / build / "bin/mylos", sys.argv[1])
-            link(folder / build / "bin" / pathlib.Path(sys.argv[2]).name, sys.argv[2])
+            for program in sys.argv[2:5]:
+                link(folder / build / "bin" / pathlib.Path(program).name, program)
         paragraphs = [{"context": " ".join(["mill"] * (number % 30 + 1)),
                        "qas": [{"id": f"q{number}", "question": "which mill ?", "answers": [{"text": "mill", "answer_start": 0}]}]}
                       for number in range(60)]
@@ -234,13 +255,13 @@ class DryRun(Scratch):
         result = json.loads(paths[0].read_text())
         self.assertEqual([check for check in result["checks"] if not check["passed"]], [])
         self.assertEqual([entry["part"] for entry in result["left_out"]], ["beside PyTorch"])
-        rows = {name: report.rows(result, name) for name in ("tests", "agreement", "peaks", "steps", "kernels", "memory", "products")}
+        rows = {name: report.rows(result, name) for name in ("tests", "agreement", "peaks", "steps", "kernels", "memory", "products", "traffic", "attention")}
         self.assertTrue(all(rows.values()), {name: len(found) for name, found in rows.items()})
         self.assertGreater(rows["tests"][0]["passed"], 0)
         self.assertTrue(all(0 < row["share_of_peak"] for row in rows["products"]))
         self.assertTrue(all(row["taken"] > 0 and row["planned"] > 0 for row in rows["memory"]))
         page = paths[1].read_text()
-        for expected in ("No figure here is of a GPU", "## Tests", "## Time", "## Beside PyTorch", "## Left out", "mylos::optimizer::adamw"):
+        for expected in ("No figure here is of a GPU", "## Tests", "## Time", "## Beside PyTorch", "## Left out", "mylos::optimizer::adamw", "| layer-norm-gradient | bfloat16 |", "| BERT-tiny | portable | half | 0.1 |"):
             self.assertIn(expected, page)
 
 
