@@ -54,6 +54,11 @@ class Agreement:
         self.compare(f"losses of the GPU and of the CPU, {precision}", losses(ours), losses(theirs), precision)
         return {"gpu": ours, "cpu": theirs}
 
+    def same_losses_by(self, attention, precision, cpu):
+        """With another kernel of attention. `cpu`: the directory of the CPU's run."""
+        ours = self.train("gpu", precision, f"gpu-{precision}-{attention}", "--attention", attention)
+        self.compare(f"losses of the GPU with {attention} and of the CPU, {precision}", losses(ours), losses(cpu), precision)
+
     def check_samples(self, output):
         """What the run wrote of its GPU, at its end."""
         lines = [line for file in (output / "gpus").glob("*.jsonl") for line in file.read_text().splitlines()]
@@ -91,6 +96,9 @@ def agreement(session, clock):
             runs = runner.same_losses(precision)
             if precision == session.sizes.precisions[0] and not session.bundle.stand_in:
                 runner.check_samples(runs["gpu"])
+            for attention in session.attentions(precision):
+                if attention != "portable":
+                    runner.same_losses_by(attention, precision, runs["cpu"])
             if resumable:
                 runner.resume("gpu", "cpu", runs, precision)
                 runner.resume("cpu", "gpu", runs, precision)

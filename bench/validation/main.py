@@ -54,6 +54,11 @@ class Session:
         return names | {"OMP_NUM_THREADS": str(self.threads), "XDG_CACHE_HOME": str(self.scratch / "cache"),
                         "MYLOS_PROGRAM": str(self.bundle.program(build))}
 
+    def attentions(self, precision):
+        """Attention's kernels that the build has for it, the fastest first."""
+        has_tensor_cores = precision != "float" and not self.bundle.stand_in and self.bundle.manifest["architecture"] >= 80
+        return ["tensor-cores", "portable"] if has_tensor_cores else ["portable"]
+
     def prepare(self):
         """The questions that the parts share."""
         rows = list(questions.flat_rows(self.bundle.questions))

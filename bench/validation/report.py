@@ -51,17 +51,17 @@ def tests_section(report):
 def timing_section(report):
     parts = ["Peaks, the fastest product of many tokens: " +
              (", ".join(f"{row['precision']} {row['gflops'] / 1000:.1f} TFLOP/s" for row in rows(report, "peaks")) or "not measured") + ".",
-             table(["model", "precision", "batch", "tokens", "ms a step", "tokens/s", "TFLOP/s", "of the peak", "idle at least"],
-                   [[row["model"], row["precision"], row["batch"], f"{row['tokens']:.0f}", f"{1000 * row['seconds']:.1f}",
+             table(["model", "precision", "attention", "batch", "tokens", "ms a step", "tokens/s", "TFLOP/s", "of the peak", "idle at least"],
+                   [[row["model"], row["precision"], row["attention"], row["batch"], f"{row['tokens']:.0f}", f"{1000 * row['seconds']:.1f}",
                      f"{row['tokens_per_second']:.0f}", f"{row['gflops'] / 1000:.2f}", percent(row.get("share_of_peak")),
                      percent(row["idle_share_at_least"])] for row in rows(report, "steps")]),
-             table(["model", "precision", "planned GiB", "taken GiB", "tokens/s", "busy, by nvidia-smi"],
-                   [[row["model"], row["precision"], gib(row["planned"]), gib(row["taken"]), f"{row['tokens_per_second']:.0f}", percent(row["busy"])]
+             table(["model", "precision", "attention", "planned GiB", "taken GiB", "tokens/s", "busy, by nvidia-smi"],
+                   [[row["model"], row["precision"], row["attention"], gib(row["planned"]), gib(row["taken"]), f"{row['tokens_per_second']:.0f}", percent(row["busy"])]
                     for row in rows(report, "memory")])]
     for row in rows(report, "steps"):
-        parts.append(f"### Kernels of a step: {row['model']}, {row['precision']}\n\nTriad: {row['gbytes_per_second_ceiling']:.0f} GB/s.\n\n" +
+        parts.append(f"### Kernels of a step: {row['model']}, {row['precision']}, attention {row['attention']}\n\nTriad: {row['gbytes_per_second_ceiling']:.0f} GB/s.\n\n" +
                      kernel_table([kernel for kernel in rows(report, "kernels")
-                                   if (kernel["model"], kernel["precision"]) == (row["model"], row["precision"])]))
+                                   if all(kernel[key] == row[key] for key in ("model", "precision", "attention"))]))
     parts += ["### Kernels that move bytes\n\n" + traffic_table(report), "### Attention\n\n" + attention_table(rows(report, "attention"))]
     parts.append("### Products\n\n" + table(
         ["shapes", "product", "m", "n", "k", "precision", "provider", "ms", "TFLOP/s", "of the peak"],

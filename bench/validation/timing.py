@@ -59,36 +59,36 @@ class Timing:
 
     # Steps
 
-    def step(self, name, precision):
+    def step(self, name, precision, attention):
         model = self.session.model(name)
         record = self.json("bench", "step", "--model", str(model), "--data", str(self.session.questions), "--batch", str(self.sizes.batch),
                            "--precision", precision, "--repeats", str(self.sizes.repeats), "--breakdown", "--providers", self.providers(rounded=False),
-                           "--max-length", str(self.sizes.max_length), "--doc-stride", str(self.sizes.doc_stride))
+                           "--max-length", str(self.sizes.max_length), "--doc-stride", str(self.sizes.doc_stride), "--attention", attention)
         breakdown = record["breakdown"]
         kernels = sum(row["seconds"] for row in breakdown["kernels"])
-        row = {"model": name, "precision": precision, "batch": self.sizes.batch, "tokens": record["tokens"], "seconds": record["seconds"],
+        row = {"model": name, "precision": precision, "attention": attention, "batch": self.sizes.batch, "tokens": record["tokens"], "seconds": record["seconds"],
                "tokens_per_second": record["tokens_per_second"], "gflops": record["gflops"], "share_of_gemm": record["share_of_gemm"],
                "idle_share_at_least": max(0.0, 1.0 - kernels / record["seconds"]), "gbytes_per_second_ceiling": breakdown["gbytes_per_second_ceiling"]}
         if self.peaks.get(precision):
             row["share_of_peak"] = record["gflops"] / self.peaks[precision]
         self.session.record.figure("steps", **row)
         for kernel in breakdown["kernels"]:
-            self.session.record.figure("kernels", model=name, precision=precision, **kernel)
+            self.session.record.figure("kernels", model=name, precision=precision, attention=attention, **kernel)
 
-    def memory(self, name, precision):
+    def memory(self, name, precision, attention):
         """What was planned and what was taken, of a run as users start it; and how much of its time the GPU was busy."""
         session = self.session
-        output = session.scratch / f"memory-{name}-{precision}"
+        output = session.scratch / f"memory-{name}-{precision}-{attention}"
         command = [self.program, "train", "--model", session.model(name), "--train", session.questions, "--output", output, "--steps",
                    self.sizes.memory_steps, "--batch", self.sizes.batch, "--precision", precision, "--max-length", self.sizes.max_length,
-                   "--doc-stride", self.sizes.doc_stride]
+                   "--doc-stride", self.sizes.doc_stride, "--attention", attention]
         said = succeed([*command, "--dry-run"], self.clock.limit(LIMIT), session.names)
         planned = planned_bytes(said.output + said.errors)
         with Utilization(session.gpu) as busy:
             succeed(command, self.clock.limit(LIMIT), session.names)
         steps = steps_of(output)[self.sizes.memory_steps // 2 :]
         taken = max(step["memory"] for step in steps)
-        session.record.figure("memory", model=name, precision=precision, batch=self.sizes.batch, planned=planned, taken=taken,
+        session.record.figure("memory", model=name, precision=precision, attention=attention, batch=self.sizes.batch, planned=planned, taken=taken,
                               tokens_per_second=sum(step["tokens"] for step in steps) / sum(step["seconds"] for step in steps),
                               busy=busy.share(sum(step["seconds"] for step in steps)))
 
@@ -144,8 +144,10 @@ def timing(session, clock):
     jobs = [(f"peak, {precision}", timer.peak, (precision,)) for precision in session.sizes.precisions]
     for precision in sorted(session.sizes.precisions, key=BY_NEED.index):
         for name in session.sizes.models:
-            jobs.append((f"step, {name}, {precision}", timer.step, (name, precision)))
-            jobs.append((f"memory, {name}, {precision}", timer.memory, (name, precision)))
+            for attention in session.attentions(precision):
+                jobs.append((f"step, {name}, {precision}, {attention}", timer.step, (name, precision, attention)))
+            fastest = session.attentions(precision)[0]
+            jobs.append((f"memory, {name}, {precision}", timer.memory, (name, precision, fastest)))
             jobs.append((f"products, {name}, {precision}", timer.products,
                          (session.sizes.models[name], session.sizes.gemm_tokens, precision, "products")))
             jobs.append((f"attention, {name}, {precision}", kernels.time_attention, (session, clock, name, precision)))

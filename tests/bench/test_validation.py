@@ -16,7 +16,7 @@ import unittest
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
-from validation import agreement, beside, bundle, commands, kernels, report, target, tests, timing
+from validation import agreement, beside, bundle, commands, kernels, main, record, report, target, tests, timing
 
 SCRIPT = ROOT / "scripts/validate-gpu"
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "which", "mill", "?", "the", "a"]
@@ -45,6 +45,30 @@ class Beside(unittest.TestCase):
         self.assertEqual(beside.memory_figures([{"seconds": []}], 6), {})
         replies = [{"memory": 8, "peak_allocated": 5}, {"memory": 12, "peak_allocated": 4}]
         self.assertEqual(beside.memory_figures(replies, 6), {"memory": 12, "peak_allocated": 5, "memory_ours_over_theirs": 0.5})
+
+
+class Attentions(unittest.TestCase):
+    def kernels(self, precision, architecture=90, stand_in=False):
+        session = types.SimpleNamespace(bundle=bundle.Bundle({"architecture": architecture}, pathlib.Path("/nowhere"), stand_in))
+        return main.Session.attentions(session, precision)
+
+    def test_tensor_cores_are_of_16_bits_and_of_gpus_that_have_them(self):
+        self.assertEqual(self.kernels("bfloat16"), ["tensor-cores", "portable"])
+        self.assertEqual(self.kernels("half", architecture=80), ["tensor-cores", "portable"])
+        for other in (self.kernels("float"), self.kernels("half", architecture=70), self.kernels("half", stand_in=True)):
+            self.assertEqual(other, ["portable"])
+
+    def test_ratios_are_of_the_fastest_that_runs(self):
+        def steps(_, attention):
+            if attention == "broken":
+                raise commands.Failed("wrong")
+            return [{"tokens": 10, "seconds": 1 if attention == "portable" else 2, "memory": 5}] * 3
+
+        ours = types.SimpleNamespace(session=types.SimpleNamespace(record=record.Record(), attentions=lambda _: ["broken", "slow", "portable"]), name="m",
+                                     sizes=types.SimpleNamespace(batch=1), timed_steps_of_ours=steps)
+        self.assertEqual(beside.Beside.fastest_of_ours(ours, "half"), ("portable", [10, 10, 10], 5))
+        self.assertEqual([row["who"] for row in ours.session.record.rows("beside")], ["Mylos, attention slow", "Mylos, attention portable"])
+        self.assertEqual([check["name"] for check in ours.session.record.failed()], ["m, half, attention broken"])
 
 
 class Kernels(unittest.TestCase):
