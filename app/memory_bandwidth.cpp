@@ -1,7 +1,7 @@
 #include "app/memory_bandwidth.hpp"
 
 #include "core/error.hpp"
-#include "core/kernels/team.hpp"
+#include "core/kernels/chunks.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ void triad(const ExecutionSpace& space, const Vector<float>& a, const Vector<flo
   const float* const read = b.data();
   for_each_element(
       "mylos::bench::triad", space, a.size(),
-      KOKKOS_LAMBDA(std::size_t i) { updated[i] = 3.0f * read[i] - updated[i]; });
+      KOKKOS_LAMBDA(const float& other, float& value) { value = 3.0f * other - value; }, read, updated);
   space.fence("mylos::bench::triad");
 }
 

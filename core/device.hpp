@@ -15,6 +15,14 @@
 #define MYLOS_DEVICE_BUILD
 #endif
 
+/// Before a loop over what a device's thread holds: it stays in registers where all of its indices are known to the
+/// compiler.
+#if defined(__CUDA_ARCH__)
+#define MYLOS_UNROLLED _Pragma("unroll")
+#else
+#define MYLOS_UNROLLED
+#endif
+
 namespace mylos {
 
 using ExecutionSpace = Kokkos::DefaultExecutionSpace;

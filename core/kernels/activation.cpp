@@ -21,10 +21,13 @@ struct BiasGelu {
     const T* const b = bias.data();
     T* const p = pre.data() + row * columns;
     T* const out = y.data() + row * columns;
-    team_for(team, columns, [=](std::size_t i) {
-      p[i] = T(float(p[i]) + float(b[i]));
-      out[i] = T(gelu(float(p[i])));
-    });
+    team_map(
+        team, columns,
+        [](const T& add, T& sum, T& result) {
+          sum = T(float(sum) + float(add));
+          result = T(gelu(float(sum)));
+        },
+        b, p, written(out));
   }
 };
 
@@ -37,24 +40,30 @@ struct AddBias {
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t row) const {
     const T* const b = bias.data();
     T* const p = x.data() + row * x.extent(1);
-    team_for(team, x.extent(1), [=](std::size_t i) { p[i] = T(float(p[i]) + float(b[i])); });
+    team_map(
+        team, x.extent(1), [](const T& add, T& sum) { sum = T(float(sum) + float(add)); }, b, p);
   }
 };
+
+/// Columns that a team of a device sums: 8 a thread of two warps. A host thread sums all of a block.
+constexpr std::size_t sum_columns = 512;
 
 template <class T>
 struct SumBlock {
   ConstMatrix<T> x;
   Matrix<float> partial;
+  std::size_t groups;  ///< of columns
+  RowSharing sharing;
 
   template <class Team>
-  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t block) const {
-    const std::size_t columns = x.extent(1), begin = block * column_sum_rows;
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t task) const {
+    const std::size_t block = task / groups, columns = x.extent(1), begin = block * column_sum_rows;
     const std::size_t end = begin + column_sum_rows < x.extent(0) ? begin + column_sum_rows : x.extent(0);
-    float* const sum = partial.data() + block * columns;
-    team_for(team, columns, [=](std::size_t i) { sum[i] = 0.0f; });
-    const T* const all = x.data();
-    team_add_rows(
-        team, columns, begin, end, [=](std::size_t row) { return all + row * columns; }, sum);
+    const std::size_t first = task % groups * sharing.columns, rest = columns - first;
+    const T* const from = x.data() + first;
+    team_sum_rows<SumStart::zero>(
+        team, sharing, rest < sharing.columns ? rest : sharing.columns, begin, end,
+        [=](std::size_t row) { return from + row * columns; }, partial.data() + block * columns + first);
   }
 };
 
@@ -74,7 +83,8 @@ template <class T>
 void bias_gelu(const ExecutionSpace& space, const ConstVector<T>& bias, const Matrix<T>& pre, const Matrix<T>& y) {
   check_bias(bias.size(), pre.extent(1));
   check_equal("bias_gelu", pre.extent(0), pre.extent(1), y.extent(0), y.extent(1));
-  for_each_row("mylos::activation::bias_gelu", space, pre.extent(0), BiasGelu<T>{bias, pre, y});
+  for_each_row("mylos::activation::bias_gelu", space, pre.extent(0), BiasGelu<T>{bias, pre, y},
+               team_of_row<T>(space, pre.extent(1)));
 }
 
 template <class T>
@@ -83,7 +93,8 @@ void gelu(const ExecutionSpace& space, const ConstMatrix<T>& pre, const Matrix<T
   const T* const in = pre.data();
   T* const out = y.data();
   for_each_element(
-      "mylos::activation::gelu", space, y.size(), KOKKOS_LAMBDA(std::size_t i) { out[i] = T(gelu(float(in[i]))); });
+      "mylos::activation::gelu", space, y.size(), KOKKOS_LAMBDA(const T& x, T& result) { result = T(gelu(float(x))); },
+      in, written(out));
 }
 
 template <class T>
@@ -93,13 +104,14 @@ void gelu_gradient(const ExecutionSpace& space, const ConstMatrix<T>& pre, const
   T* const out = dy.data();
   for_each_element(
       "mylos::activation::gelu_gradient", space, dy.size(),
-      KOKKOS_LAMBDA(std::size_t i) { out[i] = T(float(out[i]) * gelu_derivative(float(in[i]))); });
+      KOKKOS_LAMBDA(const T& x, T& gradient) { gradient = T(float(gradient) * gelu_derivative(float(x))); }, in, out);
 }
 
 template <class T>
 void add_bias(const ExecutionSpace& space, const ConstVector<T>& bias, const Matrix<T>& x) {
   check_bias(bias.size(), x.extent(1));
-  for_each_row("mylos::activation::add_bias", space, x.extent(0), AddBias<T>{bias, x});
+  for_each_row("mylos::activation::add_bias", space, x.extent(0), AddBias<T>{bias, x},
+               team_of_row<T>(space, x.extent(1)));
 }
 
 template <class T>
@@ -107,8 +119,14 @@ void add_column_sums(const ExecutionSpace& space, const ConstMatrix<T>& x, const
                      const Vector<float>& workspace) {
   check_bias(sums.size(), x.extent(1));
   const Matrix<float> partial = partial_sums(workspace, 0, x.extent(0), x.extent(1));
-  for_each_row("mylos::activation::add_column_sums", space, partial.extent(0), SumBlock<T>{x, partial});
-  add_partial_sums(space, partial, sums);
+  const std::size_t columns = x.extent(1);
+  const RowSharing sharing = {
+      .columns = kernels_in_teams ? sum_columns : columns,
+      .aligned = columns * sizeof(T) % access_bytes == 0 && are_aligned(x.data(), partial.data())};
+  const std::size_t groups = columns == 0 ? 0 : (columns + sharing.columns - 1) / sharing.columns;
+  for_each_row("mylos::activation::add_column_sums", space, partial.extent(0) * groups,
+               SumBlock<T>{x, partial, groups, sharing}, sharing.shape(space, access_bytes / sizeof(T)));
+  add_partial_sums(space, {{partial, sums}});
 }
 
 template <class From, class To>
@@ -117,7 +135,8 @@ void convert(const ExecutionSpace& space, const ConstVector<From>& from, const V
   const From* const in = from.data();
   To* const out = to.data();
   for_each_element(
-      "mylos::activation::convert", space, to.size(), KOKKOS_LAMBDA(std::size_t i) { out[i] = To(float(in[i])); });
+      "mylos::activation::convert", space, to.size(),
+      KOKKOS_LAMBDA(const From& x, To& result) { result = To(float(x)); }, in, written(out));
 }
 
 #define MYLOS_INSTANTIATE(T)                                                                                    \

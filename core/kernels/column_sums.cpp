@@ -7,21 +7,26 @@
 namespace mylos {
 namespace {
 
-/// Columns a team adds up: a cache line of partial sums for each of a few host vectors.
-constexpr std::size_t columns_at_once = 64;
+/// A host thread adds up 64 columns, a cache line of partial sums for each of a few vectors; a device's team 32, whose
+/// blocks its threads share: there are far fewer columns than threads of a device.
+constexpr RowSharing sharing = {.columns = kernels_in_teams ? 32u : 64u, .slices = 16};
+
+constexpr std::size_t most_at_once = 3;
 
 struct AddPartialSums {
-  ConstMatrix<float> partial;
-  Vector<float> sums;
+  PartialSums all[most_at_once];
+  std::size_t groups;  ///< of columns
+  RowSharing shared;
 
   template <class Team>
-  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t group) const {
-    const std::size_t begin = group * columns_at_once, rest = sums.size() - begin;
-    const std::size_t blocks = partial.extent(0), columns = partial.extent(1);
-    const float* const first = partial.data() + begin;
-    team_add_rows(
-        team, rest < columns_at_once ? rest : columns_at_once, 0, blocks,
-        [=](std::size_t block) { return first + block * columns; }, sums.data() + begin);
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t task) const {
+    const PartialSums& mine = all[task / groups];
+    const std::size_t begin = task % groups * shared.columns, rest = mine.sums.size() - begin;
+    const std::size_t columns = mine.partial.extent(1);
+    const float* const first = mine.partial.data() + begin;
+    team_sum_rows<SumStart::present>(
+        team, shared, rest < shared.columns ? rest : shared.columns, 0, mine.partial.extent(0),
+        [=](std::size_t block) { return first + block * columns; }, mine.sums.data() + begin);
   }
 };
 
@@ -35,9 +40,19 @@ Matrix<float> partial_sums(const Vector<float>& workspace, std::size_t index, st
   return as_matrix(slice(workspace, index * size, (index + 1) * size), column_sum_blocks(rows), columns);
 }
 
-void add_partial_sums(const ExecutionSpace& space, const ConstMatrix<float>& partial, const Vector<float>& sums) {
-  for_each_row("mylos::column_sums::add", space, (sums.size() + columns_at_once - 1) / columns_at_once,
-               AddPartialSums{partial, sums});
+void add_partial_sums(const ExecutionSpace& space, std::initializer_list<PartialSums> all) {
+  const std::size_t columns = all.begin()->sums.size();
+  AddPartialSums add{{}, (columns + sharing.columns - 1) / sharing.columns, sharing};
+  add.shared.aligned = columns * sizeof(float) % access_bytes == 0;
+  std::size_t count = 0;
+  for (const PartialSums& one : all) {
+    require(count < most_at_once && one.sums.size() == columns && one.partial.extent(1) == columns,
+            fmt::format("partial sums {} of {}: {} columns for {} of the first", count + 1, all.size(),
+                        one.partial.extent(1), columns));
+    add.shared.aligned = add.shared.aligned && are_aligned(one.partial.data(), one.sums.data());
+    add.all[count++] = one;
+  }
+  for_each_row("mylos::column_sums::add", space, count * add.groups, add, sharing.shape(space, 4));
 }
 
 }  // namespace mylos

@@ -56,4 +56,21 @@ KOKKOS_FORCEINLINE_FUNCTION void for_each_kept(const Team& team, const DropoutKe
   });
 }
 
+/// What eight neighbouring columns of a row are multiplied by; without a draw, 1.
+struct KeptColumns {
+  DropoutDraw draw = {};
+  std::uint32_t threshold = 0;
+  float scale = 1.0f;
+
+  KOKKOS_FORCEINLINE_FUNCTION float operator[](unsigned j) const { return draw[j] < threshold ? 0.0f : scale; }
+};
+
+/// Of the columns [column, column + 8) of a row, for a multiple of 8.
+KOKKOS_FORCEINLINE_FUNCTION KeptColumns kept_columns(const DropoutKey& dropout, const DropoutRows& rows,
+                                                     std::size_t row, std::size_t column) {
+  if (!dropout.active()) return {};
+  return {rows.draw(dropout, row, static_cast<std::uint32_t>(column / dropout_group)), dropout.threshold(),
+          dropout.scale()};
+}
+
 }  // namespace mylos

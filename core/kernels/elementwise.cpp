@@ -1,7 +1,7 @@
 #include "core/kernels/elementwise.hpp"
 
 #include "core/error.hpp"
-#include "core/kernels/team.hpp"
+#include "core/kernels/chunks.hpp"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,8 @@ void add(const ExecutionSpace& space, const ConstVector<float>& x, const Vector<
   const float* const in = x.data();
   float* const out = y.data();
   for_each_element(
-      "mylos::elementwise::add", space, y.size(), KOKKOS_LAMBDA(std::size_t i) { out[i] += in[i]; });
+      "mylos::elementwise::add", space, y.size(), KOKKOS_LAMBDA(const float& term, float& sum) { sum += term; }, in,
+      out);
 }
 
 }  // namespace mylos

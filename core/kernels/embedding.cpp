@@ -1,7 +1,7 @@
 #include "core/kernels/embedding.hpp"
 
 #include "core/error.hpp"
-#include "core/kernels/team.hpp"
+#include "core/kernels/column_sums.hpp"
 
 #include <fmt/format.h>
 
@@ -20,13 +20,24 @@ struct Lookup {
     const std::size_t columns = y.extent(1);
     const T* const from = table.data() + static_cast<std::size_t>(indices(row)) * columns;
     T* const out = y.data() + row * columns;
-    if (accumulate) return team_for(team, columns, [=](std::size_t i) { out[i] = T(float(out[i]) + float(from[i])); });
-    team_for(team, columns, [=](std::size_t i) { out[i] = from[i]; });
+    if (accumulate) {
+      team_map(
+          team, columns, [](const T& value, T& sum) { sum = T(float(sum) + float(value)); }, from, out);
+    } else {
+      team_map(
+          team, columns, [](const T& value, T& copy) { copy = value; }, from, written(out));
+    }
   }
 };
 
-/// Columns that one team sums: groups are few and long in small tables, so the columns are shared out as well.
-constexpr std::size_t gradient_columns = 64;
+/// Columns that one team sums: groups are few and long in small tables, so the columns are shared out as well. Where a
+/// device's groups are long (segments, of two), many threads share a group's rows; else (tokens) fewer do, since most
+/// groups have a row or a few.
+RowSharing gradient_sharing(const IndexGroups& groups) {
+  if (!kernels_in_teams) return {.columns = 64};
+  const bool are_long = groups.rows.size() > 64 * groups.values.size();
+  return are_long ? RowSharing{.columns = 16, .slices = 64} : RowSharing{.columns = 128, .slices = 8};
+}
 
 /// One group's rows over one block of columns.
 template <class T>
@@ -35,17 +46,18 @@ struct GroupGradient {
   ConstMatrix<T> dy;
   Matrix<float> dtable;
   std::size_t column_blocks;
+  RowSharing sharing;
 
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t task) const {
     const std::size_t group = task / column_blocks, columns = dy.extent(1);
-    const std::size_t begin = task % column_blocks * gradient_columns;
-    const std::size_t count = columns - begin < gradient_columns ? columns - begin : gradient_columns;
+    const std::size_t begin = task % column_blocks * sharing.columns;
+    const std::size_t count = columns - begin < sharing.columns ? columns - begin : sharing.columns;
     float* const sum = dtable.data() + static_cast<std::size_t>(groups.values(group)) * columns + begin;
     const T* const first = dy.data() + begin;
     const std::uint32_t* const rows = groups.rows.data();
-    team_add_rows(
-        team, count, groups.starts(group), groups.starts(group + 1),
+    team_sum_rows<SumStart::present>(
+        team, sharing, count, groups.starts(group), groups.starts(group + 1),
         [=](std::size_t i) { return first + rows[i] * columns; }, sum);
   }
 };
@@ -58,7 +70,8 @@ void embedding_lookup(const ExecutionSpace& space, const ConstVector<std::int32_
   require(indices.size() == y.extent(0) && table.extent(1) == y.extent(1),
           fmt::format("embedding: {} indices into {} x {} for {} x {}", indices.size(), table.extent(0),
                       table.extent(1), y.extent(0), y.extent(1)));
-  for_each_row("mylos::embedding::lookup", space, y.extent(0), Lookup<T>{indices, table, accumulate, y});
+  for_each_row("mylos::embedding::lookup", space, y.extent(0), Lookup<T>{indices, table, accumulate, y},
+               team_of_row<T>(space, y.extent(1)));
 }
 
 template <class T>
@@ -67,9 +80,12 @@ void embedding_gradient(const ExecutionSpace& space, const IndexGroups& groups, 
   require(groups.rows.size() == dy.extent(0) && dtable.extent(1) == dy.extent(1),
           fmt::format("embedding gradient: groups of {} rows and {} x {} for {} x {}", groups.rows.size(), dy.extent(0),
                       dy.extent(1), dtable.extent(0), dtable.extent(1)));
-  const std::size_t column_blocks = (dy.extent(1) + gradient_columns - 1) / gradient_columns;
+  RowSharing sharing = gradient_sharing(groups);
+  sharing.aligned = dy.extent(1) * sizeof(T) % access_bytes == 0 && are_aligned(dy.data(), dtable.data());
+  const std::size_t column_blocks = (dy.extent(1) + sharing.columns - 1) / sharing.columns;
   for_each_row("mylos::embedding::gradient", space, groups.values.size() * column_blocks,
-               GroupGradient<T>{groups, dy, dtable, column_blocks});
+               GroupGradient<T>{groups, dy, dtable, column_blocks, sharing},
+               sharing.shape(space, access_bytes / sizeof(T)));
 }
 
 #define MYLOS_INSTANTIATE(T)                                                                                        \

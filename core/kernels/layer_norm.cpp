@@ -1,14 +1,16 @@
 #include "core/kernels/layer_norm.hpp"
 
 #include "core/error.hpp"
-#include "core/kernels/column_sums.hpp"
-#include "core/kernels/dropout_loop.hpp"
-#include "core/kernels/team.hpp"
+#include "core/kernels/layer_norm_held.hpp"
 
 #include <fmt/format.h>
 
 namespace mylos {
 namespace {
+
+using layer_norm::BackwardArrays;
+using layer_norm::ForwardArrays;
+using layer_norm::normalized;
 
 /// The mean of z (H), and 1 / sqrt(variance + epsilon), by two passes over a row that is in cache.
 template <class Team, class T>
@@ -24,51 +26,36 @@ KOKKOS_FORCEINLINE_FUNCTION void row_statistics(const Team& team, const T* z, st
   inverse = 1.0f / Kokkos::sqrt(squares / count + epsilon);
 }
 
-/// One element of LayerNorm's result.
 template <class T>
-KOKKOS_FORCEINLINE_FUNCTION float normalized(T z, float mean, float inverse, T weight, T shift) {
-  return (float(z) - mean) * inverse * float(weight) + float(shift);
-}
-
-template <class T>
-struct Normalize {
-  DropoutKey dropout;
-  DropoutRows rows;
-  ConstMatrix<T> x;  ///< no extent: z is there already, and dropout comes after LayerNorm
-  ConstVector<T> bias;
-  ConstMatrix<T> residual;
-  LayerNormParameters<T> parameters;
-  LayerNormSaved<T> saved;
-  Matrix<T> y;
-
+struct Normalize : ForwardArrays<T> {
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t row) const {
-    const std::size_t columns = y.extent(1);
-    T* const z = saved.input.data() + row * columns;
-    const bool is_sum = x.data() != nullptr;
+    const std::size_t columns = this->y.extent(1);
+    T* const z = this->saved.input.data() + row * columns;
+    const bool is_sum = this->x.data() != nullptr;
     if (is_sum) {
       add_up(team, row, z);
       team_barrier(team);
     }
     float mean, inverse;
-    row_statistics(team, z, columns, parameters.epsilon, mean, inverse);
-    saved.mean(row) = mean;
-    saved.inverse(row) = inverse;
-    const T *const weight = parameters.weight.data(), *const shift = parameters.bias.data();
-    T* const out = y.data() + row * columns;
+    row_statistics(team, z, columns, this->parameters.epsilon, mean, inverse);
+    this->saved.mean(row) = mean;
+    this->saved.inverse(row) = inverse;
+    const T *const weight = this->parameters.weight.data(), *const shift = this->parameters.bias.data();
+    T* const out = this->y.data() + row * columns;
     const auto write = [=](std::size_t i, float factor) {
       out[i] = T(normalized(z[i], mean, inverse, weight[i], shift[i]) * factor);
     };
     if (is_sum) return team_for(team, columns, [=](std::size_t i) { write(i, 1.0f); });
-    for_each_kept(team, dropout, rows, row, columns, write);
+    for_each_kept(team, this->dropout, this->rows, row, columns, write);
   }
 
   template <class Team>
   KOKKOS_FORCEINLINE_FUNCTION void add_up(const Team& team, std::size_t row, T* z) const {
-    const std::size_t columns = y.extent(1);
-    const T *const in = x.data() + row * columns, *const other = residual.data() + row * columns;
-    const T* const b = bias.data();
-    for_each_kept(team, dropout, rows, row, columns, [=](std::size_t i, float factor) {
+    const std::size_t columns = this->y.extent(1);
+    const T *const in = this->x.data() + row * columns, *const other = this->residual.data() + row * columns;
+    const T* const b = this->bias.data();
+    for_each_kept(team, this->dropout, this->rows, row, columns, [=](std::size_t i, float factor) {
       z[i] = T(float(other[i]) + (float(in[i]) + float(b[i])) * factor);
     });
   }
@@ -87,7 +74,10 @@ struct NormalizeAgain {
     const T *const weight = parameters.weight.data(), *const shift = parameters.bias.data();
     const float mean = saved.mean(row), inverse = saved.inverse(row);
     T* const out = y.data() + row * columns;
-    team_for(team, columns, [=](std::size_t i) { out[i] = T(normalized(z[i], mean, inverse, weight[i], shift[i])); });
+    team_map(
+        team, columns,
+        [=](const T& input, const T& w, const T& b, T& result) { result = T(normalized(input, mean, inverse, w, b)); },
+        z, weight, shift, written(out));
   }
 };
 
@@ -121,21 +111,10 @@ struct RowGradient {
 
 /// One block of rows of a backward pass, and its partial column sums.
 template <class T>
-struct BackwardBlock {
-  DropoutKey dropout;
-  DropoutRows rows;
-  ConstMatrix<T> dy;
-  LayerNormParameters<T> parameters;
-  LayerNormSaved<T> saved;
-  Matrix<T> dz;
-  Matrix<float> dweight, dbias_norm;
-
-  KOKKOS_FORCEINLINE_FUNCTION std::size_t end(std::size_t block) const {
-    const std::size_t end = (block + 1) * column_sum_rows;
-    return end < dy.extent(0) ? end : dy.extent(0);
-  }
+struct BackwardBlock : BackwardArrays<T> {
   KOKKOS_FORCEINLINE_FUNCTION RowGradient<T> gradient(std::size_t row) const {
-    return {saved.input.data() + row * dy.extent(1), parameters.weight.data(), saved.mean(row), saved.inverse(row)};
+    return {this->saved.input.data() + row * this->dy.extent(1), this->parameters.weight.data(), this->saved.mean(row),
+            this->saved.inverse(row)};
   }
   template <class Team>
   KOKKOS_FORCEINLINE_FUNCTION void clear(const Team& team, const Matrix<float>& partial, std::size_t block) const {
@@ -146,14 +125,11 @@ struct BackwardBlock {
 
 template <class T>
 struct ResidualBackward : BackwardBlock<T> {
-  Matrix<T> dx;
-  Matrix<float> dbias;
-
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t block) const {
     this->clear(team, this->dweight, block);
     this->clear(team, this->dbias_norm, block);
-    this->clear(team, dbias, block);
+    this->clear(team, this->dbias, block);
     team_barrier(team);
     for (std::size_t row = block * column_sum_rows; row < this->end(block); ++row) one_row(team, block, row);
   }
@@ -166,8 +142,8 @@ struct ResidualBackward : BackwardBlock<T> {
     gradient.sum(team, columns, [=](std::size_t i) { return float(in[i]); });
     float *const sum_w = this->dweight.data() + block * columns, *const sum_b =
                                                                      this->dbias_norm.data() + block * columns;
-    float* const sum_x = dbias.data() + block * columns;
-    T *const out_z = this->dz.data() + row * columns, *const out_x = dx.data() + row * columns;
+    float* const sum_x = this->dbias.data() + block * columns;
+    T *const out_z = this->dz.data() + row * columns, *const out_x = this->dx.data() + row * columns;
     const RowGradient<T> g = gradient;
     for_each_kept(team, this->dropout, this->rows, row, columns, [=](std::size_t i, float factor) {
       const float d = float(in[i]);
@@ -225,6 +201,26 @@ void check(const LayerNormParameters<T>& parameters, const LayerNormSaved<T>& sa
                       saved.input.extent(0), saved.input.extent(1), saved.mean.size(), saved.inverse.size()));
 }
 
+/// Held by teams that can hold the rows, else by what takes rows of any length.
+template <class Held, class Any, class Arrays>
+void for_each_task(const std::string& label, const ExecutionSpace& space, std::size_t tasks, std::size_t columns,
+                   const Arrays& arrays) {
+  if constexpr (kernels_in_teams) {
+    const TeamShape team = team_that_holds<Held::most>(space, columns);
+    if (team.threads > 0 && arrays.aligned()) {
+      return for_each_row<typename Held::Bounds>(label, space, tasks, Held{arrays}, team);
+    }
+  }
+  for_each_row(label, space, tasks, Any{arrays});
+}
+
+template <class T>
+void normalize(const std::string& label, const ExecutionSpace& space, const ForwardArrays<T>& arrays) {
+  const std::size_t rows = arrays.y.extent(0), columns = arrays.y.extent(1);
+  check(arrays.parameters, arrays.saved, rows, columns);
+  for_each_task<layer_norm::NormalizeHeld<T>, Normalize<T>>(label, space, rows, columns, arrays);
+}
+
 }  // namespace
 
 std::size_t column_sum_workspace(std::size_t rows, std::size_t columns) {
@@ -236,9 +232,8 @@ void bias_dropout_residual_layer_norm(const ExecutionSpace& space, const Dropout
                                       const ConstMatrix<T>& x, const ConstVector<T>& bias,
                                       const ConstMatrix<T>& residual, const LayerNormParameters<T>& parameters,
                                       const LayerNormSaved<T>& saved, const Matrix<T>& y) {
-  check(parameters, saved, y.extent(0), y.extent(1));
-  for_each_row("mylos::layer_norm::bias_dropout_residual", space, y.extent(0),
-               Normalize<T>{dropout, rows, x, bias, residual, parameters, saved, y});
+  normalize<T>("mylos::layer_norm::bias_dropout_residual", space,
+               {dropout, rows, x, bias, residual, parameters, saved, y});
 }
 
 template <class T>
@@ -251,27 +246,25 @@ void bias_dropout_residual_layer_norm_backward(const ExecutionSpace& space, cons
   const std::size_t count = dy.extent(0), columns = dy.extent(1);
   check(parameters, saved, count, columns);
   const auto partial = [&](std::size_t index) { return partial_sums(workspace, index, count, columns); };
-  const ResidualBackward<T> backward{
-      {dropout, rows, dy, parameters, saved, dresidual, partial(0), partial(1)}, dx, partial(2)};
-  for_each_row("mylos::layer_norm::bias_dropout_residual_backward", space, column_sum_blocks(count), backward);
-  add_partial_sums(space, partial(0), dweight);
-  add_partial_sums(space, partial(1), dbias_norm);
-  add_partial_sums(space, partial(2), dbias);
+  const BackwardArrays<T> arrays{dropout,   rows, dy,         parameters, saved,
+                                 dresidual, dx,   partial(0), partial(1), partial(2)};
+  for_each_task<layer_norm::BackwardHeld<T, true>, ResidualBackward<T>>(
+      "mylos::layer_norm::bias_dropout_residual_backward", space, column_sum_blocks(count), columns, arrays);
+  add_partial_sums(space, {{partial(0), dweight}, {partial(1), dbias_norm}, {partial(2), dbias}});
 }
 
 template <class T>
 void layer_norm_again(const ExecutionSpace& space, const LayerNormParameters<T>& parameters,
                       const LayerNormSaved<T>& saved, const Matrix<T>& y) {
   check(parameters, saved, y.extent(0), y.extent(1));
-  for_each_row("mylos::layer_norm::again", space, y.extent(0), NormalizeAgain<T>{parameters, saved, y});
+  for_each_row("mylos::layer_norm::again", space, y.extent(0), NormalizeAgain<T>{parameters, saved, y},
+               team_of_row<T>(space, y.extent(1)));
 }
 
 template <class T>
 void layer_norm_dropout(const ExecutionSpace& space, const DropoutKey& dropout, const DropoutRows& rows,
                         const LayerNormParameters<T>& parameters, const LayerNormSaved<T>& saved, const Matrix<T>& y) {
-  check(parameters, saved, y.extent(0), y.extent(1));
-  for_each_row("mylos::layer_norm::dropout", space, y.extent(0),
-               Normalize<T>{dropout, rows, {}, {}, {}, parameters, saved, y});
+  normalize<T>("mylos::layer_norm::dropout", space, {dropout, rows, {}, {}, {}, parameters, saved, y});
 }
 
 template <class T>
@@ -283,10 +276,10 @@ void layer_norm_dropout_backward(const ExecutionSpace& space, const DropoutKey& 
   check(parameters, saved, count, columns);
   const Matrix<float> partial_w = partial_sums(workspace, 0, count, columns);
   const Matrix<float> partial_b = partial_sums(workspace, 1, count, columns);
-  const DropoutBackward<T> backward{{dropout, rows, dy, parameters, saved, dz, partial_w, partial_b}};
-  for_each_row("mylos::layer_norm::dropout_backward", space, column_sum_blocks(count), backward);
-  add_partial_sums(space, partial_w, dweight);
-  add_partial_sums(space, partial_b, dbias);
+  const BackwardArrays<T> arrays{dropout, rows, dy, parameters, saved, dz, {}, partial_w, partial_b, {}};
+  for_each_task<layer_norm::BackwardHeld<T, false>, DropoutBackward<T>>("mylos::layer_norm::dropout_backward", space,
+                                                                        column_sum_blocks(count), columns, arrays);
+  add_partial_sums(space, {{partial_w, dweight}, {partial_b, dbias}});
 }
 
 #define MYLOS_INSTANTIATE(T)                                                                                        \

@@ -1,7 +1,7 @@
 #include "core/kernels/optimizer.hpp"
 
 #include "core/error.hpp"
-#include "core/kernels/team.hpp"
+#include "core/kernels/chunks.hpp"
 
 #include <fmt/format.h>
 
@@ -50,14 +50,16 @@ void adamw_update(const ExecutionSpace& space, const AdamWSettings& settings, co
   const auto rest1 = static_cast<float>(1.0 - s.beta1), rest2 = static_cast<float>(1.0 - s.beta2);
   const float scale = s.gradient_scale, epsilon = s.epsilon;
   for_each_element(
-      "mylos::optimizer::adamw", space, value.size(), KOKKOS_LAMBDA(std::size_t i) {
-        const float scaled = g[i] * scale;
-        const float m = beta1 * first[i] + rest1 * scaled;
-        const float v = beta2 * second[i] + rest2 * scaled * scaled;
-        first[i] = m;
-        second[i] = v;
-        w[i] = keep * w[i] - step * m / (Kokkos::sqrt(v) * inverse_root + epsilon);
-      });
+      "mylos::optimizer::adamw", space, value.size(),
+      KOKKOS_LAMBDA(const float& gradient_of_weight, float& weight, float& mean, float& square) {
+        const float scaled = gradient_of_weight * scale;
+        const float m = beta1 * mean + rest1 * scaled;
+        const float v = beta2 * square + rest2 * scaled * scaled;
+        mean = m;
+        square = v;
+        weight = keep * weight - step * m / (Kokkos::sqrt(v) * inverse_root + epsilon);
+      },
+      g, w, first, second);
 }
 
 void adamw_revert(const ExecutionSpace& space, const AdamWSettings& settings, const ConstVector<float>& first_moment,
@@ -71,9 +73,11 @@ void adamw_revert(const ExecutionSpace& space, const AdamWSettings& settings, co
   const auto inverse_root = static_cast<float>(1.0 / std::sqrt(settings.bias_correction2));
   const float epsilon = settings.epsilon;
   for_each_element(
-      "mylos::optimizer::adamw_revert", space, value.size(), KOKKOS_LAMBDA(std::size_t i) {
-        w[i] = (w[i] + step * first[i] / (Kokkos::sqrt(second[i]) * inverse_root + epsilon)) / keep;
-      });
+      "mylos::optimizer::adamw_revert", space, value.size(),
+      KOKKOS_LAMBDA(const float& mean, const float& square, float& weight) {
+        weight = (weight + step * mean / (Kokkos::sqrt(square) * inverse_root + epsilon)) / keep;
+      },
+      first, second, w);
 }
 
 void sgd_update(const ExecutionSpace& space, const SgdSettings& settings, const ConstVector<float>& gradient,
@@ -83,11 +87,13 @@ void sgd_update(const ExecutionSpace& space, const SgdSettings& settings, const 
   const float* const g = gradient.data();
   float *const w = value.data(), *const slot = momentum.data();
   for_each_element(
-      "mylos::optimizer::sgd", space, value.size(), KOKKOS_LAMBDA(std::size_t i) {
-        const float b = s.momentum * slot[i] + (g[i] * s.gradient_scale + s.weight_decay * w[i]);
-        slot[i] = b;
-        w[i] -= s.learning_rate * b;
-      });
+      "mylos::optimizer::sgd", space, value.size(),
+      KOKKOS_LAMBDA(const float& gradient_of_weight, float& weight, float& slot_of_weight) {
+        const float b = s.momentum * slot_of_weight + (gradient_of_weight * s.gradient_scale + s.weight_decay * weight);
+        slot_of_weight = b;
+        weight -= s.learning_rate * b;
+      },
+      g, w, slot);
 }
 
 void sgd_revert(const ExecutionSpace& space, const SgdSettings& settings, const ConstVector<float>& momentum,
@@ -98,7 +104,7 @@ void sgd_revert(const ExecutionSpace& space, const SgdSettings& settings, const 
   float* const w = value.data();
   for_each_element(
       "mylos::optimizer::sgd_revert", space, value.size(),
-      KOKKOS_LAMBDA(std::size_t i) { w[i] += learning_rate * slot[i]; });
+      KOKKOS_LAMBDA(const float& slot_of_weight, float& weight) { weight += learning_rate * slot_of_weight; }, slot, w);
 }
 
 void block_squared_sums(const ExecutionSpace& space, const ConstVector<float>& x, std::size_t begin,

@@ -46,34 +46,6 @@ KOKKOS_FORCEINLINE_FUNCTION void team_for(const Team& team, std::size_t n, const
   Kokkos::parallel_for(Kokkos::TeamVectorRange(team, n), body);
 }
 
-/// sum[j] += row(first)[j] + ... + row(last - 1)[j] for each of `columns` columns, in the order of the rows.
-template <class Row>
-KOKKOS_FORCEINLINE_FUNCTION void team_add_rows(const HostTeam& team, std::size_t columns, std::size_t first,
-                                               std::size_t last, const Row& row, float* sum) {
-  for (std::size_t i = first; i < last; ++i) {
-    const auto* const in = row(i);
-    team_for(team, columns, [=](std::size_t j) { sum[j] += float(in[j]); });
-  }
-}
-
-/// A thread has a column's sum in a register, and reads some rows ahead of it: else each row waits for the one before.
-template <class Team, class Row>
-KOKKOS_FORCEINLINE_FUNCTION void team_add_rows(const Team& team, std::size_t columns, std::size_t first,
-                                               std::size_t last, const Row& row, float* sum) {
-  constexpr std::size_t ahead = 8;
-  team_for(team, columns, [=](std::size_t j) {
-    float total = sum[j];
-    std::size_t i = first;
-    for (; i + ahead <= last; i += ahead) {
-      float read[ahead];
-      for (std::size_t k = 0; k < ahead; ++k) read[k] = float(row(i + k)[j]);
-      for (std::size_t k = 0; k < ahead; ++k) total += read[k];
-    }
-    for (; i < last; ++i) total += float(row(i)[j]);
-    sum[j] = total;
-  });
-}
-
 /// The sum of lanes in a fixed order: halves onto each other.
 template <std::size_t count = host_lanes, class Real>
 KOKKOS_FORCEINLINE_FUNCTION Real fold_sum(Real (&lane)[host_lanes]) {
@@ -192,6 +164,21 @@ inline int team_size(const ExecutionSpace& space) {
   return runs_on_host ? std::min(space.concurrency(), device_team_size) : device_team_size;
 }
 
+inline constexpr int largest_team = 256;
+
+/// Threads of a team that has `work` to share among them: of a device, whole warps of 32 up to the largest team. A team
+/// that is one warp adds up without waiting at a barrier, and 32 of them run at once on each multiprocessor.
+inline int team_size(const ExecutionSpace& space, std::size_t work) {
+  return runs_on_host ? team_size(space)
+                      : static_cast<int>(std::clamp<std::size_t>((work + 31) / 32 * 32, 32, largest_team));
+}
+
+/// What each team of a launch has.
+struct TeamShape {
+  int threads = 0;                ///< 0: team_size(space)
+  std::size_t scratch_bytes = 0;  ///< of the fastest memory that its threads share
+};
+
 template <class Functor>
 struct HostRows {
   Functor functor;
@@ -233,14 +220,18 @@ struct FlatBlocks {
   }
 };
 
-/// functor(team, row) for each of `rows` rows, each by one team.
-template <class Functor>
-void for_each_row(const std::string& label, const ExecutionSpace& space, std::size_t rows, const Functor& functor) {
+/// functor(team, row) for each of `rows` rows, each by one team; `shape` is for kernels in teams, and so are Bounds:
+/// the threads that a team has at most, and such teams that each multiprocessor of a device is to have registers for.
+template <class Bounds = Kokkos::LaunchBounds<>, class Functor>
+void for_each_row(const std::string& label, const ExecutionSpace& space, std::size_t rows, const Functor& functor,
+                  [[maybe_unused]] const TeamShape& shape = {}) {
   if constexpr (!kernels_in_teams) {
     const Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::size_t>> policy(space, 0, rows);
     Kokkos::parallel_for(label, policy, HostRows<Functor>{functor});
   } else {
-    const Kokkos::TeamPolicy<ExecutionSpace> policy(space, static_cast<int>(rows), team_size(space));
+    Kokkos::TeamPolicy<ExecutionSpace, Bounds> policy(space, static_cast<int>(rows),
+                                                      shape.threads > 0 ? shape.threads : team_size(space));
+    policy.set_scratch_size(0, Kokkos::PerTeam(shape.scratch_bytes));
     Kokkos::parallel_for(label, with_functor_as_argument(policy), DeviceRows<Functor>{functor});
   }
 }

@@ -83,7 +83,7 @@ void rms_norm_backward(const ExecutionSpace& space, const ConstVector<float>& we
   const Matrix<float> partial = partial_sums(workspace, 0, x.extent(0), x.extent(1));
   for_each_row("mylos::small_models::rms_norm_backward", space, partial.extent(0),
                RmsNormBackward{weight, x, inverse, dy, dx, partial});
-  add_partial_sums(space, partial, dweight);
+  add_partial_sums(space, {{partial, dweight}});
 }
 
 void swiglu(const ExecutionSpace& space, const ConstMatrix<float>& gate_up, const Matrix<float>& y) {

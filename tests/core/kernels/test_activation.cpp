@@ -110,6 +110,35 @@ TYPED_TEST(Activation, ConvertRoundsOnce) {
   }
 }
 
+/// The same bits as where arrays begin at a multiple of 16 bytes.
+TYPED_TEST(Activation, ArraysMayBeginAnywhere) {
+  using T = TypeParam;
+  constexpr std::size_t rows = 5, columns = 48, size = rows * columns;
+  const Values x = random_values<T>(size, 1), dy = random_values<T>(size, 2), bias = random_values<T>(columns, 3);
+  const auto results = [&](std::size_t shift) {
+    const auto place = [&](const Values& values) {
+      Values padded(shift, 0.0);
+      padded.insert(padded.end(), values.begin(), values.end());
+      return device_vector<T>(padded);
+    };
+    const Vector<T> pre = place(x), again = place(x), gradient = place(dy), added = place(bias), y = place(x);
+    const auto matrix = [&](const Vector<T>& all) { return as_matrix(slice(all, shift, shift + size), rows, columns); };
+    bias_gelu<T>(ExecutionSpace(), slice(added, shift, shift + columns), matrix(pre), matrix(y));
+    gelu_gradient<T>(ExecutionSpace(), matrix(again), matrix(gradient));
+    add_bias<T>(ExecutionSpace(), slice(added, shift, shift + columns), matrix(again));
+    Values all;
+    for (const Vector<T>& one : {pre, y, gradient, again}) {
+      const Values values = host_values(slice(one, shift, shift + size));
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    return all;
+  };
+  const Values aligned = results(0);
+  for (const std::size_t shift : {1u, 4u}) {
+    expect_near(results(shift), aligned, 0.0, fmt::format("shifted by {}", shift));
+  }
+}
+
 TEST(ActivationErrors, ShowBothSides) {
   const ExecutionSpace space;
   const Matrix<float> x("test::x", 3, 4), y("test::y", 2, 4);

@@ -107,6 +107,11 @@ struct Twin {
   }
 };
 
+/// Where arrays begin, in elements from a multiple of 16 bytes.
+struct Shift {
+  std::size_t elements = 0;
+};
+
 template <class T>
 struct Device {
   Matrix<T> x, residual, y, dy, dz, dx;
@@ -134,6 +139,19 @@ struct Device {
         rows(twin.packing.device()),
         dropout(twin.dropout) {}
 
+  /// The same values in arrays that begin elsewhere.
+  Device(const Twin& twin, const Shift& shift) : Device(twin) {
+    for (Matrix<T>* matrix : {&x, &residual, &y, &dy, &dz, &dx}) *matrix = shifted(*matrix, shift);
+    saved.input = x;
+  }
+  Matrix<T> shifted(const Matrix<T>& matrix, const Shift& shift) {
+    buffers.push_back(Vector<T>("test::shifted", shift.elements + matrix.size()));
+    const Vector<T> copy = slice(buffers.back(), shift.elements, shift.elements + matrix.size());
+    Kokkos::deep_copy(copy, Vector<T>(matrix.data(), matrix.size()));
+    return as_matrix(copy, matrix.extent(0), matrix.extent(1));
+  }
+  std::vector<Vector<T>> buffers;
+
   void forward(const Twin& twin, const ExecutionSpace& space = {}) {
     if (twin.residual_form) {
       bias_dropout_residual_layer_norm<T>(space, dropout, rows, x, bias, residual, parameters, saved, y);
@@ -158,9 +176,11 @@ struct Case {
   std::size_t rows, columns;
   float probability;
   bool residual_form;
+  Shift shift = {};
 
   std::string name() const {
-    return fmt::format("{} x {}, dropout {}, {}", rows, columns, probability, residual_form ? "residual" : "plain");
+    return fmt::format("{} x {}, dropout {}, {}, shifted by {}", rows, columns, probability,
+                       residual_form ? "residual" : "plain", shift.elements);
   }
 };
 
@@ -172,6 +192,12 @@ std::vector<Case> cases() {
         for (const bool residual_form : {true, false}) all.push_back({rows, columns, probability, residual_form});
       }
     }
+  }
+  // One chunk of a row, less than one for each thread, more than threads hold, and chunks that are not aligned.
+  for (const bool residual_form : {true, false}) {
+    for (const std::size_t columns : {8u, 40u, 2056u})
+      all.push_back({columns < 2056 ? 35u : 3u, columns, 0.1f, residual_form});
+    for (const std::size_t shift : {1u, 4u}) all.push_back({35, 384, 0.1f, residual_form, {shift}});
   }
   return all;
 }
@@ -185,7 +211,7 @@ TYPED_TEST(LayerNorm, ForwardMatchesTheTwin) {
   using T = TypeParam;
   for (const Case& c : cases()) {
     const Twin twin = Twin::random<T>(c.rows, c.columns, c.probability, c.residual_form);
-    Device<T> device(twin);
+    Device<T> device(twin, c.shift);
     device.forward(twin);
     Values z, y, mean, inverse;
     for (std::size_t row = 0; row < c.rows; ++row) {
@@ -208,7 +234,7 @@ TYPED_TEST(LayerNorm, AgainGivesTheSameBits) {
   for (const Case& c : cases()) {
     if (!c.residual_form) continue;
     const Twin twin = Twin::random<T>(c.rows, c.columns, c.probability, true);
-    Device<T> device(twin);
+    Device<T> device(twin, c.shift);
     device.forward(twin);
     const Matrix<T> again("test::again", c.rows, c.columns);
     layer_norm_again<T>({}, device.parameters, device.saved, again);
@@ -221,7 +247,7 @@ TYPED_TEST(LayerNorm, BackwardMatchesTheNumericJacobian) {
   using T = TypeParam;
   for (const Case& c : cases()) {
     const Twin twin = Twin::random<T>(c.rows, c.columns, c.probability, c.residual_form);
-    Device<T> device(twin);
+    Device<T> device(twin, c.shift);
     device.forward(twin);
     device.backward(twin);
     const Values dz = host_values(device.dz), dx = host_values(device.dx);
@@ -245,7 +271,7 @@ TYPED_TEST(LayerNorm, ColumnSumsAreAddedToTheGradients) {
   using T = TypeParam;
   for (const Case& c : cases()) {
     const Twin twin = Twin::random<T>(c.rows, c.columns, c.probability, c.residual_form);
-    Device<T> device(twin);
+    Device<T> device(twin, c.shift);
     Kokkos::deep_copy(device.dweight, 0.5f);
     device.forward(twin);
     device.backward(twin);
@@ -312,21 +338,23 @@ TYPED_TEST(LayerNorm, GivesTheSameBitsOnOneThread) {
 
 TYPED_TEST(LayerNorm, GradientsMayBeWrittenOverWhatTheyComeFrom) {
   using T = TypeParam;
-  const Twin plain = Twin::random<T>(40, 60, 0.1f, false), off = Twin::random<T>(40, 60, 0.0f, true);
-  Device<T> apart(plain), in_place(plain);
-  in_place.dz = in_place.dy;
-  for (Device<T>* device : {&apart, &in_place}) {
-    device->forward(plain);
-    device->backward(plain);
+  for (const std::size_t columns : {60u, 64u}) {
+    const Twin plain = Twin::random<T>(40, columns, 0.1f, false), off = Twin::random<T>(40, columns, 0.0f, true);
+    Device<T> apart(plain), in_place(plain);
+    in_place.dz = in_place.dy;
+    for (Device<T>* device : {&apart, &in_place}) {
+      device->forward(plain);
+      device->backward(plain);
+    }
+    EXPECT_TRUE(same_bits(apart.dz, in_place.dz));
+    Device<T> two(off), shared(off);
+    shared.dx = shared.dz;
+    for (Device<T>* device : {&two, &shared}) {
+      device->forward(off);
+      device->backward(off);
+    }
+    EXPECT_TRUE(same_bits(two.dz, shared.dx));
   }
-  EXPECT_TRUE(same_bits(apart.dz, in_place.dz));
-  Device<T> two(off), shared(off);
-  shared.dx = shared.dz;
-  for (Device<T>* device : {&two, &shared}) {
-    device->forward(off);
-    device->backward(off);
-  }
-  EXPECT_TRUE(same_bits(two.dz, shared.dx));
 }
 
 TYPED_TEST(LayerNorm, DropoutDropsItsShare) {

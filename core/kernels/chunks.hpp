@@ -1,0 +1,255 @@
+#pragma once
+
+#include "core/kernels/team.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+/// Loops in which a device's thread takes neighbouring elements at once, in accesses of 16 bytes, the widest that it
+/// has: memory is busy with few threads, and few instructions are spent on it. Host threads take one element after the
+/// other, in loops that vectorise.
+namespace mylos {
+
+inline constexpr std::size_t access_bytes = 16;
+
+/// What one access moves.
+struct alignas(access_bytes) Access {
+  std::uint32_t word[4];
+};
+
+/// Neighbouring elements that a thread holds, two of 16 bits in a register. In memory they begin at a multiple of 16
+/// bytes.
+template <class T, std::size_t width>
+struct Chunk {
+  static constexpr std::size_t count = width * sizeof(T) / access_bytes;
+  static constexpr unsigned per_word = sizeof(std::uint32_t) / sizeof(T);
+  static_assert(width * sizeof(T) % access_bytes == 0 && std::endian::native == std::endian::little);
+
+  Access part[count];
+
+  KOKKOS_FORCEINLINE_FUNCTION void load(const T* from) {
+    MYLOS_UNROLLED
+    for (std::size_t i = 0; i < count; ++i) {
+      KOKKOS_IF_ON_DEVICE((part[i] = reinterpret_cast<const Access*>(from)[i];))
+      KOKKOS_IF_ON_HOST((std::memcpy(&part[i], checked(from + i * (width / count)), access_bytes);))
+    }
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void store(T* to) const {
+    MYLOS_UNROLLED
+    for (std::size_t i = 0; i < count; ++i) {
+      KOKKOS_IF_ON_DEVICE((reinterpret_cast<Access*>(to)[i] = part[i];))
+      KOKKOS_IF_ON_HOST((std::memcpy(const_cast<void*>(checked(to + i * (width / count))), &part[i], access_bytes);))
+    }
+  }
+  /// Ends the program where a device would.
+  static const void* checked(const T* memory) {
+    if (reinterpret_cast<std::uintptr_t>(memory) % access_bytes == 0) return memory;
+    Kokkos::abort("a chunk does not begin at a multiple of 16 bytes");
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION T operator[](unsigned j) const {
+    const std::uint32_t word = part[j / (4 * per_word)].word[j / per_word % 4];
+    if constexpr (per_word == 1) {
+      return Kokkos::bit_cast<T>(word);
+    } else {
+      return Kokkos::bit_cast<T>(static_cast<std::uint16_t>(word >> (16 * (j % 2))));
+    }
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void set(unsigned j, T value) {
+    std::uint32_t& word = part[j / (4 * per_word)].word[j / per_word % 4];
+    if constexpr (per_word == 1) {
+      word = Kokkos::bit_cast<std::uint32_t>(value);
+    } else {
+      const std::uint32_t bits = Kokkos::bit_cast<std::uint16_t>(value);
+      word = j % 2 == 0 ? (word & 0xffff0000u) | bits : (word & 0xffffu) | bits << 16;
+    }
+  }
+};
+
+/// One element, where arrays are not aligned.
+template <class T>
+struct Chunk<T, 1> {
+  T value;
+
+  KOKKOS_FORCEINLINE_FUNCTION void load(const T* from) { value = *from; }
+  KOKKOS_FORCEINLINE_FUNCTION void store(T* to) const { *to = value; }
+  KOKKOS_FORCEINLINE_FUNCTION T operator[](unsigned) const { return value; }
+  KOKKOS_FORCEINLINE_FUNCTION void set(unsigned, T element) { value = element; }
+};
+
+/// How a loop uses an array: it reads a const T*, reads and writes a T*, and only writes a Written<T>.
+template <class T>
+struct Written {
+  T* data;
+};
+
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION Written<T> written(T* data) {
+  return {data};
+}
+
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION T* pointer_of(T* array) {
+  return array;
+}
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION T* pointer_of(const Written<T>& array) {
+  return array.data;
+}
+
+/// The array from element `begin` on.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION T* from_element(T* array, std::size_t begin) {
+  return array + begin;
+}
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION Written<T> from_element(const Written<T>& array, std::size_t begin) {
+  return {array.data + begin};
+}
+
+template <class Array>
+struct ArrayUse;
+template <class T>
+struct ArrayUse<T*> {
+  using Element = std::remove_const_t<T>;
+  static constexpr bool reads = true, writes = !std::is_const_v<T>;
+};
+template <class T>
+struct ArrayUse<Written<T>> {
+  using Element = T;
+  static constexpr bool reads = false, writes = true;
+};
+
+/// Elements of a chunk in a loop over these arrays: 16 bytes of the smallest.
+template <class... Arrays>
+inline constexpr std::size_t chunk_width = access_bytes / std::min({sizeof(typename ArrayUse<Arrays>::Element)...});
+
+/// True if all arrays begin at a multiple of 16 bytes. An array that is not there does.
+template <class... Arrays>
+KOKKOS_FORCEINLINE_FUNCTION bool are_aligned(const Arrays&... arrays) {
+  return ((reinterpret_cast<std::uintptr_t>(pointer_of(arrays)) | ...) & (access_bytes - 1)) == 0;
+}
+
+/// What a thread holds of an array between reading and writing it: chunks first, first + stride ... below `end`.
+template <class Array, std::size_t width, int count>
+struct HeldChunks {
+  using Use = ArrayUse<Array>;
+  Array array;
+  Chunk<typename Use::Element, width> chunk[count] = {};
+  typename Use::Element element;  ///< the one that is computed with
+
+  KOKKOS_FORCEINLINE_FUNCTION HeldChunks(const Array& from, std::size_t first, std::size_t stride, std::size_t end)
+      : array(from) {
+    if constexpr (Use::reads) {
+      MYLOS_UNROLLED
+      for (int k = 0; k < count; ++k) {
+        const std::size_t at = first + static_cast<std::size_t>(k) * stride;
+        if (at < end) chunk[k].load(pointer_of(array) + at * width);
+      }
+    }
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void take(int k, unsigned j) {
+    if constexpr (Use::reads) element = chunk[k][j];
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void put(int k, unsigned j) {
+    if constexpr (Use::writes) chunk[k].set(j, element);
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void store(int k, std::size_t at) const {
+    if constexpr (Use::writes) chunk[k].store(pointer_of(array) + at * width);
+  }
+};
+
+/// body(element...) on chunks that were read, all before the first is written.
+template <std::size_t width, int count, class Body, class... Held>
+KOKKOS_FORCEINLINE_FUNCTION void map_held(const Body& body, std::size_t first, std::size_t stride, std::size_t end,
+                                          Held&&... held) {
+  MYLOS_UNROLLED
+  for (int k = 0; k < count; ++k) {
+    const std::size_t at = first + static_cast<std::size_t>(k) * stride;
+    if (at >= end) continue;
+    MYLOS_UNROLLED
+    for (unsigned j = 0; j < width; ++j) {
+      (held.take(k, j), ...);
+      body(held.element...);
+      (held.put(k, j), ...);
+    }
+    (held.store(k, at), ...);
+  }
+}
+
+/// body(element of each array ...) for the first n elements of the arrays, in any order. An element that is read and
+/// written stands in no other array.
+template <class Body, class... Arrays>
+KOKKOS_FORCEINLINE_FUNCTION void team_map(const HostTeam& team, std::size_t n, const Body& body,
+                                          const Arrays&... arrays) {
+  team_for(team, n, [=](std::size_t i) { body(pointer_of(arrays)[i]...); });
+}
+
+/// Where all arrays are aligned, in chunks. A thread reads two ahead where that is few bytes.
+template <class Team, class Body, class... Arrays>
+KOKKOS_FORCEINLINE_FUNCTION void team_map(const Team& team, std::size_t n, const Body& body, const Arrays&... arrays) {
+  constexpr std::size_t width = chunk_width<Arrays...>;
+  constexpr int at_once = (0 + ... + (ArrayUse<Arrays>::reads ? 1 : 0)) < 3 ? 2 : 1;
+  const std::size_t whole = are_aligned(arrays...) ? n / width : 0;
+  const auto stride = static_cast<std::size_t>(team.team_size());
+  for (auto first = static_cast<std::size_t>(team.team_rank()); first < whole; first += at_once * stride) {
+    map_held<width, at_once>(body, first, stride, whole,
+                             HeldChunks<Arrays, width, at_once>(arrays, first, stride, whole)...);
+  }
+  const std::size_t rest = whole * width;
+  team_for(team, n - rest, [=](std::size_t i) { body(pointer_of(arrays)[rest + i]...); });
+}
+
+/// Arrays as a member of a functor.
+template <class... Arrays>
+struct ArrayList {
+  template <class Call, class... Before>
+  KOKKOS_FORCEINLINE_FUNCTION void apply(const Call& call, const Before&... before) const {
+    call(before...);
+  }
+};
+template <class First, class... Rest>
+struct ArrayList<First, Rest...> {
+  First first;
+  ArrayList<Rest...> rest;
+
+  KOKKOS_FUNCTION explicit ArrayList(const First& one, const Rest&... others) : first(one), rest(others...) {}
+
+  template <class Call, class... Before>
+  KOKKOS_FORCEINLINE_FUNCTION void apply(const Call& call, const Before&... before) const {
+    rest.apply(call, before..., first);
+  }
+};
+
+template <class Body, class... Arrays>
+struct FlatMap {
+  Body body;
+  std::size_t n;
+  ArrayList<Arrays...> arrays;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t block) const {
+    const std::size_t begin = block * flat_block, count = n - begin < flat_block ? n - begin : flat_block;
+    const Body each = body;
+    arrays.apply([&](const Arrays&... all) { team_map(team, count, each, from_element(all, begin)...); });
+  }
+};
+
+/// body(element of each array ...) for the first n elements of the arrays, in any order: `team_map` of all teams.
+template <class Body, class... Arrays>
+void for_each_element(const std::string& label, const ExecutionSpace& space, std::size_t n, const Body& body,
+                      const Arrays&... arrays) {
+  for_each_row(label, space, (n + flat_block - 1) / flat_block,
+               FlatMap<Body, Arrays...>{body, n, ArrayList<Arrays...>(arrays...)});
+}
+
+/// The team of a row of n elements: few threads, with up to four chunks each, rather than many with nothing to do.
+template <class T>
+TeamShape team_of_row(const ExecutionSpace& space, std::size_t n) {
+  return {.threads = team_size(space, n / (4 * access_bytes / sizeof(T)))};
+}
+
+}  // namespace mylos
