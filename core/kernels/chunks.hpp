@@ -44,6 +44,11 @@ struct Chunk {
       KOKKOS_IF_ON_HOST((std::memcpy(const_cast<void*>(checked(to + i * (width / count))), &part[i], access_bytes);))
     }
   }
+  KOKKOS_FORCEINLINE_FUNCTION void load_any(const T* from, bool aligned) {
+    if (aligned) return load(from);
+    MYLOS_UNROLLED
+    for (unsigned j = 0; j < width; ++j) set(j, from[j]);
+  }
   /// Ends the program where a device would.
   static const void* checked(const T* memory) {
     if (reinterpret_cast<std::uintptr_t>(memory) % access_bytes == 0) return memory;
@@ -201,6 +206,37 @@ KOKKOS_FORCEINLINE_FUNCTION void team_map(const Team& team, std::size_t n, const
   }
   const std::size_t rest = whole * width;
   team_for(team, n - rest, [=](std::size_t i) { body(pointer_of(arrays)[rest + i]...); });
+}
+
+/// The sum of term(element) over an array's first n elements, known to all threads of the team.
+template <class Real, class T, class Term>
+KOKKOS_FORCEINLINE_FUNCTION Real team_map_sum(const HostTeam& team, std::size_t n, const Term& term, const T* array) {
+  return team_sum<Real>(team, n, [=](std::size_t i) { return term(array[i]); });
+}
+
+/// A thread reads four chunks ahead. The bits do not depend on where the array begins.
+template <class Real, class Team, class T, class Term>
+KOKKOS_FORCEINLINE_FUNCTION Real team_map_sum(const Team& team, std::size_t n, const Term& term, const T* array) {
+  constexpr std::size_t width = access_bytes / sizeof(T), ahead = 4;
+  const auto stride = static_cast<std::size_t>(team.team_size()), mine = static_cast<std::size_t>(team.team_rank());
+  const bool aligned = are_aligned(array);
+  const std::size_t whole = n / width;
+  Real sum = 0;
+  for (std::size_t first = mine; first < whole; first += ahead * stride) {
+    Chunk<T, width> read[ahead] = {};
+    MYLOS_UNROLLED
+    for (std::size_t k = 0; k < ahead; ++k) {
+      if (first + k * stride < whole) read[k].load_any(array + (first + k * stride) * width, aligned);
+    }
+    MYLOS_UNROLLED
+    for (std::size_t k = 0; k < ahead; ++k) {
+      MYLOS_UNROLLED
+      for (unsigned j = 0; j < width; ++j) sum += first + k * stride < whole ? term(read[k][j]) : Real(0);
+    }
+  }
+  for (std::size_t i = whole * width + mine; i < n; i += stride) sum += term(array[i]);
+  team.team_reduce(Kokkos::Sum<Real>(sum));
+  return sum;
 }
 
 /// Arrays as a member of a functor.

@@ -9,7 +9,7 @@ namespace {
 
 /// A host thread adds up 64 columns, a cache line of partial sums for each of a few vectors; a device's team 32, whose
 /// blocks its threads share: there are far fewer columns than threads of a device.
-constexpr RowSharing sharing = {.columns = kernels_in_teams ? 32u : 64u, .slices = 16};
+constexpr RowSharing partial_sum_sharing = {.columns = kernels_in_teams ? 32u : 64u, .slices = 16};
 
 constexpr std::size_t most_at_once = 3;
 
@@ -42,7 +42,8 @@ Matrix<float> partial_sums(const Vector<float>& workspace, std::size_t index, st
 
 void add_partial_sums(const ExecutionSpace& space, std::initializer_list<PartialSums> all) {
   const std::size_t columns = all.begin()->sums.size();
-  AddPartialSums add{{}, (columns + sharing.columns - 1) / sharing.columns, sharing};
+  AddPartialSums add{
+      {}, (columns + partial_sum_sharing.columns - 1) / partial_sum_sharing.columns, partial_sum_sharing};
   add.shared.aligned = columns * sizeof(float) % access_bytes == 0;
   std::size_t count = 0;
   for (const PartialSums& one : all) {
@@ -52,7 +53,7 @@ void add_partial_sums(const ExecutionSpace& space, std::initializer_list<Partial
     add.shared.aligned = add.shared.aligned && are_aligned(one.partial.data(), one.sums.data());
     add.all[count++] = one;
   }
-  for_each_row("mylos::column_sums::add", space, count * add.groups, add, sharing.shape(space, 4));
+  for_each_row("mylos::column_sums::add", space, count * add.groups, add, partial_sum_sharing.shape(space, 4));
 }
 
 }  // namespace mylos

@@ -26,10 +26,14 @@ struct SquaredBlock {
     const std::size_t begin = block_begin < first ? first : block_begin;
     const std::size_t end = block_begin + norm_block < end_of_x ? block_begin + norm_block : end_of_x;
     const float* const in = x.data() + (begin - first);
-    sums(block) = team_sum<double>(team, end - begin, [=](std::size_t i) {
-      const double value = in[i];
-      return value * value;
-    });
+    const double sum = team_map_sum<double>(
+        team, end - begin,
+        [](float element) {
+          const double value = element;
+          return value * value;
+        },
+        in);
+    sums(block) = sum;
   }
 };
 
@@ -112,7 +116,8 @@ void block_squared_sums(const ExecutionSpace& space, const ConstVector<float>& x
   const std::size_t blocks = norm_blocks(begin, begin + x.size());
   require(sums.size() == blocks,
           fmt::format("squared sums of {} elements: {} blocks, room for {}", x.size(), blocks, sums.size()));
-  for_each_row("mylos::optimizer::squared_sums", space, blocks, SquaredBlock{x, begin, sums});
+  for_each_row("mylos::optimizer::squared_sums", space, blocks, SquaredBlock{x, begin, sums},
+               {.threads = team_size(space, 1)});
 }
 
 }  // namespace mylos

@@ -112,6 +112,21 @@ TEST(BlockSquaredSums, AreTheSameBitsForAUnitCutAtWholeBlocks) {
   EXPECT_TRUE(same_bits(whole, parts));
 }
 
+TEST(BlockSquaredSums, AreTheSameBitsWhereverTheArrayBegins) {
+  const std::size_t n = 2 * norm_block + 77, begin = 5;
+  const Values values = random_values(n, 6);
+  const Vector<double> expected("test::expected", norm_blocks(begin, begin + n));
+  block_squared_sums(ExecutionSpace(), device_vector<float>(values), begin, expected);
+  for (const std::size_t shift : {1u, 2u, 4u}) {
+    Values padded(shift, 1.0);
+    padded.insert(padded.end(), values.begin(), values.end());
+    const auto x = device_vector<float>(padded);
+    const Vector<double> sums("test::sums", expected.size());
+    block_squared_sums(ExecutionSpace(), slice(x, shift, shift + n), begin, sums);
+    EXPECT_TRUE(same_bits(sums, expected)) << shift;
+  }
+}
+
 TEST(BlockSquaredSums, ABlockThatACutSplitsIsTheSumOfItsParts) {
   const std::size_t n = 2 * norm_block, cut = norm_block / 3;
   const Values values = random_values(n, 5);
