@@ -6,6 +6,7 @@ test_comparison.py MYLOS
 import json
 import math
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -177,6 +178,31 @@ class Overlap(Scratch):
         events = json.loads(self.trace.read_text())["traceEvents"]
         self.trace.write_text(json.dumps({"traceEvents": events[:6]}))
         self.assertIn("train 3 or more", self.overlap().stderr)
+
+
+class Floor(Scratch):
+    def floor(self, kernels, *words):
+        step = self.directory / "step.json"
+        step.write_text(json.dumps({"tokens": 1000.0, "seconds": 2.0, "gflops": 50.0, "breakdown": {"kernels": kernels}}))
+        return subprocess.run([sys.executable, "-B", BENCH / "floor", step, "--tflops", "1", "--gbytes", "100", *words], capture_output=True, text=True)
+
+    def test_a_kernel_takes_the_longer_of_its_operations_and_its_bytes(self):
+        row = lambda name, flops, moved, calls=1.0: {"name": name, "calls": calls, "flops": flops, "bytes": moved}
+        kernels = [row("qkv/forward by onednn", 50e9, 1e9, 12.0), row("qkv/input-gradient by onednn", 1e9, 2e9),
+                   row("mylos::Attention::backward", 50e9, 0.0), row("mylos::optimizer::adamw", 1e15, 1e9), row("copy to mylos::Batch", 0.0, 1e12),
+                   row("mylos::activation::gelu", 0.0, 0.5e9), {"name": "mylos::unknown", "calls": 3.0}]
+        done = self.floor(kernels)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        shown = dict(re.findall(r"^\| ([a-z ]+?) \| .* ([\d.]+) \| [^|]*\|$", done.stdout, re.MULTILINE))
+        self.assertEqual(shown, {"matrix products": "70.00", "attention": "70.00", "other kernels": "5.00", "update": "10.00", "together": "155.00"})
+        self.assertIn("6,452 tokens/s", done.stdout)
+        self.assertIn("65%", done.stdout)
+        self.assertIn(" 155.02 ", self.floor(kernels, "--launch", "1").stdout)
+        self.assertIn(" 225.00 ", self.floor(kernels, "--attention-tflops", "0.5").stdout)
+
+    def test_what_is_no_breakdown_is_refused(self):
+        for kernels in ([{"calls": 1}], None):
+            self.assertIn("not what mylos bench step", self.floor(kernels).stderr)
 
 
 class PredictedScaling(Scratch):
