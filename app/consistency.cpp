@@ -199,8 +199,7 @@ void check_tf32(const Arguments& arguments) {
 
 void check_attention(const Arguments& arguments) {
   const AttentionKernel kernel = arguments.run.squad.attention;
-  constexpr std::size_t common_size = 64;  // the model's is not known yet
-  const std::string obstacle = attention_obstacle(kernel, arguments.run.engine.precision, common_size);
+  const std::string obstacle = attention_obstacle(kernel, arguments.run.engine.precision);
   if (!obstacle.empty()) throw UsageError(fmt::format("--attention {}: {}; leave it out", to_string(kernel), obstacle));
 }
 

@@ -12,12 +12,17 @@ std::string_view to_string(AttentionKernel kernel) {
   return kernel == AttentionKernel::tensor_cores ? "tensor-cores" : "portable";
 }
 
-std::string attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size) {
+std::string attention_obstacle(AttentionKernel kernel, Precision precision) {
   if (kernel == AttentionKernel::portable) return {};
   if (!attention::has_tensor_cores) {
     return "this build has none for tensor cores: they are of builds for GPUs of compute capability 8.0 or later";
   }
-  if (precision == Precision::float32) return "tensor cores take bfloat16 and half, not float";
+  return precision == Precision::float32 ? "tensor cores take bfloat16 and half, not float" : "";
+}
+
+std::string attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size) {
+  const std::string obstacle = attention_obstacle(kernel, precision);
+  if (kernel == AttentionKernel::portable || !obstacle.empty()) return obstacle;
   if (head_size == 32 || head_size == 64 || head_size == 128) return {};
   return fmt::format("tensor cores take heads of 32, 64 or 128 elements, not of {}", head_size);
 }

@@ -22,7 +22,8 @@ enum class AttentionKernel {
 /// "portable" or "tensor-cores".
 std::string_view to_string(AttentionKernel kernel);
 
-/// Why this build cannot run `kernel` on elements of this type and heads of this size; empty where it can.
+/// Why this build cannot run `kernel` on elements of this type, or on heads of this size either; empty where it can.
+std::string attention_obstacle(AttentionKernel kernel, Precision precision);
 std::string attention_obstacle(AttentionKernel kernel, Precision precision, std::size_t head_size);
 
 struct AttentionShape {

@@ -290,14 +290,14 @@ void attention_backward(const ExecutionSpace& space, const AttentionShape& shape
                         const ConstMatrix<float>& log_sum_exp, const ConstMatrix<T>& dout, const Matrix<T>& dqkv,
                         const Matrix<float>& row_sums) {
   attention::check_shapes(shape, sequences, qkv.extent(0), qkv.extent(1), dout.extent(1));
+  const std::string obstacle = attention_obstacle(shape.kernel, precision_of<T>, shape.head_size);
+  require(obstacle.empty(), "attention: " + obstacle);
   if constexpr (precision_of<T> != Precision::float32) {
     if (shape.kernel == AttentionKernel::tensor_cores) {
       return attention::tensor_core_backward<T>(space, shape, sequences, dropout, qkv, out, log_sum_exp, dout, dqkv,
                                                 row_sums);
     }
   }
-  require(shape.kernel == AttentionKernel::portable,
-          "attention: " + attention_obstacle(shape.kernel, precision_of<T>, shape.head_size));
   Kokkos::parallel_for("mylos::Attention::row_sums",
                        Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::size_t>>(space, 0, out.extent(0)),
                        attention::RowSums<T>{shape.heads, shape.head_size, out, dout, row_sums});

@@ -177,13 +177,13 @@ void attention_forward(const ExecutionSpace& space, const AttentionShape& shape,
                        const DropoutKey& dropout, const ConstMatrix<T>& qkv, const Matrix<T>& out,
                        const Matrix<float>& log_sum_exp) {
   attention::check_shapes(shape, sequences, qkv.extent(0), qkv.extent(1), out.extent(1));
+  const std::string obstacle = attention_obstacle(shape.kernel, precision_of<T>, shape.head_size);
+  require(obstacle.empty(), "attention: " + obstacle);
   if constexpr (precision_of<T> != Precision::float32) {
     if (shape.kernel == AttentionKernel::tensor_cores) {
       return attention::tensor_core_forward<T>(space, shape, sequences, dropout, qkv, out, log_sum_exp);
     }
   }
-  require(shape.kernel == AttentionKernel::portable,
-          "attention: " + attention_obstacle(shape.kernel, precision_of<T>, shape.head_size));
   attention::ForwardSizes<attention::OperandOf<T>> sizes(static_cast<int>(sequences.longest),
                                                          static_cast<int>(shape.head_size));
   attention::Policy policy = attention::make_policy(space, sequences.sample_ids.size() * shape.heads);

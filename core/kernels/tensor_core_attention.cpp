@@ -7,17 +7,23 @@ namespace mylos::attention {
 
 const bool has_tensor_cores = false;
 
+namespace {
+
+[[noreturn]] void fail_without() { fail("attention: this build has no kernels for tensor cores"); }
+
+}  // namespace
+
 template <class T>
 void tensor_core_forward(const ExecutionSpace&, const AttentionShape&, const PackedSequences&, const DropoutKey&,
                          const ConstMatrix<T>&, const Matrix<T>&, const Matrix<float>&) {
-  fail(attention_obstacle(AttentionKernel::tensor_cores, precision_of<T>, 64));
+  fail_without();
 }
 
 template <class T>
 void tensor_core_backward(const ExecutionSpace&, const AttentionShape&, const PackedSequences&, const DropoutKey&,
                           const ConstMatrix<T>&, const ConstMatrix<T>&, const ConstMatrix<float>&,
                           const ConstMatrix<T>&, const Matrix<T>&, const Matrix<float>&) {
-  fail(attention_obstacle(AttentionKernel::tensor_cores, precision_of<T>, 64));
+  fail_without();
 }
 
 #define MYLOS_INSTANTIATE(T)                                                                                  \

@@ -250,7 +250,7 @@ TEST(Options, TensorCoresAreOfDevicesAnd16Bits) {
   const auto error_of = [&](const char* precision) {
     return tests::error_of([&] { recorded(attention, {"--attention=tensor-cores", "--precision", precision}); });
   };
-  const std::string obstacle = attention_obstacle(AttentionKernel::tensor_cores, Precision::bfloat16, 64);
+  const std::string obstacle = attention_obstacle(AttentionKernel::tensor_cores, Precision::bfloat16);
   EXPECT_TRUE(error_of("float").starts_with("--attention tensor-cores: ")) << error_of("float");
   if (!obstacle.empty()) {
     EXPECT_EQ(error_of("bfloat16"), "--attention tensor-cores: " + obstacle + "; leave it out");

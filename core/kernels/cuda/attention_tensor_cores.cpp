@@ -31,14 +31,15 @@ void launch(const char* label, const ExecutionSpace& space, std::size_t samples,
   if (blocks == 0) return;
   require(blocks <= std::numeric_limits<int>::max(),
           fmt::format("attention: {} sequences of up to {} rows are more than one launch takes", samples, all.longest));
-  static const cudaError_t has_room =
+  static const cudaError_t has_room =  // a process has one device
       cudaFuncSetAttribute(pass_kernel<Pass>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   check_launch(has_room, "asking for shared memory");
   std::uint64_t id = 0;
   Kokkos::Profiling::beginParallelFor(label, Kokkos::Tools::Experimental::device_id(space), &id);
   pass_kernel<Pass><<<static_cast<unsigned>(blocks), matrix::threads, bytes, space.cuda_stream()>>>(all);
-  check_launch(cudaGetLastError(), "launching it");
+  const cudaError_t launched = cudaGetLastError();
   Kokkos::Profiling::endParallelFor(id);
+  check_launch(launched, "launching it");
 }
 
 /// body(size) with the head size as a constant.
@@ -52,7 +53,7 @@ void with_head_size(std::size_t size, const Body& body) {
     case 128:
       return body(std::integral_constant<int, 128>());
     default:
-      require(false, fmt::format("attention on tensor cores: heads of {}, not of 32, 64 or 128", size));
+      fail(fmt::format("attention on tensor cores: heads of {}", size));  // attention_obstacle said so before
   }
 }
 

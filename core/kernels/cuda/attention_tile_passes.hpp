@@ -17,7 +17,6 @@ struct ForwardPass {
   using Scores = matrix::Sums<C::fragments, C::columns>;
   using Buffer = Buffers<C, C::own_tile>;
   static constexpr int octets = Buffer::end;
-  static_assert(C::columns == C::buffered);
 
   /// What a thread knows of its rows: of scores that are not scaled; its own part of the sums.
   struct Running {
@@ -55,7 +54,7 @@ struct ForwardPass {
     for (int f = 0; f < C::fragments; ++f) {
       MYLOS_UNROLLED
       for (int half = 0; half < 2; ++half) {
-        running.maximum[f][half] = -no_query;
+        running.maximum[f][half] = hidden_score;
         running.sum[f][half] = 0.0f;
       }
     }
@@ -63,25 +62,29 @@ struct ForwardPass {
       block.wait_for_copies();
       block.sync();
       if ((turn + 1) * C::buffered < visible) copy(turn + 1);
-      if (query >= place.length || turn * C::buffered >= seen) continue;
-      add_keys(block, all, place, queries, row, turn * C::buffered, Buffer::tile(turn, 0), Buffer::tile(turn, 1),
-               running, sums);
+      if (query >= place.length) continue;
+      MYLOS_LOOP
+      for (int column = 0; column < C::buffered && turn * C::buffered + column < seen; column += C::columns) {
+        add_keys(block, all, place, queries, row, turn, column, running, sums);
+      }
     }
     if (query < place.length) finish(block, all, place, row, running, sums);
   }
 
   template <class Block>
   static MYLOS_BLOCK_FUNCTION void add_keys(const Block& block, const Arguments& all, const BlockPlace& place,
-                                            std::uint32_t queries, int row, int key, int keys, int values,
-                                            Running& running, matrix::Sums<C::fragments, size>& sums) {
-    const int query = place.own + row, g = block.lane() / 4, t = block.lane() % 4;
+                                            std::uint32_t queries, int row, int turn, int column, Running& running,
+                                            matrix::Sums<C::fragments, size>& sums) {
+    const int query = place.own + row, key = turn * C::buffered + column;
+    const int g = block.lane() / 4, t = block.lane() % 4;
     Scores scores;
-    matrix::multiply_transposed<T, size>(block, queries, matrix::transposed_address<size>(block, keys, 0), scores);
+    matrix::multiply_transposed<T, size>(
+        block, queries, matrix::transposed_address<size>(block, Buffer::tile(turn, 0), column), scores);
     if (key + C::columns > place.length || (all.causal && key + C::columns > query)) {
       Scores::for_each([&](int f, int j, int i) {
         const int of = key + j * matrix::fragment_columns + 2 * t + i % 2;
         const int by = query + f * matrix::fragment_rows + g + i / 2 * 8;
-        if (of >= place.length || (all.causal && of > by)) scores.c[f][j][i] = -no_query;
+        if (of >= place.length || (all.causal && of > by)) scores.c[f][j][i] = hidden_score;
       });
     }
     exponentiate(block, all.scale * log2_of_e, scores, running, sums);
@@ -94,7 +97,8 @@ struct ForwardPass {
     }
     matrix::Operands<C::fragments, C::columns> probabilities;
     probabilities.template round<T>(block, scores);
-    matrix::multiply_add<T, size>(block, probabilities, matrix::right_address<size>(block, values, 0), sums);
+    matrix::multiply_add<T, size>(block, probabilities,
+                                  matrix::right_address<size>(block, Buffer::tile(turn, 1), column), sums);
   }
 
   /// Scores become powers of e relative to the largest of their row so far, and the sums are made relative to it.
@@ -235,8 +239,7 @@ struct QueryPass {
       if (turn == 0) rows = rows_of(block, all, place, row, row_sums);
       MYLOS_LOOP
       for (int column = 0; column < C::buffered && turn * C::buffered + column < seen; column += C::columns) {
-        add_keys(block, all, place, queries, douts, row, turn * C::buffered, column, Buffer::tile(turn, 0),
-                 Buffer::tile(turn, 1), rows, sums);
+        add_keys(block, all, place, queries, douts, row, turn, column, rows, sums);
       }
     }
     if (query >= place.length) return;
@@ -245,28 +248,36 @@ struct QueryPass {
         stride, left - row);
   }
 
-  /// row_sums (own rows) of dout * out, each by neighbouring threads; those of rows that are not there are 0.
+  /// row_sums (own rows) of dout * out, each by neighbouring threads; those of rows that are not there mean nothing.
   template <class Block>
   static MYLOS_BLOCK_FUNCTION void add_up_rows(const Block& block, const Arguments& all, const BlockPlace& place,
                                                float* row_sums) {
+    constexpr int step = matrix::threads / C::octets, rounds = C::own_rows / step, at_once = 4;
+    static_assert(rounds % at_once == 0);
     const std::size_t width = static_cast<std::size_t>(all.heads) * size, first = place.first + place.own;
-    MYLOS_UNROLLED
-    for (int begin = 0; begin < C::own_tile; begin += matrix::threads) {
-      const int i = begin + block.thread(), row = i / C::octets, octet = i % C::octets;
-      const bool is_there = place.own + row < place.length;
-      float sum = 0.0f;
-      if (is_there) {
-        const std::size_t at = (first + row) * width + place.head * size + octet * matrix::octet_size;
-        const Octet x = *reinterpret_cast<const Octet*>(all.out + at);
-        const Octet dx = *reinterpret_cast<const Octet*>(all.dout + at);
-        MYLOS_UNROLLED
-        for (int w = 0; w < 4; ++w) sum += matrix::dot<T>(x.words[w], dx.words[w]);
+    const int own = block.thread() / C::octets, octet = block.thread() % C::octets, last = place.length - place.own - 1;
+    const std::size_t column = place.head * size + octet * matrix::octet_size;
+    MYLOS_LOOP
+    for (int begin = 0; begin < C::own_rows; begin += at_once * step) {
+      Octet x[at_once], dx[at_once];  // all are read before the first is waited for
+      MYLOS_UNROLLED
+      for (int i = 0; i < at_once; ++i) {
+        const int row = begin + i * step + own;
+        const std::size_t at = (first + (row < last ? row : last)) * width + column;
+        x[i] = *reinterpret_cast<const Octet*>(all.out + at);
+        dx[i] = *reinterpret_cast<const Octet*>(all.dout + at);
       }
       MYLOS_UNROLLED
-      for (int distance = 1; distance < C::octets; distance *= 2) sum += block.exchange(sum, distance);
-      if (octet == 0) {
+      for (int i = 0; i < at_once; ++i) {
+        const int row = begin + i * step + own;
+        float sum = 0.0f;
+        MYLOS_UNROLLED
+        for (int w = 0; w < 4; ++w) sum += matrix::dot<T>(x[i].words[w], dx[i].words[w]);
+        MYLOS_UNROLLED
+        for (int distance = 1; distance < C::octets; distance *= 2) sum += block.exchange(sum, distance);
+        if (octet != 0) continue;
         row_sums[row] = sum;
-        if (is_there) all.row_sums[place.head * all.rows + first + row] = sum;
+        if (row <= last) all.row_sums[place.head * all.rows + first + row] = sum;
       }
     }
   }
@@ -282,7 +293,7 @@ struct QueryPass {
         const int own = row + f * matrix::fragment_rows + block.lane() / 4 + 8 * half, query = place.own + own;
         rows.row_sum[f][half] = row_sums[own];
         rows.normalizer[f][half] =
-            query < place.length ? all.log_sum_exp[place.head * all.rows + place.first + query] * log2_of_e : no_query;
+            query < place.length ? all.log_sum_exp[place.head * all.rows + place.first + query] * log2_of_e : 0.0f;
       }
     }
     return rows;
@@ -290,10 +301,11 @@ struct QueryPass {
 
   template <class Block>
   static MYLOS_BLOCK_FUNCTION void add_keys(const Block& block, const Arguments& all, const BlockPlace& place,
-                                            std::uint32_t queries, std::uint32_t douts, int row, int first, int column,
-                                            int keys, int values, const Rows& rows,
-                                            matrix::Sums<C::fragments, size>& sums) {
-    const int query = place.own + row, key = first + column, g = block.lane() / 4, t = block.lane() % 4;
+                                            std::uint32_t queries, std::uint32_t douts, int row, int turn, int column,
+                                            const Rows& rows, matrix::Sums<C::fragments, size>& sums) {
+    const int keys = Buffer::tile(turn, 0), values = Buffer::tile(turn, 1);
+    const int query = place.own + row, key = turn * C::buffered + column;
+    const int g = block.lane() / 4, t = block.lane() % 4;
     Scores scores, dscores;
     matrix::multiply_transposed<T, size>(block, queries, matrix::transposed_address<size>(block, keys, column), scores);
     matrix::multiply_transposed<T, size>(block, douts, matrix::transposed_address<size>(block, values, column),
@@ -307,7 +319,7 @@ struct QueryPass {
       Scores::for_each([&](int f, int j, int i) {
         const int of = key + j * matrix::fragment_columns + 2 * t + i % 2;
         const int by = query + f * matrix::fragment_rows + g + i / 2 * 8;
-        if (of >= place.length || (all.causal && of > by)) scores.c[f][j][i] = -no_query;
+        if (of >= place.length || (all.causal && of > by)) scores.c[f][j][i] = hidden_score;
       });
     }
     Scores::for_each([&](int f, int j, int i) {
@@ -327,7 +339,7 @@ struct KeyPass {
   using Arguments = BackwardArguments<T>;
   using Scores = matrix::Sums<C::fragments, C::columns>;
   using Sums = matrix::Sums<C::fragments, size>;
-  /// After the tiles, of each buffer the normalisers and the row sums of its queries.
+  /// After the tiles, of each buffer the log-sum-exps and the row sums of its queries.
   static constexpr int of_queries = 2 * C::buffered;  ///< floats
   using Buffer = Buffers<C, 2 * C::own_tile>;
   static constexpr int octets = Buffer::end + C::buffers * of_queries / 4;
@@ -339,7 +351,6 @@ struct KeyPass {
     const int left = place.length - place.own, group = all.heads / all.key_value_heads;
     const std::size_t stride = all.columns(size), first = place.first + place.own;
     const std::size_t column = static_cast<std::size_t>((all.heads + place.head) * size);
-    float* const numbers = reinterpret_cast<float*>(block.shared() + Buffer::end);
     matrix::copy_tile<size, C::own_rows>(block, all.qkv + first * stride + column, stride, left, 0);
     matrix::copy_tile<size, C::own_rows>(block, all.qkv + first * stride + column + all.key_value_heads * size, stride,
                                          left, C::own_tile);
@@ -347,7 +358,7 @@ struct KeyPass {
     const int from = all.causal ? place.own / C::buffered * C::buffered : 0;
     const int end = (place.head + 1) * group;
     int head = place.head * group, query = from;
-    copy_queries(block, all, place, head, query, 0, numbers);
+    copy_queries(block, all, place, head, query, 0);
 
     const int row = block.warp() * C::warp_rows;
     const std::uint32_t keys = matrix::left_address<size>(block, 0, row);
@@ -360,11 +371,11 @@ struct KeyPass {
       const int next_head = is_last ? head + 1 : head, next_query = is_last ? from : query + C::buffered;
       block.wait_for_copies();
       block.sync();
-      if (next_head < end) copy_queries(block, all, place, next_head, next_query, turn + 1, numbers);
+      if (next_head < end) copy_queries(block, all, place, next_head, next_query, turn + 1);
       MYLOS_LOOP
       for (int begin = 0; begin < C::buffered && query + begin < place.length && row < left; begin += C::columns) {
         if (all.causal && query + begin + C::columns <= place.own + row) continue;
-        add_queries(block, all, place, head, keys, values, row, query, begin, turn, numbers, dkeys, dvalues);
+        add_queries(block, all, place, head, keys, values, row, query, begin, turn, dkeys, dvalues);
       }
       head = next_head;
       query = next_query;
@@ -381,7 +392,7 @@ struct KeyPass {
   /// Begins to copy the queries of a head from `query` on to the buffer of a turn.
   template <class Block>
   static MYLOS_BLOCK_FUNCTION void copy_queries(const Block& block, const Arguments& all, const BlockPlace& place,
-                                                int head, int query, int turn, float* numbers) {
+                                                int head, int query, int turn) {
     const std::size_t stride = all.columns(size), width = static_cast<std::size_t>(all.heads) * size;
     const std::size_t first = place.first + query;
     const int left = place.length - query;
@@ -389,23 +400,21 @@ struct KeyPass {
                                          Buffer::tile(turn, 0));
     matrix::copy_tile<size, C::buffered>(block, all.dout + first * width + head * size, width, left,
                                          Buffer::tile(turn, 1));
-    float* const to = numbers + turn % C::buffers * of_queries;
-    const int i = block.thread() % C::buffered;
-    if (block.thread() < C::buffered) {
-      to[i] = i < left ? all.log_sum_exp[head * all.rows + first + i] * log2_of_e : no_query;
-    } else if (block.thread() < 2 * C::buffered) {
-      to[C::buffered + i] = i < left ? all.row_sums[head * all.rows + first + i] : 0.0f;
-    }
+    const int which = block.thread() / C::buffered, i = block.thread() % C::buffered;
+    if (which > 1) return;
+    const float* const from = (which == 0 ? all.log_sum_exp : all.row_sums) + head * all.rows + first;
+    const int to = Buffer::end * 4 + turn % C::buffers * of_queries + block.thread();  // of floats
+    block.copy_word(block.address(0) + to * static_cast<int>(sizeof(float)), i < left ? from + i : from, i < left);
   }
 
   /// Takes the queries [first + begin, + columns) of a head into the sums of a warp's keys.
   template <class Block>
   static MYLOS_BLOCK_FUNCTION void add_queries(const Block& block, const Arguments& all, const BlockPlace& place,
                                                int head, std::uint32_t keys, std::uint32_t values, int row, int first,
-                                               int begin, int turn, const float* all_numbers, Sums& dkeys,
-                                               Sums& dvalues) {
+                                               int begin, int turn, Sums& dkeys, Sums& dvalues) {
     const int queries = Buffer::tile(turn, 0), douts = Buffer::tile(turn, 1);
-    const float* const numbers = all_numbers + turn % C::buffers * of_queries;
+    const float* const numbers =
+        reinterpret_cast<const float*>(block.shared() + Buffer::end) + turn % C::buffers * of_queries;
     const int key = place.own + row, query = first + begin, g = block.lane() / 4, t = block.lane() % 4;
     Scores scores, dscores;
     matrix::multiply_transposed<T, size>(block, keys, matrix::transposed_address<size>(block, queries, begin), scores);
@@ -418,12 +427,12 @@ struct KeyPass {
     if (hides) {
       Scores::for_each([&](int f, int j, int i) {
         const int of = key + f * matrix::fragment_rows + g + i / 2 * 8;
-        if (of > query + j * matrix::fragment_columns + 2 * t + i % 2) scores.c[f][j][i] = -no_query;
+        if (of > query + j * matrix::fragment_columns + 2 * t + i % 2) scores.c[f][j][i] = hidden_score;
       });
     }
     Scores::for_each([&](int f, int j, int i) {
       const int column = begin + j * matrix::fragment_columns + 2 * t + i % 2;
-      gradients(block, numbers[column], numbers[C::buffered + column], kept(f, j, i), scores.c[f][j][i],
+      gradients(block, numbers[column] * log2_of_e, numbers[C::buffered + column], kept(f, j, i), scores.c[f][j][i],
                 dscores.c[f][j][i]);
     });
     matrix::Operands<C::fragments, C::columns> rounded;
@@ -434,11 +443,13 @@ struct KeyPass {
   }
 };
 
-/// Errors: std::invalid_argument where an array does not begin at a multiple of 16 bytes.
-inline void check_octets(std::initializer_list<const void*> arrays) {
-  for (const void* array : arrays) {
-    require(reinterpret_cast<std::uintptr_t>(array) % sizeof(Octet) == 0,
+/// Errors: std::invalid_argument where a matrix does not begin at a multiple of 16 bytes, or has gaps between its rows.
+template <class T>
+void check_octets(std::initializer_list<ConstMatrix<T>> matrices) {
+  for (const ConstMatrix<T>& matrix : matrices) {
+    require(reinterpret_cast<std::uintptr_t>(matrix.data()) % sizeof(Octet) == 0,
             "attention on tensor cores: an array does not begin at a multiple of 16 bytes");
+    require(matrix.stride(0) == matrix.extent(1), "attention on tensor cores: an array has gaps between its rows");
   }
 }
 
@@ -461,7 +472,7 @@ template <class T>
 ForwardArguments<T> forward_arguments(const AttentionShape& shape, const PackedSequences& sequences,
                                       const DropoutKey& dropout, const ConstMatrix<T>& qkv, const Matrix<T>& out,
                                       const Matrix<float>& log_sum_exp) {
-  check_octets({qkv.data(), out.data()});
+  check_octets<T>({qkv, out});
   return {packed_heads(shape, sequences, dropout, qkv), out.data(), log_sum_exp.data()};
 }
 
@@ -470,7 +481,7 @@ BackwardArguments<T> backward_arguments(const AttentionShape& shape, const Packe
                                         const DropoutKey& dropout, const ConstMatrix<T>& qkv, const ConstMatrix<T>& out,
                                         const ConstMatrix<float>& log_sum_exp, const ConstMatrix<T>& dout,
                                         const Matrix<T>& dqkv, const Matrix<float>& row_sums) {
-  check_octets({qkv.data(), out.data(), dout.data(), dqkv.data()});
+  check_octets<T>({qkv, out, dout, dqkv});
   return {packed_heads(shape, sequences, dropout, qkv),
           out.data(),
           dout.data(),

@@ -9,8 +9,8 @@
 
 /// What attention's passes on tensor cores share. A block of threads owns some rows of a head of a sequence, each warp
 /// 16 or 32 of them, and passes over the rows of the other side, which come to shared memory in two buffers: one is
-/// copied to while the other is read. Nothing is exchanged between warps, and nothing is added by two blocks. Scores
-/// never leave registers: side by side, rounded, they are the left operand of the next product.
+/// copied to while the other is read. No two warps add to one sum. Scores never leave registers: side by side, rounded,
+/// they are the left operand of the next product.
 namespace mylos::attention {
 
 using matrix::Octet;
@@ -30,7 +30,7 @@ struct Cut {
 /// 32 rows a warp halve what is loaded from shared memory for a product; sums of two heads of 128 leave no registers
 /// for them.
 template <int size>
-using ForwardCut = Cut<size, size == 128 ? 1 : 2, 64, 64>;
+using ForwardCut = Cut<size, size == 128 ? 1 : 2, 64, 32>;
 template <int size>
 using QueryCut = Cut<size, size == 128 ? 1 : 2, size == 128 ? 32 : 64, 32>;
 template <int size>
@@ -94,8 +94,8 @@ struct BlockPlace {
 
 inline constexpr float log2_of_e = 1.44269504f;
 
-/// What is larger than any score: the normaliser of a query that is not there.
-inline constexpr float no_query = 3.0e38f;
+/// The score of a key that its query does not see, and the largest before the first: less than any other, and finite.
+inline constexpr float hidden_score = -3.0e38f;
 
 /// Which of a thread's scores dropout keeps, a bit each, in the order of Sums::for_each.
 template <int fragments, int columns>
@@ -122,8 +122,7 @@ struct KeptScores {
 /// Draws of one head of a sample.
 struct HeadDraws {
   DropoutKey key;
-  std::uint32_t last_dropped;  ///< the largest word whose upper half is below the threshold
-  std::uint32_t sample, head;
+  std::uint32_t threshold, sample, head;
 
   /// A bit for each of the eight keys of a group: it is kept.
   MYLOS_BLOCK_FUNCTION std::uint32_t kept(int query, int group) const {
@@ -132,9 +131,8 @@ struct HeadDraws {
     std::uint32_t bits = 0;
     MYLOS_UNROLLED
     for (unsigned w = 0; w < 4; ++w) {
-      // Whole words are compared: what is below a draw in its word changes nothing.
-      if (draws.word[w] << 16 > last_dropped) bits |= 1u << (2 * w);
-      if (draws.word[w] > last_dropped) bits |= 2u << (2 * w);
+      if ((draws.word[w] & 0xffffu) >= threshold) bits |= 1u << (2 * w);
+      if (draws.word[w] >> 16 >= threshold) bits |= 2u << (2 * w);
     }
     return bits;
   }
@@ -177,18 +175,23 @@ struct HeadDraws {
   MYLOS_BLOCK_FUNCTION void of_keys(const Block& block, int first_key, int first_query,
                                     KeptScores<fragments, columns>& kept_scores) const {
     constexpr int tiles = columns / matrix::fragment_columns, all = fragments * tiles;
-    static_assert(all <= 8);
+    static_assert(all == 8 || all == 4);
+    constexpr bool shares = all == 4;  // two threads a tile: one draws for the first query, the other for the second
     const int g = block.lane() / 4, t = block.lane() % 4;
     const int mine = g % all, query = first_query + mine % tiles * matrix::fragment_columns + 2 * t;
     const int group = (first_key + mine / tiles * matrix::fragment_rows) / static_cast<int>(dropout_group);
-    const std::uint32_t own = kept(query, group) | kept(query + 1, group) << 8 | kept(query, group + 1) << 16 |
-                              kept(query + 1, group + 1) << 24;
+    const int first = shares ? query + g / all : query;
+    std::uint32_t own = kept(first, group) | kept(first, group + 1) << 16;
+    if (!shares) own |= kept(query + 1, group) << 8 | kept(query + 1, group + 1) << 24;
     kept_scores.fill(false);
     MYLOS_UNROLLED
     for (int f = 0; f < fragments; ++f) {
       MYLOS_UNROLLED
       for (int j = 0; j < tiles; ++j) {
-        const std::uint32_t theirs = block.shuffle(own, 4 * (f * tiles + j) + t) >> g & 0x01010101u;
+        const int from = 4 * (f * tiles + j) + t;
+        std::uint32_t theirs = block.shuffle(own, from);
+        if (shares) theirs |= block.shuffle(own, from + 16) << 8;
+        theirs = theirs >> g & 0x01010101u;
         kept_scores.add(f, j, (theirs | theirs >> 7 | theirs >> 14 | theirs >> 21) & 15u);
       }
     }
@@ -197,7 +200,7 @@ struct HeadDraws {
 
 template <class T>
 MYLOS_BLOCK_FUNCTION HeadDraws head_draws(const PackedHeads<T>& all, const BlockPlace& place, int head) {
-  return {all.dropout, (all.dropout.threshold() << 16) - 1u, place.sample, static_cast<std::uint32_t>(head)};
+  return {all.dropout, all.dropout.threshold(), place.sample, static_cast<std::uint32_t>(head)};
 }
 
 /// The rows of two matrices that pass by, in shared memory from octet `first` on: two tiles of each, (buffers, 2

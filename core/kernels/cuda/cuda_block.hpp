@@ -33,6 +33,10 @@ struct CudaBlock {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(is_there ? 16 : 0)
                  : "memory");
   }
+  /// The same of 4 bytes.
+  MYLOS_BLOCK_FUNCTION void copy_word(std::uint32_t to, const void* from, bool is_there) const {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(is_there ? 4 : 0) : "memory");
+  }
   /// This thread's copies are done; others' are known to be after a sync().
   MYLOS_BLOCK_FUNCTION void wait_for_copies() const { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
@@ -86,7 +90,7 @@ struct CudaBlock {
   /// `value` of the thread of the warp whose number differs in the bits of `mask`.
   MYLOS_BLOCK_FUNCTION float exchange(float value, int mask) const { return __shfl_xor_sync(0xffffffffu, value, mask); }
 
-  /// 2^x to 2 units in the last place; 0 where that is no normal number.
+  /// 2^x to 2 units in the last place; 0 below the smallest normal number.
   MYLOS_BLOCK_FUNCTION float exp2(float x) const {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));

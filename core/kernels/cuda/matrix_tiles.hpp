@@ -16,11 +16,9 @@ namespace mylos::matrix {
 
 #if defined(MYLOS_DEVICE_BUILD)
 #define MYLOS_BLOCK_FUNCTION __device__ __forceinline__
-#define MYLOS_UNROLLED _Pragma("unroll")
 #define MYLOS_LOOP _Pragma("unroll 1")
 #else
 #define MYLOS_BLOCK_FUNCTION inline
-#define MYLOS_UNROLLED
 #define MYLOS_LOOP
 #endif
 
@@ -70,6 +68,14 @@ MYLOS_BLOCK_FUNCTION void copy_tile(const Block& block, const T* from, std::size
   const int row = block.thread() / octets, octet = block.thread() % octets;
   const std::uint32_t to = block.address(tile + place<size>(row, octet));
   const T* own = from + row * stride + octet * octet_size;
+  if (filled >= rows) {  // most tiles are whole
+    MYLOS_UNROLLED
+    for (int first = 0; first < rows; first += step) {
+      block.copy(to + first * octets * sizeof(Octet), own, true);
+      own += step * stride;
+    }
+    return;
+  }
   MYLOS_UNROLLED
   for (int first = 0; first < rows; first += step) {
     const bool is_there = first + row < filled;

@@ -18,7 +18,8 @@ namespace {
 enum class Meeting { none, block, warp, load, load_transposed, product, shuffle, ended };
 
 struct Copy {
-  Octet* to;
+  std::byte* to;
+  std::size_t bytes;
   const void* from;  ///< null: zeros
 };
 
@@ -56,10 +57,11 @@ class EmulatedThreads {
   void yield(int thread) { swapcontext(&all_[thread].context, &scheduler_); }
   Thread& of(int thread) { return all_[thread]; }
   Octet* shared() { return shared_.data(); }
-  Octet& at(std::uint32_t address) {
-    if (address % sizeof(Octet) != 0) throw std::logic_error("an address of shared memory that is not aligned");
-    if (address / sizeof(Octet) >= shared_.size()) throw std::logic_error("an address outside shared memory");
-    return shared_[address / sizeof(Octet)];
+  /// `bytes` bytes of shared memory.
+  std::byte* at(std::uint32_t address, std::size_t bytes) {
+    if (address % bytes != 0) throw std::logic_error("an address of shared memory that is not aligned");
+    if (address + bytes > shared_.size() * sizeof(Octet)) throw std::logic_error("an address outside shared memory");
+    return reinterpret_cast<std::byte*>(shared_.data()) + address;
   }
 
   EmulationCounts counts;
@@ -174,7 +176,8 @@ void EmulatedThreads::load(Thread* lanes, bool transposed) {
     }
     counts.bank_conflicts += static_cast<std::size_t>(*std::max_element(in_group.begin(), in_group.end()) - 1);
     const auto element = [&](int r, int column) {
-      return element_of(at(lanes[8 * matrix + r].row).words[column / 2], column % 2);
+      const auto* const row = reinterpret_cast<const Octet*>(at(lanes[8 * matrix + r].row, sizeof(Octet)));
+      return element_of(row->words[column / 2], column % 2);
     };
     for (int i = 0; i < warp_size; ++i) {
       const int g = i / 4, t = i % 4;
@@ -224,20 +227,19 @@ void EmulatedBlock::sync_warp() const {
 
 Octet* EmulatedBlock::shared() const { return threads_.shared(); }
 
-void EmulatedBlock::copy(std::uint32_t to, const void* from, bool is_there) const {
-  Octet* const octet = &threads_.at(to);
-  if (reinterpret_cast<std::uintptr_t>(from) % sizeof(Octet) != 0) throw std::logic_error("a copy that is not aligned");
-  ++threads_.counts.copied_octets;
-  std::memset(static_cast<void*>(octet), 0xff, sizeof(Octet));
-  threads_.of(thread_).copies.push_back({octet, is_there ? from : nullptr});
+void EmulatedBlock::copy(std::uint32_t to, const void* from, std::size_t bytes, bool is_there) const {
+  std::byte* const target = threads_.at(to, bytes);
+  if (reinterpret_cast<std::uintptr_t>(from) % bytes != 0) throw std::logic_error("a copy that is not aligned");
+  std::memset(target, 0xff, bytes);
+  threads_.of(thread_).copies.push_back({target, bytes, is_there ? from : nullptr});
 }
 
 void EmulatedBlock::wait_for_copies() const {
   for (const Copy& copy : std::exchange(threads_.of(thread_).copies, {})) {
     if (copy.from == nullptr) {
-      *copy.to = {};
+      std::memset(copy.to, 0, copy.bytes);
     } else {
-      std::memcpy(static_cast<void*>(copy.to), copy.from, sizeof(Octet));
+      std::memcpy(copy.to, copy.from, copy.bytes);
     }
   }
 }

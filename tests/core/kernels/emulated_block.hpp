@@ -34,7 +34,8 @@ class EmulatedBlock {
   void sync_warp() const;
   Octet* shared() const;
   static std::uint32_t address(int octet) { return static_cast<std::uint32_t>(octet * sizeof(Octet)); }
-  void copy(std::uint32_t to, const void* from, bool is_there) const;
+  void copy(std::uint32_t to, const void* from, bool is_there) const { copy(to, from, sizeof(Octet), is_there); }
+  void copy_word(std::uint32_t to, const void* from, bool is_there) const { copy(to, from, 4, is_there); }
   void wait_for_copies() const;
   void load_matrices(std::uint32_t row, std::uint32_t (&m)[4]) const;
   void load_matrices_transposed(std::uint32_t row, std::uint32_t (&m)[4]) const;
@@ -57,6 +58,7 @@ class EmulatedBlock {
   }
 
  private:
+  void copy(std::uint32_t to, const void* from, std::size_t bytes, bool is_there) const;
   void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
                     float (*to_float)(std::uint16_t)) const;
 
@@ -69,7 +71,6 @@ struct EmulationCounts {
   std::size_t products = 0;        ///< of warps, 16 x 8 by 16
   std::size_t matrix_loads = 0;    ///< of warps, four matrices each
   std::size_t bank_conflicts = 0;  ///< turns that those took beyond the four that they have to
-  std::size_t copied_octets = 0;
 };
 
 /// Runs body(block) in all threads of blocks [0, blocks), with `octets` octets of shared memory each.
