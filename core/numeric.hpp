@@ -1,5 +1,7 @@
 #pragma once
 
+#include "core/kernels/cuda/rounding.hpp"
+
 #include <Kokkos_BitManipulation.hpp>
 #include <Kokkos_Macros.hpp>
 
@@ -17,11 +19,15 @@ struct bfloat16 {
 
   bfloat16() = default;
   KOKKOS_INLINE_FUNCTION explicit bfloat16(float value) {
+#if defined(MYLOS_ROUNDS_BFLOAT16)
+    bits = cuda::round_to_bfloat16(value);
+#else
     const auto word = Kokkos::bit_cast<std::uint32_t>(value);
     const std::uint32_t rounded = (word + 0x7fffu + ((word >> 16) & 1u)) >> 16;
     // A NaN whose payload sits in the lower half would round to infinity: keep it quiet instead.
     const bool is_nan = (word & 0x7fffffffu) > 0x7f800000u;
     bits = static_cast<std::uint16_t>(is_nan ? ((word >> 16) | 0x40u) : rounded);
+#endif
   }
   KOKKOS_INLINE_FUNCTION operator float() const {
     return Kokkos::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
@@ -34,18 +40,26 @@ struct half {
 
   half() = default;
   KOKKOS_INLINE_FUNCTION explicit half(float value) {
+#if defined(MYLOS_CONVERTS_HALF)
+    bits = cuda::round_to_half(value);
+#else
     const auto word = Kokkos::bit_cast<std::uint32_t>(value);
     const auto sign = static_cast<std::uint16_t>((word >> 16) & 0x8000u);
     const std::uint32_t magnitude = word & 0x7fffffffu;
     bits = static_cast<std::uint16_t>(sign | round_magnitude(magnitude));
+#endif
   }
   KOKKOS_INLINE_FUNCTION operator float() const {
+#if defined(MYLOS_CONVERTS_HALF)
+    return cuda::half_to_float(bits);
+#else
     const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
     const std::uint32_t magnitude = bits & 0x7fffu;
     if (magnitude >= 0x7c00u) return Kokkos::bit_cast<float>(sign | 0x7f800000u | ((magnitude & 0x3ffu) << 13));
     // Shifting into place and multiplying by 2^112 rebiases the exponent, for subnormals too.
     const float scaled = Kokkos::bit_cast<float>(magnitude << 13) * 0x1p112f;
     return Kokkos::bit_cast<float>(sign | Kokkos::bit_cast<std::uint32_t>(scaled));
+#endif
   }
 
  private:

@@ -1,5 +1,7 @@
 #include "core/numeric.hpp"
 
+#include "core/device.hpp"
+
 #include <gtest/gtest.h>
 
 #include <array>
@@ -103,6 +105,42 @@ TEST(NumericLimits, NanWithALowPayloadStaysNan) {
     EXPECT_EQ(bfloat16(nan).bits >> 15, bits >> 31);
   }
 }
+
+#if defined(MYLOS_DEVICE_BUILD)
+/// Every upper half of a float with some lower halves, as a device rounds it and takes it back, equals the host's but
+/// for the bits of NaNs.
+template <class T>
+void compare_on_device() {
+  constexpr std::size_t lower_halves = 8, patterns = lower_halves << 16;
+  const Vector<T> rounded("rounded", patterns);
+  const Vector<float> back("back", patterns);
+  const auto pattern = KOKKOS_LAMBDA(std::size_t i) {
+    const std::uint32_t lower[lower_halves] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff, 0x1000, 0x0fff};
+    return static_cast<std::uint32_t>(i / lower_halves) << 16 | lower[i % lower_halves];
+  };
+  Kokkos::parallel_for(
+      "mylos::test::round", Kokkos::RangePolicy<ExecutionSpace>(0, patterns), KOKKOS_LAMBDA(std::size_t i) {
+        rounded(i) = T(Kokkos::bit_cast<float>(pattern(i)));
+        back(i) = static_cast<float>(rounded(i));
+      });
+  const auto host_rounded = Kokkos::create_mirror_view_and_copy(HostSpace(), rounded);
+  const auto host_back = Kokkos::create_mirror_view_and_copy(HostSpace(), back);
+  for (std::size_t i = 0; i < patterns; ++i) {
+    const float value = Kokkos::bit_cast<float>(pattern(i));
+    if (std::isnan(value)) {
+      ASSERT_TRUE(std::isnan(static_cast<float>(host_rounded(i))) && std::isnan(host_back(i))) << pattern(i);
+      continue;
+    }
+    ASSERT_EQ(host_rounded(i).bits, T(value).bits) << pattern(i);
+    ASSERT_EQ(host_back(i), static_cast<float>(T(value))) << pattern(i);
+  }
+}
+
+TEST(Numeric, DevicesRoundAsTheHostDoes) {
+  compare_on_device<bfloat16>();
+  compare_on_device<half>();
+}
+#endif
 
 TEST(Precision, HasANameAndASize) {
   EXPECT_EQ(to_string(Precision::float32), "float");

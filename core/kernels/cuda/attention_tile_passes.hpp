@@ -6,7 +6,7 @@
 #include <initializer_list>
 
 /// Attention's passes on tensor cores: what each block of threads does. Shared memory of a block is an array of octets
-/// with room for `octets<size>()` of the pass.
+/// with room for `octets` of the pass.
 namespace mylos::attention {
 
 /// The pass of queries over keys and values: the output and the log-sum-exps.

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+
+/// Conversions of 16-bit floats that devices have instructions for: the bits of core/numeric.hpp's own, but for those
+/// of NaNs. bfloat16's begin with compute capability 8.0.
+#if defined(__CUDA_ARCH__)
+#define MYLOS_CONVERTS_HALF
+#if __CUDA_ARCH__ >= 800
+#define MYLOS_ROUNDS_BFLOAT16
+#endif
+
+namespace mylos::cuda {
+
+__device__ __forceinline__ std::uint16_t round_to_half(float value) {
+  std::uint16_t bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+  return bits;
+}
+
+__device__ __forceinline__ float half_to_float(std::uint16_t bits) {
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+  return value;
+}
+
+#if defined(MYLOS_ROUNDS_BFLOAT16)
+__device__ __forceinline__ std::uint16_t round_to_bfloat16(float value) {
+  std::uint32_t word;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(0.0f), "f"(value));
+  return static_cast<std::uint16_t>(word);
+}
+#endif
+
+}  // namespace mylos::cuda
+#endif
