@@ -193,7 +193,7 @@ KOKKOS_FORCEINLINE_FUNCTION void team_map(const HostTeam& team, std::size_t n, c
   team_for(team, n, [=](std::size_t i) { body(pointer_of(arrays)[i]...); });
 }
 
-/// Where all arrays are aligned, in chunks. A thread reads two ahead where that is few bytes.
+/// Where all arrays are aligned, in chunks. A thread reads two ahead where no more than two arrays are read.
 template <class Team, class Body, class... Arrays>
 KOKKOS_FORCEINLINE_FUNCTION void team_map(const Team& team, std::size_t n, const Body& body, const Arrays&... arrays) {
   constexpr std::size_t width = chunk_width<Arrays...>;
@@ -285,7 +285,7 @@ void for_each_element(const std::string& label, const ExecutionSpace& space, std
 /// The team of a row of n elements: few threads, with up to four chunks each, rather than many with nothing to do.
 template <class T>
 TeamShape team_of_row(const ExecutionSpace& space, std::size_t n) {
-  return {.threads = team_size(space, n / (4 * access_bytes / sizeof(T)))};
+  return {.threads = team_size_for(space, n / (4 * access_bytes / sizeof(T)))};
 }
 
 }  // namespace mylos

@@ -16,16 +16,16 @@ constexpr std::size_t most_at_once = 3;
 struct AddPartialSums {
   PartialSums all[most_at_once];
   std::size_t groups;  ///< of columns
-  RowSharing shared;
+  RowSharing sharing;
 
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t task) const {
     const PartialSums& mine = all[task / groups];
-    const std::size_t begin = task % groups * shared.columns, rest = mine.sums.size() - begin;
+    const std::size_t begin = task % groups * sharing.columns, rest = mine.sums.size() - begin;
     const std::size_t columns = mine.partial.extent(1);
     const float* const first = mine.partial.data() + begin;
     team_sum_rows<SumStart::present>(
-        team, shared, rest < shared.columns ? rest : shared.columns, 0, mine.partial.extent(0),
+        team, sharing, rest < sharing.columns ? rest : sharing.columns, 0, mine.partial.extent(0),
         [=](std::size_t block) { return first + block * columns; }, mine.sums.data() + begin);
   }
 };
@@ -44,13 +44,13 @@ void add_partial_sums(const ExecutionSpace& space, std::initializer_list<Partial
   const std::size_t columns = all.begin()->sums.size();
   AddPartialSums add{
       {}, (columns + partial_sum_sharing.columns - 1) / partial_sum_sharing.columns, partial_sum_sharing};
-  add.shared.aligned = columns * sizeof(float) % access_bytes == 0;
+  add.sharing.aligned = columns * sizeof(float) % access_bytes == 0;
   std::size_t count = 0;
   for (const PartialSums& one : all) {
     require(count < most_at_once && one.sums.size() == columns && one.partial.extent(1) == columns,
             fmt::format("partial sums {} of {}: {} columns for {} of the first", count + 1, all.size(),
                         one.partial.extent(1), columns));
-    add.shared.aligned = add.shared.aligned && are_aligned(one.partial.data(), one.sums.data());
+    add.sharing.aligned = add.sharing.aligned && are_aligned(one.partial.data(), one.sums.data());
     add.all[count++] = one;
   }
   for_each_row("mylos::column_sums::add", space, count * add.groups, add, partial_sum_sharing.shape(space, 4));

@@ -5,11 +5,11 @@
 #include <initializer_list>
 
 /// Sums over the rows of a matrix that are the same for any number of threads: rows are cut into blocks of fixed size,
-/// a team sums each block into a row of partial sums, and those are added in order.
+/// a team sums each block into a row of partial sums, and those are added, all in an order that depends on sizes alone.
 namespace mylos {
 
-/// Rows a block holds.
-inline constexpr std::size_t column_sum_rows = 32;
+/// Rows a block holds: fewer on a device, where a step's blocks are hardly more than its processors.
+inline constexpr std::size_t column_sum_rows = kernels_in_teams ? 16 : 32;
 
 inline std::size_t column_sum_blocks(std::size_t rows) { return (rows + column_sum_rows - 1) / column_sum_rows; }
 
@@ -27,19 +27,20 @@ void add_partial_sums(const ExecutionSpace& space, std::initializer_list<Partial
 
 /// How a device's team sums rows.
 struct RowSharing {
-  std::size_t columns = 0;  ///< that a team sums, a multiple of 8
+  std::size_t columns = 0;  ///< that a team sums; on a device a multiple of 8
   std::size_t slices = 1;   ///< threads that share a column's rows: slice s has rows s, s + slices ...
   bool aligned = false;     ///< rows and sums begin at multiples of 16 bytes
 
   TeamShape shape(const ExecutionSpace& space, std::size_t chunk) const {
-    return {.threads = team_size(space, columns / chunk * slices),
-            .scratch_bytes = slices > 1 ? slices * columns * sizeof(float) : 0};
+    return {.threads = team_size_for(space, columns / chunk * slices),
+            .scratch_bytes = slices > 1 ? slices * columns * sizeof(float) + access_bytes : 0};
   }
 };
 
 enum class SumStart { zero, present };
 
-/// sum[j] = or += row(first)[j] + ... + row(last - 1)[j] for each of `columns` columns, in the order of the rows.
+/// sum[j] = or += row(first)[j] + ... + row(last - 1)[j] for each of `columns` columns: in the order of the rows, or of
+/// the slices on a device.
 template <SumStart start, class Row>
 KOKKOS_FORCEINLINE_FUNCTION void team_sum_rows(const HostTeam& team, const RowSharing&, std::size_t columns,
                                                std::size_t first, std::size_t last, const Row& row, float* sum) {

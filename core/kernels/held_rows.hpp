@@ -16,7 +16,7 @@ inline constexpr int held_chunks = runs_on_host ? 48 : most;
 template <int most>
 TeamShape team_that_holds(const ExecutionSpace& space, std::size_t columns) {
   const std::size_t chunks = columns / row_chunk;
-  const int threads = team_size(space, (chunks + most - 1) / most);
+  const int threads = team_size_for(space, (chunks + most - 1) / most);
   const bool fits = columns % row_chunk == 0 && chunks <= static_cast<std::size_t>(threads * held_chunks<most>);
   return {.threads = fits ? threads : 0};
 }

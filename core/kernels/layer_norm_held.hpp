@@ -71,8 +71,9 @@ KOKKOS_FORCEINLINE_FUNCTION void for_held_elements(const Team& team, std::size_t
   });
 }
 
-/// Up to four chunks a thread: rows of 768 and of 1024 columns are held by one warp, three and four chunks in each
-/// thread, whose loads are all under way at once; more threads would wait at barriers for a quarter of the bytes each.
+/// Up to four chunks a thread, two of float: rows of 768 and of 1024 columns of 16-bit elements are held by one warp,
+/// three and four chunks in each thread, whose loads are all under way at once; more threads would wait at barriers for
+/// a quarter of the bytes each.
 template <class T>
 struct NormalizeHeld : ForwardArrays<T> {
   static constexpr int most = 8 / static_cast<int>(sizeof(T));

@@ -117,7 +117,7 @@ void block_squared_sums(const ExecutionSpace& space, const ConstVector<float>& x
   require(sums.size() == blocks,
           fmt::format("squared sums of {} elements: {} blocks, room for {}", x.size(), blocks, sums.size()));
   for_each_row("mylos::optimizer::squared_sums", space, blocks, SquaredBlock{x, begin, sums},
-               {.threads = team_size(space, 1)});
+               {.threads = team_size_for(space, 1)});
 }
 
 }  // namespace mylos

@@ -164,11 +164,12 @@ inline int team_size(const ExecutionSpace& space) {
   return runs_on_host ? std::min(space.concurrency(), device_team_size) : device_team_size;
 }
 
+/// Threads of a device's team at the most, where the work says how many.
 inline constexpr int largest_team = 256;
 
 /// Threads of a team that has `work` to share among them: of a device, whole warps of 32 up to the largest team. A team
-/// that is one warp adds up without waiting at a barrier, and 32 of them run at once on each multiprocessor.
-inline int team_size(const ExecutionSpace& space, std::size_t work) {
+/// that is one warp adds up without waiting at a barrier.
+inline int team_size_for(const ExecutionSpace& space, std::size_t work) {
   return runs_on_host ? team_size(space)
                       : static_cast<int>(std::clamp<std::size_t>((work + 31) / 32 * 32, 32, largest_team));
 }
