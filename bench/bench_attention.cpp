@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -66,19 +67,30 @@ struct Problem {
     sequences = {device_starts, Vector<std::uint32_t>("mylos::bench::ids", of.lengths.size()),
                  *std::max_element(of.lengths.begin(), of.lengths.end())};
     qkv = random(rows, shape.columns(), 1);
-    dqkv = random(rows, shape.columns(), 2);
-    out = random(rows, shape.heads * shape.head_size, 3);
-    dout = random(rows, shape.heads * shape.head_size, 4);
+    dqkv = unwritten(rows, shape.columns());
+    out = unwritten(rows, shape.heads * shape.head_size);
+    dout = random(rows, shape.heads * shape.head_size, 2);
     log_sum_exp = Matrix<float>("mylos::bench::log_sum_exp", shape.heads, rows);
     row_sums = Matrix<float>("mylos::bench::row_sums", shape.heads, rows);
   }
 
-  static Matrix<T> random(std::size_t rows, std::size_t columns, std::uint64_t stream) {
+  static Matrix<T> repeated(const std::vector<T>& values, std::size_t rows, std::size_t columns) {
     const Matrix<T> matrix("mylos::bench::values", rows, columns);
     const auto host = Kokkos::create_mirror_view(matrix);
-    for (std::size_t i = 0; i < host.size(); ++i) host.data()[i] = T(static_cast<float>(normal(7, stream, i)));
+    for (std::size_t i = 0; i < host.size(); ++i) host.data()[i] = values[i % values.size()];
     Kokkos::deep_copy(matrix, host);
     return matrix;
+  }
+  /// Normally distributed; to draw each of them would take longer than what is timed.
+  static Matrix<T> random(std::size_t rows, std::size_t columns, std::uint64_t stream) {
+    constexpr std::size_t period = 65521;  // a prime, so that no two of fewer rows are the same
+    std::vector<T> values;
+    for (std::size_t i = 0; i < period; ++i) values.push_back(T(static_cast<float>(normal(7, stream, i))));
+    return repeated(values, rows, columns);
+  }
+  /// Of NaNs, with which no check passes.
+  static Matrix<T> unwritten(std::size_t rows, std::size_t columns) {
+    return repeated(std::vector<T>(1, T(std::numeric_limits<float>::quiet_NaN())), rows, columns);
   }
 
   void forward() const { attention_forward<T>(ExecutionSpace(), shape, sequences, dropout, qkv, out, log_sum_exp); }

@@ -14,11 +14,12 @@
 
 /// bench_kernels [--precision P,P] [--sizes MB,MB] [--columns H] [--only KERNEL] [--repeats N] [--json]: the kernels of
 /// a step that move bytes, checked, then timed at several sizes, beside a copy of as many bytes at once. A copy of the
-/// largest size is what memory gives; `over` is what a launch takes beyond its bytes at that rate.
+/// largest size is what memory gives; `over` is what all launches of one take beyond its bytes at that rate.
 namespace mylos::bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
+namespace tools = Kokkos::Tools::Experimental;
 
 constexpr double megabyte = 1e6;
 
@@ -38,6 +39,34 @@ std::vector<KernelKind> kernel_kinds() {
     all.insert(all.end(), kinds.begin(), kinds.end());
   }
   return all;
+}
+
+/// Kernels that were launched while it lives, by Kokkos Tools callbacks. One at a time.
+class LaunchCount {
+ public:
+  LaunchCount() : before_(tools::get_callbacks()) {
+    count = 0;
+    tools::set_begin_parallel_for_callback(&LaunchCount::add);
+    tools::set_begin_parallel_reduce_callback(&LaunchCount::add);
+    tools::set_begin_parallel_scan_callback(&LaunchCount::add);
+  }
+  ~LaunchCount() { tools::set_callbacks(before_); }
+  LaunchCount(const LaunchCount&) = delete;
+  LaunchCount& operator=(const LaunchCount&) = delete;
+
+  std::size_t value() const { return count; }
+
+ private:
+  static void add(const char*, std::uint32_t, std::uint64_t*) { ++count; }
+
+  static inline std::size_t count = 0;
+  tools::EventSet before_;
+};
+
+std::size_t launches_of(const KernelCase& one, const ExecutionSpace& space) {
+  const LaunchCount launches;
+  one.launch(space);
+  return launches.value();
 }
 
 struct Settings {
@@ -75,13 +104,14 @@ class KernelBench {
     for (const std::size_t size : settings_.sizes) {
       const auto one = kind.make(size * static_cast<std::size_t>(megabyte), settings_.columns);
       const ExecutionSpace space;
-      one->launch(space);
+      const std::size_t launches = launches_of(*one, space);
       space.fence("mylos::bench::check");
       one->check();
       const double seconds = seconds_of(settings_.repeats, [&] { one->launch(space); });
       rows_.push_back({{"kernel", kind.name},
                        {"precision", to_string(precision)},
                        {"bytes", one->bytes()},
+                       {"launches", launches},
                        {"seconds", seconds},
                        {"gbytes_per_second", 1e-9 * one->bytes() / seconds},
                        {"share_of_copy", copy_seconds(one->bytes(), settings_.repeats) / seconds},

@@ -105,6 +105,18 @@ inline void check_value(const std::string& what, std::size_t row, std::size_t co
          fmt::format("{}: element ({}, {}) is {}, and should be {}", what, row, column, actual, expected));
 }
 
+/// Of sums of these values: multiples of 1/64, which floats below 2^18 hold as they are.
+inline constexpr double exact_sum_bound = 1.0 / 128;
+/// Of sums over rows of what was rounded to floats first. A block of 32 rows adds about 3.
+inline constexpr double float_sum_bound = 1.0 / 32;
+
+/// A sum over many rows. The bound does not grow with them, so that what some rows lack is found in any number.
+inline void check_sum(const std::string& what, std::size_t row, std::size_t column, double actual, double expected,
+                      double bound) {
+  ensure(std::abs(actual - expected) <= bound,
+         fmt::format("{}: the sum ({}, {}) is {}, and should be {}", what, row, column, actual, expected));
+}
+
 /// expected(row, column) in double, for all columns of some rows.
 template <class T, class Expected>
 void check_rows(const std::string& what, const OwnMatrix<T>& result, const Expected& expected) {
