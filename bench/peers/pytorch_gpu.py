@@ -52,13 +52,16 @@ def packed_attention(query, key, value, *_, **__):
     return attention_within(*parts, Lengths.starts, Lengths.longest).transpose(0, 1)[None]
 
 
-CALLS = 10  # of a timing, so that what starts a kernel does not count
+CALLS = 10  # of a timing
+ASLEEP = 10**8  # clock cycles of a GPU, about 60 ms: longer than Python takes to queue the calls
 
 
 def seconds_of(device, calls):
-    """The mean of the calls, by the device's own clock."""
+    """The mean of the calls, by the device's own clock. A GPU sleeps until all are queued: it runs one after another, and what Python
+    takes to start them does not count."""
     if device == "cuda":
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda._sleep(ASLEEP)
         begin.record()
         for call in calls:
             call()

@@ -102,20 +102,25 @@ class Beside:
         return [step["loss"] for step in self.ours(LOSS_STEPS, precision, "--dropout", "0", "--attention", attention)]
 
     def fastest_of_ours(self, precision):
-        """Kernel of attention, rates, and bytes of the device. One that fails leaves the others. Errors: Failed where all do."""
-        found = []
+        """Kernel of attention, rates, and bytes of the device. One that fails or finds no time leaves the others. Errors: Failed,
+        OutOfTime where none is left."""
+        found, late = [], None
         for attention in self.session.attentions(precision):
             try:
                 records = self.timed_steps_of_ours(precision, attention)
             except Failed as reason:
                 self.session.record.check(PART, f"{self.name}, {precision}, attention {attention}", False, str(reason))
                 continue
+            except OutOfTime as reason:
+                self.session.record.leave_out(PART, f"{self.name}, {precision}, attention {attention}", reason)
+                late = reason
+                continue
             rates, memory = rates_by_turn(records), max(record["memory"] for record in records)
             self.session.record.figure("beside", model=self.name, precision=precision, batch=self.sizes.batch, who=f"Mylos, attention {attention}",
                                        tokens_per_second=statistics.median(rates), samples=rates, memory=memory)
             found.append((attention, rates, memory))
         if not found:
-            raise Failed("no run of ours succeeded")
+            raise late or Failed("no run of ours succeeded")
         return max(found, key=lambda one: statistics.median(one[1]))
 
     def compare_floats(self):
@@ -171,20 +176,27 @@ def rate(records):
     return sum(record["tokens"] for record in records) / sum(record["seconds"] for record in records)
 
 
-def compare_attention(session, clock, python, precision):
+def compare_attention(session, clock, python):
+    """Each precision and model by itself, all beside one process of PyTorch."""
+    sizes = session.sizes
+    with TimedPeer(python, "pytorch_gpu.py", session.threads, session.scratch / "attention.log") as peer:
+        for precision in sizes.compare_precisions:
+            for name in sizes.attention_heads:
+                attempt(session.record, f"attention, {name}, {precision}", lambda: compare_passes(session, clock, peer, name, precision))
+
+
+def compare_passes(session, clock, peer, name, precision):
     """Both passes of attention alone, ours by each kernel and PyTorch's flash attention, over the same lengths and without dropout."""
     sizes = session.sizes
-    log = session.scratch / f"attention-{precision}.log"
-    with TimedPeer(python, "pytorch_gpu.py", session.threads, log) as peer:
-        for name, heads in sizes.attention_heads.items():
-            ours = kernels.attention(session, clock, name, precision, "0")
-            theirs = peer.ask_within(clock.limit(ASK_LIMIT), "attention", device="cpu" if session.dry_run else "cuda", precision=precision,
-                                     lengths=sizes.attention_lengths, heads=heads, size=sizes.attention_head_size, repeats=sizes.repeats)
-            session.record.figure("beside attention", model=name, precision=precision, who="PyTorch, flash attention", **theirs)
-            for row in ours:
-                seconds = {part: row[part]["seconds"] for part in ("forward", "backward")}
-                session.record.figure("beside attention", model=name, precision=precision, who=f"Mylos, {row['kernel']}", **seconds,
-                                      ours_over_theirs=speed_ratios(seconds, theirs))
+    ours = kernels.attention(session, clock, name, precision, "0")
+    theirs = peer.ask_within(clock.limit(ASK_LIMIT), "attention", device="cpu" if session.dry_run else "cuda", precision=precision,
+                             lengths=sizes.attention_lengths, heads=sizes.attention_heads[name], size=sizes.attention_head_size,
+                             repeats=sizes.repeats)
+    session.record.figure("beside attention", model=name, precision=precision, who="PyTorch, flash attention", **theirs)
+    for row in ours:
+        seconds = {part: row[part]["seconds"] for part in ("forward", "backward")}
+        session.record.figure("beside attention", model=name, precision=precision, who=f"Mylos, {row['kernel']}", **seconds,
+                              ours_over_theirs=speed_ratios(seconds, theirs))
 
 
 def speed_ratios(ours, theirs):
@@ -194,7 +206,7 @@ def speed_ratios(ours, theirs):
 
 
 def jobs_of(session, clock, python):
-    """(what, job): attention alone, the losses in float of each model, then each precision of each model."""
+    """(what, job): of each model the losses in float and the first precision, attention alone, then the other precisions."""
     made = {}
 
     def comparison(name):
@@ -202,12 +214,11 @@ def jobs_of(session, clock, python):
             made[name] = Beside(session, clock, python, name)
         return made[name]
 
-    for precision in session.sizes.compare_precisions:
-        yield f"attention, {precision}", lambda precision=precision: compare_attention(session, clock, python, precision)
     for name in session.sizes.models:
         yield f"{name}, float", lambda name=name: comparison(name).compare_floats()
         yield (f"{name}, {session.sizes.compare_precisions[0]}",
                lambda name=name: comparison(name).compare(session.sizes.compare_precisions[0]))
+    yield "attention", lambda: compare_attention(session, clock, python)
     for precision in session.sizes.compare_precisions[1:]:
         for name in session.sizes.models:
             yield f"{name}, {precision}", lambda name=name, precision=precision: comparison(name).compare(precision)
@@ -219,9 +230,14 @@ def beside(session, clock):
     except (PeersMissing, OutOfTime) as reason:
         return session.record.leave_out(PART, "all", reason)
     for name, job in jobs_of(session, clock, python):
-        try:
-            job()
-        except (OutOfTime, PeersMissing) as reason:
-            session.record.leave_out(PART, name, reason)
-        except (Failed, OSError, ValueError, RuntimeError, subprocess.SubprocessError) as reason:
-            session.record.check(PART, name, False, str(reason))
+        attempt(session.record, name, job)
+
+
+def attempt(record, name, job):
+    """What goes wrong is written down, and the next goes on."""
+    try:
+        job()
+    except (OutOfTime, PeersMissing) as reason:
+        record.leave_out(PART, name, reason)
+    except (Failed, OSError, ValueError, RuntimeError, subprocess.SubprocessError) as reason:
+        record.check(PART, name, False, str(reason))

@@ -5,7 +5,8 @@ import json
 from validation.commands import Failed, succeed
 
 LIMIT = 60
-# Asked of kernels that move bytes: from here on a share of what a copy reaches, below it time beyond the bytes at memory's rate.
+# Asked of kernels that move bytes: from here on a share of what a copy reaches, below it time of a launch beyond the bytes at
+# memory's rate. It is said in the report, and is no check.
 LARGE, SHARE, OVER = 250e6, 0.8, 5e-6
 
 
@@ -18,7 +19,7 @@ def bench(session, clock, program, *words):
 
 
 def is_as_asked(row):
-    return row["share_of_copy"] >= SHARE if row["bytes"] >= LARGE else row["over_seconds"] <= OVER
+    return row["share_of_copy"] >= SHARE if row["bytes"] >= LARGE else row["over_seconds"] <= OVER * row["launches"]
 
 
 def traffic(session, clock, precision):

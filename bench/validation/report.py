@@ -79,11 +79,11 @@ def kernel_table(kernels):
 
 
 def traffic_table(report):
-    """Beside a copy of as many bytes; "over" is time beyond the bytes at the rate of the largest copy."""
+    """Beside a copy of as many bytes; "over" is time of all launches beyond the bytes at the rate of the largest copy."""
     copies = ", ".join(f"{row['bytes'] / 1e6:.0f} MB {row['gbytes_per_second']:.0f} GB/s ({row['precision']})" for row in rows(report, "copies"))
-    return f"Copies: {copies or 'not measured'}.\n\n" + table(
-        ["kernel", "precision", "MB", "us", "GB/s", "of a copy", "us over", "as asked"],
-        [[row["kernel"], row["precision"], f"{row['bytes'] / 1e6:.1f}", f"{1e6 * row['seconds']:.1f}", f"{row['gbytes_per_second']:.0f}",
+    return f"Copies: {copies or 'not measured'}. *As asked* is no check: it counts neither as passed nor as failed.\n\n" + table(
+        ["kernel", "precision", "launches", "MB", "us", "GB/s", "of a copy", "us over", "as asked"],
+        [[row["kernel"], row["precision"], row["launches"], f"{row['bytes'] / 1e6:.1f}", f"{1e6 * row['seconds']:.1f}", f"{row['gbytes_per_second']:.0f}",
           percent(row["share_of_copy"]), f"{1e6 * row['over_seconds']:.1f}", "yes" if row["as_asked"] else "no"] for row in rows(report, "traffic")])
 
 
@@ -122,10 +122,19 @@ def markdown(report):
     return "\n\n".join(parts) + "\n"
 
 
+def calibrations(report):
+    """What plans take of a step (`mylos plan --bench`): of each model and precision that of the fastest, by a name."""
+    fastest = sorted(rows(report, "steps"), key=lambda row: row["tokens_per_second"])
+    return {f"step-{row['model'].lower()}-{row['precision']}": {"calibration": row["calibration"]} for row in fastest}
+
+
 def write(report, folder, name):
-    """Both files; returns their paths."""
+    """All files; returns their paths, the two of the report first."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.json", folder / f"{name}.md"]
     paths[0].write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     paths[1].write_text(markdown(report), encoding="utf-8")
+    for step, calibration in calibrations(report).items():
+        paths.append(folder / f"{name}-{step}.json")
+        paths[-1].write_text(json.dumps(calibration, indent=1) + "\n", encoding="utf-8")
     return paths

@@ -29,7 +29,7 @@ class Sizes:
     compare_batches: int = 64
     compare_steps: int = 30
     compare_precisions: tuple = ("bfloat16", "half")
-    traffic: tuple = (1, 16, 256, 1024)  # MB of bench_kernels
+    traffic: tuple = (1, 16, 32, 256, 1024)  # MB of bench_kernels; 32 is what one of them moves in a step of BERT-base
     # A batch of 32 windows of SQuAD v1.1 as they are spread over their lengths, with both models' heads.
     attention_lengths: tuple = (54, 67, 77, 87, 94, 100, 106, 111, 116, 121, 126, 130, 134, 139, 143, 148, 153, 157, 162, 168, 173, 179, 186, 192,
                                 200, 208, 218, 231, 245, 265, 297, 360)

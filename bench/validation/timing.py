@@ -68,16 +68,22 @@ class Timing:
         kernels = sum(row["seconds"] for row in breakdown["kernels"])
         row = {"model": name, "precision": precision, "attention": attention, "batch": self.sizes.batch, "tokens": record["tokens"], "seconds": record["seconds"],
                "tokens_per_second": record["tokens_per_second"], "gflops": record["gflops"], "share_of_gemm": record["share_of_gemm"],
-               "idle_share_at_least": max(0.0, 1.0 - kernels / record["seconds"]), "gbytes_per_second_ceiling": breakdown["gbytes_per_second_ceiling"]}
+               "idle_share_at_least": max(0.0, 1.0 - kernels / record["seconds"]), "gbytes_per_second_ceiling": breakdown["gbytes_per_second_ceiling"],
+               "calibration": record["calibration"]}
         if self.peaks.get(precision):
             row["share_of_peak"] = record["gflops"] / self.peaks[precision]
         self.session.record.figure("steps", **row)
         for kernel in breakdown["kernels"]:
             self.session.record.figure("kernels", model=name, precision=precision, attention=attention, **kernel)
 
-    def memory(self, name, precision, attention):
+    def fastest(self, name, precision):
+        """Attention's kernel in the fastest step that was timed; where none was, the one that every build has."""
+        rows = [row for row in self.session.record.rows("steps") if (row["model"], row["precision"]) == (name, precision)]
+        return max(rows, key=lambda row: row["tokens_per_second"])["attention"] if rows else "portable"
+
+    def memory(self, name, precision):
         """What was planned and what was taken, of a run as users start it; and how much of its time the GPU was busy."""
-        session = self.session
+        session, attention = self.session, self.fastest(name, precision)
         output = session.scratch / f"memory-{name}-{precision}-{attention}"
         command = [self.program, "train", "--model", session.model(name), "--train", session.questions, "--output", output, "--steps",
                    self.sizes.memory_steps, "--batch", self.sizes.batch, "--precision", precision, "--max-length", self.sizes.max_length,
@@ -142,16 +148,18 @@ def timing(session, clock):
     timer = Timing(session, clock)
     record = session.record
     jobs = [(f"peak, {precision}", timer.peak, (precision,)) for precision in session.sizes.precisions]
-    for precision in sorted(session.sizes.precisions, key=BY_NEED.index):
+    by_need = sorted(session.sizes.precisions, key=BY_NEED.index)
+    traffic = [(f"kernels that move bytes, {precision}", kernels.traffic, (session, clock, precision)) for precision in by_need]
+    jobs.append(traffic[0])
+    for number, precision in enumerate(by_need):
         for name in session.sizes.models:
             for attention in session.attentions(precision):
                 jobs.append((f"step, {name}, {precision}, {attention}", timer.step, (name, precision, attention)))
-            fastest = session.attentions(precision)[0]
-            jobs.append((f"memory, {name}, {precision}", timer.memory, (name, precision, fastest)))
+            jobs.append((f"memory, {name}, {precision}", timer.memory, (name, precision)))
             jobs.append((f"products, {name}, {precision}", timer.products,
                          (session.sizes.models[name], session.sizes.gemm_tokens, precision, "products")))
             jobs.append((f"attention, {name}, {precision}", kernels.time_attention, (session, clock, name, precision)))
-        jobs.append((f"kernels that move bytes, {precision}", kernels.traffic, (session, clock, precision)))
+        jobs += traffic[number : number + 1] if number else []
     for name, job, arguments in jobs:
         try:
             job(*arguments)

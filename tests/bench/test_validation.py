@@ -60,22 +60,37 @@ class Attentions(unittest.TestCase):
 
     def test_ratios_are_of_the_fastest_that_runs(self):
         def steps(_, attention):
-            if attention == "broken":
-                raise commands.Failed("wrong")
+            if attention in errors:
+                raise errors[attention]
             return [{"tokens": 10, "seconds": 1 if attention == "portable" else 2, "memory": 5}] * 3
 
-        ours = types.SimpleNamespace(session=types.SimpleNamespace(record=record.Record(), attentions=lambda _: ["broken", "slow", "portable"]), name="m",
+        errors = {"broken": commands.Failed("wrong"), "late": commands.OutOfTime("no time was left")}
+        kinds = ["broken", "slow", "portable", "late"]
+        ours = types.SimpleNamespace(session=types.SimpleNamespace(record=record.Record(), attentions=lambda _: kinds), name="m",
                                      sizes=types.SimpleNamespace(batch=1), timed_steps_of_ours=steps)
         self.assertEqual(beside.Beside.fastest_of_ours(ours, "half"), ("portable", [10, 10, 10], 5))
         self.assertEqual([row["who"] for row in ours.session.record.rows("beside")], ["Mylos, attention slow", "Mylos, attention portable"])
         self.assertEqual([check["name"] for check in ours.session.record.failed()], ["m, half, attention broken"])
+        self.assertEqual([entry["name"] for entry in ours.session.record.left_out], ["m, half, attention late"])
+        kinds[:] = ["broken", "late"]
+        with self.assertRaises(commands.OutOfTime):
+            beside.Beside.fastest_of_ours(ours, "half")
+
+    def test_memory_is_of_the_kernel_whose_step_was_the_fastest(self):
+        timer = timing.Timing.__new__(timing.Timing)
+        timer.session = types.SimpleNamespace(record=record.Record())
+        self.assertEqual(timer.fastest("m", "half"), "portable")
+        for attention, rate, precision in (("slow", 5, "half"), ("quick", 9, "half"), ("other", 99, "float")):
+            timer.session.record.figure("steps", model="m", precision=precision, attention=attention, tokens_per_second=rate)
+        self.assertEqual(timer.fastest("m", "half"), "quick")
 
 
 class Kernels(unittest.TestCase):
     def test_what_is_asked_depends_on_the_size(self):
-        row = lambda size, share, over: {"bytes": size, "share_of_copy": share, "over_seconds": over}
-        self.assertEqual([kernels.is_as_asked(one) for one in (row(2.56e8, 0.81, 1), row(2.56e8, 0.79, 0), row(1e6, 0.1, 4e-6), row(1e6, 1, 6e-6))],
-                         [True, False, True, False])
+        row = lambda size, share, over, launches=1: {"bytes": size, "share_of_copy": share, "over_seconds": over, "launches": launches}
+        self.assertEqual([kernels.is_as_asked(one) for one in (row(2.56e8, 0.81, 1), row(2.56e8, 0.79, 0), row(1e6, 0.1, 4e-6), row(1e6, 1, 6e-6),
+                                                               row(1e6, 1, 9e-6, 2), row(1e6, 1, 11e-6, 2))],
+                         [True, False, True, False, True, False])
 
     def test_a_bundle_without_the_program_says_what_to_do(self):
         session = types.SimpleNamespace(bundle=bundle.Bundle({}, pathlib.Path("/nowhere"), True))
@@ -275,7 +290,10 @@ class DryRun(Scratch):
                              "--seconds", "5000")
         self.assertEqual(done.returncode, 0, done.stderr)
         paths = [pathlib.Path(line) for line in done.stdout.splitlines()]
-        self.assertEqual([path.suffix for path in paths], [".json", ".md"])
+        self.assertEqual([path.suffix for path in paths[:2]], [".json", ".md"])
+        steps = {"-".join(path.stem.split("-")[-4:]): json.loads(path.read_text()) for path in paths[2:]}
+        self.assertEqual(sorted(steps), [f"step-bert-tiny-{precision}" for precision in ("bfloat16", "float", "half")])
+        self.assertEqual({found["calibration"]["precision"] for found in steps.values()}, {"bfloat16", "float", "half"})
         result = json.loads(paths[0].read_text())
         self.assertEqual([check for check in result["checks"] if not check["passed"]], [])
         self.assertEqual([entry["part"] for entry in result["left_out"]], ["beside PyTorch"])
