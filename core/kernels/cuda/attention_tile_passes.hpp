@@ -27,26 +27,14 @@ struct ForwardPass {
   static MYLOS_BLOCK_FUNCTION void run(const Block& block, const Arguments& all) {
     const BlockPlace place = BlockPlace::of(block, all, all.heads, C::own_rows);
     if (place.own >= place.length) return;
-    const int key_head = all.heads + place.head / (all.heads / all.key_value_heads);
-    const std::size_t stride = all.columns(size);
-    const T* const begin = all.qkv + place.first * stride;
-    const auto copy = [&](int turn) {
-      const int key = turn * C::buffered;
-      const T* const keys = begin + static_cast<std::size_t>(key) * stride + key_head * size;
-      matrix::copy_tile<size, C::buffered>(block, keys, stride, place.length - key, Buffer::tile(turn, 0));
-      matrix::copy_tile<size, C::buffered>(block, keys + all.key_value_heads * size, stride, place.length - key,
-                                           Buffer::tile(turn, 1));
-    };
-    matrix::copy_tile<size, C::own_rows>(block,
-                                         begin + static_cast<std::size_t>(place.own) * stride + place.head * size,
-                                         stride, place.length - place.own, 0);
-    copy(0);
+    const std::size_t stride = all.columns(size), first = place.first + place.own;
+    const PassingKeys<T, C, Buffer> keys(block, all, place);
+    matrix::copy_tile<size, C::own_rows>(block, all.qkv + first * stride + place.head * size, stride,
+                                         place.length - place.own, 0);
+    keys.copy(block, 0);
 
     const int row = block.warp() * C::warp_rows, query = place.own + row;
     const std::uint32_t queries = matrix::left_address<size>(block, 0, row);
-    const int own_end = place.own + C::own_rows;
-    const int visible = all.causal && own_end < place.length ? own_end : place.length;
-    const int seen = all.causal && query + C::warp_rows < visible ? query + C::warp_rows : visible;  // of this warp
     matrix::Sums<C::fragments, size> sums;
     sums.clear();
     Running running;
@@ -58,13 +46,13 @@ struct ForwardPass {
         running.sum[f][half] = 0.0f;
       }
     }
-    for (int turn = 0; turn * C::buffered < visible; ++turn) {
+    for (int turn = 0; keys.pass_in(turn); ++turn) {
       block.wait_for_copies();
       block.sync();
-      if ((turn + 1) * C::buffered < visible) copy(turn + 1);
+      if (keys.pass_in(turn + 1)) keys.copy(block, turn + 1);
       if (query >= place.length) continue;
       MYLOS_LOOP
-      for (int column = 0; column < C::buffered && turn * C::buffered + column < seen; column += C::columns) {
+      for (int column = 0; column < C::buffered && turn * C::buffered + column < keys.seen; column += C::columns) {
         add_keys(block, all, place, queries, row, turn, column, running, sums);
       }
     }
@@ -205,40 +193,30 @@ struct QueryPass {
   static MYLOS_BLOCK_FUNCTION void run(const Block& block, const Arguments& all) {
     const BlockPlace place = BlockPlace::of(block, all, all.heads, C::own_rows);
     if (place.own >= place.length) return;
-    const int key_head = all.heads + place.head / (all.heads / all.key_value_heads), left = place.length - place.own;
+    const int left = place.length - place.own;
+    const PassingKeys<T, C, Buffer> keys(block, all, place);
     const std::size_t stride = all.columns(size), width = static_cast<std::size_t>(all.heads) * size;
-    const T* const begin = all.qkv + place.first * stride;
     float* const row_sums = reinterpret_cast<float*>(block.shared() + Buffer::end);
-    const auto copy = [&](int turn) {
-      const int key = turn * C::buffered;
-      const T* const keys = begin + static_cast<std::size_t>(key) * stride + key_head * size;
-      matrix::copy_tile<size, C::buffered>(block, keys, stride, place.length - key, Buffer::tile(turn, 0));
-      matrix::copy_tile<size, C::buffered>(block, keys + all.key_value_heads * size, stride, place.length - key,
-                                           Buffer::tile(turn, 1));
-    };
     const std::size_t first = place.first + place.own;
     matrix::copy_tile<size, C::own_rows>(block, all.qkv + first * stride + place.head * size, stride, left, 0);
     matrix::copy_tile<size, C::own_rows>(block, all.dout + first * width + place.head * size, width, left, C::own_tile);
-    copy(0);
+    keys.copy(block, 0);
     add_up_rows(block, all, place, row_sums);
 
     const int row = block.warp() * C::warp_rows, query = place.own + row;
     const std::uint32_t queries = matrix::left_address<size>(block, 0, row);
     const std::uint32_t douts = matrix::left_address<size>(block, C::own_tile, row);
-    const int own_end = place.own + C::own_rows;
-    const int visible = all.causal && own_end < place.length ? own_end : place.length;
-    const int seen = all.causal && query + C::warp_rows < visible ? query + C::warp_rows : visible;  // of this warp
     matrix::Sums<C::fragments, size> sums;
     sums.clear();
     Rows rows{};
-    for (int turn = 0; turn * C::buffered < visible; ++turn) {
+    for (int turn = 0; keys.pass_in(turn); ++turn) {
       block.wait_for_copies();
       block.sync();
-      if ((turn + 1) * C::buffered < visible) copy(turn + 1);
+      if (keys.pass_in(turn + 1)) keys.copy(block, turn + 1);
       if (query >= place.length) continue;
       if (turn == 0) rows = rows_of(block, all, place, row, row_sums);
       MYLOS_LOOP
-      for (int column = 0; column < C::buffered && turn * C::buffered + column < seen; column += C::columns) {
+      for (int column = 0; column < C::buffered && turn * C::buffered + column < keys.seen; column += C::columns) {
         add_keys(block, all, place, queries, douts, row, turn, column, rows, sums);
       }
     }

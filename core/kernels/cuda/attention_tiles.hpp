@@ -214,4 +214,35 @@ struct Buffers {
   }
 };
 
+/// The keys and values that pass by a block's queries: those that any of these sees.
+template <class T, class C, class Buffer>
+struct PassingKeys {
+  const T *keys, *values;  ///< of the sequence's first row
+  std::size_t stride;
+  int length, visible, seen;  ///< rows of the sequence, that the block sees, that this warp sees
+
+  template <class Block>
+  MYLOS_BLOCK_FUNCTION PassingKeys(const Block& block, const PackedHeads<T>& all, const BlockPlace& place) {
+    const int head = all.heads + place.head / (all.heads / all.key_value_heads);
+    const int end = place.own + C::own_rows, end_of_warp = place.own + (block.warp() + 1) * C::warp_rows;
+    stride = all.columns(C::size);
+    keys = all.qkv + place.first * stride + head * C::size;
+    values = keys + all.key_value_heads * C::size;
+    length = place.length;
+    visible = all.causal && end < length ? end : length;
+    seen = all.causal && end_of_warp < visible ? end_of_warp : visible;
+  }
+
+  MYLOS_BLOCK_FUNCTION bool pass_in(int turn) const { return turn * C::buffered < visible; }
+
+  /// Begins to copy those of a turn.
+  template <class Block>
+  MYLOS_BLOCK_FUNCTION void copy(const Block& block, int turn) const {
+    const int key = turn * C::buffered;
+    const std::size_t rows = static_cast<std::size_t>(key) * stride;
+    matrix::copy_tile<C::size, C::buffered>(block, keys + rows, stride, length - key, Buffer::tile(turn, 0));
+    matrix::copy_tile<C::size, C::buffered>(block, values + rows, stride, length - key, Buffer::tile(turn, 1));
+  }
+};
+
 }  // namespace mylos::attention
