@@ -32,12 +32,19 @@ struct ReportArguments {
   std::optional<std::pair<std::size_t, std::size_t>> between;  ///< two evaluations, by their steps
 };
 
+/// An option as it stood on the command line.
+struct TypedOption {
+  std::string name;                ///< in the table: "learning-rate"
+  std::vector<std::string> words;  ///< {"--lr", "1e-3"}
+};
+
 struct Arguments {
   train::RunConfig run;
   std::string model;                 ///< as typed; commands resolve it to a directory
   std::string dataset;               ///< of train: "squad" or "squad_v2", whose files are looked for
   bool do_train = false;             ///< what run_qa has to be told,
   bool do_eval = false;              ///< and what of a dataset's files is read
+  std::string save_strategy;         ///< Trainer's name for when checkpoints are written; empty = not given
   bool bf16 = false, fp16 = false;   ///< Trainer's names for a precision
   std::vector<std::string> remarks;  ///< options that were taken and have no effect
 
@@ -57,6 +64,7 @@ struct Arguments {
   double collective_timeout = 600.0;  ///< seconds that a rank waits for others
   std::string communicator = "auto";  ///< or "mpi"
   bool overwrite = false;
+  bool extend = false;          ///< go on with a finished run under a longer schedule
   std::string resume = "auto";  ///< or "never", or a path
   bool dry_run = false;
   bool verbose = false;  ///< every rank says what it does
@@ -83,7 +91,9 @@ struct Arguments {
 
   bool help = false;
   std::vector<std::string> positional;
-  std::set<std::string> given;  ///< names of the options on the command line; those of --config are not among them
+  std::vector<TypedOption> typed;  ///< the options of the command line, in its order; not those of peers without effect
+  std::set<std::string> given;     ///< names of the options on the command line
+  std::set<std::string> configured;  ///< names of the options that --config set
 };
 
 }  // namespace mylos::app

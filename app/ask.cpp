@@ -33,12 +33,13 @@ std::string answer_json(const std::string& question, const data::PipelineAnswer&
   const nlohmann::ordered_json object = {
       {"question", question},    {"answer", answer.text},
       {"score", answer.score},   {"start", answer.range.begin},
-      {"end", answer.range.end}, {"context", sentence_around(context, answer.range).text()}};
+      {"end", answer.range.end}, {"context", answer.text.empty() ? "" : sentence_around(context, answer.range).text()}};
   return object.dump() + "\n";
 }
 
 std::string answer_text(const std::string& question, const data::PipelineAnswer& answer, const std::string& context,
                         bool highlight) {
+  if (answer.text.empty()) return fmt::format("{}\n  no answer  (score {:.3f})\n", question, answer.score);
   const Excerpt sentence = sentence_around(context, answer.range);
   const char* begin = highlight ? "\x1b[1;32m" : "";
   const char* end = highlight ? "\x1b[0m" : "";
@@ -83,6 +84,7 @@ int run_ask(const Arguments& told) {
     data::ensure_utf8(question, "the question");
     if (is_blank(question)) throw UsageError("ask: a question is blank; type one, or leave it out to be asked for it");
   }
+  take_run_settings(*find_command("ask"), arguments);
   resolve_model_argument(arguments);
   const std::string context = read_context(arguments.context);
   const ComputeScope compute;

@@ -1,4 +1,5 @@
 #include "app/bench.hpp"
+#include "app/breakdown_json.hpp"
 #include "app/calibration.hpp"
 #include "app/compute.hpp"
 #include "app/gemm_timing.hpp"
@@ -6,7 +7,6 @@
 #include "app/memory_bandwidth.hpp"
 #include "app/model_argument.hpp"
 #include "app/standard_output.hpp"
-#include "app/step_breakdown.hpp"
 #include "app/usage_error.hpp"
 #include "core/error.hpp"
 #include "nn/bert_question_answering.hpp"
@@ -235,7 +235,7 @@ void StepBench::print_json() const {
                  {"products", products},
                  {"calibration", to_json(calibration())}};
   if (arguments_.breakdown) {
-    result["breakdown"] = to_json(make_breakdown(task_.bert(), profiled_, ceilings()), ceilings());
+    result[breakdown_key] = to_json(make_breakdown(task_.bert(), profiled_, ceilings()), ceilings());
   }
   app::print(result.dump(2) + "\n");
 }

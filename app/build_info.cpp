@@ -4,7 +4,8 @@
 
 #include <KokkosKernels_config.h>
 #include <fmt/format.h>
-#include <mylos_commit.hpp>  // written by cmake/write_commit.cmake
+#include <build_settings.hpp>  // written by CMake
+#include <mylos_commit.hpp>    // written by cmake/write_commit.cmake
 
 namespace mylos::app {
 namespace {
@@ -20,17 +21,22 @@ std::vector<std::string> names_of(const bool* features) {
 }  // namespace
 
 BuildInfo build_info() {
-  return {.version = MYLOS_VERSION,
+  return {.version = build_settings::version,
           .commit = MYLOS_COMMIT,
-          .compiler = MYLOS_COMPILER,
-          .build_type = MYLOS_BUILD_TYPE,
-          .hdf5_is_parallel = MYLOS_HDF5_IS_PARALLEL,
-          .kokkos = MYLOS_KOKKOS_VERSION,
+          .compiler = build_settings::compiler,
+          .build_type = build_settings::build_type,
+          .hdf5_is_parallel = build_settings::hdf5_is_parallel,
+          .kokkos = build_settings::kokkos,
           .kokkos_kernels = fmt::format("{}.{}.{}", KOKKOSKERNELS_VERSION_MAJOR, KOKKOSKERNELS_VERSION_MINOR,
                                         KOKKOSKERNELS_VERSION_PATCH),
-          .onednn = MYLOS_ONEDNN_VERSION,
-          .mpi = MYLOS_MPI_VERSION,
-          .hdf5 = MYLOS_HDF5_VERSION};
+          .onednn = build_settings::onednn,
+          .mpi = build_settings::mpi,
+          .hdf5 = build_settings::hdf5};
+}
+
+nlohmann::ordered_json program_json() {
+  const BuildInfo build = build_info();
+  return {{"version", build.version}, {"commit", build.commit}, {"compiler", build.compiler}};
 }
 
 std::vector<std::string> built_cpu_feature_names() { return names_of(built_cpu_features); }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <nlohmann/json.hpp>
+
 #include <string>
 #include <vector>
 
@@ -16,6 +18,8 @@ struct BuildInfo {
 };
 
 BuildInfo build_info();
+/// {"version", "commit", "compiler"}: what files say of the program that wrote them.
+nlohmann::ordered_json program_json();
 
 /// Names of the CPU features this program was compiled for, and of those that the CPU here has.
 std::vector<std::string> built_cpu_feature_names();

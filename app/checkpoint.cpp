@@ -89,6 +89,22 @@ int list_directory(const Arguments& arguments) {
   return 0;
 }
 
+/// Prints one line a value: "name  value". Members of objects have lines of their own, by names with dots
+/// ("configuration.resolved.steps"), and so have objects in a list, by their index.
+void print_members(const std::string& name, const Json& value) {
+  const bool has_objects = value.is_array() && !value.empty() && value.front().is_object();
+  if (value.is_object() && !value.empty()) {
+    for (const auto& [key, member] : value.items()) {
+      print_members(name.empty() ? key : fmt::format("{}.{}", name, key), member);
+    }
+  } else if (has_objects) {
+    for (std::size_t i = 0; i < value.size(); ++i)
+      print(fmt::format("{:<23} {}\n", fmt::format("{}[{}]", name, i), value[i].dump()));
+  } else {
+    print(fmt::format("{:<23} {}\n", name, value.is_string() ? value.get<std::string>() : value.dump()));
+  }
+}
+
 int show(const Arguments& arguments) {
   const fs::path file = checkpoint_at(arguments.positional[1]);
   const parallel::CheckpointIndex index = parallel::read_checkpoint_index(file);
@@ -102,9 +118,7 @@ int show(const Arguments& arguments) {
     return 0;
   }
   print(fmt::format("{}\n", file.string()));
-  for (const auto& [name, value] : record.items()) {
-    print(fmt::format("{:24}{}\n", name, value.is_string() ? value.get<std::string>() : value.dump()));
-  }
+  print_members("", record);
   for (const auto& tensor : index.datasets) {
     print(fmt::format("{} {}\n", tensor.name, parallel::shape_text(tensor.shape)));
   }

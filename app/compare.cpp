@@ -1,13 +1,16 @@
 #include "app/compare.hpp"
 
+#include "app/build_info.hpp"
 #include "app/commands.hpp"
 #include "app/config_file.hpp"
+#include "app/replaceable_file.hpp"
 #include "app/standard_output.hpp"
 #include "core/error.hpp"
 #include "data/files.hpp"
 #include "data/json.hpp"
 #include "data/subprocess.hpp"
 #include "data/text_file.hpp"
+#include "train/output_directory.hpp"
 
 #include <fmt/format.h>
 
@@ -130,11 +133,29 @@ std::vector<ComparedSetting> all_settings(const Arguments& arguments) {
 /// What every run is told. A batch per rank is not settled here: the runs differ in their ranks.
 Json common_settings(const Arguments& arguments) {
   Json settings = settings_json(*find_command("train"), arguments);
+  settings[program_key] = program_json();
+  // Times are compared, and nothing goes on with these runs.
+  const bool is_told = arguments.given.contains("checkpoint-every") || arguments.given.contains("save-strategy");
+  if (!is_told) settings["checkpoint-every"] = "never";
   if (!arguments.batch_is_per_rank) return settings;
   const train::RunConfig& run = arguments.run;
   settings["batch-per-rank"] = run.squad.batch / std::max<std::size_t>(run.engine.accumulation, 1);
   settings.erase("batch");
   return settings;
+}
+
+/// Whether `common_settings` made a file; a copy of a run.json has a state.
+bool is_settings_file(const std::filesystem::path& file) {
+  const Json settings = Json::parse(data::read_text(file), nullptr, false);
+  return settings.is_object() && settings.contains(program_key) &&
+         !settings.contains(train::OutputDirectory::state_key);
+}
+
+bool is_comparison_file(const std::filesystem::path& file) {
+  const Json lines = Json::parse(data::read_text(file), nullptr, false);
+  return lines.is_array() && std::ranges::all_of(lines, [](const Json& line) {
+           return line.is_object() && line.contains("mode") && line.contains("ranks");
+         });
 }
 
 }  // namespace
@@ -195,8 +216,10 @@ std::string comparison_table(const std::vector<ComparedSetting>& settings) {
 
 int run_compare(const Arguments& arguments) {
   const std::filesystem::path& output = arguments.run.engine.output;
+  const std::filesystem::path config = output / "settings.json", table = output / "comparison.json";
+  check_replaceable({"--output", config, "written by mylos compare", is_settings_file}, arguments.overwrite);
+  check_replaceable({"--output", table, "written by mylos compare", is_comparison_file}, arguments.overwrite);
   std::filesystem::create_directories(output);
-  const std::filesystem::path config = output / "settings.json";
   for (const std::string& remark : arguments.remarks) log_line(remark);
   data::write_text(config, common_settings(arguments).dump(2) + "\n");
   std::vector<ComparedSetting> settings = all_settings(arguments);
@@ -205,7 +228,7 @@ int run_compare(const Arguments& arguments) {
     for (ComparedSetting& setting : settings) run_once(arguments, config, repeat, setting);
   }
   const Json lines = comparison_json(settings);
-  data::write_text(output / "comparison.json", lines.dump(2) + "\n");
+  data::write_text(table, lines.dump(2) + "\n");
   print(arguments.json ? lines.dump() + "\n" : comparison_table(settings));
   const bool all_ran =
       std::ranges::all_of(settings, [](const ComparedSetting& setting) { return setting.failure.empty(); });

@@ -19,10 +19,24 @@ namespace {
 
 bool was_given(const Arguments& arguments, const char* name) { return arguments.given.contains(name); }
 
+bool was_configured(const Arguments& arguments, const char* name) { return arguments.configured.contains(name); }
+
+/// Refuses two settings that mean the same where both are on the command line, or both only in the configuration.
 void exclude(const Arguments& arguments, const char* one, const char* other) {
-  if (was_given(arguments, one) && was_given(arguments, other)) {
+  const bool one_given = was_given(arguments, one), other_given = was_given(arguments, other);
+  if (one_given && other_given) {
     throw UsageError(fmt::format("--{} and --{} exclude each other; give one of them", one, other));
   }
+  if (one_given || other_given) return;
+  if (was_configured(arguments, one) && was_configured(arguments, other)) {
+    throw UsageError(
+        fmt::format("{} and {} exclude each other; leave one of them out of the configuration", one, other));
+  }
+}
+
+/// Whether only the configuration says `name`, and the command line says `other`, which excludes it and wins.
+bool is_overridden(const Arguments& arguments, const char* name, const char* other) {
+  return !was_given(arguments, name) && was_given(arguments, other);
 }
 
 /// What says how a rank's part of a step is cut into micro-batches.
@@ -46,6 +60,11 @@ void drop_what_was_overridden(Arguments& arguments) {
       if (!was_given(arguments, other)) cut_of(engine, other) = 0;
     }
   }
+  for (const char* given :
+       {"model", "train", "dataset", "max-length", "batch", "batch-per-rank", "micro-batch", "micro-tokens",
+        "gradient-accumulation-steps", "mode", "shard-size", "precision", "bf16", "fp16", "recompute"}) {
+    if (was_given(arguments, given)) arguments.run.engine.recorded_layout.reset();
+  }
   if (was_given(arguments, "gemm") || was_given(arguments, "tf32")) arguments.run.engine.gemm.recorded.reset();
 }
 
@@ -64,6 +83,7 @@ void exclude_cuts(Arguments& arguments) {
 void settle_batches(Arguments& arguments) {
   exclude(arguments, "batch", "batch-per-rank");
   exclude_cuts(arguments);
+  if (is_overridden(arguments, "batch-per-rank", "batch")) arguments.batch_per_rank.reset();
   std::size_t& batch = arguments.run.squad.batch;
   const std::size_t parts = arguments.run.engine.accumulation;
   arguments.batch_is_per_rank = arguments.batch_per_rank.has_value();
@@ -125,16 +145,19 @@ void check_communicator(const Arguments& arguments) {
 
 /// What run_qa is told, as ours.
 void settle_dataset(Arguments& arguments) {
-  const bool is_denied = was_given(arguments, "do-train") && !arguments.do_train;
+  const bool is_said = was_given(arguments, "do-train") || was_configured(arguments, "do-train");
+  const bool is_denied = is_said && !arguments.do_train;
   if (is_denied || (arguments.do_eval && !arguments.do_train)) {
     throw UsageError("train trains: give --do_train as well, or score a model with mylos eval --model M --data FILE");
   }
   exclude(arguments, "dataset", "train");
-  if (!arguments.dataset.empty()) {
+  if (!arguments.dataset.empty() && !is_overridden(arguments, "dataset", "train")) {
     const data::SquadFiles files = data::find_squad_files(arguments.dataset);
     arguments.run.squad.train = files.train;
     const bool is_evaluated = arguments.do_eval || !arguments.do_train;
-    if (is_evaluated && !was_given(arguments, "dev")) arguments.run.squad.dev = files.dev;
+    const bool has_dev =
+        was_given(arguments, "dev") || (was_configured(arguments, "dev") && !was_given(arguments, "dataset"));
+    if (is_evaluated && !has_dev) arguments.run.squad.dev = files.dev;
   }
   if (!arguments.do_eval || !arguments.run.squad.dev.empty()) return;
   throw UsageError("--do-eval needs something to evaluate on: --dev FILE (--validation_file), or --dataset squad");
@@ -142,12 +165,61 @@ void settle_dataset(Arguments& arguments) {
 
 /// Trainer's names for two of --precision's types.
 void settle_precision(Arguments& arguments) {
-  if (arguments.bf16 && arguments.fp16) exclude(arguments, "bf16", "fp16");
+  if (arguments.bf16 && arguments.fp16) {
+    exclude(arguments, "bf16", "fp16");
+    (was_given(arguments, "bf16") ? arguments.fp16 : arguments.bf16) = false;
+  }
   for (const auto& [name, is_on, precision] : {std::tuple("bf16", arguments.bf16, Precision::bfloat16),
                                                std::tuple("fp16", arguments.fp16, Precision::float16)}) {
     if (!is_on) continue;
     exclude(arguments, name, "precision");
+    if (is_overridden(arguments, name, "precision")) continue;
     arguments.run.engine.precision = precision;
+  }
+}
+
+/// Trainer's name for when checkpoints are written. As there, save_steps counts only with "steps".
+void settle_save_strategy(Arguments& arguments) {
+  const std::string& strategy = arguments.save_strategy;
+  if (strategy.empty() || is_overridden(arguments, "save-strategy", "checkpoint-every")) return;
+  train::CheckpointConfig& checkpoints = arguments.run.engine.checkpoints;
+  const auto& beside = was_given(arguments, "save-strategy") ? arguments.given : arguments.configured;
+  const bool is_given = beside.contains("checkpoint-every"), is_in_steps = is_given && checkpoints.every_steps > 0;
+  if (is_given && !is_in_steps) exclude(arguments, "save-strategy", "checkpoint-every");
+  if (strategy == "steps") {
+    constexpr std::size_t of_trainer = 500;
+    if (checkpoints.every_steps == 0) checkpoints.every_steps = of_trainer;
+    return;
+  }
+  if (is_in_steps) {
+    arguments.remarks.push_back(
+        fmt::format("--save-steps {} has no effect with --save-strategy {}", checkpoints.every_steps, strategy));
+  }
+  checkpoints.every_steps = 0;
+  checkpoints.every_seconds = 0.0;
+  checkpoints.every_epoch = strategy == "epoch";
+}
+
+/// Refuses every option about checkpoints but `never` in a build without HDF5, which has none.
+void check_checkpoints(const Arguments& arguments) {
+  if (parallel::has_checkpoint_files()) return;
+  const bool is_regular = arguments.run.engine.checkpoints.regular();
+  for (const char* name : {"extend", "checkpoint-every", "save-strategy", "stop-before", "walltime"}) {
+    const bool is_interval = std::string_view(name) == "checkpoint-every" || std::string_view(name) == "save-strategy";
+    if (!was_given(arguments, name) || (is_interval && !is_regular)) continue;
+    throw UsageError(fmt::format("--{} needs checkpoints, and this build has no HDF5; leave it out", name));
+  }
+}
+
+/// --extend goes on from the last checkpoint of the run in --output.
+void check_extend(const Arguments& arguments) {
+  if (!arguments.extend) return;
+  exclude(arguments, "extend", "overwrite");
+  if (arguments.resume != "auto") {
+    throw UsageError(
+        fmt::format("--extend and --resume {} exclude each other: --extend goes on from the last checkpoint "
+                    "in --output; leave one of them out",
+                    arguments.resume));
   }
 }
 
@@ -161,15 +233,15 @@ void settle_train(const Command& command, Arguments& arguments) {
   check_deterministic(arguments);
   check_communicator(arguments);
   check_evaluation(arguments);
-  for (const char* name : {"checkpoint-every", "stop-before", "walltime"}) {
-    if (!was_given(arguments, name) || parallel::has_checkpoint_files()) continue;
-    throw UsageError(fmt::format("--{} needs checkpoints, and this build has no HDF5; leave it out", name));
-  }
+  check_extend(arguments);
+  settle_save_strategy(arguments);
+  check_checkpoints(arguments);
 }
 
 /// The runs' own modes and numbers of ranks are compare's to say.
 void settle_compare(const Arguments& arguments) {
   if (was_given(arguments, "mode")) throw UsageError("compare runs several modes; name them with --modes A,B");
+  if (was_given(arguments, "extend")) throw UsageError("compare begins every run anew; leave out --extend");
   if (was_given(arguments, "dry-run")) throw UsageError("compare has no --dry-run; leave it out");
 }
 
@@ -203,6 +275,8 @@ void check_attention(const Arguments& arguments) {
   if (!obstacle.empty()) throw UsageError(fmt::format("--attention {}: {}; leave it out", to_string(kernel), obstacle));
 }
 
+}  // namespace
+
 void check_windows(const Arguments& arguments) {
   const train::SquadConfig& squad = arguments.run.squad;
   if (squad.doc_stride < squad.max_length) return;
@@ -210,12 +284,11 @@ void check_windows(const Arguments& arguments) {
       fmt::format("--doc-stride {}: expected less than --max-length, {}", squad.doc_stride, squad.max_length));
 }
 
-}  // namespace
-
 void settle(const Command& command, Arguments& arguments) {
   const bool has_output = !arguments.run.engine.output.empty();
   settle_precision(arguments);
-  check_windows(arguments);
+  const bool asks = command.bit == ask_command || command.bit == eval_command;
+  if (!asks) check_windows(arguments);  // those of a run may stand in for what is not given
   check_loss_scale(arguments);
   check_tf32(arguments);
   check_attention(arguments);

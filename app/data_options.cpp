@@ -31,8 +31,9 @@ Option model_option() {
 
 Option squad_option() {
   Option option =
-      named("squad", {}, "VERSION", files, train_command | eval_command | score_command | prepare_command,
-            "1.1 or 2.0, whose rules hold (2.0: a question may have no answer); default: judged from the data");
+      named("squad", {}, "VERSION", files, train_command | eval_command | ask_command | score_command | prepare_command,
+            "1.1 or 2.0, whose rules hold (2.0: a question may have no answer); default: judged from the data, in ask "
+            "that of the run that --model names, else 1.1");
   return choice_option(
       std::move(option), {{"1.1", {"v1.1"}}, {"2.0", {"2", "v2", "v2.0"}}},
       [](auto& a) -> auto& { return a.run.squad.squad; });
@@ -44,6 +45,7 @@ Option dataset_option() {
                         "squad or squad_v2, as `mylos fetch squad` or Hugging Face's datasets got them: stands for "
                         "--train, and for --dev unless --do-train is given without --do-eval");
   option.expects = "squad or squad_v2; other data are given with --train and --dev";
+  option.choices = {"squad", "squad_v2"};
   option.parse = [](Arguments& arguments, std::string_view text) {
     if (!data::is_squad_name(text)) return false;
     arguments.dataset = text;

@@ -33,12 +33,17 @@ std::string launcher_advice(const MpiFacts& mpi, const parallel::Environment& en
                      is_open_mpi ? "pmix" : "pmi2");
 }
 
+Finding signals_finding(const parallel::Environment& environment) {
+  return {Level::ok, "signals", "to save and end a run: " + parallel::stop_advice(environment)};
+}
+
 }  // namespace
 
 Findings launch_findings(const MpiFacts& mpi, const parallel::Environment& environment) {
   const std::size_t launched = parallel::launched_ranks(environment);
   if (!mpi.is_built) {
-    if (launched <= 1) return {{Level::ok, "MPI", "none: this build runs as one process"}};
+    if (launched <= 1)
+      return {{Level::ok, "MPI", "none: this build runs as one process"}, signals_finding(environment)};
     return {
         {Level::error, "launch",
          fmt::format("this build has no MPI, and the launcher started {} processes; each would train alone", launched),
@@ -62,6 +67,7 @@ Findings launch_findings(const MpiFacts& mpi, const parallel::Environment& envir
   }
   findings.push_back(
       {Level::ok, "launch", fmt::format("{}, as the launcher says", train::count_of(mpi.ranks, "rank"))});
+  findings.push_back(signals_finding(environment));
   return findings;
 }
 

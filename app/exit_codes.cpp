@@ -1,5 +1,6 @@
 #include "app/exit_codes.hpp"
 
+#include "app/out_of_memory.hpp"
 #include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
 
@@ -7,11 +8,13 @@
 
 #include <exception>
 #include <new>
+#include <string>
+#include <system_error>
 
 namespace mylos::app {
 
 int report_exception(bool tells, const std::string& who) {
-  const auto report = [&](const char* message, int exit_code) {
+  const auto report = [&](const std::string& message, int exit_code) {
     if (tells) log_line(fmt::format("mylos: error: {}{}", who, message));
     return exit_code;
   };
@@ -22,9 +25,12 @@ int report_exception(bool tells, const std::string& who) {
   } catch (const UsageError& error) {
     return report(error.what(), usage);
   } catch (const std::bad_alloc&) {
-    return report("out of memory", failure);
+    return report(out_of_memory_text(), failure);
+  } catch (const std::system_error& error) {
+    const bool is_refused = error.code() == std::errc::resource_unavailable_try_again;  // of threads
+    return report(is_refused ? no_thread_text(error.what()) : error.what(), failure);
   } catch (const std::exception& error) {
-    return report(error.what(), failure);
+    return report(translated_allocation_failure(error.what()).value_or(error.what()), failure);
   }
 }
 

@@ -72,6 +72,23 @@ ended after a checkpoint, for SIGUSR1, SIGINT or SIGTERM; 85 also before the end
 from there.
 )";
 
+/// "--schedule|--lr-scheduler-type": the option and its aliases as a pattern of bash's case.
+std::string name_pattern(const Option& option) {
+  std::string pattern = "--" + option.name;
+  for (const std::string& alias : option.aliases) pattern += "|--" + alias;
+  return pattern;
+}
+
+/// A case for each option that takes words of its own.
+std::string value_cases() {
+  std::string cases;
+  for (const Option& option : option_table()) {
+    if (option.choices.empty()) continue;
+    cases += fmt::format("    {}) values=\"{}\" ;;\n", name_pattern(option), fmt::join(option.choices, " "));
+  }
+  return cases;
+}
+
 }  // namespace
 
 std::string manual_page() {
@@ -99,16 +116,26 @@ std::string bash_completion() {
     cases += fmt::format("    {})\n      options=\"{}--help\"\n      words=\"{}\"\n      ;;\n", command.name, options,
                          fmt::join(first_words(command), " "));
   }
-  return fmt::format(R"(# Completion of mylos' commands and options, written by the program.
+  return fmt::format(R"(# Completion of mylos' commands, options and their values, written by the program.
 _mylos() {{
-  local word=${{COMP_WORDS[COMP_CWORD]}} options='' words=''
+  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD - 1]}} options='' words='' values=''
   if [ "$COMP_CWORD" = 1 ]; then
     mapfile -t COMPREPLY < <(compgen -W "{}help --help --version" -- "$word")
     return
   fi
+  # bash takes the = of --precision=half for a word.
+  if [ "$word" = = ]; then
+    word=''
+  elif [ "$before" = = ]; then
+    before=${{COMP_WORDS[COMP_CWORD - 2]}}
+  fi
+  case ${{before//_/-}} in
+{}  esac
   case ${{COMP_WORDS[1]}} in
 {}  esac
-  if [[ $word == -* ]]; then
+  if [ -n "$values" ] && [[ $word != -* ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$values" -- "$word")
+  elif [[ $word == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
   elif [ "$COMP_CWORD" = 2 ] && [ -n "$words" ]; then
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
@@ -116,7 +143,7 @@ _mylos() {{
 }}
 complete -o default -F _mylos mylos
 )",
-                     names, cases);
+                     names, value_cases(), cases);
 }
 
 }  // namespace mylos::app

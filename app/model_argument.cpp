@@ -1,13 +1,68 @@
 #include "app/model_argument.hpp"
 
+#include "app/config_file.hpp"
+#include "app/consistency.hpp"
+#include "app/options.hpp"
+#include "app/parse.hpp"
 #include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
 #include "data/bert_config.hpp"
+#include "data/json.hpp"
 #include "data/model_names.hpp"
+#include "train/output_directory.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <string>
 
 namespace mylos::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What a run's run.json says that its options are, or, for the version, what was judged; null where it does not say.
+data::Json run_setting(const data::Json& run, const std::string& name) {
+  if (name != "squad") return run.value(name, data::Json());
+  const data::Json resolved = run.value(resolved_key, data::Json());
+  return resolved.is_object() ? resolved.value(name, data::Json()) : data::Json();
+}
+
+/// The run's output directory that --model is, or whose best/ or last/ it is.
+fs::path run_directory(const std::string& model) {
+  const fs::path normal = (fs::absolute(model) / "").lexically_normal().parent_path();
+  return normal.filename() == "best" || normal.filename() == "last" ? normal.parent_path() : normal;
+}
+
+/// run.json of the run that --model names; null where it names none.
+data::Json run_of_model(const std::string& model) {
+  std::error_code unreadable;  // then it is no run
+  const fs::path directory = run_directory(model), file = directory / "run.json";
+  if (!fs::is_regular_file(file, unreadable) || fs::exists(directory / "config.json", unreadable)) return nullptr;
+  data::Json run = data::read_json(file);
+  return run.is_object() && run.contains(train::OutputDirectory::state_key) ? run : data::Json();
+}
+
+}  // namespace
+
+void take_run_settings(const Command& command, Arguments& arguments) {
+  const data::Json run = run_of_model(arguments.model);
+  std::string taken;
+  for (const char* name : {"max-length", "doc-stride", "squad"}) {
+    const Option& option = *find_option(name);
+    if (run.is_null() || arguments.given.contains(name) || (option.name == "squad" && command.bit != ask_command)) {
+      continue;
+    }
+    const data::Json value = run_setting(run, name);
+    if (value.is_null()) continue;
+    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    set_option(arguments, option, text, fmt::format("{}/run.json: {}", arguments.model, name));
+    taken += fmt::format(" --{} {}", name, text);
+  }
+  if (!taken.empty()) log_line(fmt::format("{}: as its run.json says:{}", arguments.model, taken));
+  check_windows(arguments);
+}
 
 void resolve_model_argument(Arguments& arguments) {
   resolve_model_argument(arguments, [](const std::string& line) { log_line(line); });

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/arguments.hpp"
+#include "app/commands.hpp"
 #include "train/squad_windows.hpp"
 
 namespace mylos::app {
@@ -10,5 +11,11 @@ namespace mylos::app {
 /// has positions for. `notice` gets a line where the default is made to fit; without it, standard error.
 void resolve_model_argument(Arguments& arguments, const train::Notice& notice);
 void resolve_model_argument(Arguments& arguments);
+
+/// For ask and eval, before resolve_model_argument: where --model is a run's output directory, takes --max-length and
+/// --doc-stride, and for ask --squad, from its run.json unless the command line gives them, and says so in a line.
+/// Errors: UsageError where the windows that come of it cannot be cut; std::runtime_error where run.json cannot be
+/// read.
+void take_run_settings(const Command& command, Arguments& arguments);
 
 }  // namespace mylos::app

@@ -80,6 +80,7 @@ Option duration_option(Option option, Field field) {
 template <class Field>
 Option choice_option(Option option, std::vector<Choice> choices, Field field) {
   option.expects = describe(choices);
+  option.choices = names_of(choices);
   option.parse = [choices = std::move(choices), field](Arguments& arguments, std::string_view text) {
     const auto value = parse_choice(text, choices);
     if (value) field(arguments) = *value;
@@ -116,6 +117,9 @@ Option switch_option(Option option, Field field) {
   option.print = [field](const Arguments& arguments) { return to_json(field(arguments)); };
   return option;
 }
+
+/// The values of --mode and --modes.
+std::vector<Choice> mode_choices();
 
 /// `option` as something that is done, not a setting that run.json keeps.
 inline Option unrecorded(Option option) {

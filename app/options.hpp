@@ -42,7 +42,8 @@ struct Option {
   std::function<bool(Arguments&, std::string_view)> parse = {};
   /// The value for run.json, null where it is unset; empty where the option is no setting of the run.
   std::function<nlohmann::ordered_json(const Arguments&)> print = {};
-  std::string alone = {};  ///< the value where none follows the name; empty where one has to
+  std::string alone = {};                 ///< the value where none follows the name; empty where one has to
+  std::vector<std::string> choices = {};  ///< the words among its values; completion offers them
 
   bool is_switch() const { return placeholder.empty(); }
   bool belongs_to(unsigned command) const { return (commands & command) != 0; }

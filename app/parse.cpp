@@ -23,6 +23,7 @@ struct Occurrence {
   const Option* option;
   std::string typed;  ///< "--max_steps"
   std::string value;
+  std::vector<std::string> words = {};  ///< all that belong to it
 };
 
 /// The command line sorted, but not yet read.
@@ -51,6 +52,8 @@ std::vector<std::string> option_names(const Command& command) {
   return names;
 }
 
+bool takes_peer_options(const Command& command) { return (command.bit & train_command) != 0; }
+
 /// The option of `command` that was typed as `name`. Errors: UsageError.
 const Option& get_option(const Command& command, const std::string& name) {
   const Option* option = find_option(name);
@@ -59,19 +62,21 @@ const Option& get_option(const Command& command, const std::string& name) {
     throw UsageError(
         fmt::format("{} does not have --{}, which belongs to {}", command.name, name, commands_with(*option)));
   }
-  throw UsageError(fmt::format("{} does not have --{}{}", command.name, data::printable(name),
-                               suggestion(normalized_name(name), option_names(command), "--")));
+  const std::string normal = normalized_name(name);
+  const std::string meant = takes_peer_options(command) ? suggestion_with_peers(normal, option_names(command), "--")
+                                                        : suggestion(normal, option_names(command), "--");
+  throw UsageError(fmt::format("{} does not have --{}{}", command.name, data::printable(name), meant));
 }
 
 constexpr std::string_view negation = "no-";  // as Trainer's --no_dataloader_pin_memory
 
 /// What stands before and after "=" of an option's word.
-struct TypedOption {
+struct TypedName {
   std::string typed;  ///< "max_steps"
   std::string name;   ///< "max-steps"
   std::optional<std::string> value;
 
-  explicit TypedOption(const std::string& word) : typed(word.substr(2, word.find('=') - 2)) {
+  explicit TypedName(const std::string& word) : typed(word.substr(2, word.find('=') - 2)) {
     name = normalized_name(typed);
     if (word.find('=') != std::string::npos) value = word.substr(word.find('=') + 1);
   }
@@ -89,36 +94,37 @@ std::optional<std::string> next_word(std::span<const std::string> words, std::si
 }
 
 /// The value of a peer's option; i moves to the last word that belongs to it.
-std::string peer_value(const PeerOption& option, const TypedOption& typed, std::span<const std::string> words,
+std::string peer_value(const PeerOption& option, const TypedName& typed, std::span<const std::string> words,
                        std::size_t& i) {
   if (typed.value) return *typed.value;
   const std::optional<std::string> next = next_word(words, i);
   const bool takes_next = next && (!option.is_switch || option.is_secret || parse_truth(*next));
-  if (!takes_next && !option.is_switch) throw UsageError(fmt::format("--{} needs a value", typed.typed));
-  if (takes_next) ++i;
-  return takes_next ? *next : "true";
+  if (takes_next) return words[++i];
+  const bool is_refused = option.why.empty();  // whatever its value
+  if (!option.is_switch && !is_refused) throw UsageError(fmt::format("--{} needs a value", typed.typed));
+  return option.is_switch ? "true" : "";
 }
 
 /// Takes words[i], if it is an option of peers that has no effect here, with its value. Errors: UsageError where it
 /// would.
 bool take_peer_option(const Command& command, std::span<const std::string> words, std::size_t& i, Sorted& sorted) {
-  const TypedOption typed(words[i]);
-  if ((command.bit & train_command) == 0 || find_option(typed.name) != nullptr) return false;
+  const TypedName typed(words[i]);
+  if (!takes_peer_options(command) || find_option(typed.name) != nullptr) return false;
   if (const PeerOption* option = find_peer_option(typed.name)) {
-    sorted.remarks.push_back(remark_on(*option, typed.typed, peer_value(*option, typed, words, i)));
+    sorted.remarks.push_back(remark_on(*option, "--" + typed.typed, peer_value(*option, typed, words, i)));
     return true;
   }
   const PeerOption* denied = find_peer_option(typed.negated());
   if (denied == nullptr || !denied->is_switch) return false;
   typed.refuse_value();
-  remark_on(*denied, typed.typed, "false");
+  remark_on(*denied, "--" + typed.typed, "false");
   sorted.remarks.push_back(fmt::format("--{} has no effect here: {}", typed.typed, denied->why));
   return true;
 }
 
 /// Reads the option words[i] and moves i to the last word that belongs to it.
 Occurrence read_option(const Command& command, std::span<const std::string> words, std::size_t& i) {
-  const TypedOption typed(words[i]);
+  const TypedName typed(words[i]);
   const std::string shown = "--" + typed.typed;
   const Option* denied = find_option(typed.name) == nullptr ? find_option(typed.negated()) : nullptr;
   if (denied != nullptr && denied->is_switch() && denied->belongs_to(command.bit)) {
@@ -160,7 +166,10 @@ Sorted sort_words(const Command& command, std::span<const std::string> words) {
     } else if (word.starts_with("--") && take_peer_option(command, words, i, sorted)) {
       continue;
     } else if (word.starts_with("--")) {
+      const std::size_t first = i;
       sorted.options.push_back(read_option(command, words, i));
+      const auto begin = words.begin() + static_cast<std::ptrdiff_t>(first);
+      sorted.options.back().words.assign(begin, words.begin() + static_cast<std::ptrdiff_t>(i) + 1);
     } else if (looks_like_option(word)) {
       throw UsageError(fmt::format("{} does not have {}; options begin with --", command.name, data::printable(word)));
     } else {
@@ -229,6 +238,7 @@ Arguments parse_arguments(const Command& command, std::span<const std::string> w
   for (const Occurrence& occurrence : sorted.options) {
     set_option(arguments, *occurrence.option, occurrence.value, occurrence.typed);
     arguments.given.insert(occurrence.option->name);
+    arguments.typed.push_back({occurrence.option->name, occurrence.words});
   }
   settle(command, arguments);
   return arguments;

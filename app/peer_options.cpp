@@ -1,5 +1,6 @@
 #include "app/peer_options.hpp"
 
+#include "app/parse.hpp"
 #include "app/usage_error.hpp"
 #include "app/values.hpp"
 #include "core/device.hpp"
@@ -25,8 +26,14 @@ constexpr std::string_view by_eval =
 constexpr std::string_view of_model = "the model's own is used; give its directory with --model";
 constexpr std::string_view by_batch = "leave it out: batches are --batch sequences in the order of --seed";
 constexpr std::string_view by_mode = "use --mode (sharded-optimizer, sharded-gradients, sharded, hybrid)";
+constexpr std::string_view by_launcher = "leave it out: ranks come from the launcher (srun, mpirun), one a GPU";
+constexpr std::string_view by_precision = "--precision says what is computed in";
+constexpr std::string_view by_clip = "use --clip";
+constexpr std::string_view by_eval_every = "use --eval-every, in steps; by default evaluations come after each epoch";
+constexpr std::string_view by_bucket = "use --bucket-mib, which bounds what is received at a time";
+constexpr std::string_view overlapped = "a unit's exchange always runs beside the next one's work";
+constexpr std::string_view no_offload = "leave it out: nothing is offloaded; mylos plan says which mode fits without";
 constexpr std::string_view kept = "best/ (by --best-by) and last/ are both written";
-constexpr std::string_view checkpoints = "checkpoints are written as --checkpoint-every says";
 
 // A build computes on one kind of device.
 constexpr std::string_view own_device = runs_on_host ? "" : "false";
@@ -72,7 +79,6 @@ constexpr std::array peer_table = {
                "evaluations come every --eval-every steps, by default after each epoch"},
     PeerOption{"load-best-model-at-end", true, "", kept},
     PeerOption{"greater-is-better", true, "", kept},
-    PeerOption{"save-strategy", false, "", checkpoints},
     PeerOption{"save-safetensors", true, "", "models are written as safetensors"},
     PeerOption{"save-on-each-node", true, "false", "files are written once", "use an --output that all nodes see"},
     PeerOption{"push-to-hub", true, "false", "nothing is sent anywhere",
@@ -90,7 +96,7 @@ constexpr std::array peer_table = {
     PeerOption{"gradient-checkpointing-kwargs", false, "", "--recompute says all there is"},
     PeerOption{"optim", false, "adamw_torch,adamw_torch_fused,adamw_hf,adamw_apex_fused", "AdamW is what there is",
                "leave it out: AdamW is what there is"},
-    PeerOption{"half-precision-backend", false, "", "--precision says what is computed in"},
+    PeerOption{"half-precision-backend", false, "", by_precision},
     PeerOption{"fp16-full-eval", true, "", "evaluations compute in --precision"},
     PeerOption{"bf16-full-eval", true, "", "evaluations compute in --precision"},
     PeerOption{"label-smoothing-factor", false, "0,0.0", "labels are not smoothed",
@@ -112,6 +118,49 @@ constexpr std::array peer_table = {
     PeerOption{"deepspeed", false, "None", by_mode, by_mode},
     PeerOption{"fsdp-config", false, "None", by_mode, by_mode},
     PeerOption{"fsdp", false, "None", by_mode, by_mode},
+    // Lightning's and PyTorch's.
+    PeerOption{"max-epochs", false, "", "", "use --epochs"},
+    PeerOption{"devices", false, "", "", by_launcher},
+    PeerOption{"num-nodes", false, "", "", by_launcher},
+    PeerOption{"accelerator", false, "", "", "a build computes on CPUs or on GPUs: mylos info says which"},
+    PeerOption{"batch-size", false, "", "", "use --batch, of all ranks together, or --batch-per-rank"},
+    PeerOption{"num-workers", false, "", no_workers},
+    PeerOption{"accumulate-grad-batches", false, "", "", "use --gradient-accumulation-steps"},
+    PeerOption{"gradient-clip-val", false, "", "", by_clip},
+    PeerOption{"val-check-interval", false, "", "", by_eval_every},
+    PeerOption{"check-val-every-n-epoch", false, "", "", by_eval_every},
+    PeerOption{"limit-train-batches", false, "", "", "use --train-limit, in questions"},
+    PeerOption{"limit-val-batches", false, "", "", "use --dev-limit, in questions"},
+    PeerOption{"monitor", false, "", "", "use --best-by loss, f1 or exact"},
+    PeerOption{"every-n-train-steps", false, "", "", "use --checkpoint-every"},
+    PeerOption{"save-top-k", false, "", "", "use --keep"},
+    PeerOption{"max-time", false, "", "", "use --walltime with --stop-before"},
+    PeerOption{"auto-requeue", true, "false", "job scripts decide it",
+               "use the job script requeue.sbatch, which acts on exit code 85"},
+    PeerOption{"ckpt-path", false, "", "", "use --resume"},
+    PeerOption{"fast-dev-run", true, "false", "the whole run is made",
+               "use --steps 1, or --dry-run, which trains nothing"},
+    PeerOption{"logger", false, "", recorded},
+    // DeepSpeed's and FSDP's.
+    PeerOption{"zero-optimization.stage", false, "", "", by_mode},
+    PeerOption{"zero-stage", false, "", "", by_mode},
+    PeerOption{"sharding-strategy", false, "", "", "use --mode replicated, sharded-gradients, sharded or hybrid"},
+    PeerOption{"auto-wrap-policy", false, "", "the units are the embeddings, each layer and the head"},
+    PeerOption{"train-batch-size", false, "", "", "use --batch"},
+    PeerOption{"train-micro-batch-size-per-gpu", false, "", "", "use --micro-batch"},
+    PeerOption{"gradient-clipping", false, "", "", by_clip},
+    PeerOption{"bf16.enabled", true, "false", by_precision, "use --precision bfloat16"},
+    PeerOption{"fp16.enabled", true, "false", by_precision, "use --precision half"},
+    PeerOption{"fp16.initial-scale-power", false, "", "", "use --initial-loss-scale, which is the scale itself"},
+    PeerOption{"communication-data-type", false, "", "", "use --communication-precision"},
+    PeerOption{"reduce-dtype", false, "", "", "use --communication-precision"},
+    PeerOption{"reduce-bucket-size", false, "", "", by_bucket},
+    PeerOption{"allgather-bucket-size", false, "", "", by_bucket},
+    PeerOption{"activation-checkpointing", false, "", "", "use --recompute"},
+    PeerOption{"overlap-comm", true, "", overlapped},
+    PeerOption{"limit-all-gathers", true, "", overlapped},
+    PeerOption{"offload-optimizer", false, "", "", no_offload},
+    PeerOption{"offload-param", false, "", "", no_offload},
 };
 
 std::string lower_case(std::string_view text) {
@@ -121,16 +170,17 @@ std::string lower_case(std::string_view text) {
 }
 
 bool has_no_effect(const PeerOption& option, std::string_view value) {
+  if (option.why.empty()) return false;
   if (option.harmless.empty()) return true;
   const std::vector<std::string> harmless = split(option.harmless, ',');
   return std::ranges::any_of(harmless, [&](const std::string& each) { return lower_case(each) == lower_case(value); });
 }
 
 /// A switch's as true or false.
-std::string plain_value(const PeerOption& option, std::string_view typed, std::string_view value) {
+std::string plain_value(const PeerOption& option, std::string_view shown, std::string_view value) {
   if (!option.is_switch || option.is_secret) return std::string(value);
   const auto truth = parse_truth(value);
-  if (!truth) throw UsageError(fmt::format("--{} {}: expected nothing, true or false", typed, printable(value)));
+  if (!truth) throw UsageError(fmt::format("{} {}: expected nothing, true or false", shown, printable(value)));
   return *truth ? "true" : "false";
 }
 
@@ -143,12 +193,20 @@ const PeerOption* find_peer_option(std::string_view name) {
   return found == peer_table.end() ? nullptr : found;
 }
 
-std::string remark_on(const PeerOption& option, std::string_view typed, std::string_view value) {
-  const std::string plain = plain_value(option, typed, value);
-  const bool is_told = !option.is_secret && !(option.is_switch && plain == "true");
+std::string remark_on(const PeerOption& option, std::string_view shown, std::string_view value) {
+  const std::string plain = plain_value(option, shown, value);
+  const bool is_told = !plain.empty() && !option.is_secret && !(option.is_switch && plain == "true");
   const std::string told = is_told ? " " + printable(plain) : "";
-  if (has_no_effect(option, plain)) return fmt::format("--{}{} has no effect here: {}", typed, told, option.why);
-  throw UsageError(fmt::format("--{}{} is not supported; {}", typed, told, option.instead));
+  if (has_no_effect(option, plain)) return fmt::format("{}{} has no effect here: {}", shown, told, option.why);
+  throw UsageError(fmt::format("{}{} is not supported; {}", shown, told, option.instead));
+}
+
+std::string suggestion_with_peers(std::string_view typed, std::vector<std::string> names, std::string_view prefix) {
+  for (const PeerOption& option : peer_table) names.emplace_back(option.name);
+  const std::string nearest = nearest_name(typed, names);
+  const PeerOption* peer = find_peer_option(nearest);
+  const bool is_refused = peer != nullptr && peer->why.empty();
+  return is_refused ? fmt::format("; {}", peer->instead) : suggestion(typed, names, prefix);
 }
 
 }  // namespace mylos::app

@@ -4,10 +4,12 @@
 #include "app/model_argument.hpp"
 #include "app/model_shapes.hpp"
 #include "app/options.hpp"
+#include "app/plan_tables.hpp"
 #include "app/plan_target.hpp"
 #include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
 #include "core/error.hpp"
+#include "data/model_names.hpp"
 #include "nn/bert_question_answering.hpp"
 #include "train/bert_shape.hpp"
 #include "train/length_task.hpp"
@@ -51,6 +53,18 @@ std::vector<std::size_t> lengths_of(const train::SquadWindows& windows) {
   return lengths;
 }
 
+/// Errors: std::runtime_error where a model that is known by its sizes has no directory.
+void check_vocabulary(const Arguments& arguments, const NamedModel& known) {
+  try {
+    data::resolve_model(arguments.model);
+  } catch (const std::runtime_error&) {
+    fail(
+        fmt::format("--data {}: {} is known by its sizes, and cutting questions needs a directory with its vocabulary; "
+                    "get it with: mylos fetch {}; or leave out --data",
+                    arguments.data.string(), known.name, known.fetched));
+  }
+}
+
 /// A model that is known by its sizes needs no files, unless questions are to be cut by its vocabulary. Its name
 /// becomes the one that train and fetch know it by.
 NamedModel read_sizes(Arguments& arguments) {
@@ -59,6 +73,7 @@ NamedModel read_sizes(Arguments& arguments) {
   const bool is_directory = std::filesystem::is_directory(arguments.model, ignored);
   const NamedModel* const known = is_directory ? nullptr : find_model_shape(arguments.model);
   if (known != nullptr) arguments.model = known->fetched;
+  if (known != nullptr && !arguments.data.empty()) check_vocabulary(arguments, *known);
   if (known == nullptr || !arguments.data.empty()) {
     resolve_model_argument(arguments);
     return {arguments.model, data::read_bert_config(squad.model / "config.json")};
@@ -189,8 +204,10 @@ Json json_of(const train::ModePlan& plan) {
             {"exchange", memory.exchange},
             {"optimizer", memory.optimizer},
             {"activations", memory.activations},
-            {"operands", memory.workspace + memory.scratch}}},
+            {"operands", memory.workspace + memory.scratch},
+            {"output", memory.output}}},
           {"micro_batch", memory.largest.samples},
+          {"asked_micro_batch", memory.asked},
           {"largest_micro_batch", plan.largest},
           {"step_seconds", plan.step.total()},
           {"compute_seconds", plan.step.compute},
@@ -224,46 +241,8 @@ void print_json(const Arguments& arguments, const PlannedModel& model, const tra
   print(result.dump(2) + "\n");
 }
 
-using ModePlans = std::vector<train::ModePlan>;
-
-void print_memory(const ModePlans& plans) {
-  const auto row = [](const auto&... cells) {
-    print(fmt::format("{:18} {:>10} {:>10} {:>10} {:>10} {:>10} {:>12} {:>10} {:>10}\n", cells...));
-  };
-  const auto size = [](std::size_t bytes) { return train::bytes_text(bytes); };
-  row("memory of a rank", "all", "program", "values", "gradients", "optimizer", "activations", "operands", "exchange");
-  for (const train::ModePlan& plan : plans) {
-    const train::MemoryPlan& memory = plan.memory;
-    row(parallel::to_string(plan.mode), size(memory.peak()), size(memory.program), size(memory.values),
-        size(memory.gradients), size(memory.optimizer), size(memory.activations),
-        size(memory.workspace + memory.scratch), size(memory.exchange));
-  }
-}
-
-void print_times(const ModePlans& plans) {
-  print(fmt::format("\n{:18} {:>6} {:>8} {:>8} {:>10} {:>10} {:>10} {:>10} {:>10} {:>12}\n", "time", "fits", "at once",
-                    "at most", "step ms", "compute", "optimizer", "exposed", "tokens/s", "job"));
-  for (const train::ModePlan& plan : plans) {
-    print(fmt::format("{:18} {:>6} {:>8} {:>8} {:>10.4g} {:>10.4g} {:>10.4g} {:>10.4g} {:>10.4g} {:>12}\n",
-                      parallel::to_string(plan.mode), plan.fits ? "yes" : "no", plan.memory.largest.samples,
-                      plan.largest, 1e3 * plan.step.total(), 1e3 * plan.step.compute, 1e3 * plan.step.optimizer,
-                      1e3 * plan.step.exposed, plan.tokens / plan.step.total(), train::duration_text(plan.job())));
-  }
-}
-
-void print_efficiency(const ModePlans& plans) {
-  std::string head = fmt::format("{:18}", "GPUs");
-  for (const auto& [count, share] : plans.front().efficiency) head += fmt::format(" {:>5}", count);
-  print("\nefficiency, with as much of a step on each\n" + head + "\n");
-  for (const train::ModePlan& plan : plans) {
-    std::string line = fmt::format("{:18}", parallel::to_string(plan.mode));
-    for (const auto& [count, share] : plan.efficiency) line += fmt::format(" {:>4.0f}%", 100.0 * share);
-    print(line + "\n");
-  }
-}
-
 void print_text(const Arguments& arguments, const PlannedModel& model, const train::PlanTarget& target,
-                const train::Task& task, const ModePlans& plans) {
+                const train::Task& task, const std::vector<train::ModePlan>& plans) {
   const train::Machine& machine = target.machine;
   print(train::named_line(
       "model", fmt::format("{}: {}, {}", model.name, train::count_of(task.model().table().size(), "parameter"),
@@ -276,9 +255,7 @@ void print_text(const Arguments& arguments, const PlannedModel& model, const tra
                   train::bytes_text(machine.memory), train::bytes_text(machine.reserved),
                   1e-9 * target.network.bandwidth, 1e-9 * machine.link)));
   print(train::named_line("rate", target.rate.origin) + "\n");
-  print_memory(plans);
-  print_times(plans);
-  print_efficiency(plans);
+  print_tables(plans);
   for (const train::ModePlan& plan : plans) {
     if (!plan.fits) print(fmt::format("\n{}: {}\n", parallel::to_string(plan.mode), plan.obstacle));
   }

@@ -67,7 +67,7 @@ std::optional<train::ComputeRate> measured_rate(const Arguments& arguments, cons
 train::Machine host_machine(const Arguments& arguments, std::size_t ranks_of_node) {
   constexpr double thread_flops = 50e9, node_bandwidth = 20e9;
   const auto threads = static_cast<double>(planned_threads(arguments));
-  train::Machine machine{.name = "cpu"};
+  train::Machine machine{.name = "cpu", .threads = planned_threads(arguments)};
   machine.memory = (train::available_memory() + train::resident_memory()) / ranks_of_node;
   machine.float32 = machine.bfloat16 = machine.half = threads * thread_flops;
   machine.bandwidth = node_bandwidth / static_cast<double>(ranks_of_node);
@@ -115,7 +115,8 @@ train::PlanTarget make_target(const Arguments& arguments, const data::BertConfig
   target.rate = measured ? *measured : assumed_rate(arguments, target.machine);
   target.network.bandwidth = plan.network * giga;
   target.storage = plan.storage * giga;
-  target.ranks = {.ranks = plan.gpus, .nodes = plan.nodes, .of_node = of_node, .on_host = host};
+  target.ranks = {
+      .ranks = plan.gpus, .nodes = plan.nodes, .of_node = of_node, .on_host = host, .threads = target.machine.threads};
   // What Kokkos, MPI and the libraries of matrix products take once they run comes on top of this process.
   constexpr std::size_t libraries = std::size_t{12} << 20;
   target.program = host ? train::resident_memory() + libraries : 0;

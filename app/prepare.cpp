@@ -1,5 +1,6 @@
 #include "app/commands.hpp"
 #include "app/model_argument.hpp"
+#include "app/replaceable_file.hpp"
 #include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
 #include "data/feature_file.hpp"
@@ -59,6 +60,13 @@ std::string feature_line(const data::PreparedFeatures& prepared, const data::Fea
   return line.dump() + "\n";
 }
 
+/// Whether `feature_line` made the first line of a file.
+bool is_prepared(const std::filesystem::path& file) {
+  if (file.extension() == ".h5") return data::is_feature_file(file);
+  const std::string begin = beginning_of(file);
+  return begin.starts_with("{\"id\":") && begin.find(",\"window\":0,\"input_ids\":[") != std::string::npos;
+}
+
 void write_lines(const std::filesystem::path& path, const data::PreparedFeatures& prepared) {
   data::StagedFile file(path);
   for (const data::Feature& feature : prepared.features.features) file.write(feature_line(prepared, feature));
@@ -74,6 +82,7 @@ int run_prepare(const Arguments& told) {
   if (suffix != ".h5" && suffix != ".jsonl") {
     throw UsageError(fmt::format("--output {}: expected a name that ends in .h5 or .jsonl", output.string()));
   }
+  check_replaceable({"--output", output, "written by mylos prepare", is_prepared}, arguments.overwrite);
   resolve_model_argument(arguments);
   const data::PreparedFeatures prepared = prepare(arguments);
   suffix == ".h5" ? data::write_feature_file(output, prepared) : write_lines(output, prepared);

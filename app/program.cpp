@@ -11,6 +11,7 @@
 #include "app/usage_error.hpp"
 #include "data/files.hpp"
 #include "parallel/launcher.hpp"
+#include "train/memory.hpp"
 
 #include <fmt/format.h>
 
@@ -84,6 +85,7 @@ int run_program(const std::vector<std::string>& words) {
   std::signal(SIGPIPE, SIG_IGN);
   // So is a file that may not grow further (ulimit -f).
   std::signal(SIGXFSZ, SIG_IGN);
+  train::bound_heaps();
   try {
     const int exit_code = dispatch(words);
     flush_output();

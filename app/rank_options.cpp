@@ -12,15 +12,13 @@ constexpr std::string_view ranks = "Ranks";
 constexpr std::size_t most_leaves = 1024;
 
 Option mode_option() {
-  const std::vector<Choice> choices = {{"replicated", {"ddp"}},
-                                       {"sharded-optimizer", {"zero1", "deepspeed_stage_1"}},
-                                       {"sharded-gradients", {"zero2", "deepspeed", "deepspeed_stage_2"}},
-                                       {"sharded", {"zero3", "fsdp", "deepspeed_stage_3"}},
-                                       {"hybrid", {"hsdp"}}};
+  const std::vector<Choice> choices = mode_choices();
   Option option = named("mode", {"strategy"}, "MODE", ranks, train_command | plan_command,
                         "what each rank holds whole: " + describe(choices) +
                             "; default: replicated, or sharded where only that fits; of plan all");
   option.expects = describe(choices);
+  option.choices = names_of(choices);
+  option.choices.emplace_back("all");  // of plan
   option.parse = [choices](Arguments& arguments, std::string_view text) {
     arguments.every_mode = text == "all";
     if (arguments.every_mode) return true;
@@ -40,6 +38,7 @@ Option communication_precision_option() {
   Option option = named("communication-precision", {}, "TYPE", ranks, train_command | plan_command,
                         "float or bfloat16: in which gradients are exchanged; they are added in float");
   option.expects = describe(choices);
+  option.choices = names_of(choices);
   option.parse = [choices](Arguments& arguments, std::string_view text) {
     const auto name = parse_choice(text, choices);
     if (name) arguments.run.engine.parallel.bfloat16_gradients = *name == "bfloat16";
@@ -92,6 +91,14 @@ Option leaves_option() {
 }
 
 }  // namespace
+
+std::vector<Choice> mode_choices() {
+  return {{"replicated", {"ddp"}},
+          {"sharded-optimizer", {"zero1", "deepspeed_stage_1"}},
+          {"sharded-gradients", {"zero2", "deepspeed", "deepspeed_stage_2"}},
+          {"sharded", {"zero3", "fsdp", "deepspeed_stage_3"}},
+          {"hybrid", {"hsdp"}}};
+}
 
 std::vector<Option> rank_options() {
   return {

@@ -2,6 +2,7 @@
 
 #include "app/report_answers.hpp"
 #include "app/report_run.hpp"
+#include "app/step_breakdown.hpp"
 
 #include <string>
 #include <vector>
@@ -11,8 +12,8 @@ namespace mylos::app {
 
 /// What the page is told beside the runs.
 struct ReportSettings {
-  nlohmann::json kernels = nullptr;  ///< what `mylos bench step --breakdown --json` printed
-  StepPair between = {};             ///< evaluations whose answers are compared
+  std::vector<BreakdownRow> kernels = {};  ///< of one step, measured by `mylos bench step --breakdown --json`
+  StepPair between = {};                   ///< evaluations whose answers are compared
 };
 
 /// The page.

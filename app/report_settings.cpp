@@ -40,7 +40,9 @@ void add_value(const std::string& name, const std::string& suffix, const json& v
 void add_group(const ReportedRun& run, const char* group, const std::string& suffix, Settings& settings) {
   const auto found = run.record.run.find(group);
   if (found == run.record.run.end() || !found->is_object()) return;
-  for (const auto& [key, value] : found->items()) add_value(key, suffix, value, settings);
+  for (const auto& [key, value] : found->items()) {
+    if (key != changed_key) add_value(key, suffix, value, settings);
+  }
 }
 
 Settings everything_of(const ReportedRun& run) {

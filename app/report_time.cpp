@@ -143,9 +143,8 @@ std::string pauses_html(const std::vector<TimedRun>& runs, bool several) {
   return html;
 }
 
-/// {"breakdown": {"kernels": [{"name", "calls", "seconds", "share", "roofline"?}]}}: app/step_breakdown.cpp.
-std::string kernels_html(const json& kernels) {
-  if (kernels.is_null()) {
+std::string kernels_html(const std::vector<BreakdownRow>& kernels) {
+  if (kernels.empty()) {
     return element(
         "p", "class=\"note\"",
         "Times of single kernels are measured by <code>mylos bench step --model MODEL --data FILE --breakdown "
@@ -156,14 +155,10 @@ std::string kernels_html(const json& kernels) {
                    {"ms a step", HtmlTable::Align::right},
                    {"share", HtmlTable::Align::right},
                    {"of the roofline", HtmlTable::Align::right}});
-  const json none = json::array();
-  const json& breakdown = kernels.at("breakdown");
-  for (const json& row : breakdown.value("kernels", none)) {
-    const double roofline = train::number_of(row, "roofline");
-    table.add({row.value("name", std::string("?")), number_text(train::number_of(row, "calls")),
-               fmt::format("{:.3f}", 1e3 * train::number_of(row, "seconds")),
-               fmt::format("{:.1f} %", 100.0 * train::number_of(row, "share")),
-               std::isfinite(roofline) ? fmt::format("{:.0f} %", 100.0 * roofline) : number_text(roofline)});
+  for (const BreakdownRow& row : kernels) {
+    table.add({row.name, number_text(row.calls), fmt::format("{:.3f}", 1e3 * row.seconds),
+               fmt::format("{:.1f} %", 100.0 * row.share),
+               row.roofline ? fmt::format("{:.0f} %", 100.0 * *row.roofline) : number_text(std::nan(""))});
   }
   return text_element("h3", "", "Kernels of one step, measured apart from the run") + table.html();
 }
@@ -186,12 +181,12 @@ RunTime time_of(const train::RunRecord& run) {
   return time;
 }
 
-std::string time_html(const std::vector<ReportedRun>& runs, const json& kernels) {
+std::string time_html(const std::vector<ReportedRun>& runs, const std::vector<BreakdownRow>& kernels) {
   std::vector<TimedRun> timed;
   for (const ReportedRun& run : runs) {
     if (!run.record.steps.empty()) timed.push_back({run.name, time_of(run.record)});
   }
-  if (timed.empty() && kernels.is_null()) return {};
+  if (timed.empty() && kernels.empty()) return {};
   const bool several = runs.size() > 1;
   std::string html;
   if (!timed.empty()) {

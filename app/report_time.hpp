@@ -1,8 +1,7 @@
 #pragma once
 
 #include "app/report_run.hpp"
-
-#include <nlohmann/json.hpp>
+#include "app/step_breakdown.hpp"
 
 #include <optional>
 #include <string>
@@ -27,8 +26,8 @@ struct RunTime {
 
 RunTime time_of(const train::RunRecord& run);
 
-/// Bars and a table; `kernels` is what `mylos bench step --breakdown --json` printed, or null. Empty where no step was
+/// Bars and a table; `kernels` are those of one step by `mylos bench step --breakdown --json`. Empty where no step was
 /// made and no kernels are given.
-std::string time_html(const std::vector<ReportedRun>& runs, const nlohmann::json& kernels);
+std::string time_html(const std::vector<ReportedRun>& runs, const std::vector<BreakdownRow>& kernels);
 
 }  // namespace mylos::app

@@ -9,6 +9,8 @@
 #include "train/machine.hpp"
 #include "train/run_bounds.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace mylos::app {
@@ -38,6 +40,12 @@ std::vector<std::string> hosts_of(const parallel::Launch& launch) {
     if (std::ranges::find(hosts, place.host) == hosts.end()) hosts.push_back(place.host);
   }
   return hosts;
+}
+
+nlohmann::ordered_json checksums_json(const std::vector<train::DataChecksum>& checksums) {
+  nlohmann::ordered_json members = nlohmann::ordered_json::object();
+  for (const train::DataChecksum& data : checksums) members[data.option] = checksum_text(data);
+  return members;
 }
 
 const char* version_name(data::SquadVersion version) { return version == data::SquadVersion::v2_0 ? "2.0" : "1.1"; }
@@ -72,14 +80,17 @@ train::RunDescription describe_run(const Arguments& arguments, const train::Squa
           .output = arguments.run.engine.output.string()};
 }
 
+std::string checksum_text(const train::DataChecksum& data) { return fmt::format("{:08x}", data.checksum); }
+
 nlohmann::ordered_json run_json(const Arguments& arguments, const train::SquadTask& task, const train::Trainer& trainer,
                                 parallel::Launch& launch) {
   const train::RankLayout& layout = trainer.plan().layout;
-  const BuildInfo build = build_info();
   nlohmann::ordered_json run = settings_json(*find_command("train"), arguments);
-  run[program_key] = {{"version", build.version}, {"commit", build.commit}, {"compiler", build.compiler}};
+  run[program_key] = program_json();
+  run[program_key][changed_key] = changed_options(*find_command("train"), arguments);
   run[resolved_key] = {{"model", std::filesystem::absolute(arguments.run.squad.model).lexically_normal().string()},
                        {"squad", version_name(task.train_windows()->dataset.version)},
+                       {checksums_key, checksums_json(task.data_checksums())},
                        {"dropout", arguments.run.squad.dropout.value_or(task.bert().hidden_dropout_prob)},
                        {"steps", trainer.steps()},
                        {"epochs", epochs_of(task, trainer)},

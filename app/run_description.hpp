@@ -15,6 +15,9 @@ namespace mylos::app {
 train::RunDescription describe_run(const Arguments& arguments, const train::SquadTask& task,
                                    const train::Trainer& trainer, parallel::Launch& launch, std::size_t free_memory);
 
+/// The checksum as run.json has it.
+std::string checksum_text(const train::DataChecksum& data);
+
 /// run.json: every setting, who wrote it, and what was chosen where nothing was said.
 nlohmann::ordered_json run_json(const Arguments& arguments, const train::SquadTask& task, const train::Trainer& trainer,
                                 parallel::Launch& launch);

@@ -1,27 +1,49 @@
 #include "app/run_output.hpp"
 
+#include "app/values.hpp"
+#include "core/error.hpp"
 #include "parallel/agreement.hpp"
 
 #include <fmt/format.h>
 
 #include <exception>
 #include <string>
+#include <vector>
 
 namespace mylos::app {
 namespace {
 
-constexpr const char* is_finished = "\n";  // which is no path
+constexpr char separator = '\0';  // which no path holds
+
+std::string to_text(const train::OutputStart& start) {
+  std::string text = fmt::format("{:d}{}{:d}{}{}{}{}", start.finished, separator, start.goes_on, separator,
+                                 start.checkpoint.string(), separator, start.remark);
+  for (const std::string& each : start.differing) text += separator + each;
+  return text;
+}
+
+train::OutputStart to_start(const std::string& text) {
+  const std::vector<std::string> parts = split(text, separator);
+  require(parts.size() >= 4, "agreed_start: the first rank's answer is cut short");
+  return {.finished = parts[0] == "1",
+          .differing = {parts.begin() + 4, parts.end()},
+          .goes_on = parts[1] == "1",
+          .checkpoint = parts[2],
+          .remark = parts[3]};
+}
 
 }  // namespace
 
+train::OutputStart agreed_start(parallel::Communicator& ranks, const std::function<train::OutputStart()>& decide) {
+  return to_start(parallel::on_first_rank(ranks, [&] { return to_text(decide()); }));
+}
+
 RunOutput::RunOutput(parallel::Communicator& ranks, const std::filesystem::path& path, const train::OutputRules& rules)
     : ranks_(ranks) {
-  const std::string found = parallel::on_first_rank(ranks, [&] {
+  start_ = agreed_start(ranks, [&] {
     directory_.emplace(path, rules);
-    return directory_->finished() ? std::string(is_finished) : directory_->checkpoint().string();
+    return directory_->start();
   });
-  finished_ = found == is_finished;
-  if (!finished_) checkpoint_ = found;
 }
 
 void RunOutput::use(const std::function<void(train::OutputDirectory&)>& use) {

@@ -8,16 +8,16 @@
 
 namespace mylos::app {
 
+/// Calls `decide` on the first rank, and returns its result on every rank. Collective; errors are those of `decide`.
+train::OutputStart agreed_start(parallel::Communicator& ranks, const std::function<train::OutputStart()>& decide);
+
 /// The directory of a run on several ranks: the first one alone looks at it and writes into it. Every call is
 /// collective; errors are those of train::OutputDirectory, on every rank.
 class RunOutput {
  public:
   RunOutput(parallel::Communicator& ranks, const std::filesystem::path& path, const train::OutputRules& rules);
 
-  /// A finished run is there.
-  bool finished() const { return finished_; }
-  /// The checkpoint that the run goes on from; empty where it begins at step 1.
-  const std::filesystem::path& checkpoint() const { return checkpoint_; }
+  const train::OutputStart& start() const { return start_; }
   /// On the first rank.
   void use(const std::function<void(train::OutputDirectory&)>& use);
   /// Calls `work`; an error of the first rank is also written down for those who only see the run's files. Collective
@@ -30,8 +30,7 @@ class RunOutput {
  private:
   parallel::Communicator& ranks_;
   std::optional<train::OutputDirectory> directory_;
-  std::filesystem::path checkpoint_;
-  bool finished_ = false;
+  train::OutputStart start_;
 };
 
 }  // namespace mylos::app

@@ -12,7 +12,6 @@
 namespace mylos::app {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using RowKey = std::pair<SpanKind, std::string>;
 
 /// A row's part in one step.
@@ -119,28 +118,6 @@ std::string row_text(const BreakdownRow& row) {
                      100.0 * row.share, number(row.flops, 1e-9), number(row.bytes, 1e-9), number(row.roofline, 100.0));
 }
 
-Json optional_json(const std::optional<double>& value, double unit) {
-  return value ? Json(*value * unit) : Json(nullptr);
-}
-
-Json row_json(const BreakdownRow& row) {
-  return {{"name", row.name},
-          {"calls", row.calls},
-          {"seconds", row.seconds},
-          {"share_of_step", row.share},
-          {"flops", row.work ? Json(row.work->flops) : Json(nullptr)},
-          {"bytes", row.work ? Json(row.work->bytes) : Json(nullptr)},
-          {"gflops", optional_json(row.flops, 1e-9)},
-          {"gbytes_per_second", optional_json(row.bytes, 1e-9)},
-          {"share_of_roofline", optional_json(row.roofline, 1.0)}};
-}
-
-Json rows_json(const std::vector<BreakdownRow>& rows) {
-  Json all = Json::array();
-  for (const BreakdownRow& row : rows) all.push_back(row_json(row));
-  return all;
-}
-
 }  // namespace
 
 Breakdown make_breakdown(const data::BertConfig& model, const std::vector<ProfiledStep>& steps,
@@ -184,16 +161,6 @@ std::string to_text(const Breakdown& breakdown, const Ceilings& ceilings) {
   for (const BreakdownRow& row : breakdown.host) text += row_text(row);
   return text + fmt::format("sum: {:.1f} % in kernels, {:.1f} % with the host's work, of {:.3f} ms\n",
                             100.0 * breakdown.in_kernels, 100.0 * breakdown.accounted, 1e3 * breakdown.seconds);
-}
-
-Json to_json(const Breakdown& breakdown, const Ceilings& ceilings) {
-  return {{"gflops_ceiling", 1e-9 * ceilings.flops},
-          {"gbytes_per_second_ceiling", 1e-9 * ceilings.bandwidth},
-          {"seconds", breakdown.seconds},
-          {"in_kernels", breakdown.in_kernels},
-          {"accounted", breakdown.accounted},
-          {"kernels", rows_json(breakdown.kernels)},
-          {"host", rows_json(breakdown.host)}};
 }
 
 }  // namespace mylos::app

@@ -3,8 +3,6 @@
 #include "app/kernel_work.hpp"
 #include "app/step_profile.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,9 +31,9 @@ struct BreakdownRow {
   double seconds = 0.0;  ///< a step
   double share = 0.0;    ///< of the step's time
   // Nothing where no formula knows the kernel, and for the host's work:
-  std::optional<Work> work;            ///< a step
-  std::optional<double> flops, bytes;  ///< a second
-  std::optional<double> roofline;      ///< the least time that the two ceilings allow over the time taken
+  std::optional<Work> work = {};                 ///< a step
+  std::optional<double> flops = {}, bytes = {};  ///< a second
+  std::optional<double> roofline = {};           ///< the least time that the two ceilings allow over the time taken
 };
 
 struct Breakdown {
@@ -51,6 +49,5 @@ Breakdown make_breakdown(const data::BertConfig& model, const std::vector<Profil
 
 /// The table as text, a line a row.
 std::string to_text(const Breakdown& breakdown, const Ceilings& ceilings);
-nlohmann::ordered_json to_json(const Breakdown& breakdown, const Ceilings& ceilings);
 
 }  // namespace mylos::app

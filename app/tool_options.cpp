@@ -1,7 +1,6 @@
 #include "app/option_kinds.hpp"
 
 #include "core/kernels/gemm.hpp"
-#include "parallel/parameter_mode.hpp"
 
 #include <algorithm>
 
@@ -35,12 +34,18 @@ Option providers_option() {
 
 Option modes_option() {
   Option option = named("modes", {}, "A,B", general, compare_command, "modes of the runs");
-  option.expects =
-      "a list, separated by commas, of replicated, sharded-optimizer, sharded-gradients, sharded and hybrid";
+  option.expects = "a list, separated by commas, of " + describe(mode_choices()) + "; or all";
+  option.choices = names_of(mode_choices());
+  option.choices.emplace_back("all");
   option.parse = [](Arguments& arguments, std::string_view text) {
-    std::vector<std::string> modes = split(text, ',');
-    const bool known =
-        std::ranges::all_of(modes, [](const std::string& mode) { return parallel::parse_mode(mode).has_value(); });
+    const std::vector<Choice> choices = mode_choices();
+    std::vector<std::string> modes;
+    if (text == "all") {
+      for (const Choice& choice : choices) modes.push_back(choice.name);
+    } else {
+      for (const std::string& typed : split(text, ',')) modes.push_back(parse_choice(typed, choices).value_or(""));
+    }
+    const bool known = std::ranges::find(modes, "") == modes.end();
     if (known) arguments.modes = std::move(modes);
     return known;
   };

@@ -1,15 +1,18 @@
 #include "app/build_info.hpp"
 #include "app/calibration.hpp"
+#include "app/command_line.hpp"
 #include "app/commands.hpp"
 #include "app/compute.hpp"
 #include "app/config_file.hpp"
 #include "app/consistency.hpp"
 #include "app/model_argument.hpp"
 #include "app/on_ranks.hpp"
+#include "app/replaceable_file.hpp"
 #include "app/resumption.hpp"
 #include "app/run_description.hpp"
 #include "app/run_output.hpp"
 #include "app/standard_output.hpp"
+#include "app/usage_error.hpp"
 #include "core/error.hpp"
 #include "core/trace.hpp"
 #include "data/files.hpp"
@@ -17,12 +20,14 @@
 #include "parallel/checkpoint.hpp"
 #include "parallel/consistency.hpp"
 #include "parallel/file_work.hpp"
+#include "parallel/launcher.hpp"
 #include "train/evaluation_files.hpp"
 #include "train/gpu_monitor.hpp"
 #include "train/memory.hpp"
 #include "train/metrics_file.hpp"
 #include "train/progress.hpp"
 #include "train/quantities.hpp"
+#include "train/run_bounds.hpp"
 #include "train/signals.hpp"
 #include "train/tensorboard.hpp"
 #include "train/walltime.hpp"
@@ -31,6 +36,7 @@
 #include <fmt/ranges.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <iostream>
 #include <optional>
 #include <string>
@@ -48,7 +54,15 @@ std::size_t output_bytes(const train::SquadTask& task) { return 3 * task.model()
 /// What writes down what a run reports, on the rank that does.
 struct Writers {
   Writers(const std::filesystem::path& directory, const nlohmann::ordered_json& run)
-      : metrics(directory / "metrics.jsonl"), tensorboard(directory, train::hyperparameters_of(run)) {}
+      : metrics(directory / "metrics.jsonl", train::seconds_since_1970, log_line),
+        tensorboard(directory, train::hyperparameters_of(run), log_line) {}
+
+  /// Lines on records that could not be written until now.
+  std::vector<std::string> missing() {
+    std::vector<std::string> lines = {metrics.missing(), tensorboard.missing()};
+    std::erase(lines, "");
+    return lines;
+  }
 
   train::MetricsFile metrics;
   train::TensorBoard tensorboard;
@@ -84,14 +98,21 @@ class TrainCommand {
     return [speaker = speaker()](const std::string& line) { log_line(speaker + line); };
   }
   void watch_walltime();
+  void check_trace() const;
+  train::OutputRules output_rules() const;
   void write_trace();
   void load_task();
+  void drop_foreign_layout();
   std::vector<parallel::NamedValue> described_run() const;
   void say_banner(const train::Trainer& trainer) const;
   int say_what_would_be();
   int report_finished(const RunOutput& output) const;
+  void say_start(const train::OutputStart& start) const;
   int run_in(RunOutput& output);
   void take_up(const std::filesystem::path& checkpoint);
+  void check_data() const;
+  void check_extension();
+  void tell_unwritten(int signal);
   train::RunResult train_and_report(train::Trainer& trainer, const nlohmann::ordered_json& run);
 
   parallel::Launch& launch_;
@@ -100,7 +121,10 @@ class TrainCommand {
   Arguments arguments_;
   Clock::time_point begin_;
   std::optional<train::SquadTask> task_;
+  nlohmann::ordered_json resumed_;  ///< run.json of the run that this one goes on with; null in a new one
   std::size_t free_memory_ = 0;
+  std::vector<std::string> unwritten_;        ///< on the first rank, lines on records that are not in the run's files
+  std::optional<std::size_t> extended_from_;  ///< steps of the run that --extend goes on with
 };
 
 int TrainCommand::run() {
@@ -113,10 +137,29 @@ int TrainCommand::run() {
     launch_.use_communicator(arguments_.communicator, arguments_.run.engine.parallel.deterministic);
   });
   for (const std::string& remark : arguments_.remarks) notice()(remark);
+  check_trace();
   watch_walltime();
   if (arguments_.dry_run) return say_what_would_be();
-  RunOutput output(ranks_, arguments_.run.engine.output, train::output_rules(arguments_.overwrite, arguments_.resume));
-  return output.finished() ? report_finished(output) : run_in(output);
+  RunOutput output(ranks_, arguments_.run.engine.output, output_rules());
+  say_start(output.start());
+  return output.start().finished ? report_finished(output) : run_in(output);
+}
+
+/// --overwrite says what becomes of a run, not of this file.
+void TrainCommand::check_trace() const {
+  if (arguments_.trace.empty()) return;
+  const auto is_ours = [](const std::filesystem::path& file) { return is_chrome_trace(beginning_of(file)); };
+  parallel::on_first_rank(ranks_, [&] {
+    check_replaceable({"--trace", arguments_.trace, "a trace of Mylos", is_ours, "remove it"}, false);
+    return std::string();
+  });
+}
+
+train::OutputRules TrainCommand::output_rules() const {
+  train::OutputRules rules = train::output_rules(arguments_.overwrite, arguments_.resume);
+  rules.extend = arguments_.extend;
+  rules.compare = [this](const auto& saved) { return difference_from_run(saved, arguments_); };
+  return rules;
 }
 
 void TrainCommand::write_trace() {
@@ -155,20 +198,20 @@ void TrainCommand::load_task() {
     task_.emplace(run.squad, run.engine.precision, run.engine.seed, notice());
   });
   parallel::expect_equal_on_all_ranks(ranks_, described_run());
+  drop_foreign_layout();
   free_memory_ = train::available_memory();
 }
 
 /// What all ranks have to have alike, or they train different models.
 std::vector<parallel::NamedValue> TrainCommand::described_run() const {
   const BuildInfo build = build_info();
-  const auto checksum = [](const train::SquadWindows* windows) {
-    return windows == nullptr ? std::string("none") : fmt::format("{:08x}", windows->checksum());
-  };
-  const train::SquadEvaluation* evaluation = task_->evaluation();
-  return {{"the build", fmt::format("{} {} {}", build.version, build.commit, build.compiler)},
-          {"the configuration", settings_json(*find_command("train"), arguments_).dump()},
-          {"the checksum of the training data", checksum(task_->train_windows())},
-          {"the checksum of the evaluation data", checksum(evaluation == nullptr ? nullptr : &evaluation->windows())}};
+  std::vector<parallel::NamedValue> values = {
+      {"the build", fmt::format("{} {} {}", build.version, build.commit, build.compiler)},
+      {"the configuration", settings_json(*find_command("train"), arguments_).dump()}};
+  for (const train::DataChecksum& data : task_->data_checksums()) {
+    values.emplace_back(fmt::format("the checksum of --{}'s data", data.option), checksum_text(data));
+  }
+  return values;
 }
 
 void TrainCommand::say_banner(const train::Trainer& trainer) const {
@@ -176,9 +219,40 @@ void TrainCommand::say_banner(const train::Trainer& trainer) const {
   std::cerr << run_banner(describe_run(arguments_, *task_, trainer, launch_, free_memory_)) << std::flush;
 }
 
+/// Another kind of device has other memory.
+void TrainCommand::drop_foreign_layout() {
+  auto& recorded = arguments_.run.engine.recorded_layout;
+  if (recorded && !runs_on_host && recorded->device != device_name()) recorded.reset();
+}
+
+/// Says what is in the output directory, where that decides how the run starts. Errors: UsageError where it holds a
+/// finished run of another command.
+void TrainCommand::say_start(const train::OutputStart& start) const {
+  const std::string output = arguments_.run.engine.output.string();
+  if (!start.differing.empty()) {
+    throw UsageError(
+        fmt::format("--output {} holds a finished run with other options: {}; choose another directory, "
+                    "go on to more --steps or --epochs with --extend, or train anew with --overwrite",
+                    output, fmt::join(start.differing, "; ")));
+  }
+  if (!is_first()) return;
+  if (start.finished) log_line(fmt::format("{} holds this run, finished; --overwrite trains anew", output));
+  if (!start.remark.empty()) log_line(start.remark);
+}
+
 /// Everything but the run: nothing is written.
 int TrainCommand::say_what_would_be() {
+  const train::OutputStart start =
+      agreed_start(ranks_, [&] { return train::decide_start(arguments_.run.engine.output, output_rules()); });
+  say_start(start);
+  if (!start.checkpoint.empty()) {
+    take_up(start.checkpoint);
+  } else if (is_first() && !start.finished) {
+    log_line("would begin at step 1");
+  }
   load_task();
+  check_data();
+  check_extension();
   const train::Trainer trainer(arguments_.run.engine, *task_, train::ranks_of(launch_));
   say_banner(trainer);
   return 0;
@@ -186,17 +260,8 @@ int TrainCommand::say_what_would_be() {
 
 void print_results(const train::OutputDirectory& output) { print(output.results().value_or("")); }
 
-/// Its results are printed whatever this run was told; what it was told otherwise is named.
 int TrainCommand::report_finished(const RunOutput& output) const {
-  if (!is_first()) return 0;
-  const train::OutputDirectory& directory = *output.directory();
-  const std::vector<std::string> differing =
-      differing_settings(directory.saved_run(), *find_command("train"), arguments_);
-  const std::string which = differing.empty()
-                                ? "this run, finished"
-                                : fmt::format("a finished run with other options: {}", fmt::join(differing, "; "));
-  log_line(fmt::format("{} holds {}; --overwrite trains anew", directory.path().string(), which));
-  print_results(directory);
+  if (is_first()) print_results(*output.directory());
   return 0;
 }
 
@@ -235,8 +300,8 @@ train::RunResult TrainCommand::train_and_report(train::Trainer& trainer, const n
   std::vector<train::Reporter*> reporters = {&notes, &monitor};
   if (speaks()) reporters.push_back(&progress.emplace(std::cerr, progress_view()));
   parallel::on_first_rank(ranks_, [&] {
-    train::cut_metrics(output / "metrics.jsonl", trainer.first_step());
-    train::cut_evaluations(output, trainer.first_step());
+    train::cut_metrics(output / "metrics.jsonl", trainer.first_step(), trainer.evaluation_due());
+    train::cut_evaluations(output, trainer.first_step(), trainer.evaluation_due());
     written.emplace(output, run);
     reporters.insert(reporters.end(), {&written->metrics, &written->tensorboard});
     return std::string();
@@ -246,6 +311,7 @@ train::RunResult TrainCommand::train_and_report(train::Trainer& trainer, const n
   train::RunResult result = trainer.run(reporters, run.dump());
   parallel::on_first_rank(ranks_, [&] {
     result.joules = written->tensorboard.close(result.signal == 0);
+    unwritten_ = written->missing();
     return std::string();
   });
   return result;
@@ -254,18 +320,63 @@ train::RunResult TrainCommand::train_and_report(train::Trainer& trainer, const n
 /// Takes over what the run of a checkpoint was told, and says where it goes on.
 void TrainCommand::take_up(const std::filesystem::path& checkpoint) {
   const parallel::CheckpointRecord record = parallel::read_checkpoint_record(ranks_, checkpoint);
-  on_all_ranks(ranks_, [&] { take_up_run(record.text("configuration"), checkpoint, arguments_); });
-  arguments_.run.engine.checkpoints.resume = checkpoint;
-  if (is_first()) log_line(fmt::format("goes on after step {}, from {}", record.integer("step"), checkpoint.string()));
+  train::CheckpointConfig& checkpoints = arguments_.run.engine.checkpoints;
+  on_all_ranks(ranks_, [&] {
+    auto [run, extends] = take_up_run(record.text("configuration"), checkpoint, arguments_);
+    resumed_ = std::move(run);
+    checkpoints.extend = extends;
+  });
+  if (checkpoints.extend) extended_from_ = record.integer("steps");
+  checkpoints.resume = checkpoint;
+  if (!is_first()) return;
+  log_line(fmt::format("{} after step {}, from {}", arguments_.dry_run ? "would go on" : "goes on",
+                       record.integer("step"), checkpoint.string()));
+}
+
+/// The data of a run that goes on has to be what it was.
+void TrainCommand::check_data() const {
+  if (resumed_.is_null()) return;
+  on_all_ranks(
+      ranks_, [&] { check_resumed_data(resumed_, arguments_.run.engine.checkpoints.resume, task_->data_checksums()); });
+}
+
+/// Says how far an extended run goes. Errors: UsageError where it would go no further than it was to.
+void TrainCommand::check_extension() {
+  if (!extended_from_) return;
+  const std::size_t steps = train::total_steps(arguments_.run.engine, *task_), before = *extended_from_;
+  on_all_ranks(ranks_, [&] {
+    if (steps > before) return;
+    throw UsageError(fmt::format("--extend: the run has {} and is to have {}; give more --steps or --epochs",
+                                 train::count_of(before, "step"), train::count_text(steps)));
+  });
+  if (is_first()) {
+    log_line(fmt::format("extended from {} to {}: the learning rate follows the longer schedule from here on",
+                         train::count_of(before, "step"), train::count_text(steps)));
+  }
+}
+
+/// The run has finished all the same. Errors: records of it are not written. Where a signal ended it, whose exit code
+/// promises a checkpoint and nothing else, they are only said.
+void TrainCommand::tell_unwritten(int signal) {
+  parallel::on_first_rank(ranks_, [&] {
+    for (const std::string& line : unwritten_) {
+      if (signal == 0) fail(line + "; the model itself is written");
+      log_line(line);
+    }
+    return std::string();
+  });
 }
 
 /// The run in a directory that is ours.
 int TrainCommand::run_in(RunOutput& output) {
-  if (!output.checkpoint().empty()) take_up(output.checkpoint());
+  if (!output.start().checkpoint.empty()) take_up(output.start().checkpoint);
   load_task();
+  check_data();
+  check_extension();
   train::Trainer trainer(arguments_.run.engine, *task_, train::ranks_of(launch_));
   say_banner(trainer);
   const nlohmann::ordered_json run = run_json(arguments_, *task_, trainer, launch_);
+  if (const std::string line = changed_layout_line(resumed_, run); is_first() && !line.empty()) log_line(line);
   output.use([&](train::OutputDirectory& directory) {
     directory.check_space(output_bytes(*task_));
     directory.begin(run);
@@ -277,7 +388,9 @@ int TrainCommand::run_in(RunOutput& output) {
     result.signal == 0 ? directory.finish() : directory.end(interruption_text(result));
   });
   write_trace();
+  tell_unwritten(result.signal);
   if (is_first()) {
+    if (result.signal != 0) log_line(how_to_go_on(arguments_, output.start().goes_on, ranks_.size()));
     print_results(*output.directory());
     const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
     std::cerr << train::closing_line(result, seconds) << std::flush;
@@ -289,6 +402,11 @@ int TrainCommand::run_in(RunOutput& output) {
 
 int run_train(const Arguments& told) {
   const Clock::time_point begin = Clock::now();
+  const parallel::Environment environment = [](const char* name) { return std::getenv(name); };
+  // One rank speaks for all.
+  if (parallel::launched_rank(environment) == 0) {
+    train::set_termination_notice(parallel::termination_notice(environment));
+  }
   const train::PromptEnd prompt_end;  // until the run begins; then the trainer waits for a step's end
   parallel::Launch launch;
   return on_ranks(launch, [&] { return TrainCommand(launch, told, begin).run(); });

@@ -19,6 +19,7 @@ constexpr CountRange sequences{1, 1'000'000};
 template <class Field, class Parse, class Print>
 Option enumeration_option(Option option, std::vector<Choice> choices, Field field, Parse from_name, Print to_name) {
   option.expects = describe(choices);
+  option.choices = names_of(choices);
   option.parse = [choices = std::move(choices), field, from_name](Arguments& arguments, std::string_view text) {
     const auto name = parse_choice(text, choices);
     if (name) field(arguments) = from_name(*name);
@@ -112,12 +113,18 @@ Option tf32_option() {
 }
 
 Option resume_option() {
-  Option option = named("resume", {"resume-from-checkpoint"}, "auto|PATH|never", run, train_command,
-                        "auto: an unfinished run in the output directory goes on from its latest checkpoint; PATH: "
-                        "from that one, or the latest of that run; never: begin at step 1 [auto]");
+  Option option =
+      named("resume", {"resume-from-checkpoint"}, "auto|PATH|never", run, train_command,
+            "auto: an unfinished run in the output directory goes on from its latest checkpoint; PATH: "
+            "a fresh start begins from that one, or the latest of that run; never: at step 1; as Trainer's, "
+            "true is auto and false never [auto]");
   option.expects = "auto, never, or a checkpoint or a run's directory";
+  option.choices = {"auto", "never"};
   option.parse = [](Arguments& arguments, std::string_view text) {
-    if (!text.empty()) arguments.resume = text;
+    // Trainer's words. A name such as 1 or y, which a switch takes too, is a path.
+    const bool is_truth = text.size() >= std::string_view("true").size();
+    const auto truth = is_truth ? parse_truth(text) : std::nullopt;
+    if (!text.empty()) arguments.resume = !truth ? text : *truth ? "auto" : "never";
     return !text.empty();
   };
   return option;
@@ -125,15 +132,19 @@ Option resume_option() {
 
 /// A number counts steps, a duration with its unit is one.
 Option checkpoint_every_option() {
-  Option option = named("checkpoint-every", {"save-steps"}, "500|10m", run, train_command | plan_command,
-                        "steps, or time with its unit, between checkpoints; default: only where a signal ends the run");
-  option.expects = fmt::format("a number of steps, or {}", duration_expected);
+  Option option = named("checkpoint-every", {"save-steps"}, "500|10m|epoch|never", run, train_command | plan_command,
+                        "steps, or time with its unit, between checkpoints, or epoch; never: only where a signal or "
+                        "the walltime ends the run");
+  option.expects = fmt::format("a number of steps, epoch, never, or {}", duration_expected);
+  option.choices = {"epoch", "never"};
   option.parse = [](Arguments& arguments, std::string_view text) {
     train::CheckpointConfig& checkpoints = arguments.run.engine.checkpoints;
+    const bool is_epoch = text == "epoch", is_word = is_epoch || text == "never";
     const auto steps = parse_count(text, {});
     const bool is_number = text.find_first_not_of("0123456789.") == std::string_view::npos;
-    const auto seconds = is_number ? std::nullopt : parse_duration(text);
-    if (!steps && !seconds) return false;
+    const auto seconds = is_number || is_word ? std::nullopt : parse_duration(text);
+    if (!steps && !seconds && !is_word) return false;
+    checkpoints.every_epoch = is_epoch;
     checkpoints.every_steps = steps.value_or(0);
     checkpoints.every_seconds = seconds.value_or(0.0);
     return true;
@@ -141,8 +152,9 @@ Option checkpoint_every_option() {
   option.print = [](const Arguments& arguments) -> nlohmann::ordered_json {
     const train::CheckpointConfig& checkpoints = arguments.run.engine.checkpoints;
     if (checkpoints.every_steps > 0) return checkpoints.every_steps;
+    if (checkpoints.every_epoch) return "epoch";
     if (checkpoints.every_seconds > 0.0) return fmt::format("{}s", checkpoints.every_seconds);
-    return nullptr;
+    return "never";
   };
   return option;
 }
@@ -150,6 +162,10 @@ Option checkpoint_every_option() {
 std::vector<Option> checkpoint_options() {
   return {
       checkpoint_every_option(),
+      unrecorded(choice_option(
+          named("save-strategy", {}, "NAME", run, train_command,
+                "Trainer's: steps (as --checkpoint-every says, else every 500), epoch, or no, which is never"),
+          {{"no", {}}, {"epoch", {}}, {"steps", {}}}, [](auto& a) -> auto& { return a.save_strategy; })),
       count_option(
           named("keep", {"save-total-limit"}, "K", run, train_command, "checkpoints that stay, the latest ones"),
           {1, 1'000'000}, [](auto& a) -> auto& { return a.run.engine.checkpoints.keep; }),
@@ -285,9 +301,15 @@ std::vector<Option> run_options() {
           named("config", {}, "FILE", run, train_command, "a saved run.json to begin from; options win"),
           [](auto& a) -> auto& { return a.config; })),
       unrecorded(switch_option(
-          named("overwrite", {"overwrite-output-dir"}, "", run, train_command,
-                "begin anew in an output directory that has a run"),
+          named("overwrite", {"overwrite-output-dir"}, "", run,
+                train_command | eval_command | prepare_command | report_command,
+                "begin anew in an output directory that has a run; in other commands: replace files that mylos did not "
+                "write"),
           [](auto& a) -> auto& { return a.overwrite; })),
+      unrecorded(switch_option(
+          named("extend", {}, "", run, train_command,
+                "go on with a finished run from its last checkpoint, to larger --steps or --epochs"),
+          [](auto& a) -> auto& { return a.extend; })),
       unrecorded(switch_option(
           named("dry-run", {}, "", run, train_command, "say what would be trained and the memory it takes, and end"),
           [](auto& a) -> auto& { return a.dry_run; })),

@@ -93,6 +93,12 @@ std::optional<double> parse_duration(std::string_view text) {
   return value ? std::optional(*value * seconds) : std::nullopt;
 }
 
+std::vector<std::string> names_of(std::span<const Choice> choices) {
+  std::vector<std::string> names;
+  for (const Choice& choice : choices) names.push_back(choice.name);
+  return names;
+}
+
 std::optional<std::string> parse_choice(std::string_view text, std::span<const Choice> choices) {
   for (const Choice& choice : choices) {
     if (text == choice.name || std::ranges::find(choice.aliases, text) != choice.aliases.end()) return choice.name;

@@ -46,6 +46,9 @@ std::optional<bool> parse_truth(std::string_view text);
 std::optional<double> parse_duration(std::string_view text);
 inline constexpr const char* duration_expected = "a duration: 90s, 10m, 2h, 1:30:00 or 1-00:00:00";
 
+/// The names of all choices, without aliases.
+std::vector<std::string> names_of(std::span<const Choice> choices);
+
 /// The name that `text` is, or is an alias of; case matters.
 std::optional<std::string> parse_choice(std::string_view text, std::span<const Choice> choices);
 

@@ -51,14 +51,15 @@ function(mylos_tests name)
     PROPERTIES LABELS ${name} TIMEOUT ${arg_TIMEOUT} SKIP_REGULAR_EXPRESSION "  SKIPPED . [A-Za-z]")
 endfunction()
 
-# mylos_mpi_tests(<name> SOURCES <files> [LINK <targets>] [RANKS <numbers>] [TIMEOUT <seconds>] [ENVIRONMENT <name=value>...])
+# mylos_mpi_tests(<name> SOURCES <files> [LINK <targets>] [RANKS <numbers>] [TIMEOUT <seconds>] [ENVIRONMENT <name=value>...]
+#                 [ARGUMENTS <words>...])
 #
 # The program test_<name>, whose main() launches the ranks (tests/support/launch.hpp) and then Kokkos, and for each number
-# of ranks, 1 to 4 by default, a ctest named <name>.<number>_ranks with label <name> that runs all its tests by mpirun. It
-# fails where a test fails on any rank. Only the first rank tells of tests that pass.
+# of ranks, 1 to 4 by default, a ctest named <name>.<number>_ranks with label <name> that runs its tests by mpirun, all
+# unless ARGUMENTS filters them. It fails where a test fails on any rank. Only the first rank tells of tests that pass.
 # TIMEOUT: 120 s by default; then mpirun is told to end, and with it all ranks. In a build without MPI: one rank.
 function(mylos_mpi_tests name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;LINK;RANKS;ENVIRONMENT")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;LINK;RANKS;ENVIRONMENT;ARGUMENTS")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
@@ -69,7 +70,8 @@ function(mylos_mpi_tests name)
   target_link_libraries(test_${name} PRIVATE ${arg_LINK} mylos_test_main_ranks)
   set_target_properties(test_${name} PROPERTIES CXX_EXTENSIONS OFF UNITY_BUILD OFF)
   foreach(ranks IN LISTS arg_RANKS)
-    mylos_mpi_test(${name}.${ranks}_ranks ${name} ${ranks} ${arg_TIMEOUT} ENVIRONMENT ${arg_ENVIRONMENT})
+    mylos_mpi_test(${name}.${ranks}_ranks ${name} ${ranks} ${arg_TIMEOUT} ENVIRONMENT ${arg_ENVIRONMENT}
+                   ARGUMENTS ${arg_ARGUMENTS})
   endforeach()
 endfunction()
 

@@ -11,6 +11,8 @@
 namespace mylos {
 namespace {
 
+const std::string trace_begin = "{\"traceEvents\": [\n";
+
 struct Recorder {
   std::atomic<bool> is_on = false;
   std::mutex mutex;  ///< of what follows
@@ -102,8 +104,13 @@ std::string chrome_events(std::size_t rank, const std::vector<TraceEvent>& event
   return text;
 }
 
+bool is_chrome_trace(std::string_view beginning) {
+  const std::string first = chrome_events(0, {});
+  return beginning.starts_with(trace_begin + first.substr(0, first.find('\n')));
+}
+
 std::string chrome_trace(const std::vector<std::string>& ranks) {
-  return fmt::format("{{\"traceEvents\": [\n{}\n]}}\n", fmt::join(ranks, ",\n"));
+  return fmt::format("{}{}\n]}}\n", trace_begin, fmt::join(ranks, ",\n"));
 }
 
 }  // namespace mylos

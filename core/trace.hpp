@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// What the threads of this process did when, so that one can see what overlaps. Off until somebody asks for it.
@@ -49,5 +50,7 @@ class TraceSpan {
 /// Perfetto show, a process a rank, a row a lane.
 std::string chrome_events(std::size_t rank, const std::vector<TraceEvent>& events);
 std::string chrome_trace(const std::vector<std::string>& ranks);
+/// Whether a file that begins so, with 100 bytes or more, is a chrome_trace.
+bool is_chrome_trace(std::string_view beginning);
 
 }  // namespace mylos

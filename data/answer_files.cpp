@@ -19,17 +19,29 @@ void require_one_each(std::span<const SquadQuestion> questions, std::span<const 
           fmt::format("{} questions but {} answers", questions.size(), answers.size()));
 }
 
-/// The object id -> value(answer), without the answers for which it is null.
-std::string object_by_id(std::span<const SquadQuestion> questions, std::span<const Answer> answers,
-                         const std::function<OrderedJson(const Answer&)>& value) {
+/// Hands on the object id -> value(answer), without the answers for which it is null, a member at a time: all at once
+/// would take some 20 KB a question.
+void object_by_id(std::span<const SquadQuestion> questions, std::span<const Answer> answers,
+                  const std::function<OrderedJson(const Answer&)>& value, const TextSink& take) {
   require_one_each(questions, answers);
-  // Members are appended without the search for the key that operator[] makes: ids are unique, and there are many.
-  OrderedJson::object_t object;
+  constexpr std::size_t opening = 1, closing = 2;  // "{" before a member, and "\n}" after it
+  bool is_first = true;
   for (std::size_t i = 0; i < questions.size(); ++i) {
     OrderedJson json = value(answers[i]);
-    if (!json.is_null()) object.push_back({questions[i].id, std::move(json)});
+    if (json.is_null()) continue;
+    const std::string member = python_json(OrderedJson{{questions[i].id, std::move(json)}}, run_qa_indent);
+    take(is_first ? "{" : ",");
+    take(std::string_view(member).substr(opening, member.size() - opening - closing));
+    is_first = false;
   }
-  return python_json(object, run_qa_indent) + "\n";
+  take(is_first ? "{}\n" : "\n}\n");
+}
+
+std::string object_text(std::span<const SquadQuestion> questions, std::span<const Answer> answers,
+                        const std::function<OrderedJson(const Answer&)>& value) {
+  std::string text;
+  object_by_id(questions, answers, value, [&](std::string_view piece) { text += piece; });
+  return text;
 }
 
 OrderedJson candidate_json(const AnswerCandidate& candidate) {
@@ -42,19 +54,20 @@ OrderedJson candidate_json(const AnswerCandidate& candidate) {
 }  // namespace
 
 std::string predictions_json(std::span<const SquadQuestion> questions, std::span<const Answer> answers) {
-  return object_by_id(questions, answers, [](const Answer& answer) { return OrderedJson(answer.text); });
+  return object_text(questions, answers, [](const Answer& answer) { return OrderedJson(answer.text); });
 }
 
-std::string nbest_json(std::span<const SquadQuestion> questions, std::span<const Answer> answers) {
-  return object_by_id(questions, answers, [](const Answer& answer) {
+void nbest_json(std::span<const SquadQuestion> questions, std::span<const Answer> answers, const TextSink& take) {
+  const auto candidates = [](const Answer& answer) {
     OrderedJson list = OrderedJson::array();
     for (const AnswerCandidate& candidate : answer.n_best) list.push_back(candidate_json(candidate));
     return list;
-  });
+  };
+  object_by_id(questions, answers, candidates, take);
 }
 
 std::string null_odds_json(std::span<const SquadQuestion> questions, std::span<const Answer> answers) {
-  return object_by_id(questions, answers, [](const Answer& answer) {
+  return object_text(questions, answers, [](const Answer& answer) {
     return answer.null_odds ? OrderedJson(static_cast<double>(*answer.null_odds)) : OrderedJson();
   });
 }

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "data/answers.hpp"
@@ -14,8 +16,11 @@ namespace mylos::data {
 /// predictions.json: id -> text. answers[i] answers questions[i], here and below.
 std::string predictions_json(std::span<const SquadQuestion> questions, std::span<const Answer> answers);
 
+/// Takes a text in pieces.
+using TextSink = std::function<void(std::string_view piece)>;
+
 /// nbest_predictions.json: id -> [{start_logit, end_logit, text, probability}, ...].
-std::string nbest_json(std::span<const SquadQuestion> questions, std::span<const Answer> answers);
+void nbest_json(std::span<const SquadQuestion> questions, std::span<const Answer> answers, const TextSink& take);
 
 /// null_odds.json: id -> null odds; only for answers that have them.
 std::string null_odds_json(std::span<const SquadQuestion> questions, std::span<const Answer> answers);

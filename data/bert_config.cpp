@@ -89,6 +89,10 @@ void check_model_type(const ConfigReader& reader) {
   const bool is_bert = architectures != nullptr && architectures->is_array() && !architectures->empty() &&
                        architectures->front().is_string() &&
                        architectures->front().get<std::string>().starts_with("Bert");
+  if (architectures != nullptr && !architectures->empty() && !is_bert) {
+    fail(fmt::format("{}: architectures is {}; only those of BERT are supported", reader.file(),
+                     value_text(*architectures)));
+  }
   if (!is_bert)
     fail(fmt::format("{}: no \"model_type\"; add \"model_type\": \"bert\" if it is a BERT model", reader.file()));
 }

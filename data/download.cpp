@@ -59,8 +59,12 @@ Download download(const std::string& url, const std::filesystem::path& file) {
   std::filesystem::remove(file);
   const bool is_absent =
       (result.exit_code == curl_http_error && result.output == "404") || result.exit_code == curl_no_such_file;
-  if (!is_absent) fail(fmt::format("cannot fetch {}: {}", url, last_line(result.errors)));
-  return {};
+  if (is_absent) return {};
+  const std::string why = fmt::format("cannot fetch {}: {}", url, last_line(result.errors));
+  if (result.exit_code != curl_http_error) throw Unreachable(why);
+  // The hub answers so of a repository that does not exist, too.
+  const bool is_refused = result.output == "401" || result.output == "403";
+  fail(is_refused ? why + "; there is no such model, or it is private" : why);
 }
 
 std::string linked_sha256(std::string_view headers) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -12,8 +13,15 @@ struct Download {
   std::string sha256;
 };
 
+/// A server or a package index that could not be reached.
+class Unreachable : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 /// Gets `url` into `file` with curl, which follows redirections, gives up on a server that stalls, and honours the
-/// proxy variables. A file the server does not have is not an error. Throws std::runtime_error with curl's reason.
+/// proxy variables. A file the server does not have is not an error. Throws Unreachable where no
+/// server answers, and std::runtime_error where it refuses, with curl's reason.
 Download download(const std::string& url, const std::filesystem::path& file);
 
 /// The SHA-256 that the hub's X-Linked-Etag names among all headers of all redirections; empty where there is none.

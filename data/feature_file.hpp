@@ -43,6 +43,9 @@ PreparedFeatures read_feature_file(const std::filesystem::path& path);
 /// True where `path` begins as an HDF5 file does; false for JSON and for what cannot be read.
 bool is_hdf5_file(const std::filesystem::path& path);
 
+/// True where `path` says that write_feature_file wrote it, whole or damaged; false in a build without HDF5.
+bool is_feature_file(const std::filesystem::path& path);
+
 /// Throws std::runtime_error with both values where the file was prepared with another vocabulary, other switches,
 /// another length, stride or way of labelling than this run's.
 void check_prepared_for(const PreparedFeatures& prepared, const std::filesystem::path& path,

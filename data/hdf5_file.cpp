@@ -50,6 +50,10 @@ void* share(void* bytes) { return bytes; }
 
 herr_t unshare(void*) { return 0; }
 
+/// A path that no file can have. HDF5 opens what has the name of a file that it creates, in memory too, and hands its
+/// bytes to `release`.
+constexpr const char* name_of_no_file = "/dev/null/in memory";
+
 /// A file in memory that leaves its content in `bytes` when it is closed. H5Fget_file_image would be simpler, but gives
 /// superblocks of this format a wrong checksum.
 hid_t create_file(const std::string& name, std::string& bytes) {
@@ -57,7 +61,7 @@ hid_t create_file(const std::string& name, std::string& bytes) {
   H5FD_file_image_callbacks_t callbacks{allocate, copy, resize, release, share, unshare, &bytes};
   H5Pset_fapl_core(properties.get(), memory_step, false);
   H5Pset_file_image_callbacks(properties.get(), &callbacks);
-  const auto file = H5Fcreate(name.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, properties.get());
+  const auto file = H5Fcreate(name_of_no_file, H5F_ACC_TRUNC, H5P_DEFAULT, properties.get());
   if (file < 0) fail_hdf5(name, "create", "it as HDF5");
   return file;
 }

@@ -102,6 +102,15 @@ std::size_t as_count(const Json& value, const JsonPlace& place) {
   return value.get<std::size_t>();
 }
 
+std::string as_id(const Json& value, const JsonPlace& place) {
+  if (value.is_number_integer()) return value.dump();
+  if (value.is_number()) {
+    place.fail(fmt::format("expected a string or a whole number of at most 64 bits, found {}", value.dump()));
+  }
+  if (!value.is_string()) fail_type(value, "string or whole number", place);
+  return value.get<std::string>();
+}
+
 const Json* find_member(const Json& object, std::string_view key, const JsonPlace& place) {
   const auto found = as_object(object, place).find(key);
   return found == object.end() ? nullptr : &*found;

@@ -47,6 +47,9 @@ bool as_bool(const Json& value, const JsonPlace& place);
 double as_number(const Json& value, const JsonPlace& place);
 /// A whole number that is not negative.
 std::size_t as_count(const Json& value, const JsonPlace& place);
+/// An id: a string, or a whole number from -2^63 to 2^64 - 1, which becomes its digits. Larger ones lose digits when
+/// JSON is parsed, so they are errors, as are numbers with a fraction or an exponent.
+std::string as_id(const Json& value, const JsonPlace& place);
 
 /// The value of `key` in an object, null where it is absent. Throws where `object` is none.
 const Json* find_member(const Json& object, std::string_view key, const JsonPlace& place);

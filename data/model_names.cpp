@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "data/files.hpp"
+#include "data/other_architectures.hpp"
 
 namespace mylos::data {
 namespace {
@@ -76,7 +77,9 @@ path resolve_name(const std::string& name) {
     if (!snapshot.empty() && holds_model(snapshot)) return snapshot;
     looked.push_back(repository.string());
   }
-  fail(fmt::format("no model \"{0}\": looked at {1}; get it with: mylos fetch {0}", name, fmt::join(looked, ", ")));
+  const std::string obstacle = architecture_obstacle(name);
+  fail(fmt::format("no model \"{}\": looked at {}; {}", name, fmt::join(looked, ", "),
+                   obstacle.empty() ? "get it with: mylos fetch " + name : obstacle));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -21,27 +22,45 @@ struct WordSpan {
   std::size_t last;
 };
 
-/// exp(logit) / sum over [CLS] and the context, for the context's tokens: the question takes no part.
-std::vector<float> probabilities(std::span<const float> logits, const WindowLogits& window) {
+/// exp(logit) / sum over [CLS] and the context: the question takes no part.
+struct Probabilities {
+  float none;                  ///< of [CLS]
+  std::vector<float> context;  ///< of the context's tokens
+};
+
+Probabilities probabilities(std::span<const float> logits, const WindowLogits& window) {
   const auto context = logits.subspan(window.context_position, window.offsets.size());
   const float none = logits.front();
-  const float largest = std::max(none, *std::ranges::max_element(context));
-  std::vector<float> result;
-  double sum = std::exp(none - largest);
+  float largest = none;
+  for (const float logit : context) largest = std::max(largest, logit);
+  Probabilities result{std::exp(none - largest), {}};
+  double sum = result.none;
   for (const float logit : context) {
-    result.push_back(std::exp(logit - largest));
-    sum += result.back();
+    result.context.push_back(std::exp(logit - largest));
+    sum += result.context.back();
   }
-  for (float& value : result) value = static_cast<float>(value / sum);
+  result.none = static_cast<float>(result.none / sum);
+  for (float& value : result.context) value = static_cast<float>(value / sum);
   return result;
+}
+
+/// The lowest score of [CLS] over the windows: a window without the answer is sure that it has none.
+float none_score(std::span<const PipelineWindow> windows) {
+  float lowest = std::numeric_limits<float>::infinity();
+  for (const PipelineWindow& window : windows) {
+    const float start = probabilities(window.logits.start, window.logits).none;
+    const float end = probabilities(window.logits.end, window.logits).none;
+    lowest = std::min(lowest, start * end);
+  }
+  return lowest;
 }
 
 /// The likeliest spans of a window, best first.
 std::vector<WordSpan> best_spans(const WindowLogits& window, std::size_t max_answer_length) {
   std::vector<WordSpan> spans;
   if (window.offsets.empty()) return spans;
-  const auto start = probabilities(window.start, window);
-  const auto end = probabilities(window.end, window);
+  const auto start = probabilities(window.start, window).context;
+  const auto end = probabilities(window.end, window).context;
   for (std::size_t first = 0; first < start.size(); ++first) {
     const auto stop = std::min(end.size(), first + max_answer_length);
     for (std::size_t last = first; last < stop; ++last) spans.push_back({start[first] * end[last], first, last});
@@ -67,7 +86,7 @@ CodePointRange extend_to_words(const PipelineWindow& window, WordSpan span, cons
 }  // namespace
 
 PipelineAnswer find_pipeline_answer(std::string_view context, std::span<const PipelineWindow> windows,
-                                    const Vocabulary& vocabulary, std::size_t max_answer_length) {
+                                    const Vocabulary& vocabulary, std::size_t max_answer_length, bool may_be_none) {
   require(max_answer_length > 0, "an answer has at least one token");
   std::vector<PipelineAnswer> answers;
   std::vector<std::u32string> keys;  // what the pipeline compares: lower-case texts
@@ -85,6 +104,7 @@ PipelineAnswer find_pipeline_answer(std::string_view context, std::span<const Pi
       }
     }
   }
+  if (may_be_none && !windows.empty()) answers.push_back({{}, {}, none_score(windows)});
   if (answers.empty()) return {};
   return *std::ranges::max_element(answers, {}, &PipelineAnswer::score);
 }

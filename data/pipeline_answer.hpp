@@ -19,14 +19,16 @@ struct PipelineWindow {
 };
 
 struct PipelineAnswer {
-  std::string text;
+  std::string text;      ///< empty: the context has no answer
   CodePointRange range;  ///< of the context
   float score = 0;       ///< in [0, 1], higher where windows agree; 0 where there is nothing to answer from
 };
 
-/// The pipeline's best answer (handle_impossible_answer false, align_to_words true) of at most `max_answer_length`
-/// tokens before it is extended to whole words. Ties go to the span that begins, then ends, first.
+/// The pipeline's best answer (align_to_words true) of at most `max_answer_length` tokens before it is extended to
+/// whole words. Ties go to the span that begins, then ends, first. With `may_be_none` (handle_impossible_answer true)
+/// the answer is none, with its score, where the lowest score of [CLS] over the windows is above every answer's.
 PipelineAnswer find_pipeline_answer(std::string_view context, std::span<const PipelineWindow> windows,
-                                    const Vocabulary& vocabulary, std::size_t max_answer_length);
+                                    const Vocabulary& vocabulary, std::size_t max_answer_length,
+                                    bool may_be_none = false);
 
 }  // namespace mylos::data

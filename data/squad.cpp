@@ -81,7 +81,7 @@ class SquadReader {
 
   void add_question(const Json& row, std::size_t context, const JsonPlace& place) {
     SquadQuestion question;
-    question.id = string_member(row, "id", place);
+    question.id = as_id(member(row, "id", place), JsonPlace(place, "id"));
     question.context = context;
     question.question = string_member(row, "question", place);
     if (const Json* impossible = find_member(row, "is_impossible", place)) {

@@ -10,11 +10,13 @@ namespace mylos::data {
 namespace {
 
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+constexpr std::string_view gzip_mark = "\x1F\x8B";
 
 }  // namespace
 
 std::string read_text_file(const std::filesystem::path& path) {
   std::string text = read_text(path);
+  ensure(!text.starts_with(gzip_mark), fmt::format("{}: gzip-compressed: decompress it first", path.string()));
   ensure_utf8(text, path.string());
   if (text.starts_with(byte_order_mark)) text.erase(0, byte_order_mark.size());
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) fail(fmt::format("{}: the file is empty", path.string()));

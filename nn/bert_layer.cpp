@@ -113,14 +113,11 @@ BertLayerWorkspace<T> BertLayer<T>::take_workspace(Arena& arena, const BertShape
 
 template <class T>
 std::size_t BertLayer<T>::scratch_bytes(const BertShape& shape, const BatchShape& batch,
-                                        ParameterStore::Purpose purpose) {
-  // Of the largest devices: 132 or more processors with 2048 threads each. Batches have fewer heads than that has
-  // teams.
-  constexpr std::size_t threads = std::size_t{160} * 2048;
+                                        ParameterStore::Purpose purpose, const TeamProcessor& processor) {
   const AttentionShape attention = attention_shape(shape);
-  const std::size_t forward = attention_forward_scratch(attention, batch.samples, batch.longest, threads);
+  const std::size_t forward = attention_forward_scratch(attention, batch.samples, batch.longest, processor);
   if (purpose == ParameterStore::Purpose::inference) return forward;
-  return std::max(forward, attention_backward_scratch(attention, batch.samples, batch.longest, threads));
+  return std::max(forward, attention_backward_scratch(attention, batch.samples, batch.longest, processor));
 }
 
 template <class T>

@@ -100,8 +100,9 @@ class BertLayer {
   /// What all layers of the model multiply in a pass over T rows.
   static std::vector<GemmProduct> products(const BertShape& shape, std::size_t rows, ParameterStore::Purpose purpose);
 
-  /// Bytes of device memory that kernels of a layer work in beside the arena.
-  static std::size_t scratch_bytes(const BertShape& shape, const BatchShape& batch, ParameterStore::Purpose purpose);
+  /// Bytes that kernels of a layer work in beside the arena.
+  static std::size_t scratch_bytes(const BertShape& shape, const BatchShape& batch, ParameterStore::Purpose purpose,
+                                   const TeamProcessor& processor);
 
   /// saved.output (T, H) = the layer applied to input (T, H); fills `saved`.
   void forward(const Pass& pass, const Batch& batch, const DropoutRates& rates, const ConstMatrix<T>& input,

@@ -50,8 +50,9 @@ class BertQuestionAnswering final : public Model {
     return BertLayer<T>::products(shape_, shape.rows, purpose);
   }
 
-  std::size_t scratch_bytes(const BatchShape& shape, ParameterStore::Purpose purpose) const override {
-    return BertLayer<T>::scratch_bytes(shape_, shape, purpose);
+  std::size_t scratch_bytes(const BatchShape& shape, ParameterStore::Purpose purpose,
+                            const TeamProcessor& processor) const override {
+    return BertLayer<T>::scratch_bytes(shape_, shape, purpose, processor);
   }
 
   void train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const override;

@@ -3,6 +3,7 @@
 #include "core/arena.hpp"
 #include "core/batch.hpp"
 #include "core/kernels/gemm.hpp"
+#include "core/kernels/scratch.hpp"
 #include "core/parameter_store.hpp"
 #include "core/unit_schedule.hpp"
 #include "nn/recompute.hpp"
@@ -53,8 +54,11 @@ class Model {
   /// with their count. None: the default provider computes everything.
   virtual std::vector<GemmProduct> products(const BatchShape&, ParameterStore::Purpose) const { return {}; }
 
-  /// Bytes of device memory that kernels work in beside the arena in a pass over a batch of this shape.
-  virtual std::size_t scratch_bytes(const BatchShape&, ParameterStore::Purpose) const { return 0; }
+  /// Bytes that kernels work in beside the arena in a pass over a batch of this shape.
+  virtual std::size_t scratch_bytes(const BatchShape&, ParameterStore::Purpose,
+                                    [[maybe_unused]] const TeamProcessor& processor) const {
+    return 0;
+  }
 
   /// Floating-point operations of one training pass over a batch of this shape, for throughput figures.
   virtual double training_flops(const BatchShape& shape) const = 0;

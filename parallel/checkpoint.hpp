@@ -57,15 +57,17 @@ void prepare_checkpoints(Communicator& world, const std::filesystem::path& direc
                          std::size_t kept);
 
 /// Writes <directory>/step-000123.h5 under another name, flushes and renames it, points `latest` to it, and then
-/// removes the oldest beyond `keep` (at least 1) and those of later steps, which another course of the run left. Where
-/// it fails, what was there stays. `record` is rank 0's. Values are as of what was launched before.
+/// removes the oldest beyond `keep` (at least 1) and those of later steps, which another course of the run left.
+/// Damaged ones do not count; what this run has not written or loaded itself is read to know. Where it fails, what was
+/// there stays. `record` is rank 0's. Values are as of what was launched before.
 SaveReport save_checkpoint(Communicator& world, const std::filesystem::path& directory, std::size_t step,
                            const CheckpointArrays& arrays, const CheckpointRecord& record, std::size_t keep);
 
 /// The file that `path` means (see resolve_checkpoint), the same on every rank; empty where there is none.
 std::filesystem::path find_checkpoint(Communicator& world, const std::filesystem::path& path);
 
-/// The record alone. Checks nothing but the file's format.
+/// The record alone. Checks nothing but the file's format. Where a file is damaged, its error and that of
+/// load_checkpoint name the last whole checkpoint before it.
 CheckpointRecord read_checkpoint_record(Communicator& world, const std::filesystem::path& file);
 
 /// Fills `arrays` from a file, whose arrays have to be the same ones; values that arrive are compared with their

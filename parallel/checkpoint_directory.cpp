@@ -2,6 +2,7 @@
 
 #include "core/error.hpp"
 #include "parallel/positioned_file.hpp"
+#include "parallel/whole_checkpoints.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,6 +13,8 @@
 #include <charconv>
 #include <cstring>
 #include <optional>
+#include <ranges>
+#include <span>
 #include <string>
 #include <system_error>
 
@@ -77,6 +80,24 @@ void remove_file(const fs::path& file) {
   if (code) fail(fmt::format("cannot remove {}: {}", file.string(), code.message()));
 }
 
+/// Removes all but the newest `keep` whole ones of `entries`, of which the last has just been written. A damaged one
+/// stays until so many are newer. Every byte is read only of what lies between the last one and the one that this
+/// process resumed from, which is there where a run was resumed by hand from before a damaged one; of older ones, whose
+/// reading would keep all ranks waiting, the structure is.
+void remove_oldest(std::span<const CheckpointEntry> entries, std::size_t keep) {
+  if (entries.size() <= keep) return;
+  std::size_t whole = 1;
+  bool is_older = false;  // than one that is known to be whole
+  for (const CheckpointEntry& entry : std::views::reverse(entries.first(entries.size() - 1))) {
+    if (whole == keep) {
+      remove_file(entry.file);
+    } else if (is_older ? has_whole_structure(entry.file) : is_whole(entry.file)) {
+      ++whole;
+      is_older = true;
+    }
+  }
+}
+
 }  // namespace
 
 fs::path checkpoint_file_name(std::size_t step) { return fmt::format("{}{:06}{}", prefix, step, suffix); }
@@ -114,12 +135,13 @@ void publish_checkpoint(const fs::path& directory, std::size_t step, std::size_t
   const fs::path name = checkpoint_file_name(step);
   rename_file(unfinished_name(directory / name), directory / name);
   sync_directory(directory);
+  note_whole(directory / name);
   write_latest(directory, name);
   std::vector<CheckpointEntry> entries = list_checkpoints(directory);
   const auto later = std::ranges::upper_bound(entries, step, {}, &CheckpointEntry::step);
   for (auto entry = later; entry != entries.end(); ++entry) remove_file(entry->file);
   entries.erase(later, entries.end());
-  for (std::size_t i = 0; i + keep < entries.size(); ++i) remove_file(entries[i].file);
+  remove_oldest(entries, keep);
 }
 
 void clear_unfinished(const fs::path& directory) {
@@ -146,7 +168,7 @@ void check_checkpoint_space(const fs::path& directory, std::size_t bytes, std::s
   constexpr double mebibyte = 1 << 20;
   fail(
       fmt::format("{}: checkpoints, {} that stay and the one being written, take {:.1f} MiB more, and {:.1f} MiB are "
-                  "free; make room, or choose a smaller --keep or another --output",
+                  "free; make room, or choose a smaller --keep, another --output, or --checkpoint-every never",
                   directory.string(), kept, static_cast<double>(needed) / mebibyte,
                   static_cast<double>(space.available) / mebibyte));
 }

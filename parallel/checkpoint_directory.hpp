@@ -28,7 +28,8 @@ std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& direc
 /// Empty where there is none.
 std::filesystem::path resolve_checkpoint(const std::filesystem::path& path);
 
-/// Renames a finished checkpoint to its name, points `latest` to it and removes those beyond `keep` and of later steps.
+/// Renames a finished checkpoint to its name, points `latest` to it and removes those of later steps, and those before
+/// the newest `keep` whole ones. A damaged one is not counted.
 void publish_checkpoint(const std::filesystem::path& directory, std::size_t step, std::size_t keep);
 
 /// Makes the directory and removes what killed saves left in it.

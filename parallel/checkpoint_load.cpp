@@ -4,11 +4,13 @@
 #include "parallel/checkpoint_layout.hpp"
 #include "parallel/file_work.hpp"
 #include "parallel/host_piece.hpp"
+#include "parallel/whole_checkpoints.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
+#include <ranges>
 #include <set>
 
 namespace mylos::parallel {
@@ -80,17 +82,47 @@ void read_part(const PositionedFile& file, const CheckpointDataset& dataset, con
   }
 }
 
-}  // namespace
-
-fs::path find_checkpoint(Communicator& world, const fs::path& path) {
-  return on_first_rank(world, [&] { return resolve_checkpoint(path).string(); });
+/// The checkpoints of earlier steps beside `file`; none where it is not one of those there.
+std::vector<CheckpointEntry> checkpoints_before(const fs::path& file) {
+  std::vector<CheckpointEntry> entries = list_checkpoints(file.parent_path());
+  const auto is_it = [&](const CheckpointEntry& entry) { return entry.file.filename() == file.filename(); };
+  const auto found = std::ranges::find_if(entries, is_it);
+  if (found == entries.end()) return {};
+  entries.erase(found, entries.end());
+  return entries;
 }
 
-CheckpointRecord read_checkpoint_record(Communicator& world, const fs::path& file) {
-  return CheckpointRecord::unpacked(on_first_rank(world, [&] { return read_checkpoint_index(file).record.packed(); }));
+/// Names the last whole checkpoint before a damaged one; empty where `file` is not damaged or there is none.
+std::string advice_for(const fs::path& file) {
+  const std::vector<CheckpointEntry> before = checkpoints_before(file);
+  if (before.empty()) return "";
+  forget_whole(file);
+  if (is_whole(file)) return "";
+  const auto reversed = before | std::views::reverse;
+  const auto whole = std::ranges::find_if(reversed, [](const CheckpointEntry& entry) { return is_whole(entry.file); });
+  if (whole == reversed.end()) return "; none before it is whole";
+  return fmt::format("; {} before it is whole: --resume {} goes on from there", whole->file.filename().string(),
+                     whole->file.string());
 }
 
-void load_checkpoint(Communicator& world, const fs::path& file, const CheckpointArrays& arrays) {
+/// Returns the result of `work`. If it fails, the error also says what to do about a damaged `file`.
+template <class Work>
+auto resuming_from(Communicator& world, const fs::path& file, const Work& work) {
+  try {
+    return work();
+  } catch (const SharedError& error) {
+    const std::string advice = on_first_rank(world, [&] {
+      try {
+        return advice_for(file);
+      } catch (const std::runtime_error&) {  // a directory that cannot be listed: the first error counts
+        return std::string();
+      }
+    });
+    throw SharedError(error.what() + advice);
+  }
+}
+
+void load_values(Communicator& world, const fs::path& file, const CheckpointArrays& arrays) {
   const std::vector<PlannedDataset> planned = plan_datasets(arrays);
   const std::string places = on_first_rank(world, [&] { return describe_places(planned, file); });
   const std::vector<CheckpointDataset> datasets = parse_places(planned, places);
@@ -103,6 +135,24 @@ void load_checkpoint(Communicator& world, const fs::path& file, const Checkpoint
     }
   });
   Kokkos::fence("mylos::Checkpoint::load");
+}
+
+}  // namespace
+
+fs::path find_checkpoint(Communicator& world, const fs::path& path) {
+  return on_first_rank(world, [&] { return resolve_checkpoint(path).string(); });
+}
+
+CheckpointRecord read_checkpoint_record(Communicator& world, const fs::path& file) {
+  return resuming_from(world, file, [&] {
+    const auto read = [&] { return read_checkpoint_index(file).record.packed(); };
+    return CheckpointRecord::unpacked(on_first_rank(world, read));
+  });
+}
+
+void load_checkpoint(Communicator& world, const fs::path& file, const CheckpointArrays& arrays) {
+  resuming_from(world, file, [&] { load_values(world, file, arrays); });
+  if (world.rank() == 0) note_whole(file);
 }
 
 }  // namespace mylos::parallel

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <csignal>
 #include <stdexcept>
+#include <utility>
 
 namespace mylos::parallel {
 namespace {
@@ -55,9 +56,9 @@ void QueuedOperation::wait_on_host() {
   if (error_) std::rethrow_exception(error_);
 }
 
-void QueuedOperation::wait(const ExecutionSpace& space) {
+void QueuedOperation::take_result(const ExecutionSpace& space) {
   wait_on_host();
-  write_back(space);
+  if (!std::exchange(result_taken_, true)) write_back(space);
 }
 
 void QueuedOperation::finish(std::exception_ptr error) {

@@ -41,22 +41,29 @@ class QueuedOperation : public Event::Operation {
 
   const OperationName& name() const { return name_; }
 
-  void wait(const ExecutionSpace& space) override;
+  void wait(const ExecutionSpace& space) override { take_result(space); }
   void wait_on_host();
+  /// Waits, and brings the result to where `space` sees it: once, because its memory may hold something else later.
+  void take_result(const ExecutionSpace& space);
   bool done() override { return finished_.load(std::memory_order_acquire) != 0; }
-  void wait_for_its_end() noexcept override { finished_.wait(0, std::memory_order_acquire); }
+  /// Gives up a result that was not brought back.
+  void wait_for_its_end() noexcept override {
+    finished_.wait(0, std::memory_order_acquire);
+    result_taken_ = true;
+  }
   /// It ended with an error. Asked when done.
   bool failed() const { return error_ != nullptr; }
   /// Lets those who wait go on; `error` is what they throw.
   void finish(std::exception_ptr error);
 
  protected:
-  /// Where the result has to be brought before `space` sees it.
+  /// Brings the result to where `space` sees it.
   virtual void write_back(const ExecutionSpace&) {}
 
  private:
   OperationName name_;
   std::atomic<int> finished_{0};
+  bool result_taken_ = false;  ///< of the thread that waits
   std::exception_ptr error_;
 };
 

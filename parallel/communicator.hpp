@@ -49,10 +49,13 @@ class Event {
   Event() = default;
   explicit Event(std::shared_ptr<Operation> operation) : operation_(std::move(operation)) {}
 
+  /// Returns when what is launched on `space` from here on sees the result, and those of all operations before it. The
+  /// memory is not touched where it was waited for already.
   void wait(const ExecutionSpace& space) const;
   /// After wait() it may still be under way, before what is launched on that space.
   bool done() const { return !operation_ || operation_->done(); }
-  /// Returns when the operation uses its memory no more, whatever became of it: before that memory goes.
+  /// Returns when the operation uses its memory no more, whatever became of it: before that memory goes or is written
+  /// anew. A result that nobody waited for may be lost.
   void wait_for_its_end() const noexcept {
     if (operation_) operation_->wait_for_its_end();
   }

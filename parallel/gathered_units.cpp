@@ -28,7 +28,7 @@ void GatheredUnits::invalidate() {
   for (Place& place : places_) {
     require(place.users == 0, "gathered units: values change while they are in use");
     if (place.unit == nobody) continue;
-    place.gathered.wait({});
+    place.gathered.wait_for_its_end();  // what it gathers is old
     store_.give_values(place.unit, {});
     place.unit = nobody;
   }
@@ -54,7 +54,7 @@ GatheredUnits::Place& GatheredUnits::start_gathering(const ExecutionSpace& space
   require(chosen != nullptr, fmt::format("gathered units: {} is acquired while {} others are in use",
                                          store_.table().units()[unit].name, places_.size()));
   if (chosen->unit != nobody) {
-    chosen->gathered.wait(space);  // never read: the guess was wrong
+    chosen->gathered.wait_for_its_end();  // never read: the guess was wrong
     store_.give_values(chosen->unit, {});
   }
   chosen->unit = unit;

@@ -20,6 +20,8 @@ class HostImage {
   HostImage(const ExecutionSpace& space, const Buffer& buffer, Content content, ImageMemory& memory);
 
   std::byte* data() const { return data_; }
+  const Buffer& buffer() const { return buffer_; }
+  bool is_copy() const { return copy_ != nullptr; }
   /// Brings what was written into a copy back to the buffer, before what is launched on `space` from here on.
   void write_back(const ExecutionSpace& space) const;
 

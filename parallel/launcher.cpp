@@ -21,6 +21,19 @@ std::optional<std::size_t> number_in(const Environment& environment, const char*
   return number;
 }
 
+std::string text_in(const Environment& environment, const char* name) {
+  const char* const value = environment(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+/// Seconds from the SIGTERM that Open MPI's mpirun sends its ranks to the SIGKILL that follows. PRRTE, which is
+/// mpirun since Open MPI 5, has no such option, and waits for 0.25 s in its versions 3.0 to 4.1
+/// (src/mca/odls/base/odls_base_default_fns.c; read, not tried).
+double kill_delay(const Environment& environment) {
+  if (environment("PRTE_LAUNCHED") != nullptr) return 0.25;
+  return static_cast<double>(number_in(environment, "OMPI_MCA_odls_base_sigkill_timeout").value_or(1));
+}
+
 [[noreturn]] void refuse(std::size_t ranks, const std::string& library, const char* name, const std::string& told) {
   fail(
       fmt::format("MPI ({}) sees {} rank{}, but the launcher says {}={}: they do not belong together; start the "
@@ -64,11 +77,44 @@ std::size_t launched_ranks(const Environment& environment) {
   return number_in(environment, "SLURM_STEP_NUM_TASKS").value_or(1);
 }
 
+LauncherKind launcher_kind(const Environment& environment) {
+  if (environment("PALS_RANKID") != nullptr) return LauncherKind::pals;
+  // Ranks that srun --mpi=pmix starts are in one of Slurm's name spaces, whatever Open MPI sets there.
+  const bool by_slurm = text_in(environment, "PMIX_NAMESPACE").starts_with("slurm.");
+  if (environment("OMPI_COMM_WORLD_SIZE") != nullptr && !by_slurm) return LauncherKind::open_mpi;
+  if (environment("HYDI_CONTROL_FD") != nullptr) return LauncherKind::hydra;
+  return environment("SLURM_STEP_NUM_TASKS") != nullptr ? LauncherKind::slurm : LauncherKind::none;
+}
+
+std::string stop_advice(const Environment& environment) {
+  switch (launcher_kind(environment)) {
+    case LauncherKind::open_mpi:
+      return fmt::format(
+          "send mpirun SIGUSR1, which it passes on; on SIGTERM and Ctrl-C it kills its ranks, {:g} s after it told "
+          "them",
+          kill_delay(environment));
+    case LauncherKind::hydra:
+      return "send mpiexec SIGUSR1, SIGTERM or Ctrl-C, which it passes on; on a second Ctrl-C it kills its ranks";
+    case LauncherKind::slurm:
+      return "scancel --signal=USR1; a plain scancel sends SIGTERM, and kills the ranks after Slurm's KillWait";
+    case LauncherKind::pals:
+      return "send mpiexec SIGUSR1; how long PALS leaves ranks after SIGTERM or Ctrl-C is not known here";
+    case LauncherKind::none:
+      break;
+  }
+  return "send SIGUSR1, SIGTERM or Ctrl-C; a second Ctrl-C ends the program at once";
+}
+
+std::string termination_notice(const Environment& environment) {
+  if (launcher_kind(environment) != LauncherKind::open_mpi) return "";
+  return fmt::format(
+      "told to end: saves at the end of this step, but mpirun kills its ranks {:g} s after SIGTERM or Ctrl-C, whether "
+      "they have saved or not; next time send SIGUSR1 to mpirun, which lets them save",
+      kill_delay(environment));
+}
+
 std::string batch_job(const Environment& environment) {
-  const auto text = [&](const char* name) {
-    const char* const value = environment(name);
-    return value == nullptr ? std::string() : std::string(value);
-  };
+  const auto text = [&](const char* name) { return text_in(environment, name); };
   if (const std::string job = text("SLURM_JOB_ID"); !job.empty()) {
     std::string name = "Slurm " + job;
     if (const std::string task = text("SLURM_ARRAY_TASK_ID"); !task.empty()) {

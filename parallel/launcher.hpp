@@ -19,6 +19,16 @@ std::size_t launched_rank(const Environment& environment);
 /// and how many it started, 1 where it told nothing. Cray's tells no number: then at least this process' place counts.
 std::size_t launched_ranks(const Environment& environment);
 
+/// The launcher that started this process and passes signals on to it.
+enum class LauncherKind { none, open_mpi, hydra, slurm, pals };
+LauncherKind launcher_kind(const Environment& environment);
+
+/// How a run that this launcher started is made to save and end, in one line.
+std::string stop_advice(const Environment& environment);
+/// What a rank says at once when it gets SIGTERM or SIGINT, in one line; empty where its launcher leaves ranks the time
+/// to save.
+std::string termination_notice(const Environment& environment);
+
 /// The batch job that this process belongs to, "Slurm 12, task 3 of array 10, start 2" or "PBS 7.server"; empty where
 /// there is none. A job's first start is not counted.
 std::string batch_job(const Environment& environment);

@@ -35,7 +35,7 @@ class MpiCommunicator final : public MpiRanks {
 
   Event all_reduce(const ExecutionSpace& space, const Buffer& data, const std::string& what) override {
     check_all_reduce(data, what);
-    HostImage image(space, data, Content::copied, context_.images);
+    HostImage image = image_of(space, data);
     if (ShortAllReduce::suits(bytes_of(data))) {
       return submit<ShortAllReduce>(name("all-reduce of", what, data), group_, context_.memory, data.type, data.count,
                                     std::move(image));
@@ -47,7 +47,7 @@ class MpiCommunicator final : public MpiRanks {
   Event reduce_scatter(const ExecutionSpace& space, const Buffer& all, const Buffer& mine,
                        const std::string& what) override {
     check_reduce_scatter(all, mine, rank(), size(), what);
-    HostImage whole(space, all, Content::copied, context_.images);
+    HostImage whole = image_of(space, all);
     return submit<ReduceScatter>(name("reduce-scatter of", what, all), group_, context_.memory, all, std::move(whole),
                                  mine, HostImage(space, mine, Content::undefined, context_.images));
   }
@@ -55,7 +55,7 @@ class MpiCommunicator final : public MpiRanks {
   Event all_gather(const ExecutionSpace& space, const Buffer& mine, const Buffer& all,
                    const std::string& what) override {
     check_all_gather(mine, all, rank(), size(), what);
-    HostImage part(space, mine, Content::copied, context_.images);
+    HostImage part = image_of(space, mine);
     HostImage whole(space, all, Content::undefined, context_.images);
     const std::size_t bytes = bytes_of(mine);
     if (ShortAllGather::suits(bytes)) {
@@ -67,8 +67,7 @@ class MpiCommunicator final : public MpiRanks {
 
   Event broadcast(const ExecutionSpace& space, const Buffer& data, std::size_t root, const std::string& what) override {
     check_broadcast(data, root, size(), what);
-    return submit<Broadcast>(name("broadcast of", what, data), group_, root, bytes_of(data),
-                             HostImage(space, data, Content::copied, context_.images));
+    return submit<Broadcast>(name("broadcast of", what, data), group_, root, bytes_of(data), image_of(space, data));
   }
 
   void barrier(const std::string& what) override {
@@ -101,9 +100,16 @@ class MpiCommunicator final : public MpiRanks {
     return next_name(fmt::format("{} {}", kind, what), bytes_of(buffer));
   }
 
+  /// With the values that operations before leave there.
+  HostImage image_of(const ExecutionSpace& space, const Buffer& buffer) {
+    context_.results->write_back_into(buffer, space);
+    return {space, buffer, Content::copied, context_.images};
+  }
+
   template <class Operation, class... Arguments>
   Event submit(Arguments&&... arguments) {
     auto operation = std::make_shared<Operation>(std::forward<Arguments>(arguments)...);
+    operation->follow(context_.results, operation);
     context_.thread.submit(operation);
     return Event(std::move(operation));
   }

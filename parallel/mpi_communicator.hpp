@@ -4,6 +4,7 @@
 #include "parallel/image_memory.hpp"
 #include "parallel/mpi_exchange.hpp"
 #include "parallel/mpi_messages.hpp"
+#include "parallel/pending_results.hpp"
 
 #include <mpi.h>
 
@@ -22,6 +23,7 @@ struct MpiContext {
 
   ExchangeMemory memory;
   ImageMemory images;
+  std::shared_ptr<PendingResults> results = std::make_shared<PendingResults>();
   std::vector<MPI_Comm> made;  ///< by splits; freed when no thread uses them any more
   CommunicationThread thread;
 };

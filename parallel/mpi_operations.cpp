@@ -43,6 +43,22 @@ AllGatherExchange gather_in_place(const MpiGroup& group, std::size_t bucket, Ele
 
 }  // namespace
 
+void MpiOperation::follow(const std::shared_ptr<PendingResults>& results, const std::shared_ptr<MpiOperation>& self) {
+  results_ = results;
+  if (result_.is_copy()) results->add(self, result_.buffer());
+  last_result_ = results->added();
+}
+
+void MpiOperation::wait(const ExecutionSpace& space) {
+  if (const auto results = results_.lock()) results->write_back(last_result_, space);
+  take_result(space);
+}
+
+void MpiOperation::wait_for_its_end() noexcept {
+  QueuedOperation::wait_for_its_end();
+  if (const auto results = results_.lock()) results->drop(*this);
+}
+
 LongAllReduce::LongAllReduce(OperationName name, const MpiGroup& group, ExchangeMemory& memory, ElementType type,
                              std::size_t count, HostImage data)
     : MpiOperation(std::move(name), group, std::move(data)),

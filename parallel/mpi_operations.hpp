@@ -3,7 +3,8 @@
 #include "parallel/host_image.hpp"
 #include "parallel/mpi_communicator.hpp"
 
-#include <optional>
+#include <cstdint>
+#include <memory>
 
 /// The operations of a communicator over MPI, as the communication thread carries them out.
 namespace mylos::parallel {
@@ -14,6 +15,11 @@ class MpiOperation : public QueuedOperation {
   MpiOperation(OperationName name, const MpiGroup& group, HostImage result)
       : QueuedOperation(std::move(name)), group_(group), result_(std::move(result)) {}
 
+  /// Lets whoever waits for `self`, which is this one, see the results of all operations before it.
+  void follow(const std::shared_ptr<PendingResults>& results, const std::shared_ptr<MpiOperation>& self);
+  void wait(const ExecutionSpace& space) override;
+  void wait_for_its_end() noexcept override;
+
  protected:
   void write_back(const ExecutionSpace& space) override { result_.write_back(space); }
   const MpiGroup& group() const { return group_; }
@@ -22,6 +28,8 @@ class MpiOperation : public QueuedOperation {
  private:
   MpiGroup group_;
   HostImage result_;
+  std::weak_ptr<PendingResults> results_;
+  std::uint64_t last_result_ = 0;  ///< of `results_`, counted from 1: this one's, or the one before
 };
 
 /// An array that is cut into parts: each rank sums its own, then all gather them.

@@ -33,14 +33,16 @@ AppendFile::AppendFile(std::filesystem::path path) : path_(std::move(path)) {
 AppendFile::~AppendFile() { ::close(descriptor_); }
 
 void AppendFile::append(std::string_view record) {
+  if (broken_at_ && ::ftruncate(descriptor_, *broken_at_) != 0) fail_to_write(path_, errno);
+  broken_at_.reset();
   const off_t size = size_of(descriptor_);
+  const std::size_t whole = record.size();
   while (!record.empty()) {
     const auto written = ::write(descriptor_, record.data(), record.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) {
       const int code = errno;
-      // What came of a broken record is taken back; where that fails too, the error below says enough.
-      [[maybe_unused]] const int ignored = ::ftruncate(descriptor_, size);
+      if (record.size() < whole && ::ftruncate(descriptor_, size) != 0) broken_at_ = size;
       fail_to_write(path_, code);
     }
     record.remove_prefix(static_cast<std::size_t>(written));

@@ -1,12 +1,15 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 
 namespace mylos::train {
 
 /// A file that grows by whole records while others read it: each reaches the file in one piece, or the file is as long
-/// as before. Errors are std::runtime_error naming the file.
+/// as before. Where a disk does not even take half a record back, the next append() begins with that. Errors are
+/// std::runtime_error naming the file.
 class AppendFile {
  public:
   /// Opens or makes it.
@@ -21,6 +24,7 @@ class AppendFile {
  private:
   std::filesystem::path path_;
   int descriptor_ = -1;
+  std::optional<std::int64_t> broken_at_;  ///< where half a record begins
 };
 
 }  // namespace mylos::train

@@ -31,9 +31,9 @@ void keep_evaluation(const fs::path& directory, std::size_t step, std::string_vi
   data::write_text(directory / evaluations_name / (std::to_string(step) + ".json"), answers);
 }
 
-void cut_evaluations(const fs::path& directory, std::size_t step) {
+void cut_evaluations(const fs::path& directory, std::size_t step, bool evaluation_due) {
   for (const KeptEvaluation& evaluation : list_evaluations(directory)) {
-    if (evaluation.step > step) fs::remove(evaluation.file);
+    if (evaluation.step > step || (evaluation.step == step && evaluation_due)) fs::remove(evaluation.file);
   }
 }
 

@@ -22,7 +22,8 @@ std::vector<KeptEvaluation> list_evaluations(const std::filesystem::path& direct
 /// Keeps `answers` of the evaluation after `step`. Errors: those of data::write_text.
 void keep_evaluation(const std::filesystem::path& directory, std::size_t step, std::string_view answers);
 
-/// Removes those after `step`: a run that goes on from there makes them again.
-void cut_evaluations(const std::filesystem::path& directory, std::size_t step);
+/// Removes those that a run which goes on after `step` makes again: later ones and, where it begins with the evaluation
+/// of `step`, that one.
+void cut_evaluations(const std::filesystem::path& directory, std::size_t step, bool evaluation_due);
 
 }  // namespace mylos::train

@@ -72,7 +72,8 @@ std::string event_file_name() {
                      ::getpid());
 }
 
-EventFile::EventFile(std::filesystem::path file, Clock clock) : file_(std::move(file)), clock_(std::move(clock)) {
+EventFile::EventFile(std::filesystem::path file, Clock clock, Notice notice)
+    : file_(std::move(file), std::move(notice)), clock_(std::move(clock)) {
   add(0, file_version, "brain.Event:2");
 }
 

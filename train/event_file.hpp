@@ -1,6 +1,6 @@
 #pragma once
 
-#include "train/append_file.hpp"
+#include "train/log_file.hpp"
 
 #include <cstddef>
 #include <filesystem>
@@ -21,12 +21,12 @@ std::string event_file_name();
 
 /// TensorBoard's event files: records of {length, masked CRC-32C of it, event, masked CRC-32C of that}, each event a
 /// message (tensorflow/core/util/event.proto, tensorflow/core/lib/io/record_writer.cc). Each call adds one record.
-/// Errors as AppendFile's.
+/// Errors as LogFile's.
 class EventFile {
  public:
   using Clock = std::function<double()>;  ///< seconds since 1970
 
-  EventFile(std::filesystem::path file, Clock clock);
+  EventFile(std::filesystem::path file, Clock clock, Notice notice = {});
 
   double now() const { return clock_(); }
   void add_scalars(std::size_t step, std::span<const Scalar> scalars);
@@ -34,11 +34,13 @@ class EventFile {
   void add_session_start(std::size_t step);
   /// What a plugin of TensorBoard reads from under `tag`.
   void add_plugin_data(std::string_view tag, std::string_view plugin, std::string_view content);
+  /// LogFile's.
+  std::string missing() { return file_.missing(); }
 
  private:
   void add(std::size_t step, std::size_t field, std::string_view what);
 
-  AppendFile file_;
+  LogFile file_;
   Clock clock_;
 };
 

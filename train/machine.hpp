@@ -23,6 +23,7 @@ struct Machine {
   double bandwidth = 0.0;   ///< of its memory, bytes a second
   double link = 0.0;        ///< bytes a second that one moves in collectives inside a node
   std::size_t of_node = 4;  ///< usual number in a node
+  std::size_t threads = 0;  ///< that run at once: 2,048 for each of a GPU's multiprocessors
   bool copies = false;      ///< what computes also moves the bytes inside a node: nothing hides them
 
   double peak(Precision precision) const;

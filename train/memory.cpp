@@ -2,6 +2,10 @@
 
 #include "core/device.hpp"
 #include "train/control_group.hpp"
+#include "train/quantities.hpp"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
@@ -73,18 +77,48 @@ std::size_t group_memory(const GroupFiles& files) {
 /// Kokkos and cuBLASLt keep for themselves.
 constexpr std::size_t uncounted_on_device = std::size_t{1} << 30;
 
+/// Address space that libraries take during a run and hardly touch, so that no plan counts it: OpenBLAS reserves 128
+/// MiB, and waits for ever where it cannot have them.
+constexpr std::size_t uncounted_address_space = std::size_t{256} << 20;
+
+std::size_t address_space_limit() {
+  rlimit limit{};
+  const bool is_limited = ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return is_limited ? static_cast<std::size_t>(limit.rlim_cur) : SIZE_MAX;
+}
+
+/// Bytes that may still be reserved; all there could be without a limit.
+std::size_t address_space_left() {
+  const std::size_t limit = address_space_limit();
+  if (limit == SIZE_MAX) return limit;
+  const std::size_t taken = kibibytes_in("/proc/self/status", "VmSize:") + uncounted_address_space;
+  return limit - std::min(limit, taken);
+}
+
 }  // namespace
 
-std::size_t available_memory() {
+std::size_t available_memory(std::size_t sharing) {
   if constexpr (!runs_on_host) {
     const std::size_t free = free_device_memory();
-    return free - std::min(free, uncounted_on_device);
+    return (free - std::min(free, uncounted_on_device)) / sharing;
   }
-  return available_host_memory();
+  return std::min(available_host_memory() / sharing, address_space_left());
+}
+
+std::string address_space_note() {
+  const std::size_t limit = runs_on_host ? address_space_limit() : SIZE_MAX;
+  return limit == SIZE_MAX ? "" : fmt::format(" (the address space is limited to {}: ulimit -v)", bytes_text(limit));
 }
 
 std::size_t available_host_memory() {
   return std::min({kibibytes_in("/proc/meminfo", "MemAvailable:"), group_memory(version_2), group_memory(version_1)});
+}
+
+void bound_heaps() {
+#ifdef __GLIBC__
+  ::mallopt(M_MMAP_THRESHOLD, 128 << 10);
+  ::mallopt(M_TRIM_THRESHOLD, 4 << 20);
+#endif
 }
 
 void release_unused_memory() {

@@ -1,14 +1,19 @@
 #include "train/memory_plan.hpp"
 
 #include "core/error.hpp"
+#include "core/kernels/gemm_measure.hpp"
+#include "train/gemm_selection.hpp"
 #include "train/memory.hpp"
+#include "train/model_export.hpp"
 #include "train/run_bounds.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <string>
+#include <utility>
 
 namespace mylos::train {
 namespace {
@@ -25,23 +30,36 @@ std::size_t activation_bytes(const Task& task, const BatchShape& largest, nn::Re
   return std::max(training.peak(), evaluation.peak());
 }
 
-std::size_t scratch_bytes(const Task& task, const BatchShape& largest) {
-  const std::size_t training = task.model().scratch_bytes(largest, ParameterStore::Purpose::training);
+std::size_t scratch_bytes(const Task& task, const BatchShape& largest, const TeamProcessor& processor) {
+  const std::size_t training = task.model().scratch_bytes(largest, ParameterStore::Purpose::training, processor);
   const BatchShape evaluated = evaluation_shape(task);
   if (evaluated.samples == 0) return training;
-  return std::max(training, task.model().scratch_bytes(evaluated, ParameterStore::Purpose::inference));
+  return std::max(training, task.model().scratch_bytes(evaluated, ParameterStore::Purpose::inference, processor));
+}
+
+/// What is written takes memory, and reporting; so do the stacks and heaps of threads: measured.
+std::size_t output_bytes(const Task& task, std::size_t threads) {
+  constexpr std::size_t reports = std::size_t{2} << 20, checkpoints = std::size_t{5} << 20;
+  constexpr std::size_t of_thread = std::size_t{64} << 10;
+  const Evaluation* evaluation = task.evaluation();
+  std::size_t piece = 0;
+  for (const ParameterRow& row : task.model().table().rows()) piece = std::max(piece, row.size);
+  return std::min(piece, piece_elements) * sizeof(float) + (evaluation == nullptr ? 0 : evaluation->kept_bytes()) +
+         reports + checkpoints + threads * of_thread;
 }
 
 /// What passes over plan.largest take beside the parameters.
-void count_passes(MemoryPlan& plan, const Task& task, const TrainConfig& config, bool on_host) {
+void count_passes(MemoryPlan& plan, const Task& task, const TrainConfig& config, const RankCounts& ranks) {
   plan.activations = activation_bytes(task, plan.largest, config.recompute);
-  plan.scratch = on_host ? 0 : scratch_bytes(task, plan.largest);
-  plan.workspace = widened_bytes(largest_products(task, plan));
+  plan.scratch = scratch_bytes(task, plan.largest, ranks.processor());
+  const std::vector<GemmProduct> products = largest_products(task, plan);
+  plan.output = ranks.on_host ? output_bytes(task, ranks.threads) : 0;
+  plan.workspace = widened_bytes(products) + (ranks.on_host ? host_product_bytes(products, ranks.threads) : 0);
 }
 
 /// The plan with a limit of the micro-batch, in a layout.
 MemoryPlan plan_for(const Task& task, const TrainConfig& config, std::size_t steps, const MicroBatchLimit& limit,
-                    const RankLayout& layout, bool on_host) {
+                    const RankLayout& layout, const RankCounts& ranks) {
   const std::size_t slots = config.optimizer.kind == OptimizerKind::adamw ? 2 : 1;
   const MicroBatchBounds bounds = bound_micro_batches(task, steps, limit, layout.sharing);
   MemoryPlan plan;
@@ -57,12 +75,12 @@ MemoryPlan plan_for(const Task& task, const TrainConfig& config, std::size_t ste
   plan.values = held.values;
   plan.gradients = held.gradients;
   plan.exchange =
-      held.exchange + (on_host ? parallel::exchange_bytes(layout.sharing.ranks, config.parallel.bucket) : 0);
+      held.exchange + (ranks.on_host ? parallel::exchange_bytes(layout.sharing.ranks, config.parallel.bucket) : 0);
   plan.optimizer = held.slices * slots * sizeof(float);
-  count_passes(plan, task, config, on_host);
+  count_passes(plan, task, config, ranks);
   // Rows are loaded in memory of the host, which a device build does not plan.
   for (const ParameterRow& row : task.model().table().rows()) {
-    if (on_host) plan.loading = std::max(plan.loading, row.size * sizeof(float));
+    if (ranks.on_host) plan.loading = std::max(plan.loading, row.size * sizeof(float));
   }
   return plan;
 }
@@ -74,19 +92,34 @@ bool is_cut(const TrainConfig& config) {
 
 /// The plan in a mode: where the micro-batch is not chosen, halved until it fits or has one sample.
 MemoryPlan plan_mode(const Task& task, const TrainConfig& config, std::size_t steps, std::size_t available,
-                     const RankLayout& layout, bool on_host) {
+                     const RankLayout& layout, const RankCounts& ranks) {
   const std::size_t largest = largest_global_batch(task, steps);
   const bool chosen = is_cut(config);
   MicroBatchLimit limit{.samples = config.micro_batch > 0 ? std::min(config.micro_batch, largest) : largest,
                         .tokens = config.micro_tokens,
                         .parts = config.accumulation};
-  MemoryPlan plan = plan_for(task, config, steps, limit, layout, on_host);
-  if (!chosen) limit.samples = plan.limit.samples = plan.largest.samples;
+  MemoryPlan plan = plan_for(task, config, steps, limit, layout, ranks);
+  const std::size_t asked = plan.largest.samples;
+  if (!chosen) limit.samples = plan.limit.samples = asked;
   while (!chosen && plan.total() > available && limit.samples > 1) {
     limit.samples = (limit.samples + 1) / 2;
-    plan = plan_for(task, config, steps, limit, layout, on_host);
+    plan = plan_for(task, config, steps, limit, layout, ranks);
   }
+  plan.asked = asked;
   return plan;
+}
+
+/// The plan with the layout that the run had before, where the user asks for no other; nothing where it does not fit.
+std::optional<MemoryPlan> plan_recorded(const Task& task, TrainConfig config, std::size_t steps, std::size_t available,
+                                        const RankCounts& ranks) {
+  if (!config.recorded_layout || is_cut(config)) return std::nullopt;
+  const RecordedLayout& recorded = *config.recorded_layout;
+  if (recorded.ranks != ranks.ranks || config.parallel.mode.value_or(recorded.mode) != recorded.mode) {
+    return std::nullopt;
+  }
+  config.micro_batch = recorded.micro_batch;
+  const MemoryPlan plan = plan_mode(task, config, steps, available, lay_out(config, recorded.mode, ranks), ranks);
+  return plan.total() <= available ? std::optional(plan) : std::nullopt;
 }
 
 /// Tokens of the longest sample that is trained on.
@@ -120,8 +153,7 @@ struct Search {
   bool fits(TrainConfig config, parallel::ModeKind mode) const {
     if (!is_cut(config)) config.micro_batch = 1;  // the last that a run tries
     try {
-      return plan_mode(task, config, steps, available, lay_out(config, mode, ranks), ranks.on_host).total() <=
-             available;
+      return plan_mode(task, config, steps, available, lay_out(config, mode, ranks), ranks).total() <= available;
     } catch (const std::runtime_error&) {
       return false;  // what cannot be laid out is no advice
     }
@@ -170,10 +202,10 @@ std::size_t fitting_length(const Search& search, TrainConfig config, parallel::M
   config.micro_tokens = 0;
   const auto& [task, steps, available, ranks] = search;
   constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
-  MemoryPlan plan = plan_mode(task, config, steps, unlimited, lay_out(config, mode, ranks), ranks.on_host);
+  MemoryPlan plan = plan_mode(task, config, steps, unlimited, lay_out(config, mode, ranks), ranks);
   for (std::size_t length = (plan.largest.longest - 1) / step * step; length >= least; length -= step) {
     plan.largest = {1, length, length};
-    count_passes(plan, task, config, ranks.on_host);
+    count_passes(plan, task, config, ranks);
     if (plan.total() <= available) return length;
   }
   return 0;
@@ -191,8 +223,9 @@ std::string words_of_more_ranks(Search search, const TrainConfig& config, const 
   using parallel::ModeKind;
   constexpr std::size_t most = 4096;
   const bool on_host = search.ranks.on_host;
+  const std::size_t threads = search.ranks.threads;
   for (std::size_t count = 2 * search.ranks.ranks; count <= most; count *= 2) {
-    search.ranks = {.ranks = count, .nodes = 1, .of_node = count, .on_host = on_host};
+    search.ranks = {.ranks = count, .nodes = 1, .of_node = count, .on_host = on_host, .threads = threads};
     for (const ModeKind mode : {ModeKind::sharded_gradients, ModeKind::sharded}) {
       for (const TrainConfig* each : {&config, &recomputing}) {
         if (!search.fits(*each, mode)) continue;
@@ -241,12 +274,33 @@ std::string advice(const Search& search, const TrainConfig& config, parallel::Mo
   return all.empty() ? farther_advice(search, config, may_recompute ? recomputing : config, mode) : all;
 }
 
+/// Bytes that the products of the run's passes take beside their operands, by the most that is resident while they are
+/// computed. Other memory is held meanwhile, where the most that there has been is more than that.
+std::size_t measured_workspace(const MemoryPlan& plan, const ExecutionSpace& space, const Gemm& gemm,
+                               const Task& task) {
+  const std::vector<GemmProduct> products = gemm.choice().products.empty()
+                                                ? largest_products(task, plan)
+                                                : products_of_run(task.model(), plan.largest, evaluation_shape(task));
+  Vector<std::byte> held;
+  std::size_t begin = 0;
+  warm_up(space, gemm, products, [&] {
+    const std::size_t most = peak_resident_memory(), now = resident_memory();
+    held = Vector<std::byte>("mylos::memory::held", most - std::min(most, now));
+    begin = std::max(peak_resident_memory(), resident_memory());
+  });
+  const std::size_t most = peak_resident_memory();
+  return (most - std::min(most, begin)) * 9 /
+         8;  // an eighth more: all threads may hold their blocks at the same moment
+}
+
 }  // namespace
 
-void note_resident(MemoryPlan& plan) {
+void note_products(MemoryPlan& plan, const ExecutionSpace& space, const Gemm& gemm, const Task& task) {
+  if constexpr (!runs_on_host) plan.workspace = gemm.workspace_bytes(largest_products(task, plan));
   release_unused_memory();
   plan.program = resident_memory();
-  plan.before = peak_resident_memory();
+  if constexpr (runs_on_host) plan.workspace = measured_workspace(plan, space, gemm, task) + gemm.growth_bytes();
+  plan.before = peak_resident_memory();  // with what measuring took, above an earlier peak too
 }
 
 std::vector<GemmProduct> largest_products(const Task& task, const MemoryPlan& plan) {
@@ -263,18 +317,19 @@ MemoryPlan plan_memory(const Task& task, const TrainConfig& config, std::size_t 
                        const RankCounts& ranks) {
   using parallel::ModeKind;
   check_settings(task, config, steps);
+  if (std::optional<MemoryPlan> recorded = plan_recorded(task, config, steps, available, ranks)) return *recorded;
   const ModeKind mode = config.parallel.mode.value_or(ModeKind::replicated);
-  MemoryPlan plan = plan_mode(task, config, steps, available, lay_out(config, mode, ranks), ranks.on_host);
+  MemoryPlan plan = plan_mode(task, config, steps, available, lay_out(config, mode, ranks), ranks);
   if (plan.total() > available && !config.parallel.mode && ranks.ranks > 1) {
-    plan = plan_mode(task, config, steps, available, lay_out(config, ModeKind::sharded, ranks), ranks.on_host);
+    plan = plan_mode(task, config, steps, available, lay_out(config, ModeKind::sharded, ranks), ranks);
   }
   if (plan.total() > available) {
-    fail(
-        fmt::format("memory: {:.2f} GiB are needed (values {:.2f}, gradients {:.2f}, optimizer {:.2f}, activations of "
-                    "{} tokens {:.2f}), {:.2f} GiB are free; {}",
-                    gibibytes(plan.total()), gibibytes(plan.values), gibibytes(plan.gradients + plan.exchange),
-                    gibibytes(plan.optimizer), plan.largest.rows, gibibytes(plan.activations + plan.scratch),
-                    gibibytes(available), advice({task, steps, available, ranks}, config, plan.layout.mode)));
+    fail(fmt::format(
+        "memory: {:.2f} GiB are needed (values {:.2f}, gradients {:.2f}, optimizer {:.2f}, activations of "
+        "{} tokens {:.2f}), {:.2f} GiB are free{}; {}",
+        gibibytes(plan.total()), gibibytes(plan.values), gibibytes(plan.gradients + plan.exchange),
+        gibibytes(plan.optimizer), plan.largest.rows, gibibytes(plan.activations + plan.scratch), gibibytes(available),
+        address_space_note(), advice({task, steps, available, ranks}, config, plan.layout.mode)));
   }
   return plan;
 }

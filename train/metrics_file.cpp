@@ -54,14 +54,17 @@ void MetricsFile::append(nlohmann::ordered_json line) {
   file_.append(line.dump() + "\n");
 }
 
-void cut_metrics(const std::filesystem::path& file, std::size_t step) {
+void cut_metrics(const std::filesystem::path& file, std::size_t step, bool evaluation_due) {
   std::error_code unreadable;  // is told by the call that reads it
   if (!std::filesystem::exists(file, unreadable)) return;
   std::istringstream lines(data::read_text(file));
   std::string kept;
   for (std::string line; std::getline(lines, line);) {
     const auto row = nlohmann::json::parse(line, nullptr, false);
-    if (is_metrics_row(row) && row["step"].get<std::size_t>() <= step) kept += line + "\n";
+    if (!is_metrics_row(row)) continue;
+    const auto of_step = row["step"].get<std::size_t>();
+    const bool is_repeated = of_step > step || (of_step == step && evaluation_due && is_evaluation_row(row));
+    if (!is_repeated) kept += line + "\n";
   }
   data::write_text(file, kept);
 }

@@ -19,6 +19,8 @@ bool is_metrics_row(const nlohmann::json& line);
 
 /// Steps say tokens; evaluations and checkpoints do not.
 inline bool is_step_row(const nlohmann::json& row) { return row.contains("tokens"); }
+inline bool is_checkpoint_row(const nlohmann::json& row) { return row.contains("checkpoint"); }
+inline bool is_evaluation_row(const nlohmann::json& row) { return !is_step_row(row) && !is_checkpoint_row(row); }
 
 /// Follows the file while it grows: each call reads what was added. The last line may be half-written; it is read again
 /// the next time. A start of the run replaces the file by what stays of it.

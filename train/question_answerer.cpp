@@ -41,13 +41,14 @@ std::vector<data::PipelineAnswer> QuestionAnswerer::answer(const std::string& co
   const auto& features = evaluation.windows().features.features;
   std::vector<data::PipelineAnswer> answers;
   std::vector<data::PipelineWindow> windows;
+  const bool may_be_none = config_.squad && data::parse_squad_version(*config_.squad) == data::SquadVersion::v2_0;
   for (std::size_t question = 0, window = 0; question < questions.size(); ++question) {
     windows.clear();
     for (; window < features.size() && features[window].question == question; ++window) {
       windows.push_back(pipeline_window(evaluation, window));
     }
-    answers.push_back(
-        data::find_pipeline_answer(context, windows, task_.tokenizer().vocabulary(), config_.max_answer_length));
+    answers.push_back(data::find_pipeline_answer(context, windows, task_.tokenizer().vocabulary(),
+                                                 config_.max_answer_length, may_be_none));
   }
   return answers;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/device.hpp"
+#include "core/kernels/scratch.hpp"
 #include "parallel/launch.hpp"
 #include "parallel/parameter_mode.hpp"
 #include "train/step_shares.hpp"
@@ -26,6 +26,9 @@ struct RankCounts {
   std::size_t nodes = 1;
   std::size_t of_node = 1;      ///< on each node, neighbours in the order of ranks; 0 where nodes differ
   bool on_host = runs_on_host;  ///< kernels compute in memory of the host; a plan may be for another machine
+  std::size_t threads = 0;      ///< that the processor of a rank, or its device, runs at once: the most of all ranks
+
+  TeamProcessor processor() const { return {.threads = threads, .on_host = on_host}; }
 };
 RankCounts count_ranks(std::span<const parallel::RankPlace> places);
 

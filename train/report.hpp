@@ -16,6 +16,7 @@ struct RunStart {
   std::size_t steps = 0;       ///< of the whole run
   std::size_t first_step = 0;  ///< where this start of it begins
   std::size_t steps_per_epoch = 0;
+  bool evaluation_due = false;  ///< it begins with the evaluation after `first_step` steps
 };
 
 struct StepReport {

@@ -21,11 +21,12 @@ std::string data_text(const DataDescription& data, std::size_t max_length) {
 std::string memory_text(const RunDescription& run) {
   const MemoryPlan& plan = run.memory;
   const std::string exchange = plan.exchange > 0 ? fmt::format(", exchange {}", bytes_text(plan.exchange)) : "";
+  const std::string output = plan.output > 0 ? fmt::format(", output {}", bytes_text(plan.output)) : "";
   return fmt::format(
-      "{} at most{}: program {}, values {}, gradients {}{}, optimizer {}, activations {}, operands {}; {} are free",
+      "{} at most{}: program {}, values {}, gradients {}{}, optimizer {}, activations {}, operands {}{}; {} are free",
       bytes_text(plan.peak()), run.ranks > 1 ? " on a rank" : "", bytes_text(plan.program), bytes_text(plan.values),
       bytes_text(plan.gradients), exchange, bytes_text(plan.optimizer), bytes_text(plan.activations),
-      bytes_text(plan.workspace + plan.scratch), bytes_text(run.free_memory));
+      bytes_text(plan.workspace + plan.scratch), output, bytes_text(run.free_memory));
 }
 
 std::string ranks_text(const RunDescription& run) {

@@ -1,6 +1,7 @@
 #include "train/run_checkpoints.hpp"
 
 #include "core/error.hpp"
+#include "parallel/agreement.hpp"
 #include "parallel/checkpoint_directory.hpp"
 #include "parallel/checkpoint_file.hpp"
 
@@ -8,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 
 namespace mylos::train {
@@ -53,12 +55,24 @@ CheckpointRecord::Value member_like(const CheckpointRecord& record, const std::s
   return record.text(name);
 }
 
+/// Members that a longer run has otherwise: W of a --warmup ratio, too.
+bool follows_from_steps(std::string_view name) { return name == "steps" || name == "warmup_steps"; }
+
 /// None in a checkpoint of a version that had no half.
 std::size_t skipped_steps(const CheckpointRecord& record, const fs::path& file) {
   const std::uint64_t skipped = record.has("skipped_steps") ? record.integer("skipped_steps") : 0;
   const std::uint64_t steps = record.integer("step");
   ensure(skipped <= steps, fmt::format("{}: /run/skipped_steps is {} of {} steps", file.string(), skipped, steps));
   return skipped;
+}
+
+bool is_true_on_first_rank(parallel::Communicator& ranks, const std::function<bool()>& question) {
+  return !parallel::on_first_rank(ranks, [&] { return std::string(question() ? "yes" : ""); }).empty();
+}
+
+/// False in a checkpoint of a version that evaluated before it saved.
+bool evaluation_due(const CheckpointRecord& record) {
+  return record.has("evaluation_due") && record.integer("evaluation_due") != 0;
 }
 
 }  // namespace
@@ -82,7 +96,9 @@ void RunCheckpoints::prepare(std::string description) {
 bool RunCheckpoints::due(std::size_t steps) {
   const CheckpointConfig& checkpoints = config_.checkpoints;
   if (!enabled()) return false;
+  if (checkpoints.regular() && steps == course_.steps) return true;  // --extend goes on from there
   if (checkpoints.every_steps > 0) return steps % checkpoints.every_steps == 0;
+  if (checkpoints.every_epoch) return steps % course_.steps_per_epoch == 0;
   if (checkpoints.every_seconds <= 0.0) return false;
   // Clocks of ranks differ, so the first one's decides.
   const std::chrono::duration<double> passed = Clock::now() - last_;
@@ -98,6 +114,7 @@ CheckpointReport RunCheckpoints::save(const RunProgress& progress, const BestMod
                                                                  record(progress, best), config_.checkpoints.keep);
     report.bytes = saved.bytes;
     report.seconds = saved.seconds;
+    held_ = progress.steps;
   } catch (const std::runtime_error& error) {
     if (config_.checkpoints.stop_on_error) throw;
     report.error = error.what();
@@ -110,14 +127,33 @@ RunProgress RunCheckpoints::resume(BestModel& best) {
   const fs::path& file = config_.checkpoints.resume;
   const CheckpointRecord record = parallel::read_checkpoint_record(parts_.ranks, file);
   check_course(record);
-  const RunProgress progress{record.integer("step"), skipped_steps(record, file), saved_loss_scale(record),
-                             record.real("training_seconds")};
+  const RunProgress progress{.steps = record.integer("step"),
+                             .skipped = skipped_steps(record, file),
+                             .loss_scale = saved_loss_scale(record),
+                             .training_seconds = record.real("training_seconds"),
+                             .evaluation_due = evaluation_due(record)};
   // Another run's best/ stays there: what is best here is still to be found.
-  const bool is_own =
-      fs::weakly_canonical(file.parent_path()) == fs::weakly_canonical(config_.output / parallel::checkpoints_name);
-  if (is_own) best.restore(parse_metrics(record.text("best_metrics"), file), record.integer("evaluations_since_best"));
+  if (is_own(file)) {
+    best.restore(parse_metrics(record.text("best_metrics"), file), record.integer("evaluations_since_best"));
+    if (is_newest(file)) held_ = progress.steps;
+  }
   parallel::load_checkpoint(parts_.ranks, file, arrays());
   return progress;
+}
+
+/// Whether `file` is in the run's own directory; the first rank looks.
+bool RunCheckpoints::is_own(const fs::path& file) const {
+  return is_true_on_first_rank(parts_.ranks, [&] {
+    return fs::weakly_canonical(file.parent_path()) ==
+           fs::weakly_canonical(config_.output / parallel::checkpoints_name);
+  });
+}
+
+/// Whether a run in its directory would go on from `file`; the first rank looks.
+bool RunCheckpoints::is_newest(const fs::path& file) const {
+  return is_true_on_first_rank(parts_.ranks, [&] {
+    return fs::weakly_canonical(parallel::resolve_checkpoint(config_.output)) == fs::weakly_canonical(file);
+  });
 }
 
 parallel::CheckpointArrays RunCheckpoints::arrays() const {
@@ -163,6 +199,7 @@ CheckpointRecord RunCheckpoints::record(const RunProgress& progress, const BestM
   record.set("finite_steps", std::uint64_t{progress.loss_scale.finite_steps()});
   record.set("skipped_steps", std::uint64_t{progress.skipped});
   record.set("training_seconds", progress.training_seconds);
+  record.set("evaluation_due", std::uint64_t{progress.evaluation_due ? 1u : 0u});
   record.set("best_metrics", metrics_json(best.metrics()));
   record.set("evaluations_since_best", std::uint64_t{best.since_best()});
   record.set("ranks", std::uint64_t{parts_.ranks.size()});
@@ -189,7 +226,7 @@ void RunCheckpoints::check_course(const CheckpointRecord& record) const {
   const CheckpointRecord own = course_record();
   for (const auto& [name, value] : own.members()) {
     const CheckpointRecord::Value saved = member_like(record, name, value);
-    if (saved == value) continue;
+    if (saved == value || (config_.checkpoints.extend && follows_from_steps(name))) continue;
     differing +=
         fmt::format("{}{} {}, now {}", differing.empty() ? "" : "; ", name, value_text(saved), value_text(value));
   }

@@ -129,14 +129,16 @@ std::size_t room(const PlanTarget& target) {
 }
 
 /// The most of the longest samples at once for which everything fits, by doubling and halving.
-std::size_t largest_micro_batch_that_fits(const Task& task, const MemoryPlan& plan, nn::Recompute recompute,
-                                          std::size_t available) {
+std::size_t largest_micro_batch_that_fits(const Task& task, const MemoryPlan& plan, const RankCounts& ranks,
+                                          nn::Recompute recompute, std::size_t available) {
   const std::size_t held = plan.values + plan.gradients + plan.exchange + plan.optimizer;
   const auto fits = [&](std::size_t samples) {
+    constexpr auto training = ParameterStore::Purpose::training;
+    const BatchShape shape{samples, samples * plan.largest.longest, plan.largest.longest};
     Arena arena;
-    task.model().plan(arena, {samples, samples * plan.largest.longest, plan.largest.longest},
-                      ParameterStore::Purpose::training, recompute);
-    return held + arena.peak() + plan.workspace + plan.scratch <= available;
+    task.model().plan(arena, shape, training, recompute);
+    const std::size_t scratch = task.model().scratch_bytes(shape, training, ranks.processor());
+    return held + arena.peak() + plan.workspace + scratch <= available;
   };
   constexpr std::size_t most = 65536;
   std::size_t low = 0, high = 1;
@@ -156,7 +158,9 @@ std::string larger_kind(const Task& task, const TrainConfig& config, std::size_t
     const std::size_t available = kind.memory - kind.reserved;
     if (kind.name == target.machine.name || kind.peak(config.precision) == 0.0 || available <= room(target)) continue;
     try {
-      plan_memory(task, config, steps, available, target.ranks);
+      RankCounts ranks = target.ranks;
+      ranks.threads = kind.threads;
+      plan_memory(task, config, steps, available, ranks);
       return kind.name;
     } catch (const std::runtime_error&) {
       continue;
@@ -174,25 +178,29 @@ void add_memory(const Task& task, const TrainConfig& config, std::size_t steps, 
     plan.obstacle = error.what();
     const std::string kind = target.ranks.on_host ? "" : larger_kind(task, config, steps, target);
     if (!kind.empty()) plan.obstacle += ", or on " + kind;
-    TrainConfig least = config;
-    least.micro_tokens = least.accumulation = 0;
-    least.micro_batch = 1;
-    plan.memory = plan_memory(task, least, steps, std::numeric_limits<std::size_t>::max(), target.ranks);
+    plan.memory = plan_memory(task, config, steps, std::numeric_limits<std::size_t>::max(), target.ranks);
   }
   plan.memory.program = target.program;
-  plan.largest = largest_micro_batch_that_fits(task, plan.memory, config.recompute, room(target));
+  plan.largest = largest_micro_batch_that_fits(task, plan.memory, target.ranks, config.recompute, room(target));
+}
+
+/// With the one after the last step, which every run with an interval has.
+double checkpoints_of_run(const Task& task, const CheckpointConfig& checkpoints, double training, std::size_t steps) {
+  if (!checkpoints.regular()) return 0.0;
+  const std::size_t every = checkpoints.every_steps > 0 ? checkpoints.every_steps
+                            : checkpoints.every_epoch   ? task.steps_per_epoch()
+                                                        : 0;
+  if (every > 0) {
+    const std::size_t saves = (steps + every - 1) / every;
+    return static_cast<double>(saves);
+  }
+  return std::floor(training / checkpoints.every_seconds) + 1.0;
 }
 
 double checkpoint_seconds(const Task& task, const TrainConfig& config, const PlanTarget& target, double training,
                           std::size_t steps) {
   const auto parameters = static_cast<double>(task.model().table().size());
-  double count = 0.0;
-  if (config.checkpoints.every_steps > 0) {
-    const std::size_t whole = steps / config.checkpoints.every_steps;
-    count = static_cast<double>(whole);
-  } else if (config.checkpoints.every_seconds > 0.0) {
-    count = std::floor(training / config.checkpoints.every_seconds);
-  }
+  const double count = checkpoints_of_run(task, config.checkpoints, training, steps);
   constexpr double checkpoint = 12.0, models = 8.0;  // bytes a parameter: master and two slots; best/ and last/
   return parameters * (count * checkpoint + models) / target.storage;
 }

@@ -31,7 +31,7 @@ double age_of(const fs::path& file) {
 
 std::vector<json>& list_of(const json& row, RunRecord& record) {
   if (is_step_row(row)) return record.steps;
-  return row.contains("checkpoint") ? record.checkpoints : record.evaluations;
+  return is_checkpoint_row(row) ? record.checkpoints : record.evaluations;
 }
 
 /// Those of the last steps that are finite.

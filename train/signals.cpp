@@ -1,7 +1,12 @@
 #include "train/signals.hpp"
 
+#include "core/error.hpp"
+
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <iterator>
 #include <type_traits>
@@ -15,9 +20,18 @@ constexpr int interrupted = 130, run_again = 85, terminated = 143;
 volatile std::sig_atomic_t first_signal = 0;
 int guards = 0;
 
+/// A line that a handler can write: nothing is allocated then.
+std::array<char, 512> notice;
+std::size_t notice_bytes = 0;
+
 extern "C" void on_signal(int signal) {
   if (first_signal != 0 && signal == SIGINT) std::_Exit(interrupted);
-  if (first_signal == 0) first_signal = signal;
+  if (first_signal != 0) return;
+  first_signal = signal;
+  if (signal == SIGUSR1 || notice_bytes == 0) return;
+  const int error = errno;
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, notice.data(), notice_bytes);
+  errno = error;
 }
 
 /// Only what a handler may call.
@@ -55,6 +69,13 @@ SignalGuard::SignalGuard() : previous_(forget_signals_for(on_signal)) {}
 SignalGuard::~SignalGuard() { --guards; }
 
 int SignalGuard::received() const { return first_signal; }
+
+void set_termination_notice(const std::string& line) {
+  const std::string text = line.empty() ? "" : "mylos: " + line + "\n";
+  require(text.size() <= notice.size(), "signals: a notice of too many characters");
+  std::ranges::copy(text, notice.begin());
+  notice_bytes = text.size();
+}
 
 int exit_code_of(int signal) {
   switch (signal) {

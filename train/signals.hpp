@@ -1,6 +1,7 @@
 #pragma once
 
 #include <csignal>
+#include <string>
 
 /// Signals that end a run: at a step's end, or at once where no step runs. Handlers save nothing.
 namespace mylos::train {
@@ -43,6 +44,10 @@ class SignalGuard {
  private:
   PreviousHandlers previous_;
 };
+
+/// From here on a SignalGuard's process writes `line` to standard error when SIGTERM or SIGINT is the first signal that
+/// comes; nothing where it is empty. Called while no guard lives.
+void set_termination_notice(const std::string& line);
 
 /// The exit code INTERFACE gives to a run that `signal` ended; 0 for no signal.
 int exit_code_of(int signal);

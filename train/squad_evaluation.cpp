@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 namespace mylos::train {
@@ -22,6 +21,13 @@ data::AnswerOptions answer_options(const SquadConfig& config, data::SquadVersion
           .n_best = config.n_best,
           .max_answer_length = config.max_answer_length,
           .null_threshold = static_cast<float>(config.null_threshold)};
+}
+
+void write_nbest(const std::filesystem::path& path, std::span<const data::SquadQuestion> questions,
+                 std::span<const data::Answer> answers) {
+  data::StagedFile file(path);
+  data::nbest_json(questions, answers, [&](std::string_view piece) { file.write(piece); });
+  file.commit();
 }
 
 /// The official script's result; for v1.1 with `exact` beside `exact_match`, so that one name serves both versions.
@@ -100,6 +106,12 @@ void SquadEvaluation::take(std::size_t index, std::span<const float> logits, std
   loss_sum_ += std::accumulate(losses.begin(), losses.end(), 0.0);
 }
 
+std::size_t SquadEvaluation::kept_bytes() const {
+  // Of a question its texts in the answer files and the score's tables; of a candidate its text and the heap's share.
+  constexpr std::size_t of_question = 1536, of_candidate = sizeof(data::AnswerCandidate) + 48;
+  return windows_.dataset.questions.size() * (of_question + config_.n_best * of_candidate);
+}
+
 Metrics SquadEvaluation::score() {
   find_answers();
   return score_answers();
@@ -110,8 +122,6 @@ void SquadEvaluation::keep(const Slice& part, std::span<const float> logits) {
   for (std::size_t row = 0; row < rows; ++row) {
     start_logits_[begin + row] = logits[2 * row];
     end_logits_[begin + row] = logits[2 * row + 1];
-    ensure(std::isfinite(logits[2 * row]) && std::isfinite(logits[2 * row + 1]),
-           "the model's logits are not finite numbers: its weights are damaged, or its training diverged");
   }
 }
 
@@ -159,7 +169,7 @@ Metrics SquadEvaluation::score_answers() {
 void SquadEvaluation::write(const std::filesystem::path& directory) const {
   const auto& questions = windows_.dataset.questions;
   data::write_text(directory / "predictions.json", data::predictions_json(questions, answers_));
-  data::write_text(directory / "nbest_predictions.json", data::nbest_json(questions, answers_));
+  write_nbest(directory / "nbest_predictions.json", questions, answers_);
   const bool has_null_odds = windows_.dataset.version == data::SquadVersion::v2_0;
   write_or_remove(directory / "null_odds.json", has_null_odds ? data::null_odds_json(questions, answers_) : "");
   write_or_remove(directory / "results.json", score_);

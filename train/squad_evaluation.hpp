@@ -27,6 +27,7 @@ class SquadEvaluation final : public Evaluation {
   BatchShape largest_batch() const override { return largest_; }
   void assemble(std::size_t index, Batch& batch) const override;
   void take(std::size_t index, std::span<const float> logits, std::span<const float> losses) override;
+  std::size_t kept_bytes() const override;
   /// Answers every question. Returns validation_loss (first answers, labelled as in training), exact and f1 where
   /// questions have gold answers; nothing is scored where none has.
   Metrics score() override;

@@ -1,5 +1,6 @@
 #include "train/squad_order.hpp"
 
+#include "core/crc32c.hpp"
 #include "core/error.hpp"
 #include "data/json.hpp"
 #include "data/text_file.hpp"
@@ -26,7 +27,7 @@ std::size_t find_window(const data::Json& entry, const std::unordered_map<std::s
   const data::JsonPlace place(line);
   data::as_list(entry, place);
   if (entry.size() != 2) place.fail("a sample is [question id, window index]");
-  const std::string& id = data::as_string(entry[0], place);
+  const std::string id = data::as_id(entry[0], place);
   const std::size_t window = data::as_count(entry[1], place);
   const auto found = first.find(id);
   if (found == first.end()) place.fail(fmt::format("the training data has no question \"{}\"", id));
@@ -58,6 +59,15 @@ std::vector<std::vector<std::size_t>> read_order(const std::filesystem::path& pa
   }
   ensure(!order.empty(), fmt::format("{}: no steps in it", path.string()));
   return order;
+}
+
+std::uint32_t order_checksum(const std::vector<std::vector<std::size_t>>& order) {
+  std::vector<std::uint64_t> values;
+  for (const std::vector<std::size_t>& step : order) {
+    values.push_back(step.size());
+    values.insert(values.end(), step.begin(), step.end());
+  }
+  return crc32c(std::as_bytes(std::span(values)));
 }
 
 }  // namespace mylos::train

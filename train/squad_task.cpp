@@ -129,6 +129,14 @@ void SquadTask::assemble(std::span<const std::size_t> samples, std::span<const s
   batcher_->assemble(samples, ids, batch);
 }
 
+std::vector<DataChecksum> SquadTask::data_checksums() const {
+  std::vector<DataChecksum> checksums;
+  if (train_) checksums.push_back({"train", config_.train, train_->checksum()});
+  if (evaluation_) checksums.push_back({"dev", config_.dev, evaluation_->windows().scored_checksum()});
+  if (!order_.empty()) checksums.push_back({"order", config_.order, order_checksum(order_)});
+  return checksums;
+}
+
 void SquadTask::write_results(const std::filesystem::path& directory) const { evaluation_->write(directory); }
 
 std::string SquadTask::short_answers() const {

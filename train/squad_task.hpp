@@ -7,11 +7,23 @@
 #include "train/squad_windows.hpp"
 #include "train/task.hpp"
 
+#include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 /// Question answering on SQuAD: windows of contexts as samples, spans as labels, exact match and F1 as scores.
 namespace mylos::train {
+
+/// A data file of a run, and the checksum of what the run takes from it: not of its bytes, so that a file which is
+/// moved, laid out anew or prepared keeps it.
+struct DataChecksum {
+  std::string option;  ///< that names the file: "train", "dev" or "order"
+  std::filesystem::path file;
+  std::uint32_t checksum = 0;
+};
 
 class SquadTask final : public Task {
  public:
@@ -39,6 +51,8 @@ class SquadTask final : public Task {
   const data::WordPieceTokenizer& tokenizer() const { return tokenizer_; }
   /// Null where there is no training data.
   const SquadWindows* train_windows() const { return train_.get(); }
+  /// Of the files that the configuration names.
+  std::vector<DataChecksum> data_checksums() const;
 
  private:
   void read_head(const RowWriter& write) const;

@@ -83,15 +83,58 @@ std::size_t SquadWindows::tokens() const {
   return sum;
 }
 
-std::uint32_t SquadWindows::checksum() const {
-  std::vector<std::uint32_t> checksums;
-  std::vector<std::int32_t> values;
-  for (const data::Feature& feature : features.features) {
-    values = {feature.start, feature.end};
-    features.append_input_ids(feature, values);
-    checksums.push_back(crc32c(std::as_bytes(std::span(values))));
+namespace {
+
+/// A CRC of a stream of values that is taken piece by piece. Each piece begins with the CRC so far. A CRC of
+/// the pieces' own CRCs would miss edits: CRCs are linear, and one edit in two overlapping windows can cancel.
+class StreamChecksum {
+ public:
+  void add(std::int32_t value) { piece_.push_back(value); }
+  void add(const std::string& text) {
+    add(static_cast<std::int32_t>(text.size()));
+    for (const char byte : text) add(static_cast<std::int32_t>(static_cast<unsigned char>(byte)));
   }
-  return crc32c(std::as_bytes(std::span(checksums)));
+  void add(const data::FeatureSet& features, const data::Feature& window) {
+    add(static_cast<std::int32_t>(features.length(window)));
+    add(window.start);
+    add(window.end);
+    features.append_input_ids(window, piece_);
+  }
+  void end_piece() {
+    value_ = crc32c(std::as_bytes(std::span(piece_)));
+    piece_ = {static_cast<std::int32_t>(value_)};
+  }
+  std::uint32_t value() const { return value_; }
+
+ private:
+  std::vector<std::int32_t> piece_ = {0};
+  std::uint32_t value_ = 0;
+};
+
+}  // namespace
+
+std::uint32_t SquadWindows::checksum() const {
+  StreamChecksum stream;
+  for (const data::Feature& feature : features.features) {
+    stream.add(features, feature);
+    stream.end_piece();
+  }
+  return stream.value();
+}
+
+std::uint32_t SquadWindows::scored_checksum() const {
+  StreamChecksum stream;
+  stream.add(static_cast<std::int32_t>(checksum()));
+  stream.add(static_cast<std::int32_t>(dataset.version));
+  for (const data::SquadQuestion& question : dataset.questions) {
+    stream.add(question.id);
+    stream.add(dataset.contexts[question.context]);
+    stream.add((question.has_answers_key ? 1 : 0) + (question.impossible ? 2 : 0));
+    stream.add(static_cast<std::int32_t>(question.answers.size()));
+    for (const data::SquadAnswer& answer : question.answers) stream.add(answer.text);
+    stream.end_piece();
+  }
+  return stream.value();
 }
 
 void WindowBatcher::assemble(std::span<const std::size_t> windows, std::span<const std::uint32_t> ids,

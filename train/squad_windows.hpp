@@ -2,19 +2,16 @@
 
 #include "core/batch.hpp"
 #include "data/features.hpp"
+#include "train/notice.hpp"
 #include "train/squad_config.hpp"
 
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 /// Windows of questions as batches.
 namespace mylos::train {
-
-/// Takes one line for the user: what was left out, what was judged.
-using Notice = std::function<void(const std::string&)>;
 
 /// A data set and its windows.
 struct SquadWindows {
@@ -27,6 +24,8 @@ struct SquadWindows {
   std::size_t tokens() const;
   /// Of all windows' ids and labels: equal where the same is trained on or evaluated.
   std::uint32_t checksum() const;
+  /// Of all that scores come from: `checksum()`, the version, and each question's id, context and gold answers.
+  std::uint32_t scored_checksum() const;
 };
 
 /// Tells `notice` which answers cannot be trained on, as they do not match their context.

@@ -37,6 +37,8 @@ class Evaluation {
   virtual void take(std::size_t index, std::span<const float> outputs, std::span<const float> losses) = 0;
   /// What the batches that were taken score.
   virtual Metrics score() = 0;
+  /// Bytes that scoring and writing what was scored take at the most, on the first rank.
+  virtual std::size_t kept_bytes() const { return 0; }
 };
 
 /// Writes a model for other programs, into a directory that is replaced whole when it is complete.

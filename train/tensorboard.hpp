@@ -14,15 +14,17 @@ namespace mylos::train {
 /// run goes on inside an epoch, with those before that metrics.jsonl beside it has), train/gradient_norm,
 /// train/learning_rate, train/loss_scale (where one adapts), eval/<metric>, perf/tokens_per_second, perf/memory
 /// (bytes), and gpu/<node>/<index>/utilization (percent), memory (bytes) and power (watts) as the nodes have written
-/// them; each step's and evaluation's flushed at once. Its hyperparameters, too. Errors as AppendFile's.
+/// them; each step's and evaluation's flushed at once. Its hyperparameters, too. Errors as LogFile's.
 class TensorBoard final : public Reporter {
  public:
   /// Makes event_file_name() in the directory `run`.
-  explicit TensorBoard(const std::filesystem::path& run, std::vector<Hyperparameter> told = {});
+  explicit TensorBoard(const std::filesystem::path& run, std::vector<Hyperparameter> told = {}, Notice notice = {});
   /// Of the run in the directory that `file` is in.
-  TensorBoard(const std::filesystem::path& file, EventFile::Clock clock, std::vector<Hyperparameter> told = {});
+  TensorBoard(const std::filesystem::path& file, EventFile::Clock clock, std::vector<Hyperparameter> told = {},
+              Notice notice = {});
 
-  /// Says that what other files hold of later steps is void.
+  /// Says that what other files hold of later steps is void; where the run begins with an evaluation, also of its step,
+  /// which is written again from metrics.jsonl.
   void start(const RunStart& run) override;
   void step(const StepReport& report) override;
   void evaluation(const EvaluationReport& report) override;
@@ -31,10 +33,13 @@ class TensorBoard final : public Reporter {
   /// to its end, then with the loss of an epoch that is not whole. Gives the joules of all starts; nothing where no GPU
   /// tells.
   std::optional<double> close(bool ended);
+  /// LogFile's.
+  std::string missing() { return file_.missing(); }
 
  private:
+  void write_step(const StepReport& report);
   void write_gpus(std::size_t step);
-  void take_earlier_losses(const RunStart& run);
+  void take_earlier_steps(const RunStart& run);
   void write_epoch_loss();
 
   EventFile file_;

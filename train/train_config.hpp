@@ -45,15 +45,26 @@ struct ParallelConfig {
   std::size_t leaves = 8;                         ///< micro-batches of every step where deterministic; a power of two
 };
 
+/// How an earlier start of the run, or the run that this one repeats, was laid out. Free memory decided that, so that
+/// planning anew may give another layout, and sums in another order.
+struct RecordedLayout {
+  std::size_t ranks = 0;
+  std::size_t micro_batch = 0;  ///< samples of the largest one
+  parallel::ModeKind mode = parallel::ModeKind::replicated;
+  std::string device = {};  ///< of a device build its name, e.g. "NVIDIA H200"
+};
+
 /// When checkpoints are written, and which one a run begins from.
 struct CheckpointConfig {
   std::size_t every_steps = 0;        ///< e.g. 500; 0 = not by steps
-  double every_seconds = 0.0;         ///< e.g. 600; 0 = not by time
+  bool every_epoch = false;           ///< at the end of each; every_steps wins
+  double every_seconds = 600.0;       ///< 0 = not by time; both others win
   std::size_t keep = 2;               ///< how many stay
   bool stop_on_error = true;          ///< a checkpoint that cannot be written ends the run
   std::filesystem::path resume = {};  ///< the file to go on from; empty = from step 1
+  bool extend = false;                ///< the run of that file may have been planned with fewer steps
 
-  bool regular() const { return every_steps > 0 || every_seconds > 0.0; }
+  bool regular() const { return every_steps > 0 || every_epoch || every_seconds > 0.0; }
 };
 
 struct TrainConfig {
@@ -63,6 +74,8 @@ struct TrainConfig {
   std::size_t micro_batch = 0;   ///< samples at once on a rank; 0 = the largest that fits
   std::size_t micro_tokens = 0;  ///< the same in tokens, e.g. 4096; 0 = no limit
   std::size_t accumulation = 0;  ///< micro-batches a step on a rank, e.g. 4; 0 = as many as the others make
+  std::optional<RecordedLayout> recorded_layout = {};  ///< taken again on as many ranks where nothing else is asked for
+                                                       ///< and it fits
   nn::Recompute recompute = nn::Recompute::none;
   nn::ScheduleKind schedule = nn::ScheduleKind::linear;
   double learning_rate = 3e-5;              ///< peak

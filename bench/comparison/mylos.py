@@ -29,7 +29,7 @@ def training_command(program, model, data, output, steps, *options, order=None):
     """`order`: a file in place of the data's own."""
     return [program, "train", "--model", model, "--train", data.questions, "--order", order or data.order_file, "--output", output, "--steps",
             str(steps), "--batch", str(data.size), "--micro-batch", str(data.size), "--learning-rate", "3e-5", "--schedule", "constant",
-            *WINDOWS, *options]
+            "--checkpoint-every", "never", *WINDOWS, *options]
 
 
 def steps_of(output):

@@ -53,7 +53,7 @@ class Laboratory:
         output = self.directory / "run"
         run([self.program, "train", "--model", self.model(point["layers"]), "--train", data, "--output", output, "--batch",
              point["batch"], "--micro-batch", point["batch"], "--steps", WARM_UPS + steps, "--max-length", 512, "--learning-rate",
-             "1e-5"], self.threads)
+             "1e-5", "--checkpoint-every", "never"], self.threads)
         records = steps_of(output)
         shutil.rmtree(output)
         tokens = point["batch"] * point["length"]

@@ -87,7 +87,7 @@ class Timing:
         output = session.scratch / f"memory-{name}-{precision}-{attention}"
         command = [self.program, "train", "--model", session.model(name), "--train", session.questions, "--output", output, "--steps",
                    self.sizes.memory_steps, "--batch", self.sizes.batch, "--precision", precision, "--max-length", self.sizes.max_length,
-                   "--doc-stride", self.sizes.doc_stride, "--attention", attention]
+                   "--doc-stride", self.sizes.doc_stride, "--attention", attention, "--checkpoint-every", "never"]
         said = succeed([*command, "--dry-run"], self.clock.limit(LIMIT), session.names)
         planned = planned_bytes(said.output + said.errors)
         with Utilization(session.gpu) as busy:

@@ -2,6 +2,7 @@
 
 #include "core/device.hpp"
 #include "core/kernels/dropout.hpp"
+#include "core/kernels/scratch.hpp"
 #include "core/numeric.hpp"
 #include "core/random.hpp"
 
@@ -58,12 +59,11 @@ void attention_backward(const ExecutionSpace& space, const AttentionShape& shape
                         const ConstMatrix<float>& log_sum_exp, const ConstMatrix<T>& dout, const Matrix<T>& dqkv,
                         const Matrix<float>& row_sums);
 
-/// Bytes of device memory that the passes work in beside their arguments, at the most: for `samples` sequences of
-/// `longest` rows at the most, on a device that runs `threads` threads at once. They do not work at the same time, so
-/// that a training pass takes the larger of the two.
+/// Bytes that the passes work in beside their arguments, at the most: for `samples` sequences of `longest` rows at the
+/// most. They do not work at the same time, so that a training pass takes the larger of the two.
 std::size_t attention_forward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,
-                                      std::size_t threads);
+                                      const TeamProcessor& processor);
 std::size_t attention_backward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,
-                                       std::size_t threads);
+                                       const TeamProcessor& processor);
 
 }  // namespace mylos

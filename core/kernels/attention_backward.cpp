@@ -311,10 +311,10 @@ void attention_backward(const ExecutionSpace& space, const AttentionShape& shape
 }
 
 std::size_t attention_backward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,
-                                       std::size_t threads) {
+                                       const TeamProcessor& processor) {
   if (shape.kernel == AttentionKernel::tensor_cores) return 0;
   const attention::BackwardSizes<float> sizes(static_cast<int>(longest), static_cast<int>(shape.head_size));
-  return attention::all_large_bytes_on_device(sizes, samples * shape.key_value_heads, threads);
+  return attention::all_scratch_bytes(sizes, samples * shape.key_value_heads, processor);
 }
 
 #define MYLOS_INSTANTIATE(T)                                                                                \

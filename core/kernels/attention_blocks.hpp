@@ -68,11 +68,24 @@ void set_scratch(Policy& policy, Sizes& sizes) {
   policy.set_scratch_size(1, Kokkos::PerTeam(kernels_in_teams ? large_bytes_on_device(sizes) : sizes.large()));
 }
 
-/// Bytes of large memory of all teams, of which Kokkos takes as much as for those that a device with this many threads
-/// runs at once: of 32 threads each, the fewest that a device's team has.
+/// Teams of a launch of `league` teams that a device with `threads` threads runs at once: Kokkos takes large memory for
+/// these only. A host that runs these kernels may have fewer threads than a device's team.
+inline std::size_t teams_at_once(std::size_t league, std::size_t threads) {
+  const std::size_t of_team = std::min<std::size_t>(threads, device_team_size);
+  return of_team == 0 ? 0 : std::min(league, threads / of_team);
+}
+
+/// Bytes of large memory that Kokkos takes for a launch of `league` teams.
 template <class Sizes>
-std::size_t all_large_bytes_on_device(const Sizes& sizes, std::size_t teams, std::size_t threads) {
-  return std::min(teams, threads / 32) * large_bytes_on_device(sizes);
+std::size_t all_large_bytes_on_device(const Sizes& sizes, std::size_t league, std::size_t threads) {
+  return teams_at_once(league, threads) * large_bytes_on_device(sizes);
+}
+
+/// Bytes of scratch that Kokkos takes for a launch of `league` teams, and that is not a device's fast memory.
+template <class Sizes>
+std::size_t all_scratch_bytes(const Sizes& sizes, std::size_t league, const TeamProcessor& processor) {
+  if (!processor.on_host) return all_large_bytes_on_device(sizes, league, processor.threads);
+  return league == 0 ? 0 : processor.threads * (sizes.large() + sizes.fast());
 }
 
 /// The next array of scratch level `level` (0: fast memory of the team, 1: large). An operand is as large as a float.

@@ -193,10 +193,10 @@ void attention_forward(const ExecutionSpace& space, const AttentionShape& shape,
 }
 
 std::size_t attention_forward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,
-                                      std::size_t threads) {
+                                      const TeamProcessor& processor) {
   if (shape.kernel == AttentionKernel::tensor_cores) return 0;
   const attention::ForwardSizes<float> sizes(static_cast<int>(longest), static_cast<int>(shape.head_size));
-  return attention::all_large_bytes_on_device(sizes, samples * shape.heads, threads);
+  return attention::all_scratch_bytes(sizes, samples * shape.heads, processor);
 }
 
 #define MYLOS_INSTANTIATE(T)                                                                               \

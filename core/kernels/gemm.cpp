@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 
 namespace mylos {
@@ -53,6 +54,15 @@ void check_epilogue(const GemmCall& call, const Epilogue<Out>& epilogue) {
 }  // namespace
 
 std::size_t widened_bytes(std::span<const GemmProduct> products) { return FloatOperands::bytes(products); }
+
+std::size_t host_product_bytes(std::span<const GemmProduct> products, std::size_t threads) {
+  if (products.empty()) return 0;
+  // oneDNN's and OpenBLAS' blocks of the operands, measured: a few hundred columns of each at a time.
+  constexpr std::size_t depth = 240, columns = 768, code = std::size_t{2} << 20;
+  std::size_t widest = 0;
+  for (const GemmProduct& product : products) widest = std::max(widest, product.n);
+  return code + threads * depth * (widest + columns) * sizeof(float);
+}
 
 std::vector<std::string> gemm_providers() {
   std::vector<std::string> names;
@@ -105,6 +115,18 @@ std::size_t Gemm::workspace_bytes(std::span<const GemmProduct> products) const {
   return bytes;
 }
 
+std::size_t Gemm::growth_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& [name, provider] : providers_) bytes += provider->growth_bytes();
+  return bytes;
+}
+
+void Gemm::multiply(const ExecutionSpace& space, const GemmCall& call) const {
+  GemmProvider& provider = provider_for(product_of(call));
+  const GemmRegion region(call, provider.name());
+  provider.multiply(space, call);
+}
+
 template <class In, class Out>
 void Gemm::operator()(const ExecutionSpace& space, Transpose transpose_a, const ConstMatrix<In>& a,
                       Transpose transpose_b, const ConstMatrix<In>& b, float beta, const Matrix<Out>& c,
@@ -125,9 +147,7 @@ void Gemm::operator()(const ExecutionSpace& space, Transpose transpose_a, const 
   check_shapes(call, a, b, c);
   check_epilogue(call, epilogue);
   if (call.m == 0 || call.n == 0) return;
-  GemmProvider& provider = provider_for(product_of(call));
-  const GemmRegion region(call, provider.name());
-  provider.multiply(space, call);
+  multiply(space, call);
 }
 
 #define MYLOS_INSTANTIATE(In, Out)                                                                                 \

@@ -48,9 +48,15 @@ class GemmProvider {
   virtual std::string version() const = 0;
   /// Bytes that it takes beside the operands for these products: copies of them, where it makes any.
   virtual std::size_t workspace_bytes(std::span<const GemmProduct> products) = 0;
+  /// Bytes that what it keeps of products may still grow by.
+  virtual std::size_t growth_bytes() const { return 0; }
   /// Queues the product on `space`.
   virtual void multiply(const ExecutionSpace& space, const GemmCall& call) = 0;
 };
+
+/// Bytes that providers on the host take for these with so many threads, before it is known which: copies of blocks of
+/// A and B for each thread, and generated code. An estimate for plans; a run measures it (`warm_up`).
+std::size_t host_product_bytes(std::span<const GemmProduct> products, std::size_t threads);
 
 /// Bytes of float copies that a provider without 16-bit products makes of these: the most that any provider copies but
 /// for packed weights.
@@ -84,6 +90,11 @@ class Gemm {
   std::string_view provider() const { return choice_.fallback; }
   /// Bytes that the providers of these products take beside the operands.
   std::size_t workspace_bytes(std::span<const GemmProduct> products) const;
+  /// Bytes that what its providers keep of products may still grow by.
+  std::size_t growth_bytes() const;
+
+  /// The product as providers see it, whose shapes are right.
+  void multiply(const ExecutionSpace& space, const GemmCall& call) const;
 
   /// C (M, N) = op(A) op(B) + beta C, then the epilogue. Errors: std::invalid_argument showing the three shapes.
   template <class In, class Out>

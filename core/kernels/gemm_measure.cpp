@@ -95,36 +95,12 @@ std::size_t fastest_provider(const GemmMeasurement& measurement, const GemmProdu
   });
 }
 
-/// Calls providers on memory that holds every product's operands.
-class Bench {
+/// Operands of constant values, in memory that holds every product's.
+class Operands {
  public:
-  Bench(const ExecutionSpace& space, const std::vector<std::string>& providers) : space_(space) {
-    for (const std::string& name : providers) providers_.push_back(make_gemm_provider(name));
-  }
+  explicit Operands(const ExecutionSpace& space) : space_(space) {}
 
-  double time(std::size_t provider, const GemmProduct& product) {
-    using Clock = std::chrono::steady_clock;
-    const GemmCall call = operands(product);
-    const Clock::time_point begin = Clock::now();
-    providers_[provider]->multiply(space_, call);
-    space_.fence("mylos::gemm::measure");
-    return std::chrono::duration<double>(Clock::now() - begin).count();
-  }
-
- private:
-  /// `count` elements of float size; their bytes make a value of 0.01 in float and bfloat16, of 1 in half.
-  void* memory(std::size_t operand, std::size_t count) {
-    Vector<std::byte>& held = memory_[operand];
-    if (held.size() < count * sizeof(float)) {
-      held = {};
-      held = uninitialized<std::byte>("mylos::gemm::measure", count * sizeof(float));
-      Kokkos::deep_copy(space_, held, std::byte{0x3c});
-      space_.fence("mylos::gemm::measure");
-    }
-    return held.data();
-  }
-
-  GemmCall operands(const GemmProduct& product) {
+  GemmCall call(const GemmProduct& product) {
     GemmCall call{.transpose_a = product.transpose_a, .transpose_b = product.transpose_b};
     call.m = product.m;
     call.n = product.n;
@@ -141,9 +117,43 @@ class Bench {
     return call;
   }
 
+ private:
+  /// `count` elements of float size; their bytes make a value of 0.01 in float and bfloat16, of 1 in half.
+  void* memory(std::size_t operand, std::size_t count) {
+    Vector<std::byte>& held = memory_[operand];
+    if (held.size() < count * sizeof(float)) {
+      held = {};
+      held = uninitialized<std::byte>("mylos::gemm::measure", count * sizeof(float));
+      Kokkos::deep_copy(space_, held, std::byte{0x3c});
+      space_.fence("mylos::gemm::measure");
+    }
+    return held.data();
+  }
+
+  const ExecutionSpace& space_;
+  std::array<Vector<std::byte>, 5> memory_;
+};
+
+/// Times providers.
+class Bench {
+ public:
+  Bench(const ExecutionSpace& space, const std::vector<std::string>& providers) : space_(space), operands_(space) {
+    for (const std::string& name : providers) providers_.push_back(make_gemm_provider(name));
+  }
+
+  double time(std::size_t provider, const GemmProduct& product) {
+    using Clock = std::chrono::steady_clock;
+    const GemmCall call = operands_.call(product);
+    const Clock::time_point begin = Clock::now();
+    providers_[provider]->multiply(space_, call);
+    space_.fence("mylos::gemm::measure");
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  }
+
+ private:
   const ExecutionSpace& space_;
   std::vector<std::unique_ptr<GemmProvider>> providers_;
-  std::array<Vector<std::byte>, 5> memory_;
+  Operands operands_;
 };
 
 }  // namespace
@@ -175,6 +185,18 @@ GemmChoice measure_gemm(const ExecutionSpace& space, const GemmMeasurement& meas
   return choose_gemm(measurement, products, [&bench](std::size_t provider, const GemmProduct& product) {
     return bench.time(provider, product);
   });
+}
+
+void warm_up(const ExecutionSpace& space, const Gemm& gemm, std::span<const GemmProduct> products,
+             const std::function<void()>& begin) {
+  constexpr int times = 2;  // threads that take memory one after the other may do so at once the next time
+  Operands operands(space);
+  for (const GemmProduct& product : products) operands.call(product);
+  begin();
+  for (const GemmProduct& product : products) {
+    for (int time = 0; time < times; ++time) gemm.multiply(space, operands.call(product));
+  }
+  space.fence("mylos::gemm::measure");
 }
 
 }  // namespace mylos

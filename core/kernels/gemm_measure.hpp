@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-/// Choosing providers by their timings.
+/// Chooses providers by their timings, and computes products to measure the memory that providers use.
 namespace mylos {
 
 /// Seconds of one call of `product` by a provider of the build, the index-th of the names that are measured.
@@ -28,5 +28,10 @@ GemmChoice choose_gemm(const GemmMeasurement& measurement, std::vector<GemmProdu
 /// provider.
 GemmChoice measure_gemm(const ExecutionSpace& space, const GemmMeasurement& measurement,
                         const std::vector<GemmProduct>& products);
+
+/// Computes each of `products` some times, with operands of constant values in memory that is given back; calls `begin`
+/// when the operands stand. Shows what providers, their threads and the C library take for such products.
+void warm_up(const ExecutionSpace& space, const Gemm& gemm, std::span<const GemmProduct> products,
+             const std::function<void()>& begin);
 
 }  // namespace mylos

@@ -1,11 +1,11 @@
 #include "core/kernels/activation.hpp"
 #include "core/kernels/gemm_provider.hpp"
+#include "core/kernels/recently_used.hpp"
 
 #include <fmt/format.h>
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include <algorithm>
-#include <map>
 #include <tuple>
 #include <unordered_map>
 #include <vector>
@@ -34,7 +34,6 @@ struct Product {
   memory::desc a, b, bias, c, scratch;
   dnnl::reorder pack;  ///< of B into `packed`; null where B is read as it is
   memory::desc packed;
-  bool takes_its_own = false;  ///< memory that no scratchpad tells
 };
 
 enum class Weights { as_they_are, packed };
@@ -89,8 +88,17 @@ dnnl::matmul::primitive_desc describe_matmul(const Product& product, const memor
 #endif
 }
 
-/// Primitives kept: some twenty lengths of a packed batch. One holds about 100 KB of code.
-constexpr std::size_t most_products = 256;
+/// Primitives kept: those of two shapes of a BERT's micro-batch. Packed batches of the same length are rare, so that
+/// more would hardly be found again.
+constexpr std::size_t most_products = 32;
+
+/// Bytes that a primitive holds at the most, most of it code that is generated for its shape; where a CPU has no
+/// AVX-512 oneDNN's own sgemm stands in, whose code is shared. Measured.
+std::size_t bytes_of_primitive() {
+  constexpr std::size_t generated = std::size_t{128} << 10, shared = std::size_t{16} << 10;
+  constexpr auto avx512 = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
+  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & avx512) == avx512 ? generated : shared;
+}
 
 Shape shape_of(const GemmProduct& product) {
   return {product.m,     product.n,      product.k,          product.transpose_a,         product.transpose_b,
@@ -105,6 +113,7 @@ class OneDnnGemm : public GemmProvider {
   std::string_view name() const override;
   std::string version() const override;
   std::size_t workspace_bytes(std::span<const GemmProduct> products) override;
+  std::size_t growth_bytes() const override { return (products_.most() - products_.size()) * bytes_of_primitive(); }
 
   void multiply(const ExecutionSpace& space, const GemmCall& call) override {
     GemmCall product = call;
@@ -129,24 +138,16 @@ class OneDnnGemm : public GemmProvider {
   Weights weights_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};
-  std::map<Shape, Product> products_;
+  RecentlyUsed<Shape, Product> products_{most_products};
   GemmWorkspace scratch_, packed_;
   FloatOperands operands_;
 };
 
 const Product* OneDnnGemm::find(const GemmProduct& asked) {
   const Shape shape = shape_of(asked);
-  auto found = products_.find(shape);
-  if (found == products_.end()) {
-    if (products_.size() == most_products) products_.clear();
-    found = products_.emplace(shape, make(shape)).first;
-  }
-  return found->second.primitive.get(true) != nullptr ? &found->second : nullptr;
+  const Product& found = products_.get(shape, [&] { return make(shape); });
+  return found.primitive.get(true) != nullptr ? &found : nullptr;
 }
-
-/// What oneDNN's own sgemm, which stands in where a CPU has no AVX-512, takes for each thread's blocks of A and B:
-/// measured.
-constexpr std::size_t sgemm_blocks = std::size_t{10} << 20;
 
 std::size_t OneDnnGemm::workspace_bytes(std::span<const GemmProduct> products) {
   std::vector<GemmProduct> converted;
@@ -160,8 +161,7 @@ std::size_t OneDnnGemm::workspace_bytes(std::span<const GemmProduct> products) {
       made = find(widened);
     }
     if (made->pack.get(true) != nullptr) packed = std::max<std::size_t>(packed, made->packed.get_size());
-    const std::size_t own = made->takes_its_own ? sgemm_blocks * ExecutionSpace().concurrency() : 0;
-    scratch = std::max<std::size_t>(scratch, made->scratch.get_size() + own);
+    scratch = std::max<std::size_t>(scratch, made->scratch.get_size());
   }
   return packed + scratch + FloatOperands::bytes(converted);
 }
@@ -186,7 +186,6 @@ Product OneDnnGemm::make(const Shape& shape) {
   if (!primitive || (!is_float && std::string_view(primitive.impl_info_str()).find("ref") != std::string_view::npos)) {
     return product;
   }
-  product.takes_its_own = std::string_view(primitive.impl_info_str()).find("gemm") != std::string_view::npos;
   product.scratch = primitive.scratchpad_desc();
   product.primitive = dnnl::matmul(primitive);
   product.packed = primitive.weights_desc();

@@ -7,10 +7,19 @@ struct NoWork {
   KOKKOS_INLINE_FUNCTION void operator()(const Kokkos::TeamPolicy<ExecutionSpace>::member_type&) const {}
 };
 
+/// Each thread's share; Kokkos takes whatever a launch asks for.
+void reserve_on_threads(const ExecutionSpace& space, std::size_t bytes) {
+  const auto threads = static_cast<std::size_t>(space.concurrency());
+  Kokkos::TeamPolicy<ExecutionSpace> policy(space, static_cast<int>(threads), 1);
+  policy.set_scratch_size(1, Kokkos::PerTeam((bytes + threads - 1) / threads));
+  Kokkos::parallel_for("mylos::reserve_scratch", policy, NoWork{});
+}
+
 }  // namespace
 
 void reserve_scratch(const ExecutionSpace& space, std::size_t bytes) {
-  if (runs_on_host || bytes == 0) return;
+  if (bytes == 0) return;
+  if constexpr (runs_on_host) return reserve_on_threads(space, bytes);
   // Kokkos gives a team 20 MiB at most, and takes memory for as many teams as a launch has and the device runs at once.
   constexpr std::size_t of_team = std::size_t{1} << 20;
   Kokkos::TeamPolicy<ExecutionSpace> policy(space, static_cast<int>((bytes + of_team - 1) / of_team), 1);

@@ -55,10 +55,10 @@ std::vector<int> RankRuns::wait_for_ranks(const fs::path& output, std::size_t ra
   return processes;
 }
 
-void RankRuns::wait_for_file(const fs::path& file) {
+void RankRuns::wait_for_size(const fs::path& file, std::uintmax_t bytes) {
   for (int look = 0; look < looks; ++look) {
     std::error_code ignored;
-    if (fs::file_size(file, ignored) > 0 && !ignored) return;
+    if (const std::uintmax_t size = fs::file_size(file, ignored); !ignored && size >= bytes) return;
     std::this_thread::sleep_for(between_looks);
   }
 }

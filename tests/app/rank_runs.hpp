@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -73,7 +74,9 @@ class RankRuns : public TinyRun {
   static std::vector<int> wait_for_ranks(const std::filesystem::path& output, std::size_t ranks);
   static std::vector<int> processes_of(const std::filesystem::path& output);
   /// Waits, at most a minute, until something stands in the file.
-  static void wait_for_file(const std::filesystem::path& file);
+  static void wait_for_file(const std::filesystem::path& file) { wait_for_size(file, 1); }
+  /// The same for at least `bytes`.
+  static void wait_for_size(const std::filesystem::path& file, std::uintmax_t bytes);
 
   std::filesystem::path dev_ = directory_ / "dev.json";
   EnvironmentVariable root_{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, sure_{"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},

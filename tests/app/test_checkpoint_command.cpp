@@ -53,7 +53,13 @@ class CheckpointCommand : public TinyRun {
     parallel::CheckpointRecord record;
     record.set("step", std::uint64_t{step});
     record.set("epoch", 0.25);
-    record.set("configuration", json{{"resolved", {{"model", model_.string()}}}}.dump());
+    record.set(
+        "configuration",
+        json{{"batch", 12},
+             {"dev", nullptr},
+             {"resolved",
+              {{"model", model_.string()}, {"gemm", {{"products", {{{"n", 3}, {"k", 4}}, {{"n", 5}, {"k", 6}}}}}}}}}
+            .dump());
     return save_checkpoint(*parallel::make_self_communicator(), checkpoints_, step, arrays, record, 5).file;
   }
 
@@ -94,6 +100,9 @@ TEST_F(CheckpointCommand, ShowsOne) {
   EXPECT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_THAT(run.output, AllOf(HasSubstr("step-000020.h5\n"), HasSubstr("\nepoch                   0.25\n"),
                                 HasSubstr("\n/model/qa_outputs.weight (2, 16)\n"),
+                                HasSubstr("\nconfiguration.batch     12\nconfiguration.dev       null\n"),
+                                HasSubstr("\nconfiguration.resolved.model " + model_.string() + "\n"),
+                                HasSubstr("\nconfiguration.resolved.gemm.products[1] {\"k\":6,\"n\":5}\n"),
                                 HasSubstr("\n/optimizer/m/qa_outputs.bias (2)\n")));
   const json shown = json::parse(run_mylos({"checkpoint", "show", checkpoints_ / "step-000010.h5", "--json"}).output);
   EXPECT_EQ(shown["run"]["step"], 10);

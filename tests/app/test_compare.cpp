@@ -1,5 +1,6 @@
 #include "app/compare.hpp"
 
+#include "app/parse.hpp"
 #include "tests/app/rank_runs.hpp"
 
 #include <gmock/gmock.h>
@@ -8,6 +9,7 @@
 namespace mylos::app {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(Compare, CountsFromTheFirstSettingOnTheFewestRanks) {
@@ -63,11 +65,44 @@ TEST_F(CompareCommand, ABatchPerRankIsMultipliedByTheRanksOfEachRun) {
   }
 }
 
+TEST_F(CompareCommand, ReplacesItsOwnFilesOnly) {
+  const auto compare = [&](const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words = compare_words({"--modes", "replicated", "--ranks", "1", "--repeats", "1"});
+    words.insert(words.end(), more.begin(), more.end());
+    return tests::run_mylos(words);
+  };
+  std::filesystem::create_directories(run_);
+  for (const char* name : {"settings.json", "comparison.json"}) {
+    tests::write_file(run_ / name, R"({"of": "somebody"})");
+    const tests::ProgramRun refused = compare();
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_THAT(refused.error_lines().back(),
+                HasSubstr(std::string(name) + ": is there and is not written by mylos compare"));
+    EXPECT_EQ(tests::read_file(run_ / name), R"({"of": "somebody"})");
+    std::filesystem::remove(run_ / name);
+  }
+  tests::write_file(run_ / "comparison.json", R"({"of": "somebody"})");
+  EXPECT_EQ(compare({"--overwrite"}).exit_code, 0);
+  EXPECT_EQ(compare().exit_code, 0);
+}
+
 TEST_F(CompareCommand, SaysWhatCouldNotRunAndGoesOn) {
-  const tests::ProgramRun run = tests::run_mylos(
-      compare_words({"--modes", "replicated,hybrid", "--ranks", "1", "--repeats", "1", "--shard-size", "3"}));
+  const tests::ProgramRun run =
+      tests::run_mylos(compare_words({"--modes", "ddp,hsdp", "--ranks", "1", "--repeats", "1", "--shard-size", "3"}));
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_THAT(run.output, HasSubstr("exit code"));
+}
+
+TEST(Compare, TakesModesByTheNamesThatModeTakes) {
+  const auto modes = [](const std::string& typed) {
+    const std::vector<std::string> words = {"--model=m", "--train=t", "--output=o", "--modes=" + typed};
+    return parse_arguments(*find_command("compare"), words).modes;
+  };
+  EXPECT_THAT(modes("ddp,zero1,deepspeed_stage_2,fsdp,hsdp"),
+              ElementsAre("replicated", "sharded-optimizer", "sharded-gradients", "sharded", "hybrid"));
+  EXPECT_THAT(modes("all"), ElementsAre("replicated", "sharded-optimizer", "sharded-gradients", "sharded", "hybrid"));
+  EXPECT_THAT(tests::error_of([&] { modes("ddp,fast"); }),
+              HasSubstr("expected a list, separated by commas, of replicated, sharded-optimizer, "));
 }
 
 TEST_F(CompareCommand, RefusesWhatItSaysItself) {

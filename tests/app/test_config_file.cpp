@@ -2,9 +2,11 @@
 
 #include "app/parse.hpp"
 #include "app/usage_error.hpp"
+#include "core/device.hpp"
 #include "core/kernels/gemm.hpp"
 #include "tests/support/temporary.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -91,6 +93,52 @@ TEST_F(ConfigFile, NamesAreThoseOfTheCommandLine) {
   EXPECT_EQ(parse("{" + base_ + R"(, "learning_rate": 2e-4})").run.engine.learning_rate, 2e-4);
 }
 
+/// A file that run_qa takes in the place of a command line.
+constexpr const char* run_qa_json = R"({
+  "model_name_or_path": "m", "train_file": "/t", "validation_file": "/d", "output_dir": "/o", "do_train": true,
+  "do_eval": true, "overwrite_output_dir": true, "per_device_train_batch_size": 6, "num_train_epochs": 3.0,
+  "max_steps": -1, "fp16": true, "bf16": false, "version_2_with_negative": true, "resume_from_checkpoint": true,
+  "report_to": ["tensorboard"], "save_total_limit": null, "logging_steps": 10, "push_to_hub": false,
+  "lr_scheduler_kwargs": {}, "fsdp": "", "deepspeed": null, "fsdp_config": [], "dataloader_num_workers": 4})";
+
+TEST_F(ConfigFile, TakesTheNamesOfRunQa) {
+  const Arguments arguments = parse(run_qa_json);
+  EXPECT_EQ(arguments.run.squad.dev, "/d");
+  EXPECT_TRUE(arguments.do_eval && arguments.overwrite);
+  EXPECT_EQ(arguments.run.squad.batch, 6u);
+  EXPECT_TRUE(arguments.batch_is_per_rank);
+  EXPECT_EQ(arguments.run.engine.precision, Precision::float16);
+  EXPECT_EQ(arguments.run.squad.squad, "2.0");
+  EXPECT_EQ(arguments.resume, "auto");
+  ASSERT_EQ(arguments.remarks.size(), 4u);
+  EXPECT_EQ(arguments.remarks.front().find((directory_ / "run.json").string() + ": "), 0u) << arguments.remarks.front();
+  EXPECT_NE(arguments.remarks.front().find(" has no effect here: "), std::string::npos) << arguments.remarks.front();
+  EXPECT_EQ(error("{" + base_ + R"(, "devices": 4})"),
+            (directory_ / "run.json").string() +
+                ": devices 4 is not supported; leave it out: ranks come from the launcher (srun, mpirun), one a GPU");
+}
+
+TEST_F(ConfigFile, OptionsWinOverPeersNamesOfTheSame) {
+  EXPECT_EQ(parse(run_qa_json, {"--precision=float"}).run.engine.precision, Precision::float32);
+  EXPECT_EQ(parse(run_qa_json, {"--bf16"}).run.engine.precision, Precision::bfloat16);
+  const Arguments arguments = parse(run_qa_json, {"--batch=8"});
+  EXPECT_EQ(arguments.run.squad.batch, 8u);
+  EXPECT_FALSE(arguments.batch_is_per_rank);
+  const std::string data_set = R"({"model": "m", "output": "/o", "dataset_name": "squad"})";
+  EXPECT_EQ(parse(data_set, {"--train=/mine"}).run.squad.train, "/mine");
+}
+
+TEST_F(ConfigFile, NamesOfTheSameExcludeEachOther) {
+  const auto excluded = [](const std::string& one, const std::string& other) {
+    return one + " and " + other + " exclude each other; leave one of them out of the configuration";
+  };
+  EXPECT_EQ(error("{" + base_ + R"(, "fp16": true, "precision": "float"})"), excluded("fp16", "precision"));
+  EXPECT_EQ(error("{" + base_ + R"(, "fp16": true, "bf16": true})"), excluded("bf16", "fp16"));
+  EXPECT_EQ(error("{" + base_ + R"(, "batch": 4, "batch-per-rank": 2})"), excluded("batch", "batch-per-rank"));
+  EXPECT_EQ(error("{" + base_ + R"(, "dataset_name": "squad"})"), excluded("dataset", "train"));
+  EXPECT_NE(error("{" + base_ + R"(, "do_train": false})").find("train trains"), std::string::npos);
+}
+
 TEST_F(ConfigFile, WhoComputedProductsIsRepeatedUnlessToldOtherwise) {
   const std::string config = "{" + base_ + R"(, "gemm": "auto", "resolved": {"gemm": {"default": "x", "products": [)" +
                              R"({"transpose": "NT", "n": 3, "k": 4, "input": "float", "output": "float", "rows": 8,)" +
@@ -125,6 +173,83 @@ TEST_F(ConfigFile, WhatAResumedRunRecordedIsTakenWhereThisOneComputesAlike) {
   EXPECT_EQ(taken("of-another-build", false, {}), std::nullopt);
 }
 
+/// What a run on this build's devices resolved.
+nlohmann::ordered_json resolved_layout() {
+  return {{"micro-batch", 3u},
+          {"execution", ExecutionSpace::name()},
+          {"device", "a device"},
+          {"ranks", 2u},
+          {"mode", "sharded"}};
+}
+
+TEST_F(ConfigFile, TheLayoutOfARunIsRepeatedUnlessToldOtherwise) {
+  const auto layout = [&](const nlohmann::ordered_json& resolved, const std::vector<std::string>& words = {}) {
+    return parse("{" + base_ + R"(, "resolved": )" + resolved.dump() + "}", words).run.engine.recorded_layout;
+  };
+  const auto recorded = layout(resolved_layout());
+  ASSERT_TRUE(recorded.has_value());
+  EXPECT_EQ(recorded->micro_batch, 3u);
+  EXPECT_EQ(recorded->ranks, 2u);
+  EXPECT_EQ(recorded->mode, parallel::ModeKind::sharded);
+  EXPECT_EQ(recorded->device, "a device");
+  EXPECT_FALSE(layout(resolved_layout(), {"--batch=8"})) << "memory was planned for another batch";
+  nlohmann::ordered_json other = resolved_layout();
+  other["execution"] = "of another build";
+  EXPECT_FALSE(layout(other));
+  other = resolved_layout();
+  other["micro-batch"] = "3";
+  EXPECT_THAT(error("{" + base_ + R"(, "resolved": )" + other.dump() + "}"),
+              testing::EndsWith(": resolved.micro-batch: expected a whole number from 1 on, not \"3\""));
+}
+
+TEST_F(ConfigFile, TheLayoutOfAResumedRunIsTakenUnderTheSameSettings) {
+  const auto taken = [&](nlohmann::ordered_json change) {
+    const std::vector<std::string> words = {"--model=m", "--train=t", "--output=o"};
+    Arguments arguments = parse_arguments(train_, words);
+    nlohmann::ordered_json saved = settings_json(train_, arguments);
+    saved["resolved"] = resolved_layout();
+    saved.update(change);
+    take_recorded_choices(saved, "run.json", arguments);
+    return arguments.run.engine.recorded_layout.has_value();
+  };
+  EXPECT_TRUE(taken(nlohmann::ordered_json::object()));
+  EXPECT_FALSE(taken({{"micro-tokens", 512}})) << "its micro-batches had other sizes";
+  EXPECT_FALSE(taken({{"precision", "bfloat16"}})) << "memory was planned for another type";
+  EXPECT_FALSE(taken({{"resolved", {{"steps", 4}}}}));
+}
+
+TEST_F(ConfigFile, AnotherNameOfAFileIsNoDifference) {
+  const auto file = directory_ / "data" / "train.json";
+  tests::write_file(file, "{}");
+  std::filesystem::create_directory_symlink(directory_ / "data", directory_ / "link");
+  const std::vector<std::string> words = {"--model=m", "--output=o", "--train", directory_ / "link/train.json"};
+  const Arguments now = parse_arguments(train_, words);
+  EXPECT_TRUE(differing_settings({{"train", file.string()}}, train_, now).empty());
+  EXPECT_EQ(differing_settings({{"train", (directory_ / "data/dev.json").string()}}, train_, now).size(), 1u);
+}
+
+TEST_F(ConfigFile, AChangedDefaultIsNoDifference) {
+  using Json = nlohmann::ordered_json;
+  const auto parse_words = [&](std::vector<std::string> words) {
+    words.insert(words.end(), {"--model=m", "--train=t", "--output=o"});
+    return parse_arguments(train_, words);
+  };
+  const Arguments plain = parse_words({}), seeded = parse_words({"--seed=7"});
+  const auto differing = [&](const Json& saved, const Arguments& now) {
+    return differing_settings(saved, train_, now);
+  };
+  EXPECT_EQ(changed_options(train_, seeded), Json({"model", "train", "output", "seed"}));
+  // Of a version with other defaults, in which batch was set and seed was not.
+  const Json saved = {{"batch", 8}, {"seed", 1}, {"program", {{"changed", {"batch"}}}}};
+  EXPECT_EQ(differing(saved, plain), std::vector<std::string>{"batch 8, now 12"});
+  EXPECT_EQ(differing(saved, seeded), (std::vector<std::string>{"batch 8, now 12", "seed 1, now 7"}));
+  // A version that recorded no such list: only what was unset is known to be a default.
+  const Json older = {{"seed", 1}, {"checkpoint-every", nullptr}};
+  EXPECT_EQ(differing(older, plain), std::vector<std::string>{"seed 1, now 42"});
+  EXPECT_EQ(differing(older, parse_words({"--checkpoint-every=5", "--seed=1"})),
+            std::vector<std::string>{"checkpoint-every unset, now 5"});
+}
+
 TEST_F(ConfigFile, TheOrderOfWordsDoesNotMatter) {
   const std::string file = write("{" + base_ + R"(, "batch": 4})");
   const std::vector<std::string> words = {"--batch=9", "--config", file};
@@ -136,7 +261,10 @@ TEST_F(ConfigFile, WrongFilesAreNamed) {
   EXPECT_EQ(error("{"), "--config " + file + ": not JSON");
   EXPECT_EQ(error("[1]"), "--config " + file + ": not a JSON object");
   EXPECT_EQ(error(R"({"bacth": 4})"), file + ": unknown key \"bacth\"; did you mean batch?");
-  EXPECT_EQ(error(R"({"overwrite": true})"), file + ": unknown key \"overwrite\"");
+  EXPECT_EQ(error(R"({"config": "a.json"})").find(file + ": unknown key \"config\""), 0u);
+  EXPECT_EQ(error(R"({"batchsize": 4})"), file +
+                                              ": unknown key \"batchsize\"; use --batch, of all ranks "
+                                              "together, or --batch-per-rank");
   EXPECT_EQ(error(R"({"batch": [4]})"), file + ": key batch: expected a number, a string, true or false");
   EXPECT_EQ(error(R"({"batch": 0})"), file + ": batch 0: expected a whole number from 1 to 1000000");
   EXPECT_EQ(error(R"({"batch": 1.5})"), file + ": batch 1.5: expected a whole number from 1 to 1000000");

@@ -82,6 +82,13 @@ TEST(DoctorLaunch, KnowsWhoDoesNotBelongTogether) {
   EXPECT_THAT(told(launch_findings({.is_built = false}, variables({}))), HasSubstr("0 errors"));
 }
 
+TEST(DoctorLaunch, TellsWhichSignalSaves) {
+  const MpiFacts two{true, 2, "Open MPI v4.1.4", ""};
+  EXPECT_THAT(told(launch_findings(two, variables({{"OMPI_COMM_WORLD_SIZE", "2"}}))),
+              HasSubstr("ok       signals     to save and end a run: send mpirun SIGUSR1"));
+  EXPECT_THAT(told(launch_findings({.is_built = false}, variables({}))), HasSubstr("send SIGUSR1, SIGTERM or Ctrl-C;"));
+}
+
 TEST(DoctorLaunch, TellsWhatStopBeforeWouldSee) {
   EXPECT_THAT(told(job_findings(variables({}), {})), HasSubstr("--walltime T"));
   const auto slurm = variables({{"SLURM_JOB_ID", "7"}});

@@ -61,8 +61,36 @@ class Faults : public RankRuns {
     EXPECT_THAT(run.errors, HasSubstr("rank " + std::to_string(victim)));
   }
 
+  /// Runs under mpirun, which gets the signal after the run's first step.
+  ProgramRun run_and_signal(const Words& run_words, int signal) {
+    std::error_code none;
+    const fs::path metrics = run_ / "metrics.jsonl";
+    const std::uintmax_t before = fs::exists(metrics) ? fs::file_size(metrics, none) : 0;
+    RunningProgram running(launched(std::vector<Words>(ranks, run_words)), "", {}, mpiexec());
+    wait_for_size(metrics, before + 1);
+    running.send(signal);
+    return running.wait();
+  }
+
+  std::size_t unfinished_files() const {
+    const auto is_unfinished = [](const fs::directory_entry& entry) { return entry.path().extension() == ".tmp"; };
+    return static_cast<std::size_t>(std::ranges::count_if(fs::directory_iterator(run_ / "checkpoints"), is_unfinished));
+  }
+
   double whole_seconds_ = 0.0;
 };
+
+/// Open MPI alone does not.
+bool launcher_passes_signals_on() {
+  const ProgramRun version = RunningProgram({"--version"}, "", {}, mpiexec()).wait();
+  return version.output.find("Open MPI") == std::string::npos && version.output.find("OpenRTE") == std::string::npos;
+}
+
+std::size_t count(const std::string& text, const std::string& words) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) ++found;
+  return found;
+}
 
 /// The steps' losses as text: the same bits.
 std::vector<std::string> losses_of(const fs::path& output) {
@@ -199,6 +227,32 @@ TEST_F(Faults, ASignalToOneRankEndsAllAtAStepsEnd) {
     EXPECT_EQ(run.exit_code, exit_code) << run.errors;
     EXPECT_FALSE(parallel::resolve_checkpoint(output).empty());
   }
+}
+
+// mpirun passes SIGUSR1 on, but kills its ranks soon after SIGTERM and Ctrl-C: here while they save.
+TEST_F(Faults, WhatMpirunKillsInASaveSaysSoAndLeavesEarlierCheckpoints) {
+  if (heap_is_sanitized) GTEST_SKIP() << "the sanitizer wants to be loaded first";
+  if (launcher_passes_signals_on()) GTEST_SKIP() << "this mpirun kills no ranks";
+  const Words run_words = words(run_, {"--steps", "1000000"});
+  EXPECT_EQ(run_and_signal(run_words, SIGUSR1).exit_code, 85);
+  const fs::path saved = parallel::resolve_checkpoint(run_);
+  ASSERT_FALSE(saved.empty());
+  for (const int signal : {SIGTERM, SIGINT}) {
+    const EnvironmentVariable seconds("MYLOS_SLOW_SECONDS", "60"), disk("LD_PRELOAD", MYLOS_SLOW_DISK),
+        files("MYLOS_SLOW_FILES", "step-");
+    const ProgramRun run = run_and_signal(run_words, signal);
+    EXPECT_NE(run.exit_code, 0);
+    EXPECT_EQ(count(run.errors,
+                    "mylos: told to end: saves at the end of this step, but mpirun kills its ranks 1 s after "
+                    "SIGTERM or Ctrl-C"),
+              1u)
+        << run.errors;
+    EXPECT_EQ(parallel::resolve_checkpoint(run_), saved);
+    EXPECT_EQ(unfinished_files(), 1u);
+  }
+  EXPECT_EQ(run_and_signal(run_words, SIGUSR1).exit_code, 85);
+  EXPECT_EQ(unfinished_files(), 0u);
+  EXPECT_NE(parallel::resolve_checkpoint(run_), saved);
 }
 
 TEST_F(Faults, TheWalltimesEndLeavesACheckpoint) {

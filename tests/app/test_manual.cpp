@@ -59,5 +59,23 @@ TEST(Completion, HasTheOptionsOfEachCommand) {
   EXPECT_NE(script.find("words=\"gemm step tokenize collectives\""), std::string::npos);
 }
 
+TEST(Completion, OffersTheValuesOfOptionsThatTakeOneOfAFew) {
+  const std::string script = bash_completion();
+  for (const Option& option : option_table()) {
+    SCOPED_TRACE(option.name);
+    const bool there = script.find("\n    --" + option.name + ") values=") != std::string::npos ||
+                       script.find("\n    --" + option.name + "|--") != std::string::npos;
+    EXPECT_EQ(there, !option.choices.empty());
+    for (const std::string& choice : option.choices) {
+      Arguments arguments;
+      EXPECT_TRUE(option.parse(arguments, choice)) << choice;
+    }
+  }
+  for (const char* name : {"precision", "schedule", "best-by", "mode", "gemm", "attention", "recompute", "communicator",
+                           "communication-precision", "on-save-error", "squad", "dataset", "gpu", "job", "shapes"}) {
+    EXPECT_FALSE(find_option(name)->choices.empty()) << name;
+  }
+}
+
 }  // namespace
 }  // namespace mylos::app

@@ -160,8 +160,9 @@ TEST(Options, WhatIsOutOfRangeIsRefusedWithTheRange) {
       {"--leaves=12", "--leaves 12: expected a power of two from 1 to 1024"},
       {"--leaves=2048", "--leaves 2048: expected a power of two from 1 to 1024"},
       {"--resume=", "--resume \"\": expected auto, never, or a checkpoint or a run's directory"},
-      {"--checkpoint-every=0", "--checkpoint-every 0: expected a number of steps, or a duration: 90s, 10m, 2h, "},
-      {"--checkpoint-every=1.5", "--checkpoint-every 1.5: expected a number of steps, or a duration"},
+      {"--checkpoint-every=0", "--checkpoint-every 0: expected a number of steps, epoch, never, or a duration: "},
+      {"--checkpoint-every=1.5", "--checkpoint-every 1.5: expected a number of steps, epoch, never, or a duration"},
+      {"--save-strategy=best", "--save-strategy best: expected no, epoch or steps"},
       {"--keep=0", "--keep 0: expected a whole number from 1 to 1000000"},
       {"--on-save-error=retry", "--on-save-error retry: expected stop or continue"},
       {"--overwrite=maybe", "--overwrite maybe: expected nothing, true or false"},
@@ -308,8 +309,47 @@ TEST(Options, CheckpointsAreCountedInStepsOrTime) {
   EXPECT_EQ(every("1:30:00").run.engine.checkpoints.every_seconds, 5400.0);
   EXPECT_EQ(find_option("checkpoint-every")->print(every("10m")), "600s");
   EXPECT_EQ(find_option("checkpoint-every")->print(every("7")), 7);
-  EXPECT_EQ(find_option("checkpoint-every")->print(Arguments()), nullptr);
+  EXPECT_EQ(find_option("checkpoint-every")->print(Arguments()), "600s");
+  for (const std::string word : {"epoch", "never"}) {
+    EXPECT_EQ(find_option("checkpoint-every")->print(every(word)), word);
+    EXPECT_EQ(every(word).run.engine.checkpoints.regular(), word == "epoch");
+  }
   EXPECT_EQ(find_option("save-total-limit")->name, "keep");
+}
+
+TEST(Options, TrainersSaveStrategyIsObeyed) {
+  const auto told = [](std::vector<std::string> words) {
+    words.insert(words.end(), {"--model=m", "--train=t", "--output=o"});
+    return parse_arguments(*find_command("train"), words);
+  };
+  const auto every = [&](const std::vector<std::string>& words) {
+    return find_option("checkpoint-every")->print(told(words));
+  };
+  EXPECT_EQ(every({"--save_strategy", "steps"}), 500) << "Trainer's default";
+  EXPECT_EQ(every({"--save_strategy", "steps", "--save_steps", "7"}), 7);
+  const tests::TemporaryDirectory directory;
+  tests::write_file(directory / "c.json", R"({"save_steps": 9})");
+  EXPECT_EQ(every({"--config", directory / "c.json", "--save_strategy", "steps"}), 9) << "the file's save_steps";
+  EXPECT_EQ(every({"--save_strategy", "epoch"}), "epoch");
+  const Arguments none = told({"--save_strategy", "no", "--save_steps", "7"});
+  EXPECT_FALSE(none.run.engine.checkpoints.regular());
+  ASSERT_EQ(none.remarks.size(), 1u);
+  EXPECT_EQ(none.remarks[0], "--save-steps 7 has no effect with --save-strategy no");
+  EXPECT_EQ(tests::error_of([&] {
+              every({"--save_strategy", "epoch", "--checkpoint-every", "5m"});
+            }),
+            "--save-strategy and --checkpoint-every exclude each other; give one of them");
+}
+
+TEST(Options, AnExtensionGoesOnFromTheRunsOwnCheckpoint) {
+  const auto error = [](std::vector<std::string> words) {
+    words.insert(words.end(), {"--model=m", "--train=t", "--output=o", "--extend"});
+    return tests::error_of([&] { parse_arguments(*find_command("train"), words); });
+  };
+  EXPECT_EQ(error({"--overwrite"}), "--extend and --overwrite exclude each other; give one of them");
+  EXPECT_EQ(error({"--resume", "never"}),
+            "--extend and --resume never exclude each other: --extend goes on from the last checkpoint in --output; "
+            "leave one of them out");
 }
 
 TEST(Options, GradientCheckpointingIsTakenAsThePeersWriteIt) {

@@ -83,8 +83,31 @@ TEST_F(Plan, NamesAreThoseThatFetchGets) {
   EXPECT_THAT(line("minilm"), HasSubstr(" --model minilm "));
   const fs::path file = directory_ / "questions.json";
   write_file(file, "{}");
-  EXPECT_THAT(run_mylos({"plan", "--model", "bert-base", "--gpu", "h100", "--data", file}).errors,
-              HasSubstr("get it with: mylos fetch bert-base-uncased"));
+  const std::vector<std::string> errors =
+      run_mylos({"plan", "--model", "bert-base", "--gpu", "h100", "--data", file}).error_lines();
+  ASSERT_EQ(errors.size(), 1u);
+  EXPECT_EQ(errors[0], "mylos: error: --data " + file.string() +
+                           ": bert-base is known by its sizes, and cutting questions needs a directory with its "
+                           "vocabulary; get it with: mylos fetch bert-base-uncased; or leave out --data");
+}
+
+TEST_F(Plan, NotesSayWhatWasMadeToFitAndWhatExceedsAll) {
+  const Words words = {"plan", "--model", "bert-large", "--gpu", "a100-40", "--gpus", "4", "--batch", "512"};
+  const ProgramRun run = run_mylos(words);
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.output,
+              HasSubstr("replicated: planned with 64 sequences at once, because the 128 of a rank's step do "
+                        "not fit at once\n"));
+  const ProgramRun little =
+      run_mylos({"plan", "--model", "bert-large", "--gpu", "h100", "--gpus", "4", "--batch", "4"});
+  EXPECT_THAT(little.output, HasSubstr("efficiencies above 100 %: each rank updates its share of the parameters, where "
+                                       "one GPU updates all\n"));
+  EXPECT_THAT(little.output, testing::Not(HasSubstr("at once, because")));
+  const json all = planned({words.begin() + 1, words.end()});
+  EXPECT_EQ(all["modes"][0]["asked_micro_batch"], 128);
+  const ProgramRun small = run_mylos({"plan", "--model", "minilm", "--gpu", "h200", "--batch", "8"});
+  EXPECT_THAT(small.output, testing::Not(HasSubstr("at once, because")));
+  EXPECT_THAT(small.output, testing::Not(HasSubstr("above 100 %")));
 }
 
 TEST_F(Plan, ProcessorsAreDividedAmongRanks) {
@@ -311,7 +334,7 @@ class PlannedRanks : public RankRuns {
 /// Two ranks, so that every mode splits what it splits.
 class PlannedMemory : public PlannedRanks, public testing::WithParamInterface<PlannedSetting> {};
 
-TEST_P(PlannedMemory, IsWithinFivePercentOfTheMeasured) {
+TEST_P(PlannedMemory, IsAtMostEightPercentAboveTheMeasured) {
   if (heap_is_sanitized) GTEST_SKIP() << "sanitizers take memory of their own";
   const auto& [mode, recompute] = GetParam();
   const fs::path model = directory_ / "larger", questions = directory_ / "long.json";
@@ -330,7 +353,9 @@ TEST_P(PlannedMemory, IsWithinFivePercentOfTheMeasured) {
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   double most = 0.0;
   for (const json& step : steps()) most = std::max(most, step.value("memory", 0.0));
-  EXPECT_NEAR(said["memory"]["peak"].get<double>() / most, 1.0, 0.05) << most << " bytes measured: " << said;
+  const double ratio = said["memory"]["peak"].get<double>() / most;
+  EXPECT_GE(ratio, 0.95) << most << " bytes measured: " << said;
+  EXPECT_LE(ratio, 1.08) << most << " bytes measured: " << said;
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, PlannedMemory,

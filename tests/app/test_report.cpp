@@ -344,12 +344,21 @@ TEST_F(Report, OfGpusHasTheirEnergyOverAllStarts) {
 
 TEST_F(Report, ShowsKernelsThatBenchMeasured) {
   write_run(run_, 3, true);
-  write_file(directory_ / "kernels.json",
-             R"({"breakdown": {"kernels": [{"name": "attention", "calls": 2, "seconds": 0.001, "share": 0.25}]}})");
-  EXPECT_THAT(page_of({run_, "--kernels", directory_ / "kernels.json"}), HasSubstr(">attention<"));
-  write_file(directory_ / "kernels.json", R"({"seconds": 1})");
-  EXPECT_THAT(report({run_, "--kernels", directory_ / "kernels.json"}).errors,
-              HasSubstr("is not what mylos bench step --breakdown --json prints"));
+  const ProgramRun bench = run_mylos({"bench", "step", "--model", model_, "--data", train_, "--batch", "4", "--repeats",
+                                      "1", "--max-length", "60", "--doc-stride", "20", "--breakdown", "--json"});
+  ASSERT_EQ(bench.exit_code, 0) << bench.errors;
+  write_file(directory_ / "kernels.json", bench.output);
+  const std::string page = page_of({run_, "--kernels", directory_ / "kernels.json"});
+  EXPECT_THAT(page, Not(HasSubstr("nan")));
+  for (const json& row : json::parse(bench.output)["breakdown"]["kernels"]) {
+    const json& roofline = row["share_of_roofline"];  // null where no formula knows the kernel
+    const std::string share =
+        roofline.is_null() ? "\xe2\x80\x93" : fmt::format("{:.0f} %", 100.0 * roofline.get<double>());
+    const std::string cells =
+        fmt::format(">{:.3f}</td><td class=\"n\">{:.1f} %</td><td class=\"n\">{}</td>",
+                    1e3 * row["seconds"].get<double>(), 100.0 * row["share_of_step"].get<double>(), share);
+    EXPECT_THAT(page, HasSubstr(cells)) << row["name"];
+  }
 }
 
 TEST_F(Report, ReplacesAReportAndNothingElse) {
@@ -359,7 +368,9 @@ TEST_F(Report, ReplacesAReportAndNothingElse) {
   write_file(page_, "a letter");
   const ProgramRun refused = report({run_});
   EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_THAT(refused.errors, HasSubstr("report.html: is there and is no report"));
+  EXPECT_THAT(
+      refused.errors,
+      HasSubstr("report.html: is there and is not a report; choose another name, or replace it with --overwrite"));
   EXPECT_EQ(read_file(page_), "a letter");
   EXPECT_THAT(run_mylos({"report", run_, "--output", directory_.path()}).errors, HasSubstr("is no file"));
 }
@@ -388,11 +399,16 @@ TEST_F(Report, BadInput) {
   const ProgramRun several = report({run_, directory_ / "other", "--between", "5,7"});
   EXPECT_EQ(several.exit_code, 2);
   EXPECT_THAT(several.errors, HasSubstr("--between: compares evaluations of one run"));
-  for (const char* rows : {"[1]", R"([{"name": 3}])"}) {
-    write_file(directory_ / "kernels.json", std::string(R"({"breakdown": {"kernels": )") + rows + "}}");
-    EXPECT_THAT(report({run_, "--kernels", directory_ / "kernels.json"}).errors,
-                HasSubstr("is not what mylos bench step --breakdown --json prints"));
-  }
+  const std::string kernels = directory_ / "kernels.json";
+  const auto error = [&](const std::string& printed) {
+    write_file(kernels, printed);
+    return report({run_, "--kernels", kernels}).errors;
+  };
+  const std::string origin = "--kernels " + kernels + ", which mylos bench step --breakdown --json prints: ";
+  EXPECT_THAT(error(R"({"seconds": 1})"), HasSubstr(origin + "the key 'breakdown' is missing"));
+  EXPECT_THAT(error(R"({"breakdown": {"kernels": [1]}})"),
+              HasSubstr(origin + "breakdown.kernels[0]: expected object, found number"));
+  EXPECT_THAT(error(R"({"breakdown": {"kernels": [{"name": 3}]}})"), HasSubstr(origin + "breakdown.kernels[0]"));
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ TEST(RunTime, LeavesALongPauseOutOfTheShares) {
   const RunTime time = time_of(run);
   EXPECT_EQ(time.pauses, 43200.0);
   EXPECT_EQ(time.between, 1.0);
-  const std::string html = time_html({{.name = "r", .record = run}}, nullptr);
+  const std::string html = time_html({{.name = "r", .record = run}}, {});
   EXPECT_THAT(html, HasSubstr("Not counted: 12:00:00 in pauses"));
   EXPECT_THAT(html, HasSubstr("<td class=\"n\">1.00</td><td class=\"n\">14.3 %</td>"));
 }
@@ -69,20 +69,22 @@ TEST(RunTime, OfARunThatDidNotRecordPartsIsThatOfItsSteps) {
   EXPECT_EQ(time.passes, 2.0);
   EXPECT_EQ(time.exchange, std::nullopt);
   EXPECT_EQ(time.between, std::nullopt);
-  const std::string html = time_html({{.name = "r", .record = run}}, nullptr);
+  const std::string html = time_html({{.name = "r", .record = run}}, {});
   EXPECT_THAT(html, HasSubstr("did not record the parts"));
   EXPECT_THAT(html, Not(HasSubstr("nan")));
 }
 
 TEST(RunTime, ShowsKernelsThatWereMeasured) {
-  const json kernels = {
-      {"breakdown",
-       {{"kernels",
-         {{{"name", "mylos::<gemm>"}, {"calls", 3}, {"seconds", 0.0125}, {"share", 0.5}, {"roofline", 0.75}}}}}}};
+  const std::vector<BreakdownRow> kernels = {
+      {.name = "mylos::<gemm>", .calls = 3.0, .seconds = 0.0125, .share = 0.5, .roofline = 0.75},
+      {.name = "mylos::new", .calls = 1.0, .seconds = 0.005, .share = 0.2}};
   const std::string html = time_html({{.name = "r", .record = {}}}, kernels);
   EXPECT_THAT(html, HasSubstr("mylos::&lt;gemm&gt;"));
   EXPECT_THAT(html, HasSubstr("12.500"));
+  EXPECT_THAT(html, HasSubstr("50.0 %"));
   EXPECT_THAT(html, HasSubstr("75 %"));
+  EXPECT_THAT(html,
+              HasSubstr("20.0 %</td><td class=\"n\">\xe2\x80\x93</td>"));  // a dash where no formula knows the kernel
 }
 
 }  // namespace

@@ -1,14 +1,14 @@
-#include "parallel/checkpoint_directory.hpp"
-#include "parallel/checkpoint_file.hpp"
-#include "tests/app/tiny_run.hpp"
+#include "tests/app/resumed_runs.hpp"
 #include "tests/support/tensorboard.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <iterator>
 #include <map>
 #include <sstream>
 #include <thread>
@@ -20,76 +20,10 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using Words = std::vector<std::string>;
-
-class ResumedRuns : public TinyRun {
- protected:
-  void SetUp() override {
-    if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "A build without HDF5";
-    TinyRun::SetUp();
-  }
-
-  Words words(const fs::path& output, const Words& more = {}) const {
-    Words all = {"train", "--model",      model_,      "--train", train_,
-                 "--dev", train_,         "--output",  output,    "--max-length",
-                 "60",    "--doc-stride", "20",        "--batch", "4",
-                 "--lr",  "1e-3",         "--dropout", "0.1",     "--steps",
-                 "9",     "--eval-every", "2",         "--gemm",  default_provider()};
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  }
-  ProgramRun train(const fs::path& output, const Words& more = {}) const { return run_mylos(words(output, more)); }
-
-  /// A run that ended after `steps` of its 9 steps, as a kill would leave it: the later checkpoints are gone.
-  void leave_unfinished(const fs::path& output, std::size_t steps) const {
-    ASSERT_EQ(train(output, {"--checkpoint-every", "1", "--keep", "20"}).exit_code, 0);
-    interrupt(output, steps);
-  }
-
-  /// A finished run with all its checkpoints becomes one that ended after `steps`.
-  static void interrupt(const fs::path& output, std::size_t steps) {
-    json run = json::parse(read_file(output / "run.json"));
-    run["state"]["finished"] = false;
-    write_file(output / "run.json", run.dump());
-    for (const auto& entry : parallel::list_checkpoints(output / "checkpoints")) {
-      if (entry.step > steps) fs::remove(entry.file);
-    }
-    write_file(output / "checkpoints" / "latest", parallel::checkpoint_file_name(steps).string() + "\n");
-  }
-
-  /// metrics.jsonl without what is never the same.
-  static std::vector<json> metrics(const fs::path& output) {
-    std::vector<json> rows;
-    std::istringstream lines(read_file(output / "metrics.jsonl"));
-    for (std::string line; std::getline(lines, line);) {
-      json row = json::parse(line);
-      if (row.contains("checkpoint")) continue;  // a run that went on has made others
-      for (const char* key :
-           {"seconds", "tokens_per_second", "memory", "data_seconds", "exchange_seconds", "update_seconds", "time"}) {
-        row.erase(key);
-      }
-      rows.push_back(std::move(row));
-    }
-    return rows;
-  }
-
-  /// What was kept of each evaluation, by file.
-  static std::map<std::string, std::string> answers(const fs::path& output) {
-    std::map<std::string, std::string> kept;
-    for (const auto& entry : fs::directory_iterator(output / "evaluations")) {
-      kept[entry.path().filename()] = read_file(entry.path());
-    }
-    return kept;
-  }
-
-  void expect_refused(const ProgramRun& run, const std::string& what) const {
-    EXPECT_EQ(run.exit_code, 1) << run.errors;
-    EXPECT_TRUE(run.error_lines().back().starts_with("mylos: error: ")) << run.errors;
-    EXPECT_THAT(run.error_lines().back(), HasSubstr(what));
-  }
-};
 
 TEST_F(ResumedRuns, GiveTheNumbersOfAnUninterruptedRun) {
   ASSERT_EQ(train(directory_ / "whole").exit_code, 0);
@@ -142,6 +76,7 @@ TEST_F(ResumedRuns, ASignalLeavesACheckpoint) {
   ASSERT_FALSE(file.empty());
   const std::size_t step = parallel::read_checkpoint_index(file).record.integer("step");
   EXPECT_EQ(metrics(run_).back()["step"], step);
+  expect_named_command_goes_on(first, step);
   const std::uintmax_t written = fs::file_size(run_ / "metrics.jsonl");
   RunningProgram again(words(run_, endless));
   await_metrics(run_, written);
@@ -162,6 +97,37 @@ TEST_F(ResumedRuns, OptionsThatDifferAreListed) {
   // What only decides how the same numbers come about may differ.
   const ProgramRun other = train(run_, {"--micro-batch", "2", "--recompute", "layer", "--keep", "1"});
   EXPECT_EQ(other.exit_code, 0) << other.errors;
+}
+
+TEST_F(ResumedRuns, AMicroBatchThatThePlanChoseIsTakenAgain) {
+  const auto micro_batch = [](const fs::path& run) {
+    return json::parse(read_file(run / "run.json"))["resolved"]["micro-batch"].get<int>();
+  };
+  ASSERT_EQ(train(directory_ / "roomy").exit_code, 0);
+  ASSERT_EQ(micro_batch(directory_ / "roomy"), 4);
+  // A run like it where less memory is free: as `roomy` would have recorded it there.
+  json little = json::parse(read_file(directory_ / "roomy" / "run.json"));
+  little["resolved"]["micro-batch"] = 3;
+  little.erase("state");
+  write_file(directory_ / "little.json", little.dump());
+  const ProgramRun whole = run_mylos(
+      {"train", "--config", directory_ / "little.json", "--output", run_, "--checkpoint-every", "1", "--keep", "20"});
+  ASSERT_EQ(whole.exit_code, 0) << whole.errors;
+  ASSERT_EQ(micro_batch(run_), 3);
+  const std::vector<json> rows = metrics(run_);
+  interrupt(run_, 4);
+  const ProgramRun again = train(run_);
+  ASSERT_EQ(again.exit_code, 0) << again.errors;
+  EXPECT_EQ(micro_batch(run_), 3);
+  EXPECT_EQ(metrics(run_), rows);
+  EXPECT_THAT(again.errors, Not(HasSubstr("losses may differ")));
+}
+
+TEST_F(ResumedRuns, AnotherMicroBatchIsTold) {
+  leave_unfinished(run_, 4);
+  const ProgramRun run = train(run_, {"--micro-batch", "2"});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.errors, HasSubstr("micro-batch 2, before 4: losses may differ in their last digits"));
 }
 
 TEST_F(ResumedRuns, APrecisionMayChange) {
@@ -213,6 +179,33 @@ TEST_F(ResumedRuns, TheDirectorysRules) {
   EXPECT_FALSE(fs::exists(run_ / "checkpoints" / "step-000004.h5"));
 }
 
+// A job that begins where another run was, and is put back into the queue, goes on with what it saved itself.
+TEST_F(ResumedRuns, ARequeuedJobKeepsItsOwnCheckpoints) {
+  leave_unfinished(run_, 4);
+  const fs::path other = directory_ / "other";
+  const Words from_run = {"--resume", run_ / "checkpoints" / "step-000003.h5", "--checkpoint-every", "1", "--keep",
+                          "20"};
+  ASSERT_EQ(train(other, from_run).exit_code, 0);
+  interrupt(other, 6);
+  const EnvironmentVariable requeued("SLURM_RESTART_COUNT", "1");
+  const ProgramRun run = train(other, from_run);
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.errors, HasSubstr("goes on after step 6, from " + other.string()));
+  EXPECT_TRUE(fs::exists(other / "checkpoints" / "step-000004.h5"));
+}
+
+TEST_F(ResumedRuns, TheSameJobScriptWorksAgainBeforeTheFirstCheckpoint) {
+  leave_unfinished(run_, 4);
+  for (const char* name : {"checkpoints", "last"}) fs::remove_all(run_ / name);
+  const ProgramRun other = train(run_, {"--seed", "7"});
+  expect_refused(other, "holds a run with other options that did not finish and has no checkpoint to resume from: ");
+  EXPECT_THAT(other.errors, HasSubstr("seed 42, now 7"));
+  const ProgramRun run = train(run_);
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.errors, HasSubstr("interrupted before its first checkpoint: it begins anew"));
+  EXPECT_EQ(metrics(run_).back()["step"], 9);
+}
+
 TEST_F(ResumedRuns, APathBeginsAnotherRunThere) {
   leave_unfinished(run_, 4);
   const fs::path other = directory_ / "other";
@@ -236,6 +229,8 @@ TEST_F(ResumedRuns, ADamagedCheckpointIsRefused) {
   const std::string before = read_file(run_ / "metrics.jsonl");
   fs::resize_file(file, fs::file_size(file) - 1);
   expect_refused(train(run_), "step-000004.h5: cannot open it as HDF5: ");
+  expect_refused(train(run_), "; step-000003.h5 before it is whole: --resume " +
+                                  (run_ / "checkpoints" / "step-000003.h5").string() + " goes on from there");
   EXPECT_EQ(read_file(run_ / "metrics.jsonl"), before);
   const ProgramRun older = train(run_, {"--resume", run_ / "checkpoints" / "step-000003.h5"});
   EXPECT_EQ(older.exit_code, 0) << older.errors;
@@ -261,6 +256,90 @@ TEST_F(ResumedRuns, WhatIsNoCheckpointOfTheRunIsRefused) {
   EXPECT_EQ(train(run_).exit_code, 0);
 }
 
+TEST_F(ResumedRuns, ADryRunSaysWhereItWouldStart) {
+  EXPECT_THAT(train(run_, {"--dry-run"}).errors, HasSubstr("would begin at step 1"));
+  EXPECT_FALSE(fs::exists(run_));
+  leave_unfinished(run_, 4);
+  const auto before = read_file(run_ / "metrics.jsonl");
+  EXPECT_THAT(train(run_, {"--dry-run"}).errors,
+              HasSubstr("would go on after step 4, from " + (run_ / "checkpoints" / "step-000004.h5").string()));
+  EXPECT_THAT(train(run_, {"--dry-run", "--overwrite"}).errors, HasSubstr("would begin at step 1"));
+  expect_refused(train(run_, {"--dry-run", "--resume", "never"}), "--resume auto goes on with it");
+  expect_refused(train(run_, {"--dry-run", "--seed", "7"}), "seed 42, now 7");
+  EXPECT_EQ(read_file(run_ / "metrics.jsonl"), before);
+  ASSERT_EQ(train(run_).exit_code, 0);
+  const ProgramRun finished = train(run_, {"--dry-run"});
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_THAT(finished.errors, HasSubstr("holds this run, finished"));
+}
+
+TEST_F(ResumedRuns, AFinishedRunIsExtended) {
+  ASSERT_EQ(train(run_, {"--checkpoint-every", "4"}).exit_code, 0);
+  const fs::path file = run_ / "checkpoints" / "step-000009.h5";
+  ASSERT_TRUE(fs::exists(file)) << "of the last step";
+  const ProgramRun told = train(run_, {"--steps", "14"});
+  EXPECT_EQ(told.exit_code, 2);
+  EXPECT_THAT(told.errors, AllOf(HasSubstr("steps 9, now 14"), HasSubstr("--extend")));
+  const Words longer = {"--extend", "--steps", "14"};
+  EXPECT_EQ(train(run_, {"--extend", "--steps", "14", "--seed", "7"}).exit_code, 2);
+  const ProgramRun shorter = train(run_, {"--extend", "--steps", "5"});
+  EXPECT_EQ(shorter.exit_code, 2);
+  EXPECT_THAT(shorter.errors,
+              HasSubstr("--extend: the run has 9 steps and is to have 5; give more --steps or --epochs"));
+  const ProgramRun run = train(run_, longer);
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.errors,
+              AllOf(HasSubstr("goes on after step 9, from " + file.string()),
+                    HasSubstr("extended from 9 steps to 14: the learning rate follows the longer schedule")));
+  std::map<std::size_t, double> rates;
+  for (const json& row : metrics(run_)) {
+    if (row.contains("learning_rate")) rates[row["step"]] = row["learning_rate"];
+  }
+  ASSERT_EQ(rates.size(), 14u);
+  EXPECT_DOUBLE_EQ(rates[9], 1e-3 * 1 / 9);
+  EXPECT_DOUBLE_EQ(rates[10], 1e-3 * 5 / 14);
+  const ProgramRun again = train(run_, longer);
+  EXPECT_EQ(again.exit_code, 0) << "finished as it was told: " << again.errors;
+  EXPECT_EQ(again.output, read_file(run_ / "results.json"));
+}
+
+TEST_F(ResumedRuns, AnExtensionThatWasKilledGoesOn) {
+  ASSERT_EQ(train(run_).exit_code, 0);
+  json run = json::parse(read_file(run_ / "run.json"));  // as it is before the first new checkpoint
+  run["state"]["finished"] = false;
+  run["steps"] = 14;
+  write_file(run_ / "run.json", run.dump());
+  expect_refused(train(run_, {"--steps", "14"}), "steps 9, now 14");
+  const ProgramRun rest = train(run_, {"--extend", "--steps", "14"});
+  ASSERT_EQ(rest.exit_code, 0) << rest.errors;
+  EXPECT_EQ(metrics(run_).back()["step"], 14);
+}
+
+TEST_F(ResumedRuns, NothingIsExtendedWithoutACheckpoint) {
+  expect_refused(train(run_, {"--extend"}), "no run is there, which --extend needs; leave it out");
+  ASSERT_EQ(train(run_, {"--checkpoint-every", "never"}).exit_code, 0);
+  EXPECT_TRUE(parallel::resolve_checkpoint(run_).empty());
+  expect_refused(train(run_, {"--extend", "--steps", "14"}), "the run there has no checkpoint, which --extend needs");
+}
+
+TEST_F(ResumedRuns, CheckpointsComeByDefaultAndAsTrainerSays) {
+  const auto steps_of = [this](const Words& more) {
+    Words all = {"--keep", "20", "--overwrite"};
+    all.insert(all.end(), more.begin(), more.end());
+    const ProgramRun run = train(run_, all);
+    EXPECT_EQ(run.exit_code, 0) << run.errors;
+    std::vector<std::size_t> steps;
+    for (const auto& entry : parallel::list_checkpoints(run_ / "checkpoints")) steps.push_back(entry.step);
+    return steps;
+  };
+  EXPECT_THAT(steps_of({}), ElementsAre(9)) << "ten minutes, and the last step";
+  EXPECT_EQ(json::parse(read_file(run_ / "run.json"))["checkpoint-every"], "600s");
+  EXPECT_THAT(steps_of({"--checkpoint-every", "never"}), ElementsAre());
+  EXPECT_THAT(steps_of({"--save_strategy", "epoch"}), ElementsAre(3, 6, 9));
+  EXPECT_THAT(steps_of({"--save_strategy", "no", "--save_steps", "2"}), ElementsAre());
+  EXPECT_THAT(steps_of({"--save_strategy", "steps", "--save_steps", "4"}), ElementsAre(4, 8, 9));
+}
+
 TEST_F(ResumedRuns, KillsAreSurvived) {
   ASSERT_EQ(train(directory_ / "whole", {"--steps", "60", "--eval-every", "60"}).exit_code, 0);
   const Words words = {"--steps", "60", "--eval-every", "60", "--checkpoint-every", "1"};
@@ -271,7 +350,6 @@ TEST_F(ResumedRuns, KillsAreSurvived) {
     const int exit_code = running.wait().exit_code;
     if (exit_code == 0) break;
     ASSERT_EQ(exit_code, 137);
-    if (fs::exists(run_ / "run.json") && parallel::resolve_checkpoint(run_).empty()) fs::remove_all(run_);
   }
   const ProgramRun last = train(run_, words);
   EXPECT_EQ(last.exit_code, 0) << last.errors;

@@ -1,3 +1,4 @@
+#include "app/options.hpp"
 #include "app/parse.hpp"
 #include "app/peer_options.hpp"
 #include "app/usage_error.hpp"
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <regex>
+#include <set>
 #include <sstream>
 
 /// mylos train in the words of Hugging Face's run_qa: the lines of its README, pasted.
@@ -204,16 +206,18 @@ TEST(RunQaNames, EachIsTakenWithALineOrRefused) {
   for (const app::PeerOption& option : app::peer_options()) {
     SCOPED_TRACE(option.name);
     ASSERT_EQ(app::find_option(option.name), nullptr) << "it has an option of ours";
-    EXPECT_FALSE(option.why.empty());
-    EXPECT_EQ(option.harmless.empty(), option.instead.empty());
-    const std::string harmless(option.harmless.empty() ? "7" : option.harmless.substr(0, option.harmless.find(',')));
+    const bool all_refused = option.why.empty(), all_taken = !all_refused && option.harmless.empty();
+    EXPECT_EQ(all_taken, option.instead.empty());
     const std::string name = "--" + std::string(option.name);
-    const std::string value = option.is_switch && option.harmless.empty() ? "true" : harmless;
-    const app::Arguments arguments = parse_train({name, value, "--batch", "3"});
-    ASSERT_EQ(arguments.remarks.size(), 1u);
-    EXPECT_THAT(arguments.remarks.front(), HasSubstr("has no effect here: " + std::string(option.why)));
-    EXPECT_EQ(arguments.run.squad.batch, 3u) << "what follows is read";
-    if (option.harmless.empty()) continue;
+    if (!all_refused) {
+      const std::string harmless(option.harmless.empty() ? "7" : option.harmless.substr(0, option.harmless.find(',')));
+      const std::string value = option.is_switch && option.harmless.empty() ? "true" : harmless;
+      const app::Arguments arguments = parse_train({name, value, "--batch", "3"});
+      ASSERT_EQ(arguments.remarks.size(), 1u);
+      EXPECT_THAT(arguments.remarks.front(), HasSubstr("has no effect here: " + std::string(option.why)));
+      EXPECT_EQ(arguments.run.squad.batch, 3u) << "what follows is read";
+    }
+    if (all_taken) continue;
     const std::string refused = error_of([&] { parse_train({name, option.is_switch ? "true" : "other"}); });
     EXPECT_THAT(refused, HasSubstr("is not supported; " + std::string(option.instead)));
   }
@@ -224,13 +228,109 @@ TEST(RunQaNames, EachIsTakenWithALineOrRefused) {
               HasSubstr("eval does not have --report_to"));
 }
 
+TEST(RunQaNames, WhatHasAnotherNameHereIsAnsweredWithIt) {
+  EXPECT_EQ(error_of([] { parse_train({"--max_epochs", "3"}); }), "--max_epochs 3 is not supported; use --epochs");
+  EXPECT_EQ(error_of([] { parse_train({"--devices"}); }),
+            "--devices is not supported; leave it out: ranks come from the launcher (srun, mpirun), one a GPU");
+  EXPECT_EQ(error_of([] { parse_train({"--zero_optimization.stage=2"}); }),
+            "--zero_optimization.stage 2 is not supported; use --mode (sharded-optimizer, sharded-gradients, sharded, "
+            "hybrid)");
+  EXPECT_EQ(error_of([] {
+              parse_train({"--batchsize", "8"});
+            }),
+            "train does not have --batchsize; use --batch, of all ranks "
+            "together, or --batch-per-rank");
+  EXPECT_EQ(error_of([] {
+              parse_train({"--report_too", "none"});
+            }),
+            "train does not have --report_too; did you mean --report-to?");
+}
+
+TEST(RunQaNames, TrueAndFalseSayWhetherToResume) {
+  EXPECT_EQ(parse_train({"--resume_from_checkpoint", "True"}).resume, "auto");
+  EXPECT_EQ(parse_train({"--resume_from_checkpoint=false"}).resume, "never");
+  EXPECT_EQ(parse_train({"--resume", "runs/a"}).resume, "runs/a");
+  EXPECT_EQ(parse_train({"--resume", "y"}).resume, "y") << "a directory may be called so";
+}
+
+std::string with_underscores(std::string_view name) {
+  std::string text(name);
+  std::ranges::replace(text, '-', '_');
+  return text;
+}
+
+/// A row of the page's tables: their names, in backticks in the first column, and our options in the second.
+struct PageRow {
+  std::set<std::string> names, options;
+  std::string here;  ///< the second column
+};
+
+std::set<std::string> matches(const std::string& text, const std::string& pattern) {
+  const std::regex expression(pattern);
+  std::set<std::string> found;
+  for (std::sregex_iterator match(text.begin(), text.end(), expression), end; match != end; ++match) {
+    found.insert((*match)[1]);
+  }
+  return found;
+}
+
+std::vector<PageRow> page_rows() {
+  std::vector<PageRow> rows;
+  std::istringstream page(read_file(source_dir() / "docs/coming-from.md"));
+  for (std::string line; std::getline(page, line);) {
+    if (!line.starts_with("| ")) continue;
+    const std::size_t second = line.find(" | ");
+    PageRow row{{}, matches(line.substr(second), "--([a-z][a-z0-9-]*)"), line.substr(second + 3)};
+    for (const std::string& span : matches(line.substr(0, second), "`([^`]*)`")) {
+      const std::size_t inner = span.find('(') + 1;  // of DataLoader(batch_size) what is within
+      row.names.merge(matches(span.substr(inner), "([a-z][a-z0-9_.]*)"));
+    }
+    rows.push_back(row);
+  }
+  return rows;
+}
+
 TEST(RunQaNames, ThePageTellsOfEach) {
   const std::string page = read_file(source_dir() / "docs/coming-from.md");
+  const std::vector<PageRow> rows = page_rows();
   for (const app::PeerOption& option : app::peer_options()) {
-    std::string name(option.name);
-    std::ranges::replace(name, '-', '_');
-    EXPECT_TRUE(std::regex_search(page, std::regex("\\b" + name + "\\b"))) << name;
+    const std::string name = with_underscores(option.name);
+    if (option.why.empty()) {
+      EXPECT_TRUE(std::ranges::any_of(rows, [&](const PageRow& row) { return row.names.contains(name); })) << name;
+    } else {
+      EXPECT_TRUE(std::regex_search(page, std::regex("\\b" + name + "\\b"))) << name;
+    }
   }
+}
+
+/// Every name of the tables is an option, or is answered with what its row says.
+TEST(RunQaNames, TheTablesOfThePageAreTheProgramsAnswers) {
+  std::size_t names = 0;
+  for (const PageRow& row : page_rows()) {
+    for (const std::string& name : row.names) {
+      SCOPED_TRACE(name);
+      ++names;
+      std::set<std::string> answered;
+      if (const app::Option* option = app::find_option(name)) {
+        EXPECT_TRUE(option->belongs_to(app::train_command));
+        if (option->name != app::normalized_name(name)) answered.insert(option->name);
+      } else {
+        const app::PeerOption* peer = app::find_peer_option(app::normalized_name(name));
+        ASSERT_NE(peer, nullptr) << "train neither takes nor answers it";
+        answered = matches(std::string(peer->instead), "--([a-z][a-z0-9-]*)");
+        if (peer->instead.empty()) {
+          EXPECT_TRUE(row.here.starts_with("none") || row.here.starts_with("always"))
+              << "it has no effect: " << row.here;
+        }
+      }
+      for (const std::string& option : answered) {
+        EXPECT_NE(app::find_option(option), nullptr) << option;
+        const bool is_named = row.options.contains(option) || row.options.contains(app::normalized_name(name));
+        EXPECT_TRUE(is_named) << "its row does not name --" << option;
+      }
+    }
+  }
+  EXPECT_GT(names, 80u);
 }
 
 }  // namespace

@@ -103,14 +103,19 @@ TEST_F(Runs, AFinishedRunNamesTheOptionsThatDiffer) {
   const ProgramRun first = train(run_, {"--steps", "2"});
   EXPECT_EQ(train(run_, {"--steps", "2"}).errors.find("other options"), std::string::npos);
   const ProgramRun second = train(run_, {"--steps", "3", "--seed", "7", "--precision", "bf16"});
-  EXPECT_EQ(second.exit_code, 0);
-  EXPECT_EQ(second.output, first.output);
+  EXPECT_EQ(second.exit_code, 2);
+  EXPECT_EQ(second.output, "");
   ASSERT_EQ(second.error_lines().size(), 1u) << second.errors;
-  EXPECT_TRUE(second.errors.starts_with(run_.string() + " holds a finished run with other options: ")) << second.errors;
-  for (const char* what : {"steps 2, now 3", "seed 42, now 7", "precision float, now bfloat16", "--overwrite"}) {
+  const std::string start = "mylos: error: --output " + run_.string() + " holds a finished run with other options: ";
+  EXPECT_TRUE(second.errors.starts_with(start)) << second.errors;
+  for (const char* what : {"steps 2, now 3", "seed 42, now 7", "--extend", "--overwrite"}) {
     EXPECT_NE(second.errors.find(what), std::string::npos) << second.errors;
   }
   EXPECT_EQ(second.errors.find("model"), std::string::npos) << second.errors;
+  EXPECT_EQ(second.errors.find("precision"), std::string::npos) << "a resumed run may change it: " << second.errors;
+  const ProgramRun third = train(run_, {"--steps", "2", "--precision", "bf16", "--checkpoint-every", "7"});
+  EXPECT_EQ(third.exit_code, 0) << third.errors;
+  EXPECT_EQ(third.output, first.output);
 }
 
 TEST_F(Runs, RunJsonRepeatsTheRun) {
@@ -249,18 +254,34 @@ TEST_F(Runs, PreparedLinesShowEachWindow) {
   EXPECT_EQ(line["offsets"][line["end"].get<int>()][1], 7);
 }
 
+/// Lines of `mylos ask --json` that differ in the last digits of scores at most: batches of other sizes are summed in
+/// another order on some processors.
+void expect_same_answers(const std::string& actual, const std::string& expected) {
+  std::istringstream actual_lines(actual), expected_lines(expected);
+  for (std::string line, other; std::getline(expected_lines, line);) {
+    ASSERT_TRUE(std::getline(actual_lines, other));
+    json answer = json::parse(line), same = json::parse(other);
+    EXPECT_NEAR(same["score"].get<double>(), answer["score"].get<double>(), 1e-6);
+    answer.erase("score");
+    same.erase("score");
+    EXPECT_EQ(same, answer);
+  }
+  EXPECT_EQ(actual_lines.peek(), std::istringstream::traits_type::eof());
+}
+
 TEST_F(Runs, AskShowsAnswerAndPlace) {
   const fs::path context = directory_ / "context.txt";
   const std::string text = "the red fox runs far. a job waits.";
   write_file(context, text);
-  const Words base = {"ask", "--model", model_, "--context", context, "--max-length", "60", "--doc-stride", "10"};
+  const Words base = {"ask", "--model",      model_, "--context", context,           "--max-length",
+                      "60",  "--doc-stride", "10",   "--gemm",    default_provider()};
   Words asked = base;
   asked.insert(asked.end(), {"--json", "who runs?", "what waits?"});
   const ProgramRun run = run_mylos(asked);
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   Words piped = base;
   piped.push_back("--json");
-  EXPECT_EQ(run_mylos(piped, "who runs?\n\n \t\u00a0\r\nwhat waits?\n").output, run.output);
+  expect_same_answers(run_mylos(piped, "who runs?\n\n \t\u00a0\r\nwhat waits?\n").output, run.output);
   std::istringstream lines(run.output);
   std::string line;
   std::size_t count = 0;
@@ -311,6 +332,25 @@ TEST_F(Runs, ADivergedRunKeepsTheWeightsOfItsLastFiniteLoss) {
                            start = word_embeddings(model_);
   for (std::size_t i = 0; i < kept.size(); ++i) ASSERT_NEAR(kept[i], expected[i], 1e-6 * std::abs(expected[i]) + 1e-6);
   EXPECT_NE(kept, start);
+}
+
+// It ended the run with an exception: no last/, no checkpoint, nothing reverted.
+TEST_F(Runs, AnEvaluationThatIsNotFiniteIsADivergedRun) {
+  write_tiny_model(model_, {.eight_overflows = true});
+  const fs::path order = directory_ / "order.jsonl";
+  write_file(order, "[[\"q01\", 0]]\n[[\"q11\", 0]]\n[[\"q01\", 0]]\n");
+  const ProgramRun run =
+      run_mylos({"train", "--model",      model_, "--train",      train_, "--dev", train_, "--order",
+                 order,   "--output",     run_,   "--steps",      "3",    "--lr",  "1e-2", "--max-length",
+                 "60",    "--doc-stride", "20",   "--eval-every", "2"});
+  EXPECT_EQ(run.exit_code, 1);
+  const std::string error = run.error_lines().back();
+  EXPECT_TRUE(
+      error.starts_with("mylos: error: the evaluation after step 2: the model's outputs are not finite: the run "
+                        "stops; last/ holds the weights that step 2 began with, to the rounding of its update; "
+                        "use a smaller --learning-rate"))
+      << run.errors;
+  EXPECT_TRUE(fs::exists(run_ / "last" / "model.safetensors"));
 }
 
 /// Waits until a program reads the pipe at `path`; the end to write to, -1 where none came.
@@ -375,7 +415,7 @@ TEST_F(Runs, SignalsEndARunAtAStepsEnd) {
     program.send(signal);
     const ProgramRun run = program.wait();
     EXPECT_EQ(run.exit_code, exit_code) << run.errors;
-    EXPECT_TRUE(fs::exists(run_ / "last" / "model.safetensors"));
+    EXPECT_FALSE(fs::exists(run_ / "last")) << "its checkpoint has the weights";
   }
   const ProgramRun again = train(run_, {"--steps", "2"});
   EXPECT_EQ(again.exit_code, 1);

@@ -1,5 +1,6 @@
 #include "app/step_breakdown.hpp"
 
+#include "app/breakdown_json.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <gtest/gtest.h>

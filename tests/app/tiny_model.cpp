@@ -17,7 +17,6 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* word_embeddings = "bert.embeddings.word_embeddings.weight";
-constexpr std::size_t heads = 2;
 
 std::string vocabulary_text() {
   std::string text = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
@@ -109,7 +108,7 @@ void write_tiny_model(const std::filesystem::path& directory, const TinyModel& m
   config.vocab_size = tokens;
   config.hidden_size = model.hidden;
   config.num_hidden_layers = model.layers;
-  config.num_attention_heads = heads;
+  config.num_attention_heads = model.heads;
   config.intermediate_size = model.feed_forward;
   config.max_position_embeddings = model.positions;
   data::write_pretrained(directory, config, {.vocabulary = vocabulary, .tokenizer_json = "", .options = {}},

@@ -9,12 +9,12 @@ namespace mylos::tests {
 struct TinyModel {
   bool has_head = true;
   std::size_t positions = 64;
-  std::size_t hidden = 16, layers = 2, feed_forward = 32;
+  std::size_t hidden = 16, layers = 2, feed_forward = 32, heads = 2;
   float head_scale = 0.1f;       ///< standard deviation of the head's weights
   bool eight_overflows = false;  ///< a text with the word "8" (the fourth) has a loss that is not finite
 };
 
-/// Writes a Hugging Face directory: 2 heads, random weights; its vocabulary has every letter and
+/// Writes a Hugging Face directory with random weights; its vocabulary has every letter and
 /// digit as a token and a continuation.
 void write_tiny_model(const std::filesystem::path& directory, const TinyModel& model = {});
 

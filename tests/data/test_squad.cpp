@@ -67,6 +67,32 @@ TEST(Squad, ReadsTheFlatForms) {
   EXPECT_EQ(parse_squad(std::string(flat_a) + "\n", "f.jsonl").questions.size(), 1U);
 }
 
+TEST(Squad, WholeNumbersAreIdsAndKeepTheirDigits) {
+  const auto row = [](std::string_view id) {
+    return fmt::format(R"({{"id": {}, "context": "Alpha beta", "question": "q"}})", id);
+  };
+  const auto id = [](const std::string& text) { return parse_squad(text, "f.json").questions.back().id; };
+  for (const std::string_view digits :
+       {"0", "262", "-3", "9223372036854775808", "18446744073709551615", "-9223372036854775808"}) {
+    EXPECT_EQ(id(nested(fmt::format(R"({{"id": {}, "question": "q"}})", digits))), digits);
+    EXPECT_EQ(id(fmt::format(R"({{"data": [{}]}})", row(digits))), digits);
+    EXPECT_EQ(id(row(R"("a")") + "\n" + row(digits) + "\n"), digits);
+  }
+}
+
+TEST(Squad, OtherNumbersAreNoIds) {
+  for (const auto& [typed, shown] : std::vector<std::pair<std::string, std::string>>{
+           {"1.5", "1.5"}, {"1.0", "1.0"}, {"1e3", "1000.0"}, {"18446744073709551616", "1.8446744073709552e+19"}}) {
+    const std::string problem = "expected a string or a whole number of at most 64 bits, found " + shown;
+    EXPECT_EQ(squad_error(nested(fmt::format(R"({{"id": {}, "question": "q"}})", typed))),
+              "f.json: data[0].paragraphs[0].qas[0].id: " + problem);
+    EXPECT_EQ(squad_error(fmt::format("{}\n{{\"id\": {}, \"context\": \"x\", \"question\": \"q\"}}", flat_a, typed)),
+              "f.json: line 2: id: " + problem);
+  }
+  EXPECT_THAT(squad_error(nested(R"({"id": 5, "question": "q"}, {"id": "5", "question": "r"})")),
+              HasSubstr("id '5' belongs to question 1 and again to question 2"));
+}
+
 TEST(Squad, TheWholeFileJudgesTheVersion) {
   const auto version = [](std::string_view text) { return parse_squad(text, "f.json").version; };
   EXPECT_EQ(version(nested(good, "")), SquadVersion::v1_1);
@@ -138,7 +164,8 @@ TEST(Squad, RefusesBrokenFilesAndSaysWhere) {
 TEST(Squad, RefusesBrokenQuestionsAndSaysWhere) {
   const auto question_error = [](std::string_view question) { return squad_error(nested(question)); };
   EXPECT_THAT(question_error(R"({"question": "q"})"), HasSubstr("qas[0]: the key 'id' is missing"));
-  EXPECT_THAT(question_error(R"({"id": 5, "question": "q"})"), HasSubstr("qas[0].id: expected string, found number"));
+  EXPECT_THAT(question_error(R"({"id": [5], "question": "q"})"),
+              HasSubstr("qas[0].id: expected string or whole number, found list"));
   EXPECT_THAT(question_error(R"({"id": "a"})"), HasSubstr("the key 'question' is missing"));
   EXPECT_THAT(question_error(R"({"id": "a", "question": "q", "is_impossible": 1})"),
               HasSubstr("is_impossible: expected boolean"));

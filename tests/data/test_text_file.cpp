@@ -27,6 +27,9 @@ TEST(TextFile, NamesWhatItCannotRead) {
   EXPECT_THAT(error_of([&] { read_text_file(directory / "empty"); }), EndsWith("empty: the file is empty"));
   tests::write_file(directory / "blank", " \r\n\t");
   EXPECT_THAT(error_of([&] { read_text_file(directory / "blank"); }), EndsWith("blank: the file is empty"));
+  tests::write_file(directory / "train.json.gz", "\x1F\x8B\x08 and so on");
+  EXPECT_THAT(error_of([&] { read_text_file(directory / "train.json.gz"); }),
+              EndsWith("train.json.gz: gzip-compressed: decompress it first"));
   tests::write_file(directory / "latin1", "caf\xE9");
   EXPECT_THAT(error_of([&] { read_text_file(directory / "latin1"); }), HasSubstr("latin1: not UTF-8 at byte 3"));
 }

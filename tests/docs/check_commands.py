@@ -55,8 +55,20 @@ def commands(text):
                 begun, command = 0, ""
 
 
-def check_job(root, command):
-    """What is wrong with a command that submits a job."""
+def exported(command):
+    """Names of the variables that `command` exports."""
+    return set(re.findall(r"([A-Z_]+)=", command)) if command.startswith("export ") else set()
+
+
+def bare_commands(text):
+    """(number, line) of the lines that read as a command and do not stand in a block, so that they are set as running text."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.match(r"(?:[A-Z][A-Z_]*=\S+ )+(?:sbatch|qsub|mylos|srun|mpirun)\b", line):
+            yield number, line
+
+
+def check_job(root, command, known=frozenset()):
+    """What is wrong with a command that submits a job, on a page that exported the variables `known` before."""
     words = shlex.split(command)
     script = pathlib.Path(words[-1]).name
     found = list((root / "jobscripts").glob(f"*/{script}"))
@@ -65,13 +77,17 @@ def check_job(root, command):
     text = found[0].read_text(encoding="utf-8")
     told = [name for word in words[:-1] for name in re.findall(r"(?:^|,)([A-Z]+)=", word)]
     unknown = [name for name in told if not re.search(rf"^{name}=|\$\{{?{name}\b", text, re.MULTILINE)]
-    return f"{script} has no variable {', '.join(unknown)}" if unknown else ""
+    if unknown:
+        return f"{script} has no variable {', '.join(unknown)}"
+    needed = re.search(r"^for name in ([A-Z ]+); do", text, re.MULTILINE).group(1).split()
+    missing = [name for name in needed if name not in known and name not in told]
+    return f"{script} needs {', '.join(missing)}, which the page does not give" if missing else ""
 
 
-def check_elsewhere(root, command, tests):
+def check_elsewhere(root, command, tests, known=frozenset()):
     """What is wrong with saying that `command` is run elsewhere; None where it is not said."""
-    if re.search(r"\b(sbatch|qsub) ", command):
-        return check_job(root, command)
+    if re.search(r"(?:^|\s)(sbatch|qsub) ", command):
+        return check_job(root, command, known)
     for pattern, kind, where in elsewhere.COMMANDS:
         if not re.search(pattern, command):
             continue
@@ -116,8 +132,11 @@ def names_of_tests(ctest, build):
 def check_page(root, program, ctest, build, page):
     root = pathlib.Path(root)
     here, breaches, tests = [], [], names_of_tests(ctest, build)
-    for number, command in commands((root / page).read_text(encoding="utf-8")):
-        wrong = check_elsewhere(root, command, tests)
+    text, known = (root / page).read_text(encoding="utf-8"), set()
+    breaches += [f"{number}: {line}: indent it, or it is no block" for number, line in bare_commands(text)]
+    for number, command in commands(text):
+        known |= exported(command)
+        wrong = check_elsewhere(root, command, tests, known)
         if wrong is None:
             here.append((number, command))
         elif wrong:

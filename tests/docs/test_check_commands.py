@@ -31,10 +31,17 @@ class Commands(unittest.TestCase):
 
     def test_of_jobs_name_a_script_and_variables_that_there_are(self):
         root = pathlib.Path(__file__).resolve().parents[2]
-        self.assertEqual("", check_commands.check_elsewhere(root, "OUTPUT=a MODE=sharded sbatch --nodes=2 train-gpu.sbatch", []))
-        self.assertEqual("", check_commands.check_elsewhere(root, "qsub -v MODEL=a,OUTPUT=b train-gpu.pbs", []))
+        known = check_commands.exported("export MODEL=a TRAIN=b DEV=c")
+        self.assertEqual("", check_commands.check_elsewhere(root, "OUTPUT=a MODE=sharded sbatch --nodes=2 train-gpu.sbatch", [], known))
+        self.assertEqual("", check_commands.check_elsewhere(root, "qsub -v MODEL=a,TRAIN=t,OUTPUT=b train-gpu.pbs", []))
+        self.assertEqual("train-gpu.sbatch needs MODEL, TRAIN, which the page does not give",
+                         check_commands.check_elsewhere(root, "OUTPUT=a sbatch train-gpu.sbatch", []))
         self.assertIn("train.sbatch", check_commands.check_elsewhere(root, "sbatch train.sbatch", []))
         self.assertIn("NOTHING", check_commands.check_elsewhere(root, "NOTHING=1 sbatch train-gpu.sbatch", []))
+
+    def test_that_are_not_indented_are_told(self):
+        page = "Text.\n\nOUTPUT=runs/long sbatch requeue.sbatch\n\n    OUTPUT=a sbatch b\nOUTPUT=a is set.\n"
+        self.assertEqual([(3, "OUTPUT=runs/long sbatch requeue.sbatch")], list(check_commands.bare_commands(page)))
 
     def test_that_are_run_elsewhere_name_a_test_that_there_is(self):
         root = pathlib.Path(__file__).resolve().parents[2]

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 
-MOST_LINES, WIDTH = 60, 120
+MOST_LINES, WIDTH = 66, 120
 
 
 def breaches(script):

@@ -34,20 +34,23 @@ def shapes(tokens):
     return {**found, **linear("qa_outputs", 2, HIDDEN)}
 
 
-def write_model(directory):
+def write_model(directory, unused=0, distinct=None):
+    """`unused`: tokens more. `distinct`: so many values, over and over, where drawing all of them takes too long."""
     directory.mkdir()
-    tokens = vocabulary()
+    tokens = vocabulary() + [f"[unused{i}]" for i in range(unused)]
     (directory / "vocab.txt").write_text("\n".join(tokens) + "\n")
     (directory / "config.json").write_text(json.dumps({
         "model_type": "bert", "vocab_size": len(tokens), "hidden_size": HIDDEN, "num_hidden_layers": LAYERS,
-        "num_attention_heads": 2, "intermediate_size": FEED_FORWARD, "max_position_embeddings": POSITIONS,
+        "num_attention_heads": max(2, HIDDEN // 64), "intermediate_size": FEED_FORWARD, "max_position_embeddings": POSITIONS,
         "type_vocab_size": 2, "hidden_act": "gelu"}))
     numbers = random.Random(1)
-    header, data = {}, b""
+    header, data = {}, bytearray()
     for name, shape in shapes(len(tokens)).items():
         count = shape[0] * (shape[1] if len(shape) > 1 else 1)
         value = (lambda: 1.0) if name.endswith("LayerNorm.weight") else (lambda: numbers.gauss(0.0, 0.1))
-        values = struct.pack(f"<{count}f", *(value() for _ in range(count)))
+        drawn = min(count, distinct or count)
+        values = struct.pack(f"<{drawn}f", *(value() for _ in range(drawn)))
+        values = (values * -(-count // drawn))[:4 * count]
         header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(values)]}
         data += values
     text = json.dumps(header).encode()

@@ -26,8 +26,10 @@ namespace mylos::parallel {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using tests::error_of;
 using tests::read_file;
 using tests::SavedArrays;
@@ -162,6 +164,15 @@ TEST_F(Checkpoint, RangesThatOverlapOrLackAreRefused) {
   refused(1, "rank 0 writes unit 0 from element 3, expected 0");
 }
 
+/// The file with its byte at `place` changed.
+void flip(const fs::path& file, std::uint64_t place) {
+  std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+  stream.seekg(static_cast<std::streamoff>(place));
+  const char byte = static_cast<char>(stream.get() ^ 0x20);
+  stream.seekp(static_cast<std::streamoff>(place));
+  stream.put(byte);
+}
+
 TEST_F(Checkpoint, LatestAndKeep) {
   EXPECT_EQ(find_checkpoint(*world_, directory_.path()), "");
   EXPECT_EQ(find_checkpoint(*world_, directory_ / "nowhere"), "");
@@ -179,6 +190,36 @@ TEST_F(Checkpoint, LatestAndKeep) {
   write_file(checkpoints_ / "latest", "../../etc/passwd\n");
   EXPECT_EQ(find_checkpoint(*world_, checkpoints_), checkpoints_ / "step-000035.h5");
   EXPECT_THROW(save(36, small_, 0, 0), std::invalid_argument);
+}
+
+TEST_F(Checkpoint, DamagedOnesDoNotCountAsKept) {
+  for (const std::size_t step : {10, 20, 30, 40}) save(step, small_, step, 4);
+  fs::resize_file(checkpoints_ / "step-000030.h5", 1000);
+  const fs::path newest = checkpoints_ / "step-000040.h5";
+  flip(newest, read_checkpoint_index(newest).datasets[0].offset);
+  fs::last_write_time(newest, fs::last_write_time(newest) + std::chrono::seconds(1));  // clocks of files are coarse
+  save(50, small_, 50, 2);
+  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step-000020.h5", "step-000030.h5", "step-000040.h5",
+                                               "step-000050.h5"}))
+      << "20 is the last whole one before 50";
+  save(60, small_, 60, 2);
+  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step-000050.h5", "step-000060.h5"}));
+}
+
+TEST_F(Checkpoint, OfADamagedOneTheLastWholeOneBeforeItIsNamed) {
+  for (const std::size_t step : {10, 20, 30, 40}) save(step, small_, step, 4);
+  const fs::path newest = checkpoints_ / "step-000040.h5";
+  EXPECT_THAT(load_error(newest, table_, 40), Not(HasSubstr("before it"))) << "of another model, but not damaged";
+  flip(newest, read_checkpoint_index(newest).datasets[0].offset);
+  fs::resize_file(checkpoints_ / "step-000030.h5", 1000);
+  const std::string whole = (checkpoints_ / "step-000020.h5").string();
+  EXPECT_THAT(load_error(newest, small_, 40),
+              AllOf(HasSubstr("step-000040.h5: "), HasSubstr("CRC32C is "),
+                    HasSubstr("; step-000020.h5 before it is whole: --resume " + whole + " goes on from there")));
+  EXPECT_THAT(load_error(checkpoints_ / "step-000030.h5", small_), HasSubstr("; step-000020.h5 before it is whole: "));
+  for (const char* name : {"step-000020.h5", "step-000010.h5"}) write_file(checkpoints_ / name, "no HDF5");
+  EXPECT_THAT(load_error(newest, small_, 40), HasSubstr("; none before it is whole"));
+  EXPECT_THAT(load_error(checkpoints_ / "step-000010.h5", small_), Not(HasSubstr("before it")));
 }
 
 TEST_F(Checkpoint, TheSameStepIsWrittenAgain) {
@@ -254,15 +295,6 @@ TEST_F(Checkpoint, TruncatedFilesAreRefused) {
     fs::resize_file(file, left);
     EXPECT_THAT(load_error(file, table_), HasSubstr("step-000001.h5")) << left;
   }
-}
-
-/// The file with its byte at `place` changed.
-void flip(const fs::path& file, std::uint64_t place) {
-  std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
-  stream.seekg(static_cast<std::streamoff>(place));
-  const char byte = static_cast<char>(stream.get() ^ 0x20);
-  stream.seekp(static_cast<std::streamoff>(place));
-  stream.put(byte);
 }
 
 TEST_F(Checkpoint, AFlippedByteIsNamed) {

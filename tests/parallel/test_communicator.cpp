@@ -270,6 +270,30 @@ TEST_P(CommunicatorContract, OperationsUnderWayAreCarriedOutInOrder) {
   EXPECT_EQ(on_host(one)[0], expected);
 }
 
+TEST_P(CommunicatorContract, WaitingAgainLeavesWhatWasWrittenSince) {
+  const std::size_t count = 10 * ranks.size();
+  const Vector<std::int64_t> all = on_device(values_of<std::int64_t>(ranks.rank(), count, 7));
+  const Vector<std::int64_t> mine = slice(all, 10 * ranks.rank(), 10 * ranks.rank() + 10);
+  const std::vector<Event> events = {ranks.all_reduce(space, whole(all), "test"),
+                                     ranks.broadcast(space, whole(all), 0, "test"),
+                                     ranks.reduce_scatter(space, whole(all), whole(mine), "test"),
+                                     ranks.all_gather(space, whole(mine), whole(all), "test")};
+  for (const Event& event : events) event.wait(space);
+  Kokkos::deep_copy(space, all, 5);
+  for (const Event& event : events) event.wait(space);
+  space.fence();
+  EXPECT_THAT(on_host(all), Each(5));
+}
+
+TEST_P(CommunicatorContract, WaitingForTheEndLeavesWhatWasWrittenBefore) {
+  const Vector<std::int64_t> data = on_device(values_of<std::int64_t>(ranks.rank(), 10, 8));
+  const Event first = ranks.all_reduce(space, whole(data), "test");
+  first.wait_for_its_end();
+  Kokkos::deep_copy(space, data, 1);
+  ranks.all_reduce(space, whole(data), "test").wait(space);
+  EXPECT_THAT(on_host(data), Each(static_cast<std::int64_t>(ranks.size())));
+}
+
 TEST_P(CommunicatorContract, BucketsChangeNoBit) {
   for (const std::size_t bucket : {std::size_t{1}, std::size_t{1} << 20, std::size_t{1} << 30}) {
     SCOPED_TRACE(bucket);

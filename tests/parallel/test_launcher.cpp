@@ -89,6 +89,45 @@ TEST(Launcher, TellsRanksAndTheirNumberBeforeMpiBegins) {
   EXPECT_EQ(told({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}), Told(0, 1)) << "an allocation, not a step";
 }
 
+TEST(Launcher, SaysHowARunIsMadeToSaveAndEnd) {
+  struct {
+    Variables variables;
+    LauncherKind kind;
+    const char *advice, *notice;
+  } const cases[] = {
+      {{}, LauncherKind::none, "send SIGUSR1, SIGTERM or Ctrl-C;", ""},
+      {{{"OMPI_COMM_WORLD_SIZE", "2"}},
+       LauncherKind::open_mpi,
+       "send mpirun SIGUSR1",
+       "kills its ranks 1 s after SIGTERM"},
+      {{{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_MCA_odls_base_sigkill_timeout", "30"}},
+       LauncherKind::open_mpi,
+       "kills its ranks, 30 s after",
+       "kills its ranks 30 s after SIGTERM"},
+      {{{"OMPI_COMM_WORLD_SIZE", "2"}, {"PRTE_LAUNCHED", "1"}, {"OMPI_MCA_odls_base_sigkill_timeout", "30"}},
+       LauncherKind::open_mpi,
+       "kills its ranks, 0.25 s after",
+       "send SIGUSR1 to mpirun"},
+      {{{"OMPI_COMM_WORLD_SIZE", "2"}, {"PMIX_NAMESPACE", "slurm.pmix.5.0"}, {"SLURM_STEP_NUM_TASKS", "2"}},
+       LauncherKind::slurm,
+       "scancel --signal=USR1",
+       ""},
+      {{{"PMI_SIZE", "2"}, {"HYDI_CONTROL_FD", "7"}}, LauncherKind::hydra, "SIGUSR1, SIGTERM or Ctrl-C", ""},
+      {{{"PMI_SIZE", "2"}, {"SLURM_STEP_NUM_TASKS", "2"}}, LauncherKind::slurm, "KillWait", ""},
+      {{{"PALS_RANKID", "0"}}, LauncherKind::pals, "send mpiexec SIGUSR1", ""},
+  };
+  for (const auto& each : cases) {
+    const Environment environment = [&](const char* name) -> const char* {
+      const auto found = each.variables.find(name);
+      return found == each.variables.end() ? nullptr : found->second.c_str();
+    };
+    EXPECT_EQ(launcher_kind(environment), each.kind) << each.advice;
+    EXPECT_THAT(stop_advice(environment), HasSubstr(each.advice));
+    EXPECT_THAT(termination_notice(environment), HasSubstr(each.notice));
+    EXPECT_EQ(termination_notice(environment).empty(), each.kind != LauncherKind::open_mpi) << each.advice;
+  }
+}
+
 TEST(Launcher, WhatIsNoNumberIsLeftAlone) { EXPECT_EQ(check(1, {{"PMI_SIZE", "many"}}), nothing); }
 
 }  // namespace

@@ -1,6 +1,6 @@
 """Checks what the compiler does not: who includes whom, who may name a vendor, how long a file is, that its sources are listed.
 
-    check_tree.py RULE ROOT      RULE: includes | vendors | lengths | sources
+    check_tree.py RULE ROOT      RULE: includes | vendors | lengths | sources | definitions
 
 Prints one line for each breach; exits 1 if there is one.
 """
@@ -102,8 +102,19 @@ def check_sources(root):
             yield f"{path}: no CMakeLists.txt lists it"
 
 
+def check_definitions(root):
+    """Texts that the sources take from CMake come in headers that configure_file writes: nvcc_wrapper drops the spaces of
+    compile definitions. Those of tests name files, and tests/ is left out."""
+    for folder in ARROWS.keys() - {"tests"} | {"cmake"}:
+        for path in [*(root / folder).rglob("CMakeLists.txt"), *(root / folder).rglob("*.cmake")]:
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                if re.search(r'\w=\\"', line):
+                    yield f"{path.relative_to(root)}:{number}: a compile definition has a text; write it into a header with configure_file"
+
+
 def main(rule, root):
-    check = {"includes": check_includes, "vendors": check_vendors, "lengths": check_lengths, "sources": check_sources}[rule]
+    check = {"includes": check_includes, "vendors": check_vendors, "lengths": check_lengths, "sources": check_sources,
+             "definitions": check_definitions}[rule]
     breaches = list(check(pathlib.Path(root)))
     for breach in breaches:
         print(breach)

@@ -117,6 +117,13 @@ class CheckTree(unittest.TestCase):
         self.write("nn/loss.cpp", "")
         self.assertEqual(list(check_tree.check_sources(self.root)), ["nn/loss.cpp: no CMakeLists.txt lists it"])
 
+    def test_text_in_a_compile_definition(self):
+        self.write("app/CMakeLists.txt", 'target_compile_definitions(mylos PRIVATE "MPI=\\"standard ${VERSION}\\"")')
+        self.write("core/CMakeLists.txt", 'target_compile_definitions(mylos PRIVATE "LEVEL=${LEVEL}")')
+        self.write("tests/app/CMakeLists.txt", 'target_compile_definitions(test PRIVATE "FILE=\\"${FILE}\\"")')
+        self.assertEqual(list(check_tree.check_definitions(self.root)),
+                         ["app/CMakeLists.txt:1: a compile definition has a text; write it into a header with configure_file"])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,10 +21,11 @@ extern char** environ;
 namespace mylos::tests {
 namespace {
 
-int wait_for(pid_t process) {
+/// The exit code; `usage` is what the process used.
+int wait_for(pid_t process, rusage& usage) {
   int status = 0;
-  while (::waitpid(process, &status, 0) < 0) {
-    if (errno != EINTR) throw std::runtime_error("waitpid failed");
+  while (::wait4(process, &status, 0, &usage) < 0) {
+    if (errno != EINTR) throw std::runtime_error("wait4 failed");
   }
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
@@ -74,7 +76,9 @@ void RunningProgram::send(int signal) const { ::kill(process_, signal); }
 
 ProgramRun RunningProgram::wait() {
   ProgramRun run;
-  run.exit_code = wait_for(process_);
+  rusage usage{};
+  run.exit_code = wait_for(process_, usage);
+  run.peak_memory = static_cast<std::size_t>(usage.ru_maxrss) * 1024;
   process_ = 0;
   if (output_.empty()) run.output = read_file(directory_ / "output");
   run.errors = read_file(directory_ / "errors");

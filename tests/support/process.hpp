@@ -14,6 +14,7 @@ struct ProgramRun {
   int exit_code = 0;  ///< 128 + the signal where one ended it
   std::string output;
   std::string errors;
+  std::size_t peak_memory = 0;  ///< bytes that were resident at the most, or those of this process if it has more
 
   /// Lines on standard error.
   std::vector<std::string> error_lines() const;

@@ -2,6 +2,7 @@
 
 #include "train/task.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -29,8 +30,9 @@ class SizedModel final : public nn::Model {
     arena.vector<std::byte>(shape.rows * bytes_per_row / (keeps_all ? 1 : 2));
   }
   bool can_recompute(nn::Recompute recompute) const override { return recomputes_ || recompute == nn::Recompute::none; }
-  std::size_t scratch_bytes(const BatchShape& shape, ParameterStore::Purpose) const override {
-    return shape.samples * scratch_;
+  std::size_t scratch_bytes(const BatchShape& shape, ParameterStore::Purpose,
+                            const TeamProcessor& processor) const override {
+    return std::min(shape.samples, processor.threads) * scratch_;
   }
   void train(const nn::Pass&, const Batch&, float, const Vector<float>&) const override {}
   Matrix<float> predict(const nn::Pass&, const Batch&, const Vector<float>&) const override { return {}; }

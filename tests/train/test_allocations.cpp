@@ -44,7 +44,8 @@ struct Training {
               .micro_batch = largest_micro_batch(),
               .limit = {.samples = micro_batch}}) {
     train::load_initial_parameters(space, *task, 42, store, *mode);
-    reserve_scratch(space, task->model().scratch_bytes(largest_micro_batch(), ParameterStore::Purpose::training));
+    reserve_scratch(space, task->model().scratch_bytes(largest_micro_batch(), ParameterStore::Purpose::training,
+                                                       {.threads = static_cast<std::size_t>(space.concurrency())}));
   }
   std::size_t planned() const {
     Arena measured;

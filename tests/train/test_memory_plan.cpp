@@ -23,7 +23,7 @@ TEST(PlanMemory, CountsEveryPart) {
 }
 
 TEST(PlanMemory, CountsTheScratchOfDevices) {
-  const RankCounts device{.on_host = false}, host{.on_host = true};
+  const RankCounts device{.on_host = false, .threads = 100}, few{.on_host = false, .threads = 3}, host{.on_host = true};
   const BatchShape evaluated = {.samples = 8, .rows = 8, .longest = 1};
   EXPECT_EQ(plan_memory(ListedTask(Batches{{10, 10}}, {}, 1, elements, false, 3000), {}, 1, plenty, device).scratch,
             6000u);
@@ -31,6 +31,9 @@ TEST(PlanMemory, CountsTheScratchOfDevices) {
   const MemoryPlan plan =
       plan_memory(ListedTask(Batches{{10, 10}}, evaluated, 1, elements, false, 3000), {}, 1, plenty, device);
   EXPECT_EQ(plan.scratch, 24000u) << "of the evaluation";
+  EXPECT_EQ(plan_memory(ListedTask(Batches{{10, 10}}, evaluated, 1, elements, false, 3000), {}, 1, plenty, few).scratch,
+            9000u)
+      << "of what runs at once";
   EXPECT_EQ(plan.total(), elements * 16 + 20 * bytes_per_row + 24000);
 }
 
@@ -59,6 +62,22 @@ TEST(PlanMemory, HalvesTheMicroBatchUntilItFits) {
   EXPECT_EQ(plan_memory(task, {}, 1, fixed + 70 * bytes_per_row - 1).limit.samples, 4u);
   EXPECT_EQ(plan_memory(task, {}, 1, fixed + 39 * bytes_per_row).limit.samples, 2u);
   EXPECT_EQ(plan_memory(task, {}, 1, fixed + 10 * bytes_per_row).limit.samples, 1u);
+}
+
+TEST(PlanMemory, TakesARecordedMicroBatchWhateverIsFree) {
+  const ListedTask task({{10, 10, 10, 10, 10, 10, 10}});
+  const std::size_t fixed = elements * 16;
+  TrainConfig config;
+  config.recorded_layout = {.ranks = 1, .micro_batch = 3};
+  for (const std::size_t available : {plenty, fixed + 40 * bytes_per_row, fixed + 30 * bytes_per_row}) {
+    const MemoryPlan plan = plan_memory(task, config, 1, available);
+    EXPECT_EQ(plan.limit.samples, 3u);
+    EXPECT_EQ(plan.largest.rows, 30u);
+  }
+  EXPECT_EQ(plan_memory(task, config, 1, fixed + 29 * bytes_per_row).limit.samples, 2u) << "it does not fit";
+  EXPECT_EQ(plan_memory(task, config, 1, plenty, {.ranks = 2, .of_node = 2}).limit.samples, 4u) << "other ranks";
+  config.micro_batch = 5;
+  EXPECT_EQ(plan_memory(task, config, 1, plenty).limit.samples, 5u) << "the user asks for another";
 }
 
 TEST(PlanMemory, TakesTheMicroBatchThatIsAsked) {
@@ -189,6 +208,19 @@ TEST(PlanMemory, CountsWhatARankHoldsInEachMode) {
   EXPECT_EQ(plan.largest.rows, 10u) << "a rank's share";
   EXPECT_EQ(plan.mode.kind, parallel::ModeKind::sharded);
   EXPECT_EQ(plan.layout.shards, 4u);
+}
+
+TEST(PlanMemory, TakesARecordedModeWhateverIsFree) {
+  TrainConfig config;
+  config.recorded_layout = {.ranks = 4, .micro_batch = 1, .mode = parallel::ModeKind::sharded};
+  EXPECT_EQ(plan_memory(many_units(), config, 1, plenty, four_ranks).layout.mode, parallel::ModeKind::sharded);
+  config.parallel.mode = parallel::ModeKind::replicated;
+  EXPECT_EQ(plan_memory(many_units(), config, 1, plenty, four_ranks).layout.mode, parallel::ModeKind::replicated);
+  config.parallel.mode.reset();
+  config.recorded_layout->mode = parallel::ModeKind::replicated;
+  const std::size_t little = least_bytes(parallel::ModeKind::sharded);
+  EXPECT_EQ(plan_memory(many_units(), config, 1, little, four_ranks).layout.mode, parallel::ModeKind::sharded)
+      << "what was recorded does not fit";
 }
 
 TEST(PlanMemory, ExchangeInSixteenBitsTakesMemory) {

@@ -31,6 +31,7 @@ class OutputDirectoryTest : public testing::Test {
       tests::write_file(path_ / name, "{\"f1\": 50}\n");
     }
     if (finished) output.finish();
+    if (!finished) std::filesystem::remove_all(path_ / "last");
   }
 
   /// The message of the error that opening gives, without "--output <path>: ".
@@ -87,6 +88,14 @@ TEST_F(OutputDirectoryTest, LeavesAFinishedRunAloneAndGivesItsResults) {
   EXPECT_THAT(tests::error_of([&] { output.begin(Json::object()); }), HasSubstr("a finished run is there"));
 }
 
+TEST_F(OutputDirectoryTest, GivesTheDifferencesFromAFinishedRun) {
+  run(true);
+  const OutputDirectory output(
+      path_, {.compare = [](const auto&) { return CommandDifference{.options = {"epochs 2, now 3"}}; }});
+  EXPECT_TRUE(output.finished());
+  EXPECT_THAT(output.start().differing, ElementsAre("epochs 2, now 3"));
+}
+
 TEST_F(OutputDirectoryTest, GivesNoResultsWhereThereWasNoEvaluation) {
   run(true);
   std::filesystem::remove(path_ / "results.json");
@@ -99,10 +108,15 @@ TEST_F(OutputDirectoryTest, ShowsAFinishedRunWithForeignFiles) {
   EXPECT_TRUE(OutputDirectory(path_, plain).finished());
 }
 
-TEST_F(OutputDirectoryTest, RefusesAnUnfinishedRun) {
+TEST_F(OutputDirectoryTest, BeginsAnUnfinishedRunAnewThatHasNoCheckpoint) {
   run(false);
-  EXPECT_EQ(refusal(), "holds a run that did not finish and has no checkpoint to resume from; --overwrite starts anew");
-  EXPECT_TRUE(std::filesystem::exists(path_ / "metrics.jsonl"));
+  OutputDirectory output(path_, plain);
+  EXPECT_EQ(output.checkpoint(), "");
+  EXPECT_EQ(output.start().remark,
+            path_.string() + " holds this run, interrupted before its first checkpoint: it begins anew");
+  EXPECT_TRUE(std::filesystem::exists(path_ / "metrics.jsonl")) << "removed before the new run begins";
+  output.begin({{"epochs", 2}});
+  EXPECT_THAT(names(), ElementsAre(".lock", "run.json"));
 }
 
 TEST_F(OutputDirectoryTest, GoesOnWithAnUnfinishedRunThatHasACheckpoint) {
@@ -125,19 +139,21 @@ TEST_F(OutputDirectoryTest, GoesOnWithAnUnfinishedRunThatHasACheckpoint) {
   EXPECT_FALSE(std::filesystem::exists(file));
 }
 
-TEST_F(OutputDirectoryTest, BeginsFromACheckpointElsewhere) {
+TEST_F(OutputDirectoryTest, BeginsFromACheckpointElsewhereAndGoesOnWithItsOwn) {
   const std::filesystem::path file = directory_ / "other" / "checkpoints" / "step-000005.h5";
+  const std::filesystem::path own = path_ / "checkpoints" / "step-000002.h5";
   tests::write_file(file, "a checkpoint");
+  const OutputRules elsewhere = {.resume_from = directory_ / "other"};
   {
-    OutputDirectory output(path_, {.resume_from = directory_ / "other"});
+    OutputDirectory output(path_, elsewhere);
     EXPECT_EQ(output.checkpoint(), file);
     output.begin({{"epochs", 2}});
+    tests::write_file(own, "a checkpoint");
   }
-  EXPECT_THAT(refusal({.resume_from = file}), HasSubstr("has no checkpoint to resume from; --overwrite starts anew"));
-  EXPECT_EQ(OutputDirectory(path_, {.overwrite = true, .resume_from = file}).checkpoint(), file);
-  const std::filesystem::path nowhere = directory_ / "nowhere";
-  EXPECT_EQ(refusal({.overwrite = true, .resume_from = nowhere}),
-            "--resume " + nowhere.string() + ": no checkpoint is there");
+  OutputDirectory again(path_, elsewhere);
+  EXPECT_EQ(again.checkpoint(), own);
+  again.begin({{"epochs", 2}});
+  EXPECT_TRUE(std::filesystem::exists(own));
 }
 
 TEST_F(OutputDirectoryTest, NeverClearsTheCheckpointItIsToResumeFrom) {
@@ -272,7 +288,7 @@ TEST_F(OutputDirectoryTest, RefusesOneThatALiveRunWritesInto) {
   int status = 0;
   ::waitpid(other, &status, 0);
   EXPECT_EQ(status, 0);
-  EXPECT_THAT(refusal(), HasSubstr("holds a run that did not finish"));
+  EXPECT_FALSE(OutputDirectory(path_, plain).finished());
 }
 
 TEST_F(OutputDirectoryTest, WaitsForAPredecessorThatIsDying) {
@@ -293,6 +309,34 @@ TEST_F(OutputDirectoryTest, WaitsForAPredecessorThatIsDying) {
   int status = 0;
   ::waitpid(other, &status, 0);
   EXPECT_EQ(status, 0);
+}
+
+// What was read before the lock was taken is out of date: a run that finished is neither gone on with nor cleared.
+TEST_F(OutputDirectoryTest, LeavesARunAloneThatFinishesWhileItWaits) {
+  for (const OutputRules& rules : {plain, OutputRules{.overwrite = true, .requeued = true, .job = "7"}}) {
+    int ready[2];
+    ASSERT_EQ(::pipe(ready), 0);
+    const pid_t other = ::fork();
+    ASSERT_GE(other, 0);
+    if (other == 0) {
+      OutputDirectory output(path_, {.overwrite = true, .job = "7"});
+      output.begin({{"epochs", 2}});
+      tests::write_file(path_ / "checkpoints" / "step-000005.h5", "a checkpoint");
+      const char byte = 'x';
+      const bool told = ::write(ready[1], &byte, 1) == 1;
+      ::usleep(200'000);
+      output.finish();
+      ::_exit(told ? 0 : 1);
+    }
+    char byte = 0;
+    EXPECT_EQ(::read(ready[0], &byte, 1), 1);
+    EXPECT_TRUE(OutputDirectory(path_, rules).finished());
+    EXPECT_EQ(run_json()["state"]["finished"], true);
+    int status = 0;
+    ::waitpid(other, &status, 0);
+    EXPECT_EQ(status, 0);
+    EXPECT_NO_THROW(OutputDirectory(path_, overwrite)) << "the lock is free again";
+  }
 }
 
 TEST_F(OutputDirectoryTest, RefusesAFile) {
@@ -346,19 +390,6 @@ TEST_F(OutputDirectoryTest, FinishNeedsARunThatBegan) {
   OutputDirectory output(path_, plain);
   EXPECT_THAT(tests::error_of([&] { output.finish(); }), HasSubstr("did not begin"));
   EXPECT_THAT(tests::error_of([&] { output.begin(Json::array()); }), HasSubstr("no JSON object"));
-}
-
-TEST(OutputRules, KnowARequeuedJob) {
-  const tests::EnvironmentVariable job("SLURM_JOB_ID", "7");
-  {
-    const tests::EnvironmentVariable count("SLURM_RESTART_COUNT", "1");
-    EXPECT_TRUE(output_rules(false).requeued);
-    EXPECT_EQ(output_rules(false).job, "7");
-    EXPECT_TRUE(output_rules(true).overwrite);
-  }
-  const tests::EnvironmentVariable count("SLURM_RESTART_COUNT", "0");
-  EXPECT_FALSE(output_rules(false).requeued);
-  EXPECT_FALSE(output_rules(false).overwrite);
 }
 
 }  // namespace

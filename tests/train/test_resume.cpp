@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <functional>
 
@@ -130,12 +131,13 @@ TEST_F(Resume, FromCheckpointsThatAreDueBySteps) {
   train::TrainConfig config = image_training();
   config.output = directory_ / "run";
   config.checkpoints.every_steps = 4;
+  config.checkpoints.keep = 3;
   Log log;
   train::Trainer(config, task).run({&log});
   std::vector<std::size_t> steps;
   for (const train::CheckpointReport& report : log.checkpoints) steps.push_back(report.step);
-  EXPECT_THAT(steps, ElementsAre(4, 8, 12));
-  EXPECT_EQ(parallel::list_checkpoints(config.output / "checkpoints").size(), 2u);
+  EXPECT_THAT(steps, ElementsAre(4, 8, 12, 14)) << "the last step, too";
+  EXPECT_EQ(parallel::list_checkpoints(config.output / "checkpoints").size(), 3u);
   config.checkpoints.resume = config.output / "checkpoints" / "step-000008.h5";
   Log again;
   train::Trainer(config, task).run({&again});
@@ -153,7 +155,46 @@ TEST_F(Resume, FromCheckpointsThatAreDueByTime) {
   config.checkpoints.every_seconds = 1e6;
   Log seldom;
   train::Trainer(config, task).run({&seldom});
-  EXPECT_TRUE(seldom.checkpoints.empty());
+  ASSERT_EQ(seldom.checkpoints.size(), 1u);
+  EXPECT_EQ(seldom.checkpoints[0].step, config.steps);
+  config.checkpoints.every_seconds = 0.0;
+  Log never;
+  train::Trainer(config, task).run({&never});
+  EXPECT_TRUE(never.checkpoints.empty());
+}
+
+TEST_F(Resume, FromCheckpointsThatAreDueByEpochs) {
+  ImageTask task(ImageTaskConfig{});
+  train::TrainConfig config = image_training();
+  config.output = directory_ / "run";
+  config.checkpoints.every_epoch = true;
+  Log log;
+  train::Trainer(config, task).run({&log});
+  const std::size_t epoch = task.steps_per_epoch();
+  ASSERT_EQ(log.checkpoints.size(), (config.steps + epoch - 1) / epoch);
+  for (std::size_t i = 0; i < log.checkpoints.size(); ++i) {
+    EXPECT_EQ(log.checkpoints[i].step, std::min(config.steps, (i + 1) * epoch));
+  }
+}
+
+TEST_F(Resume, OfARunThatIsExtended) {
+  ImageTask task(ImageTaskConfig{});
+  train::TrainConfig config = image_training();
+  config.warmup_ratio = 0.5;
+  config.output = directory_ / "run";
+  train::Trainer(config, task).run({});
+  config.checkpoints.resume = parallel::resolve_checkpoint(config.output);
+  const std::size_t before = config.steps;
+  config.steps = before + 6;
+  EXPECT_THAT(tests::error_of([&] { train::Trainer(config, task); }), HasSubstr("steps 14, now 20"));
+  config.checkpoints.extend = true;
+  Log log;
+  train::Trainer longer(config, task);
+  EXPECT_EQ(longer.first_step(), before);
+  longer.run({&log});
+  EXPECT_EQ(log.losses.size(), 6u);
+  config.learning_rate *= 2;
+  EXPECT_THAT(tests::error_of([&] { train::Trainer(config, task); }), HasSubstr("learning_rate"));
 }
 
 // A peak learning rate or a seed that is not the run's would give another curve without a word (accelerate 4289, 662).
@@ -204,7 +245,7 @@ TEST_F(Resume, AFullDiskStopsOrIsTold) {
   config.checkpoints.stop_on_error = false;
   run_limited(told);
   EXPECT_EQ(told.losses.size(), 14u);
-  ASSERT_EQ(told.checkpoints.size(), 2u);
+  ASSERT_EQ(told.checkpoints.size(), 3u);
   EXPECT_EQ(told.checkpoints[0].error, "");
   EXPECT_THAT(told.checkpoints[1].error, HasSubstr("File too large"));
 }

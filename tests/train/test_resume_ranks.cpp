@@ -5,6 +5,7 @@
 #include "parallel/checkpoint_directory.hpp"
 #include "parallel/checkpoint_file.hpp"
 #include "tests/small_models/image_task.hpp"
+#include "tests/small_models/observed_task.hpp"
 #include "tests/small_models/span_task.hpp"
 #include "tests/small_models/text_task.hpp"
 #include "tests/support/launch.hpp"
@@ -15,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <csignal>
 #include <functional>
 #include <optional>
 
@@ -206,6 +208,39 @@ TEST_F(ResumeOnRanks, InAnotherPrecision) {
         EXPECT_NEAR(losses[i], one_mode[i], 1e-5 * one_mode[i]);
       }
     }
+  }
+}
+
+// A signal to one rank, in the middle of an evaluation, ends it on all ranks after the same batch.
+TEST_F(ResumeOnRanks, ASignalInAnEvaluationStopsAll) {
+  SpanTaskConfig spans = uneven_spans();
+  spans.evaluation_sequences = 60;  // ten batches
+  for (const ModeKind mode : modes) {
+    TrainConfig config = in_mode(common(2e-4), mode);
+    config.steps = 4;
+    config.evaluate_every = 2;
+    config.checkpoints.every_steps = 0;
+    config.output = path_ / fmt::format("signal-{}", to_string(mode));
+    SpanTask task(spans);
+    const train::Ranks all = train::ranks_of(tests::launch());
+    const bool is_last = world().rank() + 1 == world().size();
+    std::size_t evaluated = 0;
+    const TaskObserver observer = {.on_evaluation_batch = [&](std::size_t, Batch&) {
+      if (++evaluated == 2 && is_last) std::raise(SIGTERM);
+    }};
+    ObservedTask observed(task, observer);
+    Log log;
+    const train::RunResult stopped = train::Trainer(config, observed, all).run({&log});
+    EXPECT_EQ(stopped.signal, SIGTERM);
+    EXPECT_EQ(stopped.steps, 2u);
+    EXPECT_EQ(evaluated, 2u);
+    config.checkpoints.resume = config.output / "checkpoints" / parallel::checkpoint_file_name(2);
+    const std::vector<double> rest = losses_of(config, task, all);
+    config.checkpoints.resume.clear();
+    config.output = path_ / fmt::format("whole-{}", to_string(mode));
+    std::vector<double> whole = losses_of(config, task, all);
+    log.losses.insert(log.losses.end(), rest.begin(), rest.end());
+    EXPECT_EQ(log.losses, whole) << to_string(mode);
   }
 }
 

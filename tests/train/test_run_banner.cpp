@@ -38,6 +38,7 @@ RunDescription example() {
                 .optimizer = 172 * mebibyte,
                 .activations = 1024 * mebibyte,
                 .workspace = 2 * mebibyte,
+                .output = 5 * mebibyte,
                 .limit = {.samples = 4},
                 .largest = {.samples = 4, .rows = 1500, .longest = 384}};
   run.free_memory = 4096 * mebibyte;
@@ -53,8 +54,8 @@ TEST(RunBanner, SaysAllThatARunDependsOn) {
       "dev      dev.json: 1 question, 1 window, 384 tokens, fill 100 %\n"
       "compute  float, matrix products by onednn, 2 threads on OpenMP\n"
       "steps    276 of 8 sequences (2 epochs), 4 at once, 1,500 tokens at most\n"
-      "memory   1.36 GiB at most: program 24.00 MiB, values 86.00 MiB, gradients 87.00 MiB, optimizer 172.00 MiB, "
-      "activations 1.00 GiB, operands 2.00 MiB; 4.00 GiB are free\n"
+      "memory   1.37 GiB at most: program 24.00 MiB, values 86.00 MiB, gradients 87.00 MiB, optimizer 172.00 MiB, "
+      "activations 1.00 GiB, operands 2.00 MiB, output 5.00 MiB; 4.00 GiB are free\n"
       "output   runs/first\n");
 }
 

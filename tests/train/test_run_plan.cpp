@@ -57,6 +57,17 @@ TEST_F(RunPlan, TheLargestMicroBatchFitsAndOneMoreDoesNot) {
   });
   EXPECT_EQ(small.largest, 7u);
   EXPECT_EQ(small.memory.largest.samples, 4u);
+  EXPECT_EQ(small.memory.asked, 4u);
+}
+
+TEST_F(RunPlan, ARefusedMicroBatchShowsItsOwnFigure) {
+  const ModePlan four = plan(ModeKind::replicated, 1, [](TrainConfig& config, PlanTarget& target) {
+    config.micro_batch = 4;
+    target.machine.memory = parameters * 16 + 2 * length * bytes_per_row;
+  });
+  EXPECT_FALSE(four.fits);
+  EXPECT_EQ(four.memory.largest.samples, 4u);
+  EXPECT_EQ(four.memory.activations, 4 * length * bytes_per_row) << "one sequence at a time would fit";
 }
 
 TEST_F(RunPlan, SaysWhatWouldFit) {
@@ -66,6 +77,8 @@ TEST_F(RunPlan, SaysWhatWouldFit) {
   EXPECT_EQ(none.largest, 0u);
   EXPECT_THAT(none.obstacle, HasSubstr("--mode sharded"));
   EXPECT_EQ(none.memory.values, parameters * 4);  // its parts are told all the same
+  EXPECT_EQ(none.memory.largest.samples, 2u) << "of the batch that was asked for, not of the last that was tried";
+  EXPECT_EQ(none.memory.activations, 2 * length * bytes_per_row);
 }
 
 TEST_F(RunPlan, RecomputingALayerIsAnotherForwardPass) {
@@ -79,6 +92,7 @@ TEST_F(RunPlan, CheckpointsTakeTimeByTheirNumber) {
   const auto every = [](std::size_t steps) {
     return [steps](TrainConfig& config, PlanTarget& target) {
       config.checkpoints.every_steps = steps;
+      config.checkpoints.every_seconds = 0.0;
       target.storage = 1e6;
     };
   };

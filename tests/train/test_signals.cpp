@@ -6,7 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <initializer_list>
+#include <string>
 #include <utility>
 
 namespace mylos::train {
@@ -84,6 +87,34 @@ TEST(SignalGuard, KnowsWhatCameToTheOneAroundIt) {
     return inner.received() == SIGTERM ? 0 : 1;
   });
   EXPECT_TRUE(exited_with(status, 0)) << status;
+}
+
+/// What a child writes to standard error in a guard that `signals` come to.
+std::string errors_of_child(std::initializer_list<int> signals) {
+  int ends[2];
+  if (::pipe(ends) != 0) return "no pipe";
+  status_of_child([&] {
+    ::dup2(ends[1], STDERR_FILENO);
+    const SignalGuard guard;
+    for (const int signal : signals) ::raise(signal);
+    return 0;
+  });
+  ::close(ends[1]);
+  char text[1000];
+  const ssize_t length = ::read(ends[0], text, sizeof text);
+  ::close(ends[0]);
+  return {text, static_cast<std::size_t>(std::max<ssize_t>(length, 0))};
+}
+
+TEST(SignalGuard, SaysAtOnceWhatWillHappenWhereItIsTold) {
+  EXPECT_EQ(errors_of_child({SIGTERM}), "");
+  set_termination_notice("will be killed");
+  EXPECT_EQ(errors_of_child({SIGTERM}), "mylos: will be killed\n");
+  EXPECT_EQ(errors_of_child({SIGINT, SIGTERM}), "mylos: will be killed\n") << "once";
+  EXPECT_EQ(errors_of_child({SIGUSR1}), "");
+  EXPECT_EQ(errors_of_child({SIGUSR1, SIGTERM}), "") << "it is being saved already";
+  set_termination_notice("");
+  EXPECT_EQ(errors_of_child({SIGTERM}), "");
 }
 
 TEST(PromptEnd, EndsTheProcessAtOnceWithTheSignalsCode) {

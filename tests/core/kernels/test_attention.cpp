@@ -1,5 +1,6 @@
 #include "core/kernels/attention.hpp"
 
+#include "core/kernels/attention_blocks.hpp"
 #include "tests/core/kernels/attention_twin.hpp"
 
 #include <gmock/gmock.h>
@@ -190,7 +191,9 @@ TEST(AttentionErrors, ShapesThatDoNotFitAreRefused) {
 
 TEST(AttentionScratch, IsThatOfTheTeamsADeviceRunsAtOnce) {
   const AttentionShape shape{.heads = 12, .key_value_heads = 12, .head_size = 64};
-  constexpr std::size_t array = 384 * 64 * sizeof(float), plenty = 1 << 30;
+  constexpr std::size_t array = 384 * 64 * sizeof(float);
+  const auto device = [](std::size_t threads) { return TeamProcessor{.threads = threads, .on_host = false}; };
+  const TeamProcessor plenty = device(1 << 30);
   const std::size_t forward = attention_forward_scratch(shape, 1, 384, plenty),
                     backward = attention_backward_scratch(shape, 1, 384, plenty);
   // A team has keys and values of its sequence, and in the backward pass both transposed and their gradients.
@@ -198,14 +201,63 @@ TEST(AttentionScratch, IsThatOfTheTeamsADeviceRunsAtOnce) {
   EXPECT_GE(backward, 12 * 5 * array);
   EXPECT_LE(backward, 12 * 8 * array) << "with what may not be in fast memory";
   EXPECT_EQ(attention_backward_scratch(shape, 3, 384, plenty), 3 * backward);
-  EXPECT_EQ(attention_backward_scratch(shape, 3, 384, 32 * 10), backward * 10 / 12) << "10 teams at once";
+  EXPECT_EQ(attention_backward_scratch(shape, 3, 384, device(128 * 10)), backward * 10 / 12) << "10 teams at once";
   EXPECT_EQ(attention_backward_scratch(shape, 0, 0, plenty), 0u);
   EXPECT_GT(attention_backward_scratch(shape, 1, 385, plenty), backward);
 }
 
+TEST(AttentionScratch, IsNotCountedForTeamsThatAnH100DoesNotRun) {
+  constexpr std::size_t teams = 2112, samples = 1024;  // 12,288 heads
+  const TeamProcessor h100{.threads = 132 * 2048, .on_host = false};
+  const AttentionShape shape{.heads = 12, .key_value_heads = 12, .head_size = 64};
+  const AttentionShape one{.heads = 1, .key_value_heads = 1, .head_size = 64};
+  EXPECT_EQ(attention_forward_scratch(shape, samples, 384, h100), teams * attention_forward_scratch(one, 1, 384, h100));
+  EXPECT_EQ(attention_backward_scratch(shape, samples, 384, h100),
+            teams * attention_backward_scratch(one, 1, 384, h100));
+}
+
+/// Large memory that a device takes for a launch: of as many teams as it runs at once (Kokkos' ParallelFor for CUDA).
+std::size_t taken_by_kokkos(const attention::Policy& policy) {
+  const int teams = std::min(policy.space().concurrency() / policy.team_size(), policy.league_size());
+  return static_cast<std::size_t>(teams) * policy.scratch_size(1, policy.team_size());
+}
+
+TEST(AttentionScratch, IsWhatALaunchTakes) {
+  if constexpr (!kernels_in_teams) GTEST_SKIP() << "This build's attention does not run in teams of a device";
+  struct Sizes {
+    std::size_t large_bytes, fast_bytes;
+    int fast_level = 0;
+    std::size_t large() const { return large_bytes; }
+    std::size_t fast() const { return fast_bytes; }
+  };
+  const ExecutionSpace space;
+  const auto threads = static_cast<std::size_t>(space.concurrency());
+  for (const std::size_t fast : {std::size_t{1} << 10, 2 * attention::fast_memory}) {
+    for (const std::size_t league : {1u, 7u, 100u, 5000u}) {
+      Sizes sizes{.large_bytes = 9 << 10, .fast_bytes = fast};
+      const std::size_t counted = attention::all_large_bytes_on_device(sizes, league, threads);
+      attention::Policy policy = attention::make_policy(space, league);
+      attention::set_scratch(policy, sizes);
+      EXPECT_EQ(taken_by_kokkos(policy), counted) << league << " teams, " << fast << " bytes of fast memory";
+    }
+  }
+}
+
+TEST(AttentionScratch, IsThatOfAHostsThreads) {
+  const AttentionShape shape{.heads = 12, .key_value_heads = 12, .head_size = 64};
+  const auto bytes = [&](std::size_t samples, std::size_t threads) {
+    return attention_backward_scratch(shape, samples, 384, {.threads = threads, .on_host = true});
+  };
+  EXPECT_GE(bytes(8, 1), 5 * 384 * 64 * sizeof(float));
+  EXPECT_EQ(bytes(8, 16), 16 * bytes(8, 1));
+  EXPECT_EQ(bytes(1, 16), 16 * bytes(8, 1)) << "Kokkos gives every thread its part";
+  EXPECT_EQ(bytes(0, 16), 0u);
+}
+
 TEST(AttentionScratch, GrowsWhereHeadsDoNotFitFastMemory) {
   const auto of_head = [](std::size_t size) {
-    return attention_backward_scratch({.heads = 1, .key_value_heads = 1, .head_size = size}, 1, 32, 1 << 20);
+    return attention_backward_scratch({.heads = 1, .key_value_heads = 1, .head_size = size}, 1, 32,
+                                      {.threads = 1 << 20, .on_host = false});
   };
   EXPECT_GT(of_head(512), 8 * of_head(64));
 }

@@ -245,8 +245,8 @@ TEST(TensorCoreAttentionErrors, FloatIsRefused) {
 TEST(TensorCoreAttentionErrors, ScratchIsNotTaken) {
   const AttentionShape shape{
       .heads = 12, .key_value_heads = 12, .head_size = 64, .kernel = AttentionKernel::tensor_cores};
-  EXPECT_EQ(attention_forward_scratch(shape, 4, 384, 1 << 20), 0u);
-  EXPECT_EQ(attention_backward_scratch(shape, 4, 384, 1 << 20), 0u);
+  EXPECT_EQ(attention_forward_scratch(shape, 4, 384, {.threads = 1 << 20}), 0u);
+  EXPECT_EQ(attention_backward_scratch(shape, 4, 384, {.threads = 1 << 20}), 0u);
 }
 
 }  // namespace

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "train/run_plan.hpp"
+
+#include <span>
+
+namespace mylos::app {
+
+/// Prints what `mylos plan` says of each mode: memory, times, efficiencies, and notes on these where they need any.
+void print_tables(std::span<const train::ModePlan> plans);
+
+}  // namespace mylos::app

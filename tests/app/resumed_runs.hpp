@@ -1,0 +1,103 @@
+#pragma once
+
+#include "parallel/checkpoint_directory.hpp"
+#include "parallel/checkpoint_file.hpp"
+#include "tests/app/tiny_run.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace mylos::tests {
+
+/// Runs of the program on a tiny model, and the means to leave them unfinished and to compare them.
+class ResumedRuns : public TinyRun {
+ protected:
+  void SetUp() override {
+    if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "A build without HDF5";
+    TinyRun::SetUp();
+  }
+
+  std::vector<std::string> words(const std::filesystem::path& output, const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> all = {"train", "--model",      model_,      "--train", train_,
+                                    "--dev", train_,         "--output",  output,    "--max-length",
+                                    "60",    "--doc-stride", "20",        "--batch", "4",
+                                    "--lr",  "1e-3",         "--dropout", "0.1",     "--steps",
+                                    "9",     "--eval-every", "2",         "--gemm",  default_provider()};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  ProgramRun train(const std::filesystem::path& output, const std::vector<std::string>& more = {}) const {
+    return run_mylos(words(output, more));
+  }
+
+  /// A run that ended after `steps` of its 9 steps, as a kill would leave it: the later checkpoints are gone.
+  void leave_unfinished(const std::filesystem::path& output, std::size_t steps) const {
+    ASSERT_EQ(train(output, {"--checkpoint-every", "1", "--keep", "20"}).exit_code, 0);
+    interrupt(output, steps);
+  }
+
+  /// A finished run with all its checkpoints becomes one that ended after `steps`.
+  static void interrupt(const std::filesystem::path& output, std::size_t steps) {
+    nlohmann::json run = nlohmann::json::parse(read_file(output / "run.json"));
+    run["state"]["finished"] = false;
+    write_file(output / "run.json", run.dump());
+    for (const auto& entry : parallel::list_checkpoints(output / "checkpoints")) {
+      if (entry.step > steps) std::filesystem::remove(entry.file);
+    }
+    write_file(output / "checkpoints" / "latest", parallel::checkpoint_file_name(steps).string() + "\n");
+  }
+
+  /// metrics.jsonl without what is never the same.
+  static std::vector<nlohmann::json> metrics(const std::filesystem::path& output) {
+    std::vector<nlohmann::json> rows;
+    std::istringstream lines(read_file(output / "metrics.jsonl"));
+    for (std::string line; std::getline(lines, line);) {
+      nlohmann::json row = nlohmann::json::parse(line);
+      if (row.contains("checkpoint")) continue;  // a run that went on has made others
+      for (const char* key :
+           {"seconds", "tokens_per_second", "memory", "data_seconds", "exchange_seconds", "update_seconds", "time"}) {
+        row.erase(key);
+      }
+      rows.push_back(std::move(row));
+    }
+    return rows;
+  }
+
+  /// What was kept of each evaluation, by file.
+  static std::map<std::string, std::string> answers(const std::filesystem::path& output) {
+    std::map<std::string, std::string> kept;
+    for (const auto& entry : std::filesystem::directory_iterator(output / "evaluations")) {
+      kept[entry.path().filename()] = read_file(entry.path());
+    }
+    return kept;
+  }
+
+  /// The command that an interrupted run prints goes on after its last step.
+  static void expect_named_command_goes_on(const ProgramRun& run, std::size_t step) {
+    const std::string start = "to go on from the checkpoint: mylos ";
+    const auto lines = run.error_lines();
+    const auto line = std::ranges::find_if(lines, [&](const std::string& each) { return each.starts_with(start); });
+    ASSERT_NE(line, lines.end()) << run.errors;
+    std::istringstream words(line->substr(start.size()) + " --dry-run");
+    const ProgramRun again = run_mylos({std::istream_iterator<std::string>(words), {}});
+    EXPECT_EQ(again.exit_code, 0) << again.errors;
+    EXPECT_THAT(again.errors, ::testing::HasSubstr("would go on after step " + std::to_string(step) + ", from "));
+  }
+
+  void expect_refused(const ProgramRun& run, const std::string& what) const {
+    EXPECT_EQ(run.exit_code, 1) << run.errors;
+    EXPECT_TRUE(run.error_lines().back().starts_with("mylos: error: ")) << run.errors;
+    EXPECT_THAT(run.error_lines().back(), ::testing::HasSubstr(what));
+  }
+};
+
+}  // namespace mylos::tests

@@ -1,0 +1,119 @@
+#include "parallel/checkpoint_directory.hpp"
+#include "parallel/checkpoint_file.hpp"
+#include "tests/app/tiny_run.hpp"
+#include "tests/support/sanitized.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <csignal>
+#include <sstream>
+
+/// Runs whose logs cannot be written for a while, or not at all: training does not depend on them.
+namespace mylos::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Words = std::vector<std::string>;
+
+class Logs : public TinyRun {
+ protected:
+  void SetUp() override {
+    if (heap_is_sanitized) GTEST_SKIP() << "the sanitizer wants to be loaded first";
+    TinyRun::SetUp();
+  }
+
+  Words words(const char* steps) const {
+    return {"train",
+            "--model",
+            model_,
+            "--train",
+            train_,
+            "--output",
+            run_,
+            "--max-length",
+            "60",
+            "--steps",
+            steps,
+            "--doc-stride",
+            "20",
+            "--batch",
+            "4",
+            "--checkpoint-every",
+            "3",
+            "--gemm",
+            default_provider()};
+  }
+
+  /// Steps in metrics.jsonl, every line of which is whole.
+  std::vector<std::size_t> steps() const {
+    std::vector<std::size_t> steps;
+    std::istringstream lines(read_file(run_ / "metrics.jsonl"));
+    for (std::string line; std::getline(lines, line);) {
+      const json row = json::parse(line);
+      if (row.contains("tokens")) steps.push_back(row["step"]);
+    }
+    return steps;
+  }
+
+  /// A disk that is full for files with `name` in their path, at these writes; a broken line is not even taken back at
+  /// once.
+  struct FullDisk {
+    FullDisk(const char* name, const char* when) : files("MYLOS_FULL_FILES", name), writes("MYLOS_FULL_WRITES", when) {}
+    EnvironmentVariable files, writes;
+    EnvironmentVariable truncations{"MYLOS_FULL_TRUNCATIONS", "1"}, disk{"LD_PRELOAD", MYLOS_FULL_DISK};
+  };
+};
+
+// One line that the disk did not take ended training before the checkpoint.
+TEST_F(Logs, AreWrittenLaterWhereADiskIsFullForAWhile) {
+  for (const char* name : {"metrics.jsonl", "events.out.tfevents"}) {
+    const FullDisk full(name, "4-5");
+    const ProgramRun run = run_mylos(words("9"));
+    EXPECT_EQ(run.exit_code, 0) << run.errors;
+    EXPECT_THAT(run.errors, ContainsRegex(std::string("cannot write .*") + name +
+                                          ".*: No space left on device; the run goes on, keeps its records"));
+    EXPECT_THAT(run.errors, HasSubstr("is written again"));
+    EXPECT_EQ(steps(), (std::vector<std::size_t>{1, 2, 3, 4, 5, 6, 7, 8, 9}));
+    fs::remove_all(run_);
+  }
+}
+
+TEST_F(Logs, ThatStayUnwrittenEndTheRunWithAnErrorWhenItIsComplete) {
+  const FullDisk full("metrics.jsonl", "4");
+  const ProgramRun run = run_mylos(words("9"));
+  EXPECT_EQ(run.exit_code, 1) << run.errors;
+  EXPECT_THAT(run.error_lines().back(),
+              AllOf(HasSubstr("mylos: error: cannot write "),
+                    ContainsRegex("metrics.jsonl: No space left on device; [0-9]+ records are missing there; the model "
+                                  "itself is written")));
+  EXPECT_EQ(std::ranges::count_if(run.error_lines(),
+                                  [](const std::string& line) { return line.find("the run goes on") != line.npos; }),
+            1);
+  EXPECT_TRUE(fs::exists(run_ / "last" / "model.safetensors"));
+  if (parallel::has_checkpoint_files()) {
+    EXPECT_EQ(parallel::resolve_checkpoint(run_).filename(), "step-000009.h5");
+  }
+  EXPECT_EQ(json::parse(read_file(run_ / "run.json"))["state"]["finished"], true) << "but for its log";
+}
+
+TEST_F(Logs, ThatStayUnwrittenDoNotChangeTheExitCodeOfAStop) {
+  if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "A build without HDF5";
+  const FullDisk full("metrics.jsonl", "4");
+  RunningProgram running(words("1000000"));
+  await_metrics(run_);
+  running.send(SIGUSR1);
+  const ProgramRun run = running.wait();
+  EXPECT_EQ(run.exit_code, 85) << run.errors;
+  EXPECT_FALSE(parallel::resolve_checkpoint(run_).empty());
+}
+
+}  // namespace
+}  // namespace mylos::tests

@@ -1,0 +1,147 @@
+#include "core/hdf5.hpp"
+#include "parallel/checkpoint_directory.hpp"
+#include "tests/support/paths.hpp"
+#include "tests/support/process.hpp"
+#include "tests/support/temporary.hpp"
+#include "train/run_record.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <hdf5.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <iterator>
+#include <map>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// Files that an earlier version wrote (scripts/record/small_run.py): this one goes on with them.
+namespace mylos::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+constexpr std::string_view recorded_at = "/tmp/recorded_run";  // by scripts/record/small_run.py
+
+std::string replaced(std::string text, std::string_view from, const std::string& to) {
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+/// The recorded files where this test has them: run.json and the checkpoints hold their paths.
+class RecordedRun : public testing::Test {
+ protected:
+  void SetUp() override {
+    fs::copy(source_dir() / "tests/golden/recorded_run", recorded_, fs::copy_options::recursive);
+    for (const char* name : {"finished", "interrupted"}) {
+      const fs::path run = recorded_ / name / "run.json";
+      write_file(run, replaced(read_file(run), recorded_at, recorded_.string()));
+      move_checkpoint(parallel::resolve_checkpoint(recorded_ / name));
+    }
+  }
+
+  void move_checkpoint(const fs::path& path) const {
+    const Hdf5Id access(hdf5_access_properties(), H5Pclose);
+    const Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDWR, access.get()), H5Fclose);
+    const Hdf5Id run(H5Gopen2(file.get(), "/run", H5P_DEFAULT), H5Gclose);
+    ASSERT_TRUE(run.is_valid());
+    const std::string text = read_hdf5_text(run.get(), "configuration", path.string(), std::size_t{1} << 20);
+    ASSERT_GE(H5Adelete(run.get(), "configuration"), 0);
+    const std::string moved = replaced(text, recorded_at, recorded_.string());
+    write_hdf5_attribute(run.get(), "configuration", std::string_view(moved), path.string());
+  }
+
+  /// The command that was recorded.
+  ProgramRun train(const std::string& output, const std::string& more = "") const {
+    std::istringstream words(
+        "--max-length 60 --doc-stride 20 --batch 4 --learning-rate 1e-3 --dropout 0.1 --steps 60 --eval-every 15 "
+        "--checkpoint-every 16 --keep 1 --n-best 3 " +
+        more);
+    const std::string questions = recorded_ / "questions.json";
+    Words all = {"train", "--model", recorded_ / "model", "--train",         questions,
+                 "--dev", questions, "--output",          recorded_ / output};
+    all.insert(all.end(), std::istream_iterator<std::string>(words), {});
+    return run_mylos(all);
+  }
+
+  /// A value of each step or evaluation.
+  static std::map<std::size_t, double> values(const std::vector<nlohmann::json>& rows, const char* name) {
+    std::map<std::size_t, double> found;
+    for (const auto& row : rows) found[row.at("step").get<std::size_t>()] = row.at(name).get<double>();
+    return found;
+  }
+
+  TemporaryDirectory directory_;
+  fs::path recorded_ = directory_ / "recorded";
+  EnvironmentVariable cache_{"XDG_CACHE_HOME", (directory_ / "cache").string()};  ///< of timings, not the user's
+};
+
+void expect_near(const std::map<std::size_t, double>& actual, const std::map<std::size_t, double>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (const auto& [step, value] : expected) EXPECT_NEAR(actual.at(step), value, 1e-4 * value) << "step " << step;
+}
+
+TEST_F(RecordedRun, MetricsAreRead) {
+  const train::RunRecord finished = train::read_run(recorded_ / "finished");
+  EXPECT_TRUE(finished.finished);
+  EXPECT_EQ(finished.planned_steps(), 60u);
+  EXPECT_EQ(finished.done_steps(), 60u);
+  EXPECT_EQ(finished.steps.size(), 60u);
+  EXPECT_EQ(finished.evaluations.size(), 4u);
+  EXPECT_EQ(finished.checkpoints.size(), 3u);
+  EXPECT_EQ(finished.unreadable, 0u);
+  const train::RunRecord interrupted = train::read_run(recorded_ / "interrupted");
+  EXPECT_FALSE(interrupted.finished);
+  EXPECT_EQ(interrupted.ended, "ended by SIGUSR1");
+  EXPECT_EQ(interrupted.done_steps(), 19u);
+  EXPECT_EQ(interrupted.checkpoint, "step-000019.h5");
+}
+
+TEST_F(RecordedRun, TheFinishedOneIsFinished) {
+  const std::string metrics = read_file(recorded_ / "finished/metrics.jsonl");
+  const ProgramRun again = train("finished");
+  EXPECT_EQ(again.exit_code, 0) << again.errors;
+  EXPECT_EQ(again.output, read_file(recorded_ / "finished/results.json"));
+  EXPECT_THAT(again.errors, HasSubstr("finished holds this run, finished"));
+  EXPECT_EQ(read_file(recorded_ / "finished/metrics.jsonl"), metrics);
+}
+
+TEST_F(RecordedRun, TheInterruptedOneGoesOnToTheSameEnd) {
+  const ProgramRun rest = train("interrupted");
+  ASSERT_EQ(rest.exit_code, 0) << rest.errors;
+  EXPECT_THAT(rest.errors, HasSubstr("goes on after step 19, from " +
+                                     (recorded_ / "interrupted/checkpoints/step-000019.h5").string()));
+  const train::RunRecord actual = train::read_run(recorded_ / "interrupted");
+  const train::RunRecord expected = train::read_run(recorded_ / "finished");
+  EXPECT_TRUE(actual.finished);
+  expect_near(values(actual.steps, "loss"), values(expected.steps, "loss"));
+  expect_near(values(actual.steps, "learning_rate"), values(expected.steps, "learning_rate"));
+  expect_near(values(actual.evaluations, "validation_loss"), values(expected.evaluations, "validation_loss"));
+}
+
+TEST_F(RecordedRun, TheFinishedOneIsExtendedFromItsLastCheckpoint) {
+  const ProgramRun longer = train("finished", "--extend --steps 70");
+  ASSERT_EQ(longer.exit_code, 0) << longer.errors;
+  EXPECT_THAT(longer.errors,
+              HasSubstr("goes on after step 48, from " + (recorded_ / "finished/checkpoints/step-000048.h5").string()));
+  EXPECT_EQ(train::read_run(recorded_ / "finished").done_steps(), 70u);
+}
+
+TEST_F(RecordedRun, ItsCheckpointsAreRead) {
+  for (const char* name : {"finished", "interrupted"}) {
+    const ProgramRun verified = run_mylos({"checkpoint", "verify", recorded_ / name});
+    EXPECT_EQ(verified.exit_code, 0) << verified.errors;
+    const ProgramRun shown = run_mylos({"checkpoint", "show", recorded_ / name, "--json"});
+    EXPECT_EQ(shown.exit_code, 0) << shown.errors;
+  }
+}
+
+}  // namespace
+}  // namespace mylos::tests

@@ -1,0 +1,49 @@
+#include "tests/small_models/observed_task.hpp"
+
+namespace mylos::small_models {
+namespace {
+
+class ObservedEvaluation final : public train::Evaluation {
+ public:
+  ObservedEvaluation(train::Evaluation& evaluation, const TaskObserver& observer)
+      : evaluation_(evaluation), observer_(observer) {}
+
+  std::size_t batches() const override { return evaluation_.batches(); }
+  BatchShape largest_batch() const override { return evaluation_.largest_batch(); }
+  void assemble(std::size_t index, Batch& batch) const override {
+    evaluation_.assemble(index, batch);
+    if (observer_.on_evaluation_batch) observer_.on_evaluation_batch(index, batch);
+  }
+  void take(std::size_t index, std::span<const float> outputs, std::span<const float> losses) override {
+    evaluation_.take(index, outputs, losses);
+  }
+  train::Metrics score() override { return evaluation_.score(); }
+
+ private:
+  train::Evaluation& evaluation_;
+  const TaskObserver& observer_;
+};
+
+}  // namespace
+
+ObservedTask::ObservedTask(train::Task& task, const TaskObserver& observer) : task_(task), observer_(observer) {
+  if (task.evaluation() != nullptr) evaluation_ = std::make_unique<ObservedEvaluation>(*task.evaluation(), observer);
+}
+
+void ObservedTask::assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
+                            Batch& batch) const {
+  task_.assemble(samples, ids, batch);
+  if (observer_.on_training_batch) observer_.on_training_batch();
+}
+
+void ObservedTask::write_results(const std::filesystem::path& directory) const {
+  if (observer_.on_results) observer_.on_results();
+  task_.write_results(directory);
+}
+
+std::unique_ptr<train::ModelExport> ObservedTask::start_export(const std::filesystem::path& directory) const {
+  if (observer_.on_export) observer_.on_export(directory);
+  return task_.start_export(directory);
+}
+
+}  // namespace mylos::small_models

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "train/task.hpp"
+
+#include <functional>
+#include <memory>
+
+/// Another task, for tests of what comes between its batches and of what fails.
+namespace mylos::small_models {
+
+/// Calls that a test may act in. Each may be empty.
+struct TaskObserver {
+  std::function<void()> on_training_batch = {};
+  std::function<void(std::size_t index, Batch& batch)> on_evaluation_batch = {};  ///< after it was made
+  std::function<void(const std::filesystem::path& directory)> on_export = {};
+  std::function<void()> on_results = {};
+};
+
+/// Does what `task` does, and calls the observer. Both outlive it.
+class ObservedTask final : public train::Task {
+ public:
+  ObservedTask(train::Task& task, const TaskObserver& observer);
+
+  const nn::Model& model() const override { return task_.model(); }
+  void initial_values(const train::RowWriter& write) const override { task_.initial_values(write); }
+  std::size_t steps_per_epoch() const override { return task_.steps_per_epoch(); }
+  std::vector<std::size_t> global_batch(std::size_t step) const override { return task_.global_batch(step); }
+  std::size_t rows_of(std::size_t sample) const override { return task_.rows_of(sample); }
+  double weight(std::span<const std::size_t> samples) const override { return task_.weight(samples); }
+  void assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids, Batch& batch) const override;
+  train::Evaluation* evaluation() const override { return evaluation_.get(); }
+  void write_results(const std::filesystem::path& directory) const override;
+  std::string short_answers() const override { return task_.short_answers(); }
+  std::unique_ptr<train::ModelExport> start_export(const std::filesystem::path& directory) const override;
+
+ private:
+  train::Task& task_;
+  const TaskObserver& observer_;
+  std::unique_ptr<train::Evaluation> evaluation_;
+};
+
+}  // namespace mylos::small_models

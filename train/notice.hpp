@@ -1,0 +1,11 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace mylos::train {
+
+/// Takes one line for the user.
+using Notice = std::function<void(const std::string&)>;
+
+}  // namespace mylos::train

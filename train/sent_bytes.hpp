@@ -1,0 +1,23 @@
+#pragma once
+
+#include "parallel/communicator.hpp"
+
+#include <cstdint>
+#include <utility>
+
+namespace mylos::train {
+
+/// Counts the bytes that this rank sends to others between two questions.
+class SentBytes {
+ public:
+  /// Bytes since the last call, or since the construction.
+  std::uint64_t since_last() {
+    const std::uint64_t before = std::exchange(last_, parallel::sent_bytes());
+    return last_ - before;
+  }
+
+ private:
+  std::uint64_t last_ = parallel::sent_bytes();
+};
+
+}  // namespace mylos::train
