@@ -2,6 +2,15 @@
 
 include(GoogleTest)
 
+# What tests compile with besides mylos::options. GoogleTest's macros are most of what a build compiles, no test measures its
+# own speed, and what sanitizers look at is the library. The last -O of a command line is the one that counts.
+add_library(mylos_test_options INTERFACE)
+if(MYLOS_ENABLE_SANITIZERS)
+  target_compile_options(mylos_test_options INTERFACE -O0 -fno-sanitize=undefined)
+else()
+  target_compile_options(mylos_test_options INTERFACE $<$<CONFIG:Release,RelWithDebInfo>:-O1>)
+endif()
+
 # mylos_folder(<name> SOURCES <files> [PUBLIC <targets>] [PRIVATE <targets>])
 #
 # The library mylos_<name>, alias mylos::<name>, from the folder's sources, listed one by one.
@@ -39,7 +48,7 @@ function(mylos_tests name)
     set(arg_TIMEOUT 300)
   endif()
   add_executable(test_${name} ${arg_SOURCES})
-  target_link_libraries(test_${name} PRIVATE ${arg_LINK} ${main})
+  target_link_libraries(test_${name} PRIVATE ${arg_LINK} ${main} mylos_test_options)
   # What tests keep in anonymous namespaces has a file's own name for it, not its folder's.
   set_target_properties(test_${name} PROPERTIES CXX_EXTENSIONS OFF UNITY_BUILD OFF)
   # Discovered when ctest starts: a test program that does not build yet does not stop the others.
@@ -67,7 +76,7 @@ function(mylos_mpi_tests name)
     set(arg_RANKS 1 2 3 4)
   endif()
   add_executable(test_${name} ${arg_SOURCES})
-  target_link_libraries(test_${name} PRIVATE ${arg_LINK} mylos_test_main_ranks)
+  target_link_libraries(test_${name} PRIVATE ${arg_LINK} mylos_test_main_ranks mylos_test_options)
   set_target_properties(test_${name} PROPERTIES CXX_EXTENSIONS OFF UNITY_BUILD OFF)
   foreach(ranks IN LISTS arg_RANKS)
     mylos_mpi_test(${name}.${ranks}_ranks ${name} ${ranks} ${arg_TIMEOUT} ENVIRONMENT ${arg_ENVIRONMENT}
