@@ -49,8 +49,7 @@ function(mylos_tests name)
   endif()
   add_executable(test_${name} ${arg_SOURCES})
   target_link_libraries(test_${name} PRIVATE ${arg_LINK} ${main} mylos_test_options)
-  # What tests keep in anonymous namespaces has a file's own name for it, not its folder's.
-  set_target_properties(test_${name} PROPERTIES CXX_EXTENSIONS OFF UNITY_BUILD OFF)
+  set_target_properties(test_${name} PROPERTIES CXX_EXTENSIONS OFF)
   # Discovered when ctest starts: a test program that does not build yet does not stop the others.
   gtest_discover_tests(
     test_${name}
@@ -77,7 +76,7 @@ function(mylos_mpi_tests name)
   endif()
   add_executable(test_${name} ${arg_SOURCES})
   target_link_libraries(test_${name} PRIVATE ${arg_LINK} mylos_test_main_ranks mylos_test_options)
-  set_target_properties(test_${name} PROPERTIES CXX_EXTENSIONS OFF UNITY_BUILD OFF)
+  set_target_properties(test_${name} PROPERTIES CXX_EXTENSIONS OFF)
   foreach(ranks IN LISTS arg_RANKS)
     mylos_mpi_test(${name}.${ranks}_ranks ${name} ${ranks} ${arg_TIMEOUT} ENVIRONMENT ${arg_ENVIRONMENT}
                    ARGUMENTS ${arg_ARGUMENTS})

@@ -5,7 +5,7 @@
 namespace mylos::app {
 namespace {
 
-data::BertConfig model() {
+data::BertConfig tiny_bert() {
   data::BertConfig config;
   config.num_hidden_layers = 2;
   config.hidden_size = 8;
@@ -27,7 +27,7 @@ StepShape shape(Precision precision) {
 }
 
 Work work(const char* label, Precision precision = Precision::float32, double calls = 2.0) {
-  return kernel_work(label, calls, model(), shape(precision)).value();
+  return kernel_work(label, calls, tiny_bert(), shape(precision)).value();
 }
 
 TEST(KernelWork, AttentionCountsItsProductsAndScores) {
@@ -44,9 +44,9 @@ TEST(KernelWork, IsThatOfAllCalls) {
   // Two micro-batches of half the tokens each.
   StepShape halves = shape(Precision::float32);
   halves.micro_batches = 2.0;
-  EXPECT_EQ(kernel_work(norm, 8.0, model(), halves)->flops, work(norm, Precision::float32, 4.0).flops);
+  EXPECT_EQ(kernel_work(norm, 8.0, tiny_bert(), halves)->flops, work(norm, Precision::float32, 4.0).flops);
   // The update is not part of any micro-batch.
-  EXPECT_EQ(kernel_work("mylos::optimizer::adamw", 8.0, model(), halves)->flops, 15.0 * 1000);
+  EXPECT_EQ(kernel_work("mylos::optimizer::adamw", 8.0, tiny_bert(), halves)->flops, 15.0 * 1000);
 }
 
 TEST(KernelWork, TheUpdateMovesMastersInEveryPrecision) {
@@ -63,7 +63,7 @@ TEST(KernelWork, ValuesAreConvertedIn16BitsOnly) {
 }
 
 TEST(KernelWork, AnUnknownKernelHasNone) {
-  EXPECT_FALSE(kernel_work("mylos::theirs", 1.0, model(), shape(Precision::float32)));
+  EXPECT_FALSE(kernel_work("mylos::theirs", 1.0, tiny_bert(), shape(Precision::float32)));
   EXPECT_FALSE(kernel_work_within({.m = 1, .n = 1, .k = 1, .provider = ""}, "mylos::theirs"));
 }
 

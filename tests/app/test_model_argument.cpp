@@ -17,29 +17,10 @@ using ::testing::Not;
 using ::testing::StartsWith;
 using Words = std::vector<std::string>;
 
-class ModelArgument : public TinyRun {
- protected:
-  void SetUp() override {
-    TinyRun::SetUp();
-    write_file(dev_, tiny_questions());
-  }
-
-  ProgramRun train(const Words& more) const {
-    Words words = {
-        "train",           "--model", model_,         "--train", train_,    "--dev", dev_,   "--output", run_,
-        "--max-length",    "60",      "--doc-stride", "20",      "--batch", "4",     "--lr", "1e-3",     "--gemm",
-        default_provider()};
-    words.insert(words.end(), more.begin(), more.end());
-    return run_mylos(words);
-  }
-
-  fs::path dev_ = directory_ / "dev.json";
-};
-
-json read_json(const fs::path& path) { return json::parse(read_file(path)); }
+class ModelArgument : public EvaluatedRun {};
 
 TEST_F(ModelArgument, EvalAndAskTakeTheWindowsOfARun) {
-  ASSERT_EQ(train({"--steps", "3"}).exit_code, 0);
+  ASSERT_EQ(train_here({"--steps", "3"}).exit_code, 0);
   const fs::path output = directory_ / "eval", context = directory_ / "context.txt";
   const Words words = {"eval", "--model", run_, "--data", dev_, "--output", output, "--gemm", default_provider()};
   const ProgramRun eval = run_mylos(words);
@@ -77,7 +58,7 @@ TEST_F(ModelArgument, AskSaysThatThereIsNoAnswer) {
   }
   write_file(train_, document.dump());
   write_file(dev_, document.dump());
-  ASSERT_EQ(train({"--steps", "40", "--lr", "1e-2"}).exit_code, 0);
+  ASSERT_EQ(train_here({"--steps", "40", "--lr", "1e-2"}).exit_code, 0);
   const fs::path context = directory_ / "context.txt";
   write_file(context, "the red fox runs far.");
   const auto ask = [&](const fs::path& model, const Words& more = {}) {

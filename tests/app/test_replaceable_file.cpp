@@ -16,26 +16,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
-class ReplaceableFile : public TinyRun {
- protected:
-  void SetUp() override {
-    TinyRun::SetUp();
-    write_file(dev_, tiny_questions());
-  }
-
-  ProgramRun train(const Words& more) const {
-    Words words = {
-        "train",           "--model", model_,         "--train", train_,    "--dev", dev_,   "--output", run_,
-        "--max-length",    "60",      "--doc-stride", "20",      "--batch", "4",     "--lr", "1e-3",     "--gemm",
-        default_provider()};
-    words.insert(words.end(), more.begin(), more.end());
-    return run_mylos(words);
-  }
-
-  fs::path dev_ = directory_ / "dev.json";
-};
-
-json read_json(const fs::path& path) { return json::parse(read_file(path)); }
+class ReplaceableFile : public EvaluatedRun {};
 
 TEST_F(ReplaceableFile, AnEmptyFileIsNobodysAndADirectoryIsNoFile) {
   const auto is_ours = [](const fs::path&) { return false; };
@@ -117,7 +98,7 @@ TEST_F(ReplaceableFile, PrepareReplacesItsOwnFilesOnly) {
 TEST_F(ReplaceableFile, ATraceReplacesATraceOnly) {
   const fs::path trace = directory_ / "trace.json";
   write_file(trace, "[\"of somebody\"]");
-  const ProgramRun refused = train({"--steps", "1", "--overwrite", "--trace", trace});
+  const ProgramRun refused = train_here({"--steps", "1", "--overwrite", "--trace", trace});
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.error_lines().back(), HasSubstr("--trace " + trace.string() +
                                                       ": is there and is not a trace of Mylos; choose another name, or "
@@ -126,7 +107,7 @@ TEST_F(ReplaceableFile, ATraceReplacesATraceOnly) {
   EXPECT_FALSE(fs::exists(run_));
   fs::remove(trace);
   for (int time = 0; time < 2; ++time) {
-    const ProgramRun run = train({"--steps", "1", "--overwrite", "--trace", trace});
+    const ProgramRun run = train_here({"--steps", "1", "--overwrite", "--trace", trace});
     EXPECT_EQ(run.exit_code, 0) << run.errors;
     EXPECT_TRUE(read_json(trace).contains("traceEvents"));
   }

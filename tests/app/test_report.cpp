@@ -79,8 +79,6 @@ class Report : public TinyRun {
   fs::path page_ = directory_ / "report.html";
 };
 
-json read_json(const fs::path& path) { return json::parse(read_file(path)); }
-
 TEST_F(Report, OfARunHasItsNumbers) {
   ASSERT_EQ(train(run_, {"--epochs", "4", "--checkpoint-every", "6", "--seed", "7"}).exit_code, 0);
   const std::string page = page_of({run_});

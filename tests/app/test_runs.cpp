@@ -25,30 +25,7 @@ using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
-class Runs : public TinyRun {
- protected:
-  void SetUp() override {
-    TinyRun::SetUp();
-    write_file(dev_, tiny_questions());
-  }
-
-  /// A quick run with the evaluation data, and `more` options. Runs that must agree to the last bit cannot each time
-  /// their own provider of products.
-  Words train_words(const fs::path& output, const Words& more = {}) const {
-    Words words = {"train",        "--model", model_,         "--train", train_,    "--dev", dev_,   "--output", output,
-                   "--max-length", "60",      "--doc-stride", "20",      "--batch", "4",     "--lr", "1e-3"};
-    words.insert(words.end(), more.begin(), more.end());
-    if (std::ranges::find(more, "--gemm") == more.end()) words.insert(words.end(), {"--gemm", default_provider()});
-    return words;
-  }
-  ProgramRun train(const fs::path& output, const Words& more = {}) const {
-    return run_mylos(train_words(output, more));
-  }
-
-  fs::path dev_ = directory_ / "dev.json";
-};
-
-json read_json(const fs::path& path) { return json::parse(read_file(path)); }
+class Runs : public EvaluatedRun {};
 
 /// Losses of the steps in a metrics.jsonl.
 std::vector<double> losses(const fs::path& run) {

@@ -12,7 +12,7 @@ namespace {
 
 const std::string product = "mylos::gemm NT 10 4 4 float float bias_gelu = onednn";
 
-data::BertConfig model() {
+data::BertConfig small_bert() {
   data::BertConfig config;
   config.num_hidden_layers = 1;
   config.hidden_size = 4;
@@ -41,7 +41,7 @@ const BreakdownRow& row(const Breakdown& breakdown, const std::string& name) {
 }
 
 TEST(StepBreakdown, EachRowHasItsWorkAndItsShareOfTheRoofline) {
-  const Breakdown breakdown = make_breakdown(model(), {step()}, {.flops = 1000.0, .bandwidth = 100.0});
+  const Breakdown breakdown = make_breakdown(small_bert(), {step()}, {.flops = 1000.0, .bandwidth = 100.0});
   ASSERT_EQ(breakdown.kernels.size(), 4u);
   EXPECT_EQ(breakdown.kernels[0].name, "attention-output/forward by onednn");
   const BreakdownRow& first = breakdown.kernels[0];
@@ -58,7 +58,7 @@ TEST(StepBreakdown, EachRowHasItsWorkAndItsShareOfTheRoofline) {
 }
 
 TEST(StepBreakdown, SaysHowMuchOfTheStepIsAccounted) {
-  const Breakdown breakdown = make_breakdown(model(), {step()}, {.flops = 1.0, .bandwidth = 1.0});
+  const Breakdown breakdown = make_breakdown(small_bert(), {step()}, {.flops = 1.0, .bandwidth = 1.0});
   EXPECT_EQ(breakdown.seconds, 10.0);
   EXPECT_EQ(breakdown.in_kernels, 0.8);
   EXPECT_EQ(breakdown.accounted, 0.9);
@@ -71,7 +71,7 @@ TEST(StepBreakdown, TakesMediansOverSteps) {
   std::vector<ProfiledStep> steps(3, step());
   steps[0].profile.at({SpanKind::kernel, "mylos::optimizer::adamw", {}}).seconds = 5.0;
   steps[1].profile.at({SpanKind::kernel, "mylos::optimizer::adamw", {}}).seconds = 4.0;
-  const Breakdown breakdown = make_breakdown(model(), steps, {.flops = 1.0, .bandwidth = 1.0});
+  const Breakdown breakdown = make_breakdown(small_bert(), steps, {.flops = 1.0, .bandwidth = 1.0});
   EXPECT_EQ(row(breakdown, "mylos::optimizer::adamw").seconds, 4.0);
   EXPECT_EQ(breakdown.in_kernels, 1.0);
 }
@@ -81,7 +81,7 @@ TEST(StepBreakdown, AKernelWithoutAFormulaIsShownWithoutWork) {
   unknown.profile[{SpanKind::kernel, "mylos::new", {}}] = {1, 0.5, 0.0};
   unknown.profile[{SpanKind::kernel, "mylos::new", product}] = {1, 0.25, 0.0};
   const Ceilings ceilings{.flops = 1.0, .bandwidth = 1.0};
-  const Breakdown breakdown = make_breakdown(model(), {unknown}, ceilings);
+  const Breakdown breakdown = make_breakdown(small_bert(), {unknown}, ceilings);
   EXPECT_FALSE(row(breakdown, "mylos::new").flops);
   EXPECT_FALSE(row(breakdown, "mylos::new, in a product").roofline);
   EXPECT_TRUE(to_json(breakdown, ceilings)["kernels"].back()["gflops"].is_null());
@@ -89,11 +89,11 @@ TEST(StepBreakdown, AKernelWithoutAFormulaIsShownWithoutWork) {
 
 TEST(StepBreakdown, IsPrinted) {
   const Ceilings ceilings{.flops = 2e9, .bandwidth = 3e9};
-  const std::string text = to_text(make_breakdown(model(), {step()}, ceilings), ceilings);
+  const std::string text = to_text(make_breakdown(small_bert(), {step()}, ceilings), ceilings);
   EXPECT_NE(text.find("roofline: 2.0 GFLOP/s of the fastest product, 3.0 GB/s of a triad"), std::string::npos) << text;
   EXPECT_NE(text.find("sum: 80.0 % in kernels, 90.0 % with the host's work, of 10000.000 ms"), std::string::npos)
       << text;
-  EXPECT_NE(tests::error_of([&] { make_breakdown(model(), {}, ceilings); }).find("no steps"), std::string::npos);
+  EXPECT_NE(tests::error_of([&] { make_breakdown(small_bert(), {}, ceilings); }).find("no steps"), std::string::npos);
 }
 
 }  // namespace

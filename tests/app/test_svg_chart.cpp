@@ -11,7 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr double gap = std::numeric_limits<double>::quiet_NaN();
+constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 
 Chart chart_of(std::vector<CurvePoint> points) {
   Chart chart{.title = "Loss <1>"};
@@ -20,7 +20,7 @@ Chart chart_of(std::vector<CurvePoint> points) {
 }
 
 TEST(SvgChart, DrawsWhatIsFinite) {
-  const std::string html = chart_html(chart_of({{0, 0}, {1, 5}, {2, gap}, {3, 10}, {4, 5}}));
+  const std::string html = chart_html(chart_of({{0, 0}, {1, 5}, {2, no_value}, {3, 10}, {4, 5}}));
   // (0, 0) is the lower left corner, (4, 10) the upper right one; the gap begins a new line.
   EXPECT_THAT(html, HasSubstr("d=\"M68.0 230.0L168.5 130.0M369.5 30.0L470.0 130.0\""));
   EXPECT_THAT(html, HasSubstr("Values that are not finite: 1, left out."));
@@ -32,12 +32,12 @@ TEST(SvgChart, DrawsWhatIsFinite) {
 
 TEST(SvgChart, IsEmptyWhereNothingIsFinite) {
   EXPECT_EQ(chart_html(chart_of({})), "");
-  EXPECT_EQ(chart_html(chart_of({{1, gap}, {2, std::numeric_limits<double>::infinity()}})), "");
+  EXPECT_EQ(chart_html(chart_of({{1, no_value}, {2, std::numeric_limits<double>::infinity()}})), "");
 }
 
 TEST(SvgChart, OnePointIsAMark) {
   EXPECT_THAT(chart_html(chart_of({{1, 5}})), HasSubstr("<circle cx="));
-  EXPECT_THAT(chart_html(chart_of({{1, gap}, {2, 5}, {3, gap}})), HasSubstr("<circle cx="));
+  EXPECT_THAT(chart_html(chart_of({{1, no_value}, {2, 5}, {3, no_value}})), HasSubstr("<circle cx="));
 }
 
 TEST(SvgChart, ShowsEachValueWhereThePointerIs) {

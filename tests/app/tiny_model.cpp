@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* word_embeddings = "bert.embeddings.word_embeddings.weight";
+constexpr const char* embeddings_name = "bert.embeddings.embeddings_name.weight";
 
 std::string vocabulary_text() {
   std::string text = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
@@ -92,11 +92,11 @@ void write_tiny_model(const std::filesystem::path& directory, const TinyModel& m
   const std::string vocabulary = vocabulary_text();
   const auto tokens = static_cast<std::size_t>(std::ranges::count(vocabulary, '\n'));
   Tensors tensors;
-  tensors.add_random(word_embeddings, {tokens, model.hidden});
+  tensors.add_random(embeddings_name, {tokens, model.hidden});
   if (model.eight_overflows) {
     const std::size_t before = vocabulary.find("\n8\n") + 1;  // the token's line is its index
     const auto token = std::ranges::count(vocabulary.substr(0, before), '\n');
-    std::fill_n(tensors.find(word_embeddings).begin() + token * static_cast<std::ptrdiff_t>(model.hidden), model.hidden,
+    std::fill_n(tensors.find(embeddings_name).begin() + token * static_cast<std::ptrdiff_t>(model.hidden), model.hidden,
                 3e38f);
   }
   tensors.add_random("bert.embeddings.position_embeddings.weight", {model.positions, model.hidden});

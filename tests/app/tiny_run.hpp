@@ -7,11 +7,13 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace mylos::tests {
 
@@ -30,6 +32,8 @@ inline std::string default_provider() {
   return name;
 }
 
+inline nlohmann::json read_json(const std::filesystem::path& path) { return nlohmann::json::parse(read_file(path)); }
+
 /// A tiny model and questions for it in files, and the name of a directory for a run.
 class TinyRun : public testing::Test {
  protected:
@@ -41,6 +45,32 @@ class TinyRun : public testing::Test {
   TemporaryDirectory directory_;
   std::filesystem::path model_ = directory_ / "model", train_ = directory_ / "train.json", run_ = directory_ / "run";
   EnvironmentVariable cache_{"XDG_CACHE_HOME", (directory_ / "cache").string()};  ///< of timings, not the user's
+};
+
+/// A tiny run that is evaluated, with windows shorter than some of its texts.
+class EvaluatedRun : public TinyRun {
+ protected:
+  using Words = std::vector<std::string>;
+
+  void SetUp() override {
+    TinyRun::SetUp();
+    write_file(dev_, tiny_questions());
+  }
+
+  /// Runs that must agree to the last bit cannot each time their own provider of products.
+  Words train_words(const std::filesystem::path& output, const Words& more = {}) const {
+    Words words = {"train",        "--model", model_,         "--train", train_,    "--dev", dev_,   "--output", output,
+                   "--max-length", "60",      "--doc-stride", "20",      "--batch", "4",     "--lr", "1e-3"};
+    words.insert(words.end(), more.begin(), more.end());
+    if (std::ranges::find(more, "--gemm") == more.end()) words.insert(words.end(), {"--gemm", default_provider()});
+    return words;
+  }
+  ProgramRun train(const std::filesystem::path& output, const Words& more = {}) const {
+    return run_mylos(train_words(output, more));
+  }
+  ProgramRun train_here(const Words& more) const { return train(run_, more); }
+
+  std::filesystem::path dev_ = directory_ / "dev.json";
 };
 
 }  // namespace mylos::tests

@@ -19,9 +19,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using tests::error_of;
 
-std::filesystem::path vocabulary_path() { return tests::shared_data() / "vocab" / "bert-base-uncased.txt"; }
+std::filesystem::path uncased_vocabulary() { return tests::shared_data() / "vocab" / "bert-base-uncased.txt"; }
 
-WordPieceTokenizer uncased() { return WordPieceTokenizer(Vocabulary::load(vocabulary_path())); }
+WordPieceTokenizer uncased_tokenizer() { return WordPieceTokenizer(Vocabulary::load(uncased_vocabulary())); }
 
 /// One token a letter, so that windows can be counted by hand.
 WordPieceTokenizer letters() {
@@ -144,10 +144,10 @@ nlohmann::json window_json(const SquadDataset& dataset, const FeatureSet& set, c
 }
 
 TEST(Features, OddQuestionsAreRunQas) {
-  if (!std::filesystem::exists(vocabulary_path())) GTEST_SKIP() << "no vocabulary at " << vocabulary_path();
+  if (!std::filesystem::exists(uncased_vocabulary())) GTEST_SKIP() << "no vocabulary at " << uncased_vocabulary();
   const auto golden = tests::golden_json("features_odd.json");
   const SquadDataset dataset = parse_squad(nlohmann::json{{"data", golden.at("rows")}}.dump(), "features_odd.json");
-  const auto set = build_features(dataset, uncased(), windows_of(golden.at("max_length"), golden.at("stride")));
+  const auto set = build_features(dataset, uncased_tokenizer(), windows_of(golden.at("max_length"), golden.at("stride")));
   const auto& windows = golden.at("windows");
   for (std::size_t i = 0; i < std::min(windows.size(), set.features.size()); ++i) {
     EXPECT_EQ(window_json(dataset, set, set.features[i]), windows[i]);
@@ -177,12 +177,12 @@ std::string window_digest(const FeatureSet& set, const Feature& feature) {
 }
 
 TEST(Features, EveryWindowOfBothDevFilesIsRunQas) {
-  if (!std::filesystem::exists(vocabulary_path())) GTEST_SKIP() << "no vocabulary at " << vocabulary_path();
+  if (!std::filesystem::exists(uncased_vocabulary())) GTEST_SKIP() << "no vocabulary at " << uncased_vocabulary();
   const auto files = tests::golden_lines("features.jsonl");
   ASSERT_EQ(files.size(), 2U);
   for (const auto& file : files) {
     const SquadDataset dataset = read_squad(tests::shared_data() / file.at("data").get<std::string>());
-    const auto set = build_features(dataset, uncased(), {});
+    const auto set = build_features(dataset, uncased_tokenizer(), {});
     ASSERT_EQ(set.features.size(), file.at("windows"));
     const auto digests = file.at("digests").get<std::string>();
     for (std::size_t i = 0; i < set.features.size(); ++i) {
@@ -197,7 +197,7 @@ TEST(Features, TheReferenceRunUsedTheseWindows) {
   const SquadDataset dataset = read_squad(tests::shared_data() / "squad" / "v1.1" / "train.json");
   FeatureOptions options;
   options.training = true;
-  const auto set = build_features(dataset, uncased(), options);
+  const auto set = build_features(dataset, uncased_tokenizer(), options);
   EXPECT_EQ(set.features.size(), 14503U);
   std::set<std::pair<std::string, std::uint32_t>> windows;
   for (const Feature& feature : set.features) windows.emplace(dataset.questions[feature.question].id, feature.window);

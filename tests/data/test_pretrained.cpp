@@ -20,7 +20,7 @@ using tests::error_of;
 using tests::TemporaryDirectory;
 using tests::write_file;
 
-constexpr auto config_text = R"({"model_type":"bert","vocab_size":4,"hidden_size":2,"num_hidden_layers":1,
+constexpr auto tiny_config = R"({"model_type":"bert","vocab_size":4,"hidden_size":2,"num_hidden_layers":1,
   "num_attention_heads":1,"intermediate_size":2,"max_position_embeddings":8})";
 
 const std::vector<TensorSpec> wanted{{"bert.embeddings.LayerNorm.weight", {2}},
@@ -55,7 +55,7 @@ Tensors whole() {
 /// A model directory with these weights, read as `wanted` asks.
 struct Loaded {
   explicit Loaded(const Tensors& tensors, Precision type = Precision::float32) {
-    write_file(directory / "config.json", config_text);
+    write_file(directory / "config.json", tiny_config);
     tensors.write(directory / "model.safetensors", type);
     message = error_of([&] {
       report =
@@ -138,7 +138,7 @@ TEST(Pretrained, TwoNamesForOneTensorAreAnError) {
 
 TEST(Pretrained, TokenizerOptionsComeFromTheirFile) {
   const TemporaryDirectory directory;
-  write_file(directory / "config.json", config_text);
+  write_file(directory / "config.json", tiny_config);
   EXPECT_TRUE(PretrainedModel(directory.path()).tokenizer_options().do_lower_case);
   EXPECT_FALSE(PretrainedModel(directory.path()).tokenizer_options().strip_accents.has_value());
   write_file(
@@ -152,7 +152,7 @@ TEST(Pretrained, TokenizerOptionsComeFromTheirFile) {
 
 TEST(Pretrained, WrongTokenizerOptionsAreNamed) {
   const TemporaryDirectory directory;
-  write_file(directory / "config.json", config_text);
+  write_file(directory / "config.json", tiny_config);
   const auto message = [&](const char* text) {
     write_file(directory / "tokenizer_config.json", text);
     return error_of([&] { PretrainedModel model(directory.path()); });
@@ -170,7 +170,7 @@ TEST(Pretrained, AbsentFilesAreNamed) {
   const TemporaryDirectory directory;
   EXPECT_EQ(error_of([&] { PretrainedModel model(directory.path()); }),
             "cannot read " + (directory / "config.json").string() + ": No such file or directory");
-  write_file(directory / "config.json", config_text);
+  write_file(directory / "config.json", tiny_config);
   EXPECT_EQ(error_of([&] { PretrainedModel(directory.path()).vocabulary_path(); }),
             directory.path().string() + " has no vocab.txt");
 }
@@ -192,7 +192,7 @@ TEST(Pretrained, WhatIsWrittenReadsBack) {
   const TemporaryDirectory directory;
   const TokenizerFiles tokenizer{
       "[PAD]\n[UNK]\n", "{}", {.do_lower_case = false, .strip_accents = false, .tokenize_chinese_chars = true}};
-  const auto config = parse_bert_config(config_text, "config");
+  const auto config = parse_bert_config(tiny_config, "config");
   const std::vector<float> values{1, 2, 3, 4};
   const std::vector<NamedTensor> weights{{wanted[0].name, {2}, std::span(values).first(2)},
                                          {wanted[1].name, {2, 2}, values},

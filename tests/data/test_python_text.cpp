@@ -25,7 +25,7 @@ class Ranges {
 };
 
 /// Compares a class on every code point that the recording Python's Unicode knew.
-void expect_class(const char* name, const std::function<bool(char32_t)>& is_member) {
+void expect_python_class(const char* name, const std::function<bool(char32_t)>& is_member) {
   const auto golden = tests::golden_json("python_text.json");
   Ranges expected(golden.at(name));
   Ranges unassigned(golden.at("unassigned"));
@@ -35,9 +35,9 @@ void expect_class(const char* name, const std::function<bool(char32_t)>& is_memb
   }
 }
 
-TEST(PythonText, SpacesArePythons) { expect_class("space", is_python_space); }
+TEST(PythonText, SpacesArePythons) { expect_python_class("space", is_python_space); }
 
-TEST(PythonText, WordCharactersArePythons) { expect_class("word", is_python_word); }
+TEST(PythonText, WordCharactersArePythons) { expect_python_class("word", is_python_word); }
 
 TEST(PythonText, LowerCaseIsPythons) {
   const auto golden = tests::golden_json("python_text.json");

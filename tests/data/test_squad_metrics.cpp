@@ -117,11 +117,11 @@ TEST(SquadMetrics, PublishedPredictionsScoreToTheLastDigit) {
   }
 }
 
-const nlohmann::json two_questions =
+const nlohmann::json fox_and_cat =
     nlohmann::json::parse(R"([{"id": "q", "answers": [{"text": "fox"}]}, {"id": "r", "answers": [{"text": "cat"}]}])");
 
 TEST(SquadMetrics, MissingPredictionsCountIn11AndShrink20) {
-  const SquadDataset dataset = dataset_of(two_questions);
+  const SquadDataset dataset = dataset_of(fox_and_cat);
   const SquadScore v1 = score_v1(dataset, {{"q", "fox"}});
   EXPECT_EQ(v1.values.at("exact_match"), 50.0);
   EXPECT_THAT(v1.missing, ElementsAre("r"));
@@ -146,7 +146,7 @@ TEST(SquadMetrics, EqualNoAnswerScoresAreTakenInTheFilesOrder) {
 }
 
 TEST(SquadMetrics, QuestionsWithoutAnAnswersKeyAreNotScored) {
-  auto questions = two_questions;
+  auto questions = fox_and_cat;
   questions.push_back({{"id", "unlabelled"}});
   const SquadDataset dataset = dataset_of(questions);
   EXPECT_EQ(score_v1(dataset, {{"q", "fox"}, {"r", "cat"}}).values.at("exact_match"), 100.0);
@@ -157,7 +157,7 @@ TEST(SquadMetrics, SaysWhatCannotBeScored) {
   const SquadDataset unlabelled = dataset_of(nlohmann::json::parse(R"([{"id": "q"}])"));
   EXPECT_THAT(error_of([&] { score_v1(unlabelled, {}); }), HasSubstr("nothing to score: no question has answers"));
   EXPECT_THAT(error_of([&] { score_v2(unlabelled, {}); }), HasSubstr("nothing to score: no question has answers"));
-  const SquadDataset dataset = dataset_of(two_questions);
+  const SquadDataset dataset = dataset_of(fox_and_cat);
   EXPECT_THAT(error_of([&] { score_v2(dataset, {}); }), HasSubstr("nothing to score: no question has a prediction"));
   const SquadDataset impossible = dataset_of(nlohmann::json::parse(R"([{"id": "q", "answers": []}])"));
   EXPECT_THAT(error_of([&] {

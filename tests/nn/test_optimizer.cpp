@@ -17,7 +17,7 @@ using namespace tests;
 constexpr std::size_t steps = 6;
 
 /// Two units; the first has all kinds of groups.
-ParameterTable make_table() {
+ParameterTable two_units() {
   ParameterTable::Builder builder;
   builder.unit("first");
   builder.row("decayed", {5, 7}, {});
@@ -77,7 +77,7 @@ Values history(const ParameterTable& table, std::size_t row, const Rule& rule) {
 
 template <class Make, class Rule>
 void expect_history(const Make& make, const Rule& rule) {
-  const ParameterTable table = make_table();
+  const ParameterTable table = two_units();
   for (const bool cut : {false, true}) {
     Slices slices(table, cut);
     const auto optimizer = make(table, slices.slices);
@@ -127,7 +127,7 @@ TEST(Optimizer, SgdIsItsFormula) {
 /// The masters before and after an update that is taken back.
 template <class Make>
 void expect_reverted(const Make& make) {
-  const ParameterTable table = make_table();
+  const ParameterTable table = two_units();
   Slices slices(table, true);
   const auto optimizer = make(table, slices.slices);
   for (std::size_t step = 0; step < steps; ++step) {
@@ -153,7 +153,7 @@ TEST(Optimizer, RevertTakesTheLastUpdateBack) {
 }
 
 TEST(Optimizer, SlotsAreNamedAndStandAsTheirSlices) {
-  const ParameterTable table = make_table();
+  const ParameterTable table = two_units();
   Slices slices(table, true);
   const auto adamw = make_adamw({}, table, slices.slices);
   const auto sgd = make_sgd({}, table, slices.slices);
@@ -171,7 +171,7 @@ TEST(Optimizer, SlotsAreNamedAndStandAsTheirSlices) {
 }
 
 TEST(Optimizer, GradientNormIsTheSumOfSquaresOfTrainableRows) {
-  const ParameterTable table = make_table();
+  const ParameterTable table = two_units();
   for (const bool cut : {false, true}) {
     Slices slices(table, cut);
     slices.set_gradients(0);

@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 constexpr std::size_t vocabulary = 31, hidden = 9;
 
-ParameterTable make_table() {
+ParameterTable head_table() {
   ParameterTable::Builder builder;
   builder.unit("embeddings").row("before", {5}, {}, {});
   builder.row("words", {vocabulary, hidden}, {Initializer::Kind::normal, 0.5f});
@@ -28,9 +28,9 @@ ParameterTable make_table() {
 
 /// A packed batch with some rows that do not count, and the naive twin.
 template <class T>
-struct Setting {
-  Setting(const std::string& provider, std::size_t chunk)
-      : table(make_table()),
+struct HeadSetting {
+  HeadSetting(const std::string& provider, std::size_t chunk)
+      : table(head_table()),
         engine(table, precision_of<T>, 1 << 20, provider),
         head(find_vocabulary_head(table, "words")),
         rows(std::accumulate(lengths.begin(), lengths.end(), std::size_t{0})),
@@ -93,7 +93,7 @@ TYPED_TEST(VocabularyLoss, LossesAndGradientsMatchTheTwinForAnyChunk) {
   for (const std::string& provider : exact_gemm_providers()) {
     for (const std::size_t chunk : {1u, 7u, 23u, 1000u}) {
       SCOPED_TRACE(fmt::format("{}, chunks of {}", provider, chunk));
-      Setting<T> s(provider, chunk);
+      HeadSetting<T> s(provider, chunk);
       const Vector<float> losses("test::losses", s.lengths.size());
       const Matrix<T> dx("test::dx", s.rows, hidden);
       Kokkos::deep_copy(s.engine.store.gradient(s.head.weight), 0.5f);
@@ -111,7 +111,7 @@ TYPED_TEST(VocabularyLoss, LossesAndGradientsMatchTheTwinForAnyChunk) {
 
 TYPED_TEST(VocabularyLoss, PredictionSeesEveryRowOnceAndGivesTheSameLosses) {
   using T = TypeParam;
-  Setting<T> s(gemm_providers().front(), 5);
+  HeadSetting<T> s(gemm_providers().front(), 5);
   const auto workspace = s.workspace(ParameterStore::Purpose::inference);
   EXPECT_EQ(workspace.dlogits.size(), 0u);
   Values logits;
@@ -148,7 +148,7 @@ TEST(VocabularyHead, HoldsFewRowsOfAlargeVocabulary) {
 }
 
 TEST(VocabularyHead, RefusesLabelsOfAnotherBatch) {
-  Setting<float> s(gemm_providers().front(), 7);
+  HeadSetting<float> s(gemm_providers().front(), 7);
   const Vector<float> losses("test::losses", s.lengths.size());
   const Matrix<float> dx("test::dx", s.rows, hidden);
   s.labels.pop_back();

@@ -49,7 +49,7 @@ class ShiftedTask final : public SpanTask {
 };
 
 /// Keeps what a run reports, and does something after one of its steps.
-class Log final : public train::Reporter {
+class HalfLog final : public train::Reporter {
  public:
   void step(const train::StepReport& report) override {
     steps.push_back(report);
@@ -104,7 +104,7 @@ TEST(Half, TheFirstStepsWithTooLargeALossScaleAreSkippedAsIfTheyHadNotBeen) {
   const train::TrainConfig config = training(too_large);
   train::Trainer trainer(config, task);
   const std::vector<float> start = weights_of(task, trainer);
-  Log log;
+  HalfLog log;
   const train::RunResult result = trainer.run({&log});
   const std::size_t first = log.first_update();
   ASSERT_GT(first, 0u);
@@ -122,7 +122,7 @@ TEST(Half, TheFirstStepsWithTooLargeALossScaleAreSkippedAsIfTheyHadNotBeen) {
   train::TrainConfig rest = training(log.scales()[first]);
   rest.steps = config.steps - first;
   train::Trainer other(rest, later);
-  Log log_of_rest;
+  HalfLog log_of_rest;
   other.run({&log_of_rest});
   ASSERT_EQ(log_of_rest.steps.size(), rest.steps);
   for (std::size_t i = 0; i < rest.steps; ++i) {
@@ -140,7 +140,7 @@ TEST(Half, GradientsAndLossesDoNotDependOnTheLossScale) {
   // Powers of two round nothing but what is subnormal in half.
   const auto run = [](double scale) {
     ShiftedTask task(0);
-    Log log;
+    HalfLog log;
     train::Trainer(training(scale), task).run({&log});
     EXPECT_EQ(log.skipped(), 0u);
     return log.losses;
@@ -154,7 +154,7 @@ TEST(Half, LossesStayNearThoseOfFloat) {
   SpanTask task(spans(Precision::float32));
   train::TrainConfig config = training(1024.0);
   config.precision = Precision::float32;
-  Log exact;
+  HalfLog exact;
   train::Trainer(config, task).run({&exact});
   EXPECT_EQ(exact.steps.front().loss_scale, std::nullopt);
   for (const auto recompute : {nn::Recompute::none, nn::Recompute::layer}) {
@@ -163,7 +163,7 @@ TEST(Half, LossesStayNearThoseOfFloat) {
       train::TrainConfig in_half = training(1024.0);
       in_half.recompute = recompute;
       in_half.micro_batch = micro_batch;
-      Log log;
+      HalfLog log;
       train::Trainer(in_half, half).run({&log});
       for (std::size_t i = 0; i < log.losses.size(); ++i) {
         EXPECT_NEAR(log.losses[i], exact.losses[i], 2.5e-3 * exact.losses[i]) << i;
@@ -175,7 +175,7 @@ TEST(Half, LossesStayNearThoseOfFloat) {
 TEST(Half, AGradientThatIsNotFiniteWithTheLeastLossScaleStopsTheRun) {
   ShiftedTask task(0, 1e-9);  // the loss is finite and its gradient beyond 65504 with any scale
   train::Trainer trainer(training(8.0), task);
-  Log log;
+  HalfLog log;
   const std::string error = tests::error_of([&] { trainer.run({&log}); });
   EXPECT_THAT(error, AllOf(HasSubstr("step 4: loss "), HasSubstr(" with loss scale 1, the least: the run stops; "),
                            HasSubstr("--precision bfloat16 or float")));
@@ -186,7 +186,7 @@ TEST(Half, AGradientThatIsNotFiniteWithTheLeastLossScaleStopsTheRun) {
 TEST(Half, ALossThatIsNotFiniteStopsTheRunAtOnce) {
   ShiftedTask task(0, std::nan(""));
   train::Trainer trainer(training(65536.0), task);
-  Log log;
+  HalfLog log;
   const std::string error = tests::error_of([&] { trainer.run({&log}); });
   EXPECT_THAT(error, AllOf(HasSubstr("step 1: loss nan"), HasSubstr("the run stops; "), Not(HasSubstr("loss scale")),
                            HasSubstr("--precision bfloat16 or float")));
@@ -200,13 +200,13 @@ class HalfResume : public ::testing::Test {
   }
 
   /// A run with a checkpoint after each step.
-  Log whole_run() {
+  HalfLog whole_run() {
     ShiftedTask task(0);
     train::TrainConfig config = training(too_large);
     config.output = directory_ / "run";
     config.checkpoints.every_steps = 1;
     config.checkpoints.keep = config.steps;
-    Log log;
+    HalfLog log;
     train::Trainer trainer(config, task);
     trainer.run({&log});
     weights_ = weights_of(task, trainer);
@@ -221,7 +221,7 @@ class HalfResume : public ::testing::Test {
 };
 
 TEST_F(HalfResume, GoesOnBitForBitWithItsLossScale) {
-  const Log whole = whole_run();
+  const HalfLog whole = whole_run();
   const std::size_t first = whole.first_update();
   ASSERT_GT(first, 2u);
   for (const std::size_t step : {first / 2, first + 1, std::size_t{20}}) {
@@ -234,7 +234,7 @@ TEST_F(HalfResume, GoesOnBitForBitWithItsLossScale) {
     std::size_t finite = 0;
     while (finite < step && !whole.steps[step - 1 - finite].skipped) ++finite;
     EXPECT_EQ(trainer.loss_scale().finite_steps(), finite);
-    Log log;
+    HalfLog log;
     const train::RunResult result = trainer.run({&log});
     EXPECT_EQ(result.skipped, whole.skipped());
     for (std::size_t i = 0; i < log.steps.size(); ++i) {
@@ -248,14 +248,14 @@ TEST_F(HalfResume, GoesOnBitForBitWithItsLossScale) {
 }
 
 TEST_F(HalfResume, AnotherPrecisionKeepsTheCourseAndBeginsANewScale) {
-  const Log whole = whole_run();
+  const HalfLog whole = whole_run();
   const std::size_t step = 15;
   SpanTask exact(spans(Precision::float32));
   train::TrainConfig config = training(too_large);
   config.precision = Precision::float32;
   config.output = directory_ / "float";
   config.checkpoints = {.every_steps = 1, .keep = 30, .resume = checkpoint(step)};
-  Log in_float;
+  HalfLog in_float;
   train::Trainer(config, exact).run({&in_float});
   ASSERT_FALSE(std::ranges::any_of(whole.steps.begin() + step, whole.steps.end(), &train::StepReport::skipped));
   for (std::size_t i = 0; i < in_float.losses.size(); ++i) {

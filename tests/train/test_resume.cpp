@@ -24,7 +24,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 /// Keeps what a run reports, and does something after one of its steps.
-class Log final : public train::Reporter {
+class ResumeLog final : public train::Reporter {
  public:
   void start(const train::RunStart& run) override { first_step = run.first_step; }
   void step(const train::StepReport& report) override {
@@ -73,7 +73,7 @@ class Resume : public ::testing::Test {
   template <class RunTask, class Config>
   void expect_same(const Config& task_config, train::TrainConfig config, const std::string& row, std::size_t stop) {
     RunTask task(task_config);
-    Log whole, first, second;
+    ResumeLog whole, first, second;
     config.output = directory_ / "whole";
     train::Trainer uninterrupted(config, task);
     uninterrupted.run({&whole});
@@ -132,14 +132,14 @@ TEST_F(Resume, FromCheckpointsThatAreDueBySteps) {
   config.output = directory_ / "run";
   config.checkpoints.every_steps = 4;
   config.checkpoints.keep = 3;
-  Log log;
+  ResumeLog log;
   train::Trainer(config, task).run({&log});
   std::vector<std::size_t> steps;
   for (const train::CheckpointReport& report : log.checkpoints) steps.push_back(report.step);
   EXPECT_THAT(steps, ElementsAre(4, 8, 12, 14)) << "the last step, too";
   EXPECT_EQ(parallel::list_checkpoints(config.output / "checkpoints").size(), 3u);
   config.checkpoints.resume = config.output / "checkpoints" / "step-000008.h5";
-  Log again;
+  ResumeLog again;
   train::Trainer(config, task).run({&again});
   EXPECT_EQ(again.losses, std::vector<double>(log.losses.begin() + 8, log.losses.end()));
 }
@@ -149,16 +149,16 @@ TEST_F(Resume, FromCheckpointsThatAreDueByTime) {
   train::TrainConfig config = image_training();
   config.output = directory_ / "run";
   config.checkpoints.every_seconds = 1e-9;
-  Log log;
+  ResumeLog log;
   train::Trainer(config, task).run({&log});
   EXPECT_EQ(log.checkpoints.size(), config.steps);
   config.checkpoints.every_seconds = 1e6;
-  Log seldom;
+  ResumeLog seldom;
   train::Trainer(config, task).run({&seldom});
   ASSERT_EQ(seldom.checkpoints.size(), 1u);
   EXPECT_EQ(seldom.checkpoints[0].step, config.steps);
   config.checkpoints.every_seconds = 0.0;
-  Log never;
+  ResumeLog never;
   train::Trainer(config, task).run({&never});
   EXPECT_TRUE(never.checkpoints.empty());
 }
@@ -168,7 +168,7 @@ TEST_F(Resume, FromCheckpointsThatAreDueByEpochs) {
   train::TrainConfig config = image_training();
   config.output = directory_ / "run";
   config.checkpoints.every_epoch = true;
-  Log log;
+  ResumeLog log;
   train::Trainer(config, task).run({&log});
   const std::size_t epoch = task.steps_per_epoch();
   ASSERT_EQ(log.checkpoints.size(), (config.steps + epoch - 1) / epoch);
@@ -188,7 +188,7 @@ TEST_F(Resume, OfARunThatIsExtended) {
   config.steps = before + 6;
   EXPECT_THAT(tests::error_of([&] { train::Trainer(config, task); }), HasSubstr("steps 14, now 20"));
   config.checkpoints.extend = true;
-  Log log;
+  ResumeLog log;
   train::Trainer longer(config, task);
   EXPECT_EQ(longer.first_step(), before);
   longer.run({&log});
@@ -229,7 +229,7 @@ TEST_F(Resume, AFullDiskStopsOrIsTold) {
   config.evaluate_every = 100;
   config.output = directory_ / "run";
   config.checkpoints.every_steps = 5;
-  const auto run_limited = [&](Log& log) {
+  const auto run_limited = [&](ResumeLog& log) {
     std::optional<tests::FileSizeLimit> limit;
     log.at = 8;
     log.action = [&limit] { limit.emplace(2000); };
@@ -237,7 +237,7 @@ TEST_F(Resume, AFullDiskStopsOrIsTold) {
     // Without an export at the end, which would not fit either.
     return tests::error_of([&] { trainer.run({&log}); });
   };
-  Log stopped, told;
+  ResumeLog stopped, told;
   EXPECT_THAT(run_limited(stopped), HasSubstr("step-000010.h5.tmp: File too large"));
   EXPECT_EQ(stopped.losses.size(), 10u);
   EXPECT_EQ(parallel::resolve_checkpoint(config.output).filename(), "step-000005.h5");

@@ -14,7 +14,7 @@ using testing::StartsWith;
 
 constexpr std::size_t mebibyte = 1u << 20;
 
-RunDescription example() {
+RunDescription described_example() {
   RunDescription run;
   run.model = "minilm";
   run.layers = 6;
@@ -48,7 +48,7 @@ RunDescription example() {
 
 TEST(RunBanner, SaysAllThatARunDependsOn) {
   EXPECT_EQ(
-      run_banner(example()),
+      run_banner(described_example()),
       "model    minilm: 6 layers, hidden 384, 12 heads, 22,566,146 parameters\n"
       "train    train.json: 1,000 questions, 1,100 windows, 105,600 tokens, fill 25 %\n"
       "dev      dev.json: 1 question, 1 window, 384 tokens, fill 100 %\n"
@@ -60,20 +60,20 @@ TEST(RunBanner, SaysAllThatARunDependsOn) {
 }
 
 TEST(RunBanner, SaysTheLossScaleWhereOneAdapts) {
-  RunDescription run = example();
+  RunDescription run = described_example();
   run.precision = "half";
   run.loss_scale = LossScale(65536.0);
   EXPECT_THAT(run_banner(run), HasSubstr("compute  half, loss scale 65536, matrix products by onednn"));
 }
 
 TEST(RunBanner, HasNoLineForAbsentDevData) {
-  RunDescription run = example();
+  RunDescription run = described_example();
   run.dev = {};
   EXPECT_THAT(run_banner(run), Not(HasSubstr("\ndev ")));
 }
 
 TEST(RunBanner, DividesByNothingWhereThereAreNoWindows) {
-  RunDescription run = example();
+  RunDescription run = described_example();
   run.train.windows = 0;
   EXPECT_THAT(run_banner(run), HasSubstr("fill 0 %"));
 }

@@ -21,7 +21,7 @@ namespace {
 using ::testing::HasSubstr;
 
 /// Keeps what a run reports.
-class Log final : public train::Reporter {
+class SmallModelLog final : public train::Reporter {
  public:
   void step(const train::StepReport& report) override { losses.push_back(report.loss); }
   void evaluation(const train::EvaluationReport& report) override { evaluations.push_back(report); }
@@ -35,7 +35,7 @@ double metric(const train::Metrics& metrics, const std::string& name) {
   return value == nullptr ? std::nan("") : *value;
 }
 
-train::TrainConfig image_training() {
+train::TrainConfig momentum_training() {
   train::TrainConfig config;
   config.steps = 100;
   config.learning_rate = 0.1;
@@ -61,7 +61,7 @@ train::TrainConfig text_training() {
 
 /// Runs a task to its end; what it wrote is in config.output.
 template <class RunTask>
-train::RunResult run(const train::TrainConfig& config, RunTask& task, Log& log) {
+train::RunResult run(const train::TrainConfig& config, RunTask& task, SmallModelLog& log) {
   train::Trainer trainer(config, task);
   EXPECT_EQ(trainer.steps(), config.steps);
   EXPECT_LT(metric(trainer.evaluate(), "accuracy"), 0.5) << "before training";
@@ -86,9 +86,9 @@ TEST(SmallModels, ConvolutionWithBatchNormLearnsImagesBySgd) {
   const tests::TemporaryDirectory output;
   const ImageTaskConfig images;
   ImageTask task(images);
-  train::TrainConfig config = image_training();
+  train::TrainConfig config = momentum_training();
   config.output = output.path();
-  Log log;
+  SmallModelLog log;
   const train::RunResult result = run(config, task, log);
   EXPECT_EQ(result.steps, config.steps);
   EXPECT_NEAR(log.losses.front(), std::log(4.0), 0.5);
@@ -108,10 +108,10 @@ TEST(SmallModels, EvaluationNeedsTheRunningStatistics) {
   const tests::TemporaryDirectory output;
   const ImageTaskConfig images;
   ImageTask task(images);
-  train::TrainConfig config = image_training();
+  train::TrainConfig config = momentum_training();
   config.steps = 10;
   config.output = output.path();
-  Log log;
+  SmallModelLog log;
   run(config, task, log);
   std::vector<std::vector<float>> values;
   std::vector<data::NamedTensor> tensors;
@@ -133,7 +133,7 @@ TEST(SmallModels, CausalDecoderLearnsTextByAdamW) {
   TextTask task(text);
   train::TrainConfig config = text_training();
   config.output = output.path();
-  Log log;
+  SmallModelLog log;
   const train::RunResult result = run(config, task, log);
   EXPECT_NEAR(log.losses.front(), std::log(static_cast<double>(dialects + dialect_words)), 0.6);
   ASSERT_EQ(log.evaluations.size(), 4u);
@@ -155,7 +155,7 @@ std::pair<std::vector<double>, tests::Values> run_in(const Config& config, train
   training.micro_batch = micro_batch;
   train::Trainer trainer(training, task);
   EXPECT_EQ(trainer.plan().largest.samples, micro_batch > 0 ? micro_batch : task.global_batch(0).size());
-  Log log;
+  SmallModelLog log;
   trainer.run({&log});
   const ParameterTable& table = task.model().table();
   const auto states = table.state_rows();
@@ -179,7 +179,7 @@ void expect_same_for_any_micro_batch(const Config& config, const train::TrainCon
 }
 
 TEST(SmallModels, NothingDependsOnTheMicroBatch) {
-  train::TrainConfig images = image_training();
+  train::TrainConfig images = momentum_training();
   images.learning_rate = 0.02;  // rounding grows with each step of a large one
   expect_same_for_any_micro_batch<ImageTask>(ImageTaskConfig{}, images, "second.norm.running_var");
   train::TrainConfig text = text_training();
@@ -192,13 +192,13 @@ TEST(SmallModels, NothingDependsOnTheTokensAtOnce) {
   text.learning_rate = 5e-4;
   text.steps = 12;
   TextTask task{TextTaskConfig{}};
-  Log whole;
+  SmallModelLog whole;
   train::Trainer(text, task).run({&whole});
   for (const std::size_t tokens : {32u, 100u, 100000u}) {
     text.micro_tokens = tokens;
     train::Trainer trainer(text, task);
     EXPECT_LE(trainer.plan().largest.rows, tokens);
-    Log log;
+    SmallModelLog log;
     trainer.run({&log});
     for (std::size_t step = 0; step < whole.losses.size(); ++step) {
       EXPECT_NEAR(log.losses[step], whole.losses[step], 1e-5 * whole.losses[step]) << step << " by " << tokens;
@@ -217,7 +217,7 @@ TEST(SmallModels, RecomputationOfTheDecoderChangesNoLossAndTakesLess) {
   text.steps = 12;
   TextTask task{TextTaskConfig{}};
   train::Trainer kept(text, task);
-  Log kept_log, again_log;
+  SmallModelLog kept_log, again_log;
   kept.run({&kept_log});
   text.recompute = nn::Recompute::layer;
   train::Trainer again(text, task);
@@ -228,14 +228,14 @@ TEST(SmallModels, RecomputationOfTheDecoderChangesNoLossAndTakesLess) {
 
 TEST(SmallModels, AModelThatRecomputesNothingSaysSo) {
   ImageTask task(ImageTaskConfig{});
-  train::TrainConfig config = image_training();
+  train::TrainConfig config = momentum_training();
   config.recompute = nn::Recompute::layer;
   EXPECT_THAT(tests::error_of([&] { train::Trainer(config, task); }), HasSubstr("--recompute layer: this model"));
 }
 
 TEST(SmallModels, RowsAreReadByNameOrRefused) {
   ImageTask task(ImageTaskConfig{});
-  const train::Trainer trainer(image_training(), task);
+  const train::Trainer trainer(momentum_training(), task);
   std::vector<float> values(8);
   trainer.read_row("first.norm.running_var", values);
   EXPECT_EQ(values, std::vector<float>(8, 1.0f));
@@ -249,7 +249,7 @@ TEST(SmallModels, RowsAreReadByNameOrRefused) {
 TEST(SmallModels, ALossThatIsNotFiniteLeavesStatisticsAsTheyWere) {
   const tests::TemporaryDirectory output;
   ImageTask task(ImageTaskConfig{});
-  train::TrainConfig config = image_training();
+  train::TrainConfig config = momentum_training();
   config.learning_rate = 1e38;
   config.clip = 0.0;
   config.output = output.path();
