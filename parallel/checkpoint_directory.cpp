@@ -144,6 +144,16 @@ void publish_checkpoint(const fs::path& directory, std::size_t step, std::size_t
   remove_oldest(entries, keep);
 }
 
+void withdraw_checkpoint(const fs::path& directory, std::size_t step) {
+  const std::vector<CheckpointEntry> entries = list_checkpoints(directory);
+  for (const CheckpointEntry& entry : std::views::reverse(entries)) {
+    if (entry.step == step) continue;
+    write_latest(directory, entry.file.filename());
+    break;
+  }
+  remove_file(directory / checkpoint_file_name(step));
+}
+
 void clear_unfinished(const fs::path& directory) {
   std::error_code code;
   fs::create_directories(directory, code);

@@ -32,6 +32,9 @@ std::filesystem::path resolve_checkpoint(const std::filesystem::path& path);
 /// the newest `keep` whole ones. A damaged one is not counted.
 void publish_checkpoint(const std::filesystem::path& directory, std::size_t step, std::size_t keep);
 
+/// Removes the checkpoint of a step, and points `latest` to the newest of the others.
+void withdraw_checkpoint(const std::filesystem::path& directory, std::size_t step);
+
 /// Makes the directory and removes what killed saves left in it.
 void clear_unfinished(const std::filesystem::path& directory);
 /// Errors: both numbers, where `kept` checkpoints of `bytes` and one more do not fit.

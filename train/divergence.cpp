@@ -21,7 +21,7 @@ bool weights_are_finite(const RunParts& run) {
 
 /// Exports the weights before the divergence. Returns the words that say so; empty where there are none to keep.
 std::string keep_weights(const RunParts& run, const Divergence& divergence) {
-  if (run.config.output.empty()) return {};
+  if (run.config.output.empty() || !divergence.keeps_weights) return {};
   const std::optional<LastUpdate>& spoilt = divergence.spoilt;
   if (spoilt) {
     run.optimizer.revert(run.space, spoilt->settings);
@@ -38,8 +38,8 @@ std::string keep_weights(const RunParts& run, const Divergence& divergence) {
 void stop_diverged(const RunParts& run, const Divergence& divergence) {
   const std::string kept = keep_weights(run, divergence);
   const bool is_half = run.config.precision == Precision::float16;
-  throw parallel::SharedError(fmt::format("{}: the run stops; {}use a smaller --learning-rate or a longer --warmup{}",
-                                          divergence.what, kept,
+  throw parallel::SharedError(fmt::format("{}: the run stops; {}{}use a smaller --learning-rate or a longer --warmup{}",
+                                          divergence.what, kept, divergence.checkpoint,
                                           is_half ? ", or --precision bfloat16 or float, for half ends at 65504" : ""));
 }
 

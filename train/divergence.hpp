@@ -19,6 +19,8 @@ struct Divergence {
   std::string what;                    ///< "step 3: loss nan, gradient norm nan": what is not finite, and where
   std::size_t step = 0;                ///< from 0: the step that would begin with the present weights
   std::optional<LastUpdate> spoilt{};  ///< the update after which it was so; nullopt where the present weights are good
+  bool keeps_weights = true;           ///< false where the present weights are spoilt and by which update is not known
+  std::string checkpoint{};            ///< empty, or what becomes of the checkpoint that holds the present weights
 };
 
 /// Ends the run with an error that says what is not finite and what to change. Before that, where the run has an output

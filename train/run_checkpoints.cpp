@@ -123,6 +123,14 @@ CheckpointReport RunCheckpoints::save(const RunProgress& progress, const BestMod
   return report;
 }
 
+void RunCheckpoints::withdraw(std::size_t steps) {
+  parallel::on_first_rank(parts_.ranks, [&] {
+    parallel::withdraw_checkpoint(config_.output / parallel::checkpoints_name, steps);
+    return std::string();
+  });
+  held_.reset();
+}
+
 RunProgress RunCheckpoints::resume(BestModel& best) {
   const fs::path& file = config_.checkpoints.resume;
   const CheckpointRecord record = parallel::read_checkpoint_record(parts_.ranks, file);
@@ -134,7 +142,9 @@ RunProgress RunCheckpoints::resume(BestModel& best) {
                              .evaluation_due = evaluation_due(record)};
   // Another run's best/ stays there: what is best here is still to be found.
   if (is_own(file)) {
-    best.restore(parse_metrics(record.text("best_metrics"), file), record.integer("evaluations_since_best"));
+    // A run that is extended after it lost its patience begins to wait anew.
+    const std::size_t since_best = config_.checkpoints.extend ? 0 : record.integer("evaluations_since_best");
+    best.restore(parse_metrics(record.text("best_metrics"), file), since_best);
     if (is_newest(file)) held_ = progress.steps;
   }
   parallel::load_checkpoint(parts_.ranks, file, arrays());

@@ -56,6 +56,9 @@ class RunCheckpoints {
   /// that it goes on from.
   bool holds(std::size_t steps) const { return held_ == steps; }
 
+  /// Removes the checkpoint after `steps` steps, whose weights turned out to be of no use.
+  void withdraw(std::size_t steps);
+
   /// Puts parameters, state, optimizer and `best` back as they were in the file that the configuration resumes from.
   /// The caller publishes the parameters. Errors: the file and the member that is missing, damaged or of another run.
   RunProgress resume(BestModel& best);

@@ -166,7 +166,22 @@ void TrainingLoop::stop_at_evaluation() {
   stop_diverged(
       run_, {.what = fmt::format("the evaluation after step {}: the model's outputs are not finite", progress_.steps),
              .step = progress_.steps,
-             .spoilt = last_update_});
+             .spoilt = last_update_,
+             .keeps_weights = last_update_.has_value(),
+             .checkpoint = withdraw_checkpoint()});
+}
+
+/// The checkpoint of this step was saved before the evaluation that shows its weights to be spoilt. A later start would
+/// go on from it and end here again. Returns words on it: removed, or, where another start wrote it, its name.
+std::string TrainingLoop::withdraw_checkpoint() {
+  const std::size_t steps = progress_.steps;
+  if (!run_.checkpoints.enabled() || !run_.checkpoints.holds(steps)) return {};
+  if (steps == first_step_) {
+    return fmt::format("{} holds these weights: remove it to go on from an earlier checkpoint; ",
+                       run_.config.checkpoints.resume.string());
+  }
+  run_.checkpoints.withdraw(steps);
+  return fmt::format("the checkpoint after step {} is removed; ", steps);
 }
 
 /// The evaluation that is due. One that a signal stops is dropped and stays due.

@@ -43,6 +43,7 @@ class TrainingLoop {
   void save_before_failing(const std::function<void()>& work);
   [[noreturn]] void stop_at_step(const StepCourse& course, const StepResult& result);
   [[noreturn]] void stop_at_evaluation();
+  std::string withdraw_checkpoint();
   std::string saved_at_the_end();
 
   RunParts run_;

@@ -106,9 +106,9 @@ TEST_P(MemoryOfALongRun, IsNeverExceededAndAtMostEightPercentMore) {
   write_tiny_model(model, of.model);
   const fs::path train = source_dir() / "examples/squad/train.json", dev = directory / "dev.json";
   write_file(dev, tiny_questions());
-  const ProgramRun trained =
-      run_mylos({"train", "--model", model, "--train", train, "--dev", dev, "--output", run, "--batch", "4", "--steps",
-                 of.steps, "--max-length", std::to_string(of.model.positions), "--doc-stride", "40", "--gemm", "onednn"});
+  const ProgramRun trained = run_mylos({"train", "--model", model, "--train", train, "--dev", dev, "--output", run,
+                                        "--batch", "4", "--steps", of.steps, "--max-length",
+                                        std::to_string(of.model.positions), "--doc-stride", "40", "--gemm", "onednn"});
   ASSERT_EQ(trained.exit_code, 0) << trained.errors;
   expect_at_most(predicted(trained.errors), trained);
 }

@@ -303,6 +303,21 @@ TEST_F(ResumedRuns, AFinishedRunIsExtended) {
   EXPECT_EQ(again.output, read_file(run_ / "results.json"));
 }
 
+// Its patience was exhausted, and no step followed.
+TEST_F(ResumedRuns, AnExtensionBeginsToWaitAnew) {
+  const auto waits = [&](const Words& more) {
+    Words words = {"--dev", train_, "--eval-every", "1", "--patience", "1", "--lr", "1e-12"};
+    words.insert(words.end(), more.begin(), more.end());
+    return train(run_, words);
+  };
+  const ProgramRun early = waits({"--steps", "4"});
+  ASSERT_EQ(early.exit_code, 0) << early.errors;
+  EXPECT_EQ(metrics(run_).back()["step"], 2) << "the second evaluation was no better";
+  const ProgramRun extended = waits({"--steps", "8", "--extend"});
+  ASSERT_EQ(extended.exit_code, 0) << extended.errors;
+  EXPECT_EQ(metrics(run_).back()["step"], 3) << extended.errors;
+}
+
 TEST_F(ResumedRuns, AnExtensionThatWasKilledGoesOn) {
   ASSERT_EQ(train(run_).exit_code, 0);
   json run = json::parse(read_file(run_ / "run.json"));  // as it is before the first new checkpoint

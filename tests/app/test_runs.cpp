@@ -1,4 +1,3 @@
-#include "data/safetensors.hpp"
 #include "tests/app/tiny_run.hpp"
 
 #include <fcntl.h>
@@ -10,7 +9,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <csignal>
 #include <sstream>
 #include <thread>
@@ -275,59 +273,6 @@ TEST_F(Runs, AskShowsAnswerAndPlace) {
   const ProgramRun shown = run_mylos(plain);
   EXPECT_TRUE(shown.output.starts_with("who runs?\n  ")) << shown.output;
   EXPECT_EQ(shown.output.find('\x1b'), std::string::npos);
-}
-
-TEST_F(Runs, ALossThatIsNotFiniteStopsAndKeepsTheWeights) {
-  write_tiny_model(model_, {.head_scale = 1e38f});
-  const ProgramRun run = train(run_, {"--steps", "5"});
-  EXPECT_EQ(run.exit_code, 1);
-  EXPECT_TRUE(run.error_lines().back().starts_with("mylos: error: step 1: loss ")) << run.errors;
-  EXPECT_TRUE(fs::exists(run_ / "last" / "model.safetensors"));
-}
-
-std::vector<float> word_embeddings(const fs::path& model) {
-  const data::SafetensorsFile file(model / "model.safetensors");
-  return file.read_float("bert.embeddings.word_embeddings.weight");
-}
-
-TEST_F(Runs, ADivergedRunKeepsTheWeightsOfItsLastFiniteLoss) {
-  write_tiny_model(model_, {.eight_overflows = true});
-  const fs::path order = directory_ / "order.jsonl", one = directory_ / "one";
-  write_file(order, "[[\"q01\", 0]]\n[[\"q11\", 0]]\n[[\"q31\", 0]]\n");
-  const auto words = [&](const fs::path& output, const char* steps) {
-    return Words{"train",   "--model", model_, "--train", train_,         "--order", order,          "--output", output,
-                 "--steps", steps,     "--lr", "1e-2",    "--max-length", "60",      "--doc-stride", "20"};
-  };
-  const ProgramRun first = run_mylos(words(one, "1"));
-  ASSERT_EQ(first.exit_code, 0) << first.errors;
-  const ProgramRun run = run_mylos(words(run_, "3"));
-  EXPECT_EQ(run.exit_code, 1);
-  const std::string error = run.error_lines().back();
-  EXPECT_TRUE(error.starts_with("mylos: error: step 3: loss ")) << run.errors;
-  EXPECT_NE(error.find("last/ holds the weights that step 2 began with"), std::string::npos) << error;
-  const std::vector<float> kept = word_embeddings(run_ / "last"), expected = word_embeddings(one / "last"),
-                           start = word_embeddings(model_);
-  for (std::size_t i = 0; i < kept.size(); ++i) ASSERT_NEAR(kept[i], expected[i], 1e-6 * std::abs(expected[i]) + 1e-6);
-  EXPECT_NE(kept, start);
-}
-
-// It ended the run with an exception: no last/, no checkpoint, nothing reverted.
-TEST_F(Runs, AnEvaluationThatIsNotFiniteIsADivergedRun) {
-  write_tiny_model(model_, {.eight_overflows = true});
-  const fs::path order = directory_ / "order.jsonl";
-  write_file(order, "[[\"q01\", 0]]\n[[\"q11\", 0]]\n[[\"q01\", 0]]\n");
-  const ProgramRun run =
-      run_mylos({"train", "--model",      model_, "--train",      train_, "--dev", train_, "--order",
-                 order,   "--output",     run_,   "--steps",      "3",    "--lr",  "1e-2", "--max-length",
-                 "60",    "--doc-stride", "20",   "--eval-every", "2"});
-  EXPECT_EQ(run.exit_code, 1);
-  const std::string error = run.error_lines().back();
-  EXPECT_TRUE(
-      error.starts_with("mylos: error: the evaluation after step 2: the model's outputs are not finite: the run "
-                        "stops; last/ holds the weights that step 2 began with, to the rounding of its update; "
-                        "use a smaller --learning-rate"))
-      << run.errors;
-  EXPECT_TRUE(fs::exists(run_ / "last" / "model.safetensors"));
 }
 
 /// Waits until a program reads the pipe at `path`; the end to write to, -1 where none came.

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* embeddings_name = "bert.embeddings.embeddings_name.weight";
+constexpr const char* embeddings_name = "bert.embeddings.word_embeddings.weight";
 
 std::string vocabulary_text() {
   std::string text = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";

@@ -147,7 +147,8 @@ TEST(Features, OddQuestionsAreRunQas) {
   if (!std::filesystem::exists(uncased_vocabulary())) GTEST_SKIP() << "no vocabulary at " << uncased_vocabulary();
   const auto golden = tests::golden_json("features_odd.json");
   const SquadDataset dataset = parse_squad(nlohmann::json{{"data", golden.at("rows")}}.dump(), "features_odd.json");
-  const auto set = build_features(dataset, uncased_tokenizer(), windows_of(golden.at("max_length"), golden.at("stride")));
+  const auto set =
+      build_features(dataset, uncased_tokenizer(), windows_of(golden.at("max_length"), golden.at("stride")));
   const auto& windows = golden.at("windows");
   for (std::size_t i = 0; i < std::min(windows.size(), set.features.size()); ++i) {
     EXPECT_EQ(window_json(dataset, set, set.features[i]), windows[i]);

@@ -1,0 +1,101 @@
+#include "data/safetensors.hpp"
+#include "tests/app/tiny_run.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+/// Runs whose numbers are not finite any more.
+namespace mylos::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+class DivergedRuns : public EvaluatedRun {};
+
+TEST_F(DivergedRuns, ALossThatIsNotFiniteStopsAndKeepsTheWeights) {
+  write_tiny_model(model_, {.head_scale = 1e38f});
+  const ProgramRun run = train(run_, {"--steps", "5"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_TRUE(run.error_lines().back().starts_with("mylos: error: step 1: loss ")) << run.errors;
+  EXPECT_TRUE(fs::exists(run_ / "last" / "model.safetensors"));
+}
+
+std::vector<float> word_embeddings(const fs::path& model) {
+  const data::SafetensorsFile file(model / "model.safetensors");
+  return file.read_float("bert.embeddings.word_embeddings.weight");
+}
+
+TEST_F(DivergedRuns, ADivergedRunKeepsTheWeightsOfItsLastFiniteLoss) {
+  write_tiny_model(model_, {.eight_overflows = true});
+  const fs::path order = directory_ / "order.jsonl", one = directory_ / "one";
+  write_file(order, "[[\"q01\", 0]]\n[[\"q11\", 0]]\n[[\"q31\", 0]]\n");
+  const auto words = [&](const fs::path& output, const char* steps) {
+    return Words{"train",   "--model", model_, "--train", train_,         "--order", order,          "--output", output,
+                 "--steps", steps,     "--lr", "1e-2",    "--max-length", "60",      "--doc-stride", "20"};
+  };
+  const ProgramRun first = run_mylos(words(one, "1"));
+  ASSERT_EQ(first.exit_code, 0) << first.errors;
+  const ProgramRun run = run_mylos(words(run_, "3"));
+  EXPECT_EQ(run.exit_code, 1);
+  const std::string error = run.error_lines().back();
+  EXPECT_TRUE(error.starts_with("mylos: error: step 3: loss ")) << run.errors;
+  EXPECT_NE(error.find("last/ holds the weights that step 2 began with"), std::string::npos) << error;
+  const std::vector<float> kept = word_embeddings(run_ / "last"), expected = word_embeddings(one / "last"),
+                           start = word_embeddings(model_);
+  for (std::size_t i = 0; i < kept.size(); ++i) ASSERT_NEAR(kept[i], expected[i], 1e-6 * std::abs(expected[i]) + 1e-6);
+  EXPECT_NE(kept, start);
+}
+
+// It ended the run with an exception: no last/, no checkpoint, nothing reverted.
+TEST_F(DivergedRuns, AnEvaluationThatIsNotFiniteIsADivergedRun) {
+  write_tiny_model(model_, {.eight_overflows = true});
+  const fs::path order = directory_ / "order.jsonl";
+  write_file(order, "[[\"q01\", 0]]\n[[\"q11\", 0]]\n[[\"q01\", 0]]\n");
+  const ProgramRun run =
+      run_mylos({"train", "--model",      model_, "--train",      train_, "--dev", train_, "--order",
+                 order,   "--output",     run_,   "--steps",      "3",    "--lr",  "1e-2", "--max-length",
+                 "60",    "--doc-stride", "20",   "--eval-every", "2"});
+  EXPECT_EQ(run.exit_code, 1);
+  const std::string error = run.error_lines().back();
+  EXPECT_TRUE(
+      error.starts_with("mylos: error: the evaluation after step 2: the model's outputs are not finite: the run "
+                        "stops; last/ holds the weights that step 2 began with, to the rounding of its update; "
+                        "use a smaller --learning-rate"))
+      << run.errors;
+  EXPECT_TRUE(fs::exists(run_ / "last" / "model.safetensors"));
+}
+
+// The checkpoint of the step with the spoilt weights was the latest, and with --keep the only one.
+TEST_F(DivergedRuns, NoCheckpointOfSpoiltWeightsStays) {
+  write_tiny_model(model_, {.eight_overflows = true});
+  const fs::path order = directory_ / "order.jsonl", checkpoints = run_ / "checkpoints";
+  write_file(order, "[[\"q01\", 0]]\n[[\"q11\", 0]]\n[[\"q01\", 0]]\n");
+  const Words words = {"train", "--model",
+                       model_,  "--train",
+                       train_,  "--dev",
+                       train_,  "--order",
+                       order,   "--lr",
+                       "1e-2",  "--steps",
+                       "3",     "--output",
+                       run_,    "--max-length",
+                       "60",    "--doc-stride",
+                       "20",    "--eval-every",
+                       "2",     "--checkpoint-every",
+                       "1"};
+  const ProgramRun run = run_mylos(words);
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.error_lines().back(), HasSubstr("; the checkpoint after step 2 is removed; use a smaller"));
+  EXPECT_TRUE(fs::exists(checkpoints / "step-000001.h5"));
+  EXPECT_FALSE(fs::exists(checkpoints / "step-000002.h5"));
+  EXPECT_EQ(read_file(checkpoints / "latest"), "step-000001.h5\n");
+  const ProgramRun again = run_mylos(words);
+  EXPECT_THAT(again.errors, HasSubstr("goes on after step 1, from "));
+  EXPECT_EQ(again.exit_code, 1);
+}
+
+}  // namespace
+}  // namespace mylos::tests
