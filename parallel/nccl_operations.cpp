@@ -1,6 +1,7 @@
 #include "parallel/nccl_operations.hpp"
 
 #include "core/error.hpp"
+#include "parallel/nccl_streams.hpp"
 
 #include <fmt/format.h>
 
@@ -63,7 +64,7 @@ NcclDevice::NcclDevice() {
   check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for the priorities of streams");
   // What other ranks wait for goes before what this one computes.
   check_cuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest), "making a stream");
-  space_.emplace(stream_);
+  space_.emplace(space_over(stream_));
 }
 
 NcclDevice::~NcclDevice() {
@@ -111,7 +112,7 @@ std::byte* NcclDevice::reserve(std::size_t bytes) {
 void NcclDevice::sum(ElementType type, const RankParts& parts, std::size_t count, ElementType sum_type, void* sums) {
   const std::lock_guard lock(space_mutex_);
   ensure(space_.has_value(), "Kokkos has ended before a sum over ranks");
-  sum_over_ranks(*space_, type, parts, count, sum_type, sums);
+  launch_sum(*space_, stream_, type, parts, count, sum_type, sums);
 }
 
 void NcclDevice::leave_kokkos() {
@@ -231,7 +232,7 @@ NcclOperation::NcclOperation(OperationName name, std::shared_ptr<NcclLink> link,
       ready_(link_->device()),
       ended_(link_->device()),
       steps_(std::move(steps)) {
-  ready_.record(space.cuda_stream());
+  ready_.record(stream_of(space));
 }
 
 Progress NcclOperation::advance() {
@@ -271,7 +272,7 @@ void NcclOperation::wait(const ExecutionSpace& space) {
     wait_on_host();  // throws
     return;
   }
-  ended_.hold_up(space.cuda_stream());
+  ended_.hold_up(stream_of(space));
 }
 
 }  // namespace mylos::parallel

@@ -134,8 +134,13 @@ std::vector<To> converted(const std::vector<From>& values) {
   return result;
 }
 
-/// From none to several pieces of messages, with sizes that ranks do not divide.
-const std::vector<std::size_t> sizes{0, 1, 2, 3, 5, 64, 1000, 16384, 16385, 40001, 3000017};
+/// Several pieces of messages, unless what carries them has no pieces of that size.
+#if !defined(MYLOS_LARGEST_ARRAY)
+#define MYLOS_LARGEST_ARRAY 3000017
+#endif
+
+/// From none to the largest, with sizes that ranks do not divide.
+const std::vector<std::size_t> sizes{0, 1, 2, 3, 5, 64, 1000, 16384, 16385, 40001, MYLOS_LARGEST_ARRAY};
 
 struct Case {
   const char* name;
@@ -368,7 +373,6 @@ std::unique_ptr<Communicator> pairs() { return tests::launch().world().split(tes
 std::unique_ptr<Communicator> nccl_in_order() { return tests::launch().make_nccl_ranks(true); }
 std::unique_ptr<Communicator> nccl() { return tests::launch().make_nccl_ranks(false); }
 std::string nccl_cannot_be_here() {
-  if (runs_on_host) return "a build for the host has no NCCL";
   if (const std::string obstacle = nccl_obstacle(); !obstacle.empty()) return obstacle;
   try {
     check_devices_apart(tests::launch().places());

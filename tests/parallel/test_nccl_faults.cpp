@@ -1,0 +1,125 @@
+#include "tests/support/ranks.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+/// NCCL, a communicator or the device fails on one rank: the run ends with one clear line and never hangs.
+namespace mylos::tests {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Ended {
+  int exit_code = 0;
+  std::string errors;
+};
+
+/// Two ranks that sum an array of 256 KiB in each of five steps; `rank` meets the fault.
+Ended with_variable(std::size_t rank, const std::string& name, const std::string& value,
+                    const std::string& order = "library") {
+  const char* const path = std::getenv("LD_LIBRARY_PATH");
+  const EnvironmentVariable folders("LD_LIBRARY_PATH",
+                                    std::string(MYLOS_NCCL_FOLDER) + (path == nullptr ? "" : ":" + std::string(path)));
+  const EnvironmentVariable threads("OMP_NUM_THREADS", "1");
+  const ProgramRun run =
+      run_ranks(2, {std::to_string(rank), name, value, order}, MYLOS_FAILING_NCCL, std::chrono::seconds(20));
+  EXPECT_NE(run.exit_code, 124) << "not within 20 s";
+  EXPECT_THAT(run.errors, AllOf(Not(HasSubstr("still at work")), Not(HasSubstr("stand-in for NCCL"))));
+  return {run.exit_code, run.errors};
+}
+
+Ended with_fault(std::size_t rank, const std::string& fault, const std::string& order = "library") {
+  return with_variable(rank, "NCCL_STAND_IN_FAULT", fault, order);
+}
+
+TEST(NcclFaults, NoneIsNoError) {
+  const Ended ended = with_fault(0, "none");
+  EXPECT_EQ(ended.exit_code, 0) << ended.errors;
+  EXPECT_THAT(ended.errors, Not(HasSubstr("error")));
+}
+
+TEST(NcclFaults, AnIdThatCannotBeMadeIsTheSameErrorOnAllRanks) {
+  const Ended ended = with_fault(0, "id");
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_THAT(ended.errors,
+              AllOf(HasSubstr("mylos: error: NCCL: making a group's id: unhandled system error (stand-in: "
+                              "injected); NCCL_DEBUG=INFO in the environment says more\n"),
+                    Not(HasSubstr("has not come")), Not(HasSubstr("is gone"))));
+}
+
+TEST(NcclFaults, AConnectionThatFailsIsTold) {
+  const Ended ended = with_fault(1, "init");
+  EXPECT_NE(ended.exit_code, 0);
+  EXPECT_THAT(ended.errors,
+              HasSubstr("mylos: error: NCCL connection of the devices: NCCL: connecting devices: unhandled "
+                        "system error (stand-in: injected); NCCL_DEBUG=INFO"));
+}
+
+TEST(NcclFaults, AConnectionThatNeverComesEndsAtTheTimeLimit) {
+  const Ended ended = with_fault(1, "connect");
+  EXPECT_NE(ended.exit_code, 0);
+  EXPECT_THAT(ended.errors,
+              ContainsRegex("mylos: error: all ranks have come to: step 1, NCCL connection of the devices; "
+                            "yet it has not ended for [0-9]+ s: NCCL \\(NCCL_DEBUG=INFO says more\\)"));
+}
+
+TEST(NcclFaults, ACallThatFailsIsToldWithItsOperation) {
+  // A collective, and a message of a group, which has to be ended all the same.
+  for (const auto& [fault, order] : {std::pair("call:3", "library"), std::pair("send:3", "tree")}) {
+    const Ended ended = with_fault(1, fault, order);
+    EXPECT_NE(ended.exit_code, 0);
+    EXPECT_THAT(ended.errors, ContainsRegex("mylos: error: NCCL all-reduce of layer 3 gradients: NCCL: .*: internal "
+                                            "error \\(stand-in: injected\\); NCCL_DEBUG=INFO"));
+  }
+}
+
+TEST(NcclFaults, AnErrorOfTheCommunicatorEndsItsOperation) {
+  const Ended ended = with_fault(1, "async:3");
+  EXPECT_NE(ended.exit_code, 0);
+  EXPECT_THAT(ended.errors,
+              HasSubstr("mylos: error: NCCL all-reduce of layer 3 gradients: NCCL: between devices: remote "
+                        "process exited (stand-in: injected); NCCL_DEBUG=INFO"));
+}
+
+TEST(NcclFaults, AnErrorOfTheDeviceIsTold) {
+  const Ended ended = with_fault(1, "device:3");
+  EXPECT_NE(ended.exit_code, 0);
+  EXPECT_THAT(ended.errors, HasSubstr("mylos: error: NCCL all-reduce of layer 3 gradients: CUDA: on the device: "
+                                      "unspecified launch failure"));
+}
+
+TEST(NcclFaults, AnOperationThatNeverEndsEndsAtTheTimeLimit) {
+  const Ended ended = with_fault(1, "hang:3");
+  EXPECT_NE(ended.exit_code, 0);
+  EXPECT_THAT(
+      ended.errors,
+      ContainsRegex("mylos: error: all ranks have come to: step [34], NCCL all-reduce of layer 3 gradients, 256.0 "
+                    "KiB; yet it has not ended for [0-9]+ s: NCCL \\(NCCL_DEBUG=INFO says more\\)"));
+}
+
+TEST(NcclFaults, AKilledRankIsNamed) {
+  const Ended ended = with_variable(1, "kill", "3");
+  EXPECT_NE(ended.exit_code, 0);
+  // By its peer or, where it is quicker, by mpirun.
+  EXPECT_THAT(ended.errors, ContainsRegex("rank 1 (\\(process [0-9]+\\) on .* is gone|with PID)"));
+}
+
+TEST(NcclFaults, AnotherVersionOnOneRankIsTold) {
+  const Ended minor = with_variable(1, "NCCL_STAND_IN_VERSION", "22203");
+  EXPECT_NE(minor.exit_code, 0);
+  EXPECT_THAT(minor.errors, HasSubstr("mylos: error: NCCL is 2.22.3 on this rank and 2.28.9 on the first one; give all "
+                                      "nodes the same (LD_LIBRARY_PATH), or let device arrays go through MPI"));
+  const Ended major = with_variable(1, "NCCL_STAND_IN_VERSION", "30102");
+  EXPECT_NE(major.exit_code, 0);
+  EXPECT_THAT(major.errors, HasSubstr("mylos: error: libnccl.so.2 is NCCL 3.1.2, and this build is for NCCL 2.28.9"));
+}
+
+}  // namespace
+}  // namespace mylos::tests
