@@ -4,6 +4,7 @@
 #include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
 #include "core/error.hpp"
+#include "data/json.hpp"
 #include "parallel/checkpoint_directory.hpp"
 #include "train/quantities.hpp"
 
@@ -24,7 +25,7 @@ using Json = nlohmann::ordered_json;
 Json to_json(const parallel::CheckpointRecord::Value& value) {
   const auto* text = std::get_if<std::string>(&value);
   if (text == nullptr) return std::visit([](const auto& typed) { return Json(typed); }, value);
-  Json parsed = Json::parse(*text, nullptr, false);
+  Json parsed = data::try_parse_ordered_json(*text);
   return parsed.is_object() ? parsed : Json(*text);
 }
 

@@ -3,9 +3,9 @@
 #include "core/error.hpp"
 #include "data/files.hpp"
 #include "data/model_names.hpp"
+#include "data/json.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <string>
 
@@ -27,7 +27,7 @@ path downloaded_file(const path& folder, const std::string& name) {
     if (entry.path().extension() != ".json") continue;
     const path file = path(entry.path()).replace_extension();
     if (!std::filesystem::is_regular_file(file)) continue;
-    const auto about = nlohmann::json::parse(read_text(entry.path()), nullptr, false);
+    const auto about = try_parse_json(read_text(entry.path()));
     if (!about.is_object() || !about.contains("url") || !about["url"].is_string()) continue;
     if (about["url"].get<std::string>().ends_with("/" + name)) return file;
   }

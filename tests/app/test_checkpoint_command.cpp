@@ -32,7 +32,7 @@ class CheckpointCommand : public TinyRun {
   }
 
   /// The tiny model, of which element i of a row is i + `offset`; the optimizer's slot is zero.
-  fs::path save(std::size_t step, float offset = 0.0f) const {
+  fs::path save(std::size_t step, float offset = 0.0f, const std::string& configuration = "") const {
     const auto network = nn::make_bert_question_answering(
         train::bert_shape(data::read_bert_config(model_ / "config.json")), Precision::float32);
     const ParameterTable& table = network->table();
@@ -53,14 +53,14 @@ class CheckpointCommand : public TinyRun {
     parallel::CheckpointRecord record;
     record.set("step", std::uint64_t{step});
     record.set("epoch", 0.25);
-    record.set(
-        "configuration",
-        json{{"batch", 12},
-             {"dev", nullptr},
-             {"resolved",
-              {{"model", model_.string()}, {"gemm", {{"products", {{{"n", 3}, {"k", 4}}, {{"n", 5}, {"k", 6}}}}}}}}}
-            .dump());
+    record.set("configuration", configuration.empty() ? usual_configuration() : configuration);
     return save_checkpoint(*parallel::make_self_communicator(), checkpoints_, step, arrays, record, 5).file;
+  }
+
+  std::string usual_configuration() const {
+    const json products = {{{"n", 3}, {"k", 4}}, {{"n", 5}, {"k", 6}}};
+    const json resolved = {{"model", model_.string()}, {"gemm", {{"products", products}}}};
+    return json{{"batch", 12}, {"dev", nullptr}, {"resolved", resolved}}.dump();
   }
 
   void expect_refused(const Words& words, const std::string& what, int exit_code = 1) const {
@@ -107,6 +107,15 @@ TEST_F(CheckpointCommand, ShowsOne) {
   const json shown = json::parse(run_mylos({"checkpoint", "show", checkpoints_ / "step-000010.h5", "--json"}).output);
   EXPECT_EQ(shown["run"]["step"], 10);
   EXPECT_EQ(shown["tensors"][0]["name"], "/model/bert.embeddings.word_embeddings.weight");
+}
+
+TEST_F(CheckpointCommand, ADeepConfigurationStaysText) {
+  const std::string deep = R"({"gemm": )" + std::string(100'000, '[') + std::string(100'000, ']') + "}";
+  save(30, 0.0f, deep);
+  const ProgramRun shown = run_mylos({"checkpoint", "show", run_});
+  EXPECT_EQ(shown.exit_code, 0) << shown.errors;
+  EXPECT_THAT(shown.output, HasSubstr("configuration           {\"gemm\": [[["));
+  EXPECT_EQ(run_mylos({"checkpoint", "show", run_, "--json"}).exit_code, 0);
 }
 
 TEST_F(CheckpointCommand, VerifiesEveryByte) {

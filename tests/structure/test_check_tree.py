@@ -106,6 +106,18 @@ class CheckTree(unittest.TestCase):
             with self.subTest(path=path):
                 self.assertEqual(self.breaches_of(path, line), [])
 
+    def test_json_parsed_without_the_depth_limit(self):
+        for line in [
+            "const json row = json::parse(line, nullptr, false);",
+            "const auto run = nlohmann::ordered_json::parse(text);",
+            "const Json value = Json::parse (text);",
+            "return OrderedJson::accept(text);",
+        ]:
+            with self.subTest(line):
+                self.assertEqual(len(self.breaches_of("train/metrics.cpp", line)), 1)
+                self.assertEqual(self.breaches_of("data/json.cpp", line), [])
+        self.assertEqual(self.breaches_of("train/metrics.cpp", "const json row = data::try_parse_json(line);"), [])
+
     def test_file_too_long(self):
         self.write("nn/bert.cpp", "\n" * 501)
         self.write("nn/loss.cpp", "\n" * 500)
