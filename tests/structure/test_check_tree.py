@@ -123,6 +123,22 @@ class CheckTree(unittest.TestCase):
         self.write("nn/loss.cpp", "\n" * 500)
         self.assertEqual(list(check_tree.check_lengths(self.root)), ["nn/bert.cpp: 501 lines; split it (500 is the most)"])
 
+    def test_pip_that_may_run_foreign_code(self):
+        for good in [
+            'python3 -I -m pip install --only-binary=:all: --target x y\n',
+            '"$1/bin/python" -I -m pip download --quiet \\\n  --require-hashes -r z\n',
+        ]:
+            self.write("scripts/get", good)
+            self.assertEqual(list(check_tree.check_pip(self.root)), [])
+        for bad in [
+            "python3 -m pip install --only-binary=:all: y\n",
+            "python3 -I -m pip install y\n",
+            '"$1/venv/bin/pip" download --require-hashes -r z\n',
+        ]:
+            with self.subTest(bad):
+                self.write("scripts/get", bad)
+                self.assertEqual(len(list(check_tree.check_pip(self.root))), 1)
+
     def test_source_that_no_list_names(self):
         self.write("nn/CMakeLists.txt", "mylos_folder(nn SOURCES bert.cpp)")
         self.write("nn/bert.cpp", "")
