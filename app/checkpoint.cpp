@@ -78,7 +78,7 @@ int list_directory(const Arguments& arguments) {
                       {"error", row.error.empty() ? Json() : Json(row.error)},
                       {"run", row.record}});
     }
-    print(rows.dump(2) + "\n");
+    print_json_text(rows.dump(2) + "\n");
     return 0;
   }
   print(fmt::format("{:>9} {:>7} {:>12}  {}\n", "step", "epoch", "size", "file"));
@@ -115,7 +115,7 @@ int show(const Arguments& arguments) {
     for (const auto& tensor : index.datasets) {
       tensors.push_back({{"name", tensor.name}, {"shape", tensor.shape}, {"offset", tensor.offset}});
     }
-    print(Json{{"file", file.string()}, {"run", record}, {"tensors", tensors}}.dump(2) + "\n");
+    print_json_text(Json{{"file", file.string()}, {"run", record}, {"tensors", tensors}}.dump(2) + "\n");
     return 0;
   }
   print(fmt::format("{}\n", file.string()));
@@ -158,7 +158,7 @@ int verify(const Arguments& arguments) {
       print(fmt::format("{}: {} of values, every checksum is right\n", file.string(), train::bytes_text(bytes)));
     }
   }
-  if (arguments.json) print(rows.dump(2) + "\n");
+  if (arguments.json) print_json_text(rows.dump(2) + "\n");
   return all_right ? 0 : 1;
 }
 

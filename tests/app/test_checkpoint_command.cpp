@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Words = std::vector<std::string>;
 
 class CheckpointCommand : public TinyRun {
@@ -116,6 +117,17 @@ TEST_F(CheckpointCommand, ADeepConfigurationStaysText) {
   EXPECT_EQ(shown.exit_code, 0) << shown.errors;
   EXPECT_THAT(shown.output, HasSubstr("configuration           {\"gemm\": [[["));
   EXPECT_EQ(run_mylos({"checkpoint", "show", run_, "--json"}).exit_code, 0);
+}
+
+TEST_F(CheckpointCommand, EscapesOfTheConfigurationDoNotReachTheTerminal) {
+  const std::string escapes = "\x1b]52;c;aGk=\x07\xc2\x9b";
+  save(30, 0.0f, json{{"mode", escapes}}.dump());
+  const ProgramRun shown = run_mylos({"checkpoint", "show", run_});
+  EXPECT_THAT(shown.output, HasSubstr("configuration.mode      ]52;c;aGk=\n"));
+  for (const char* control : {"\x1b", "\x07", "\xc2\x9b"}) EXPECT_THAT(shown.output, Not(HasSubstr(control)));
+  const ProgramRun as_json = run_mylos({"checkpoint", "show", run_, "--json"});
+  EXPECT_THAT(as_json.output, Not(HasSubstr("\xc2\x9b")));
+  EXPECT_EQ(json::parse(as_json.output)["run"]["configuration"]["mode"], escapes) << "values stay what they are";
 }
 
 TEST_F(CheckpointCommand, VerifiesEveryByte) {

@@ -5,7 +5,8 @@
 
 #include <functional>
 
-/// Files that somebody else wrote: JSON that nests so deeply that a recursive reader would exhaust the stack.
+/// Files that somebody else wrote: JSON that nests so deeply that a recursive reader would exhaust the stack, and text
+/// that would command the terminal.
 namespace mylos::tests {
 namespace {
 
@@ -75,6 +76,52 @@ TEST_F(HostileFiles, DeepLinesOfMetricsAreLeftOut) {
   }
   EXPECT_EQ(run_mylos({"report", run_, "--output", directory_ / "page.html"}).exit_code, 0);
   EXPECT_THAT(read_file(directory_ / "page.html"), HasSubstr("1 line of metrics.jsonl could not be read"));
+}
+
+/// Writes the clipboard of some terminals (OSC 52), then a C1 control that begins a colour.
+constexpr const char* escapes_text =
+    "x\x1b]52;c;aGk=\x07\xc2\x9b"
+    "31m";
+
+void expect_plain(const std::string& text) {
+  for (const char* control : {"\x1b", "\x07", "\xc2\x9b"}) EXPECT_THAT(text, testing::Not(HasSubstr(control)));
+}
+
+TEST_F(HostileFiles, EscapesInARunDoNotReachTheTerminal) {
+  const nlohmann::json resolved = {{"steps", 100}, {"mode", escapes_text}};
+  write_file(run_ / "run.json", nlohmann::json{{"resolved", resolved}, {"precision", escapes_text}}.dump());
+  const nlohmann::json gpu = {{"index", 0}, {"name", escapes_text}};
+  write_file(run_ / "gpus" / "n1.jsonl", nlohmann::json{{"time", 17}, {"gpus", {gpu}}}.dump() + "\n");
+  const nlohmann::json row = {{"step", 2}, {"validation_loss", 1.5}, {"best", escapes_text}};
+  write_file(run_ / "metrics.jsonl", row.dump() + "\n");
+  const ProgramRun seen = run_mylos({"watch", run_, "--once"});
+  EXPECT_EQ(seen.exit_code, 0) << seen.errors;
+  EXPECT_THAT(seen.output, HasSubstr("x]52;c;aGk=31m"));
+  expect_plain(seen.output);
+  const ProgramRun as_json = run_mylos({"watch", run_, "--json"});
+  expect_plain(as_json.output);
+  EXPECT_EQ(nlohmann::json::parse(as_json.output)["evaluation"]["best"], escapes_text) << "values stay what they are";
+}
+
+TEST_F(HostileFiles, EscapesInMessagesDoNotReachTheTerminal) {
+  const std::string name = directory_ / escapes_text;
+  for (const Words& words : {Words{"report", name}, Words{"watch", name}, Words{"checkpoint", "show", name}}) {
+    const ProgramRun run = run_mylos(words);
+    EXPECT_NE(run.exit_code, 0);
+    EXPECT_THAT(run.errors, HasSubstr("]52;c;aGk="));
+    expect_plain(run.errors);
+  }
+  write_file(run_ / "run.json", std::string("{\"a\": \"") + escapes_text + "\xc2\x9b");
+  expect_plain(run_mylos({"report", run_, "--output", directory_ / "page.html"}).errors);
+}
+
+TEST_F(HostileFiles, EscapesInAQuestionDoNotReachTheTerminal) {
+  write_file(directory_ / "context", "what is red in here\n");
+  const std::string question = std::string("what is red") + escapes_text;
+  const ProgramRun run = run_mylos({"ask", "--model", model_, "--context", directory_ / "context", question});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.output, HasSubstr("what is redx]52;c;aGk=31m\n"));
+  expect_plain(run.output);
 }
 
 }  // namespace
