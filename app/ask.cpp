@@ -37,15 +37,19 @@ std::string answer_json(const std::string& question, const data::PipelineAnswer&
   return object.dump() + "\n";
 }
 
-std::string answer_text(const std::string& question, const data::PipelineAnswer& answer, const std::string& context,
-                        bool highlight) {
-  if (answer.text.empty()) return fmt::format("{}\n  no answer  (score {:.3f})\n", question, answer.score);
+void print_answer(const std::string& question, const data::PipelineAnswer& answer, const std::string& context,
+                  bool highlight) {
+  if (answer.text.empty()) {
+    print(fmt::format("{}\n  no answer  (score {:.3f})\n", question, answer.score));
+    return;
+  }
   const Excerpt sentence = sentence_around(context, answer.range);
-  const char* begin = highlight ? "\x1b[1;32m" : "";
-  const char* end = highlight ? "\x1b[0m" : "";
-  return fmt::format("{}\n  {}  (score {:.3f}, characters {} to {})\n  {}{}{}{}{}\n", question,
-                     on_one_line(answer.text), answer.score, answer.range.begin, answer.range.end, sentence.before,
-                     begin, sentence.answer, end, sentence.after);
+  print(fmt::format("{}\n  {}  (score {:.3f}, characters {} to {})\n  {}", question, on_one_line(answer.text),
+                    answer.score, answer.range.begin, answer.range.end, sentence.before));
+  if (highlight) print_escapes("\x1b[1;32m");
+  print(sentence.answer);
+  if (highlight) print_escapes("\x1b[0m");
+  print(sentence.after + "\n");
 }
 
 /// https://no-color.org: any value that is not empty.
@@ -93,7 +97,11 @@ int run_ask(const Arguments& told) {
                                    log_line);
   const bool highlight = may_highlight();
   const auto show = [&](const std::string& question, const data::PipelineAnswer& answer) {
-    print(arguments.json ? answer_json(question, answer, context) : answer_text(question, answer, context, highlight));
+    if (arguments.json) {
+      print_json_text(answer_json(question, answer, context));
+    } else {
+      print_answer(question, answer, context, highlight);
+    }
   };
   if (questions.empty()) {
     read_questions([&](const std::string& question) { show(question, answerer.answer(context, {question}).front()); });

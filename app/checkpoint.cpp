@@ -4,6 +4,7 @@
 #include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
 #include "core/error.hpp"
+#include "data/json.hpp"
 #include "parallel/checkpoint_directory.hpp"
 #include "train/quantities.hpp"
 
@@ -24,7 +25,7 @@ using Json = nlohmann::ordered_json;
 Json to_json(const parallel::CheckpointRecord::Value& value) {
   const auto* text = std::get_if<std::string>(&value);
   if (text == nullptr) return std::visit([](const auto& typed) { return Json(typed); }, value);
-  Json parsed = Json::parse(*text, nullptr, false);
+  Json parsed = data::try_parse_ordered_json(*text);
   return parsed.is_object() ? parsed : Json(*text);
 }
 
@@ -77,7 +78,7 @@ int list_directory(const Arguments& arguments) {
                       {"error", row.error.empty() ? Json() : Json(row.error)},
                       {"run", row.record}});
     }
-    print(rows.dump(2) + "\n");
+    print_json_text(rows.dump(2) + "\n");
     return 0;
   }
   print(fmt::format("{:>9} {:>7} {:>12}  {}\n", "step", "epoch", "size", "file"));
@@ -114,7 +115,7 @@ int show(const Arguments& arguments) {
     for (const auto& tensor : index.datasets) {
       tensors.push_back({{"name", tensor.name}, {"shape", tensor.shape}, {"offset", tensor.offset}});
     }
-    print(Json{{"file", file.string()}, {"run", record}, {"tensors", tensors}}.dump(2) + "\n");
+    print_json_text(Json{{"file", file.string()}, {"run", record}, {"tensors", tensors}}.dump(2) + "\n");
     return 0;
   }
   print(fmt::format("{}\n", file.string()));
@@ -157,7 +158,7 @@ int verify(const Arguments& arguments) {
       print(fmt::format("{}: {} of values, every checksum is right\n", file.string(), train::bytes_text(bytes)));
     }
   }
-  if (arguments.json) print(rows.dump(2) + "\n");
+  if (arguments.json) print_json_text(rows.dump(2) + "\n");
   return all_right ? 0 : 1;
 }
 

@@ -2,6 +2,7 @@
 #include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
 #include "core/error.hpp"
+#include "data/json.hpp"
 #include "data/model_names.hpp"
 #include "data/pretrained.hpp"
 #include "nn/bert_question_answering.hpp"
@@ -30,7 +31,7 @@ bool is_model_directory(const fs::path& path) {
 /// The model that the run began from, as its configuration says.
 std::optional<fs::path> recorded_model(const parallel::CheckpointRecord& record) {
   if (!record.has("configuration")) return std::nullopt;
-  const Json configuration = Json::parse(record.text("configuration"), nullptr, false);
+  const Json configuration = data::try_parse_ordered_json(record.text("configuration"));
   const Json resolved = configuration.is_object() ? configuration.value("resolved", Json()) : Json();
   if (!resolved.is_object() || !resolved.contains("model") || !resolved["model"].is_string()) return std::nullopt;
   return fs::path(resolved["model"].get<std::string>());

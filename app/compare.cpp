@@ -146,13 +146,13 @@ Json common_settings(const Arguments& arguments) {
 
 /// Whether `common_settings` made a file; a copy of a run.json has a state.
 bool is_settings_file(const std::filesystem::path& file) {
-  const Json settings = Json::parse(data::read_text(file), nullptr, false);
+  const Json settings = data::try_parse_ordered_json(data::read_text(file));
   return settings.is_object() && settings.contains(program_key) &&
          !settings.contains(train::OutputDirectory::state_key);
 }
 
 bool is_comparison_file(const std::filesystem::path& file) {
-  const Json lines = Json::parse(data::read_text(file), nullptr, false);
+  const Json lines = data::try_parse_ordered_json(data::read_text(file));
   return lines.is_array() && std::ranges::all_of(lines, [](const Json& line) {
            return line.is_object() && line.contains("mode") && line.contains("ranks");
          });

@@ -6,6 +6,7 @@
 #include "core/device.hpp"
 #include "core/error.hpp"
 #include "data/files.hpp"
+#include "data/json.hpp"
 #include "data/text_file.hpp"
 #include "parallel/parameter_mode.hpp"
 #include "train/gemm_selection.hpp"
@@ -27,8 +28,9 @@ using Json = nlohmann::ordered_json;
 
 Json parse_object(const std::filesystem::path& file) {
   const std::string text = data::read_text_file(file);
-  Json parsed = Json::parse(text, nullptr, false);
-  if (parsed.is_discarded()) throw UsageError(fmt::format("--config {}: not JSON", file.string()));
+  Json parsed = data::try_parse_ordered_json(text);
+  if (parsed.is_discarded())
+    throw UsageError(fmt::format("--config {}: not JSON, or nested too deeply", file.string()));
   if (!parsed.is_object()) throw UsageError(fmt::format("--config {}: not a JSON object", file.string()));
   return parsed;
 }

@@ -11,6 +11,7 @@
 #include "app/median.hpp"
 #include "app/standard_output.hpp"
 #include "app/watchdog.hpp"
+#include "data/json.hpp"
 #include "train/process.hpp"
 #include "train/quantities.hpp"
 #include "train/walltime.hpp"
@@ -59,7 +60,7 @@ std::string pack(const RankReport& report) {
 }
 
 RankReport unpack(const std::string& text) {
-  const json value = json::parse(text);
+  const json value = data::parse_json(text, "the findings of a rank");
   return {findings_of(value.at("findings")), processor_facts_of(value.at("processors")), value.at("device"),
           value.at("build")};
 }
@@ -231,8 +232,11 @@ Findings Doctor::time_exchange() const {
 
 void Doctor::print_report(std::span<const FoldedFinding> findings, std::size_t ranks, std::size_t nodes) const {
   constexpr auto replace = json::error_handler_t::replace;  // variables and paths may be no UTF-8
-  print(arguments_.json ? report_json(findings, ranks, nodes).dump(2, ' ', false, replace) + "\n"
-                        : report_text(findings, ranks));
+  if (arguments_.json) {
+    print_json_text(report_json(findings, ranks, nodes).dump(2, ' ', false, replace) + "\n");
+  } else {
+    print(report_text(findings, ranks));
+  }
   flush_output();
 }
 
@@ -355,7 +359,7 @@ int Doctor::look_together(Findings findings) {
   }
   const auto told = ranks.tell(plan.dump(-1, ' ', false, json::error_handler_t::replace));
   if (!told) leave_with(fmt::format("the first rank said nothing for {:.3g} s", 2.0 * limit_));
-  plan = json::parse(*told);
+  plan = data::parse_json(*told, "the plan of rank 0");
   Findings later;
   const std::vector<ClockOffset> clocks = ranks.compare_clocks();
   // Those that answered a moment ago exchange among all, where nobody can be left out.
@@ -376,7 +380,8 @@ int Doctor::look_together(Findings findings) {
   int exit_code = failure;
   if (rank == 0) {
     for (std::size_t each = 0; each < rest.size(); ++each) {
-      if (rest[each]) take_in_later(each, findings_of(json::parse(*rest[each])), picture);
+      if (rest[each])
+        take_in_later(each, findings_of(data::parse_json(*rest[each], "the findings of a rank")), picture);
     }
     append(picture.of_launch, clock_findings(clocks));
     for (const std::size_t each : ranks.missing()) {

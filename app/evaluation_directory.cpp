@@ -3,6 +3,7 @@
 #include "app/config_file.hpp"
 #include "core/error.hpp"
 #include "data/files.hpp"
+#include "data/json.hpp"
 
 #include <fmt/format.h>
 
@@ -21,7 +22,7 @@ bool is_evaluation(const fs::path& path) {
   std::error_code unreadable;  // then it is not
   const fs::path file = path / EvaluationDirectory::record_file;
   if (!fs::is_regular_file(file, unreadable)) return false;
-  const Json record = Json::parse(data::read_text(file), nullptr, false);
+  const Json record = data::try_parse_ordered_json(data::read_text(file));
   return record.is_object() && record.contains(program_key) && record[program_key].is_object();
 }
 

@@ -7,6 +7,7 @@
 #include "app/report_style.hpp"
 #include "app/report_time.hpp"
 #include "app/svg_chart.hpp"
+#include "data/json.hpp"
 #include "train/quantities.hpp"
 
 #include <fmt/chrono.h>
@@ -124,7 +125,7 @@ std::string field_text(const nlohmann::ordered_json& line, const char* key, int 
 
 std::size_t ranks_of(const ReportedRun& run) {
   const std::string ranks = setting_text(run, "resolved", "ranks");
-  const json value = json::parse(ranks, nullptr, false);
+  const json value = data::try_parse_json(ranks);
   return value.is_number_unsigned() ? value.get<std::size_t>() : 1;
 }
 

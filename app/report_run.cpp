@@ -4,6 +4,7 @@
 #include "app/usage_error.hpp"
 #include "core/error.hpp"
 #include "data/files.hpp"
+#include "data/json.hpp"
 #include "train/evaluation_files.hpp"
 #include "train/quantities.hpp"
 
@@ -108,7 +109,7 @@ void read_results(ReportedRun& run) {
   const fs::path file = run.record.directory / "results.json";
   std::error_code none;
   if (!fs::is_regular_file(file, none)) return;
-  run.results = json::parse(data::read_text(file), nullptr, false);
+  run.results = data::try_parse_json(data::read_text(file));
   if (run.results.is_object()) return;
   run.results = nullptr;
   run.missing.push_back("results.json is not whole JSON and is left out.");

@@ -4,6 +4,7 @@
 #include "app/config_file.hpp"
 #include "app/run_description.hpp"
 #include "core/error.hpp"
+#include "data/json.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -85,7 +86,7 @@ train::CommandDifference difference_from_run(const nlohmann::ordered_json& saved
 
 ResumedRun take_up_run(const std::string& configuration, const std::filesystem::path& checkpoint,
                        Arguments& arguments) {
-  auto saved = nlohmann::ordered_json::parse(configuration, nullptr, false);
+  auto saved = data::try_parse_ordered_json(configuration);
   ensure(saved.is_object(), fmt::format("{}: /run/configuration is no JSON object", checkpoint.string()));
   const auto settings = settings_json(*find_command("train"), arguments);
   const auto [differing, extends] =

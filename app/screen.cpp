@@ -1,6 +1,7 @@
 #include "app/screen.hpp"
 
 #include "app/standard_output.hpp"
+#include "core/printable.hpp"
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
@@ -29,9 +30,9 @@ void Screen::show(const std::string& text, std::size_t step) {
   } else {
     winsize window{};
     ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window);  // zeros where it fails
-    const std::string picture = fitted(text, window.ws_col, window.ws_row);
+    const std::string picture = fitted(without_controls(text), window.ws_col, window.ws_row);
     // ANSI X3.64: up as many lines as stand there, and erase to the end of the screen.
-    print((lines_ > 0 ? fmt::format("\x1b[{}A\x1b[J", lines_) : "") + picture);
+    print_escapes((lines_ > 0 ? fmt::format("\x1b[{}A\x1b[J", lines_) : "") + picture);
     lines_ = static_cast<std::size_t>(std::ranges::count(picture, '\n'));
   }
   flush_output();  // it is to be seen while the run goes on, also in a file or at the end of a pipe

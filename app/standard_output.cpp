@@ -1,6 +1,7 @@
 #include "app/standard_output.hpp"
 
 #include "core/error.hpp"
+#include "core/printable.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -23,7 +24,11 @@ std::string& buffer() {
 
 }  // namespace
 
-void print(std::string_view text) {
+void print(std::string_view text) { print_escapes(without_controls(text)); }
+
+void print_json_text(std::string_view text) { print_escapes(json_without_controls(text)); }
+
+void print_escapes(std::string_view text) {
   buffer() += text;
   static const bool is_terminal = ::isatty(STDOUT_FILENO) == 1;
   if (is_terminal || buffer().size() >= buffer_bytes) flush_output();
@@ -49,7 +54,7 @@ void log_line(std::string_view text) {
   std::string line(text);
   std::ranges::replace_if(
       line, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
-  line += '\n';
+  line = without_controls(line) + '\n';
   std::fputs(line.c_str(), stderr);
 }
 

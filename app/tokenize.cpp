@@ -36,7 +36,7 @@ int run_tokenize(const Arguments& arguments) {
     data::ensure_utf8(line, fmt::format("standard input, line {}", number));
     const data::Tokens tokens = tokenizer.tokenize(line);
     const Json result = arguments.offsets ? with_offsets(tokens, tokenizer.vocabulary()) : Json(tokens.ids);
-    print(result.dump() + "\n");
+    print_json_text(result.dump() + "\n");
   }
   ensure(!std::cin.bad(), "cannot read standard input");
   return 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
@@ -7,10 +8,12 @@
 
 namespace mylos::data {
 
-/// What a server said of a file: whether it has it, and the SHA-256 it gives for it (64 hex digits; empty where none).
+/// A server's answer about a file: whether it has it, and, from the hub, its SHA-256 (64 hex digits) and the commit of
+/// its repository (40); empty where the server names none.
 struct Download {
   bool found = false;
-  std::string sha256;
+  std::string sha256 = {};
+  std::string commit = {};
 };
 
 /// A server or a package index that could not be reached.
@@ -19,13 +22,17 @@ class Unreachable : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Gets `url` into `file` with curl, which follows redirections, gives up on a server that stalls, and honours the
-/// proxy variables. A file the server does not have is not an error. Throws Unreachable where no
-/// server answers, and std::runtime_error where it refuses, with curl's reason.
-Download download(const std::string& url, const std::filesystem::path& file);
+/// Gets `url` into `file` with curl, which gives up on a server that stalls, and honours the proxy variables but no
+/// ~/.curlrc. An address without a scheme is https, and redirections are followed to https only. A file the server does
+/// not have is not an error. Throws Unreachable where no server answers, and std::runtime_error with curl's reason
+/// where it refuses, redirects elsewhere, or has a file of more than `most_bytes`.
+Download download(const std::string& url, const std::filesystem::path& file, std::uintmax_t most_bytes);
 
 /// The SHA-256 that the hub's X-Linked-Etag names among all headers of all redirections; empty where there is none.
 std::string linked_sha256(std::string_view headers);
+
+/// The commit that the hub's X-Repo-Commit names; empty where there is none.
+std::string repository_commit(std::string_view headers);
 
 /// The SHA-256 of a file, 64 hex digits. Throws std::runtime_error where it cannot be read.
 std::string sha256_of(const std::filesystem::path& file);

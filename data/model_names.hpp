@@ -20,7 +20,8 @@ std::filesystem::path cached_model_directory(std::string_view name);
 bool is_model_name(std::string_view name);
 
 /// The model directory that `model` means: a directory with config.json, a run's output directory (its best/), or a
-/// name in our cache or in Hugging Face's. Throws std::runtime_error listing where it looked and how to get the model.
+/// name in our cache, which must be as it was fetched, or in Hugging Face's. Throws std::runtime_error listing where it
+/// looked and how to get the model.
 std::filesystem::path resolve_model(const std::string& model);
 
 }  // namespace mylos::data

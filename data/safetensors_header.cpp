@@ -97,18 +97,10 @@ std::map<std::string, std::string> read_metadata(const Json& entry, const std::s
 Json parse_object(std::string_view text, const std::string& file) {
   std::set<std::string> names;
   std::string repeated;
-  const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
-    if (depth == 1 && event == Json::parse_event_t::key && !names.insert(value.get<std::string>()).second) {
-      repeated = value.get<std::string>();
-    }
-    return true;
+  const auto watch = [&](const std::string& name) {
+    if (!names.insert(name).second) repeated = name;
   };
-  Json header;
-  try {
-    header = Json::parse(text, watch);
-  } catch (const Json::exception& error) {
-    fail(fmt::format("{}: its header is not JSON: {}", file, error.what()));
-  }
+  const Json header = parse_json(text, fmt::format("{}: its header", file), watch);
   if (!header.is_object()) fail(fmt::format("{}: its header is not a JSON object", file));
   if (!repeated.empty()) fail(fmt::format("{} comes twice", tensor_subject(file, repeated)));
   return header;

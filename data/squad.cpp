@@ -159,8 +159,7 @@ bool is_json_lines(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
   const std::size_t end = text.find('\n', begin);
   if (begin == std::string_view::npos || end == std::string_view::npos) return false;
-  return text.find_first_not_of(" \t\r\n", end) != std::string_view::npos &&
-         Json::accept(text.substr(begin, end - begin));
+  return text.find_first_not_of(" \t\r\n", end) != std::string_view::npos && is_json(text.substr(begin, end - begin));
 }
 
 void add_lines(SquadReader& reader, std::string_view text, std::string_view name) {

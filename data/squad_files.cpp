@@ -1,11 +1,12 @@
 #include "data/squad_files.hpp"
 
 #include "core/error.hpp"
+#include "data/fetch_record.hpp"
 #include "data/files.hpp"
+#include "data/json.hpp"
 #include "data/model_names.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <string>
 
@@ -27,7 +28,7 @@ path downloaded_file(const path& folder, const std::string& name) {
     if (entry.path().extension() != ".json") continue;
     const path file = path(entry.path()).replace_extension();
     if (!std::filesystem::is_regular_file(file)) continue;
-    const auto about = nlohmann::json::parse(read_text(entry.path()), nullptr, false);
+    const auto about = try_parse_json(read_text(entry.path()));
     if (!about.is_object() || !about.contains("url") || !about["url"].is_string()) continue;
     if (about["url"].get<std::string>().ends_with("/" + name)) return file;
   }
@@ -46,6 +47,7 @@ SquadFiles find_squad_files(std::string_view name) {
   const std::string train = fmt::format("train-{}.json", version), dev = fmt::format("dev-{}.json", version);
   const path ours = cache_directory() / "squad";
   if (std::filesystem::is_regular_file(ours / train) && std::filesystem::is_regular_file(ours / dev)) {
+    check_fetch_record(ours, {train, dev});
     return {ours / train, ours / dev};
   }
   const path theirs = datasets_directory() / "downloads";

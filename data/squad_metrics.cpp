@@ -8,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "data/files.hpp"
+#include "data/json.hpp"
 #include "data/squad_text.hpp"
 #include "data/text_file.hpp"
 
@@ -164,13 +165,10 @@ NoAnswerScores parse_no_answer_scores(std::string_view text, std::string_view na
   }
   // Json sorts its keys, so their order in the file takes a second look.
   std::unordered_set<std::string> seen;
-  const auto note_key = [&](int depth, Json::parse_event_t event, Json& key) {
-    if (depth == 1 && event == Json::parse_event_t::key && seen.insert(key.get<std::string>()).second) {
-      scores.in_order.emplace_back(key.get<std::string>(), json.at(key.get<std::string>()));
-    }
-    return true;
+  const auto note_key = [&](const std::string& key) {
+    if (seen.insert(key).second) scores.in_order.emplace_back(key, json.at(key));
   };
-  [[maybe_unused]] const Json same = Json::parse(text, note_key);
+  [[maybe_unused]] const Json same = parse_json(text, name, note_key);
   return scores;
 }
 

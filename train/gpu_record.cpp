@@ -1,5 +1,7 @@
 #include "train/gpu_record.hpp"
 
+#include "data/json.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -39,7 +41,7 @@ std::optional<GpuReading> parse_reading(const json& gpu) {
 }
 
 std::optional<GpuSample> parse_sample(const std::string& line) {
-  const json row = json::parse(line, nullptr, false);
+  const json row = data::try_parse_json(line);
   if (!row.is_object()) return std::nullopt;
   const std::optional<double> time = told_number(row, "time");
   const auto gpus = row.find("gpus");

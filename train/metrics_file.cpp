@@ -1,6 +1,7 @@
 #include "train/metrics_file.hpp"
 
 #include "data/files.hpp"
+#include "data/json.hpp"
 #include "train/metrics_reader.hpp"
 
 #include <filesystem>
@@ -60,7 +61,7 @@ void cut_metrics(const std::filesystem::path& file, std::size_t step, bool evalu
   std::istringstream lines(data::read_text(file));
   std::string kept;
   for (std::string line; std::getline(lines, line);) {
-    const auto row = nlohmann::json::parse(line, nullptr, false);
+    const auto row = data::try_parse_json(line);
     if (!is_metrics_row(row)) continue;
     const auto of_step = row["step"].get<std::size_t>();
     const bool is_repeated = of_step > step || (of_step == step && evaluation_due && is_evaluation_row(row));

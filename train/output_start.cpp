@@ -2,6 +2,7 @@
 
 #include "core/error.hpp"
 #include "data/files.hpp"
+#include "data/json.hpp"
 #include "parallel/checkpoint_directory.hpp"
 #include "train/output_directory.hpp"
 #include "train/run_files.hpp"
@@ -30,7 +31,7 @@ struct ExistingRun {
 std::optional<ExistingRun> existing_run(const fs::path& path) {
   std::error_code unreadable;  // is told by the call that lists the directory
   if (!fs::exists(path / run_file_name, unreadable)) return std::nullopt;
-  Json run = Json::parse(data::read_text(path / run_file_name), nullptr, false);
+  Json run = data::try_parse_ordered_json(data::read_text(path / run_file_name));
   const Json state = run.is_object() ? run.value(OutputDirectory::state_key, Json()) : Json();
   if (!state.is_object() || !state.contains("finished") || !state["finished"].is_boolean()) return std::nullopt;
   const Json job = state.value("slurm_job", Json());

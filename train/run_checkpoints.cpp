@@ -1,6 +1,7 @@
 #include "train/run_checkpoints.hpp"
 
 #include "core/error.hpp"
+#include "data/json.hpp"
 #include "parallel/agreement.hpp"
 #include "parallel/checkpoint_directory.hpp"
 #include "parallel/checkpoint_file.hpp"
@@ -27,7 +28,7 @@ std::string metrics_json(const Metrics& metrics) {
 }
 
 Metrics parse_metrics(const std::string& text, const fs::path& file) {
-  const Json rows = Json::parse(text, nullptr, false);
+  const Json rows = data::try_parse_ordered_json(text);
   Metrics metrics;
   const auto is_row = [](const Json& row) {
     return row.is_array() && row.size() == 2 && row[0].is_string() && (row[1].is_number() || row[1].is_null());

@@ -2,6 +2,7 @@
 
 #include "core/error.hpp"
 #include "core/kernels/scratch.hpp"
+#include "data/json.hpp"
 #include "parallel/agreement.hpp"
 #include "parallel/file_work.hpp"
 #include "train/agreed_reports.hpp"
@@ -81,8 +82,9 @@ Gemm ready_gemm(const Ranks& ranks, const ExecutionSpace& space, const TrainConf
                 MemoryPlan& plan) {
   const std::string chosen =
       parallel::on_first_rank(ranks.world, [&] { return to_json(choose_gemm(space, config, task, plan)).dump(); });
-  Gemm gemm = made_on_every_rank(
-      ranks.world, [&] { return Gemm(parse_gemm_choice(nlohmann::json::parse(chosen), "the choice of rank 0")); });
+  Gemm gemm = made_on_every_rank(ranks.world, [&] {
+    return Gemm(parse_gemm_choice(data::parse_json(chosen, "the choice of rank 0"), "the choice of rank 0"));
+  });
   parallel::on_every_rank(ranks.world, [&] { note_products(plan, space, gemm, task); });
   return gemm;
 }

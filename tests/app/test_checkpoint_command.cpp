@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Words = std::vector<std::string>;
 
 class CheckpointCommand : public TinyRun {
@@ -32,7 +33,7 @@ class CheckpointCommand : public TinyRun {
   }
 
   /// The tiny model, of which element i of a row is i + `offset`; the optimizer's slot is zero.
-  fs::path save(std::size_t step, float offset = 0.0f) const {
+  fs::path save(std::size_t step, float offset = 0.0f, const std::string& configuration = "") const {
     const auto network = nn::make_bert_question_answering(
         train::bert_shape(data::read_bert_config(model_ / "config.json")), Precision::float32);
     const ParameterTable& table = network->table();
@@ -53,14 +54,14 @@ class CheckpointCommand : public TinyRun {
     parallel::CheckpointRecord record;
     record.set("step", std::uint64_t{step});
     record.set("epoch", 0.25);
-    record.set(
-        "configuration",
-        json{{"batch", 12},
-             {"dev", nullptr},
-             {"resolved",
-              {{"model", model_.string()}, {"gemm", {{"products", {{{"n", 3}, {"k", 4}}, {{"n", 5}, {"k", 6}}}}}}}}}
-            .dump());
+    record.set("configuration", configuration.empty() ? usual_configuration() : configuration);
     return save_checkpoint(*parallel::make_self_communicator(), checkpoints_, step, arrays, record, 5).file;
+  }
+
+  std::string usual_configuration() const {
+    const json products = {{{"n", 3}, {"k", 4}}, {{"n", 5}, {"k", 6}}};
+    const json resolved = {{"model", model_.string()}, {"gemm", {{"products", products}}}};
+    return json{{"batch", 12}, {"dev", nullptr}, {"resolved", resolved}}.dump();
   }
 
   void expect_refused(const Words& words, const std::string& what, int exit_code = 1) const {
@@ -107,6 +108,26 @@ TEST_F(CheckpointCommand, ShowsOne) {
   const json shown = json::parse(run_mylos({"checkpoint", "show", checkpoints_ / "step-000010.h5", "--json"}).output);
   EXPECT_EQ(shown["run"]["step"], 10);
   EXPECT_EQ(shown["tensors"][0]["name"], "/model/bert.embeddings.word_embeddings.weight");
+}
+
+TEST_F(CheckpointCommand, ADeepConfigurationStaysText) {
+  const std::string deep = R"({"gemm": )" + std::string(100'000, '[') + std::string(100'000, ']') + "}";
+  save(30, 0.0f, deep);
+  const ProgramRun shown = run_mylos({"checkpoint", "show", run_});
+  EXPECT_EQ(shown.exit_code, 0) << shown.errors;
+  EXPECT_THAT(shown.output, HasSubstr("configuration           {\"gemm\": [[["));
+  EXPECT_EQ(run_mylos({"checkpoint", "show", run_, "--json"}).exit_code, 0);
+}
+
+TEST_F(CheckpointCommand, EscapesOfTheConfigurationDoNotReachTheTerminal) {
+  const std::string escapes = "\x1b]52;c;aGk=\x07\xc2\x9b";
+  save(30, 0.0f, json{{"mode", escapes}}.dump());
+  const ProgramRun shown = run_mylos({"checkpoint", "show", run_});
+  EXPECT_THAT(shown.output, HasSubstr("configuration.mode      ]52;c;aGk=\n"));
+  for (const char* control : {"\x1b", "\x07", "\xc2\x9b"}) EXPECT_THAT(shown.output, Not(HasSubstr(control)));
+  const ProgramRun as_json = run_mylos({"checkpoint", "show", run_, "--json"});
+  EXPECT_THAT(as_json.output, Not(HasSubstr("\xc2\x9b")));
+  EXPECT_EQ(json::parse(as_json.output)["run"]["configuration"]["mode"], escapes) << "values stay what they are";
 }
 
 TEST_F(CheckpointCommand, VerifiesEveryByte) {

@@ -258,7 +258,7 @@ TEST_F(ConfigFile, TheOrderOfWordsDoesNotMatter) {
 
 TEST_F(ConfigFile, WrongFilesAreNamed) {
   const std::string file = (directory_ / "run.json").string();
-  EXPECT_EQ(error("{"), "--config " + file + ": not JSON");
+  EXPECT_EQ(error("{"), "--config " + file + ": not JSON, or nested too deeply");
   EXPECT_EQ(error("[1]"), "--config " + file + ": not a JSON object");
   EXPECT_EQ(error(R"({"bacth": 4})"), file + ": unknown key \"bacth\"; did you mean batch?");
   EXPECT_EQ(error(R"({"config": "a.json"})").find(file + ": unknown key \"config\""), 0u);

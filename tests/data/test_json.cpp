@@ -42,9 +42,37 @@ TEST(Json, ReadsFilesAndNamesBrokenOnes) {
   EXPECT_THAT(error_of([&] { read_json(directory / "bytes.json"); }), HasSubstr("not UTF-8 at byte 7"));
 }
 
-TEST(Json, DeepNestingIsNoCrash) {
-  EXPECT_THAT(parse_error(std::string(1000000, '[')), HasSubstr("too early"));
-  EXPECT_NO_THROW(parse_json(std::string(100000, '[') + std::string(100000, ']'), "deep"));
+std::string nested(std::size_t levels) { return std::string(levels, '[') + std::string(levels, ']'); }
+
+TEST(Json, DeepNestingIsAnError) {
+  EXPECT_EQ(parse_error(nested(100'000)), "f.json: nests deeper than 64 levels at line 1, column 65");
+  EXPECT_EQ(parse_error("{\"a\":\n" + nested(64) + "}"), "f.json: nests deeper than 64 levels at line 2, column 64");
+  EXPECT_EQ(error_of([&] { parse_json(nested(65), "f.json", [](const std::string&) {}); }),
+            "f.json: nests deeper than 64 levels at line 1, column 65");
+  EXPECT_TRUE(try_parse_json(nested(65)).is_discarded());
+  EXPECT_TRUE(try_parse_ordered_json(nested(65)).is_discarded());
+  EXPECT_FALSE(is_json(nested(65)));
+  for (const std::string& text : {nested(64), "[" + nested(60) + ", " + nested(60) + "]", '"' + nested(65) + '"',
+                                  R"(["\\", "\"[[", )" + nested(63) + "]"}) {
+    EXPECT_EQ(parse_error(text), "(nothing was thrown)");
+    EXPECT_TRUE(try_parse_json(text) == parse_json(text, "f.json"));
+    EXPECT_TRUE(try_parse_ordered_json(text).is_structured() || text.starts_with('"'));
+    EXPECT_TRUE(is_json(text));
+  }
+}
+
+TEST(Json, TextThatIsNoJsonCanBeDiscarded) {
+  EXPECT_TRUE(try_parse_json("{\"a\"").is_discarded());
+  EXPECT_TRUE(try_parse_ordered_json("").is_discarded());
+  EXPECT_FALSE(is_json("[1] 2"));
+  EXPECT_EQ(try_parse_ordered_json(R"({"b": 1, "a": 2})").begin().key(), "b");
+}
+
+TEST(Json, KeysOfTheOutermostObjectAreTold) {
+  std::vector<std::string> keys;
+  parse_json(R"({"b": {"x": 1}, "a": [{"y": 2}], "b": 3})", "f.json",
+             [&](const std::string& key) { keys.push_back(key); });
+  EXPECT_THAT(keys, ::testing::ElementsAre("b", "a", "b"));
 }
 
 TEST(Json, ValuesHaveTheTypeAskedFor) {

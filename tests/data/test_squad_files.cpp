@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "data/fetch_record.hpp"
 #include "tests/support/temporary.hpp"
 
 namespace mylos::data {
@@ -36,6 +37,17 @@ TEST_F(SquadFilesOnDisk, AreThoseThatFetchGot) {
   EXPECT_EQ(find_squad_files("squad").train, root_ / "cache/mylos/squad/train-v1.1.json");
   EXPECT_EQ(find_squad_files("rajpurkar/squad").dev, root_ / "cache/mylos/squad/dev-v1.1.json");
   EXPECT_EQ(find_squad_files("rajpurkar/squad_v2").dev, root_ / "cache/mylos/squad/dev-v2.0.json");
+}
+
+TEST_F(SquadFilesOnDisk, AreAsTheyWereFetched) {
+  const auto squad = root_ / "cache/mylos/squad";
+  for (const char* name : {"train-v1.1.json", "dev-v1.1.json", "train-v2.0.json", "dev-v2.0.json"}) {
+    write_file(squad / name, "{}");
+  }
+  write_fetch_record(squad, "here", "");
+  write_file(squad / "dev-v1.1.json", "[]");
+  EXPECT_THAT(error_of([] { find_squad_files("squad"); }), HasSubstr("dev-v1.1.json has SHA-256 "));
+  EXPECT_EQ(find_squad_files("squad_v2").dev, squad / "dev-v2.0.json") << "whose files are as they were";
 }
 
 TEST_F(SquadFilesOnDisk, OrThoseThatDatasetsDownloaded) {

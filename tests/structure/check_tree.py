@@ -1,6 +1,6 @@
 """Checks what the compiler does not: who includes whom, who may name a vendor, how long a file is, that its sources are listed.
 
-    check_tree.py RULE ROOT      RULE: includes | vendors | lengths | sources | definitions
+    check_tree.py RULE ROOT      RULE: includes | vendors | lengths | sources | definitions | pip
 
 Prints one line for each breach; exits 1 if there is one.
 """
@@ -34,6 +34,8 @@ VENDORS = {
     r"\bnvml[A-Z]\w*|\bnvml\.h\b": r"train/nvml\.cpp",
     r"\bhip[A-Z]\w+|__HIP\w*|\bsycl::": r"core/device\.hpp",
     r"\bdnnl\b": r"core/kernels/gemm_onednn\.cpp",
+    # nlohmann's parser builds values of any depth, which end in a stack overflow; ours has a limit
+    r"\b\w*[Jj]son::(?:parse|accept|sax_parse)\s*\(": r"data/json\.cpp",
     r"\bKokkosBlas\b": r"core/kernels/gemm_kokkos_kernels\.cpp",
 }
 
@@ -112,9 +114,21 @@ def check_definitions(root):
                     yield f"{path.relative_to(root)}:{number}: a compile definition has a text; write it into a header with configure_file"
 
 
+def check_pip(root):
+    """pip runs code of source distributions before anybody sees their sums, and Python without -I imports a pip.py of the
+    working directory: scripts take wheels or pinned sums only, in isolated mode."""
+    for path in sorted((root / "scripts").rglob("*")):
+        if not path.is_file():
+            continue
+        text = path.read_text(errors="replace").replace("\\\n", " ")
+        for command in re.findall(r"[^\n]*\bpip\"? +(?:install|download)\b[^\n]*", text):
+            if not re.search(r" -I -m pip ", command) or not re.search(r"--only-binary=:all:|--require-hashes", command):
+                yield f"{path.relative_to(root)}: {' '.join(command.split())}: needs -I -m pip, and --only-binary=:all: or --require-hashes"
+
+
 def main(rule, root):
     check = {"includes": check_includes, "vendors": check_vendors, "lengths": check_lengths, "sources": check_sources,
-             "definitions": check_definitions}[rule]
+             "definitions": check_definitions, "pip": check_pip}[rule]
     breaches = list(check(pathlib.Path(root)))
     for breach in breaches:
         print(breach)

@@ -106,10 +106,38 @@ class CheckTree(unittest.TestCase):
             with self.subTest(path=path):
                 self.assertEqual(self.breaches_of(path, line), [])
 
+    def test_json_parsed_without_the_depth_limit(self):
+        for line in [
+            "const json row = json::parse(line, nullptr, false);",
+            "const auto run = nlohmann::ordered_json::parse(text);",
+            "const Json value = Json::parse (text);",
+            "return OrderedJson::accept(text);",
+        ]:
+            with self.subTest(line):
+                self.assertEqual(len(self.breaches_of("train/metrics.cpp", line)), 1)
+                self.assertEqual(self.breaches_of("data/json.cpp", line), [])
+        self.assertEqual(self.breaches_of("train/metrics.cpp", "const json row = data::try_parse_json(line);"), [])
+
     def test_file_too_long(self):
         self.write("nn/bert.cpp", "\n" * 501)
         self.write("nn/loss.cpp", "\n" * 500)
         self.assertEqual(list(check_tree.check_lengths(self.root)), ["nn/bert.cpp: 501 lines; split it (500 is the most)"])
+
+    def test_pip_that_may_run_foreign_code(self):
+        for good in [
+            'python3 -I -m pip install --only-binary=:all: --target x y\n',
+            '"$1/bin/python" -I -m pip download --quiet \\\n  --require-hashes -r z\n',
+        ]:
+            self.write("scripts/get", good)
+            self.assertEqual(list(check_tree.check_pip(self.root)), [])
+        for bad in [
+            "python3 -m pip install --only-binary=:all: y\n",
+            "python3 -I -m pip install y\n",
+            '"$1/venv/bin/pip" download --require-hashes -r z\n',
+        ]:
+            with self.subTest(bad):
+                self.write("scripts/get", bad)
+                self.assertEqual(len(list(check_tree.check_pip(self.root))), 1)
 
     def test_source_that_no_list_names(self):
         self.write("nn/CMakeLists.txt", "mylos_folder(nn SOURCES bert.cpp)")

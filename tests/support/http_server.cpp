@@ -11,6 +11,9 @@
 namespace mylos::tests {
 namespace {
 
+/// The first byte of a client that wants TLS, which this server does not speak.
+constexpr char tls_handshake = 0x16;
+
 /// The path of the request on `connection`, read up to the blank line.
 std::string requested_path(int connection) {
   std::string request;
@@ -19,6 +22,7 @@ std::string requested_path(int connection) {
     const auto count = ::recv(connection, buffer.data(), buffer.size(), 0);
     if (count <= 0) return {};
     request.append(buffer.data(), static_cast<std::size_t>(count));
+    if (request.front() == tls_handshake) return {};
   }
   const auto begin = request.find(' ') + 1;
   return request.substr(begin, request.find(' ', begin) - begin);

@@ -36,6 +36,20 @@ class EnvironmentVariable {
   bool was_set_;
 };
 
+/// Works in `directory` for the life of the object.
+class WorkingDirectory {
+ public:
+  explicit WorkingDirectory(const std::filesystem::path& directory) : old_(std::filesystem::current_path()) {
+    std::filesystem::current_path(directory);
+  }
+  ~WorkingDirectory() { std::filesystem::current_path(old_); }
+  WorkingDirectory(const WorkingDirectory&) = delete;
+  WorkingDirectory& operator=(const WorkingDirectory&) = delete;
+
+ private:
+  std::filesystem::path old_;
+};
+
 /// Writes `text` to `path`, making its directory; and the whole of a file.
 void write_file(const std::filesystem::path& path, std::string_view text);
 std::string read_file(const std::filesystem::path& path);
