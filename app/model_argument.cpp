@@ -9,11 +9,13 @@
 #include "data/bert_config.hpp"
 #include "data/json.hpp"
 #include "data/model_names.hpp"
+#include "parallel/launcher.hpp"
 #include "train/output_directory.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -70,7 +72,8 @@ void resolve_model_argument(Arguments& arguments) {
 
 void resolve_model_argument(Arguments& arguments, const train::Notice& notice) {
   train::SquadConfig& squad = arguments.run.squad;
-  squad.model = data::resolve_model(arguments.model);
+  const parallel::Environment environment = [](const char* name) { return std::getenv(name); };
+  squad.model = data::resolve_model(arguments.model, parallel::launched_rank(environment) == 0);
   const std::size_t positions = data::read_bert_config(squad.model / "config.json").max_position_embeddings;
   if (squad.max_length <= positions) return;
   if (!arguments.given.contains("max-length")) {

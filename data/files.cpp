@@ -39,6 +39,15 @@ std::filesystem::path temporary_beside(const std::filesystem::path& target) {
   return parent_of(target) / fmt::format("{}{}{:08x}", target.filename().string(), partial_suffix, random());
 }
 
+/// Whether `path` may be a name that temporary_beside(target) gave: people name copies of a model NAME.partial-old.
+bool is_temporary_of(const std::filesystem::path& target, const std::filesystem::path& path) {
+  const std::string start = target.filename().string() + std::string(partial_suffix);
+  const std::string name = path.filename().string();
+  constexpr std::size_t digits = 8;
+  return name.size() == start.size() + digits && name.starts_with(start) &&
+         name.find_first_not_of("0123456789abcdef", start.size()) == std::string::npos;
+}
+
 /// A file open for reading.
 class Descriptor {
  public:
@@ -180,10 +189,10 @@ void StagedDirectory::commit() {
 }
 
 void remove_abandoned(const std::filesystem::path& target) {
-  const auto name = without_trailing_slash(target).filename().string() + std::string(partial_suffix);
+  const std::filesystem::path plain = without_trailing_slash(target);
   std::error_code ignored;  // a leftover that cannot be removed harms nobody
-  for (const auto& entry : std::filesystem::directory_iterator(parent_of(without_trailing_slash(target)), ignored)) {
-    if (entry.path().filename().string().starts_with(name)) std::filesystem::remove_all(entry.path(), ignored);
+  for (const auto& entry : std::filesystem::directory_iterator(parent_of(plain), ignored)) {
+    if (is_temporary_of(plain, entry.path())) std::filesystem::remove_all(entry.path(), ignored);
   }
 }
 

@@ -20,8 +20,9 @@ std::filesystem::path cached_model_directory(std::string_view name);
 bool is_model_name(std::string_view name);
 
 /// The model directory that `model` means: a directory with config.json, a run's output directory (its best/), or a
-/// name in our cache, which must be as it was fetched, or in Hugging Face's. Throws std::runtime_error listing where it
+/// name in our cache or in Hugging Face's. With `checks_sums` one in our cache must be as it was fetched: all of it is
+/// read, which is enough for one of many processes that read the same cache. Throws std::runtime_error listing where it
 /// looked and how to get the model.
-std::filesystem::path resolve_model(const std::string& model);
+std::filesystem::path resolve_model(const std::string& model, bool checks_sums = true);
 
 }  // namespace mylos::data

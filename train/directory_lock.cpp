@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -43,12 +44,25 @@ int lock(int descriptor) {
   return 0;
 }
 
+/// Its descriptor. The holder is written into the file, so it may not be a link to one of somebody else.
+int open_lock(const std::filesystem::path& directory) {
+  const std::filesystem::path file = directory / DirectoryLock::file_name;
+  const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+  const int code = descriptor < 0 ? errno : 0;
+  struct stat status {};
+  const bool is_file = descriptor >= 0 && ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+  if (is_file) return descriptor;
+  if (descriptor >= 0) ::close(descriptor);
+  if (descriptor >= 0 || code == ELOOP || code == ENXIO) {
+    fail(fmt::format("--output {}: {} there is no file but a link, a pipe or a device: remove it", directory.string(),
+                     DirectoryLock::file_name));
+  }
+  fail(fmt::format("--output {}: cannot write there: {}", directory.string(), std::strerror(code)));
+}
+
 }  // namespace
 
-DirectoryLock::DirectoryLock(const std::filesystem::path& directory) {
-  descriptor_ = ::open((directory / file_name).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (descriptor_ < 0)
-    fail(fmt::format("--output {}: cannot write there: {}", directory.string(), std::strerror(errno)));
+DirectoryLock::DirectoryLock(const std::filesystem::path& directory) : descriptor_(open_lock(directory)) {
   const int code = lock(descriptor_);
   if (code == 0) {
     write_holder(descriptor_);

@@ -2,16 +2,14 @@
 
 #include "core/error.hpp"
 #include "data/files.hpp"
+#include "parallel/positioned_file.hpp"
 #include "train/quantities.hpp"
 #include "train/run_files.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
+#include <stdexcept>
 #include <system_error>
 #include <utility>
 
@@ -27,14 +25,20 @@ void make_directory(const fs::path& path) {
   if (code) refuse_output(path, fmt::format("cannot be created: {}", code.message()));
 }
 
-/// Takes `bytes` on the disk and gives them back; returns the error's code, 0 where they are to be had.
-int try_to_take(const fs::path& file, std::size_t bytes) {
-  const int descriptor = ::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-  if (descriptor < 0) return errno;
-  const int code = ::posix_fallocate(descriptor, 0, static_cast<off_t>(std::max<std::size_t>(bytes, 1)));
-  ::close(descriptor);
-  ::unlink(file.c_str());
-  return code;
+/// Takes `bytes` on the disk and gives them back. What lies there under the file's name is removed, not written into:
+/// it may be a link to somewhere else. Errors: std::runtime_error where they are not to be had.
+void take_and_give_back(const fs::path& file, std::size_t bytes) {
+  std::error_code absent;  // or is told by the next line
+  fs::remove(file, absent);
+  try {
+    parallel::PositionedFile probe(file, parallel::PositionedFile::Use::create);
+    probe.reserve(std::max<std::size_t>(bytes, 1));
+    probe.sync_and_close();
+  } catch (...) {
+    fs::remove(file, absent);
+    throw;
+  }
+  fs::remove(file, absent);
 }
 
 }  // namespace
@@ -65,9 +69,10 @@ void OutputDirectory::check_space(std::size_t bytes) const {
                                      bytes_text(bytes), bytes_text(space.available)));
   }
   // A quota is seen only by taking the space.
-  if (const int code = try_to_take(path_ / probe_name, bytes); code != 0) {
-    refuse_output(path_,
-                  fmt::format("{} are needed and cannot be had there: {}", bytes_text(bytes), std::strerror(code)));
+  try {
+    take_and_give_back(path_ / probe_name, bytes);
+  } catch (const std::runtime_error& error) {
+    refuse_output(path_, fmt::format("{} are needed and cannot be had there: {}", bytes_text(bytes), error.what()));
   }
 }
 

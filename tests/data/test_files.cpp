@@ -105,9 +105,13 @@ TEST(Files, RemoveAbandonedRemovesOnlyPartialsOfThatName) {
   write_file(directory / "best.partial-0000abcd/model", "half");
   write_file(directory / "best/model", "whole");
   write_file(directory / "last.partial-0000abcd/model", "half");
+  // People's own.
+  write_file(directory / "best.partial-old/model", "whole");
+  write_file(directory / "best.partial-0000abcd.bak", "whole");
+  write_file(directory / "best.partial-0000ABCD", "whole");
   remove_abandoned(directory / "best");
   EXPECT_FALSE(std::filesystem::exists(directory / "best.partial-0000abcd"));
-  EXPECT_EQ(entries(directory.path()), 2u);
+  EXPECT_EQ(entries(directory.path()), 5u);
 }
 
 }  // namespace

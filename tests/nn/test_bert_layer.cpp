@@ -6,6 +6,7 @@
 #include "nn/bert_question_answering.hpp"
 #include "tests/nn/bert_twin.hpp"
 #include "tests/support/temporary.hpp"
+#include "tests/support/worst.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -49,7 +50,7 @@ double norm_of(const Values& x) { return std::sqrt(std::inner_product(x.begin(),
 
 double largest_of(const Values& x) {
   double largest = 0.0;
-  for (const double value : x) largest = std::max(largest, std::fabs(value));
+  for (const double value : x) largest = tests::worse_of(largest, std::fabs(value));
   return largest;
 }
 
@@ -167,7 +168,14 @@ double cosine(const Values& a, const Values& b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0) / (norm_of(a) * norm_of(b));
 }
 
-/// `tolerance` is of the output, `angle` what cosines of gradients may lack of 1.
+/// Whether two gradients have one direction, to `angle` less than a cosine of 1, and one length, to `length` of it.
+void expect_same_gradient(const Values& gradient, const Values& exact, double angle, double length,
+                          const std::string& name) {
+  EXPECT_GT(cosine(gradient, exact), 1.0 - angle) << name;
+  EXPECT_NEAR(norm_of(gradient) / norm_of(exact), 1.0, length) << name;
+}
+
+/// `tolerance` is of the output and of the lengths of gradients, `angle` what their cosines may lack of 1.
 template <class T>
 void expect_near_float(double tolerance, double angle) {
   for (const std::string& provider : exact_gemm_providers()) {
@@ -181,12 +189,12 @@ void expect_near_float(double tolerance, double angle) {
     exact.x = s.x, exact.dy = s.dy;
     Values exact_dinput;
     exact.run(exact_dinput);
-    EXPECT_GT(cosine(dinput, exact_dinput), 1.0 - angle);
+    expect_same_gradient(dinput, exact_dinput, angle, tolerance, "input");
     for (std::size_t row = 0; row < s.table.rows().size(); ++row) {
       const std::string& name = s.table.row(row).name;
       // Adding a constant to the keys changes nothing: that gradient is rounding noise.
       if (s.table.row(row).unit != s.layer.unit() || name.ends_with("key.bias")) continue;
-      EXPECT_GT(cosine(s.engine.gradient(row), exact.engine.gradient(row)), 1.0 - 5.0 * angle) << name;
+      expect_same_gradient(s.engine.gradient(row), exact.engine.gradient(row), 5.0 * angle, tolerance, name);
     }
   }
 }

@@ -7,6 +7,7 @@
 #include "tests/small_models/text_task.hpp"
 #include "tests/support/launch.hpp"
 #include "tests/support/shared_directory.hpp"
+#include "tests/support/worst.hpp"
 #include "train/trainer.hpp"
 
 #include <fmt/format.h>
@@ -142,7 +143,7 @@ TrainConfig in_mode(TrainConfig config, ModeKind mode) {
 double difference(const std::vector<double>& values, const std::vector<double>& expected) {
   double most = values.size() == expected.size() ? 0.0 : 1.0;
   for (std::size_t i = 0; i < std::min(values.size(), expected.size()); ++i) {
-    most = std::max(most, std::abs(values[i] - expected[i]) / std::abs(expected[i]));
+    most = tests::worse_of(most, std::abs(values[i] - expected[i]) / std::abs(expected[i]));
   }
   return most;
 }

@@ -373,7 +373,18 @@ TEST_F(OutputDirectoryTest, FindsAQuotaBeforeTheFirstStep) {
   const OutputDirectory output(path_, plain);
   const tests::FileSizeLimit limit(1 << 20);
   EXPECT_THAT(tests::error_of([&] { output.check_space(1 << 21); }),
-              MatchesRegex("--output .*: 2.00 MiB are needed and cannot be had there: File too large"));
+              MatchesRegex("--output .*: 2.00 MiB are needed and cannot be had there: cannot write .*/.probe: File too "
+                           "large"));
+  EXPECT_THAT(names(), ElementsAre(".lock"));
+}
+
+TEST_F(OutputDirectoryTest, TheProbeDoesNotFollowALink) {
+  const std::filesystem::path others = directory_ / "others";
+  tests::write_file(others, "somebody's");
+  const OutputDirectory output(path_, plain);
+  std::filesystem::create_symlink(others, path_ / ".probe");
+  EXPECT_NO_THROW(output.check_space(1 << 20));
+  EXPECT_EQ(tests::read_file(others), "somebody's");
   EXPECT_THAT(names(), ElementsAre(".lock"));
 }
 

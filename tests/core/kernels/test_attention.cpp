@@ -122,6 +122,28 @@ TEST(AttentionDropout, DependsOnSampleStepSiteAndHead) {
   EXPECT_NE(plain, outcome([](Problem<float>& p) { p.dropout.probability = 0.0f; }));
 }
 
+/// Heads whose queries, keys and values are equal differ by what they drop, and by nothing else.
+TEST(AttentionDropout, VariesTheHead) {
+  constexpr std::size_t size = 16;
+  for (const float probability : {0.0f, 0.3f}) {
+    const Problem<float> problem({"", 2, 2, size, false, probability, {48}});
+    const auto host = Kokkos::create_mirror_view_and_copy(HostSpace(), problem.qkv);
+    for (std::size_t row = 0; row < host.extent(0); ++row) {
+      for (std::size_t column = size; column < 6 * size; column += 2 * size) {
+        for (std::size_t d = 0; d < size; ++d) host(row, column + d) = host(row, column - size + d);
+      }
+    }
+    Kokkos::deep_copy(problem.qkv, host);
+    problem.forward();
+    const auto out = Kokkos::create_mirror_view_and_copy(HostSpace(), problem.out);
+    std::size_t differing = 0;
+    for (std::size_t i = 0; i < out.extent(0) * size; ++i) {
+      differing += out(i / size, i % size) != out(i / size, size + i % size) ? 1 : 0;
+    }
+    EXPECT_EQ(differing, probability > 0.0f ? 48 * size : 0);
+  }
+}
+
 /// Central differences of sum(out * dout), a random projection, by every element of qkv.
 TEST(AttentionJacobian, BackwardIsTheDerivativeOfForward) {
   for (const Case& c : {Case{"", 2, 2, 4, false, 0.0f, {5, 3}}, Case{"", 4, 2, 5, true, 0.25f, {6, 9}}}) {
@@ -161,6 +183,17 @@ TEST(AttentionRange, LargeScoresDoNotOverflow) {
   Kokkos::deep_copy(problem.qkv, host);
   problem.forward();
   for (const double x : to_host(problem.out)) ASSERT_EQ(x, 299.0);
+  problem.backward();
+  // Every probability is 0 or 1: no score has a slope, and the last value has all of dout. Scores of 10^5 are rounded
+  // to 2^-7, and so probabilities, which are made again from them, to that part.
+  const auto dout = to_host(problem.dout), dqkv = to_host(problem.dqkv);
+  for (std::size_t i = 0; i < dqkv.size(); ++i) {
+    const std::size_t row = i / 48, column = i % 48;
+    double expected = 0.0;
+    for (std::size_t j = column; row == 299 && column >= 32 && j < 32 + dout.size(); j += 16) expected += dout[j - 32];
+    const double rounding = column < 32 ? 1.0 : 0x1p-7 * std::fabs(expected) + 1e-6;
+    ASSERT_NEAR(dqkv[i], expected, rounding) << "row " << row << ", column " << column;
+  }
 }
 
 TEST(AttentionErrors, ShapesThatDoNotFitAreRefused) {
