@@ -23,7 +23,7 @@ using Message = NcclLink::Message;
 using Steps = std::vector<NcclOperation::Step>;
 
 /// Up to here an array's time is that of messages, not of bytes.
-constexpr std::size_t short_bytes = std::size_t{64} << 10;
+constexpr std::size_t short_exchange_bytes = std::size_t{64} << 10;
 
 /// What the first rank of a group tells the others before they connect.
 struct Invitation {
@@ -277,7 +277,7 @@ class NcclCommunicator final : public Communicator {
     }
     // A group of one has its sum, rounded as it was.
     if (size() == 1) return steps;
-    if (bytes_of(data) <= short_bytes && (size() - 1) * bytes_of(data) <= device_exchange_bytes(size())) {
+    if (bytes_of(data) <= short_exchange_bytes && (size() - 1) * bytes_of(data) <= device_exchange_bytes(size())) {
       add_short_sum(steps, link, data);
       return steps;
     }
