@@ -32,8 +32,19 @@ std::string_view markup_of(char c) {
   }
 }
 
+/// U+FFFE and U+FFFF are no characters of XML.
+bool begins_with_none(std::string_view utf8) {
+  return utf8.starts_with("\xef\xbf\xbe") || utf8.starts_with("\xef\xbf\xbf");
+}
+
 void append_escaped(std::string_view utf8, std::string& escaped) {
-  for (const char c : utf8) {
+  for (std::size_t i = 0; i < utf8.size(); ++i) {
+    if (begins_with_none(utf8.substr(i))) {
+      escaped += replacement;
+      i += 2;
+      continue;
+    }
+    const char c = utf8[i];
     const bool is_control = static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t';
     if (const std::string_view markup = is_control ? replacement : markup_of(c); !markup.empty()) {
       escaped += markup;

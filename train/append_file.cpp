@@ -18,9 +18,10 @@ namespace {
   fail(fmt::format("cannot write {}: {}", path.string(), std::strerror(code)));
 }
 
-off_t size_of(int descriptor) {
+off_t size_of(int descriptor, const std::filesystem::path& path) {
   struct stat status {};
-  return ::fstat(descriptor, &status) == 0 ? status.st_size : 0;
+  if (::fstat(descriptor, &status) != 0) fail_to_write(path, errno);
+  return status.st_size;
 }
 
 }  // namespace
@@ -35,7 +36,7 @@ AppendFile::~AppendFile() { ::close(descriptor_); }
 void AppendFile::append(std::string_view record) {
   if (broken_at_ && ::ftruncate(descriptor_, *broken_at_) != 0) fail_to_write(path_, errno);
   broken_at_.reset();
-  const off_t size = size_of(descriptor_);
+  const off_t size = size_of(descriptor_, path_);
   const std::size_t whole = record.size();
   while (!record.empty()) {
     const auto written = ::write(descriptor_, record.data(), record.size());

@@ -21,6 +21,15 @@ TEST(Html, TextIsEscaped) {
             "b\xef\xbf\xbd");
 }
 
+// Browsers take a page with one of them for broken XML.
+TEST(Html, WhatIsNoCharacterIsReplaced) {
+  EXPECT_EQ(escape_html("a\xef\xbf\xbe"
+                        "b\xef\xbf\xbf"),
+            "a\xef\xbf\xbd"
+            "b\xef\xbf\xbd");
+  EXPECT_EQ(escape_html("\xef\xbf\xbc"), "\xef\xbf\xbc");
+}
+
 TEST(Html, BytesThatAreNoTextAreReplaced) { EXPECT_EQ(escape_html("a\xff<\xc3"), "a\xef\xbf\xbd&lt;\xef\xbf\xbd"); }
 
 TEST(Html, ElementsHoldMarkupOrText) {

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 
 namespace mylos::tests {
@@ -22,6 +23,24 @@ MemoryFile::MemoryFile(std::string_view bytes) : descriptor_(::memfd_create("inp
 MemoryFile::~MemoryFile() { ::close(descriptor_); }
 
 std::filesystem::path MemoryFile::path() const { return "/proc/self/fd/" + std::to_string(descriptor_); }
+
+InputDirectory::InputDirectory() {
+  std::string name = (std::filesystem::temp_directory_path() / "mylos-fuzz-XXXXXX").string();
+  expect(::mkdtemp(name.data()) != nullptr, "mkdtemp");
+  path_ = name;
+}
+
+InputDirectory::~InputDirectory() {
+  std::error_code ignored;  // a destructor has nobody to tell
+  std::filesystem::remove_all(path_, ignored);
+}
+
+void InputDirectory::put(const std::filesystem::path& name, std::string_view bytes) const {
+  std::filesystem::create_directories((path_ / name).parent_path());
+  std::ofstream stream(path_ / name, std::ios::binary | std::ios::trunc);
+  stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  expect(stream.good(), "write an input");
+}
 
 void expect(bool condition, const char* what) {
   if (condition) return;

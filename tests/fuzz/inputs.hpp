@@ -25,6 +25,22 @@ class MemoryFile {
   int descriptor_;
 };
 
+/// A directory for readers that look for files by their names; it goes with the object.
+class InputDirectory {
+ public:
+  InputDirectory();
+  ~InputDirectory();
+  InputDirectory(const InputDirectory&) = delete;
+  InputDirectory& operator=(const InputDirectory&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  /// Writes or replaces a file.
+  void put(const std::filesystem::path& name, std::string_view bytes) const;
+
+ private:
+  std::filesystem::path path_;
+};
+
 /// Ends the program, as a finding, unless `condition`.
 void expect(bool condition, const char* what);
 
