@@ -185,7 +185,7 @@ TEST(AttentionRange, LargeScoresDoNotOverflow) {
   for (const double x : to_host(problem.out)) ASSERT_EQ(x, 299.0);
   problem.backward();
   // Every probability is 0 or 1: no score has a slope, and the last value has all of dout. Scores of 10^5 are rounded
-  // to 2^-7, and so probabilities, which are made again from them, to that part.
+  // to 2^-6 as powers of 2, and so probabilities, which are made again from them, to that part.
   const auto dout = to_host(problem.dout), dqkv = to_host(problem.dqkv);
   for (std::size_t i = 0; i < dqkv.size(); ++i) {
     const std::size_t row = i / 48, column = i % 48;
