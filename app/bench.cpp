@@ -11,7 +11,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <initializer_list>
 #include <string_view>
 
@@ -49,7 +48,7 @@ void refuse(const Arguments& arguments, std::string_view what, std::initializer_
 
 /// Several processes that each time the same machine time each other.
 void refuse_launcher(std::string_view what) {
-  const std::size_t launched = parallel::launched_ranks([](const char* name) { return std::getenv(name); });
+  const std::size_t launched = parallel::launched_ranks(parallel::process_environment);
   if (launched <= 1) return;
   throw UsageError(fmt::format(
       "bench {} runs as one process, and the launcher started {}; start it without the launcher", what, launched));

@@ -102,7 +102,7 @@ void print_members(const std::string& name, const Json& value) {
     for (std::size_t i = 0; i < value.size(); ++i)
       print(fmt::format("{:<23} {}\n", fmt::format("{}[{}]", name, i), value[i].dump()));
   } else {
-    print(fmt::format("{:<23} {}\n", name, value.is_string() ? value.get<std::string>() : value.dump()));
+    print(fmt::format("{:<23} {}\n", name, data::plain_text(value)));
   }
 }
 

@@ -20,7 +20,7 @@ std::string how_to_go_on(const Arguments& arguments, bool goes_on, std::size_t r
     if (is_left_out(arguments, option, goes_on)) continue;
     for (const std::string& word : option.words) command += " " + shell_word(word);
   }
-  // What --config says is overridden.
+  // These two override what --config says.
   if (arguments.configured.contains("overwrite")) command += " --no-overwrite";
   if (arguments.configured.contains("resume") && (goes_on || arguments.resume == "never")) command += " --resume auto";
   const bool is_saved = !parallel::resolve_checkpoint(arguments.run.engine.output).empty();

@@ -36,10 +36,7 @@ Json parse_object(const std::filesystem::path& file) {
 }
 
 /// The value for a message.
-std::string value_text(const Json& value) {
-  if (value.is_null()) return "unset";
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
+std::string value_text(const Json& value) { return value.is_null() ? "unset" : data::plain_text(value); }
 
 /// The value as it would be typed. Errors: UsageError where it is a list or an object.
 std::string typed_value(const Json& value, const std::string& key, const std::filesystem::path& file) {
@@ -70,7 +67,7 @@ const Option* option_of_key(const std::string& key, const Command& command) {
 void read_peer_option(const PeerOption& option, const std::string& key, const Json& value,
                       const std::filesystem::path& file, Arguments& arguments) {
   if (value.is_null() || (value.is_structured() && value.empty())) return;
-  const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+  const std::string text = data::plain_text(value);
   if (text.empty()) return;  // as Trainer writes "fsdp"
   arguments.remarks.push_back(remark_on(option, fmt::format("{}: {}", file.string(), data::printable(key)), text));
 }

@@ -19,7 +19,7 @@ inline constexpr const char* program_key = "program";
 inline constexpr const char* resolved_key = "resolved";
 /// Key of what is resolved: {"train": "0123abcd", ...}, checksums of the data, by the option that names its file.
 inline constexpr const char* checksums_key = "checksums";
-/// Of the program's: the names of the options that were not at their default.
+/// Key in the object of the program: the names of the options that did not have their default.
 inline constexpr const char* changed_key = "changed";
 
 /// {"model": ..., "train": ..., ...}: the options of `command` in the table's order, null where one is unset.

@@ -38,8 +38,6 @@ namespace {
 using nlohmann::json;
 using Seconds = std::chrono::duration<double>;
 
-const char* environment_of_process(const char* name) { return std::getenv(name); }
-
 void append(Findings& to, Findings more) {
   to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
@@ -83,7 +81,7 @@ class Doctor {
   explicit Doctor(const Arguments& arguments)
       : arguments_(arguments),
         limit_(arguments.collective_timeout),
-        host_(parallel::node_name(environment_of_process, train::host_name())) {}
+        host_(parallel::node_name(parallel::process_environment, train::host_name())) {}
 
   /// The exit code.
   int run();
@@ -177,7 +175,7 @@ Findings Doctor::look_with_places() const {
   Findings findings = memory_findings(memory_facts(ranks_of_node_));
   append(findings, nccl_findings());
   if (!runs_on_host) {
-    append(findings, nccl_environment_findings(environment_of_process, names_below("/sys/class/net"),
+    append(findings, nccl_environment_findings(parallel::process_environment, names_below("/sys/class/net"),
                                                names_below("/sys/class/infiniband")));
   }
 
@@ -245,7 +243,7 @@ void Doctor::print_report(std::span<const FoldedFinding> findings, std::size_t r
 int Doctor::report_alone(Findings findings, const Finding& more) const {
   findings.push_back(more);
   const std::vector<FoldedFinding> folded = fold({}, std::vector<Findings>{findings});
-  const std::size_t rank = parallel::launched_rank(environment_of_process);
+  const std::size_t rank = parallel::launched_rank(parallel::process_environment);
   if (rank == 0) {
     print_report(folded, 1, 1);
     return exit_code_of(folded);
@@ -345,7 +343,7 @@ int Doctor::look_together(Findings findings) {
   if (rank == 0) {
     take_in(reports, picture);
     look(picture.of_launch, "job", "asking the scheduler", 0.25 * limit_,
-         [] { return job_findings(environment_of_process, train::remaining_walltime()); });
+         [] { return job_findings(parallel::process_environment, train::remaining_walltime()); });
     const auto made = std::make_shared<std::shared_ptr<SharedProbe>>();
     const bool writes = size > 1 && !directory_.empty();
     if (writes && look(picture.of_ranks[0], "shared", fmt::format("writing to {}", directory_.string()), 0.5 * limit_,
@@ -413,7 +411,7 @@ int Doctor::run() {
     return report_alone(std::move(findings), {Level::error, "MPI", error.what()});
   }
   const MpiFacts mpi{parallel::has_mpi(), runtime_->size(), runtime_->library(), runtime_->thread_level()};
-  append(findings, launch_findings(mpi, environment_of_process));
+  append(findings, launch_findings(mpi, parallel::process_environment));
   {
     const Watchdog meeting(
         limit_,
@@ -429,7 +427,7 @@ int Doctor::run() {
   rank_of_node_ = static_cast<std::size_t>(std::count(first_of_node_.begin(), mine, *mine));
   ranks_of_node_ = static_cast<std::size_t>(std::ranges::count(first_of_node_, *mine));
   // Processes that take themselves for the only one: the launcher's first one speaks.
-  const bool is_silent = runtime_->size() == 1 && parallel::launched_rank(environment_of_process) != 0;
+  const bool is_silent = runtime_->size() == 1 && parallel::launched_rank(parallel::process_environment) != 0;
   if (is_silent) return failure;
   const Watchdog whole(8.0 * limit_ + 60.0, [this] { leave_with("doctor has not come to its end"); });
   int exit_code = failure;

@@ -15,7 +15,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -24,7 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What a run's run.json says that its options are, or, for the version, what was judged; null where it does not say.
+/// Returns the value of an option in a run.json, and for --squad the version that the run found out from its data; null
+/// where run.json has none.
 data::Json run_setting(const data::Json& run, const std::string& name) {
   if (name != "squad") return run.value(name, data::Json());
   const data::Json resolved = run.value(resolved_key, data::Json());
@@ -58,7 +58,7 @@ void take_run_settings(const Command& command, Arguments& arguments) {
     }
     const data::Json value = run_setting(run, name);
     if (value.is_null()) continue;
-    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    const std::string text = data::plain_text(value);
     set_option(arguments, option, text, fmt::format("{}/run.json: {}", arguments.model, name));
     taken += fmt::format(" --{} {}", name, text);
   }
@@ -72,8 +72,7 @@ void resolve_model_argument(Arguments& arguments) {
 
 void resolve_model_argument(Arguments& arguments, const train::Notice& notice) {
   train::SquadConfig& squad = arguments.run.squad;
-  const parallel::Environment environment = [](const char* name) { return std::getenv(name); };
-  squad.model = data::resolve_model(arguments.model, parallel::launched_rank(environment) == 0);
+  squad.model = data::resolve_model(arguments.model, parallel::launched_rank(parallel::process_environment) == 0);
   const std::size_t positions = data::read_bert_config(squad.model / "config.json").max_position_embeddings;
   if (squad.max_length <= positions) return;
   if (!arguments.given.contains("max-length")) {

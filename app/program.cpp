@@ -34,12 +34,10 @@ const Command& get_command(const std::string& name) {
   return *command;
 }
 
-const char* environment(const char* name) { return std::getenv(name); }
-
 /// Several processes of a command that knows nothing of ranks would do the same work and write the same files. MPI is
 /// not asked: such commands run where it cannot start.
 void check_launch(const Command& command) {
-  const std::size_t launched = parallel::launched_ranks(environment);
+  const std::size_t launched = parallel::launched_ranks(parallel::process_environment);
   if (command.runs_on_ranks || launched <= 1) return;
   throw UsageError(fmt::format("{} runs as one process, and the launcher started {}; start it without the launcher",
                                command.name, launched));
@@ -94,7 +92,7 @@ int run_program(const std::vector<std::string>& words) {
     return told.exit_code;
   } catch (...) {
     // Before a launch each process has the same error: the launcher's first one tells it.
-    return report_exception(parallel::launched_rank(environment) == 0);
+    return report_exception(parallel::launched_rank(parallel::process_environment) == 0);
   }
 }
 

@@ -51,10 +51,6 @@ nlohmann::ordered_json saved_checksums(const nlohmann::ordered_json& saved) {
   return checksums.is_object() ? checksums : nlohmann::ordered_json::object();
 }
 
-std::string shown(const nlohmann::ordered_json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
-
 /// Settings that may differ, and data files that are compared by their content.
 std::vector<std::string_view> settings_that_may_differ(const nlohmann::ordered_json& checksums,
                                                        const nlohmann::ordered_json& settings) {
@@ -106,7 +102,7 @@ void check_resumed_data(const nlohmann::ordered_json& saved, const std::filesyst
   for (const train::DataChecksum& each : data) {
     const auto found = checksums.find(each.option);
     if (found == checksums.end()) continue;
-    const std::string before = shown(*found);
+    const std::string before = data::plain_text(*found);
     ensure(before == checksum_text(each),
            fmt::format("--{} {}: holds other data than the run of {} had read: the checksum was {} and is {}; give the "
                        "file as it was, or begin anew with another --output or --overwrite --resume never",
@@ -121,7 +117,7 @@ std::string changed_layout_line(const nlohmann::ordered_json& saved, const nlohm
   for (const char* name : {"ranks", "mode", "micro-batch"}) {
     const auto& value = run[resolved_key][name];
     if (!before.contains(name) || before[name] == value) continue;
-    changes.push_back(fmt::format("{} {}, before {}", name, shown(value), shown(before[name])));
+    changes.push_back(fmt::format("{} {}, before {}", name, data::plain_text(value), data::plain_text(before[name])));
   }
   if (changes.empty()) return {};
   return fmt::format("{}: losses may differ in their last digits from those of an uninterrupted run",

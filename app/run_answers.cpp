@@ -62,7 +62,7 @@ Questions read_questions(const ReportedRun& run) {
   } else if (!fs::exists(file, none)) {
     questions.problem = fmt::format("{} is not there any more", file);
   } else if (!fs::is_regular_file(file, none)) {
-    questions.problem = fmt::format("{} is no regular file, and nobody named it here", file);  // a pipe may never end
+    questions.problem = fmt::format("{} is not a regular file and is not read", file);  // reading a pipe may never end
   } else {
     try {
       questions.dataset = read_dataset(run, file);

@@ -36,7 +36,6 @@
 #include <fmt/ranges.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <iostream>
 #include <optional>
 #include <string>
@@ -402,10 +401,9 @@ int TrainCommand::run_in(RunOutput& output) {
 
 int run_train(const Arguments& told) {
   const Clock::time_point begin = Clock::now();
-  const parallel::Environment environment = [](const char* name) { return std::getenv(name); };
   // One rank speaks for all.
-  if (parallel::launched_rank(environment) == 0) {
-    train::set_termination_notice(parallel::termination_notice(environment));
+  if (parallel::launched_rank(parallel::process_environment) == 0) {
+    train::set_termination_notice(parallel::termination_notice(parallel::process_environment));
   }
   const train::PromptEnd prompt_end;  // until the run begins; then the trainer waits for a step's end
   parallel::Launch launch;

@@ -39,15 +39,6 @@ std::filesystem::path temporary_beside(const std::filesystem::path& target) {
   return parent_of(target) / fmt::format("{}{}{:08x}", target.filename().string(), partial_suffix, random());
 }
 
-/// Whether `path` may be a name that temporary_beside(target) gave: people name copies of a model NAME.partial-old.
-bool is_temporary_of(const std::filesystem::path& target, const std::filesystem::path& path) {
-  const std::string start = target.filename().string() + std::string(partial_suffix);
-  const std::string name = path.filename().string();
-  constexpr std::size_t digits = 8;
-  return name.size() == start.size() + digits && name.starts_with(start) &&
-         name.find_first_not_of("0123456789abcdef", start.size()) == std::string::npos;
-}
-
 /// A file open for reading.
 class Descriptor {
  public:
@@ -188,11 +179,23 @@ void StagedDirectory::commit() {
   sync_directory(parent_of(target_));
 }
 
+std::string_view whole_name(std::string_view name) {
+  constexpr std::size_t digits = 8;
+  const std::size_t end = name.rfind(partial_suffix);
+  if (end == std::string_view::npos) return name;
+  const std::string_view random = name.substr(end + partial_suffix.size());
+  const bool is_ours =
+      random.size() == digits && random.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  return is_ours ? name.substr(0, end) : name;
+}
+
 void remove_abandoned(const std::filesystem::path& target) {
   const std::filesystem::path plain = without_trailing_slash(target);
   std::error_code ignored;  // a leftover that cannot be removed harms nobody
   for (const auto& entry : std::filesystem::directory_iterator(parent_of(plain), ignored)) {
-    if (is_temporary_of(plain, entry.path())) std::filesystem::remove_all(entry.path(), ignored);
+    const std::string name = entry.path().filename().string();
+    const bool is_left = name != plain.filename() && whole_name(name) == plain.filename().string();
+    if (is_left) std::filesystem::remove_all(entry.path(), ignored);
   }
 }
 

@@ -58,6 +58,11 @@ class StagedDirectory {
   std::filesystem::path temporary_;
 };
 
+/// The name of the file or directory that the one called `name` is to replace when it is whole, "best" of
+/// "best.partial-0badcafe"; `name` itself where no StagedFile or StagedDirectory gave it: people name copies
+/// best.partial-old.
+std::string_view whole_name(std::string_view name);
+
 /// Removes what killed writers of `target` left beside it; for a caller that knows itself to be the only writer.
 void remove_abandoned(const std::filesystem::path& target);
 

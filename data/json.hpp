@@ -30,6 +30,12 @@ nlohmann::ordered_json try_parse_ordered_json(std::string_view text);
 /// Whether parse_json would take `text`, found without building the value.
 bool is_json(std::string_view text);
 
+/// A string as it stands, and any other value as JSON: as it is typed, and as a message shows it.
+template <class AnyJson>
+std::string plain_text(const AnyJson& value) {
+  return value.is_string() ? value.template get<std::string>() : value.dump();
+}
+
 /// Reads a UTF-8 JSON file; errors are those of read_text_file and parse_json.
 Json read_json(const std::filesystem::path& path);
 

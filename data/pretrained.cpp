@@ -32,7 +32,7 @@ std::optional<bool> read_switch(const Json& json, const char* key, const std::st
 void check_tokenizer_class(const Json& json, const std::string& file) {
   const auto found = json.find("tokenizer_class");
   if (found == json.end() || found->is_null()) return;
-  auto name = found->is_string() ? found->get<std::string>() : found->dump();
+  auto name = plain_text(*found);
   if (name.ends_with("Fast")) name.resize(name.size() - 4);
   for (const auto* known : {"BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer"}) {
     if (name == known) return;

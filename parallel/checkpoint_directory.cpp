@@ -80,10 +80,10 @@ void remove_file(const fs::path& file) {
   if (code) fail(fmt::format("cannot remove {}: {}", file.string(), code.message()));
 }
 
-/// Removes all but the newest `keep` whole ones of `entries`, of which the last has just been written. A damaged one
-/// stays until so many are newer. Every byte is read only of what lies between the last one and the one that this
-/// process resumed from, which is there where a run was resumed by hand from before a damaged one; of older ones, whose
-/// reading would keep all ranks waiting, the structure is.
+/// Removes all but the newest `keep` whole checkpoints of `entries`. The last entry has just been written. A damaged
+/// one stays until `keep` whole ones are newer. Reading every byte of a checkpoint keeps all ranks waiting. It is done
+/// only between the last entry and the one that this process resumed from, where damaged ones lie after a resume by
+/// hand. Of older ones only the structure is read.
 void remove_oldest(std::span<const CheckpointEntry> entries, std::size_t keep) {
   if (entries.size() <= keep) return;
   std::size_t whole = 1;

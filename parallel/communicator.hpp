@@ -54,8 +54,8 @@ class Event {
   void wait(const ExecutionSpace& space) const;
   /// After wait() it may still be under way, before what is launched on that space.
   bool done() const { return !operation_ || operation_->done(); }
-  /// Returns when the operation uses its memory no more, whatever became of it: before that memory goes or is written
-  /// anew. A result that nobody waited for may be lost.
+  /// Returns when the operation no longer uses its memory, also where it failed. Call it before that memory is freed or
+  /// written again. Without an earlier wait() the result may be lost.
   void wait_for_its_end() const noexcept {
     if (operation_) operation_->wait_for_its_end();
   }

@@ -38,8 +38,6 @@ struct Device {
   std::array<char, 128> name{};
 };
 
-const char* environment_variable(const char* name) { return std::getenv(name); }
-
 /// Cut where there is no room.
 template <std::size_t size>
 void copy_text(const std::string& text, std::array<char, size>& to) {
@@ -50,8 +48,8 @@ Station this_station(const RankRuntime& runtime) {
   Station station;
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
-  copy_text(node_name(environment_variable, host.data()), station.host);
-  copy_text(batch_job(environment_variable), station.job);
+  copy_text(node_name(process_environment, host.data()), station.host);
+  copy_text(batch_job(process_environment), station.job);
   station.process = ::getpid();
   struct stat about {};
   if (::stat("/proc/self/ns/pid", &about) == 0) station.process_namespace = about.st_ino;
@@ -130,7 +128,7 @@ struct Launch::State {
 
 Launch::Launch() : state_(std::make_unique<State>()) {
   RankRuntime& runtime = *state_->runtime;
-  check_launcher(runtime.size(), state_->library, environment_variable);
+  check_launcher(runtime.size(), state_->library, process_environment);
   const std::vector<Station> stations = gather_values(runtime, this_station(runtime));
   state_->places = places_of(stations);
   for (const RankPlace& place : state_->places) state_->nodes = std::max(state_->nodes, place.node + 1);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cstdlib>
 #include <optional>
 #include <string_view>
 
@@ -43,6 +44,8 @@ double kill_delay(const Environment& environment) {
 }
 
 }  // namespace
+
+const char* process_environment(const char* name) { return std::getenv(name); }
 
 void check_launcher(std::size_t ranks, const std::string& library, const Environment& environment) {
   // One launcher may have started another, whose variable is still there: one that agrees is enough.

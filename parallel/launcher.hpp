@@ -9,6 +9,8 @@ namespace mylos::parallel {
 
 /// An environment variable, or nullptr.
 using Environment = std::function<const char*(const char* name)>;
+/// This process's environment.
+const char* process_environment(const char* name);
 
 /// Errors: std::runtime_error where the launcher started another number of ranks than `ranks`, MPI's: then MPI and the
 /// launcher do not belong together, and each process would take itself for the only one. `library`: MPI's name.
@@ -25,8 +27,8 @@ LauncherKind launcher_kind(const Environment& environment);
 
 /// How a run that this launcher started is made to save and end, in one line.
 std::string stop_advice(const Environment& environment);
-/// What a rank says at once when it gets SIGTERM or SIGINT, in one line; empty where its launcher leaves ranks the time
-/// to save.
+/// Returns the line that a rank prints when it gets SIGTERM or SIGINT. It is empty where the launcher leaves ranks the
+/// time to save.
 std::string termination_notice(const Environment& environment);
 
 /// The batch job that this process belongs to, "Slurm 12, task 3 of array 10, start 2" or "PBS 7.server"; empty where

@@ -163,7 +163,7 @@ class WholeValuesMode : public SlicedMode {
 
   void publish_values(const ExecutionSpace& space) override {
     for (std::size_t unit = 0; unit < slices_.size(); ++unit) {
-      // Of a pass that did not use the unit. What it gathered is old, and the optimizer has written to the same memory.
+      // A pass that did not use the unit left it. Its result is old, and the optimizer has written to the same memory.
       gathered_[unit].wait_for_its_end();
       gathered_[unit] = publish_unit(space, unit);
     }

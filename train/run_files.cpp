@@ -1,6 +1,7 @@
 #include "train/run_files.hpp"
 
 #include "core/error.hpp"
+#include "data/files.hpp"
 #include "parallel/checkpoint_directory.hpp"
 #include "train/directory_lock.hpp"
 #include "train/evaluation_files.hpp"
@@ -20,18 +21,17 @@ namespace fs = std::filesystem;
 constexpr std::array written_names = {
     run_file_name, "metrics.jsonl", "results.json", "predictions.json", "nbest_predictions.json",   "null_odds.json",
     "best",        "last",          "report.html",  evaluations_name,   parallel::checkpoints_name, gpu_records_name};
-constexpr std::string_view event_prefix = "events.out.tfevents.", partial_suffix = ".partial-";
+constexpr std::string_view event_prefix = "events.out.tfevents.";
 
 }  // namespace
 
-/// The suffix is data::StagedFile's.
 bool is_scaffolding(std::string_view name) {
-  return name == DirectoryLock::file_name || name == probe_name ||
-         name.starts_with(fmt::format("{}{}", run_file_name, partial_suffix));
+  const bool is_unfinished_run = name != run_file_name && data::whole_name(name) == run_file_name;
+  return name == DirectoryLock::file_name || name == probe_name || is_unfinished_run;
 }
 
 bool is_run_file(std::string_view name) {
-  const std::string_view whole = name.substr(0, name.find(partial_suffix));
+  const std::string_view whole = data::whole_name(name);
   return is_scaffolding(name) || name.starts_with(event_prefix) ||
          std::ranges::find(written_names, whole) != written_names.end();
 }

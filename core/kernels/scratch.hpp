@@ -7,7 +7,7 @@
 /// Memory that teams of a device work in beside their arguments, and that is too large for a processor's own.
 namespace mylos {
 
-/// What runs teams.
+/// The processor that runs the teams of a kernel.
 struct TeamProcessor {
   std::size_t threads = 0;      ///< that run at once
   bool on_host = runs_on_host;  ///< a team is one thread, and its fast memory is ordinary memory

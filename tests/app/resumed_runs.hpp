@@ -72,7 +72,7 @@ class ResumedRuns : public TinyRun {
     return rows;
   }
 
-  /// What was kept of each evaluation, by file.
+  /// The answers that a run kept, by the name of their file.
   static std::map<std::string, std::string> answers(const std::filesystem::path& output) {
     std::map<std::string, std::string> kept;
     for (const auto& entry : std::filesystem::directory_iterator(output / "evaluations")) {

@@ -14,7 +14,20 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
-class DivergedRuns : public EvaluatedRun {};
+class DivergedRuns : public EvaluatedRun {
+ protected:
+  /// A run whose second step spoils the weights, which the evaluation after it shows.
+  ProgramRun spoil(const Words& more = {}) const {
+    write_tiny_model(model_, {.eight_overflows = true});
+    const fs::path order = directory_ / "order.jsonl";
+    write_file(order, "[[\"q01\", 0]]\n[[\"q11\", 0]]\n[[\"q01\", 0]]\n");
+    Words words = {"train", "--model",      model_, "--train",      train_, "--dev", train_, "--order",
+                   order,   "--output",     run_,   "--steps",      "3",    "--lr",  "1e-2", "--max-length",
+                   "60",    "--doc-stride", "20",   "--eval-every", "2"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_mylos(words);
+  }
+};
 
 TEST_F(DivergedRuns, ALossThatIsNotFiniteStopsAndKeepsTheWeights) {
   write_tiny_model(model_, {.head_scale = 1e38f});
@@ -52,13 +65,7 @@ TEST_F(DivergedRuns, ADivergedRunKeepsTheWeightsOfItsLastFiniteLoss) {
 
 // It ended the run with an exception: no last/, no checkpoint, nothing reverted.
 TEST_F(DivergedRuns, AnEvaluationThatIsNotFiniteIsADivergedRun) {
-  write_tiny_model(model_, {.eight_overflows = true});
-  const fs::path order = directory_ / "order.jsonl";
-  write_file(order, "[[\"q01\", 0]]\n[[\"q11\", 0]]\n[[\"q01\", 0]]\n");
-  const ProgramRun run =
-      run_mylos({"train", "--model",      model_, "--train",      train_, "--dev", train_, "--order",
-                 order,   "--output",     run_,   "--steps",      "3",    "--lr",  "1e-2", "--max-length",
-                 "60",    "--doc-stride", "20",   "--eval-every", "2"});
+  const ProgramRun run = spoil();
   EXPECT_EQ(run.exit_code, 1);
   const std::string error = run.error_lines().back();
   EXPECT_TRUE(
@@ -71,28 +78,15 @@ TEST_F(DivergedRuns, AnEvaluationThatIsNotFiniteIsADivergedRun) {
 
 // The checkpoint of the step with the spoilt weights was the latest, and with --keep the only one.
 TEST_F(DivergedRuns, NoCheckpointOfSpoiltWeightsStays) {
-  write_tiny_model(model_, {.eight_overflows = true});
-  const fs::path order = directory_ / "order.jsonl", checkpoints = run_ / "checkpoints";
-  write_file(order, "[[\"q01\", 0]]\n[[\"q11\", 0]]\n[[\"q01\", 0]]\n");
-  const Words words = {"train", "--model",
-                       model_,  "--train",
-                       train_,  "--dev",
-                       train_,  "--order",
-                       order,   "--lr",
-                       "1e-2",  "--steps",
-                       "3",     "--output",
-                       run_,    "--max-length",
-                       "60",    "--doc-stride",
-                       "20",    "--eval-every",
-                       "2",     "--checkpoint-every",
-                       "1"};
-  const ProgramRun run = run_mylos(words);
+  const fs::path checkpoints = run_ / "checkpoints";
+  const Words every_step = {"--checkpoint-every", "1"};
+  const ProgramRun run = spoil(every_step);
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_THAT(run.error_lines().back(), HasSubstr("; the checkpoint after step 2 is removed; use a smaller"));
   EXPECT_TRUE(fs::exists(checkpoints / "step-000001.h5"));
   EXPECT_FALSE(fs::exists(checkpoints / "step-000002.h5"));
   EXPECT_EQ(read_file(checkpoints / "latest"), "step-000001.h5\n");
-  const ProgramRun again = run_mylos(words);
+  const ProgramRun again = spoil(every_step);
   EXPECT_THAT(again.errors, HasSubstr("goes on after step 1, from "));
   EXPECT_EQ(again.exit_code, 1);
 }

@@ -55,7 +55,7 @@ TEST_F(RunAnswers, SayWhyQuestionsAreNotThere) {
   tests::write_file(directory_ / "gone.json", "{");
   EXPECT_THAT(read_questions(run_).problem, HasSubstr("gone.json: not JSON"));
   run_.record.run["dev"] = "/dev/zero";  // took all memory; a pipe waited for ever
-  EXPECT_EQ(read_questions(run_).problem, "/dev/zero is no regular file, and nobody named it here");
+  EXPECT_EQ(read_questions(run_).problem, "/dev/zero is not a regular file and is not read");
 }
 
 TEST_F(RunAnswers, ChangesAreLossesThenGainsThenTheRest) {

@@ -39,6 +39,13 @@ Ended with_fault(std::size_t rank, const std::string& fault, const std::string& 
   return with_variable(rank, "NCCL_STAND_IN_FAULT", fault, order);
 }
 
+/// The ranks' messages where `fault` ends the run.
+std::string errors_of_fault(const std::string& fault, const std::string& order = "library") {
+  const Ended ended = with_fault(1, fault, order);
+  EXPECT_NE(ended.exit_code, 0);
+  return ended.errors;
+}
+
 TEST(NcclFaults, NoneIsNoError) {
   const Ended ended = with_fault(0, "none");
   EXPECT_EQ(ended.exit_code, 0) << ended.errors;
@@ -55,51 +62,42 @@ TEST(NcclFaults, AnIdThatCannotBeMadeIsTheSameErrorOnAllRanks) {
 }
 
 TEST(NcclFaults, AConnectionThatFailsIsTold) {
-  const Ended ended = with_fault(1, "init");
-  EXPECT_NE(ended.exit_code, 0);
-  EXPECT_THAT(ended.errors,
-              HasSubstr("mylos: error: NCCL connection of the devices: NCCL: connecting devices: unhandled "
-                        "system error (stand-in: injected); NCCL_DEBUG=INFO"));
+  const std::string errors = errors_of_fault("init");
+  EXPECT_THAT(errors, HasSubstr("mylos: error: NCCL connection of the devices: NCCL: connecting devices: unhandled "
+                                "system error (stand-in: injected); NCCL_DEBUG=INFO"));
 }
 
 TEST(NcclFaults, AConnectionThatNeverComesEndsAtTheTimeLimit) {
-  const Ended ended = with_fault(1, "connect");
-  EXPECT_NE(ended.exit_code, 0);
-  EXPECT_THAT(ended.errors,
-              ContainsRegex("mylos: error: all ranks have come to: step 1, NCCL connection of the devices; "
-                            "yet it has not ended for [0-9]+ s: NCCL \\(NCCL_DEBUG=INFO says more\\)"));
+  const std::string errors = errors_of_fault("connect");
+  EXPECT_THAT(errors, ContainsRegex("mylos: error: all ranks have come to: step 1, NCCL connection of the devices; "
+                                    "yet it has not ended for [0-9]+ s: NCCL \\(NCCL_DEBUG=INFO says more\\)"));
 }
 
 TEST(NcclFaults, ACallThatFailsIsToldWithItsOperation) {
   // A collective, and a message of a group, which has to be ended all the same.
   for (const auto& [fault, order] : {std::pair("call:3", "library"), std::pair("send:3", "tree")}) {
-    const Ended ended = with_fault(1, fault, order);
-    EXPECT_NE(ended.exit_code, 0);
-    EXPECT_THAT(ended.errors, ContainsRegex("mylos: error: NCCL all-reduce of layer 3 gradients: NCCL: .*: internal "
-                                            "error \\(stand-in: injected\\); NCCL_DEBUG=INFO"));
+    EXPECT_THAT(errors_of_fault(fault, order),
+                ContainsRegex("mylos: error: NCCL all-reduce of layer 3 gradients: NCCL: .*: internal "
+                              "error \\(stand-in: injected\\); NCCL_DEBUG=INFO"));
   }
 }
 
 TEST(NcclFaults, AnErrorOfTheCommunicatorEndsItsOperation) {
-  const Ended ended = with_fault(1, "async:3");
-  EXPECT_NE(ended.exit_code, 0);
-  EXPECT_THAT(ended.errors,
-              HasSubstr("mylos: error: NCCL all-reduce of layer 3 gradients: NCCL: between devices: remote "
-                        "process exited (stand-in: injected); NCCL_DEBUG=INFO"));
+  const std::string errors = errors_of_fault("async:3");
+  EXPECT_THAT(errors, HasSubstr("mylos: error: NCCL all-reduce of layer 3 gradients: NCCL: between devices: remote "
+                                "process exited (stand-in: injected); NCCL_DEBUG=INFO"));
 }
 
 TEST(NcclFaults, AnErrorOfTheDeviceIsTold) {
-  const Ended ended = with_fault(1, "device:3");
-  EXPECT_NE(ended.exit_code, 0);
-  EXPECT_THAT(ended.errors, HasSubstr("mylos: error: NCCL all-reduce of layer 3 gradients: CUDA: on the device: "
-                                      "unspecified launch failure"));
+  const std::string errors = errors_of_fault("device:3");
+  EXPECT_THAT(errors, HasSubstr("mylos: error: NCCL all-reduce of layer 3 gradients: CUDA: on the device: "
+                                "unspecified launch failure"));
 }
 
 TEST(NcclFaults, AnOperationThatNeverEndsEndsAtTheTimeLimit) {
-  const Ended ended = with_fault(1, "hang:3");
-  EXPECT_NE(ended.exit_code, 0);
+  const std::string errors = errors_of_fault("hang:3");
   EXPECT_THAT(
-      ended.errors,
+      errors,
       ContainsRegex("mylos: error: all ranks have come to: step [34], NCCL all-reduce of layer 3 gradients, 256.0 "
                     "KiB; yet it has not ended for [0-9]+ s: NCCL \\(NCCL_DEBUG=INFO says more\\)"));
 }

@@ -109,6 +109,14 @@ class SpanEvaluation final : public GeneratedEvaluation {
 
 }  // namespace
 
+SpanTaskConfig even_spans(Precision precision) {
+  SpanTaskConfig spans = uneven_spans(precision);
+  spans.batch = 6;
+  spans.evaluation_sequences = 0;
+  spans.shape.hidden_dropout = spans.shape.attention_dropout = 0.0f;
+  return spans;
+}
+
 SpanTaskConfig uneven_spans(Precision precision) {
   SpanTaskConfig spans{.precision = precision, .sequences = 30, .batch = 7, .evaluation_sequences = 14};
   spans.shape = {.vocabulary = 40,

@@ -20,6 +20,8 @@ struct SpanTaskConfig {
 
 /// A small BERT with dropout; sequences of unlike length, in batches that no number of ranks divides.
 SpanTaskConfig uneven_spans(Precision precision = Precision::float32);
+/// The same BERT without dropout, which depends on the step, in batches of one size.
+SpanTaskConfig even_spans(Precision precision);
 
 /// Sequences one after the other.
 struct Spans {

@@ -4,6 +4,7 @@
 #include "parallel/checkpoint_directory.hpp"
 #include "parallel/checkpoint_file.hpp"
 #include "tests/small_models/span_task.hpp"
+#include "tests/small_models/trained_weights.hpp"
 #include "tests/support/temporary.hpp"
 #include "train/trainer.hpp"
 
@@ -22,20 +23,11 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using train::LossScale;
 
-/// Without dropout, which depends on the step.
-SpanTaskConfig spans(Precision precision = Precision::float16) {
-  SpanTaskConfig config{.precision = precision, .sequences = 30, .batch = 6};
-  config.shape = {
-      .vocabulary = 40, .hidden = 16, .layers = 2, .heads = 2, .feed_forward = 32, .positions = 24, .token_types = 2};
-  config.shape.hidden_dropout = config.shape.attention_dropout = 0.0f;
-  return config;
-}
-
 /// Begins with a later step's batch, and counts its samples as a test wants.
 class ShiftedTask final : public SpanTask {
  public:
   explicit ShiftedTask(std::size_t shift, double weight_of_all = 0.0)
-      : SpanTask(spans()), shift_(shift), weight_(weight_of_all) {}
+      : SpanTask(even_spans(Precision::float16)), shift_(shift), weight_(weight_of_all) {}
   std::vector<std::size_t> global_batch(std::size_t step) const override {
     return SpanTask::global_batch(step + shift_);
   }
@@ -89,21 +81,11 @@ train::TrainConfig training(double loss_scale) {
   return config;
 }
 
-std::vector<float> weights_of(const train::Task& task, const train::Trainer& trainer) {
-  std::vector<float> weights;
-  for (const ParameterRow& row : task.model().table().rows()) {
-    std::vector<float> values(row.size);
-    trainer.read_row(row.name, values);
-    weights.insert(weights.end(), values.begin(), values.end());
-  }
-  return weights;
-}
-
 TEST(Half, TheFirstStepsWithTooLargeALossScaleAreSkippedAsIfTheyHadNotBeen) {
   ShiftedTask task(0);
   const train::TrainConfig config = training(too_large);
   train::Trainer trainer(config, task);
-  const std::vector<float> start = weights_of(task, trainer);
+  const std::vector<float> start = trained_weights(task, trainer);
   HalfLog log;
   const train::RunResult result = trainer.run({&log});
   const std::size_t first = log.first_update();
@@ -132,8 +114,8 @@ TEST(Half, TheFirstStepsWithTooLargeALossScaleAreSkippedAsIfTheyHadNotBeen) {
     EXPECT_TRUE(ours.skipped || ours.gradient_norm == expected.gradient_norm) << i;
     EXPECT_EQ(ours.learning_rate, expected.learning_rate) << i;
   }
-  EXPECT_EQ(weights_of(task, trainer), weights_of(later, other));
-  EXPECT_NE(weights_of(task, trainer), start);
+  EXPECT_EQ(trained_weights(task, trainer), trained_weights(later, other));
+  EXPECT_NE(trained_weights(task, trainer), start);
 }
 
 TEST(Half, GradientsAndLossesDoNotDependOnTheLossScale) {
@@ -151,7 +133,7 @@ TEST(Half, GradientsAndLossesDoNotDependOnTheLossScale) {
 
 /// In half a loss is within half's rounding, 2^-11, of float's as often as it is rounded; bfloat16's is 2^-8.
 TEST(Half, LossesStayNearThoseOfFloat) {
-  SpanTask task(spans(Precision::float32));
+  SpanTask task(even_spans(Precision::float32));
   train::TrainConfig config = training(1024.0);
   config.precision = Precision::float32;
   HalfLog exact;
@@ -209,7 +191,7 @@ class HalfResume : public ::testing::Test {
     HalfLog log;
     train::Trainer trainer(config, task);
     trainer.run({&log});
-    weights_ = weights_of(task, trainer);
+    weights_ = trained_weights(task, trainer);
     return log;
   }
   std::filesystem::path checkpoint(std::size_t step) const {
@@ -243,14 +225,14 @@ TEST_F(HalfResume, GoesOnBitForBitWithItsLossScale) {
       EXPECT_EQ(log.scales()[i], whole.scales()[step + i]) << i;
     }
     EXPECT_EQ(log.steps.size(), whole.steps.size() - step);
-    EXPECT_EQ(weights_of(task, trainer), weights_);
+    EXPECT_EQ(trained_weights(task, trainer), weights_);
   }
 }
 
 TEST_F(HalfResume, AnotherPrecisionKeepsTheCourseAndBeginsANewScale) {
   const HalfLog whole = whole_run();
   const std::size_t step = 15;
-  SpanTask exact(spans(Precision::float32));
+  SpanTask exact(even_spans(Precision::float32));
   train::TrainConfig config = training(too_large);
   config.precision = Precision::float32;
   config.output = directory_ / "float";

@@ -8,6 +8,7 @@
 #include "tests/small_models/observed_task.hpp"
 #include "tests/small_models/span_task.hpp"
 #include "tests/small_models/text_task.hpp"
+#include "tests/small_models/trained_weights.hpp"
 #include "tests/support/launch.hpp"
 #include "tests/support/shared_directory.hpp"
 #include "tests/support/worst.hpp"
@@ -171,14 +172,7 @@ TEST_F(ResumeOnRanks, OnMoreRanksThanBefore) {
 
 /// The masters that a run goes on with.
 std::vector<float> masters_of(const TrainConfig& config, Task& task, const train::Ranks& ranks) {
-  const train::Trainer trainer(config, task, ranks);
-  std::vector<float> masters;
-  for (const ParameterRow& row : task.model().table().rows()) {
-    std::vector<float> values(row.size);
-    trainer.read_row(row.name, values);
-    masters.insert(masters.end(), values.begin(), values.end());
-  }
-  return masters;
+  return trained_weights(task, train::Trainer(config, task, ranks));
 }
 
 // The same masters, slots and schedule; what is computed from them is rounded at another place. A bfloat16 has 8

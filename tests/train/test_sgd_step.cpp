@@ -1,5 +1,6 @@
 #include "core/kernels/gemm_provider.hpp"
 #include "tests/small_models/span_task.hpp"
+#include "tests/small_models/trained_weights.hpp"
 #include "train/trainer.hpp"
 
 #include <gtest/gtest.h>
@@ -13,14 +14,6 @@ namespace mylos::small_models {
 namespace {
 
 constexpr double rate = 0.5;
-
-SpanTaskConfig spans(Precision precision) {
-  SpanTaskConfig config{.precision = precision, .sequences = 30, .batch = 6};
-  config.shape = {
-      .vocabulary = 40, .hidden = 16, .layers = 2, .heads = 2, .feed_forward = 32, .positions = 24, .token_types = 2};
-  config.shape.hidden_dropout = config.shape.attention_dropout = 0.0f;
-  return config;
-}
 
 class NormLog final : public train::Reporter {
  public:
@@ -44,7 +37,7 @@ struct Step {
 };
 
 Step step_of(Precision precision, double clip, double loss_scale = 0.0) {
-  SpanTask task(spans(precision));
+  SpanTask task(even_spans(precision));
   train::TrainConfig config;
   config.steps = 1;
   config.learning_rate = rate;
@@ -56,20 +49,11 @@ Step step_of(Precision precision, double clip, double loss_scale = 0.0) {
   config.gemm.provider = gemm_providers().front();
   if (loss_scale > 0.0) config.initial_loss_scale = loss_scale;
   train::Trainer trainer(config, task);
-  const auto weights = [&] {
-    std::vector<float> all;
-    for (const ParameterRow& row : task.model().table().rows()) {
-      std::vector<float> values(row.size);
-      trainer.read_row(row.name, values);
-      all.insert(all.end(), values.begin(), values.end());
-    }
-    return all;
-  };
-  const std::vector<float> before = weights();
+  const std::vector<float> before = trained_weights(task, trainer);
   NormLog log;
   trainer.run({&log});
   EXPECT_FALSE(log.skipped) << "loss scale " << loss_scale;
-  const std::vector<float> after = weights();
+  const std::vector<float> after = trained_weights(task, trainer);
   Step step{.change = std::vector<double>(before.size()), .norm = log.norm};
   for (std::size_t i = 0; i < before.size(); ++i) step.change[i] = static_cast<double>(after[i]) - before[i];
   return step;
