@@ -60,7 +60,8 @@ void BertEmbeddings<T>::backward(const Pass& pass, const Batch& batch, float dro
                                  doutput, layer_norm_parameters<T>(parameters, norm_, shape_.layer_norm_epsilon),
                                  saved.norm, doutput, parameters.gradient(norm_.weight),
                                  parameters.gradient(norm_.bias), column_sums);
-  embedding_gradient<T>(pass.space, batch.groups(names::tokens), doutput, parameters.gradient_matrix(words_));
+  embedding_gradient<T>(pass.space, batch.groups(names::tokens), doutput, parameters.gradient_matrix(words_),
+                        shape_.padding_token);
   embedding_gradient<T>(pass.space, batch.groups(names::positions), doutput, parameters.gradient_matrix(positions_));
   embedding_gradient<T>(pass.space, batch.groups(names::segments), doutput, parameters.gradient_matrix(segments_));
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/kernels/attention.hpp"
+#include "core/kernels/embedding.hpp"
 #include "core/kernels/layer_norm.hpp"
 #include "nn/linear.hpp"
 #include "nn/model.hpp"
@@ -25,6 +26,7 @@ struct BertShape {
   float layer_norm_epsilon = 1e-12f;
   float initializer_range = 0.02f;
   AttentionKernel attention = AttentionKernel::portable;
+  std::int32_t padding_token = no_padding;  ///< its embedding gets no gradient, where a text has this token
 };
 
 /// Rows of a LayerNorm in the table.

@@ -13,7 +13,8 @@ nn::BertShape bert_shape(const data::BertConfig& config, std::optional<double> d
           .hidden_dropout = static_cast<float>(dropout.value_or(config.hidden_dropout_prob)),
           .attention_dropout = static_cast<float>(dropout.value_or(config.attention_probs_dropout_prob)),
           .layer_norm_epsilon = static_cast<float>(config.layer_norm_eps),
-          .initializer_range = static_cast<float>(config.initializer_range)};
+          .initializer_range = static_cast<float>(config.initializer_range),
+          .padding_token = static_cast<std::int32_t>(config.pad_token_id)};
 }
 
 }  // namespace mylos::train

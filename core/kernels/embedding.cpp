@@ -47,10 +47,12 @@ struct GroupGradient {
   Matrix<float> dtable;
   std::size_t column_blocks;
   RowSharing sharing;
+  std::int32_t padding;
 
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t task) const {
     const std::size_t group = task / column_blocks, columns = dy.extent(1);
+    if (groups.values(group) == padding) return;
     const std::size_t begin = task % column_blocks * sharing.columns;
     const std::size_t count = columns - begin < sharing.columns ? columns - begin : sharing.columns;
     float* const sum = dtable.data() + static_cast<std::size_t>(groups.values(group)) * columns + begin;
@@ -76,7 +78,7 @@ void embedding_lookup(const ExecutionSpace& space, const ConstVector<std::int32_
 
 template <class T>
 void embedding_gradient(const ExecutionSpace& space, const IndexGroups& groups, const ConstMatrix<T>& dy,
-                        const Matrix<float>& dtable) {
+                        const Matrix<float>& dtable, std::int32_t padding) {
   require(groups.rows.size() == dy.extent(0) && dtable.extent(1) == dy.extent(1),
           fmt::format("embedding gradient: groups of {} rows and {} x {} for {} x {}", groups.rows.size(), dy.extent(0),
                       dy.extent(1), dtable.extent(0), dtable.extent(1)));
@@ -84,7 +86,7 @@ void embedding_gradient(const ExecutionSpace& space, const IndexGroups& groups, 
   sharing.aligned = dy.extent(1) * sizeof(T) % access_bytes == 0 && are_aligned(dy.data(), dtable.data());
   const std::size_t column_blocks = (dy.extent(1) + sharing.columns - 1) / sharing.columns;
   for_each_row("mylos::embedding::gradient", space, groups.values.size() * column_blocks,
-               GroupGradient<T>{groups, dy, dtable, column_blocks, sharing},
+               GroupGradient<T>{groups, dy, dtable, column_blocks, sharing, padding},
                sharing.shape(space, access_bytes / sizeof(T)));
 }
 
@@ -92,7 +94,7 @@ void embedding_gradient(const ExecutionSpace& space, const IndexGroups& groups, 
   template void embedding_lookup<T>(const ExecutionSpace&, const ConstVector<std::int32_t>&, const ConstMatrix<T>&, \
                                     bool, const Matrix<T>&);                                                        \
   template void embedding_gradient<T>(const ExecutionSpace&, const IndexGroups&, const ConstMatrix<T>&,             \
-                                      const Matrix<float>&);
+                                      const Matrix<float>&, std::int32_t);
 MYLOS_INSTANTIATE(float)
 MYLOS_INSTANTIATE(bfloat16)
 MYLOS_INSTANTIATE(half)

@@ -13,9 +13,13 @@ template <class T>
 void embedding_lookup(const ExecutionSpace& space, const ConstVector<std::int32_t>& indices,
                       const ConstMatrix<T>& table, bool accumulate, const Matrix<T>& y);
 
-/// dtable[group value] += sum of dy over the group's rows, in their order.
+/// The value of no index.
+inline constexpr std::int32_t no_padding = -1;
+
+/// dtable[group value] += sum of dy over the group's rows, in their order. The row `padding` of dtable is left alone,
+/// as PyTorch's nn.Embedding(padding_idx=...) leaves it.
 template <class T>
 void embedding_gradient(const ExecutionSpace& space, const IndexGroups& groups, const ConstMatrix<T>& dy,
-                        const Matrix<float>& dtable);
+                        const Matrix<float>& dtable, std::int32_t padding = no_padding);
 
 }  // namespace mylos

@@ -60,19 +60,20 @@ TYPED_TEST(Embedding, LooksUpAndAdds) {
 
 /// Of tokens, of which most have few rows, and of segments, of two.
 template <class T>
-void check_gradient(std::size_t rows, std::size_t columns, std::size_t table) {
+void check_gradient(std::size_t rows, std::size_t columns, std::size_t table, std::int32_t padding = no_padding) {
   const std::vector<std::int32_t> indices = random_indices(rows, table);
   const Batch batch = batch_of(indices);
   const Values dy = random_values<T>(rows * columns, 1), before = random_values(table * columns, 2);
   Values expected = before;
   for (std::size_t i = 0; i < dy.size(); ++i) {
-    expected[static_cast<std::size_t>(indices[i / columns]) * columns + i % columns] += dy[i];
+    const std::int32_t index = indices[i / columns];
+    if (index != padding) expected[static_cast<std::size_t>(index) * columns + i % columns] += dy[i];
   }
   const auto dtable = device_matrix<float>(before, table, columns);
   const auto again = device_matrix<float>(before, table, columns);
   const auto gradient = device_matrix<T>(dy, rows, columns);
-  embedding_gradient<T>(ExecutionSpace(), batch.groups("tokens"), gradient, dtable);
-  embedding_gradient<T>(one_thread(), batch.groups("tokens"), gradient, again);
+  embedding_gradient<T>(ExecutionSpace(), batch.groups("tokens"), gradient, dtable, padding);
+  embedding_gradient<T>(one_thread(), batch.groups("tokens"), gradient, again, padding);
   expect_near(host_values(dtable), expected, 2e-5, fmt::format("{} x {} of {}", rows, columns, table));
   EXPECT_TRUE(same_bits(dtable, again));
 }
@@ -82,6 +83,13 @@ TYPED_TEST(Embedding, GradientIsTheTransposedLookup) {
     for (const std::size_t columns : {1u, 7u, 60u, 384u, 768u}) {
       for (const std::size_t table : {50u, 2u}) check_gradient<TypeParam>(rows, columns, table);
     }
+  }
+}
+
+TYPED_TEST(Embedding, PaddingGetsNoGradient) {
+  for (const std::size_t columns : {7u, 384u}) {
+    check_gradient<TypeParam>(1000, columns, 50, 3);
+    check_gradient<TypeParam>(1000, columns, 2, 0);
   }
 }
 
