@@ -116,4 +116,5 @@ def main():
     write_lines("answers.jsonl", rows)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -9,11 +9,17 @@ import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
+VOCABULARY = GOLDEN / "vocabulary" / "bert-base-uncased.txt"
 DATA = pathlib.Path(os.environ.get("MYLOS_DATA", ROOT / ".." / "shared" / "data"))
 
 
-def load(path):
-    return json.loads((DATA / path).read_text(encoding="utf-8"))
+def data_file(name):
+    """examples/... lies in the tree, anything else below DATA; tests/data/golden.hpp finds files in the same way."""
+    return ROOT / name if name.startswith("examples/") else DATA / name
+
+
+def load(name):
+    return json.loads(data_file(name).read_text(encoding="utf-8"))
 
 
 def write_lines(name, rows):
@@ -34,7 +40,7 @@ def bert_tokenizer(lower=True, strip_accents=None, chinese=True):
     """What BertTokenizerFast builds for the uncased vocabulary with these switches (PyPI: tokenizers)."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-    lines = (DATA / "vocab/bert-base-uncased.txt").read_text(encoding="utf-8").splitlines()
+    lines = VOCABULARY.read_text(encoding="utf-8").splitlines()
     vocabulary = {token: index for index, token in enumerate(lines)}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))
     tokenizer.add_special_tokens(["[UNK]", "[SEP]", "[PAD]", "[CLS]", "[MASK]"])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records the windows and labels of run_qa's prepare_train_features, without padding.
 
--> tests/golden/features.jsonl: a line a file of shared data, with 8 digits of a digest for each of its windows;
+-> tests/golden/features.jsonl: a line a file of questions, with 8 digits of a digest for each of its windows;
 -> tests/golden/features_odd.json: hand-made questions with small windows, every window in full.
 Needs PyPI: tokenizers, transformers. Recorded with tokenizers 0.23.3, transformers 5.23.0.
 """
@@ -10,12 +10,12 @@ import json
 
 from transformers import BertTokenizerFast
 
-from common import DATA, GOLDEN, fnv1a, load, write_lines
+from common import GOLDEN, VOCABULARY, data_file, fnv1a, write_lines
 from labels import label
 
 
 def nested_rows(path):
-    for article in load(path)["data"]:
+    for article in json.loads(path.read_text(encoding="utf-8"))["data"]:
         for paragraph in article["paragraphs"]:
             for question in paragraph["qas"]:
                 answers = question["answers"]
@@ -92,15 +92,15 @@ def odd_rows():
 
 
 def main():
-    tokenizer = BertTokenizerFast(str(DATA / "vocab/bert-base-uncased.txt"))
+    tokenizer = BertTokenizerFast(str(VOCABULARY))
     lines = []
-    for path in ("squad/v1.1/dev.json", "squad/v2.0/dev.json"):
+    for name in ("examples/squad/train.json", "examples/squad/dev.json", "squad/v1.1/dev.json", "squad/v2.0/dev.json"):
         digests = [
             digest(number, window)
-            for number, row in enumerate(nested_rows(path))
+            for number, row in enumerate(nested_rows(data_file(name)))
             for window in windows(tokenizer, row, 384, 128)
         ]
-        lines.append({"data": path, "windows": len(digests), "digests": "".join(digests)})
+        lines.append({"data": name, "windows": len(digests), "digests": "".join(digests)})
     write_lines("features.jsonl", lines)
     rows = odd_rows()
     odd = {"max_length": 40, "stride": 8, "rows": rows}
@@ -108,4 +108,5 @@ def main():
     (GOLDEN / "features_odd.json").write_text(json.dumps(odd, separators=(",", ":")) + "\n", encoding="ascii")
 
 
-main()
+if __name__ == "__main__":
+    main()

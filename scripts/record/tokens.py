@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Records tokens and offsets of odd texts -> tests/golden/tokens.jsonl: [switches, text, [[id, begin, end], ...]].
+"""Records what Hugging Face's tokenizer makes of texts.
 
-Switches: lower, strip ("-" where unset), chinese. Needs PyPI: tokenizers. Recorded with tokenizers 0.23.3.
+-> tests/golden/tokens.jsonl, odd texts: [switches, text, [[id, begin, end], ...]];
+   switches: lower, strip ("-" where unset), chinese;
+-> tests/golden/question_tokens.jsonl, the questions of examples/squad: {"text", "ids", "tokens"}.
+Needs PyPI: tokenizers. Recorded with tokenizers 0.23.3.
 """
 
 import random
 
-from common import bert_tokenizer, write_lines
+from common import bert_tokenizer, load, write_lines
 
 SWITCHES = {
     "1-1": (True, None, True),
@@ -88,6 +91,15 @@ def random_texts(count):
         yield "".join(parts)
 
 
+def question_tokens():
+    tokenizer = bert_tokenizer()
+    for name in ("examples/squad/train.json", "examples/squad/dev.json"):
+        for article in load(name)["data"]:
+            for text in (q["question"] for paragraph in article["paragraphs"] for q in paragraph["qas"]):
+                encoded = tokenizer.encode(text, add_special_tokens=False)
+                yield {"text": text, "ids": encoded.ids, "tokens": encoded.tokens}
+
+
 def main():
     texts = TEXTS + list(random_texts(120))
     rows = []
@@ -97,6 +109,8 @@ def main():
             encoded = tokenizer.encode(text, add_special_tokens=False)
             rows.append([name, text, [[i, *offsets] for i, offsets in zip(encoded.ids, encoded.offsets)]])
     write_lines("tokens.jsonl", rows)
+    write_lines("question_tokens.jsonl", question_tokens())
 
 
-main()
+if __name__ == "__main__":
+    main()

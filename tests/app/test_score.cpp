@@ -23,6 +23,13 @@ class Score : public testing::Test {
       {"id": "y", "question": "?", "answers": [], "is_impossible": true}]}]}], "version": "v2.0"})");
 };
 
+TEST(ExampleScores, AreTheOfficialOnes) {
+  const fs::path recorded = golden_data() / "reference/examples_run";
+  const ProgramRun run = run_mylos({"score", source_dir() / "examples/squad/dev.json", recorded / "predictions.json"});
+  EXPECT_EQ(run.output, read_file(recorded / "results.json"));
+  EXPECT_EQ(run.errors, "");
+}
+
 TEST(PublishedScores, AreTheOfficialOnes) {
   const fs::path squad = shared_data() / "squad";
   if (!fs::exists(squad)) GTEST_SKIP() << squad << " is not here (MYLOS_DATA)";

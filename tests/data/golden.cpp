@@ -9,15 +9,19 @@
 
 namespace mylos::tests {
 
-nlohmann::json golden_json(const std::string& name) {
-  return nlohmann::json::parse(read_file(source_dir() / "tests" / "golden" / name));
-}
+nlohmann::json golden_json(const std::string& name) { return nlohmann::json::parse(read_file(golden_data() / name)); }
 
 std::vector<nlohmann::json> golden_lines(const std::string& name) {
-  std::istringstream lines(read_file(source_dir() / "tests" / "golden" / name));
+  std::istringstream lines(read_file(golden_data() / name));
   std::vector<nlohmann::json> values;
   for (std::string line; std::getline(lines, line);) values.push_back(nlohmann::json::parse(line));
   return values;
+}
+
+std::filesystem::path uncased_vocabulary() { return golden_data() / "vocabulary" / "bert-base-uncased.txt"; }
+
+std::filesystem::path recorded_questions(const std::string& name) {
+  return (name.starts_with("examples/") ? source_dir() : shared_data()) / name;
 }
 
 void Digest::add(std::int64_t value) {

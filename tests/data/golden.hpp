@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -11,6 +12,13 @@ namespace mylos::tests {
 /// tests/golden/<name> as one JSON value, or as one JSON value a line.
 nlohmann::json golden_json(const std::string& name);
 std::vector<nlohmann::json> golden_lines(const std::string& name);
+
+/// The vocabulary of bert-base-uncased, 30,522 pieces.
+std::filesystem::path uncased_vocabulary();
+
+/// The file of questions that a recording calls `name`: "examples/..." lies in the tree, any other below shared_data(),
+/// where it may be absent. scripts/record/common.py finds them in the same way.
+std::filesystem::path recorded_questions(const std::string& name);
 
 /// FNV-1a over integers, each as 4 bytes, low byte first: scripts/record/common.py's.
 class Digest {

@@ -19,9 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using tests::error_of;
 
-std::filesystem::path uncased_vocabulary() { return tests::shared_data() / "vocab" / "bert-base-uncased.txt"; }
-
-WordPieceTokenizer uncased_tokenizer() { return WordPieceTokenizer(Vocabulary::load(uncased_vocabulary())); }
+WordPieceTokenizer uncased_tokenizer() { return WordPieceTokenizer(Vocabulary::load(tests::uncased_vocabulary())); }
 
 /// One token a letter, so that windows can be counted by hand.
 WordPieceTokenizer letters() {
@@ -144,7 +142,6 @@ nlohmann::json window_json(const SquadDataset& dataset, const FeatureSet& set, c
 }
 
 TEST(Features, OddQuestionsAreRunQas) {
-  if (!std::filesystem::exists(uncased_vocabulary())) GTEST_SKIP() << "no vocabulary at " << uncased_vocabulary();
   const auto golden = tests::golden_json("features_odd.json");
   const SquadDataset dataset = parse_squad(nlohmann::json{{"data", golden.at("rows")}}.dump(), "features_odd.json");
   const auto set =
@@ -177,20 +174,25 @@ std::string window_digest(const FeatureSet& set, const Feature& feature) {
   return digest.hexadecimal().substr(8);
 }
 
-TEST(Features, EveryWindowOfBothDevFilesIsRunQas) {
-  if (!std::filesystem::exists(uncased_vocabulary())) GTEST_SKIP() << "no vocabulary at " << uncased_vocabulary();
-  const auto files = tests::golden_lines("features.jsonl");
-  ASSERT_EQ(files.size(), 2U);
-  for (const auto& file : files) {
-    const SquadDataset dataset = read_squad(tests::shared_data() / file.at("data").get<std::string>());
+/// Compares the windows of those recorded files that lie in the tree, or of those that do not.
+void compare_windows(bool in_tree) {
+  for (const auto& file : tests::golden_lines("features.jsonl")) {
+    const auto name = file.at("data").get<std::string>();
+    if (name.starts_with("examples/") != in_tree) continue;
+    const auto path = tests::recorded_questions(name);
+    if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is absent (MYLOS_DATA)";
+    const SquadDataset dataset = read_squad(path);
     const auto set = build_features(dataset, uncased_tokenizer(), {});
     ASSERT_EQ(set.features.size(), file.at("windows"));
     const auto digests = file.at("digests").get<std::string>();
     for (std::size_t i = 0; i < set.features.size(); ++i) {
-      ASSERT_EQ(window_digest(set, set.features[i]), digests.substr(8 * i, 8)) << file.at("data") << " window " << i;
+      ASSERT_EQ(window_digest(set, set.features[i]), digests.substr(8 * i, 8)) << name << " window " << i;
     }
   }
 }
+
+TEST(Features, EveryWindowOfTheExamplesIsRunQas) { compare_windows(true); }
+TEST(Features, EveryWindowOfBothDevFilesIsRunQas) { compare_windows(false); }
 
 TEST(Features, TheReferenceRunUsedTheseWindows) {
   const auto order_path = tests::shared_reference() / "minilm-v1.1" / "order.jsonl";

@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-#include "tests/support/paths.hpp"
+#include "tests/data/golden.hpp"
 #include "tests/support/temporary.hpp"
 
 namespace mylos::data {
@@ -61,9 +61,7 @@ TEST(Vocabulary, NamesAMissingSpecialToken) {
 }
 
 TEST(Vocabulary, LoadsTheUncasedVocabulary) {
-  const auto path = tests::shared_data() / "vocab" / "bert-base-uncased.txt";
-  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no vocabulary at " << path;
-  const Vocabulary vocabulary = Vocabulary::load(path);
+  const Vocabulary vocabulary = Vocabulary::load(tests::uncased_vocabulary());
   ASSERT_EQ(vocabulary.size(), 30522U);
   EXPECT_EQ(vocabulary.classify(), 101);
   EXPECT_EQ(vocabulary.separator(), 102);

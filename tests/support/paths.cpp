@@ -17,6 +17,8 @@ std::filesystem::path source_dir() { return from_environment("MYLOS_SOURCE", MYL
 
 std::filesystem::path program() { return from_environment("MYLOS_PROGRAM", MYLOS_BUILT_PROGRAM); }
 
+std::filesystem::path golden_data() { return source_dir() / "tests" / "golden"; }
+
 std::filesystem::path shared_data() { return from_environment("MYLOS_DATA", source_dir() / ".." / "shared" / "data"); }
 
 std::filesystem::path shared_reference() {

@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-/// Where tests find what they read. Large recorded data lies outside the tree; a test that misses it skips, with a
-/// reason.
+/// Where tests find what they read. Small recorded data lies in tests/golden; large lies outside the tree, and a test
+/// that misses it skips with a reason.
 namespace mylos::tests {
 
 /// The root of the source tree: $MYLOS_SOURCE, by default that of the build. Tests may run elsewhere than they were
@@ -12,6 +12,9 @@ std::filesystem::path source_dir();
 
 /// The program under test: $MYLOS_PROGRAM, by default that of the build.
 std::filesystem::path program();
+
+/// tests/golden, which scripts/record writes.
+std::filesystem::path golden_data();
 
 /// $MYLOS_DATA, by default <root>/../shared/data; it may not exist.
 std::filesystem::path shared_data();

@@ -136,12 +136,14 @@ struct Engine {
   Batch batch;
 };
 
-/// Recorded folders, each with the batch it was run on.
+/// Recorded folders, each with the batch it was run on: those of the tree, and those of shared data where they are.
 std::vector<fs::path> recorded_folders() {
   std::vector<fs::path> folders;
-  if (!fs::is_directory(tests::shared_reference())) return folders;
-  for (const auto& entry : fs::directory_iterator(tests::shared_reference())) {
-    if (fs::exists(entry.path() / "batch.safetensors")) folders.push_back(entry.path());
+  for (const fs::path& all : {tests::golden_data() / "reference", tests::shared_reference()}) {
+    if (!fs::is_directory(all)) continue;
+    for (const auto& entry : fs::directory_iterator(all)) {
+      if (fs::exists(entry.path() / "batch.safetensors")) folders.push_back(entry.path());
+    }
   }
   std::ranges::sort(folders);
   return folders;
@@ -151,7 +153,7 @@ std::vector<fs::path> recorded_folders() {
 template <class Check>
 void for_each_reference(const Check& check) {
   const auto folders = recorded_folders();
-  if (folders.empty()) GTEST_SKIP() << "no recorded runs in " << tests::shared_reference() << " (MYLOS_REFERENCE)";
+  ASSERT_FALSE(folders.empty());
   for (const fs::path& folder : folders) {
     for (const std::string& provider : exact_gemm_providers()) {
       SCOPED_TRACE(folder.string() + " with " + provider);

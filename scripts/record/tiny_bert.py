@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Records logits, loss, gradients and five AdamW steps of a tiny BERT -> tests/golden/reference/tiny_bert.
+
+The files and their conventions: tests/golden/README.md. Needs PyPI: torch, transformers.
+Recorded with torch 2.11.0, transformers 4.57.6.
+"""
+
+import json
+
+import torch
+from safetensors.torch import save_file
+
+from common import GOLDEN
+from training import learning_rate, make_adamw, make_model, question_answering_loss
+
+OUTPUT = GOLDEN / "reference" / "tiny_bert"
+SHAPE = {
+    "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 3, "intermediate_size": 40,
+    "vocab_size": 61, "max_position_embeddings": 48, "type_vocab_size": 2,
+}
+LENGTHS = [32, 3, 17, 26, 11]
+STEPS, WARM_UP, PEAK = 5, 2, 1e-3
+
+
+def make_batch():
+    draw = torch.Generator().manual_seed(3)
+    samples, padded = len(LENGTHS), max(LENGTHS)
+    mask = torch.zeros(samples, padded, dtype=torch.int64)
+    types = torch.zeros_like(mask)
+    for sample, length in enumerate(LENGTHS):
+        mask[sample, :length] = 1
+        types[sample, length // 3 : length] = 1
+    label = lambda length: int(torch.randint(length, (1,), generator=draw))
+    return {
+        # Token 0, the padding, comes up among them: its embedding gets no gradient, padded or not.
+        "input_ids": torch.randint(SHAPE["vocab_size"], mask.shape, generator=draw) * mask,
+        "token_type_ids": types,
+        "attention_mask": mask,
+        "start_positions": torch.tensor([label(length) for length in LENGTHS]),
+        "end_positions": torch.tensor([label(length) for length in LENGTHS]),
+    }
+
+
+def write_tensors(name, tensors):
+    plain = {key: value.detach().to(torch.int32 if value.dtype == torch.int64 else value.dtype).contiguous().clone()
+             for key, value in tensors.items()}
+    save_file(plain, OUTPUT / f"{name}.safetensors")
+
+
+def parameters(model):
+    return {name: parameter.data for name, parameter in model.named_parameters()}
+
+
+def main():
+    torch.set_num_threads(1)
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    # Biases and LayerNorm values are random too, so that each of them matters.
+    model = make_model(SHAPE, seed=1, spread=0.1)
+    (OUTPUT / "config.json").write_text(json.dumps(model.config.to_diff_dict(), indent=1) + "\n", encoding="ascii")
+    write_tensors("model", parameters(model))
+    batch = make_batch()
+    write_tensors("batch", batch)
+
+    loss, starts, ends = question_answering_loss(model, batch)
+    loss.backward()
+    shown = batch["attention_mask"]
+    write_tensors("outputs", {"start_logits": starts * shown, "end_logits": ends * shown, "loss": loss.reshape(1)})
+    write_tensors("gradients", {name: parameter.grad for name, parameter in model.named_parameters()})
+
+    optimizer = make_adamw(model)
+    steps = []
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        loss, _, _ = question_answering_loss(model, batch)
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        rate = learning_rate(step, STEPS, WARM_UP, PEAK)
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        optimizer.step()
+        steps.append({"loss": loss.item(), "gradient_norm": norm.item(), "learning_rate": rate})
+    (OUTPUT / "steps.json").write_text(json.dumps(steps, indent=1) + "\n", encoding="ascii")
+    write_tensors(f"after-{STEPS}-steps", parameters(model))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""What the recorders of training share: a BERT for question answering, its loss, AdamW and the schedule (torch)."""
+
+import torch
+from transformers import BertConfig, BertForQuestionAnswering
+
+MASKED = torch.finfo(torch.float32).min
+
+
+def make_model(shape, seed, spread):
+    """A BERT without dropout whose every parameter is drawn from a normal distribution of this standard deviation."""
+    config = BertConfig(**shape, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, attn_implementation="eager")
+    config.architectures = ["BertForQuestionAnswering"]
+    model = BertForQuestionAnswering(config)
+    draw = torch.Generator().manual_seed(seed)
+    for name, parameter in model.named_parameters():
+        mean = 1.0 if name.endswith("LayerNorm.weight") else 0.0
+        parameter.data = mean + spread * torch.randn(parameter.shape, generator=draw)
+    return model
+
+
+def question_answering_loss(model, batch):
+    """The loss and both logits (B, S); padding is masked out before the softmax, so a packed batch has this loss."""
+    outputs = model(**{name: batch[name] for name in ("input_ids", "token_type_ids", "attention_mask")})
+    padding = batch["attention_mask"] == 0
+    losses = [
+        torch.nn.functional.cross_entropy(logits.masked_fill(padding, MASKED), batch[labels])
+        for logits, labels in ((outputs.start_logits, "start_positions"), (outputs.end_logits, "end_positions"))
+    ]
+    return sum(losses) / 2, outputs.start_logits, outputs.end_logits
+
+
+def make_adamw(model):
+    """torch's AdamW with weight decay 0.01 except on biases and LayerNorm."""
+    plain = lambda name: name.endswith("bias") or "LayerNorm" in name
+    named = list(model.named_parameters())
+    groups = [
+        {"params": [value for name, value in named if not plain(name)], "weight_decay": 0.01},
+        {"params": [value for name, value in named if plain(name)], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, betas=(0.9, 0.999), eps=1e-8)
+
+
+def learning_rate(step, steps, warm_up, peak):
+    """Of the step counted from 0: up to the peak in a line, then down to 0."""
+    return peak * step / warm_up if step < warm_up else peak * (steps - step) / (steps - warm_up)
