@@ -24,7 +24,6 @@ const mylos::tests::ForgeryNames names = {
 
 /// A whole checkpoint of four datasets.
 void write_checkpoint(const std::filesystem::path& path) {
-  std::filesystem::remove(path);
   const std::vector<DatasetShape> shapes = {{"/model/layer/weight", {5, 3}, 2},
                                             {"/model/layer/bias", {3}, 1},
                                             {"/state/mean", {2}, 1},
@@ -64,9 +63,13 @@ void check(const CheckpointIndex& index, std::uint64_t file_bytes) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  static const mylos::tests::InputDirectory directory;
-  const std::filesystem::path file = directory.path() / "step-000007.h5";
-  write_checkpoint(file);
+  static const mylos::tests::InputDirectory directory;  // HDF5 opens no files in memory by their path
+  static const std::filesystem::path file = directory.path() / "step-000007.h5";
+  static const std::string whole = [] {  // written once: our writer waits for the disk
+    write_checkpoint(file);
+    return directory.get(file.filename());
+  }();
+  directory.put(file.filename(), whole);
   mylos::tests::forge_hdf5(file, names, {bytes, size});
   try {
     check(read_checkpoint_index(file), std::filesystem::file_size(file));

@@ -63,9 +63,13 @@ void check(const mylos::data::PreparedFeatures& prepared) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  static const mylos::tests::InputDirectory directory;
-  const std::filesystem::path file = directory.path() / "features.h5";
-  mylos::data::write_feature_file(file, mylos::data::small_prepared());
+  static const mylos::tests::InputDirectory directory;  // HDF5 opens no files in memory by their path
+  static const std::filesystem::path file = directory.path() / "features.h5";
+  static const std::string whole = [] {  // written once: our writer waits for the disk
+    mylos::data::write_feature_file(file, mylos::data::small_prepared());
+    return directory.get(file.filename());
+  }();
+  directory.put(file.filename(), whole);
   mylos::tests::forge_hdf5(file, names, {bytes, size});
   try {
     const auto prepared = mylos::data::read_feature_file(file);

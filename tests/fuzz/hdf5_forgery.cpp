@@ -31,7 +31,7 @@ hid_t chosen_type(Choices& choices) {
     return text;
   }
   if (kind == plain.size() + 1) {
-    const hsize_t length = choices.word();
+    const hsize_t length = choices.word() % most_reserved;
     return H5Tarray_create2(H5T_NATIVE_UINT8, 1, &length);
   }
   const hid_t row = H5Tcreate(H5T_COMPOUND, 20);  // of a checkpoint's table of checksums
@@ -203,7 +203,8 @@ class Forgery {
   /// An attribute of any type and shape, without a value.
   void make_attribute(hid_t object, const std::string& name) {
     const Hdf5Id type(chosen_type(choices_), H5Tclose);
-    const std::array<hsize_t, 2> extents = {choices_.byte(), choices_.byte()};
+    const std::array<hsize_t, 2> extents = {1 + hsize_t{choices_.byte()}, 1 + hsize_t{choices_.byte()}};
+    if (H5Tget_size(type.get()) * extents[0] * extents[1] > most_reserved) return;  // HDF5 has it in memory
     const Hdf5Id space(H5Screate_simple(static_cast<int>(choices_.below(3)), extents.data(), nullptr), H5Sclose);
     const Hdf5Id made(H5Acreate2(object, name.c_str(), type.get(), space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
   }
