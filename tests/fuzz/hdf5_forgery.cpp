@@ -17,6 +17,9 @@ constexpr std::size_t most_reserved = std::size_t{4} << 20;  // bytes of a datas
 constexpr hsize_t most_chunks = 4096;  // elements along a dimension in chunks, which an index lists
 constexpr const char* checksum_attribute = "crc32c";
 
+/// HDF5 1.10 crashes in its handler of exit() where a file could not be closed, as some of the forged ones cannot.
+[[maybe_unused]] const herr_t without_exit_handler = H5dont_atexit();
+
 enum class Layout { late, reserved, compact, chunked, compressed, external, count };
 
 /// Types of elements that readers know, and others. The caller closes it with H5Tclose.
