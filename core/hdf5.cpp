@@ -50,6 +50,7 @@ void fail_hdf5(const std::string& file, std::string_view action, std::string_vie
 
 std::int64_t hdf5_access_properties() {
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // its stacks of errors are not for users
+  H5PLset_loading_state(0);  // no file makes this program load a filter's library from HDF5_PLUGIN_PATH
   const hid_t properties = H5Pcreate(H5P_FILE_ACCESS);
   H5Pset_libver_bounds(properties, H5F_LIBVER_V110, H5F_LIBVER_V110);
 #if H5_VERSION_GE(1, 10, 7)

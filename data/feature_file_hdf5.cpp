@@ -114,7 +114,7 @@ class FeatureReader {
  public:
   explicit FeatureReader(const std::filesystem::path& path) : name_(path.string()), file_(path) {}
 
-  PreparedFeatures read() const {
+  PreparedFeatures read() {
     check(file_.has_attribute("format") && file_.text("format") == format_name,
           "it is no feature file of `mylos prepare`");
     const auto version = file_.integer("format_version");
@@ -172,14 +172,14 @@ class FeatureReader {
   }
 
   /// Places that begin at 0, never fall, and end at `size`.
-  std::vector<std::size_t> read_starts(const std::string& array, std::size_t size) const {
+  std::vector<std::size_t> read_starts(const std::string& array, std::size_t size) {
     const auto stored = file_.read<std::uint64_t>(array.c_str());
     const bool fits = !stored.empty() && stored.front() == 0 && std::ranges::is_sorted(stored) && stored.back() == size;
     if (!fits) fail(fmt::format("{}: {} does not divide {} elements", name_, array, size));
     return {stored.begin(), stored.end()};
   }
 
-  std::vector<std::string> read_texts(const std::string& group) const {
+  std::vector<std::string> read_texts(const std::string& group) {
     const auto bytes = file_.read<std::uint8_t>((group + "/bytes").c_str());
     const auto starts = read_starts(group + "/starts", bytes.size());
     std::vector<std::string> texts;
@@ -191,7 +191,7 @@ class FeatureReader {
     return texts;
   }
 
-  std::vector<SquadAnswer> read_answers() const {
+  std::vector<SquadAnswer> read_answers() {
     auto texts = read_texts("/answers/texts");
     const auto starts = file_.read<std::uint64_t>("/answers/start");
     const auto aligned = file_.read<std::uint8_t>("/answers/aligned");
@@ -201,7 +201,7 @@ class FeatureReader {
     return answers;
   }
 
-  void read_dataset(SquadDataset& dataset) const {
+  void read_dataset(SquadDataset& dataset) {
     dataset.contexts = read_texts("/contexts");
     auto answers = read_answers();
     auto ids = read_texts("/questions/ids");
@@ -224,7 +224,7 @@ class FeatureReader {
     }
   }
 
-  TokenizedTexts read_tokens(const std::string& group, std::size_t vocabulary_size) const {
+  TokenizedTexts read_tokens(const std::string& group, std::size_t vocabulary_size) {
     TokenizedTexts texts;
     texts.tokens.ids = file_.read<std::int32_t>((group + "/ids").c_str());
     const auto begins = file_.read<std::uint32_t>((group + "/begin").c_str());
@@ -241,7 +241,7 @@ class FeatureReader {
     return texts;
   }
 
-  void read_windows(FeatureSet& set, std::size_t max_length) const {
+  void read_windows(FeatureSet& set, std::size_t max_length) {
     const auto questions = file_.read<std::uint32_t>("/windows/question");
     const auto windows = file_.read<std::uint32_t>("/windows/window");
     const auto begins = file_.read<std::uint32_t>("/windows/context_begin");

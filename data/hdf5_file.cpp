@@ -1,8 +1,11 @@
 #include "data/hdf5_file.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <hdf5.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <type_traits>
@@ -66,20 +69,32 @@ hid_t create_file(const std::string& name, std::string& bytes) {
   return file;
 }
 
-/// The number of elements of a one-dimensional array of this type that lies in the file as it is.
-std::size_t array_size(hid_t array, hid_t type, std::size_t width, const std::string& what) {
-  const Hdf5Id stored(H5Dget_type(array), H5Tclose);
-  ensure(stored.is_valid() && H5Tequal(stored.get(), type) > 0, fmt::format("{} has another element type", what));
-  const Hdf5Id space(H5Dget_space(array), H5Sclose);
-  ensure(space.is_valid() && H5Sget_simple_extent_ndims(space.get()) == 1,
-         fmt::format("{} is not one-dimensional", what));
-  hsize_t size = 0;
-  H5Sget_simple_extent_dims(space.get(), &size, nullptr);
-  // A forged size is refused before memory is asked for.
-  const auto bytes = H5Dget_storage_size(array);
-  ensure(bytes / width == size && bytes % width == 0,
-         fmt::format("{} claims {} elements, but {} bytes are stored", what, size, bytes));
-  return size;
+/// Bytes up to which a file may be nothing but holes, and how many times longer than its data a longer one may be.
+constexpr std::uint64_t sparse_bytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t most_sparse = 16;
+
+/// Bytes of a file that are no holes; all where the file system does not tell.
+std::uint64_t data_bytes(int descriptor, std::uint64_t size) {
+  std::uint64_t bytes = 0;
+  off_t begin = 0, end = 0;
+  while ((begin = ::lseek(descriptor, end, SEEK_DATA)) >= 0 && (end = ::lseek(descriptor, begin, SEEK_HOLE)) > begin) {
+    bytes += static_cast<std::uint64_t>(end - begin);
+  }
+  return errno == ENXIO ? bytes : size;  // ENXIO: there is no more data
+}
+
+/// Refuses a file that is long only by holes: they take nothing on the disk, but memory once they are read. Copies may
+/// have holes too, where an array is zeros, but texts and tokens are most of a feature file.
+void check_holes(const std::filesystem::path& path) {
+  const std::uint64_t size = std::filesystem::file_size(path);
+  if (size <= sparse_bytes) return;
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return;  // HDF5 has it open: it is being replaced
+  const std::uint64_t bytes = data_bytes(descriptor, size);
+  ::close(descriptor);
+  ensure(bytes >= size / most_sparse, fmt::format("{} has {} bytes, of which only {} are not holes: it is damaged, or "
+                                                  "not of `mylos prepare`; prepare it again",
+                                                  path.string(), size, bytes));
 }
 
 }  // namespace
@@ -114,28 +129,30 @@ std::string Hdf5Writer::finish() {
   return std::move(bytes_);
 }
 
-Hdf5Reader::Hdf5Reader(const std::filesystem::path& path)
-    : name_(path.string()), file_(open_hdf5_file(path), H5Fclose) {}
+Hdf5Reader::Hdf5Reader(const std::filesystem::path& path) : file_(path) { check_holes(path); }
 
-bool Hdf5Reader::has_attribute(const char* attribute) const { return H5Aexists(file_.get(), attribute) > 0; }
+bool Hdf5Reader::has_attribute(const char* attribute) const { return H5Aexists(file_.id(), attribute) > 0; }
 
 std::int64_t Hdf5Reader::integer(const char* attribute) const {
-  return read_hdf5_number<std::int64_t>(file_.get(), attribute, name_);
+  return read_hdf5_number<std::int64_t>(file_.id(), attribute, file_.name());
 }
 
 std::string Hdf5Reader::text(const char* attribute) const {
-  return read_hdf5_text(file_.get(), attribute, name_, longest_text);
+  return read_hdf5_text(file_.id(), attribute, file_.name(), longest_text);
 }
 
 template <class Element>
-std::vector<Element> Hdf5Reader::read(const char* array) const {
-  const Hdf5Id id(H5Dopen2(file_.get(), array, H5P_DEFAULT), H5Dclose);
-  if (!id.is_valid()) fail_hdf5(name_, "read", array);
-  const auto what = fmt::format("{}: {}", name_, array);
+std::vector<Element> Hdf5Reader::read(const char* array) {
+  const Hdf5Id id(file_.open(array), H5Oclose);
+  const auto what = fmt::format("{}: {}", file_.name(), array);
   const auto type = native_type<Element>();
-  std::vector<Element> values(array_size(id.get(), type, sizeof(Element), what));
+  const Hdf5Id stored(H5Dget_type(id.get()), H5Tclose);
+  ensure(stored.is_valid() && H5Tequal(stored.get(), type) > 0, fmt::format("{} has another element type", what));
+  const Hdf5Array place = file_.locate(id.get(), sizeof(Element), array);
+  ensure(place.shape.size() == 1, fmt::format("{} is not one-dimensional", what));
+  std::vector<Element> values(place.size);
   const bool is_read = values.empty() || H5Dread(id.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0;
-  if (!is_read) fail_hdf5(name_, "read", array);
+  if (!is_read) fail_hdf5(file_.name(), "read", array);
   const auto expected = read_hdf5_number<std::uint32_t>(id.get(), checksum_attribute, what);
   const auto found = crc32c(std::as_bytes(std::span(values)));
   ensure(found == expected,
@@ -147,9 +164,9 @@ template void Hdf5Writer::write(const char*, std::span<const std::uint8_t>);
 template void Hdf5Writer::write(const char*, std::span<const std::int32_t>);
 template void Hdf5Writer::write(const char*, std::span<const std::uint32_t>);
 template void Hdf5Writer::write(const char*, std::span<const std::uint64_t>);
-template std::vector<std::uint8_t> Hdf5Reader::read(const char*) const;
-template std::vector<std::int32_t> Hdf5Reader::read(const char*) const;
-template std::vector<std::uint32_t> Hdf5Reader::read(const char*) const;
-template std::vector<std::uint64_t> Hdf5Reader::read(const char*) const;
+template std::vector<std::uint8_t> Hdf5Reader::read(const char*);
+template std::vector<std::int32_t> Hdf5Reader::read(const char*);
+template std::vector<std::uint32_t> Hdf5Reader::read(const char*);
+template std::vector<std::uint64_t> Hdf5Reader::read(const char*);
 
 }  // namespace mylos::data

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/hdf5.hpp"
+#include "core/hdf5_source.hpp"
 
 /// One-dimensional arrays with checksums in an HDF5 file, and numbers and texts as attributes of its root.
 /// Elements are std::uint8_t, std::int32_t, std::uint32_t or std::uint64_t. Errors are std::runtime_error of one line:
@@ -34,7 +35,7 @@ class Hdf5Writer {
   Hdf5Id file_;
 };
 
-/// A file that is there, read-only.
+/// A file that is there, read-only; see Hdf5Source for what it refuses.
 class Hdf5Reader {
  public:
   explicit Hdf5Reader(const std::filesystem::path& path);
@@ -42,13 +43,12 @@ class Hdf5Reader {
   bool has_attribute(const char* attribute) const;
   std::int64_t integer(const char* attribute) const;
   std::string text(const char* attribute) const;
-  /// The array's values, after its checksum was found right.
+  /// The array's values, after its checksum was found right. All arrays that were read must fit in the file together.
   template <class Element>
-  std::vector<Element> read(const char* array) const;
+  std::vector<Element> read(const char* array);
 
  private:
-  std::string name_;
-  Hdf5Id file_;
+  Hdf5Source file_;
 };
 
 }  // namespace mylos::data

@@ -12,8 +12,8 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <iterator>
 #include <optional>
-#include <ranges>
 #include <span>
 #include <string>
 #include <system_error>
@@ -88,10 +88,10 @@ void remove_oldest(std::span<const CheckpointEntry> entries, std::size_t keep) {
   if (entries.size() <= keep) return;
   std::size_t whole = 1;
   bool is_older = false;  // than one that is known to be whole
-  for (const CheckpointEntry& entry : std::views::reverse(entries.first(entries.size() - 1))) {
+  for (auto entry = std::next(entries.rbegin()); entry != entries.rend(); ++entry) {  // clang 14 has no views::reverse
     if (whole == keep) {
-      remove_file(entry.file);
-    } else if (is_older ? has_whole_structure(entry.file) : is_whole(entry.file)) {
+      remove_file(entry->file);
+    } else if (is_older ? has_whole_structure(entry->file) : is_whole(entry->file)) {
       ++whole;
       is_older = true;
     }
@@ -146,11 +146,9 @@ void publish_checkpoint(const fs::path& directory, std::size_t step, std::size_t
 
 void withdraw_checkpoint(const fs::path& directory, std::size_t step) {
   const std::vector<CheckpointEntry> entries = list_checkpoints(directory);
-  for (const CheckpointEntry& entry : std::views::reverse(entries)) {
-    if (entry.step == step) continue;
-    write_latest(directory, entry.file.filename());
-    break;
-  }
+  const auto is_other = [step](const CheckpointEntry& entry) { return entry.step != step; };
+  const auto other = std::find_if(entries.rbegin(), entries.rend(), is_other);
+  if (other != entries.rend()) write_latest(directory, other->file.filename());
   remove_file(directory / checkpoint_file_name(step));
 }
 

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <ranges>
 #include <set>
 
 namespace mylos::parallel {
@@ -98,9 +97,9 @@ std::string advice_for(const fs::path& file) {
   if (before.empty()) return "";
   forget_whole(file);
   if (is_whole(file)) return "";
-  const auto reversed = before | std::views::reverse;
-  const auto whole = std::ranges::find_if(reversed, [](const CheckpointEntry& entry) { return is_whole(entry.file); });
-  if (whole == reversed.end()) return "; none before it is whole";
+  const auto has_all = [](const CheckpointEntry& entry) { return is_whole(entry.file); };
+  const auto whole = std::find_if(before.rbegin(), before.rend(), has_all);
+  if (whole == before.rend()) return "; none before it is whole";
   return fmt::format("; {} before it is whole: --resume {} goes on from there", whole->file.filename().string(),
                      whole->file.string());
 }

@@ -205,7 +205,7 @@ TEST_F(FeatureFileHdf5, ArraysOfAnotherKindAreNamed) {
     other.write<std::uint32_t>("/a", std::vector<std::uint32_t>{1, 2});
     write(other);
   }
-  const Hdf5Reader reader(path_);
+  Hdf5Reader reader(path_);
   EXPECT_EQ(reader.read<std::uint32_t>("/a"), (std::vector<std::uint32_t>{1, 2}));
   EXPECT_THAT(error_of([&] { reader.read<std::int32_t>("/a"); }), EndsWith("features.h5: /a has another element type"));
   EXPECT_THAT(error_of([&] { reader.read<std::int32_t>("/b"); }), HasSubstr("features.h5: cannot read /b: "));

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <string>
 
 namespace mylos::tests {
@@ -37,9 +38,15 @@ InputDirectory::~InputDirectory() {
 
 void InputDirectory::put(const std::filesystem::path& name, std::string_view bytes) const {
   std::filesystem::create_directories((path_ / name).parent_path());
-  std::ofstream stream(path_ / name, std::ios::binary | std::ios::trunc);
+  std::filesystem::remove(path_ / name);  // some file systems wait for the disk where a file is cut to be written anew
+  std::ofstream stream(path_ / name, std::ios::binary);
   stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   expect(stream.good(), "write an input");
+}
+
+std::string InputDirectory::get(const std::filesystem::path& name) const {
+  std::ifstream stream(path_ / name, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 void expect(bool condition, const char* what) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <string_view>
 
 /// What the fuzz targets share.
@@ -36,6 +37,7 @@ class InputDirectory {
   const std::filesystem::path& path() const { return path_; }
   /// Writes or replaces a file.
   void put(const std::filesystem::path& name, std::string_view bytes) const;
+  std::string get(const std::filesystem::path& name) const;
 
  private:
   std::filesystem::path path_;

@@ -1,0 +1,81 @@
+// A feature file of ours with forged contents: what is read refers only to what is there.
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "data/feature_file.hpp"
+#include "tests/data/prepared.hpp"
+#include "tests/fuzz/hdf5_forgery.hpp"
+#include "tests/fuzz/inputs.hpp"
+
+/// HDF5 1.10 loses memory where it meets damaged metadata; the leak checker is told.
+extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5"; }  // NOLINT: the checker's name
+
+namespace {
+
+const mylos::tests::ForgeryNames names = {
+    {"/contexts",
+     "/contexts/bytes",
+     "/contexts/starts",
+     "/questions",
+     "/questions/ids",
+     "/questions/ids/bytes",
+     "/questions/ids/starts",
+     "/questions/texts/bytes",
+     "/questions/texts/starts",
+     "/questions/first_answer",
+     "/questions/context",
+     "/questions/flags",
+     "/answers",
+     "/answers/texts/bytes",
+     "/answers/texts/starts",
+     "/answers/start",
+     "/answers/aligned",
+     "/tokens/questions/ids",
+     "/tokens/questions/begin",
+     "/tokens/questions/end",
+     "/tokens/questions/starts",
+     "/tokens/contexts/ids",
+     "/tokens/contexts/begin",
+     "/tokens/contexts/end",
+     "/tokens/contexts/starts",
+     "/windows",
+     "/windows/question",
+     "/windows/window",
+     "/windows/context_begin",
+     "/windows/context_count",
+     "/windows/start",
+     "/windows/end"},
+    {"format", "format_version", "squad_version", "max_length", "doc_stride", "exact_labels", "sep_labels", "classify",
+     "separator", "vocabulary_size", "vocabulary_crc32c", "do_lower_case", "strip_accents", "crc32c"}};
+
+void check(const mylos::data::PreparedFeatures& prepared) {
+  using mylos::tests::expect;
+  const auto& set = prepared.features;
+  expect(set.context_of_question.size() == prepared.dataset.questions.size(), "each question has a context");
+  for (const auto& row : set.features) {
+    expect(row.question < set.questions.size(), "a window's question exists");
+    const auto context = set.contexts.count(set.context_of_question[row.question]);
+    expect(row.context_begin + std::size_t{row.context_count} <= context, "a window lies in its context");
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  static const mylos::tests::InputDirectory directory;  // HDF5 opens no files in memory by their path
+  static const std::filesystem::path file = directory.path() / "features.h5";
+  static const std::string whole = [] {  // written once: our writer waits for the disk
+    mylos::data::write_feature_file(file, mylos::data::small_prepared());
+    return directory.get(file.filename());
+  }();
+  directory.put(file.filename(), whole);
+  mylos::tests::forge_hdf5(file, names, {bytes, size});
+  try {
+    const auto prepared = mylos::data::read_feature_file(file);
+    check(prepared);
+    mylos::data::select_features(prepared.dataset, prepared.features, prepared.options);
+  } catch (const std::runtime_error&) {  // how bad input is refused
+  }
+  return 0;
+}
