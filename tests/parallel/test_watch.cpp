@@ -102,7 +102,7 @@ TEST_F(FailingRanks, AFileSystemThatHangsIsToldInTheEnd) {
                     ContainsRegex("rank 3 on .*: step 3, at work with files since [0-9.]+ s, after all-reduce of")));
 }
 
-/// Where the program ends, its launch itself tells of the rank. A node's name is the environment's.
+/// A node's name is the environment's.
 TEST_F(FailingRanks, EscapesInTheNameOfANodeDoNotReachTheTerminal) {
   const EnvironmentVariable node("SLURMD_NODENAME", "n\x1b]0;t\x07");
   const std::string errors = errors_of("end");
