@@ -181,14 +181,12 @@ int time_all(parallel::Launch& launch, const Arguments& arguments) {
     }
   }
   if (tells && arguments.json) {
-    print(Json{{"context", bench_context(launch.threads())},
-               {"ranks", ranks.size()},
-               {"nodes", launch.nodes()},
-               {"mpi", launch.library()},
-               {"memory_bandwidth", memory},
-               {"collectives", rows}}
-              .dump(2) +
-          "\n");
+    print_indented_json({{"context", bench_context(launch.threads())},
+                         {"ranks", ranks.size()},
+                         {"nodes", launch.nodes()},
+                         {"mpi", launch.library()},
+                         {"memory_bandwidth", memory},
+                         {"collectives", rows}});
   }
   return 0;
 }

@@ -237,7 +237,7 @@ void StepBench::print_json() const {
   if (arguments_.breakdown) {
     result[breakdown_key] = to_json(make_breakdown(task_.bert(), profiled_, ceilings()), ceilings());
   }
-  app::print(result.dump(2) + "\n");
+  app::print_indented_json(result);
 }
 
 void StepBench::print_text() const {

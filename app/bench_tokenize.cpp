@@ -91,7 +91,7 @@ void print_measurement(const Arguments& arguments, const Measurement& measured) 
                                            {"texts_per_second", rate(measured.texts)},
                                            {"megabytes_per_second", 1e-6 * rate(measured.bytes)},
                                            {"tokens_per_second", rate(measured.tokens)}};
-    print(result.dump(2) + "\n");
+    print_indented_json(result);
     return;
   }
   print_bench_context();

@@ -13,6 +13,8 @@
 
 #include <array>
 #include <initializer_list>
+#include <optional>
+#include <system_error>
 
 /// mylos checkpoint: what is in checkpoints, and whether it is whole.
 namespace mylos::app {
@@ -35,21 +37,27 @@ Json describe_record(const parallel::CheckpointRecord& record) {
   return members;
 }
 
-/// One row of the list; `error` is of a file that cannot be read.
+/// One row of the list; `error` is of a file that cannot be read, as one that a run has removed since it was listed.
 struct ListedCheckpoint {
   parallel::CheckpointEntry entry;
-  std::uintmax_t bytes = 0;
+  std::optional<std::uintmax_t> bytes;
   bool latest = false;
   std::string error = {};
   Json record = {};
 };
+
+std::optional<std::uintmax_t> size_of(const fs::path& file) {
+  std::error_code code;
+  const std::uintmax_t bytes = fs::file_size(file, code);
+  return code ? std::nullopt : std::optional(bytes);
+}
 
 std::vector<ListedCheckpoint> list(const fs::path& path) {
   const fs::path directory = parallel::checkpoints_directory(path);
   const fs::path latest = parallel::resolve_checkpoint(path);
   std::vector<ListedCheckpoint> listed;
   for (const parallel::CheckpointEntry& entry : parallel::list_checkpoints(directory)) {
-    ListedCheckpoint row{.entry = entry, .bytes = fs::file_size(entry.file), .latest = entry.file == latest};
+    ListedCheckpoint row{.entry = entry, .bytes = size_of(entry.file), .latest = entry.file == latest};
     try {
       row.record = describe_record(parallel::read_checkpoint_index(entry.file).record);
     } catch (const std::runtime_error& error) {
@@ -73,18 +81,19 @@ int list_directory(const Arguments& arguments) {
     for (const ListedCheckpoint& row : listed) {
       rows.push_back({{"step", row.entry.step},
                       {"file", row.entry.file.string()},
-                      {"bytes", row.bytes},
+                      {"bytes", row.bytes ? Json(*row.bytes) : Json()},
                       {"latest", row.latest},
                       {"error", row.error.empty() ? Json() : Json(row.error)},
                       {"run", row.record}});
     }
-    print_json_text(rows.dump(2) + "\n");
+    print_indented_json(rows);
     return 0;
   }
   print(fmt::format("{:>9} {:>7} {:>12}  {}\n", "step", "epoch", "size", "file"));
   for (const ListedCheckpoint& row : listed) {
     print(fmt::format("{:>9} {:>7} {:>12}  {}{}\n", row.entry.step, epoch_text(row.record),
-                      train::bytes_text(row.bytes), row.entry.file.string(), row.latest ? "  (latest)" : ""));
+                      row.bytes ? train::bytes_text(*row.bytes) : "?", row.entry.file.string(),
+                      row.latest ? "  (latest)" : ""));
     if (!row.error.empty()) log_line(row.error);
   }
   return 0;
@@ -115,7 +124,7 @@ int show(const Arguments& arguments) {
     for (const auto& tensor : index.datasets) {
       tensors.push_back({{"name", tensor.name}, {"shape", tensor.shape}, {"offset", tensor.offset}});
     }
-    print_json_text(Json{{"file", file.string()}, {"run", record}, {"tensors", tensors}}.dump(2) + "\n");
+    print_indented_json({{"file", file.string()}, {"run", record}, {"tensors", tensors}});
     return 0;
   }
   print(fmt::format("{}\n", file.string()));
@@ -128,7 +137,8 @@ int show(const Arguments& arguments) {
 
 /// Every checkpoint of a directory, or one file.
 std::vector<fs::path> files_of(const std::string& path) {
-  if (!fs::is_directory(path)) return {checkpoint_at(path)};
+  std::error_code unreadable;  // is told by the call that opens it
+  if (!fs::is_directory(path, unreadable)) return {checkpoint_at(path)};
   std::vector<fs::path> files;
   for (const auto& entry : parallel::list_checkpoints(parallel::checkpoints_directory(path))) {
     files.push_back(entry.file);
@@ -158,7 +168,7 @@ int verify(const Arguments& arguments) {
       print(fmt::format("{}: {} of values, every checksum is right\n", file.string(), train::bytes_text(bytes)));
     }
   }
-  if (arguments.json) print_json_text(rows.dump(2) + "\n");
+  if (arguments.json) print_indented_json(rows);
   return all_right ? 0 : 1;
 }
 

@@ -101,7 +101,7 @@ void print_json(const std::vector<TensorDifference>& differences) {
                     {"differing", row.differing},
                     {"largest", std::isfinite(row.largest) ? Json(row.largest) : Json()}});
   }
-  print_json_text(rows.dump(2) + "\n");
+  print_indented_json(rows);
 }
 
 }  // namespace

@@ -229,9 +229,8 @@ Findings Doctor::time_exchange() const {
 }
 
 void Doctor::print_report(std::span<const FoldedFinding> findings, std::size_t ranks, std::size_t nodes) const {
-  constexpr auto replace = json::error_handler_t::replace;  // variables and paths may be no UTF-8
   if (arguments_.json) {
-    print_json_text(report_json(findings, ranks, nodes).dump(2, ' ', false, replace) + "\n");
+    print_indented_json(report_json(findings, ranks, nodes));
   } else {
     print(report_text(findings, ranks));
   }

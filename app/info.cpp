@@ -51,7 +51,7 @@ std::string text_of(const Json& value) {
 int run_info(const Arguments& arguments) {
   const Json info = describe_build();
   if (arguments.json) {
-    print_json_text(info.dump(2) + "\n");
+    print_indented_json(info);
     return 0;
   }
   for (const auto& [key, value] : info.items()) print(fmt::format("{:22}{}\n", key, text_of(value)));

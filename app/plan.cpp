@@ -238,7 +238,7 @@ void print_json(const Arguments& arguments, const PlannedModel& model, const tra
                        {"rate", target.rate.origin},
                        {"modes", modes},
                        {"recommended", best == nullptr ? Json(nullptr) : Json(launched_line(arguments, *best))}};
-  print_json_text(result.dump(2) + "\n");
+  print_indented_json(result);
 }
 
 void print_text(const Arguments& arguments, const PlannedModel& model, const train::PlanTarget& target,

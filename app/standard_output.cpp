@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -25,6 +26,10 @@ std::string& buffer() {
 }  // namespace
 
 void print(std::string_view text) { print_escapes(without_controls(text)); }
+
+void print_indented_json(const nlohmann::ordered_json& value) {
+  print_json_text(value.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
 
 void print_json_text(std::string_view text) { print_escapes(json_without_controls(text)); }
 
@@ -57,5 +62,7 @@ void log_line(std::string_view text) {
   line = without_controls(line) + '\n';
   std::fputs(line.c_str(), stderr);
 }
+
+void log_text(std::string_view text) { std::fputs(without_controls(text).c_str(), stderr); }
 
 }  // namespace mylos::app

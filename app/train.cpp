@@ -215,7 +215,7 @@ std::vector<parallel::NamedValue> TrainCommand::described_run() const {
 
 void TrainCommand::say_banner(const train::Trainer& trainer) const {
   if (!is_first()) return;
-  std::cerr << run_banner(describe_run(arguments_, *task_, trainer, launch_, free_memory_)) << std::flush;
+  log_text(run_banner(describe_run(arguments_, *task_, trainer, launch_, free_memory_)));
 }
 
 /// Another kind of device has other memory.
@@ -392,7 +392,7 @@ int TrainCommand::run_in(RunOutput& output) {
     if (result.signal != 0) log_line(how_to_go_on(arguments_, output.start().goes_on, ranks_.size()));
     print_results(*output.directory());
     const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
-    std::cerr << train::closing_line(result, seconds) << std::flush;
+    log_text(train::closing_line(result, seconds));
   }
   return train::exit_code_of(result.signal);
 }

@@ -176,7 +176,7 @@ int run_watch(const Arguments& arguments) {
   Watched watched(arguments.positional.front());
   const train::RunRecord& run = watched.update();
   if (arguments.json) {
-    print_json_text(to_json(run, watched.gpus()).dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+    print_indented_json(to_json(run, watched.gpus()));
     return 0;
   }
   Screen screen;

@@ -83,6 +83,24 @@ void check_prepared_for(const PreparedFeatures& prepared, const std::filesystem:
   check_same(path, "--exact-labels", prepared.options.exact_labels, options.exact_labels);
 }
 
+void check_window_order(const FeatureSet& set, std::string_view name) {
+  std::size_t questions = 0;  // whose windows have begun
+  std::uint32_t windows = 0;  // of the last of them
+  for (std::size_t i = 0; i < set.features.size(); ++i) {
+    const Feature& row = set.features[i];
+    const bool begins_next = row.question == questions && row.window == 0;
+    const bool goes_on = row.question + std::size_t{1} == questions && row.window == windows;
+    if (!begins_next && !goes_on) {
+      fail(fmt::format("{}: window {} is number {} of question {}, out of order; prepare the file again", name, i,
+                       row.window, row.question));
+    }
+    windows = row.window + 1;
+    if (begins_next) ++questions;
+  }
+  ensure(questions == set.questions.size(),
+         fmt::format("{}: question {} has no windows; prepare the file again", name, questions));
+}
+
 FeatureSet select_features(const SquadDataset& dataset, FeatureSet features, const FeatureOptions& options) {
   const auto& questions = dataset.questions;
   if (options.training) {

@@ -51,6 +51,10 @@ bool is_feature_file(const std::filesystem::path& path);
 void check_prepared_for(const PreparedFeatures& prepared, const std::filesystem::path& path,
                         const TokenizerIdentity& tokenizer, const FeatureOptions& options);
 
+/// Throws std::runtime_error, beginning with `name`, unless `set` holds the windows of each question in order, from 0:
+/// answers are looked for question by question, after all predictions.
+void check_window_order(const FeatureSet& set, std::string_view name);
+
 /// The windows that build_features(dataset, tokenizer, options) would make, out of the prepared `features`; `dataset`
 /// has the prepared questions, or the first of them. Errors are those of build_features.
 FeatureSet select_features(const SquadDataset& dataset, FeatureSet features, const FeatureOptions& options);

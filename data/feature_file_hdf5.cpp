@@ -131,6 +131,7 @@ class FeatureReader {
       prepared.features.context_of_question.push_back(static_cast<std::uint32_t>(question.context));
     }
     read_windows(prepared.features, prepared.options.max_length);
+    check_window_order(prepared.features, name_);
     return prepared;
   }
 

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cstdlib>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "core/error.hpp"
@@ -38,15 +39,22 @@ path hub_directory() {
   return user_cache() / "huggingface" / "hub";
 }
 
+/// False also where the file system cannot say, as of a name that is too long for it.
+bool is_file(const path& file) {
+  std::error_code unreadable;
+  return std::filesystem::is_regular_file(file, unreadable);
+}
+
 /// The snapshot that refs/main of a hub repository names; empty where there is none.
 path hub_snapshot(const path& repository) {
-  if (!std::filesystem::is_regular_file(repository / "refs" / "main")) return {};
+  if (!is_file(repository / "refs" / "main")) return {};
   auto revision = read_text(repository / "refs" / "main");
   std::erase_if(revision, [](char character) { return character == '\n' || character == '\r' || character == ' '; });
   return revision.empty() ? path() : repository / "snapshots" / revision;
 }
 
 constexpr std::string_view bert_owner = "google-bert/";
+constexpr std::size_t longest_part = 96;  // of an owner's or a model's name on the hub; file systems take 255
 
 /// The hub's folders for NAME; the original BERTs moved below google-bert, and may be kept under either name.
 std::vector<path> hub_repositories(std::string_view name) {
@@ -59,7 +67,7 @@ std::vector<path> hub_repositories(std::string_view name) {
   return repositories;
 }
 
-bool holds_model(const path& directory) { return std::filesystem::is_regular_file(directory / "config.json"); }
+bool holds_model(const path& directory) { return is_file(directory / "config.json"); }
 
 path resolve_directory(const path& directory) {
   if (holds_model(directory)) return directory;
@@ -109,7 +117,7 @@ bool is_model_name(std::string_view name) {
     return std::isalnum(character) != 0 || character == '-' || character == '_' || character == '.';
   };
   const auto is_word = [&](std::string_view word) {
-    return !word.empty() && word.front() != '.' && std::ranges::all_of(word, is_plain);
+    return !word.empty() && word.size() <= longest_part && word.front() != '.' && std::ranges::all_of(word, is_plain);
   };
   const auto slash = name.find('/');
   if (slash == std::string_view::npos) return is_word(name);
@@ -117,8 +125,13 @@ bool is_model_name(std::string_view name) {
 }
 
 path resolve_model(const std::string& model, bool checks_sums) {
-  if (std::filesystem::is_directory(model)) return resolve_directory(model);
-  if (std::filesystem::exists(model)) fail(fmt::format("{} is a file, not a model directory", model));
+  std::error_code code;
+  const auto status = std::filesystem::status(model, code);
+  if (status.type() == std::filesystem::file_type::none) {
+    fail(fmt::format("model {}: {}; give a directory or a model's name", printable(model), code.message()));
+  }
+  if (std::filesystem::is_directory(status)) return resolve_directory(model);
+  if (std::filesystem::exists(status)) fail(fmt::format("{} is a file, not a model directory", model));
   if (!is_model_name(model)) fail(fmt::format("no directory {}", printable(model)));
   return resolve_name(model, checks_sums);
 }

@@ -1,6 +1,7 @@
 #include "parallel/launch.hpp"
 
 #include "core/error.hpp"
+#include "core/printable.hpp"
 #include "parallel/launcher.hpp"
 #include "parallel/nccl_communicator.hpp"
 #include "parallel/processors.hpp"
@@ -158,7 +159,7 @@ Launch::~Launch() {
     state_->runtime->finish();
   } catch (const std::exception& error) {
     // Not every rank has come to its end: what this one says of the run would be wrong.
-    fmt::print(stderr, "mylos: error: {}\n", error.what());
+    fmt::print(stderr, "mylos: error: {}\n", without_controls(error.what()));
     std::_Exit(1);
   }
 }

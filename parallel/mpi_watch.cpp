@@ -1,5 +1,6 @@
 #include "parallel/mpi_watch.hpp"
 
+#include "core/printable.hpp"
 #include "parallel/file_work.hpp"
 #include "parallel/mpi_check.hpp"
 
@@ -35,7 +36,8 @@ duration<double> patience(double limit) { return duration<double>(std::clamp(lim
 
 void write_lines(const std::vector<std::string>& lines) {
   std::string text;
-  for (std::size_t i = 0; i < lines.size(); ++i) text += (i == 0 ? "mylos: error: " : "mylos: ") + lines[i] + "\n";
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    text += (i == 0 ? "mylos: error: " : "mylos: ") + without_controls(lines[i]) + "\n";
   // In one piece, so that the lines of other ranks do not come between.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
 }

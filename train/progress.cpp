@@ -1,5 +1,6 @@
 #include "train/progress.hpp"
 
+#include "core/printable.hpp"
 #include "train/quantities.hpp"
 
 #include <fmt/format.h>
@@ -143,7 +144,7 @@ void Progress::checkpoint(const CheckpointReport& report) {
 /// On its own, above the line that is refreshed.
 void Progress::show_line(const std::string& line) {
   if (line_open_) out_ << clear_line;
-  out_ << view_.speaker + line << std::flush;
+  out_ << view_.speaker + without_controls(line) << std::flush;  // an error quotes paths
   if (std::exchange(line_open_, false)) show();
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/crc32c.hpp"
 #include "core/error.hpp"
+#include "core/printable.hpp"
 #include "data/json.hpp"
 #include "data/text_file.hpp"
 
@@ -30,11 +31,11 @@ std::size_t find_window(const data::Json& entry, const std::unordered_map<std::s
   const std::string id = data::as_id(entry[0], place);
   const std::size_t window = data::as_count(entry[1], place);
   const auto found = first.find(id);
-  if (found == first.end()) place.fail(fmt::format("the training data has no question \"{}\"", id));
+  if (found == first.end()) place.fail(fmt::format("the training data has no question \"{}\"", printable(id)));
   const std::size_t sample = found->second + window;
   const auto& features = windows.features.features;
   if (sample >= features.size() || features[sample].question != features[found->second].question) {
-    place.fail(fmt::format("question \"{}\" has no window {}", id, window));
+    place.fail(fmt::format("question \"{}\" has no window {}", printable(id), window));
   }
   return sample;
 }

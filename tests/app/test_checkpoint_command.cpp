@@ -119,6 +119,47 @@ TEST_F(CheckpointCommand, ADeepConfigurationStaysText) {
   EXPECT_EQ(run_mylos({"checkpoint", "show", run_, "--json"}).exit_code, 0);
 }
 
+TEST_F(CheckpointCommand, BytesThatAreNoUtf8AreReplacedInJson) {
+  const fs::path named = directory_ / "r\xffn";
+  save(30, 0.0f, "{\"mode\": \"\xff\"}");
+  fs::rename(run_, named);
+  for (const Words& words : {Words{"show"}, Words{"list"}, Words{"verify"}}) {
+    const ProgramRun run = run_mylos({"checkpoint", words[0], named, "--json"});
+    EXPECT_EQ(run.exit_code, 0) << run.errors;
+    const json told = json::parse(run.output, nullptr, false);
+    ASSERT_FALSE(told.is_discarded()) << run.output;
+    EXPECT_THAT(run.output, HasSubstr("r\xef\xbf\xbdn/checkpoints/step-000030.h5"));
+    if (words[0] == "show") EXPECT_EQ(told["run"]["configuration"], "{\"mode\": \"\xef\xbf\xbd\"}");
+  }
+  const ProgramRun text = run_mylos({"checkpoint", "show", named});
+  EXPECT_EQ(text.exit_code, 0) << text.errors;
+}
+
+/// As one of a live run, which removes its oldest: a link to nothing stands for it.
+TEST_F(CheckpointCommand, AFileThatVanishesIsListedWithWhatIsWrong) {
+  fs::create_symlink(directory_ / "gone", checkpoints_ / "step-000015.h5");
+  const ProgramRun run = run_mylos({"checkpoint", "list", run_});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.output, AllOf(HasSubstr("       10    0.25 "), HasSubstr("       15       ?            ?  "),
+                                HasSubstr("       20    0.25 ")));
+  ASSERT_EQ(run.error_lines().size(), 1u) << run.errors;
+  EXPECT_THAT(run.errors, HasSubstr("step-000015.h5"));
+  EXPECT_THAT(run.errors, Not(HasSubstr("filesystem error")));
+  const json rows = json::parse(run_mylos({"checkpoint", "list", run_, "--json"}).output);
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[1]["bytes"], nullptr);
+  EXPECT_THAT(rows[1]["error"], HasSubstr("step-000015.h5"));
+}
+
+TEST_F(CheckpointCommand, APathThatIsTooLongIsOneLine) {
+  for (const char* verb : {"list", "show", "verify"}) {
+    const ProgramRun run = run_mylos({"checkpoint", verb, std::string(5000, 'a')});
+    EXPECT_EQ(run.exit_code, 1);
+    EXPECT_EQ(run.error_lines().size(), 1u) << run.errors;
+    EXPECT_THAT(run.errors, AllOf(HasSubstr("no checkpoint is there"), Not(HasSubstr("filesystem error"))));
+  }
+}
+
 TEST_F(CheckpointCommand, EscapesOfTheConfigurationDoNotReachTheTerminal) {
   const std::string escapes = "\x1b]52;c;aGk=\x07\xc2\x9b";
   save(30, 0.0f, json{{"mode", escapes}}.dump());

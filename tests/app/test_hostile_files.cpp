@@ -115,6 +115,18 @@ TEST_F(HostileFiles, EscapesInMessagesDoNotReachTheTerminal) {
   expect_plain(run_mylos({"report", run_, "--output", directory_ / "page.html"}).errors);
 }
 
+TEST_F(HostileFiles, EscapesInTheBannerDoNotReachTheTerminal) {
+  const fs::path model = directory_ / escapes_text, questions = directory_ / (std::string("q") + escapes_text);
+  fs::rename(model_, model);
+  fs::rename(train_, questions);
+  const ProgramRun run = run_mylos({"train", "--model", model, "--train", questions, "--output", run_, "--steps", "1",
+                                    "--max-length", "60", "--doc-stride", "20", "--dry-run"});
+  EXPECT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.errors, HasSubstr("\nmodel    " + directory_.path().string() + "/x]52;c;aGk=31m: 2 layers"));
+  EXPECT_THAT(run.errors, HasSubstr("\ntrain    " + directory_.path().string() + "/qx]52;c;aGk=31m: 12 questions"));
+  expect_plain(run.errors);
+}
+
 TEST_F(HostileFiles, EscapesInAQuestionDoNotReachTheTerminal) {
   write_file(directory_ / "context", "what is red in here\n");
   const std::string question = std::string("what is red") + escapes_text;

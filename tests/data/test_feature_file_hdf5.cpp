@@ -191,6 +191,24 @@ TEST_F(FeatureFileHdf5, ContentsThatContradictEachOtherAreNamed) {
   EXPECT_EQ(with([](auto& p) { p.features.features[0].end = -2; }), window);
 }
 
+TEST_F(FeatureFileHdf5, WindowsOutOfOrderAreNamed) {
+  const auto good = small_prepared();
+  const auto with = [&](const std::function<void(std::vector<Feature>&)>& change) {
+    return message_for(good, [&](auto& p) { change(p.features.features); });
+  };
+  // Questions 0 to 3 have two windows or more each: a context of 14 tokens, of which at most 8 fit.
+  ASSERT_EQ(good.features.features[1].window, 1u);
+  EXPECT_EQ(with([](auto& rows) { std::swap(rows[0], rows[1]); }),
+            "F: window 0 is number 1 of question 0, out of order; prepare the file again");
+  EXPECT_EQ(with([](auto& rows) { std::swap(rows.front(), rows.back()); }),
+            "F: window 0 is number 0 of question 5, out of order; prepare the file again");
+  EXPECT_EQ(with([](auto& rows) { rows.insert(rows.begin(), rows.front()); }),
+            "F: window 1 is number 0 of question 0, out of order; prepare the file again");
+  EXPECT_EQ(with([](auto& rows) { rows.erase(rows.begin() + 1); }),
+            "F: window 1 is number 2 of question 0, out of order; prepare the file again");
+  EXPECT_EQ(with([](auto& rows) { rows.pop_back(); }), "F: question 5 has no windows; prepare the file again");
+}
+
 // A full disk is StagedFile's to report; test_files.cpp has it.
 TEST_F(FeatureFileHdf5, AFileThatCannotBeWrittenIsNamedAndNothingIsLeft) {
   std::filesystem::create_directory(directory_ / "folder");

@@ -40,6 +40,24 @@ TEST_F(ModelNames, NamesAndPathsAreTold) {
   }
 }
 
+TEST_F(ModelNames, NamesThatAreTooLongAreErrorsOfOneLine) {
+  const std::string letters(5000, 'a');
+  EXPECT_EQ(error_of([&] { resolve_model(letters); }),
+            "model " + letters.substr(0, 80) + "...: File name too long; give a directory or a model's name");
+  std::string folders;
+  for (int i = 0; i < 2000; ++i) folders += "aa/";
+  EXPECT_THAT(error_of([&] { resolve_model(folders); }), HasSubstr("...: File name too long; give a directory"));
+  const std::string name(97, 'a');  // which the file system takes, and the hub does not
+  EXPECT_EQ(error_of([&] { resolve_model(name); }), "no directory " + name.substr(0, 80) + "...");
+  EXPECT_EQ(error_of([&] { cached_model_directory(name); }), '"' + name.substr(0, 80) + "...\" is not a model's name");
+  EXPECT_TRUE(is_model_name(name.substr(1) + "/" + name.substr(1)));
+}
+
+TEST_F(ModelNames, ACacheThatCannotBeReadHoldsNoModel) {
+  const EnvironmentVariable hub("HF_HUB_CACHE", "/" + std::string(5000, 'a'));
+  EXPECT_THAT(error_of([&] { resolve_model("org/name"); }), HasSubstr("no model \"org/name\": looked at "));
+}
+
 TEST_F(ModelNames, DirectoriesComeFirstAndARunMeansItsBest) {
   put("model");
   put("run/best");

@@ -1,25 +1,14 @@
 // The tokenizer: any UTF-8 text becomes tokens of the vocabulary whose offsets lie in the text, in order.
 
 #include <stdexcept>
-#include <string>
-#include <vector>
+#include <string_view>
 
-#include "data/wordpiece.hpp"
 #include "tests/fuzz/inputs.hpp"
+#include "tests/fuzz/small_vocabulary.hpp"
 
 namespace {
 
 using mylos::data::WordPieceTokenizer;
-
-WordPieceTokenizer make_tokenizer(bool lower_case) {
-  std::vector<std::string> tokens{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "##st", "un", "##aff", "##able"};
-  for (char letter = '!'; letter <= '~'; ++letter) {
-    tokens.emplace_back(1, letter);
-    tokens.push_back(std::string("##") + letter);
-  }
-  tokens.insert(tokens.end(), {"é", "中", "##ß"});
-  return WordPieceTokenizer({std::move(tokens), "vocabulary"}, {.do_lower_case = lower_case, .strip_accents = {}});
-}
 
 std::size_t count_code_points(std::string_view text) {
   std::size_t count = 0;
@@ -44,8 +33,8 @@ void check(const WordPieceTokenizer& tokenizer, std::string_view text) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
-  static const auto uncased = make_tokenizer(true);
-  static const auto cased = make_tokenizer(false);
+  static const auto uncased = mylos::tests::small_tokenizer(true);
+  static const auto cased = mylos::tests::small_tokenizer(false);
   const auto text = mylos::tests::as_text(bytes, size);
   try {
     check(uncased, text);

@@ -55,6 +55,7 @@ void run(const std::string& how, const std::string& directory) {
     if (step == 3) fail_as(how, world);
     world.all_reduce(space, buffer_of(gradients), "layer 3 gradients").wait(space);
   }
+  if (how == "end" && world.rank() + 1 == world.size()) std::raise(SIGSTOP);
 }
 
 }  // namespace

@@ -102,6 +102,15 @@ TEST_F(FailingRanks, AFileSystemThatHangsIsToldInTheEnd) {
                     ContainsRegex("rank 3 on .*: step 3, at work with files since [0-9.]+ s, after all-reduce of")));
 }
 
+/// A node's name is the environment's.
+TEST_F(FailingRanks, EscapesInTheNameOfANodeDoNotReachTheTerminal) {
+  const EnvironmentVariable node("SLURMD_NODENAME", "n\x1b]0;t\x07");
+  const std::string errors = errors_of("end");
+  EXPECT_THAT(errors, HasSubstr("mylos: error: rank 3 on n]0;t has not come to: "));
+  EXPECT_THAT(errors, AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\x07"))));
+  EXPECT_NE(exit_code_, 0);
+}
+
 TEST_F(FailingRanks, RanksInOtherOperationsAreTold) {
   EXPECT_THAT(errors_of("elsewhere"), AllOf(HasSubstr("waiting elsewhere, as the lines below say"),
                                             HasSubstr("waits in step 3, barrier at the wrong place")));

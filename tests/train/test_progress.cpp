@@ -69,6 +69,18 @@ TEST_F(ProgressTest, PlainLineSaysStepEpochLossRateAndTimeLeft) {
   EXPECT_EQ(written(), "step 1/200 (0 %)  epoch 0.01  loss 2.0000  2000 tokens/s  1:40 left\n");
 }
 
+TEST_F(ProgressTest, EscapesInAnErrorDoNotReachTheTerminal) {
+  for (const bool terminal : {false, true}) {
+    begin(terminal, {.steps = 200, .steps_per_epoch = 100});
+    written();
+    progress_->checkpoint({.step = 7,
+                           .file = "f",
+                           .error = "cannot write x\x1b]52;c;aGk=\x07\xc2\x9b"
+                                    "1m: disk full"});
+    EXPECT_EQ(written(), "step 7: no checkpoint: cannot write x]52;c;aGk=1m: disk full\n");
+  }
+}
+
 TEST_F(ProgressTest, PlainLineSaysAllThatIsKnown) {
   ceiling_ = 1e10;
   memory_ = 3 << 29;

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "data/wordpiece.hpp"
+
+namespace mylos::tests {
+
+/// Cuts text into printable ASCII characters and a few longer tokens.
+data::WordPieceTokenizer small_tokenizer(bool lower_case);
+
+}  // namespace mylos::tests
