@@ -103,7 +103,6 @@ TEST(NcclFaults, AnOperationThatNeverEndsEndsAtTheTimeLimit) {
 }
 
 TEST(NcclFaults, AKilledRankIsNamedByItsPeer) {
-  EXPECT_NE(with_variable(1, "kill", "3").exit_code, 0);
   const OthersSurvive others;
   EXPECT_THAT(with_variable(1, "kill", "3").errors,
               ContainsRegex("mylos: error: rank 1 \\(process [0-9]+\\) on .* is gone"));
