@@ -102,8 +102,8 @@ class FileCalls : public RankRuns {
 
   /// The calls of one rank for each of `ranks`, in directory_.
   std::vector<FileCall> calls_of(const std::vector<Words>& ranks) const {
-    const EnvironmentVariable library("LD_PRELOAD", MYLOS_FILE_CALLS_LIBRARY), file("MYLOS_FILE_CALLS", record_.string()),
-        under("MYLOS_FILE_CALLS_UNDER", fs::canonical(directory_.path()));
+    const EnvironmentVariable library("LD_PRELOAD", MYLOS_FILE_CALLS_LIBRARY),
+        file("MYLOS_FILE_CALLS", record_.string()), under("MYLOS_FILE_CALLS_UNDER", fs::canonical(directory_.path()));
     fs::remove(record_);
     const ProgramRun run = run_on(ranks);
     EXPECT_EQ(run.exit_code, 0) << run.errors;

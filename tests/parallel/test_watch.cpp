@@ -16,8 +16,9 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr std::size_t ranks = 4;
-constexpr const char* gone = "mylos: error: rank 3 \\(process [0-9]+\\) on .* is gone; its own output, .* waits in: step 3, "
-                             "all-reduce of layer 3 gradients, 4.0 MiB";
+constexpr const char* gone =
+    "mylos: error: rank 3 \\(process [0-9]+\\) on .* is gone; its own output, .* waits in: step 3, "
+    "all-reduce of layer 3 gradients, 4.0 MiB";
 
 class FailingRanks : public ::testing::Test {
  protected:

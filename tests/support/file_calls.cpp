@@ -9,10 +9,10 @@
 #include <cstdlib>
 #include <string>
 
-/// Records what a program does with files, for one that is started with LD_PRELOAD naming this library. MYLOS_FILE_CALLS
-/// is the file that it adds a line to for each call that succeeds: process, call, path, and a rename's target, with
-/// tabs between. MYLOS_FILE_CALLS_UNDER is the directory that the paths are in; others are left out. Calls have the
-/// names write, fsync, rename and remove, whichever function was called.
+/// Records what a program does with files, for one that is started with LD_PRELOAD naming this library.
+/// MYLOS_FILE_CALLS is the file that it adds a line to for each call that succeeds: process, call, path, and a rename's
+/// target, with tabs between. MYLOS_FILE_CALLS_UNDER is the directory that the paths are in; others are left out. Calls
+/// have the names write, fsync, rename and remove, whichever function was called.
 namespace {
 
 /// The system's function that one of this file hides.
