@@ -191,7 +191,8 @@ def test_time_limit(site):
     whole = site.whole_run("whole", steps)
     told = site.ends_well(job, 120)
     log = site.log(job)
-    expect(told["Restarts"] == "1", f"{told}\n{log}")
+    # On a busy machine the next start may meet its signal as well.
+    expect(int(told["Restarts"]) >= 1, f"{told}\n{log}")
     expect("ended by SIGUSR1 after" in log and "goes on after step" in log, log)
     expect(f"job      Slurm {job}, start 2\n" in log, log)
     expect(site.losses("run") == whole and len(whole) == steps, f"losses differ:\n{log}")
