@@ -80,9 +80,11 @@ void make_parent(const std::filesystem::path& target) {
   if (code) fail(fmt::format("cannot create directory {}: {}", parent_of(target).string(), code.message()));
 }
 
-/// Puts `temporary` in the place of the existing directory `target` and removes the old one.
+/// Puts `temporary` in the place of the existing directory `target` and removes the old one, once a crash of the
+/// machine would leave the new one.
 void replace_directory(const std::filesystem::path& temporary, const std::filesystem::path& target) {
   if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
+    sync_directory(parent_of(target));
     std::filesystem::remove_all(temporary);
     return;
   }
@@ -94,6 +96,7 @@ void replace_directory(const std::filesystem::path& temporary, const std::filesy
     ::rename(old.c_str(), target.c_str());
     fail_with_errno("replace", target, code);
   }
+  sync_directory(parent_of(target));
   std::filesystem::remove_all(old);
 }
 

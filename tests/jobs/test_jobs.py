@@ -191,7 +191,8 @@ def test_time_limit(site):
     whole = site.whole_run("whole", steps)
     told = site.ends_well(job, 120)
     log = site.log(job)
-    expect(told["Restarts"] == "1", f"{told}\n{log}")
+    # On a busy machine the next start may meet its signal as well.
+    expect(int(told["Restarts"]) >= 1, f"{told}\n{log}")
     expect("ended by SIGUSR1 after" in log and "goes on after step" in log, log)
     expect(f"job      Slurm {job}, start 2\n" in log, log)
     expect(site.losses("run") == whole and len(whole) == steps, f"losses differ:\n{log}")
@@ -224,6 +225,25 @@ def test_no_progress(site):
     expect("not requeued" not in site.log(wrong), site.log(wrong))
     site.ends_badly(fails, 1)
     expect(site.cluster.job(fails)["Restarts"] == "1" and "no step further than " in site.log(fails), site.log(fails))
+
+
+def test_crash_at_start(site):
+    """A rank that crashes before its run has begun is started once more, and only once; one that crashes later is not."""
+    one = ("--nodes=1", "--ntasks-per-node=1", "--cpus-per-task=1", NO_GPUS)
+    again = "mylos: a rank crashed before the run began; started once more\n"
+    tried, crash = site.home / "tried", "kill -SEGV $$"
+    once = site.fake("once", f'[ -e "{tried}" ] || {{ touch "{tried}"; {crash}; }}\nexec "{site.mylos}" "$@"')
+    begins = site.fake("begins", f'mkdir -p "{site.home}/begun"\ntouch "{site.home}/begun/run.json"\n{crash}')
+    recovers, crashes, later = (
+        site.submit("requeue.sbatch", *one, **site.variables("run", "--steps 4", MYLOS=once)),
+        site.submit("requeue.sbatch", *one, **site.variables("never", MYLOS=site.fake("always", crash))),
+        site.submit("requeue.sbatch", *one, **site.variables("begun", MYLOS=begins)))
+    site.ends_well(recovers)
+    expect(site.log(recovers).count(again) == 1 and len(site.losses("run")) == 4, site.log(recovers))
+    site.ends_badly(crashes, 139)
+    expect(site.log(crashes).count(again) == 1, site.log(crashes))
+    site.ends_badly(later, 139)
+    expect(again not in site.log(later), site.log(later))
 
 
 def test_scancel(site):

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "tests/support/process.hpp"
+#include "tests/support/temporary.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -15,6 +16,12 @@ namespace mylos::tests {
 /// says. After `limit` mpirun is told to end, and with it all ranks; then the exit code is 124.
 ProgramRun run_ranks(std::size_t ranks, const std::vector<std::string>& arguments,
                      const std::filesystem::path& program = {}, std::chrono::seconds limit = std::chrono::seconds(120));
+
+/// While it lives, Open MPI's mpirun leaves the other ranks alone where one dies. It otherwise kills them, and prints a
+/// message of its own, often before they have noticed. Then its exit code is 0 all the same.
+class OthersSurvive {
+  EnvironmentVariable recovery_{"OMPI_MCA_orte_enable_recovery", "1"};
+};
 
 /// Whether this build has MPI.
 bool has_mpi();

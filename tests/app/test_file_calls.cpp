@@ -1,0 +1,158 @@
+#include "parallel/checkpoint_file.hpp"
+#include "tests/app/rank_runs.hpp"
+#include "tests/support/sanitized.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <sstream>
+
+/// The order of what the program does with its files, as a preloaded library records it: after a crash of the machine
+/// each file that has its final name has all of its bytes, and nothing is removed before what replaces it is safe.
+namespace mylos::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::Contains;
+using ::testing::IsEmpty;
+using Words = std::vector<std::string>;
+
+struct FileCall {
+  int process = 0;
+  std::string name, path, target;  ///< as file_calls.cpp has them
+};
+
+std::vector<FileCall> read_calls(const fs::path& file) {
+  std::vector<FileCall> calls;
+  std::istringstream lines(read_file(file));
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream columns(line);
+    FileCall call;
+    columns >> call.process;
+    columns.ignore(1);
+    std::getline(columns, call.name, '\t');
+    std::getline(columns, call.path, '\t');
+    std::getline(columns, call.target);
+    calls.push_back(call);
+  }
+  return calls;
+}
+
+bool is_in(const std::string& path, const std::string& directory) {
+  return path == directory || path.starts_with(directory + "/");
+}
+
+/// Says what a crash could lose of files that get their final names by renames.
+class CrashCheck {
+ public:
+  void add(const FileCall& call) {
+    if (call.name == "write") unflushed_[call.path].insert(call.process);
+    if (call.name == "fsync") {
+      unflushed_[call.path].erase(call.process);
+      changed_.erase(call.path);
+    }
+    if (call.name == "rename") rename(call);
+    if (call.name == "remove") check_changed(call.path);
+  }
+  void end() {
+    for (const auto& [directory, change] : changed_) losses.insert(directory + ": never flushed after " + change);
+  }
+
+  std::set<std::string> losses;
+
+ private:
+  void rename(const FileCall& call) {
+    for (const auto& [file, processes] : unflushed_) {
+      if (is_in(file, call.path) && !processes.empty()) losses.insert(file + ": not flushed before " + text_of(call));
+    }
+    for (const auto& [directory, change] : changed_) {
+      if (is_in(directory, call.path)) losses.insert(directory + ": not flushed before " + text_of(call));
+    }
+    check_changed(call.target);
+    changed_[fs::path(call.target).parent_path()] = text_of(call);
+  }
+  /// Another change in a directory may reach the disk before a rename that has not been flushed.
+  void check_changed(const std::string& path) {
+    for (const auto& [directory, change] : changed_) {
+      if (is_in(path, directory)) losses.insert(path + ": changed before " + change + " was flushed");
+    }
+  }
+  static std::string text_of(const FileCall& call) { return "the rename of " + call.path + " to " + call.target; }
+
+  std::map<std::string, std::set<int>> unflushed_;  ///< files, and the processes that wrote to them
+  std::map<std::string, std::string> changed_;      ///< directories, and their last rename
+};
+
+std::set<std::string> losses_in(const std::vector<FileCall>& calls) {
+  CrashCheck check;
+  for (const FileCall& call : calls) check.add(call);
+  check.end();
+  return check.losses;
+}
+
+class FileCalls : public RankRuns {
+ protected:
+  void SetUp() override {
+    if (heap_is_sanitized) GTEST_SKIP() << "the sanitizer wants to be loaded first";
+    if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "a build without HDF5";
+    RankRuns::SetUp();
+  }
+
+  /// The calls of one rank for each of `ranks`, in directory_.
+  std::vector<FileCall> calls_of(const std::vector<Words>& ranks) const {
+    const EnvironmentVariable library("LD_PRELOAD", MYLOS_FILE_CALLS_LIBRARY),
+        file("MYLOS_FILE_CALLS", record_.string()), under("MYLOS_FILE_CALLS_UNDER", fs::canonical(directory_.path()));
+    fs::remove(record_);
+    const ProgramRun run = run_on(ranks);
+    EXPECT_EQ(run.exit_code, 0) << run.errors;
+    return read_calls(record_);
+  }
+
+  /// The targets of renames, below directory_.
+  Words renamed(const std::vector<FileCall>& calls) const {
+    Words names;
+    for (const FileCall& call : calls) {
+      if (call.name == "rename") names.push_back(fs::relative(call.target, fs::canonical(directory_.path())));
+    }
+    return names;
+  }
+
+  fs::path record_ = directory_ / "record";
+};
+
+TEST_F(FileCalls, ARunLosesNothingWhereTheMachineCrashes) {
+  for (const std::size_t ranks : {1, 2}) {
+    const fs::path run = directory_ / ("run" + std::to_string(ranks));
+    const Words words =
+        train_words(run, {"--steps", "4", "--checkpoint-every", "2", "--eval-every", "2", "--keep", "1"});
+    const std::vector<FileCall> calls = calls_of(std::vector<Words>(ranks, words));
+    EXPECT_THAT(losses_in(calls), IsEmpty());
+    for (const char* name : {"run.json", "checkpoints/step-000002.h5", "checkpoints/step-000004.h5",
+                             "checkpoints/latest", "best", "last"}) {
+      EXPECT_THAT(renamed(calls), Contains(run.filename() / name)) << ranks;
+    }
+  }
+}
+
+TEST_F(FileCalls, ACheckpointsExportLosesNothing) {
+  const ProgramRun trained = run_on(1, train_words(run_, {"--steps", "2", "--checkpoint-every", "2"}));
+  ASSERT_EQ(trained.exit_code, 0) << trained.errors;
+  const auto calls = calls_of({{"checkpoint", "export", run_, "--output", directory_ / "run-exported"}});
+  EXPECT_THAT(losses_in(calls), IsEmpty());
+  EXPECT_THAT(renamed(calls), Contains("run-exported"));
+}
+
+TEST_F(FileCalls, DoctorsTrialReachesTheDisk) {
+  const fs::path output = directory_ / "run";
+  fs::create_directory(output);
+  CrashCheck check;
+  const std::vector<FileCall> calls = calls_of({{"doctor", "--output", output}});
+  for (const FileCall& call : calls) check.add(call);
+  EXPECT_THAT(check.losses, Not(Contains(::testing::HasSubstr("not flushed before the rename"))));
+  EXPECT_FALSE(renamed(calls).empty());
+}
+
+}  // namespace
+}  // namespace mylos::tests
