@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <hdf5.h>
 
 #include <functional>
 #include <numeric>
 
+#include "core/hdf5.hpp"
 #include "data/feature_file.hpp"
 #include "data/hdf5_file.hpp"
 #include "tests/data/prepared.hpp"

@@ -1,5 +1,6 @@
 // Valid HDF5 files that Mylos did not write, and what they claim.
 
+#include "core/hdf5.hpp"
 #include "parallel/checkpoint.hpp"
 #include "parallel/checkpoint_file.hpp"
 #include "tests/parallel/saved_arrays.hpp"
@@ -11,6 +12,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <hdf5.h>
 
 namespace mylos::parallel {
 namespace {
