@@ -7,6 +7,7 @@
 #include "app/values.hpp"
 #include "data/files.hpp"
 #include "data/model_names.hpp"
+#include "data/unicode.hpp"
 
 #include <fmt/format.h>
 
@@ -191,6 +192,15 @@ void check_positional(const Command& command, const std::vector<std::string>& po
   }
 }
 
+/// run.json records the options of these commands as JSON, which is UTF-8.
+void check_recordable(const Command& command, const Occurrence& occurrence) {
+  const bool is_recorded = command.bit == train_command || command.bit == compare_command;
+  const std::optional<std::size_t> wrong = is_recorded ? data::first_invalid_utf8(occurrence.value) : std::nullopt;
+  if (!wrong) return;
+  throw UsageError(fmt::format("{}: not UTF-8 at byte {}, so run.json cannot record it; rename the file or directory",
+                               occurrence.typed, *wrong));
+}
+
 /// Where timings of matrix products are kept; nowhere without a home.
 std::filesystem::path gemm_cache() {
   try {
@@ -236,6 +246,7 @@ Arguments parse_arguments(const Command& command, std::span<const std::string> w
     read_config_file(arguments.config, command, arguments);
   }
   for (const Occurrence& occurrence : sorted.options) {
+    check_recordable(command, occurrence);
     set_option(arguments, *occurrence.option, occurrence.value, occurrence.typed);
     arguments.given.insert(occurrence.option->name);
     arguments.typed.push_back({occurrence.option->name, occurrence.words});

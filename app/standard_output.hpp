@@ -30,7 +30,7 @@ void flush_output();
 /// throws: a closed standard error must not end a run.
 void log_line(std::string_view text);
 
-/// Text of several ended lines on standard error, without control characters but newline and tab. Never throws.
+/// Prints complete lines to standard error; drops control characters but newline and tab. Never throws.
 void log_text(std::string_view text);
 
 }  // namespace mylos::app

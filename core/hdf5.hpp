@@ -34,7 +34,7 @@ class Hdf5Id {
 [[noreturn]] void fail_hdf5(const std::string& file, std::string_view action, std::string_view what);
 
 /// Properties of file access: checksummed metadata (format 1.10), and no refusal where file locks are not to be had.
-/// From here on HDF5 prints no stacks of errors and loads no plugins. The caller closes it with H5Pclose.
+/// From here on HDF5 prints no stacks of errors and loads no filter plugins. The caller closes it with H5Pclose.
 std::int64_t hdf5_access_properties();
 
 /// Opens a file to be read; the caller closes it with H5Fclose.

@@ -41,7 +41,7 @@ std::uint64_t offset_of(hid_t dataset, std::uint64_t bytes, std::uint64_t file_b
   const Hdf5Id properties(H5Dget_create_plist(dataset), H5Pclose);
   const bool is_block = properties.is_valid() && H5Pget_layout(properties.get()) == H5D_CONTIGUOUS &&
                         H5Pget_external_count(properties.get()) == 0;
-  ensure(is_block, fmt::format("{} does not lie in one piece, as Mylos writes it", what));
+  ensure(is_block, fmt::format("{} is chunked, compact or in another file; only contiguous datasets are read", what));
   if (bytes == 0) return 0;  // which takes no place
   const haddr_t offset = H5Dget_offset(dataset);
   ensure(offset != HADDR_UNDEF && H5Dget_storage_size(dataset) == bytes && offset <= file_bytes &&
@@ -65,7 +65,7 @@ std::int64_t Hdf5Source::open(const std::string& path) const {
     H5L_info_t link;
     if (H5Lget_info(id(), part.c_str(), &link, H5P_DEFAULT) < 0) fail_hdf5(name_, "read", path);
     ensure(link.type == H5L_TYPE_HARD,
-           fmt::format("{}: {} is a link to another path or file, as Mylos writes none", name_, part));
+           fmt::format("{}: {} is a soft or external link; only hard links are followed", name_, part));
   }
   const hid_t object = H5Oopen(id(), path.c_str(), H5P_DEFAULT);
   if (object < 0) fail_hdf5(name_, "read", path);
@@ -78,9 +78,8 @@ Hdf5Array Hdf5Source::locate(std::int64_t dataset, std::size_t element_bytes, co
   array.size = size_of(array.shape, element_bytes, bytes_, what);
   const std::uint64_t bytes = array.size * element_bytes;
   array.offset = offset_of(dataset, bytes, bytes_, what);
-  ensure(bytes <= unclaimed_, fmt::format("{} and the arrays before it are longer than the file: some share their "
-                                          "bytes, as Mylos never writes them",
-                                          what));
+  ensure(bytes <= unclaimed_,
+         fmt::format("{} and the arrays before it are longer than the file: some share their bytes", what));
   unclaimed_ -= bytes;
   return array;
 }

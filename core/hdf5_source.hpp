@@ -25,6 +25,8 @@ class Hdf5Source {
 
   std::int64_t id() const { return file_.get(); }
   const std::string& name() const { return name_; }
+  /// The file's size.
+  std::uint64_t bytes() const { return bytes_; }
 
   /// Opens the object at an absolute path; the caller closes it with H5Oclose. Refuses links to paths and to other
   /// files, which Mylos never writes.
@@ -38,8 +40,8 @@ class Hdf5Source {
  private:
   std::string name_;
   Hdf5Id file_;
-  std::uint64_t bytes_;      ///< the file's size
-  std::uint64_t unclaimed_;  ///< of these, what no located array has taken
+  std::uint64_t bytes_;
+  std::uint64_t unclaimed_;  ///< bytes that no located array has taken
 };
 
 }  // namespace mylos

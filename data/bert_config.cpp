@@ -29,10 +29,15 @@ class ConfigReader {
     ensure(json_.is_object(), fmt::format("{}: not a JSON object", file_));
   }
 
-  /// Null where the key is absent or null, which Hugging Face takes for the same.
+  /// Null where the key is absent or null, which are the same to Hugging Face but for pad_token_id.
   const Json* find(const char* key) const {
     const auto found = json_.find(key);
     return found == json_.end() || found->is_null() ? nullptr : &*found;
+  }
+
+  bool is_null(const char* key) const {
+    const auto found = json_.find(key);
+    return found != json_.end() && found->is_null();
   }
 
   /// A size in [least, most]; where `value` is 0 as given the key must be there.
@@ -101,8 +106,9 @@ void check_together(const BertConfig& config, const std::string& file) {
   ensure(config.hidden_size % config.num_attention_heads == 0,
          fmt::format("{}: hidden_size = {} is not a multiple of num_attention_heads = {}", file, config.hidden_size,
                      config.num_attention_heads));
-  ensure(config.pad_token_id < config.vocab_size, fmt::format("{}: pad_token_id = {} is not below vocab_size = {}",
-                                                              file, config.pad_token_id, config.vocab_size));
+  const std::size_t padding = config.pad_token_id.value_or(0);
+  ensure(padding < config.vocab_size,
+         fmt::format("{}: pad_token_id = {} is not below vocab_size = {}", file, padding, config.vocab_size));
 }
 
 }  // namespace
@@ -118,7 +124,8 @@ BertConfig parse_bert_config(std::string_view text, const std::string& file) {
   reader.read_size("intermediate_size", 1, largest_width, config.intermediate_size, true);
   reader.read_size("max_position_embeddings", 1, most_positions, config.max_position_embeddings, true);
   reader.read_size("type_vocab_size", 2, most_tokens, config.type_vocab_size, false);
-  reader.read_size("pad_token_id", 0, most_tokens, config.pad_token_id, false);
+  if (reader.is_null("pad_token_id")) config.pad_token_id.reset();
+  if (config.pad_token_id) reader.read_size("pad_token_id", 0, most_tokens, *config.pad_token_id, false);
   reader.read_number("hidden_dropout_prob", false, 1.0, config.hidden_dropout_prob);
   reader.read_number("attention_probs_dropout_prob", false, 1.0, config.attention_probs_dropout_prob);
   reader.read_number("layer_norm_eps", true, 0.1, config.layer_norm_eps);
@@ -146,7 +153,7 @@ std::string bert_config_text(const BertConfig& config) {
   json["intermediate_size"] = config.intermediate_size;
   json["max_position_embeddings"] = config.max_position_embeddings;
   json["type_vocab_size"] = config.type_vocab_size;
-  json["pad_token_id"] = config.pad_token_id;
+  json["pad_token_id"] = config.pad_token_id ? OrderedJson(*config.pad_token_id) : OrderedJson(nullptr);
   json["hidden_act"] = "gelu";
   json["hidden_dropout_prob"] = config.hidden_dropout_prob;
   json["attention_probs_dropout_prob"] = config.attention_probs_dropout_prob;

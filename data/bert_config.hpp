@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,7 +18,7 @@ struct BertConfig {
   std::size_t intermediate_size = 0;
   std::size_t max_position_embeddings = 0;
   std::size_t type_vocab_size = 2;
-  std::size_t pad_token_id = 0;
+  std::optional<std::size_t> pad_token_id = 0;  ///< nullopt: null in the file, no token is padding
   double hidden_dropout_prob = 0.1;
   double attention_probs_dropout_prob = 0.1;
   double layer_norm_eps = 1e-12;

@@ -80,12 +80,11 @@ void make_parent(const std::filesystem::path& target) {
   if (code) fail(fmt::format("cannot create directory {}: {}", parent_of(target).string(), code.message()));
 }
 
-/// Puts `temporary` in the place of the existing directory `target` and removes the old one, once a crash of the
-/// machine would leave the new one.
+/// Puts `temporary` in the place of the existing directory `target`. Removes the old one once a crash of the machine
+/// would leave the new one; where that cannot be made sure the old one stays, and the next writer removes it.
 void replace_directory(const std::filesystem::path& temporary, const std::filesystem::path& target) {
   if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
-    sync_directory(parent_of(target));
-    std::filesystem::remove_all(temporary);
+    if (sync_directory(parent_of(target))) std::filesystem::remove_all(temporary);
     return;
   }
   // Not every network file system can exchange: the old one steps aside, and is back if the rename fails.
@@ -96,8 +95,7 @@ void replace_directory(const std::filesystem::path& temporary, const std::filesy
     ::rename(old.c_str(), target.c_str());
     fail_with_errno("replace", target, code);
   }
-  sync_directory(parent_of(target));
-  std::filesystem::remove_all(old);
+  if (sync_directory(parent_of(target))) std::filesystem::remove_all(old);
 }
 
 }  // namespace
@@ -114,11 +112,13 @@ std::string read_text(const std::filesystem::path& path) {
   return text;
 }
 
-void sync_directory(const std::filesystem::path& directory) {
+bool sync_directory(const std::filesystem::path& directory) {
   const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  ::fsync(descriptor);
+  if (descriptor < 0) return false;
+  // EINVAL: this file system has nothing to flush for a directory.
+  const bool is_done = ::fsync(descriptor) == 0 || errno == EINVAL;
   ::close(descriptor);
+  return is_done;
 }
 
 StagedFile::StagedFile(std::filesystem::path target) : target_(std::move(target)) {

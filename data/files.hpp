@@ -17,7 +17,7 @@ using mylos::printable;
 std::string read_text(const std::filesystem::path& path);
 
 /// Flushes a directory's entries to disk; file systems that cannot are left alone.
-void sync_directory(const std::filesystem::path& directory);
+bool sync_directory(const std::filesystem::path& directory);
 
 /// A file written beside `target` under a temporary name. `commit` flushes it to disk and renames it onto `target`;
 /// without that the temporary is removed and `target` stays as it was. Errors are std::runtime_error naming the file.

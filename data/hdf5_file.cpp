@@ -89,7 +89,7 @@ void check_holes(const std::filesystem::path& path) {
   const std::uint64_t size = std::filesystem::file_size(path);
   if (size <= sparse_bytes) return;
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return;  // HDF5 has it open: it is being replaced
+  if (descriptor < 0) return;  // HDF5 opened it a moment ago, so it has been replaced since
   const std::uint64_t bytes = data_bytes(descriptor, size);
   ::close(descriptor);
   ensure(bytes >= size / most_sparse, fmt::format("{} has {} bytes, of which only {} are not holes: it is damaged, or "

@@ -26,7 +26,7 @@ struct BertShape {
   float layer_norm_epsilon = 1e-12f;
   float initializer_range = 0.02f;
   AttentionKernel attention = AttentionKernel::portable;
-  std::int32_t padding_token = no_padding;  ///< its embedding gets no gradient, where a text has this token
+  std::int32_t padding_token = no_padding;  ///< its embedding gets no gradient, even where a text contains it
 };
 
 /// Rows of a LayerNorm in the table.

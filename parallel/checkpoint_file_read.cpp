@@ -20,7 +20,7 @@ constexpr std::size_t longest_text = 16 << 20;  // bytes of an attribute
 constexpr int most_members = 1024;              // of /run
 constexpr int deepest_group = 8;
 constexpr std::size_t longest_path = 1024;       // bytes
-constexpr std::size_t most_objects = 20'000;     // datasets and groups
+constexpr std::size_t least_object_bytes = 64;   // of a group or dataset in the file; HDF5 takes more
 constexpr std::uint64_t rows_at_once = 1 << 12;  // of a table of checksums
 
 void check_format(const Hdf5Source& source) {
@@ -134,24 +134,24 @@ CheckpointDataset describe(hid_t dataset, const std::string& path, Hdf5Source& s
   return described;
 }
 
-/// Takes the name of a link; stops where a group has more than any walk visits.
 herr_t take_name(hid_t, const char* name, const H5L_info_t*, void* into) {
-  auto& names = *static_cast<std::vector<std::string>*>(into);
-  names.emplace_back(name);
-  return names.size() > most_objects ? 1 : 0;
+  static_cast<std::vector<std::string>*>(into)->emplace_back(name);
+  return 0;
 }
 
 /// Visits the groups and datasets of a file in the order in which they were made.
 class DatasetWalk {
  public:
-  DatasetWalk(Hdf5Source& source, std::vector<CheckpointDataset>& datasets) : source_(source), datasets_(datasets) {}
+  DatasetWalk(Hdf5Source& source, std::vector<CheckpointDataset>& datasets)
+      : source_(source), datasets_(datasets), most_objects_(source.bytes() / least_object_bytes) {}
 
   void visit(const std::string& path, int depth = 0) {
     // Groups that share their members are visited once for each path, of which there may be any number.
     ensure(path.size() <= longest_path, fmt::format("{}: {}... is longer than {} bytes", source_.name(),
                                                     path.substr(0, longest_path / 8), longest_path));
-    ensure(++objects_ <= most_objects, fmt::format("{}: {} is one of more than {} objects, as Mylos never writes them",
-                                                   source_.name(), path, most_objects));
+    ensure(++objects_ <= most_objects_,
+           fmt::format("{}: {} is one of more groups and datasets than {} bytes can hold: some have several names",
+                       source_.name(), path, source_.bytes()));
     const Hdf5Id object(source_.open(path), H5Oclose);
     if (H5Iget_type(object.get()) == H5I_DATASET) {
       datasets_.push_back(describe(object.get(), path, source_));
@@ -168,7 +168,7 @@ class DatasetWalk {
  private:
   Hdf5Source& source_;
   std::vector<CheckpointDataset>& datasets_;
-  std::size_t objects_ = 0;
+  std::size_t objects_ = 0, most_objects_;
 };
 
 }  // namespace

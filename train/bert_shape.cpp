@@ -14,7 +14,7 @@ nn::BertShape bert_shape(const data::BertConfig& config, std::optional<double> d
           .attention_dropout = static_cast<float>(dropout.value_or(config.attention_probs_dropout_prob)),
           .layer_norm_epsilon = static_cast<float>(config.layer_norm_eps),
           .initializer_range = static_cast<float>(config.initializer_range),
-          .padding_token = static_cast<std::int32_t>(config.pad_token_id)};
+          .padding_token = config.pad_token_id ? static_cast<std::int32_t>(*config.pad_token_id) : no_padding};
 }
 
 }  // namespace mylos::train

@@ -13,7 +13,7 @@ template <class T>
 void embedding_lookup(const ExecutionSpace& space, const ConstVector<std::int32_t>& indices,
                       const ConstMatrix<T>& table, bool accumulate, const Matrix<T>& y);
 
-/// The value of no index.
+/// Matches no index: every row gets its gradient.
 inline constexpr std::int32_t no_padding = -1;
 
 /// dtable[group value] += sum of dy over the group's rows, in their order. The row `padding` of dtable is left alone,

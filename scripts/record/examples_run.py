@@ -15,7 +15,7 @@ from answers import answer
 from common import GOLDEN, ROOT, VOCABULARY, write_lines
 from features import nested_rows, windows
 from metrics import score_v2
-from training import learning_rate, make_adamw, make_model, question_answering_loss
+from training import learning_rate, make_adamw, make_model, question_answering_loss, train_step
 
 NAME = "reference/examples_run"
 OUTPUT = GOLDEN / NAME
@@ -67,16 +67,8 @@ def train(model, features, order):
     optimizer = make_adamw(model)
     for step, numbers in enumerate(order):
         batch = padded([features[number] for number in numbers])
-        optimizer.zero_grad()
-        loss, _, _ = question_answering_loss(model, batch)
-        loss.backward()
-        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        rate = learning_rate(step, STEPS, WARM_UP, PEAK)
-        for group in optimizer.param_groups:
-            group["lr"] = rate
-        optimizer.step()
-        tokens = int(batch["attention_mask"].sum())
-        yield {"loss": loss.item(), "gradient_norm": norm.item(), "learning_rate": rate, "tokens": tokens}
+        row = train_step(model, optimizer, batch, learning_rate(step, STEPS, WARM_UP, PEAK))
+        yield row | {"tokens": int(batch["attention_mask"].sum())}
 
 
 def judged(feature, model):

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 from common import GOLDEN
-from training import learning_rate, make_adamw, make_model, question_answering_loss
+from training import learning_rate, make_adamw, make_model, question_answering_loss, train_step
 
 OUTPUT = GOLDEN / "reference" / "tiny_bert"
 SHAPE = {
@@ -68,17 +68,7 @@ def main():
     write_tensors("gradients", {name: parameter.grad for name, parameter in model.named_parameters()})
 
     optimizer = make_adamw(model)
-    steps = []
-    for step in range(STEPS):
-        optimizer.zero_grad()
-        loss, _, _ = question_answering_loss(model, batch)
-        loss.backward()
-        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        rate = learning_rate(step, STEPS, WARM_UP, PEAK)
-        for group in optimizer.param_groups:
-            group["lr"] = rate
-        optimizer.step()
-        steps.append({"loss": loss.item(), "gradient_norm": norm.item(), "learning_rate": rate})
+    steps = [train_step(model, optimizer, batch, learning_rate(step, STEPS, WARM_UP, PEAK)) for step in range(STEPS)]
     (OUTPUT / "steps.json").write_text(json.dumps(steps, indent=1) + "\n", encoding="ascii")
     write_tensors(f"after-{STEPS}-steps", parameters(model))
 

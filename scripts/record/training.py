@@ -40,6 +40,18 @@ def make_adamw(model):
     return torch.optim.AdamW(groups, betas=(0.9, 0.999), eps=1e-8)
 
 
+def train_step(model, optimizer, batch, rate):
+    """One step, clipped to norm 1. Returns loss, gradient norm before clipping, and learning rate, to be recorded."""
+    optimizer.zero_grad()
+    loss, _, _ = question_answering_loss(model, batch)
+    loss.backward()
+    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+    optimizer.step()
+    return {"loss": loss.item(), "gradient_norm": norm.item(), "learning_rate": rate}
+
+
 def learning_rate(step, steps, warm_up, peak):
     """Of the step counted from 0: up to the peak in a line, then down to 0."""
     return peak * step / warm_up if step < warm_up else peak * (steps - step) / (steps - warm_up)

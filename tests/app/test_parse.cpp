@@ -95,6 +95,13 @@ TEST(Parse, WhatACommandNeedsIsNamed) {
             "prepare needs --output; see mylos prepare --help");
 }
 
+TEST(Parse, WhatRunJsonCannotRecordIsRefused) {
+  EXPECT_EQ(error_of_train({"--output", "run\xff"}),
+            "--output: not UTF-8 at byte 3, so run.json cannot record it; rename the file or directory");
+  EXPECT_EQ(parse_train({"--output", "\xc3\xa9t\xc3\xa9"}).run.engine.output, "\xc3\xa9t\xc3\xa9");
+  EXPECT_NO_THROW(parse("score", {"data\xff.json", "predictions.json"}));
+}
+
 TEST(Parse, HelpWinsOverWhatIsMissing) { EXPECT_TRUE(parse("train", {"--epochs=1", "-h"}).help); }
 
 TEST(Consistency, OneRanksBatchIsTheBatch) {

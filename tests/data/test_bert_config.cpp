@@ -48,10 +48,21 @@ TEST(BertConfig, ReadsTheReferenceAndWritesItBack) {
   const auto config = read_bert_config(tests::golden_data() / "reference/tiny_bert/config.json");
   EXPECT_EQ(config.vocab_size, 61u);
   EXPECT_EQ(config.hidden_dropout_prob, 0.0);
-  EXPECT_EQ(config.initializer_range, 0.2);
+  EXPECT_EQ(config.initializer_range, 0.02);
   const auto text = bert_config_text(config);
   EXPECT_EQ(parse_bert_config(text, "written"), config);
   EXPECT_EQ(Json::parse(text)["architectures"], Json({"BertForQuestionAnswering"}));
+}
+
+// In PyTorch token 0 is trained then; without the key it is the padding.
+TEST(BertConfig, NoTokenIsPaddingWherePadTokenIdIsNull) {
+  Json json = Json::parse(tests::read_file(tests::golden_data() / "reference/tiny_bert/config.json"));
+  json["pad_token_id"] = nullptr;
+  const BertConfig config = parse_bert_config(json.dump(), "F");
+  EXPECT_EQ(config.pad_token_id, std::nullopt);
+  EXPECT_EQ(parse_bert_config(bert_config_text(config), "written"), config);
+  json.erase("pad_token_id");
+  EXPECT_EQ(parse_bert_config(json.dump(), "F").pad_token_id, 0u);
 }
 
 TEST(BertConfig, EveryFieldSurvivesWritingAndReading) {

@@ -23,6 +23,17 @@ ProgramRun run_ranks(std::size_t ranks, const std::vector<std::string>& argument
   return RunningProgram(words, "", {}, "/usr/bin/timeout").wait();
 }
 
+std::string launcher_version() {
+  if (!has_mpi()) return {};
+  const std::string text = RunningProgram({"--version"}, "", {}, MYLOS_MPIEXEC).wait().output;
+  return text.substr(0, text.find('\n'));
+}
+
+bool OthersSurvive::is_possible() {
+  const std::string version = launcher_version();
+  return version.find("(Open MPI) 4.") != std::string::npos || version.find("(OpenRTE) 4.") != std::string::npos;
+}
+
 bool has_mpi() { return !std::string(MYLOS_MPIEXEC).empty(); }
 
 bool is_running(long process) {

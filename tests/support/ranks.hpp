@@ -20,8 +20,16 @@ ProgramRun run_ranks(std::size_t ranks, const std::vector<std::string>& argument
 /// While it lives, Open MPI's mpirun leaves the other ranks alone where one dies. It otherwise kills them, and prints a
 /// message of its own, often before they have noticed. Then its exit code is 0 all the same.
 class OthersSurvive {
+ public:
+  /// Whether the launcher can: that of Open MPI 4.
+  static bool is_possible();
+
+ private:
   EnvironmentVariable recovery_{"OMPI_MCA_orte_enable_recovery", "1"};
 };
+
+/// The first line of what the launcher says of its version, as "mpirun (Open MPI) 4.1.4"; empty without MPI.
+std::string launcher_version();
 
 /// Whether this build has MPI.
 bool has_mpi();

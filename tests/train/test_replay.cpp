@@ -1,6 +1,7 @@
 // Fine-tuning runs recorded from PyTorch, from the same weights and in the same order: the whole of a small one on
 // examples/squad, and the first steps of MiniLM on SQuAD.
 
+#include "core/kernels/gemm.hpp"
 #include "data/json.hpp"
 #include "data/model_names.hpp"
 #include "data/text_file.hpp"
@@ -113,6 +114,7 @@ TrainConfig examples_engine(Precision precision) {
   config.steps = 300;
   config.learning_rate = 2e-3;
   config.warmup_steps = 30;
+  config.gemm.provider = default_gemm_provider();  // not the fastest by a measurement, which may differ each time
   config.optimizer.adamw.weight_decay = 0.01;
   config.precision = precision;
   return config;

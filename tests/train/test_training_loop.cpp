@@ -14,6 +14,7 @@
 #include "train/squad_task.hpp"
 #include "train/trainer.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -30,6 +31,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -294,6 +296,53 @@ TEST_F(TrainingLoop, AModelThatIsNotFiniteBeforeStep1HasNothingToKeep) {
   EXPECT_THAT(tests::error_of([&] { start(task); }),
               StartsWith("the evaluation before step 1: the model's outputs are not finite: its weights are damaged"));
   EXPECT_FALSE(fs::exists(config_.output / "last"));
+}
+
+/// Notes the first step that updated the weights, and may send a signal after it.
+class FirstUpdate final : public train::Reporter {
+ public:
+  explicit FirstUpdate(bool stops) : stops_(stops) {}
+  void step(const train::StepReport& report) override {
+    if (report.skipped || step_ != 0) return;
+    step_ = report.step;
+    if (stops_) std::raise(SIGTERM);
+  }
+  std::size_t step() const { return step_; }
+
+ private:
+  bool stops_;
+  std::size_t step_ = 0;
+};
+
+// Saved after an update that spoils the weights, before the evaluation that shows it. Where steps were skipped earlier,
+// a resumed run does not know which learning rate that update had, so it cannot take it back.
+TEST_F(TrainingLoop, NoWeightsAreKeptWhereTheLastUpdateIsNotKnown) {
+  spans_.precision = config_.precision = Precision::float16;
+  config_.evaluate_on_start = false;
+  for (const double scale : {1024.0, train::LossScale::largest}) {
+    SCOPED_TRACE(scale);
+    SpanTask task(spans_);
+    config_.initial_loss_scale = scale;
+    train::TrainConfig harmless = config_;
+    harmless.output.clear();
+    harmless.steps = 12;
+    harmless.learning_rate = 1e-3;
+    FirstUpdate first(false), stopper(true);
+    train::Trainer(harmless, task).run({&first});
+    ASSERT_EQ(first.step() == 1, scale == 1024.0) << first.step();
+
+    config_.output = directory_ / fmt::format("scale {}", scale);
+    config_.learning_rate = 1e30;
+    config_.evaluate_every = first.step();
+    config_.steps = 2 * first.step();
+    fs::create_directories(config_.output);
+    ASSERT_EQ(train::Trainer(config_, task).run({&stopper}).signal, SIGTERM);
+    ASSERT_EQ(record().integer("evaluation_due"), 1u);
+    EXPECT_THAT(tests::error_of([&] { start(TaskObserver{}); }),
+                AllOf(StartsWith(fmt::format("the evaluation after step {}: ", first.step())),
+                      HasSubstr("remove it to go on from an earlier checkpoint")));
+    EXPECT_EQ(fs::exists(config_.output / "last"), scale == 1024.0);
+  }
 }
 
 // A checkpoint of 4db94f6, which evaluated before it saved and said nothing of evaluations that are due. The losses are
