@@ -153,7 +153,7 @@ std::string bert_config_text(const BertConfig& config) {
   json["intermediate_size"] = config.intermediate_size;
   json["max_position_embeddings"] = config.max_position_embeddings;
   json["type_vocab_size"] = config.type_vocab_size;
-  json["pad_token_id"] = config.pad_token_id ? OrderedJson(*config.pad_token_id) : OrderedJson(nullptr);
+  json["pad_token_id"] = config.pad_token_id ? nlohmann::ordered_json(*config.pad_token_id) : nlohmann::ordered_json();
   json["hidden_act"] = "gelu";
   json["hidden_dropout_prob"] = config.hidden_dropout_prob;
   json["attention_probs_dropout_prob"] = config.attention_probs_dropout_prob;
