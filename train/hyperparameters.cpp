@@ -87,7 +87,7 @@ std::vector<Hyperparameter> hyperparameters_of(const nlohmann::ordered_json& run
   const auto add_members = [&](const nlohmann::ordered_json& object) {
     for (const auto& [name, value] : object.items()) {
       if (value.is_null() || value.is_structured()) continue;
-      std::erase_if(all, [&](const Hyperparameter& known) { return known.name == name; });
+      std::erase_if(all, [&repeated = name](const Hyperparameter& known) { return known.name == repeated; });
       all.push_back({name, value});
     }
   };
