@@ -68,14 +68,14 @@ SquadConfig minilm_squad(const fs::path& reference) {
   return config;
 }
 
-/// The recorded run's settings. Its warm-up is longer than what is replayed, so that the schedule is the same.
-TrainConfig minilm_engine(Precision precision) {
+TrainConfig recorded_engine(Precision precision, std::size_t steps, double learning_rate, std::size_t warmup_steps) {
   TrainConfig config;
-  config.steps = 20;
-  config.learning_rate = 1e-4;
-  config.warmup_steps = 40;
+  config.steps = steps;
+  config.learning_rate = learning_rate;
+  config.warmup_steps = warmup_steps;
   config.optimizer.adamw.weight_decay = 0.01;
   config.precision = precision;
+  config.gemm.provider = default_gemm_provider();  // not the fastest by a measurement, which may differ each time
   return config;
 }
 
@@ -85,7 +85,8 @@ void replay_minilm(Precision precision, double tolerance) {
   if (!fs::exists(tests::shared_data() / "squad")) GTEST_SKIP() << tests::shared_data() << " is not there (MYLOS_DATA)";
   if (minilm().empty()) GTEST_SKIP() << "MiniLM is not there: run `mylos fetch minilm`";
   SquadTask task(minilm_squad(reference), precision, 42, [](const std::string&) {});
-  const auto steps = run_steps(minilm_engine(precision), task);
+  // The warm-up is longer than what is replayed, so that the schedule is the recorded one.
+  const auto steps = run_steps(recorded_engine(precision, 20, 1e-4, 40), task);
   ASSERT_EQ(steps.size(), 20U);
   compare_steps(steps, reference / "steps.jsonl", tolerance);
 }
@@ -109,22 +110,11 @@ SquadConfig examples_squad(const fs::path& recorded) {
   return config;
 }
 
-TrainConfig examples_engine(Precision precision) {
-  TrainConfig config;
-  config.steps = 300;
-  config.learning_rate = 2e-3;
-  config.warmup_steps = 30;
-  config.gemm.provider = default_gemm_provider();  // not the fastest by a measurement, which may differ each time
-  config.optimizer.adamw.weight_decay = 0.01;
-  config.precision = precision;
-  return config;
-}
-
 /// Of 384 answers at most `other_answers` may be others than those recorded: half of them lie near the threshold.
 void replay_examples(Precision precision, double tolerance, std::size_t other_answers) {
   const fs::path recorded = tests::golden_data() / "reference/examples_run";
   SquadTask task(examples_squad(recorded), precision, 42, [](const std::string&) {});
-  const auto steps = run_steps(examples_engine(precision), task);
+  const auto steps = run_steps(recorded_engine(precision, 300, 2e-3, 30), task);
   ASSERT_EQ(steps.size(), 300U);
   compare_steps(steps, recorded / "steps.jsonl", tolerance);
 
