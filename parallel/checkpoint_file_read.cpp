@@ -174,7 +174,7 @@ class DatasetWalk {
 }  // namespace
 
 CheckpointIndex read_checkpoint_index(const std::filesystem::path& path) {
-  PositionedFile(path, PositionedFile::Use::read);  // says what HDF5 does not: why a file cannot be opened
+  const PositionedFile readable(path, PositionedFile::Use::read);  // says what HDF5 does not: why it cannot be opened
   Hdf5Source source(path);
   check_format(source);
   CheckpointIndex index{read_record(source), {}};
