@@ -92,9 +92,10 @@ void check_holes(const std::filesystem::path& path) {
   if (descriptor < 0) return;  // HDF5 opened it a moment ago, so it has been replaced since
   const std::uint64_t bytes = data_bytes(descriptor, size);
   ::close(descriptor);
-  ensure(bytes >= size / most_sparse, fmt::format("{} has {} bytes, of which only {} are not holes: it is damaged, or "
-                                                  "not of `mylos prepare`; prepare it again",
-                                                  path.string(), size, bytes));
+  ensure(bytes >= size / most_sparse,
+         fmt::format("{} has {} bytes, but only {} bytes of data, and holes: it is damaged, or `mylos prepare` did not "
+                     "write it; prepare it again",
+                     path.string(), size, bytes));
 }
 
 }  // namespace

@@ -146,7 +146,7 @@ class DatasetWalk {
       : source_(source), datasets_(datasets), most_objects_(source.bytes() / least_object_bytes) {}
 
   void visit(const std::string& path, int depth = 0) {
-    // Groups that share their members are visited once for each path, of which there may be any number.
+    // A group with several names is visited once for each path to it. The file's size does not bound these paths.
     ensure(path.size() <= longest_path, fmt::format("{}: {}... is longer than {} bytes", source_.name(),
                                                     path.substr(0, longest_path / 8), longest_path));
     ensure(++objects_ <= most_objects_,

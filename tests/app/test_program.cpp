@@ -100,8 +100,7 @@ std::size_t compare_tokens(const std::filesystem::path& questions) {
     input += recorded.at("text").get<std::string>() + "\n";
     expected += recorded.at("ids").dump() + "\n";
   }
-  const auto vocabulary = golden_data() / "vocabulary" / "bert-base-uncased.txt";
-  const ProgramRun run = run_mylos({"tokenize", "--vocab", vocabulary.string()}, input);
+  const ProgramRun run = run_mylos({"tokenize", "--vocab", uncased_vocabulary().string()}, input);
   EXPECT_EQ(run.exit_code, 0);
   EXPECT_EQ(run.errors, "");
   EXPECT_TRUE(run.output == expected) << "at least one line differs";

@@ -18,10 +18,20 @@ std::vector<nlohmann::json> golden_lines(const std::string& name) {
   return values;
 }
 
-std::filesystem::path uncased_vocabulary() { return golden_data() / "vocabulary" / "bert-base-uncased.txt"; }
+namespace {
+
+bool is_in_tree(const std::string& name) { return name.starts_with("examples/"); }
+
+}  // namespace
+
+std::vector<nlohmann::json> golden_lines_of(bool in_tree, const std::string& name) {
+  std::vector<nlohmann::json> lines = golden_lines(name);
+  std::erase_if(lines, [&](const nlohmann::json& line) { return is_in_tree(line.at("data")) != in_tree; });
+  return lines;
+}
 
 std::filesystem::path recorded_questions(const std::string& name) {
-  return (name.starts_with("examples/") ? source_dir() : shared_data()) / name;
+  return (is_in_tree(name) ? source_dir() : shared_data()) / name;
 }
 
 void Digest::add(std::int64_t value) {

@@ -13,8 +13,9 @@ namespace mylos::tests {
 nlohmann::json golden_json(const std::string& name);
 std::vector<nlohmann::json> golden_lines(const std::string& name);
 
-/// The vocabulary of bert-base-uncased, 30,522 pieces.
-std::filesystem::path uncased_vocabulary();
+/// The lines of tests/golden/<name> that were recorded from files of the tree, or those from shared data: "data" names
+/// the file.
+std::vector<nlohmann::json> golden_lines_of(bool in_tree, const std::string& name);
 
 /// The file of questions that a recording calls `name`: "examples/..." lies in the tree, any other below shared_data(),
 /// where it may be absent. scripts/record/common.py finds them in the same way.

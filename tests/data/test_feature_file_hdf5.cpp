@@ -60,14 +60,13 @@ std::string describe(const PreparedFeatures& prepared) {
   return text;
 }
 
-/// A feature file of ours, and what reading it after a change says, with the path at its start as "F".
+/// A feature file of ours, and the error of reading it after a change.
 class FeatureFileHdf5 : public ::testing::Test {
  protected:
   void SetUp() override { write_feature_file(path_, small_prepared()); }
 
   std::string message() const {
-    const auto text = error_of([&] { read_feature_file(path_); });
-    return text.find(path_.string()) == 0 ? "F" + std::string(text, path_.string().size()) : text;
+    return tests::error_of_file(path_, [&] { read_feature_file(path_); });
   }
 
   void write(Hdf5Writer& file) const { tests::write_file(path_, file.finish()); }
@@ -196,7 +195,7 @@ TEST_F(FeatureFileHdf5, WindowsOutOfOrderAreNamed) {
   const auto with = [&](const std::function<void(std::vector<Feature>&)>& change) {
     return message_for(good, [&](auto& p) { change(p.features.features); });
   };
-  // Questions 0 to 3 have two windows or more each: a context of 14 tokens, of which at most 8 fit.
+  // A context of 14 tokens takes at least two windows of 8, so questions 0 to 3 have several.
   ASSERT_EQ(good.features.features[1].window, 1u);
   EXPECT_EQ(with([](auto& rows) { std::swap(rows[0], rows[1]); }),
             "F: window 0 is number 1 of question 0, out of order; prepare the file again");

@@ -33,11 +33,10 @@ class HostileFeatures : public ::testing::Test {
  protected:
   void SetUp() override { write_feature_file(path_, small_prepared()); }
 
-  /// What reading the file says after `change`, with the path at its start as "F".
+  /// Returns the error of reading the file after `change`.
   std::string message(const std::function<void(hid_t file)>& change) {
     tests::change_hdf5(path_, change);
-    const auto text = error_of([&] { read_feature_file(path_); });
-    return text.find(path_.string()) == 0 ? "F" + std::string(text, path_.string().size()) : text;
+    return tests::error_of_file(path_, [&] { read_feature_file(path_); });
   }
 
   TemporaryDirectory directory_;
@@ -62,8 +61,8 @@ TEST_F(HostileFeatures, HolesTakeNoMemory) {
   };
   if (!reports_holes(directory_ / "sparse")) GTEST_SKIP() << "this file system does not say where files have holes";
   const tests::MemoryLimit limit(std::size_t{256} << 20);
-  EXPECT_THAT(message(add_hole), MatchesRegex("F has 10[0-9]* bytes, of which only [0-9]* are not holes: it is "
-                                              "damaged, or not of `mylos prepare`; prepare it again"));
+  EXPECT_THAT(message(add_hole), MatchesRegex("F has 10[0-9]* bytes, but only [0-9]* bytes of data, and holes: it is "
+                                              "damaged, or `mylos prepare` did not write it; prepare it again"));
 }
 
 TEST_F(HostileFeatures, ArraysThatAreNotInTheFileAreRefused) {

@@ -110,13 +110,11 @@ NoAnswerScores made_up_probabilities(const SquadDataset& dataset) {
 
 /// Compares the scores of those recorded files that lie in the tree, or of those that do not.
 void compare_scores(bool in_tree) {
-  std::size_t rows = 0;
-  for (const auto& row : tests::golden_lines("squad_scores.jsonl")) {
-    const auto name = row.at("data").get<std::string>();
-    if (name.starts_with("examples/") != in_tree) continue;
-    ++rows;
+  const auto rows = tests::golden_lines_of(in_tree, "squad_scores.jsonl");
+  ASSERT_EQ(rows.size(), in_tree ? 6U : 9U);
+  for (const auto& row : rows) {
     SCOPED_TRACE(row.dump());
-    const auto path = tests::recorded_questions(name);
+    const auto path = tests::recorded_questions(row.at("data"));
     if (!in_tree && !std::filesystem::exists(path)) GTEST_SKIP() << path << " is absent (MYLOS_DATA)";
     const SquadDataset dataset = read_squad(path);
     const auto predictions = predictions_named(row.at("predictions"), dataset);
@@ -131,7 +129,6 @@ void compare_scores(bool in_tree) {
     }
     EXPECT_EQ(text, row.at("text").get<std::string>());
   }
-  EXPECT_EQ(rows, in_tree ? 6U : 9U);
 }
 
 TEST(SquadMetrics, ExamplesScoreToTheLastDigit) { compare_scores(true); }

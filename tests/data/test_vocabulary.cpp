@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-#include "tests/data/golden.hpp"
+#include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
 
 namespace mylos::data {

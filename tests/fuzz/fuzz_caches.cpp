@@ -1,4 +1,4 @@
-// What is kept from one start to the next: choices of GEMM providers, calibrations, records of what was fetched.
+// Reads the files that one start keeps for the next: choices of GEMM providers, calibrations, records of fetches.
 
 #include <stdexcept>
 

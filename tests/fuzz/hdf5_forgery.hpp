@@ -27,7 +27,7 @@ class Choices {
   std::span<const std::uint8_t> bytes_;
 };
 
-/// What the changes are about: paths of objects that are there or not, and names of attributes of any object.
+/// Names that changes apply to: paths of objects, which need not exist, and attributes of any object.
 struct ForgeryNames {
   std::vector<std::string> paths;
   std::vector<std::string> attributes;

@@ -18,7 +18,6 @@ namespace mylos::parallel {
 namespace {
 
 using ::testing::HasSubstr;
-using tests::error_of;
 using tests::replace_dataset;
 
 class HostileCheckpoints : public ::testing::Test {
@@ -28,11 +27,10 @@ class HostileCheckpoints : public ::testing::Test {
     path_ = save_checkpoint(*world_, directory_.path(), 1, saved.arrays(), tests::saved_record(1), 1).file;
   }
 
-  /// What reading the file says after `change`, with the path at its start as "F".
+  /// Returns the error of reading the file after `change`.
   std::string message(const std::function<void(hid_t file)>& change) {
     tests::change_hdf5(path_, change);
-    const auto text = error_of([&] { read_checkpoint_index(path_); });
-    return text.find(path_.string()) == 0 ? "F" + std::string(text, path_.string().size()) : text;
+    return tests::error_of_file(path_, [&] { read_checkpoint_index(path_); });
   }
 
   tests::TemporaryDirectory directory_;

@@ -19,6 +19,8 @@ std::filesystem::path program() { return from_environment("MYLOS_PROGRAM", MYLOS
 
 std::filesystem::path golden_data() { return source_dir() / "tests" / "golden"; }
 
+std::filesystem::path uncased_vocabulary() { return golden_data() / "vocabulary" / "bert-base-uncased.txt"; }
+
 std::filesystem::path shared_data() { return from_environment("MYLOS_DATA", source_dir() / ".." / "shared" / "data"); }
 
 std::filesystem::path shared_reference() {

@@ -16,6 +16,9 @@ std::filesystem::path program();
 /// tests/golden, which scripts/record writes.
 std::filesystem::path golden_data();
 
+/// The vocabulary of bert-base-uncased, 30,522 pieces.
+std::filesystem::path uncased_vocabulary();
+
 /// $MYLOS_DATA, by default <root>/../shared/data; it may not exist.
 std::filesystem::path shared_data();
 

@@ -65,4 +65,11 @@ std::string error_of(Action&& action) {
   return "(nothing was thrown)";
 }
 
+/// As error_of; `file` at the start of the message is shown as "F".
+template <class Action>
+std::string error_of_file(const std::filesystem::path& file, Action&& action) {
+  const std::string message = error_of(action);
+  return message.starts_with(file.string()) ? "F" + message.substr(file.string().size()) : message;
+}
+
 }  // namespace mylos::tests

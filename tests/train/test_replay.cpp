@@ -110,7 +110,7 @@ SquadConfig examples_squad(const fs::path& recorded) {
   return config;
 }
 
-/// Of 384 answers at most `other_answers` may be others than those recorded: half of them lie near the threshold.
+/// Allows `other_answers` of the 384 answers to differ from the recording: many scores lie near the null threshold.
 void replay_examples(Precision precision, double tolerance, std::size_t other_answers) {
   const fs::path recorded = tests::golden_data() / "reference/examples_run";
   SquadTask task(examples_squad(recorded), precision, 42, [](const std::string&) {});

@@ -30,10 +30,8 @@ class SquadOrder : public testing::Test {
     tests::write_file(path_, text);
     return read_order(path_, windows_);
   }
-  /// The message, with the file's path as "F".
   std::string error(const std::string& text) {
-    const std::string message = tests::error_of([&] { read(text); });
-    return message.starts_with(path_.string()) ? "F" + message.substr(path_.string().size()) : message;
+    return tests::error_of_file(path_, [&] { read(text); });
   }
 
   tests::TemporaryDirectory directory_;
