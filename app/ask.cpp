@@ -2,6 +2,7 @@
 #include "app/compute.hpp"
 #include "app/excerpt.hpp"
 #include "app/model_argument.hpp"
+#include "app/run_commands.hpp"
 #include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
 #include "data/python_text.hpp"

@@ -6,7 +6,7 @@
 #include "data/files.hpp"
 #include "data/json.hpp"
 #include "data/model_names.hpp"
-#include "train/machine.hpp"
+#include "parallel/processors.hpp"
 
 #include <fmt/format.h>
 
@@ -45,7 +45,7 @@ Precision precision_named(const std::string& text, const std::string& name) {
 
 }  // namespace
 
-std::string device_name() { return runs_on_host ? train::processor_name() : usable_devices().front().name; }
+std::string device_name() { return runs_on_host ? parallel::processor_name() : usable_devices().front().name; }
 
 nlohmann::ordered_json to_json(const Calibration& calibration) {
   nlohmann::ordered_json object = {

@@ -1,6 +1,6 @@
 #include "app/checkpoint.hpp"
 
-#include "app/commands.hpp"
+#include "app/run_commands.hpp"
 #include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
 #include "core/error.hpp"
@@ -186,12 +186,6 @@ void check_words(const Arguments& arguments) {
 }
 
 }  // namespace
-
-fs::path checkpoint_at(const std::string& path) {
-  fs::path file = parallel::resolve_checkpoint(path);
-  ensure(!file.empty(), fmt::format("{}: no checkpoint is there", path));
-  return file;
-}
 
 int run_checkpoint(const Arguments& arguments) {
   using Verb = std::pair<std::string_view, int (*)(const Arguments&)>;

@@ -1,5 +1,4 @@
 #include "app/build_info.hpp"
-#include "app/commands.hpp"
 #include "app/doctor_files.hpp"
 #include "app/doctor_finding.hpp"
 #include "app/doctor_gpus.hpp"
@@ -9,6 +8,7 @@
 #include "app/doctor_system.hpp"
 #include "app/exit_codes.hpp"
 #include "app/median.hpp"
+#include "app/run_commands.hpp"
 #include "app/standard_output.hpp"
 #include "app/watchdog.hpp"
 #include "data/json.hpp"

@@ -1,6 +1,6 @@
 #include "data/fetch.hpp"
 
-#include "app/commands.hpp"
+#include "app/run_commands.hpp"
 #include "app/standard_output.hpp"
 
 #include <fmt/format.h>

@@ -82,9 +82,7 @@ std::string sentence(std::string_view text) {
 
 std::string program_help() {
   std::string text = "usage: mylos COMMAND [options]\n\nFine-tunes transformers and answers questions with them.\n\n";
-  for (const Command& command : commands()) {
-    if (command.run != nullptr) text += row(std::string(command.name), std::string(command.summary));
-  }
+  for (const Command& command : commands()) text += row(std::string(command.name), std::string(command.summary));
   return text +
          "\nmylos COMMAND --help says all about one, mylos --version which this is.\n"
          "mylos help --man prints a manual page, mylos help --bash a completion script.\n";

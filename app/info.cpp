@@ -1,6 +1,6 @@
 #include "app/build_info.hpp"
-#include "app/commands.hpp"
 #include "app/compute.hpp"
+#include "app/run_commands.hpp"
 #include "app/standard_output.hpp"
 #include "core/device.hpp"
 #include "core/kernels/gemm.hpp"

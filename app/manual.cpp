@@ -98,16 +98,13 @@ std::string manual_page() {
       "\\fICOMMAND\\fR \\fB\\-\\-help\\fR\n.br\n\\fBmylos \\-\\-version\\fR\n.SH DESCRIPTION\nAn option may be written "
       "with _ for \\-, and its value after a space or after =. What stands in brackets is the default.\n.SH COMMANDS\n",
       build_info().version);
-  for (const Command& command : commands()) {
-    if (command.run != nullptr) page += command_entry(command);
-  }
+  for (const Command& command : commands()) page += command_entry(command);
   return page + exit_status;
 }
 
 std::string bash_completion() {
   std::string names, cases;
   for (const Command& command : commands()) {
-    if (command.run == nullptr) continue;
     names += fmt::format("{} ", command.name);
     std::string options;
     for (const Option& option : option_table()) {

@@ -1,4 +1,3 @@
-#include "app/commands.hpp"
 #include "app/consistency.hpp"
 #include "app/job_script.hpp"
 #include "app/model_argument.hpp"
@@ -6,6 +5,7 @@
 #include "app/options.hpp"
 #include "app/plan_tables.hpp"
 #include "app/plan_target.hpp"
+#include "app/run_commands.hpp"
 #include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
 #include "core/error.hpp"

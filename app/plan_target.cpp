@@ -34,7 +34,7 @@ bool serves(const Calibration& one, const Arguments& arguments) {
   if (one.precision != arguments.run.engine.precision || one.host != is_host(arguments)) return false;
   if (!one.host) return is_of_kind(one.device, arguments.plan.gpu);
   const bool any_cpu = !arguments.plan.measured.empty();
-  return one.threads == planned_threads(arguments) && (any_cpu || one.device == train::processor_name());
+  return one.threads == planned_threads(arguments) && (any_cpu || one.device == parallel::processor_name());
 }
 
 /// How far two models are apart in size.

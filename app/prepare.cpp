@@ -1,6 +1,6 @@
-#include "app/commands.hpp"
 #include "app/model_argument.hpp"
 #include "app/replaceable_file.hpp"
+#include "app/run_commands.hpp"
 #include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
 #include "data/feature_file.hpp"

@@ -7,20 +7,44 @@
 #include "app/manual.hpp"
 #include "app/on_ranks.hpp"
 #include "app/parse.hpp"
+#include "app/run_commands.hpp"
 #include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
+#include "core/error.hpp"
 #include "data/files.hpp"
 #include "parallel/launcher.hpp"
 #include "train/memory.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstdlib>
 #include <span>
+#include <string_view>
+#include <utility>
 
 namespace mylos::app {
 namespace {
+
+using Run = int (*)(const Arguments&);
+
+constexpr std::array runs = {std::pair<std::string_view, Run>{"train", run_train},
+                             std::pair<std::string_view, Run>{"eval", run_eval},
+                             std::pair<std::string_view, Run>{"ask", run_ask},
+                             std::pair<std::string_view, Run>{"score", run_score},
+                             std::pair<std::string_view, Run>{"tokenize", run_tokenize},
+                             std::pair<std::string_view, Run>{"prepare", run_prepare},
+                             std::pair<std::string_view, Run>{"fetch", run_fetch},
+                             std::pair<std::string_view, Run>{"info", run_info},
+                             std::pair<std::string_view, Run>{"bench", run_bench},
+                             std::pair<std::string_view, Run>{"compare", run_compare},
+                             std::pair<std::string_view, Run>{"report", run_report},
+                             std::pair<std::string_view, Run>{"watch", run_watch},
+                             std::pair<std::string_view, Run>{"doctor", run_doctor},
+                             std::pair<std::string_view, Run>{"plan", run_plan},
+                             std::pair<std::string_view, Run>{"checkpoint", run_checkpoint}};
 
 const Command& get_command(const std::string& name) {
   const Command* command = find_command(name);
@@ -30,7 +54,6 @@ const Command& get_command(const std::string& name) {
     throw UsageError(fmt::format("no command \"{}\"{} (mylos --help lists them)", data::printable(name),
                                  suggestion(name, names, "")));
   }
-  if (command->run == nullptr) throw UsageError(fmt::format("{}: this version does not have this command", name));
   return *command;
 }
 
@@ -50,7 +73,9 @@ int run_command(const Command& command, std::span<const std::string> words) {
     return success;
   }
   check_launch(command);
-  return command.run(arguments);
+  const auto found = std::ranges::find(runs, command.name, &std::pair<std::string_view, Run>::first);
+  require(found != runs.end(), "run_command: a command without a function");
+  return found->second(arguments);
 }
 
 /// What `mylos help` prints about `words`.

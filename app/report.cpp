@@ -1,8 +1,8 @@
 #include "app/report.hpp"
 
 #include "app/breakdown_json.hpp"
-#include "app/commands.hpp"
 #include "app/replaceable_file.hpp"
+#include "app/run_commands.hpp"
 #include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
 #include "core/error.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/compare.hpp"
+#include "app/compared_runs.hpp"
 #include "train/gpu_record.hpp"
 #include "train/run_record.hpp"
 

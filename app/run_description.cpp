@@ -5,8 +5,8 @@
 #include "app/commands.hpp"
 #include "app/config_file.hpp"
 #include "core/device.hpp"
+#include "parallel/processors.hpp"
 #include "train/gemm_selection.hpp"
-#include "train/machine.hpp"
 #include "train/run_bounds.hpp"
 
 #include <fmt/format.h>
@@ -98,7 +98,7 @@ nlohmann::ordered_json run_json(const Arguments& arguments, const train::SquadTa
                        {"memory", trainer.plan().peak()},
                        {"gemm", train::to_json(trainer.gemm())},
                        {"execution", ExecutionSpace::name()},
-                       {"device", runs_on_host ? train::processor_model() : device_name()},
+                       {"device", runs_on_host ? parallel::processor_model() : device_name()},
                        {"hosts", hosts_of(launch)},
                        {"ranks", launch.world().size()},
                        {"nodes", launch.nodes()},

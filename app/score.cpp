@@ -1,4 +1,4 @@
-#include "app/commands.hpp"
+#include "app/run_commands.hpp"
 #include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
 #include "data/squad_metrics.hpp"

@@ -1,4 +1,4 @@
-#include "app/commands.hpp"
+#include "app/run_commands.hpp"
 #include "app/standard_output.hpp"
 #include "core/error.hpp"
 #include "data/unicode.hpp"

@@ -9,6 +9,7 @@
 #include "app/on_ranks.hpp"
 #include "app/replaceable_file.hpp"
 #include "app/resumption.hpp"
+#include "app/run_commands.hpp"
 #include "app/run_description.hpp"
 #include "app/run_output.hpp"
 #include "app/standard_output.hpp"

@@ -1,5 +1,5 @@
-#include "app/commands.hpp"
 #include "app/html.hpp"
+#include "app/run_commands.hpp"
 #include "app/screen.hpp"
 #include "app/standard_output.hpp"
 #include "app/watch_gpus.hpp"

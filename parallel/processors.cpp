@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <string_view>
 #include <thread>
@@ -110,6 +111,27 @@ void check_pinning(std::span<const Processors> allowed, const Processors& availa
                     "processors each (srun --cpus-per-task=N; mpirun --bind-to none, or --map-by slot:PE=N)",
                     name_of(tied), host, mine.count() == 1 ? "" : "s", to_string(mine), to_string(unused)));
   }
+}
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string name;
+  for (std::string line; std::getline(file, line) && !line.empty();) {
+    for (const char* key :
+         {"model name", "cpu family", "model\t", "stepping", "CPU implementer", "CPU part", "cpu\t"}) {
+      if (line.starts_with(key)) name += line.substr(line.find(':') + 1) + ";";
+    }
+  }
+  return name;
+}
+
+std::string processor_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line) && !line.empty();) {
+    const std::size_t begin = line.find_first_not_of(" \t", line.find(':') + 1);
+    if (line.starts_with("model name") && begin != std::string::npos) return line.substr(begin);
+  }
+  return processor_name();
 }
 
 }  // namespace mylos::parallel

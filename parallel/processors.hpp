@@ -31,4 +31,9 @@ std::size_t share_of_processors(std::span<const Processors> allowed, std::size_t
 void check_pinning(std::span<const Processors> allowed, const Processors& available, std::span<const std::size_t> ranks,
                    const std::string& host);
 
+/// This machine's CPU as its kernel tells it, in x86's words or ARM's: what timings that are kept depend on.
+std::string processor_name();
+/// The same for people: "AMD EPYC 7763 64-Core Processor"; all of it where the kernel knows no such name.
+std::string processor_model();
+
 }  // namespace mylos::parallel

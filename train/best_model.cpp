@@ -20,11 +20,6 @@ std::string names_of(const Metrics& metrics) {
 
 }  // namespace
 
-const double* find_metric(const Metrics& metrics, const std::string& name) {
-  const auto found = std::ranges::find(metrics, name, &Metrics::value_type::first);
-  return found == metrics.end() ? nullptr : &found->second;
-}
-
 bool BestModel::offer(const Metrics& metrics) {
   const bool by_loss = best_by_ == "loss";
   const std::string name = by_loss ? loss_metric : best_by_;

@@ -5,7 +5,7 @@
 #include "core/stable_hash.hpp"
 #include "data/files.hpp"
 #include "data/json.hpp"
-#include "train/machine.hpp"
+#include "parallel/processors.hpp"
 
 #include <fmt/format.h>
 
@@ -63,8 +63,9 @@ GemmKey parse_key(const data::Json& object, const JsonPlace& place) {
 
 /// All that timings depend on and that can be asked for.
 std::string machine() {
-  std::string text = fmt::format("cpu{} cpus {} {} threads {}", processor_name(), std::thread::hardware_concurrency(),
-                                 ExecutionSpace::name(), ExecutionSpace().concurrency());
+  std::string text =
+      fmt::format("cpu{} cpus {} {} threads {}", parallel::processor_name(), std::thread::hardware_concurrency(),
+                  ExecutionSpace::name(), ExecutionSpace().concurrency());
   if (const auto device = device_in_use()) text += "; " + device->name;
   for (const std::string& name : gemm_providers()) {
     text += fmt::format("; {} {}", name, make_gemm_provider(name)->version());

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 
 namespace mylos::train {
 namespace {
@@ -61,27 +60,6 @@ ComputeRate assumed_rate(const Machine& machine, Precision precision) {
   return {.flops = share * peak,
           .bandwidth = share_of_bandwidth * machine.bandwidth,
           .origin = fmt::format("assumed: {:.0f} % of the data sheet's {:.0f} TFLOP/s", 100.0 * share, 1e-12 * peak)};
-}
-
-std::string processor_name() {
-  std::ifstream file("/proc/cpuinfo");
-  std::string name;
-  for (std::string line; std::getline(file, line) && !line.empty();) {
-    for (const char* key :
-         {"model name", "cpu family", "model\t", "stepping", "CPU implementer", "CPU part", "cpu\t"}) {
-      if (line.starts_with(key)) name += line.substr(line.find(':') + 1) + ";";
-    }
-  }
-  return name;
-}
-
-std::string processor_model() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line) && !line.empty();) {
-    const std::size_t begin = line.find_first_not_of(" \t", line.find(':') + 1);
-    if (line.starts_with("model name") && begin != std::string::npos) return line.substr(begin);
-  }
-  return processor_name();
 }
 
 }  // namespace mylos::train

@@ -47,11 +47,6 @@ struct ComputeRate {
 /// which it can.
 ComputeRate assumed_rate(const Machine& machine, Precision precision);
 
-/// This machine's CPU as its kernel tells it, in x86's words or ARM's: what timings that are kept depend on.
-std::string processor_name();
-/// The same for people: "AMD EPYC 7763 64-Core Processor"; all of it where the kernel knows no such name.
-std::string processor_model();
-
 /// How nodes are joined.
 struct Network {
   double bandwidth = 25e9;  ///< bytes a second of a node in each direction: 200 Gb/s

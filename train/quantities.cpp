@@ -44,15 +44,4 @@ std::string count_of(std::size_t count, const std::string& singular) {
 
 std::string named_line(std::string_view name, std::string_view text) { return fmt::format("{:<8} {}\n", name, text); }
 
-std::string metrics_text(const Metrics& metrics) {
-  constexpr std::size_t most = 3;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(metrics.size(), most); ++i) {
-    auto [name, value] = metrics[i];
-    std::ranges::replace(name, '_', ' ');
-    text += fmt::format("{}{} {:.5g}", i == 0 ? "" : ", ", name, value);
-  }
-  return text;
-}
-
 }  // namespace mylos::train

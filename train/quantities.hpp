@@ -1,7 +1,5 @@
 #pragma once
 
-#include "train/task.hpp"
-
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -26,8 +24,5 @@ std::string count_of(std::size_t count, const std::string& singular);
 
 /// "model    text" and a line end: the name in its column, and what there is to say of it.
 std::string named_line(std::string_view name, std::string_view text);
-
-/// "validation loss 1.2346, exact 40, f1 50.125": the first three, which a task puts first because they matter most.
-std::string metrics_text(const Metrics& metrics);
 
 }  // namespace mylos::train

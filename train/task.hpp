@@ -2,24 +2,18 @@
 
 #include "core/batch.hpp"
 #include "nn/model.hpp"
+#include "train/metrics.hpp"
 
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 /// The seam between the engine and what is learned: a task brings the model, the samples and the scores. The trainer,
 /// parameter modes, memory plan and optimizers know nothing else; and a task knows nothing of ranks.
 namespace mylos::train {
-
-/// Named results of an evaluation, in the order they are shown.
-using Metrics = std::vector<std::pair<std::string, double>>;
-
-/// The metric called `name`, or nothing.
-const double* find_metric(const Metrics& metrics, const std::string& name);
 
 /// What a model is scored by: samples to predict, in batches that any rank may compute.
 class Evaluation {

@@ -1,8 +1,8 @@
 #include "app/calibration.hpp"
 
+#include "parallel/processors.hpp"
 #include "tests/app/tiny_run.hpp"
 #include "tests/support/paths.hpp"
-#include "train/machine.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using testing::Not;
 
 /// Of the tiny model on one thread of this machine.
 Calibration tiny() {
-  return {.device = train::processor_name(),
+  return {.device = parallel::processor_name(),
           .threads = 1,
           .layers = 2,
           .hidden = 16,

@@ -1,4 +1,4 @@
-#include "app/compare.hpp"
+#include "app/compared_runs.hpp"
 
 #include "app/parse.hpp"
 #include "tests/app/rank_runs.hpp"

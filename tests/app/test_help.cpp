@@ -34,7 +34,7 @@ TEST(Help, LinesFitATerminal) {
 TEST(Help, TheProgramListsWhatItHas) {
   const std::string help = program_help();
   for (const Command& command : commands()) {
-    EXPECT_EQ(help.find("\n  " + std::string(command.name) + " ") != std::string::npos, command.run != nullptr);
+    EXPECT_NE(help.find("\n  " + std::string(command.name) + " "), std::string::npos) << command.name;
   }
 }
 

@@ -21,8 +21,7 @@ TEST(Manual, EveryOptionOfEveryCommandIsThere) {
   EXPECT_TRUE(page.starts_with(".TH MYLOS 1 "));
   for (const Command& command : commands()) {
     const std::size_t begin = page.find("\n.SS " + std::string(command.name) + "\n");
-    EXPECT_EQ(begin != std::string::npos, command.run != nullptr) << command.name;
-    if (command.run == nullptr) continue;
+    ASSERT_NE(begin, std::string::npos) << command.name;
     const std::string part = page.substr(begin, page.find("\n.S", begin + 1) - begin);
     for (const Option& option : option_table()) {
       EXPECT_EQ(part.find("\\fB" + roff_name(option.name) + "\\fR") != std::string::npos,
@@ -48,8 +47,7 @@ TEST(Completion, HasTheOptionsOfEachCommand) {
   const std::string script = bash_completion();
   for (const Command& command : commands()) {
     const std::size_t begin = script.find("\n    " + std::string(command.name) + ")\n");
-    EXPECT_EQ(begin != std::string::npos, command.run != nullptr) << command.name;
-    if (command.run == nullptr) continue;
+    ASSERT_NE(begin, std::string::npos) << command.name;
     const std::string part = script.substr(begin, script.find(";;", begin) - begin);
     for (const Option& option : option_table()) {
       const bool there = part.find("--" + option.name + " ") != std::string::npos;

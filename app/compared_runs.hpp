@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-/// What `mylos compare` makes of its runs.
+/// Runs beside one another: the figures that `mylos compare` and `mylos report` show of each.
 namespace mylos::app {
 
 /// One run, as its files tell.

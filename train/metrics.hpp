@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+/// What an evaluation gives.
+namespace mylos::train {
+
+/// Named results of an evaluation, in the order they are shown.
+using Metrics = std::vector<std::pair<std::string, double>>;
+
+/// The metric called `name`, or nothing.
+const double* find_metric(const Metrics& metrics, const std::string& name);
+
+/// "validation loss 1.2346, exact 40, f1 50.125": the first three, which a task puts first because they matter most.
+std::string metrics_text(const Metrics& metrics);
+
+}  // namespace mylos::train
