@@ -3,11 +3,11 @@
 #include "app/excerpt.hpp"
 #include "app/model_argument.hpp"
 #include "app/run_commands.hpp"
-#include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
-#include "data/python_text.hpp"
-#include "data/text_file.hpp"
-#include "data/unicode.hpp"
+#include "core/base/python_text.hpp"
+#include "core/base/standard_output.hpp"
+#include "core/base/text_file.hpp"
+#include "core/base/unicode.hpp"
 #include "train/question_answerer.hpp"
 
 #include <fmt/format.h>

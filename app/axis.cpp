@@ -1,6 +1,6 @@
 #include "app/axis.hpp"
 
-#include "train/quantities.hpp"
+#include "core/base/quantities.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #include "app/bench.hpp"
 #include "app/build_info.hpp"
 #include "app/compute.hpp"
-#include "app/standard_output.hpp"
+#include "core/base/standard_output.hpp"
 #include "core/device.hpp"
 #include "core/kernels/gemm.hpp"
 

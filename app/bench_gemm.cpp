@@ -3,7 +3,7 @@
 #include "app/gemm_timing.hpp"
 #include "app/model_argument.hpp"
 #include "app/model_shapes.hpp"
-#include "app/standard_output.hpp"
+#include "core/base/standard_output.hpp"
 
 #include <fmt/format.h>
 

@@ -1,13 +1,13 @@
 #include "app/bench.hpp"
-#include "app/median.hpp"
 #include "app/plain_wordpiece.hpp"
-#include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
-#include "core/error.hpp"
-#include "data/files.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/median.hpp"
+#include "core/base/python_text.hpp"
+#include "core/base/standard_output.hpp"
 #include "data/model_names.hpp"
 #include "data/pretrained.hpp"
-#include "data/python_text.hpp"
 #include "data/squad.hpp"
 
 #include <fmt/format.h>

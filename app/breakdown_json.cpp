@@ -1,6 +1,6 @@
 #include "app/breakdown_json.hpp"
 
-#include "data/json.hpp"
+#include "core/base/json.hpp"
 
 namespace mylos::app {
 namespace {

@@ -1,12 +1,12 @@
 #include "app/calibration.hpp"
 
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/json.hpp"
+#include "core/base/processors.hpp"
+#include "core/base/stable_hash.hpp"
 #include "core/device.hpp"
-#include "core/error.hpp"
-#include "core/stable_hash.hpp"
-#include "data/files.hpp"
-#include "data/json.hpp"
 #include "data/model_names.hpp"
-#include "parallel/processors.hpp"
 
 #include <fmt/format.h>
 

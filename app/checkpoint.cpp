@@ -1,12 +1,12 @@
 #include "app/checkpoint.hpp"
 
 #include "app/run_commands.hpp"
-#include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
-#include "core/error.hpp"
-#include "data/json.hpp"
+#include "core/base/error.hpp"
+#include "core/base/json.hpp"
+#include "core/base/quantities.hpp"
+#include "core/base/standard_output.hpp"
 #include "parallel/checkpoint_directory.hpp"
-#include "train/quantities.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

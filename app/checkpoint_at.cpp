@@ -1,5 +1,5 @@
 #include "app/checkpoint.hpp"
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "parallel/checkpoint_directory.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 #include "app/checkpoint.hpp"
-#include "app/standard_output.hpp"
-#include "core/error.hpp"
+#include "core/base/error.hpp"
+#include "core/base/standard_output.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -4,12 +4,12 @@
 #include "app/config_file.hpp"
 #include "app/replaceable_file.hpp"
 #include "app/run_commands.hpp"
-#include "app/standard_output.hpp"
-#include "core/error.hpp"
-#include "data/files.hpp"
-#include "data/json.hpp"
-#include "data/subprocess.hpp"
-#include "data/text_file.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/json.hpp"
+#include "core/base/standard_output.hpp"
+#include "core/base/subprocess.hpp"
+#include "core/base/text_file.hpp"
 #include "train/output_directory.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 #include "app/compared_runs.hpp"
 
-#include "core/error.hpp"
-#include "data/json.hpp"
+#include "core/base/error.hpp"
+#include "core/base/json.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 #include "app/compute.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
+#include "core/base/processors.hpp"
 #include "core/kernels/cuda/device_obstacle.hpp"
-#include "parallel/processors.hpp"
 
 #include <optional>
 #include <string>

@@ -7,14 +7,14 @@
 #include "app/doctor_ranks.hpp"
 #include "app/doctor_system.hpp"
 #include "app/exit_codes.hpp"
-#include "app/median.hpp"
 #include "app/run_commands.hpp"
-#include "app/standard_output.hpp"
 #include "app/watchdog.hpp"
-#include "data/json.hpp"
-#include "train/process.hpp"
-#include "train/quantities.hpp"
-#include "train/walltime.hpp"
+#include "core/base/json.hpp"
+#include "core/base/median.hpp"
+#include "core/base/process.hpp"
+#include "core/base/quantities.hpp"
+#include "core/base/standard_output.hpp"
+#include "core/base/walltime.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,8 +1,8 @@
 #include "app/doctor_files.hpp"
 
-#include "train/process.hpp"
-#include "train/quantities.hpp"
-#include "train/signals.hpp"
+#include "core/base/process.hpp"
+#include "core/base/quantities.hpp"
+#include "core/base/signals.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/doctor_finding.hpp"
-#include "train/signals.hpp"
+#include "core/base/signals.hpp"
 
 #include <filesystem>
 #include <memory>

@@ -1,7 +1,7 @@
 #include "app/doctor_finding.hpp"
 
 #include "app/exit_codes.hpp"
-#include "train/quantities.hpp"
+#include "core/base/quantities.hpp"
 
 #include <fmt/format.h>
 

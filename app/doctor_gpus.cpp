@@ -1,10 +1,10 @@
 #include "app/doctor_gpus.hpp"
 
 #include "app/values.hpp"
-#include "core/printable.hpp"
+#include "core/base/printable.hpp"
+#include "core/base/quantities.hpp"
 #include "parallel/launch.hpp"
 #include "parallel/nccl_communicator.hpp"
-#include "train/quantities.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,7 +1,7 @@
 #include "app/doctor_launch.hpp"
 
-#include "core/printable.hpp"
-#include "train/quantities.hpp"
+#include "core/base/printable.hpp"
+#include "core/base/quantities.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/doctor_finding.hpp"
-#include "parallel/processors.hpp"
+#include "core/base/processors.hpp"
 
 #include <optional>
 #include <span>

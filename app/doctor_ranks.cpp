@@ -1,6 +1,6 @@
 #include "app/doctor_ranks.hpp"
 
-#include "train/process.hpp"
+#include "core/base/process.hpp"
 
 #include <algorithm>
 #include <cstring>

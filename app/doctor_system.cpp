@@ -2,10 +2,10 @@
 
 #include "app/doctor_files.hpp"
 #include "app/doctor_gpus.hpp"
-#include "core/printable.hpp"
+#include "core/base/printable.hpp"
+#include "core/base/quantities.hpp"
 #include "data/model_names.hpp"
 #include "train/memory.hpp"
-#include "train/quantities.hpp"
 
 #include <fmt/format.h>
 #include <sys/statvfs.h>

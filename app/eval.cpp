@@ -5,7 +5,7 @@
 #include "app/evaluation_directory.hpp"
 #include "app/model_argument.hpp"
 #include "app/run_commands.hpp"
-#include "app/standard_output.hpp"
+#include "core/base/standard_output.hpp"
 #include "train/evaluator.hpp"
 #include "train/squad_task.hpp"
 

@@ -1,9 +1,9 @@
 #include "app/evaluation_directory.hpp"
 
 #include "app/config_file.hpp"
-#include "core/error.hpp"
-#include "data/files.hpp"
-#include "data/json.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/json.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "data/unicode.hpp"
+#include "core/base/unicode.hpp"
 
 #include <string>
 #include <string_view>

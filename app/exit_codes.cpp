@@ -1,8 +1,8 @@
 #include "app/exit_codes.hpp"
 
 #include "app/out_of_memory.hpp"
-#include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
+#include "core/base/standard_output.hpp"
 
 #include <fmt/format.h>
 

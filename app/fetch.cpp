@@ -1,7 +1,7 @@
 #include "data/fetch.hpp"
 
 #include "app/run_commands.hpp"
-#include "app/standard_output.hpp"
+#include "core/base/standard_output.hpp"
 
 #include <fmt/format.h>
 

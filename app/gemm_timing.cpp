@@ -1,7 +1,7 @@
 #include "app/gemm_timing.hpp"
-#include "app/median.hpp"
+#include "core/base/median.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #include "app/help.hpp"
 
 #include "app/parse.hpp"
-#include "data/json.hpp"
+#include "core/base/json.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 #include "app/html.hpp"
 
-#include "core/error.hpp"
-#include "data/unicode.hpp"
-#include "train/quantities.hpp"
+#include "core/base/error.hpp"
+#include "core/base/quantities.hpp"
+#include "core/base/unicode.hpp"
 
 #include <fmt/format.h>
 

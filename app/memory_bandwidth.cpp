@@ -1,6 +1,6 @@
 #include "app/memory_bandwidth.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "core/kernels/chunks.hpp"
 
 #include <fmt/format.h>

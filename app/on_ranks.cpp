@@ -1,8 +1,8 @@
 #include "app/on_ranks.hpp"
 
 #include "app/exit_codes.hpp"
-#include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
+#include "core/base/standard_output.hpp"
 #include "parallel/agreement.hpp"
 
 #include <fmt/format.h>

@@ -5,9 +5,9 @@
 #include "app/peer_options.hpp"
 #include "app/usage_error.hpp"
 #include "app/values.hpp"
-#include "data/files.hpp"
+#include "core/base/files.hpp"
+#include "core/base/unicode.hpp"
 #include "data/model_names.hpp"
-#include "data/unicode.hpp"
 
 #include <fmt/format.h>
 

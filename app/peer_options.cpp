@@ -3,8 +3,8 @@
 #include "app/parse.hpp"
 #include "app/usage_error.hpp"
 #include "app/values.hpp"
+#include "core/base/printable.hpp"
 #include "core/device.hpp"
-#include "core/printable.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #include "app/plan_tables.hpp"
 
-#include "app/standard_output.hpp"
-#include "train/quantities.hpp"
+#include "core/base/quantities.hpp"
+#include "core/base/standard_output.hpp"
 
 #include <fmt/format.h>
 

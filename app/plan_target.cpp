@@ -4,8 +4,8 @@
 #include "app/compute.hpp"
 #include "app/usage_error.hpp"
 #include "app/values.hpp"
-#include "core/error.hpp"
-#include "parallel/processors.hpp"
+#include "core/base/error.hpp"
+#include "core/base/processors.hpp"
 #include "train/memory.hpp"
 
 #include <fmt/format.h>

@@ -1,10 +1,10 @@
 #include "app/model_argument.hpp"
 #include "app/replaceable_file.hpp"
 #include "app/run_commands.hpp"
-#include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/standard_output.hpp"
 #include "data/feature_file.hpp"
-#include "data/files.hpp"
 #include "data/pretrained.hpp"
 #include "train/squad_windows.hpp"
 

@@ -8,10 +8,10 @@
 #include "app/on_ranks.hpp"
 #include "app/parse.hpp"
 #include "app/run_commands.hpp"
-#include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
-#include "core/error.hpp"
-#include "data/files.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/standard_output.hpp"
 #include "parallel/launcher.hpp"
 #include "train/memory.hpp"
 

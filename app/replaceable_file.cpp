@@ -1,6 +1,6 @@
 #include "app/replaceable_file.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 #include <fmt/format.h>
 

@@ -3,12 +3,12 @@
 #include "app/breakdown_json.hpp"
 #include "app/replaceable_file.hpp"
 #include "app/run_commands.hpp"
-#include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
-#include "core/error.hpp"
-#include "data/files.hpp"
-#include "data/json.hpp"
-#include "train/quantities.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/json.hpp"
+#include "core/base/quantities.hpp"
+#include "core/base/standard_output.hpp"
 
 #include <fmt/format.h>
 

@@ -4,9 +4,9 @@
 #include "app/html.hpp"
 #include "app/run_answers.hpp"
 #include "app/usage_error.hpp"
-#include "data/unicode.hpp"
+#include "core/base/quantities.hpp"
+#include "core/base/unicode.hpp"
 #include "train/evaluation_files.hpp"
-#include "train/quantities.hpp"
 
 #include <fmt/format.h>
 

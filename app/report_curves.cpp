@@ -2,7 +2,7 @@
 
 #include "app/html.hpp"
 #include "app/svg_chart.hpp"
-#include "train/quantities.hpp"
+#include "core/base/quantities.hpp"
 
 #include <fmt/format.h>
 

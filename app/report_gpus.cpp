@@ -3,7 +3,7 @@
 #include "app/html.hpp"
 #include "app/report_curves.hpp"
 #include "app/svg_chart.hpp"
-#include "train/quantities.hpp"
+#include "core/base/quantities.hpp"
 
 #include <fmt/format.h>
 

@@ -7,8 +7,8 @@
 #include "app/report_style.hpp"
 #include "app/report_time.hpp"
 #include "app/svg_chart.hpp"
-#include "data/json.hpp"
-#include "train/quantities.hpp"
+#include "core/base/json.hpp"
+#include "core/base/quantities.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>

@@ -2,11 +2,11 @@
 
 #include "app/config_file.hpp"
 #include "app/usage_error.hpp"
-#include "core/error.hpp"
-#include "data/files.hpp"
-#include "data/json.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/json.hpp"
+#include "core/base/quantities.hpp"
 #include "train/evaluation_files.hpp"
-#include "train/quantities.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

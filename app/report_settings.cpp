@@ -2,8 +2,8 @@
 
 #include "app/config_file.hpp"
 #include "app/html.hpp"
+#include "core/base/quantities.hpp"
 #include "train/output_directory.hpp"
-#include "train/quantities.hpp"
 
 #include <fmt/format.h>
 

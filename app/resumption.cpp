@@ -3,8 +3,8 @@
 #include "app/commands.hpp"
 #include "app/config_file.hpp"
 #include "app/run_description.hpp"
-#include "core/error.hpp"
-#include "data/json.hpp"
+#include "core/base/error.hpp"
+#include "core/base/json.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

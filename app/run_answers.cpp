@@ -1,9 +1,9 @@
 #include "app/run_answers.hpp"
 
+#include "core/base/quantities.hpp"
 #include "data/feature_file.hpp"
 #include "data/squad_metrics.hpp"
 #include "train/evaluation_files.hpp"
-#include "train/quantities.hpp"
 
 #include <fmt/format.h>
 

@@ -4,8 +4,8 @@
 #include "app/calibration.hpp"
 #include "app/commands.hpp"
 #include "app/config_file.hpp"
+#include "core/base/processors.hpp"
 #include "core/device.hpp"
-#include "parallel/processors.hpp"
 #include "train/gemm_selection.hpp"
 #include "train/run_bounds.hpp"
 

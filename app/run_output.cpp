@@ -1,7 +1,7 @@
 #include "app/run_output.hpp"
 
 #include "app/values.hpp"
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "parallel/agreement.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 #include "app/run_commands.hpp"
-#include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
+#include "core/base/standard_output.hpp"
 #include "data/squad_metrics.hpp"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 #include "app/step_breakdown.hpp"
 
 #include "app/gemm_timing.hpp"
-#include "app/median.hpp"
-#include "core/error.hpp"
+#include "core/base/error.hpp"
+#include "core/base/median.hpp"
 
 #include <fmt/format.h>
 

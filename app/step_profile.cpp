@@ -1,7 +1,7 @@
 #include "app/step_profile.hpp"
 
+#include "core/base/error.hpp"
 #include "core/device.hpp"
-#include "core/error.hpp"
 #include "core/kernels/gemm_label.hpp"
 
 #include <fmt/format.h>

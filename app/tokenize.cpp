@@ -1,7 +1,7 @@
 #include "app/run_commands.hpp"
-#include "app/standard_output.hpp"
-#include "core/error.hpp"
-#include "data/unicode.hpp"
+#include "core/base/error.hpp"
+#include "core/base/standard_output.hpp"
+#include "core/base/unicode.hpp"
 #include "data/vocabulary.hpp"
 #include "data/wordpiece.hpp"
 

@@ -1,6 +1,6 @@
 #include "app/values.hpp"
 
-#include "train/walltime.hpp"
+#include "core/base/walltime.hpp"
 
 #include <fmt/format.h>
 

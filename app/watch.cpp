@@ -1,12 +1,12 @@
 #include "app/html.hpp"
 #include "app/run_commands.hpp"
-#include "app/screen.hpp"
-#include "app/standard_output.hpp"
 #include "app/watch_gpus.hpp"
-#include "core/error.hpp"
+#include "core/base/error.hpp"
+#include "core/base/process.hpp"
+#include "core/base/quantities.hpp"
+#include "core/base/screen.hpp"
+#include "core/base/standard_output.hpp"
 #include "train/gpu_monitor.hpp"
-#include "train/process.hpp"
-#include "train/quantities.hpp"
 #include "train/run_record.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 #include "app/watch_gpus.hpp"
 
-#include "app/median.hpp"
-#include "train/quantities.hpp"
+#include "core/base/median.hpp"
+#include "core/base/quantities.hpp"
 
 #include <fmt/format.h>
 

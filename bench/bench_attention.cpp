@@ -1,10 +1,10 @@
 #include "app/bench.hpp"
 #include "app/gemm_timing.hpp"
-#include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
 #include "bench/bench_program.hpp"
+#include "core/base/error.hpp"
+#include "core/base/standard_output.hpp"
 #include "core/element_type.hpp"
-#include "core/error.hpp"
 #include "core/kernels/attention.hpp"
 #include "core/kernels/gemm.hpp"
 

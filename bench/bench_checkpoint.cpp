@@ -1,5 +1,5 @@
 #include "app/build_info.hpp"
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "nn/bert_question_answering.hpp"
 #include "parallel/checkpoint.hpp"
 #include "parallel/launch.hpp"

@@ -1,8 +1,8 @@
 #include "bench/bench_program.hpp"
 
-#include "app/standard_output.hpp"
 #include "app/usage_error.hpp"
 #include "app/values.hpp"
+#include "core/base/standard_output.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/median.hpp"
+#include "core/base/median.hpp"
 #include "core/device.hpp"
 #include "core/numeric.hpp"
 

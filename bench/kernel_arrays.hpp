@@ -1,8 +1,8 @@
 #pragma once
 
+#include "core/base/error.hpp"
 #include "core/batch.hpp"
 #include "core/device.hpp"
-#include "core/error.hpp"
 #include "core/kernels/team.hpp"
 #include "core/numeric.hpp"
 

@@ -7,7 +7,8 @@ include(CMakePackageConfigHelpers)
 set_target_properties(mylos PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 install(TARGETS mylos RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 
-set(mylos_exported core data nn parallel train)
+get_property(mylos_exported GLOBAL PROPERTY MYLOS_FOLDERS)
+list(FILTER mylos_exported EXCLUDE REGEX "^app")
 set(targets mylos_options)
 set_target_properties(mylos_options PROPERTIES EXPORT_NAME options)
 if(MYLOS_ENABLE_HDF5)
@@ -16,9 +17,11 @@ if(MYLOS_ENABLE_HDF5)
 endif()
 foreach(name IN LISTS mylos_exported)
   list(APPEND targets mylos_${name})
-  # Headers include each other from the root of the tree: "core/batch.hpp".
+endforeach()
+# Headers include each other from the root of the tree: "core/batch.hpp".
+foreach(folder core data nn parallel train)
   install(
-    DIRECTORY "${PROJECT_SOURCE_DIR}/${name}"
+    DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}"
     DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/mylos"
     FILES_MATCHING
     PATTERN "*.hpp")

@@ -11,13 +11,14 @@ else()
   target_compile_options(mylos_test_options INTERFACE $<$<CONFIG:Release,RelWithDebInfo>:-O1>)
 endif()
 
-# mylos_folder(<name> SOURCES <files> [PUBLIC <targets>] [PRIVATE <targets>])
+# mylos_folder(<folder> SOURCES <files> [PUBLIC <targets>] [PRIVATE <targets>])
 #
-# The library mylos_<name>, alias mylos::<name>, from the folder's sources, listed one by one.
-# PUBLIC: targets that its headers need. PRIVATE: targets that only its .cpp files need.
+# The library of a folder, named by its path: data/squad is mylos_data_squad, alias mylos::data_squad. Sources are listed one
+# by one. PUBLIC: targets that its headers need. PRIVATE: targets that only its .cpp files need.
 # Without sources it is an interface library.
-function(mylos_folder name)
+function(mylos_folder folder)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;PUBLIC;PRIVATE")
+  string(REPLACE "/" "_" name "${folder}")
   if(arg_SOURCES)
     add_library(mylos_${name} STATIC ${arg_SOURCES})
     target_link_libraries(mylos_${name} PUBLIC mylos::options ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
@@ -28,6 +29,7 @@ function(mylos_folder name)
   endif()
   add_library(mylos::${name} ALIAS mylos_${name})
   set_target_properties(mylos_${name} PROPERTIES EXPORT_NAME ${name})
+  set_property(GLOBAL APPEND PROPERTY MYLOS_FOLDERS ${name})
 endfunction()
 
 # mylos_tests(<name> [KOKKOS] SOURCES <files> [LINK <targets>] [TIMEOUT <seconds>])

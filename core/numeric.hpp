@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/kernels/cuda/rounding.hpp"
+#include "core/cuda_rounding.hpp"
 
 #include <Kokkos_BitManipulation.hpp>
 #include <Kokkos_Macros.hpp>

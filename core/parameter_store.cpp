@@ -1,6 +1,6 @@
 #include "core/parameter_store.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 #include "core/parameters.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
+#include "core/base/stable_hash.hpp"
 #include "core/random.hpp"
-#include "core/stable_hash.hpp"
 
 #include <fmt/format.h>
 

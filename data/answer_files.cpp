@@ -4,10 +4,10 @@
 
 #include <functional>
 
-#include "core/error.hpp"
-#include "data/files.hpp"
-#include "data/json.hpp"
-#include "data/python_json.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/json.hpp"
+#include "core/base/python_json.hpp"
 
 namespace mylos::data {
 namespace {

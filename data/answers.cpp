@@ -8,7 +8,7 @@
 #include <limits>
 #include <numeric>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 namespace mylos::data {
 namespace {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/unicode.hpp"
 #include "data/squad.hpp"
-#include "data/unicode.hpp"
 
 /// From the logits of a question's windows to its answer: run_qa's postprocess_qa_predictions.
 namespace mylos::data {

@@ -5,10 +5,10 @@
 #include <string>
 #include <utility>
 
-#include "core/error.hpp"
-#include "data/files.hpp"
-#include "data/json.hpp"
-#include "data/text_file.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/json.hpp"
+#include "core/base/text_file.hpp"
 
 namespace mylos::data {
 namespace {

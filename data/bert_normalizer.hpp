@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/unicode.hpp"
+#include "core/base/unicode.hpp"
 
 namespace mylos::data {
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <utility>
 
-#include "core/crc32c.hpp"
-#include "core/error.hpp"
-#include "data/files.hpp"
+#include "core/base/crc32c.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
 
 namespace mylos::data {
 namespace {

@@ -1,7 +1,7 @@
 // The feature file of a build without HDF5: every use says so.
 #include <fmt/format.h>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "data/feature_file.hpp"
 
 namespace mylos::data {

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/hdf5_file.hpp"
 #include "data/feature_file.hpp"
-#include "data/files.hpp"
-#include "data/hdf5_file.hpp"
 
 namespace mylos::data {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "core/error.hpp"
-#include "data/files.hpp"
-#include "data/python_text.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/python_text.hpp"
 
 namespace mylos::data {
 namespace {

@@ -8,14 +8,14 @@
 #include <string_view>
 #include <vector>
 
-#include "core/error.hpp"
-#include "data/download.hpp"
+#include "core/base/download.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/subprocess.hpp"
 #include "data/fetch_record.hpp"
-#include "data/files.hpp"
 #include "data/model_names.hpp"
 #include "data/other_architectures.hpp"
 #include "data/pretrained.hpp"
-#include "data/subprocess.hpp"
 #include "data/vocabulary.hpp"
 #include "data/weight_files.hpp"
 

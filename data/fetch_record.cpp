@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "core/error.hpp"
-#include "data/download.hpp"
-#include "data/files.hpp"
-#include "data/json.hpp"
-#include "data/python_json.hpp"
+#include "core/base/download.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/json.hpp"
+#include "core/base/python_json.hpp"
 
 namespace mylos::data {
 namespace {

@@ -10,9 +10,9 @@
 #include <system_error>
 #include <vector>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
 #include "data/fetch_record.hpp"
-#include "data/files.hpp"
 #include "data/other_architectures.hpp"
 
 namespace mylos::data {

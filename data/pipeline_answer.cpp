@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.hpp"
-#include "data/python_text.hpp"
+#include "core/base/error.hpp"
+#include "core/base/python_text.hpp"
 
 namespace mylos::data {
 namespace {

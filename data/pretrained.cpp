@@ -7,9 +7,9 @@
 #include <set>
 #include <utility>
 
-#include "core/error.hpp"
-#include "data/files.hpp"
-#include "data/json.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/json.hpp"
 #include "data/weight_files.hpp"
 
 namespace mylos::data {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/base/files.hpp"
 #include "data/bert_config.hpp"
-#include "data/files.hpp"
 #include "data/safetensors.hpp"
 #include "data/wordpiece.hpp"
 

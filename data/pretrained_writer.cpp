@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "data/files.hpp"
+#include "core/base/files.hpp"
 #include "data/pretrained.hpp"
 
 namespace mylos::data {

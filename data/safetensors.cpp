@@ -11,8 +11,8 @@
 #include <cstring>
 #include <utility>
 
-#include "core/error.hpp"
-#include "data/files.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
 
 namespace mylos::data {
 namespace {

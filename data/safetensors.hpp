@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/files.hpp"
 #include "core/numeric.hpp"
-#include "data/files.hpp"
 
 /// The safetensors file format: an 8-byte header length, a JSON header, then the tensors' bytes without gaps.
 namespace mylos::data {

@@ -6,9 +6,9 @@
 #include <set>
 #include <utility>
 
-#include "core/error.hpp"
-#include "data/files.hpp"
-#include "data/json.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/json.hpp"
 #include "data/safetensors.hpp"
 
 namespace mylos::data {

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/error.hpp"
-#include "data/files.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
 #include "data/safetensors.hpp"
 
 namespace mylos::data {

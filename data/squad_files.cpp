@@ -1,9 +1,9 @@
 #include "data/squad_files.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/json.hpp"
 #include "data/fetch_record.hpp"
-#include "data/files.hpp"
-#include "data/json.hpp"
 #include "data/model_names.hpp"
 
 #include <fmt/format.h>

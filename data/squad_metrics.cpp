@@ -6,11 +6,11 @@
 #include <iterator>
 #include <unordered_set>
 
-#include "core/error.hpp"
-#include "data/files.hpp"
-#include "data/json.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/json.hpp"
+#include "core/base/text_file.hpp"
 #include "data/squad_text.hpp"
-#include "data/text_file.hpp"
 
 namespace mylos::data {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "data/json.hpp"
-#include "data/python_json.hpp"
+#include "core/base/json.hpp"
+#include "core/base/python_json.hpp"
 #include "data/squad.hpp"
 
 /// The scores of the official SQuAD scripts, to the last digit.

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <unordered_map>
 
-#include "data/python_text.hpp"
-#include "data/unicode.hpp"
+#include "core/base/python_text.hpp"
+#include "core/base/unicode.hpp"
 
 namespace mylos::data {
 namespace {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/error.hpp"
-#include "data/files.hpp"
-#include "data/text_file.hpp"
-#include "data/unicode.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/text_file.hpp"
+#include "core/base/unicode.hpp"
 
 namespace mylos::data {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <utility>
 
-#include "core/error.hpp"
-#include "data/files.hpp"
-#include "data/json.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/json.hpp"
 
 namespace mylos::data {
 namespace {

@@ -5,7 +5,7 @@
 #include <array>
 #include <string>
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "data/bert_normalizer.hpp"
 #include "data/bert_unicode.hpp"
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/unicode.hpp"
+#include "core/base/unicode.hpp"
 #include "data/vocabulary.hpp"
 
 namespace mylos::data {

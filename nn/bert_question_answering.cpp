@@ -1,7 +1,7 @@
 #include "nn/bert_question_answering.hpp"
 
+#include "core/base/error.hpp"
 #include "core/element_type.hpp"
-#include "core/error.hpp"
 #include "core/kernels/activation.hpp"
 #include "core/kernels/cross_entropy.hpp"
 #include "nn/bert_embeddings.hpp"

@@ -1,6 +1,6 @@
 #include "nn/vocabulary_loss.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "core/kernels/cross_entropy.hpp"
 #include "core/kernels/team.hpp"
 

@@ -1,6 +1,6 @@
 #include "parallel/agreement.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "parallel/file_work.hpp"
 
 #include <fmt/format.h>

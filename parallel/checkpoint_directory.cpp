@@ -1,7 +1,7 @@
 #include "parallel/checkpoint_directory.hpp"
 
-#include "core/error.hpp"
-#include "parallel/positioned_file.hpp"
+#include "core/base/error.hpp"
+#include "core/base/positioned_file.hpp"
 #include "parallel/whole_checkpoints.hpp"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 #include "parallel/checkpoint_file.hpp"
 
-#include "core/crc32c.hpp"
-#include "core/error.hpp"
+#include "core/base/crc32c.hpp"
+#include "core/base/error.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "core/base/positioned_file.hpp"
 #include "parallel/checkpoint_record.hpp"
-#include "parallel/positioned_file.hpp"
 
 #include <cstdint>
 #include <filesystem>

@@ -1,5 +1,5 @@
 // Builds without HDF5.
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "parallel/checkpoint_file.hpp"
 
 #include <fmt/format.h>

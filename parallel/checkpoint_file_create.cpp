@@ -1,7 +1,7 @@
 // Makes a checkpoint's file. HDF5 lays it out in memory, where only what it writes takes any; what it wrote is then
 // copied into the file. So errors of the disk are ours to tell: HDF5 1.10 crashes at exit where one met it.
-#include "core/error.hpp"
-#include "core/hdf5.hpp"
+#include "core/base/error.hpp"
+#include "core/base/hdf5.hpp"
 #include "parallel/checkpoint_file.hpp"
 #include "parallel/checkpoint_format.hpp"
 

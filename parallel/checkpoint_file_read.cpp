@@ -1,7 +1,7 @@
 // Reads what a checkpoint's file says of itself, and checks that it is whole. Nothing that the file claims is believed
 // before it was compared with the file's size.
-#include "core/error.hpp"
-#include "core/hdf5_source.hpp"
+#include "core/base/error.hpp"
+#include "core/base/hdf5_source.hpp"
 #include "parallel/checkpoint_file.hpp"
 #include "parallel/checkpoint_format.hpp"
 

@@ -1,4 +1,4 @@
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "parallel/checkpoint.hpp"
 #include "parallel/checkpoint_directory.hpp"
 #include "parallel/checkpoint_layout.hpp"

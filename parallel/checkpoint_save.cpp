@@ -1,5 +1,5 @@
-#include "core/crc32c.hpp"
-#include "core/error.hpp"
+#include "core/base/crc32c.hpp"
+#include "core/base/error.hpp"
 #include "parallel/checkpoint.hpp"
 #include "parallel/checkpoint_directory.hpp"
 #include "parallel/checkpoint_layout.hpp"

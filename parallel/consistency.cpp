@@ -1,6 +1,6 @@
 #include "parallel/consistency.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "parallel/agreement.hpp"
 
 #include <fmt/format.h>

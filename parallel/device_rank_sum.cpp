@@ -1,6 +1,6 @@
 #include "parallel/device_rank_sum.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 #include <cstdint>
 

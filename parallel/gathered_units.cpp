@@ -1,6 +1,6 @@
 #include "parallel/gathered_units.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "parallel/parameter_mode.hpp"
 
 #include <fmt/format.h>

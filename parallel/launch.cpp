@@ -1,10 +1,10 @@
 #include "parallel/launch.hpp"
 
-#include "core/error.hpp"
-#include "core/printable.hpp"
+#include "core/base/error.hpp"
+#include "core/base/printable.hpp"
+#include "core/base/processors.hpp"
 #include "parallel/launcher.hpp"
 #include "parallel/nccl_communicator.hpp"
-#include "parallel/processors.hpp"
 #include "parallel/rank_runtime.hpp"
 
 #include <fmt/format.h>

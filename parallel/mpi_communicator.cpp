@@ -1,6 +1,6 @@
 #include "parallel/mpi_communicator.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "parallel/mpi_operations.hpp"
 #include "parallel/operation_checks.hpp"
 

@@ -2,7 +2,7 @@
 
 #include "parallel/communicator.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "parallel/mpi_check.hpp"
 
 #include <fmt/format.h>

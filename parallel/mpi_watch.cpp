@@ -1,6 +1,6 @@
 #include "parallel/mpi_watch.hpp"
 
-#include "core/printable.hpp"
+#include "core/base/printable.hpp"
 #include "parallel/file_work.hpp"
 #include "parallel/mpi_check.hpp"
 

@@ -1,6 +1,6 @@
 #include "parallel/nccl_communicator.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "parallel/mpi_communicator.hpp"
 #include "parallel/mpi_exchange.hpp"
 #include "parallel/nccl_operations.hpp"

@@ -1,6 +1,6 @@
 #include "parallel/nccl_communicator.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 /// A build without NCCL.
 namespace mylos::parallel {

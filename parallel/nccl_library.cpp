@@ -1,6 +1,6 @@
 #include "parallel/nccl_library.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "parallel/nccl_version.hpp"
 
 #include <dlfcn.h>

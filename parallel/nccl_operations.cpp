@@ -1,6 +1,6 @@
 #include "parallel/nccl_operations.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "parallel/nccl_streams.hpp"
 
 #include <fmt/format.h>

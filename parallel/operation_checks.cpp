@@ -1,6 +1,6 @@
 #include "parallel/operation_checks.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 #include <fmt/format.h>
 

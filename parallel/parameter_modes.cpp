@@ -1,5 +1,5 @@
+#include "core/base/error.hpp"
 #include "core/element_type.hpp"
-#include "core/error.hpp"
 #include "core/kernels/activation.hpp"
 #include "core/trace.hpp"
 #include "parallel/gathered_units.hpp"

@@ -1,6 +1,6 @@
 #include "parallel/rank_runtime.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "parallel/nccl_communicator.hpp"
 
 namespace mylos::parallel {

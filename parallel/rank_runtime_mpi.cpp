@@ -1,4 +1,4 @@
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "parallel/mpi_check.hpp"
 #include "parallel/mpi_communicator.hpp"
 #include "parallel/mpi_operations.hpp"

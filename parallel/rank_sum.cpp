@@ -1,6 +1,6 @@
 #include "parallel/rank_sum.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #include "parallel/tree_sum.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "core/kernels/elementwise.hpp"
 
 #include <fmt/format.h>

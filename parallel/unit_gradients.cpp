@@ -1,6 +1,6 @@
 #include "parallel/unit_gradients.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "core/kernels/activation.hpp"
 #include "core/kernels/elementwise.hpp"
 #include "core/trace.hpp"

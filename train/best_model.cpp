@@ -1,6 +1,6 @@
 #include "train/best_model.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 #include <fmt/format.h>
 

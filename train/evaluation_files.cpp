@@ -1,6 +1,6 @@
 #include "train/evaluation_files.hpp"
 
-#include "data/files.hpp"
+#include "core/base/files.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -1,7 +1,7 @@
 #include "train/event_file.hpp"
 
-#include "core/crc32c.hpp"
-#include "train/process.hpp"
+#include "core/base/crc32c.hpp"
+#include "core/base/process.hpp"
 #include "train/protocol_buffers.hpp"
 
 #include <fmt/format.h>

@@ -1,11 +1,11 @@
 #include "train/gemm_selection.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/json.hpp"
+#include "core/base/processors.hpp"
+#include "core/base/stable_hash.hpp"
 #include "core/kernels/gemm_measure.hpp"
-#include "core/stable_hash.hpp"
-#include "data/files.hpp"
-#include "data/json.hpp"
-#include "parallel/processors.hpp"
 
 #include <fmt/format.h>
 

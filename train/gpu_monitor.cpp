@@ -1,10 +1,10 @@
 #include "train/gpu_monitor.hpp"
 
-#include "core/error.hpp"
-#include "train/append_file.hpp"
+#include "core/base/append_file.hpp"
+#include "core/base/error.hpp"
+#include "core/base/process.hpp"
+#include "core/base/quantities.hpp"
 #include "train/gpu_record.hpp"
-#include "train/process.hpp"
-#include "train/quantities.hpp"
 
 #include <fmt/format.h>
 #include <pthread.h>

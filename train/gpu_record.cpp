@@ -1,6 +1,6 @@
 #include "train/gpu_record.hpp"
 
-#include "data/json.hpp"
+#include "core/base/json.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,6 +1,6 @@
 #include "train/length_task.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 #include <stdexcept>
 #include <utility>

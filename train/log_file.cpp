@@ -1,6 +1,6 @@
 #include "train/log_file.hpp"
 
-#include "train/quantities.hpp"
+#include "core/base/quantities.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "train/append_file.hpp"
-#include "train/notice.hpp"
+#include "core/base/append_file.hpp"
+#include "core/base/notice.hpp"
 
 #include <chrono>
 #include <cstddef>

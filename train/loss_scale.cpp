@@ -1,6 +1,6 @@
 #include "train/loss_scale.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 #include <fmt/format.h>
 

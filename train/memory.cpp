@@ -1,8 +1,8 @@
 #include "train/memory.hpp"
 
+#include "core/base/control_group.hpp"
+#include "core/base/quantities.hpp"
 #include "core/device.hpp"
-#include "train/control_group.hpp"
-#include "train/quantities.hpp"
 
 #include <fmt/format.h>
 #include <sys/resource.h>

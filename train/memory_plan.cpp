@@ -1,6 +1,6 @@
 #include "train/memory_plan.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "core/kernels/gemm_measure.hpp"
 #include "train/gemm_selection.hpp"
 #include "train/memory.hpp"

@@ -1,7 +1,7 @@
 #include "train/metrics_file.hpp"
 
-#include "data/files.hpp"
-#include "data/json.hpp"
+#include "core/base/files.hpp"
+#include "core/base/json.hpp"
 #include "train/metrics_reader.hpp"
 
 #include <filesystem>

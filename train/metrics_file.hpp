@@ -1,7 +1,7 @@
 #pragma once
 
+#include "core/base/process.hpp"
 #include "train/log_file.hpp"
-#include "train/process.hpp"
 #include "train/report.hpp"
 
 #include <nlohmann/json.hpp>

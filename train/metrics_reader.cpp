@@ -1,7 +1,7 @@
 #include "train/metrics_reader.hpp"
 
-#include "core/error.hpp"
-#include "data/json.hpp"
+#include "core/base/error.hpp"
+#include "core/base/json.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 #include "train/model_predictor.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "parallel/agreement.hpp"
 
 #include <fmt/format.h>

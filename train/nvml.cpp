@@ -1,6 +1,6 @@
 #include "train/nvml.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

@@ -1,9 +1,9 @@
 #include "train/output_directory.hpp"
 
-#include "core/error.hpp"
-#include "data/files.hpp"
-#include "parallel/positioned_file.hpp"
-#include "train/quantities.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/positioned_file.hpp"
+#include "core/base/quantities.hpp"
 #include "train/run_files.hpp"
 
 #include <fmt/format.h>

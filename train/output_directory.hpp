@@ -1,6 +1,6 @@
 #pragma once
 
-#include "train/directory_lock.hpp"
+#include "core/base/directory_lock.hpp"
 #include "train/output_start.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,8 +1,8 @@
 #include "train/output_start.hpp"
 
-#include "core/error.hpp"
-#include "data/files.hpp"
-#include "data/json.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/json.hpp"
 #include "parallel/checkpoint_directory.hpp"
 #include "train/output_directory.hpp"
 #include "train/run_files.hpp"

@@ -1,6 +1,6 @@
 #include "train/rank_places.hpp"
 
-#include "train/quantities.hpp"
+#include "core/base/quantities.hpp"
 
 #include <fmt/format.h>
 

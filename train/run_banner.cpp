@@ -1,6 +1,6 @@
 #include "train/run_banner.hpp"
 
-#include "train/quantities.hpp"
+#include "core/base/quantities.hpp"
 #include "train/rank_places.hpp"
 
 #include <fmt/format.h>

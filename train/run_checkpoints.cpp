@@ -1,7 +1,7 @@
 #include "train/run_checkpoints.hpp"
 
-#include "core/error.hpp"
-#include "data/json.hpp"
+#include "core/base/error.hpp"
+#include "core/base/json.hpp"
 #include "parallel/agreement.hpp"
 #include "parallel/checkpoint_directory.hpp"
 #include "parallel/checkpoint_file.hpp"

@@ -1,9 +1,9 @@
 #include "train/run_files.hpp"
 
-#include "core/error.hpp"
-#include "data/files.hpp"
+#include "core/base/directory_lock.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
 #include "parallel/checkpoint_directory.hpp"
-#include "train/directory_lock.hpp"
 #include "train/evaluation_files.hpp"
 #include "train/gpu_record.hpp"
 

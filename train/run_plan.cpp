@@ -1,6 +1,6 @@
 #include "train/run_plan.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "train/run_bounds.hpp"
 
 #include <algorithm>

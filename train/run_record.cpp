@@ -1,7 +1,7 @@
 #include "train/run_record.hpp"
 
-#include "core/error.hpp"
-#include "data/json.hpp"
+#include "core/base/error.hpp"
+#include "core/base/json.hpp"
 #include "parallel/checkpoint_directory.hpp"
 #include "train/output_directory.hpp"
 

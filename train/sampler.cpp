@@ -1,6 +1,6 @@
 #include "train/sampler.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "core/random.hpp"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 #include "train/squad_evaluation.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
 #include "data/answer_files.hpp"
-#include "data/files.hpp"
 #include "data/squad_metrics.hpp"
 
 #include <fmt/format.h>

@@ -1,10 +1,10 @@
 #include "train/squad_order.hpp"
 
-#include "core/crc32c.hpp"
-#include "core/error.hpp"
-#include "core/printable.hpp"
-#include "data/json.hpp"
-#include "data/text_file.hpp"
+#include "core/base/crc32c.hpp"
+#include "core/base/error.hpp"
+#include "core/base/json.hpp"
+#include "core/base/printable.hpp"
+#include "core/base/text_file.hpp"
 
 #include <fmt/format.h>
 

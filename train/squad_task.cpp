@@ -1,6 +1,6 @@
 #include "train/squad_task.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "data/answer_files.hpp"
 #include "data/safetensors.hpp"
 #include "nn/bert_question_answering.hpp"

@@ -1,7 +1,7 @@
 #include "train/squad_windows.hpp"
 
-#include "core/crc32c.hpp"
-#include "core/error.hpp"
+#include "core/base/crc32c.hpp"
+#include "core/base/error.hpp"
 #include "data/feature_file.hpp"
 #include "nn/bert_question_answering.hpp"
 

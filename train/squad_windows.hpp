@@ -1,8 +1,8 @@
 #pragma once
 
+#include "core/base/notice.hpp"
 #include "core/batch.hpp"
 #include "data/features.hpp"
-#include "train/notice.hpp"
 #include "train/squad_config.hpp"
 
 #include <filesystem>

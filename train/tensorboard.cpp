@@ -1,8 +1,8 @@
 #include "train/tensorboard.hpp"
 
+#include "core/base/process.hpp"
 #include "core/device.hpp"
 #include "train/metrics_reader.hpp"
-#include "train/process.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,9 @@
 #include "train/trainer.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
+#include "core/base/json.hpp"
+#include "core/base/signals.hpp"
 #include "core/kernels/scratch.hpp"
-#include "data/json.hpp"
 #include "parallel/agreement.hpp"
 #include "parallel/file_work.hpp"
 #include "train/agreed_reports.hpp"
@@ -12,7 +13,6 @@
 #include "train/model_export.hpp"
 #include "train/run_bounds.hpp"
 #include "train/run_parts.hpp"
-#include "train/signals.hpp"
 #include "train/training_loop.hpp"
 
 #include <fmt/format.h>

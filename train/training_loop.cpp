@@ -1,6 +1,6 @@
 #include "train/training_loop.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "parallel/agreement.hpp"
 #include "train/evaluation_files.hpp"
 #include "train/memory.hpp"

@@ -1,10 +1,10 @@
 #pragma once
 
+#include "core/base/signals.hpp"
 #include "train/agreed_reports.hpp"
 #include "train/divergence.hpp"
 #include "train/run_parts.hpp"
 #include "train/run_result.hpp"
-#include "train/signals.hpp"
 
 #include <cstddef>
 #include <functional>

@@ -1,6 +1,6 @@
 #include "core/kernels/activation.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "core/kernels/column_sums.hpp"
 #include "core/kernels/math.hpp"
 #include "core/kernels/team.hpp"

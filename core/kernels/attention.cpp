@@ -1,6 +1,6 @@
 #include "core/kernels/attention.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "core/kernels/attention_blocks.hpp"
 #include "core/kernels/tensor_core_attention.hpp"
 

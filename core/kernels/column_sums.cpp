@@ -1,6 +1,6 @@
 #include "core/kernels/column_sums.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 #include <fmt/format.h>
 

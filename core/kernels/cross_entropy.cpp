@@ -1,6 +1,6 @@
 #include "core/kernels/cross_entropy.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "core/kernels/math.hpp"
 #include "core/kernels/team.hpp"
 

@@ -1,6 +1,6 @@
 #include "core/kernels/embedding.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "core/kernels/column_sums.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 #include "core/kernels/gemm.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "core/kernels/gemm_label.hpp"
 #include "core/kernels/gemm_provider.hpp"
 

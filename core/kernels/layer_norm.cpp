@@ -1,6 +1,6 @@
 #include "core/kernels/layer_norm.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "core/kernels/layer_norm_held.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 #include "core/kernels/optimizer.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "core/kernels/chunks.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 #include "core/kernels/tensor_core_attention.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 
 /// Of builds without tensor cores.
 namespace mylos::attention {

@@ -1,6 +1,6 @@
 #include "app/calibration.hpp"
 
-#include "parallel/processors.hpp"
+#include "core/base/processors.hpp"
 #include "tests/app/tiny_run.hpp"
 #include "tests/support/paths.hpp"
 

@@ -1,5 +1,5 @@
 #include "app/gemm_timing.hpp"
-#include "app/median.hpp"
+#include "core/base/median.hpp"
 
 #include "tests/support/temporary.hpp"
 

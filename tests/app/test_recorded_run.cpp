@@ -1,4 +1,4 @@
-#include "core/hdf5.hpp"
+#include "core/base/hdf5.hpp"
 #include "parallel/checkpoint_directory.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/process.hpp"

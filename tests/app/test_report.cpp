@@ -1,6 +1,6 @@
 #include "app/report.hpp"
 
-#include "data/subprocess.hpp"
+#include "core/base/subprocess.hpp"
 #include "tests/app/tiny_run.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
+#include "core/base/process.hpp"
 #include "tests/app/tiny_run.hpp"
-#include "train/process.hpp"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>

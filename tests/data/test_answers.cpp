@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "tests/data/golden.hpp"
+#include "tests/support/golden.hpp"
 #include "tests/support/temporary.hpp"
 
 namespace mylos::data {

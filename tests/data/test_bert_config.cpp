@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "data/json.hpp"
+#include "core/base/json.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
 

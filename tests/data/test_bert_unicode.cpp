@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "tests/data/golden.hpp"
+#include "tests/support/golden.hpp"
 
 namespace mylos::data {
 namespace {

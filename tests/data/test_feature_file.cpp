@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "core/crc32c.hpp"
+#include "core/base/crc32c.hpp"
 #include "tests/data/prepared.hpp"
 #include "tests/support/temporary.hpp"
 

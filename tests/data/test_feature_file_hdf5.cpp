@@ -4,8 +4,8 @@
 #include <functional>
 #include <random>
 
+#include "core/base/hdf5_file.hpp"
 #include "data/feature_file.hpp"
-#include "data/hdf5_file.hpp"
 #include "tests/data/prepared.hpp"
 #include "tests/support/temporary.hpp"
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-#include "tests/data/golden.hpp"
+#include "tests/support/golden.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
 

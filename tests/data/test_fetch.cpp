@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "data/download.hpp"
-#include "data/json.hpp"
+#include "core/base/download.hpp"
+#include "core/base/json.hpp"
+#include "core/base/subprocess.hpp"
 #include "data/model_names.hpp"
 #include "data/pretrained.hpp"
-#include "data/subprocess.hpp"
 #include "tests/support/http_server.hpp"
 #include "tests/support/temporary.hpp"
 

@@ -8,9 +8,9 @@
 #include <functional>
 #include <numeric>
 
-#include "core/hdf5.hpp"
+#include "core/base/hdf5.hpp"
+#include "core/base/hdf5_file.hpp"
 #include "data/feature_file.hpp"
-#include "data/hdf5_file.hpp"
 #include "tests/data/prepared.hpp"
 #include "tests/support/hdf5_changes.hpp"
 #include "tests/support/memory_limit.hpp"

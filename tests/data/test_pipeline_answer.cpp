@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "data/features.hpp"
-#include "tests/data/golden.hpp"
+#include "tests/support/golden.hpp"
 #include "tests/support/temporary.hpp"
 
 namespace mylos::data {

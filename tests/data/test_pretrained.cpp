@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/files.hpp"
+#include "core/base/files.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
 

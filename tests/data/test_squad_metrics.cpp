@@ -5,8 +5,8 @@
 
 #include <optional>
 
-#include "data/unicode.hpp"
-#include "tests/data/golden.hpp"
+#include "core/base/unicode.hpp"
+#include "tests/support/golden.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/data/golden.hpp"
+#include "tests/support/golden.hpp"
 
 namespace mylos::data {
 namespace {

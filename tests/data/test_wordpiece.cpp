@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/data/golden.hpp"
+#include "tests/support/golden.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
 

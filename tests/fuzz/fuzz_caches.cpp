@@ -3,8 +3,8 @@
 #include <stdexcept>
 
 #include "app/calibration.hpp"
+#include "core/base/json.hpp"
 #include "data/fetch_record.hpp"
-#include "data/json.hpp"
 #include "tests/fuzz/inputs.hpp"
 #include "train/gemm_selection.hpp"
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "core/crc32c.hpp"
+#include "core/base/crc32c.hpp"
 #include "parallel/checkpoint_file.hpp"
 #include "tests/fuzz/hdf5_forgery.hpp"
 #include "tests/fuzz/inputs.hpp"

@@ -1,7 +1,7 @@
 // What a page shows of data is text and nothing else: well-formed UTF-8 without markup.
 
 #include "app/html.hpp"
-#include "data/unicode.hpp"
+#include "core/base/unicode.hpp"
 #include "tests/fuzz/inputs.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {

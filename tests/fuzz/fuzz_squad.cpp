@@ -5,10 +5,10 @@
 #include <stdexcept>
 #include <vector>
 
+#include "core/base/json.hpp"
 #include "data/answer_files.hpp"
 #include "data/answers.hpp"
 #include "data/features.hpp"
-#include "data/json.hpp"
 #include "data/squad_metrics.hpp"
 #include "tests/fuzz/inputs.hpp"
 #include "tests/fuzz/small_vocabulary.hpp"

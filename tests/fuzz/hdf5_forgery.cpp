@@ -1,7 +1,7 @@
 #include "tests/fuzz/hdf5_forgery.hpp"
 
-#include "core/crc32c.hpp"
-#include "core/hdf5.hpp"
+#include "core/base/crc32c.hpp"
+#include "core/base/hdf5.hpp"
 
 #include <hdf5.h>
 

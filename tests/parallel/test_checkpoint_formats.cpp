@@ -1,6 +1,6 @@
 // Files of HDF5 that are no checkpoints, or none that this version reads. What is damaged: test_checkpoint.cpp.
 
-#include "core/hdf5.hpp"
+#include "core/base/hdf5.hpp"
 #include "parallel/checkpoint.hpp"
 #include "parallel/checkpoint_file.hpp"
 #include "parallel/checkpoint_format.hpp"

@@ -1,6 +1,6 @@
 #include "parallel/communicator.hpp"
 
-#include "core/crc32c.hpp"
+#include "core/base/crc32c.hpp"
 #include "parallel/agreement.hpp"
 #include "parallel/nccl_communicator.hpp"
 #include "tests/support/arrays.hpp"

@@ -1,6 +1,6 @@
 // Valid HDF5 files that Mylos did not write, and what they claim.
 
-#include "core/hdf5.hpp"
+#include "core/base/hdf5.hpp"
 #include "parallel/checkpoint.hpp"
 #include "parallel/checkpoint_file.hpp"
 #include "tests/parallel/saved_arrays.hpp"

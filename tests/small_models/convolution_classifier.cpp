@@ -1,6 +1,6 @@
 #include "tests/small_models/convolution_classifier.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "core/kernels/cross_entropy.hpp"
 #include "core/kernels/layer_norm.hpp"
 #include "core/kernels/team.hpp"

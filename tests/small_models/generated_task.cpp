@@ -1,6 +1,6 @@
 #include "tests/small_models/generated_task.hpp"
 
-#include "data/files.hpp"
+#include "core/base/files.hpp"
 #include "data/safetensors.hpp"
 
 #include <nlohmann/json.hpp>

@@ -101,7 +101,7 @@ class CheckTree(unittest.TestCase):
             ("core/kernels/gemm_provider.cpp", 'const char* name = "cublaslt"; mylos::cuda::has_driver();'),
             ("parallel/nccl_communicator_absent.cpp", 'fail("this build has no NCCL; -DMYLOS_ENABLE_NCCL=ON");'),
             ("parallel/wait_report.cpp", 'auto hint = "NCCL_DEBUG=INFO says more";'),
-            ("data/files.cpp", "auto cut = cubic(curve);"),
+            ("core/base/files.cpp", "auto cut = cubic(curve);"),
         ]:
             with self.subTest(path=path):
                 self.assertEqual(self.breaches_of(path, line), [])
@@ -115,7 +115,7 @@ class CheckTree(unittest.TestCase):
         ]:
             with self.subTest(line):
                 self.assertEqual(len(self.breaches_of("train/metrics.cpp", line)), 1)
-                self.assertEqual(self.breaches_of("data/json.cpp", line), [])
+                self.assertEqual(self.breaches_of("core/base/json.cpp", line), [])
         self.assertEqual(self.breaches_of("train/metrics.cpp", "const json row = data::try_parse_json(line);"), [])
 
     def test_file_too_long(self):

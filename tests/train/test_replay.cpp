@@ -1,10 +1,10 @@
 // Fine-tuning runs recorded from PyTorch, from the same weights and in the same order: the whole of a small one on
 // examples/squad, and the first steps of MiniLM on SQuAD.
 
+#include "core/base/json.hpp"
+#include "core/base/text_file.hpp"
 #include "core/kernels/gemm.hpp"
-#include "data/json.hpp"
 #include "data/model_names.hpp"
-#include "data/text_file.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
 #include "train/squad_task.hpp"

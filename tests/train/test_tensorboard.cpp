@@ -1,6 +1,6 @@
 // The event file is read again by a decoder that shares nothing with the encoder but the CRC.
 
-#include "core/crc32c.hpp"
+#include "core/base/crc32c.hpp"
 #include "tests/support/temporary.hpp"
 #include "tests/support/tensorboard.hpp"
 #include "train/tensorboard.hpp"

@@ -1,6 +1,7 @@
 // A run that is stopped at any moment, or that cannot go on, loses nothing.
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
+#include "core/base/signals.hpp"
 #include "parallel/checkpoint_directory.hpp"
 #include "parallel/checkpoint_file.hpp"
 #include "tests/small_models/image_task.hpp"
@@ -10,7 +11,6 @@
 #include "tests/support/temporary.hpp"
 #include "train/metrics_file.hpp"
 #include "train/metrics_reader.hpp"
-#include "train/signals.hpp"
 #include "train/squad_task.hpp"
 #include "train/trainer.hpp"
 

@@ -1,4 +1,4 @@
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "core/kernels/attention.hpp"
 #include "core/kernels/cuda/attention_tile_passes.hpp"
 #include "core/kernels/cuda/cuda_block.hpp"

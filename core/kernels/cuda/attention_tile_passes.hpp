@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "core/kernels/cuda/attention_tiles.hpp"
 
 #include <initializer_list>

@@ -1,6 +1,6 @@
 #include "core/device.hpp"
 
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "core/kernels/cuda/device_obstacle.hpp"
 #include "core/kernels/cuda/driver.hpp"
 

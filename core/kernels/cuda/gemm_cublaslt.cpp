@@ -1,4 +1,4 @@
-#include "core/error.hpp"
+#include "core/base/error.hpp"
 #include "core/kernels/activation.hpp"
 #include "core/kernels/gemm_provider.hpp"
 

@@ -1,9 +1,9 @@
+#include "core/base/quantities.hpp"
 #include "core/device.hpp"
 #include "core/kernels/gemm.hpp"
 #include "data/wordpiece.hpp"
 #include "nn/learning_rate.hpp"
 #include "parallel/launcher.hpp"
-#include "train/quantities.hpp"
 
 #include <cstdio>
 #include <cstdlib>

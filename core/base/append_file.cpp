@@ -1,0 +1,53 @@
+#include "core/base/append_file.hpp"
+
+#include "core/base/error.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace mylos::train {
+namespace {
+
+[[noreturn]] void fail_to_write(const std::filesystem::path& path, int code) {
+  fail(fmt::format("cannot write {}: {}", path.string(), std::strerror(code)));
+}
+
+off_t size_of(int descriptor, const std::filesystem::path& path) {
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0) fail_to_write(path, errno);
+  return status.st_size;
+}
+
+}  // namespace
+
+AppendFile::AppendFile(std::filesystem::path path) : path_(std::move(path)) {
+  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail_to_write(path_, errno);
+}
+
+AppendFile::~AppendFile() { ::close(descriptor_); }
+
+void AppendFile::append(std::string_view record) {
+  if (broken_at_ && ::ftruncate(descriptor_, *broken_at_) != 0) fail_to_write(path_, errno);
+  broken_at_.reset();
+  const off_t size = size_of(descriptor_, path_);
+  const std::size_t whole = record.size();
+  while (!record.empty()) {
+    const auto written = ::write(descriptor_, record.data(), record.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      const int code = errno;
+      if (record.size() < whole && ::ftruncate(descriptor_, size) != 0) broken_at_ = size;
+      fail_to_write(path_, code);
+    }
+    record.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+}  // namespace mylos::train

@@ -1,0 +1,79 @@
+#include "core/base/directory_lock.hpp"
+
+#include "core/base/error.hpp"
+#include "core/base/process.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <thread>
+
+namespace mylos::train {
+namespace {
+
+std::string content_of(int descriptor) {
+  std::array<char, 300> text{};
+  const auto length = ::pread(descriptor, text.data(), text.size(), 0);
+  return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : "another process";
+}
+
+/// Says whose lock it is, for the message others get; that nothing can be written there is found elsewhere.
+void write_holder(int descriptor) {
+  const std::string holder = fmt::format("process {} on {}", ::getpid(), host_name());
+  [[maybe_unused]] const bool written =
+      ::ftruncate(descriptor, 0) == 0 && ::pwrite(descriptor, holder.data(), holder.size(), 0) > 0;
+}
+
+/// Errors: errno where it does not come free. A run that was put back into the queue may start while its predecessor is
+/// still dying, and some file systems tell of a lock's end late.
+int lock(int descriptor) {
+  constexpr std::chrono::milliseconds pause(50);
+  constexpr int attempts = 40;  // 2 s
+  for (int attempt = 1; ::flock(descriptor, LOCK_EX | LOCK_NB) != 0; ++attempt) {
+    if (errno != EWOULDBLOCK || attempt == attempts) return errno;
+    std::this_thread::sleep_for(pause);
+  }
+  return 0;
+}
+
+/// Its descriptor. The holder is written into the file, so it may not be a link to one of somebody else.
+int open_lock(const std::filesystem::path& directory) {
+  const std::filesystem::path file = directory / DirectoryLock::file_name;
+  const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+  const int code = descriptor < 0 ? errno : 0;
+  struct stat status {};
+  const bool is_file = descriptor >= 0 && ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+  if (is_file) return descriptor;
+  if (descriptor >= 0) ::close(descriptor);
+  if (descriptor >= 0 || code == ELOOP || code == ENXIO) {
+    fail(fmt::format("--output {}: {} there is no file but a link, a pipe or a device: remove it", directory.string(),
+                     DirectoryLock::file_name));
+  }
+  fail(fmt::format("--output {}: cannot write there: {}", directory.string(), std::strerror(code)));
+}
+
+}  // namespace
+
+DirectoryLock::DirectoryLock(const std::filesystem::path& directory) : descriptor_(open_lock(directory)) {
+  const int code = lock(descriptor_);
+  if (code == 0) {
+    write_holder(descriptor_);
+  } else if (code == EWOULDBLOCK) {
+    const std::string holder = content_of(descriptor_);
+    ::close(descriptor_);
+    fail(fmt::format("--output {}: a run is writing there ({}); let it end, stop it, or choose another directory",
+                     directory.string(), holder));
+  }
+}
+
+DirectoryLock::~DirectoryLock() { ::close(descriptor_); }
+
+}  // namespace mylos::train

@@ -1,0 +1,205 @@
+#include "core/base/files.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <random>
+#include <utility>
+
+#include "core/base/error.hpp"
+
+namespace mylos::data {
+namespace {
+
+constexpr std::size_t least_buffer = 65536;  // bytes, for what does not tell its size
+constexpr std::string_view partial_suffix = ".partial-";
+
+[[noreturn]] void fail_with_errno(std::string_view action, const std::filesystem::path& path, int code) {
+  fail(fmt::format("cannot {} {}: {}", action, path.string(), std::strerror(code)));
+}
+
+/// `target` without a trailing slash, so that it has a file name.
+std::filesystem::path without_trailing_slash(const std::filesystem::path& target) {
+  return target.has_filename() ? target : target.parent_path();
+}
+
+std::filesystem::path parent_of(const std::filesystem::path& target) {
+  return target.has_parent_path() ? target.parent_path() : std::filesystem::path(".");
+}
+
+/// A name beside `target` that no other process on any node picks.
+std::filesystem::path temporary_beside(const std::filesystem::path& target) {
+  std::random_device random;
+  return parent_of(target) / fmt::format("{}{}{:08x}", target.filename().string(), partial_suffix, random());
+}
+
+/// A file open for reading.
+class Descriptor {
+ public:
+  explicit Descriptor(const std::filesystem::path& path)
+      : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (descriptor_ < 0) fail_with_errno("read", path_, errno);
+  }
+  ~Descriptor() { ::close(descriptor_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  /// In bytes; 0 where only reading tells, as of a pipe.
+  std::size_t size() const {
+    struct stat status {};
+    return ::fstat(descriptor_, &status) == 0 ? static_cast<std::size_t>(status.st_size) : 0;
+  }
+  /// At most `size` bytes; 0 at the end. Throws on errors, which for a directory is the first call.
+  std::size_t read(char* bytes, std::size_t size) const {
+    while (true) {
+      const auto count = ::read(descriptor_, bytes, size);
+      if (count >= 0) return static_cast<std::size_t>(count);
+      if (errno != EINTR) fail_with_errno("read", path_, errno);
+    }
+  }
+
+ private:
+  const std::filesystem::path& path_;
+  int descriptor_;
+};
+
+bool names_directory(const std::filesystem::path& path) {
+  std::error_code ignored;  // what cannot be looked at is reported by the call that opens it
+  return std::filesystem::is_directory(path, ignored);
+}
+
+void make_parent(const std::filesystem::path& target) {
+  std::error_code code;
+  std::filesystem::create_directories(parent_of(target), code);
+  if (code) fail(fmt::format("cannot create directory {}: {}", parent_of(target).string(), code.message()));
+}
+
+/// Puts `temporary` in the place of the existing directory `target`. Removes the old one once a crash of the machine
+/// would leave the new one; where that cannot be made sure the old one stays, and the next writer removes it.
+void replace_directory(const std::filesystem::path& temporary, const std::filesystem::path& target) {
+  if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
+    if (sync_directory(parent_of(target))) std::filesystem::remove_all(temporary);
+    return;
+  }
+  // Not every network file system can exchange: the old one steps aside, and is back if the rename fails.
+  const auto old = temporary_beside(target);
+  if (::rename(target.c_str(), old.c_str()) != 0) fail_with_errno("replace", target, errno);
+  if (::rename(temporary.c_str(), target.c_str()) != 0) {
+    const int code = errno;
+    ::rename(old.c_str(), target.c_str());
+    fail_with_errno("replace", target, code);
+  }
+  if (sync_directory(parent_of(target))) std::filesystem::remove_all(old);
+}
+
+}  // namespace
+
+std::string read_text(const std::filesystem::path& path) {
+  const Descriptor file(path);
+  std::string text(std::max(file.size() + 1, least_buffer), '\0');  // a byte more: the end is met without growing
+  std::size_t length = 0;
+  while (const std::size_t count = file.read(text.data() + length, text.size() - length)) {
+    length += count;
+    if (length == text.size()) text.resize(2 * length);
+  }
+  text.resize(length);
+  return text;
+}
+
+bool sync_directory(const std::filesystem::path& directory) {
+  const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return false;
+  // EINVAL: this file system has nothing to flush for a directory.
+  const bool is_done = ::fsync(descriptor) == 0 || errno == EINVAL;
+  ::close(descriptor);
+  return is_done;
+}
+
+StagedFile::StagedFile(std::filesystem::path target) : target_(std::move(target)) {
+  make_parent(target_);
+  if (names_directory(target_)) fail_with_errno("write", target_, EISDIR);
+  temporary_ = temporary_beside(target_);
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail_with_errno("write", target_, errno);
+}
+
+StagedFile::~StagedFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void StagedFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const auto written = ::write(descriptor_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail_with_errno("write", target_, errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+}
+
+void StagedFile::write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
+
+void StagedFile::commit() {
+  if (::fsync(descriptor_) != 0) fail_with_errno("write", target_, errno);
+  // Some network file systems report a full disk only here.
+  if (::close(std::exchange(descriptor_, -1)) != 0) fail_with_errno("write", target_, errno);
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail_with_errno("write", target_, errno);
+  temporary_.clear();
+  sync_directory(parent_of(target_));
+}
+
+void write_text(const std::filesystem::path& path, std::string_view text) {
+  StagedFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+StagedDirectory::StagedDirectory(const std::filesystem::path& target) : target_(without_trailing_slash(target)) {
+  make_parent(target_);
+  temporary_ = temporary_beside(target_);
+  if (::mkdir(temporary_.c_str(), 0777) != 0) fail_with_errno("create directory", target_, errno);
+}
+
+StagedDirectory::~StagedDirectory() {
+  std::error_code ignored;  // a destructor has nobody to tell
+  if (!temporary_.empty()) std::filesystem::remove_all(temporary_, ignored);
+}
+
+void StagedDirectory::commit() {
+  sync_directory(temporary_);
+  if (names_directory(target_)) {
+    replace_directory(temporary_, target_);
+  } else if (::rename(temporary_.c_str(), target_.c_str()) != 0) {
+    fail_with_errno("create directory", target_, errno);
+  }
+  temporary_.clear();
+  sync_directory(parent_of(target_));
+}
+
+std::string_view whole_name(std::string_view name) {
+  constexpr std::size_t digits = 8;
+  const std::size_t end = name.rfind(partial_suffix);
+  if (end == std::string_view::npos) return name;
+  const std::string_view random = name.substr(end + partial_suffix.size());
+  const bool is_ours =
+      random.size() == digits && random.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  return is_ours ? name.substr(0, end) : name;
+}
+
+void remove_abandoned(const std::filesystem::path& target) {
+  const std::filesystem::path plain = without_trailing_slash(target);
+  std::error_code ignored;  // a leftover that cannot be removed harms nobody
+  for (const auto& entry : std::filesystem::directory_iterator(parent_of(plain), ignored)) {
+    const std::string name = entry.path().filename().string();
+    const bool is_left = name != plain.filename() && whole_name(name) == plain.filename().string();
+    if (is_left) std::filesystem::remove_all(entry.path(), ignored);
+  }
+}
+
+}  // namespace mylos::data

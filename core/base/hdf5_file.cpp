@@ -1,0 +1,173 @@
+#include "core/base/hdf5_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <hdf5.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <type_traits>
+
+#include "core/base/crc32c.hpp"
+#include "core/base/error.hpp"
+
+namespace mylos::data {
+namespace {
+
+constexpr const char* checksum_attribute = "crc32c";
+constexpr std::size_t memory_step = std::size_t{16} << 20;  // bytes by which a file in memory grows
+constexpr std::size_t end_of_file_place = 28;               // in a superblock with 8-byte offsets
+constexpr std::size_t longest_text = 4096;                  // bytes of an attribute
+
+template <class Element>
+hid_t native_type() {
+  if constexpr (std::is_same_v<Element, std::uint8_t>) return H5T_NATIVE_UINT8;
+  if constexpr (std::is_same_v<Element, std::int32_t>) return H5T_NATIVE_INT32;
+  if constexpr (std::is_same_v<Element, std::uint32_t>) return H5T_NATIVE_UINT32;
+  if constexpr (std::is_same_v<Element, std::uint64_t>) return H5T_NATIVE_UINT64;
+}
+
+void* allocate(std::size_t size, H5FD_file_image_op_t, void*) { return std::malloc(size); }
+
+void* copy(void* target, const void* source, std::size_t size, H5FD_file_image_op_t, void*) {
+  return std::memcpy(target, source, size);
+}
+
+void* resize(void* memory, std::size_t size, H5FD_file_image_op_t, void*) { return std::realloc(memory, size); }
+
+/// Called with the finished file as it is closed: takes its bytes.
+herr_t release(void* memory, H5FD_file_image_op_t operation, void* bytes) {
+  const auto* file = static_cast<const char*>(memory);
+  if (operation == H5FD_FILE_IMAGE_OP_FILE_CLOSE && file != nullptr) {
+    std::uint64_t end = 0;  // the superblock (version 2 and later) says where the file ends; the memory is longer
+    std::memcpy(&end, file + end_of_file_place, sizeof end);
+    static_cast<std::string*>(bytes)->assign(file, end);
+  }
+  std::free(memory);
+  return 0;
+}
+
+void* share(void* bytes) { return bytes; }
+
+herr_t unshare(void*) { return 0; }
+
+/// A path that no file can have. HDF5 opens what has the name of a file that it creates, in memory too, and hands its
+/// bytes to `release`.
+constexpr const char* name_of_no_file = "/dev/null/in memory";
+
+/// A file in memory that leaves its content in `bytes` when it is closed. H5Fget_file_image would be simpler, but gives
+/// superblocks of this format a wrong checksum.
+hid_t create_file(const std::string& name, std::string& bytes) {
+  const Hdf5Id properties(hdf5_access_properties(), H5Pclose);
+  H5FD_file_image_callbacks_t callbacks{allocate, copy, resize, release, share, unshare, &bytes};
+  H5Pset_fapl_core(properties.get(), memory_step, false);
+  H5Pset_file_image_callbacks(properties.get(), &callbacks);
+  const auto file = H5Fcreate(name_of_no_file, H5F_ACC_TRUNC, H5P_DEFAULT, properties.get());
+  if (file < 0) fail_hdf5(name, "create", "it as HDF5");
+  return file;
+}
+
+/// Bytes up to which a file may be nothing but holes, and how many times longer than its data a longer one may be.
+constexpr std::uint64_t sparse_bytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t most_sparse = 16;
+
+/// Bytes of a file that are no holes; all where the file system does not tell.
+std::uint64_t data_bytes(int descriptor, std::uint64_t size) {
+  std::uint64_t bytes = 0;
+  off_t begin = 0, end = 0;
+  while ((begin = ::lseek(descriptor, end, SEEK_DATA)) >= 0 && (end = ::lseek(descriptor, begin, SEEK_HOLE)) > begin) {
+    bytes += static_cast<std::uint64_t>(end - begin);
+  }
+  return errno == ENXIO ? bytes : size;  // ENXIO: there is no more data
+}
+
+/// Refuses a file that is long only by holes: they take nothing on the disk, but memory once they are read. Copies may
+/// have holes too, where an array is zeros, but texts and tokens are most of a feature file.
+void check_holes(const std::filesystem::path& path) {
+  const std::uint64_t size = std::filesystem::file_size(path);
+  if (size <= sparse_bytes) return;
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return;  // HDF5 opened it a moment ago, so it has been replaced since
+  const std::uint64_t bytes = data_bytes(descriptor, size);
+  ::close(descriptor);
+  ensure(bytes >= size / most_sparse,
+         fmt::format("{} has {} bytes, but only {} bytes of data, and holes: it is damaged, or `mylos prepare` did not "
+                     "write it; prepare it again",
+                     path.string(), size, bytes));
+}
+
+}  // namespace
+
+Hdf5Writer::Hdf5Writer(std::string name) : name_(std::move(name)), file_(create_file(name_, bytes_), H5Fclose) {}
+
+void Hdf5Writer::set_attribute(const char* attribute, std::int64_t value) {
+  write_hdf5_attribute(file_.get(), attribute, value, name_);
+}
+
+void Hdf5Writer::set_attribute(const char* attribute, std::string_view value) {
+  write_hdf5_attribute(file_.get(), attribute, value, name_);
+}
+
+template <class Element>
+void Hdf5Writer::write(const char* array, std::span<const Element> values) {
+  const hsize_t size = values.size();
+  const Hdf5Id space(H5Screate_simple(1, &size, nullptr), H5Sclose);
+  const Hdf5Id links(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
+  H5Pset_create_intermediate_group(links.get(), 1);
+  const auto type = native_type<Element>();
+  const Hdf5Id id(H5Dcreate2(file_.get(), array, type, space.get(), links.get(), H5P_DEFAULT, H5P_DEFAULT), H5Dclose);
+  const bool is_written =
+      id.is_valid() && (size == 0 || H5Dwrite(id.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0);
+  if (!is_written) fail_hdf5(name_, "write", array);
+  const auto checksum = crc32c(std::as_bytes(values));
+  write_hdf5_attribute(id.get(), checksum_attribute, checksum, name_);
+}
+
+std::string Hdf5Writer::finish() {
+  if (!file_.reset()) fail_hdf5(name_, "write", "it to the end");
+  return std::move(bytes_);
+}
+
+Hdf5Reader::Hdf5Reader(const std::filesystem::path& path) : file_(path) { check_holes(path); }
+
+bool Hdf5Reader::has_attribute(const char* attribute) const { return H5Aexists(file_.id(), attribute) > 0; }
+
+std::int64_t Hdf5Reader::integer(const char* attribute) const {
+  return read_hdf5_number<std::int64_t>(file_.id(), attribute, file_.name());
+}
+
+std::string Hdf5Reader::text(const char* attribute) const {
+  return read_hdf5_text(file_.id(), attribute, file_.name(), longest_text);
+}
+
+template <class Element>
+std::vector<Element> Hdf5Reader::read(const char* array) {
+  const Hdf5Id id(file_.open(array), H5Oclose);
+  const auto what = fmt::format("{}: {}", file_.name(), array);
+  const auto type = native_type<Element>();
+  const Hdf5Id stored(H5Dget_type(id.get()), H5Tclose);
+  ensure(stored.is_valid() && H5Tequal(stored.get(), type) > 0, fmt::format("{} has another element type", what));
+  const Hdf5Array place = file_.locate(id.get(), sizeof(Element), array);
+  ensure(place.shape.size() == 1, fmt::format("{} is not one-dimensional", what));
+  std::vector<Element> values(place.size);
+  const bool is_read = values.empty() || H5Dread(id.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0;
+  if (!is_read) fail_hdf5(file_.name(), "read", array);
+  const auto expected = read_hdf5_number<std::uint32_t>(id.get(), checksum_attribute, what);
+  const auto found = crc32c(std::as_bytes(std::span(values)));
+  ensure(found == expected,
+         fmt::format("{} has CRC32C {:08x}, not {:08x}: the file is damaged", what, found, expected));
+  return values;
+}
+
+template void Hdf5Writer::write(const char*, std::span<const std::uint8_t>);
+template void Hdf5Writer::write(const char*, std::span<const std::int32_t>);
+template void Hdf5Writer::write(const char*, std::span<const std::uint32_t>);
+template void Hdf5Writer::write(const char*, std::span<const std::uint64_t>);
+template std::vector<std::uint8_t> Hdf5Reader::read(const char*);
+template std::vector<std::int32_t> Hdf5Reader::read(const char*);
+template std::vector<std::uint32_t> Hdf5Reader::read(const char*);
+template std::vector<std::uint64_t> Hdf5Reader::read(const char*);
+
+}  // namespace mylos::data

@@ -1,0 +1,93 @@
+#include "core/base/positioned_file.hpp"
+
+#include "core/base/error.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace mylos::parallel {
+namespace {
+
+[[noreturn]] void fail_with_errno(const char* action, const std::filesystem::path& path, int code) {
+  fail(fmt::format("cannot {} {}: {}", action, path.string(), std::strerror(code)));
+}
+
+int flags_of(PositionedFile::Use use) {
+  switch (use) {
+    case PositionedFile::Use::read:
+      return O_RDONLY;
+    case PositionedFile::Use::write:
+      return O_WRONLY;
+    default:
+      return O_RDWR | O_CREAT | O_EXCL;
+  }
+}
+
+}  // namespace
+
+PositionedFile::PositionedFile(std::filesystem::path path, Use use)
+    : path_(std::move(path)), descriptor_(::open(path_.c_str(), flags_of(use) | O_CLOEXEC, 0666)) {
+  if (descriptor_ < 0) fail_with_errno(use == Use::read ? "read" : "write", path_, errno);
+}
+
+PositionedFile::~PositionedFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+std::uint64_t PositionedFile::size() const {
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) fail_with_errno("read", path_, errno);
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
+void PositionedFile::read(std::uint64_t offset, std::span<std::byte> bytes) const {
+  while (!bytes.empty()) {
+    const auto count = ::pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail_with_errno("read", path_, errno);
+    if (count == 0) fail(fmt::format("{} ends at byte {}, before it should: it is truncated", path_.string(), offset));
+    offset += static_cast<std::uint64_t>(count);
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+void PositionedFile::write(std::uint64_t offset, std::span<const std::byte> bytes) const {
+  while (!bytes.empty()) {
+    const auto count = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail_with_errno("write", path_, errno);
+    offset += static_cast<std::uint64_t>(count);
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+void PositionedFile::begin_flush(std::uint64_t offset, std::uint64_t count) const {
+#ifdef SYNC_FILE_RANGE_WRITE
+  ::sync_file_range(descriptor_, static_cast<off64_t>(offset), static_cast<off64_t>(count), SYNC_FILE_RANGE_WRITE);
+#endif
+}
+
+void PositionedFile::reserve(std::uint64_t size) const {
+  // Not posix_fallocate: where the file system cannot reserve, that writes into every block.
+  if (::fallocate(descriptor_, 0, 0, static_cast<off_t>(size)) == 0) return;
+  if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL) fail_with_errno("write", path_, errno);
+  resize(size);
+}
+
+void PositionedFile::resize(std::uint64_t size) const {
+  if (::ftruncate(descriptor_, static_cast<off_t>(size)) != 0) fail_with_errno("write", path_, errno);
+}
+
+void PositionedFile::sync_and_close() {
+  if (::fsync(descriptor_) != 0) fail_with_errno("write", path_, errno);
+  // Some network file systems report a full disk only here.
+  if (::close(std::exchange(descriptor_, -1)) != 0) fail_with_errno("write", path_, errno);
+}
+
+}  // namespace mylos::parallel

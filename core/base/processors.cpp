@@ -1,0 +1,137 @@
+#include "core/base/processors.hpp"
+
+#include "core/base/error.hpp"
+#include "core/base/printable.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace mylos::parallel {
+namespace {
+
+/// More than any node has; beyond it OpenMP ends the program with a message of its own, or none.
+constexpr std::size_t most_threads = 1024;
+
+struct FreeCpuSet {
+  void operator()(cpu_set_t* set) const { CPU_FREE(set); }
+};
+using CpuSet = std::unique_ptr<cpu_set_t, FreeCpuSet>;
+
+constexpr std::size_t cpu_set_bytes = CPU_ALLOC_SIZE(Processors().size());
+
+std::string name_of(std::span<const std::size_t> ranks) {
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
+}
+
+}  // namespace
+
+Processors allowed_processors() {
+  Processors allowed;
+  const CpuSet set(CPU_ALLOC(allowed.size()));
+  if (!set || ::sched_getaffinity(0, cpu_set_bytes, set.get()) != 0) {
+    const std::size_t count = std::max(1u, std::thread::hardware_concurrency());
+    for (std::size_t i = 0; i < std::min(count, allowed.size()); ++i) allowed.set(i);
+    return allowed;
+  }
+  for (std::size_t i = 0; i < allowed.size(); ++i) allowed[i] = CPU_ISSET_S(i, cpu_set_bytes, set.get());
+  return allowed;
+}
+
+Processors available_processors() {
+  Processors available;
+  // A thread that asks for all is given what the control group has; the caller's own set stays as it is.
+  std::thread([&available] {
+    const CpuSet all(CPU_ALLOC(available.size()));
+    if (all) {
+      CPU_ZERO_S(cpu_set_bytes, all.get());
+      for (std::size_t i = 0; i < available.size(); ++i) CPU_SET_S(i, cpu_set_bytes, all.get());
+      ::sched_setaffinity(0, cpu_set_bytes, all.get());
+    }
+    available = allowed_processors();
+  }).join();
+  return available;
+}
+
+std::string to_string(const Processors& processors) {
+  std::vector<std::string> ranges;
+  for (std::size_t begin = 0; begin < processors.size(); ++begin) {
+    if (!processors[begin]) continue;
+    std::size_t last = begin;
+    while (last + 1 < processors.size() && processors[last + 1]) ++last;
+    ranges.push_back(last == begin ? fmt::format("{}", begin) : fmt::format("{}-{}", begin, last));
+    begin = last;
+  }
+  return fmt::format("{}", fmt::join(ranges, ","));
+}
+
+std::size_t threads_from_environment() {
+  const char* value = std::getenv("OMP_NUM_THREADS");
+  if (value == nullptr || *value == '\0') return 0;
+  const std::string_view text(value);
+  const std::string_view first = text.substr(0, text.find(','));
+  std::size_t threads = 0;
+  const auto [end, error] = std::from_chars(first.data(), first.data() + first.size(), threads);
+  if (error == std::errc() && end == first.data() + first.size() && threads >= 1 && threads <= most_threads) {
+    return threads;
+  }
+  fail(fmt::format("OMP_NUM_THREADS={}: expected a number of threads from 1 to {}", printable(text), most_threads));
+}
+
+std::size_t share_of_processors(std::span<const Processors> allowed, std::size_t rank_of_node) {
+  const Processors& mine = allowed[rank_of_node];
+  const auto sharers = static_cast<std::size_t>(
+      std::count_if(allowed.begin(), allowed.end(), [&](const Processors& other) { return (other & mine).any(); }));
+  return std::max<std::size_t>(1, mine.count() / std::max<std::size_t>(1, sharers));
+}
+
+void check_pinning(std::span<const Processors> allowed, const Processors& available, std::span<const std::size_t> ranks,
+                   const std::string& host) {
+  Processors used;
+  for (const Processors& each : allowed) used |= each;
+  const Processors unused = available & ~used;
+  if (unused.none()) return;
+  for (const Processors& mine : allowed) {
+    std::vector<std::size_t> tied;
+    for (std::size_t i = 0; i < allowed.size(); ++i) {
+      if ((allowed[i] & ~mine).none()) tied.push_back(ranks[i]);
+    }
+    if (tied.size() <= mine.count()) continue;
+    fail(
+        fmt::format("{} on {} may run on processor{} {} only, while no rank may run on {}: start the ranks with more "
+                    "processors each (srun --cpus-per-task=N; mpirun --bind-to none, or --map-by slot:PE=N)",
+                    name_of(tied), host, mine.count() == 1 ? "" : "s", to_string(mine), to_string(unused)));
+  }
+}
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string name;
+  for (std::string line; std::getline(file, line) && !line.empty();) {
+    for (const char* key :
+         {"model name", "cpu family", "model\t", "stepping", "CPU implementer", "CPU part", "cpu\t"}) {
+      if (line.starts_with(key)) name += line.substr(line.find(':') + 1) + ";";
+    }
+  }
+  return name;
+}
+
+std::string processor_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line) && !line.empty();) {
+    const std::size_t begin = line.find_first_not_of(" \t", line.find(':') + 1);
+    if (line.starts_with("model name") && begin != std::string::npos) return line.substr(begin);
+  }
+  return processor_name();
+}
+
+}  // namespace mylos::parallel

@@ -1,0 +1,115 @@
+#include "core/base/subprocess.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/base/error.hpp"
+
+extern char** environ;
+
+namespace mylos::data {
+namespace {
+
+/// A pipe whose ends close with the object, and in a program that is started.
+class Pipe {
+ public:
+  Pipe() {
+    if (::pipe2(ends_.data(), O_CLOEXEC) != 0) fail(fmt::format("cannot create a pipe: {}", std::strerror(errno)));
+  }
+  ~Pipe() {
+    close_end(0);
+    close_end(1);
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+
+  int read_end() const { return ends_[0]; }
+  int write_end() const { return ends_[1]; }
+  void close_write_end() { close_end(1); }
+
+ private:
+  void close_end(std::size_t end) {
+    if (ends_[end] >= 0) ::close(std::exchange(ends_[end], -1));
+  }
+  std::array<int, 2> ends_{};
+};
+
+/// Starts the program with the pipes as its standard output and error.
+pid_t start(const std::vector<std::string>& arguments, const Pipe& output, const Pipe& errors) {
+  std::vector<char*> pointers;
+  for (const auto& argument : arguments) pointers.push_back(const_cast<char*>(argument.c_str()));
+  pointers.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&actions, output.write_end(), STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, errors.write_end(), STDERR_FILENO);
+  pid_t process = 0;
+  const int code = ::posix_spawnp(&process, pointers[0], &actions, nullptr, pointers.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (code != 0) fail(fmt::format("{} cannot be run: {}", arguments[0], std::strerror(code)));
+  return process;
+}
+
+/// Appends what can be read now; false at the end.
+bool read_some(int descriptor, std::string& text) {
+  std::array<char, 4096> buffer;
+  const auto count = ::read(descriptor, buffer.data(), buffer.size());
+  if (count < 0) return errno == EINTR;
+  text.append(buffer.data(), static_cast<std::size_t>(count));
+  return count > 0;
+}
+
+/// Reads both pipes until both end; one after the other would block a program that fills the second.
+void read_both(int output, std::string& output_text, int errors, std::string& errors_text) {
+  std::array<pollfd, 2> waiting{{{output, POLLIN, 0}, {errors, POLLIN, 0}}};
+  while (waiting[0].fd >= 0 || waiting[1].fd >= 0) {
+    if (::poll(waiting.data(), waiting.size(), -1) < 0 && errno != EINTR) break;
+    if (waiting[0].revents != 0 && !read_some(output, output_text)) waiting[0].fd = -1;
+    if (waiting[1].revents != 0 && !read_some(errors, errors_text)) waiting[1].fd = -1;
+  }
+}
+
+int wait_for(pid_t process) {
+  int status = 0;
+  while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace
+
+ProcessResult run_process(const std::vector<std::string>& arguments) {
+  require(!arguments.empty(), "run_process needs a program");
+  Pipe output;
+  Pipe errors;
+  const auto process = start(arguments, output, errors);
+  output.close_write_end();
+  errors.close_write_end();
+  ProcessResult result;
+  read_both(output.read_end(), result.output, errors.read_end(), result.errors);
+  result.exit_code = wait_for(process);
+  return result;
+}
+
+std::string last_line(const std::string& text) {
+  constexpr std::string_view blank = " \t\r\n";
+  const auto end = text.find_last_not_of(blank);
+  if (end == std::string::npos) return {};
+  const auto before = text.find_last_of("\r\n", end);
+  const auto begin = before == std::string::npos ? 0 : before + 1;
+  return text.substr(begin, end + 1 - begin);
+}
+
+}  // namespace mylos::data

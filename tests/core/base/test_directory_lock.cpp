@@ -1,0 +1,36 @@
+#include "core/base/directory_lock.hpp"
+
+#include "tests/support/temporary.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+namespace mylos::train {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* refused = "there is no file but a link, a pipe or a device: remove it";
+
+// The holder's name was written into what the link points to.
+TEST(DirectoryLock, DoesNotFollowALink) {
+  const tests::TemporaryDirectory directory;
+  const std::filesystem::path others = directory / "others", run = directory / "run";
+  tests::write_file(others, "somebody's");
+  std::filesystem::create_directory(run);
+  std::filesystem::create_symlink(others, run / DirectoryLock::file_name);
+  EXPECT_THAT(tests::error_of([&] { const DirectoryLock lock(run); }), HasSubstr(refused));
+  EXPECT_EQ(tests::read_file(others), "somebody's");
+}
+
+TEST(DirectoryLock, TakesNothingButAFile) {
+  const tests::TemporaryDirectory directory;
+  ASSERT_EQ(::mkfifo((directory / DirectoryLock::file_name).c_str(), 0600), 0);
+  EXPECT_THAT(tests::error_of([&] { const DirectoryLock lock(directory.path()); }), HasSubstr(refused));
+}
+
+}  // namespace
+}  // namespace mylos::train

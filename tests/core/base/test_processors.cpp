@@ -1,0 +1,82 @@
+#include "core/base/processors.hpp"
+
+#include "tests/support/temporary.hpp"
+
+#include <gmock/gmock.h>
+
+#include <initializer_list>
+#include <vector>
+
+namespace mylos::parallel {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+Processors set_of(std::initializer_list<std::size_t> members) {
+  Processors processors;
+  for (const std::size_t member : members) processors.set(member);
+  return processors;
+}
+
+TEST(Processors, ThisProcessMayRunOnSome) {
+  EXPECT_GE(allowed_processors().count(), 1u);
+  EXPECT_TRUE((allowed_processors() & ~available_processors()).none());
+}
+
+TEST(Processors, ASetIsToldInRanges) {
+  EXPECT_EQ(to_string(set_of({})), "");
+  EXPECT_EQ(to_string(set_of({3})), "3");
+  EXPECT_EQ(to_string(set_of({0, 1, 2, 5, 7, 8, 4095})), "0-2,5,7-8,4095");
+}
+
+TEST(Processors, ThreadsAreReadFromTheEnvironment) {
+  const auto read = [](const std::string& value) {
+    const tests::EnvironmentVariable variable("OMP_NUM_THREADS", value);
+    return threads_from_environment();
+  };
+  EXPECT_EQ(read(""), 0u);
+  EXPECT_EQ(read("6"), 6u);
+  EXPECT_EQ(read("4,2"), 4u);
+  for (const char* wrong : {"0", "many", "-1", "4x", "1025", " 3"}) {
+    EXPECT_THAT(tests::error_of([&] { read(wrong); }),
+                HasSubstr("OMP_NUM_THREADS=" + std::string(wrong) + ": expected a number of threads"));
+  }
+}
+
+TEST(Processors, RanksThatShareProcessorsDivideThem) {
+  const std::vector<Processors> free(4, set_of({0, 1, 2, 3, 4, 5, 6, 7}));
+  for (std::size_t rank = 0; rank < 4; ++rank) EXPECT_EQ(share_of_processors(free, rank), 2u);
+  const std::vector<Processors> bound{set_of({0, 1, 2}), set_of({3, 4, 5})};
+  EXPECT_EQ(share_of_processors(bound, 1), 3u);
+  const std::vector<Processors> crowded(3, set_of({0, 1}));
+  EXPECT_EQ(share_of_processors(crowded, 2), 1u);
+}
+
+TEST(Processors, RanksTiedToOneProcessorWhileOthersAreIdleAreTold) {
+  const std::vector<std::size_t> ranks{4, 5, 6};
+  const std::vector<Processors> tied{set_of({0}), set_of({1}), set_of({0})};
+  const std::string error = tests::error_of([&] { check_pinning(tied, set_of({0, 1, 2, 3}), ranks, "node7"); });
+  EXPECT_THAT(error, AllOf(HasSubstr("ranks 4, 6 on node7 may run on processor 0 only"),
+                           HasSubstr("no rank may run on 2-3"), HasSubstr("--bind-to none")));
+}
+
+TEST(Processors, RanksWithinATooSmallSetAreTold) {
+  const std::vector<std::size_t> ranks{0, 1, 2};
+  const std::vector<Processors> tied{set_of({0, 1}), set_of({0}), set_of({1})};
+  EXPECT_THAT(tests::error_of([&] {
+                check_pinning(tied, set_of({0, 1, 2}), ranks, "a");
+              }),
+              HasSubstr("ranks 0, 1, 2 on a may run on processors 0-1 only"));
+}
+
+TEST(Processors, MoreRanksThanTheNodeHasProcessorsIsAllowed) {
+  const std::vector<std::size_t> ranks{0, 1, 2};
+  const std::vector<Processors> free(3, set_of({0, 1})), bound{set_of({0}), set_of({1}), set_of({2})};
+  EXPECT_NO_THROW(check_pinning(free, set_of({0, 1}), ranks, "a"));
+  // One rank a processor, and some left to the system.
+  EXPECT_NO_THROW(check_pinning(bound, set_of({0, 1, 2, 3}), ranks, "a"));
+}
+
+}  // namespace
+}  // namespace mylos::parallel
