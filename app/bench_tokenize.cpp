@@ -6,9 +6,9 @@
 #include "core/base/median.hpp"
 #include "core/base/python_text.hpp"
 #include "core/base/standard_output.hpp"
-#include "data/model_names.hpp"
-#include "data/pretrained.hpp"
-#include "data/squad.hpp"
+#include "data/huggingface/model_names.hpp"
+#include "data/huggingface/pretrained.hpp"
+#include "data/squad/squad.hpp"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,7 @@
 #include "core/base/processors.hpp"
 #include "core/base/stable_hash.hpp"
 #include "core/device.hpp"
-#include "data/model_names.hpp"
+#include "data/huggingface/model_names.hpp"
 
 #include <fmt/format.h>
 

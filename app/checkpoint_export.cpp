@@ -3,8 +3,8 @@
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
 #include "core/base/standard_output.hpp"
-#include "data/model_names.hpp"
-#include "data/pretrained.hpp"
+#include "data/huggingface/model_names.hpp"
+#include "data/huggingface/pretrained.hpp"
 #include "nn/bert_question_answering.hpp"
 #include "train/bert_shape.hpp"
 

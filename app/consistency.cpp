@@ -2,7 +2,7 @@
 
 #include "app/usage_error.hpp"
 #include "core/kernels/gemm.hpp"
-#include "data/squad_files.hpp"
+#include "data/squad/squad_files.hpp"
 #include "parallel/checkpoint_file.hpp"
 #include "parallel/launch.hpp"
 #include "parallel/nccl_communicator.hpp"

@@ -1,6 +1,6 @@
 #include "app/option_kinds.hpp"
 
-#include "data/squad_files.hpp"
+#include "data/squad/squad_files.hpp"
 
 /// Options of what is read and how it is cut into windows.
 namespace mylos::app {

@@ -4,7 +4,7 @@
 #include "app/doctor_gpus.hpp"
 #include "core/base/printable.hpp"
 #include "core/base/quantities.hpp"
-#include "data/model_names.hpp"
+#include "data/huggingface/model_names.hpp"
 #include "train/memory.hpp"
 
 #include <fmt/format.h>

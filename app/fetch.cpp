@@ -1,4 +1,4 @@
-#include "data/fetch.hpp"
+#include "data/huggingface/fetch.hpp"
 
 #include "app/run_commands.hpp"
 #include "core/base/standard_output.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/kernels/gemm_label.hpp"
-#include "data/bert_config.hpp"
+#include "data/huggingface/bert_config.hpp"
 
 #include <cstddef>
 #include <optional>

@@ -7,8 +7,8 @@
 #include "app/usage_error.hpp"
 #include "core/base/json.hpp"
 #include "core/base/standard_output.hpp"
-#include "data/bert_config.hpp"
-#include "data/model_names.hpp"
+#include "data/huggingface/bert_config.hpp"
+#include "data/huggingface/model_names.hpp"
 #include "parallel/launcher.hpp"
 #include "train/output_directory.hpp"
 

@@ -7,7 +7,7 @@
 #include "app/values.hpp"
 #include "core/base/files.hpp"
 #include "core/base/unicode.hpp"
-#include "data/model_names.hpp"
+#include "data/huggingface/model_names.hpp"
 
 #include <fmt/format.h>
 

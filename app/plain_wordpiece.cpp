@@ -1,7 +1,7 @@
 #include "app/plain_wordpiece.hpp"
 
-#include "data/bert_normalizer.hpp"
-#include "data/bert_unicode.hpp"
+#include "data/tokenizer/bert_normalizer.hpp"
+#include "data/tokenizer/bert_unicode.hpp"
 
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "data/wordpiece.hpp"
+#include "data/tokenizer/wordpiece.hpp"
 
 #include <string_view>
 

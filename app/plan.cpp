@@ -10,7 +10,7 @@
 #include "core/base/error.hpp"
 #include "core/base/quantities.hpp"
 #include "core/base/standard_output.hpp"
-#include "data/model_names.hpp"
+#include "data/huggingface/model_names.hpp"
 #include "nn/bert_question_answering.hpp"
 #include "train/bert_shape.hpp"
 #include "train/length_task.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/arguments.hpp"
-#include "data/bert_config.hpp"
+#include "data/huggingface/bert_config.hpp"
 #include "train/run_plan.hpp"
 
 #include <cstddef>

@@ -4,8 +4,8 @@
 #include "app/usage_error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/standard_output.hpp"
-#include "data/feature_file.hpp"
-#include "data/pretrained.hpp"
+#include "data/squad/feature_file.hpp"
+#include "data/huggingface/pretrained.hpp"
 #include "train/squad_windows.hpp"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 #include "app/run_answers.hpp"
 
 #include "core/base/quantities.hpp"
-#include "data/feature_file.hpp"
-#include "data/squad_metrics.hpp"
+#include "data/squad/feature_file.hpp"
+#include "data/squad/squad_metrics.hpp"
 #include "train/evaluation_files.hpp"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "app/report_run.hpp"
-#include "data/answer_files.hpp"
-#include "data/squad.hpp"
+#include "data/squad/answer_files.hpp"
+#include "data/squad/squad.hpp"
 
 #include <optional>
 #include <string>

@@ -1,7 +1,7 @@
 #include "app/run_commands.hpp"
 #include "app/usage_error.hpp"
 #include "core/base/standard_output.hpp"
-#include "data/squad_metrics.hpp"
+#include "data/squad/squad_metrics.hpp"
 
 #include <fmt/format.h>
 

@@ -2,8 +2,8 @@
 #include "core/base/error.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/base/unicode.hpp"
-#include "data/vocabulary.hpp"
-#include "data/wordpiece.hpp"
+#include "data/tokenizer/vocabulary.hpp"
+#include "data/tokenizer/wordpiece.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "data/bert_config.hpp"
+#include "data/huggingface/bert_config.hpp"
 #include "nn/bert_layer.hpp"
 
 #include <optional>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "data/pipeline_answer.hpp"
+#include "data/squad/pipeline_answer.hpp"
 #include "train/evaluator.hpp"
 #include "train/squad_task.hpp"
 

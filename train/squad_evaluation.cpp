@@ -2,8 +2,8 @@
 
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
-#include "data/answer_files.hpp"
-#include "data/squad_metrics.hpp"
+#include "data/squad/answer_files.hpp"
+#include "data/squad/squad_metrics.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "data/answers.hpp"
+#include "data/squad/answers.hpp"
 #include "train/squad_windows.hpp"
 #include "train/task.hpp"
 

@@ -1,8 +1,8 @@
 #include "train/squad_task.hpp"
 
 #include "core/base/error.hpp"
-#include "data/answer_files.hpp"
-#include "data/safetensors.hpp"
+#include "data/squad/answer_files.hpp"
+#include "data/huggingface/safetensors.hpp"
 #include "nn/bert_question_answering.hpp"
 #include "train/bert_shape.hpp"
 #include "train/squad_order.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "data/pretrained.hpp"
+#include "data/huggingface/pretrained.hpp"
 #include "train/sampler.hpp"
 #include "train/squad_config.hpp"
 #include "train/squad_evaluation.hpp"

@@ -2,7 +2,7 @@
 
 #include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
-#include "data/feature_file.hpp"
+#include "data/squad/feature_file.hpp"
 #include "nn/bert_question_answering.hpp"
 
 #include <fmt/format.h>

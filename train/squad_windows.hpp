@@ -2,7 +2,7 @@
 
 #include "core/base/notice.hpp"
 #include "core/batch.hpp"
-#include "data/features.hpp"
+#include "data/squad/features.hpp"
 #include "train/squad_config.hpp"
 
 #include <filesystem>

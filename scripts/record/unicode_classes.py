@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records how Hugging Face `tokenizers` classes every code point -> tests/golden/unicode_classes.json.
 
-With --tables also prints the tables of data/bert_unicode.cpp: where the newest Unicode (PyPI: unicodedata2) differs.
+With --tables also prints the tables of data/tokenizer/bert_unicode.cpp: where the newest Unicode (PyPI: unicodedata2) differs.
 Needs PyPI: tokenizers, and unicodedata2 for --tables. Recorded with tokenizers 0.23.3, unicodedata2 18.0.0.
 """
 

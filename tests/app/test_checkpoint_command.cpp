@@ -1,5 +1,5 @@
-#include "data/bert_config.hpp"
-#include "data/safetensors.hpp"
+#include "data/huggingface/bert_config.hpp"
+#include "data/huggingface/safetensors.hpp"
 #include "nn/bert_question_answering.hpp"
 #include "parallel/checkpoint.hpp"
 #include "parallel/checkpoint_file.hpp"

@@ -1,4 +1,4 @@
-#include "data/safetensors.hpp"
+#include "data/huggingface/safetensors.hpp"
 #include "tests/app/tiny_run.hpp"
 
 #include <gmock/gmock.h>

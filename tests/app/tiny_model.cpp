@@ -1,6 +1,6 @@
 #include "tests/app/tiny_model.hpp"
 
-#include "data/pretrained.hpp"
+#include "data/huggingface/pretrained.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

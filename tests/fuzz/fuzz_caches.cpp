@@ -4,7 +4,7 @@
 
 #include "app/calibration.hpp"
 #include "core/base/json.hpp"
-#include "data/fetch_record.hpp"
+#include "data/huggingface/fetch_record.hpp"
 #include "tests/fuzz/inputs.hpp"
 #include "train/gemm_selection.hpp"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "data/feature_file.hpp"
-#include "tests/data/prepared.hpp"
+#include "data/squad/feature_file.hpp"
+#include "tests/data/squad/prepared.hpp"
 #include "tests/fuzz/hdf5_forgery.hpp"
 #include "tests/fuzz/inputs.hpp"
 

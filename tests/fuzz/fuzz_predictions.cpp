@@ -2,8 +2,8 @@
 
 #include <stdexcept>
 
-#include "data/answer_files.hpp"
-#include "data/squad_metrics.hpp"
+#include "data/squad/answer_files.hpp"
+#include "data/squad/squad_metrics.hpp"
 #include "tests/fuzz/inputs.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {

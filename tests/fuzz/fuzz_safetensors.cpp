@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "data/safetensors.hpp"
+#include "data/huggingface/safetensors.hpp"
 #include "tests/fuzz/inputs.hpp"
 
 namespace {

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "core/base/json.hpp"
-#include "data/answer_files.hpp"
-#include "data/answers.hpp"
-#include "data/features.hpp"
-#include "data/squad_metrics.hpp"
+#include "data/squad/answer_files.hpp"
+#include "data/squad/answers.hpp"
+#include "data/squad/features.hpp"
+#include "data/squad/squad_metrics.hpp"
 #include "tests/fuzz/inputs.hpp"
 #include "tests/fuzz/small_vocabulary.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "data/pretrained.hpp"
+#include "data/huggingface/pretrained.hpp"
 #include "tests/fuzz/inputs.hpp"
 
 namespace {

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "data/vocabulary.hpp"
+#include "data/tokenizer/vocabulary.hpp"
 #include "tests/fuzz/inputs.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {

@@ -5,8 +5,8 @@
 #include <iostream>
 #include <vector>
 
-#include "data/pretrained.hpp"
-#include "data/weight_files.hpp"
+#include "data/huggingface/pretrained.hpp"
+#include "data/huggingface/weight_files.hpp"
 
 namespace {
 

@@ -1,7 +1,7 @@
 #include "tests/small_models/generated_task.hpp"
 
 #include "core/base/files.hpp"
-#include "data/safetensors.hpp"
+#include "data/huggingface/safetensors.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -25,9 +25,9 @@ class CheckTree(unittest.TestCase):
 
     def test_arrow_against_the_direction(self):
         self.write("nn/bert.hpp", "#pragma once\n")
-        self.write("data/squad.cpp", '#include "nn/bert.hpp"\n')
+        self.write("data/squad/squad.cpp", '#include "nn/bert.hpp"\n')
         self.assertEqual(
-            list(check_tree.check_includes(self.root)), ["data/squad.cpp:1: data must not include nn (nn/bert.hpp)"]
+            list(check_tree.check_includes(self.root)), ["data/squad/squad.cpp:1: data must not include nn (nn/bert.hpp)"]
         )
 
     def test_arrow_along_the_direction(self):

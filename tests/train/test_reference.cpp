@@ -1,8 +1,8 @@
 // Forward, backward and five AdamW steps against values recorded from PyTorch, for every recorded folder.
 
 #include "core/kernels/gemm.hpp"
-#include "data/bert_config.hpp"
-#include "data/safetensors.hpp"
+#include "data/huggingface/bert_config.hpp"
+#include "data/huggingface/safetensors.hpp"
 #include "nn/bert_question_answering.hpp"
 #include "nn/optimizer.hpp"
 #include "parallel/parameter_mode.hpp"

@@ -4,7 +4,7 @@
 #include "core/base/json.hpp"
 #include "core/base/text_file.hpp"
 #include "core/kernels/gemm.hpp"
-#include "data/model_names.hpp"
+#include "data/huggingface/model_names.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
 #include "train/squad_task.hpp"

@@ -1,7 +1,7 @@
 // Models that are not BERT, trained by the engine as it is: a convolution with BatchNorm on images by SGD, and a causal
 // decoder with grouped queries and tied embeddings on text by AdamW.
 
-#include "data/safetensors.hpp"
+#include "data/huggingface/safetensors.hpp"
 #include "tests/small_models/image_task.hpp"
 #include "tests/small_models/text_task.hpp"
 #include "tests/support/arrays.hpp"

@@ -1,7 +1,7 @@
 #include "core/base/quantities.hpp"
 #include "core/device.hpp"
 #include "core/kernels/gemm.hpp"
-#include "data/wordpiece.hpp"
+#include "data/tokenizer/wordpiece.hpp"
 #include "nn/learning_rate.hpp"
 #include "parallel/launcher.hpp"
 

@@ -1,0 +1,167 @@
+#include "data/huggingface/bert_config.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/json.hpp"
+#include "core/base/text_file.hpp"
+
+namespace mylos::data {
+namespace {
+
+/// No BERT is near these; a file beyond them is damaged, and would ask for memory no machine has.
+constexpr std::size_t most_tokens = std::size_t{1} << 24;
+constexpr std::size_t largest_width = std::size_t{1} << 17;
+constexpr std::size_t most_layers = 1024;
+constexpr std::size_t most_positions = std::size_t{1} << 20;
+
+std::string value_text(const Json& value) { return printable(value.dump(-1, ' ', true)); }
+
+/// One config.json, read key by key.
+class ConfigReader {
+ public:
+  ConfigReader(std::string_view text, std::string file) : file_(std::move(file)) {
+    json_ = parse_json(text, file_);
+    ensure(json_.is_object(), fmt::format("{}: not a JSON object", file_));
+  }
+
+  /// Null where the key is absent or null, which are the same to Hugging Face but for pad_token_id.
+  const Json* find(const char* key) const {
+    const auto found = json_.find(key);
+    return found == json_.end() || found->is_null() ? nullptr : &*found;
+  }
+
+  bool is_null(const char* key) const {
+    const auto found = json_.find(key);
+    return found != json_.end() && found->is_null();
+  }
+
+  /// A size in [least, most]; where `value` is 0 as given the key must be there.
+  void read_size(const char* key, std::size_t least, std::size_t most, std::size_t& value, bool required) const {
+    const auto* entry = find(key);
+    if (entry == nullptr && required) fail(fmt::format("{}: no \"{}\"; a BERT model needs it", file_, key));
+    if (entry == nullptr) return;
+    if (!entry->is_number_unsigned() || entry->get<std::size_t>() < least || entry->get<std::size_t>() > most) {
+      fail(fmt::format("{}: {} = {} is not a whole number from {} to {}", file_, key, value_text(*entry), least, most));
+    }
+    value = entry->get<std::size_t>();
+  }
+
+  /// A number in [0, limit), or in (0, limit) where `positive`.
+  void read_number(const char* key, bool positive, double limit, double& value) const {
+    const auto* entry = find(key);
+    if (entry == nullptr) return;
+    const bool fits = entry->is_number() && entry->get<double>() < limit &&
+                      (positive ? entry->get<double>() > 0 : entry->get<double>() >= 0);
+    if (!fits) {
+      fail(fmt::format("{}: {} = {} is not a number {} 0 and below {}", file_, key, value_text(*entry),
+                       positive ? "above" : "of at least", limit));
+    }
+    value = entry->get<double>();
+  }
+
+  /// Fails unless the key is absent or one of two accepted values.
+  void read_choice(const char* key, std::string_view accepted, std::string_view alias) const {
+    const auto* entry = find(key);
+    if (entry == nullptr || *entry == accepted || *entry == alias) return;
+    fail(fmt::format("{}: {} = {} is not supported; only \"{}\" is", file_, key, value_text(*entry), accepted));
+  }
+
+  void refuse_true(const char* key) const {
+    const auto* entry = find(key);
+    if (entry == nullptr || *entry == false) return;
+    fail(fmt::format("{}: {} = {} is not supported; only false is (an encoder)", file_, key, value_text(*entry)));
+  }
+
+  const std::string& file() const { return file_; }
+
+ private:
+  std::string file_;
+  Json json_;
+};
+
+/// The original releases have no model_type; their architecture then says what they are.
+void check_model_type(const ConfigReader& reader) {
+  if (const auto* type = reader.find("model_type")) {
+    if (*type == "bert") return;
+    fail(fmt::format("{}: model_type is {}; only \"bert\" is supported", reader.file(), value_text(*type)));
+  }
+  const auto* architectures = reader.find("architectures");
+  const bool is_bert = architectures != nullptr && architectures->is_array() && !architectures->empty() &&
+                       architectures->front().is_string() &&
+                       architectures->front().get<std::string>().starts_with("Bert");
+  if (architectures != nullptr && !architectures->empty() && !is_bert) {
+    fail(fmt::format("{}: architectures is {}; only those of BERT are supported", reader.file(),
+                     value_text(*architectures)));
+  }
+  if (!is_bert)
+    fail(fmt::format("{}: no \"model_type\"; add \"model_type\": \"bert\" if it is a BERT model", reader.file()));
+}
+
+void check_together(const BertConfig& config, const std::string& file) {
+  ensure(config.hidden_size % config.num_attention_heads == 0,
+         fmt::format("{}: hidden_size = {} is not a multiple of num_attention_heads = {}", file, config.hidden_size,
+                     config.num_attention_heads));
+  const std::size_t padding = config.pad_token_id.value_or(0);
+  ensure(padding < config.vocab_size,
+         fmt::format("{}: pad_token_id = {} is not below vocab_size = {}", file, padding, config.vocab_size));
+}
+
+}  // namespace
+
+BertConfig parse_bert_config(std::string_view text, const std::string& file) {
+  const ConfigReader reader(text, file);
+  check_model_type(reader);
+  BertConfig config;
+  reader.read_size("vocab_size", 1, most_tokens, config.vocab_size, true);
+  reader.read_size("hidden_size", 1, largest_width, config.hidden_size, true);
+  reader.read_size("num_hidden_layers", 1, most_layers, config.num_hidden_layers, true);
+  reader.read_size("num_attention_heads", 1, largest_width, config.num_attention_heads, true);
+  reader.read_size("intermediate_size", 1, largest_width, config.intermediate_size, true);
+  reader.read_size("max_position_embeddings", 1, most_positions, config.max_position_embeddings, true);
+  reader.read_size("type_vocab_size", 2, most_tokens, config.type_vocab_size, false);
+  if (reader.is_null("pad_token_id")) config.pad_token_id.reset();
+  if (config.pad_token_id) reader.read_size("pad_token_id", 0, most_tokens, *config.pad_token_id, false);
+  reader.read_number("hidden_dropout_prob", false, 1.0, config.hidden_dropout_prob);
+  reader.read_number("attention_probs_dropout_prob", false, 1.0, config.attention_probs_dropout_prob);
+  reader.read_number("layer_norm_eps", true, 0.1, config.layer_norm_eps);
+  reader.read_number("initializer_range", false, 10.0, config.initializer_range);
+  reader.read_choice("hidden_act", "gelu", "gelu_python");
+  reader.read_choice("position_embedding_type", "absolute", "absolute");
+  reader.refuse_true("is_decoder");
+  reader.refuse_true("add_cross_attention");
+  check_together(config, file);
+  return config;
+}
+
+BertConfig read_bert_config(const std::filesystem::path& path) {
+  return parse_bert_config(read_text_file(path), path.string());
+}
+
+std::string bert_config_text(const BertConfig& config) {
+  nlohmann::ordered_json json;
+  json["architectures"] = {"BertForQuestionAnswering"};
+  json["model_type"] = "bert";
+  json["vocab_size"] = config.vocab_size;
+  json["hidden_size"] = config.hidden_size;
+  json["num_hidden_layers"] = config.num_hidden_layers;
+  json["num_attention_heads"] = config.num_attention_heads;
+  json["intermediate_size"] = config.intermediate_size;
+  json["max_position_embeddings"] = config.max_position_embeddings;
+  json["type_vocab_size"] = config.type_vocab_size;
+  json["pad_token_id"] = config.pad_token_id ? nlohmann::ordered_json(*config.pad_token_id) : nlohmann::ordered_json();
+  json["hidden_act"] = "gelu";
+  json["hidden_dropout_prob"] = config.hidden_dropout_prob;
+  json["attention_probs_dropout_prob"] = config.attention_probs_dropout_prob;
+  json["layer_norm_eps"] = config.layer_norm_eps;
+  json["initializer_range"] = config.initializer_range;
+  json["position_embedding_type"] = "absolute";
+  json["torch_dtype"] = "float32";
+  return json.dump(2) + "\n";
+}
+
+}  // namespace mylos::data

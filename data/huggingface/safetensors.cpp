@@ -1,0 +1,154 @@
+#include "data/huggingface/safetensors.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+
+namespace mylos::data {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian, and read as they are");
+
+constexpr std::size_t length_bytes = 8;
+constexpr std::uint64_t longest_header = 100'000'000;            // bytes; the limit of the format's own library
+constexpr std::uint64_t lfs_pointer_start = 0x206e6f6973726576;  // "version ": what a clone without git-lfs holds
+constexpr std::size_t chunk_bytes = std::size_t{1} << 20;
+
+/// Reads `bytes` from `offset` of an open file.
+void read_at(int descriptor, std::uint64_t offset, std::span<std::byte> bytes, const std::string& file) {
+  while (!bytes.empty()) {
+    const auto count = ::pread(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail(fmt::format("cannot read {}: {}", file, std::strerror(errno)));
+    if (count == 0) fail(fmt::format("{}: cut short at byte {} while it was read; fetch it again", file, offset));
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+    offset += static_cast<std::uint64_t>(count);
+  }
+}
+
+/// Converts packed `Source` elements, which need not be aligned.
+template <class Source, class Target>
+void convert(std::span<const std::byte> bytes, Target* target) {
+  for (std::size_t i = 0; i * sizeof(Source) < bytes.size(); ++i) {
+    Source element;
+    std::memcpy(&element, bytes.data() + i * sizeof(Source), sizeof(Source));
+    target[i] = static_cast<Target>(element);
+  }
+}
+
+template <class Target>
+using Converter = void (*)(std::span<const std::byte>, Target*);
+
+Converter<float> float_converter(std::string_view type) {
+  if (type == "F32") return convert<float, float>;
+  if (type == "F16") return convert<half, float>;
+  if (type == "BF16") return convert<bfloat16, float>;
+  if (type == "F64") return convert<double, float>;
+  return nullptr;
+}
+
+Converter<std::int64_t> integer_converter(std::string_view type) {
+  if (type == "I32") return convert<std::int32_t, std::int64_t>;
+  if (type == "I64") return convert<std::int64_t, std::int64_t>;
+  return nullptr;
+}
+
+}  // namespace
+
+SafetensorsFile::SafetensorsFile(std::filesystem::path path) : path_(std::move(path)) {
+  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor_ < 0) fail(fmt::format("cannot read {}: {}", path_.string(), std::strerror(errno)));
+  try {
+    read_header();
+  } catch (...) {
+    ::close(descriptor_);
+    throw;
+  }
+}
+
+void SafetensorsFile::read_header() {
+  const auto file = path_.string();
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) fail(fmt::format("cannot read {}: {}", file, std::strerror(errno)));
+  ensure(S_ISREG(status.st_mode), fmt::format("{} is not a file", file));
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  ensure(size >= length_bytes,
+         fmt::format("{}: {} bytes are too few for a safetensors file; fetch it again", file, size));
+  std::uint64_t header_bytes = 0;
+  read_at(descriptor_, 0, std::as_writable_bytes(std::span(&header_bytes, 1)), file);
+  ensure(header_bytes != lfs_pointer_start,
+         fmt::format("{}: a git-lfs pointer, not the weights; run `git lfs pull` in its directory", file));
+  ensure(header_bytes <= std::min(longest_header, size - length_bytes),
+         fmt::format("{}: its header claims {} bytes, but {} follow: not a safetensors file, or cut short", file,
+                     header_bytes, size - length_bytes));
+  std::string json(header_bytes, '\0');
+  read_at(descriptor_, length_bytes, std::as_writable_bytes(std::span(json)), file);
+  data_start_ = length_bytes + header_bytes;
+  header_ = parse_safetensors_header(json, size - data_start_, file);
+}
+
+SafetensorsFile::~SafetensorsFile() { ::close(descriptor_); }
+
+const TensorInfo* SafetensorsFile::find(std::string_view name) const {
+  const auto found = std::ranges::find(header_.tensors, name, &TensorInfo::name);
+  return found == header_.tensors.end() ? nullptr : &*found;
+}
+
+const TensorInfo& SafetensorsFile::get(std::string_view name) const {
+  const auto* tensor = find(name);
+  if (tensor == nullptr) fail(fmt::format("{} has no tensor \"{}\"", path_.string(), printable(name)));
+  return *tensor;
+}
+
+void SafetensorsFile::read_bytes(const TensorInfo& tensor, std::uint64_t first, std::span<std::byte> bytes) const {
+  read_at(descriptor_, data_start_ + tensor.begin + first, bytes, path_.string());
+}
+
+void SafetensorsFile::read_float(std::string_view name, std::span<float> values) const {
+  const auto& tensor = get(name);
+  const auto what = tensor_subject(path_.string(), name);
+  const auto to_float = float_converter(tensor.type);
+  if (to_float == nullptr) fail(fmt::format("{} has type {}, not F16, BF16, F32 or F64", what, tensor.type));
+  require(values.size() == element_count(tensor.shape, what),
+          fmt::format("{} of shape {} does not fit {} values", what, shape_text(tensor.shape), values.size()));
+  if (tensor.type == "F32") return read_bytes(tensor, 0, std::as_writable_bytes(values));
+  const auto width = safetensors_type_bytes(tensor.type);
+  std::vector<std::byte> chunk(std::min(chunk_bytes, values.size() * width));
+  for (std::size_t first = 0; first < values.size(); first += chunk_bytes / width) {
+    const auto count = std::min(chunk_bytes / width, values.size() - first);
+    const auto bytes = std::span(chunk).first(count * width);
+    read_bytes(tensor, first * width, bytes);
+    to_float(bytes, values.data() + first);
+  }
+}
+
+std::vector<float> SafetensorsFile::read_float(std::string_view name) const {
+  std::vector<float> values(element_count(get(name).shape, name));
+  read_float(name, values);
+  return values;
+}
+
+std::vector<std::int64_t> SafetensorsFile::read_integer(std::string_view name) const {
+  const auto& tensor = get(name);
+  const auto to_integer = integer_converter(tensor.type);
+  if (to_integer == nullptr) {
+    fail(fmt::format("{} has type {}, not I32 or I64", tensor_subject(path_.string(), name), tensor.type));
+  }
+  std::vector<std::byte> bytes(tensor.end - tensor.begin);
+  read_bytes(tensor, 0, bytes);
+  std::vector<std::int64_t> values(element_count(tensor.shape, name));
+  to_integer(bytes, values.data());
+  return values;
+}
+
+}  // namespace mylos::data

@@ -1,0 +1,121 @@
+#include "data/squad/feature_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "core/base/crc32c.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+
+namespace mylos::data {
+namespace {
+
+constexpr std::array<char, 8> hdf5_signature{'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
+
+[[noreturn]] void fail_difference(const std::filesystem::path& path, std::string_view what, std::string_view prepared,
+                                  std::string_view now) {
+  fail(fmt::format(
+      "{} was prepared with {} {}, this run has {}; prepare it again with `mylos prepare`, or run with the same",
+      path.string(), what, prepared, now));
+}
+
+template <class Value>
+void check_same(const std::filesystem::path& path, std::string_view what, const Value& prepared, const Value& now) {
+  if (prepared != now) fail_difference(path, what, fmt::format("{}", prepared), fmt::format("{}", now));
+}
+
+/// Unset, accents go with the case.
+bool strips_accents(const TokenizerOptions& options) { return options.strip_accents.value_or(options.do_lower_case); }
+
+/// An answer that training can use, or the certainty that there is none.
+bool is_usable(const SquadQuestion& question) {
+  return question.answers.empty() || std::ranges::any_of(question.answers, &SquadAnswer::aligned);
+}
+
+/// Counts, among `features`, answers that start in the last context token, by the label they have.
+std::size_t count_sep_labels(const FeatureSet& set, bool exact_labels) {
+  return static_cast<std::size_t>(std::ranges::count_if(set.features, [&](const Feature& feature) {
+    const auto last = set.context_position(feature) + feature.context_count - (exact_labels ? 1 : 0);
+    return feature.start > 0 && static_cast<std::size_t>(feature.start) == last;
+  }));
+}
+
+}  // namespace
+
+TokenizerIdentity identify_tokenizer(const Vocabulary& vocabulary, const TokenizerOptions& options) {
+  std::string tokens;
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) tokens += vocabulary.token(static_cast<TokenId>(id)) + '\n';
+  return {vocabulary.size(), crc32c(std::as_bytes(std::span(tokens))), options};
+}
+
+PreparedFeatures prepare_features(SquadDataset dataset, const WordPieceTokenizer& tokenizer,
+                                  const TokenizerOptions& switches, FeatureOptions options) {
+  options.training = false;
+  auto features = build_features(dataset, tokenizer, options);
+  return {std::move(dataset), std::move(features), options, identify_tokenizer(tokenizer.vocabulary(), switches)};
+}
+
+bool is_hdf5_file(const std::filesystem::path& path) {
+  std::array<char, hdf5_signature.size()> start{};
+  std::ifstream(path, std::ios::binary).read(start.data(), start.size());
+  return start == hdf5_signature;
+}
+
+void check_prepared_for(const PreparedFeatures& prepared, const std::filesystem::path& path,
+                        const TokenizerIdentity& tokenizer, const FeatureOptions& options) {
+  const auto vocabulary = [](const TokenizerIdentity& identity) {
+    return fmt::format("of {} tokens (CRC32C {:08x})", identity.vocabulary_size, identity.vocabulary_checksum);
+  };
+  check_same(path, "a vocabulary", vocabulary(prepared.tokenizer), vocabulary(tokenizer));
+  const auto& before = prepared.tokenizer.options;
+  const auto& now = tokenizer.options;
+  check_same(path, "do_lower_case", before.do_lower_case, now.do_lower_case);
+  check_same(path, "strip_accents", strips_accents(before), strips_accents(now));
+  check_same(path, "tokenize_chinese_chars", before.tokenize_chinese_chars, now.tokenize_chinese_chars);
+  check_same(path, "--max-length", prepared.options.max_length, options.max_length);
+  check_same(path, "--doc-stride", prepared.options.doc_stride, options.doc_stride);
+  check_same(path, "--exact-labels", prepared.options.exact_labels, options.exact_labels);
+}
+
+void check_window_order(const FeatureSet& set, std::string_view name) {
+  std::size_t questions = 0;  // whose windows have begun
+  std::uint32_t windows = 0;  // of the last of them
+  for (std::size_t i = 0; i < set.features.size(); ++i) {
+    const Feature& row = set.features[i];
+    const bool begins_next = row.question == questions && row.window == 0;
+    const bool goes_on = row.question + std::size_t{1} == questions && row.window == windows;
+    if (!begins_next && !goes_on) {
+      fail(fmt::format("{}: window {} is number {} of question {}, out of order; prepare the file again", name, i,
+                       row.window, row.question));
+    }
+    windows = row.window + 1;
+    if (begins_next) ++questions;
+  }
+  ensure(questions == set.questions.size(),
+         fmt::format("{}: question {} has no windows; prepare the file again", name, questions));
+}
+
+FeatureSet select_features(const SquadDataset& dataset, FeatureSet features, const FeatureOptions& options) {
+  const auto& questions = dataset.questions;
+  if (options.training) {
+    for (const auto& question : questions) {
+      if (!question.has_answers_key) {
+        fail(fmt::format("question {}: has no 'answers'; training needs them", printable(question.id)));
+      }
+    }
+    features.dropped_questions = static_cast<std::size_t>(std::ranges::count_if(questions, std::not_fn(is_usable)));
+  }
+  std::erase_if(features.features, [&](const Feature& feature) {
+    return feature.question >= questions.size() || (options.training && !is_usable(questions[feature.question]));
+  });
+  features.sep_labels = count_sep_labels(features, options.exact_labels);
+  return features;
+}
+
+}  // namespace mylos::data

@@ -1,0 +1,298 @@
+// What lies in a feature file, array by array. Texts are bytes one after the other with the place where each begins.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/hdf5_file.hpp"
+#include "data/squad/feature_file.hpp"
+
+namespace mylos::data {
+namespace {
+
+constexpr const char* format_name = "mylos features";
+constexpr std::int64_t format_version = 1;
+
+enum QuestionFlag : std::uint8_t { has_answers_flag = 1, impossible_flag = 2 };
+
+template <class Element>
+using Array = std::vector<Element>;
+
+/// Texts as they are stored.
+struct StoredTexts {
+  Array<std::uint8_t> bytes;
+  Array<std::uint64_t> starts = {0};
+
+  void add(const std::string& text) {
+    bytes.insert(bytes.end(), text.begin(), text.end());
+    starts.push_back(bytes.size());
+  }
+  void write(Hdf5Writer& file, const std::string& group) const {
+    file.write<std::uint8_t>((group + "/bytes").c_str(), bytes);
+    file.write<std::uint64_t>((group + "/starts").c_str(), starts);
+  }
+};
+
+template <class Element, class Rows, class Field>
+void write_column(Hdf5Writer& file, const std::string& array, const Rows& rows, Field field) {
+  Array<Element> values;
+  values.reserve(rows.size());
+  for (const auto& row : rows) values.push_back(static_cast<Element>(field(row)));
+  file.write<Element>(array.c_str(), values);
+}
+
+void write_dataset(Hdf5Writer& file, const SquadDataset& dataset) {
+  StoredTexts contexts;
+  for (const auto& context : dataset.contexts) contexts.add(context);
+  contexts.write(file, "/contexts");
+  StoredTexts ids, texts, answers;
+  Array<std::uint64_t> first_answers{0}, answer_starts;
+  Array<std::uint8_t> aligned;
+  for (const auto& question : dataset.questions) {
+    ids.add(question.id);
+    texts.add(question.question);
+    for (const auto& answer : question.answers) {
+      answers.add(answer.text);
+      answer_starts.push_back(answer.start);
+      aligned.push_back(answer.aligned ? 1 : 0);
+    }
+    first_answers.push_back(answer_starts.size());
+  }
+  ids.write(file, "/questions/ids");
+  texts.write(file, "/questions/texts");
+  answers.write(file, "/answers/texts");
+  file.write<std::uint64_t>("/answers/start", answer_starts);
+  file.write<std::uint8_t>("/answers/aligned", aligned);
+  file.write<std::uint64_t>("/questions/first_answer", first_answers);
+  write_column<std::uint64_t>(file, "/questions/context", dataset.questions, [](const auto& q) { return q.context; });
+  write_column<std::uint8_t>(file, "/questions/flags", dataset.questions, [](const auto& question) {
+    return (question.has_answers_key ? has_answers_flag : 0) | (question.impossible ? impossible_flag : 0);
+  });
+}
+
+void write_tokens(Hdf5Writer& file, const std::string& group, const TokenizedTexts& texts) {
+  file.write<std::int32_t>((group + "/ids").c_str(), texts.tokens.ids);
+  write_column<std::uint32_t>(file, group + "/begin", texts.tokens.offsets,
+                              [](const auto& range) { return range.begin; });
+  write_column<std::uint32_t>(file, group + "/end", texts.tokens.offsets, [](const auto& range) { return range.end; });
+  write_column<std::uint64_t>(file, group + "/starts", texts.starts, [](const auto start) { return start; });
+}
+
+void write_windows(Hdf5Writer& file, const std::vector<Feature>& rows) {
+  write_column<std::uint32_t>(file, "/windows/question", rows, [](const auto& row) { return row.question; });
+  write_column<std::uint32_t>(file, "/windows/window", rows, [](const auto& row) { return row.window; });
+  write_column<std::uint32_t>(file, "/windows/context_begin", rows, [](const auto& row) { return row.context_begin; });
+  write_column<std::uint32_t>(file, "/windows/context_count", rows, [](const auto& row) { return row.context_count; });
+  write_column<std::int32_t>(file, "/windows/start", rows, [](const auto& row) { return row.start; });
+  write_column<std::int32_t>(file, "/windows/end", rows, [](const auto& row) { return row.end; });
+}
+
+void write_attributes(Hdf5Writer& file, const PreparedFeatures& prepared) {
+  const auto& [dataset, features, options, tokenizer] = prepared;
+  file.set_attribute("format", format_name);
+  file.set_attribute("format_version", format_version);
+  file.set_attribute("squad_version", dataset.version == SquadVersion::v2_0 ? 2 : 1);
+  file.set_attribute("max_length", static_cast<std::int64_t>(options.max_length));
+  file.set_attribute("doc_stride", static_cast<std::int64_t>(options.doc_stride));
+  file.set_attribute("exact_labels", options.exact_labels ? 1 : 0);
+  file.set_attribute("sep_labels", static_cast<std::int64_t>(features.sep_labels));
+  file.set_attribute("classify", features.classify);
+  file.set_attribute("separator", features.separator);
+  file.set_attribute("vocabulary_size", static_cast<std::int64_t>(tokenizer.vocabulary_size));
+  file.set_attribute("vocabulary_crc32c", tokenizer.vocabulary_checksum);
+  file.set_attribute("do_lower_case", tokenizer.options.do_lower_case ? 1 : 0);
+  file.set_attribute("tokenize_chinese_chars", tokenizer.options.tokenize_chinese_chars ? 1 : 0);
+  if (tokenizer.options.strip_accents) file.set_attribute("strip_accents", *tokenizer.options.strip_accents ? 1 : 0);
+}
+
+/// Reads the arrays of one file and checks that they fit together; a checksum does not tell what wrote it.
+class FeatureReader {
+ public:
+  explicit FeatureReader(const std::filesystem::path& path) : name_(path.string()), file_(path) {}
+
+  PreparedFeatures read() {
+    check(file_.has_attribute("format") && file_.text("format") == format_name,
+          "it is no feature file of `mylos prepare`");
+    const auto version = file_.integer("format_version");
+    ensure(version == format_version, fmt::format("{} has format version {}, this program reads {}; prepare it again",
+                                                  name_, version, format_version));
+    PreparedFeatures prepared;
+    read_attributes(prepared);
+    read_dataset(prepared.dataset);
+    prepared.features.questions = read_tokens("/tokens/questions", prepared.tokenizer.vocabulary_size);
+    prepared.features.contexts = read_tokens("/tokens/contexts", prepared.tokenizer.vocabulary_size);
+    check(prepared.features.questions.size() == prepared.dataset.questions.size(), "not every question has its tokens");
+    check(prepared.features.contexts.size() == prepared.dataset.contexts.size(), "not every context has its tokens");
+    for (const auto& question : prepared.dataset.questions) {
+      prepared.features.context_of_question.push_back(static_cast<std::uint32_t>(question.context));
+    }
+    read_windows(prepared.features, prepared.options.max_length);
+    check_window_order(prepared.features, name_);
+    return prepared;
+  }
+
+ private:
+  void check(bool condition, std::string_view problem) const {
+    if (!condition) fail(fmt::format("{}: {}", name_, problem));
+  }
+
+  /// An attribute that counts something.
+  std::size_t count(const char* attribute) const {
+    const auto value = file_.integer(attribute);
+    if (value < 0) fail(fmt::format("{}: {} = {} is negative", name_, attribute, value));
+    return static_cast<std::size_t>(value);
+  }
+
+  void read_attributes(PreparedFeatures& prepared) const {
+    const auto squad_version = count("squad_version");
+    check(squad_version == 1 || squad_version == 2, "squad_version is neither 1 nor 2");
+    prepared.dataset.version = squad_version == 2 ? SquadVersion::v2_0 : SquadVersion::v1_1;
+    prepared.options = {.max_length = count("max_length"),
+                        .doc_stride = count("doc_stride"),
+                        .exact_labels = count("exact_labels") != 0,
+                        .training = false};
+    auto& tokenizer = prepared.tokenizer;
+    tokenizer.vocabulary_size = count("vocabulary_size");
+    tokenizer.vocabulary_checksum = static_cast<std::uint32_t>(count("vocabulary_crc32c"));
+    tokenizer.options.do_lower_case = count("do_lower_case") != 0;
+    tokenizer.options.tokenize_chinese_chars = count("tokenize_chinese_chars") != 0;
+    if (file_.has_attribute("strip_accents")) tokenizer.options.strip_accents = count("strip_accents") != 0;
+    prepared.features.sep_labels = count("sep_labels");
+    prepared.features.classify = special_token("classify", tokenizer.vocabulary_size);
+    prepared.features.separator = special_token("separator", tokenizer.vocabulary_size);
+  }
+
+  TokenId special_token(const char* attribute, std::size_t vocabulary_size) const {
+    const auto id = count(attribute);
+    check(id < vocabulary_size, "a special token is not of the vocabulary");
+    return static_cast<TokenId>(id);
+  }
+
+  /// Places that begin at 0, never fall, and end at `size`.
+  std::vector<std::size_t> read_starts(const std::string& array, std::size_t size) {
+    const auto stored = file_.read<std::uint64_t>(array.c_str());
+    const bool fits = !stored.empty() && stored.front() == 0 && std::ranges::is_sorted(stored) && stored.back() == size;
+    if (!fits) fail(fmt::format("{}: {} does not divide {} elements", name_, array, size));
+    return {stored.begin(), stored.end()};
+  }
+
+  std::vector<std::string> read_texts(const std::string& group) {
+    const auto bytes = file_.read<std::uint8_t>((group + "/bytes").c_str());
+    const auto starts = read_starts(group + "/starts", bytes.size());
+    std::vector<std::string> texts;
+    for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
+      texts.emplace_back(bytes.begin() + static_cast<std::ptrdiff_t>(starts[i]),
+                         bytes.begin() + static_cast<std::ptrdiff_t>(starts[i + 1]));
+      ensure_utf8(texts.back(), fmt::format("{}: {}", name_, group));
+    }
+    return texts;
+  }
+
+  std::vector<SquadAnswer> read_answers() {
+    auto texts = read_texts("/answers/texts");
+    const auto starts = file_.read<std::uint64_t>("/answers/start");
+    const auto aligned = file_.read<std::uint8_t>("/answers/aligned");
+    check(texts.size() == starts.size() && texts.size() == aligned.size(), "the arrays of /answers differ in length");
+    std::vector<SquadAnswer> answers;
+    for (std::size_t i = 0; i < texts.size(); ++i) answers.push_back({std::move(texts[i]), starts[i], aligned[i] != 0});
+    return answers;
+  }
+
+  void read_dataset(SquadDataset& dataset) {
+    dataset.contexts = read_texts("/contexts");
+    auto answers = read_answers();
+    auto ids = read_texts("/questions/ids");
+    auto texts = read_texts("/questions/texts");
+    const auto contexts = file_.read<std::uint64_t>("/questions/context");
+    const auto flags = file_.read<std::uint8_t>("/questions/flags");
+    const auto first_answers = read_starts("/questions/first_answer", answers.size());
+    const auto size = ids.size();
+    check(texts.size() == size && contexts.size() == size && flags.size() == size && first_answers.size() == size + 1,
+          "the arrays of /questions differ in length");
+    for (std::size_t i = 0; i < size; ++i) {
+      check(contexts[i] < dataset.contexts.size(), "a question has a context that is not there");
+      auto& question = dataset.questions.emplace_back();
+      question.id = std::move(ids[i]);
+      question.context = contexts[i];
+      question.question = std::move(texts[i]);
+      question.has_answers_key = (flags[i] & has_answers_flag) != 0;
+      question.impossible = (flags[i] & impossible_flag) != 0;
+      for (auto a = first_answers[i]; a < first_answers[i + 1]; ++a) question.answers.push_back(std::move(answers[a]));
+    }
+  }
+
+  TokenizedTexts read_tokens(const std::string& group, std::size_t vocabulary_size) {
+    TokenizedTexts texts;
+    texts.tokens.ids = file_.read<std::int32_t>((group + "/ids").c_str());
+    const auto begins = file_.read<std::uint32_t>((group + "/begin").c_str());
+    const auto ends = file_.read<std::uint32_t>((group + "/end").c_str());
+    const auto size = texts.tokens.ids.size();
+    check(begins.size() == size && ends.size() == size, "the arrays of " + group + " differ in length");
+    for (std::size_t i = 0; i < size; ++i) {
+      const auto id = texts.tokens.ids[i];
+      check(id >= 0 && static_cast<std::size_t>(id) < vocabulary_size, "a token is not of the vocabulary");
+      check(begins[i] <= ends[i], "a token ends before it begins");
+      texts.tokens.offsets.push_back({begins[i], ends[i]});
+    }
+    texts.starts = read_starts(group + "/starts", size);
+    return texts;
+  }
+
+  void read_windows(FeatureSet& set, std::size_t max_length) {
+    const auto questions = file_.read<std::uint32_t>("/windows/question");
+    const auto windows = file_.read<std::uint32_t>("/windows/window");
+    const auto begins = file_.read<std::uint32_t>("/windows/context_begin");
+    const auto counts = file_.read<std::uint32_t>("/windows/context_count");
+    const auto starts = file_.read<std::int32_t>("/windows/start");
+    const auto ends = file_.read<std::int32_t>("/windows/end");
+    for (const auto size : {windows.size(), begins.size(), counts.size(), starts.size(), ends.size()}) {
+      check(size == questions.size(), "the arrays of /windows differ in length");
+    }
+    for (std::size_t i = 0; i < questions.size(); ++i) {
+      const Feature row{questions[i], windows[i], begins[i], counts[i], starts[i], ends[i]};
+      check(is_possible(set, row, max_length), fmt::format("window {} does not fit its question and context", i));
+      set.features.push_back(row);
+    }
+  }
+
+  static bool is_possible(const FeatureSet& set, const Feature& row, std::size_t max_length) {
+    if (row.question >= set.questions.size()) return false;
+    const auto context = set.contexts.count(set.context_of_question[row.question]);
+    if (row.context_begin > context || row.context_count > context - row.context_begin) return false;
+    const auto length = static_cast<std::int64_t>(set.length(row));
+    return set.length(row) <= max_length && row.start >= -1 && row.start < length && row.end >= -1 && row.end < length;
+  }
+
+  std::string name_;
+  Hdf5Reader file_;
+};
+
+}  // namespace
+
+void write_feature_file(const std::filesystem::path& path, const PreparedFeatures& prepared) {
+  Hdf5Writer file(path.string());
+  write_attributes(file, prepared);
+  write_dataset(file, prepared.dataset);
+  write_tokens(file, "/tokens/questions", prepared.features.questions);
+  write_tokens(file, "/tokens/contexts", prepared.features.contexts);
+  write_windows(file, prepared.features.features);
+  write_text(path, file.finish());
+}
+
+bool is_feature_file(const std::filesystem::path& path) {
+  if (!is_hdf5_file(path)) return false;
+  try {
+    const Hdf5Reader file(path);
+    return file.has_attribute("format") && file.text("format") == format_name;
+  } catch (const std::runtime_error&) {  // too damaged to say what it is
+    return false;
+  }
+}
+
+PreparedFeatures read_feature_file(const std::filesystem::path& path) { return FeatureReader(path).read(); }
+
+}  // namespace mylos::data

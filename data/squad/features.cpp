@@ -1,0 +1,136 @@
+#include "data/squad/features.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/python_text.hpp"
+
+namespace mylos::data {
+namespace {
+
+constexpr std::size_t special_count = 3;  // [CLS], [SEP], [SEP]
+
+class FeatureBuilder {
+ public:
+  FeatureBuilder(const SquadDataset& dataset, const WordPieceTokenizer& tokenizer, const FeatureOptions& options)
+      : dataset_(dataset), tokenizer_(tokenizer), options_(options) {
+    set_.classify = tokenizer.vocabulary().classify();
+    set_.separator = tokenizer.vocabulary().separator();
+  }
+
+  FeatureSet build() {
+    for (const std::string& context : dataset_.contexts) add_text(set_.contexts, context);
+    for (const SquadQuestion& question : dataset_.questions) {
+      set_.context_of_question.push_back(static_cast<std::uint32_t>(question.context));
+      add_text(set_.questions, python_lstrip(question.question));  // run_qa strips the left only
+      add_question(question);
+    }
+    return std::move(set_);
+  }
+
+ private:
+  void add_text(TokenizedTexts& texts, std::string_view text) {
+    tokenizer_.tokenize(text, texts.tokens);
+    texts.starts.push_back(texts.tokens.ids.size());
+  }
+
+  void add_question(const SquadQuestion& question) {
+    const SquadAnswer* answer = first_aligned(question);
+    if (options_.training) {
+      if (!question.has_answers_key) {
+        fail(fmt::format("question {}: has no 'answers'; training needs them", printable(question.id)));
+      }
+      if (answer == nullptr && !question.answers.empty()) {
+        ++set_.dropped_questions;
+        return;
+      }
+    }
+    const bool labelled = answer != nullptr || (question.has_answers_key && question.answers.empty());
+    const std::size_t room = context_room(question);
+    const std::size_t count = set_.contexts.count(question.context);
+    std::uint32_t window = 0;
+    for (std::size_t begin = 0;; begin += room - options_.doc_stride) {
+      Feature feature;
+      feature.question = static_cast<std::uint32_t>(set_.questions.size() - 1);
+      feature.window = window++;
+      feature.context_begin = static_cast<std::uint32_t>(begin);
+      feature.context_count = static_cast<std::uint32_t>(std::min(room, count - begin));
+      if (labelled) label(feature, answer);
+      set_.features.push_back(feature);
+      if (begin + room >= count) return;
+    }
+  }
+
+  static const SquadAnswer* first_aligned(const SquadQuestion& question) {
+    const auto found = std::find_if(question.answers.begin(), question.answers.end(),
+                                    [](const SquadAnswer& answer) { return answer.aligned; });
+    return found == question.answers.end() ? nullptr : &*found;
+  }
+
+  /// Context tokens of a window beside this question.
+  std::size_t context_room(const SquadQuestion& question) const {
+    const std::size_t used = set_.questions.count(set_.questions.size() - 1) + special_count;
+    const std::size_t room = options_.max_length > used ? options_.max_length - used : 0;
+    const bool is_cut = set_.contexts.count(question.context) > room;
+    if (room == 0 || (is_cut && room <= options_.doc_stride)) {
+      fail(fmt::format(
+          "question {}: its {} tokens leave {} of {} for the context, which must be more than the stride {};"
+          " raise the maximal length, lower the stride or shorten the question",
+          printable(question.id), used - special_count, room, options_.max_length, is_cut ? options_.doc_stride : 0));
+    }
+    return room;
+  }
+
+  /// run_qa's labels: [CLS] where the window does not hold the whole answer or there is none.
+  void label(Feature& feature, const SquadAnswer* answer) {
+    feature.start = feature.end = 0;
+    const auto offsets = set_.context_offsets(feature);
+    if (answer == nullptr || offsets.empty()) return;
+    const std::size_t first_char = answer->start;
+    const std::size_t end_char = first_char + count_code_points(answer->text);
+    if (offsets.front().begin > first_char || offsets.back().end < end_char) return;
+    const auto begins_after = [&](const CodePointRange& token) { return token.begin > first_char; };
+    const auto ends_before = [&](const CodePointRange& token) { return token.end < end_char; };
+    auto start = std::find_if(offsets.begin(), offsets.end(), begins_after) - offsets.begin() - 1;
+    const auto end = offsets.rend() - std::find_if(offsets.rbegin(), offsets.rend(), ends_before);
+    if (static_cast<std::size_t>(start) + 1 == offsets.size()) {
+      ++set_.sep_labels;
+      if (!options_.exact_labels) ++start;  // its scan goes on over the [SEP], whose offset (0, 0) passes its test
+    }
+    const auto first_position = static_cast<std::ptrdiff_t>(set_.context_position(feature));
+    feature.start = static_cast<std::int32_t>(first_position + start);
+    feature.end = static_cast<std::int32_t>(first_position + end);
+  }
+
+  const SquadDataset& dataset_;
+  const WordPieceTokenizer& tokenizer_;
+  FeatureOptions options_;
+  FeatureSet set_;
+};
+
+}  // namespace
+
+void FeatureSet::append_input_ids(const Feature& feature, std::vector<TokenId>& ids) const {
+  const auto question = questions.ids(feature.question);
+  const auto context =
+      contexts.ids(context_of_question[feature.question]).subspan(feature.context_begin, feature.context_count);
+  ids.push_back(classify);
+  ids.insert(ids.end(), question.begin(), question.end());
+  ids.push_back(separator);
+  ids.insert(ids.end(), context.begin(), context.end());
+  ids.push_back(separator);
+}
+
+std::span<const CodePointRange> FeatureSet::context_offsets(const Feature& feature) const {
+  return contexts.offsets(context_of_question[feature.question]).subspan(feature.context_begin, feature.context_count);
+}
+
+FeatureSet build_features(const SquadDataset& dataset, const WordPieceTokenizer& tokenizer,
+                          const FeatureOptions& options) {
+  return FeatureBuilder(dataset, tokenizer, options).build();
+}
+
+}  // namespace mylos::data

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/squad/squad.hpp"
+#include "data/tokenizer/wordpiece.hpp"
+
+/// Questions with their contexts cut into windows, [CLS] question [SEP] context part [SEP], labelled as run_qa does.
+namespace mylos::data {
+
+struct FeatureOptions {
+  std::size_t max_length = 384;  ///< tokens of a window, the three special ones included
+  std::size_t doc_stride = 128;  ///< context tokens that neighbouring windows share
+  /// run_qa labels an answer that starts in a window's last context token with the [SEP] after it; this labels it
+  /// right.
+  bool exact_labels = false;
+  /// Leaves out questions whose answers are all misplaced; a question without an `answers` key is an error.
+  bool training = false;
+};
+
+/// Tokens of many texts, one text after the other.
+struct TokenizedTexts {
+  Tokens tokens;
+  std::vector<std::size_t> starts = {0};  ///< (texts + 1)
+
+  std::size_t size() const { return starts.size() - 1; }
+  std::size_t count(std::size_t text) const { return starts[text + 1] - starts[text]; }
+  std::span<const TokenId> ids(std::size_t text) const { return {tokens.ids.data() + starts[text], count(text)}; }
+  std::span<const CodePointRange> offsets(std::size_t text) const {
+    return {tokens.offsets.data() + starts[text], count(text)};
+  }
+};
+
+/// One window. Positions count from [CLS]; labels are -1 where the question has no usable label.
+struct Feature {
+  std::uint32_t question = 0;  ///< index into SquadDataset::questions
+  std::uint32_t window = 0;    ///< 0, 1, ... within the question
+  std::uint32_t context_begin = 0;
+  std::uint32_t context_count = 0;  ///< tokens [begin, begin + count) of its context
+  std::int32_t start = -1;
+  std::int32_t end = -1;
+};
+
+/// All windows of a data set, 24 bytes each; the tokens of a question or a context are stored once.
+struct FeatureSet {
+  TokenId classify = 0;
+  TokenId separator = 0;
+  TokenizedTexts questions;
+  TokenizedTexts contexts;
+  std::vector<std::uint32_t> context_of_question;
+  std::vector<Feature> features;      ///< by question, then by window
+  std::size_t sep_labels = 0;         ///< labelled windows whose answer starts in their last context token
+  std::size_t dropped_questions = 0;  ///< left out of training: every answer is misplaced
+
+  /// Tokens of a window.
+  std::size_t length(const Feature& feature) const { return context_position(feature) + feature.context_count + 1; }
+  /// The position of the window's first context token; token types are 0 before it and 1 from it on.
+  std::size_t context_position(const Feature& feature) const { return questions.count(feature.question) + 2; }
+  /// Appends the window's length(feature) token ids.
+  void append_input_ids(const Feature& feature, std::vector<TokenId>& ids) const;
+  /// (context_count) the context's code points that the window's context tokens stand for.
+  std::span<const CodePointRange> context_offsets(const Feature& feature) const;
+};
+
+/// Tokenises `dataset` and cuts it into windows. Throws, naming the question, where it leaves no room for its context,
+/// or less than doc_stride + 1 tokens for one that needs several windows.
+FeatureSet build_features(const SquadDataset& dataset, const WordPieceTokenizer& tokenizer,
+                          const FeatureOptions& options);
+
+}  // namespace mylos::data

@@ -1,0 +1,79 @@
+#include "data/tokenizer/vocabulary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/text_file.hpp"
+#include "core/base/unicode.hpp"
+
+namespace mylos::data {
+namespace {
+
+constexpr std::string_view blanks = " \t\r\n\v\f";
+
+void check_token(std::string_view token, std::size_t line, std::string_view name) {
+  if (token.empty()) fail(fmt::format("{}: line {} is blank; every line is one token, its id is its line", name, line));
+  if (blanks.find(token.front()) != std::string_view::npos || blanks.find(token.back()) != std::string_view::npos) {
+    fail(fmt::format("{}: line {}: white space around '{}'; it could never match, remove it", name, line,
+                     printable(token)));
+  }
+}
+
+/// Throws on a token that load() refuses; returns `tokens`, so that it runs before anything is built from them.
+std::vector<std::string> checked(std::vector<std::string> tokens, std::string_view name) {
+  for (std::size_t i = 0; i < tokens.size(); ++i) check_token(tokens[i], i + 1, name);
+  return tokens;
+}
+
+/// The ids in the order of the tokens. Throws where two are equal.
+std::vector<std::int32_t> distinct_ids(const std::vector<std::string>& tokens, std::string_view name) {
+  std::vector<std::int32_t> ids = sorted_ids(tokens);
+  const auto token = [&](std::int32_t id) -> const std::string& { return tokens[static_cast<std::size_t>(id)]; };
+  const auto twice = std::adjacent_find(ids.begin(), ids.end(), [&](auto a, auto b) { return token(a) == token(b); });
+  if (twice != ids.end()) {
+    fail(fmt::format("{}: token '{}' stands on line {} and again on line {}", name, printable(token(*twice)),
+                     twice[0] + 1, twice[1] + 1));
+  }
+  return ids;
+}
+
+}  // namespace
+
+Vocabulary Vocabulary::load(const std::filesystem::path& path) {
+  const std::string text = read_text_file(path);
+  std::vector<std::string_view> lines = split_lines(text);
+  while (!lines.empty() && lines.back().empty()) lines.pop_back();
+  return {std::vector<std::string>(lines.begin(), lines.end()), path.string()};
+}
+
+Vocabulary::Vocabulary(std::vector<std::string> tokens, std::string_view name)
+    : tokens_(checked(std::move(tokens), name)),
+      trie_(tokens_, distinct_ids(tokens_, name)),
+      padding_(find_special("[PAD]", name)),
+      unknown_(find_special("[UNK]", name)),
+      classify_(find_special("[CLS]", name)),
+      separator_(find_special("[SEP]", name)) {}
+
+const std::string& Vocabulary::token(TokenId id) const {
+  if (id < 0 || static_cast<std::size_t>(id) >= tokens_.size()) {
+    require(false, fmt::format("token id {} is not in the vocabulary of {} tokens", id, tokens_.size()));
+  }
+  return tokens_[static_cast<std::size_t>(id)];
+}
+
+std::optional<TokenId> Vocabulary::find(std::string_view token) const {
+  const TokenId id = trie_.find(token);
+  return id < 0 ? std::nullopt : std::optional<TokenId>(id);
+}
+
+TokenId Vocabulary::find_special(std::string_view token, std::string_view name) const {
+  const TokenId id = trie_.find(token);
+  if (id < 0) fail(fmt::format("{}: no line is {}; is this a BERT vocab.txt?", name, token));
+  return id;
+}
+
+}  // namespace mylos::data

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/tokenizer/token_trie.hpp"
+
+namespace mylos::data {
+
+using TokenId = std::int32_t;
+
+/// A BERT vocabulary: a token's id is its line in vocab.txt, counted from 0. Read-only once made.
+class Vocabulary {
+ public:
+  /// Reads vocab.txt: UTF-8, one token a line, LF or CRLF, blank lines only at the end. Throws, naming file and line,
+  /// on a file that is missing, empty or not UTF-8, on blank or duplicate tokens, on white space around a token, and
+  /// where [PAD], [UNK], [CLS] or [SEP] is missing.
+  static Vocabulary load(const std::filesystem::path& path);
+
+  /// From tokens in the order of their ids; `name` stands for the file in errors, which are those of load().
+  Vocabulary(std::vector<std::string> tokens, std::string_view name);
+
+  std::size_t size() const { return tokens_.size(); }
+  const std::string& token(TokenId id) const;
+  std::optional<TokenId> find(std::string_view token) const;
+
+  TokenId padding() const { return padding_; }
+  TokenId unknown() const { return unknown_; }
+  TokenId classify() const { return classify_; }
+  TokenId separator() const { return separator_; }
+  const TokenTrie& trie() const { return trie_; }
+
+ private:
+  TokenId find_special(std::string_view token, std::string_view name) const;
+
+  std::vector<std::string> tokens_;
+  TokenTrie trie_;
+  TokenId padding_;
+  TokenId unknown_;
+  TokenId classify_;
+  TokenId separator_;
+};
+
+}  // namespace mylos::data

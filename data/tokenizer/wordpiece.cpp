@@ -1,0 +1,211 @@
+#include "data/tokenizer/wordpiece.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string>
+
+#include "core/base/error.hpp"
+#include "data/tokenizer/bert_normalizer.hpp"
+#include "data/tokenizer/bert_unicode.hpp"
+
+namespace mylos::data {
+namespace {
+
+constexpr std::size_t longest_word = 100;  // code points; Hugging Face's max_input_chars_per_word
+constexpr std::array<std::string_view, 5> special_tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+
+/// What a byte means to the splitter; the values are bits, so that a run of bytes can be summed up by OR.
+enum ByteKind : unsigned char { letter = 0, other = 1, blank = 2, punctuation = 4 };
+
+struct AsciiTables {
+  std::array<unsigned char, 256> kind{};
+  std::array<char, 256> lower{};
+};
+
+/// `other`: not ASCII, or a control character that the normaliser deletes.
+constexpr AsciiTables make_ascii_tables() {
+  AsciiTables tables;
+  for (unsigned c = 0; c < 256; ++c) {
+    const bool is_letter = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+    const bool is_blank = c == ' ' || c == '\t' || c == '\n' || c == '\r';
+    const bool is_control = c < 0x20 || c >= 0x7F;
+    tables.kind[c] = is_letter ? letter : is_blank ? blank : is_control ? other : punctuation;
+    tables.lower[c] = static_cast<char>(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);
+  }
+  return tables;
+}
+
+constexpr AsciiTables ascii = make_ascii_tables();
+
+ByteKind kind_of(char byte) { return static_cast<ByteKind>(ascii.kind[static_cast<unsigned char>(byte)]); }
+
+}  // namespace
+
+/// One call of tokenize: where the tokens go, and scratch space.
+class WordPieceTokenizer::Run {
+ public:
+  Run(const WordPieceTokenizer& tokenizer, Tokens& tokens)
+      : tokenizer_(tokenizer),
+        tokens_(tokens),
+        normalizer_({tokenizer.lower_case_, tokenizer.strip_accents_, tokenizer.split_chinese_}) {}
+
+  /// Cuts `text` at special tokens; these are matched as they stand, the rest is split into words.
+  void add_text(std::string_view text) {
+    std::size_t rest = 0;
+    for (std::size_t at = text.find('['); at != std::string_view::npos; at = text.find('[', at)) {
+      const auto* special = tokenizer_.special_at(text.substr(at));
+      if (special == nullptr) {
+        ++at;
+        continue;
+      }
+      add_segment(text.substr(rest, at - rest));
+      const auto length = static_cast<unsigned>(special->first.size());
+      push(special->second, {offset_, offset_ + length});
+      offset_ += length;
+      at += length;
+      rest = at;
+    }
+    add_segment(text.substr(rest));
+  }
+
+ private:
+  void add_segment(std::string_view text) {
+    for (std::size_t position = 0; position < text.size();) {
+      const ByteKind kind = kind_of(text[position]);
+      if (kind == blank || kind == punctuation) {
+        if (kind == punctuation) add_ascii_word(text.substr(position, 1));
+        ++offset_;
+        ++position;
+        continue;
+      }
+      const std::size_t begin = position;
+      unsigned kinds = 0;
+      for (unsigned next = kind; next <= other;) {
+        kinds |= next;
+        if (++position == text.size()) break;
+        next = kind_of(text[position]);
+      }
+      add_run(text.substr(begin, position - begin), kinds == letter);
+    }
+  }
+
+  /// A run of bytes without ASCII blanks and punctuation.
+  void add_run(std::string_view text, bool is_ascii) {
+    if (is_ascii) {
+      add_ascii_word(text);
+      offset_ += static_cast<unsigned>(text.size());
+    } else {
+      add_unicode_run(text);
+      offset_ += static_cast<unsigned>(count_code_points(text));
+    }
+  }
+
+  void add_ascii_word(std::string_view word) {
+    const auto length = static_cast<unsigned>(word.size());
+    if (word.size() > longest_word) return push(tokenizer_.vocabulary_.unknown(), {offset_, offset_ + length});
+    std::array<char, longest_word> lowered;
+    if (tokenizer_.lower_case_) {
+      for (std::size_t i = 0; i < word.size(); ++i) lowered[i] = ascii.lower[static_cast<unsigned char>(word[i])];
+      word = {lowered.data(), word.size()};
+    }
+    match_word(word, [this](std::size_t begin, std::size_t end) {
+      return CodePointRange{offset_ + static_cast<unsigned>(begin), offset_ + static_cast<unsigned>(end)};
+    });
+  }
+
+  void add_unicode_run(std::string_view text) {
+    for (const NormalizedChar& c : normalizer_.normalize(text, offset_)) {
+      const bool is_blank = is_bert_whitespace(c.code_point);
+      const bool is_alone = is_blank || is_bert_punctuation(c.code_point);
+      if (is_alone) flush_word();
+      if (!is_blank) extend_word(c);
+      if (is_alone) flush_word();
+    }
+    flush_word();
+  }
+
+  void extend_word(const NormalizedChar& c) {
+    append_utf8(word_, c.code_point);
+    origins_.resize(word_.size(), c.origin);
+    ++word_code_points_;
+  }
+
+  void flush_word() {
+    if (word_.empty()) return;
+    if (word_code_points_ > longest_word) {
+      push(tokenizer_.vocabulary_.unknown(), {origins_.front().begin, origins_.back().end});
+    } else {
+      match_word(word_, [this](std::size_t begin, std::size_t end) {
+        return CodePointRange{origins_[begin].begin, origins_[end - 1].end};
+      });
+    }
+    word_.clear();
+    origins_.clear();
+    word_code_points_ = 0;
+  }
+
+  /// Greedy longest match from the left; one [UNK] for the whole word where some rest matches nothing.
+  /// `offsets(begin, end)`: the original code points of bytes [begin, end) of the word.
+  template <class Offsets>
+  void match_word(std::string_view word, const Offsets& offsets) {
+    const std::size_t before = tokens_.ids.size();
+    const TokenTrie& trie = tokenizer_.vocabulary_.trie();
+    TokenTrie::Node start = TokenTrie::root;
+    for (std::size_t begin = 0; begin < word.size();) {
+      const auto match = start == TokenTrie::no_node ? TokenTrie::Match{} : trie.longest_match(start, word, begin);
+      if (match.id < 0) {
+        tokens_.ids.resize(before);
+        tokens_.offsets.resize(before);
+        return push(tokenizer_.vocabulary_.unknown(), offsets(0, word.size()));
+      }
+      push(match.id, offsets(begin, match.end));
+      begin = match.end;
+      start = tokenizer_.continuation_;
+    }
+  }
+
+  void push(TokenId id, CodePointRange range) {
+    tokens_.ids.push_back(id);
+    tokens_.offsets.push_back(range);
+  }
+
+  const WordPieceTokenizer& tokenizer_;
+  Tokens& tokens_;
+  BertNormalizer normalizer_;
+  unsigned offset_ = 0;  // code points of the text before the current position
+  std::string word_;
+  std::vector<CodePointRange> origins_;  // of every byte of word_
+  std::size_t word_code_points_ = 0;
+};
+
+WordPieceTokenizer::WordPieceTokenizer(Vocabulary vocabulary, TokenizerOptions options)
+    : vocabulary_(std::move(vocabulary)),
+      lower_case_(options.do_lower_case),
+      strip_accents_(options.strip_accents.value_or(options.do_lower_case)),
+      split_chinese_(options.tokenize_chinese_chars),
+      continuation_(vocabulary_.trie().find_node("##")) {
+  for (const std::string_view token : special_tokens) {
+    if (const auto id = vocabulary_.find(token)) specials_.emplace_back(token, *id);
+  }
+}
+
+const std::pair<std::string_view, TokenId>* WordPieceTokenizer::special_at(std::string_view text) const {
+  for (const auto& special : specials_) {
+    if (text.starts_with(special.first)) return &special;
+  }
+  return nullptr;
+}
+
+Tokens WordPieceTokenizer::tokenize(std::string_view text) const {
+  Tokens tokens;
+  tokenize(text, tokens);
+  return tokens;
+}
+
+void WordPieceTokenizer::tokenize(std::string_view text, Tokens& tokens) const {
+  ensure_utf8(text, "the text to tokenize");
+  Run(*this, tokens).add_text(text);
+}
+
+}  // namespace mylos::data

@@ -1,0 +1,219 @@
+#include "data/squad/features.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "tests/support/golden.hpp"
+#include "tests/support/paths.hpp"
+#include "tests/support/temporary.hpp"
+
+namespace mylos::data {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using tests::error_of;
+
+WordPieceTokenizer uncased_tokenizer() { return WordPieceTokenizer(Vocabulary::load(tests::uncased_vocabulary())); }
+
+/// One token a letter, so that windows can be counted by hand.
+WordPieceTokenizer letters() {
+  return WordPieceTokenizer(
+      Vocabulary({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b", "c", "d", "e", "f", "g"}, "letters"));
+}
+
+SquadDataset one_question(std::string context, std::vector<SquadAnswer> answers) {
+  SquadDataset dataset;
+  dataset.contexts = {std::move(context)};
+  dataset.questions = {{"id-1", 0, "a b", std::move(answers), true, false}};
+  return dataset;
+}
+
+FeatureOptions windows_of(std::size_t max_length, std::size_t stride) {
+  FeatureOptions options;
+  options.max_length = max_length;
+  options.doc_stride = stride;
+  return options;
+}
+
+std::vector<TokenId> input_ids(const FeatureSet& set, const Feature& feature) {
+  std::vector<TokenId> ids;
+  set.append_input_ids(feature, ids);
+  return ids;
+}
+
+TEST(Features, WindowsShareTheStride) {
+  const auto set = build_features(one_question("a b c d e f g", {{"e", 8}}), letters(), windows_of(9, 2));
+  ASSERT_EQ(set.features.size(), 3U);  // room 4: abcd, cdef, efg
+  EXPECT_THAT(input_ids(set, set.features[0]), ElementsAre(2, 4, 5, 3, 4, 5, 6, 7, 3));
+  EXPECT_THAT(input_ids(set, set.features[2]), ElementsAre(2, 4, 5, 3, 8, 9, 10, 3));
+  EXPECT_EQ(set.length(set.features[2]), 8U);
+  EXPECT_EQ(set.context_position(set.features[2]), 4U);
+  EXPECT_THAT(set.context_offsets(set.features[2]),
+              ElementsAre(CodePointRange{8, 9}, CodePointRange{10, 11}, CodePointRange{12, 13}));
+  EXPECT_EQ(set.features[0].start, 0);  // "e" is not in it
+  EXPECT_EQ(set.features[1].start, 6);
+  EXPECT_EQ(set.features[1].end, 6);
+  EXPECT_EQ(set.features[2].start, 4);
+  EXPECT_EQ(set.features[2].end, 4);
+  EXPECT_EQ(set.features[2].window, 2U);
+}
+
+TEST(Features, AnAnswerInTheLastTokenIsLabelledAsRunQaDoesUnlessExact) {
+  const SquadDataset dataset = one_question("a b c", {{"c", 4}});
+  FeatureOptions options = windows_of(10, 1);
+  const auto like_run_qa = build_features(dataset, letters(), options);
+  EXPECT_EQ(like_run_qa.features[0].start, 7);  // the final [SEP]
+  EXPECT_EQ(like_run_qa.features[0].end, 6);
+  EXPECT_EQ(like_run_qa.sep_labels, 1U);
+  options.exact_labels = true;
+  const auto exact = build_features(dataset, letters(), options);
+  EXPECT_EQ(exact.features[0].start, 6);
+  EXPECT_EQ(exact.features[0].end, 6);
+  EXPECT_EQ(exact.sep_labels, 1U);
+}
+
+TEST(Features, TheFirstAlignedAnswerIsTheLabel) {
+  const SquadDataset dataset = one_question("a b c d", {{"zz", 0, false}, {"b", 2}, {"a", 0}});
+  const auto set = build_features(dataset, letters(), {});
+  EXPECT_EQ(set.features[0].start, 5);
+}
+
+TEST(Features, WhatHasNoLabelIsPredictedButNotTrainedOn) {
+  SquadDataset dataset = one_question("a b c d", {{"zz", 0, false}});
+  FeatureOptions training;
+  training.training = true;
+  EXPECT_EQ(build_features(dataset, letters(), {}).features.at(0).start, -1);
+  EXPECT_TRUE(build_features(dataset, letters(), training).features.empty());
+  EXPECT_EQ(build_features(dataset, letters(), training).dropped_questions, 1U);
+
+  dataset.questions[0].answers.clear();  // unanswerable
+  EXPECT_EQ(build_features(dataset, letters(), training).features.at(0).start, 0);
+
+  dataset.questions[0].has_answers_key = false;
+  EXPECT_EQ(build_features(dataset, letters(), {}).features.at(0).start, -1);
+  EXPECT_THAT(error_of([&] { build_features(dataset, letters(), training); }),
+              HasSubstr("question id-1: has no 'answers'; training needs them"));
+}
+
+TEST(Features, AQuestionThatLeavesNoRoomIsNamed) {
+  const SquadDataset dataset = one_question("a b c d e", {});
+  EXPECT_NO_THROW(build_features(dataset, letters(), windows_of(8, 2)));
+  EXPECT_THAT(
+      error_of([&] { build_features(dataset, letters(), windows_of(8, 3)); }),
+      HasSubstr("question id-1: its 2 tokens leave 3 of 8 for the context, which must be more than the stride 3"));
+  EXPECT_THAT(error_of([&] { build_features(dataset, letters(), windows_of(5, 0)); }),
+              HasSubstr("question id-1: its 2 tokens leave 0 of 5"));
+  EXPECT_THAT(error_of([&] { build_features(dataset, letters(), windows_of(2, 0)); }), HasSubstr("leave 0 of 2"));
+  EXPECT_NO_THROW(build_features(dataset, letters(), windows_of(10, 9)));  // one window needs no stride
+}
+
+TEST(Features, AContextIsTokenisedOnce) {
+  SquadDataset dataset = one_question("a b c", {});
+  dataset.questions.push_back(dataset.questions[0]);
+  const auto set = build_features(dataset, letters(), {});
+  EXPECT_EQ(set.contexts.size(), 1U);
+  EXPECT_EQ(set.contexts.tokens.ids.size(), 3U);
+  EXPECT_EQ(set.features.size(), 2U);
+  EXPECT_EQ(set.context_offsets(set.features[0]).data(), set.context_offsets(set.features[1]).data());
+}
+
+nlohmann::json window_json(const SquadDataset& dataset, const FeatureSet& set, const Feature& feature) {
+  nlohmann::json json;
+  json["id"] = dataset.questions[feature.question].id;
+  json["window"] = feature.window;
+  json["input_ids"] = input_ids(set, feature);
+  std::vector<int> types(set.context_position(feature), 0);
+  types.resize(set.length(feature), 1);
+  json["token_type_ids"] = types;
+  json["offsets"] = std::vector<nlohmann::json>(set.length(feature));
+  const auto offsets = set.context_offsets(feature);
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    json["offsets"][set.context_position(feature) + i] = {offsets[i].begin, offsets[i].end};
+  }
+  json["start"] = feature.start;
+  json["end"] = feature.end;
+  return json;
+}
+
+TEST(Features, OddQuestionsAreRunQas) {
+  const auto golden = tests::golden_json("features_odd.json");
+  const SquadDataset dataset = parse_squad(nlohmann::json{{"data", golden.at("rows")}}.dump(), "features_odd.json");
+  const auto set =
+      build_features(dataset, uncased_tokenizer(), windows_of(golden.at("max_length"), golden.at("stride")));
+  const auto& windows = golden.at("windows");
+  for (std::size_t i = 0; i < std::min(windows.size(), set.features.size()); ++i) {
+    EXPECT_EQ(window_json(dataset, set, set.features[i]), windows[i]);
+  }
+  EXPECT_EQ(set.features.size(), windows.size());
+  EXPECT_EQ(set.sep_labels, 2U);
+}
+
+std::string window_digest(const FeatureSet& set, const Feature& feature) {
+  tests::Digest digest;
+  digest.add(feature.question);
+  digest.add(feature.window);
+  const std::size_t length = set.length(feature);
+  const std::size_t first = set.context_position(feature);
+  digest.add(static_cast<std::int64_t>(length));
+  for (const TokenId id : input_ids(set, feature)) digest.add(id);
+  for (std::size_t i = 0; i < length; ++i) digest.add(i < first ? 0 : 1);
+  const auto offsets = set.context_offsets(feature);
+  for (std::size_t i = 0; i < length; ++i) {
+    const bool in_context = i >= first && i < first + offsets.size();
+    digest.add(in_context ? offsets[i - first].begin : -1);
+    digest.add(in_context ? offsets[i - first].end : -1);
+  }
+  digest.add(feature.start);
+  digest.add(feature.end);
+  return digest.hexadecimal().substr(8);
+}
+
+/// Compares the windows of those recorded files that lie in the tree, or of those that do not.
+void compare_windows(bool in_tree) {
+  const auto files = tests::golden_lines_of(in_tree, "features.jsonl");
+  ASSERT_EQ(files.size(), 2U);
+  for (const auto& file : files) {
+    const auto name = file.at("data").get<std::string>();
+    const auto path = tests::recorded_questions(name);
+    if (!in_tree && !std::filesystem::exists(path)) GTEST_SKIP() << path << " is absent (MYLOS_DATA)";
+    const SquadDataset dataset = read_squad(path);
+    const auto set = build_features(dataset, uncased_tokenizer(), {});
+    ASSERT_EQ(set.features.size(), file.at("windows"));
+    const auto digests = file.at("digests").get<std::string>();
+    for (std::size_t i = 0; i < set.features.size(); ++i) {
+      ASSERT_EQ(window_digest(set, set.features[i]), digests.substr(8 * i, 8)) << name << " window " << i;
+    }
+  }
+}
+
+TEST(Features, EveryWindowOfTheExamplesIsRunQas) { compare_windows(true); }
+TEST(Features, EveryWindowOfBothDevFilesIsRunQas) { compare_windows(false); }
+
+TEST(Features, TheReferenceRunUsedTheseWindows) {
+  const auto order_path = tests::shared_reference() / "minilm-v1.1" / "order.jsonl";
+  if (!std::filesystem::exists(order_path)) GTEST_SKIP() << "no reference run at " << order_path;
+  const SquadDataset dataset = read_squad(tests::shared_data() / "squad" / "v1.1" / "train.json");
+  FeatureOptions options;
+  options.training = true;
+  const auto set = build_features(dataset, uncased_tokenizer(), options);
+  EXPECT_EQ(set.features.size(), 14503U);
+  std::set<std::pair<std::string, std::uint32_t>> windows;
+  for (const Feature& feature : set.features) windows.emplace(dataset.questions[feature.question].id, feature.window);
+  std::istringstream order(tests::read_file(order_path));
+  std::size_t steps = 0;
+  for (std::string line; std::getline(order, line); ++steps) {
+    for (const auto& item : nlohmann::json::parse(line)) {
+      ASSERT_TRUE(windows.contains({item[0].get<std::string>(), item[1].get<std::uint32_t>()})) << item;
+    }
+  }
+  EXPECT_EQ(steps, 400U);
+}
+
+}  // namespace
+}  // namespace mylos::data

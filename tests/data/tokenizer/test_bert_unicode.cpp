@@ -1,0 +1,82 @@
+#include "data/tokenizer/bert_unicode.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "tests/support/golden.hpp"
+
+namespace mylos::data {
+namespace {
+
+constexpr char32_t end_of_unicode = 0x110000;
+
+bool is_surrogate(char32_t c) { return c >= 0xD800 && c < 0xE000; }
+
+/// Compares a class with its recorded ranges on every code point.
+void expect_class(const char* name, const std::function<bool(char32_t)>& is_member) {
+  const auto ranges = tests::golden_json("unicode_classes.json").at(name);
+  ASSERT_GT(ranges.size(), 0U);
+  std::size_t range = 0;
+  for (char32_t c = 0; c < end_of_unicode; ++c) {
+    if (is_surrogate(c)) continue;
+    while (range < ranges.size() && ranges[range][1].get<char32_t>() < c) ++range;
+    const bool expected = range < ranges.size() && ranges[range][0].get<char32_t>() <= c;
+    ASSERT_EQ(is_member(c), expected) << name << " U+" << std::hex << static_cast<unsigned>(c);
+  }
+}
+
+TEST(BertUnicode, RemovesWhatHuggingFaceRemoves) { expect_class("removed", is_removed_by_bert); }
+
+TEST(BertUnicode, WhitespaceIsHuggingFaces) {
+  // Controls that are white space are deleted before white space is looked at.
+  expect_class("whitespace", [](char32_t c) { return is_bert_whitespace(c) && !is_removed_by_bert(c); });
+}
+
+TEST(BertUnicode, ChineseIsHuggingFaces) { expect_class("chinese", is_chinese); }
+
+TEST(BertUnicode, PunctuationIsHuggingFaces) { expect_class("punctuation", is_bert_punctuation); }
+
+TEST(BertUnicode, MarksAreHuggingFaces) { expect_class("marks", is_nonspacing_mark); }
+
+TEST(BertUnicode, LowerCaseIsHuggingFaces) {
+  const auto expected = tests::golden_json("unicode_classes.json").at("lower");
+  tests::Digest digest;
+  std::size_t count = 0;
+  for (char32_t c = 0; c < end_of_unicode; ++c) {
+    char32_t image[2];
+    const std::size_t length = to_lower(c, image);
+    if (is_surrogate(c) || (length == 1 && image[0] == c)) continue;
+    digest.add(c);
+    for (std::size_t i = 0; i < length; ++i) digest.add(image[i]);
+    ++count;
+  }
+  EXPECT_EQ(count, expected.at("count"));
+  EXPECT_EQ(digest.hexadecimal(), expected.at("digest"));
+}
+
+TEST(BertUnicode, DecompositionIsHuggingFaces) {
+  const auto expected = tests::golden_json("unicode_classes.json").at("decomposition");
+  tests::Digest digest;
+  std::size_t count = 0;
+  for (char32_t c = 0; c < end_of_unicode; ++c) {
+    char32_t image[max_decomposition];
+    const std::size_t length = decompose(c, image);
+    if (is_surrogate(c) || (length == 1 && image[0] == c)) continue;
+    digest.add(c);
+    for (std::size_t i = 0; i < length; ++i) digest.add(image[i]);
+    ++count;
+  }
+  EXPECT_EQ(count, expected.at("count"));
+  EXPECT_EQ(digest.hexadecimal(), expected.at("digest"));
+}
+
+TEST(BertUnicode, CombiningClassesOrderMarks) {
+  EXPECT_EQ(combining_class('a'), 0);
+  EXPECT_EQ(combining_class(0x301), 230);
+  EXPECT_EQ(combining_class(0x323), 220);
+  EXPECT_EQ(combining_class(0x1E2AE), 0);  // newer than the tables of `tokenizers`
+}
+
+}  // namespace
+}  // namespace mylos::data

@@ -1,0 +1,72 @@
+#include "data/tokenizer/vocabulary.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "tests/support/paths.hpp"
+#include "tests/support/temporary.hpp"
+
+namespace mylos::data {
+namespace {
+
+using ::testing::HasSubstr;
+using tests::error_of;
+
+Vocabulary load_text(std::string_view text) {
+  const tests::TemporaryDirectory directory;
+  tests::write_file(directory / "vocab.txt", text);
+  return Vocabulary::load(directory / "vocab.txt");
+}
+
+TEST(Vocabulary, AnIdIsALine) {
+  const Vocabulary vocabulary = load_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\nthe\n##s\n");
+  EXPECT_EQ(vocabulary.size(), 6U);
+  EXPECT_EQ(vocabulary.padding(), 0);
+  EXPECT_EQ(vocabulary.unknown(), 1);
+  EXPECT_EQ(vocabulary.classify(), 2);
+  EXPECT_EQ(vocabulary.separator(), 3);
+  EXPECT_EQ(vocabulary.find("the"), 4);
+  EXPECT_EQ(vocabulary.find("th"), std::nullopt);
+  EXPECT_EQ(vocabulary.token(5), "##s");
+  EXPECT_THAT(error_of([&] { (void)vocabulary.token(6); }), HasSubstr("token id 6 is not in the vocabulary of 6"));
+  EXPECT_THAT(error_of([&] { (void)vocabulary.token(-1); }), HasSubstr("token id -1"));
+}
+
+TEST(Vocabulary, ReadsCarriageReturnsAndTrailingBlankLines) {
+  const Vocabulary vocabulary = load_text("[PAD]\r\n[UNK]\r\n[CLS]\r\n[SEP]\r\nx\r\n\r\n\n");
+  EXPECT_EQ(vocabulary.size(), 5U);
+  EXPECT_EQ(vocabulary.find("x"), 4);
+}
+
+TEST(Vocabulary, RefusesBrokenFilesAndSaysWhere) {
+  const std::string specials = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n";
+  EXPECT_THAT(error_of([] { Vocabulary::load("/nowhere/vocab.txt"); }), HasSubstr("/nowhere/vocab.txt"));
+  EXPECT_THAT(error_of([] { load_text(""); }), HasSubstr("vocab.txt: the file is empty"));
+  EXPECT_THAT(error_of([&] { load_text(specials + "\xFF\n"); }), HasSubstr("not UTF-8 at byte 24"));
+  EXPECT_THAT(error_of([&] { load_text(specials + "\nx\n"); }), HasSubstr("line 5 is blank"));
+  EXPECT_THAT(error_of([&] { load_text(specials + "x \n"); }), HasSubstr("line 5: white space around 'x '"));
+  EXPECT_THAT(error_of([&] { load_text(specials + "\tx\n"); }), HasSubstr("line 5: white space around"));
+  EXPECT_THAT(error_of([&] { load_text(specials + "x\ny\nx\n"); }),
+              HasSubstr("token 'x' stands on line 5 and again on line 7"));
+}
+
+TEST(Vocabulary, NamesAMissingSpecialToken) {
+  for (const std::string missing : {"[PAD]", "[UNK]", "[CLS]", "[SEP]"}) {
+    std::string text = "x\n";
+    for (const std::string token : {"[PAD]", "[UNK]", "[CLS]", "[SEP]"}) text += token == missing ? "" : token + "\n";
+    EXPECT_THAT(error_of([&] { load_text(text); }), HasSubstr("vocab.txt: no line is " + missing));
+  }
+}
+
+TEST(Vocabulary, LoadsTheUncasedVocabulary) {
+  const Vocabulary vocabulary = Vocabulary::load(tests::uncased_vocabulary());
+  ASSERT_EQ(vocabulary.size(), 30522U);
+  EXPECT_EQ(vocabulary.classify(), 101);
+  EXPECT_EQ(vocabulary.separator(), 102);
+  for (TokenId id = 0; id < 30522; ++id) ASSERT_EQ(vocabulary.find(vocabulary.token(id)), id);
+}
+
+}  // namespace
+}  // namespace mylos::data

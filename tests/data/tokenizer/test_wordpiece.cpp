@@ -1,0 +1,129 @@
+#include "data/tokenizer/wordpiece.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/golden.hpp"
+#include "tests/support/paths.hpp"
+#include "tests/support/temporary.hpp"
+
+namespace mylos::data {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// Switches as scripts/record/tokens.py writes them: lower, strip ("-": unset), chinese.
+TokenizerOptions parse_switches(const std::string& switches) {
+  TokenizerOptions options;
+  options.do_lower_case = switches[0] == '1';
+  if (switches[1] != '-') options.strip_accents = switches[1] == '1';
+  options.tokenize_chinese_chars = switches[2] == '1';
+  return options;
+}
+
+Vocabulary small_vocabulary() {
+  return {
+      {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un", "##aff", "##able", "a", "##b", "中", "!", "Un", "é", "e"},
+      "small"};
+}
+
+std::vector<std::string> words(const WordPieceTokenizer& tokenizer, std::string_view text) {
+  std::vector<std::string> result;
+  for (const TokenId id : tokenizer.tokenize(text).ids) result.push_back(tokenizer.vocabulary().token(id));
+  return result;
+}
+
+TEST(WordPiece, TakesTheLongestPieceOrTheWholeWordAsUnknown) {
+  const WordPieceTokenizer tokenizer(small_vocabulary());
+  EXPECT_THAT(words(tokenizer, "unaffable Un!"), ElementsAre("un", "##aff", "##able", "un", "!"));
+  EXPECT_THAT(words(tokenizer, "unaffablex a"), ElementsAre("[UNK]", "a"));
+  EXPECT_THAT(words(tokenizer, "a中ab"), ElementsAre("a", "中", "a", "##b"));
+  EXPECT_TRUE(words(tokenizer, " \t\u00a0").empty());
+}
+
+TEST(WordPiece, EverySwitchMatters) {
+  EXPECT_THAT(words(WordPieceTokenizer(small_vocabulary(), parse_switches("0-1")), "Un É é"),
+              ElementsAre("Un", "[UNK]", "é"));
+  EXPECT_THAT(words(WordPieceTokenizer(small_vocabulary(), parse_switches("101")), "É"), ElementsAre("é"));
+  EXPECT_THAT(words(WordPieceTokenizer(small_vocabulary(), parse_switches("1-1")), "É"), ElementsAre("e"));
+  EXPECT_THAT(words(WordPieceTokenizer(small_vocabulary(), parse_switches("1-0")), "a中"), ElementsAre("[UNK]"));
+}
+
+TEST(WordPiece, OffsetsCountCodePointsOfTheOriginal) {
+  const WordPieceTokenizer tokenizer(small_vocabulary());
+  const Tokens tokens = tokenizer.tokenize("é 中\u200bunaffable[SEP]!");
+  EXPECT_THAT(tokens.offsets,
+              ElementsAre(CodePointRange{0, 1}, CodePointRange{2, 3}, CodePointRange{4, 6}, CodePointRange{6, 9},
+                          CodePointRange{9, 13}, CodePointRange{13, 18}, CodePointRange{18, 19}));
+}
+
+TEST(WordPiece, AppendsToWhatIsThere) {
+  const WordPieceTokenizer tokenizer(small_vocabulary());
+  Tokens tokens = tokenizer.tokenize("a");
+  tokenizer.tokenize("un", tokens);
+  EXPECT_THAT(tokens.ids, ElementsAre(8, 5));
+  EXPECT_THAT(tokens.offsets, ElementsAre(CodePointRange{0, 1}, CodePointRange{0, 2}));
+}
+
+TEST(WordPiece, WorksWithoutContinuationsAndWithoutMask) {
+  const WordPieceTokenizer tokenizer(Vocabulary({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "a"}, "tiny"));
+  EXPECT_THAT(words(tokenizer, "a aa [MASK]"), ElementsAre("a", "[UNK]", "[UNK]", "[UNK]", "[UNK]"));
+}
+
+TEST(WordPiece, RefusesWhatIsNotUtf8) {
+  const WordPieceTokenizer tokenizer(small_vocabulary());
+  EXPECT_THAT(tests::error_of([&] { (void)tokenizer.tokenize("a \xC3"); }), HasSubstr("not UTF-8 at byte 2"));
+}
+
+TEST(WordPiece, OddUnicodeIsHuggingFaces) {
+  const auto rows = tests::golden_lines("tokens.jsonl");
+  ASSERT_GT(rows.size(), 500U);
+  std::string switches;
+  std::optional<WordPieceTokenizer> tokenizer;
+  for (const auto& row : rows) {
+    if (row[0] != switches) {
+      switches = row[0];
+      tokenizer.emplace(Vocabulary::load(tests::uncased_vocabulary()), parse_switches(switches));
+    }
+    const Tokens tokens = tokenizer->tokenize(row[1].get<std::string>());
+    auto found = nlohmann::json::array();
+    for (std::size_t i = 0; i < tokens.ids.size(); ++i) {
+      found.push_back({tokens.ids[i], tokens.offsets[i].begin, tokens.offsets[i].end});
+    }
+    ASSERT_EQ(found, row[2]) << switches << " " << row[1].dump(-1, ' ', true);
+  }
+}
+
+/// Compares ids and pieces of the questions in `path`; their number.
+std::size_t compare_questions(const std::filesystem::path& path) {
+  const WordPieceTokenizer tokenizer(Vocabulary::load(tests::uncased_vocabulary()));
+  std::istringstream lines(tests::read_file(path));
+  std::size_t count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    const auto row = nlohmann::json::parse(line);
+    const auto text = row.at("text").get<std::string>();
+    EXPECT_EQ(tokenizer.tokenize(text).ids, row.at("ids").get<std::vector<TokenId>>()) << text;
+    EXPECT_EQ(words(tokenizer, text), row.at("tokens").get<std::vector<std::string>>()) << text;
+  }
+  return count;
+}
+
+TEST(WordPiece, QuestionsOfTheExamplesAreHuggingFaces) {
+  EXPECT_EQ(compare_questions(tests::golden_data() / "question_tokens.jsonl"), 1440U);
+}
+
+TEST(WordPiece, QuestionsAreHuggingFaces) {
+  const auto path = tests::shared_data() / "tokenizer" / "questions.jsonl";
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is absent (MYLOS_DATA)";
+  EXPECT_EQ(compare_questions(path), 5000U);
+}
+
+}  // namespace
+}  // namespace mylos::data
