@@ -9,7 +9,7 @@
 #include "core/base/error.hpp"
 #include "core/base/median.hpp"
 #include "core/base/standard_output.hpp"
-#include "nn/bert_question_answering.hpp"
+#include "nn/bert/bert_question_answering.hpp"
 #include "train/run_plan.hpp"
 #include "train/squad_task.hpp"
 #include "train/trainer.hpp"

@@ -5,7 +5,7 @@
 #include "core/base/standard_output.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "data/huggingface/pretrained.hpp"
-#include "nn/bert_question_answering.hpp"
+#include "nn/bert/bert_question_answering.hpp"
 #include "train/bert_shape.hpp"
 
 #include <fmt/format.h>

@@ -11,7 +11,7 @@
 #include "core/base/quantities.hpp"
 #include "core/base/standard_output.hpp"
 #include "data/huggingface/model_names.hpp"
-#include "nn/bert_question_answering.hpp"
+#include "nn/bert/bert_question_answering.hpp"
 #include "train/bert_shape.hpp"
 #include "train/length_task.hpp"
 #include "train/run_plan.hpp"

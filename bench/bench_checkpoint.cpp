@@ -1,6 +1,6 @@
 #include "app/build_info.hpp"
 #include "core/base/error.hpp"
-#include "nn/bert_question_answering.hpp"
+#include "nn/bert/bert_question_answering.hpp"
 #include "parallel/checkpoint.hpp"
 #include "parallel/launch.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "data/huggingface/bert_config.hpp"
-#include "nn/bert_layer.hpp"
+#include "nn/bert/bert_layer.hpp"
 
 #include <optional>
 

@@ -3,7 +3,7 @@
 #include "core/base/error.hpp"
 #include "data/squad/answer_files.hpp"
 #include "data/huggingface/safetensors.hpp"
-#include "nn/bert_question_answering.hpp"
+#include "nn/bert/bert_question_answering.hpp"
 #include "train/bert_shape.hpp"
 #include "train/squad_order.hpp"
 

@@ -3,7 +3,7 @@
 #include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
 #include "data/squad/feature_file.hpp"
-#include "nn/bert_question_answering.hpp"
+#include "nn/bert/bert_question_answering.hpp"
 
 #include <fmt/format.h>
 

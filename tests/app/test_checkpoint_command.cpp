@@ -1,6 +1,6 @@
 #include "data/huggingface/bert_config.hpp"
 #include "data/huggingface/safetensors.hpp"
-#include "nn/bert_question_answering.hpp"
+#include "nn/bert/bert_question_answering.hpp"
 #include "parallel/checkpoint.hpp"
 #include "parallel/checkpoint_file.hpp"
 #include "tests/app/tiny_run.hpp"

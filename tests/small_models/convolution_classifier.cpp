@@ -4,7 +4,7 @@
 #include "core/kernels/cross_entropy.hpp"
 #include "core/kernels/layer_norm.hpp"
 #include "core/kernels/team.hpp"
-#include "nn/linear.hpp"
+#include "nn/layers/linear.hpp"
 #include "nn/vocabulary_loss.hpp"
 #include "tests/small_models/batch_norm.hpp"
 

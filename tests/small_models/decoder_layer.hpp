@@ -1,6 +1,6 @@
 #pragma once
 
-#include "nn/linear.hpp"
+#include "nn/layers/linear.hpp"
 
 /// One layer of a Llama-type decoder: x += attention(RMSNorm(x)), x += SwiGLU(RMSNorm(x)), without biases. Query heads
 /// share key and value heads in groups (Ainslie et al. 2023), and a token sees itself and earlier ones only.

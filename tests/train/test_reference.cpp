@@ -3,7 +3,7 @@
 #include "core/kernels/gemm.hpp"
 #include "data/huggingface/bert_config.hpp"
 #include "data/huggingface/safetensors.hpp"
-#include "nn/bert_question_answering.hpp"
+#include "nn/bert/bert_question_answering.hpp"
 #include "nn/optimizer.hpp"
 #include "parallel/parameter_mode.hpp"
 #include "tests/support/paths.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "nn/bert_layer.hpp"
+#include "nn/bert/bert_layer.hpp"
 #include "nn/model.hpp"
 
 #include <memory>

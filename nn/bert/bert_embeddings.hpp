@@ -1,6 +1,6 @@
 #pragma once
 
-#include "nn/bert_layer.hpp"
+#include "nn/bert/bert_layer.hpp"
 
 /// Word, position and token-type embeddings, summed, normalised and dropped out.
 namespace mylos::nn {

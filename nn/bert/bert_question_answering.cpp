@@ -1,10 +1,10 @@
-#include "nn/bert_question_answering.hpp"
+#include "nn/bert/bert_question_answering.hpp"
 
 #include "core/base/error.hpp"
 #include "core/element_type.hpp"
 #include "core/kernels/activation.hpp"
 #include "core/kernels/cross_entropy.hpp"
-#include "nn/bert_embeddings.hpp"
+#include "nn/bert/bert_embeddings.hpp"
 
 #include <fmt/format.h>
 

@@ -1,10 +1,10 @@
 // A BERT layer and the whole model at odd sizes against the naive twin, with dropout off and on: values, and every
 // row's gradient along itself and in single elements by central differences of the twin.
 
-#include "nn/bert_layer.hpp"
+#include "nn/bert/bert_layer.hpp"
 
-#include "nn/bert_question_answering.hpp"
-#include "tests/nn/bert_twin.hpp"
+#include "nn/bert/bert_question_answering.hpp"
+#include "tests/nn/bert/bert_twin.hpp"
 #include "tests/support/temporary.hpp"
 #include "tests/support/worst.hpp"
 

@@ -1,4 +1,4 @@
-#include "nn/bert_layer.hpp"
+#include "nn/bert/bert_layer.hpp"
 
 #include "core/kernels/activation.hpp"
 

@@ -1,6 +1,6 @@
-#include "tests/nn/bert_twin.hpp"
+#include "tests/nn/bert/bert_twin.hpp"
 
-#include "nn/bert_question_answering.hpp"
+#include "nn/bert/bert_question_answering.hpp"
 
 #include <fmt/format.h>
 

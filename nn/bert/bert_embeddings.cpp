@@ -1,7 +1,7 @@
-#include "nn/bert_embeddings.hpp"
+#include "nn/bert/bert_embeddings.hpp"
 
 #include "core/kernels/embedding.hpp"
-#include "nn/bert_question_answering.hpp"
+#include "nn/bert/bert_question_answering.hpp"
 
 namespace mylos::nn {
 namespace {

@@ -1,4 +1,4 @@
-#include "nn/linear.hpp"
+#include "nn/layers/linear.hpp"
 
 #include "core/kernels/layer_norm.hpp"
 #include "core/kernels/math.hpp"

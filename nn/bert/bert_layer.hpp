@@ -3,7 +3,7 @@
 #include "core/kernels/attention.hpp"
 #include "core/kernels/embedding.hpp"
 #include "core/kernels/layer_norm.hpp"
-#include "nn/linear.hpp"
+#include "nn/layers/linear.hpp"
 #include "nn/model.hpp"
 
 #include <string>
