@@ -2,7 +2,7 @@
 
 #include "app/run_commands.hpp"
 #include "app/usage_error.hpp"
-#include "parallel/launcher.hpp"
+#include "parallel/launch/launcher.hpp"
 
 #include <fmt/format.h>
 

@@ -6,8 +6,8 @@
 #include "core/base/error.hpp"
 #include "core/base/median.hpp"
 #include "core/base/standard_output.hpp"
-#include "parallel/agreement.hpp"
-#include "parallel/launch.hpp"
+#include "parallel/communicator/agreement.hpp"
+#include "parallel/launch/launch.hpp"
 
 #include <fmt/format.h>
 

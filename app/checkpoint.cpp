@@ -6,7 +6,7 @@
 #include "core/base/json.hpp"
 #include "core/base/quantities.hpp"
 #include "core/base/standard_output.hpp"
-#include "parallel/checkpoint_directory.hpp"
+#include "parallel/checkpoint/checkpoint_directory.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/arguments.hpp"
-#include "parallel/checkpoint_file.hpp"
+#include "parallel/checkpoint/checkpoint_file.hpp"
 
 #include <filesystem>
 #include <string>

@@ -1,6 +1,6 @@
 #include "app/checkpoint.hpp"
 #include "core/base/error.hpp"
-#include "parallel/checkpoint_directory.hpp"
+#include "parallel/checkpoint/checkpoint_directory.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #include "app/command_line.hpp"
 
 #include "app/job_script.hpp"
-#include "parallel/checkpoint_directory.hpp"
+#include "parallel/checkpoint/checkpoint_directory.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/numeric.hpp"
-#include "parallel/launch.hpp"
+#include "parallel/launch/launch.hpp"
 
 #include <Kokkos_Core.hpp>
 

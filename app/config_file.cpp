@@ -8,7 +8,7 @@
 #include "core/base/json.hpp"
 #include "core/base/text_file.hpp"
 #include "core/device.hpp"
-#include "parallel/parameter_mode.hpp"
+#include "parallel/sharding/parameter_mode.hpp"
 #include "train/gemm_selection.hpp"
 #include "train/output_directory.hpp"
 

@@ -3,9 +3,9 @@
 #include "app/usage_error.hpp"
 #include "core/kernels/gemm.hpp"
 #include "data/squad/squad_files.hpp"
-#include "parallel/checkpoint_file.hpp"
-#include "parallel/launch.hpp"
-#include "parallel/nccl_communicator.hpp"
+#include "parallel/checkpoint/checkpoint_file.hpp"
+#include "parallel/launch/launch.hpp"
+#include "parallel/communicator/nccl_communicator.hpp"
 
 #include <fmt/format.h>
 

@@ -3,8 +3,8 @@
 #include "app/values.hpp"
 #include "core/base/printable.hpp"
 #include "core/base/quantities.hpp"
-#include "parallel/launch.hpp"
-#include "parallel/nccl_communicator.hpp"
+#include "parallel/launch/launch.hpp"
+#include "parallel/communicator/nccl_communicator.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

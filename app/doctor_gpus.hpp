@@ -2,7 +2,7 @@
 
 #include "app/doctor_finding.hpp"
 #include "core/device.hpp"
-#include "parallel/launcher.hpp"
+#include "parallel/launch/launcher.hpp"
 
 #include <span>
 #include <string>

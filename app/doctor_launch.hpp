@@ -2,7 +2,7 @@
 
 #include "app/doctor_finding.hpp"
 #include "app/doctor_ranks.hpp"
-#include "parallel/launcher.hpp"
+#include "parallel/launch/launcher.hpp"
 
 #include <optional>
 #include <span>

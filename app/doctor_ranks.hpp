@@ -1,6 +1,6 @@
 #pragma once
 
-#include "parallel/rank_runtime.hpp"
+#include "parallel/launch/rank_runtime.hpp"
 
 #include <optional>
 #include <set>

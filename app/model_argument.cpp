@@ -9,7 +9,7 @@
 #include "core/base/standard_output.hpp"
 #include "data/huggingface/bert_config.hpp"
 #include "data/huggingface/model_names.hpp"
-#include "parallel/launcher.hpp"
+#include "parallel/launch/launcher.hpp"
 #include "train/output_directory.hpp"
 
 #include <fmt/format.h>

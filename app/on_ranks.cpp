@@ -3,7 +3,7 @@
 #include "app/exit_codes.hpp"
 #include "app/usage_error.hpp"
 #include "core/base/standard_output.hpp"
-#include "parallel/agreement.hpp"
+#include "parallel/communicator/agreement.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "parallel/launch.hpp"
+#include "parallel/launch/launch.hpp"
 
 #include <functional>
 

@@ -12,7 +12,7 @@
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/standard_output.hpp"
-#include "parallel/launcher.hpp"
+#include "parallel/launch/launcher.hpp"
 #include "train/memory.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 #include "app/option_kinds.hpp"
 
-#include "parallel/parameter_mode.hpp"
+#include "parallel/sharding/parameter_mode.hpp"
 
 #include <bit>
 

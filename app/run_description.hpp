@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/arguments.hpp"
-#include "parallel/launch.hpp"
+#include "parallel/launch/launch.hpp"
 #include "train/run_banner.hpp"
 #include "train/squad_task.hpp"
 #include "train/trainer.hpp"

@@ -2,7 +2,7 @@
 
 #include "app/values.hpp"
 #include "core/base/error.hpp"
-#include "parallel/agreement.hpp"
+#include "parallel/communicator/agreement.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "parallel/communicator.hpp"
+#include "parallel/communicator/communicator.hpp"
 #include "train/output_directory.hpp"
 
 #include <functional>

@@ -1,8 +1,8 @@
 #include "app/build_info.hpp"
 #include "core/base/error.hpp"
 #include "nn/bert/bert_question_answering.hpp"
-#include "parallel/checkpoint.hpp"
-#include "parallel/launch.hpp"
+#include "parallel/checkpoint/checkpoint.hpp"
+#include "parallel/launch/launch.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

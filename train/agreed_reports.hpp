@@ -1,6 +1,6 @@
 #pragma once
 
-#include "parallel/communicator.hpp"
+#include "parallel/communicator/communicator.hpp"
 #include "train/report.hpp"
 
 #include <exception>

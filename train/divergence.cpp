@@ -1,6 +1,6 @@
 #include "train/divergence.hpp"
 
-#include "parallel/agreement.hpp"
+#include "parallel/communicator/agreement.hpp"
 #include "train/model_export.hpp"
 
 #include <fmt/format.h>

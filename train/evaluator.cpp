@@ -1,6 +1,6 @@
 #include "train/evaluator.hpp"
 
-#include "parallel/parameter_mode.hpp"
+#include "parallel/sharding/parameter_mode.hpp"
 #include "train/gemm_selection.hpp"
 #include "train/initial_parameters.hpp"
 #include "train/model_predictor.hpp"

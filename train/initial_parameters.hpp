@@ -1,6 +1,6 @@
 #pragma once
 
-#include "parallel/parameter_mode.hpp"
+#include "parallel/sharding/parameter_mode.hpp"
 #include "train/task.hpp"
 
 #include <cstdint>

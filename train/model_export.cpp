@@ -1,7 +1,7 @@
 #include "train/model_export.hpp"
 
-#include "parallel/agreement.hpp"
-#include "parallel/file_work.hpp"
+#include "parallel/communicator/agreement.hpp"
+#include "parallel/communicator/file_work.hpp"
 
 #include <algorithm>
 #include <exception>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/parameter_store.hpp"
-#include "parallel/parameter_mode.hpp"
+#include "parallel/sharding/parameter_mode.hpp"
 #include "train/task.hpp"
 
 #include <cstddef>

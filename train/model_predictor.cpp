@@ -1,7 +1,7 @@
 #include "train/model_predictor.hpp"
 
 #include "core/base/error.hpp"
-#include "parallel/agreement.hpp"
+#include "parallel/communicator/agreement.hpp"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 
 #include "core/arena.hpp"
 #include "nn/model.hpp"
-#include "parallel/communicator.hpp"
+#include "parallel/communicator/communicator.hpp"
 #include "train/task.hpp"
 
 #include <cstddef>

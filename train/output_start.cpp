@@ -3,7 +3,7 @@
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
-#include "parallel/checkpoint_directory.hpp"
+#include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "train/output_directory.hpp"
 #include "train/run_files.hpp"
 

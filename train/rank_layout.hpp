@@ -1,8 +1,8 @@
 #pragma once
 
 #include "core/kernels/scratch.hpp"
-#include "parallel/launch.hpp"
-#include "parallel/parameter_mode.hpp"
+#include "parallel/launch/launch.hpp"
+#include "parallel/sharding/parameter_mode.hpp"
 #include "train/step_shares.hpp"
 #include "train/train_config.hpp"
 

@@ -2,9 +2,9 @@
 
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
-#include "parallel/agreement.hpp"
-#include "parallel/checkpoint_directory.hpp"
-#include "parallel/checkpoint_file.hpp"
+#include "parallel/communicator/agreement.hpp"
+#include "parallel/checkpoint/checkpoint_directory.hpp"
+#include "parallel/checkpoint/checkpoint_file.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

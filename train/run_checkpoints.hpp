@@ -1,7 +1,7 @@
 #pragma once
 
 #include "nn/optimizer.hpp"
-#include "parallel/checkpoint.hpp"
+#include "parallel/checkpoint/checkpoint.hpp"
 #include "train/best_model.hpp"
 #include "train/loss_scale.hpp"
 #include "train/report.hpp"

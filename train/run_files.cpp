@@ -3,7 +3,7 @@
 #include "core/base/directory_lock.hpp"
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
-#include "parallel/checkpoint_directory.hpp"
+#include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "train/evaluation_files.hpp"
 #include "train/gpu_record.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "parallel/parameter_mode.hpp"
+#include "parallel/sharding/parameter_mode.hpp"
 #include "train/machine.hpp"
 
 #include <cstddef>
@@ -53,7 +53,7 @@ struct StepLayout {
 };
 
 /// A step of `units`, in the order of the forward pass, with one collective at a time beside the computing, in the
-/// order and as early as parallel/parameter_mode.hpp's modes begin them: a unit's gradients once its backward pass has
+/// order and as early as parallel/sharding/parameter_mode.hpp's modes begin them: a unit's gradients once its backward pass has
 /// ended, values one unit ahead, sums of groups after the last micro-batch. `optimizer` is given.
 StepTime step_time(const StepLayout& layout, const Links& links, std::span<const UnitWork> units, double optimizer);
 

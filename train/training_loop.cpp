@@ -1,7 +1,7 @@
 #include "train/training_loop.hpp"
 
 #include "core/base/error.hpp"
-#include "parallel/agreement.hpp"
+#include "parallel/communicator/agreement.hpp"
 #include "train/evaluation_files.hpp"
 #include "train/memory.hpp"
 #include "train/model_export.hpp"

@@ -1,6 +1,6 @@
 #include "train/training_step.hpp"
 
-#include "parallel/agreement.hpp"
+#include "parallel/communicator/agreement.hpp"
 
 #include <Kokkos_Profiling_ScopedRegion.hpp>
 

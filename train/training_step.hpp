@@ -4,7 +4,7 @@
 #include "core/batch.hpp"
 #include "nn/learning_rate.hpp"
 #include "nn/optimizer.hpp"
-#include "parallel/parameter_mode.hpp"
+#include "parallel/sharding/parameter_mode.hpp"
 #include "train/step_parts.hpp"
 #include "train/step_shares.hpp"
 #include "train/task.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "parallel/checkpoint_directory.hpp"
-#include "parallel/checkpoint_file.hpp"
+#include "parallel/checkpoint/checkpoint_directory.hpp"
+#include "parallel/checkpoint/checkpoint_file.hpp"
 #include "tests/app/tiny_run.hpp"
 
 #include <gmock/gmock.h>

@@ -1,8 +1,8 @@
 #include "data/huggingface/bert_config.hpp"
 #include "data/huggingface/safetensors.hpp"
 #include "nn/bert/bert_question_answering.hpp"
-#include "parallel/checkpoint.hpp"
-#include "parallel/checkpoint_file.hpp"
+#include "parallel/checkpoint/checkpoint.hpp"
+#include "parallel/checkpoint/checkpoint_file.hpp"
 #include "tests/app/tiny_run.hpp"
 #include "train/bert_shape.hpp"
 

@@ -1,6 +1,6 @@
 #include "core/kernels/gemm.hpp"
-#include "parallel/checkpoint_directory.hpp"
-#include "parallel/checkpoint_file.hpp"
+#include "parallel/checkpoint/checkpoint_directory.hpp"
+#include "parallel/checkpoint/checkpoint_file.hpp"
 #include "tests/app/rank_runs.hpp"
 #include "tests/support/ranks.hpp"
 #include "tests/support/sanitized.hpp"

@@ -1,4 +1,4 @@
-#include "parallel/checkpoint_file.hpp"
+#include "parallel/checkpoint/checkpoint_file.hpp"
 #include "tests/app/rank_runs.hpp"
 #include "tests/support/sanitized.hpp"
 

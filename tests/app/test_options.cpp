@@ -5,7 +5,7 @@
 #include "app/usage_error.hpp"
 #include "core/kernels/attention.hpp"
 #include "core/kernels/gemm.hpp"
-#include "parallel/launch.hpp"
+#include "parallel/launch/launch.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <fmt/format.h>

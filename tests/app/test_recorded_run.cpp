@@ -1,5 +1,5 @@
 #include "core/base/hdf5.hpp"
-#include "parallel/checkpoint_directory.hpp"
+#include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temporary.hpp"

@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "core/base/crc32c.hpp"
-#include "parallel/checkpoint_file.hpp"
+#include "parallel/checkpoint/checkpoint_file.hpp"
 #include "tests/fuzz/hdf5_forgery.hpp"
 #include "tests/fuzz/inputs.hpp"
 

@@ -80,12 +80,12 @@ class CheckTree(unittest.TestCase):
             "auto type = ncclFloat32;",
             "int major = NCCL_MAJOR;",
         ]:
-            for path in ["nn/bert.cpp", "parallel/launch.cpp", "core/kernels/gemm.cpp", "parallel/nccl_communicator.hpp"]:
+            for path in ["nn/bert.cpp", "parallel/launch/launch.cpp", "core/kernels/gemm.cpp", "parallel/communicator/nccl_communicator.hpp"]:
                 with self.subTest(line=line, path=path):
                     self.assertEqual(len(self.breaches_of(path, line)), 1)
 
     def test_cublas_beside_nccl_and_nccl_in_a_kernel(self):
-        self.assertEqual(len(self.breaches_of("parallel/nccl_operations.cpp", "cublasHandle_t handle;")), 1)
+        self.assertEqual(len(self.breaches_of("parallel/communicator/nccl_operations.cpp", "cublasHandle_t handle;")), 1)
         self.assertEqual(len(self.breaches_of("core/kernels/cuda/gemm_cublaslt.cpp", "ncclComm_t communicator;")), 1)
 
     def test_cuda_cublas_and_nccl_in_their_files(self):
@@ -93,14 +93,14 @@ class CheckTree(unittest.TestCase):
             ("core/device.hpp", "#if defined(KOKKOS_ENABLE_CUDA)"),
             ("core/kernels/cuda/device.cpp", "cudaGetDeviceCount(&count);"),
             ("core/kernels/cuda/gemm_cublaslt.cpp", "cublasLtHandle_t handle;"),
-            ("parallel/nccl_communicator.cpp", "ncclUniqueId id;"),
-            ("parallel/nccl_library.hpp", "#include <nccl.h>"),
-            ("parallel/nccl_operations.cpp", "cudaEventQuery(event);"),
+            ("parallel/communicator/nccl_communicator.cpp", "ncclUniqueId id;"),
+            ("parallel/communicator/nccl_library.hpp", "#include <nccl.h>"),
+            ("parallel/communicator/nccl_operations.cpp", "cudaEventQuery(event);"),
             # Names of ours.
-            ("parallel/launch.cpp", '#include "parallel/nccl_communicator.hpp"\nauto ranks = make_nccl_ranks(nccl_obstacle());'),
+            ("parallel/launch/launch.cpp", '#include "parallel/communicator/nccl_communicator.hpp"\nauto ranks = make_nccl_ranks(nccl_obstacle());'),
             ("core/kernels/gemm_provider.cpp", 'const char* name = "cublaslt"; mylos::cuda::has_driver();'),
-            ("parallel/nccl_communicator_absent.cpp", 'fail("this build has no NCCL; -DMYLOS_ENABLE_NCCL=ON");'),
-            ("parallel/wait_report.cpp", 'auto hint = "NCCL_DEBUG=INFO says more";'),
+            ("parallel/communicator/nccl_communicator_absent.cpp", 'fail("this build has no NCCL; -DMYLOS_ENABLE_NCCL=ON");'),
+            ("parallel/launch/wait_report.cpp", 'auto hint = "NCCL_DEBUG=INFO says more";'),
             ("core/base/files.cpp", "auto cut = cubic(curve);"),
         ]:
             with self.subTest(path=path):

@@ -4,7 +4,7 @@
 #include "core/element_type.hpp"
 #include "core/unit_schedule.hpp"
 #include "nn/model.hpp"
-#include "parallel/parameter_mode.hpp"
+#include "parallel/sharding/parameter_mode.hpp"
 #include "tests/support/arrays.hpp"
 
 #include <map>

@@ -1,5 +1,5 @@
 #include "core/device.hpp"
-#include "parallel/agreement.hpp"
+#include "parallel/communicator/agreement.hpp"
 #include "tests/support/launch.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "parallel/agreement.hpp"
+#include "parallel/communicator/agreement.hpp"
 #include "tests/support/launch.hpp"
 #include "tests/support/temporary.hpp"
 

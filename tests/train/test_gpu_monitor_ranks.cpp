@@ -1,7 +1,7 @@
 // A run of two ranks that compute on the CPU, and are said to have a GPU each: the monitor finds the tests' own library
 // where it looks for NVIDIA's.
 
-#include "parallel/agreement.hpp"
+#include "parallel/communicator/agreement.hpp"
 #include "tests/small_models/span_task.hpp"
 #include "tests/support/launch.hpp"
 #include "tests/support/shared_directory.hpp"

@@ -1,8 +1,8 @@
 // Training in half: a loss scale that is too large skips steps and recovers, its state survives a checkpoint, and what
 // is not its doing stops the run.
 
-#include "parallel/checkpoint_directory.hpp"
-#include "parallel/checkpoint_file.hpp"
+#include "parallel/checkpoint/checkpoint_directory.hpp"
+#include "parallel/checkpoint/checkpoint_file.hpp"
 #include "tests/small_models/span_task.hpp"
 #include "tests/small_models/trained_weights.hpp"
 #include "tests/support/temporary.hpp"

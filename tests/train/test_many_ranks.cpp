@@ -1,7 +1,7 @@
 // One run on one rank, and the same run on all ranks of this program in every mode: the same losses, the same scores,
 // and bit for bit where it is deterministic.
 
-#include "parallel/agreement.hpp"
+#include "parallel/communicator/agreement.hpp"
 #include "tests/small_models/image_task.hpp"
 #include "tests/small_models/span_task.hpp"
 #include "tests/small_models/text_task.hpp"

@@ -5,7 +5,7 @@
 #include "data/huggingface/safetensors.hpp"
 #include "nn/bert/bert_question_answering.hpp"
 #include "nn/optimizer.hpp"
-#include "parallel/parameter_mode.hpp"
+#include "parallel/sharding/parameter_mode.hpp"
 #include "tests/support/paths.hpp"
 #include "train/bert_shape.hpp"
 #include "train/initial_parameters.hpp"

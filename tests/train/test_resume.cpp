@@ -1,8 +1,8 @@
 // A run that is interrupted and goes on gives the numbers of one that is not, bit for bit, for models that are not
 // BERT.
 
-#include "parallel/checkpoint_directory.hpp"
-#include "parallel/checkpoint_file.hpp"
+#include "parallel/checkpoint/checkpoint_directory.hpp"
+#include "parallel/checkpoint/checkpoint_file.hpp"
 #include "tests/small_models/image_task.hpp"
 #include "tests/small_models/text_task.hpp"
 #include "tests/support/file_size_limit.hpp"

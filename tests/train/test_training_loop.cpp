@@ -2,8 +2,8 @@
 
 #include "core/base/error.hpp"
 #include "core/base/signals.hpp"
-#include "parallel/checkpoint_directory.hpp"
-#include "parallel/checkpoint_file.hpp"
+#include "parallel/checkpoint/checkpoint_directory.hpp"
+#include "parallel/checkpoint/checkpoint_file.hpp"
 #include "tests/small_models/image_task.hpp"
 #include "tests/small_models/observed_task.hpp"
 #include "tests/small_models/span_task.hpp"

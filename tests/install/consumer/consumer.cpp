@@ -3,7 +3,7 @@
 #include "core/kernels/gemm.hpp"
 #include "data/tokenizer/wordpiece.hpp"
 #include "nn/learning_rate.hpp"
-#include "parallel/launcher.hpp"
+#include "parallel/launch/launcher.hpp"
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,0 +1,184 @@
+#include "parallel/checkpoint/checkpoint_directory.hpp"
+
+#include "core/base/error.hpp"
+#include "core/base/positioned_file.hpp"
+#include "parallel/checkpoint/whole_checkpoints.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <string>
+#include <system_error>
+
+namespace mylos::parallel {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* latest_name = "latest";
+constexpr std::string_view prefix = "step-", suffix = ".h5", unfinished_suffix = ".tmp";
+constexpr std::size_t longest_name = 64;  // of a checkpoint's file
+
+std::optional<std::size_t> step_of(std::string_view name) {
+  if (!name.starts_with(prefix) || !name.ends_with(suffix)) return std::nullopt;
+  const std::string_view digits = name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
+  std::size_t step = 0;
+  const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
+  if (digits.empty() || code != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return step;
+}
+
+void rename_file(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) {
+    fail(fmt::format("cannot write {}: {}", to.string(), std::strerror(errno)));
+  }
+}
+
+/// Flushes a directory's entries; file systems that cannot are left alone.
+void sync_directory(const fs::path& directory) {
+  const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);
+  ::close(descriptor);
+}
+
+void write_latest(const fs::path& directory, const fs::path& name) {
+  const fs::path target = directory / latest_name, temporary = unfinished_name(target);
+  std::error_code ignored;  // what a killed save left; where it cannot be removed the next line tells
+  fs::remove(temporary, ignored);
+  PositionedFile file(temporary, PositionedFile::Use::create);
+  const std::string text = name.string() + "\n";
+  file.write(0, std::as_bytes(std::span(text)));
+  file.sync_and_close();
+  rename_file(temporary, target);
+  sync_directory(directory);
+}
+
+/// The file that `latest` names, if it is there.
+std::optional<fs::path> read_latest(const fs::path& directory) {
+  std::error_code unreadable;  // then the last step is taken
+  if (!fs::is_regular_file(directory / latest_name, unreadable)) return std::nullopt;
+  const PositionedFile file(directory / latest_name, PositionedFile::Use::read);
+  std::string text(std::min<std::size_t>(file.size(), longest_name), '\0');
+  file.read(0, std::as_writable_bytes(std::span(text)));
+  const std::string name = text.substr(0, text.find('\n'));
+  if (!step_of(name) || !fs::is_regular_file(directory / name, unreadable)) return std::nullopt;
+  return directory / name;
+}
+
+void remove_file(const fs::path& file) {
+  std::error_code code;
+  fs::remove(file, code);
+  if (code) fail(fmt::format("cannot remove {}: {}", file.string(), code.message()));
+}
+
+/// Removes all but the newest `keep` whole checkpoints of `entries`. The last entry has just been written. A damaged
+/// one stays until `keep` whole ones are newer. Reading every byte of a checkpoint keeps all ranks waiting. It is done
+/// only between the last entry and the one that this process resumed from, where damaged ones lie after a resume by
+/// hand. Of older ones only the structure is read.
+void remove_oldest(std::span<const CheckpointEntry> entries, std::size_t keep) {
+  if (entries.size() <= keep) return;
+  std::size_t whole = 1;
+  bool is_older = false;  // than one that is known to be whole
+  for (auto entry = std::next(entries.rbegin()); entry != entries.rend(); ++entry) {  // clang 14 has no views::reverse
+    if (whole == keep) {
+      remove_file(entry->file);
+    } else if (is_older ? has_whole_structure(entry->file) : is_whole(entry->file)) {
+      ++whole;
+      is_older = true;
+    }
+  }
+}
+
+}  // namespace
+
+fs::path checkpoint_file_name(std::size_t step) { return fmt::format("{}{:06}{}", prefix, step, suffix); }
+
+fs::path unfinished_name(const fs::path& file) { return file.string() + std::string(unfinished_suffix); }
+
+fs::path checkpoints_directory(const fs::path& path) {
+  std::error_code unreadable;  // is told by the call that lists it
+  return fs::is_directory(path / checkpoints_name, unreadable) ? path / checkpoints_name : path;
+}
+
+std::vector<CheckpointEntry> list_checkpoints(const fs::path& directory) {
+  std::vector<CheckpointEntry> entries;
+  std::error_code code;
+  if (!fs::exists(directory, code)) return entries;
+  for (fs::directory_iterator entry(directory, code), end; !code && entry != end; entry.increment(code)) {
+    const auto step = step_of(entry->path().filename().string());
+    if (step) entries.push_back({*step, entry->path()});
+  }
+  if (code) fail(fmt::format("cannot read {}: {}", directory.string(), code.message()));
+  std::ranges::sort(entries, {}, &CheckpointEntry::step);
+  return entries;
+}
+
+fs::path resolve_checkpoint(const fs::path& path) {
+  std::error_code unreadable;  // is told by the call that opens it
+  if (fs::exists(path, unreadable) && !fs::is_directory(path, unreadable)) return path;
+  const fs::path directory = checkpoints_directory(path);
+  if (const auto latest = read_latest(directory)) return *latest;
+  const std::vector<CheckpointEntry> entries = list_checkpoints(directory);
+  return entries.empty() ? fs::path() : entries.back().file;
+}
+
+void publish_checkpoint(const fs::path& directory, std::size_t step, std::size_t keep) {
+  const fs::path name = checkpoint_file_name(step);
+  rename_file(unfinished_name(directory / name), directory / name);
+  sync_directory(directory);
+  note_whole(directory / name);
+  write_latest(directory, name);
+  std::vector<CheckpointEntry> entries = list_checkpoints(directory);
+  const auto later = std::ranges::upper_bound(entries, step, {}, &CheckpointEntry::step);
+  for (auto entry = later; entry != entries.end(); ++entry) remove_file(entry->file);
+  entries.erase(later, entries.end());
+  remove_oldest(entries, keep);
+}
+
+void withdraw_checkpoint(const fs::path& directory, std::size_t step) {
+  const std::vector<CheckpointEntry> entries = list_checkpoints(directory);
+  const auto is_other = [step](const CheckpointEntry& entry) { return entry.step != step; };
+  const auto other = std::find_if(entries.rbegin(), entries.rend(), is_other);
+  if (other != entries.rend()) write_latest(directory, other->file.filename());
+  remove_file(directory / checkpoint_file_name(step));
+}
+
+void clear_unfinished(const fs::path& directory) {
+  std::error_code code;
+  fs::create_directories(directory, code);
+  if (code) fail(fmt::format("cannot create {}: {}", directory.string(), code.message()));
+  for (fs::directory_iterator entry(directory, code), end; !code && entry != end; entry.increment(code)) {
+    const std::string name = entry->path().filename().string();
+    const bool is_ours = name.starts_with(prefix) || name.starts_with(latest_name);
+    if (is_ours && name.ends_with(unfinished_suffix)) remove_file(entry->path());
+  }
+  if (code) fail(fmt::format("cannot read {}: {}", directory.string(), code.message()));
+}
+
+void check_checkpoint_space(const fs::path& directory, std::size_t bytes, std::size_t kept) {
+  std::error_code unknown;
+  const fs::space_info space = fs::space(directory, unknown);
+  if (unknown) return;
+  std::size_t taken = 0;
+  for (const CheckpointEntry& entry : list_checkpoints(directory)) taken += fs::file_size(entry.file, unknown);
+  const std::size_t wanted = (kept + 1) * bytes;
+  const std::size_t needed = std::max(wanted - std::min(wanted, taken), bytes);
+  if (space.available >= needed) return;
+  constexpr double mebibyte = 1 << 20;
+  fail(
+      fmt::format("{}: checkpoints, {} that stay and the one being written, take {:.1f} MiB more, and {:.1f} MiB are "
+                  "free; make room, or choose a smaller --keep, another --output, or --checkpoint-every never",
+                  directory.string(), kept, static_cast<double>(needed) / mebibyte,
+                  static_cast<double>(space.available) / mebibyte));
+}
+
+}  // namespace mylos::parallel

@@ -1,0 +1,188 @@
+// Reads what a checkpoint's file says of itself, and checks that it is whole. Nothing that the file claims is believed
+// before it was compared with the file's size.
+#include "core/base/error.hpp"
+#include "core/base/hdf5_source.hpp"
+#include "parallel/checkpoint/checkpoint_file.hpp"
+#include "parallel/checkpoint/checkpoint_format.hpp"
+
+#include <fmt/format.h>
+#include <hdf5.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <utility>
+
+namespace mylos::parallel {
+namespace {
+
+constexpr std::size_t longest_text = 16 << 20;  // bytes of an attribute
+constexpr int most_members = 1024;              // of /run
+constexpr int deepest_group = 8;
+constexpr std::size_t longest_path = 1024;       // bytes
+constexpr std::size_t least_object_bytes = 64;   // of a group or dataset in the file; HDF5 takes more
+constexpr std::uint64_t rows_at_once = 1 << 12;  // of a table of checksums
+
+void check_format(const Hdf5Source& source) {
+  const bool is_checkpoint = H5Aexists(source.id(), format_attribute) > 0 &&
+                             read_hdf5_text(source.id(), format_attribute, source.name(), 64) == checkpoint_format;
+  ensure(is_checkpoint, fmt::format("{} is an HDF5 file, but no checkpoint of Mylos", source.name()));
+  const auto version = read_hdf5_number<std::uint64_t>(source.id(), version_attribute, source.name());
+  ensure(version <= checkpoint_format_version,
+         fmt::format("{}: checkpoint format {}, this version reads up to {}; use a newer Mylos", source.name(), version,
+                     checkpoint_format_version));
+}
+
+CheckpointRecord::Value read_member(hid_t run, const std::string& member, const std::string& name) {
+  const Hdf5Id id(H5Aopen(run, member.c_str(), H5P_DEFAULT), H5Aclose);
+  const Hdf5Id type(id.is_valid() ? H5Aget_type(id.get()) : -1, H5Tclose);
+  if (!type.is_valid()) fail_hdf5(name, "read", "/run/" + member);
+  switch (H5Tget_class(type.get())) {
+    case H5T_INTEGER:
+      return read_hdf5_number<std::uint64_t>(run, member.c_str(), name);
+    case H5T_FLOAT:
+      return read_hdf5_number<double>(run, member.c_str(), name);
+    default:
+      return read_hdf5_text(run, member.c_str(), name, longest_text);
+  }
+}
+
+/// The name of link or attribute `index`, as `ask` tells it into a buffer.
+std::string name_at(const std::function<ssize_t(char*, std::size_t)>& ask, const Hdf5Source& source,
+                    const std::string& of) {
+  const ssize_t length = ask(nullptr, 0);
+  if (length < 0) fail_hdf5(source.name(), "read", of);
+  std::string text(static_cast<std::size_t>(length) + 1, '\0');
+  if (ask(text.data(), text.size()) < 0) fail_hdf5(source.name(), "read", of);
+  text.resize(static_cast<std::size_t>(length));
+  return text;
+}
+
+CheckpointRecord read_record(const Hdf5Source& source) {
+  CheckpointRecord record(source.name());
+  const Hdf5Id run(source.open(record_group), H5Oclose);
+  const int count = H5Aget_num_attrs(run.get());
+  if (count < 0) fail_hdf5(source.name(), "read", record_group);
+  ensure(count <= most_members, fmt::format("{}: {} has {} members, more than the {} that are read", source.name(),
+                                            record_group, count, most_members));
+  for (int i = 0; i < count; ++i) {
+    const std::string member = name_at(
+        [&](char* text, std::size_t size) {
+          return H5Aget_name_by_idx(run.get(), ".", H5_INDEX_NAME, H5_ITER_INC, static_cast<hsize_t>(i), text, size,
+                                    H5P_DEFAULT);
+        },
+        source, record_group);
+    record.set(member, read_member(run.get(), member, source.name()));
+  }
+  return record;
+}
+
+/// Checks that `range` follows the elements before `next`, and is not too long.
+void check_range(const ChecksumRange& range, std::uint64_t next, const CheckpointDataset& dataset,
+                 const Hdf5Source& source) {
+  const bool follows =
+      range.first == next && range.count > 0 && range.count <= checksum_elements && range.count <= dataset.size - next;
+  ensure(follows, fmt::format("{}: {}{}: elements {} to {} do not follow {}: the file is damaged", source.name(),
+                              checksums_group, dataset.name, range.first, range.first + range.count, next));
+}
+
+/// Reads rows of a table of checksums, from row `first` on.
+void read_rows(hid_t table, hsize_t first, std::span<ChecksumRange> rows, const std::string& path,
+               const Hdf5Source& source) {
+  const Hdf5Id type(H5Tcreate(H5T_COMPOUND, sizeof(ChecksumRange)), H5Tclose);
+  H5Tinsert(type.get(), "first", offsetof(ChecksumRange, first), H5T_NATIVE_UINT64);
+  H5Tinsert(type.get(), "count", offsetof(ChecksumRange, count), H5T_NATIVE_UINT64);
+  H5Tinsert(type.get(), "crc32c", offsetof(ChecksumRange, crc32c), H5T_NATIVE_UINT32);
+  const hsize_t count = rows.size();
+  const Hdf5Id in_memory(H5Screate_simple(1, &count, nullptr), H5Sclose), in_file(H5Dget_space(table), H5Sclose);
+  H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, &first, nullptr, &count, nullptr);
+  const bool is_read = H5Dread(table, type.get(), in_memory.get(), in_file.get(), H5P_DEFAULT, rows.data()) >= 0;
+  if (!is_read) fail_hdf5(source.name(), "read", path);
+}
+
+/// The ranges of a dataset, in order, none missing and none too long. Rows are checked before the next are read, so
+/// that a long table without content takes no memory.
+std::vector<ChecksumRange> read_ranges(const CheckpointDataset& dataset, Hdf5Source& source) {
+  const std::string path = checksums_group + dataset.name;
+  const Hdf5Id table(source.open(path), H5Oclose);
+  const Hdf5Array rows = source.locate(table.get(), checksum_row_bytes, path);
+  ensure(rows.shape.size() == 1, fmt::format("{}: {} is not one-dimensional", source.name(), path));
+  std::vector<ChecksumRange> ranges;
+  std::uint64_t next = 0;
+  while (ranges.size() < rows.size) {
+    const std::size_t first = ranges.size();
+    ranges.resize(std::min(rows.size, first + rows_at_once));
+    const std::span<ChecksumRange> added = std::span(ranges).subspan(first);
+    read_rows(table.get(), first, added, path, source);
+    for (const ChecksumRange& range : added) {
+      check_range(range, next, dataset, source);
+      next += range.count;
+    }
+  }
+  ensure(next == dataset.size,
+         fmt::format("{}: {} ends at element {} of {}: the file is damaged", source.name(), path, next, dataset.size));
+  return ranges;
+}
+
+CheckpointDataset describe(hid_t dataset, const std::string& path, Hdf5Source& source) {
+  const Hdf5Id type(H5Dget_type(dataset), H5Tclose);
+  ensure(type.is_valid() && H5Tequal(type.get(), H5T_IEEE_F32LE) > 0,
+         fmt::format("{}: {} does not hold float values", source.name(), path));
+  Hdf5Array place = source.locate(dataset, sizeof(float), path);
+  CheckpointDataset described{path, std::move(place.shape), place.size, place.offset};
+  described.ranges = read_ranges(described, source);
+  return described;
+}
+
+herr_t take_name(hid_t, const char* name, const H5L_info_t*, void* into) {
+  static_cast<std::vector<std::string>*>(into)->emplace_back(name);
+  return 0;
+}
+
+/// Visits the groups and datasets of a file in the order in which they were made.
+class DatasetWalk {
+ public:
+  DatasetWalk(Hdf5Source& source, std::vector<CheckpointDataset>& datasets)
+      : source_(source), datasets_(datasets), most_objects_(source.bytes() / least_object_bytes) {}
+
+  void visit(const std::string& path, int depth = 0) {
+    // A group with several names is visited once for each path to it. The file's size does not bound these paths.
+    ensure(path.size() <= longest_path, fmt::format("{}: {}... is longer than {} bytes", source_.name(),
+                                                    path.substr(0, longest_path / 8), longest_path));
+    ensure(++objects_ <= most_objects_,
+           fmt::format("{}: {} is one of more groups and datasets than {} bytes can hold: some have several names",
+                       source_.name(), path, source_.bytes()));
+    const Hdf5Id object(source_.open(path), H5Oclose);
+    if (H5Iget_type(object.get()) == H5I_DATASET) {
+      datasets_.push_back(describe(object.get(), path, source_));
+      return;
+    }
+    ensure(depth < deepest_group, fmt::format("{}: {} is too deep", source_.name(), path));
+    std::vector<std::string> names;
+    hsize_t position = 0;
+    const auto done = H5Literate(object.get(), H5_INDEX_CRT_ORDER, H5_ITER_INC, &position, take_name, &names);
+    if (done < 0) fail_hdf5(source_.name(), "read", path);
+    for (const std::string& name : names) visit(fmt::format("{}/{}", path, name), depth + 1);
+  }
+
+ private:
+  Hdf5Source& source_;
+  std::vector<CheckpointDataset>& datasets_;
+  std::size_t objects_ = 0, most_objects_;
+};
+
+}  // namespace
+
+CheckpointIndex read_checkpoint_index(const std::filesystem::path& path) {
+  const PositionedFile readable(path, PositionedFile::Use::read);  // says what HDF5 does not: why it cannot be opened
+  Hdf5Source source(path);
+  check_format(source);
+  CheckpointIndex index{read_record(source), {}};
+  DatasetWalk walk(source, index.datasets);
+  for (const char* top : {"/model", "/state", "/optimizer"}) {
+    if (H5Lexists(source.id(), top, H5P_DEFAULT) > 0) walk.visit(top);
+  }
+  return index;
+}
+
+}  // namespace mylos::parallel

@@ -1,0 +1,91 @@
+#include "parallel/checkpoint/checkpoint_layout.hpp"
+
+#include "core/base/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace mylos::parallel {
+namespace {
+
+void cut(std::vector<WrittenRange>& ranges, std::size_t begin, std::size_t end, std::size_t writer) {
+  for (std::size_t first = begin; first < end; first += checksum_elements) {
+    ranges.push_back({first, std::min(checksum_elements, end - first), writer});
+  }
+}
+
+/// The ranges of a unit that ranks write, in the order of elements, and their ranks.
+std::vector<WrittenRange> writers_of(const CheckpointArrays& arrays, std::size_t unit, std::size_t ranks) {
+  std::vector<WrittenRange> written;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const UnitRange range = arrays.saved_range(unit, rank);
+    if (range.begin < range.end) written.push_back({range.begin, range.end - range.begin, rank});
+  }
+  std::ranges::sort(written, {}, &WrittenRange::first);
+  std::size_t next = 0;
+  for (const WrittenRange& range : written) {
+    require(range.first == next, fmt::format("checkpoint: rank {} writes unit {} from element {}, expected {}",
+                                             range.writer, unit, range.first, next));
+    next += range.count;
+  }
+  require(next == arrays.table->units()[unit].size,
+          fmt::format("checkpoint: ranks write {} elements of unit {}, which has {}", next, unit,
+                      arrays.table->units()[unit].size));
+  return written;
+}
+
+}  // namespace
+
+std::vector<PlannedDataset> plan_datasets(const CheckpointArrays& arrays) {
+  std::vector<PlannedDataset> datasets;
+  for (std::size_t group = 0; group < arrays.groups.size(); ++group) {
+    for (const ParameterRow& row : arrays.table->rows()) {
+      datasets.push_back({.shape = {fmt::format("/{}/{}", arrays.groups[group].name, row.name), row.shape},
+                          .row = &row,
+                          .group = group});
+    }
+  }
+  const std::span<const ParameterRow> states = arrays.table->state_rows();
+  require(arrays.state.size() == states.size(),
+          fmt::format("checkpoint: {} state rows for {}", arrays.state.size(), states.size()));
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    datasets.push_back({.shape = {"/state/" + states[i].name, states[i].shape}, .row = &states[i], .state_row = i});
+  }
+  return datasets;
+}
+
+std::vector<WrittenRange> written_ranges(const CheckpointArrays& arrays, const PlannedDataset& dataset,
+                                         std::size_t ranks) {
+  std::vector<WrittenRange> ranges;
+  const ParameterRow& row = *dataset.row;
+  if (!dataset.group) {
+    cut(ranges, 0, row.size, 0);
+    return ranges;
+  }
+  for (const WrittenRange& whole : writers_of(arrays, row.unit, ranks)) {
+    const std::size_t begin = std::max(whole.first, row.offset);
+    const std::size_t end = std::min(whole.first + whole.count, row.offset + row.size);
+    if (begin < end) cut(ranges, begin - row.offset, end - row.offset, whole.writer);
+  }
+  return ranges;
+}
+
+std::vector<HeldPart> held_parts(const CheckpointArrays& arrays, const PlannedDataset& dataset) {
+  const ParameterRow& row = *dataset.row;
+  if (!dataset.group) return {{0, row.size, arrays.state[dataset.state_row]}};
+  const CheckpointGroup& group = arrays.groups[*dataset.group];
+  require(group.parts.size() == arrays.held.size(), fmt::format("checkpoint: {} parts of {} for {} held ranges",
+                                                                group.parts.size(), group.name, arrays.held.size()));
+  std::vector<HeldPart> parts;
+  for (std::size_t i = 0; i < arrays.held.size(); ++i) {
+    const HeldRange& held = arrays.held[i];
+    const std::size_t begin = std::max(held.begin, row.offset), end = std::min(held.end, row.offset + row.size);
+    if (held.unit != row.unit || begin >= end) continue;
+    parts.push_back(
+        {begin - row.offset, end - row.offset, slice(group.parts[i], begin - held.begin, end - held.begin)});
+  }
+  return parts;
+}
+
+}  // namespace mylos::parallel

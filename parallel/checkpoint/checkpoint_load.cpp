@@ -1,0 +1,157 @@
+#include "core/base/error.hpp"
+#include "parallel/checkpoint/checkpoint.hpp"
+#include "parallel/checkpoint/checkpoint_directory.hpp"
+#include "parallel/checkpoint/checkpoint_layout.hpp"
+#include "parallel/communicator/file_work.hpp"
+#include "parallel/checkpoint/host_piece.hpp"
+#include "parallel/checkpoint/whole_checkpoints.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+namespace mylos::parallel {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The planned dataset in the file.
+const CheckpointDataset& matching(const CheckpointIndex& index, const PlannedDataset& planned, const fs::path& file) {
+  const DatasetShape& shape = planned.shape;
+  const CheckpointDataset* found = index.find(shape.name);
+  if (found == nullptr) {
+    fail(fmt::format("{}: has no {}, which this run's model and optimizer need", file.string(), shape.name));
+  }
+  ensure(found->shape == shape.shape,
+         fmt::format("{}: {} has shape {}, this run's has {}: it is another model's checkpoint", file.string(),
+                     shape.name, shape_text(found->shape), shape_text(shape.shape)));
+  return *found;
+}
+
+/// What all ranks need to know of the planned datasets, in their order: place, number of ranges, ranges.
+std::string describe_places(const std::vector<PlannedDataset>& planned, const fs::path& file) {
+  const CheckpointIndex index = read_checkpoint_index(file);
+  std::set<std::string_view> wanted;
+  std::vector<std::uint64_t> words;
+  for (const PlannedDataset& dataset : planned) {
+    const CheckpointDataset& found = matching(index, dataset, file);
+    wanted.insert(found.name);
+    words.insert(words.end(), {found.offset, found.ranges.size()});
+    for (const ChecksumRange& range : found.ranges) words.insert(words.end(), {range.first, range.count, range.crc32c});
+  }
+  for (const CheckpointDataset& dataset : index.datasets) {
+    ensure(wanted.contains(dataset.name),
+           fmt::format("{}: has {}, which this run's model and optimizer have not: it is another model's checkpoint",
+                       file.string(), dataset.name));
+  }
+  return {reinterpret_cast<const char*>(words.data()), words.size() * sizeof(std::uint64_t)};
+}
+
+/// Takes what describe_places wrote.
+std::vector<CheckpointDataset> parse_places(const std::vector<PlannedDataset>& planned, const std::string& bytes) {
+  std::vector<std::uint64_t> words(bytes.size() / sizeof(std::uint64_t));
+  std::memcpy(words.data(), bytes.data(), words.size() * sizeof(std::uint64_t));
+  std::vector<CheckpointDataset> datasets;
+  auto word = words.begin();
+  for (const PlannedDataset& dataset : planned) {
+    CheckpointDataset& place =
+        datasets.emplace_back(CheckpointDataset{dataset.shape.name, dataset.shape.shape, dataset.row->size, *word++});
+    place.ranges.resize(*word++);
+    for (ChecksumRange& range : place.ranges) {
+      range = {word[0], word[1], static_cast<std::uint32_t>(word[2])};
+      word += 3;
+    }
+  }
+  return datasets;
+}
+
+/// Reads the ranges that overlap the part, and copies what it needs of them.
+void read_part(const PositionedFile& file, const CheckpointDataset& dataset, const HeldPart& part,
+               std::vector<float>& buffer) {
+  for (const ChecksumRange& range : dataset.ranges) {
+    const std::size_t begin = std::max<std::size_t>(part.begin, range.first);
+    const std::size_t end = std::min<std::size_t>(part.end, range.first + range.count);
+    if (begin >= end) continue;
+    const std::span<float> values = std::span(buffer).first(range.count);
+    read_range(file, dataset, range, values);
+    HostPiece::write(values.subspan(begin - range.first, end - begin),
+                     slice(part.values, begin - part.begin, end - part.begin));
+  }
+}
+
+/// The checkpoints of earlier steps beside `file`; none where it is not one of those there.
+std::vector<CheckpointEntry> checkpoints_before(const fs::path& file) {
+  std::vector<CheckpointEntry> entries = list_checkpoints(file.parent_path());
+  const auto is_it = [&](const CheckpointEntry& entry) { return entry.file.filename() == file.filename(); };
+  const auto found = std::ranges::find_if(entries, is_it);
+  if (found == entries.end()) return {};
+  entries.erase(found, entries.end());
+  return entries;
+}
+
+/// Names the last whole checkpoint before a damaged one; empty where `file` is not damaged or there is none.
+std::string advice_for(const fs::path& file) {
+  const std::vector<CheckpointEntry> before = checkpoints_before(file);
+  if (before.empty()) return "";
+  forget_whole(file);
+  if (is_whole(file)) return "";
+  const auto has_all = [](const CheckpointEntry& entry) { return is_whole(entry.file); };
+  const auto whole = std::find_if(before.rbegin(), before.rend(), has_all);
+  if (whole == before.rend()) return "; none before it is whole";
+  return fmt::format("; {} before it is whole: --resume {} goes on from there", whole->file.filename().string(),
+                     whole->file.string());
+}
+
+/// Returns the result of `work`. If it fails, the error also says what to do about a damaged `file`.
+template <class Work>
+auto resuming_from(Communicator& world, const fs::path& file, const Work& work) {
+  try {
+    return work();
+  } catch (const SharedError& error) {
+    const std::string advice = on_first_rank(world, [&] {
+      try {
+        return advice_for(file);
+      } catch (const std::runtime_error&) {  // a directory that cannot be listed: the first error counts
+        return std::string();
+      }
+    });
+    throw SharedError(error.what() + advice);
+  }
+}
+
+void load_values(Communicator& world, const fs::path& file, const CheckpointArrays& arrays) {
+  const std::vector<PlannedDataset> planned = plan_datasets(arrays);
+  const std::string places = on_first_rank(world, [&] { return describe_places(planned, file); });
+  const std::vector<CheckpointDataset> datasets = parse_places(planned, places);
+  on_every_rank(world, [&] {
+    const FileWork loading;
+    const PositionedFile source(file, PositionedFile::Use::read);
+    std::vector<float> buffer(checksum_elements);
+    for (std::size_t i = 0; i < planned.size(); ++i) {
+      for (const HeldPart& part : held_parts(arrays, planned[i])) read_part(source, datasets[i], part, buffer);
+    }
+  });
+  Kokkos::fence("mylos::Checkpoint::load");
+}
+
+}  // namespace
+
+fs::path find_checkpoint(Communicator& world, const fs::path& path) {
+  return on_first_rank(world, [&] { return resolve_checkpoint(path).string(); });
+}
+
+CheckpointRecord read_checkpoint_record(Communicator& world, const fs::path& file) {
+  return resuming_from(world, file, [&] {
+    const auto read = [&] { return read_checkpoint_index(file).record.packed(); };
+    return CheckpointRecord::unpacked(on_first_rank(world, read));
+  });
+}
+
+void load_checkpoint(Communicator& world, const fs::path& file, const CheckpointArrays& arrays) {
+  resuming_from(world, file, [&] { load_values(world, file, arrays); });
+  if (world.rank() == 0) note_whole(file);
+}
+
+}  // namespace mylos::parallel

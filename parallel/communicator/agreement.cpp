@@ -1,0 +1,123 @@
+#include "parallel/communicator/agreement.hpp"
+
+#include "core/base/error.hpp"
+#include "parallel/communicator/file_work.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <new>
+#include <numeric>
+
+namespace mylos::parallel {
+namespace {
+
+template <class T>
+inline constexpr ElementType element_type = ElementType::byte;
+template <>
+inline constexpr ElementType element_type<double> = ElementType::float64;
+template <>
+inline constexpr ElementType element_type<std::int64_t> = ElementType::int64;
+
+template <class T>
+Buffer host_buffer(T* data, std::size_t count) {
+  return {data, count, element_type<T>, Place::host};
+}
+
+template <class T>
+std::vector<T> gather_all(Communicator& ranks, T* mine, std::size_t count) {
+  const ExecutionSpace space;
+  std::vector<T> all(count * ranks.size());
+  ranks.all_gather(space, host_buffer(mine, count), host_buffer(all.data(), all.size()), "agreement").wait(space);
+  return all;
+}
+
+void broadcast_in_place(Communicator& ranks, const Buffer& data) {
+  const ExecutionSpace space;
+  ranks.broadcast(space, data, 0, "agreement").wait(space);
+}
+
+/// The message of what `work` throws; nothing where it throws nothing.
+template <class Work>
+std::string error_of(const Work& work) {
+  try {
+    work();
+  } catch (const std::bad_alloc&) {
+    return "out of memory";
+  } catch (const std::exception& error) {
+    const std::string message = error.what();
+    return message.empty() ? "an error without a message" : message;
+  }
+  return {};
+}
+
+}  // namespace
+
+double sum(Communicator& ranks, double value) {
+  sum_in_place(ranks, {&value, 1});
+  return value;
+}
+
+std::int64_t maximum(Communicator& ranks, std::int64_t value) {
+  const std::vector<std::int64_t> all = gather(ranks, value);
+  return *std::max_element(all.begin(), all.end());
+}
+
+void sum_in_place(Communicator& ranks, std::span<double> values) {
+  const ExecutionSpace space;
+  ranks.all_reduce(space, host_buffer(values.data(), values.size()), "agreement").wait(space);
+}
+
+std::vector<std::int64_t> gather(Communicator& ranks, std::int64_t value) { return gather_all(ranks, &value, 1); }
+
+std::vector<std::string> gather(Communicator& ranks, const std::string& text) {
+  const std::vector<std::int64_t> sizes = gather(ranks, static_cast<std::int64_t>(text.size()));
+  const auto longest = static_cast<std::size_t>(*std::max_element(sizes.begin(), sizes.end()));
+  std::string padded = text;
+  padded.resize(longest);
+  const std::vector<char> all = gather_all(ranks, padded.data(), longest);
+  std::vector<std::string> texts;
+  for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
+    texts.emplace_back(all.data() + rank * longest, static_cast<std::size_t>(sizes[rank]));
+  }
+  return texts;
+}
+
+std::vector<double> gather(Communicator& ranks, std::span<const double> values) {
+  std::vector<double> mine(values.begin(), values.end());
+  return gather_all(ranks, mine.data(), mine.size());
+}
+
+std::string broadcast(Communicator& ranks, const std::string& text) {
+  auto size = static_cast<std::int64_t>(text.size());
+  broadcast_in_place(ranks, host_buffer(&size, 1));
+  std::string given = text;
+  given.resize(static_cast<std::size_t>(size));
+  broadcast_in_place(ranks, host_buffer(given.data(), given.size()));
+  return given;
+}
+
+std::string on_first_rank(Communicator& ranks, const std::function<std::string()>& work) {
+  std::string result, error;
+  if (ranks.rank() == 0) {
+    const FileWork alone;
+    error = error_of([&] { result = work(); });
+  }
+  error = broadcast(ranks, error);
+  if (!error.empty()) throw SharedError(error);
+  return broadcast(ranks, result);
+}
+
+void on_every_rank(Communicator& ranks, const std::function<void()>& work) {
+  const std::string error = error_of(work);
+  if (maximum(ranks, error.empty() ? 0 : 1) == 0) return;
+  const std::vector<std::string> errors = gather(ranks, error);
+  if (std::ranges::all_of(errors, [&](const std::string& other) { return other == errors.front(); })) {
+    throw SharedError(errors.front());
+  }
+  const auto first = std::ranges::find_if(errors, [](const std::string& other) { return !other.empty(); });
+  throw SharedError(fmt::format("rank {}: {}", first - errors.begin(), *first));
+}
+
+}  // namespace mylos::parallel

@@ -1,0 +1,120 @@
+#pragma once
+
+#include "parallel/communicator/communicator.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+/// The one thread of a process that talks to other ranks. It never waits inside the library that it talks through: it
+/// asks whether what has begun is done, and gives its core away in between, so that it neither starves the threads that
+/// compute nor is blind while a rank does not come.
+namespace mylos::parallel {
+
+/// How an operation is told to people and to other ranks.
+struct OperationName {
+  std::string what;
+  std::size_t bytes = 0;
+  std::uint64_t group = 0;     ///< the ranks that take part
+  std::uint64_t sequence = 0;  ///< operations of that group before it
+};
+
+class QueuedOperation : public Event::Operation {
+ public:
+  enum class Progress { done, moved, waiting };
+
+  explicit QueuedOperation(OperationName name) : name_(std::move(name)) {}
+
+  /// Goes on as far as it can without waiting. Called by the communication thread alone, until done.
+  virtual Progress advance() = 0;
+  /// Makes what has begun end without other ranks, before it fails. Called by the communication thread alone.
+  virtual void give_up() noexcept {}
+
+  const OperationName& name() const { return name_; }
+
+  void wait(const ExecutionSpace& space) override { take_result(space); }
+  void wait_on_host();
+  /// Waits, and brings the result to where `space` sees it: once, because its memory may hold something else later.
+  void take_result(const ExecutionSpace& space);
+  bool done() override { return finished_.load(std::memory_order_acquire) != 0; }
+  /// Gives up a result that was not brought back.
+  void wait_for_its_end() noexcept override {
+    finished_.wait(0, std::memory_order_acquire);
+    result_taken_ = true;
+  }
+  /// It ended with an error. Asked when done.
+  bool failed() const { return error_ != nullptr; }
+  /// Lets those who wait go on; `error` is what they throw.
+  void finish(std::exception_ptr error);
+
+ protected:
+  /// Brings the result to where `space` sees it.
+  virtual void write_back(const ExecutionSpace&) {}
+
+ private:
+  OperationName name_;
+  std::atomic<int> finished_{0};
+  bool result_taken_ = false;  ///< of the thread that waits
+  std::exception_ptr error_;
+};
+
+/// What is asked from time to time, between steps of an operation and while there is none.
+class Watch {
+ public:
+  struct Waiting {
+    const OperationName& name;  ///< of the operation under way, or of the last one
+    bool under_way;
+    std::chrono::steady_clock::time_point since;  ///< the operation, or there being none
+  };
+
+  virtual ~Watch() = default;
+  virtual void look(const Waiting& waiting) = 0;
+};
+
+class CommunicationThread {
+ public:
+  CommunicationThread();
+  ~CommunicationThread();
+  CommunicationThread(const CommunicationThread&) = delete;
+  CommunicationThread& operator=(const CommunicationThread&) = delete;
+
+  /// Carries out `operation` after all that were submitted before. After one has failed all later ones fail as it did.
+  void submit(std::shared_ptr<QueuedOperation> operation);
+
+  /// From here on `watch` is asked; it outlives the thread. None: nothing is.
+  void set_watch(Watch* watch);
+
+  /// Ends the thread when all that was submitted is done.
+  void finish();
+  /// Ends the thread now; what was not done fails.
+  void abandon();
+
+ private:
+  void run();
+  std::shared_ptr<QueuedOperation> next();
+  void carry_out(QueuedOperation& operation);
+  void look(bool under_way, std::chrono::steady_clock::time_point since);
+  void join();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<QueuedOperation>> queue_;
+  bool closing_ = false;
+  std::atomic<bool> abandoned_{false};
+  std::atomic<Watch*> watch_{nullptr};
+  std::exception_ptr failure_;
+  OperationName name_;  ///< of the operation under way, or of the last one
+  std::chrono::steady_clock::time_point looked_;
+  std::thread thread_;
+};
+
+}  // namespace mylos::parallel

@@ -1,0 +1,75 @@
+#include "parallel/communicator/communicator.hpp"
+
+#include "core/base/error.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+
+namespace mylos::parallel {
+namespace {
+
+std::atomic<std::uint64_t> sent{0};
+std::atomic<std::uint64_t> waited_nanoseconds{0};
+
+}  // namespace
+
+void Event::wait(const ExecutionSpace& space) const {
+  using Clock = std::chrono::steady_clock;
+  if (!operation_) return;
+  const Clock::time_point begin = Clock::now();
+  operation_->wait(space);
+  waited_nanoseconds +=
+      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count());
+}
+
+double waited_seconds() { return 1e-9 * static_cast<double>(waited_nanoseconds.load()); }
+
+std::uint64_t sent_bytes() { return sent; }
+
+void count_sent(std::size_t bytes) { sent += bytes; }
+
+std::size_t message_bytes(std::size_t ranks, std::size_t bucket) {
+  constexpr std::size_t page = 4096, shortest = 16 * page, longest = std::size_t{1} << 30;  // which an int counts
+  return std::clamp(bucket / std::max<std::size_t>(ranks - 1, 1) / page * page, shortest, longest);
+}
+
+std::size_t exchange_bytes(std::size_t ranks, std::size_t bucket) {
+  return ranks < 2 ? 0 : 2 * (ranks - 1) * message_bytes(ranks, bucket);
+}
+
+std::size_t device_exchange_bytes(std::size_t ranks) { return ranks < 2 ? 0 : (ranks - 1) * device_piece_bytes(ranks); }
+
+std::size_t device_piece_bytes(std::size_t ranks) {
+  constexpr std::size_t received = std::size_t{64} << 20, page = 4096;
+  return std::max(received / std::max<std::size_t>(1, ranks - 1) / page * page, 16 * page);
+}
+
+std::size_t bytes_of(ElementType type) {
+  switch (type) {
+    case ElementType::float32:
+      return 4;
+    case ElementType::float64:
+    case ElementType::int64:
+      return 8;
+    case ElementType::bfloat16:
+      return 2;
+    case ElementType::byte:
+      return 1;
+  }
+  fail("an element type of no size");
+}
+
+Buffer buffer_of(const Vector<float>& vector) {
+  return {vector.data(), vector.size(), ElementType::float32, Place::device};
+}
+
+Buffer buffer_of(const Vector<bfloat16>& vector) {
+  return {vector.data(), vector.size(), ElementType::bfloat16, Place::device};
+}
+
+Buffer buffer_of(const Vector<std::byte>& vector) {
+  return {vector.data(), vector.size(), ElementType::byte, Place::device};
+}
+
+}  // namespace mylos::parallel

@@ -1,0 +1,51 @@
+#include "parallel/communicator/host_image.hpp"
+
+#include "parallel/communicator/operation_checks.hpp"
+
+namespace mylos::parallel {
+namespace {
+
+/// The host cannot reach device arrays. A test compiles this file once more for a host build as if it were so.
+#if defined(MYLOS_DEVICE_MEMORY_APART)
+constexpr bool is_apart = true;
+#else
+constexpr bool is_apart = !runs_on_host;
+#endif
+
+Vector<std::byte> bytes_in(const Buffer& buffer) {
+  return Vector<std::byte>(static_cast<std::byte*>(buffer.data), bytes_of(buffer));
+}
+
+PinnedVector<std::byte> bytes_of_image(const ImageMemory::Block& image, const Buffer& buffer) {
+  return PinnedVector<std::byte>(image.get(), bytes_of(buffer));
+}
+
+/// In tests: an image has what no array has until it is filled.
+void spoil([[maybe_unused]] const PinnedVector<std::byte>& image) {
+  if constexpr (is_apart && runs_on_host) Kokkos::deep_copy(image, std::byte{0xff});
+}
+
+}  // namespace
+
+HostImage::HostImage(const ExecutionSpace& space, const Buffer& buffer, Content content,
+                     [[maybe_unused]] ImageMemory& memory)
+    : buffer_(buffer), data_(static_cast<std::byte*>(buffer.data)) {
+  if (buffer.place == Place::host) return;
+  if constexpr (is_apart) {
+    copy_ = memory.take(bytes_of(buffer));
+    data_ = copy_.get();
+    spoil(bytes_of_image(copy_, buffer));
+    if (content == Content::copied) Kokkos::deep_copy(space, bytes_of_image(copy_, buffer), bytes_in(buffer));
+  }
+  if constexpr (launches_asynchronously) space.fence("mylos::communicator::begin");
+}
+
+void HostImage::write_back(const ExecutionSpace& space) const {
+  if constexpr (is_apart) {
+    if (copy_ == nullptr) return;
+    Kokkos::deep_copy(space, bytes_in(buffer_), bytes_of_image(copy_, buffer_));
+    space.fence("mylos::communicator::write_back");
+  }
+}
+
+}  // namespace mylos::parallel

@@ -1,0 +1,64 @@
+#include "parallel/communicator/mpi_messages.hpp"
+
+#include "parallel/communicator/communicator.hpp"
+
+#include "core/base/error.hpp"
+#include "parallel/communicator/mpi_check.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <string_view>
+
+namespace mylos::parallel {
+namespace {
+
+constexpr int message_tag = 0;
+
+int count_of(std::size_t bytes) {
+  require(bytes <= static_cast<std::size_t>(std::numeric_limits<int>::max()),
+          fmt::format("a message of {} bytes", bytes));
+  return static_cast<int>(bytes);
+}
+
+}  // namespace
+
+void check_mpi(int code, const char* call) {
+  if (code == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) length = 0;
+  const std::string_view name(call);
+  fail(fmt::format("{}: {}", name.substr(0, name.find('(')), std::string_view(text, static_cast<std::size_t>(length))));
+}
+
+MpiGroup make_mpi_group(MPI_Comm communicator) {
+  MYLOS_CHECK_MPI(MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN));
+  int rank = 0, size = 0;
+  MYLOS_CHECK_MPI(MPI_Comm_rank(communicator, &rank));
+  MYLOS_CHECK_MPI(MPI_Comm_size(communicator, &size));
+  return {communicator, static_cast<std::size_t>(rank), static_cast<std::size_t>(size)};
+}
+
+void MpiMessages::send(const MpiGroup& group, std::size_t to, const std::byte* data, std::size_t bytes) {
+  if (bytes == 0) return;
+  MPI_Request& request = requests_.emplace_back(MPI_REQUEST_NULL);
+  MYLOS_CHECK_MPI(MPI_Isend(data, count_of(bytes), MPI_BYTE, static_cast<int>(to), message_tag, group.ranks, &request));
+  count_sent(bytes);
+}
+
+void MpiMessages::receive(const MpiGroup& group, std::size_t from, std::byte* data, std::size_t bytes) {
+  if (bytes == 0) return;
+  MPI_Request& request = requests_.emplace_back(MPI_REQUEST_NULL);
+  MYLOS_CHECK_MPI(
+      MPI_Irecv(data, count_of(bytes), MPI_BYTE, static_cast<int>(from), message_tag, group.ranks, &request));
+}
+
+bool MpiMessages::done() {
+  int all_done = 0;
+  MYLOS_CHECK_MPI(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &all_done, MPI_STATUSES_IGNORE));
+  if (all_done != 0) requests_.clear();
+  return all_done != 0;
+}
+
+}  // namespace mylos::parallel

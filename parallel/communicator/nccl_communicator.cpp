@@ -1,0 +1,322 @@
+#include "parallel/communicator/nccl_communicator.hpp"
+
+#include "core/base/error.hpp"
+#include "parallel/communicator/mpi_communicator.hpp"
+#include "parallel/communicator/mpi_exchange.hpp"
+#include "parallel/communicator/nccl_operations.hpp"
+#include "parallel/communicator/nccl_version.hpp"
+#include "parallel/communicator/operation_checks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <exception>
+#include <type_traits>
+#include <utility>
+
+namespace mylos::parallel {
+namespace {
+
+using Message = NcclLink::Message;
+using Steps = std::vector<NcclOperation::Step>;
+
+/// Up to here an array's time is that of messages, not of bytes.
+constexpr std::size_t short_exchange_bytes = std::size_t{64} << 10;
+
+/// What the first rank of a group tells the others before they connect.
+struct Invitation {
+  ncclUniqueId id{};
+  int version = 0;                ///< of its NCCL
+  std::array<char, 512> error{};  ///< why it cannot; empty where it can
+};
+static_assert(std::is_trivially_copyable_v<Invitation>);
+
+Invitation make_invitation() {
+  Invitation invitation;
+  const NcclLibrary& library = nccl_library();
+  invitation.version = library.version;
+  try {
+    check_nccl(library, library.get_unique_id(&invitation.id), nullptr, "making a group's id");
+  } catch (const std::exception& error) {
+    std::strncpy(invitation.error.data(), error.what(), invitation.error.size() - 1);
+  }
+  return invitation;
+}
+
+/// The same on every rank where the first one cannot.
+void check_invitation(const Invitation& invitation) {
+  if (invitation.error.front() != '\0') fail(invitation.error.data());
+  const std::string obstacle = nccl_group_obstacle(nccl_library().version, invitation.version);
+  if (!obstacle.empty()) fail(obstacle);
+}
+
+/// Where the arrays of an ordered sum are, in device memory: each rank's part of `mine` becomes the sum of that part of
+/// `all`.
+struct SumArrays {
+  ElementType type;
+  std::byte* all;
+  Parts parts;
+  ElementType sum_type;
+  std::byte* mine;
+};
+
+/// One piece of an ordered sum: every rank sends the others what it has of their part, and adds what it gets of its
+/// own.
+class SumPiece {
+ public:
+  SumPiece(std::shared_ptr<NcclLink> link, const SumArrays& arrays, std::size_t index)
+      : link_(std::move(link)), arrays_(arrays), index_(index), size_(piece_size(*link_, arrays.type)) {}
+
+  /// Elements of a piece that is not cut short.
+  static std::size_t piece_size(const NcclLink& link, ElementType type) {
+    return device_piece_bytes(link.ranks()) / bytes_of(type);
+  }
+
+  void exchange() const {
+    const std::size_t element = bytes_of(arrays_.type), received_bytes = mine().size * element;
+    std::byte* const memory = receive_memory();
+    std::vector<Message> sent, received;
+    for (std::size_t rank = 0; rank < link_->ranks(); ++rank) {
+      if (rank == link_->rank()) continue;
+      const Parts::Piece theirs = arrays_.parts.piece(rank, index_, size_);
+      sent.push_back({rank, arrays_.all + theirs.begin * element, theirs.size * element});
+      received.push_back({rank, memory + received.size() * stride() * element, received_bytes});
+    }
+    link_->exchange(sent, received);
+  }
+
+  void sum() const {
+    const Parts::Piece piece = mine();
+    const RankParts parts{arrays_.all + piece.begin * bytes_of(arrays_.type), receive_memory(), stride(), link_->rank(),
+                          link_->ranks()};
+    link_->device()->sum(arrays_.type, parts, piece.size, arrays_.sum_type,
+                         arrays_.mine + index_ * size_ * bytes_of(arrays_.sum_type));
+  }
+
+ private:
+  Parts::Piece mine() const { return arrays_.parts.piece(link_->rank(), index_, size_); }
+  /// Parts are shorter than a piece where arrays are short.
+  std::size_t stride() const { return std::min(size_, arrays_.parts.part); }
+  std::byte* receive_memory() const {
+    return link_->device()->reserve((link_->ranks() - 1) * stride() * bytes_of(arrays_.type));
+  }
+
+  std::shared_ptr<NcclLink> link_;
+  SumArrays arrays_;
+  std::size_t index_, size_;
+};
+
+void count_sent_to_others(const NcclLink& link, std::size_t bytes) { count_sent(bytes * (link.ranks() - 1)); }
+
+void add_ordered_sum(Steps& steps, const std::shared_ptr<NcclLink>& link, const SumArrays& arrays) {
+  const std::size_t pieces = arrays.parts.pieces(SumPiece::piece_size(*link, arrays.type));
+  for (std::size_t index = 0; index < pieces; ++index) {
+    const SumPiece piece(link, arrays, index);
+    steps.emplace_back([piece] { piece.exchange(); });
+    steps.emplace_back([piece] { piece.sum(); });
+  }
+  const std::size_t others = arrays.parts.count - arrays.parts.piece(link->rank(), 0, arrays.parts.part).size;
+  steps.emplace_back([bytes = others * bytes_of(arrays.type)] { count_sent(bytes); });
+}
+
+/// Parts that need not be equal.
+void add_gather(Steps& steps, const std::shared_ptr<NcclLink>& link, const Parts& parts, std::size_t element,
+                std::byte* data) {
+  steps.emplace_back([=] {
+    std::vector<Message> sent, received;
+    const auto message = [&](std::size_t peer, std::size_t part) {
+      const Parts::Piece piece = parts.piece(part, 0, parts.part);
+      return Message{peer, data + piece.begin * element, piece.size * element};
+    };
+    for (std::size_t rank = 0; rank < link->ranks(); ++rank) {
+      if (rank == link->rank()) continue;
+      sent.push_back(message(rank, link->rank()));
+      received.push_back(message(rank, rank));
+    }
+    link->exchange(sent, received);
+    count_sent_to_others(*link, parts.piece(link->rank(), 0, parts.part).size * element);
+  });
+}
+
+/// Each rank gets all of the others' arrays and sums them.
+void add_short_sum(Steps& steps, const std::shared_ptr<NcclLink>& link, const Buffer& data) {
+  const std::size_t bytes = bytes_of(data);
+  auto* const own = static_cast<std::byte*>(data.data);
+  const auto memory = [link, bytes] { return link->device()->reserve((link->ranks() - 1) * bytes); };
+  steps.emplace_back([=] {
+    std::vector<Message> sent, received;
+    for (std::size_t rank = 0; rank < link->ranks(); ++rank) {
+      if (rank == link->rank()) continue;
+      sent.push_back({rank, own, bytes});
+      received.push_back({rank, memory() + received.size() * bytes, bytes});
+    }
+    link->exchange(sent, received);
+    count_sent_to_others(*link, bytes);
+  });
+  steps.emplace_back([=] {
+    const RankParts parts{own, memory(), data.count, link->rank(), link->ranks()};
+    link->device()->sum(data.type, parts, data.count, data.type, own);
+  });
+}
+
+class NcclCommunicator final : public Communicator {
+ public:
+  /// `device`: what the groups that come from one share; none until one of them needs it.
+  NcclCommunicator(MpiContext& context, std::shared_ptr<MpiRanks> hosts, bool ordered_sums,
+                   std::shared_ptr<std::shared_ptr<NcclDevice>> device)
+      : context_(context), hosts_(std::move(hosts)), ordered_sums_(ordered_sums), device_(std::move(device)) {}
+
+  std::size_t rank() const override { return hosts_->rank(); }
+  std::size_t size() const override { return hosts_->size(); }
+
+  Event all_reduce(const ExecutionSpace& space, const Buffer& data, const std::string& what) override {
+    check_all_reduce(data, what);
+    if (data.place == Place::host) return hosts_->all_reduce(space, data, what);
+    const std::shared_ptr<NcclLink> link = connected(space);
+    return submit(space, link, name("all-reduce of", what, data), all_reduce_steps(link, data));
+  }
+
+  Event reduce_scatter(const ExecutionSpace& space, const Buffer& all, const Buffer& mine,
+                       const std::string& what) override {
+    check_reduce_scatter(all, mine, rank(), size(), what);
+    if (all.place == Place::host) return hosts_->reduce_scatter(space, all, mine, what);
+    const std::shared_ptr<NcclLink> link = connected(space);
+    Steps steps;
+    if (in_order(all.type)) {
+      add_ordered_sum(steps, link,
+                      {all.type, static_cast<std::byte*>(all.data), divide(all.count, size()), mine.type,
+                       static_cast<std::byte*>(mine.data)});
+    } else if (mine.count > 0) {
+      steps.emplace_back([=] {
+        link->reduce_scatter(all.type, all.data, mine.data, mine.count);
+        count_sent_to_others(*link, bytes_of(mine));
+      });
+    }
+    return submit(space, link, name("reduce-scatter of", what, all), std::move(steps));
+  }
+
+  Event all_gather(const ExecutionSpace& space, const Buffer& mine, const Buffer& all,
+                   const std::string& what) override {
+    check_all_gather(mine, all, rank(), size(), what);
+    if (all.place == Place::host) return hosts_->all_gather(space, mine, all, what);
+    const std::shared_ptr<NcclLink> link = connected(space);
+    Steps steps;
+    if (mine.count > 0) {
+      steps.emplace_back([=] {
+        link->all_gather(mine.data, all.data, bytes_of(mine));
+        count_sent_to_others(*link, bytes_of(mine));
+      });
+    }
+    return submit(space, link, name("all-gather of", what, all), std::move(steps));
+  }
+
+  Event broadcast(const ExecutionSpace& space, const Buffer& data, std::size_t root, const std::string& what) override {
+    check_broadcast(data, root, size(), what);
+    if (data.place == Place::host) return hosts_->broadcast(space, data, root, what);
+    const std::shared_ptr<NcclLink> link = connected(space);
+    Steps steps;
+    if (data.count > 0) {
+      steps.emplace_back([=] {
+        link->broadcast(data.data, bytes_of(data), root);
+        if (link->rank() == root) count_sent_to_others(*link, bytes_of(data));
+      });
+    }
+    return submit(space, link, name("broadcast of", what, data), std::move(steps));
+  }
+
+  void barrier(const std::string& what) override { hosts_->barrier(what); }
+  /// Of host arrays; device arrays' pieces are what device_exchange_bytes says.
+  void set_bucket(std::size_t bytes) override { hosts_->set_bucket(bytes); }
+
+  std::unique_ptr<Communicator> split(std::size_t color, std::size_t key) override {
+    return std::make_unique<NcclCommunicator>(context_, hosts_->split_ranks(color, key), ordered_sums_, device_);
+  }
+
+ private:
+  /// NCCL would round partial sums of bfloat16.
+  bool in_order(ElementType type) const { return ordered_sums_ || type == ElementType::bfloat16; }
+
+  OperationName name(const char* kind, const std::string& what, const Buffer& buffer) {
+    return hosts_->next_name(fmt::format("NCCL {} {}", kind, what), bytes_of(buffer));
+  }
+
+  Event submit(const ExecutionSpace& space, std::shared_ptr<NcclLink> link, OperationName operation_name, Steps steps) {
+    auto operation =
+        std::make_shared<NcclOperation>(std::move(operation_name), std::move(link), space, std::move(steps));
+    context_.thread.submit(operation);
+    return Event(std::move(operation));
+  }
+
+  /// The group's NCCL communicator, whose making is submitted with the first operation, on all ranks alike.
+  const std::shared_ptr<NcclLink>& connected(const ExecutionSpace& space) {
+    if (link_) return link_;
+    if (!*device_) *device_ = make_nccl_device();
+    Invitation invitation;
+    if (rank() == 0) invitation = make_invitation();
+    const Buffer bytes{&invitation, sizeof invitation, ElementType::byte, Place::host};
+    hosts_->broadcast(space, bytes, 0, "the id of a group of devices").wait(space);
+    check_invitation(invitation);
+    link_ = std::make_shared<NcclLink>(*device_, rank(), size());
+    context_.thread.submit(
+        std::make_shared<NcclConnect>(hosts_->next_name("NCCL connection of the devices", 0), link_, invitation.id));
+    return link_;
+  }
+
+  Steps all_reduce_steps(const std::shared_ptr<NcclLink>& link, const Buffer& data) const {
+    Steps steps;
+    if (data.count == 0) return steps;
+    if (!in_order(data.type)) {
+      steps.emplace_back([=] {
+        link->all_reduce(data.type, data.data, data.count);
+        // As a ring sends it.
+        count_sent(2 * bytes_of(data) / link->ranks() * (link->ranks() - 1));
+      });
+      return steps;
+    }
+    // A group of one has its sum, rounded as it was.
+    if (size() == 1) return steps;
+    if (bytes_of(data) <= short_exchange_bytes && (size() - 1) * bytes_of(data) <= device_exchange_bytes(size())) {
+      add_short_sum(steps, link, data);
+      return steps;
+    }
+    const Parts parts = divide(data.count, size());
+    const std::size_t element = bytes_of(data.type);
+    auto* const all = static_cast<std::byte*>(data.data);
+    const std::size_t begin = parts.piece(rank(), 0, parts.part).begin;
+    add_ordered_sum(steps, link, {data.type, all, parts, data.type, all + begin * element});
+    add_gather(steps, link, parts, element, all);
+    return steps;
+  }
+
+  MpiContext& context_;
+  std::shared_ptr<MpiRanks> hosts_;
+  bool ordered_sums_;
+  std::shared_ptr<std::shared_ptr<NcclDevice>> device_;
+  std::shared_ptr<NcclLink> link_;
+};
+
+}  // namespace
+
+bool has_nccl() { return true; }
+
+std::string nccl_obstacle() {
+  try {
+    [[maybe_unused]] const NcclLibrary& library = nccl_library();
+    return "";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+std::string found_nccl_version() { return nccl_version_text(nccl_library().version); }
+
+std::unique_ptr<Communicator> make_nccl_communicator(MpiContext& context, const std::shared_ptr<MpiRanks>& hosts,
+                                                     bool ordered_sums) {
+  if (const std::string obstacle = nccl_obstacle(); !obstacle.empty()) fail(obstacle);
+  return std::make_unique<NcclCommunicator>(context, hosts, ordered_sums,
+                                            std::make_shared<std::shared_ptr<NcclDevice>>());
+}
+
+}  // namespace mylos::parallel

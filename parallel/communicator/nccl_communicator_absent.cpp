@@ -1,0 +1,22 @@
+#include "parallel/communicator/nccl_communicator.hpp"
+
+#include "core/base/error.hpp"
+
+/// A build without NCCL.
+namespace mylos::parallel {
+
+bool has_nccl() { return false; }
+
+std::string nccl_obstacle() {
+  return "this build has no NCCL; build with -DMYLOS_ENABLE_NCCL=ON (on top of a build for GPUs and MPI), or let "
+         "device arrays go "
+         "through MPI with --communicator mpi";
+}
+
+std::string found_nccl_version() { fail(nccl_obstacle()); }
+
+std::unique_ptr<Communicator> make_nccl_communicator(MpiContext&, const std::shared_ptr<MpiRanks>&, bool) {
+  fail(nccl_obstacle());
+}
+
+}  // namespace mylos::parallel

@@ -1,0 +1,70 @@
+#include "parallel/communicator/operation_checks.hpp"
+
+#include "core/base/error.hpp"
+
+#include <fmt/format.h>
+
+#include <functional>
+
+namespace mylos::parallel {
+namespace {
+
+void check_memory(const Buffer& buffer, const std::string& what) {
+  require(buffer.count == 0 || buffer.data != nullptr,
+          fmt::format("{}: {} elements at no address", what, buffer.count));
+}
+
+void check_sum(ElementType type, const std::string& what) {
+  require(type != ElementType::byte, fmt::format("{}: bytes have no sum", what));
+}
+
+void check_parts(const Buffer& all, const Buffer& mine, std::size_t ranks, const std::string& what) {
+  check_memory(all, what);
+  check_memory(mine, what);
+  require(all.count == mine.count * ranks,
+          fmt::format("{}: {} elements for {} parts of {}", what, all.count, ranks, mine.count));
+  require(all.place == mine.place, fmt::format("{}: a part is on the host and the whole on the device", what));
+}
+
+/// `mine` is apart from `all`, or its part `rank`.
+void check_overlap(const Buffer& all, const Buffer& mine, std::size_t rank, const std::string& what) {
+  const auto* const whole = static_cast<const std::byte*>(all.data);
+  const auto* const part = static_cast<const std::byte*>(mine.data);
+  const std::less<> before;
+  const bool apart = !before(part, whole + bytes_of(all)) || !before(whole, part + bytes_of(mine));
+  if (mine.count == 0 || apart) return;
+  require(all.type == mine.type && part == whole + rank * bytes_of(mine),
+          fmt::format("{}: what rank {} has overlaps the array of all, but is not its part {}", what, rank, rank));
+}
+
+}  // namespace
+
+std::size_t bytes_of(const Buffer& buffer) { return buffer.count * bytes_of(buffer.type); }
+
+void check_all_reduce(const Buffer& data, const std::string& what) {
+  check_memory(data, what);
+  check_sum(data.type, what);
+}
+
+void check_reduce_scatter(const Buffer& all, const Buffer& mine, std::size_t rank, std::size_t ranks,
+                          const std::string& what) {
+  check_parts(all, mine, ranks, what);
+  check_sum(all.type, what);
+  const bool widened = all.type == ElementType::bfloat16 && mine.type == ElementType::float32;
+  require(all.type == mine.type || widened, fmt::format("{}: sums have another type than what is summed", what));
+  check_overlap(all, mine, rank, what);
+}
+
+void check_all_gather(const Buffer& mine, const Buffer& all, std::size_t rank, std::size_t ranks,
+                      const std::string& what) {
+  check_parts(all, mine, ranks, what);
+  require(all.type == mine.type, fmt::format("{}: a part has another type than the whole", what));
+  check_overlap(all, mine, rank, what);
+}
+
+void check_broadcast(const Buffer& data, std::size_t root, std::size_t ranks, const std::string& what) {
+  check_memory(data, what);
+  require(root < ranks, fmt::format("{}: from rank {} of {}", what, root, ranks));
+}
+
+}  // namespace mylos::parallel

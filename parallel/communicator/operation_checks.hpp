@@ -1,0 +1,21 @@
+#pragma once
+
+#include "parallel/communicator/communicator.hpp"
+
+#include <cstddef>
+#include <string>
+
+/// What every communicator asks of its callers. Errors: std::invalid_argument.
+namespace mylos::parallel {
+
+void check_all_reduce(const Buffer& data, const std::string& what);
+void check_reduce_scatter(const Buffer& all, const Buffer& mine, std::size_t rank, std::size_t ranks,
+                          const std::string& what);
+void check_all_gather(const Buffer& mine, const Buffer& all, std::size_t rank, std::size_t ranks,
+                      const std::string& what);
+void check_broadcast(const Buffer& data, std::size_t root, std::size_t ranks, const std::string& what);
+
+/// Bytes of a buffer's elements.
+std::size_t bytes_of(const Buffer& buffer);
+
+}  // namespace mylos::parallel

@@ -1,0 +1,238 @@
+#include "parallel/launch/launch.hpp"
+
+#include "core/base/error.hpp"
+#include "core/base/printable.hpp"
+#include "core/base/processors.hpp"
+#include "parallel/launch/launcher.hpp"
+#include "parallel/communicator/nccl_communicator.hpp"
+#include "parallel/launch/rank_runtime.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <string_view>
+#include <type_traits>
+
+namespace mylos::parallel {
+namespace {
+
+/// What ranks tell each other about where they are.
+struct Station {
+  std::array<char, 256> host{}, job{};
+  long process = 0;
+  std::size_t first_rank_of_node = 0;
+  ino_t process_namespace = 0;  ///< in which the process has that number; 0: unknown
+  Processors allowed, available;
+};
+static_assert(std::is_trivially_copyable_v<Station>);
+
+struct Device {
+  std::array<char, 64> id{};
+  std::array<char, 128> name{};
+};
+
+/// Cut where there is no room.
+template <std::size_t size>
+void copy_text(const std::string& text, std::array<char, size>& to) {
+  text.copy(to.data(), size - 1);
+}
+
+Station this_station(const RankRuntime& runtime) {
+  Station station;
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  copy_text(node_name(process_environment, host.data()), station.host);
+  copy_text(batch_job(process_environment), station.job);
+  station.process = ::getpid();
+  struct stat about {};
+  if (::stat("/proc/self/ns/pid", &about) == 0) station.process_namespace = about.st_ino;
+  station.first_rank_of_node = runtime.first_rank_of_node();
+  station.allowed = allowed_processors();
+  station.available = available_processors();
+  return station;
+}
+
+std::vector<RankPlace> places_of(const std::vector<Station>& stations) {
+  std::map<std::size_t, std::size_t> node_of_first, ranks_of_node;
+  std::vector<RankPlace> places;
+  for (const Station& station : stations) {
+    // The lowest rank of a node comes before its others.
+    const std::size_t node = node_of_first.try_emplace(station.first_rank_of_node, node_of_first.size()).first->second;
+    places.push_back({.host = station.host.data(),
+                      .process = station.process,
+                      .node = node,
+                      .rank_of_node = ranks_of_node[node]++,
+                      .processors = to_string(station.allowed),
+                      .job = station.job.data()});
+  }
+  return places;
+}
+
+/// What every rank gave.
+template <class Value>
+std::vector<Value> gather_values(RankRuntime& runtime, const Value& mine) {
+  const std::vector<std::byte> bytes = runtime.gather(std::as_bytes(std::span(&mine, 1)));
+  std::vector<Value> values(runtime.size());
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+/// The ranks of the node of `rank`, in order.
+std::vector<std::size_t> neighbours(const std::vector<RankPlace>& places, std::size_t rank) {
+  std::vector<std::size_t> ranks;
+  for (std::size_t other = 0; other < places.size(); ++other) {
+    if (places[other].node == places[rank].node) ranks.push_back(other);
+  }
+  return ranks;
+}
+
+/// Other ranks whose processes this one sees: on its node, and not in another container.
+std::vector<NodePeer> peers_of(const std::vector<Station>& stations, std::size_t rank) {
+  const Station& mine = stations[rank];
+  std::vector<NodePeer> peers;
+  for (std::size_t other = 0; other < stations.size(); ++other) {
+    const Station& station = stations[other];
+    const bool seen = station.first_rank_of_node == mine.first_rank_of_node && mine.process_namespace != 0 &&
+                      station.process_namespace == mine.process_namespace;
+    if (other != rank && seen) peers.push_back({other, station.process});
+  }
+  return peers;
+}
+
+/// The threads that somebody asked for, or 0.
+std::size_t asked_threads() {
+  return std::string_view(ExecutionSpace::name()) == "Serial" ? 1 : threads_from_environment();
+}
+
+}  // namespace
+
+struct Launch::State {
+  /// Before MPI starts: an error that only this rank has would leave the others waiting.
+  std::size_t threads = asked_threads();
+  std::vector<DeviceInfo> devices = usable_devices();
+  std::size_t device = 0;
+  std::unique_ptr<RankRuntime> runtime = make_rank_runtime();
+  std::string library = runtime->library();
+  std::vector<RankPlace> places;
+  std::size_t rank = runtime->rank(), nodes = 0, ranks_of_node = 0;
+  std::unique_ptr<Communicator> nccl_ranks;
+  Communicator* world = nullptr;
+};
+
+Launch::Launch() : state_(std::make_unique<State>()) {
+  RankRuntime& runtime = *state_->runtime;
+  check_launcher(runtime.size(), state_->library, process_environment);
+  const std::vector<Station> stations = gather_values(runtime, this_station(runtime));
+  state_->places = places_of(stations);
+  for (const RankPlace& place : state_->places) state_->nodes = std::max(state_->nodes, place.node + 1);
+  gather_devices();
+  // Every node is checked on every rank, so that all of them end.
+  for (const RankPlace& first : state_->places) {
+    if (first.rank_of_node != 0) continue;
+    const auto rank = static_cast<std::size_t>(&first - state_->places.data());
+    const std::vector<std::size_t> ranks = neighbours(state_->places, rank);
+    std::vector<Processors> allowed;
+    for (const std::size_t each : ranks) allowed.push_back(stations[each].allowed);
+    check_pinning(allowed, stations[rank].available, ranks, first.host);
+    if (first.node != place().node) continue;
+    state_->ranks_of_node = ranks.size();
+    if (state_->threads == 0) state_->threads = share_of_processors(allowed, place().rank_of_node);
+  }
+  state_->world = &runtime.start(state_->places, peers_of(stations, state_->rank));
+}
+
+Launch::~Launch() {
+  if (std::uncaught_exceptions() > 0) {
+    state_->runtime->abandon();
+    return;
+  }
+  state_->nccl_ranks.reset();
+  try {
+    state_->runtime->finish();
+  } catch (const std::exception& error) {
+    // Not every rank has come to its end: what this one says of the run would be wrong.
+    fmt::print(stderr, "mylos: error: {}\n", without_controls(error.what()));
+    std::_Exit(1);
+  }
+}
+
+void Launch::gather_devices() {
+  Device mine;
+  if (!state_->devices.empty()) {
+    const DeviceInfo& info = device_of_rank(state_->devices, place().rank_of_node);
+    state_->device = info.index;
+    copy_text(info.id, mine.id);
+    copy_text(fmt::format("GPU {} {}", info.index, info.name), mine.name);
+  }
+  const std::vector<Device> devices = gather_values(*state_->runtime, mine);
+  for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+    state_->places[rank].device = devices[rank].id.data();
+    state_->places[rank].device_name = devices[rank].name.data();
+  }
+}
+
+Communicator& Launch::world() { return *state_->world; }
+
+std::unique_ptr<Communicator> Launch::make_nccl_ranks(bool ordered_sums) {
+  check_devices_apart(places());
+  return state_->runtime->make_nccl_ranks(ordered_sums);
+}
+
+void Launch::use_communicator(std::string_view name, bool ordered_sums) {
+  ensure(name == "auto" || name == "mpi" || name == "nccl",
+         fmt::format("--communicator {}: it is auto, mpi or nccl", name));
+  if (name == "mpi") return;
+  if (name == "auto") return check_devices_apart(places());
+  if (world().size() == 1) {
+    if (const std::string obstacle = nccl_obstacle(); !obstacle.empty()) fail(obstacle);
+    return;
+  }
+  state_->nccl_ranks = make_nccl_ranks(ordered_sums);
+  state_->world = state_->nccl_ranks.get();
+}
+
+const std::vector<RankPlace>& Launch::places() const { return state_->places; }
+const RankPlace& Launch::place() const { return state_->places[state_->rank]; }
+std::size_t Launch::nodes() const { return state_->nodes; }
+std::size_t Launch::ranks_of_node() const { return state_->ranks_of_node; }
+std::size_t Launch::threads() const { return state_->threads; }
+std::size_t Launch::device() const { return state_->device; }
+void Launch::set_time_limit(std::chrono::duration<double> limit) { state_->runtime->set_time_limit(limit); }
+void Launch::note_step(std::size_t step) { state_->runtime->note_step(step); }
+const std::string& Launch::library() const { return state_->library; }
+
+const DeviceInfo& device_of_rank(std::span<const DeviceInfo> devices, std::size_t rank_of_node) {
+  return devices[rank_of_node % devices.size()];
+}
+
+void check_devices_apart(const std::vector<RankPlace>& places) {
+  std::map<std::string, std::size_t> rank_of_device;
+  for (std::size_t rank = 0; rank < places.size(); ++rank) {
+    const RankPlace& place = places[rank];
+    if (place.device.empty()) continue;
+    const auto [other, is_first] = rank_of_device.try_emplace(place.device, rank);
+    if (is_first) continue;
+    fail(
+        fmt::format("ranks {} and {} on {} compute on the same GPU ({}); start one rank a GPU "
+                    "(--ntasks-per-node as many as --gpus-per-node), or let them share it with --communicator mpi",
+                    other->second, rank, place.host, place.device));
+  }
+}
+
+Mesh::Mesh(Communicator& world, std::size_t shard_size) : world_(world) {
+  ensure(shard_size > 0 && world.size() % shard_size == 0,
+         fmt::format("--shard-size {}: does not divide the number of ranks, {}", shard_size, world.size()));
+  const std::size_t group = world.rank() / shard_size, place = world.rank() % shard_size;
+  shard_ = world.split(group, place);
+  replicate_ = world.split(place, group);
+}
+
+}  // namespace mylos::parallel

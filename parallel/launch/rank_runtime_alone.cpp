@@ -1,0 +1,38 @@
+#include "parallel/launch/rank_runtime.hpp"
+
+#include "core/base/error.hpp"
+#include "parallel/communicator/nccl_communicator.hpp"
+
+namespace mylos::parallel {
+namespace {
+
+class Alone final : public RankRuntime {
+ public:
+  std::string library() const override { return "none"; }
+  std::string thread_level() const override { return ""; }
+  std::size_t rank() const override { return 0; }
+  std::size_t size() const override { return 1; }
+  std::size_t first_rank_of_node() const override { return 0; }
+  std::vector<std::byte> gather(std::span<const std::byte> mine) override { return {mine.begin(), mine.end()}; }
+
+  bool send(std::span<const std::byte>, std::size_t, std::chrono::duration<double>) override { return false; }
+  std::optional<std::vector<std::byte>> receive(std::size_t, std::chrono::duration<double>) override { return {}; }
+
+  Communicator& start(const std::vector<RankPlace>&, std::span<const NodePeer>) override { return *world_; }
+  std::unique_ptr<Communicator> make_nccl_ranks(bool) override { fail(nccl_obstacle()); }
+  void set_time_limit(std::chrono::duration<double>) override {}
+  void note_step(std::size_t) override {}
+  void finish() override {}
+  void abandon() override {}
+
+ private:
+  std::unique_ptr<Communicator> world_ = make_self_communicator();
+};
+
+}  // namespace
+
+bool has_mpi() { return false; }
+
+std::unique_ptr<RankRuntime> make_rank_runtime() { return std::make_unique<Alone>(); }
+
+}  // namespace mylos::parallel

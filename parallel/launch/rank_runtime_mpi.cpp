@@ -1,0 +1,220 @@
+#include "core/base/error.hpp"
+#include "parallel/communicator/mpi_check.hpp"
+#include "parallel/communicator/mpi_communicator.hpp"
+#include "parallel/communicator/mpi_operations.hpp"
+#include "parallel/launch/mpi_watch.hpp"
+#include "parallel/communicator/nccl_communicator.hpp"
+#include "parallel/launch/rank_runtime.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <list>
+#include <string_view>
+#include <thread>
+
+namespace mylos::parallel {
+namespace {
+
+/// How long a rank that ends with an error waits for others that do so too.
+constexpr std::chrono::milliseconds farewell{1000};
+
+/// "Open MPI v4.1.4, ..." without what follows; "MPICH Version:\t4.0.2" without its tab.
+std::string library_version() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MYLOS_CHECK_MPI(MPI_Get_library_version(text, &length));
+  const std::string_view version(text, static_cast<std::size_t>(length));
+  std::string name;
+  for (const char each : version.substr(0, version.find_first_of(",\n"))) {
+    if (each != '\t') {
+      name += each;
+    } else if (!name.ends_with(' ')) {
+      name += ' ';
+    }
+  }
+  return name;
+}
+
+/// Asks until `is_done` or `limit` is over: at once again for a moment, so that short ways are timed rightly, and then
+/// in turns with others that need the processor.
+template <class IsDone>
+void poll(std::chrono::duration<double> limit, const IsDone& is_done) {
+  constexpr std::chrono::milliseconds eager(2);
+  const auto begin = std::chrono::steady_clock::now();
+  while (!is_done()) {
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    if (waited > limit) return;
+    if (waited > eager) std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+}
+
+class MpiRuntime final : public RankRuntime {
+ public:
+  MpiRuntime() {
+    // A process that no launcher started would otherwise start Open MPI's daemon beside it, for what is not used here.
+    ::setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+    // Files may be written through MPI while its thread works; what is needed is that another thread than the first
+    // may call it.
+    MYLOS_CHECK_MPI(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided_));
+    if (provided_ < MPI_THREAD_SERIALIZED) {
+      MPI_Finalize();
+      fail(
+          "MPI was built for one thread a process, and Mylos calls it from a second one: use an MPI that gives "
+          "MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE");
+    }
+    MYLOS_CHECK_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &ranks_));
+    group_ = make_mpi_group(ranks_);
+  }
+  ~MpiRuntime() override {
+    int ended = 0;
+    if (!context_ && MPI_Finalized(&ended) == MPI_SUCCESS && ended == 0) end_mpi();
+  }
+  MpiRuntime(const MpiRuntime&) = delete;
+  MpiRuntime& operator=(const MpiRuntime&) = delete;
+
+  std::string library() const override { return library_version(); }
+  std::string thread_level() const override {
+    return provided_ == MPI_THREAD_MULTIPLE ? "MPI_THREAD_MULTIPLE" : "MPI_THREAD_SERIALIZED";
+  }
+  std::size_t rank() const override { return group_.rank; }
+  std::size_t size() const override { return group_.size; }
+
+  std::size_t first_rank_of_node() const override {
+    MPI_Comm node = MPI_COMM_NULL;
+    const int key = static_cast<int>(rank());
+    MYLOS_CHECK_MPI(MPI_Comm_split_type(ranks_, MPI_COMM_TYPE_SHARED, key, MPI_INFO_NULL, &node));
+    int first = key;
+    MYLOS_CHECK_MPI(MPI_Bcast(&first, 1, MPI_INT, 0, node));
+    MYLOS_CHECK_MPI(MPI_Comm_free(&node));
+    return static_cast<std::size_t>(first);
+  }
+
+  std::vector<std::byte> gather(std::span<const std::byte> mine) override {
+    std::vector<std::byte> all(mine.size() * size());
+    const int count = static_cast<int>(mine.size());
+    MYLOS_CHECK_MPI(MPI_Allgather(mine.data(), count, MPI_BYTE, all.data(), count, MPI_BYTE, ranks_));
+    return all;
+  }
+
+  bool send(std::span<const std::byte> message, std::size_t to, std::chrono::duration<double> limit) override {
+    // Its memory stays where nobody takes it.
+    sent_.emplace_back(message.begin(), message.end());
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int count = static_cast<int>(message.size()), receiver = static_cast<int>(to);
+    MYLOS_CHECK_MPI(MPI_Isend(sent_.back().data(), count, MPI_BYTE, receiver, 0, ranks_, &request));
+    int taken = 0;
+    poll(limit, [&] {
+      MYLOS_CHECK_MPI(MPI_Test(&request, &taken, MPI_STATUS_IGNORE));
+      return taken != 0;
+    });
+    if (taken != 0) sent_.pop_back();
+    return taken != 0;
+  }
+
+  std::optional<std::vector<std::byte>> receive(std::size_t from, std::chrono::duration<double> limit) override {
+    int there = 0;
+    MPI_Message message = MPI_MESSAGE_NULL;
+    MPI_Status status;
+    poll(limit, [&] {
+      MYLOS_CHECK_MPI(MPI_Improbe(static_cast<int>(from), 0, ranks_, &there, &message, &status));
+      return there != 0;
+    });
+    if (there == 0) return std::nullopt;
+    int count = 0;
+    MYLOS_CHECK_MPI(MPI_Get_count(&status, MPI_BYTE, &count));
+    std::vector<std::byte> bytes(static_cast<std::size_t>(count));
+    MYLOS_CHECK_MPI(MPI_Mrecv(bytes.data(), count, MPI_BYTE, &message, MPI_STATUS_IGNORE));
+    return bytes;
+  }
+
+  Communicator& start(const std::vector<RankPlace>& places, std::span<const NodePeer> neighbours) override {
+    // A group of one needs no thread.
+    if (size() == 1) {
+      alone_ = make_self_communicator();
+      return *alone_;
+    }
+    MYLOS_CHECK_MPI(MPI_Comm_dup(ranks_, &watch_ranks_));
+    watch_ = std::make_unique<MpiWatch>(make_mpi_group(watch_ranks_), places, neighbours);
+    start_thread();
+    context_->thread.set_watch(watch_.get());
+    return *world_;
+  }
+
+  std::unique_ptr<Communicator> make_nccl_ranks(bool ordered_sums) override {
+    if (const std::string obstacle = nccl_obstacle(); !obstacle.empty()) fail(obstacle);
+    if (!context_) start_thread();
+    return make_nccl_communicator(*context_, world_, ordered_sums);
+  }
+
+  void set_time_limit(std::chrono::duration<double> limit) override {
+    if (watch_) watch_->set_time_limit(limit);
+  }
+  void note_step(std::size_t step) override {
+    if (watch_) watch_->note_step(step);
+  }
+
+  void finish() override {
+    if (context_) {
+      world_->barrier("the end of the program");
+      context_->thread.finish();
+    }
+    end_mpi();
+  }
+
+  void abandon() override {
+    if (context_ && !all_say_farewell()) {
+      context_->thread.abandon();
+      return;
+    }
+    if (context_) context_->thread.finish();
+    end_mpi();
+  }
+
+ private:
+  void start_thread() {
+    MYLOS_CHECK_MPI(MPI_Comm_dup(ranks_, &farewell_ranks_));
+    context_ = std::make_unique<MpiContext>();
+    world_ = make_mpi_communicator(*context_, group_, 1);
+  }
+
+  /// All ranks come here at about the same time where all met the same error; MPI can then end in order.
+  bool all_say_farewell() {
+    // Not among the world's messages: other ranks may be in another operation of it.
+    const auto barrier = std::make_shared<Barrier>(OperationName{"farewell", 0, 0, 0}, make_mpi_group(farewell_ranks_));
+    context_->thread.submit(barrier);
+    const auto end = std::chrono::steady_clock::now() + farewell;
+    while (!barrier->done() && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return barrier->done() && !barrier->failed();
+  }
+
+  void end_mpi() {
+    if (context_) {
+      for (MPI_Comm& made : context_->made) MPI_Comm_free(&made);
+    }
+    if (watch_ranks_ != MPI_COMM_NULL) MPI_Comm_free(&watch_ranks_);
+    if (farewell_ranks_ != MPI_COMM_NULL) MPI_Comm_free(&farewell_ranks_);
+    MPI_Comm_free(&ranks_);
+    MPI_Finalize();
+  }
+
+  MPI_Comm ranks_ = MPI_COMM_NULL, watch_ranks_ = MPI_COMM_NULL, farewell_ranks_ = MPI_COMM_NULL;
+  MpiGroup group_;
+  int provided_ = MPI_THREAD_SINGLE;
+  std::list<std::vector<std::byte>> sent_;  ///< what nobody has taken yet
+  std::unique_ptr<MpiWatch> watch_;
+  std::unique_ptr<MpiContext> context_;
+  std::unique_ptr<Communicator> alone_;  ///< the world of one rank
+  std::shared_ptr<MpiRanks> world_;      ///< of several, or what one has for NCCL
+};
+
+}  // namespace
+
+bool has_mpi() { return true; }
+
+std::unique_ptr<RankRuntime> make_rank_runtime() { return std::make_unique<MpiRuntime>(); }
+
+}  // namespace mylos::parallel

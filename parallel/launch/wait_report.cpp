@@ -1,0 +1,119 @@
+#include "parallel/launch/wait_report.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace mylos::parallel {
+namespace {
+
+using Activity = RankState::Activity;
+
+/// Lines of single ranks; a report of thousands would hide its first line.
+constexpr std::size_t most_lines = 64;
+
+bool same_operation(const RankState& a, const RankState& b) {
+  return a.activity == Activity::waiting && b.activity == Activity::waiting && a.group == b.group &&
+         a.sequence == b.sequence && a.operation == b.operation;
+}
+
+std::string size_of(std::size_t bytes) {
+  constexpr double kibibyte = 1024.0;
+  const auto size = static_cast<double>(bytes);
+  if (size < kibibyte) return fmt::format("{} bytes", bytes);
+  if (size < kibibyte * kibibyte) return fmt::format("{:.1f} KiB", size / kibibyte);
+  return fmt::format("{:.1f} MiB", size / kibibyte / kibibyte);
+}
+
+template <class Chosen>
+std::vector<std::size_t> ranks_where(std::span<const RankState> ranks, const Chosen& chosen) {
+  std::vector<std::size_t> found;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    if (chosen(ranks[rank])) found.push_back(rank);
+  }
+  return found;
+}
+
+std::string with_hosts(std::span<const RankState> ranks, const std::vector<std::size_t>& named) {
+  std::vector<std::string> names;
+  for (const std::size_t rank : named) names.push_back(fmt::format("rank {} on {}", rank, ranks[rank].host));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string waiting_ranks(std::span<const RankState> ranks, std::size_t rank) {
+  const std::vector<std::size_t> waiting =
+      ranks_where(ranks, [&](const RankState& each) { return same_operation(each, ranks[rank]); });
+  const bool one = waiting.size() == 1;
+  return fmt::format("rank{} {} wait{} since {:.0f} s", one ? "" : "s", fmt::join(waiting, ", "), one ? "s" : "",
+                     ranks[rank].seconds);
+}
+
+std::string first_line(std::span<const RankState> ranks, std::size_t rank) {
+  const RankState& mine = ranks[rank];
+  const auto is = [](Activity activity) {
+    return [activity](const RankState& each) { return each.activity == activity; };
+  };
+  const auto tell = [&](const std::vector<std::size_t>& missing, const std::string& why) {
+    return fmt::format("{} ha{} not come to: {}; {}; {}", with_hosts(ranks, missing), missing.size() == 1 ? "s" : "ve",
+                       place_of(mine), waiting_ranks(ranks, rank), why);
+  };
+  if (const auto silent = ranks_where(ranks, is(Activity::silent)); !silent.empty()) {
+    return tell(silent, "no answer comes: stopped, or cut off");
+  }
+  if (const auto files = ranks_where(ranks, is(Activity::files)); !files.empty()) {
+    const double seconds = ranks[files.front()].file_seconds;
+    return tell(files, fmt::format("at work with files for {:.0f} s: the file system hangs, or a longer "
+                                   "--collective-timeout would wait",
+                                   seconds));
+  }
+  if (const auto computing = ranks_where(ranks, is(Activity::computing)); !computing.empty()) {
+    return tell(computing, "still at work before it; a longer --collective-timeout would wait");
+  }
+  const auto elsewhere = ranks_where(ranks, [&](const RankState& each) { return !same_operation(each, mine); });
+  if (!elsewhere.empty()) return tell(elsewhere, "waiting elsewhere, as the lines below say");
+  return fmt::format("all ranks have come to: {}; yet it has not ended for {:.0f} s: {} or the network does not go on",
+                     place_of(mine), mine.seconds,
+                     mine.operation.starts_with("NCCL") ? "NCCL (NCCL_DEBUG=INFO says more)" : "MPI");
+}
+
+std::string line_of(const RankState& state, std::size_t rank) {
+  const std::string name = fmt::format("rank {} on {}", rank, state.host);
+  switch (state.activity) {
+    case Activity::silent:
+      return fmt::format("  {}: no answer", name);
+    case Activity::waiting:
+      return fmt::format("  {}: waits in {}, since {:.1f} s", name, place_of(state), state.seconds);
+    case Activity::files:
+    case Activity::computing:
+      break;
+  }
+  return fmt::format("  {}: step {}, {} since {:.1f} s, after {}", name, state.step,
+                     state.activity == Activity::files ? "at work with files" : "computes", state.seconds,
+                     state.operation.empty() ? "no operation" : state.operation);
+}
+
+}  // namespace
+
+std::string place_of(const RankState& state) {
+  const std::string operation = state.operation.empty() ? "no operation" : state.operation;
+  const std::string size = state.bytes == 0 ? "" : ", " + size_of(state.bytes);
+  return state.step == 0 ? operation + size : fmt::format("step {}, {}{}", state.step, operation, size);
+}
+
+double excused_seconds(std::span<const RankState> ranks, double limit) {
+  double longest = 0.0;
+  for (const RankState& state : ranks) longest = std::max(longest, state.file_seconds);
+  return std::min(longest, file_patience * limit);
+}
+
+std::vector<std::string> describe_wait(std::span<const RankState> ranks, std::size_t rank) {
+  std::vector<std::string> lines{first_line(ranks, rank)};
+  for (std::size_t each = 0; each < ranks.size() && each < most_lines; ++each) {
+    lines.push_back(line_of(ranks[each], each));
+  }
+  if (ranks.size() > most_lines) lines.push_back(fmt::format("  and {} more", ranks.size() - most_lines));
+  return lines;
+}
+
+}  // namespace mylos::parallel

@@ -1,0 +1,61 @@
+#pragma once
+
+#include "core/parameter_store.hpp"
+#include "parallel/communicator/communicator.hpp"
+
+#include <map>
+#include <utility>
+#include <vector>
+
+/// Units of which each rank holds a slice: gathered before use, the next one while the present one computes.
+namespace mylos::parallel {
+
+/// Memory for the few units that are whole at a time. Every rank acquires and releases the same units in the same
+/// order.
+class GatheredUnits {
+ public:
+  /// Units are gathered from the slices over `ranks` into memory that `store`, which owns no values, is given. All
+  /// outlive it.
+  GatheredUnits(Communicator& ranks, ParameterStore& store);
+  ~GatheredUnits();
+  GatheredUnits(const GatheredUnits&) = delete;
+  GatheredUnits& operator=(const GatheredUnits&) = delete;
+
+  /// This rank's slice of a unit in the store's precision: what is gathered. bytes = shard elements of it.
+  Vector<std::byte> shard(std::size_t unit) const { return shards_[unit]; }
+  /// The slices have changed: what was gathered before is not used again.
+  void invalidate();
+  /// Begins to gather the unit that followed when the last one was last acquired after the same one, with those whose
+  /// rows it reads, as far as there is room.
+  void prefetch(const ExecutionSpace& space);
+
+  /// Returns when the unit, and those whose rows it reads as well, are whole; the next one is then on its way.
+  void acquire(const ExecutionSpace& space, std::size_t unit);
+  void release(std::size_t unit);
+
+ private:
+  static constexpr std::size_t nobody = static_cast<std::size_t>(-1);
+
+  /// Memory for one whole unit.
+  struct Place {
+    Vector<std::byte> memory;
+    std::size_t unit = nobody;
+    Event gathered;
+    std::size_t users = 0;  ///< acquired, not yet released
+    std::size_t used = 0;   ///< when it was last acquired or chosen to be next
+  };
+
+  std::vector<std::size_t> needed_by(std::size_t unit) const;
+  Place* find(std::size_t unit);
+  Place& start_gathering(const ExecutionSpace& space, std::size_t unit);
+
+  Communicator& ranks_;
+  ParameterStore& store_;
+  std::vector<Vector<std::byte>> shards_;
+  std::vector<Place> places_;
+  std::map<std::pair<std::size_t, std::size_t>, std::size_t> followed_;  ///< (before, unit) -> what came next
+  std::size_t before_ = nobody, last_ = nobody;                          ///< acquired last but one, and last
+  std::size_t clock_ = 0;
+};
+
+}  // namespace mylos::parallel

@@ -1,0 +1,49 @@
+#include "parallel/sharding/parameter_mode.hpp"
+#include "parallel/sharding/tree_sum.hpp"
+#include "parallel/sharding/whole_gradients.hpp"
+
+#include <algorithm>
+
+namespace mylos::parallel {
+namespace {
+
+std::size_t sum_of_capacities(const ParameterTable& table, std::size_t shards) {
+  std::size_t sum = 0;
+  for (const ParameterUnit& unit : table.units()) sum += shard_size(unit.size, shards) * shards;
+  return sum;
+}
+
+std::size_t largest_capacity(const ParameterTable& table, std::size_t shards) {
+  std::size_t largest = 0;
+  for (const ParameterUnit& unit : table.units()) largest = std::max(largest, shard_size(unit.size, shards) * shards);
+  return largest;
+}
+
+}  // namespace
+
+// The unit in use and the next one, or the one that is written and the one that is summed; and those whose rows a unit
+// reads beside its own.
+std::size_t units_at_once(const ParameterTable& table) {
+  std::size_t borrowed = 0;
+  for (const ParameterUnit& unit : table.units()) borrowed = std::max(borrowed, unit.borrowed.size());
+  return std::min<std::size_t>(2 + borrowed, table.units().size());
+}
+
+ModeMemory mode_memory(const ModeSettings& settings, std::size_t shards, const ParameterTable& table,
+                       Precision precision) {
+  const std::size_t all = sum_of_capacities(table, shards), mine = all / shards;
+  const std::size_t largest = largest_capacity(table, shards), element = bytes_of(precision);
+  const bool splits_gradients = shards_gradients(settings.kind);
+  ModeMemory memory{.slices = mine};
+  memory.values = shards_values(settings.kind) ? (mine + units_at_once(table) * largest) * element : all * element;
+  if (precision != Precision::float32) memory.values += mine * sizeof(float);
+  const std::size_t summed = splits_gradients ? mine : all;
+  const std::size_t whole = splits_gradients ? units_at_once(table) : 0;
+  const std::size_t levels = settings.tree_sums ? TreeSum::levels(settings.micro_batches) : 0;
+  memory.gradients = (summed * (1 + levels) + whole * largest) * sizeof(float);
+  const std::size_t rounded = splits_gradients ? whole : WholeGradients::rounded_places;
+  memory.exchange = settings.bfloat16_gradients ? rounded * largest * sizeof(bfloat16) : 0;
+  return memory;
+}
+
+}  // namespace mylos::parallel

@@ -1,0 +1,96 @@
+#pragma once
+
+#include "core/parameter_store.hpp"
+#include "core/unit_schedule.hpp"
+#include "parallel/launch/launch.hpp"
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+/// How parameters, gradients and optimizer state are spread over ranks. The trainer sees only this.
+namespace mylos::parallel {
+
+enum class ModeKind { replicated, sharded_optimizer, sharded_gradients, sharded, hybrid };
+/// "sharded-optimizer"; nothing where the name is of no mode.
+std::string_view to_string(ModeKind kind);
+std::optional<ModeKind> parse_mode(std::string_view name);
+
+/// What a mode splits among ranks beside the optimizer; every one but replicated splits that.
+bool shards_values(ModeKind kind);
+bool shards_gradients(ModeKind kind);
+
+/// Elements [begin, end) of a unit.
+struct UnitRange {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+struct ModeSettings {
+  ModeKind kind = ModeKind::replicated;
+  bool bfloat16_gradients = false;  ///< exchanged rounded; sums are float
+  bool tree_sums = false;           ///< micro-batches' gradients are summed as a balanced binary tree: --deterministic
+  std::size_t micro_batches = 1;    ///< the most of a step on a rank; with tree_sums of every step on every rank
+};
+
+/// One way of spreading. Every call is collective: all ranks make it, in the same order.
+class ParameterMode {
+ public:
+  virtual ~ParameterMode() = default;
+
+  /// What the model tells its units to.
+  virtual UnitSchedule& schedule() = 0;
+  /// The slices of all units that this rank updates, in the order of units: of equal size on every rank, cut at
+  /// multiples of shard_alignment. The last may reach beyond the unit's elements, into padding that stays zero.
+  virtual std::span<const ParameterSlice> slices() const = 0;
+  /// The elements of a unit that `rank` writes into a checkpoint. Those of all ranks are disjoint and all of the unit.
+  virtual UnitRange saved_range(std::size_t unit, std::size_t rank) const = 0;
+
+  /// A step begins: gradients count from zero.
+  virtual void begin_step(const ExecutionSpace& space) = 0;
+  /// A micro-batch's pass begins; after the `last` one of a step what `gradients_ready` tells is complete on this rank.
+  virtual void begin_micro_batch(bool last) = 0;
+  /// Returns when the gradient of every slice is the sum over ranks and micro-batches.
+  virtual void finish_gradients(const ExecutionSpace& space) = 0;
+  /// Sum of values that each rank has for its slices: `values` of this rank, as many for each block of shard_alignment
+  /// elements of a slice as on every rank. In the order of the elements of the whole, so the same bits for any mode and
+  /// number of ranks.
+  virtual double sum_of_blocks(std::span<const double> values) = 0;
+  /// Makes the store's values from the masters, in the compute type. Other ranks may read a unit's masters until the
+  /// unit has been acquired: they change after that only.
+  virtual void publish_values(const ExecutionSpace& space) = 0;
+
+  /// Master values of a row from its element `first` on, on the host of every rank.
+  virtual void read_row(std::size_t row, std::size_t first, std::span<float> values) = 0;
+  /// Sets a row, which every rank gives whole; `publish_values` makes it seen. Not collective.
+  virtual void write_row(std::size_t row, std::span<const float> values) = 0;
+};
+
+/// How many neighbouring ranks split a unit in a mode: the size of Mesh's shard groups. `shard_size` is of hybrid.
+std::size_t ranks_that_split(ModeKind kind, std::size_t shard_size, std::size_t ranks);
+
+/// How the store of a mode is made.
+StoreLayout store_layout(ModeKind kind, std::size_t shards);
+
+/// The mode `settings` says, over the ranks of `mesh`, for a store of its layout. Both outlive it.
+std::unique_ptr<ParameterMode> make_parameter_mode(const ModeSettings& settings, Mesh& mesh, ParameterStore& store);
+
+/// Everything whole in one process. Masters are the store's own values where those are float.
+std::unique_ptr<ParameterMode> make_single_process_mode(ParameterStore& store);
+
+/// Whole units that a mode has memory for at a time, of values and of gradients, where it splits them.
+std::size_t units_at_once(const ParameterTable& table);
+
+/// What a rank holds in a mode, in bytes, by formula: with P elements of parameters split among n ranks, slices have
+/// P/n.
+struct ModeMemory {
+  std::size_t slices = 0;     ///< elements of this rank's slices: each optimizer slot has as many floats
+  std::size_t values = 0;     ///< in the compute type, gathered units included, and float masters beside 16-bit ones
+  std::size_t gradients = 0;  ///< with the units that are being summed
+  std::size_t exchange = 0;   ///< gradients in the type in which they are exchanged
+};
+ModeMemory mode_memory(const ModeSettings& settings, std::size_t shards, const ParameterTable& table,
+                       Precision precision);
+
+}  // namespace mylos::parallel

@@ -1,0 +1,123 @@
+#pragma once
+
+#include "parallel/checkpoint/checkpoint.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// Parameters of several sizes, and a rank's arrays of them as each kind of mode spreads them.
+namespace mylos::tests {
+
+inline constexpr std::size_t test_alignment = 8;  ///< elements, at whose multiples shards are cut
+
+/// Rows of 1 to 600,000 elements; a unit that is one element; state rows.
+inline ParameterTable saved_table() {
+  ParameterTable::Builder builder;
+  builder.unit("embeddings").row("embeddings.weight", {600, 1000}, {}).row("embeddings.bias", {7}, {});
+  builder.state("embeddings.mean", {3, 5}, {});
+  builder.unit("layer").row("layer.weight", {13, 11, 2}, {}).row("layer.bias", {1}, {});
+  builder.unit("head").row("head.bias", {1}, {}).state("head.variance", {4}, {});
+  return builder.build();
+}
+
+/// A small one, whose file is small too.
+inline ParameterTable small_table() {
+  ParameterTable::Builder builder;
+  builder.unit("one").row("one.weight", {5, 3}, {}).row("one.bias", {3}, {}).state("one.mean", {2}, {});
+  builder.unit("two").row("two.weight", {4}, {});
+  return builder.build();
+}
+
+/// The value of an element; `salt` tells checkpoints apart.
+inline float saved_value(std::size_t group, std::size_t unit, std::size_t element, std::size_t salt) {
+  return static_cast<float>(element % 9973) + 0.125f * static_cast<float>(group + 1) +
+         10'000.0f * static_cast<float>(unit) + 0.5f * static_cast<float>(salt);
+}
+
+enum class Spread { replicated, sharded };
+
+/// The arrays of one rank of several.
+class SavedArrays {
+ public:
+  SavedArrays(const ParameterTable& table, Spread spread, std::size_t rank, std::size_t ranks) : table_(table) {
+    arrays_.table = &table;
+    arrays_.groups = {{"model", {}}, {"optimizer/m", {}}, {"optimizer/v", {}}};
+    for (std::size_t unit = 0; unit < table.units().size(); ++unit) {
+      const std::size_t size = table.units()[unit].size, part = shard(size, ranks);
+      if (spread == Spread::replicated) {
+        arrays_.held.push_back({unit, 0, size});
+      } else {
+        arrays_.held.push_back({unit, rank * part, (rank + 1) * part});
+      }
+      for (parallel::CheckpointGroup& group : arrays_.groups) {
+        group.parts.emplace_back("test::part", arrays_.held.back().end - arrays_.held.back().begin);
+      }
+    }
+    for (const ParameterRow& row : table.state_rows()) arrays_.state.emplace_back("test::state", row.size);
+    arrays_.saved_range = [&table, ranks](std::size_t unit, std::size_t of) {
+      const std::size_t size = table.units()[unit].size, part = shard(size, ranks);
+      return parallel::UnitRange{std::min(of * part, size), std::min((of + 1) * part, size)};
+    };
+  }
+
+  const parallel::CheckpointArrays& arrays() const { return arrays_; }
+
+  void fill(std::size_t salt) {
+    visit([salt](float& value, float expected) { value = expected + 0.5f * static_cast<float>(salt); });
+  }
+  /// Elements that are not as `fill` makes them; padding has to be zero.
+  std::size_t differing(std::size_t salt) {
+    std::size_t count = 0;
+    visit([&](float& value, float expected) { count += value != expected + 0.5f * static_cast<float>(salt); });
+    return count + padding_;
+  }
+
+ private:
+  static std::size_t shard(std::size_t size, std::size_t ranks) {
+    const std::size_t blocks = (size + test_alignment - 1) / test_alignment;
+    return (blocks + ranks - 1) / ranks * test_alignment;
+  }
+
+  template <class Action>
+  void visit(Action action) {
+    padding_ = 0;
+    for (std::size_t group = 0; group < arrays_.groups.size(); ++group) {
+      for (std::size_t i = 0; i < arrays_.held.size(); ++i) {
+        const parallel::HeldRange& held = arrays_.held[i];
+        const auto host = Kokkos::create_mirror_view_and_copy(HostSpace(), arrays_.groups[group].parts[i]);
+        for (std::size_t k = 0; k < host.size(); ++k) {
+          if (held.begin + k < table_.units()[held.unit].size) {
+            action(host(k), saved_value(group, held.unit, held.begin + k, 0));
+          } else {
+            padding_ += host(k) != 0.0f;
+          }
+        }
+        Kokkos::deep_copy(arrays_.groups[group].parts[i], host);
+      }
+    }
+    for (std::size_t row = 0; row < arrays_.state.size(); ++row) {
+      const auto host = Kokkos::create_mirror_view_and_copy(HostSpace(), arrays_.state[row]);
+      for (std::size_t k = 0; k < host.size(); ++k) action(host(k), saved_value(9, row, k, 0));
+      Kokkos::deep_copy(arrays_.state[row], host);
+    }
+  }
+
+  const ParameterTable& table_;
+  parallel::CheckpointArrays arrays_;
+  std::size_t padding_ = 0;
+};
+
+/// Members of each type.
+inline parallel::CheckpointRecord saved_record(std::size_t step) {
+  parallel::CheckpointRecord record;
+  record.set("step", std::uint64_t{step});
+  record.set("seed", std::uint64_t{0xffffffffffffffff});
+  record.set("best", 0.1);
+  record.set("configuration", std::string(5000, '{') + "\n\"a\"");
+  record.set("empty", std::string());
+  return record;
+}
+
+}  // namespace mylos::tests

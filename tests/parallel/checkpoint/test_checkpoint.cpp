@@ -1,0 +1,390 @@
+// One rank writes, and ranks of any number read. tests/parallel/test_checkpoint_mpi.cpp has several that write.
+
+#include "parallel/checkpoint/checkpoint.hpp"
+#include "parallel/checkpoint/checkpoint_directory.hpp"
+#include "parallel/checkpoint/checkpoint_file.hpp"
+#include "parallel/checkpoint/checkpoint_layout.hpp"
+#include "tests/parallel/checkpoint/saved_arrays.hpp"
+#include "tests/support/file_size_limit.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <thread>
+
+/// HDF5 1.10 loses memory where it meets damaged metadata; the leak checker of the sanitizer build is told.
+extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5"; }  // NOLINT: the checker's name
+
+namespace mylos::parallel {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using tests::error_of;
+using tests::read_file;
+using tests::SavedArrays;
+using tests::Spread;
+using tests::write_file;
+
+class Checkpoint : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_checkpoint_files()) GTEST_SKIP() << "A build without HDF5";
+    fs::create_directory(checkpoints_);
+  }
+
+  /// A checkpoint of `table` by one rank.
+  fs::path save(std::size_t step, const ParameterTable& table, std::size_t salt = 0, std::size_t keep = 2) {
+    SavedArrays saved(table, Spread::replicated, 0, 1);
+    saved.fill(salt);
+    return save_checkpoint(*world_, checkpoints_, step, saved.arrays(), tests::saved_record(step), keep).file;
+  }
+
+  /// What loading a file into arrays of `table` says; "" where all is as it was saved.
+  std::string load_error(const fs::path& file, const ParameterTable& table, std::size_t salt = 0) {
+    SavedArrays loaded(table, Spread::replicated, 0, 1);
+    try {
+      read_checkpoint_record(*world_, file);
+      load_checkpoint(*world_, file, loaded.arrays());
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return loaded.differing(salt) == 0 ? "" : "other values";
+  }
+
+  std::vector<std::string> names() const {
+    std::vector<std::string> found;
+    for (const auto& entry : fs::directory_iterator(checkpoints_)) found.push_back(entry.path().filename().string());
+    std::ranges::sort(found);
+    return found;
+  }
+
+  tests::TemporaryDirectory directory_;
+  fs::path checkpoints_ = directory_ / "checkpoints";
+  std::unique_ptr<Communicator> world_ = make_self_communicator();
+  ParameterTable table_ = tests::saved_table(), small_ = tests::small_table();
+};
+
+TEST(CheckpointFile, ABuildWithoutHdf5SaysSo) {
+  if (has_checkpoint_files()) GTEST_SKIP() << "A build with HDF5";
+  EXPECT_THAT(error_of([] { read_checkpoint_index("some.h5"); }), HasSubstr("some.h5: this build has no HDF5"));
+  EXPECT_THAT(error_of([] { create_checkpoint_file("some.h5", {}, {}); }), HasSubstr("-DMYLOS_ENABLE_HDF5=ON"));
+}
+
+TEST(CheckpointRecord, NamesWhatIsNotThere) {
+  CheckpointRecord record("some.h5");
+  record.set("step", std::uint64_t{3});
+  record.set("step", std::uint64_t{4});
+  record.set("scale", 0.5);
+  EXPECT_EQ(record.members().size(), 2u);
+  const CheckpointRecord copy = CheckpointRecord::unpacked(record.packed());
+  EXPECT_EQ(copy.integer("step"), 4u);
+  EXPECT_EQ(copy.real("scale"), 0.5);
+  EXPECT_THAT(error_of([&] { copy.text("name"); }), HasSubstr("some.h5: /run has no name"));
+  EXPECT_THAT(error_of([&] { copy.integer("scale"); }), HasSubstr("some.h5: /run/scale is no whole number"));
+  EXPECT_THROW(CheckpointRecord::unpacked("abc"), std::invalid_argument);
+}
+
+TEST_F(Checkpoint, GivesBackEveryBit) {
+  const fs::path file = save(123, table_, 3);
+  EXPECT_EQ(file.filename(), "step-000123.h5");
+  EXPECT_EQ(load_error(file, table_, 3), "");
+  const CheckpointRecord record = read_checkpoint_record(*world_, file);
+  EXPECT_EQ(record.integer("step"), 123u);
+  EXPECT_EQ(record.integer("seed"), 0xffffffffffffffffu);
+  EXPECT_EQ(record.real("best"), 0.1);
+  EXPECT_EQ(record.text("configuration"), tests::saved_record(1).text("configuration"));
+  EXPECT_EQ(record.text("empty"), "");
+  EXPECT_EQ(verify_checkpoint(file), (3 * table_.size() + 19) * sizeof(float));
+}
+
+TEST_F(Checkpoint, KeepsNumbersThatAreNone) {
+  SavedArrays saved(small_, Spread::replicated, 0, 1), loaded(small_, Spread::replicated, 0, 1);
+  const std::uint32_t bits[] = {0x7fc12345u, 0xff800000u, 0x80000000u, 1u};
+  const Vector<float>& given = saved.arrays().groups[1].parts[1];
+  const auto host = Kokkos::create_mirror_view(given);
+  std::memcpy(host.data(), bits, sizeof bits);
+  Kokkos::deep_copy(given, host);
+  const auto report = save_checkpoint(*world_, checkpoints_, 1, saved.arrays(), {}, 1);
+  load_checkpoint(*world_, report.file, loaded.arrays());
+  const auto read = Kokkos::create_mirror_view_and_copy(HostSpace(), loaded.arrays().groups[1].parts[1]);
+  EXPECT_EQ(std::memcmp(read.data(), bits, sizeof bits), 0);
+  EXPECT_EQ(report.bytes, (3 * small_.size() + 2) * sizeof(float));
+  EXPECT_GT(report.bytes_per_second(), 0.0);
+}
+
+TEST_F(Checkpoint, IsReadByAnyNumberOfRanks) {
+  const fs::path file = save(5, table_, 1);
+  for (const std::size_t ranks : {2, 3, 5, 100}) {
+    for (const std::size_t rank : {std::size_t{0}, ranks / 2, ranks - 1}) {
+      SavedArrays loaded(table_, Spread::sharded, rank, ranks);
+      load_checkpoint(*world_, file, loaded.arrays());
+      EXPECT_EQ(loaded.differing(1), 0u) << "rank " << rank << " of " << ranks;
+    }
+  }
+}
+
+// HDF5 with MPI hangs where a rank has nothing to write; here such a rank writes nothing.
+TEST_F(Checkpoint, RangesAreCutWhereRanksEndAndAfterAMebibyte) {
+  for (const std::size_t ranks : {1, 2, 3, 7, 1000}) {
+    const SavedArrays arrays(table_, Spread::sharded, 0, ranks);
+    for (const PlannedDataset& dataset : plan_datasets(arrays.arrays())) {
+      std::size_t next = 0;
+      for (const WrittenRange& range : written_ranges(arrays.arrays(), dataset, ranks)) {
+        ASSERT_EQ(range.first, next);
+        ASSERT_GT(range.count, 0u);
+        ASSERT_LE(range.count, checksum_elements);
+        next += range.count;
+      }
+      EXPECT_EQ(next, dataset.row->size) << dataset.shape.name;
+    }
+  }
+}
+
+TEST_F(Checkpoint, RangesThatOverlapOrLackAreRefused) {
+  const SavedArrays saved(small_, Spread::replicated, 0, 1);
+  CheckpointArrays arrays = saved.arrays();
+  const auto refused = [&](std::size_t ranks, const std::string& what) {
+    EXPECT_THAT(error_of([&] { written_ranges(arrays, plan_datasets(arrays).front(), ranks); }), HasSubstr(what));
+  };
+  arrays.saved_range = [](std::size_t, std::size_t) { return UnitRange{0, 5}; };
+  refused(1, "ranks write 5 elements of unit 0, which has 18");
+  refused(2, "rank 1 writes unit 0 from element 0, expected 5");
+  arrays.saved_range = [](std::size_t, std::size_t) { return UnitRange{3, 18}; };
+  refused(1, "rank 0 writes unit 0 from element 3, expected 0");
+}
+
+/// The file with its byte at `place` changed.
+void flip(const fs::path& file, std::uint64_t place) {
+  std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+  stream.seekg(static_cast<std::streamoff>(place));
+  const char byte = static_cast<char>(stream.get() ^ 0x20);
+  stream.seekp(static_cast<std::streamoff>(place));
+  stream.put(byte);
+}
+
+TEST_F(Checkpoint, LatestAndKeep) {
+  EXPECT_EQ(find_checkpoint(*world_, directory_.path()), "");
+  EXPECT_EQ(find_checkpoint(*world_, directory_ / "nowhere"), "");
+  for (const std::size_t step : {10, 20, 30, 40}) save(step, small_, step);
+  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step-000030.h5", "step-000040.h5"}));
+  EXPECT_EQ(read_file(checkpoints_ / "latest"), "step-000040.h5\n");
+  EXPECT_EQ(find_checkpoint(*world_, directory_.path()), checkpoints_ / "step-000040.h5");
+  EXPECT_EQ(find_checkpoint(*world_, checkpoints_), checkpoints_ / "step-000040.h5");
+  EXPECT_EQ(find_checkpoint(*world_, checkpoints_ / "step-000030.h5"), checkpoints_ / "step-000030.h5");
+  // Another course of the run from step 30 on: what the first one had after it goes.
+  save(35, small_);
+  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step-000030.h5", "step-000035.h5"}));
+  fs::remove(checkpoints_ / "latest");
+  EXPECT_EQ(find_checkpoint(*world_, checkpoints_), checkpoints_ / "step-000035.h5");
+  write_file(checkpoints_ / "latest", "../../etc/passwd\n");
+  EXPECT_EQ(find_checkpoint(*world_, checkpoints_), checkpoints_ / "step-000035.h5");
+  EXPECT_THROW(save(36, small_, 0, 0), std::invalid_argument);
+}
+
+TEST_F(Checkpoint, DamagedOnesDoNotCountAsKept) {
+  for (const std::size_t step : {10, 20, 30, 40}) save(step, small_, step, 4);
+  fs::resize_file(checkpoints_ / "step-000030.h5", 1000);
+  const fs::path newest = checkpoints_ / "step-000040.h5";
+  flip(newest, read_checkpoint_index(newest).datasets[0].offset);
+  fs::last_write_time(newest, fs::last_write_time(newest) + std::chrono::seconds(1));  // clocks of files are coarse
+  save(50, small_, 50, 2);
+  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step-000020.h5", "step-000030.h5", "step-000040.h5",
+                                               "step-000050.h5"}))
+      << "20 is the last whole one before 50";
+  save(60, small_, 60, 2);
+  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step-000050.h5", "step-000060.h5"}));
+}
+
+TEST_F(Checkpoint, OfADamagedOneTheLastWholeOneBeforeItIsNamed) {
+  for (const std::size_t step : {10, 20, 30, 40}) save(step, small_, step, 4);
+  const fs::path newest = checkpoints_ / "step-000040.h5";
+  EXPECT_THAT(load_error(newest, table_, 40), Not(HasSubstr("before it"))) << "of another model, but not damaged";
+  flip(newest, read_checkpoint_index(newest).datasets[0].offset);
+  fs::resize_file(checkpoints_ / "step-000030.h5", 1000);
+  const std::string whole = (checkpoints_ / "step-000020.h5").string();
+  EXPECT_THAT(load_error(newest, small_, 40),
+              AllOf(HasSubstr("step-000040.h5: "), HasSubstr("CRC32C is "),
+                    HasSubstr("; step-000020.h5 before it is whole: --resume " + whole + " goes on from there")));
+  EXPECT_THAT(load_error(checkpoints_ / "step-000030.h5", small_), HasSubstr("; step-000020.h5 before it is whole: "));
+  for (const char* name : {"step-000020.h5", "step-000010.h5"}) write_file(checkpoints_ / name, "no HDF5");
+  EXPECT_THAT(load_error(newest, small_, 40), HasSubstr("; none before it is whole"));
+  EXPECT_THAT(load_error(checkpoints_ / "step-000010.h5", small_), Not(HasSubstr("before it")));
+}
+
+TEST_F(Checkpoint, TheSameStepIsWrittenAgain) {
+  save(7, small_, 1);
+  EXPECT_EQ(load_error(save(7, small_, 2), small_, 2), "");
+}
+
+TEST_F(Checkpoint, PreparingRemovesWhatKilledSavesLeft) {
+  const fs::path kept = save(1, small_);
+  write_file(checkpoints_ / "step-000002.h5.tmp", "half");
+  write_file(checkpoints_ / "latest.tmp", "half");
+  write_file(checkpoints_ / "mine.tmp", "mine");
+  prepare_checkpoints(*world_, checkpoints_, 1000, 2);
+  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "mine.tmp", "step-000001.h5"}));
+  EXPECT_EQ(load_error(kept, small_), "");
+  prepare_checkpoints(*world_, directory_ / "run" / "checkpoints", 1000, 2);
+  EXPECT_TRUE(fs::is_directory(directory_ / "run" / "checkpoints"));
+}
+
+TEST_F(Checkpoint, PreparingRefusesWhatCannotBe) {
+  const auto error = [&](const fs::path& path, std::size_t bytes) {
+    return error_of([&] { prepare_checkpoints(*world_, path, bytes, 3); });
+  };
+  EXPECT_THAT(error(checkpoints_, std::size_t{1} << 55),
+              HasSubstr("checkpoints, 3 that stay and the one being written, take "));
+  EXPECT_THAT(error(checkpoints_, std::size_t{1} << 55), HasSubstr("MiB are free"));
+  EXPECT_THAT(error("/proc/checkpoints", 1), HasSubstr("cannot create /proc/checkpoints"));
+  write_file(directory_ / "file", "");
+  EXPECT_THAT(error(directory_ / "file", 1), HasSubstr("file"));
+}
+
+TEST_F(Checkpoint, AMissingMemberIsNamed) {
+  SavedArrays saved(small_, Spread::replicated, 0, 1);
+  CheckpointArrays arrays = saved.arrays();
+  arrays.groups.pop_back();
+  const fs::path file = save_checkpoint(*world_, checkpoints_, 1, arrays, tests::saved_record(1), 2).file;
+  EXPECT_THAT(load_error(file, small_), HasSubstr("step-000001.h5: has no /optimizer/v/one.weight"));
+  const CheckpointRecord record = read_checkpoint_record(*world_, file);
+  EXPECT_THAT(error_of([&] { record.real("loss_scale"); }), HasSubstr("step-000001.h5: /run has no loss_scale"));
+  EXPECT_THAT(error_of([&] { record.text("step"); }), HasSubstr("/run/step is no text"));
+  EXPECT_TRUE(record.has("step"));
+}
+
+TEST_F(Checkpoint, AnotherModelIsNamed) {
+  const fs::path file = save(1, small_);
+  ParameterTable::Builder other;
+  other.unit("one").row("one.weight", {3, 5}, {}).row("one.bias", {3}, {}).state("one.mean", {2}, {});
+  other.unit("two").row("two.weight", {4}, {});
+  EXPECT_THAT(load_error(file, other.build()),
+              HasSubstr("/model/one.weight has shape (5, 3), this run's has (3, 5): it is another model's checkpoint"));
+  ParameterTable::Builder smaller;
+  smaller.unit("one").row("one.weight", {5, 3}, {}).row("one.bias", {3}, {});
+  EXPECT_THAT(load_error(file, smaller.build()), HasSubstr("has /model/two.weight, which this run's model"));
+}
+
+TEST_F(Checkpoint, FilesThatAreNoCheckpointsAreRefused) {
+  const fs::path file = directory_ / "file.h5";
+  const auto refused = [&](const std::string& what) { EXPECT_THAT(load_error(file, small_), HasSubstr(what)); };
+  refused("file.h5: No such file or directory");
+  write_file(file, "");
+  refused("file.h5 is not an HDF5 file");
+  write_file(file, std::string(10'000, 'x'));
+  refused("file.h5 is not an HDF5 file");
+  fs::remove(file);
+  fs::create_directory(file);
+  refused("file.h5");
+}
+
+TEST_F(Checkpoint, TruncatedFilesAreRefused) {
+  const fs::path file = save(1, table_);
+  const std::uintmax_t size = fs::file_size(file);
+  for (const std::uintmax_t left : {size - 1, size / 2, size / 100, std::uintmax_t{100}, std::uintmax_t{8}}) {
+    fs::resize_file(file, left);
+    EXPECT_THAT(load_error(file, table_), HasSubstr("step-000001.h5")) << left;
+  }
+}
+
+TEST_F(Checkpoint, AFlippedByteIsNamed) {
+  const fs::path file = save(1, table_);
+  const CheckpointIndex index = read_checkpoint_index(file);
+  const auto refused = [&](std::uint64_t place, const std::string& what) {
+    flip(file, place);
+    EXPECT_THAT(load_error(file, table_), HasSubstr(what));
+    EXPECT_THAT(error_of([&] { verify_checkpoint(file); }), HasSubstr(what));
+    flip(file, place);
+    ASSERT_EQ(load_error(file, table_), "");
+  };
+  const std::uint64_t weight = index.find("/model/embeddings.weight")->offset;
+  refused(weight, "step-000001.h5: /model/embeddings.weight, elements 0 to 262144: CRC32C is ");
+  refused(weight + 4 * 600'000 - 1, "/model/embeddings.weight, elements 524288 to 600000: CRC32C is ");
+  refused(index.find("/optimizer/v/layer.weight")->offset + 9, "/optimizer/v/layer.weight, elements 0 to 286: ");
+  refused(index.find("/optimizer/m/head.bias")->offset, "/optimizer/m/head.bias, elements 0 to 1: ");
+  refused(index.find("/state/head.variance")->offset + 15, "/state/head.variance, elements 0 to 4: ");
+}
+
+TEST_F(Checkpoint, NoFlippedByteGoesUnseen) {
+  const fs::path file = save(1, small_);
+  const std::uint64_t size = fs::file_size(file);
+  std::size_t seen = 0;
+  for (std::uint64_t place = 0; place < size; place += 31) {
+    flip(file, place);
+    const std::string error = load_error(file, small_);
+    EXPECT_NE(error, "other values") << place;
+    seen += !error.empty();
+    EXPECT_THAT(error, AnyOf("", HasSubstr("step-000001.h5"))) << place;
+    flip(file, place);
+  }
+  EXPECT_GT(seen, size / 31 / 4);  // the rest is space between what is used
+}
+
+TEST_F(Checkpoint, AFileThatMayNotGrowLeavesTheLastOne) {
+  const fs::path kept = save(1, table_, 1);
+  for (const rlim_t limit : {1000, 100'000, 4'000'000, 7'200'000}) {
+    const tests::FileSizeLimit limited(limit);
+    EXPECT_THAT(error_of([&] { save(2, table_, 2); }), HasSubstr("step-000002.h5.tmp: File too large"));
+  }
+  EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step-000001.h5"}));
+  EXPECT_EQ(load_error(find_checkpoint(*world_, checkpoints_), table_, 1), "");
+  EXPECT_EQ(load_error(save(2, table_, 2), table_, 2), "");
+}
+
+TEST_F(Checkpoint, AKillDuringASaveLeavesAWholeOne) {
+  save(0, table_, 0);
+  for (int round = 0; round < 10; ++round) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      SavedArrays saved(table_, Spread::replicated, 0, 1);
+      for (std::size_t step = 1;; ++step) {
+        saved.fill(step);
+        save_checkpoint(*world_, checkpoints_, step, saved.arrays(), tests::saved_record(step), 2);
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20 + 23 * round));
+    ::kill(child, SIGKILL);
+    ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+    const fs::path file = find_checkpoint(*world_, checkpoints_);
+    const std::size_t step = read_checkpoint_record(*world_, file).integer("step");
+    EXPECT_EQ(load_error(file, table_, step), "") << file;
+    prepare_checkpoints(*world_, checkpoints_, 1, 2);
+    EXPECT_LE(names().size(), 4u);  // one beyond --keep where the kill came before its removal
+  }
+}
+
+/// What a program prints.
+std::string output_of(const std::string& command) {
+  std::string text;
+  FILE* pipe = ::popen(command.c_str(), "r");
+  for (int byte = 0; (byte = std::fgetc(pipe)) != EOF;) text += static_cast<char>(byte);
+  return ::pclose(pipe) == 0 ? text : "";
+}
+
+TEST_F(Checkpoint, OtherProgramsReadIt) {
+  if (output_of("h5dump --version 2>/dev/null").empty()) GTEST_SKIP() << "Without the tools of HDF5";
+  const fs::path file = save(1, small_);
+  const std::string list = output_of("h5ls -r " + file.string());
+  for (const char* line : {"/model/one.weight        Dataset {5, 3}", "/optimizer/m/two.weight  Dataset {4}",
+                           "/checksums/state/one.mean Dataset {1}", "/run                     Group"}) {
+    EXPECT_THAT(list, HasSubstr(line));
+  }
+  const std::string values = output_of("h5dump -d /model/two.weight -y -w 0 " + file.string());
+  EXPECT_THAT(values, HasSubstr("H5T_IEEE_F32LE"));
+  EXPECT_THAT(values, HasSubstr("10000.1, 10001.1, 10002.1, 10003.1"));
+  EXPECT_THAT(output_of("h5dump -a /run/step " + file.string()), HasSubstr("(0): 1"));
+  EXPECT_THAT(output_of("h5dump -d /checksums/model/two.weight " + file.string()), HasSubstr("\"crc32c\""));
+}
+
+}  // namespace
+}  // namespace mylos::parallel

@@ -1,0 +1,133 @@
+// Valid HDF5 files that Mylos did not write, and what they claim.
+
+#include "core/base/hdf5.hpp"
+#include "parallel/checkpoint/checkpoint.hpp"
+#include "parallel/checkpoint/checkpoint_file.hpp"
+#include "tests/parallel/checkpoint/saved_arrays.hpp"
+#include "tests/support/hdf5_changes.hpp"
+#include "tests/support/memory_limit.hpp"
+#include "tests/support/sanitized.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <hdf5.h>
+
+namespace mylos::parallel {
+namespace {
+
+using ::testing::HasSubstr;
+using tests::replace_dataset;
+
+class HostileCheckpoints : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    tests::SavedArrays saved(table_, tests::Spread::replicated, 0, 1);
+    path_ = save_checkpoint(*world_, directory_.path(), 1, saved.arrays(), tests::saved_record(1), 1).file;
+  }
+
+  /// Returns the error of reading the file after `change`.
+  std::string message(const std::function<void(hid_t file)>& change) {
+    tests::change_hdf5(path_, change);
+    return tests::error_of_file(path_, [&] { read_checkpoint_index(path_); });
+  }
+
+  tests::TemporaryDirectory directory_;
+  std::unique_ptr<Communicator> world_ = make_self_communicator();
+  ParameterTable table_ = tests::small_table();
+  std::filesystem::path path_;
+};
+
+hid_t make_group(hid_t file, const std::string& path) {
+  const Hdf5Id properties(H5Pcreate(H5P_GROUP_CREATE), H5Pclose);
+  H5Pset_link_creation_order(properties.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
+  return H5Gcreate2(file, path.c_str(), H5P_DEFAULT, properties.get(), H5P_DEFAULT);
+}
+
+// 7 groups, each with 40 links to the next, are 40 * 40 * ... = 1.6e11 paths.
+TEST_F(HostileCheckpoints, GroupsThatShareTheirMembersEnd) {
+  const auto link_groups = [](hid_t file) {
+    const Hdf5Id top(make_group(file, "/model/g0"), H5Gclose);
+    for (int i = 1; i < 7; ++i) {
+      const std::string next = fmt::format("/g{}", i), above = i == 1 ? "/model/g0" : fmt::format("/g{}", i - 1);
+      const Hdf5Id group(make_group(file, next), H5Gclose);
+      for (int link = 0; link < 40; ++link) {
+        H5Lcreate_hard(file, next.c_str(), file, fmt::format("{}/{}", above, link).c_str(), H5P_DEFAULT, H5P_DEFAULT);
+      }
+    }
+  };
+  EXPECT_THAT(message(link_groups), HasSubstr("bytes can hold: some have several names"));
+}
+
+TEST_F(HostileCheckpoints, AGroupThatHoldsItselfEnds) {
+  const auto link_itself = [](hid_t file) {
+    H5Lcreate_hard(file, "/model", file, "/model/again", H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_hard(file, "/checksums/model", file, "/checksums/model/again", H5P_DEFAULT, H5P_DEFAULT);
+  };
+  EXPECT_THAT(message(link_itself), HasSubstr("/again/again is too deep"));
+}
+
+TEST_F(HostileCheckpoints, LongPathsAreRefused) {
+  const std::string name(2000, 'a');
+  EXPECT_EQ(message([&](hid_t file) { const Hdf5Id group(make_group(file, "/model/" + name), H5Gclose); }),
+            "F: /model/" + name.substr(0, 121) + "... is longer than 1024 bytes");
+}
+
+TEST_F(HostileCheckpoints, ATableInAHoleTakesNoMemory) {
+  if (tests::heap_is_sanitized) GTEST_SKIP() << "the address space is not this program's to limit";
+  const auto add_holes = [](hid_t file) {
+    const Hdf5Id hole(tests::hole_properties(), H5Pclose);
+    const Hdf5Id old(H5Dopen2(file, "/checksums/model/one.bias", H5P_DEFAULT), H5Dclose);
+    const Hdf5Id row(H5Dget_type(old.get()), H5Tclose);
+    replace_dataset(file, "/model/one.bias", H5T_IEEE_F32LE, hsize_t{1} << 28, hole.get());
+    replace_dataset(file, "/checksums/model/one.bias", row.get(), hsize_t{1} << 25, hole.get());
+  };
+  const tests::MemoryLimit limit(std::size_t{256} << 20);
+  EXPECT_EQ(message(add_holes), "F: /checksums/model/one.bias: elements 0 to 0 do not follow 0: the file is damaged");
+}
+
+TEST_F(HostileCheckpoints, ADatasetThatIsLinkedTwiceIsRefused) {
+  const auto link_twice = [](hid_t file) {
+    const Hdf5Id hole(tests::hole_properties(), H5Pclose);
+    replace_dataset(file, "/model/one.bias", H5T_IEEE_F32LE, 100'000, hole.get());
+    const Hdf5Id dataset(H5Dopen2(file, "/checksums/model/one.bias", H5P_DEFAULT), H5Dclose);
+    const Hdf5Id row(H5Dget_type(dataset.get()), H5Tclose);
+    const ChecksumRange all{0, 100'000, 0};
+    std::array<std::byte, checksum_row_bytes> bytes;
+    pack_checksum_row(all, bytes);
+    ASSERT_GE(H5Dwrite(dataset.get(), row.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()), 0);
+    for (const std::string group : {"/model", "/checksums/model"}) {
+      H5Lcreate_hard(file, (group + "/one.bias").c_str(), file, (group + "/twin").c_str(), H5P_DEFAULT, H5P_DEFAULT);
+    }
+  };
+  EXPECT_THAT(message(link_twice),
+              HasSubstr("F: /model/twin and the arrays before it are longer than the file: some share their bytes"));
+}
+
+TEST_F(HostileCheckpoints, LinksToOtherPathsAndFilesAreRefused) {
+  const auto soft = [](hid_t file) {
+    H5Lcreate_soft("/model/one.bias", file, "/model/soft", H5P_DEFAULT, H5P_DEFAULT);
+  };
+  EXPECT_EQ(message(soft), "F: /model/soft is a soft or external link; only hard links are followed");
+  const std::string other = directory_ / "other.h5";
+  std::filesystem::copy_file(path_, other);
+  const auto external = [&](hid_t file) {
+    H5Ldelete(file, "/model", H5P_DEFAULT);
+    H5Lcreate_external(other.c_str(), "/model", file, "/model", H5P_DEFAULT, H5P_DEFAULT);
+  };
+  EXPECT_EQ(message(external), "F: /model is a soft or external link; only hard links are followed");
+}
+
+TEST_F(HostileCheckpoints, ManyMembersAreRefused) {
+  const auto add_members = [&](hid_t file) {
+    const Hdf5Id run(H5Gopen2(file, "/run", H5P_DEFAULT), H5Gclose);
+    for (int i = 0; i < 1025; ++i) {
+      write_hdf5_attribute(run.get(), fmt::format("member{}", i).c_str(), std::uint64_t{1}, path_.string());
+    }
+  };
+  EXPECT_EQ(message(add_members), "F: /run has 1030 members, more than the 1024 that are read");
+}
+
+}  // namespace
+}  // namespace mylos::parallel

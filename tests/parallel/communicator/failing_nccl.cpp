@@ -1,0 +1,66 @@
+#include "parallel/launch/launch.hpp"
+
+#include <cuda_runtime.h>
+#include <fmt/format.h>
+#include <Kokkos_Core.hpp>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+
+/// Ranks that exchange through the NCCL that stands in, of which one meets a fault, for test_nccl_faults.cpp:
+/// failing_nccl RANK NAME VALUE ORDER. That rank has the variable NAME in its environment, or with NAME "kill" ends by
+/// a signal in step VALUE. Sums have the order ORDER, "tree" or "library". Values of NCCL_STAND_IN_FAULT are in
+/// tests/parallel/communicator/nccl_stand_in/nccl.cpp.
+namespace mylos::parallel {
+namespace {
+
+void exchange(Launch& launch, std::size_t killed_in) {
+  const ExecutionSpace space;
+  const Vector<float> gradients("test::gradients", 1 << 16);
+  for (std::size_t step = 1; step <= 5; ++step) {
+    launch.note_step(step);
+    if (step == killed_in) std::raise(SIGKILL);
+    launch.world().all_reduce(space, buffer_of(gradients), "layer 3 gradients").wait(space);
+  }
+  // The last one's error, too.
+  launch.world().barrier("the end");
+}
+
+void run(std::size_t rank, const std::string& name, const std::string& value, bool ordered_sums) {
+  Launch launch;
+  // Long enough for a busy machine where nothing hangs.
+  const bool hangs = value.starts_with("hang") || value == "connect";
+  launch.set_time_limit(std::chrono::seconds(hangs ? 2 : 15));
+  const bool fails = launch.world().rank() == rank;
+  if (fails && name != "kill") ::setenv(name.c_str(), value.c_str(), 1);
+  launch.use_communicator("nccl", ordered_sums);
+  Kokkos::InitializationSettings settings;
+  settings.set_num_threads(1);
+  settings.set_disable_warnings(true);
+  const Kokkos::ScopeGuard kokkos(settings);
+  try {
+    exchange(launch, fails && name == "kill" ? std::stoul(value) : 0);
+  } catch (const std::exception&) {
+    // The arrays go next.
+    if (stand_in_busy_streams() > 0) std::fputs("the device is still at work after an error\n", stderr);
+    throw;
+  }
+}
+
+}  // namespace
+}  // namespace mylos::parallel
+
+int main(int argc, char** argv) {
+  if (argc != 5) return 2;
+  try {
+    mylos::parallel::run(std::stoul(argv[1]), argv[2], argv[3], std::string(argv[4]) == "tree");
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "mylos: error: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,316 @@
+#include <nccl.h>
+
+#include "tests/parallel/communicator/nccl_stand_in/work.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// Two environment variables change its behaviour. NCCL_STAND_IN_VERSION is the version that it reports.
+/// NCCL_STAND_IN_FAULT injects one fault; the last five below take the number of an operation of the process, as
+/// "call:3".
+///   id       making an id fails
+///   init     connecting fails at once
+///   connect  connecting never ends
+///   call     the call fails
+///   send     a message of the operation's group is refused
+///   async    the operation hangs, and the communicator reports an error
+///   hang     the operation hangs
+///   device   the operation hangs, and every query of the device fails
+namespace {
+
+using namespace mylos::stand_in;
+
+/// Between a call and its launch; the communicator refuses others meanwhile.
+constexpr std::chrono::microseconds launch_time{200};
+
+std::string_view variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+/// For mistakes that NCCL might not survive and that no result would show.
+[[noreturn]] void end_test(const char* why) {
+  std::fprintf(stderr, "stand-in for NCCL: %s\n", why);
+  std::_Exit(70);
+}
+
+/// Communicators that have begun and not ended, which the end of the program looks at.
+struct Living {
+  ~Living() {
+    if (count != 0) end_test("a communicator was never ended");
+  }
+  std::atomic<int> count{0};
+};
+Living living;
+
+bool fault(std::string_view kind) { return variable("NCCL_STAND_IN_FAULT") == kind; }
+
+std::atomic<int> operations{0};  ///< that were asked for
+
+bool fault_in_operation(int number, std::string_view kind) {
+  return fault(std::string(kind) + ":" + std::to_string(number));
+}
+bool operation_fault(std::string_view kind) { return fault_in_operation(operations, kind); }
+
+}  // namespace
+
+struct ncclComm {
+  std::shared_ptr<State> state;  ///< null after its end
+  bool finalizing = false;
+};
+
+namespace {
+
+struct Group {
+  bool open = false;
+  ncclComm_t communicator = nullptr;
+  cudaStream_t stream = nullptr;
+  Work work;
+};
+thread_local Group group;
+
+/// Why `communicator` cannot take a call; ncclSuccess where it can.
+ncclResult_t check(ncclComm_t communicator, cudaStream_t stream) {
+  if (communicator == nullptr || !communicator->state) return refuse(ncclInvalidArgument, "no communicator");
+  const State& state = *communicator->state;
+  if (state.error != ncclSuccess) return state.error;
+  if (!state.connected || state.asked || communicator->finalizing) {
+    return refuse(ncclInvalidUsage, "a call before the one before is launched");
+  }
+  int device = -1;
+  if (stream == nullptr || cudaStreamGetDevice(stream, &device) != cudaSuccess || device != state.device) {
+    return refuse(ncclInvalidArgument, "the stream is another device's");
+  }
+  return ncclSuccess;
+}
+
+ncclResult_t ask(ncclComm_t communicator, cudaStream_t stream, Work work) {
+  if (const ncclResult_t wrong = check(communicator, stream); wrong != ncclSuccess) return wrong;
+  ++operations;
+  if (operation_fault("call")) return refuse(ncclInternalError, "injected");
+  if (operation_fault("device")) stand_in_fail_device();
+  State& state = *communicator->state;
+  work.hangs = operation_fault("hang") || operation_fault("async") || operation_fault("device");
+  if (operation_fault("async")) {
+    refuse(ncclRemoteError, "injected");
+    state.error = ncclRemoteError;
+  }
+  state.asked = std::make_unique<Work>(std::move(work));
+  state.stream = stream;
+  state.asked_at = Clock::now();
+  if (state.error != ncclSuccess) launch(communicator->state);
+  return ncclInProgress;
+}
+
+ncclResult_t ask_message(bool sends, const void* data, std::size_t bytes, int peer, ncclComm_t communicator,
+                         cudaStream_t stream) {
+  if (!group.open) return refuse(ncclInvalidUsage, "a message outside of a group would wait for its peer");
+  if (const ncclResult_t wrong = check(communicator, stream); wrong != ncclSuccess) return wrong;
+  if (data == nullptr || peer < 0 || peer >= communicator->state->ranks || peer == communicator->state->rank) {
+    return refuse(ncclInvalidArgument, "a message without data or to no other rank");
+  }
+  if (sends && fault_in_operation(operations + 1, "send")) return refuse(ncclInternalError, "injected");
+  group.communicator = communicator;
+  group.stream = stream;
+  auto* const memory = static_cast<std::byte*>(const_cast<void*>(data));
+  (sends ? group.work.sent : group.work.received).push_back({peer, memory, bytes});
+  return ncclSuccess;
+}
+
+std::byte* memory_of(const void* data) { return static_cast<std::byte*>(const_cast<void*>(data)); }
+
+/// Whether [a, a + a_bytes) and [b, b + b_bytes) share a byte.
+bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::size_t b_bytes) {
+  return a < b + b_bytes && b < a + a_bytes;
+}
+
+int ranks_of(ncclComm_t communicator) { return communicator->state->ranks; }
+std::size_t rank_of(ncclComm_t communicator) { return static_cast<std::size_t>(communicator->state->rank); }
+
+/// Every rank sends each rank what `part(rank)` points to, and gets as much from each.
+template <class Part>
+Work work_for_sum(Kind kind, ncclComm_t communicator, ncclDataType_t type, std::size_t bytes, void* to,
+                  const Part& part) {
+  Work work;
+  work.kind = kind;
+  work.sums = true;
+  work.type = type;
+  work.sum = {0, memory_of(to), bytes};
+  for (int rank = 0; rank < ranks_of(communicator); ++rank) {
+    work.sent.push_back({rank, part(static_cast<std::size_t>(rank)), bytes});
+    work.received.push_back({rank, nullptr, bytes});
+  }
+  return work;
+}
+
+}  // namespace
+
+extern "C" {
+
+ncclResult_t ncclGetVersion(int* version) {
+  const std::string_view given = variable("NCCL_STAND_IN_VERSION");
+  *version = given.empty() ? NCCL_VERSION_CODE : std::stoi(std::string(given));
+  return ncclSuccess;
+}
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  if (fault("id")) return refuse(ncclSystemError, "injected");
+  std::random_device random;
+  std::snprintf(id->internal, sizeof id->internal, "nccl-stand-in-%d-%08x%08x", ::getpid(), random(), random());
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUniqueId id, int rank,
+                                    ncclConfig_t* config) {
+  if (config->blocking != 0) return refuse(ncclInvalidUsage, "a communicator that blocks");
+  if (fault("init")) return refuse(ncclSystemError, "injected");
+  ++living.count;
+  *communicator = new ncclComm{std::make_shared<State>(id.internal, rank, ranks)};
+  return ncclInProgress;
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t communicator) {
+  if (communicator->state->asked) return refuse(ncclInvalidUsage, "an end before a call is launched");
+  communicator->finalizing = true;
+  return ncclInProgress;
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
+  if (!communicator->finalizing || communicator->state->launched != 0) end_test("destroyed before its work has ended");
+  --living.count;
+  communicator->state.reset();  // the handle stays, so that a later call is seen
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t communicator) {
+  if (!communicator->state) return refuse(ncclInvalidArgument, "no communicator");
+  if (group.open) end_test("an abort within a group, which would wait for the group's end");
+  --living.count;
+  communicator->state->aborted = true;
+  communicator->state.reset();
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* state_of) {
+  if (communicator == nullptr || !communicator->state) return refuse(ncclInvalidArgument, "no communicator");
+  State& state = *communicator->state;
+  *state_of = ncclInProgress;
+  if (!state.connected) state.connected = !fault("connect") && state.peers.connect();
+  if (state.asked && Clock::now() - state.asked_at >= launch_time) launch(communicator->state);
+  const bool ended = !communicator->finalizing || state.launched == 0;
+  if (state.connected && !state.asked && ended) *state_of = ncclSuccess;
+  if (state.error != ncclSuccess) *state_of = state.error;
+  return ncclSuccess;
+}
+
+const char* ncclGetErrorString(ncclResult_t result) {
+  switch (result) {
+    case ncclSuccess:
+      return "no error";
+    case ncclUnhandledCudaError:
+      return "unhandled cuda error";
+    case ncclSystemError:
+      return "unhandled system error";
+    case ncclInternalError:
+      return "internal error";
+    case ncclInvalidArgument:
+      return "invalid argument";
+    case ncclInvalidUsage:
+      return "invalid usage";
+    case ncclRemoteError:
+      return "remote process exited";
+    case ncclInProgress:
+      return "in progress";
+  }
+  return "unknown result code";
+}
+
+const char* ncclGetLastError(ncclComm_t) { return last_words(); }
+
+ncclResult_t ncclGroupStart() {
+  if (std::exchange(group.open, true)) return refuse(ncclInvalidUsage, "a group within a group");
+  return ncclSuccess;
+}
+
+ncclResult_t ncclGroupEnd() {
+  if (!group.open) return refuse(ncclInvalidUsage, "the end of no group");
+  Group ended = std::exchange(group, {});
+  if (ended.communicator == nullptr) return ncclSuccess;
+  return ask(ended.communicator, ended.stream, std::move(ended.work));
+}
+
+ncclResult_t ncclSend(const void* data, size_t count, ncclDataType_t type, int peer, ncclComm_t communicator,
+                      cudaStream_t stream) {
+  return ask_message(true, data, count * bytes_of(type), peer, communicator, stream);
+}
+
+ncclResult_t ncclRecv(void* data, size_t count, ncclDataType_t type, int peer, ncclComm_t communicator,
+                      cudaStream_t stream) {
+  return ask_message(false, data, count * bytes_of(type), peer, communicator, stream);
+}
+
+ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t,
+                           ncclComm_t communicator, cudaStream_t stream) {
+  if (const ncclResult_t wrong = check(communicator, stream); wrong != ncclSuccess) return wrong;
+  std::byte* const mine = memory_of(from);
+  return ask(communicator, stream,
+             work_for_sum(Kind::all_reduce, communicator, type, count * bytes_of(type), to,
+                          [mine](std::size_t) { return mine; }));
+}
+
+ncclResult_t ncclReduceScatter(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t,
+                               ncclComm_t communicator, cudaStream_t stream) {
+  if (const ncclResult_t wrong = check(communicator, stream); wrong != ncclSuccess) return wrong;
+  const std::size_t bytes = count * bytes_of(type);
+  std::byte* const all = memory_of(from);
+  const auto part = [all, bytes](std::size_t rank) { return all + rank * bytes; };
+  if (overlap(all, bytes * static_cast<std::size_t>(ranks_of(communicator)), memory_of(to), bytes) &&
+      to != part(rank_of(communicator))) {
+    return refuse(ncclInvalidArgument, "the sum overlaps another rank's part");
+  }
+  return ask(communicator, stream, work_for_sum(Kind::reduce_scatter, communicator, type, bytes, to, part));
+}
+
+ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataType_t type, ncclComm_t communicator,
+                           cudaStream_t stream) {
+  if (const ncclResult_t wrong = check(communicator, stream); wrong != ncclSuccess) return wrong;
+  const std::size_t bytes = count * bytes_of(type);
+  std::byte* const mine = memory_of(from);
+  if (overlap(memory_of(to), bytes * static_cast<std::size_t>(ranks_of(communicator)), mine, bytes) &&
+      mine != memory_of(to) + rank_of(communicator) * bytes) {
+    return refuse(ncclInvalidArgument, "a part overlaps another rank's place");
+  }
+  Work work;
+  work.kind = Kind::all_gather;
+  for (int rank = 0; rank < ranks_of(communicator); ++rank) {
+    work.sent.push_back({rank, mine, bytes});
+    work.received.push_back({rank, memory_of(to) + static_cast<std::size_t>(rank) * bytes, bytes});
+  }
+  return ask(communicator, stream, std::move(work));
+}
+
+ncclResult_t ncclBroadcast(const void* from, void* to, size_t count, ncclDataType_t type, int root,
+                           ncclComm_t communicator, cudaStream_t stream) {
+  if (const ncclResult_t wrong = check(communicator, stream); wrong != ncclSuccess) return wrong;
+  const std::size_t bytes = count * bytes_of(type);
+  Work work;
+  work.kind = Kind::broadcast;
+  if (communicator->state->rank == root) {
+    for (int rank = 0; rank < ranks_of(communicator); ++rank) work.sent.push_back({rank, memory_of(from), bytes});
+  }
+  work.received.push_back({root, memory_of(to), bytes});
+  return ask(communicator, stream, std::move(work));
+}
+
+}  // extern "C"

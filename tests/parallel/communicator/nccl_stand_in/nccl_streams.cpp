@@ -1,0 +1,87 @@
+#include "parallel/communicator/nccl_streams.hpp"
+
+#include <Kokkos_Core.hpp>
+
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+
+/// In place of parallel/communicator/nccl_streams.cpp. Kokkos computes on the host here, on the thread that launches, and behind
+/// every ExecutionSpace there is one stream: what Kokkos launches, copies or fences first waits for that stream, as on
+/// a device it would come after it or wait for it.
+namespace mylos::parallel {
+namespace {
+
+constexpr std::chrono::microseconds sum_time{200};
+
+/// Set on the threads of streams, which never wait for a stream.
+thread_local bool is_stream = false;
+
+void check(cudaError_t error) {
+  if (error != cudaSuccess) std::abort();
+}
+
+/// The program's first thread uses the second device, as Kokkos would have it; no other thread does by itself.
+const cudaError_t chosen_device = cudaSetDevice(1);
+
+/// Never destroyed.
+cudaStream_t compute_stream() {
+  static cudaStream_t stream = [] {
+    cudaStream_t made = nullptr;
+    check(chosen_device);
+    check(cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking, 0));
+    return made;
+  }();
+  return stream;
+}
+
+void catch_up() {
+  if (!is_stream) cudaStreamSynchronize(compute_stream());
+}
+
+void before_launch(const char*, std::uint32_t, std::uint64_t*) { catch_up(); }
+void before_copy(Kokkos::Tools::SpaceHandle, const char*, const void*, Kokkos::Tools::SpaceHandle, const char*,
+                 const void*, std::uint64_t) {
+  catch_up();
+}
+
+struct Sum {
+  ElementType type;
+  RankParts parts;
+  std::size_t count;
+  ElementType sum_type;
+  void* sums;
+};
+
+void compute(void* argument) {
+  is_stream = true;
+  const std::unique_ptr<Sum> sum(static_cast<Sum*>(argument));
+  std::this_thread::sleep_for(sum_time);
+  sum_over_ranks(ExecutionSpace(), sum->type, sum->parts, sum->count, sum->sum_type, sum->sums);
+}
+
+}  // namespace
+
+cudaStream_t stream_of(const ExecutionSpace&) {
+  [[maybe_unused]] static const bool once = [] {
+    namespace tools = Kokkos::Tools::Experimental;
+    tools::set_begin_parallel_for_callback(before_launch);
+    tools::set_begin_parallel_reduce_callback(before_launch);
+    tools::set_begin_fence_callback(before_launch);
+    tools::set_begin_deep_copy_callback(before_copy);
+    return true;
+  }();
+  return compute_stream();
+}
+
+ExecutionSpace space_over(cudaStream_t) { return {}; }
+
+void launch_sum(const ExecutionSpace&, cudaStream_t stream, ElementType type, const RankParts& parts, std::size_t count,
+                ElementType sum_type, void* sums) {
+  // Kokkos asks after each launch whether an error is left.
+  if (cudaGetLastError() != cudaSuccess) std::abort();
+  check(cudaLaunchHostFunc(stream, compute, new Sum{type, parts, count, sum_type, sums}));
+}
+
+}  // namespace mylos::parallel

@@ -1,0 +1,125 @@
+#include "tests/parallel/communicator/nccl_stand_in/work.hpp"
+
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace mylos::stand_in {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr microseconds operation_time{500};
+/// Between an abort and the end of what it ends.
+constexpr milliseconds abort_time{100};
+constexpr int poison = 0xFF;
+
+std::mutex words_mutex;
+std::string words;
+
+struct Launched {
+  std::shared_ptr<State> state;
+  std::unique_ptr<Work> work;
+};
+
+template <class T>
+void add_all(const std::vector<std::vector<std::byte>>& parts, std::byte* to, std::size_t bytes) {
+  for (std::size_t begin = 0; begin < bytes; begin += sizeof(T)) {
+    T sum{};
+    // From the last rank down, which is not our own order.
+    for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+      T value;
+      std::memcpy(&value, part->data() + begin, sizeof value);
+      sum = sum + value;
+    }
+    std::memcpy(to + begin, &sum, sizeof sum);
+  }
+}
+
+void write_results(const Work& work, const std::vector<std::vector<std::byte>>& received) {
+  if (!work.sums) {
+    for (std::size_t i = 0; i < received.size(); ++i) {
+      std::memcpy(work.received[i].data, received[i].data(), received[i].size());
+    }
+  } else if (work.type == ncclFloat32) {
+    add_all<float>(received, work.sum.data, work.sum.bytes);
+  } else if (work.type == ncclFloat64) {
+    add_all<double>(received, work.sum.data, work.sum.bytes);
+  } else {
+    add_all<std::uint64_t>(received, work.sum.data, work.sum.bytes);
+  }
+}
+
+/// Copies the data to send and poisons the memory to be written.
+std::vector<std::vector<std::byte>> take_sent(const Work& work) {
+  std::vector<std::vector<std::byte>> copies;
+  for (const Message& message : work.sent) copies.emplace_back(message.data, message.data + message.bytes);
+  if (work.sums) std::memset(work.sum.data, poison, work.sum.bytes);
+  for (const Message& message : work.received) {
+    if (message.data != nullptr) std::memset(message.data, poison, message.bytes);
+  }
+  return copies;
+}
+
+void run(State& state, const Work& work) {
+  std::vector<std::vector<std::byte>> copies = take_sent(work), received;
+  std::this_thread::sleep_for(operation_time);
+  while (work.hangs && !state.aborted) std::this_thread::sleep_for(milliseconds(1));
+  if (state.aborted) {
+    std::this_thread::sleep_for(abort_time);
+    return;
+  }
+  std::vector<Message> to_others, from_others;
+  for (const Message& message : work.received) received.emplace_back(message.bytes);
+  for (std::size_t i = 0; i < work.sent.size(); ++i) {
+    if (work.sent[i].peer != state.rank) to_others.push_back({work.sent[i].peer, copies[i].data(), copies[i].size()});
+  }
+  for (std::size_t i = 0; i < work.received.size(); ++i) {
+    if (work.received[i].peer != state.rank) {
+      from_others.push_back({work.received[i].peer, received[i].data(), received[i].size()});
+      continue;
+    }
+    for (std::size_t j = 0; j < work.sent.size(); ++j) {
+      if (work.sent[j].peer == state.rank) received[i] = copies[j];
+    }
+  }
+  const auto outcome =
+      state.peers.exchange(static_cast<std::uint64_t>(work.kind), to_others, from_others, state.aborted);
+  if (outcome == PeerSockets::Outcome::done) return write_results(work, received);
+  if (outcome == PeerSockets::Outcome::mismatch) {
+    refuse(ncclInternalError, "a peer is in another operation, or in one of another size");
+    state.error = ncclInternalError;
+    while (!state.aborted) std::this_thread::sleep_for(milliseconds(1));
+  }
+  std::this_thread::sleep_for(abort_time);
+}
+
+void run_launched(void* argument) {
+  const std::unique_ptr<Launched> launched(static_cast<Launched*>(argument));
+  run(*launched->state, *launched->work);
+  --launched->state->launched;
+}
+
+}  // namespace
+
+ncclResult_t refuse(ncclResult_t result, const char* why) {
+  const std::lock_guard lock(words_mutex);
+  words = std::string("stand-in: ") + why;
+  return result;
+}
+
+const char* last_words() {
+  thread_local std::string mine;
+  const std::lock_guard lock(words_mutex);
+  mine = words;
+  return mine.c_str();
+}
+
+void launch(const std::shared_ptr<State>& state) {
+  ++state->launched;
+  cudaLaunchHostFunc(state->stream, run_launched, new Launched{state, std::move(state->asked)});
+}
+
+}  // namespace mylos::stand_in

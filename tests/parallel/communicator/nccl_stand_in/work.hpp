@@ -1,0 +1,59 @@
+#pragma once
+
+#include <nccl.h>
+#include "tests/parallel/communicator/nccl_stand_in/peer_sockets.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+/// The operations of the stand-in for NCCL, as streams carry them out. To bring lost waits to light, each takes a
+/// while, and the memory that it writes holds NaN until it has ended.
+namespace mylos::stand_in {
+
+using Clock = std::chrono::steady_clock;
+
+inline std::size_t bytes_of(ncclDataType_t type) { return type == ncclUint8 ? 1 : type == ncclFloat32 ? 4 : 8; }
+
+enum class Kind : std::uint64_t { messages = 1, all_reduce, reduce_scatter, all_gather, broadcast };
+
+/// An operation that was asked for. Its messages include those from this rank to itself.
+struct Work {
+  Kind kind = Kind::messages;
+  std::vector<Message> sent, received;
+  bool sums = false;  ///< all that is received into `sum`
+  Message sum;
+  ncclDataType_t type = ncclUint8;
+  bool hangs = false;
+};
+
+/// Shared by a communicator and its operations.
+struct State {
+  State(const std::string& name, int its_rank, int its_ranks)
+      : rank(its_rank), ranks(its_ranks), peers(name, its_rank, its_ranks) {
+    cudaGetDevice(&device);
+  }
+
+  int rank, ranks, device = 0;
+  PeerSockets peers;
+  bool connected = false;
+  std::unique_ptr<Work> asked;  ///< that is not launched
+  cudaStream_t stream = nullptr;
+  Clock::time_point asked_at;
+  std::atomic<int> launched{0};  ///< operations that have not ended
+  std::atomic<bool> aborted{false};
+  std::atomic<ncclResult_t> error{ncclSuccess};
+};
+
+/// Keeps `why` for ncclGetLastError, and returns `result`.
+ncclResult_t refuse(ncclResult_t result, const char* why);
+const char* last_words();
+
+/// Puts the operation that the communicator was asked for on its stream.
+void launch(const std::shared_ptr<State>& state);
+
+}  // namespace mylos::stand_in

@@ -1,0 +1,65 @@
+#include "parallel/communicator/agreement.hpp"
+
+#include "tests/support/launch.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+namespace mylos::parallel {
+namespace {
+
+Communicator& world() { return tests::launch().world(); }
+std::int64_t ranks() { return static_cast<std::int64_t>(world().size()); }
+std::int64_t rank() { return static_cast<std::int64_t>(world().rank()); }
+
+TEST(Agreement, NumbersAreSummedComparedAndGathered) {
+  EXPECT_EQ(sum(world(), 1.5), 1.5 * static_cast<double>(ranks()));
+  EXPECT_EQ(maximum(world(), -rank()), 0);
+  EXPECT_EQ(maximum(world(), rank() - 10), ranks() - 11);
+  std::vector<double> values{1.0, static_cast<double>(rank())};
+  sum_in_place(world(), values);
+  EXPECT_EQ(values[0], static_cast<double>(ranks()));
+  EXPECT_EQ(values[1], static_cast<double>(ranks() * (ranks() - 1) / 2));
+  const std::vector<std::int64_t> all = gather(world(), 7 * rank());
+  ASSERT_EQ(all.size(), world().size());
+  for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i], static_cast<std::int64_t>(7 * i));
+  const std::vector<double> two = gather(world(), std::vector<double>{0.5, static_cast<double>(rank())});
+  ASSERT_EQ(two.size(), 2 * world().size());
+  EXPECT_EQ(two.back(), static_cast<double>(ranks() - 1));
+}
+
+TEST(Agreement, TextsOfOtherLengthsComeWhole) {
+  const auto text = [](std::size_t rank) { return std::string(1000 * rank, static_cast<char>('a' + rank)); };
+  const std::vector<std::string> all = gather(world(), text(world().rank()));
+  ASSERT_EQ(all.size(), world().size());
+  for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i], text(i));
+  EXPECT_EQ(broadcast(world(), rank() == 0 ? "of the first" : "of another, and longer"), "of the first");
+  EXPECT_EQ(broadcast(world(), ""), "");
+}
+
+TEST(Agreement, WorkOfTheFirstRankIsKnownToAll) {
+  int calls = 0;
+  const auto work = [&] { return ++calls, std::string("done"); };
+  EXPECT_EQ(on_first_rank(world(), work), "done");
+  EXPECT_EQ(calls, rank() == 0 ? 1 : 0);
+  const auto failing = []() -> std::string { throw std::runtime_error("the disk is full"); };
+  EXPECT_EQ(tests::error_of([&] { on_first_rank(world(), failing); }), "the disk is full");
+  EXPECT_THROW(on_first_rank(world(), []() -> std::string { throw std::logic_error(""); }), std::runtime_error);
+}
+
+TEST(Agreement, AnErrorOfAnyRankIsAnErrorOfAll) {
+  on_every_rank(world(), [] {});
+  const auto last_fails = [] {
+    if (rank() == ranks() - 1) throw std::invalid_argument("no such file");
+  };
+  const std::string name = ranks() == 1 ? "" : "rank " + std::to_string(ranks() - 1) + ": ";
+  EXPECT_EQ(tests::error_of([&] { on_every_rank(world(), last_fails); }), name + "no such file");
+  const auto all_fail = [] { throw std::runtime_error("error of rank " + std::to_string(rank())); };
+  const std::string first = ranks() == 1 ? "" : "rank 0: ";
+  EXPECT_EQ(tests::error_of([&] { on_every_rank(world(), all_fail); }), first + "error of rank 0");
+}
+
+}  // namespace
+}  // namespace mylos::parallel

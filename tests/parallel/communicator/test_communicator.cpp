@@ -1,0 +1,393 @@
+#include "parallel/communicator/communicator.hpp"
+
+#include "core/base/crc32c.hpp"
+#include "parallel/communicator/agreement.hpp"
+#include "parallel/communicator/nccl_communicator.hpp"
+#include "tests/support/arrays.hpp"
+#include "tests/support/launch.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <span>
+#include <vector>
+
+/// One contract over all communicators: a group of one, all ranks, and groups that split gives.
+namespace mylos::parallel {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+template <class T>
+struct Element;
+template <>
+struct Element<float> {
+  using Sum = float;
+  static constexpr ElementType type = ElementType::float32;
+};
+template <>
+struct Element<double> {
+  using Sum = double;
+  static constexpr ElementType type = ElementType::float64;
+};
+template <>
+struct Element<bfloat16> {
+  using Sum = float;
+  static constexpr ElementType type = ElementType::bfloat16;
+};
+template <>
+struct Element<std::int64_t> {
+  using Sum = std::int64_t;
+  static constexpr ElementType type = ElementType::int64;
+};
+
+/// An array of `rank`: other values for other ranks and seeds, of both signs and many magnitudes, so that another order
+/// of a sum gives other bits.
+template <class T>
+std::vector<T> values_of(std::size_t rank, std::size_t count, std::uint64_t seed) {
+  std::vector<T> values(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const RandomWords words = philox(seed, i, rank);
+    // Of 24 bits, and every step exact, so that the twin makes the same ones however it is compiled.
+    const float value = static_cast<float>(static_cast<std::int32_t>(words.word[0]) >> 8) /
+                        static_cast<float>(1u << words.word[1] % 16);
+    if constexpr (std::is_same_v<T, std::int64_t>) {
+      values[i] = static_cast<std::int64_t>(words.word[0]) * (words.word[1] % 2 == 0 ? 1 : -1);
+    } else {
+      values[i] = static_cast<T>(value);
+    }
+  }
+  return values;
+}
+
+/// The sum over ranks as Communicator promises it: pairs of neighbours, and so on; an odd one goes up as it is.
+template <class T>
+std::vector<typename Element<T>::Sum> tree_sum(std::size_t ranks, std::size_t count, std::uint64_t seed) {
+  using Sum = typename Element<T>::Sum;
+  std::vector<std::vector<Sum>> level;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const std::vector<T> values = values_of<T>(rank, count, seed);
+    level.emplace_back(values.begin(), values.end());
+  }
+  while (level.size() > 1) {
+    std::vector<std::vector<Sum>> above;
+    for (std::size_t i = 0; i < level.size(); i += 2) {
+      above.push_back(level[i]);
+      if (i + 1 == level.size()) continue;
+      for (std::size_t j = 0; j < count; ++j) above.back()[j] += level[i + 1][j];
+    }
+    level = above;
+  }
+  return level.front();
+}
+
+template <class T>
+Vector<T> on_device(const std::vector<T>& values) {
+  Vector<T> device("test::buffer", values.size());
+  const auto host = Kokkos::create_mirror_view(device);
+  std::copy(values.begin(), values.end(), host.data());
+  Kokkos::deep_copy(device, host);
+  return device;
+}
+
+template <class T>
+std::vector<T> on_host(const Vector<T>& device) {
+  const auto host = Kokkos::create_mirror_view_and_copy(HostSpace(), device);
+  return {host.data(), host.data() + host.size()};
+}
+
+template <class T>
+Buffer whole(const Vector<T>& vector) {
+  return {vector.data(), vector.size(), Element<T>::type, Place::device};
+}
+
+template <class T>
+bool same_bytes(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
+
+/// In which order a communicator takes sums of float32 and float64: that of Communicator, or its library's own.
+enum class Order { tree, library };
+
+/// Sums over `ranks` of values below 2^23: the same bits, or within the rounding of each addition.
+template <class T>
+bool same_sums(const std::vector<T>& got, const std::vector<T>& expected, std::size_t ranks, Order order) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (order == Order::library) {
+      const T tolerance = std::numeric_limits<T>::epsilon() * T(0x1p23) * static_cast<T>(ranks * ranks);
+      return std::ranges::equal(got, expected, [&](T a, T b) { return std::abs(a - b) <= tolerance; });
+    }
+  }
+  return same_bytes(got, expected);
+}
+
+template <class To, class From>
+std::vector<To> converted(const std::vector<From>& values) {
+  std::vector<To> result;
+  for (const From& value : values) result.push_back(static_cast<To>(value));
+  return result;
+}
+
+/// Several pieces of messages, unless what carries them has no pieces of that size.
+#if !defined(MYLOS_LARGEST_ARRAY)
+#define MYLOS_LARGEST_ARRAY 3000017
+#endif
+
+/// From none to the largest, with sizes that ranks do not divide.
+const std::vector<std::size_t> sizes{0, 1, 2, 3, 5, 64, 1000, 16384, 16385, 40001, MYLOS_LARGEST_ARRAY};
+
+struct Case {
+  const char* name;
+  std::function<std::unique_ptr<Communicator>()> make;
+  Order order = Order::tree;
+  std::function<std::string()> obstacle = {};  ///< why it cannot be made here; the same on every rank
+};
+
+void PrintTo(const Case& each, std::ostream* out) { *out << each.name; }
+
+class CommunicatorContract : public ::testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    if (!obstacle.empty()) GTEST_SKIP() << obstacle;
+  }
+
+  const std::string obstacle = GetParam().obstacle ? GetParam().obstacle() : "";
+  std::unique_ptr<Communicator> communicator = obstacle.empty() ? GetParam().make() : make_self_communicator();
+  Communicator& ranks = *communicator;
+  const Order order = GetParam().order;
+  ExecutionSpace space;
+};
+
+template <class T>
+void check_all_reduce(const ExecutionSpace& space, Communicator& ranks, Order order) {
+  for (const std::size_t size : sizes) {
+    const Vector<T> data = on_device(values_of<T>(ranks.rank(), size, 1));
+    ranks.all_reduce(space, whole(data), "test").wait(space);
+    const std::vector<T> expected = converted<T>(tree_sum<T>(ranks.size(), size, 1));
+    const std::vector<T> got = on_host(data);
+    EXPECT_TRUE(same_sums(got, expected, ranks.size(), order)) << size << " elements";
+    const std::int64_t checksum = crc32c(std::as_bytes(std::span(got)));
+    EXPECT_THAT(gather(ranks, checksum), Each(checksum)) << size << " elements are not the same on all ranks";
+  }
+}
+
+TEST_P(CommunicatorContract, AllReduceIsTheTreeSumBitForBit) {
+  check_all_reduce<float>(space, ranks, order);
+  check_all_reduce<double>(space, ranks, order);
+  check_all_reduce<bfloat16>(space, ranks, order);
+  check_all_reduce<std::int64_t>(space, ranks, order);
+}
+
+enum class Mine { apart, part_of_all };
+
+/// T is summed, S is the sum's type.
+template <class T, class S>
+void check_reduce_scatter(const ExecutionSpace& space, Communicator& ranks, Order order, Mine where) {
+  for (const std::size_t size : sizes) {
+    const std::size_t part = size / ranks.size(), count = part * ranks.size(), begin = ranks.rank() * part;
+    const Vector<T> all = on_device(values_of<T>(ranks.rank(), count, 2));
+    Vector<S> mine("test::part", part);
+    if constexpr (std::is_same_v<T, S>) {
+      if (where == Mine::part_of_all) mine = slice(all, begin, begin + part);
+    }
+    ranks.reduce_scatter(space, whole(all), whole(mine), "test").wait(space);
+    const std::vector<S> sum = converted<S>(tree_sum<T>(ranks.size(), count, 2));
+    const std::vector<S> expected(sum.begin() + static_cast<std::ptrdiff_t>(begin),
+                                  sum.begin() + static_cast<std::ptrdiff_t>(begin + part));
+    EXPECT_TRUE(same_sums(on_host(mine), expected, ranks.size(), order)) << count << " elements";
+  }
+}
+
+TEST_P(CommunicatorContract, ReduceScatterGivesEachRankItsPartOfTheTreeSum) {
+  check_reduce_scatter<float, float>(space, ranks, order, Mine::apart);
+  check_reduce_scatter<float, float>(space, ranks, order, Mine::part_of_all);
+  check_reduce_scatter<double, double>(space, ranks, order, Mine::part_of_all);
+  check_reduce_scatter<std::int64_t, std::int64_t>(space, ranks, order, Mine::apart);
+}
+
+TEST_P(CommunicatorContract, ReduceScatterOfBfloat16IsNotRoundedOnTheWay) {
+  check_reduce_scatter<bfloat16, float>(space, ranks, order, Mine::apart);
+  check_reduce_scatter<bfloat16, bfloat16>(space, ranks, order, Mine::apart);
+  check_reduce_scatter<bfloat16, bfloat16>(space, ranks, order, Mine::part_of_all);
+}
+
+template <class T>
+void check_all_gather(const ExecutionSpace& space, Communicator& ranks, Mine where) {
+  for (const std::size_t part : sizes) {
+    std::vector<T> expected;
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      const std::vector<T> values = values_of<T>(rank, part, 3);
+      expected.insert(expected.end(), values.begin(), values.end());
+    }
+    const Vector<T> all("test::all", part * ranks.size());
+    Vector<T> mine = on_device(values_of<T>(ranks.rank(), part, 3));
+    if (where == Mine::part_of_all) {
+      const Vector<T> place = slice(all, ranks.rank() * part, (ranks.rank() + 1) * part);
+      Kokkos::deep_copy(place, mine);
+      mine = place;
+    }
+    ranks.all_gather(space, whole(mine), whole(all), "test").wait(space);
+    EXPECT_TRUE(same_bytes(on_host(all), expected)) << part << " elements a rank";
+  }
+}
+
+TEST_P(CommunicatorContract, AllGatherGivesAllPartsToAll) {
+  check_all_gather<float>(space, ranks, Mine::apart);
+  check_all_gather<float>(space, ranks, Mine::part_of_all);
+  check_all_gather<bfloat16>(space, ranks, Mine::part_of_all);
+  check_all_gather<std::int64_t>(space, ranks, Mine::apart);
+}
+
+TEST_P(CommunicatorContract, BroadcastGivesTheRootsArrayToAll) {
+  for (const std::size_t size : sizes) {
+    for (const std::size_t root : {std::size_t{0}, ranks.size() - 1}) {
+      const Vector<float> data = on_device(values_of<float>(ranks.rank(), size, 5 + root));
+      ranks.broadcast(space, whole(data), root, "test").wait(space);
+      EXPECT_TRUE(same_bytes(on_host(data), values_of<float>(root, size, 5 + root))) << size << " elements";
+    }
+  }
+}
+
+TEST_P(CommunicatorContract, OperationsUnderWayAreCarriedOutInOrder) {
+  constexpr std::size_t size = 50000;
+  const std::size_t part = size / ranks.size(), count = part * ranks.size();
+  const Vector<float> data = on_device(values_of<float>(ranks.rank(), count, 6));
+  const Vector<float> mine = slice(data, ranks.rank() * part, (ranks.rank() + 1) * part);
+  const Vector<std::int64_t> one = on_device(std::vector<std::int64_t>{1});
+  std::vector<Event> events;
+  events.push_back(ranks.reduce_scatter(space, whole(data), whole(mine), "sum"));
+  events.push_back(ranks.all_gather(space, whole(mine), whole(data), "gather"));
+  for (int i = 0; i < 5; ++i) events.push_back(ranks.all_reduce(space, whole(one), "count"));
+  events.back().wait(space);
+  // In their order: the last one may still run on the device, the others have ended.
+  for (std::size_t i = 0; i + 1 < events.size(); ++i) EXPECT_TRUE(events[i].done());
+  events.back().wait_for_its_end();
+  EXPECT_TRUE(events.back().done());
+  EXPECT_TRUE(same_sums(on_host(data), tree_sum<float>(ranks.size(), count, 6), ranks.size(), order));
+  std::int64_t expected = 1;
+  for (int i = 0; i < 5; ++i) expected *= static_cast<std::int64_t>(ranks.size());
+  EXPECT_EQ(on_host(one)[0], expected);
+}
+
+TEST_P(CommunicatorContract, WaitingAgainLeavesWhatWasWrittenSince) {
+  const std::size_t count = 10 * ranks.size();
+  const Vector<std::int64_t> all = on_device(values_of<std::int64_t>(ranks.rank(), count, 7));
+  const Vector<std::int64_t> mine = slice(all, 10 * ranks.rank(), 10 * ranks.rank() + 10);
+  const std::vector<Event> events = {ranks.all_reduce(space, whole(all), "test"),
+                                     ranks.broadcast(space, whole(all), 0, "test"),
+                                     ranks.reduce_scatter(space, whole(all), whole(mine), "test"),
+                                     ranks.all_gather(space, whole(mine), whole(all), "test")};
+  for (const Event& event : events) event.wait(space);
+  Kokkos::deep_copy(space, all, 5);
+  for (const Event& event : events) event.wait(space);
+  space.fence();
+  EXPECT_THAT(on_host(all), Each(5));
+}
+
+TEST_P(CommunicatorContract, WaitingForTheEndLeavesWhatWasWrittenBefore) {
+  const Vector<std::int64_t> data = on_device(values_of<std::int64_t>(ranks.rank(), 10, 8));
+  const Event first = ranks.all_reduce(space, whole(data), "test");
+  first.wait_for_its_end();
+  Kokkos::deep_copy(space, data, 1);
+  ranks.all_reduce(space, whole(data), "test").wait(space);
+  EXPECT_THAT(on_host(data), Each(static_cast<std::int64_t>(ranks.size())));
+}
+
+TEST_P(CommunicatorContract, BucketsChangeNoBit) {
+  for (const std::size_t bucket : {std::size_t{1}, std::size_t{1} << 20, std::size_t{1} << 30}) {
+    SCOPED_TRACE(bucket);
+    ranks.set_bucket(bucket);
+    check_all_reduce<float>(space, ranks, order);
+    check_reduce_scatter<bfloat16, float>(space, ranks, order, Mine::apart);
+    check_all_gather<float>(space, ranks, Mine::part_of_all);
+  }
+  ranks.set_bucket(default_bucket);
+}
+
+TEST(Buckets, BoundWhatARankReceives) {
+  constexpr std::size_t mebibyte = std::size_t{1} << 20;
+  EXPECT_EQ(exchange_bytes(1, mebibyte), 0u);
+  EXPECT_EQ(message_bytes(2, 5 * mebibyte), 5 * mebibyte);
+  for (const std::size_t ranks : {2u, 3u, 4u, 7u, 17u}) {
+    for (const std::size_t bucket : {mebibyte, default_bucket, 100 * mebibyte}) {
+      EXPECT_LE(exchange_bytes(ranks, bucket), 2 * bucket) << ranks << " ranks";
+      EXPECT_GE(exchange_bytes(ranks, bucket), bucket) << ranks << " ranks";
+    }
+  }
+  EXPECT_EQ(message_bytes(1000, mebibyte), mebibyte / 16) << "not shorter";
+}
+
+TEST_P(CommunicatorContract, BarrierReturns) {
+  for (int i = 0; i < 20; ++i) ranks.barrier("test");
+}
+
+TEST_P(CommunicatorContract, SplitGroupsByColorInTheOrderOfKeys) {
+  const std::size_t color = ranks.rank() % 2;
+  const std::unique_ptr<Communicator> group = ranks.split(color, ranks.size() - ranks.rank());
+  const std::size_t expected_size = (ranks.size() + 1 - color) / 2;
+  EXPECT_EQ(group->size(), expected_size);
+  EXPECT_EQ(group->rank(), expected_size - 1 - ranks.rank() / 2);
+  const std::vector<std::int64_t> members = gather(*group, static_cast<std::int64_t>(ranks.rank()));
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    EXPECT_EQ(members[i], static_cast<std::int64_t>(color + 2 * (expected_size - 1 - i)));
+  }
+  check_all_reduce<float>(space, *group, order);
+  // Groups are used in turn, with operations of both under way.
+  const Vector<std::int64_t> count = on_device(std::vector<std::int64_t>{1});
+  group->all_reduce(space, whole(count), "within");
+  ranks.all_reduce(space, whole(count), "over all").wait(space);
+  const auto odd = static_cast<std::int64_t>(ranks.size() / 2), even = static_cast<std::int64_t>(ranks.size()) - odd;
+  EXPECT_EQ(on_host(count)[0], odd * odd + even * even);
+}
+
+TEST_P(CommunicatorContract, SizesAndTypesThatDoNotFitAreTheCallersFault) {
+  const Vector<float> three("test::three", 3 * ranks.size()), two("test::two", 2);
+  const Vector<std::int64_t> integers("test::integers", 3);
+  EXPECT_THAT(tests::error_of([&] { ranks.all_gather(space, whole(two), whole(three), "units"); }),
+              HasSubstr("units: " + std::to_string(3 * ranks.size()) + " elements for"));
+  EXPECT_THAT(tests::error_of([&] { ranks.reduce_scatter(space, whole(three), whole(integers), "units"); }),
+              HasSubstr("units: sums have another type"));
+  EXPECT_THAT(tests::error_of([&] { ranks.broadcast(space, whole(two), ranks.size(), "units"); }),
+              HasSubstr("units: from rank"));
+  const Buffer bytes{two.data(), 8, ElementType::byte, Place::device};
+  EXPECT_THAT(tests::error_of([&] { ranks.all_reduce(space, bytes, "units"); }), HasSubstr("bytes have no sum"));
+  if (ranks.size() > 1) {
+    const Vector<float> not_its_part = slice(three, 1, 4);
+    EXPECT_THAT(tests::error_of([&] { ranks.all_gather(space, whole(not_its_part), whole(three), "units"); }),
+                HasSubstr("overlaps the array of all"));
+  }
+  EXPECT_TRUE(Event().done());
+}
+
+std::unique_ptr<Communicator> all_ranks() { return tests::launch().world().split(0, tests::launch().world().rank()); }
+std::unique_ptr<Communicator> each_alone() { return tests::launch().world().split(tests::launch().world().rank(), 0); }
+std::unique_ptr<Communicator> pairs() { return tests::launch().world().split(tests::launch().world().rank() / 2, 0); }
+
+/// Through NCCL, where the build has it and each rank a device of its own.
+std::unique_ptr<Communicator> nccl_in_order() { return tests::launch().make_nccl_ranks(true); }
+std::unique_ptr<Communicator> nccl() { return tests::launch().make_nccl_ranks(false); }
+std::string nccl_cannot_be_here() {
+  if (const std::string obstacle = nccl_obstacle(); !obstacle.empty()) return obstacle;
+  try {
+    check_devices_apart(tests::launch().places());
+  } catch (const std::exception& shared) {
+    return shared.what();
+  }
+  return "";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CommunicatorContract,
+                         ::testing::Values(Case{"self", make_self_communicator}, Case{"world", all_ranks},
+                                           Case{"alone", each_alone}, Case{"pairs", pairs},
+                                           Case{"nccl_in_order", nccl_in_order, Order::tree, nccl_cannot_be_here},
+                                           Case{"nccl", nccl, Order::library, nccl_cannot_be_here}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace mylos::parallel

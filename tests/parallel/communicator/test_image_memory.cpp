@@ -1,0 +1,61 @@
+#include "parallel/communicator/image_memory.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <thread>
+
+namespace mylos::parallel {
+namespace {
+
+TEST(ImageMemory, IsKeptFromOneUseToTheNext) {
+  ImageMemory memory;
+  EXPECT_EQ(memory.size(), 0u);
+  ImageMemory::Block first = memory.take(1000);
+  std::byte* const place = first.get();
+  std::memset(place, 1, 1000);
+  first.reset();
+  EXPECT_EQ(memory.take(1000).get(), place);
+  EXPECT_EQ(memory.take(600).get(), place) << "a little larger does as well";
+  EXPECT_EQ(memory.size(), 1000u);
+}
+
+TEST(ImageMemory, WhatIsInUseIsNobodyElses) {
+  ImageMemory memory;
+  const ImageMemory::Block first = memory.take(100), copy = first;
+  ImageMemory::Block second = memory.take(100);
+  EXPECT_NE(first.get(), second.get());
+  EXPECT_EQ(memory.size(), 200u);
+  std::byte* const place = second.get();
+  second.reset();
+  EXPECT_EQ(memory.take(100).get(), place);
+}
+
+TEST(ImageMemory, LittleDoesNotTakeWhatIsForMuch) {
+  ImageMemory memory;
+  std::byte* const large = memory.take(10'000).get();
+  std::byte* const small = memory.take(100).get();
+  EXPECT_NE(small, large);
+  EXPECT_EQ(memory.take(10'000).get(), large);
+  EXPECT_EQ(memory.take(90).get(), small);
+  EXPECT_EQ(memory.size(), 10'100u);
+}
+
+TEST(ImageMemory, OfNothingIsABlock) {
+  ImageMemory memory;
+  EXPECT_NE(memory.take(0), nullptr);
+}
+
+TEST(ImageMemory, BlocksMayGoInAnotherThread) {
+  ImageMemory memory;
+  std::byte* place = nullptr;
+  {
+    ImageMemory::Block block = memory.take(64);
+    place = block.get();
+    std::thread([moved = std::move(block)]() mutable { moved.reset(); }).join();
+  }
+  EXPECT_EQ(memory.take(64).get(), place);
+}
+
+}  // namespace
+}  // namespace mylos::parallel

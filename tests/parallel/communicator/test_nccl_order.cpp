@@ -1,0 +1,100 @@
+#include "parallel/communicator/nccl_streams.hpp"
+#include "tests/support/launch.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <vector>
+
+/// That operations over NCCL wait for what was launched before them, and what is launched after them waits for them, on
+/// the device and not by the host.
+namespace mylos::parallel {
+namespace {
+
+constexpr std::size_t count = 1000;
+
+/// A kernel that makes `to` ones, late and not before the host says `may_go`.
+struct Fill {
+  double* to;
+  std::atomic<bool> may_go{true};
+};
+
+void fill(void* argument) {
+  auto* const kernel = static_cast<Fill*>(argument);
+  kernel->may_go.wait(false);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  std::fill_n(kernel->to, count, 1.0);
+}
+
+struct Copy {
+  const double* from;
+  std::vector<double> to = std::vector<double>(count);
+};
+
+void copy(void* argument) {
+  auto* const kernel = static_cast<Copy*>(argument);
+  std::copy_n(kernel->from, count, kernel->to.data());
+}
+
+class NcclOrder : public ::testing::TestWithParam<bool> {
+ protected:
+  std::unique_ptr<Communicator> ranks = tests::launch().make_nccl_ranks(GetParam());
+  ExecutionSpace space;
+  Vector<double> data{"test::data", count};
+  const Buffer buffer{data.data(), count, ElementType::float64, Place::device};
+  const double sum_of_ones = static_cast<double>(ranks->size());
+};
+
+TEST_P(NcclOrder, OperationsBeginAfterAndEndBeforeTheirNeighboursOnTheStream) {
+  const cudaStream_t stream = stream_of(space);
+  Fill ones{data.data()};
+  Copy sums{data.data()};
+  ranks->all_reduce(space, buffer, "connection").wait(space);
+  for (int turn = 0; turn < 3; ++turn) {
+    ones.may_go = false;
+    ASSERT_EQ(cudaLaunchHostFunc(stream, fill, &ones), cudaSuccess);
+    const Event event = ranks->all_reduce(space, buffer, "test");
+    EXPECT_FALSE(event.done());
+    ones.may_go = true;
+    ones.may_go.notify_all();
+    event.wait(space);
+    ASSERT_EQ(cudaLaunchHostFunc(stream, copy, &sums), cudaSuccess);
+    ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+    EXPECT_EQ(sums.to, std::vector<double>(count, sum_of_ones));
+  }
+}
+
+TEST_P(NcclOrder, AnEndIsNotToldBeforeTheMemoryIsFree) {
+  Fill ones{data.data()};
+  ASSERT_EQ(cudaLaunchHostFunc(stream_of(space), fill, &ones), cudaSuccess);
+  const Event event = ranks->all_reduce(space, buffer, "test");
+  event.wait_for_its_end();
+  EXPECT_EQ(std::vector<double>(data.data(), data.data() + count), std::vector<double>(count, sum_of_ones));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, NcclOrder, ::testing::Bool(),
+                         [](const auto& info) { return std::string(info.param ? "tree" : "library"); });
+
+TEST(NcclPieces, OfALongArrayAreSummedEach) {
+  const std::unique_ptr<Communicator> ranks = tests::launch().make_nccl_ranks(true);
+  if (ranks->size() < 4) GTEST_SKIP() << "pieces are too long between so few ranks";
+  const ExecutionSpace space;
+  // Each rank's part is one element longer than a piece.
+  const std::size_t part = device_piece_bytes(ranks->size()) / sizeof(std::int64_t) + 1, all = part * ranks->size();
+  const Vector<std::int64_t> values = uninitialized<std::int64_t>("test::values", all);
+  const auto mine = static_cast<std::int64_t>(ranks->rank()) + 1;
+  for (std::size_t i = 0; i < all; ++i) values[i] = mine * static_cast<std::int64_t>(i);
+  ranks->all_reduce(space, {values.data(), all, ElementType::int64, Place::device}, "test").wait(space);
+  space.fence();
+  const auto size = static_cast<std::int64_t>(ranks->size()), factor = size * (size + 1) / 2;
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < all; ++i) wrong += values[i] == factor * static_cast<std::int64_t>(i) ? 0 : 1;
+  EXPECT_EQ(wrong, 0u);
+}
+
+}  // namespace
+}  // namespace mylos::parallel

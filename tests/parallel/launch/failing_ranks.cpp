@@ -1,0 +1,73 @@
+#include "parallel/communicator/agreement.hpp"
+#include "parallel/communicator/file_work.hpp"
+#include "parallel/launch/launch.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <Kokkos_Core.hpp>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+/// Ranks of which the last one fails in its third step, for test_watch.cpp: failing_ranks HOW DIRECTORY. Each rank
+/// writes its process into a file of the directory.
+namespace mylos::parallel {
+namespace {
+
+void fail_as(const std::string& how, Communicator& world) {
+  const bool last = world.rank() + 1 == world.size();
+  if (how == "all-throw") throw std::runtime_error("the same error on every rank");
+  if (!last) return;
+  if (how == "stop") std::raise(SIGSTOP);
+  if (how == "kill") std::raise(SIGKILL);
+  if (how == "throw") throw std::runtime_error("this rank's own error");
+  if (how == "exit") std::_Exit(0);
+  if (how == "compute") std::this_thread::sleep_for(std::chrono::seconds(100));
+  if (how.starts_with("files")) {
+    const FileWork slow;
+    if (how == "files-stop") std::raise(SIGSTOP);
+    std::this_thread::sleep_for(std::chrono::seconds(how == "files" ? 7 : 1));
+    if (how == "files-kill") std::raise(SIGKILL);
+    if (how == "files-hang") std::this_thread::sleep_for(std::chrono::seconds(100));
+  }
+  if (how == "files-compute") std::this_thread::sleep_for(std::chrono::seconds(100));
+  if (how == "elsewhere") world.barrier("the wrong place");
+}
+
+void run(const std::string& how, const std::string& directory) {
+  Launch launch;
+  launch.set_time_limit(std::chrono::milliseconds(how == "files-hang" ? 1000 : 2000));
+  Communicator& world = launch.world();
+  std::ofstream(fmt::format("{}/{}", directory, world.rank())) << ::getpid() << '\n';
+  Kokkos::InitializationSettings settings;
+  settings.set_num_threads(1);
+  settings.set_disable_warnings(true);
+  const Kokkos::ScopeGuard kokkos(settings);
+  const ExecutionSpace space;
+  const Vector<float> gradients("test::gradients", 1 << 20);
+  for (std::size_t step = 1; step <= 5; ++step) {
+    launch.note_step(step);
+    if (step == 3) fail_as(how, world);
+    world.all_reduce(space, buffer_of(gradients), "layer 3 gradients").wait(space);
+  }
+  if (how == "end" && world.rank() + 1 == world.size()) std::raise(SIGSTOP);
+}
+
+}  // namespace
+}  // namespace mylos::parallel
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  try {
+    mylos::parallel::run(argv[1], argv[2]);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "mylos: error: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,90 @@
+#include "parallel/launch/wait_report.hpp"
+
+#include <gmock/gmock.h>
+
+#include <vector>
+
+namespace mylos::parallel {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using Activity = RankState::Activity;
+
+RankState waiting(std::uint64_t sequence = 7) {
+  return {"n1", Activity::waiting, 31, "all-reduce of layer 3 gradients", std::size_t{28} << 20, 1, sequence, 12.3};
+}
+
+RankState other(Activity activity) { return {"n2", activity, 30, "all-reduce of layer 9 gradients", 100, 1, 5, 40.0}; }
+
+TEST(WaitReport, ARankThatDoesNotAnswerIsNamedWithWhatOthersWaitFor) {
+  const std::vector<RankState> ranks{waiting(), waiting(), other(Activity::silent), waiting()};
+  EXPECT_THAT(describe_wait(ranks, 0),
+              ElementsAre("rank 2 on n2 has not come to: step 31, all-reduce of layer 3 gradients, 28.0 MiB; ranks 0, "
+                          "1, 3 wait since 12 s; no answer comes: stopped, or cut off",
+                          "  rank 0 on n1: waits in step 31, all-reduce of layer 3 gradients, 28.0 MiB, since 12.3 s",
+                          StartsWith("  rank 1 on n1: waits in step 31"), "  rank 2 on n2: no answer",
+                          StartsWith("  rank 3 on n1: waits in step 31")));
+}
+
+TEST(WaitReport, ARankThatComputesIsNamedAndTheLimit) {
+  const std::vector<RankState> ranks{waiting(), other(Activity::computing)};
+  const std::vector<std::string> lines = describe_wait(ranks, 0);
+  EXPECT_THAT(lines[0], AllOf(StartsWith("rank 1 on n2 has not come to: step 31"), HasSubstr("rank 0 waits since 12 s"),
+                              HasSubstr("--collective-timeout")));
+  EXPECT_EQ(lines[2], "  rank 1 on n2: step 30, computes since 40.0 s, after all-reduce of layer 9 gradients");
+}
+
+TEST(WaitReport, TimeWithFilesIsExcusedUpToABound) {
+  RankState at_disk = other(Activity::files);
+  at_disk.file_seconds = 25.0;
+  const std::vector<RankState> ranks{waiting(), at_disk, other(Activity::computing)};
+  EXPECT_EQ(excused_seconds(ranks, 10.0), 25.0);
+  EXPECT_EQ(excused_seconds(ranks, 2.0), 2.0 * file_patience);
+  EXPECT_EQ(excused_seconds(std::vector<RankState>{waiting()}, 10.0), 0.0);
+  EXPECT_THAT(describe_wait(ranks, 0)[0],
+              AllOf(StartsWith("rank 1 on n2 has not come to"), HasSubstr("at work with files for 25 s")));
+  EXPECT_EQ(describe_wait(ranks, 0)[2],
+            "  rank 1 on n2: step 30, at work with files since 40.0 s, after all-reduce of layer 9 gradients");
+}
+
+TEST(WaitReport, AStoppedRankIsTheCauseWhereOthersWaitInOtherOperations) {
+  const std::vector<RankState> ranks{waiting(), other(Activity::waiting), other(Activity::silent)};
+  EXPECT_THAT(describe_wait(ranks, 0)[0], StartsWith("rank 2 on n2 has not come"));
+}
+
+TEST(WaitReport, RanksThatWaitForEachOtherAreTold) {
+  const std::vector<RankState> ranks{waiting(7), waiting(8)};
+  EXPECT_THAT(describe_wait(ranks, 0)[0],
+              AllOf(StartsWith("rank 1 on n1 has not come"), HasSubstr("waiting elsewhere, as the lines below say")));
+}
+
+TEST(WaitReport, AllMayBeThereAndYetItDoesNotEnd) {
+  const std::vector<RankState> ranks{waiting(), waiting()};
+  EXPECT_THAT(describe_wait(ranks, 0)[0], AllOf(StartsWith("all ranks have come to: step 31"), HasSubstr("12 s"),
+                                                HasSubstr("MPI or the network does not go on")));
+}
+
+TEST(WaitReport, WhereNcclDoesNotGoOnItSaysHowToHearMore) {
+  std::vector<RankState> ranks{waiting(), waiting()};
+  for (RankState& rank : ranks) rank.operation = "NCCL " + rank.operation;
+  EXPECT_THAT(describe_wait(ranks, 0)[0], HasSubstr("NCCL (NCCL_DEBUG=INFO says more) or the network"));
+}
+
+TEST(WaitReport, AReportOfManyRanksIsCut) {
+  const std::vector<RankState> ranks(1000, waiting());
+  const std::vector<std::string> lines = describe_wait(ranks, 0);
+  EXPECT_EQ(lines.size(), 66u);
+  EXPECT_EQ(lines.back(), "  and 936 more");
+}
+
+TEST(WaitReport, BeforeTheFirstStepThereIsNone) {
+  EXPECT_EQ(place_of({"n", Activity::waiting, 0, "barrier of the start", 0, 1, 0, 1.0}), "barrier of the start");
+  EXPECT_EQ(place_of({"n", Activity::computing, 3, "", 0, 1, 0, 1.0}), "step 3, no operation");
+  EXPECT_EQ(place_of({"n", Activity::waiting, 0, "gather", 2048, 1, 0, 1.0}), "gather, 2.0 KiB");
+}
+
+}  // namespace
+}  // namespace mylos::parallel
