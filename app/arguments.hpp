@@ -1,6 +1,6 @@
 #pragma once
 
-#include "train/run_config.hpp"
+#include "tasks/question_answering/run_config.hpp"
 
 #include <filesystem>
 #include <optional>
@@ -14,7 +14,7 @@ namespace mylos::app {
 
 /// What only plan reads.
 struct PlanArguments {
-  std::string gpu;       ///< a kind of train/machine.hpp, or cpu
+  std::string gpu;       ///< a kind of train/planning/machine.hpp, or cpu
   std::size_t gpus = 1;  ///< of all nodes together
   std::size_t nodes = 1;
   std::optional<std::size_t> threads;  ///< of a rank; empty = what this process would start

@@ -8,7 +8,7 @@
 #include "core/base/standard_output.hpp"
 #include "core/base/text_file.hpp"
 #include "core/base/unicode.hpp"
-#include "train/question_answerer.hpp"
+#include "tasks/question_answering/question_answerer.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -10,9 +10,9 @@
 #include "core/base/median.hpp"
 #include "core/base/standard_output.hpp"
 #include "nn/bert/bert_question_answering.hpp"
-#include "train/run_plan.hpp"
-#include "train/squad_task.hpp"
-#include "train/trainer.hpp"
+#include "train/planning/run_plan.hpp"
+#include "tasks/question_answering/squad_task.hpp"
+#include "train/engine/trainer.hpp"
 
 #include <fmt/format.h>
 

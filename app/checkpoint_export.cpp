@@ -6,7 +6,7 @@
 #include "data/huggingface/model_names.hpp"
 #include "data/huggingface/pretrained.hpp"
 #include "nn/bert/bert_question_answering.hpp"
-#include "train/bert_shape.hpp"
+#include "tasks/question_answering/bert_shape.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

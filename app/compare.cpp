@@ -10,7 +10,7 @@
 #include "core/base/standard_output.hpp"
 #include "core/base/subprocess.hpp"
 #include "core/base/text_file.hpp"
-#include "train/output_directory.hpp"
+#include "train/monitor/output_directory.hpp"
 
 #include <fmt/format.h>
 

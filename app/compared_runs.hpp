@@ -1,6 +1,6 @@
 #pragma once
 
-#include "train/run_record.hpp"
+#include "train/monitor/run_record.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -9,8 +9,8 @@
 #include "core/base/text_file.hpp"
 #include "core/device.hpp"
 #include "parallel/sharding/parameter_mode.hpp"
-#include "train/gemm_selection.hpp"
-#include "train/output_directory.hpp"
+#include "train/engine/gemm_selection.hpp"
+#include "train/monitor/output_directory.hpp"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include "core/base/printable.hpp"
 #include "core/base/quantities.hpp"
 #include "data/huggingface/model_names.hpp"
-#include "train/memory.hpp"
+#include "train/engine/memory.hpp"
 
 #include <fmt/format.h>
 #include <sys/statvfs.h>

@@ -6,8 +6,8 @@
 #include "app/model_argument.hpp"
 #include "app/run_commands.hpp"
 #include "core/base/standard_output.hpp"
-#include "train/evaluator.hpp"
-#include "train/squad_task.hpp"
+#include "train/engine/evaluator.hpp"
+#include "tasks/question_answering/squad_task.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -10,7 +10,7 @@
 #include "data/huggingface/bert_config.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "parallel/launch/launcher.hpp"
-#include "train/output_directory.hpp"
+#include "train/monitor/output_directory.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -2,7 +2,7 @@
 
 #include "app/arguments.hpp"
 #include "app/commands.hpp"
-#include "train/squad_windows.hpp"
+#include "tasks/question_answering/squad_windows.hpp"
 
 namespace mylos::app {
 

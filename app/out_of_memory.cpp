@@ -1,6 +1,6 @@
 #include "app/out_of_memory.hpp"
 
-#include "train/memory.hpp"
+#include "train/engine/memory.hpp"
 
 #include <fmt/format.h>
 

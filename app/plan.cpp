@@ -12,10 +12,10 @@
 #include "core/base/standard_output.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "nn/bert/bert_question_answering.hpp"
-#include "train/bert_shape.hpp"
-#include "train/length_task.hpp"
-#include "train/run_plan.hpp"
-#include "train/squad_task.hpp"
+#include "tasks/question_answering/bert_shape.hpp"
+#include "train/engine/length_task.hpp"
+#include "train/planning/run_plan.hpp"
+#include "tasks/question_answering/squad_task.hpp"
 
 #include <fmt/format.h>
 

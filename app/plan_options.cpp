@@ -1,6 +1,6 @@
 #include "app/option_kinds.hpp"
 
-#include "train/machine.hpp"
+#include "train/planning/machine.hpp"
 
 /// Options of plan: the machine a run is planned for.
 namespace mylos::app {

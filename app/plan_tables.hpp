@@ -1,6 +1,6 @@
 #pragma once
 
-#include "train/run_plan.hpp"
+#include "train/planning/run_plan.hpp"
 
 #include <span>
 

@@ -6,7 +6,7 @@
 #include "app/values.hpp"
 #include "core/base/error.hpp"
 #include "core/base/processors.hpp"
-#include "train/memory.hpp"
+#include "train/engine/memory.hpp"
 
 #include <fmt/format.h>
 

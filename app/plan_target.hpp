@@ -2,7 +2,7 @@
 
 #include "app/arguments.hpp"
 #include "data/huggingface/bert_config.hpp"
-#include "train/run_plan.hpp"
+#include "train/planning/run_plan.hpp"
 
 #include <cstddef>
 

@@ -6,7 +6,7 @@
 #include "core/base/standard_output.hpp"
 #include "data/squad/feature_file.hpp"
 #include "data/huggingface/pretrained.hpp"
-#include "train/squad_windows.hpp"
+#include "tasks/question_answering/squad_windows.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -13,7 +13,7 @@
 #include "core/base/files.hpp"
 #include "core/base/standard_output.hpp"
 #include "parallel/launch/launcher.hpp"
-#include "train/memory.hpp"
+#include "train/engine/memory.hpp"
 
 #include <fmt/format.h>
 

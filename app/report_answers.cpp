@@ -6,7 +6,7 @@
 #include "app/usage_error.hpp"
 #include "core/base/quantities.hpp"
 #include "core/base/unicode.hpp"
-#include "train/evaluation_files.hpp"
+#include "train/engine/evaluation_files.hpp"
 
 #include <fmt/format.h>
 

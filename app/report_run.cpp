@@ -6,7 +6,7 @@
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
 #include "core/base/quantities.hpp"
-#include "train/evaluation_files.hpp"
+#include "train/engine/evaluation_files.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

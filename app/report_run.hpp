@@ -1,8 +1,8 @@
 #pragma once
 
 #include "app/compared_runs.hpp"
-#include "train/gpu_record.hpp"
-#include "train/run_record.hpp"
+#include "train/monitor/gpu_record.hpp"
+#include "train/monitor/run_record.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -3,7 +3,7 @@
 #include "app/config_file.hpp"
 #include "app/html.hpp"
 #include "core/base/quantities.hpp"
-#include "train/output_directory.hpp"
+#include "train/monitor/output_directory.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "app/arguments.hpp"
-#include "train/output_start.hpp"
-#include "train/squad_task.hpp"
+#include "train/monitor/output_start.hpp"
+#include "tasks/question_answering/squad_task.hpp"
 
 #include <nlohmann/json.hpp>
 

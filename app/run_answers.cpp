@@ -3,7 +3,7 @@
 #include "core/base/quantities.hpp"
 #include "data/squad/feature_file.hpp"
 #include "data/squad/squad_metrics.hpp"
-#include "train/evaluation_files.hpp"
+#include "train/engine/evaluation_files.hpp"
 
 #include <fmt/format.h>
 

@@ -6,8 +6,8 @@
 #include "app/config_file.hpp"
 #include "core/base/processors.hpp"
 #include "core/device.hpp"
-#include "train/gemm_selection.hpp"
-#include "train/run_bounds.hpp"
+#include "train/engine/gemm_selection.hpp"
+#include "train/engine/run_bounds.hpp"
 
 #include <fmt/format.h>
 

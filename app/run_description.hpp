@@ -2,9 +2,9 @@
 
 #include "app/arguments.hpp"
 #include "parallel/launch/launch.hpp"
-#include "train/run_banner.hpp"
-#include "train/squad_task.hpp"
-#include "train/trainer.hpp"
+#include "train/monitor/run_banner.hpp"
+#include "tasks/question_answering/squad_task.hpp"
+#include "train/engine/trainer.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "parallel/communicator/communicator.hpp"
-#include "train/output_directory.hpp"
+#include "train/monitor/output_directory.hpp"
 
 #include <functional>
 #include <optional>

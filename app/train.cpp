@@ -25,13 +25,13 @@
 #include "parallel/communicator/consistency.hpp"
 #include "parallel/communicator/file_work.hpp"
 #include "parallel/launch/launcher.hpp"
-#include "train/evaluation_files.hpp"
-#include "train/gpu_monitor.hpp"
-#include "train/memory.hpp"
-#include "train/metrics_file.hpp"
-#include "train/progress.hpp"
-#include "train/run_bounds.hpp"
-#include "train/tensorboard.hpp"
+#include "train/engine/evaluation_files.hpp"
+#include "train/monitor/gpu_monitor.hpp"
+#include "train/engine/memory.hpp"
+#include "train/monitor/metrics_file.hpp"
+#include "train/monitor/progress.hpp"
+#include "train/engine/run_bounds.hpp"
+#include "train/monitor/tensorboard.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

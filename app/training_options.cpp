@@ -1,7 +1,7 @@
 #include "app/option_kinds.hpp"
 
 #include "core/kernels/gemm.hpp"
-#include "train/loss_scale.hpp"
+#include "train/engine/loss_scale.hpp"
 
 #include <fmt/format.h>
 

@@ -6,8 +6,8 @@
 #include "core/base/quantities.hpp"
 #include "core/base/screen.hpp"
 #include "core/base/standard_output.hpp"
-#include "train/gpu_monitor.hpp"
-#include "train/run_record.hpp"
+#include "train/monitor/gpu_monitor.hpp"
+#include "train/monitor/run_record.hpp"
 
 #include <fmt/format.h>
 

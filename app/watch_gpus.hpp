@@ -1,6 +1,6 @@
 #pragma once
 
-#include "train/gpu_follower.hpp"
+#include "train/monitor/gpu_follower.hpp"
 
 #include <nlohmann/json.hpp>
 

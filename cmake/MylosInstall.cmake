@@ -19,7 +19,7 @@ foreach(name IN LISTS mylos_exported)
   list(APPEND targets mylos_${name})
 endforeach()
 # Headers include each other from the root of the tree: "core/batch.hpp".
-foreach(folder core data nn parallel train)
+foreach(folder core data nn parallel train tasks)
   install(
     DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}"
     DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/mylos"

@@ -85,7 +85,7 @@ std::vector<DeviceInfo> usable_devices();
 std::optional<DeviceInfo> device_in_use();
 
 /// Bytes of memory that are free on the device in use, and that anybody has taken of it; of a host build see
-/// train/memory.hpp. 0 where there is no device.
+/// train/engine/memory.hpp. 0 where there is no device.
 std::size_t free_device_memory();
 std::size_t used_device_memory();
 

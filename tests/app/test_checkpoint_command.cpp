@@ -4,7 +4,7 @@
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
 #include "tests/app/tiny_run.hpp"
-#include "train/bert_shape.hpp"
+#include "tasks/question_answering/bert_shape.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

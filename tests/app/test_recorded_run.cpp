@@ -3,7 +3,7 @@
 #include "tests/support/paths.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temporary.hpp"
-#include "train/run_record.hpp"
+#include "train/monitor/run_record.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 #include "core/base/json.hpp"
 #include "data/huggingface/fetch_record.hpp"
 #include "tests/fuzz/inputs.hpp"
-#include "train/gemm_selection.hpp"
+#include "train/engine/gemm_selection.hpp"
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include <stdexcept>
 
 #include "tests/fuzz/inputs.hpp"
-#include "train/gpu_record.hpp"
+#include "train/monitor/gpu_record.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   static const mylos::tests::InputDirectory directory;

@@ -4,7 +4,7 @@
 
 #include "tests/fuzz/inputs.hpp"
 #include "tests/fuzz/small_vocabulary.hpp"
-#include "train/squad_order.hpp"
+#include "tasks/question_answering/squad_order.hpp"
 
 namespace {
 

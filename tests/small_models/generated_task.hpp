@@ -1,7 +1,7 @@
 #pragma once
 
-#include "train/sampler.hpp"
-#include "train/task.hpp"
+#include "train/engine/sampler.hpp"
+#include "train/engine/task.hpp"
 
 #include <filesystem>
 #include <memory>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "train/task.hpp"
+#include "train/engine/task.hpp"
 
 #include <functional>
 #include <memory>

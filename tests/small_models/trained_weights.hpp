@@ -1,6 +1,6 @@
 #pragma once
 
-#include "train/trainer.hpp"
+#include "train/engine/trainer.hpp"
 
 #include <vector>
 

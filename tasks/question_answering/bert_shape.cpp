@@ -1,0 +1,20 @@
+#include "tasks/question_answering/bert_shape.hpp"
+
+namespace mylos::train {
+
+nn::BertShape bert_shape(const data::BertConfig& config, std::optional<double> dropout) {
+  return {.vocabulary = config.vocab_size,
+          .hidden = config.hidden_size,
+          .layers = config.num_hidden_layers,
+          .heads = config.num_attention_heads,
+          .feed_forward = config.intermediate_size,
+          .positions = config.max_position_embeddings,
+          .token_types = config.type_vocab_size,
+          .hidden_dropout = static_cast<float>(dropout.value_or(config.hidden_dropout_prob)),
+          .attention_dropout = static_cast<float>(dropout.value_or(config.attention_probs_dropout_prob)),
+          .layer_norm_epsilon = static_cast<float>(config.layer_norm_eps),
+          .initializer_range = static_cast<float>(config.initializer_range),
+          .padding_token = config.pad_token_id ? static_cast<std::int32_t>(*config.pad_token_id) : no_padding};
+}
+
+}  // namespace mylos::train

@@ -1,0 +1,56 @@
+#include "tasks/question_answering/question_answerer.hpp"
+
+namespace mylos::train {
+namespace {
+
+data::SquadDataset dataset_of(const std::string& context, const std::vector<std::string>& questions) {
+  data::SquadDataset dataset;
+  dataset.contexts = {context};
+  for (const std::string& question : questions) {
+    dataset.questions.push_back({.id = question, .context = 0, .question = question, .answers = {}});
+  }
+  return dataset;
+}
+
+data::PipelineWindow pipeline_window(const SquadEvaluation& evaluation, std::size_t window) {
+  const data::FeatureSet& features = evaluation.windows().features;
+  const data::Feature& feature = features.features[window];
+  const auto context = features.contexts.ids(features.context_of_question[feature.question]);
+  return {.logits = evaluation.window_logits(window),
+          .ids = context.subspan(feature.context_begin, feature.context_count)};
+}
+
+/// Timing the providers would take longer than the answers, which would then depend on the timings.
+GemmConfig untimed(GemmConfig gemm) {
+  if (gemm.provider == GemmConfig::automatic && !gemm.recorded) gemm.provider = default_gemm_provider();
+  return gemm;
+}
+
+}  // namespace
+
+QuestionAnswerer::QuestionAnswerer(const SquadConfig& config, Precision precision, const GemmConfig& gemm,
+                                   const Notice& notice)
+    : config_(config),
+      task_(config, precision, notice),
+      evaluator_(task_, precision, untimed(gemm), SquadEvaluation::bound_of_batches(config.max_length)) {}
+
+std::vector<data::PipelineAnswer> QuestionAnswerer::answer(const std::string& context,
+                                                           const std::vector<std::string>& questions) {
+  SquadEvaluation evaluation(cut_windows(dataset_of(context, questions), task_.tokenizer(), config_, false), config_);
+  evaluator_.predict(evaluation);
+  const auto& features = evaluation.windows().features.features;
+  std::vector<data::PipelineAnswer> answers;
+  std::vector<data::PipelineWindow> windows;
+  const bool may_be_none = config_.squad && data::parse_squad_version(*config_.squad) == data::SquadVersion::v2_0;
+  for (std::size_t question = 0, window = 0; question < questions.size(); ++question) {
+    windows.clear();
+    for (; window < features.size() && features[window].question == question; ++window) {
+      windows.push_back(pipeline_window(evaluation, window));
+    }
+    answers.push_back(data::find_pipeline_answer(context, windows, task_.tokenizer().vocabulary(),
+                                                 config_.max_answer_length, may_be_none));
+  }
+  return answers;
+}
+
+}  // namespace mylos::train

@@ -1,0 +1,150 @@
+#include "tasks/question_answering/squad_task.hpp"
+
+#include "core/base/error.hpp"
+#include "data/squad/answer_files.hpp"
+#include "data/huggingface/safetensors.hpp"
+#include "nn/bert/bert_question_answering.hpp"
+#include "tasks/question_answering/bert_shape.hpp"
+#include "tasks/question_answering/squad_order.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace mylos::train {
+namespace {
+
+constexpr const char* head_prefix = "qa_outputs.";
+
+/// A window may not be longer than the model's positions, whatever the data.
+void check_length(const SquadConfig& config, const data::BertConfig& bert) {
+  require(config.max_length <= bert.max_position_embeddings,
+          fmt::format("--max-length {}: the model has {} positions", config.max_length, bert.max_position_embeddings));
+}
+
+nn::BertShape shape_of(const SquadConfig& config, const data::BertConfig& bert, Precision precision) {
+  nn::BertShape shape = bert_shape(bert, config.dropout);
+  shape.attention = config.attention;
+  const std::string obstacle = attention_obstacle(shape.attention, precision, shape.hidden / shape.heads);
+  if (!obstacle.empty()) {
+    fail(fmt::format("--attention {}: {}; use --attention {}", to_string(shape.attention), obstacle,
+                     to_string(AttentionKernel::portable)));
+  }
+  return shape;
+}
+
+std::vector<data::TensorShape> tensors_of(const ParameterTable& table) {
+  std::vector<data::TensorShape> tensors;
+  for (const ParameterRow& row : table.rows()) tensors.push_back({row.name, row.shape});
+  return tensors;
+}
+
+/// A Hugging Face directory. BERT has no state rows.
+class PretrainedExport final : public ModelExport {
+ public:
+  PretrainedExport(const std::filesystem::path& directory, const data::BertConfig& config,
+                   const data::TokenizerFiles& tokenizer, const ParameterTable& table)
+      : writer_(directory, config, tokenizer, tensors_of(table)) {}
+
+  void write(const ParameterRow&, std::size_t, std::span<const float> values) override { writer_.write(values); }
+  void commit() override { writer_.commit(); }
+
+ private:
+  data::PretrainedWriter writer_;
+};
+
+}  // namespace
+
+SquadTask::SquadTask(const SquadConfig& config, Precision precision, Notice notice)
+    : config_(config),
+      notice_(std::move(notice)),
+      pretrained_(config.model),
+      tokenizer_files_(pretrained_.tokenizer_files()),
+      tokenizer_(data::load_vocabulary(pretrained_), pretrained_.tokenizer_options()),
+      model_(nn::make_bert_question_answering(shape_of(config, pretrained_.config(), precision), precision)) {
+  check_length(config, pretrained_.config());
+}
+
+SquadTask::SquadTask(const SquadConfig& config, Precision precision, std::uint64_t seed, Notice notice)
+    : SquadTask(config, precision, std::move(notice)) {
+  if (!config.train.empty()) {
+    train_ = std::make_unique<SquadWindows>(
+        load_windows(config.train, tokenizer_, switches(), config, config.train_limit, true, notice_));
+    batcher_ = std::make_unique<WindowBatcher>(*train_);
+    sampler_ = std::make_unique<EpochSampler>(train_->count(), config.batch, seed);
+    if (!config.order.empty()) order_ = read_order(config.order, *train_);
+  }
+  if (!config.dev.empty()) {
+    evaluation_ = std::make_unique<SquadEvaluation>(
+        load_windows(config.dev, tokenizer_, switches(), config, config.dev_limit, false, notice_), config);
+    ensure(
+        !train_ || evaluation_->labelled_windows() > 0,
+        fmt::format("{}: no question in it has an answer to score a model by; leave out --dev", config.dev.string()));
+  }
+}
+
+void SquadTask::initial_values(const RowWriter& write) const {
+  const ParameterTable& table = model_->table();
+  std::vector<data::TensorSpec> wanted;
+  for (const ParameterRow& row : table.rows()) {
+    wanted.push_back({row.name, row.shape, row.name.starts_with(head_prefix)});
+  }
+  const bool other_head = !config_.head.empty();
+  const data::WeightReport report =
+      pretrained_.read_weights(wanted, [&](std::size_t row, std::span<const float> values) {
+        if (!other_head || !wanted[row].optional) write(wanted[row].name, values);
+      });
+  if (!report.ignored.empty()) notice_(fmt::format("{}: {}", config_.model.string(), data::ignored_line(report)));
+  if (other_head) return read_head(write);
+  if (!report.missing.empty() && train_) {
+    notice_(fmt::format("{} has no qa_outputs: the head begins from Normal(0, {}) drawn by --seed",
+                        config_.model.string(), pretrained_.config().initializer_range));
+  }
+}
+
+void SquadTask::read_head(const RowWriter& write) const {
+  const data::SafetensorsFile file(config_.head);
+  for (const ParameterRow& row : model_->table().rows()) {
+    if (!row.name.starts_with(head_prefix)) continue;
+    const data::TensorInfo* tensor = file.find(row.name);
+    ensure(tensor != nullptr, fmt::format("{}: no tensor {} in it", config_.head.string(), row.name));
+    ensure(tensor->shape == row.shape,
+           fmt::format("{}: {} has shape {}, the model needs {}", config_.head.string(), row.name,
+                       data::shape_text(tensor->shape), data::shape_text(row.shape)));
+    write(row.name, file.read_float(row.name));
+  }
+}
+
+std::size_t SquadTask::steps_per_epoch() const {
+  if (!order_.empty()) return order_.size();
+  return sampler_ ? sampler_->steps_per_epoch() : 0;
+}
+
+std::vector<std::size_t> SquadTask::global_batch(std::size_t step) const {
+  return order_.empty() ? sampler_->batch(step) : order_[step % order_.size()];
+}
+
+void SquadTask::assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids, Batch& batch) const {
+  batcher_->assemble(samples, ids, batch);
+}
+
+std::vector<DataChecksum> SquadTask::data_checksums() const {
+  std::vector<DataChecksum> checksums;
+  if (train_) checksums.push_back({"train", config_.train, train_->checksum()});
+  if (evaluation_) checksums.push_back({"dev", config_.dev, evaluation_->windows().scored_checksum()});
+  if (!order_.empty()) checksums.push_back({"order", config_.order, order_checksum(order_)});
+  return checksums;
+}
+
+void SquadTask::write_results(const std::filesystem::path& directory) const { evaluation_->write(directory); }
+
+std::string SquadTask::short_answers() const {
+  return data::short_answers_json(evaluation_->windows().dataset.questions, evaluation_->answers());
+}
+
+std::unique_ptr<ModelExport> SquadTask::start_export(const std::filesystem::path& directory) const {
+  return std::make_unique<PretrainedExport>(directory, pretrained_.config(), tokenizer_files_, model_->table());
+}
+
+}  // namespace mylos::train

@@ -1,0 +1,165 @@
+#include "tasks/question_answering/squad_windows.hpp"
+
+#include "core/base/crc32c.hpp"
+#include "core/base/error.hpp"
+#include "data/squad/feature_file.hpp"
+#include "nn/bert/bert_question_answering.hpp"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+namespace mylos::train {
+
+namespace names = nn::question_answering;
+
+void check_answers(const data::SquadDataset& dataset, const std::string& file, bool strict, const Notice& notice) {
+  const data::MisplacedAnswers misplaced = data::find_misplaced_answers(dataset);
+  if (misplaced.count == 0) return;
+  const std::string line =
+      fmt::format("{}: {} answers do not match their context; the first: {}", file, misplaced.count, misplaced.first);
+  ensure(!strict, line + "; correct it, or leave out --strict to train on the rest");
+  notice(line + "; they are left out of training");
+}
+
+data::FeatureOptions feature_options(const SquadConfig& config, bool training) {
+  return {.max_length = config.max_length,
+          .doc_stride = config.doc_stride,
+          .exact_labels = config.exact_labels,
+          .training = training};
+}
+
+namespace {
+
+/// What a feature file holds, if it was made for this tokenizer and these options.
+SquadWindows prepared_windows(const std::filesystem::path& path, const data::WordPieceTokenizer& tokenizer,
+                              const data::TokenizerOptions& switches, const data::FeatureOptions& options) {
+  data::PreparedFeatures prepared = data::read_feature_file(path);
+  data::check_prepared_for(prepared, path, data::identify_tokenizer(tokenizer.vocabulary(), switches), options);
+  return {std::move(prepared.dataset), std::move(prepared.features)};
+}
+
+void say_labels(const data::FeatureSet& features, const std::string& file, const Notice& notice) {
+  if (features.sep_labels == 0) return;
+  notice(
+      fmt::format("{}: {} answers begin in the last token of a window and are labelled one token further, as run_qa "
+                  "does; --exact-labels labels them where they begin",
+                  file, features.sep_labels));
+}
+
+}  // namespace
+
+SquadWindows cut_windows(data::SquadDataset dataset, const data::WordPieceTokenizer& tokenizer,
+                         const SquadConfig& config, bool training) {
+  data::FeatureSet features = data::build_features(dataset, tokenizer, feature_options(config, training));
+  return {std::move(dataset), std::move(features)};
+}
+
+SquadWindows load_windows(const std::filesystem::path& path, const data::WordPieceTokenizer& tokenizer,
+                          const data::TokenizerOptions& switches, const SquadConfig& config,
+                          std::optional<std::size_t> limit, bool training, const Notice& notice) {
+  const std::string file = path.string();
+  const bool prepared = data::is_hdf5_file(path);
+  SquadWindows windows;
+  if (prepared) {
+    windows = prepared_windows(path, tokenizer, switches, feature_options(config, training));
+  } else {
+    windows.dataset = data::read_squad(path);
+  }
+  if (config.squad) windows.dataset.version = data::parse_squad_version(*config.squad);
+  if (limit) data::limit_questions(windows.dataset, *limit);
+  if (training) check_answers(windows.dataset, file, config.strict, notice);
+  const data::FeatureOptions options = feature_options(config, training);
+  windows.features = prepared ? data::select_features(windows.dataset, std::move(windows.features), options)
+                              : data::build_features(windows.dataset, tokenizer, options);
+  ensure(windows.count() > 0, fmt::format("{}: no questions in it to {}", file, training ? "train on" : "answer"));
+  if (training && !config.exact_labels) say_labels(windows.features, file, notice);
+  return windows;
+}
+
+std::size_t SquadWindows::tokens() const {
+  std::size_t sum = 0;
+  for (std::size_t window = 0; window < count(); ++window) sum += length(window);
+  return sum;
+}
+
+namespace {
+
+/// A CRC of a stream of values that is taken piece by piece. Each piece begins with the CRC so far. A CRC of
+/// the pieces' own CRCs would miss edits: CRCs are linear, and one edit in two overlapping windows can cancel.
+class StreamChecksum {
+ public:
+  void add(std::int32_t value) { piece_.push_back(value); }
+  void add(const std::string& text) {
+    add(static_cast<std::int32_t>(text.size()));
+    for (const char byte : text) add(static_cast<std::int32_t>(static_cast<unsigned char>(byte)));
+  }
+  void add(const data::FeatureSet& features, const data::Feature& window) {
+    add(static_cast<std::int32_t>(features.length(window)));
+    add(window.start);
+    add(window.end);
+    features.append_input_ids(window, piece_);
+  }
+  void end_piece() {
+    value_ = crc32c(std::as_bytes(std::span(piece_)));
+    piece_ = {static_cast<std::int32_t>(value_)};
+  }
+  std::uint32_t value() const { return value_; }
+
+ private:
+  std::vector<std::int32_t> piece_ = {0};
+  std::uint32_t value_ = 0;
+};
+
+}  // namespace
+
+std::uint32_t SquadWindows::checksum() const {
+  StreamChecksum stream;
+  for (const data::Feature& feature : features.features) {
+    stream.add(features, feature);
+    stream.end_piece();
+  }
+  return stream.value();
+}
+
+std::uint32_t SquadWindows::scored_checksum() const {
+  StreamChecksum stream;
+  stream.add(static_cast<std::int32_t>(checksum()));
+  stream.add(static_cast<std::int32_t>(dataset.version));
+  for (const data::SquadQuestion& question : dataset.questions) {
+    stream.add(question.id);
+    stream.add(dataset.contexts[question.context]);
+    stream.add((question.has_answers_key ? 1 : 0) + (question.impossible ? 2 : 0));
+    stream.add(static_cast<std::int32_t>(question.answers.size()));
+    for (const data::SquadAnswer& answer : question.answers) stream.add(answer.text);
+    stream.end_piece();
+  }
+  return stream.value();
+}
+
+void WindowBatcher::assemble(std::span<const std::size_t> windows, std::span<const std::uint32_t> ids,
+                             Batch& batch) const {
+  lengths_.clear();
+  for (std::vector<std::int32_t>* values : {&tokens_, &segments_, &positions_, &starts_, &ends_}) values->clear();
+  for (const std::size_t window : windows) append(windows_.features.features[window]);
+  batch.reset(lengths_, ids);
+  batch.set_indices(names::tokens, tokens_);
+  batch.set_indices(names::segments, segments_);
+  batch.set_indices(names::positions, positions_);
+  batch.set(names::start_labels, std::span<const std::int32_t>(starts_));
+  batch.set(names::end_labels, std::span<const std::int32_t>(ends_));
+}
+
+void WindowBatcher::append(const data::Feature& feature) const {
+  const std::size_t length = windows_.features.length(feature), begin = tokens_.size();
+  lengths_.push_back(length);
+  windows_.features.append_input_ids(feature, tokens_);
+  segments_.resize(begin + windows_.features.context_position(feature), 0);
+  segments_.resize(begin + length, 1);
+  positions_.resize(begin + length);
+  std::iota(positions_.begin() + static_cast<std::ptrdiff_t>(begin), positions_.end(), 0);
+  starts_.push_back(feature.start);
+  ends_.push_back(feature.end);
+}
+
+}  // namespace mylos::train

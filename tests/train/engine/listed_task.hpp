@@ -1,0 +1,100 @@
+#pragma once
+
+#include "train/engine/task.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// A model and a task that are nothing but their sizes.
+namespace mylos::train {
+
+inline constexpr std::size_t elements = 1000;
+inline constexpr double flops_per_row = 6000.0;
+inline constexpr std::size_t bytes_per_row = 1024;  // of training; a multiple of the arena's alignment
+
+/// Takes 1 KiB a row for training, half of it for inference and, where it recomputes, for training with that.
+class SizedModel final : public nn::Model {
+ public:
+  SizedModel(std::size_t units, std::size_t unit_size, bool recomputes, std::size_t scratch)
+      : table_(make_table(units, unit_size)), recomputes_(recomputes), scratch_(scratch) {}
+
+  const ParameterTable& table() const override { return table_; }
+  void plan(Arena& arena, const BatchShape& shape, ParameterStore::Purpose purpose,
+            nn::Recompute recompute) const override {
+    const bool keeps_all = purpose == ParameterStore::Purpose::training && recompute == nn::Recompute::none;
+    arena.vector<std::byte>(shape.rows * bytes_per_row / (keeps_all ? 1 : 2));
+  }
+  bool can_recompute(nn::Recompute recompute) const override { return recomputes_ || recompute == nn::Recompute::none; }
+  std::size_t scratch_bytes(const BatchShape& shape, ParameterStore::Purpose,
+                            const TeamProcessor& processor) const override {
+    return std::min(shape.samples, processor.threads) * scratch_;
+  }
+  void train(const nn::Pass&, const Batch&, float, const Vector<float>&) const override {}
+  Matrix<float> predict(const nn::Pass&, const Batch&, const Vector<float>&) const override { return {}; }
+  double training_flops(const BatchShape& shape) const override {
+    return flops_per_row * static_cast<double>(shape.rows);
+  }
+
+ private:
+  static ParameterTable make_table(std::size_t units, std::size_t unit_size) {
+    ParameterTable::Builder builder;
+    for (std::size_t unit = 0; unit < units; ++unit) {
+      builder.unit("unit" + std::to_string(unit)).row("weight" + std::to_string(unit), {unit_size}, {});
+    }
+    return builder.build();
+  }
+
+  ParameterTable table_;
+  bool recomputes_;
+  std::size_t scratch_;
+};
+
+class SizedEvaluation final : public Evaluation {
+ public:
+  explicit SizedEvaluation(const BatchShape& shape) : shape_(shape) {}
+  std::size_t batches() const override { return 1; }
+  BatchShape largest_batch() const override { return shape_; }
+  void assemble(std::size_t, Batch&) const override {}
+  void take(std::size_t, std::span<const float>, std::span<const float>) override {}
+  Metrics score() override { return {}; }
+
+ private:
+  BatchShape shape_;
+};
+
+using Batches = std::vector<std::vector<std::size_t>>;
+
+/// Global batches that are written down: each sample's number is its rows.
+class ListedTask final : public Task {
+ public:
+  explicit ListedTask(Batches batches, BatchShape evaluated = {}, std::size_t units = 1,
+                      std::size_t unit_size = elements, bool recomputes = false, std::size_t scratch = 0)
+      : model_(units, unit_size, recomputes, scratch), batches_(std::move(batches)) {
+    if (evaluated.samples > 0) evaluation_ = std::make_unique<SizedEvaluation>(evaluated);
+  }
+
+  const nn::Model& model() const override { return model_; }
+  void initial_values(const RowWriter&) const override {}
+  std::size_t steps_per_epoch() const override { return batches_.size(); }
+  std::vector<std::size_t> global_batch(std::size_t step) const override { return batches_[step % batches_.size()]; }
+  std::size_t rows_of(std::size_t sample) const override { return sample; }
+  double weight(std::span<const std::size_t> samples) const override { return static_cast<double>(samples.size()); }
+  void assemble(std::span<const std::size_t>, std::span<const std::uint32_t>, Batch&) const override {}
+  Evaluation* evaluation() const override { return evaluation_.get(); }
+  void write_results(const std::filesystem::path&) const override {}
+  std::unique_ptr<ModelExport> start_export(const std::filesystem::path&) const override { return nullptr; }
+
+ private:
+  SizedModel model_;
+  Batches batches_;
+  std::unique_ptr<SizedEvaluation> evaluation_;
+};
+
+inline constexpr std::size_t plenty = std::size_t{1} << 40;
+
+}  // namespace mylos::train

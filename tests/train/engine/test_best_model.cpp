@@ -1,0 +1,89 @@
+#include "train/engine/best_model.hpp"
+
+#include "tests/support/temporary.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace mylos::train {
+namespace {
+
+Metrics metrics(double loss, double f1) { return {{"validation_loss", loss}, {"f1", f1}}; }
+
+TEST(BestModel, ByLossIsTheSmallest) {
+  BestModel best("loss", 0);
+  EXPECT_TRUE(best.offer(metrics(2.0, 10.0)));
+  EXPECT_FALSE(best.offer(metrics(3.0, 20.0)));
+  EXPECT_TRUE(best.offer(metrics(1.0, 5.0)));
+  EXPECT_EQ(best.metrics(), metrics(1.0, 5.0));
+}
+
+TEST(BestModel, ByAMetricIsTheLargest) {
+  BestModel best("f1", 0);
+  EXPECT_TRUE(best.offer(metrics(2.0, 10.0)));
+  EXPECT_TRUE(best.offer(metrics(3.0, 20.0)));
+  EXPECT_FALSE(best.offer(metrics(1.0, 5.0)));
+  EXPECT_EQ(best.metrics(), metrics(3.0, 20.0));
+}
+
+TEST(BestModel, AnEqualOneIsNotBetter) {
+  BestModel best("loss", 0);
+  EXPECT_TRUE(best.offer(metrics(2.0, 10.0)));
+  EXPECT_FALSE(best.offer(metrics(2.0, 20.0)));
+  EXPECT_EQ(best.metrics(), metrics(2.0, 10.0));
+}
+
+TEST(BestModel, HasNoMetricsBeforeTheFirst) { EXPECT_TRUE(BestModel("loss", 0).metrics().empty()); }
+
+TEST(BestModel, PatienceEndsAfterSoManyWithoutABetterOne) {
+  BestModel best("loss", 2);
+  best.offer(metrics(2.0, 0.0));
+  best.offer(metrics(3.0, 0.0));
+  EXPECT_FALSE(best.out_of_patience());
+  best.offer(metrics(1.0, 0.0));
+  best.offer(metrics(1.5, 0.0));
+  EXPECT_FALSE(best.out_of_patience()) << "the better one starts the count again";
+  best.offer(metrics(1.5, 0.0));
+  EXPECT_TRUE(best.out_of_patience());
+}
+
+TEST(BestModel, GoesOnFromWhereAnotherStartWas) {
+  BestModel first("loss", 2);
+  first.offer({{"validation_loss", 1.0}});
+  first.offer({{"validation_loss", 2.0}});
+  EXPECT_EQ(first.since_best(), 1u);
+  BestModel second("loss", 2);
+  second.restore(first.metrics(), first.since_best());
+  EXPECT_FALSE(second.offer({{"validation_loss", 1.5}}));
+  EXPECT_TRUE(second.out_of_patience());
+}
+
+TEST(BestModel, ZeroPatienceNeverEnds) {
+  BestModel best("loss", 0);
+  for (int i = 0; i < 10; ++i) best.offer(metrics(1.0, 0.0));
+  EXPECT_FALSE(best.out_of_patience());
+}
+
+TEST(BestModel, AnyNumberIsBetterThanAFirstLossThatIsNone) {
+  BestModel best("loss", 0);
+  EXPECT_TRUE(best.offer(metrics(std::nan(""), 0.0)));
+  EXPECT_TRUE(best.offer(metrics(5.0, 0.0)));
+  EXPECT_FALSE(best.offer(metrics(6.0, 0.0)));
+}
+
+TEST(BestModel, AMetricThatIsNotThereIsAnErrorThatListsThem) {
+  BestModel best("accuracy", 0);
+  EXPECT_EQ(tests::error_of([&] { best.offer(metrics(1.0, 2.0)); }),
+            "--best-by accuracy: the evaluation gives validation_loss, f1");
+}
+
+TEST(FindMetric, GivesTheValueOrNothing) {
+  const Metrics both = metrics(1.0, 2.0);
+  ASSERT_NE(find_metric(both, "f1"), nullptr);
+  EXPECT_EQ(*find_metric(both, "f1"), 2.0);
+  EXPECT_EQ(find_metric(both, "exact"), nullptr);
+}
+
+}  // namespace
+}  // namespace mylos::train

@@ -1,0 +1,358 @@
+// One run on one rank, and the same run on all ranks of this program in every mode: the same losses, the same scores,
+// and bit for bit where it is deterministic.
+
+#include "parallel/communicator/agreement.hpp"
+#include "tests/small_models/image_task.hpp"
+#include "tests/small_models/span_task.hpp"
+#include "tests/small_models/text_task.hpp"
+#include "tests/support/launch.hpp"
+#include "tests/support/shared_directory.hpp"
+#include "tests/support/worst.hpp"
+#include "train/engine/trainer.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+namespace mylos::small_models {
+namespace {
+
+using parallel::ModeKind;
+using ::testing::HasSubstr;
+using train::Task;
+using train::TrainConfig;
+
+constexpr ModeKind modes[] = {ModeKind::replicated, ModeKind::sharded_optimizer, ModeKind::sharded_gradients,
+                              ModeKind::sharded, ModeKind::hybrid};
+constexpr std::size_t steps = 50;
+
+train::Ranks all_ranks() { return train::ranks_of(tests::launch()); }
+parallel::Communicator& world() { return tests::launch().world(); }
+
+/// Keeps what a run reports.
+class Log final : public train::Reporter {
+ public:
+  void step(const train::StepReport& report) override {
+    losses.push_back(report.loss);
+    norms.push_back(report.gradient_norm);
+    scales.push_back(report.loss_scale.value_or(1.0));
+  }
+  std::vector<double> losses, norms, scales;
+};
+
+struct Outcome {
+  std::vector<double> losses, norms, scales;
+  train::Metrics before, after;  ///< of evaluations around the run
+  std::vector<float> weights;    ///< all rows, and all state rows
+};
+
+Outcome run(const TrainConfig& config, Task& task, train::Trainer& trainer) {
+  Outcome outcome;
+  Log log;
+  outcome.before = trainer.evaluate();
+  trainer.run({&log});
+  outcome.after = trainer.evaluate();
+  outcome.losses = log.losses;
+  outcome.norms = log.norms;
+  outcome.scales = log.scales;
+  EXPECT_EQ(log.losses.size(), config.steps);
+  const ParameterTable& table = task.model().table();
+  for (const auto rows : {table.rows(), table.state_rows()}) {
+    for (const ParameterRow& row : rows) {
+      std::vector<float> values(row.size);
+      trainer.read_row(row.name, values);
+      outcome.weights.insert(outcome.weights.end(), values.begin(), values.end());
+    }
+  }
+  return outcome;
+}
+
+Outcome run_on_all_ranks(const TrainConfig& config, Task& task) {
+  train::Trainer trainer(config, task, all_ranks());
+  return run(config, task, trainer);
+}
+
+Outcome run_on_one_rank(const TrainConfig& config, Task& task) {
+  train::Trainer trainer(config, task);
+  return run(config, task, trainer);
+}
+
+/// A job that is run in many ways.
+struct Job {
+  std::string name;
+  std::function<std::unique_ptr<Task>()> make;
+  TrainConfig config;
+  std::size_t micro_batch;
+};
+
+TrainConfig common() {
+  TrainConfig config;
+  config.steps = steps;
+  config.evaluate_every = steps + 1;
+  config.schedule = nn::ScheduleKind::constant;
+  config.gemm.provider = default_gemm_provider();
+  return config;
+}
+
+/// Batches that no number of ranks divides, and lengths that differ.
+std::vector<Job> jobs() {
+  TrainConfig bert = common();
+  bert.learning_rate = 2e-4;
+  bert.optimizer.adamw.weight_decay = 0.01;
+
+  ImageTaskConfig images{.groups = 15, .images_per_group = 4, .groups_per_batch = 5, .evaluation_images = 120};
+  images.shape = {.image = {8, 8}, .first_channels = 4, .second_channels = 8};
+  TrainConfig convolution = common();
+  convolution.learning_rate = 0.005;
+  convolution.optimizer.kind = train::OptimizerKind::sgd;
+
+  TextTaskConfig text{.sentences = 60, .batch = 9, .evaluation_sentences = 70};
+  TrainConfig decoder = common();
+  decoder.learning_rate = 2e-4;
+
+  return {{"BERT", [] { return std::make_unique<SpanTask>(uneven_spans()); }, bert, 2},
+          {"convolution", [=] { return std::make_unique<ImageTask>(images); }, convolution, 1},
+          {"decoder", [=] { return std::make_unique<TextTask>(text); }, decoder, 3}};
+}
+
+/// The first of them in half, with a loss scale that is too large for its first steps.
+Job half_job() {
+  Job job = jobs().front();
+  job.name = "BERT in half";
+  job.make = [] { return std::make_unique<SpanTask>(uneven_spans(Precision::float16)); };
+  job.config.precision = Precision::float16;
+  job.config.initial_loss_scale = train::LossScale::largest;
+  return job;
+}
+
+/// A size of hybrid's groups that divides the ranks and is neither 1 nor all, where there is one.
+std::size_t shard_size() { return world().size() % 2 == 0 ? 2 : 1; }
+
+TrainConfig in_mode(TrainConfig config, ModeKind mode) {
+  config.parallel.mode = mode;
+  config.parallel.shard_size = mode == ModeKind::hybrid ? shard_size() : 0;
+  return config;
+}
+
+/// The largest relative difference.
+double difference(const std::vector<double>& values, const std::vector<double>& expected) {
+  double most = values.size() == expected.size() ? 0.0 : 1.0;
+  for (std::size_t i = 0; i < std::min(values.size(), expected.size()); ++i) {
+    most = tests::worse_of(most, std::abs(values[i] - expected[i]) / std::abs(expected[i]));
+  }
+  return most;
+}
+
+template <class Value>
+bool same_bits(const std::vector<Value>& values, const std::vector<Value>& expected) {
+  using Bits = std::conditional_t<sizeof(Value) == 4, std::uint32_t, std::uint64_t>;
+  return std::ranges::equal(
+      values, expected, {}, [](Value value) { return std::bit_cast<Bits>(value); },
+      [](Value value) { return std::bit_cast<Bits>(value); });
+}
+
+void expect_near(const Outcome& outcome, const Outcome& expected) {
+  EXPECT_LE(difference(outcome.losses, expected.losses), 1e-5);
+  EXPECT_LE(difference(outcome.norms, expected.norms), 1e-4);
+  EXPECT_EQ(outcome.before, expected.before) << "the same weights have the same scores, to the last digit";
+  for (std::size_t i = 0; i < expected.after.size(); ++i) {
+    EXPECT_NEAR(outcome.after[i].second, expected.after[i].second, 1e-4 * expected.after[i].second);
+  }
+}
+
+TEST(ManyRanks, EveryModeGivesTheLossesOfOneRank) {
+  for (const Job& job : jobs()) {
+    const std::unique_ptr<Task> task = job.make();
+    const Outcome expected = run_on_one_rank(job.config, *task);
+    EXPECT_LT(expected.losses.back(), expected.losses.front()) << job.name;
+    for (const ModeKind mode : modes) {
+      for (const std::size_t micro_batch : {std::size_t{0}, job.micro_batch}) {
+        SCOPED_TRACE(fmt::format("{} {} by {}", job.name, to_string(mode), micro_batch));
+        TrainConfig config = in_mode(job.config, mode);
+        config.micro_batch = micro_batch;
+        expect_near(run_on_all_ranks(config, *task), expected);
+      }
+    }
+  }
+}
+
+// Activations are rounded alike wherever a sample is computed, but for products whose sums have another order.
+TEST(ManyRanks, HalfSkipsTheSameStepsInEveryMode) {
+  Job job = half_job();
+  job.config.steps = 25;
+  const std::unique_ptr<Task> task = job.make();
+  const Outcome expected = run_on_one_rank(job.config, *task);
+  EXPECT_GT(std::ranges::count_if(expected.norms, [](double norm) { return !std::isfinite(norm); }), 2);
+  EXPECT_LT(expected.scales.back(), train::LossScale::largest);
+  for (const ModeKind mode : modes) {
+    for (const bool rounded : {false, true}) {
+      TrainConfig config = in_mode(job.config, mode);
+      config.parallel.bfloat16_gradients = rounded;
+      const Outcome outcome = run_on_all_ranks(config, *task);
+      EXPECT_LE(difference(outcome.losses, expected.losses), rounded ? 1e-2 : 1e-3) << to_string(mode);
+      EXPECT_EQ(outcome.scales, expected.scales) << to_string(mode);
+    }
+  }
+}
+
+TEST(ManyRanks, DeterministicIsBitForBitInEveryMode) {
+  if (!std::has_single_bit(world().size())) GTEST_SKIP() << "no power of two";
+  std::vector<Job> all = jobs();
+  all.push_back(half_job());
+  for (Job& job : all) {
+    job.config.parallel.deterministic = true;
+    job.config.steps = 20;
+    const std::unique_ptr<Task> task = job.make();
+    const Outcome expected = run_on_one_rank(job.config, *task);
+    for (const ModeKind mode : modes) {
+      SCOPED_TRACE(fmt::format("{} {}", job.name, to_string(mode)));
+      const Outcome outcome = run_on_all_ranks(in_mode(job.config, mode), *task);
+      EXPECT_TRUE(same_bits(outcome.losses, expected.losses));
+      EXPECT_TRUE(same_bits(outcome.norms, expected.norms));
+      EXPECT_EQ(outcome.scales, expected.scales);
+      EXPECT_TRUE(same_bits(outcome.weights, expected.weights));
+      EXPECT_EQ(outcome.before, expected.before);
+      EXPECT_EQ(outcome.after, expected.after);
+    }
+  }
+}
+
+TEST(ManyRanks, BucketsChangeNoBit) {
+  SpanTaskConfig spans{.sequences = 30, .batch = 7, .evaluation_sequences = 14};
+  spans.shape = {.vocabulary = 9000,  // many messages long
+                 .hidden = 16,
+                 .layers = 1,
+                 .heads = 2,
+                 .feed_forward = 32,
+                 .positions = 24,
+                 .token_types = 2};
+  SpanTask task(spans);
+  for (const ModeKind mode : modes) {
+    for (const bool rounded : {false, true}) {
+      TrainConfig config = in_mode(jobs().front().config, mode);
+      config.steps = 4;
+      config.parallel.bfloat16_gradients = rounded;
+      const Outcome expected = run_on_all_ranks(config, task);
+      for (const std::size_t bucket : {std::size_t{1}, std::size_t{1} << 18, std::size_t{1} << 28}) {
+        SCOPED_TRACE(fmt::format("{} in pieces of {}", to_string(mode), bucket));
+        config.parallel.bucket = bucket;
+        const Outcome outcome = run_on_all_ranks(config, task);
+        EXPECT_TRUE(same_bits(outcome.losses, expected.losses));
+        EXPECT_TRUE(same_bits(outcome.weights, expected.weights));
+      }
+    }
+  }
+}
+
+TEST(ManyRanks, Bfloat16GradientsStayClose) {
+  const Job job = jobs().front();
+  const std::unique_ptr<Task> task = job.make();
+  const Outcome expected = run_on_one_rank(job.config, *task);
+  for (const ModeKind mode : modes) {
+    TrainConfig config = in_mode(job.config, mode);
+    config.parallel.bfloat16_gradients = true;
+    EXPECT_LE(difference(run_on_all_ranks(config, *task).losses, expected.losses), 1e-2) << to_string(mode);
+  }
+}
+
+TEST(ManyRanks, ExportsAreThoseOfOneRank) {
+  const Job job = jobs()[1];  // with state rows
+  const std::unique_ptr<Task> task = job.make();
+  TrainConfig config = job.config;
+  config.steps = 4;
+  config.parallel.deterministic = std::has_single_bit(world().size());
+  const tests::TemporaryDirectory one;
+  const tests::SharedDirectory all;
+  config.output = one.path();
+  train::Trainer(config, *task).run({});
+  const std::string expected = tests::read_file(one / "last/model.safetensors");
+  for (const ModeKind mode : modes) {
+    TrainConfig shared = in_mode(config, mode);
+    shared.output = all / std::string(to_string(mode));
+    train::Trainer(shared, *task, all_ranks()).run({});
+    const std::filesystem::path written = shared.output / "last/model.safetensors";
+    ASSERT_TRUE(std::filesystem::exists(written));
+    EXPECT_EQ(tests::read_file(written).size(), expected.size());
+    if (!config.parallel.deterministic) continue;
+    EXPECT_TRUE(tests::read_file(written) == expected) << to_string(mode);
+  }
+}
+
+TEST(ManyRanks, AnExportThatFailsEndsAllRanks) {
+  const Job job = jobs().front();
+  const std::unique_ptr<Task> task = job.make();
+  const tests::SharedDirectory directory;
+  if (world().rank() == 0) tests::write_file(directory / "file", "");
+  TrainConfig config = in_mode(job.config, ModeKind::sharded);
+  config.steps = 1;
+  config.output = directory / "file";
+  EXPECT_THAT(tests::error_of([&] { train::Trainer(config, *task, all_ranks()).run({}); }), HasSubstr("file"));
+}
+
+/// On one rank, fails at its second step.
+class FailingReporter final : public train::Reporter {
+ public:
+  void step(const train::StepReport& report) override {
+    if (report.step == 2) throw std::runtime_error("the disk is full");
+  }
+};
+
+TEST(ManyRanks, AReporterThatFailsOnOneRankEndsAllRanks) {
+  const Job job = jobs().front();
+  const std::unique_ptr<Task> task = job.make();
+  FailingReporter failing;
+  Log log;
+  const std::size_t last = world().size() - 1;
+  std::vector<train::Reporter*> reporters = {&log};
+  if (world().rank() == last) reporters.push_back(&failing);
+  train::Trainer trainer(in_mode(job.config, ModeKind::sharded), *task, all_ranks());
+  const std::string error = tests::error_of([&] { trainer.run(reporters); });
+  EXPECT_THAT(error, HasSubstr("the disk is full"));
+  EXPECT_THAT(error, HasSubstr(last > 0 ? fmt::format("rank {}: ", last) : ""));
+  EXPECT_EQ(log.losses.size(), 2u);
+}
+
+/// A task in which one sample of the third step is damaged: only the rank that computes it sees that.
+class DamagedTask final : public GeneratedTask {
+ public:
+  explicit DamagedTask(const ImageTaskConfig& config)
+      : GeneratedTask(make_convolution_classifier(config.shape), config.groups, config.groups_per_batch, config.seed,
+                      {}),
+        images_(config) {}
+  std::size_t rows_of(std::size_t sample) const override { return images_.rows_of(sample); }
+  double weight(std::span<const std::size_t> samples) const override { return images_.weight(samples); }
+  void assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids, Batch& batch) const override {
+    images_.assemble(samples, ids, batch);
+    const std::size_t damaged = global_batch(2).back();
+    if (std::ranges::find(samples, damaged) == samples.end()) return;
+    const std::vector<float> pixels(batch.shape().rows, std::numeric_limits<float>::quiet_NaN());
+    batch.set(images::pixels, pixels);
+  }
+
+ private:
+  ImageTask images_;
+};
+
+TEST(ManyRanks, WhatIsNotFiniteOnOneRankStopsAll) {
+  const tests::SharedDirectory directory;
+  ImageTaskConfig images{.groups = 15, .images_per_group = 4, .groups_per_batch = 5};
+  images.shape = {.image = {8, 8}, .first_channels = 4, .second_channels = 8};
+  DamagedTask task(images);
+  for (const ModeKind mode : modes) {
+    TrainConfig config = in_mode(jobs()[1].config, mode);
+    config.output = directory / std::string(to_string(mode));
+    train::Trainer trainer(config, task, all_ranks());
+    const std::string error = tests::error_of([&] { trainer.run({}); });
+    EXPECT_THAT(error, ::testing::StartsWith("step 3: loss "));
+    EXPECT_THAT(error, HasSubstr("gradient norm nan: the run stops; last/ holds the weights that step 3 began with"));
+    EXPECT_TRUE(std::filesystem::exists(config.output / "last/model.safetensors"));
+  }
+}
+
+}  // namespace
+}  // namespace mylos::small_models

@@ -1,0 +1,41 @@
+#include "train/engine/memory.hpp"
+
+#include "core/device.hpp"
+#include "tests/support/sanitized.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+namespace mylos::train {
+namespace {
+
+TEST(Memory, OfThisProcessAndMachineIsKnown) {
+  EXPECT_GT(available_memory(), std::size_t{1} << 20);
+  EXPECT_GT(resident_memory(), std::size_t{1} << 20);
+  if (runs_on_host) {  // a device's changes with what other processes take
+    EXPECT_GE(peak_resident_memory(), resident_memory());
+  }
+  release_unused_memory();
+  EXPECT_GT(resident_memory(), std::size_t{1} << 20);
+}
+
+TEST(Memory, TheAddressSpaceBoundsWhatIsAvailable) {
+  if (!runs_on_host || tests::heap_is_sanitized) GTEST_SKIP() << "the address space is not this program's to limit";
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  constexpr std::size_t limit = std::size_t{1} << 32;
+  const rlimit lower{limit, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &lower), 0);
+  const std::size_t alone = available_memory(), shared = available_memory(4);
+  const std::string note = address_space_note();
+  ::setrlimit(RLIMIT_AS, &before);
+  EXPECT_LT(alone, limit);
+  EXPECT_LE(shared, alone);
+  EXPECT_EQ(note, " (the address space is limited to 4.00 GiB: ulimit -v)");
+  if (before.rlim_cur == RLIM_INFINITY) {
+    EXPECT_EQ(address_space_note(), "");
+  }
+}
+
+}  // namespace
+}  // namespace mylos::train

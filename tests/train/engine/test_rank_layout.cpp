@@ -1,0 +1,100 @@
+#include "train/engine/rank_layout.hpp"
+
+#include "tests/support/temporary.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace mylos::train {
+namespace {
+
+using parallel::ModeKind;
+using testing::HasSubstr;
+
+std::vector<parallel::RankPlace> on_nodes(const std::vector<std::size_t>& nodes) {
+  std::vector<parallel::RankPlace> places;
+  for (const std::size_t node : nodes) places.push_back({.host = "", .process = 0, .node = node, .rank_of_node = 0});
+  return places;
+}
+
+TEST(CountRanks, CountsNodesAndTheirRanks) {
+  const RankCounts one = count_ranks(on_nodes({0}));
+  EXPECT_EQ(one.ranks, 1u);
+  EXPECT_EQ(one.nodes, 1u);
+  EXPECT_EQ(one.of_node, 1u);
+  const RankCounts two = count_ranks(on_nodes({0, 0, 0, 1, 1, 1}));
+  EXPECT_EQ(two.ranks, 6u);
+  EXPECT_EQ(two.nodes, 2u);
+  EXPECT_EQ(two.of_node, 3u);
+  EXPECT_EQ(count_ranks(on_nodes({0, 0, 0, 1, 1})).of_node, 0u) << "unlike nodes";
+  EXPECT_EQ(count_ranks(on_nodes({0, 1, 0, 1})).of_node, 0u) << "ranks dealt in turn";
+  EXPECT_EQ(count_ranks(on_nodes({0, 0, 0, 1})).of_node, 0u);
+}
+
+TEST(LayOut, GivesEachModeItsGroups) {
+  const RankCounts counts{.ranks = 6, .nodes = 2, .of_node = 3};
+  EXPECT_EQ(lay_out({}, ModeKind::replicated, counts).shards, 1u);
+  EXPECT_EQ(lay_out({}, ModeKind::sharded_optimizer, counts).shards, 6u);
+  EXPECT_EQ(lay_out({}, ModeKind::sharded_gradients, counts).shards, 6u);
+  EXPECT_EQ(lay_out({}, ModeKind::sharded, counts).shards, 6u);
+  EXPECT_EQ(lay_out({}, ModeKind::hybrid, counts).shards, 3u) << "a node's";
+  TrainConfig config;
+  config.parallel.shard_size = 2;
+  EXPECT_EQ(lay_out(config, ModeKind::hybrid, counts).shards, 2u);
+  EXPECT_EQ(lay_out(config, ModeKind::hybrid, counts).sharing.ranks, 6u);
+  EXPECT_EQ(lay_out(config, ModeKind::hybrid, counts).sharing.leaves, 0u);
+}
+
+TEST(LayOut, RefusesShardSizesThatDoNotFit) {
+  TrainConfig config;
+  config.parallel.shard_size = 4;
+  EXPECT_EQ(tests::error_of([&] { lay_out(config, ModeKind::hybrid, {.ranks = 6, .nodes = 1, .of_node = 6}); }),
+            "--shard-size 4: does not divide the 6 ranks; use a number that does");
+  EXPECT_EQ(tests::error_of([&] { lay_out(config, ModeKind::sharded, {.ranks = 4}); }),
+            "--shard-size 4: belongs to --mode hybrid, and this run's is sharded; leave one of them out");
+  EXPECT_THAT(tests::error_of([&] { lay_out({}, ModeKind::hybrid, {.ranks = 5, .nodes = 2, .of_node = 0}); }),
+              HasSubstr("say with --shard-size how many split a unit"));
+}
+
+TrainConfig deterministic() {
+  TrainConfig config;
+  config.parallel.deterministic = true;
+  return config;
+}
+
+TEST(LayOut, DeterministicLeavesFollowTheModesSums) {
+  const RankCounts counts{.ranks = 4, .nodes = 2, .of_node = 2};
+  for (const auto& [mode, together] : {std::pair{ModeKind::replicated, 1u},
+                                       {ModeKind::sharded_optimizer, 1u},
+                                       {ModeKind::sharded_gradients, 4u},
+                                       {ModeKind::sharded, 4u},
+                                       {ModeKind::hybrid, 2u}}) {
+    const Sharing sharing = lay_out(deterministic(), mode, counts).sharing;
+    EXPECT_EQ(sharing.leaves, 8u);
+    EXPECT_EQ(sharing.reduced_together, together) << parallel::to_string(mode);
+  }
+}
+
+TEST(LayOut, DeterministicRefusesWhatItCannotKeep) {
+  const auto error = [](const TrainConfig& config, ModeKind mode, const RankCounts& counts) {
+    return tests::error_of([&] { lay_out(config, mode, counts); });
+  };
+  EXPECT_EQ(error(deterministic(), ModeKind::replicated, {.ranks = 3}),
+            "--deterministic: 8 leaves cannot be split among 3 ranks; use 1, 2, 4 ... up to 8 ranks");
+  EXPECT_EQ(error(deterministic(), ModeKind::replicated, {.ranks = 16}),
+            "--deterministic: 8 leaves cannot be split among 16 ranks; use 1, 2, 4 ... up to 8 ranks, or --leaves 16");
+  TrainConfig leaves = deterministic();
+  leaves.parallel.leaves = 12;
+  EXPECT_EQ(error(leaves, ModeKind::replicated, {.ranks = 4}),
+            "--leaves 12: sums are made two by two, so that it has to be a power of two");
+  TrainConfig micro = deterministic();
+  micro.micro_batch = 2;
+  EXPECT_EQ(error(micro, ModeKind::sharded, {.ranks = 2}),
+            "--deterministic: its 8 leaves are the micro-batches of every step; leave out --micro-batch");
+  micro.micro_batch = 0;
+  micro.micro_tokens = 512;
+  EXPECT_THAT(error(micro, ModeKind::sharded, {.ranks = 2}), HasSubstr("leave out --micro-tokens"));
+}
+
+}  // namespace
+}  // namespace mylos::train

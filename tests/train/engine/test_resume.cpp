@@ -1,0 +1,254 @@
+// A run that is interrupted and goes on gives the numbers of one that is not, bit for bit, for models that are not
+// BERT.
+
+#include "parallel/checkpoint/checkpoint_directory.hpp"
+#include "parallel/checkpoint/checkpoint_file.hpp"
+#include "tests/small_models/image_task.hpp"
+#include "tests/small_models/text_task.hpp"
+#include "tests/support/file_size_limit.hpp"
+#include "tests/support/temporary.hpp"
+#include "train/engine/trainer.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <functional>
+
+namespace mylos::small_models {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// Keeps what a run reports, and does something after one of its steps.
+class ResumeLog final : public train::Reporter {
+ public:
+  void start(const train::RunStart& run) override { first_step = run.first_step; }
+  void step(const train::StepReport& report) override {
+    losses.push_back(report.loss);
+    if (report.step == at) action();
+  }
+  void evaluation(const train::EvaluationReport& report) override {
+    evaluations.push_back(report.metrics.front().second);
+    best.push_back(report.best);
+  }
+  void checkpoint(const train::CheckpointReport& report) override { checkpoints.push_back(report); }
+
+  std::size_t at = 0, first_step = 0;
+  std::function<void()> action;
+  std::vector<double> losses, evaluations;
+  std::vector<bool> best;
+  std::vector<train::CheckpointReport> checkpoints;
+};
+
+train::TrainConfig training() {
+  train::TrainConfig config;
+  config.steps = 14;
+  config.learning_rate = 0.02;
+  config.schedule = nn::ScheduleKind::cosine;
+  config.warmup_steps = 3;
+  config.gemm.provider = gemm_providers().front();
+  config.evaluate_every = 3;
+  config.patience = 4;
+  return config;
+}
+
+train::TrainConfig image_training() {
+  train::TrainConfig config = training();
+  config.optimizer.kind = train::OptimizerKind::sgd;
+  return config;
+}
+
+class Resume : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "A build without HDF5";
+  }
+
+  /// Losses and evaluations of a run that a signal ends after `stop` steps and that goes on, after those of one that
+  /// nothing ends; and the values of `row`.
+  template <class RunTask, class Config>
+  void expect_same(const Config& task_config, train::TrainConfig config, const std::string& row, std::size_t stop) {
+    RunTask task(task_config);
+    ResumeLog whole, first, second;
+    config.output = directory_ / "whole";
+    train::Trainer uninterrupted(config, task);
+    uninterrupted.run({&whole});
+    config.output = directory_ / "run";
+    first.at = stop;
+    first.action = [] { std::raise(SIGUSR1); };
+    {
+      train::Trainer trainer(config, task);
+      const train::RunResult result = trainer.run({&first});
+      EXPECT_EQ(result.signal, SIGUSR1);
+      EXPECT_EQ(result.steps, stop);
+    }
+    ASSERT_EQ(first.checkpoints.size(), 1u);
+    EXPECT_EQ(first.checkpoints[0].file.filename(), parallel::checkpoint_file_name(stop));
+    config.checkpoints.resume = parallel::resolve_checkpoint(config.output);
+    train::Trainer resumed(config, task);
+    EXPECT_EQ(resumed.first_step(), stop);
+    const train::RunResult result = resumed.run({&second});
+    EXPECT_EQ(result.steps, config.steps);
+    EXPECT_EQ(second.first_step, stop);
+    expect_continued(whole.losses, first.losses, second.losses);
+    expect_continued(whole.evaluations, first.evaluations, second.evaluations);
+    first.best.insert(first.best.end(), second.best.begin(), second.best.end());
+    EXPECT_EQ(first.best, whole.best);
+    std::vector<float> expected(size_of(task, row)), values(expected.size());
+    uninterrupted.read_row(row, expected);
+    resumed.read_row(row, values);
+    EXPECT_EQ(values, expected) << row;
+  }
+
+  static void expect_continued(const std::vector<double>& whole, std::vector<double> first,
+                               const std::vector<double>& second) {
+    first.insert(first.end(), second.begin(), second.end());
+    EXPECT_EQ(first, whole);
+  }
+
+  static std::size_t size_of(const train::Task& task, const std::string& row) {
+    const ParameterTable& table = task.model().table();
+    const auto states = table.state_rows();
+    const auto state = std::ranges::find(states, row, &ParameterRow::name);
+    return state != states.end() ? state->size : table.row(table.find(row)).size;
+  }
+
+  tests::TemporaryDirectory directory_;
+};
+
+TEST_F(Resume, ConvolutionWithBatchNormBySgd) {
+  expect_same<ImageTask>(ImageTaskConfig{}, image_training(), "second.norm.running_var", 5);
+}
+
+TEST_F(Resume, CausalDecoderByAdamW) { expect_same<TextTask>(TextTaskConfig{}, training(), "tokens.weight", 6); }
+
+TEST_F(Resume, FromCheckpointsThatAreDueBySteps) {
+  ImageTask task(ImageTaskConfig{});
+  train::TrainConfig config = image_training();
+  config.output = directory_ / "run";
+  config.checkpoints.every_steps = 4;
+  config.checkpoints.keep = 3;
+  ResumeLog log;
+  train::Trainer(config, task).run({&log});
+  std::vector<std::size_t> steps;
+  for (const train::CheckpointReport& report : log.checkpoints) steps.push_back(report.step);
+  EXPECT_THAT(steps, ElementsAre(4, 8, 12, 14)) << "the last step, too";
+  EXPECT_EQ(parallel::list_checkpoints(config.output / "checkpoints").size(), 3u);
+  config.checkpoints.resume = config.output / "checkpoints" / "step-000008.h5";
+  ResumeLog again;
+  train::Trainer(config, task).run({&again});
+  EXPECT_EQ(again.losses, std::vector<double>(log.losses.begin() + 8, log.losses.end()));
+}
+
+TEST_F(Resume, FromCheckpointsThatAreDueByTime) {
+  ImageTask task(ImageTaskConfig{});
+  train::TrainConfig config = image_training();
+  config.output = directory_ / "run";
+  config.checkpoints.every_seconds = 1e-9;
+  ResumeLog log;
+  train::Trainer(config, task).run({&log});
+  EXPECT_EQ(log.checkpoints.size(), config.steps);
+  config.checkpoints.every_seconds = 1e6;
+  ResumeLog seldom;
+  train::Trainer(config, task).run({&seldom});
+  ASSERT_EQ(seldom.checkpoints.size(), 1u);
+  EXPECT_EQ(seldom.checkpoints[0].step, config.steps);
+  config.checkpoints.every_seconds = 0.0;
+  ResumeLog never;
+  train::Trainer(config, task).run({&never});
+  EXPECT_TRUE(never.checkpoints.empty());
+}
+
+TEST_F(Resume, FromCheckpointsThatAreDueByEpochs) {
+  ImageTask task(ImageTaskConfig{});
+  train::TrainConfig config = image_training();
+  config.output = directory_ / "run";
+  config.checkpoints.every_epoch = true;
+  ResumeLog log;
+  train::Trainer(config, task).run({&log});
+  const std::size_t epoch = task.steps_per_epoch();
+  ASSERT_EQ(log.checkpoints.size(), (config.steps + epoch - 1) / epoch);
+  for (std::size_t i = 0; i < log.checkpoints.size(); ++i) {
+    EXPECT_EQ(log.checkpoints[i].step, std::min(config.steps, (i + 1) * epoch));
+  }
+}
+
+TEST_F(Resume, OfARunThatIsExtended) {
+  ImageTask task(ImageTaskConfig{});
+  train::TrainConfig config = image_training();
+  config.warmup_ratio = 0.5;
+  config.output = directory_ / "run";
+  train::Trainer(config, task).run({});
+  config.checkpoints.resume = parallel::resolve_checkpoint(config.output);
+  const std::size_t before = config.steps;
+  config.steps = before + 6;
+  EXPECT_THAT(tests::error_of([&] { train::Trainer(config, task); }), HasSubstr("steps 14, now 20"));
+  config.checkpoints.extend = true;
+  ResumeLog log;
+  train::Trainer longer(config, task);
+  EXPECT_EQ(longer.first_step(), before);
+  longer.run({&log});
+  EXPECT_EQ(log.losses.size(), 6u);
+  config.learning_rate *= 2;
+  EXPECT_THAT(tests::error_of([&] { train::Trainer(config, task); }), HasSubstr("learning_rate"));
+}
+
+// A peak learning rate or a seed that is not the run's would give another curve without a word (accelerate 4289, 662).
+TEST_F(Resume, OfARunWithAnotherCourseIsRefused) {
+  ImageTask task(ImageTaskConfig{});
+  train::TrainConfig config = image_training();
+  config.output = directory_ / "run";
+  config.checkpoints.every_steps = 14;
+  train::Trainer(config, task).run({});
+  config.checkpoints.resume = parallel::resolve_checkpoint(config.output);
+  const auto refused = [&](train::TrainConfig other, const std::string& what) {
+    EXPECT_THAT(tests::error_of([&] { train::Trainer(other, task); }), HasSubstr(what));
+  };
+  train::TrainConfig other = config;
+  other.learning_rate = 0.03;
+  other.seed = 8;
+  refused(other, "learning_rate 0.02, now 0.03");
+  refused(other, "seed 42, now 8");
+  other = config;
+  other.steps = 20;
+  refused(other, "step-000014.h5: is of a run with other settings: steps 14, now 20");
+  other = config;
+  other.optimizer.kind = train::OptimizerKind::adamw;
+  refused(other, "optimizer sgd, now adamw");
+  TextTask text{TextTaskConfig{}};
+  EXPECT_THAT(tests::error_of([&] { train::Trainer(config, text); }), HasSubstr("step-000014.h5"));
+}
+
+TEST_F(Resume, AFullDiskStopsOrIsTold) {
+  ImageTask task(ImageTaskConfig{});
+  train::TrainConfig config = image_training();
+  config.evaluate_every = 100;
+  config.output = directory_ / "run";
+  config.checkpoints.every_steps = 5;
+  const auto run_limited = [&](ResumeLog& log) {
+    std::optional<tests::FileSizeLimit> limit;
+    log.at = 8;
+    log.action = [&limit] { limit.emplace(2000); };
+    train::Trainer trainer(config, task);
+    // Without an export at the end, which would not fit either.
+    return tests::error_of([&] { trainer.run({&log}); });
+  };
+  ResumeLog stopped, told;
+  EXPECT_THAT(run_limited(stopped), HasSubstr("step-000010.h5.tmp: File too large"));
+  EXPECT_EQ(stopped.losses.size(), 10u);
+  EXPECT_EQ(parallel::resolve_checkpoint(config.output).filename(), "step-000005.h5");
+  EXPECT_GT(parallel::verify_checkpoint(parallel::resolve_checkpoint(config.output)), 0u);
+  config.checkpoints.stop_on_error = false;
+  run_limited(told);
+  EXPECT_EQ(told.losses.size(), 14u);
+  ASSERT_EQ(told.checkpoints.size(), 3u);
+  EXPECT_EQ(told.checkpoints[0].error, "");
+  EXPECT_THAT(told.checkpoints[1].error, HasSubstr("File too large"));
+}
+
+}  // namespace
+}  // namespace mylos::small_models

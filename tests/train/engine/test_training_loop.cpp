@@ -1,0 +1,377 @@
+// A run that is stopped at any moment, or that cannot go on, loses nothing.
+
+#include "core/base/error.hpp"
+#include "core/base/signals.hpp"
+#include "parallel/checkpoint/checkpoint_directory.hpp"
+#include "parallel/checkpoint/checkpoint_file.hpp"
+#include "tests/small_models/image_task.hpp"
+#include "tests/small_models/observed_task.hpp"
+#include "tests/small_models/span_task.hpp"
+#include "tests/support/paths.hpp"
+#include "tests/support/temporary.hpp"
+#include "train/monitor/metrics_file.hpp"
+#include "train/monitor/metrics_reader.hpp"
+#include "tasks/question_answering/squad_task.hpp"
+#include "train/engine/trainer.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <limits>
+#include <random>
+#include <utility>
+
+namespace mylos::small_models {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+/// How often a run is stopped; MYLOS_STOP_ROUNDS says otherwise.
+std::size_t rounds() {
+  const char* text = std::getenv("MYLOS_STOP_ROUNDS");
+  return text == nullptr ? 10 : std::strtoul(text, nullptr, 10);
+}
+
+/// metrics.jsonl without checkpoints and times.
+std::vector<json> rows_of(const fs::path& output) {
+  std::vector<json> rows;
+  train::MetricsReader(output / "metrics.jsonl").read([&](json&& row) {
+    if (train::is_checkpoint_row(row)) return;
+    for (const char* name :
+         {"seconds", "tokens_per_second", "memory", "data_seconds", "exchange_seconds", "update_seconds", "time"}) {
+      row.erase(name);
+    }
+    rows.push_back(std::move(row));
+  });
+  return rows;
+}
+
+std::size_t last_step(const fs::path& output) {
+  std::size_t last = 0;
+  for (const json& row : rows_of(output)) last = std::max(last, row["step"].get<std::size_t>());
+  return last;
+}
+
+class TrainingLoop : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "A build without HDF5";
+    config_.output = directory_ / "run";
+    config_.steps = 8;
+    config_.learning_rate = 2e-3;
+    config_.schedule = nn::ScheduleKind::constant;
+    config_.gemm.provider = gemm_providers().front();
+    config_.evaluate_every = 3;
+    config_.evaluate_on_start = true;
+    config_.patience = 9;
+    config_.checkpoints.every_steps = 6;
+    spans_.evaluation_sequences = 60;  // ten batches
+  }
+
+  /// Starts the run, or goes on with it, as `mylos train` does.
+  train::RunResult start(train::Task& task) const {
+    train::TrainConfig config = config_;
+    config.checkpoints.resume = parallel::resolve_checkpoint(config.output);
+    train::Trainer trainer(config, task);
+    fs::create_directories(config.output);
+    train::cut_metrics(config.output / "metrics.jsonl", trainer.first_step(), trainer.evaluation_due());
+    train::MetricsFile metrics(config.output / "metrics.jsonl");
+    return trainer.run({&metrics});
+  }
+  train::RunResult start(const TaskObserver& observer) const {
+    SpanTask spans(spans_);
+    ObservedTask task(spans, observer);
+    return start(task);
+  }
+
+  /// The rows of a run that nothing stops.
+  std::vector<json> whole_rows() {
+    const fs::path output = std::exchange(config_.output, directory_ / "whole");
+    fs::remove_all(config_.output);
+    start(TaskObserver{});
+    return rows_of(std::exchange(config_.output, output));
+  }
+  void expect_resumed_as_whole() {
+    EXPECT_EQ(start(TaskObserver{}).signal, 0);
+    EXPECT_EQ(rows_of(config_.output), whole_rows());
+    EXPECT_TRUE(fs::exists(config_.output / "last" / "model.safetensors"));
+    EXPECT_EQ(tests::read_file(config_.output / "best" / "model.safetensors"),
+              tests::read_file(directory_ / "whole" / "best" / "model.safetensors"));
+  }
+  parallel::CheckpointRecord record() const {
+    return parallel::read_checkpoint_index(parallel::resolve_checkpoint(config_.output)).record;
+  }
+
+  tests::TemporaryDirectory directory_;
+  train::TrainConfig config_;
+  SpanTaskConfig spans_ = uneven_spans();
+};
+
+/// Counts the batches of a run, and sends a signal while one of them is made.
+struct Stopper {
+  TaskObserver observer() {
+    return {.on_training_batch = [this] { note(false); },
+            .on_evaluation_batch = [this](std::size_t, Batch&) { note(true); }};
+  }
+  void note(bool evaluation) {
+    if (batches > at && evaluation) ++evaluated_after;
+    if (batches == at) {
+      steps_before = last_step(output);
+      std::raise(SIGTERM);
+    }
+    ++batches;
+  }
+  fs::path output;
+  std::size_t at = std::numeric_limits<std::size_t>::max();
+  std::size_t batches = 0;
+  std::size_t steps_before = 0;     ///< that had been reported when the signal came
+  std::size_t evaluated_after = 0;  ///< evaluation batches that were begun after the signal
+};
+
+TEST_F(TrainingLoop, AStopAtAnyMomentSavesTheStepAndLosesNothing) {
+  Stopper counter;
+  const std::vector<json> whole = whole_rows();
+  start(counter.observer());
+  ASSERT_GT(counter.batches, 40u);
+  std::mt19937 random(16);
+  for (std::size_t round = 0; round < rounds(); ++round) {
+    config_.output = directory_ / std::to_string(round);
+    Stopper stopper;
+    stopper.at = random() % counter.batches;
+    stopper.output = config_.output;
+    SCOPED_TRACE("stopped while batch " + std::to_string(stopper.at) + " was made");
+    const train::RunResult stopped = start(stopper.observer());
+    ASSERT_EQ(stopped.signal, SIGTERM);
+    EXPECT_LE(stopper.evaluated_after, 1u);
+    EXPECT_THAT(stopped.steps, AnyOf(stopper.steps_before, stopper.steps_before + 1));
+    EXPECT_EQ(stopped.steps, last_step(config_.output));
+    EXPECT_EQ(record().integer("step"), stopped.steps);
+    EXPECT_FALSE(fs::exists(config_.output / "last"));
+    const train::RunResult rest = start(TaskObserver{});
+    EXPECT_EQ(rest.signal, 0);
+    EXPECT_EQ(rest.steps, config_.steps);
+    EXPECT_EQ(rows_of(config_.output), whole);
+    EXPECT_EQ(tests::read_file(config_.output / "last" / "model.safetensors"),
+              tests::read_file(directory_ / "whole" / "last" / "model.safetensors"));
+    fs::remove_all(config_.output);
+  }
+}
+
+// A whole evaluation came between the signal and the checkpoint.
+TEST_F(TrainingLoop, ASignalInAStepIsNotFollowedByItsEvaluation) {
+  std::size_t evaluated = 0, trained = 0;
+  config_.evaluate_on_start = false;
+  const train::RunResult stopped = start({.on_training_batch =
+                                              [&] {
+                                                if (++trained == 3) std::raise(SIGUSR1);
+                                              },
+                                          .on_evaluation_batch = [&](std::size_t, Batch&) { ++evaluated; }});
+  EXPECT_EQ(stopped.signal, SIGUSR1);
+  EXPECT_EQ(evaluated, 0u);
+  EXPECT_LE(stopped.steps, 3u);
+}
+
+TEST_F(TrainingLoop, AStopInAnEvaluationLeavesItDue) {
+  std::size_t evaluated = 0;
+  // The fourth batch after step 3, and then the second to last one of the last evaluation.
+  const TaskObserver observer = {.on_evaluation_batch = [&](std::size_t, Batch&) {
+    if (++evaluated == 14 || evaluated == 43) std::raise(SIGTERM);
+  }};
+  EXPECT_EQ(start(observer).steps, 3u);
+  EXPECT_EQ(evaluated, 14u);
+  EXPECT_EQ(record().integer("evaluation_due"), 1u);
+  EXPECT_FALSE(fs::exists(config_.output / "best"));
+  EXPECT_EQ(start(observer).steps, 8u);
+  EXPECT_EQ(evaluated, 43u);
+  EXPECT_EQ(record().integer("step"), 8u);
+  EXPECT_EQ(record().integer("evaluation_due"), 1u);
+  expect_resumed_as_whole();
+}
+
+TEST_F(TrainingLoop, AStopBeforeStep1SavesStep0) {
+  const TaskObserver observer = {.on_evaluation_batch = [](std::size_t index, Batch&) {
+    if (index == 2) std::raise(SIGTERM);
+  }};
+  const train::RunResult stopped = start(observer);
+  EXPECT_EQ(stopped.signal, SIGTERM);
+  EXPECT_EQ(stopped.steps, 0u);
+  EXPECT_EQ(parallel::resolve_checkpoint(config_.output).filename(), "step-000000.h5");
+  EXPECT_EQ(record().integer("evaluation_due"), 1u);
+  EXPECT_TRUE(rows_of(config_.output).empty());
+  expect_resumed_as_whole();
+}
+
+TEST_F(TrainingLoop, ASignalBeforeTheFirstBatchSavesToo) {
+  {
+    const train::SignalGuard signals;
+    std::raise(SIGUSR1);
+    EXPECT_EQ(start(TaskObserver{}).signal, SIGUSR1);
+  }
+  EXPECT_EQ(parallel::resolve_checkpoint(config_.output).filename(), "step-000000.h5");
+  const fs::file_time_type written = fs::last_write_time(parallel::resolve_checkpoint(config_.output));
+  {
+    const train::SignalGuard signals;  // again: what is there is not written anew
+    std::raise(SIGUSR1);
+    EXPECT_EQ(start(TaskObserver{}).signal, SIGUSR1);
+  }
+  EXPECT_EQ(fs::last_write_time(parallel::resolve_checkpoint(config_.output)), written);
+  expect_resumed_as_whole();
+}
+
+TEST_F(TrainingLoop, ASignalAfterTheLastEvaluationEndsACompleteRun) {
+  EXPECT_EQ(start({.on_results = [] { std::raise(SIGTERM); }}).signal, SIGTERM) << "the first of three";
+  config_.evaluate_every = 100;  // only the last
+  config_.output = directory_ / "other";
+  EXPECT_EQ(start({.on_results = [] { std::raise(SIGTERM); }}).signal, 0);
+  EXPECT_TRUE(fs::exists(config_.output / "last" / "model.safetensors"));
+}
+
+// Killed between the periodic checkpoint of a step and the next one: its evaluation had been told.
+TEST_F(TrainingLoop, AnEvaluationAfterACheckpointIsToldOnce) {
+  EXPECT_EQ(start(TaskObserver{}).signal, 0);
+  EXPECT_EQ(record().integer("step"), 8u);
+  EXPECT_EQ(record().integer("evaluation_due"), 1u);
+  expect_resumed_as_whole();
+  const fs::path checkpoints = config_.output / "checkpoints";
+  fs::remove(checkpoints / "step-000008.h5");
+  tests::write_file(checkpoints / "latest", "step-000006.h5\n");
+  EXPECT_EQ(record().integer("evaluation_due"), 1u);
+  expect_resumed_as_whole();
+}
+
+TEST_F(TrainingLoop, AnExportThatFailsEndsTheRunAfterACheckpoint) {
+  const TaskObserver exports = {.on_export = [](const fs::path& directory) {
+    if (directory.filename() == "best") fail("cannot write best/: No space left on device");
+  }};
+  const TaskObserver results = {.on_results = [] { fail("cannot write results.json: No space left on device"); }};
+  for (const auto& [observer, name] : {std::pair(exports, "best/"), std::pair(results, "results.json")}) {
+    config_.output = directory_ / ("without " + fs::path(name).stem().string());
+    EXPECT_EQ(tests::error_of([&] { start(observer); }),
+              std::string("cannot write ") + name + ": No space left on device; the checkpoint after step 3 is saved");
+    EXPECT_EQ(record().integer("evaluation_due"), 1u);
+    expect_resumed_as_whole();
+  }
+}
+
+TEST_F(TrainingLoop, AReporterThatFailsEndsTheRunAfterACheckpoint) {
+  class Failing final : public train::Reporter {
+    void step(const train::StepReport& report) override {
+      if (report.step == 5) fail("nobody listens");
+    }
+  } failing;
+  SpanTask task(spans_);
+  EXPECT_EQ(tests::error_of([&] { train::Trainer(config_, task).run({&failing}); }),
+            "nobody listens; the checkpoint after step 5 is saved");
+  EXPECT_EQ(parallel::resolve_checkpoint(config_.output).filename(), "step-000005.h5");
+}
+
+TEST_F(TrainingLoop, ALastSaveThatFailsEndsACompleteRun) {
+  // Nothing can be saved after step 8: a directory has the name of the checkpoint that is being written.
+  const TaskObserver observer = {.on_training_batch = [this] {
+    fs::create_directories(config_.output / "checkpoints" / "step-000008.h5.tmp" / "taken");
+  }};
+  EXPECT_THAT(tests::error_of([&] { start(observer); }), HasSubstr("step-000008.h5.tmp"));
+  EXPECT_EQ(last_step(config_.output), 8u);
+  EXPECT_EQ(rows_of(config_.output), whole_rows());
+  EXPECT_TRUE(fs::exists(config_.output / "last" / "model.safetensors"));
+}
+
+TEST_F(TrainingLoop, AModelThatIsNotFiniteBeforeStep1HasNothingToKeep) {
+  ImageTask images(ImageTaskConfig{});
+  const TaskObserver observer = {.on_evaluation_batch = [&](std::size_t, Batch& batch) {
+    const std::vector<float> pixels(batch.shape().rows, std::numeric_limits<float>::infinity());
+    batch.set(images::pixels, pixels);
+  }};
+  ObservedTask task(images, observer);
+  EXPECT_THAT(tests::error_of([&] { start(task); }),
+              StartsWith("the evaluation before step 1: the model's outputs are not finite: its weights are damaged"));
+  EXPECT_FALSE(fs::exists(config_.output / "last"));
+}
+
+/// Notes the first step that updated the weights, and may send a signal after it.
+class FirstUpdate final : public train::Reporter {
+ public:
+  explicit FirstUpdate(bool stops) : stops_(stops) {}
+  void step(const train::StepReport& report) override {
+    if (report.skipped || step_ != 0) return;
+    step_ = report.step;
+    if (stops_) std::raise(SIGTERM);
+  }
+  std::size_t step() const { return step_; }
+
+ private:
+  bool stops_;
+  std::size_t step_ = 0;
+};
+
+// Saved after an update that spoils the weights, before the evaluation that shows it. Where steps were skipped earlier,
+// a resumed run does not know which learning rate that update had, so it cannot take it back.
+TEST_F(TrainingLoop, NoWeightsAreKeptWhereTheLastUpdateIsNotKnown) {
+  spans_.precision = config_.precision = Precision::float16;
+  config_.evaluate_on_start = false;
+  for (const double scale : {1024.0, train::LossScale::largest}) {
+    SCOPED_TRACE(scale);
+    SpanTask task(spans_);
+    config_.initial_loss_scale = scale;
+    train::TrainConfig harmless = config_;
+    harmless.output.clear();
+    harmless.steps = 12;
+    harmless.learning_rate = 1e-3;
+    FirstUpdate first(false), stopper(true);
+    train::Trainer(harmless, task).run({&first});
+    ASSERT_EQ(first.step() == 1, scale == 1024.0) << first.step();
+
+    config_.output = directory_ / fmt::format("scale {}", scale);
+    config_.learning_rate = 1e30;
+    config_.evaluate_every = first.step();
+    config_.steps = 2 * first.step();
+    fs::create_directories(config_.output);
+    ASSERT_EQ(train::Trainer(config_, task).run({&stopper}).signal, SIGTERM);
+    ASSERT_EQ(record().integer("evaluation_due"), 1u);
+    EXPECT_THAT(tests::error_of([&] { start(TaskObserver{}); }),
+                AllOf(StartsWith(fmt::format("the evaluation after step {}: ", first.step())),
+                      HasSubstr("remove it to go on from an earlier checkpoint")));
+    EXPECT_EQ(fs::exists(config_.output / "last"), scale == 1024.0);
+  }
+}
+
+// A checkpoint of 4db94f6, which evaluated before it saved and said nothing of evaluations that are due. The losses are
+// those of that version, to what another CPU and another provider of products change.
+TEST_F(TrainingLoop, GoesOnFromACheckpointThatSaysNothingOfEvaluations) {
+  const fs::path recorded = tests::source_dir() / "tests/golden/run_4db94f6";
+  train::SquadConfig squad;
+  squad.model = recorded / "model";
+  squad.train = squad.dev = recorded / "train.json";
+  squad.batch = 2;
+  squad.max_length = 40;
+  squad.doc_stride = 8;
+  train::SquadTask task(squad, Precision::float32, 42, [](const std::string&) {});
+  config_.schedule = nn::ScheduleKind::linear;
+  config_.learning_rate = 1e-2;
+  config_.evaluate_every = 2;
+  fs::copy(recorded / "run", config_.output, fs::copy_options::recursive);
+  const std::vector<json> expected = rows_of(config_.output);
+  EXPECT_FALSE(record().has("evaluation_due"));
+  const train::RunResult result = start(task);
+  EXPECT_EQ(result.steps, 8u);
+  const std::vector<json> rows = rows_of(config_.output);
+  ASSERT_EQ(rows.size(), expected.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(rows[i]["step"], expected[i]["step"]);
+    const char* name = train::is_step_row(expected[i]) ? "loss" : "validation_loss";
+    EXPECT_NEAR(rows[i].value(name, 0.0), expected[i].value(name, 0.0), 1e-4) << rows[i];
+  }
+}
+
+}  // namespace
+}  // namespace mylos::small_models

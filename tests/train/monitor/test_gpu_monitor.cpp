@@ -1,0 +1,290 @@
+#include "train/monitor/gpu_monitor.hpp"
+
+#include "tests/support/temporary.hpp"
+#include "train/monitor/gpu_record.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <sstream>
+#include <thread>
+
+/// Against a library of the tests' own; no GPU is asked.
+namespace mylos::train {
+namespace {
+
+using namespace std::chrono_literals;
+using parallel::RankPlace;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using tests::EnvironmentVariable;
+
+constexpr const char* both = " GPU-00000000-0000-0000-0000-0000000000a0 GPU-00000000-0000-0000-0000-0000000000a1";
+
+std::string device(char last) { return std::string(30, '0') + "a" + last; }
+
+/// Two ranks, a GPU each.
+std::vector<RankPlace> two_ranks(std::size_t nodes = 1) {
+  return {{.host = "n0", .node = 0, .rank_of_node = 0, .device = device('0')},
+          {.host = fmt::format("n{}", nodes - 1),
+           .node = nodes - 1,
+           .rank_of_node = nodes == 1 ? 1u : 0u,
+           .device = device('1')}};
+}
+
+class GpuMonitorTest : public testing::Test {
+ protected:
+  std::unique_ptr<GpuMonitor> watch(std::size_t rank, const std::vector<RankPlace>& places = two_ranks(),
+                                    std::chrono::duration<double> interval = 1h) {
+    const GpuMonitor::Settings settings{interval,
+                                        [this](const std::string& line) {
+                                          const std::lock_guard guard(mutex_);
+                                          log_.push_back(line);
+                                        },
+                                        MYLOS_FAKE_NVML, longest_wait_};
+    return std::make_unique<GpuMonitor>(run_, places, rank, settings);
+  }
+  std::size_t samples() const {
+    const auto all = read_gpu_samples(run_);
+    std::size_t most = 0;
+    for (const GpuSeries& gpu : all) most = std::max(most, gpu.points.size());
+    return most;
+  }
+  /// Waits for them, a minute at most.
+  void await_samples(std::size_t count) const {
+    for (int look = 0; look < 6000 && samples() < count; ++look) std::this_thread::sleep_for(10ms);
+  }
+
+  std::chrono::duration<double> longest_wait_{60.0};
+  tests::TemporaryDirectory directory_;
+  std::filesystem::path run_ = directory_.path();
+  EnvironmentVariable there_{"FAKE_NVML_GPUS", both}, how_{"FAKE_NVML", "counted"};
+  std::mutex mutex_;
+  std::vector<std::string> log_;
+};
+
+TEST_F(GpuMonitorTest, SamplesFromTheBeginningToTheEnd) {
+  auto monitor = watch(0);
+  EXPECT_TRUE(monitor->writes());
+  EXPECT_EQ(monitor->obstacle(), "");
+  await_samples(1);
+  monitor->start({.steps = 10, .first_step = 3});
+  monitor->step({.step = 4});
+  monitor->finish();
+  const auto all = read_gpu_samples(run_);
+  ASSERT_EQ(all.size(), 2u);
+  for (const GpuSeries& gpu : all) {
+    EXPECT_EQ(gpu.node, "n0");
+    ASSERT_EQ(gpu.points.size(), 2u);
+    EXPECT_EQ(gpu.points[0].reading.energy, 0.0);
+    EXPECT_EQ(gpu.points[1].step, 4u);
+    EXPECT_LE(gpu.points[0].time, gpu.points[1].time);
+    EXPECT_EQ(gpu.energy.joules(), 1000.0 * static_cast<double>(gpu.index + 1));
+  }
+  EXPECT_EQ(all[1].points[0].reading.name, "Fake GPU");
+  EXPECT_EQ(all[1].points[0].reading.utilization, 20.0);
+  EXPECT_THAT(log_, IsEmpty());
+}
+
+TEST_F(GpuMonitorTest, SamplesFromTimeToTime) {
+  const auto monitor = watch(0, two_ranks(), 5ms);
+  await_samples(4);
+  EXPECT_GE(samples(), 4u);
+}
+
+TEST_F(GpuMonitorTest, ASecondStartAppendsAndEnergyIsTheSumOfBoth) {
+  watch(0)->finish();
+  const std::filesystem::path file = run_ / "gpus" / "n0.jsonl";
+  tests::write_file(file, tests::read_file(file) + R"({"time": 1, "st)");  // killed while it wrote
+  watch(0)->finish();
+  const auto all = read_gpu_samples(run_);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(std::ranges::count(all[0].points, 0.0, [](const auto& point) { return *point.reading.energy; }), 2);
+}
+
+TEST_F(GpuMonitorTest, OneRankOfANodeWritesForAll) {
+  const auto first = watch(0), second = watch(1);
+  EXPECT_TRUE(first->writes());
+  EXPECT_FALSE(second->writes());
+  EXPECT_EQ(second->obstacle(), "");
+}
+
+TEST_F(GpuMonitorTest, EachNodeHasAFile) {
+  const auto first = watch(0, two_ranks(2)), second = watch(1, two_ranks(2));
+  first->finish();
+  second->finish();
+  const auto all = read_gpu_samples(run_);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].node, "n0");
+  EXPECT_EQ(all[1].node, "n1");
+  EXPECT_EQ(all[1].index, 0u);
+}
+
+TEST_F(GpuMonitorTest, ARankThatSeesItsOwnGpuOnlyWritesForThat) {
+  {
+    const EnvironmentVariable seen("FAKE_NVML_GPUS", " GPU-00000000-0000-0000-0000-0000000000a1");
+    watch(1)->finish();
+  }
+  const auto all = read_gpu_samples(run_);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].node, "n0");
+  EXPECT_EQ(all[0].index, 1u) << "in the order of the ranks, whatever this one sees";
+}
+
+TEST_F(GpuMonitorTest, RanksThatShareAGpuCountItOnce) {
+  std::vector<RankPlace> places = two_ranks();
+  places[1].device = places[0].device;
+  watch(0, places)->finish();
+  EXPECT_EQ(read_gpu_samples(run_).size(), 1u);
+  EXPECT_FALSE(watch(1, places)->writes());
+}
+
+TEST_F(GpuMonitorTest, OfARunOnProcessorsNothingIsWritten) {
+  std::vector<RankPlace> places = two_ranks();
+  for (RankPlace& place : places) place.device.clear();
+  const auto monitor = watch(0, places);
+  EXPECT_FALSE(monitor->writes());
+  EXPECT_EQ(monitor->obstacle(), "");
+  EXPECT_FALSE(std::filesystem::exists(run_ / "gpus"));
+}
+
+TEST_F(GpuMonitorTest, WithoutACounterEnergyIsPowerTimesTime) {
+  const EnvironmentVariable how("FAKE_NVML", "uncounted");
+  {
+    const auto monitor = watch(0, two_ranks(), 5ms);
+    await_samples(3);
+  }
+  const auto all = read_gpu_samples(run_);
+  ASSERT_EQ(all.size(), 2u);
+  const auto& points = all[1].points;
+  const double seconds = points.back().time - points.front().time;
+  EXPECT_NEAR(all[1].energy.joules(), 200.0 * seconds, 200.0 * 0.05);  // two clocks, a moment apart
+}
+
+TEST_F(GpuMonitorTest, WhatADriverDoesNotTellIsLeftOut) {
+  const EnvironmentVariable how("FAKE_NVML", "silent");
+  watch(0)->finish();
+  const auto all = read_gpu_samples(run_);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_TRUE(all[0].points[0].reading.memory.has_value());
+  EXPECT_FALSE(all[0].points[0].reading.energy.has_value());
+  EXPECT_THAT(log_, IsEmpty());
+}
+
+TEST_F(GpuMonitorTest, AGpuThatIsLostIsOneLineAndTheOthersGoOn) {
+  const EnvironmentVariable how("FAKE_NVML", "lost");
+  {
+    const auto monitor = watch(0, two_ranks(), 5ms);
+    await_samples(6);
+  }
+  EXPECT_THAT(log_, ElementsAre("n0: GPU 0 is not recorded any more: NVML: GPU is lost"));
+  const auto all = read_gpu_samples(run_);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].points.size(), 2u);
+  EXPECT_GE(all[1].points.size(), 6u);
+}
+
+TEST_F(GpuMonitorTest, ADriverThatDoesNotAnswerIsLeftBehind) {
+  const EnvironmentVariable how("FAKE_NVML", "stuck");
+  longest_wait_ = 50ms;
+  {
+    const auto monitor = watch(0, two_ranks(), 1ms);
+    await_samples(1);
+    std::this_thread::sleep_for(20ms);
+  }
+  EXPECT_THAT(log_, ElementsAre("n0: the GPUs' driver or the disk does not answer; the last sample is not waited for"));
+}
+
+TEST_F(GpuMonitorTest, WhatStandsAgainstItIsToldOnceForANode) {
+  const EnvironmentVariable how("FAKE_NVML", "broken");
+  EXPECT_EQ(watch(0)->obstacle(), "NVML does not start: Driver Not Loaded");
+  EXPECT_EQ(watch(1)->obstacle(), "");
+}
+
+TEST_F(GpuMonitorTest, GpusThatNobodySeesAreSaid) {
+  const EnvironmentVariable seen("FAKE_NVML_GPUS", " GPU-00000000-0000-0000-0000-0000000000ff");
+  EXPECT_EQ(watch(0)->obstacle(), "NVML does not show them to this process");
+}
+
+TEST_F(GpuMonitorTest, ADirectoryThatCannotBeWrittenEndsNothing) {
+  tests::write_file(run_ / "gpus", "a file");
+  EXPECT_THAT(watch(0)->obstacle(), HasSubstr("gpus cannot be made: "));
+}
+
+TEST_F(GpuMonitorTest, AFullDiskIsOneLine) {
+  std::filesystem::create_directories(run_ / "gpus");
+  std::filesystem::create_symlink("/dev/full", run_ / "gpus" / "n0.jsonl");
+  {
+    const auto monitor = watch(0, two_ranks(), 1ms);
+    std::this_thread::sleep_for(50ms);
+  }
+  ASSERT_EQ(log_.size(), 1u);
+  EXPECT_THAT(log_[0], AllOf(HasSubstr("n0: GPUs are not recorded: cannot write "), HasSubstr("No space left")));
+}
+
+TEST_F(GpuMonitorTest, AnExceptionBesideItEndsTheThreadToo) {
+  EXPECT_EQ(tests::error_of([this] {
+              const auto monitor = watch(0);
+              throw std::runtime_error("the run failed");
+            }),
+            "the run failed");
+  EXPECT_GE(samples(), 1u);
+}
+
+/// The threads of this process, and the signals that each blocks, bit by bit.
+std::map<std::string, std::uint64_t> blocked_signals() {
+  std::map<std::string, std::uint64_t> blocked;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::istringstream lines(tests::read_file(entry.path() / "status"));
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("SigBlk:")) blocked[entry.path().filename()] = std::stoull(line.substr(7), nullptr, 16);
+    }
+  }
+  return blocked;
+}
+
+TEST_F(GpuMonitorTest, SignalsAreLeftToTheRunsOwnThreads) {
+  const auto before = blocked_signals();
+  const auto monitor = watch(0);
+  const auto with_it = blocked_signals();
+  EXPECT_EQ(with_it.size(), before.size() + 1);
+  for (const auto& [thread, blocked] : with_it) {
+    if (const auto known = before.find(thread); known != before.end()) {
+      EXPECT_EQ(blocked, known->second) << "as before";
+      continue;
+    }
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGALRM, SIGCHLD}) {
+      EXPECT_EQ(blocked >> (signal - 1) & 1, 1u) << signal;
+    }
+  }
+}
+
+TEST(GpuSampleInterval, GrowsSoThatManyNodesDoNotWriteMore) {
+  EXPECT_EQ(gpu_sample_interval(1), 5s);
+  EXPECT_EQ(gpu_sample_interval(16), 5s);
+  EXPECT_EQ(gpu_sample_interval(64), 20s);
+  EXPECT_EQ(gpu_sample_interval(4096), 60s);
+}
+
+TEST(UnwatchedLines, AreOneForEachReason) {
+  const std::vector<std::string> obstacles = {"no driver", "", "no driver", "no permission"};
+  EXPECT_THAT(unwatched_lines(obstacles), ElementsAre("GPUs of 2 nodes are not recorded: no driver",
+                                                      "GPUs of 1 node are not recorded: no permission"));
+}
+
+TEST(GpuNodeName, IsTheHostsUnlessSeveralNodesHaveIt) {
+  const std::vector<RankPlace> places = {{.host = "a", .node = 0}, {.host = "a", .node = 0}, {.host = "b", .node = 1}};
+  EXPECT_EQ(gpu_node_name(places, 1), "a");
+  const std::vector<RankPlace> alike = {{.host = "container", .node = 0}, {.host = "container", .node = 1}};
+  EXPECT_EQ(gpu_node_name(alike, 1), "container-1");
+}
+
+}  // namespace
+}  // namespace mylos::train

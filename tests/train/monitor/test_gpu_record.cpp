@@ -1,0 +1,133 @@
+#include "train/monitor/gpu_record.hpp"
+
+#include "tests/support/temporary.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace mylos::train {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+GpuReading reading(std::size_t index, double energy) {
+  return {.index = index,
+          .name = "NVIDIA A100",
+          .utilization = 93.0,
+          .memory = 4e9,
+          .memory_total = 4e10,
+          .power = 250.5,
+          .energy = energy};
+}
+
+class GpuRecord : public testing::Test {
+ protected:
+  void write(const std::string& node, const std::string& text) const {
+    tests::write_file(run_ / "gpus" / (node + ".jsonl"), text);
+  }
+  tests::TemporaryDirectory directory_;
+  std::filesystem::path run_ = directory_.path();
+};
+
+TEST_F(GpuRecord, ALineIsReadAsItWasWritten) {
+  write("n1", to_line({1700000000.25, 7, {reading(0, 10.0), reading(1, 20.0)}}));
+  const auto all = read_gpu_samples(run_);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[1].node, "n1");
+  EXPECT_EQ(all[1].index, 1u);
+  ASSERT_EQ(all[1].points.size(), 1u);
+  const GpuSeries::Point& point = all[1].points[0];
+  EXPECT_EQ(point.time, 1700000000.25);
+  EXPECT_EQ(point.step, 7u);
+  EXPECT_EQ(point.reading.name, "NVIDIA A100");
+  EXPECT_EQ(point.reading.utilization, 93.0);
+  EXPECT_EQ(point.reading.memory, 4e9);
+  EXPECT_EQ(point.reading.memory_total, 4e10);
+  EXPECT_EQ(point.reading.power, 250.5);
+  EXPECT_EQ(point.reading.energy, 20.0);
+}
+
+TEST_F(GpuRecord, WhatADriverDoesNotTellIsAbsent) {
+  const std::string line = to_line({1.5, 2, {{.index = 0, .name = "MIG 1g.10gb", .memory = 5.0}}});
+  EXPECT_EQ(line, R"({"time":1.5,"step":2,"gpus":[{"index":0,"name":"MIG 1g.10gb","memory":5.0}]})"
+                  "\n");
+  write("n1", line + R"({"time": 2, "step": 3, "gpus": [{"index": 0, "utilization": null, "energy": "7"}]})" + "\n");
+  const auto all = read_gpu_samples(run_);
+  ASSERT_EQ(all.size(), 1u);
+  ASSERT_EQ(all[0].points.size(), 2u);
+  EXPECT_EQ(all[0].points[0].reading.utilization, std::nullopt);
+  EXPECT_EQ(all[0].points[1].reading.utilization, std::nullopt);
+  EXPECT_EQ(all[0].points[1].reading.energy, std::nullopt);
+  EXPECT_EQ(all[0].energy.joules(), 0.0);
+}
+
+TEST_F(GpuRecord, EnergyIsTheSumOverStarts) {
+  std::string text;
+  for (const double energy : {0.0, 100.0, 300.0, 0.0, 50.0, 5.0, 7.0}) text += to_line({1.0, 1, {reading(0, energy)}});
+  write("n1", text);
+  EXPECT_EQ(read_gpu_samples(run_).at(0).energy.joules(), 300.0 + 50.0 + 7.0);
+  EXPECT_EQ(kilowatt_hours(7.2e6), 2.0);
+}
+
+TEST_F(GpuRecord, NodesAndGpusAreInOrder) {
+  write("n2", to_line({1.0, 1, {reading(0, 0.0)}}));
+  write("n1", to_line({1.0, 1, {reading(1, 0.0)}}) + to_line({2.0, 1, {reading(0, 0.0)}}));
+  std::vector<std::string> places;
+  for (const GpuSeries& gpu : read_gpu_samples(run_)) places.push_back(gpu.node + "/" + std::to_string(gpu.index));
+  EXPECT_THAT(places, ElementsAre("n1/0", "n1/1", "n2/0"));
+}
+
+TEST_F(GpuRecord, WhatIsNoWholeLineIsPassedOver) {
+  const std::string whole = to_line({1.0, 1, {reading(0, 1.0)}});
+  write("n1", whole.substr(0, 30) + "\n" + whole + "[]\n{}\n\n{\"time\": 1}\n" + R"({"time": 1, "gpus": [3, {}]})" +
+                  "\n" + whole + whole.substr(0, whole.size() - 1));
+  const auto all = read_gpu_samples(run_);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].points.size(), 2u);
+}
+
+TEST_F(GpuRecord, OfARunWithoutGpusThereIsNone) {
+  EXPECT_THAT(read_gpu_samples(run_), IsEmpty());
+  EXPECT_THAT(read_gpu_samples(run_ / "nothing"), IsEmpty());
+  tests::write_file(run_ / "gpus" / "notes.txt", to_line({1.0, 1, {reading(0, 1.0)}}));
+  std::filesystem::create_directories(run_ / "gpus" / "directory.jsonl");
+  EXPECT_THAT(read_gpu_samples(run_), IsEmpty());
+}
+
+TEST_F(GpuRecord, ARunThatGrowsIsFollowed) {
+  std::vector<std::string> taken;
+  const GpuRecordReader::Take take = [&](const std::string& node, const GpuSample& sample) {
+    taken.push_back(node + " " + std::to_string(sample.step));
+  };
+  GpuRecordReader reader(run_);
+  reader.read(take);
+  const std::string first = to_line({1.0, 1, {}}), second = to_line({2.0, 2, {}});
+  write("n1", first + second.substr(0, 9));
+  reader.read(take);
+  reader.read(take);
+  EXPECT_THAT(taken, ElementsAre("n1 1"));
+  write("n1", first + second);
+  write("n2", first);
+  reader.read(take);
+  EXPECT_THAT(taken, ElementsAre("n1 1", "n1 2", "n2 1"));
+  EXPECT_FALSE(reader.begins_anew());
+}
+
+TEST_F(GpuRecord, AnotherRunInThePlaceOfOneIsReadFromTheBeginning) {
+  std::size_t taken = 0;
+  const GpuRecordReader::Take take = [&](const std::string&, const GpuSample&) { ++taken; };
+  GpuRecordReader reader(run_);
+  const std::string line = to_line({1.0, 1, {}});
+  write("n1", line + line);
+  write("n2", line);
+  reader.read(take);
+  write("n1", line);
+  taken = 0;
+  EXPECT_TRUE(reader.begins_anew());
+  reader.read(take);
+  EXPECT_EQ(taken, 2u);
+}
+
+}  // namespace
+}  // namespace mylos::train

@@ -1,0 +1,407 @@
+#include "tests/support/file_size_limit.hpp"
+#include "tests/support/temporary.hpp"
+#include "train/monitor/output_directory.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace mylos::train {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::MatchesRegex;
+using Json = nlohmann::ordered_json;
+
+const OutputRules plain = {};
+const OutputRules overwrite = {.overwrite = true};
+
+class OutputDirectoryTest : public testing::Test {
+ protected:
+  /// A run that ends as `finished` says and leaves one of each file.
+  void run(bool finished, const OutputRules& rules = plain) {
+    OutputDirectory output(path_, rules);
+    output.begin({{"epochs", 2}});
+    for (const char* name : {"metrics.jsonl", "results.json", "best/model.safetensors", "last/model.safetensors",
+                             "gpus/n1.jsonl", "events.out.tfevents.1.host.2", "predictions.json.partial-0badcafe"}) {
+      tests::write_file(path_ / name, "{\"f1\": 50}\n");
+    }
+    if (finished) output.finish();
+    if (!finished) std::filesystem::remove_all(path_ / "last");
+  }
+
+  /// The message of the error that opening gives, without "--output <path>: ".
+  std::string refusal(const OutputRules& rules = plain) {
+    const std::string message = tests::error_of([&] { OutputDirectory output(path_, rules); });
+    const std::string start = "--output " + path_.string() + ": ";
+    return message.starts_with(start) ? message.substr(start.size()) : message;
+  }
+
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(path_)) names.push_back(entry.path().filename());
+    std::ranges::sort(names);
+    return names;
+  }
+
+  Json run_json() const { return Json::parse(tests::read_file(path_ / "run.json")); }
+
+  tests::TemporaryDirectory directory_;
+  std::filesystem::path path_ = directory_ / "runs/first";
+};
+
+TEST_F(OutputDirectoryTest, MakesItWithItsParentsAndRecordsTheRun) {
+  OutputDirectory output(path_, plain);
+  EXPECT_FALSE(output.finished());
+  output.begin({{"epochs", 2}});
+  EXPECT_EQ(run_json().dump(), R"({"epochs":2,"state":{"finished":false,"slurm_job":null}})");
+  output.finish();
+  EXPECT_EQ(run_json().dump(), R"({"epochs":2,"state":{"finished":true,"slurm_job":null}})");
+  EXPECT_THAT(names(), ElementsAre(".lock", "run.json"));
+}
+
+TEST_F(OutputDirectoryTest, TakesAnEmptyOne) {
+  std::filesystem::create_directories(path_);
+  EXPECT_FALSE(OutputDirectory(path_, plain).finished());
+}
+
+TEST_F(OutputDirectoryTest, TakesOneThatWasLeftBeforeTheRunBegan) {
+  { OutputDirectory output(path_, plain); }
+  tests::write_file(path_ / "run.json.partial-0badcafe", "{");
+  tests::write_file(path_ / ".probe", "");
+  OutputDirectory output(path_, plain);
+  output.begin(Json::object());
+  EXPECT_THAT(names(), ElementsAre(".lock", "run.json"));
+}
+
+TEST_F(OutputDirectoryTest, LeavesAFinishedRunAloneAndGivesItsResults) {
+  run(true);
+  const auto before = names();
+  OutputDirectory output(path_, plain);
+  EXPECT_TRUE(output.finished());
+  EXPECT_EQ(output.results(), "{\"f1\": 50}\n");
+  EXPECT_EQ(names(), before);
+  EXPECT_THAT(tests::error_of([&] { output.begin(Json::object()); }), HasSubstr("a finished run is there"));
+}
+
+TEST_F(OutputDirectoryTest, GivesTheDifferencesFromAFinishedRun) {
+  run(true);
+  const OutputDirectory output(
+      path_, {.compare = [](const auto&) { return CommandDifference{.options = {"epochs 2, now 3"}}; }});
+  EXPECT_TRUE(output.finished());
+  EXPECT_THAT(output.start().differing, ElementsAre("epochs 2, now 3"));
+}
+
+TEST_F(OutputDirectoryTest, GivesNoResultsWhereThereWasNoEvaluation) {
+  run(true);
+  std::filesystem::remove(path_ / "results.json");
+  EXPECT_EQ(OutputDirectory(path_, plain).results(), std::nullopt);
+}
+
+TEST_F(OutputDirectoryTest, ShowsAFinishedRunWithForeignFiles) {
+  run(true);
+  tests::write_file(path_ / "notes.txt", "mine");
+  EXPECT_TRUE(OutputDirectory(path_, plain).finished());
+}
+
+TEST_F(OutputDirectoryTest, BeginsAnUnfinishedRunAnewThatHasNoCheckpoint) {
+  run(false);
+  OutputDirectory output(path_, plain);
+  EXPECT_EQ(output.checkpoint(), "");
+  EXPECT_EQ(output.start().remark,
+            path_.string() + " holds this run, interrupted before its first checkpoint: it begins anew");
+  EXPECT_TRUE(std::filesystem::exists(path_ / "metrics.jsonl")) << "removed before the new run begins";
+  output.begin({{"epochs", 2}});
+  EXPECT_THAT(names(), ElementsAre(".lock", "run.json"));
+}
+
+TEST_F(OutputDirectoryTest, GoesOnWithAnUnfinishedRunThatHasACheckpoint) {
+  run(false);
+  const std::filesystem::path file = path_ / "checkpoints" / "step-000005.h5";
+  tests::write_file(file, "a checkpoint");
+  const auto before = names();
+  for (const OutputRules& rules : {plain, OutputRules{.overwrite = true, .requeued = true}}) {
+    OutputDirectory output(path_, rules);
+    EXPECT_FALSE(output.finished());
+    EXPECT_EQ(output.checkpoint(), file);
+    output.begin({{"epochs", 2}});
+    EXPECT_EQ(names(), before);
+  }
+  EXPECT_EQ(refusal({.resume = false}),
+            "holds a run that did not finish; --resume auto goes on with it, --overwrite starts anew");
+  OutputDirectory anew(path_, overwrite);
+  EXPECT_EQ(anew.checkpoint(), "");
+  anew.begin({{"epochs", 2}});
+  EXPECT_FALSE(std::filesystem::exists(file));
+}
+
+TEST_F(OutputDirectoryTest, BeginsFromACheckpointElsewhereAndGoesOnWithItsOwn) {
+  const std::filesystem::path file = directory_ / "other" / "checkpoints" / "step-000005.h5";
+  const std::filesystem::path own = path_ / "checkpoints" / "step-000002.h5";
+  tests::write_file(file, "a checkpoint");
+  const OutputRules elsewhere = {.resume_from = directory_ / "other"};
+  {
+    OutputDirectory output(path_, elsewhere);
+    EXPECT_EQ(output.checkpoint(), file);
+    output.begin({{"epochs", 2}});
+    tests::write_file(own, "a checkpoint");
+  }
+  OutputDirectory again(path_, elsewhere);
+  EXPECT_EQ(again.checkpoint(), own);
+  again.begin({{"epochs", 2}});
+  EXPECT_TRUE(std::filesystem::exists(own));
+}
+
+TEST_F(OutputDirectoryTest, NeverClearsTheCheckpointItIsToResumeFrom) {
+  run(true);
+  const std::filesystem::path file = path_ / "checkpoints" / "step-000005.h5";
+  tests::write_file(file, "a checkpoint");
+  EXPECT_EQ(refusal({.overwrite = true, .resume_from = file}),
+            "would be cleared of the checkpoint to resume from; choose another");
+}
+
+TEST_F(OutputDirectoryTest, OverwritesRunsWhenTold) {
+  for (const bool finished : {false, true}) {
+    run(finished, overwrite);
+    OutputDirectory output(path_, overwrite);
+    EXPECT_FALSE(output.finished());
+    EXPECT_TRUE(std::filesystem::exists(path_ / "best")) << "removed before the new run begins";
+    output.begin({{"epochs", 3}});
+    EXPECT_THAT(names(), ElementsAre(".lock", "run.json"));
+    EXPECT_EQ(run_json().at("epochs"), 3);
+  }
+}
+
+// What is left of the old run must not be taken for the new one's, whatever the next start was told.
+TEST_F(OutputDirectoryTest, ClearsOnAfterAKillThatInterruptedIt) {
+  for (const OutputRules& rules :
+       {plain, overwrite, OutputRules{.resume = false}, OutputRules{.requeued = true, .job = "7"}}) {
+    run(false, overwrite);
+    tests::write_file(path_ / "checkpoints" / "step-000005.h5", "a checkpoint");
+    tests::write_file(path_ / "run.json", R"({"state": {"finished": false, "slurm_job": "7", "clearing": true}})");
+    {
+      OutputDirectory output(path_, rules);
+      EXPECT_FALSE(output.finished());
+      EXPECT_EQ(output.checkpoint(), "");
+      output.begin({{"epochs", 3}});
+    }
+    EXPECT_THAT(names(), ElementsAre(".lock", "run.json"));
+    EXPECT_EQ(run_json().dump(), rules.job.empty() ? R"({"epochs":3,"state":{"finished":false,"slurm_job":null}})"
+                                                   : R"({"epochs":3,"state":{"finished":false,"slurm_job":"7"}})");
+    std::filesystem::remove_all(path_);
+  }
+}
+
+TEST_F(OutputDirectoryTest, SaysThatItClearsBeforeAnythingGoes) {
+  run(true);
+  tests::write_file(path_ / "checkpoints" / "step-000005.h5", "a checkpoint");
+  std::filesystem::permissions(path_, std::filesystem::perms{0777});
+  std::filesystem::permissions(path_ / "best", std::filesystem::perms{0555});  // what is in it may not be removed
+  std::filesystem::permissions(directory_.path(), std::filesystem::perms{0755});
+  std::filesystem::permissions(path_ / ".lock", std::filesystem::perms{0666});
+  {
+    OutputDirectory output(path_, overwrite);
+    const bool root = ::geteuid() == 0;
+    ASSERT_EQ(::seteuid(root ? 65534 : ::geteuid()), 0);
+    EXPECT_THAT(tests::error_of([&] {
+                  output.begin({{"epochs", 3}});
+                }),
+                HasSubstr("cannot remove best: Permission denied"));
+    ASSERT_EQ(::seteuid(root ? 0 : ::geteuid()), 0);
+  }
+  std::filesystem::permissions(path_ / "best", std::filesystem::perms{0755});
+  EXPECT_TRUE(std::filesystem::exists(path_ / "checkpoints" / "step-000005.h5"));
+  EXPECT_EQ(run_json()["state"]["clearing"], true);
+  EXPECT_EQ(OutputDirectory(path_, plain).checkpoint(), "") << "the old run's";
+  EXPECT_EQ(refusal({.resume_from = path_ / "checkpoints" / "step-000005.h5"}),
+            "would be cleared of the checkpoint to resume from; choose another");
+}
+
+TEST_F(OutputDirectoryTest, RefusesForeignFilesByNameAndKeepsThem) {
+  tests::write_file(path_ / "thesis.tex", "x");
+  tests::write_file(path_ / "zebra", "x");
+  for (const OutputRules& rules : {plain, overwrite}) {
+    EXPECT_EQ(refusal(rules), "holds thesis.tex, which no training run wrote; choose an empty or a new directory");
+  }
+  EXPECT_THAT(names(), ElementsAre("thesis.tex", "zebra"));
+}
+
+TEST_F(OutputDirectoryTest, RefusesForeignFilesBesideARun) {
+  run(false);
+  tests::write_file(path_ / "notes.txt", "mine");
+  EXPECT_EQ(refusal(overwrite), "holds notes.txt, which no training run wrote; choose an empty or a new directory");
+  EXPECT_TRUE(std::filesystem::exists(path_ / "metrics.jsonl"));
+}
+
+TEST_F(OutputDirectoryTest, RefusesAnotherProgramsRun) {
+  for (const char* text : {"", "[1]", "{\"epochs\": 2}", "{\"state\": 1}", "{\"state\": {\"finished\": 1}}"}) {
+    tests::write_file(path_ / "run.json", text);
+    EXPECT_EQ(refusal(overwrite), "holds run.json, which no training run wrote; choose an empty or a new directory");
+  }
+}
+
+TEST_F(OutputDirectoryTest, NamesWithControlCharactersStayOnOneLine) {
+  tests::write_file(path_ / "a\nb", "x");
+  EXPECT_THAT(refusal(), HasSubstr("holds a\\x0ab,"));
+}
+
+TEST_F(OutputDirectoryTest, RequeuedJobBeginsAnewWhatItCouldNotFinish) {
+  run(false, {.job = "7"});
+  OutputDirectory output(path_, {.requeued = true, .job = "7"});
+  EXPECT_FALSE(output.finished());
+}
+
+TEST_F(OutputDirectoryTest, RequeuedJobDoesNotOverwriteWhatItFinished) {
+  run(true, {.overwrite = true, .job = "7"});
+  EXPECT_TRUE(OutputDirectory(path_, {.overwrite = true, .requeued = true, .job = "7"}).finished());
+}
+
+TEST_F(OutputDirectoryTest, RequeuedJobOverwritesWhatAnotherOneFinished) {
+  run(true, {.job = "6"});
+  EXPECT_FALSE(OutputDirectory(path_, {.overwrite = true, .requeued = true, .job = "7"}).finished());
+}
+
+TEST_F(OutputDirectoryTest, RefusesOneThatALiveRunWritesInto) {
+  int ready[2], done[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  ASSERT_EQ(::pipe(done), 0);
+  const pid_t other = ::fork();
+  ASSERT_GE(other, 0);
+  if (other == 0) {
+    OutputDirectory output(path_, plain);
+    output.begin(Json::object());
+    char byte = 'x';
+    const bool told = ::write(ready[1], &byte, 1) == 1 && ::read(done[0], &byte, 1) == 1;
+    ::_exit(told ? 0 : 1);
+  }
+  char byte = 0;
+  EXPECT_EQ(::read(ready[0], &byte, 1), 1);
+  for (const OutputRules& rules : {plain, overwrite}) {
+    EXPECT_THAT(refusal(rules), MatchesRegex("a run is writing there \\(process " + std::to_string(other) +
+                                             " on .+\\); let it end, stop it, or choose another directory"));
+  }
+  EXPECT_EQ(::write(done[1], &byte, 1), 1);
+  int status = 0;
+  ::waitpid(other, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_FALSE(OutputDirectory(path_, plain).finished());
+}
+
+TEST_F(OutputDirectoryTest, WaitsForAPredecessorThatIsDying) {
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t other = ::fork();
+  ASSERT_GE(other, 0);
+  if (other == 0) {
+    const OutputDirectory output(path_, plain);
+    const char byte = 'x';
+    const bool told = ::write(ready[1], &byte, 1) == 1;
+    ::usleep(200'000);
+    ::_exit(told ? 0 : 1);
+  }
+  char byte = 0;
+  EXPECT_EQ(::read(ready[0], &byte, 1), 1);
+  EXPECT_FALSE(OutputDirectory(path_, plain).finished());
+  int status = 0;
+  ::waitpid(other, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+// What was read before the lock was taken is out of date: a run that finished is neither gone on with nor cleared.
+TEST_F(OutputDirectoryTest, LeavesARunAloneThatFinishesWhileItWaits) {
+  for (const OutputRules& rules : {plain, OutputRules{.overwrite = true, .requeued = true, .job = "7"}}) {
+    int ready[2];
+    ASSERT_EQ(::pipe(ready), 0);
+    const pid_t other = ::fork();
+    ASSERT_GE(other, 0);
+    if (other == 0) {
+      OutputDirectory output(path_, {.overwrite = true, .job = "7"});
+      output.begin({{"epochs", 2}});
+      tests::write_file(path_ / "checkpoints" / "step-000005.h5", "a checkpoint");
+      const char byte = 'x';
+      const bool told = ::write(ready[1], &byte, 1) == 1;
+      ::usleep(200'000);
+      output.finish();
+      ::_exit(told ? 0 : 1);
+    }
+    char byte = 0;
+    EXPECT_EQ(::read(ready[0], &byte, 1), 1);
+    EXPECT_TRUE(OutputDirectory(path_, rules).finished());
+    EXPECT_EQ(run_json()["state"]["finished"], true);
+    int status = 0;
+    ::waitpid(other, &status, 0);
+    EXPECT_EQ(status, 0);
+    EXPECT_NO_THROW(OutputDirectory(path_, overwrite)) << "the lock is free again";
+  }
+}
+
+TEST_F(OutputDirectoryTest, RefusesAFile) {
+  tests::write_file(path_, "x");
+  EXPECT_EQ(refusal(), "is a file; choose a directory");
+}
+
+TEST_F(OutputDirectoryTest, RefusesWhatCannotBeMade) {
+  path_ = "/proc/mylos/run";
+  EXPECT_EQ(refusal(), "cannot be created: No such file or directory");
+}
+
+TEST_F(OutputDirectoryTest, RefusesWhatCannotBeWritten) {
+  std::filesystem::create_directories(path_);
+  std::filesystem::permissions(directory_.path(), std::filesystem::perms{0755});
+  std::filesystem::permissions(path_, std::filesystem::perms{0555});
+  // Root may write everywhere, so it steps aside for this one.
+  const bool root = ::geteuid() == 0;
+  ASSERT_EQ(::seteuid(root ? 65534 : ::geteuid()), 0);
+  EXPECT_EQ(refusal(), "cannot write there: Permission denied");
+  ASSERT_EQ(::seteuid(root ? 0 : ::geteuid()), 0);
+}
+
+TEST_F(OutputDirectoryTest, FindsAFullDiskBeforeTheFirstStep) {
+  const OutputDirectory output(path_, plain);
+  EXPECT_NO_THROW(output.check_space(1 << 20));
+  EXPECT_THAT(tests::error_of([&] { output.check_space(std::size_t{1} << 62); }),
+              MatchesRegex("--output .*: 4.00 EiB are needed and .* are free there; make room or choose another "
+                           "directory"));
+  EXPECT_THAT(names(), ElementsAre(".lock"));
+}
+
+TEST_F(OutputDirectoryTest, FindsAQuotaBeforeTheFirstStep) {
+  const OutputDirectory output(path_, plain);
+  const tests::FileSizeLimit limit(1 << 20);
+  EXPECT_THAT(tests::error_of([&] { output.check_space(1 << 21); }),
+              MatchesRegex("--output .*: 2.00 MiB are needed and cannot be had there: cannot write .*/.probe: File too "
+                           "large"));
+  EXPECT_THAT(names(), ElementsAre(".lock"));
+}
+
+TEST_F(OutputDirectoryTest, TheProbeDoesNotFollowALink) {
+  const std::filesystem::path others = directory_ / "others";
+  tests::write_file(others, "somebody's");
+  const OutputDirectory output(path_, plain);
+  std::filesystem::create_symlink(others, path_ / ".probe");
+  EXPECT_NO_THROW(output.check_space(1 << 20));
+  EXPECT_EQ(tests::read_file(others), "somebody's");
+  EXPECT_THAT(names(), ElementsAre(".lock"));
+}
+
+TEST_F(OutputDirectoryTest, NamesTheFileWhereRunJsonDoesNotFit) {
+  OutputDirectory output(path_, plain);
+  const tests::FileSizeLimit limit(1);
+  EXPECT_EQ(tests::error_of([&] {
+              output.begin({{"epochs", 2}});
+            }),
+            "cannot write " + (path_ / "run.json").string() + ": File too large");
+}
+
+TEST_F(OutputDirectoryTest, FinishNeedsARunThatBegan) {
+  OutputDirectory output(path_, plain);
+  EXPECT_THAT(tests::error_of([&] { output.finish(); }), HasSubstr("did not begin"));
+  EXPECT_THAT(tests::error_of([&] { output.begin(Json::array()); }), HasSubstr("no JSON object"));
+}
+
+}  // namespace
+}  // namespace mylos::train

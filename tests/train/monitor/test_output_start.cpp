@@ -1,0 +1,194 @@
+#include "tests/support/temporary.hpp"
+#include "train/monitor/output_start.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace mylos::train {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class OutputStartTest : public testing::Test {
+ protected:
+  /// A directory with the run.json of job 7, a file of the run, and `checkpoints` of steps 1 to that.
+  void leave_run(bool finished, std::size_t checkpoints) const {
+    fs::remove_all(path_);
+    tests::write_file(path_ / "run.json", finished ? R"({"state": {"finished": true, "slurm_job": "7"}})"
+                                                   : R"({"state": {"finished": false, "slurm_job": "7"}})");
+    tests::write_file(path_ / "metrics.jsonl", "");
+    for (std::size_t step = 1; step <= checkpoints; ++step) tests::write_file(own(step), "a checkpoint");
+  }
+  fs::path own(std::size_t step) const { return path_ / "checkpoints" / ("step-00000" + std::to_string(step) + ".h5"); }
+
+  std::string refusal(const OutputRules& rules) const {
+    return tests::error_of([&] { decide_start(path_, rules); });
+  }
+
+  /// In a word, as docs/checkpoints.md has it.
+  std::string outcome(const OutputRules& rules) const {
+    try {
+      const OutputStart start = decide_start(path_, rules);
+      if (start.finished) return "results";
+      if (start.goes_on) return start.checkpoint == own(2) ? "newest" : "own";
+      return start.checkpoint.empty() ? "step 1" : start.checkpoint == other_ ? "PATH" : start.checkpoint.string();
+    } catch (const std::runtime_error&) {
+      return "refused";
+    }
+  }
+
+  void SetUp() override { tests::write_file(other_, "a checkpoint"); }
+
+  tests::TemporaryDirectory directory_;
+  fs::path path_ = directory_ / "run", other_ = directory_ / "other" / "checkpoints" / "step-000009.h5";
+};
+
+// The table of docs/checkpoints.md, "When it resumes".
+TEST_F(OutputStartTest, FollowsTheTable) {
+  enum class Holds { checkpoints, none, finished };
+  struct Row {
+    Holds holds;
+    bool requeued, overwrite;
+    std::string automatic, path, never;
+  };
+  const std::vector<Row> table = {
+      {Holds::checkpoints, false, false, "newest", "newest", "refused"},
+      {Holds::checkpoints, false, true, "step 1", "PATH", "step 1"},
+      {Holds::checkpoints, true, false, "newest", "newest", "newest"},
+      {Holds::checkpoints, true, true, "newest", "newest", "newest"},
+      {Holds::none, false, false, "step 1", "PATH", "step 1"},
+      {Holds::none, false, true, "step 1", "PATH", "step 1"},
+      {Holds::none, true, false, "step 1", "PATH", "step 1"},
+      {Holds::none, true, true, "step 1", "PATH", "step 1"},
+      {Holds::finished, false, false, "results", "results", "results"},
+      {Holds::finished, false, true, "step 1", "PATH", "step 1"},
+      {Holds::finished, true, false, "results", "results", "results"},
+      {Holds::finished, true, true, "results", "results", "results"},
+  };
+  for (const Row& row : table) {
+    leave_run(row.holds == Holds::finished, row.holds == Holds::none ? 0 : 2);
+    const OutputRules rules = {.overwrite = row.overwrite, .requeued = row.requeued, .job = "7"};
+    OutputRules path = rules, never = rules;
+    path.resume_from = other_;
+    never.resume = false;
+    const std::string which = "row " + std::to_string(&row - table.data());
+    EXPECT_EQ(outcome(rules), row.automatic) << which;
+    EXPECT_EQ(outcome(path), row.path) << which;
+    EXPECT_EQ(outcome(never), row.never) << which;
+  }
+}
+
+TEST_F(OutputStartTest, ObeysACheckpointOfItsOwnWhereItWasStartedByHand) {
+  leave_run(false, 2);
+  EXPECT_EQ(decide_start(path_, {.resume_from = own(1)}).checkpoint, own(1));
+  EXPECT_EQ(decide_start(path_, {.requeued = true, .resume_from = own(1)}).checkpoint, own(2));
+  for (const fs::path& name : {path_, path_ / "", path_ / "checkpoints", path_ / "checkpoints" / ""}) {
+    const OutputStart start = decide_start(path_, {.resume_from = name});
+    EXPECT_TRUE(start.goes_on) << name;
+    EXPECT_EQ(start.checkpoint.filename(), own(2).filename()) << name;
+    EXPECT_EQ(start.remark, "");
+  }
+  EXPECT_THAT(refusal({.resume_from = own(3)}), HasSubstr("step-000003.h5: no checkpoint is there"));
+}
+
+TEST_F(OutputStartTest, NeedsNoOtherRunWhereItHasCheckpointsOfItsOwn) {
+  leave_run(false, 2);
+  const fs::path gone = directory_ / "gone";
+  const OutputStart start = decide_start(path_, {.resume_from = gone});
+  EXPECT_EQ(start.checkpoint, own(2));
+  EXPECT_EQ(start.remark, "this run has checkpoints of its own: --resume " + gone.string() + " is not used");
+  leave_run(false, 0);
+  EXPECT_EQ(refusal({.resume_from = gone}), "--resume " + gone.string() + ": no checkpoint is there");
+}
+
+TEST_F(OutputStartTest, RefusesToClearTheCheckpointThatIsNamed) {
+  const auto expect_refused = [&] {
+    EXPECT_THAT(refusal({.overwrite = true, .resume_from = own(1)}),
+                HasSubstr("would be cleared of the checkpoint to resume from; choose another"));
+  };
+  for (const bool finished : {true, false}) {
+    leave_run(finished, 2);
+    expect_refused();
+  }
+  tests::write_file(path_ / "run.json", R"({"state": {"finished": false, "clearing": true}})");
+  expect_refused();
+}
+
+TEST_F(OutputStartTest, KeepsAModelThatNoCheckpointStandsFor) {
+  leave_run(false, 0);
+  tests::write_file(path_ / "last" / "model.safetensors", "a model");
+  for (const bool requeued : {false, true}) {
+    EXPECT_THAT(refusal({.requeued = requeued}), HasSubstr("has a model in last/, but no checkpoint to resume from"));
+  }
+  EXPECT_EQ(outcome({.overwrite = true}), "step 1");
+}
+
+TEST_F(OutputStartTest, BeginsAnewOnlyWhatIsTheSameCommand) {
+  leave_run(false, 0);
+  OutputRules rules = {.compare = [](const auto& saved) {
+    EXPECT_TRUE(saved.contains("state"));
+    return CommandDifference{.options = {"seed 42, now 7", "batch 4, now 8"}};
+  }};
+  EXPECT_EQ(refusal(rules), "--output " + path_.string() +
+                                ": holds a run with other options that did not finish and has no checkpoint to resume "
+                                "from: seed 42, now 7; batch 4, now 8; --overwrite starts anew, or choose another "
+                                "directory");
+  rules.overwrite = true;
+  EXPECT_EQ(outcome(rules), "step 1");
+  rules = {.compare = [](const auto&) { return CommandDifference(); }};
+  EXPECT_EQ(decide_start(path_, rules).remark,
+            path_.string() + " holds this run, interrupted before its first checkpoint: it begins anew");
+}
+
+TEST_F(OutputStartTest, GivesTheDifferencesFromAFinishedRun) {
+  leave_run(true, 2);
+  OutputRules rules = {.compare = [](const auto&) { return CommandDifference{.options = {"seed 42, now 7"}}; }};
+  const OutputStart start = decide_start(path_, rules);
+  EXPECT_TRUE(start.finished);
+  EXPECT_THAT(start.differing, testing::ElementsAre("seed 42, now 7"));
+  rules.overwrite = true;
+  EXPECT_EQ(outcome(rules), "step 1");
+}
+
+TEST_F(OutputStartTest, ExtendsWhatHasACheckpoint) {
+  OutputRules longer = {.extend = true, .compare = [](const auto&) { return CommandDifference{.extends = true}; }};
+  OutputRules same = {.extend = true, .compare = [](const auto&) { return CommandDifference(); }};
+  OutputRules other = {.extend = true, .compare = [](const auto&) {
+                         return CommandDifference{.options = {"seed 42, now 7"}, .extends = true};
+                       }};
+  leave_run(true, 2);
+  EXPECT_TRUE(finished_start(path_, same).has_value());
+  EXPECT_FALSE(finished_start(path_, longer).has_value());
+  EXPECT_EQ(outcome(longer), "newest");
+  EXPECT_EQ(outcome(same), "results");
+  EXPECT_THAT(decide_start(path_, other).differing, testing::ElementsAre("seed 42, now 7"));
+  leave_run(false, 2);  // killed while it was extended
+  EXPECT_EQ(outcome(longer), "newest");
+  EXPECT_EQ(outcome(same), "newest");
+  for (const bool finished : {true, false}) {
+    leave_run(finished, 0);
+    EXPECT_THAT(refusal(longer), HasSubstr("the run there has no checkpoint, which --extend needs"));
+  }
+  fs::remove_all(path_);
+  EXPECT_THAT(refusal(longer), HasSubstr("no run is there, which --extend needs; leave it out"));
+}
+
+TEST(OutputRules, KnowARequeuedJob) {
+  const tests::EnvironmentVariable job("SLURM_JOB_ID", "7");
+  {
+    const tests::EnvironmentVariable count("SLURM_RESTART_COUNT", "1");
+    EXPECT_TRUE(output_rules(false).requeued);
+    EXPECT_EQ(output_rules(false).job, "7");
+    EXPECT_TRUE(output_rules(true).overwrite);
+  }
+  const tests::EnvironmentVariable count("SLURM_RESTART_COUNT", "0");
+  EXPECT_FALSE(output_rules(false).requeued);
+  EXPECT_FALSE(output_rules(false).overwrite);
+}
+
+}  // namespace
+}  // namespace mylos::train

@@ -1,0 +1,129 @@
+#include "train/monitor/run_banner.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace mylos::train {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+constexpr std::size_t mebibyte = 1u << 20;
+
+RunDescription described_example() {
+  RunDescription run;
+  run.model = "minilm";
+  run.layers = 6;
+  run.hidden = 384;
+  run.heads = 12;
+  run.parameters = 22566146;
+  run.train = {.file = "train.json", .questions = 1000, .windows = 1100, .tokens = 105600};
+  run.dev = {.file = "dev.json", .questions = 1, .windows = 1, .tokens = 384};
+  run.max_length = 384;
+  run.precision = "float";
+  run.gemm = "onednn";
+  run.execution = "OpenMP";
+  run.threads = 2;
+  run.steps = 276;
+  run.batch = 8;
+  run.epochs = 2.0;
+  run.memory = {.program = 24 * mebibyte,
+                .before = 30 * mebibyte,
+                .values = 86 * mebibyte,
+                .gradients = 87 * mebibyte,
+                .optimizer = 172 * mebibyte,
+                .activations = 1024 * mebibyte,
+                .workspace = 2 * mebibyte,
+                .output = 5 * mebibyte,
+                .limit = {.samples = 4},
+                .largest = {.samples = 4, .rows = 1500, .longest = 384}};
+  run.free_memory = 4096 * mebibyte;
+  run.output = "runs/first";
+  return run;
+}
+
+TEST(RunBanner, SaysAllThatARunDependsOn) {
+  EXPECT_EQ(
+      run_banner(described_example()),
+      "model    minilm: 6 layers, hidden 384, 12 heads, 22,566,146 parameters\n"
+      "train    train.json: 1,000 questions, 1,100 windows, 105,600 tokens, fill 25 %\n"
+      "dev      dev.json: 1 question, 1 window, 384 tokens, fill 100 %\n"
+      "compute  float, matrix products by onednn, 2 threads on OpenMP\n"
+      "steps    276 of 8 sequences (2 epochs), 4 at once, 1,500 tokens at most\n"
+      "memory   1.37 GiB at most: program 24.00 MiB, values 86.00 MiB, gradients 87.00 MiB, optimizer 172.00 MiB, "
+      "activations 1.00 GiB, operands 2.00 MiB, output 5.00 MiB; 4.00 GiB are free\n"
+      "output   runs/first\n");
+}
+
+TEST(RunBanner, SaysTheLossScaleWhereOneAdapts) {
+  RunDescription run = described_example();
+  run.precision = "half";
+  run.loss_scale = LossScale(65536.0);
+  EXPECT_THAT(run_banner(run), HasSubstr("compute  half, loss scale 65536, matrix products by onednn"));
+}
+
+TEST(RunBanner, HasNoLineForAbsentDevData) {
+  RunDescription run = described_example();
+  run.dev = {};
+  EXPECT_THAT(run_banner(run), Not(HasSubstr("\ndev ")));
+}
+
+TEST(RunBanner, DividesByNothingWhereThereAreNoWindows) {
+  RunDescription run = described_example();
+  run.train.windows = 0;
+  EXPECT_THAT(run_banner(run), HasSubstr("fill 0 %"));
+}
+
+TEST(ClosingLine, SaysTotalTimeTrainingTimeAndScores) {
+  RunResult result;
+  result.steps = 276;
+  result.training_seconds = 192.0;
+  result.best = {{"validation_loss", 1.5}, {"exact", 40.0}, {"f1", 50.5}, {"total", 100.0}};
+  EXPECT_EQ(closing_line(result, 225.0),
+            "done after 276 steps: 3:45 in all, training 3:12; validation loss 1.5, exact 40, f1 50.5\n");
+}
+
+TEST(ClosingLine, HasNoScoresWithoutAnEvaluation) {
+  RunResult result;
+  result.steps = 1;
+  EXPECT_EQ(closing_line(result, 2.0), "done after 1 step: 0:02 in all, training 0:00\n");
+}
+
+TEST(ClosingLine, CountsSkippedSteps) {
+  RunResult result;
+  result.steps = 9;
+  result.skipped = 2;
+  EXPECT_EQ(closing_line(result, 2.0), "done after 9 steps: 0:02 in all, training 0:00, 2 steps skipped\n");
+  result.joules = 1.8e6;
+  EXPECT_EQ(closing_line(result, 2.0), "done after 9 steps: 0:02 in all, training 0:00, 2 steps skipped, 0.5 kWh\n");
+}
+
+TEST(ClosingLine, TellsTheTrainingOfEarlierStartsApart) {
+  RunResult result;
+  result.steps = 873;
+  result.training_seconds = 58.0;
+  result.earlier_seconds = 12.0;
+  EXPECT_EQ(closing_line(result, 53.0),
+            "done after 873 steps: 0:53 in all, training 0:46 (0:58 with earlier starts)\n");
+}
+
+TEST(ClosingLine, SaysWhatEndedTheRun) {
+  RunResult result;
+  result.steps = 9;
+  result.stopped_early = true;
+  EXPECT_THAT(closing_line(result, 1.0), StartsWith("stopped after 9 steps without a better evaluation: "));
+  for (const auto& [signal, beginning] :
+       {std::pair(SIGINT, "interrupted after 9 steps: "), std::pair(SIGTERM, "ended by SIGTERM after 9 steps: "),
+        std::pair(SIGUSR1, "ended by SIGUSR1 after 9 steps: "),
+        std::pair(SIGHUP, "ended by signal 1 after 9 steps: ")}) {
+    result.signal = signal;
+    EXPECT_THAT(closing_line(result, 1.0), StartsWith(beginning));
+  }
+}
+
+}  // namespace
+}  // namespace mylos::train

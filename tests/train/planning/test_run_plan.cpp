@@ -1,0 +1,140 @@
+#include "train/planning/run_plan.hpp"
+
+#include "tests/train/engine/listed_task.hpp"
+#include "train/engine/length_task.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace mylos::train {
+namespace {
+
+using parallel::ModeKind;
+using testing::HasSubstr;
+
+constexpr std::size_t length = 10, parameters = 10 * 4096;
+
+/// Ten units of 4096 elements, 32 samples of ten rows; 4 of them a step.
+class RunPlan : public testing::Test {
+ protected:
+  ModePlan plan(ModeKind mode, std::size_t ranks, const std::function<void(TrainConfig&, PlanTarget&)>& change = {}) {
+    TrainConfig config;
+    config.parallel.mode = mode;
+    PlanTarget target;
+    target.machine = {.name = "test", .memory = std::size_t{1} << 30, .link = 1e9};
+    target.rate = {.flops = 1e9, .bandwidth = 1e9, .origin = ""};
+    target.ranks = {.ranks = ranks, .nodes = 1, .of_node = ranks, .on_host = false};
+    if (change) change(config, target);
+    return plan_run(task_, config, target);
+  }
+
+  SizedModel model_{10, 4096, false, 0};
+  LengthTask task_{model_, std::vector<std::size_t>(32, length), 4, 1};
+};
+
+TEST_F(RunPlan, CountsOperationsBytesAndSteps) {
+  const ModePlan one = plan(ModeKind::replicated, 1);
+  EXPECT_TRUE(one.fits);
+  EXPECT_DOUBLE_EQ(one.step.compute, 4 * length * flops_per_row / 1e9);
+  EXPECT_DOUBLE_EQ(one.step.optimizer, static_cast<double>(parameters) * optimizer_bytes / 1e9);
+  EXPECT_DOUBLE_EQ(one.tokens, 40.0);
+  EXPECT_DOUBLE_EQ(one.training, 16 * one.step.total());  // two epochs of eight steps
+  EXPECT_EQ(one.memory.optimizer, parameters * 8);
+}
+
+TEST_F(RunPlan, RanksShareTheStepAndTheOptimizer) {
+  const ModePlan one = plan(ModeKind::replicated, 1), two = plan(ModeKind::sharded, 2);
+  EXPECT_DOUBLE_EQ(two.step.compute, one.step.compute / 2);
+  EXPECT_DOUBLE_EQ(two.step.optimizer, one.step.optimizer / 2);
+  EXPECT_EQ(one.step.exchange, 0.0);
+  EXPECT_GT(two.step.exchange, 0.0);
+  EXPECT_LT(two.memory.optimizer, one.memory.optimizer);
+}
+
+TEST_F(RunPlan, TheLargestMicroBatchFitsAndOneMoreDoesNot) {
+  const ModePlan small = plan(ModeKind::replicated, 1, [](TrainConfig&, PlanTarget& target) {
+    target.machine.memory = parameters * 16 + 7 * length * bytes_per_row;
+  });
+  EXPECT_EQ(small.largest, 7u);
+  EXPECT_EQ(small.memory.largest.samples, 4u);
+  EXPECT_EQ(small.memory.asked, 4u);
+}
+
+TEST_F(RunPlan, ARefusedMicroBatchShowsItsOwnFigure) {
+  const ModePlan four = plan(ModeKind::replicated, 1, [](TrainConfig& config, PlanTarget& target) {
+    config.micro_batch = 4;
+    target.machine.memory = parameters * 16 + 2 * length * bytes_per_row;
+  });
+  EXPECT_FALSE(four.fits);
+  EXPECT_EQ(four.memory.largest.samples, 4u);
+  EXPECT_EQ(four.memory.activations, 4 * length * bytes_per_row) << "one sequence at a time would fit";
+}
+
+TEST_F(RunPlan, SaysWhatWouldFit) {
+  const ModePlan none =
+      plan(ModeKind::replicated, 2, [](TrainConfig&, PlanTarget& target) { target.machine.memory = parameters * 16; });
+  EXPECT_FALSE(none.fits);
+  EXPECT_EQ(none.largest, 0u);
+  EXPECT_THAT(none.obstacle, HasSubstr("--mode sharded"));
+  EXPECT_EQ(none.memory.values, parameters * 4);  // its parts are told all the same
+  EXPECT_EQ(none.memory.largest.samples, 2u) << "of the batch that was asked for, not of the last that was tried";
+  EXPECT_EQ(none.memory.activations, 2 * length * bytes_per_row);
+}
+
+TEST_F(RunPlan, RecomputingALayerIsAnotherForwardPass) {
+  // This model cannot; the refusal is the trainer's own.
+  EXPECT_THROW(
+      plan(ModeKind::replicated, 1, [](TrainConfig& config, PlanTarget&) { config.recompute = nn::Recompute::layer; }),
+      std::runtime_error);
+}
+
+TEST_F(RunPlan, CheckpointsTakeTimeByTheirNumber) {
+  const auto every = [](std::size_t steps) {
+    return [steps](TrainConfig& config, PlanTarget& target) {
+      config.checkpoints.every_steps = steps;
+      config.checkpoints.every_seconds = 0.0;
+      target.storage = 1e6;
+    };
+  };
+  const double models = static_cast<double>(parameters) * 8 / 1e6,
+               checkpoint = static_cast<double>(parameters) * 12 / 1e6;
+  EXPECT_DOUBLE_EQ(plan(ModeKind::replicated, 1, every(0)).checkpoints, models);
+  EXPECT_DOUBLE_EQ(plan(ModeKind::replicated, 1, every(4)).checkpoints, models + 4 * checkpoint);
+}
+
+TEST_F(RunPlan, EfficiencyBeginsAtOneAndFallsWithTheNetwork) {
+  const auto of = [this](double bandwidth) {
+    return plan(ModeKind::replicated, 4,
+                [bandwidth](TrainConfig&, PlanTarget& target) { target.network.bandwidth = bandwidth; })
+        .efficiency;
+  };
+  const auto fast = of(1e12), slow = of(1e6);
+  ASSERT_EQ(fast.size(), 13u);
+  EXPECT_EQ(fast.back().first, 4096u);
+  EXPECT_DOUBLE_EQ(fast.front().second, 1.0);
+  EXPECT_EQ(fast[2], slow[2]);  // one node
+  EXPECT_LT(slow[3].second, fast[3].second);
+}
+
+TEST(AssumedRate, NamesAPrecisionThatTheKindHas) {
+  const auto complaint = [](const char* kind, Precision precision) -> std::string {
+    try {
+      assumed_rate(*find_gpu_kind(kind), precision);
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(complaint("v100-16", Precision::bfloat16), "--gpu v100-16: it has no bfloat16; use --precision half");
+  EXPECT_EQ(complaint("a100-40", Precision::bfloat16), "");
+  EXPECT_EQ(find_gpu_kind("b100"), nullptr);
+}
+
+TEST(PossibleModes, AreThoseThatSplitSomething) {
+  EXPECT_EQ(possible_modes({.ranks = 1}).size(), 1u);
+  EXPECT_EQ(possible_modes({.ranks = 4, .nodes = 1, .of_node = 4}).size(), 4u);
+  EXPECT_EQ(possible_modes({.ranks = 8, .nodes = 2, .of_node = 4}).size(), 5u);
+}
+
+}  // namespace
+}  // namespace mylos::train

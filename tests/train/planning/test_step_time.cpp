@@ -1,0 +1,114 @@
+#include "train/planning/step_time.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace mylos::train {
+namespace {
+
+using parallel::ModeKind;
+
+/// A rank moves 1 GB/s inside a node of 4, a node 0.25 GB/s.
+constexpr Links links{.local = 1e9, .of_node = 4, .network = {.bandwidth = 0.25e9, .latency = 0.0}};
+/// Ten units of 1 s forward, 2 s backward, 1 GB of values and 2 GB of gradients, which are float.
+const std::vector<UnitWork> units(10, UnitWork{1.0, 2.0, 1e9, 2e9, 2e9});
+constexpr double rounding = 1e-4;  // the latency inside a node, 2 us a message
+
+TEST(GatherSeconds, IsThePartOfTheOthersOverTheSlowestLink) {
+  EXPECT_EQ(gather_seconds(links, 1, 1e9), 0.0);
+  EXPECT_NEAR(gather_seconds(links, 2, 1e9), 0.5, rounding);
+  EXPECT_NEAR(gather_seconds(links, 4, 1e9), 0.75, rounding);
+  EXPECT_NEAR(gather_seconds(links, 8, 1e9), 0.875 / 0.25, rounding);
+  EXPECT_NEAR(all_reduce_seconds(links, 4, 1e9), 1.5, rounding);
+}
+
+TEST(GatherSeconds, CountsALatencyForEachDoublingOfTheNodes) {
+  Links slow = links;
+  slow.network.latency = 1.0;
+  EXPECT_NEAR(gather_seconds(slow, 16, 0.0), 2.0, rounding);
+  EXPECT_NEAR(gather_seconds(slow, 4096, 0.0), 10.0, rounding);
+}
+
+TEST(StepTime, OneRankWaitsForNobody) {
+  for (const ModeKind mode : {ModeKind::replicated, ModeKind::sharded_optimizer, ModeKind::sharded}) {
+    const StepTime time = step_time({.mode = mode, .micro_batches = 3}, links, units, 5.0);
+    EXPECT_DOUBLE_EQ(time.compute, 90.0);
+    EXPECT_DOUBLE_EQ(time.exposed, 0.0);
+    EXPECT_DOUBLE_EQ(time.total(), 95.0);
+  }
+}
+
+TEST(StepTime, ReplicatedHidesAllButTheLastUnitsSum) {
+  // 2 GB among 2: 2 x 0.5 x 2 s, as long as the next unit's backward pass.
+  const StepTime time = step_time({.ranks = 2}, links, units, 0.0);
+  EXPECT_NEAR(time.exchange, 20.0, 10 * rounding);
+  EXPECT_NEAR(time.exposed, 2.0, 20 * rounding);
+}
+
+TEST(StepTime, NothingHidesWhatTheComputingProcessorsCopy) {
+  Links copied = links;
+  copied.copies = true;
+  for (const ModeKind mode : {ModeKind::replicated, ModeKind::sharded}) {
+    const StepTime time = step_time({.mode = mode, .ranks = 2, .shards = 2, .micro_batches = 2}, copied, units, 0.0);
+    EXPECT_NEAR(time.exposed, time.exchange, 1e-6);
+  }
+  // Between nodes the network moves them.
+  const StepTime apart = step_time({.ranks = 8}, copied, units, 0.0);
+  EXPECT_LT(apart.exposed, apart.exchange - 10.0);
+}
+
+TEST(StepTime, ReplicatedSumsOnlyOnceAStep) {
+  const StepTime time = step_time({.ranks = 2, .micro_batches = 4}, links, units, 0.0);
+  EXPECT_NEAR(time.exchange, 20.0, 10 * rounding);
+  EXPECT_DOUBLE_EQ(time.compute, 120.0);
+}
+
+TEST(StepTime, ShardedExchangesInEveryMicroBatch) {
+  // Values 0.5 s forward (10 units) and backward (8; the last two are there still), gradients 1 s.
+  const StepLayout layout{.mode = ModeKind::sharded, .ranks = 2, .shards = 2, .micro_batches = 2};
+  const StepTime time = step_time(layout, links, units, 0.0);
+  EXPECT_NEAR(time.exchange, 2 * (5.0 + 4.0 + 10.0), 60 * rounding);
+  // The first unit's values are waited for, and the last sum of all.
+  EXPECT_GT(time.exposed, 0.5);
+  EXPECT_LT(time.exposed, 4.0);
+}
+
+TEST(StepTime, ShardedGradientsGatherOnceAndReduceAlways) {
+  const StepLayout layout{.mode = ModeKind::sharded_gradients, .ranks = 2, .shards = 2, .micro_batches = 2};
+  EXPECT_NEAR(step_time(layout, links, units, 0.0).exchange, 5.0 + 2 * 10.0, 40 * rounding);
+  const StepLayout optimizer{.mode = ModeKind::sharded_optimizer, .ranks = 2, .shards = 2, .micro_batches = 2};
+  EXPECT_NEAR(step_time(optimizer, links, units, 0.0).exchange, 5.0 + 10.0, 40 * rounding);
+}
+
+TEST(StepTime, HybridGathersInsideANodeAndSumsAcross) {
+  const StepLayout layout{.mode = ModeKind::hybrid, .ranks = 8, .shards = 4};
+  const StepTime time = step_time(layout, links, units, 0.0);
+  // Inside 4: values 0.75 s x 18, gradients 1.5 s x 10; across 2 nodes 2 x 0.5 x 2 GB at 0.25 GB/s x 10.
+  EXPECT_NEAR(time.exchange, 0.75 * 18 + 15.0 + 80.0, 60 * rounding);
+  EXPECT_GE(time.exposed, 80.0);  // the groups' sums, when all passes have ended
+}
+
+TEST(StepTime, CountsWhatARankSends) {
+  const auto sent = [](ModeKind mode, std::size_t shards, std::vector<UnitWork> all = units) {
+    return step_time({.mode = mode, .ranks = 8, .shards = shards, .micro_batches = 2}, links, all, 0.0).sent;
+  };
+  const double part = 7.0 / 8.0, values = 10e9, gradients = 20e9;
+  EXPECT_DOUBLE_EQ(sent(ModeKind::replicated, 1), 2 * part * gradients);
+  EXPECT_DOUBLE_EQ(sent(ModeKind::sharded_optimizer, 8), part * (values + gradients));
+  EXPECT_DOUBLE_EQ(sent(ModeKind::sharded_gradients, 8), part * (values + 2 * gradients));
+  EXPECT_DOUBLE_EQ(sent(ModeKind::sharded, 8), part * 2 * (values + 0.8 * values + gradients));
+  // In groups of 4, and each rank's quarter of the float gradients with the other group.
+  const double inside = 0.75 * 2 * (1.8 * values + gradients);
+  EXPECT_DOUBLE_EQ(sent(ModeKind::hybrid, 4), inside + 2 * 0.5 * gradients / 4);
+  const std::vector<UnitWork> rounded(10, UnitWork{1.0, 2.0, 1e9, 1e9, 2e9});
+  EXPECT_DOUBLE_EQ(sent(ModeKind::hybrid, 4, rounded), inside - 0.75 * gradients + 2 * 0.5 * gradients / 4);
+}
+
+TEST(StepTime, WhatIsSlowerThanComputingIsWaitedFor) {
+  const StepTime time = step_time({.ranks = 64}, links, units, 0.0);
+  EXPECT_NEAR(time.exposed + time.compute, 12.0 + time.exchange, 1e-6);  // forward and one unit's backward, then links
+}
+
+}  // namespace
+}  // namespace mylos::train

@@ -1,0 +1,46 @@
+#include "train/engine/divergence.hpp"
+
+#include "parallel/communicator/agreement.hpp"
+#include "train/engine/model_export.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace mylos::train {
+namespace {
+
+bool weights_are_finite(const RunParts& run) {
+  bool finite = true;
+  read_parameters(run.store, run.mode, [&](const ParameterRow&, std::size_t, std::span<const float> values) {
+    finite = finite && std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
+  });
+  return finite;
+}
+
+/// Exports the weights before the divergence. Returns the words that say so; empty where there are none to keep.
+std::string keep_weights(const RunParts& run, const Divergence& divergence) {
+  if (run.config.output.empty() || !divergence.keeps_weights) return {};
+  const std::optional<LastUpdate>& spoilt = divergence.spoilt;
+  if (spoilt) {
+    run.optimizer.revert(run.space, spoilt->settings);
+    run.mode.publish_values(run.space);
+  }
+  if (!weights_are_finite(run)) return {};
+  export_model(run.ranks, run.task, run.store, run.mode, run.config.output / "last");
+  return fmt::format("last/ holds the weights that step {} began with{}; ",
+                     1 + (spoilt ? spoilt->step : divergence.step), spoilt ? ", to the rounding of its update" : "");
+}
+
+}  // namespace
+
+void stop_diverged(const RunParts& run, const Divergence& divergence) {
+  const std::string kept = keep_weights(run, divergence);
+  const bool is_half = run.config.precision == Precision::float16;
+  throw parallel::SharedError(fmt::format("{}: the run stops; {}{}use a smaller --learning-rate or a longer --warmup{}",
+                                          divergence.what, kept, divergence.checkpoint,
+                                          is_half ? ", or --precision bfloat16 or float, for half ends at 65504" : ""));
+}
+
+}  // namespace mylos::train

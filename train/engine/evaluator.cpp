@@ -1,0 +1,52 @@
+#include "train/engine/evaluator.hpp"
+
+#include "parallel/sharding/parameter_mode.hpp"
+#include "train/engine/gemm_selection.hpp"
+#include "train/engine/initial_parameters.hpp"
+#include "train/engine/model_predictor.hpp"
+
+namespace mylos::train {
+namespace {
+
+Arena planned_arena(const Task& task, const BatchShape& largest) {
+  Arena measured;
+  task.model().plan(measured, largest, ParameterStore::Purpose::inference, nn::Recompute::none);
+  return {"mylos::activations", measured.peak()};
+}
+
+}  // namespace
+
+struct Evaluator::State {
+  State(Task& evaluated, Precision precision, const GemmConfig& products, const BatchShape& largest)
+      : task(evaluated),
+        gemm(select_gemm(space, products, products_of_run(evaluated.model(), {}, largest))),
+        store(evaluated.model().table(), precision, ParameterStore::Purpose::inference),
+        mode(parallel::make_single_process_mode(store)),
+        arena(planned_arena(evaluated, largest)),
+        predictor(*ranks, space, evaluated.model(), store, mode->schedule(), gemm, arena, largest) {
+    load_initial_parameters(space, task, std::nullopt, store, *mode);
+  }
+
+  Task& task;
+  std::unique_ptr<parallel::Communicator> ranks = parallel::make_self_communicator();
+  ExecutionSpace space;
+  Gemm gemm;
+  ParameterStore store;
+  std::unique_ptr<parallel::ParameterMode> mode;
+  Arena arena;
+  ModelPredictor predictor;
+};
+
+Evaluator::Evaluator(Task& task, Precision precision, const GemmConfig& gemm)
+    : Evaluator(task, precision, gemm, evaluation_shape(task)) {}
+Evaluator::Evaluator(Task& task, Precision precision, const GemmConfig& gemm, const BatchShape& largest)
+    : state_(std::make_unique<State>(task, precision, gemm, largest)) {}
+Evaluator::~Evaluator() = default;
+
+Metrics Evaluator::evaluate() { return state_->predictor.evaluate(*state_->task.evaluation()); }
+
+void Evaluator::predict(Evaluation& evaluation) { state_->predictor.predict(evaluation); }
+
+double Evaluator::prediction_seconds() const { return state_->predictor.seconds(); }
+
+}  // namespace mylos::train

@@ -1,0 +1,193 @@
+#include "train/engine/gemm_selection.hpp"
+
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/json.hpp"
+#include "core/base/processors.hpp"
+#include "core/base/stable_hash.hpp"
+#include "core/kernels/gemm_measure.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <thread>
+
+namespace mylos::train {
+namespace {
+
+using data::JsonPlace;
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr const char* transpositions[] = {"NN", "NT", "TN", "TT"};
+constexpr Precision precisions[] = {Precision::float32, Precision::bfloat16, Precision::float16};
+
+/// The smallest micro-batches measured have this part of the largest one's rows.
+constexpr std::size_t smallest_part = 8;
+
+std::string transposition(const GemmKey& key) {
+  const std::size_t a = key.transpose_a == Transpose::yes ? 2 : 0, b = key.transpose_b == Transpose::yes ? 1 : 0;
+  return transpositions[a + b];
+}
+
+/// The index of the name that stands at `key`, among `names`.
+template <class Names, class NameOf>
+std::size_t index_member(const data::Json& object, const char* key, const JsonPlace& place, const Names& names,
+                         const NameOf& name_of) {
+  const std::string& name = data::string_member(object, key, place);
+  std::string known;
+  for (std::size_t i = 0; i < std::size(names); ++i) {
+    if (name == name_of(names[i])) return i;
+    known += fmt::format("{}{}", i == 0 ? "" : ", ", name_of(names[i]));
+  }
+  place.fail(fmt::format("{} \"{}\": expected one of {}", key, data::printable(name), known));
+}
+
+Precision precision_member(const data::Json& object, const char* key, const JsonPlace& place) {
+  return precisions[index_member(object, key, place, precisions, [](Precision one) { return to_string(one); })];
+}
+
+GemmKey parse_key(const data::Json& object, const JsonPlace& place) {
+  const std::size_t transposed =
+      index_member(object, "transpose", place, transpositions, [](const char* name) { return std::string_view(name); });
+  const GemmKey key{transposed / 2 == 1 ? Transpose::yes : Transpose::no,
+                    transposed % 2 == 1 ? Transpose::yes : Transpose::no,
+                    precision_member(object, "input", place),
+                    precision_member(object, "output", place),
+                    data::count_member(object, "n", place),
+                    data::count_member(object, "k", place),
+                    data::count_member(object, "rows", place)};
+  if (!std::has_single_bit(key.rows)) place.fail(fmt::format("rows {}: expected a power of two", key.rows));
+  return key;
+}
+
+/// All that timings depend on and that can be asked for.
+std::string machine() {
+  std::string text =
+      fmt::format("cpu{} cpus {} {} threads {}", parallel::processor_name(), std::thread::hardware_concurrency(),
+                  ExecutionSpace::name(), ExecutionSpace().concurrency());
+  if (const auto device = device_in_use()) text += "; " + device->name;
+  for (const std::string& name : gemm_providers()) {
+    text += fmt::format("; {} {}", name, make_gemm_provider(name)->version());
+  }
+  return text;
+}
+
+}  // namespace
+
+bool is_built(const GemmChoice& choice) {
+  const std::vector<std::string> built = gemm_providers();
+  const auto has = [&](const std::string& name) { return std::ranges::find(built, name) != built.end(); };
+  return has(choice.fallback) &&
+         std::ranges::all_of(choice.products, has, [](const auto& entry) { return entry.second; });
+}
+
+OrderedJson to_json(const GemmChoice& choice) {
+  OrderedJson products = OrderedJson::array();
+  for (const auto& [key, provider] : choice.products) {
+    products.push_back({{"transpose", transposition(key)},
+                        {"n", key.n},
+                        {"k", key.k},
+                        {"input", to_string(key.input)},
+                        {"output", to_string(key.output)},
+                        {"rows", key.rows},
+                        {"provider", provider}});
+  }
+  return {{"default", choice.fallback}, {"products", std::move(products)}};
+}
+
+GemmChoice parse_gemm_choice(const nlohmann::json& value, const std::string& name) {
+  const JsonPlace root(name);
+  GemmChoice choice{data::string_member(data::as_object(value, root), "default", root), {}};
+  const JsonPlace list_place(root, "products");
+  const data::Json& list = data::list_member(value, "products", root);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const JsonPlace place(list_place, i);
+    const data::Json& product = data::as_object(list[i], place);
+    choice.products[parse_key(product, place)] = data::string_member(product, "provider", place);
+  }
+  return choice;
+}
+
+std::vector<GemmProduct> products_of_run(const nn::Model& model, const BatchShape& training,
+                                         const BatchShape& evaluation) {
+  std::vector<GemmProduct> all;
+  const auto add = [&](BatchShape shape, ParameterStore::Purpose purpose) {
+    for (std::size_t part = 1; shape.samples > 0 && part <= smallest_part && shape.rows > 0; part *= 2) {
+      for (const GemmProduct& product : model.products(shape, purpose)) all.push_back(product);
+      shape.rows /= 2;
+    }
+  };
+  add(training, ParameterStore::Purpose::training);
+  add(evaluation, ParameterStore::Purpose::inference);
+  return all;
+}
+
+GemmCache::GemmCache(const std::filesystem::path& directory) {
+  if (directory.empty()) return;
+  machine_ = machine();
+  file_ = directory / fmt::format("gemm-{:016x}.json", stable_hash(machine_));
+}
+
+GemmChoice GemmCache::read() const {
+  const GemmChoice nothing{default_gemm_provider(), {}};
+  std::error_code absent;
+  if (file_.empty() || !std::filesystem::exists(file_, absent)) return nothing;
+  try {
+    const data::Json file = data::read_json(file_);
+    const JsonPlace place("cache");
+    if (data::string_member(file, "machine", place) != machine_) return nothing;
+    GemmChoice choice = parse_gemm_choice(data::member(file, "choice", place), "cache");
+    return is_built(choice) ? choice : nothing;
+  } catch (const std::runtime_error&) {
+    return nothing;  // it is only a saving: measured again and written anew
+  }
+}
+
+void GemmCache::write(const GemmChoice& choice) const {
+  if (file_.empty()) return;
+  try {
+    std::filesystem::create_directories(file_.parent_path());
+    data::write_text(file_, OrderedJson{{"machine", machine_}, {"choice", to_json(choice)}}.dump(1) + "\n");
+  } catch (const std::runtime_error&) {
+    // A cache that cannot be written (a read-only or a full home) costs the next start a second.
+  }
+}
+
+GemmChoice select_gemm(const ExecutionSpace& space, const GemmConfig& config,
+                       const std::vector<GemmProduct>& products) {
+  if (config.tf32) {
+    ensure(!tf32_gemm_provider().empty(), "matrix products: this build multiplies floats as they are, without TF32");
+    return {tf32_gemm_provider(), {}};
+  }
+  if (config.provider != GemmConfig::automatic) return {config.provider, {}};
+  const std::vector<std::string> providers = exact_gemm_providers();
+  GemmChoice choice{default_gemm_provider(), {}};
+  // On a device only the vendor's has been meant for speed: timing the others would cost each start a second.
+  if (!runs_on_host || providers.size() < 2 || products.empty()) return config.recorded.value_or(choice);
+  if (config.recorded) choice = *config.recorded;
+
+  const GemmCache cache(config.cache);
+  GemmChoice known = cache.read();
+  std::vector<GemmProduct> unknown;
+  for (const GemmProduct& product : products) {
+    const GemmKey key = key_of(product);
+    const auto found = known.products.find(key);
+    if (choice.products.contains(key)) continue;
+    if (found == known.products.end()) {
+      unknown.push_back(product);
+    } else {
+      choice.products.insert(*found);
+    }
+  }
+  if (unknown.empty()) return choice;
+  const GemmChoice measured = measure_gemm(space, {.providers = providers, .fallback = choice.fallback}, unknown);
+  choice.products.insert(measured.products.begin(), measured.products.end());
+  // What the time did not suffice for is said as well, so that a recorded choice is the whole choice.
+  for (const GemmProduct& product : unknown) choice.products.emplace(key_of(product), choice.fallback);
+  known.products.insert(measured.products.begin(), measured.products.end());
+  cache.write(known);
+  return choice;
+}
+
+}  // namespace mylos::train

@@ -1,0 +1,337 @@
+#include "train/engine/memory_plan.hpp"
+
+#include "core/base/error.hpp"
+#include "core/kernels/gemm_measure.hpp"
+#include "train/engine/gemm_selection.hpp"
+#include "train/engine/memory.hpp"
+#include "train/engine/model_export.hpp"
+#include "train/engine/run_bounds.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace mylos::train {
+namespace {
+
+double gibibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1u << 30); }
+
+std::size_t activation_bytes(const Task& task, const BatchShape& largest, nn::Recompute recompute) {
+  Arena training, evaluation;
+  task.model().plan(training, largest, ParameterStore::Purpose::training, recompute);
+  const BatchShape evaluated = evaluation_shape(task);
+  if (evaluated.samples > 0) {
+    task.model().plan(evaluation, evaluated, ParameterStore::Purpose::inference, nn::Recompute::none);
+  }
+  return std::max(training.peak(), evaluation.peak());
+}
+
+std::size_t scratch_bytes(const Task& task, const BatchShape& largest, const TeamProcessor& processor) {
+  const std::size_t training = task.model().scratch_bytes(largest, ParameterStore::Purpose::training, processor);
+  const BatchShape evaluated = evaluation_shape(task);
+  if (evaluated.samples == 0) return training;
+  return std::max(training, task.model().scratch_bytes(evaluated, ParameterStore::Purpose::inference, processor));
+}
+
+/// What is written takes memory, and reporting; so do the stacks and heaps of threads: measured.
+std::size_t output_bytes(const Task& task, std::size_t threads) {
+  constexpr std::size_t reports = std::size_t{2} << 20, checkpoints = std::size_t{5} << 20;
+  constexpr std::size_t of_thread = std::size_t{64} << 10;
+  const Evaluation* evaluation = task.evaluation();
+  std::size_t piece = 0;
+  for (const ParameterRow& row : task.model().table().rows()) piece = std::max(piece, row.size);
+  return std::min(piece, piece_elements) * sizeof(float) + (evaluation == nullptr ? 0 : evaluation->kept_bytes()) +
+         reports + checkpoints + threads * of_thread;
+}
+
+/// What passes over plan.largest take beside the parameters.
+void count_passes(MemoryPlan& plan, const Task& task, const TrainConfig& config, const RankCounts& ranks) {
+  plan.activations = activation_bytes(task, plan.largest, config.recompute);
+  plan.scratch = scratch_bytes(task, plan.largest, ranks.processor());
+  const std::vector<GemmProduct> products = largest_products(task, plan);
+  plan.output = ranks.on_host ? output_bytes(task, ranks.threads) : 0;
+  plan.workspace = widened_bytes(products) + (ranks.on_host ? host_product_bytes(products, ranks.threads) : 0);
+}
+
+/// The plan with a limit of the micro-batch, in a layout.
+MemoryPlan plan_for(const Task& task, const TrainConfig& config, std::size_t steps, const MicroBatchLimit& limit,
+                    const RankLayout& layout, const RankCounts& ranks) {
+  const std::size_t slots = config.optimizer.kind == OptimizerKind::adamw ? 2 : 1;
+  const MicroBatchBounds bounds = bound_micro_batches(task, steps, limit, layout.sharing);
+  MemoryPlan plan;
+  plan.limit = limit;
+  plan.largest = bounds.largest;
+  plan.layout = layout;
+  plan.mode = {.kind = layout.mode,
+               .bfloat16_gradients = config.parallel.bfloat16_gradients,
+               .tree_sums = layout.sharing.leaves > 0,
+               .micro_batches = bounds.micro_batches};
+  const parallel::ModeMemory held =
+      parallel::mode_memory(plan.mode, layout.shards, task.model().table(), config.precision);
+  plan.values = held.values;
+  plan.gradients = held.gradients;
+  plan.exchange =
+      held.exchange + (ranks.on_host ? parallel::exchange_bytes(layout.sharing.ranks, config.parallel.bucket) : 0);
+  plan.optimizer = held.slices * slots * sizeof(float);
+  count_passes(plan, task, config, ranks);
+  // Rows are loaded in memory of the host, which a device build does not plan.
+  for (const ParameterRow& row : task.model().table().rows()) {
+    if (ranks.on_host) plan.loading = std::max(plan.loading, row.size * sizeof(float));
+  }
+  return plan;
+}
+
+/// Whether the user said how a step is cut.
+bool is_cut(const TrainConfig& config) {
+  return config.micro_batch > 0 || config.micro_tokens > 0 || config.accumulation > 0 || config.parallel.deterministic;
+}
+
+/// The plan in a mode: where the micro-batch is not chosen, halved until it fits or has one sample.
+MemoryPlan plan_mode(const Task& task, const TrainConfig& config, std::size_t steps, std::size_t available,
+                     const RankLayout& layout, const RankCounts& ranks) {
+  const std::size_t largest = largest_global_batch(task, steps);
+  const bool chosen = is_cut(config);
+  MicroBatchLimit limit{.samples = config.micro_batch > 0 ? std::min(config.micro_batch, largest) : largest,
+                        .tokens = config.micro_tokens,
+                        .parts = config.accumulation};
+  MemoryPlan plan = plan_for(task, config, steps, limit, layout, ranks);
+  const std::size_t asked = plan.largest.samples;
+  if (!chosen) limit.samples = plan.limit.samples = asked;
+  while (!chosen && plan.total() > available && limit.samples > 1) {
+    limit.samples = (limit.samples + 1) / 2;
+    plan = plan_for(task, config, steps, limit, layout, ranks);
+  }
+  plan.asked = asked;
+  return plan;
+}
+
+/// The plan with the layout that the run had before, where the user asks for no other; nothing where it does not fit.
+std::optional<MemoryPlan> plan_recorded(const Task& task, TrainConfig config, std::size_t steps, std::size_t available,
+                                        const RankCounts& ranks) {
+  if (!config.recorded_layout || is_cut(config)) return std::nullopt;
+  const RecordedLayout& recorded = *config.recorded_layout;
+  if (recorded.ranks != ranks.ranks || config.parallel.mode.value_or(recorded.mode) != recorded.mode) {
+    return std::nullopt;
+  }
+  config.micro_batch = recorded.micro_batch;
+  const MemoryPlan plan = plan_mode(task, config, steps, available, lay_out(config, recorded.mode, ranks), ranks);
+  return plan.total() <= available ? std::optional(plan) : std::nullopt;
+}
+
+/// Tokens of the longest sample that is trained on.
+std::size_t longest_sample(const Task& task, std::size_t steps) {
+  std::size_t longest = 0;
+  for (std::size_t step = 0; step < std::min(steps, task.steps_per_epoch()); ++step) {
+    for (const std::size_t sample : task.global_batch(step)) longest = std::max(longest, task.rows_of(sample));
+  }
+  return longest;
+}
+
+/// Settings that this run's model or samples cannot honour.
+void check_settings(const Task& task, const TrainConfig& config, std::size_t steps) {
+  if (!task.model().can_recompute(config.recompute)) {
+    fail(fmt::format("--recompute {}: this model always keeps what its backward pass reads; use --recompute none",
+                     nn::to_string(config.recompute)));
+  }
+  if (config.micro_tokens == 0) return;
+  const std::size_t longest = longest_sample(task, steps);
+  if (longest <= config.micro_tokens) return;
+  fail(fmt::format("--micro-tokens {}: the longest sequence that is trained on has {} tokens; use at least that many",
+                   config.micro_tokens, longest));
+}
+
+/// What the run is about to be told, whether it fits and with what it would.
+struct Search {
+  const Task& task;
+  std::size_t steps, available;
+  RankCounts ranks;
+
+  bool fits(TrainConfig config, parallel::ModeKind mode) const {
+    if (!is_cut(config)) config.micro_batch = 1;  // the last that a run tries
+    try {
+      return plan_mode(task, config, steps, available, lay_out(config, mode, ranks), ranks).total() <= available;
+    } catch (const std::runtime_error&) {
+      return false;  // what cannot be laid out is no advice
+    }
+  }
+};
+
+/// Cuts a step, where the user said how, about twice as fine; false where it is as fine as can be.
+bool cut_finer(TrainConfig& config, const Search& search) {
+  constexpr std::size_t most_leaves = 1024;
+  const auto halve = [](std::size_t& value, std::size_t least) {
+    if (value <= least) return false;
+    value = std::max(least, (value + 1) / 2);
+    return true;
+  };
+  if (config.parallel.deterministic) return (config.parallel.leaves *= 2) <= most_leaves;
+  const std::size_t batch = largest_global_batch(search.task, search.steps);
+  if (config.accumulation > 0) return (config.accumulation *= 2) <= batch;
+  if (config.micro_tokens > 0) return halve(config.micro_tokens, longest_sample(search.task, search.steps));
+  config.micro_batch = std::min(config.micro_batch, batch);
+  return config.micro_batch > 0 && halve(config.micro_batch, 1);
+}
+
+std::string words_of_cut(const TrainConfig& config) {
+  if (config.parallel.deterministic) return fmt::format("--leaves {}", config.parallel.leaves);
+  if (config.accumulation > 0) return fmt::format("--gradient-accumulation-steps {}", config.accumulation);
+  if (config.micro_tokens > 0) return fmt::format("--micro-tokens {}", config.micro_tokens);
+  return fmt::format("--micro-batch {}", config.micro_batch);
+}
+
+/// `words`, and a finer cut of a step where that is needed too; empty where nothing of it fits.
+std::string fitting_words(const Search& search, TrainConfig config, parallel::ModeKind mode, std::string words) {
+  if (!words.empty() && search.fits(config, mode)) return words;
+  while (cut_finer(config, search)) {
+    if (!search.fits(config, mode)) continue;
+    return words.empty() ? words_of_cut(config) : fmt::format("{} {}", words_of_cut(config), words);
+  }
+  return {};
+}
+
+/// The longest sequences, in steps of 32 tokens, of which one at once fits in a mode; 0 where none does. Shorter ones
+/// than the least leave little beside a question.
+std::size_t fitting_length(const Search& search, TrainConfig config, parallel::ModeKind mode) {
+  constexpr std::size_t step = 32, least = 160;
+  if (config.accumulation > 0 || config.parallel.deterministic) return 0;
+  config.micro_batch = 1;
+  config.micro_tokens = 0;
+  const auto& [task, steps, available, ranks] = search;
+  constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+  MemoryPlan plan = plan_mode(task, config, steps, unlimited, lay_out(config, mode, ranks), ranks);
+  for (std::size_t length = (plan.largest.longest - 1) / step * step; length >= least; length -= step) {
+    plan.largest = {1, length, length};
+    count_passes(plan, task, config, ranks);
+    if (plan.total() <= available) return length;
+  }
+  return 0;
+}
+
+std::string length_words(const TrainConfig& config, std::size_t length) {
+  return fmt::format("--max-length {}{}", length,
+                     config.micro_tokens > 0  ? fmt::format(" --micro-tokens {}", length)
+                     : config.micro_batch > 1 ? " --micro-batch 1"
+                                              : "");
+}
+
+/// The fewest ranks that each have as much memory, and how they share it; empty where no number is enough.
+std::string words_of_more_ranks(Search search, const TrainConfig& config, const TrainConfig& recomputing) {
+  using parallel::ModeKind;
+  constexpr std::size_t most = 4096;
+  const bool on_host = search.ranks.on_host;
+  const std::size_t threads = search.ranks.threads;
+  for (std::size_t count = 2 * search.ranks.ranks; count <= most; count *= 2) {
+    search.ranks = {.ranks = count, .nodes = 1, .of_node = count, .on_host = on_host, .threads = threads};
+    for (const ModeKind mode : {ModeKind::sharded_gradients, ModeKind::sharded}) {
+      for (const TrainConfig* each : {&config, &recomputing}) {
+        if (!search.fits(*each, mode)) continue;
+        return fmt::format("{} {} with --mode {}{}", count, on_host ? "ranks of as much memory" : "GPUs",
+                           parallel::to_string(mode), each == &config ? "" : " --recompute layer");
+      }
+    }
+  }
+  return {};
+}
+
+/// Where no setting of this launch is enough: shorter sequences, and more ranks.
+std::string farther_advice(const Search& search, TrainConfig config, TrainConfig recomputing, parallel::ModeKind mode) {
+  std::string all;
+  std::size_t length = fitting_length(search, config, mode);
+  if (length > 0) {
+    all = "it fits with " + length_words(config, length);
+  } else if (length = fitting_length(search, recomputing, mode); length > 0) {
+    all = fmt::format("it fits with --recompute layer {}", length_words(config, length));
+  }
+  config.parallel.shard_size = recomputing.parallel.shard_size = 0;
+  const std::string ranks = words_of_more_ranks(search, config, recomputing);
+  if (!ranks.empty()) all += fmt::format("{}on {}", all.empty() ? "it fits " : ", or ", ranks);
+  return all.empty() ? "use a smaller model" : all;
+}
+
+/// Changes of the settings with each of which the run fits.
+std::string advice(const Search& search, const TrainConfig& config, parallel::ModeKind mode) {
+  using parallel::ModeKind;
+  const bool may_recompute =
+      config.recompute != nn::Recompute::layer && search.task.model().can_recompute(nn::Recompute::layer);
+  const bool may_shard = search.ranks.ranks > 1 && mode != ModeKind::sharded;
+  TrainConfig recomputing = config;
+  recomputing.recompute = nn::Recompute::layer;
+  std::string all;
+  const auto offer = [&](const TrainConfig& changed, ModeKind changed_mode, const char* words) {
+    const std::string fitting = fitting_words(search, changed, changed_mode, words);
+    if (!fitting.empty()) all += fmt::format("{}{}", all.empty() ? "it fits with " : ", or with ", fitting);
+  };
+  offer(config, mode, "");
+  if (may_recompute) offer(recomputing, mode, "--recompute layer");
+  if (may_shard) offer(config, ModeKind::sharded, "--mode sharded");
+  if (all.empty() && may_recompute && may_shard) {
+    offer(recomputing, ModeKind::sharded, "--recompute layer --mode sharded");
+  }
+  return all.empty() ? farther_advice(search, config, may_recompute ? recomputing : config, mode) : all;
+}
+
+/// Bytes that the products of the run's passes take beside their operands, by the most that is resident while they are
+/// computed. Other memory is held meanwhile, where the most that there has been is more than that.
+std::size_t measured_workspace(const MemoryPlan& plan, const ExecutionSpace& space, const Gemm& gemm,
+                               const Task& task) {
+  const std::vector<GemmProduct> products = gemm.choice().products.empty()
+                                                ? largest_products(task, plan)
+                                                : products_of_run(task.model(), plan.largest, evaluation_shape(task));
+  Vector<std::byte> held;
+  std::size_t begin = 0;
+  warm_up(space, gemm, products, [&] {
+    const std::size_t most = peak_resident_memory(), now = resident_memory();
+    held = Vector<std::byte>("mylos::memory::held", most - std::min(most, now));
+    begin = std::max(peak_resident_memory(), resident_memory());
+  });
+  const std::size_t most = peak_resident_memory();
+  return (most - std::min(most, begin)) * 9 /
+         8;  // an eighth more: all threads may hold their blocks at the same moment
+}
+
+}  // namespace
+
+void note_products(MemoryPlan& plan, const ExecutionSpace& space, const Gemm& gemm, const Task& task) {
+  if constexpr (!runs_on_host) plan.workspace = gemm.workspace_bytes(largest_products(task, plan));
+  release_unused_memory();
+  plan.program = resident_memory();
+  if constexpr (runs_on_host) plan.workspace = measured_workspace(plan, space, gemm, task) + gemm.growth_bytes();
+  plan.before = peak_resident_memory();  // with what measuring took, above an earlier peak too
+}
+
+std::vector<GemmProduct> largest_products(const Task& task, const MemoryPlan& plan) {
+  std::vector<GemmProduct> products = task.model().products(plan.largest, ParameterStore::Purpose::training);
+  const BatchShape evaluated = evaluation_shape(task);
+  if (evaluated.samples == 0) return products;
+  for (const GemmProduct& product : task.model().products(evaluated, ParameterStore::Purpose::inference)) {
+    products.push_back(product);
+  }
+  return products;
+}
+
+MemoryPlan plan_memory(const Task& task, const TrainConfig& config, std::size_t steps, std::size_t available,
+                       const RankCounts& ranks) {
+  using parallel::ModeKind;
+  check_settings(task, config, steps);
+  if (std::optional<MemoryPlan> recorded = plan_recorded(task, config, steps, available, ranks)) return *recorded;
+  const ModeKind mode = config.parallel.mode.value_or(ModeKind::replicated);
+  MemoryPlan plan = plan_mode(task, config, steps, available, lay_out(config, mode, ranks), ranks);
+  if (plan.total() > available && !config.parallel.mode && ranks.ranks > 1) {
+    plan = plan_mode(task, config, steps, available, lay_out(config, ModeKind::sharded, ranks), ranks);
+  }
+  if (plan.total() > available) {
+    fail(fmt::format(
+        "memory: {:.2f} GiB are needed (values {:.2f}, gradients {:.2f}, optimizer {:.2f}, activations of "
+        "{} tokens {:.2f}), {:.2f} GiB are free{}; {}",
+        gibibytes(plan.total()), gibibytes(plan.values), gibibytes(plan.gradients + plan.exchange),
+        gibibytes(plan.optimizer), plan.largest.rows, gibibytes(plan.activations + plan.scratch), gibibytes(available),
+        address_space_note(), advice({task, steps, available, ranks}, config, plan.layout.mode)));
+  }
+  return plan;
+}
+
+}  // namespace mylos::train

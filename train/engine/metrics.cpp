@@ -1,0 +1,25 @@
+#include "train/engine/metrics.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace mylos::train {
+
+const double* find_metric(const Metrics& metrics, const std::string& name) {
+  const auto found = std::ranges::find(metrics, name, &Metrics::value_type::first);
+  return found == metrics.end() ? nullptr : &found->second;
+}
+
+std::string metrics_text(const Metrics& metrics) {
+  constexpr std::size_t most = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(metrics.size(), most); ++i) {
+    auto [name, value] = metrics[i];
+    std::ranges::replace(name, '_', ' ');
+    text += fmt::format("{}{} {:.5g}", i == 0 ? "" : ", ", name, value);
+  }
+  return text;
+}
+
+}  // namespace mylos::train

@@ -1,0 +1,92 @@
+#include "train/engine/model_export.hpp"
+
+#include "parallel/communicator/agreement.hpp"
+#include "parallel/communicator/file_work.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <vector>
+
+namespace mylos::train {
+namespace {
+
+/// The export of the first rank. Its first error is kept, and nothing is written after it.
+class FirstRankExport {
+ public:
+  explicit FirstRankExport(bool writes) : writes_(writes) {}
+
+  template <class Work>
+  void attempt(const Work& work) {
+    if (!writes_ || failure_) return;
+    const parallel::FileWork exporting;
+    try {
+      work();
+    } catch (const std::exception&) {
+      failure_ = std::current_exception();
+    }
+  }
+
+  /// Throws what was kept.
+  void check() const {
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  bool writes_;
+  std::exception_ptr failure_;
+};
+
+/// Gives `take` what `read` reads of each row.
+template <class Read>
+void read_rows(std::span<const ParameterRow> rows, const RowSink& take, const Read& read) {
+  std::vector<float> values;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    for_each_piece(rows[row].size, [&](std::size_t first, std::size_t count) {
+      values.resize(count);
+      read(row, first, std::span(values));
+      take(rows[row], first, values);
+    });
+  }
+}
+
+}  // namespace
+
+void for_each_piece(std::size_t size, const std::function<void(std::size_t first, std::size_t count)>& use) {
+  for (std::size_t first = 0; first < size; first += piece_elements) use(first, std::min(piece_elements, size - first));
+}
+
+void read_state(const ParameterStore& store, std::size_t state_row, std::size_t first, std::span<float> values) {
+  const Kokkos::View<float*, HostSpace, Kokkos::MemoryUnmanaged> target(values.data(), values.size());
+  Kokkos::deep_copy(target, slice(store.state(state_row), first, first + values.size()));
+}
+
+void read_parameters(const ParameterStore& store, parallel::ParameterMode& mode, const RowSink& take) {
+  read_rows(store.table().rows(), take,
+            [&](std::size_t row, std::size_t first, std::span<float> values) { mode.read_row(row, first, values); });
+}
+
+void read_states(const ParameterStore& store, const RowSink& take) {
+  read_rows(store.table().state_rows(), take, [&](std::size_t row, std::size_t first, std::span<float> values) {
+    read_state(store, row, first, values);
+  });
+}
+
+void export_model(parallel::Communicator& ranks, const Task& task, const ParameterStore& store,
+                  parallel::ParameterMode& mode, const std::filesystem::path& directory) {
+  FirstRankExport first(ranks.rank() == 0);
+  std::unique_ptr<ModelExport> target;
+  first.attempt([&] { target = task.start_export(directory); });
+  const RowSink write = [&](const ParameterRow& row, std::size_t begin, std::span<const float> values) {
+    first.attempt([&] { target->write(row, begin, values); });
+  };
+  read_parameters(store, mode, write);
+  read_states(store, write);
+  parallel::on_first_rank(ranks, [&] {
+    first.check();
+    target->commit();
+    return std::string();
+  });
+}
+
+}  // namespace mylos::train

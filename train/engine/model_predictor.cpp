@@ -1,0 +1,154 @@
+#include "train/engine/model_predictor.hpp"
+
+#include "core/base/error.hpp"
+#include "parallel/communicator/agreement.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <sstream>
+#include <string>
+
+namespace mylos::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using HostView = Kokkos::View<float*, Kokkos::LayoutRight, HostSpace, Kokkos::MemoryUnmanaged>;
+
+constexpr const char* exchanged = "predictions";
+constexpr std::size_t outputs_count = 0, losses_count = 1, signal_number = 2, counts_of_rank = 3;
+
+/// A line a metric: the shortest number that reads as the same bits, a tab, the name.
+std::string to_text(const Metrics& metrics) {
+  std::string text;
+  for (const auto& [name, value] : metrics) text += fmt::format("{}\t{}\n", value, name);
+  return text;
+}
+
+Metrics parse_metrics(const std::string& text) {
+  Metrics metrics;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t tab = line.find('\t');
+    double value = 0.0;
+    const auto [end, error] = std::from_chars(line.data(), line.data() + std::min(tab, line.size()), value);
+    require(tab != std::string::npos && error == std::errc(), fmt::format("metrics: \"{}\" is no line of them", line));
+    metrics.emplace_back(line.substr(tab + 1), value);
+  }
+  return metrics;
+}
+
+}  // namespace
+
+ModelPredictor::ModelPredictor(parallel::Communicator& ranks, const ExecutionSpace& space, const nn::Model& model,
+                               const ParameterStore& store, UnitSchedule& schedule, const Gemm& gemm, Arena& arena,
+                               const BatchShape& largest)
+    : ranks_(ranks),
+      model_(model),
+      pass_{space, gemm, store, schedule, arena},
+      batch_(largest),
+      losses_("mylos::ModelPredictor::losses", largest.samples),
+      counts_(counts_of_rank * ranks.size()) {}
+
+PredictionEnd ModelPredictor::predict(Evaluation& evaluation, const StopQuestion& stop) {
+  const Clock::time_point begin = Clock::now();
+  const std::size_t batches = evaluation.batches(), ranks = ranks_.size();
+  PredictionEnd end;
+  std::exception_ptr failure;  // is told when no rank waits for this one
+  for (std::size_t first = 0; first < batches && end.complete(); first += ranks) {
+    // A rank without a batch repeats the last one: its pass may be part of collectives.
+    const Counts own = forward(evaluation, std::min(first + ranks_.rank(), batches - 1));
+    end.signal = exchange(own, stop ? stop() : 0);
+    end.finite = gathered_are_finite();
+    if (ranks_.rank() != 0 || failure || !end.complete()) continue;
+    try {
+      for (std::size_t rank = 0; rank < std::min(ranks, batches - first); ++rank) {
+        evaluation.take(first + rank, outputs_of(rank), losses_of(rank));
+      }
+    } catch (const std::exception&) {
+      failure = std::current_exception();
+    }
+  }
+  parallel::on_first_rank(ranks_, [&] {
+    if (failure) std::rethrow_exception(failure);
+    return std::string();
+  });
+  seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
+  return end;
+}
+
+void ModelPredictor::predict(Evaluation& evaluation) {
+  ensure(predict(evaluation, {}).finite,
+         "the model's outputs are not finite numbers: its weights are damaged, or its training diverged");
+}
+
+Metrics ModelPredictor::score(Evaluation& evaluation) {
+  return parse_metrics(parallel::on_first_rank(ranks_, [&] { return to_text(evaluation.score()); }));
+}
+
+Metrics ModelPredictor::evaluate(Evaluation& evaluation) {
+  predict(evaluation);
+  return score(evaluation);
+}
+
+ModelPredictor::Counts ModelPredictor::forward(const Evaluation& evaluation, std::size_t batch) {
+  evaluation.assemble(batch, batch_);
+  const std::size_t samples = batch_.shape().samples;
+  outputs_ = model_.predict(pass_, batch_, slice(losses_, 0, samples));
+  return {outputs_.size(), samples};
+}
+
+/// Every rank's outputs and losses to every rank, through the host. Returns the largest signal of a rank.
+int ModelPredictor::exchange(const Counts& own, int signal) {
+  const std::size_t rank = ranks_.rank();
+  std::int64_t* const own_counts = counts_.data() + counts_of_rank * rank;
+  own_counts[outputs_count] = static_cast<std::int64_t>(own.outputs);
+  own_counts[losses_count] = static_cast<std::int64_t>(own.losses);
+  own_counts[signal_number] = signal;
+  const auto host = parallel::Place::host;
+  ranks_
+      .all_gather(pass_.space, {own_counts, counts_of_rank, parallel::ElementType::int64, host},
+                  {counts_.data(), counts_.size(), parallel::ElementType::int64, host}, exchanged)
+      .wait(pass_.space);
+  slot_ = 0;
+  std::int64_t largest_signal = 0;
+  for (std::size_t i = 0; i < counts_.size(); i += counts_of_rank) {
+    slot_ = std::max(slot_, static_cast<std::size_t>(counts_[i + outputs_count] + counts_[i + losses_count]));
+    largest_signal = std::max(largest_signal, counts_[i + signal_number]);
+  }
+  if (gathered_.size() < slot_ * ranks_.size()) {
+    gathered_ = HostVector<float>("mylos::ModelPredictor::gathered", slot_ * ranks_.size());
+  }
+  float* const slot = gathered_.data() + slot_ * rank;
+  Kokkos::deep_copy(pass_.space, HostView(slot, own.outputs), Vector<float>(outputs_.data(), own.outputs));
+  Kokkos::deep_copy(pass_.space, HostView(slot + own.outputs, own.losses), slice(losses_, 0, own.losses));
+  pass_.space.fence("mylos::ModelPredictor::exchange");  // nobody waits for copies into memory of the host
+  ranks_
+      .all_gather(pass_.space, {slot, slot_, parallel::ElementType::float32, host},
+                  {gathered_.data(), slot_ * ranks_.size(), parallel::ElementType::float32, host}, exchanged)
+      .wait(pass_.space);
+  return static_cast<int>(largest_signal);
+}
+
+/// Every rank has every rank's outputs, so that all come to the same answer.
+bool ModelPredictor::gathered_are_finite() const {
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+    if (!std::ranges::all_of(outputs_of(rank), [](float output) { return std::isfinite(output); })) return false;
+  }
+  return true;
+}
+
+std::span<const float> ModelPredictor::outputs_of(std::size_t rank) const {
+  return {gathered_.data() + slot_ * rank, static_cast<std::size_t>(counts_[counts_of_rank * rank + outputs_count])};
+}
+
+std::span<const float> ModelPredictor::losses_of(std::size_t rank) const {
+  const std::span<const float> outputs = outputs_of(rank);
+  return {outputs.data() + outputs.size(), static_cast<std::size_t>(counts_[counts_of_rank * rank + losses_count])};
+}
+
+}  // namespace mylos::train

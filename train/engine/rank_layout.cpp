@@ -1,0 +1,86 @@
+#include "train/engine/rank_layout.hpp"
+
+#include "core/base/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace mylos::train {
+namespace {
+
+using parallel::ModeKind;
+
+/// Ranks that split a unit in hybrid mode.
+std::size_t hybrid_shard_size(const ParallelConfig& config, const RankCounts& counts) {
+  if (config.shard_size > 0) {
+    if (counts.ranks % config.shard_size == 0) return config.shard_size;
+    fail(fmt::format("--shard-size {}: does not divide the {} ranks; use a number that does", config.shard_size,
+                     counts.ranks));
+  }
+  if (counts.of_node > 0) return counts.of_node;
+  fail(
+      "--mode hybrid: the nodes have not equally many ranks side by side; say with --shard-size how many split a unit");
+}
+
+void check_shard_size(const ParallelConfig& config, ModeKind mode) {
+  if (config.shard_size == 0 || mode == ModeKind::hybrid) return;
+  fail(fmt::format("--shard-size {}: belongs to --mode hybrid, and this run's is {}; leave one of them out",
+                   config.shard_size, parallel::to_string(mode)));
+}
+
+/// The sums of a step have one order for any number of ranks only as parts of one binary tree.
+void check_deterministic(const TrainConfig& config, std::size_t ranks) {
+  const std::size_t leaves = config.parallel.leaves;
+  if (!std::has_single_bit(leaves)) {
+    fail(fmt::format("--leaves {}: sums are made two by two, so that it has to be a power of two", leaves));
+  }
+  if (leaves % ranks != 0) {
+    fail(fmt::format("--deterministic: {} leaves cannot be split among {} ranks; use 1, 2, 4 ... up to {} ranks{}",
+                     leaves, ranks, leaves, std::has_single_bit(ranks) ? fmt::format(", or --leaves {}", ranks) : ""));
+  }
+  if (config.micro_batch == 0 && config.micro_tokens == 0 && config.accumulation == 0) return;
+  fail(fmt::format("--deterministic: its {} leaves are the micro-batches of every step; leave out --{}", leaves,
+                   config.micro_batch > 0    ? "micro-batch"
+                   : config.micro_tokens > 0 ? "micro-tokens"
+                                             : "gradient-accumulation-steps"));
+}
+
+/// Whether a micro-batch's gradients are summed over ranks before the next one's.
+bool reduces_micro_batches(ModeKind mode) {
+  return mode != ModeKind::replicated && mode != ModeKind::sharded_optimizer;
+}
+
+}  // namespace
+
+Ranks ranks_of(parallel::Launch& launch) { return {launch.world(), launch.places()}; }
+
+RankCounts count_ranks(std::span<const parallel::RankPlace> places) {
+  RankCounts counts{.ranks = places.size(), .nodes = 1, .of_node = 1};
+  std::vector<std::size_t> nodes;  // of each rank, in turn
+  for (const parallel::RankPlace& place : places) nodes.push_back(place.node);
+  std::vector<std::size_t> distinct = nodes;
+  std::ranges::sort(distinct);
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  counts.nodes = distinct.size();
+  counts.of_node = places.size() % counts.nodes == 0 ? places.size() / counts.nodes : 0;
+  for (std::size_t rank = 0; counts.of_node > 0 && rank < nodes.size(); ++rank) {
+    if (nodes[rank] != nodes[rank / counts.of_node * counts.of_node]) counts.of_node = 0;
+  }
+  return counts;
+}
+
+RankLayout lay_out(const TrainConfig& config, ModeKind mode, const RankCounts& counts) {
+  check_shard_size(config.parallel, mode);
+  RankLayout layout{.mode = mode, .shards = 1, .sharing = {.ranks = counts.ranks}};
+  const std::size_t shard_size = mode == ModeKind::hybrid ? hybrid_shard_size(config.parallel, counts) : 1;
+  layout.shards = parallel::ranks_that_split(mode, shard_size, counts.ranks);
+  if (!config.parallel.deterministic) return layout;
+  check_deterministic(config, counts.ranks);
+  layout.sharing.leaves = config.parallel.leaves;
+  if (reduces_micro_batches(mode)) layout.sharing.reduced_together = layout.shards;
+  return layout;
+}
+
+}  // namespace mylos::train

@@ -1,0 +1,104 @@
+#include "train/engine/run_bounds.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <vector>
+
+namespace mylos::train {
+namespace {
+
+/// A run's batches are looked at one by one up to this many epochs; beyond it they are bounded.
+constexpr std::size_t most_epochs_looked_at = 64;
+
+std::size_t divided_up(std::size_t count, std::size_t parts) { return (count + parts - 1) / parts; }
+
+/// Samples that a rank may have in one micro-batch, out of batches of `batch`.
+std::size_t most_samples(std::size_t batch, const MicroBatchLimit& limit, const Sharing& sharing) {
+  if (sharing.leaves > 0) return divided_up(batch, sharing.leaves);
+  if (limit.parts > 0) return divided_up(batch, limit.parts);  // one rank may have most
+  return limit.samples > 0 ? std::min(limit.samples, batch) : batch;
+}
+
+/// No micro-batch has more rows than the longest samples of an epoch together, nor more samples than the shortest; nor
+/// does a rank have more rows than its part of a batch and one sample more.
+MicroBatchBounds bound_of_epoch(const Task& task, const MicroBatchLimit& limit, const Sharing& sharing) {
+  std::vector<std::size_t> rows;
+  std::size_t batch = 0;
+  for (std::size_t step = 0; step < task.steps_per_epoch(); ++step) {
+    const std::vector<std::size_t> samples = task.global_batch(step);
+    batch = std::max(batch, samples.size());
+    for (const std::size_t sample : samples) rows.push_back(task.rows_of(sample));
+  }
+  std::ranges::sort(rows, std::greater<>());
+  const std::size_t shortest = std::max<std::size_t>(1, rows.back());
+  const auto sum_of_longest = [&](std::size_t count) {
+    const auto end = rows.begin() + static_cast<std::ptrdiff_t>(std::min(rows.size(), count));
+    return std::accumulate(rows.begin(), end, std::size_t{0});
+  };
+  const std::size_t samples = std::min(rows.size(), most_samples(batch, limit, sharing));
+  // Balanced shares are not much more than their part; leaves are as they come.
+  const std::size_t ranks = sharing.leaves > 0 ? 1 : sharing.ranks;
+  const std::size_t part = sum_of_longest(batch) / ranks + rows.front();
+  MicroBatchBounds bounds{{samples, std::min(sum_of_longest(samples), part), rows.front()}, batch};
+  if (sharing.leaves > 0) {
+    bounds.micro_batches = sharing.leaves / sharing.ranks;
+  } else if (limit.parts > 0) {
+    bounds.micro_batches = std::min(limit.parts, batch);
+  } else if (limit.tokens > 0) {
+    const std::size_t tokens = std::max(limit.tokens, bounds.largest.longest);
+    bounds.largest.samples = std::min(samples, tokens / shortest);
+    bounds.largest.rows = std::min(bounds.largest.rows, tokens);
+  } else {
+    bounds.micro_batches = divided_up(batch, samples);
+  }
+  return bounds;
+}
+
+void include(const Task& task, std::span<const std::size_t> samples, const Places& places, BatchShape& largest) {
+  std::size_t rows = 0;
+  for (const std::size_t place : places) {
+    const std::size_t length = task.rows_of(samples[place]);
+    rows += length;
+    largest.longest = std::max(largest.longest, length);
+  }
+  largest.rows = std::max(largest.rows, rows);
+  largest.samples = std::max(largest.samples, places.size());
+}
+
+}  // namespace
+
+std::size_t total_steps(const TrainConfig& config, const Task& task) {
+  if (config.steps > 0) return config.steps;
+  return static_cast<std::size_t>(std::ceil(config.epochs * static_cast<double>(task.steps_per_epoch())));
+}
+
+std::size_t largest_global_batch(const Task& task, std::size_t steps) {
+  std::size_t largest = 0;
+  for (std::size_t step = 0; step < std::min(steps, task.steps_per_epoch()); ++step) {
+    largest = std::max(largest, task.global_batch(step).size());
+  }
+  return largest;
+}
+
+MicroBatchBounds bound_micro_batches(const Task& task, std::size_t steps, const MicroBatchLimit& limit,
+                                     const Sharing& sharing) {
+  if (steps / most_epochs_looked_at > task.steps_per_epoch()) return bound_of_epoch(task, limit, sharing);
+  MicroBatchBounds bounds;
+  for (std::size_t step = 0; step < steps; ++step) {
+    const std::vector<std::size_t> samples = task.global_batch(step);
+    const StepShares shares = share_step(task, samples, limit, without_idle_ranks(sharing, samples.size()));
+    bounds.micro_batches = std::max(bounds.micro_batches, shares.micro_batches());
+    for (const std::vector<Places>& own : shares.ranks) {
+      for (const Places& places : own) include(task, samples, places, bounds.largest);
+    }
+  }
+  return bounds;
+}
+
+BatchShape largest_micro_batch(const Task& task, std::size_t steps, const MicroBatchLimit& limit) {
+  return bound_micro_batches(task, steps, limit, {}).largest;
+}
+
+}  // namespace mylos::train

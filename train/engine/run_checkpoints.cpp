@@ -1,0 +1,253 @@
+#include "train/engine/run_checkpoints.hpp"
+
+#include "core/base/error.hpp"
+#include "core/base/json.hpp"
+#include "parallel/communicator/agreement.hpp"
+#include "parallel/checkpoint/checkpoint_directory.hpp"
+#include "parallel/checkpoint/checkpoint_file.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+namespace mylos::train {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using parallel::CheckpointRecord;
+
+/// Names and values of metrics; null for what is no number.
+std::string metrics_json(const Metrics& metrics) {
+  Json rows = Json::array();
+  for (const auto& [name, value] : metrics) rows.push_back({name, value});
+  return rows.dump();
+}
+
+Metrics parse_metrics(const std::string& text, const fs::path& file) {
+  const Json rows = data::try_parse_ordered_json(text);
+  Metrics metrics;
+  const auto is_row = [](const Json& row) {
+    return row.is_array() && row.size() == 2 && row[0].is_string() && (row[1].is_number() || row[1].is_null());
+  };
+  ensure(rows.is_array() && std::ranges::all_of(rows, is_row),
+         fmt::format("{}: /run/best_metrics is no list of metrics", file.string()));
+  for (const Json& row : rows) {
+    const double value = row[1].is_null() ? std::numeric_limits<double>::quiet_NaN() : row[1].get<double>();
+    metrics.emplace_back(row[0].get<std::string>(), value);
+  }
+  return metrics;
+}
+
+std::string value_text(const CheckpointRecord::Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* count = std::get_if<std::uint64_t>(&value)) return fmt::format("{}", *count);
+  return fmt::format("{}", std::get<double>(value));
+}
+
+/// The member of `record` that has the type of `like`. Errors: it is not there.
+CheckpointRecord::Value member_like(const CheckpointRecord& record, const std::string& name,
+                                    const CheckpointRecord::Value& like) {
+  if (std::holds_alternative<std::uint64_t>(like)) return record.integer(name);
+  if (std::holds_alternative<double>(like)) return record.real(name);
+  return record.text(name);
+}
+
+/// Members that a longer run has otherwise: W of a --warmup ratio, too.
+bool follows_from_steps(std::string_view name) { return name == "steps" || name == "warmup_steps"; }
+
+/// None in a checkpoint of a version that had no half.
+std::size_t skipped_steps(const CheckpointRecord& record, const fs::path& file) {
+  const std::uint64_t skipped = record.has("skipped_steps") ? record.integer("skipped_steps") : 0;
+  const std::uint64_t steps = record.integer("step");
+  ensure(skipped <= steps, fmt::format("{}: /run/skipped_steps is {} of {} steps", file.string(), skipped, steps));
+  return skipped;
+}
+
+bool is_true_on_first_rank(parallel::Communicator& ranks, const std::function<bool()>& question) {
+  return !parallel::on_first_rank(ranks, [&] { return std::string(question() ? "yes" : ""); }).empty();
+}
+
+/// False in a checkpoint of a version that evaluated before it saved.
+bool evaluation_due(const CheckpointRecord& record) {
+  return record.has("evaluation_due") && record.integer("evaluation_due") != 0;
+}
+
+}  // namespace
+
+RunCheckpoints::RunCheckpoints(const SavedParts& parts, const TrainConfig& config, const RunCourse& course)
+    : parts_(parts), config_(config), course_(course) {}
+
+bool RunCheckpoints::enabled() const { return !config_.output.empty() && parallel::has_checkpoint_files(); }
+
+void RunCheckpoints::prepare(std::string description) {
+  description_ = std::move(description);
+  last_ = Clock::now();
+  if (!enabled()) return;
+  const CheckpointConfig& checkpoints = config_.checkpoints;
+  // Without an interval the only one is that of a signal.
+  const std::size_t kept = checkpoints.regular() ? checkpoints.keep : 0;
+  parallel::prepare_checkpoints(parts_.ranks, config_.output / parallel::checkpoints_name,
+                                parallel::checkpoint_bytes(arrays()), kept);
+}
+
+bool RunCheckpoints::due(std::size_t steps) {
+  const CheckpointConfig& checkpoints = config_.checkpoints;
+  if (!enabled()) return false;
+  if (checkpoints.regular() && steps == course_.steps) return true;  // --extend goes on from there
+  if (checkpoints.every_steps > 0) return steps % checkpoints.every_steps == 0;
+  if (checkpoints.every_epoch) return steps % course_.steps_per_epoch == 0;
+  if (checkpoints.every_seconds <= 0.0) return false;
+  // Clocks of ranks differ, so the first one's decides.
+  const std::chrono::duration<double> passed = Clock::now() - last_;
+  const bool is_time = parts_.ranks.rank() == 0 && passed.count() >= checkpoints.every_seconds;
+  return parallel::maximum(parts_.ranks, is_time ? 1 : 0) != 0;
+}
+
+CheckpointReport RunCheckpoints::save(const RunProgress& progress, const BestModel& best) {
+  const fs::path directory = config_.output / parallel::checkpoints_name;
+  CheckpointReport report{.step = progress.steps, .file = directory / parallel::checkpoint_file_name(progress.steps)};
+  try {
+    const parallel::SaveReport saved = parallel::save_checkpoint(parts_.ranks, directory, progress.steps, arrays(),
+                                                                 record(progress, best), config_.checkpoints.keep);
+    report.bytes = saved.bytes;
+    report.seconds = saved.seconds;
+    held_ = progress.steps;
+  } catch (const std::runtime_error& error) {
+    if (config_.checkpoints.stop_on_error) throw;
+    report.error = error.what();
+  }
+  last_ = Clock::now();
+  return report;
+}
+
+void RunCheckpoints::withdraw(std::size_t steps) {
+  parallel::on_first_rank(parts_.ranks, [&] {
+    parallel::withdraw_checkpoint(config_.output / parallel::checkpoints_name, steps);
+    return std::string();
+  });
+  held_.reset();
+}
+
+RunProgress RunCheckpoints::resume(BestModel& best) {
+  const fs::path& file = config_.checkpoints.resume;
+  const CheckpointRecord record = parallel::read_checkpoint_record(parts_.ranks, file);
+  check_course(record);
+  const RunProgress progress{.steps = record.integer("step"),
+                             .skipped = skipped_steps(record, file),
+                             .loss_scale = saved_loss_scale(record),
+                             .training_seconds = record.real("training_seconds"),
+                             .evaluation_due = evaluation_due(record)};
+  // Another run's best/ stays there: what is best here is still to be found.
+  if (is_own(file)) {
+    // A run that is extended after it lost its patience begins to wait anew.
+    const std::size_t since_best = config_.checkpoints.extend ? 0 : record.integer("evaluations_since_best");
+    best.restore(parse_metrics(record.text("best_metrics"), file), since_best);
+    if (is_newest(file)) held_ = progress.steps;
+  }
+  parallel::load_checkpoint(parts_.ranks, file, arrays());
+  return progress;
+}
+
+/// Whether `file` is in the run's own directory; the first rank looks.
+bool RunCheckpoints::is_own(const fs::path& file) const {
+  return is_true_on_first_rank(parts_.ranks, [&] {
+    return fs::weakly_canonical(file.parent_path()) ==
+           fs::weakly_canonical(config_.output / parallel::checkpoints_name);
+  });
+}
+
+/// Whether a run in its directory would go on from `file`; the first rank looks.
+bool RunCheckpoints::is_newest(const fs::path& file) const {
+  return is_true_on_first_rank(parts_.ranks, [&] {
+    return fs::weakly_canonical(parallel::resolve_checkpoint(config_.output)) == fs::weakly_canonical(file);
+  });
+}
+
+parallel::CheckpointArrays RunCheckpoints::arrays() const {
+  const ParameterTable& table = parts_.store.table();
+  parallel::CheckpointArrays arrays{
+      .table = &table, .held = {}, .groups = {{"model", {}}}, .state = {}, .saved_range = {}};
+  const std::vector<std::string> slots = parts_.optimizer.slot_names();
+  for (const std::string& slot : slots) arrays.groups.push_back({"optimizer/" + slot, {}});
+  const std::span<const ParameterSlice> slices = parts_.mode.slices();
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    arrays.held.push_back({slices[i].unit, slices[i].begin, slices[i].end});
+    arrays.groups[0].parts.push_back(slices[i].master);
+    for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+      arrays.groups[1 + slot].parts.push_back(parts_.optimizer.slot(slot, i));
+    }
+  }
+  for (std::size_t row = 0; row < table.state_rows().size(); ++row) arrays.state.push_back(parts_.store.state(row));
+  arrays.saved_range = [this](std::size_t unit, std::size_t rank) { return parts_.mode.saved_range(unit, rank); };
+  return arrays;
+}
+
+CheckpointRecord RunCheckpoints::course_record() const {
+  CheckpointRecord record;
+  record.set("steps", std::uint64_t{course_.steps});
+  record.set("steps_per_epoch", std::uint64_t{course_.steps_per_epoch});
+  record.set("seed", config_.seed);
+  record.set("schedule", std::string(nn::to_string(config_.schedule)));
+  record.set("learning_rate", config_.learning_rate);
+  record.set("warmup_steps", std::uint64_t{learning_rate_schedule(config_, course_.steps).warmup_steps});
+  record.set("clip", config_.clip);
+  record.set("optimizer", std::string(config_.optimizer.kind == OptimizerKind::sgd ? "sgd" : "adamw"));
+  return record;
+}
+
+CheckpointRecord RunCheckpoints::record(const RunProgress& progress, const BestModel& best) const {
+  CheckpointRecord record = course_record();
+  const auto steps = static_cast<double>(progress.steps), epoch = static_cast<double>(course_.steps_per_epoch);
+  record.set("step", std::uint64_t{progress.steps});
+  record.set("epoch", steps / epoch);
+  record.set("sampler_epoch", std::uint64_t{progress.steps / course_.steps_per_epoch});
+  record.set("sampler_step", std::uint64_t{progress.steps % course_.steps_per_epoch});
+  record.set("loss_scale", progress.loss_scale.value());
+  record.set("finite_steps", std::uint64_t{progress.loss_scale.finite_steps()});
+  record.set("skipped_steps", std::uint64_t{progress.skipped});
+  record.set("training_seconds", progress.training_seconds);
+  record.set("evaluation_due", std::uint64_t{progress.evaluation_due ? 1u : 0u});
+  record.set("best_metrics", metrics_json(best.metrics()));
+  record.set("evaluations_since_best", std::uint64_t{best.since_best()});
+  record.set("ranks", std::uint64_t{parts_.ranks.size()});
+  record.set("precision", std::string(to_string(config_.precision)));
+  record.set("configuration", description_);
+  return record;
+}
+
+/// That of the run, where it computed in half as this one does; else a new one, or none.
+LossScale RunCheckpoints::saved_loss_scale(const CheckpointRecord& record) const {
+  const bool is_half = config_.precision == Precision::float16;
+  if (!is_half || record.text("precision") != to_string(config_.precision)) {
+    return first_loss_scale(config_.precision, config_.initial_loss_scale);
+  }
+  const double scale = record.real("loss_scale");
+  ensure(is_loss_scale(scale),
+         fmt::format("{}: /run/loss_scale is {}, no power of two from {} to {}", config_.checkpoints.resume.string(),
+                     scale, LossScale::least, LossScale::largest));
+  return LossScale(scale, record.integer("finite_steps"));
+}
+
+void RunCheckpoints::check_course(const CheckpointRecord& record) const {
+  std::string differing;
+  const CheckpointRecord own = course_record();
+  for (const auto& [name, value] : own.members()) {
+    const CheckpointRecord::Value saved = member_like(record, name, value);
+    if (saved == value || (config_.checkpoints.extend && follows_from_steps(name))) continue;
+    differing +=
+        fmt::format("{}{} {}, now {}", differing.empty() ? "" : "; ", name, value_text(saved), value_text(value));
+  }
+  // Members that nothing is compared with, but that a run cannot go on without.
+  record.integer("sampler_epoch");
+  record.integer("sampler_step");
+  record.real("loss_scale");
+  ensure(differing.empty(), fmt::format("{}: is of a run with other settings: {}; give those of the run, or begin anew "
+                                        "with --resume never",
+                                        config_.checkpoints.resume.string(), differing));
+}
+
+}  // namespace mylos::train

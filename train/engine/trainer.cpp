@@ -1,0 +1,232 @@
+#include "train/engine/trainer.hpp"
+
+#include "core/base/error.hpp"
+#include "core/base/json.hpp"
+#include "core/base/signals.hpp"
+#include "core/kernels/scratch.hpp"
+#include "parallel/communicator/agreement.hpp"
+#include "parallel/communicator/file_work.hpp"
+#include "train/engine/agreed_reports.hpp"
+#include "train/engine/gemm_selection.hpp"
+#include "train/engine/initial_parameters.hpp"
+#include "train/engine/memory.hpp"
+#include "train/engine/model_export.hpp"
+#include "train/engine/run_bounds.hpp"
+#include "train/engine/run_parts.hpp"
+#include "train/engine/training_loop.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace mylos::train {
+namespace {
+
+/// What `make` makes, where it throws on no rank; else the error of one is that of all. `make` is not collective.
+template <class Make>
+auto made_on_every_rank(parallel::Communicator& ranks, const Make& make) {
+  std::optional<decltype(make())> made;
+  parallel::on_every_rank(ranks, [&] { made.emplace(make()); });
+  return std::move(*made);
+}
+
+/// Bytes that each rank may still take, where those of a node, or of a device, share what is free.
+std::size_t available_on_every_rank(const Ranks& ranks) {
+  ranks.world.barrier("free memory");  // so that no rank takes what another has not counted
+  const parallel::RankPlace& mine = ranks.places[ranks.world.rank()];
+  const auto sharing = std::ranges::count_if(ranks.places, [&](const parallel::RankPlace& place) {
+    return place.node == mine.node && place.device == mine.device;
+  });
+  const std::size_t free = std::min<std::size_t>(available_memory(static_cast<std::size_t>(sharing)), INT64_MAX);
+  return static_cast<std::size_t>(-parallel::maximum(ranks.world, -static_cast<std::int64_t>(free)));
+}
+
+/// Kernels sum in the order of their threads.
+void check_threads(std::span<const std::int64_t> threads) {
+  const auto [fewest, most] = std::ranges::minmax(threads);
+  if (fewest == most) return;
+  fail(fmt::format("--deterministic: ranks have from {} to {} threads; give all as many with OMP_NUM_THREADS", fewest,
+                   most));
+}
+
+MemoryPlan make_plan(const Ranks& ranks, const ExecutionSpace& space, const TrainConfig& config, const Task& task,
+                     std::size_t steps) {
+  const std::size_t available = available_on_every_rank(ranks);
+  const std::vector<std::int64_t> threads = parallel::gather(ranks.world, std::int64_t{space.concurrency()});
+  RankCounts counts = count_ranks(ranks.places);
+  counts.threads = static_cast<std::size_t>(*std::ranges::max_element(threads));
+  return made_on_every_rank(ranks.world, [&] {
+    if (config.parallel.deterministic) check_threads(threads);
+    return plan_memory(task, config, steps, available, counts);
+  });
+}
+
+std::unique_ptr<nn::Optimizer> make_optimizer(const OptimizerConfig& config, const ParameterTable& table,
+                                              std::span<const ParameterSlice> slices) {
+  if (config.kind == OptimizerKind::sgd) return nn::make_sgd(config.sgd, table, slices);
+  return nn::make_adamw(config.adamw, table, slices);
+}
+
+GemmChoice choose_gemm(const ExecutionSpace& space, const TrainConfig& config, const Task& task,
+                       const MemoryPlan& plan) {
+  if (config.parallel.deterministic && config.gemm.provider == GemmConfig::automatic && !config.gemm.tf32) {
+    return config.gemm.recorded.value_or(GemmChoice{default_gemm_provider(), {}});  // no timing chooses
+  }
+  return select_gemm(space, config.gemm, products_of_run(task.model(), plan.largest, evaluation_shape(task)));
+}
+
+/// The run's providers of products, chosen by the first rank, and in `plan` what they take: what they copy, and what
+/// choosing them made resident.
+Gemm ready_gemm(const Ranks& ranks, const ExecutionSpace& space, const TrainConfig& config, const Task& task,
+                MemoryPlan& plan) {
+  const std::string chosen =
+      parallel::on_first_rank(ranks.world, [&] { return to_json(choose_gemm(space, config, task, plan)).dump(); });
+  Gemm gemm = made_on_every_rank(ranks.world, [&] {
+    return Gemm(parse_gemm_choice(data::parse_json(chosen, "the choice of rank 0"), "the choice of rank 0"));
+  });
+  parallel::on_every_rank(ranks.world, [&] { note_products(plan, space, gemm, task); });
+  return gemm;
+}
+
+}  // namespace
+
+struct Trainer::State {
+  State(const TrainConfig& configuration, Task& trained, Ranks given)
+      : config(configuration),
+        task(trained),
+        ranks(std::move(given)),
+        steps(total_steps(configuration, trained)),
+        plan(make_plan(ranks, space, configuration, trained, steps)),
+        schedule(learning_rate_schedule(configuration, steps)),
+        gemm(ready_gemm(ranks, space, configuration, trained, plan)),
+        mesh(ranks.world, plan.layout.shards),
+        store(made_on_every_rank(ranks.world, [this] { return make_store(); })),
+        mode(parallel::make_parameter_mode(plan.mode, mesh, store)),
+        optimizer(make_optimizer(configuration.optimizer, store.table(), mode->slices())),
+        arena(made_on_every_rank(ranks.world, [this] { return Arena("mylos::activations", plan.activations); })),
+        step({trained, store, *mode, *optimizer, gemm, arena, ranks.world, configuration.recompute},
+             {.steps = steps,
+              .largest_batch = largest_global_batch(trained, steps),
+              .micro_batch = plan.largest,
+              .limit = plan.limit,
+              .sharing = plan.layout.sharing,
+              .clip = configuration.clip,
+              .seed = configuration.seed}),
+        predictor(ranks.world, space, trained.model(), store, mode->schedule(), gemm, arena, evaluation_shape(trained)),
+        checkpoints({ranks.world, store, *mode, *optimizer}, config,
+                    {.steps = steps, .steps_per_epoch = trained.steps_per_epoch()}),
+        best(configuration.best_by, configuration.patience) {
+    ranks.world.set_bucket(config.parallel.bucket);
+    parallel::on_every_rank(ranks.world, [this] {
+      const parallel::FileWork loading;
+      fill_parameters(task, config.seed, store, *mode);
+      reserve_scratch(space, plan.scratch);
+    });
+    resume();
+    sent.since_last();
+    mode->publish_values(space);
+  }
+  State(const TrainConfig& configuration, Task& trained, std::unique_ptr<parallel::Communicator> self)
+      : State(configuration, trained, Ranks{*self, {parallel::RankPlace{}}}) {
+    own = std::move(self);
+  }
+
+  ParameterStore make_store() const {
+    return {task.model().table(), config.precision, ParameterStore::Purpose::training,
+            parallel::store_layout(plan.layout.mode, plan.layout.shards)};
+  }
+  RunParts parts() {
+    return {config, task,      ranks.world, space, store,    *mode, *optimizer,
+            step,   predictor, checkpoints, best,  schedule, sent,  steps};
+  }
+  void export_model(const char* name) { train::export_model(ranks.world, task, store, *mode, config.output / name); }
+  void resume();
+
+  std::unique_ptr<parallel::Communicator> own;  ///< of a trainer that was given no ranks
+  TrainConfig config;
+  Task& task;
+  Ranks ranks;
+  ExecutionSpace space;
+  std::size_t steps;
+  MemoryPlan plan;
+  nn::LearningRateSchedule schedule;
+  Gemm gemm;
+  parallel::Mesh mesh;
+  ParameterStore store;
+  std::unique_ptr<parallel::ParameterMode> mode;
+  std::unique_ptr<nn::Optimizer> optimizer;
+  Arena arena;
+  TrainingStep step;
+  ModelPredictor predictor;
+  RunCheckpoints checkpoints;
+  BestModel best;
+  RunProgress start;     ///< where the run goes on
+  RunProgress progress;  ///< where it is
+  SentBytes sent;        ///< what an update begins to send goes on between steps
+};
+
+void Trainer::State::resume() {
+  start.loss_scale = first_loss_scale(config.precision, config.initial_loss_scale);
+  start.evaluation_due = config.evaluate_on_start;
+  if (!config.checkpoints.resume.empty()) start = checkpoints.resume(best);
+  start.evaluation_due = start.evaluation_due && task.evaluation() != nullptr;
+  progress = start;
+}
+
+Trainer::Trainer(const TrainConfig& config, Task& task, const Ranks& ranks)
+    : state_(std::make_unique<State>(config, task, ranks)) {}
+Trainer::Trainer(const TrainConfig& config, Task& task)
+    : state_(std::make_unique<State>(config, task, parallel::make_self_communicator())) {}
+Trainer::~Trainer() = default;
+
+const MemoryPlan& Trainer::plan() const { return state_->plan; }
+std::size_t Trainer::steps() const { return state_->steps; }
+std::size_t Trainer::first_step() const { return state_->start.steps; }
+bool Trainer::evaluation_due() const { return state_->start.evaluation_due; }
+const LossScale& Trainer::loss_scale() const { return state_->progress.loss_scale; }
+const GemmChoice& Trainer::gemm() const { return state_->gemm.choice(); }
+
+Metrics Trainer::evaluate() {
+  require(state_->task.evaluation() != nullptr, "trainer: the task has no evaluation samples");
+  Metrics metrics = state_->predictor.evaluate(*state_->task.evaluation());
+  state_->sent.since_last();
+  return metrics;
+}
+
+RunResult Trainer::run(const std::vector<Reporter*>& reporters, const std::string& description) {
+  const SignalGuard signals;  // the exports at the end are not to be cut short either
+  state_->checkpoints.prepare(description);
+  const RunProgress& start = state_->start;
+  AgreedReports reports(state_->ranks.world, reporters);
+  reports.tell([&](Reporter& reporter) {
+    reporter.start({.steps = state_->steps,
+                    .first_step = start.steps,
+                    .steps_per_epoch = state_->task.steps_per_epoch(),
+                    .evaluation_due = start.evaluation_due});
+  });
+  TrainingLoop loop(state_->parts(), state_->progress, reports, signals);
+  const RunResult result = loop.run();
+  const bool is_saved = result.signal != 0 && state_->checkpoints.enabled();
+  if (!state_->config.output.empty() && !is_saved) {
+    state_->export_model("last");
+    if (state_->task.evaluation() == nullptr) state_->export_model("best");
+  }
+  reports.tell([](Reporter& reporter) { reporter.finish(); });
+  reports.agree(0);
+  if (!loop.unsaved().empty()) throw parallel::SharedError(loop.unsaved());
+  return result;
+}
+
+void Trainer::read_row(const std::string& name, std::span<float> values) const {
+  const ParameterTable& table = state_->store.table();
+  const auto states = table.state_rows();
+  const auto state = std::ranges::find(states, name, &ParameterRow::name);
+  const std::size_t size = state != states.end() ? state->size : table.row(table.find(name)).size;
+  require(values.size() == size, fmt::format("row {}: {} values for {}", name, values.size(), size));
+  if (state != states.end())
+    return read_state(state_->store, static_cast<std::size_t>(state - states.begin()), 0, values);
+  state_->mode->read_row(table.find(name), 0, values);
+}
+
+}  // namespace mylos::train

@@ -1,0 +1,277 @@
+#include "train/engine/training_loop.hpp"
+
+#include "core/base/error.hpp"
+#include "parallel/communicator/agreement.hpp"
+#include "train/engine/evaluation_files.hpp"
+#include "train/engine/memory.hpp"
+#include "train/engine/model_export.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <utility>
+
+namespace mylos::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+/// Where a run goes on whose last update is known: where none was skipped, the last step made it.
+std::optional<LastUpdate> update_before(const RunProgress& start, const nn::LearningRateSchedule& schedule) {
+  if (start.steps == 0 || start.skipped > 0) return std::nullopt;
+  const std::size_t last = start.steps - 1;
+  return LastUpdate{last, {.step = last, .learning_rate = static_cast<float>(schedule.at(last))}};
+}
+
+bool is_evaluated(const RunParts& run, std::size_t step) {
+  const std::size_t every = run.config.evaluate_every > 0 ? run.config.evaluate_every : run.task.steps_per_epoch();
+  return run.task.evaluation() != nullptr && (step % every == 0 || step == run.steps);
+}
+
+void keep_answers(const RunParts& run, std::size_t step) {
+  parallel::on_first_rank(run.ranks, [&] {
+    const std::string answers = run.task.short_answers();
+    if (!answers.empty()) keep_evaluation(run.config.output, step, answers);
+    return std::string();
+  });
+}
+
+void write_results(const RunParts& run) {
+  parallel::on_first_rank(run.ranks, [&] {
+    run.task.write_results(run.config.output);
+    return std::string();
+  });
+}
+
+}  // namespace
+
+TrainingLoop::TrainingLoop(const RunParts& parts, RunProgress& progress, AgreedReports& reports,
+                           const SignalGuard& signals)
+    : run_(parts),
+      progress_(progress),
+      reports_(reports),
+      signals_(signals),
+      first_step_(progress.steps),
+      last_update_(update_before(progress, parts.schedule)) {}
+
+RunResult TrainingLoop::run() {
+  const double earlier_seconds = progress_.training_seconds;
+  agree();
+  while (!is_complete() && stopped_by_ == 0) {
+    if (requested_ != 0) {
+      stop();
+    } else if (progress_.evaluation_due) {
+      evaluate();
+    } else {
+      train();
+    }
+  }
+  return {.steps = progress_.steps,
+          .skipped = progress_.skipped,
+          .signal = stopped_by_,
+          .stopped_early = stopped_by_ == 0 && run_.best.out_of_patience(),
+          .out_of_time = stopped_by_ == SIGUSR1 && is_out_of_time(),
+          .training_seconds = progress_.training_seconds,
+          .earlier_seconds = earlier_seconds,
+          .best = run_.best.metrics(),
+          .joules = std::nullopt};
+}
+
+bool TrainingLoop::is_complete() const {
+  return !progress_.evaluation_due && (progress_.steps >= run_.steps || run_.best.out_of_patience());
+}
+
+bool TrainingLoop::is_out_of_time() const { return run_.config.stop_at && Clock::now() >= *run_.config.stop_at; }
+
+/// The signal that came to this rank, or SIGUSR1 where the time is up, or 0.
+int TrainingLoop::own_signal() const {
+  const int signal = signals_.received();
+  return signal == 0 && is_out_of_time() ? SIGUSR1 : signal;
+}
+
+void TrainingLoop::agree() {
+  save_before_failing([this] { requested_ = reports_.agree(own_signal()); });
+}
+
+/// One step, and the checkpoint that is due after it.
+void TrainingLoop::train() {
+  const Clock::time_point begin = Clock::now();
+  const std::size_t index = progress_.steps, update = index - progress_.skipped;
+  const StepCourse course{index, update, run_.schedule.at(update), progress_.loss_scale.value()};
+  const StepResult result = run_.step.run(run_.space, course);
+  const bool adapts = progress_.loss_scale.adapts(), taken = take(course, result);
+  const StepReport report = {
+      .step = index + 1,
+      .epoch = static_cast<double>(index + 1) / static_cast<double>(run_.task.steps_per_epoch()),
+      .loss = result.loss,
+      .gradient_norm = result.gradient_norm,
+      .learning_rate = course.learning_rate,
+      .sequences = result.sequences,
+      .tokens = result.tokens,
+      .seconds = seconds_since(begin),
+      .flops = run_.task.model().training_flops({.samples = result.sequences, .rows = result.tokens, .longest = 0}),
+      .memory = peak_resident_memory(),
+      .sent = run_.sent.since_last(),
+      .loss_scale = adapts ? std::optional(course.loss_scale) : std::nullopt,
+      .skipped = !taken,
+      .parts = result.parts};
+  progress_.steps = report.step;
+  progress_.training_seconds += report.seconds;
+  progress_.evaluation_due = is_evaluated(run_, report.step);
+  reports_.tell([&](Reporter& reporter) { reporter.step(report); });
+  agree();
+  if (run_.checkpoints.due(progress_.steps)) progress_.steps == run_.steps ? save_complete() : save();
+}
+
+/// Whether the step updated anything. Where it did not, the loss scale was too large, or the run stops. The scale has
+/// no part in a loss, so that one which is not finite is never its doing.
+bool TrainingLoop::take(const StepCourse& course, const StepResult& result) {
+  if (is_finite(result)) {
+    progress_.loss_scale.note_finite();
+    last_update_ = {.step = course.step,
+                    .settings = {.step = course.update, .learning_rate = static_cast<float>(course.learning_rate)}};
+    return true;
+  }
+  if (!std::isfinite(result.loss) || !progress_.loss_scale.back_off()) stop_at_step(course, result);
+  last_update_.reset();  // the loss after it is finite: it spoilt nothing
+  ++progress_.skipped;
+  return false;
+}
+
+/// Where the step's loss is not finite, the weights of the last finite loss are those before the update that spoilt
+/// them. Every rank comes here, because all have the same result.
+void TrainingLoop::stop_at_step(const StepCourse& course, const StepResult& result) {
+  const LossScale& scale = progress_.loss_scale;
+  const bool at_least = scale.adapts() && std::isfinite(result.loss);
+  stop_diverged(run_,
+                {.what = fmt::format("step {}: loss {}, gradient norm {}{}", course.step + 1, std::abs(result.loss),
+                                     std::abs(result.gradient_norm),
+                                     at_least ? fmt::format(" with loss scale {}, the least", scale.value()) : ""),
+                 .step = course.step,
+                 .spoilt = std::isfinite(result.loss) ? std::nullopt : last_update_});
+}
+
+/// The last update spoilt the weights, because the loss before it was finite. Before the first step there is none.
+void TrainingLoop::stop_at_evaluation() {
+  if (progress_.steps == 0) {
+    throw parallel::SharedError(
+        "the evaluation before step 1: the model's outputs are not finite: its weights are "
+        "damaged, or too large for --precision " +
+        std::string(to_string(run_.config.precision)));
+  }
+  stop_diverged(
+      run_, {.what = fmt::format("the evaluation after step {}: the model's outputs are not finite", progress_.steps),
+             .step = progress_.steps,
+             .spoilt = last_update_,
+             .keeps_weights = last_update_.has_value(),
+             .checkpoint = withdraw_checkpoint()});
+}
+
+/// The checkpoint of this step was saved before the evaluation that shows its weights to be spoilt. A later start would
+/// go on from it and end here again. Returns words on it: removed, or, where another start wrote it, its name.
+std::string TrainingLoop::withdraw_checkpoint() {
+  const std::size_t steps = progress_.steps;
+  if (!run_.checkpoints.enabled() || !run_.checkpoints.holds(steps)) return {};
+  if (steps == first_step_) {
+    return fmt::format("{} holds these weights: remove it to go on from an earlier checkpoint; ",
+                       run_.config.checkpoints.resume.string());
+  }
+  run_.checkpoints.withdraw(steps);
+  return fmt::format("the checkpoint after step {} is removed; ", steps);
+}
+
+/// The evaluation that is due. One that a signal stops is dropped and stays due.
+void TrainingLoop::evaluate() {
+  const Clock::time_point begin = Clock::now();
+  Evaluation& evaluation = *run_.task.evaluation();
+  PredictionEnd end;
+  EvaluationReport report{.step = progress_.steps, .seconds = 0.0, .metrics = {}};
+  save_before_failing([&] {
+    end = run_.predictor.predict(evaluation, [this] { return own_signal(); });
+    if (end.complete()) report.metrics = run_.predictor.score(evaluation);
+  });
+  requested_ = end.signal;
+  if (requested_ != 0) return;
+  if (!end.finite) stop_at_evaluation();
+  report.seconds = seconds_since(begin);
+  agree();  // before files are written, which may take long
+  if (requested_ != 0) return;
+  keep(report);
+  run_.sent.since_last();
+  progress_.evaluation_due = false;
+  reports_.tell([&](Reporter& reporter) { reporter.evaluation(report); });
+  const bool stops_early = run_.best.out_of_patience() && progress_.steps < run_.steps;
+  if (stops_early && run_.config.checkpoints.regular() && run_.checkpoints.enabled()) save_complete();
+  agree();
+}
+
+/// Keeps the evaluation's answers and, where it is the best so far, the model. The evaluation before step 1 is only a
+/// figure to compare with.
+void TrainingLoop::keep(EvaluationReport& report) {
+  const std::filesystem::path& output = run_.config.output;
+  BestModel best = run_.best;
+  save_before_failing([&] {
+    if (!output.empty()) keep_answers(run_, report.step);
+    if (report.step == 0) return;
+    parallel::on_every_rank(run_.ranks, [&] { report.best = best.offer(report.metrics); });
+    if (!report.best || output.empty()) return;
+    export_model(run_.ranks, run_.task, run_.store, run_.mode, output / "best");
+    write_results(run_);
+  });
+  run_.best = std::move(best);
+}
+
+void TrainingLoop::save() {
+  const CheckpointReport report = run_.checkpoints.save(progress_, run_.best);
+  run_.sent.since_last();
+  // Exit codes of signals promise a checkpoint.
+  if (requested_ != 0 && !report.error.empty()) throw parallel::SharedError(report.error);
+  reports_.tell([&](Reporter& reporter) { reporter.checkpoint(report); });
+}
+
+/// Saves a run that has no step left to do. Where that fails, the run is completed before the error is told.
+void TrainingLoop::save_complete() {
+  try {
+    save();
+  } catch (const parallel::SharedError& error) {
+    unsaved_ = error.what();
+  }
+}
+
+/// Ends the loop, with a checkpoint of the last step where the run can write one.
+void TrainingLoop::stop() {
+  if (run_.checkpoints.enabled() && !run_.checkpoints.holds(progress_.steps)) save();
+  stopped_by_ = requested_;
+}
+
+/// Does work whose error, the same on every rank, ends the run. What this start has trained is saved first.
+void TrainingLoop::save_before_failing(const std::function<void()>& work) {
+  std::string error;
+  try {
+    work();
+    return;
+  } catch (const parallel::SharedError& failure) {
+    const bool is_saved = progress_.steps == first_step_ || run_.checkpoints.holds(progress_.steps);
+    if (is_saved || !run_.checkpoints.enabled()) throw;
+    error = failure.what();
+  }
+  throw parallel::SharedError(fmt::format("{}; {}", error, saved_at_the_end()));
+}
+
+/// Saves a checkpoint of a run that ends with an error, and says how that went.
+std::string TrainingLoop::saved_at_the_end() {
+  std::string error;
+  try {
+    error = run_.checkpoints.save(progress_, run_.best).error;
+  } catch (const parallel::SharedError& failure) {
+    error = failure.what();
+  }
+  return error.empty() ? fmt::format("the checkpoint after step {} is saved", progress_.steps)
+                       : fmt::format("no checkpoint after step {}: {}", progress_.steps, error);
+}
+
+}  // namespace mylos::train

@@ -1,0 +1,158 @@
+#include "train/engine/training_step.hpp"
+
+#include "parallel/communicator/agreement.hpp"
+
+#include <Kokkos_Profiling_ScopedRegion.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace mylos::train {
+
+TrainingStep::TrainingStep(const StepContext& context, const StepSettings& settings)
+    : context_(context),
+      settings_(settings),
+      norm_(context.store.table(), context.mode.slices()),
+      batch_(settings.micro_batch),
+      losses_("mylos::TrainingStep::losses", settings.largest_batch + 1),
+      host_losses_("mylos::TrainingStep::host_losses", settings.largest_batch + 1) {}
+
+StepResult TrainingStep::run(const ExecutionSpace& space, const StepCourse& course) {
+  StepResult result;
+  const double waited_before = parallel::waited_seconds();
+  const GlobalBatch batch = take_batch(course.step, result.parts);
+  result.sequences = batch.samples.size();
+  for (const std::size_t sample : batch.samples) result.tokens += context_.task.rows_of(sample);
+  accumulate(space, course, batch, result.parts);
+  reduce(space, batch, course.loss_scale, result);
+  // The norm is on the host, so nothing runs here.
+  const double waited = parallel::waited_seconds();
+  const Stopwatch updating;
+  if (is_finite(result)) update(space, course, result.gradient_norm);
+  if constexpr (runs_on_host) {
+    result.parts.update = updating.seconds() - (parallel::waited_seconds() - waited);
+    result.parts.exchange = parallel::waited_seconds() - waited_before;
+  }
+  const Stopwatch making;
+  if (course.step + 1 < settings_.steps) begun_ = begin_batch(course.step + 1);
+  if constexpr (runs_on_host) result.parts.data += making.seconds();
+  space.fence("mylos::TrainingStep::run");
+  if constexpr (!runs_on_host) result.parts.update = updating.seconds();
+  return result;
+}
+
+// Regions name the host's work to Kokkos Tools; those of a step follow one another without gaps.
+
+TrainingStep::GlobalBatch TrainingStep::choose_samples(std::size_t step) const {
+  const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::choose_samples");
+  GlobalBatch batch{.step = step};
+  batch.samples = context_.task.global_batch(step);
+  batch.shares = share_step(context_.task, batch.samples, settings_.limit, settings_.sharing);
+  batch.weight = context_.task.weight(batch.samples);
+  return batch;
+}
+
+/// The global batch, with this rank's first micro-batch of it made.
+TrainingStep::GlobalBatch TrainingStep::begin_batch(std::size_t step) {
+  GlobalBatch batch = choose_samples(step);
+  const std::span<const Places> own = batch.of_rank(context_.ranks.rank());
+  if (!own.empty()) assemble(batch, own.front());
+  return batch;
+}
+
+/// What the step before has begun, or, where there was none, begun now.
+TrainingStep::GlobalBatch TrainingStep::take_batch(std::size_t step, StepParts& parts) {
+  if (auto begun = std::exchange(begun_, std::nullopt); begun && begun->step == step) return std::move(*begun);
+  const Stopwatch making;
+  GlobalBatch batch = begin_batch(step);
+  parts.data = making.seconds();
+  return batch;
+}
+
+void TrainingStep::accumulate(const ExecutionSpace& space, const StepCourse& course, const GlobalBatch& batch,
+                              StepParts& parts) {
+  const nn::Pass pass{space,          context_.gemm,  context_.store, context_.mode.schedule(),
+                      context_.arena, settings_.seed, course.step,    context_.recompute};
+  const float scale = static_cast<float>(course.loss_scale / batch.weight);
+  const std::span<const Places> own = batch.of_rank(context_.ranks.rank());
+  const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::pass");
+  context_.mode.begin_step(space);
+  std::size_t computed = 0;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    const Places& places = own[i];
+    const Stopwatch making;
+    if (i > 0) assemble(batch, places);
+    if constexpr (runs_on_host) parts.data += making.seconds();
+    context_.mode.begin_micro_batch(i + 1 == own.size());
+    const bool filler = places.empty();
+    const std::size_t first = filler ? settings_.largest_batch : computed;
+    context_.task.model().train(pass, batch_, filler ? 0.0f : scale,
+                                slice(losses_, first, first + batch_.shape().samples));
+    computed += places.size();
+  }
+}
+
+/// Without places, a filler: the shortest sample, under an id that is no place, so that nothing counts it as one of the
+/// batch.
+void TrainingStep::assemble(const GlobalBatch& batch, const Places& places) {
+  const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::assemble");
+  samples_.clear();
+  ids_.clear();
+  for (const std::size_t place : places) {
+    samples_.push_back(batch.samples[place]);
+    ids_.push_back(static_cast<std::uint32_t>(place));
+  }
+  if (places.empty()) {
+    samples_.push_back(batch.samples[batch.shares.shortest]);
+    ids_.push_back(static_cast<std::uint32_t>(batch.samples.size()));
+  }
+  context_.task.assemble(samples_, ids_, batch_);
+}
+
+void TrainingStep::reduce(const ExecutionSpace& space, const GlobalBatch& batch, double loss_scale,
+                          StepResult& result) {
+  const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::reduce");
+  context_.mode.finish_gradients(space);
+  share_state(space, batch.shares.rank_of(0));
+  result.loss = sum_losses(space, batch) / batch.weight;
+  result.gradient_norm = std::sqrt(context_.mode.sum_of_blocks(norm_.block_sums(space))) / loss_scale;
+}
+
+/// State rows are computed from the first sample of the batch, by one rank.
+void TrainingStep::share_state(const ExecutionSpace& space, std::size_t root) {
+  const ParameterTable& table = context_.store.table();
+  for (std::size_t unit = 0; unit < table.units().size(); ++unit) {
+    if (table.state_size(unit) == 0) continue;
+    const parallel::Buffer state = parallel::buffer_of(context_.store.unit_state(unit));
+    context_.ranks.broadcast(space, state, root, "state of " + table.units()[unit].name).wait(space);
+  }
+}
+
+void TrainingStep::update(const ExecutionSpace& space, const StepCourse& course, double norm) {
+  const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::update");
+  // The constant is that of PyTorch's clip_grad_norm_.
+  const double clip = settings_.clip > 0.0 ? std::min(1.0, settings_.clip / (norm + 1e-6)) : 1.0;
+  context_.optimizer.update(space, {.step = course.update,
+                                    .learning_rate = static_cast<float>(course.learning_rate),
+                                    .gradient_scale = static_cast<float>(clip / course.loss_scale)});
+  context_.mode.publish_values(space);
+}
+
+/// Each loss is added to zeros only, and all in the order of the batch: no bit depends on who computed what.
+double TrainingStep::sum_losses(const ExecutionSpace& space, const GlobalBatch& batch) {
+  Kokkos::deep_copy(space, host_losses_, losses_);
+  space.fence("mylos::TrainingStep::losses");
+  losses_by_place_.assign(batch.samples.size(), 0.0);
+  std::size_t computed = 0;
+  for (const Places& places : batch.of_rank(context_.ranks.rank())) {
+    for (const std::size_t place : places) losses_by_place_[place] = host_losses_(computed++);
+  }
+  parallel::sum_in_place(context_.ranks, losses_by_place_);
+  return std::accumulate(losses_by_place_.begin(), losses_by_place_.end(), 0.0);
+}
+
+bool is_finite(const StepResult& result) { return std::isfinite(result.loss) && std::isfinite(result.gradient_norm); }
+
+}  // namespace mylos::train

@@ -1,0 +1,119 @@
+#include "train/monitor/nvml.hpp"
+
+#include "core/base/error.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <string_view>
+
+namespace mylos::train {
+
+/// As nvml.h has them; the interface stays as it is within the library's version 1.
+struct Nvml::Functions {
+  using Result = int;
+  struct Utilization {
+    unsigned gpu, memory;  // percent
+  };
+  struct Memory {
+    unsigned long long total, available, used;  // bytes
+  };
+
+  Result (*initialize)() = nullptr;
+  Result (*shut_down)() = nullptr;
+  const char* (*error_string)(Result) = nullptr;
+  Result (*find_by_uuid)(const char*, Device*) = nullptr;
+  Result (*name)(Device, char*, unsigned) = nullptr;
+  Result (*utilization)(Device, Utilization*) = nullptr;
+  Result (*memory)(Device, Memory*) = nullptr;
+  Result (*power)(Device, unsigned*) = nullptr;             // milliwatts
+  Result (*energy)(Device, unsigned long long*) = nullptr;  // millijoules
+};
+
+namespace {
+
+// nvmlReturn_t
+constexpr int nvml_success = 0, nvml_not_supported = 3, nvml_no_permission = 4, nvml_no_such_function = 13;
+
+constexpr double milli = 1e-3;
+
+template <class Function>
+void look_up(void* library, const std::string& file, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(::dlsym(library, name));
+  ensure(function != nullptr, fmt::format("{} has no {}", file, name));
+}
+
+/// The value that `ask` writes; nothing where the driver does not tell it. Errors: what `text` says of the result.
+template <class Value, class Text, class Ask>
+std::optional<Value> value_told(const Text& text, const Ask& ask) {
+  Value value{};
+  const int result = ask(&value);
+  if (result == nvml_not_supported || result == nvml_no_permission || result == nvml_no_such_function)
+    return std::nullopt;
+  if (result != nvml_success) fail(fmt::format("NVML: {}", text(result)));
+  return value;
+}
+
+/// An id's 32 digits as NVML writes them: 8-4-4-4-12.
+std::string with_dashes(std::string id) {
+  for (const std::size_t place : {8, 13, 18, 23}) {
+    if (id.size() > place) id.insert(place, "-");
+  }
+  return id;
+}
+
+}  // namespace
+
+Nvml::Nvml(const std::string& file) {
+  void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays for the life of the process
+  if (library == nullptr) fail(fmt::format("NVML cannot be loaded ({})", ::dlerror()));
+  auto found = std::make_unique<Functions>();
+  look_up(library, file, "nvmlInit_v2", found->initialize);
+  look_up(library, file, "nvmlShutdown", found->shut_down);
+  look_up(library, file, "nvmlErrorString", found->error_string);
+  look_up(library, file, "nvmlDeviceGetHandleByUUID", found->find_by_uuid);
+  look_up(library, file, "nvmlDeviceGetName", found->name);
+  look_up(library, file, "nvmlDeviceGetUtilizationRates", found->utilization);
+  look_up(library, file, "nvmlDeviceGetMemoryInfo", found->memory);
+  look_up(library, file, "nvmlDeviceGetPowerUsage", found->power);
+  look_up(library, file, "nvmlDeviceGetTotalEnergyConsumption", found->energy);
+  const int result = found->initialize();
+  if (result != nvml_success) fail(fmt::format("NVML does not start: {}", found->error_string(result)));
+  functions_ = std::move(found);
+}
+
+Nvml::~Nvml() { functions_->shut_down(); }
+
+Nvml::Device Nvml::find(const std::string& id) const {
+  for (const char* kind : {"GPU-", "MIG-"}) {
+    Device device = nullptr;
+    if (functions_->find_by_uuid((kind + with_dashes(id)).c_str(), &device) == nvml_success) return device;
+  }
+  return nullptr;
+}
+
+std::string Nvml::name(Device device) const {
+  std::array<char, 96> name{};  // NVML_DEVICE_NAME_V2_BUFFER_SIZE
+  return functions_->name(device, name.data(), name.size()) == nvml_success ? name.data() : "";
+}
+
+GpuState Nvml::state(Device device) const {
+  const Functions& nvml = *functions_;
+  const auto utilization = value_told<Functions::Utilization>(
+      nvml.error_string, [&](auto* value) { return nvml.utilization(device, value); });
+  const auto memory =
+      value_told<Functions::Memory>(nvml.error_string, [&](auto* value) { return nvml.memory(device, value); });
+  const auto power = value_told<unsigned>(nvml.error_string, [&](auto* value) { return nvml.power(device, value); });
+  const auto energy =
+      value_told<unsigned long long>(nvml.error_string, [&](auto* value) { return nvml.energy(device, value); });
+  GpuState state;
+  if (utilization) state.utilization = utilization->gpu;
+  if (memory) state.memory = static_cast<double>(memory->used);
+  if (memory) state.memory_total = static_cast<double>(memory->total);
+  if (power) state.power = milli * *power;
+  if (energy) state.energy = milli * static_cast<double>(*energy);
+  return state;
+}
+
+}  // namespace mylos::train

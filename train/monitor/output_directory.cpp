@@ -1,0 +1,118 @@
+#include "train/monitor/output_directory.hpp"
+
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/positioned_file.hpp"
+#include "core/base/quantities.hpp"
+#include "train/monitor/run_files.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+namespace mylos::train {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+void make_directory(const fs::path& path) {
+  std::error_code code;
+  fs::create_directories(path, code);
+  if (code) refuse_output(path, fmt::format("cannot be created: {}", code.message()));
+}
+
+/// Takes `bytes` on the disk and gives them back. What lies there under the file's name is removed, not written into:
+/// it may be a link to somewhere else. Errors: std::runtime_error where they are not to be had.
+void take_and_give_back(const fs::path& file, std::size_t bytes) {
+  std::error_code absent;  // or is told by the next line
+  fs::remove(file, absent);
+  try {
+    parallel::PositionedFile probe(file, parallel::PositionedFile::Use::create);
+    probe.reserve(std::max<std::size_t>(bytes, 1));
+    probe.sync_and_close();
+  } catch (...) {
+    fs::remove(file, absent);
+    throw;
+  }
+  fs::remove(file, absent);
+}
+
+}  // namespace
+
+OutputDirectory::OutputDirectory(fs::path path, const OutputRules& rules) : path_(std::move(path)), rules_(rules) {
+  if (auto finished = finished_start(path_, rules)) {
+    start_ = std::move(*finished);
+    return;
+  }
+  make_directory(path_);
+  lock_.emplace(path_);
+  // A predecessor may have saved or finished since, while this one waited for its lock.
+  start_ = decide_start(path_, rules);
+  if (start_.finished) lock_.reset();
+}
+
+std::optional<std::string> OutputDirectory::results() const {
+  const fs::path file = path_ / "results.json";
+  if (!fs::exists(file)) return std::nullopt;
+  return data::read_text(file);
+}
+
+void OutputDirectory::check_space(std::size_t bytes) const {
+  std::error_code unknown;
+  const fs::space_info space = fs::space(path_, unknown);
+  if (!unknown && space.available < bytes) {
+    refuse_output(path_, fmt::format("{} are needed and {} are free there; make room or choose another directory",
+                                     bytes_text(bytes), bytes_text(space.available)));
+  }
+  // A quota is seen only by taking the space.
+  try {
+    take_and_give_back(path_ / probe_name, bytes);
+  } catch (const std::runtime_error& error) {
+    refuse_output(path_, fmt::format("{} are needed and cannot be had there: {}", bytes_text(bytes), error.what()));
+  }
+}
+
+void OutputDirectory::begin(Json run) {
+  require(!finished(), "OutputDirectory::begin: a finished run is there");
+  require(run.is_object(), "OutputDirectory::begin: run is no JSON object");
+  run_ = std::move(run);
+  run_[state_key] = {{"finished", false}, {"slurm_job", rules_.job.empty() ? Json() : Json(rules_.job)}};
+  if (!start_.goes_on) clear();
+  write_run();
+}
+
+/// Run.json is there first, so that a process that is killed here leaves neither files of nobody nor an earlier run's
+/// checkpoints as if they were this one's: the next start clears on.
+void OutputDirectory::clear() {
+  run_[state_key][clearing_key] = true;
+  write_run();
+  for (const std::string& name : names_in(path_)) {
+    if (name == run_file_name || name == DirectoryLock::file_name || !is_run_file(name)) continue;
+    std::error_code code;
+    fs::remove_all(path_ / name, code);
+    if (code) refuse_output(path_, fmt::format("cannot remove {}: {}", name, code.message()));
+  }
+  run_[state_key].erase(clearing_key);
+}
+
+void OutputDirectory::finish() {
+  require(run_.is_object(), "OutputDirectory::finish: the run did not begin");
+  run_[state_key]["finished"] = true;
+  write_run();
+}
+
+void OutputDirectory::end(const std::string& how) {
+  require(run_.is_object(), "OutputDirectory::end: the run did not begin");
+  run_[state_key]["ended"] = how;
+  write_run();
+}
+
+void OutputDirectory::write_run() {
+  data::write_text(path_ / run_file_name, run_.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace mylos::train

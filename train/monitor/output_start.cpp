@@ -1,0 +1,193 @@
+#include "train/monitor/output_start.hpp"
+
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/json.hpp"
+#include "parallel/checkpoint/checkpoint_directory.hpp"
+#include "train/monitor/output_directory.hpp"
+#include "train/monitor/run_files.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdlib>
+#include <optional>
+#include <system_error>
+
+namespace mylos::train {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+struct ExistingRun {
+  Json run;  ///< run.json
+  bool finished = false;
+  bool clearing = false;  ///< killed while it removed what an earlier run left
+  std::string job;
+};
+
+/// The run whose run.json is in `path`; std::nullopt where there is no such file or it is another program's.
+std::optional<ExistingRun> existing_run(const fs::path& path) {
+  std::error_code unreadable;  // is told by the call that lists the directory
+  if (!fs::exists(path / run_file_name, unreadable)) return std::nullopt;
+  Json run = data::try_parse_ordered_json(data::read_text(path / run_file_name));
+  const Json state = run.is_object() ? run.value(OutputDirectory::state_key, Json()) : Json();
+  if (!state.is_object() || !state.contains("finished") || !state["finished"].is_boolean()) return std::nullopt;
+  const Json job = state.value("slurm_job", Json());
+  return ExistingRun{std::move(run), state["finished"].get<bool>(), state.contains(OutputDirectory::clearing_key),
+                     job.is_string() ? job.get<std::string>() : std::string()};
+}
+
+CommandDifference difference_from(const ExistingRun& run, const OutputRules& rules) {
+  return rules.compare ? rules.compare(run.run) : CommandDifference();
+}
+
+/// A requeued job that finished before it was put back must not begin anew for its --overwrite.
+bool is_overwritten(const ExistingRun& run, const OutputRules& rules) {
+  return rules.overwrite && !(rules.requeued && run.job == rules.job);
+}
+
+void refuse_foreign_files(const fs::path& path, bool holds_run) {
+  for (const std::string& name : names_in(path)) {
+    if (holds_run ? is_run_file(name) : is_scaffolding(name)) continue;
+    refuse_output(path, fmt::format("holds {}, which no training run wrote; choose an empty or a new directory",
+                                    data::printable(name)));
+  }
+}
+
+/// A directory as a run finds it.
+struct Contents {
+  std::optional<ExistingRun> run;
+  bool is_kept = false;               ///< a finished run, whose files stay as they are
+  CommandDifference difference = {};  ///< from it
+};
+
+/// Errors: a file is there, or foreign files are.
+Contents look_into(const fs::path& path, const OutputRules& rules) {
+  std::error_code unreadable;  // is told by the call that lists or makes it
+  if (!fs::exists(path, unreadable)) return {};
+  if (!fs::is_directory(path, unreadable)) refuse_output(path, "is a file; choose a directory");
+  Contents contents{.run = existing_run(path)};
+  if (contents.run && contents.run->finished && !is_overwritten(*contents.run, rules)) {
+    contents.difference = difference_from(*contents.run, rules);
+    contents.is_kept = !contents.difference.extends || !contents.difference.options.empty();
+  }
+  if (!contents.is_kept) refuse_foreign_files(path, contents.run.has_value());
+  return contents;
+}
+
+fs::path own_checkpoints(const fs::path& path) { return path / parallel::checkpoints_name; }
+
+/// Whether --resume names the directory itself, its checkpoints, or one of them.
+bool names_own(const fs::path& path, const OutputRules& rules) {
+  if (rules.resume_from.empty()) return false;
+  std::error_code unreadable;  // then it is another's
+  const fs::path own = fs::weakly_canonical(fs::absolute(own_checkpoints(path)), unreadable);
+  fs::path named = fs::weakly_canonical(fs::absolute(rules.resume_from), unreadable);
+  if (!named.has_filename()) named = named.parent_path();  // "runs/long/"
+  return named == own.parent_path() || named == own || named.parent_path() == own;
+}
+
+/// The checkpoint that --resume names. Errors: there is none.
+fs::path named_checkpoint(const OutputRules& rules) {
+  fs::path named = parallel::resolve_checkpoint(rules.resume_from);
+  if (named.empty()) fail(fmt::format("--resume {}: no checkpoint is there", rules.resume_from.string()));
+  return named;
+}
+
+/// At step 1, or where --resume says. What is there is removed. Errors: --resume names one of what is removed.
+OutputStart begin_anew(const fs::path& path, const OutputRules& rules, std::string remark = {}) {
+  OutputStart start{.remark = std::move(remark)};
+  if (rules.resume_from.empty()) return start;
+  start.checkpoint = named_checkpoint(rules);
+  if (names_own(path, rules)) {
+    refuse_output(path, "would be cleared of the checkpoint to resume from; choose another");
+  }
+  return start;
+}
+
+OutputStart begin_without_checkpoint(const fs::path& path, const OutputRules& rules, const ExistingRun& found) {
+  if (rules.overwrite) return begin_anew(path, rules);
+  std::error_code unreadable;  // is told by the call that removes it
+  if (fs::exists(path / "last", unreadable)) {
+    refuse_output(path,
+                  "holds a run that did not finish and has a model in last/, but no checkpoint to resume from; "
+                  "--overwrite starts anew, or choose another directory");
+  }
+  if (rules.requeued) return begin_anew(path, rules);
+  const std::vector<std::string> differing = difference_from(found, rules).options;
+  if (!differing.empty()) {
+    refuse_output(path, fmt::format("holds a run with other options that did not finish and has no checkpoint to "
+                                    "resume from: {}; --overwrite starts anew, or choose another directory",
+                                    fmt::join(differing, "; ")));
+  }
+  return begin_anew(
+      path, rules,
+      fmt::format("{} holds this run, interrupted before its first checkpoint: it begins anew", path.string()));
+}
+
+/// With its own latest checkpoint, whatever else --resume says.
+OutputStart go_on(fs::path latest, const OutputRules& rules) {
+  OutputStart start{.goes_on = true, .checkpoint = std::move(latest)};
+  const bool was_told_otherwise = !rules.resume || !rules.resume_from.empty();
+  if (was_told_otherwise) {
+    start.remark = fmt::format("this run has checkpoints of its own: --resume {} is not used",
+                               rules.resume ? rules.resume_from.string() : "never");
+  }
+  return start;
+}
+
+OutputStart take_up_unfinished(const fs::path& path, const OutputRules& rules, const ExistingRun& found) {
+  if (!rules.requeued && !rules.overwrite && names_own(path, rules))
+    return {.goes_on = true, .checkpoint = named_checkpoint(rules)};
+  fs::path latest = parallel::resolve_checkpoint(own_checkpoints(path));
+  if (latest.empty()) return begin_without_checkpoint(path, rules, found);
+  if (rules.requeued) return go_on(std::move(latest), rules);
+  if (rules.overwrite) return begin_anew(path, rules);
+  if (!rules.resume) {
+    refuse_output(path, "holds a run that did not finish; --resume auto goes on with it, --overwrite starts anew");
+  }
+  return go_on(std::move(latest), rules);
+}
+
+/// A finished run, or one that was interrupted while it was extended.
+OutputStart extend(const fs::path& path, const Contents& contents) {
+  fs::path latest;
+  if (contents.run && !contents.run->clearing) latest = parallel::resolve_checkpoint(own_checkpoints(path));
+  if (latest.empty()) {
+    refuse_output(path, contents.run
+                            ? "the run there has no checkpoint, which --extend needs; train anew, with --overwrite"
+                            : "no run is there, which --extend needs; leave it out");
+  }
+  return {.goes_on = true, .checkpoint = std::move(latest)};
+}
+
+}  // namespace
+
+OutputRules output_rules(bool overwrite, const std::string& resume) {
+  const char* count = std::getenv("SLURM_RESTART_COUNT");
+  const char* job = std::getenv("SLURM_JOB_ID");
+  return {.overwrite = overwrite,
+          .requeued = count != nullptr && std::strtol(count, nullptr, 10) > 0,
+          .job = job != nullptr ? job : "",
+          .resume = resume != "never",
+          .resume_from = resume == "never" || resume == "auto" ? "" : resume};
+}
+
+std::optional<OutputStart> finished_start(const fs::path& path, const OutputRules& rules) {
+  Contents contents = look_into(path, rules);
+  if (!contents.is_kept) return std::nullopt;
+  return OutputStart{.finished = true, .differing = std::move(contents.difference.options)};
+}
+
+OutputStart decide_start(const fs::path& path, const OutputRules& rules) {
+  const Contents contents = look_into(path, rules);
+  if (contents.is_kept) return {.finished = true, .differing = contents.difference.options};
+  if (rules.extend) return extend(path, contents);
+  const std::optional<ExistingRun>& run = contents.run;
+  const bool is_unfinished = run && !run->finished && !run->clearing;
+  return is_unfinished ? take_up_unfinished(path, rules, *run) : begin_anew(path, rules);
+}
+
+}  // namespace mylos::train

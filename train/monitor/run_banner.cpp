@@ -1,0 +1,101 @@
+#include "train/monitor/run_banner.hpp"
+
+#include "core/base/quantities.hpp"
+#include "train/monitor/rank_places.hpp"
+
+#include <fmt/format.h>
+
+#include <csignal>
+
+namespace mylos::train {
+namespace {
+
+std::string data_text(const DataDescription& data, std::size_t max_length) {
+  const std::size_t room = data.windows * max_length;
+  const double fill = room > 0 ? 100.0 * static_cast<double>(data.tokens) / static_cast<double>(room) : 0.0;
+  return fmt::format("{}: {}, {}, {}, fill {:.0f} %", data.file, count_of(data.questions, "question"),
+                     count_of(data.windows, "window"), count_of(data.tokens, "token"), fill);
+}
+
+/// Of one rank; what is free is for all ranks of its node.
+std::string memory_text(const RunDescription& run) {
+  const MemoryPlan& plan = run.memory;
+  const std::string exchange = plan.exchange > 0 ? fmt::format(", exchange {}", bytes_text(plan.exchange)) : "";
+  const std::string output = plan.output > 0 ? fmt::format(", output {}", bytes_text(plan.output)) : "";
+  return fmt::format(
+      "{} at most{}: program {}, values {}, gradients {}{}, optimizer {}, activations {}, operands {}{}; {} are free",
+      bytes_text(plan.peak()), run.ranks > 1 ? " on a rank" : "", bytes_text(plan.program), bytes_text(plan.values),
+      bytes_text(plan.gradients), exchange, bytes_text(plan.optimizer), bytes_text(plan.activations),
+      bytes_text(plan.workspace + plan.scratch), output, bytes_text(run.free_memory));
+}
+
+std::string ranks_text(const RunDescription& run) {
+  const RankLayout& layout = run.memory.layout;
+  const std::string groups =
+      layout.mode == parallel::ModeKind::hybrid ? fmt::format(" in groups of {}", count_of(layout.shards, "rank")) : "";
+  const std::string leaves =
+      layout.sharing.leaves > 0 ? fmt::format(", deterministic in {} leaves", layout.sharing.leaves) : "";
+  return fmt::format("{} on {}, {} each; {}{}{}", run.ranks, count_of(run.nodes, "node"),
+                     count_of(run.threads, "thread"), parallel::to_string(layout.mode), groups, leaves);
+}
+
+std::string ending(const RunResult& result) {
+  const std::string steps = count_of(result.steps, "step");
+  if (result.signal != 0) return fmt::format("{} after {}", interruption_text(result), steps);
+  return result.stopped_early ? fmt::format("stopped after {} without a better evaluation", steps)
+                              : fmt::format("done after {}", steps);
+}
+
+/// Of this start, and of all where there were earlier ones.
+std::string training_text(const RunResult& result) {
+  const std::string here = duration_text(result.training_seconds - result.earlier_seconds);
+  if (result.earlier_seconds == 0.0) return here;
+  return fmt::format("{} ({} with earlier starts)", here, duration_text(result.training_seconds));
+}
+
+}  // namespace
+
+std::string run_banner(const RunDescription& run) {
+  std::string text =
+      named_line("model", fmt::format("{}: {}, hidden {}, {}, {}", run.model, count_of(run.layers, "layer"), run.hidden,
+                                      count_of(run.heads, "head"), count_of(run.parameters, "parameter")));
+  text += named_line("train", data_text(run.train, run.max_length));
+  if (!run.dev.file.empty()) text += named_line("dev", data_text(run.dev, run.max_length));
+  const std::string scale = run.loss_scale.adapts() ? fmt::format(", loss scale {}", run.loss_scale.value()) : "";
+  text += named_line("compute", fmt::format("{}{}, matrix products by {}, {} on {}", run.precision, scale, run.gemm,
+                                            count_of(run.threads, "thread"), run.execution));
+  if (run.ranks > 1 || run.memory.layout.sharing.leaves > 0) text += named_line("ranks", ranks_text(run));
+  text += rank_lines(run.places);
+  text += named_line("steps",
+                     fmt::format("{} of {} ({:.4g} epochs), {} at once, {} at most", count_text(run.steps),
+                                 count_of(run.batch, "sequence"), run.epochs, count_text(run.memory.largest.samples),
+                                 count_of(run.memory.largest.rows, "token")));
+  text += named_line("memory", memory_text(run));
+  return text + named_line("output", run.output);
+}
+
+std::string interruption_text(const RunResult& result) {
+  switch (result.signal) {
+    case 0:
+      return {};
+    case SIGINT:
+      return "interrupted";
+    case SIGTERM:
+      return "ended by SIGTERM";
+    case SIGUSR1:
+      return result.out_of_time ? "out of walltime" : "ended by SIGUSR1";
+    default:
+      return fmt::format("ended by signal {}", result.signal);
+  }
+}
+
+std::string closing_line(const RunResult& result, double total_seconds) {
+  std::string text =
+      fmt::format("{}: {} in all, training {}", ending(result), duration_text(total_seconds), training_text(result));
+  if (result.skipped > 0) text += fmt::format(", {} skipped", count_of(result.skipped, "step"));
+  if (result.joules) text += ", " + energy_text(*result.joules);
+  if (!result.best.empty()) text += "; " + metrics_text(result.best);
+  return text + "\n";
+}
+
+}  // namespace mylos::train

@@ -1,0 +1,49 @@
+#pragma once
+
+#include "parallel/launch/launch.hpp"
+#include "train/engine/memory_plan.hpp"
+#include "train/engine/trainer.hpp"
+
+#include <string>
+#include <vector>
+
+/// What a run says before its first step and after its last.
+namespace mylos::train {
+
+struct DataDescription {
+  std::string file;           ///< empty = there is none, e.g. no --dev
+  std::size_t questions = 0;  ///< with fewer where a limit was given
+  std::size_t windows = 0;
+  std::size_t tokens = 0;  ///< of all windows
+};
+
+struct RunDescription {
+  std::string model;  ///< as the user named it
+  std::size_t layers = 0, hidden = 0, heads = 0;
+  std::size_t parameters = 0;  ///< elements
+  DataDescription train, dev;
+  std::size_t max_length = 0;  ///< tokens that a window may have
+  std::string precision;       ///< "float"
+  LossScale loss_scale;
+  std::string gemm;       ///< who computes matrix products, "onednn"
+  std::string execution;  ///< where kernels run, "OpenMP"
+  std::size_t ranks = 1, nodes = 1;
+  std::size_t threads = 0;                  ///< of a rank
+  std::vector<parallel::RankPlace> places;  ///< of every rank
+  std::size_t steps = 0, batch = 0;
+  double epochs = 0.0;  ///< that the steps are
+  MemoryPlan memory;    ///< expected
+  std::size_t free_memory = 0;
+  std::string output;
+};
+
+/// Lines of a name and what there is to say of it, each ended. Fill is the part of max_length that windows use.
+std::string run_banner(const RunDescription& run);
+
+/// What ended a run before its last step: "ended by SIGTERM"; empty where no signal did.
+std::string interruption_text(const RunResult& result);
+
+/// The last line of a run: how it ended, total and training time, energy of GPUs, scores of best/.
+std::string closing_line(const RunResult& result, double total_seconds);
+
+}  // namespace mylos::train

@@ -1,0 +1,153 @@
+#include "train/monitor/run_record.hpp"
+
+#include "core/base/error.hpp"
+#include "core/base/json.hpp"
+#include "parallel/checkpoint/checkpoint_directory.hpp"
+#include "train/monitor/output_directory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+namespace mylos::train {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr std::size_t most_steps = std::size_t{1} << 53;  // every one of them is a double, too
+
+double age_of(const fs::path& file) {
+  std::error_code none;
+  const fs::file_time_type time = fs::last_write_time(file, none);
+  if (none) return -1.0;
+  return std::max(0.0, std::chrono::duration<double>(fs::file_time_type::clock::now() - time).count());
+}
+
+std::vector<json>& list_of(const json& row, RunRecord& record) {
+  if (is_step_row(row)) return record.steps;
+  return is_checkpoint_row(row) ? record.checkpoints : record.evaluations;
+}
+
+/// Those of the last steps that are finite.
+std::vector<double> recent_numbers(const RunRecord& run, const char* name) {
+  const std::size_t count = run.steps.size(), first = count - std::min(count, RunRecord::recent_steps);
+  std::vector<double> numbers;
+  for (std::size_t i = first; i < count; ++i) {
+    if (const double each = number_of(run.steps[i], name); std::isfinite(each)) numbers.push_back(each);
+  }
+  return numbers;
+}
+
+/// run.json. Errors: std::runtime_error where it is not there, or is not one.
+json read_description_of(const fs::path& directory) {
+  const fs::path file = directory / "run.json";
+  std::error_code none;
+  ensure(fs::is_regular_file(file, none),
+         fmt::format("{}: no run.json is there; name the --output directory of a run", directory.string()));
+  json run = data::read_json(file);
+  ensure(run.is_object(), fmt::format("{}: not a run's", file.string()));
+  return run;
+}
+
+void note_checkpoint(RunRecord& record) {
+  const auto checkpoints = parallel::list_checkpoints(parallel::checkpoints_directory(record.directory));
+  record.checkpoint.clear();
+  if (checkpoints.empty()) return;
+  const fs::path& latest = checkpoints.back().file;
+  record.checkpoint = latest.filename().string();
+  std::error_code none;
+  const std::uintmax_t bytes = fs::file_size(latest, none);
+  record.checkpoint_bytes = none ? 0 : static_cast<std::size_t>(bytes);
+  record.checkpoint_age = std::max(0.0, age_of(latest));
+}
+
+}  // namespace
+
+std::size_t RunRecord::planned_steps() const {
+  const auto resolved = run.find("resolved");
+  if (resolved == run.end() || !resolved->is_object()) return 0;
+  const auto planned = resolved->find("steps");
+  return planned != resolved->end() && planned->is_number_unsigned() ? planned->get<std::size_t>() : 0;
+}
+
+std::size_t RunRecord::done_steps() const { return steps.empty() ? 0 : steps.back()["step"].get<std::size_t>(); }
+
+double RunRecord::seconds_left() const {
+  std::vector<double> seconds = recent_numbers(*this, "seconds");
+  if (seconds.empty() || planned_steps() == 0) return -1.0;
+  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+  std::ranges::nth_element(seconds, middle);
+  return *middle * static_cast<double>(planned_steps() - std::min(planned_steps(), done_steps()));
+}
+
+double RunRecord::recent_loss() const {
+  const std::vector<double> losses = recent_numbers(*this, "loss");
+  return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
+}
+
+RunFollower::RunFollower(fs::path directory, std::size_t kept)
+    : record_{.directory = std::move(directory)},
+      metrics_(record_.directory / "metrics.jsonl"),
+      kept_(std::max(kept, RunRecord::recent_steps)) {}
+
+void RunFollower::read_description() {
+  record_.problem.clear();
+  try {
+    record_.run = read_description_of(record_.directory);
+  } catch (const std::runtime_error& error) {
+    record_.problem = error.what();
+    record_.run = json::object();
+  }
+  const json state = record_.run.value(OutputDirectory::state_key, json());
+  record_.finished = state.is_object() && state.value("finished", json()) == true;
+  const json ended = state.is_object() && !record_.finished ? state.value("ended", json()) : json();
+  record_.ended = ended.is_string() ? ended.get<std::string>() : std::string();
+}
+
+void RunFollower::take(json&& row) {
+  const std::size_t planned = record_.planned_steps();
+  if (row["step"].get<std::size_t>() > (planned > 0 ? planned : most_steps)) {
+    ++foreign_;
+    return;
+  }
+  std::vector<json>& rows = list_of(row, record_);
+  rows.push_back(std::move(row));
+  if (rows.size() >= 2 * kept_) rows.erase(rows.begin(), rows.end() - static_cast<std::ptrdiff_t>(kept_));
+}
+
+void RunFollower::read_metrics() {
+  if (metrics_.begins_anew()) {
+    for (auto* rows : {&record_.steps, &record_.evaluations, &record_.checkpoints}) rows->clear();
+    foreign_ = 0;
+  }
+  record_.has_metrics = metrics_.exists();
+  metrics_.read([this](json&& row) { take(std::move(row)); });
+  record_.unreadable = metrics_.unreadable() + foreign_;
+}
+
+const RunRecord& RunFollower::update() {
+  // The metrics last: where run.json says that the run has finished, all of them are there.
+  read_description();
+  read_metrics();
+  const double run_age = age_of(record_.directory / "run.json"), metrics_age = age_of(metrics_.file());
+  record_.age = metrics_age < 0.0 ? std::max(0.0, run_age)
+                : run_age < 0.0   ? metrics_age
+                                  : std::min(run_age, metrics_age);
+  note_checkpoint(record_);
+  return record_;
+}
+
+RunRecord read_run(const fs::path& directory) {
+  RunFollower follower(directory);
+  const RunRecord& record = follower.update();
+  ensure(record.problem.empty(), record.problem);
+  return record;
+}
+
+}  // namespace mylos::train

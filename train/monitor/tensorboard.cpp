@@ -1,0 +1,142 @@
+#include "train/monitor/tensorboard.hpp"
+
+#include "core/base/process.hpp"
+#include "core/device.hpp"
+#include "train/monitor/metrics_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace mylos::train {
+namespace {
+
+constexpr double least_interval = 10.0;    // seconds between two points of a GPU,
+constexpr double seconds_a_gpu = 0.15;     // longer with many, so that they add about 1 KiB a second to the file,
+constexpr double rest_for_reading = 99.0;  // and for a slow disk, so that reading takes a hundredth of the time
+
+/// What is drawn of a step, from its line in metrics.jsonl.
+StepReport step_of(const nlohmann::json& row) {
+  StepReport report;
+  report.step = row["step"].get<std::size_t>();
+  report.loss = number_of(row, "loss");
+  report.gradient_norm = number_of(row, "gradient_norm");
+  report.learning_rate = number_of(row, "learning_rate");
+  report.tokens = row.value("tokens", std::size_t{0});
+  report.seconds = number_of(row, "seconds");
+  report.memory = row.value("memory", std::size_t{0});
+  if (row.contains("loss_scale")) report.loss_scale = number_of(row, "loss_scale");
+  return report;
+}
+
+}  // namespace
+
+TensorBoard::TensorBoard(const std::filesystem::path& run, std::vector<Hyperparameter> told, Notice notice)
+    : TensorBoard(run / event_file_name(), seconds_since_1970, std::move(told), std::move(notice)) {}
+
+TensorBoard::TensorBoard(const std::filesystem::path& file, EventFile::Clock clock, std::vector<Hyperparameter> told,
+                         Notice notice)
+    : file_(file, std::move(clock), std::move(notice)),
+      told_(std::move(told)),
+      metrics_(file.parent_path() / "metrics.jsonl"),
+      gpus_(file.parent_path()) {}
+
+void TensorBoard::start(const RunStart& run) {
+  steps_per_epoch_ = run.steps_per_epoch;
+  last_step_ = run.first_step;
+  // Also of the first one: TensorBoard heeds those that follow another. It voids whole steps, so that the step whose
+  // evaluation is repeated is written again.
+  file_.add_session_start(run.first_step + (run.evaluation_due ? 0 : 1));
+  take_earlier_steps(run);
+  gpus_.update();  // what earlier starts have used counts, and stands in their files
+  add_hyperparameters(file_, told_, !runs_on_host);
+}
+
+void TensorBoard::step(const StepReport& report) {
+  write_step(report);
+  last_step_ = report.step;
+  epoch_losses_ += report.loss;
+  ++epoch_steps_;
+  if (steps_per_epoch_ > 0 && report.step % steps_per_epoch_ == 0) write_epoch_loss();
+  if (file_.now() >= gpus_due_) write_gpus(report.step);
+}
+
+void TensorBoard::evaluation(const EvaluationReport& report) {
+  std::vector<Scalar> scalars;
+  for (const auto& [name, value] : report.metrics) {
+    scalars.push_back({"eval/" + (name == "validation_loss" ? "loss" : name), value});
+  }
+  file_.add_scalars(report.step, scalars);
+}
+
+std::optional<double> TensorBoard::close(bool ended) {
+  write_gpus(last_step_);
+  const std::optional<double> joules = gpus_.joules();
+  if (joules) file_.add_scalars(last_step_, std::array{Scalar{energy_tag, kilowatt_hours(*joules)}});
+  if (ended) write_epoch_loss();
+  if (ended && !told_.empty()) add_session_end(file_);
+  return joules;
+}
+
+void TensorBoard::write_step(const StepReport& report) {
+  std::vector<Scalar> scalars = {{"train/loss", report.loss},
+                                 {"train/gradient_norm", report.gradient_norm},
+                                 {"train/learning_rate", report.learning_rate},
+                                 {"perf/tokens_per_second", report.tokens_per_second()},
+                                 {"perf/memory", static_cast<double>(report.memory)}};
+  if (report.loss_scale) scalars.push_back({"train/loss_scale", *report.loss_scale});
+  file_.add_scalars(report.step, scalars);
+}
+
+/// The means of what was sampled since the last time.
+void TensorBoard::write_gpus(std::size_t step) {
+  const double begin = file_.now();
+  gpus_.update();
+  std::vector<Scalar> scalars;
+  for (const auto& [place, gpu] : gpus_.gpus()) {
+    const std::string prefix = fmt::format("gpu/{}/{}/", place.first, place.second);
+    const auto add = [&](const char* name, const Mean& mean) {
+      if (const auto value = mean.value()) scalars.push_back({prefix + name, *value});
+    };
+    add("utilization", gpu.utilization);
+    add("memory", gpu.memory);
+    add("power", gpu.power);
+  }
+  if (!scalars.empty()) file_.add_scalars(step, scalars);
+  const double end = file_.now();
+  gpus_due_ = end + std::max({least_interval, seconds_a_gpu * static_cast<double>(gpus_.gpus().size()),
+                              rest_for_reading * (end - begin)});
+}
+
+/// Takes the losses of the epoch's steps that an earlier start made, and writes the step again whose evaluation is
+/// repeated.
+void TensorBoard::take_earlier_steps(const RunStart& run) {
+  const std::size_t repeated = run.evaluation_due ? 1 : 0, before = run.first_step - std::min(run.first_step, repeated);
+  epoch_begin_ = run.steps_per_epoch > 0 ? before / run.steps_per_epoch * run.steps_per_epoch : 0;
+  epoch_losses_ = 0.0;
+  epoch_steps_ = 0;
+  if (run.first_step == epoch_begin_) return;
+  MetricsReader(metrics_).read([this, &run](nlohmann::json&& row) {
+    const auto step = row["step"].get<std::size_t>();
+    if (!is_step_row(row) || step <= epoch_begin_ || step > run.first_step) return;
+    if (run.evaluation_due && step == run.first_step) write_step(step_of(row));
+    epoch_losses_ += number_of(row, "loss");
+    ++epoch_steps_;
+  });
+  if (run.steps_per_epoch > 0 && run.first_step % run.steps_per_epoch == 0) write_epoch_loss();
+}
+
+/// Nothing where losses of some of its steps are not known.
+void TensorBoard::write_epoch_loss() {
+  if (epoch_steps_ > 0 && epoch_steps_ == last_step_ - epoch_begin_) {
+    const std::array scalars = {Scalar{"train/epoch_loss", epoch_losses_ / static_cast<double>(epoch_steps_)}};
+    file_.add_scalars(last_step_, scalars);
+  }
+  epoch_begin_ = last_step_;
+  epoch_losses_ = 0.0;
+  epoch_steps_ = 0;
+}
+
+}  // namespace mylos::train

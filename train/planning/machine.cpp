@@ -1,0 +1,65 @@
+#include "train/planning/machine.hpp"
+
+#include "core/base/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace mylos::train {
+namespace {
+
+constexpr std::size_t gib = std::size_t{1} << 30;
+/// CUDA's context, cuBLASLt's code and workspace, NCCL's buffers: not measured yet.
+constexpr std::size_t gpu_reserve = 2 * gib;
+
+/// Threads that one of a GPU's multiprocessors runs at once, on all of these kinds.
+constexpr std::size_t of_multiprocessor = 2048;
+
+/// Shares of a data sheet that fine-tuning reaches: assumptions, said so wherever they are used.
+constexpr double share_of_16_bit = 0.40, share_of_float = 0.70, share_of_bandwidth = 0.80;
+
+}  // namespace
+
+double Machine::peak(Precision precision) const {
+  switch (precision) {
+    case Precision::float32:
+      return float32;
+    case Precision::bfloat16:
+      return bfloat16;
+    case Precision::float16:
+      return half;
+  }
+  return 0.0;
+}
+
+std::span<const Machine> gpu_kinds() {
+  static const std::array kinds = {
+      Machine{"v100-16", 16 * gib, gpu_reserve, 15.7e12, 0.0, 125e12, 0.90e12, 120e9, 4, 80 * of_multiprocessor},
+      Machine{"v100-32", 32 * gib, gpu_reserve, 15.7e12, 0.0, 125e12, 0.90e12, 120e9, 4, 80 * of_multiprocessor},
+      Machine{"a100-40", 40 * gib, gpu_reserve, 19.5e12, 312e12, 312e12, 1.555e12, 240e9, 4, 108 * of_multiprocessor},
+      Machine{"a100-80", 80 * gib, gpu_reserve, 19.5e12, 312e12, 312e12, 2.039e12, 240e9, 4, 108 * of_multiprocessor},
+      Machine{"h100", 80 * gib, gpu_reserve, 67e12, 989e12, 989e12, 3.35e12, 360e9, 4, 132 * of_multiprocessor},
+      Machine{"h200", 141'000'000'000, gpu_reserve, 67e12, 989e12, 989e12, 4.8e12, 360e9, 4, 132 * of_multiprocessor},
+  };
+  return kinds;
+}
+
+const Machine* find_gpu_kind(std::string_view name) {
+  const auto found = std::ranges::find(gpu_kinds(), name, &Machine::name);
+  return found == gpu_kinds().end() ? nullptr : &*found;
+}
+
+ComputeRate assumed_rate(const Machine& machine, Precision precision) {
+  const double peak = machine.peak(precision);
+  if (peak == 0.0) {
+    fail(fmt::format("--gpu {}: it has no {}; use --precision {}", machine.name, to_string(precision),
+                     machine.half > 0.0 ? "half" : "float"));
+  }
+  const double share = precision == Precision::float32 ? share_of_float : share_of_16_bit;
+  return {.flops = share * peak,
+          .bandwidth = share_of_bandwidth * machine.bandwidth,
+          .origin = fmt::format("assumed: {:.0f} % of the data sheet's {:.0f} TFLOP/s", 100.0 * share, 1e-12 * peak)};
+}
+
+}  // namespace mylos::train

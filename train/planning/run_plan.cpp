@@ -1,0 +1,235 @@
+#include "train/planning/run_plan.hpp"
+
+#include "core/base/error.hpp"
+#include "train/engine/run_bounds.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+namespace mylos::train {
+namespace {
+
+using parallel::ModeKind;
+
+constexpr std::size_t most_steps_looked_at = 64;
+
+/// What ranks compute of the run's steps, on average.
+struct MeanStep {
+  double slowest = 0.0;  ///< operations of the rank that has most
+  double mean = 0.0;     ///< operations of a rank
+  double tokens = 0.0;
+  double micro_batches = 0.0;
+};
+
+double flops_of(const Task& task, std::span<const std::size_t> samples, std::span<const Places> micro_batches) {
+  double flops = 0.0;
+  for (const Places& places : micro_batches) {
+    if (places.empty()) continue;
+    BatchShape shape{.samples = places.size()};
+    for (const std::size_t place : places) shape.rows += task.rows_of(samples[place]);
+    flops += task.model().training_flops(shape);
+  }
+  return flops;
+}
+
+MeanStep mean_step(const Task& task, std::size_t steps, const MemoryPlan& plan) {
+  MeanStep sum;
+  const std::size_t count = std::min(steps, most_steps_looked_at);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::vector<std::size_t> samples = task.global_batch(i * (steps / count));
+    const Sharing& sharing = plan.layout.sharing;
+    const StepShares shares = share_step(task, samples, plan.limit, without_idle_ranks(sharing, samples.size()));
+    double most = 0.0, all = 0.0;
+    for (const std::vector<Places>& own : shares.ranks) {
+      const double flops = flops_of(task, samples, own);
+      most = std::max(most, flops);
+      all += flops;
+    }
+    sum.slowest += most;
+    sum.mean += all / static_cast<double>(sharing.ranks);
+    for (const std::size_t sample : samples) sum.tokens += static_cast<double>(task.rows_of(sample));
+    sum.micro_batches += static_cast<double>(shares.micro_batches());
+  }
+  const auto steps_seen = static_cast<double>(count);
+  return {sum.slowest / steps_seen, sum.mean / steps_seen, sum.tokens / steps_seen, sum.micro_batches / steps_seen};
+}
+
+/// Passes that are computed: recomputing a layer is another forward pass, of which a training pass has three's work;
+/// recomputing attention's inputs is one of a layer's twelve products' worth.
+double recomputed(nn::Recompute recompute) {
+  switch (recompute) {
+    case nn::Recompute::none:
+      return 1.0;
+    case nn::Recompute::attention:
+      return 1.0 + 1.0 / 12.0;
+    case nn::Recompute::layer:
+      return 4.0 / 3.0;
+  }
+  return 1.0;
+}
+
+/// Shares of a pass's work by unit: by size, but none more than the middle one, for larger ones are tables in which
+/// rows are looked up.
+std::vector<double> unit_shares(const ParameterTable& table) {
+  std::vector<double> sizes;
+  for (const ParameterUnit& unit : table.units()) sizes.push_back(static_cast<double>(unit.size));
+  std::vector<double> sorted = sizes;
+  std::ranges::sort(sorted);
+  const double middle = sorted[sorted.size() / 2];
+  double sum = 0.0;
+  for (double& size : sizes) sum += size = std::min(size, middle);
+  for (double& size : sizes) size /= sum;
+  return sizes;
+}
+
+/// A step whose slowest rank computes `seconds` of passes.
+StepTime time_of(const Task& task, const TrainConfig& config, const PlanTarget& target, const RankCounts& ranks,
+                 std::size_t shards, double seconds, std::size_t micro_batches) {
+  const ParameterTable& table = task.model().table();
+  const std::vector<double> shares = unit_shares(table);
+  const auto value = static_cast<double>(bytes_of(config.precision));
+  const double gradient = config.parallel.bfloat16_gradients ? 2.0 : 4.0;
+  std::vector<UnitWork> units;
+  for (std::size_t u = 0; u < shares.size(); ++u) {
+    const double work = shares[u] * seconds / static_cast<double>(micro_batches);
+    const auto size = static_cast<double>(table.units()[u].size);
+    units.push_back({work / 3.0, 2.0 * work / 3.0, value * size, gradient * size, sizeof(float) * size});
+  }
+  const double slices = static_cast<double>(table.size()) / static_cast<double>(shards);
+  const Links links{target.machine.link, ranks.of_node, target.network, target.machine.copies};
+  const StepLayout layout{*config.parallel.mode, ranks.ranks, shards, micro_batches};
+  return step_time(layout, links, units, optimizer_bytes * slices / target.rate.bandwidth);
+}
+
+/// The same on `ranks` ranks that each compute what a rank does here.
+std::vector<std::pair<std::size_t, double>> efficiencies(const Task& task, const TrainConfig& config,
+                                                         const PlanTarget& target, const MeanStep& mean,
+                                                         std::size_t micro_batches) {
+  constexpr std::size_t most = 4096;
+  const double passes = recomputed(config.recompute) / target.rate.flops;
+  const double alone = time_of(task, config, target, {}, 1, mean.mean * passes, micro_batches).total();
+  std::vector<std::pair<std::size_t, double>> result;
+  for (std::size_t count = 1; count <= most; count *= 2) {
+    const std::size_t of_node = std::min(count, std::max<std::size_t>(target.ranks.of_node, 1));
+    const RankCounts ranks{.ranks = count, .nodes = count / of_node, .of_node = of_node};
+    const std::size_t shards = parallel::ranks_that_split(*config.parallel.mode, of_node, count);
+    const double work = (count == 1 ? mean.mean : mean.slowest) * passes;
+    result.emplace_back(count, alone / time_of(task, config, target, ranks, shards, work, micro_batches).total());
+  }
+  return result;
+}
+
+/// Bytes that a rank may take.
+std::size_t room(const PlanTarget& target) {
+  const std::size_t taken = target.machine.reserved + target.program;
+  return target.machine.memory > taken ? target.machine.memory - taken : 0;
+}
+
+/// The most of the longest samples at once for which everything fits, by doubling and halving.
+std::size_t largest_micro_batch_that_fits(const Task& task, const MemoryPlan& plan, const RankCounts& ranks,
+                                          nn::Recompute recompute, std::size_t available) {
+  const std::size_t held = plan.values + plan.gradients + plan.exchange + plan.optimizer;
+  const auto fits = [&](std::size_t samples) {
+    constexpr auto training = ParameterStore::Purpose::training;
+    const BatchShape shape{samples, samples * plan.largest.longest, plan.largest.longest};
+    Arena arena;
+    task.model().plan(arena, shape, training, recompute);
+    const std::size_t scratch = task.model().scratch_bytes(shape, training, ranks.processor());
+    return held + arena.peak() + plan.workspace + scratch <= available;
+  };
+  constexpr std::size_t most = 65536;
+  std::size_t low = 0, high = 1;
+  while (high <= most && fits(high)) low = std::exchange(high, 2 * high);
+  while (high - low > 1 && high <= most) {
+    const std::size_t middle = (low + high) / 2;
+    (fits(middle) ? low : high) = middle;
+  }
+  return low;
+}
+
+/// The smallest other kind of GPU on which it fits; empty where there is none.
+std::string larger_kind(const Task& task, const TrainConfig& config, std::size_t steps, const PlanTarget& target) {
+  std::vector<Machine> kinds(gpu_kinds().begin(), gpu_kinds().end());
+  std::ranges::stable_sort(kinds, {}, &Machine::memory);
+  for (const Machine& kind : kinds) {
+    const std::size_t available = kind.memory - kind.reserved;
+    if (kind.name == target.machine.name || kind.peak(config.precision) == 0.0 || available <= room(target)) continue;
+    try {
+      RankCounts ranks = target.ranks;
+      ranks.threads = kind.threads;
+      plan_memory(task, config, steps, available, ranks);
+      return kind.name;
+    } catch (const std::runtime_error&) {
+      continue;
+    }
+  }
+  return {};
+}
+
+void add_memory(const Task& task, const TrainConfig& config, std::size_t steps, const PlanTarget& target,
+                ModePlan& plan) {
+  try {
+    plan.memory = plan_memory(task, config, steps, room(target), target.ranks);
+    plan.fits = true;
+  } catch (const std::runtime_error& error) {
+    plan.obstacle = error.what();
+    const std::string kind = target.ranks.on_host ? "" : larger_kind(task, config, steps, target);
+    if (!kind.empty()) plan.obstacle += ", or on " + kind;
+    plan.memory = plan_memory(task, config, steps, std::numeric_limits<std::size_t>::max(), target.ranks);
+  }
+  plan.memory.program = target.program;
+  plan.largest = largest_micro_batch_that_fits(task, plan.memory, target.ranks, config.recompute, room(target));
+}
+
+/// With the one after the last step, which every run with an interval has.
+double checkpoints_of_run(const Task& task, const CheckpointConfig& checkpoints, double training, std::size_t steps) {
+  if (!checkpoints.regular()) return 0.0;
+  const std::size_t every = checkpoints.every_steps > 0 ? checkpoints.every_steps
+                            : checkpoints.every_epoch   ? task.steps_per_epoch()
+                                                        : 0;
+  if (every > 0) {
+    const std::size_t saves = (steps + every - 1) / every;
+    return static_cast<double>(saves);
+  }
+  return std::floor(training / checkpoints.every_seconds) + 1.0;
+}
+
+double checkpoint_seconds(const Task& task, const TrainConfig& config, const PlanTarget& target, double training,
+                          std::size_t steps) {
+  const auto parameters = static_cast<double>(task.model().table().size());
+  const double count = checkpoints_of_run(task, config.checkpoints, training, steps);
+  constexpr double checkpoint = 12.0, models = 8.0;  // bytes a parameter: master and two slots; best/ and last/
+  return parameters * (count * checkpoint + models) / target.storage;
+}
+
+}  // namespace
+
+std::vector<ModeKind> possible_modes(const RankCounts& ranks) {
+  std::vector<ModeKind> modes = {ModeKind::replicated};
+  if (ranks.ranks == 1) return modes;
+  modes.insert(modes.end(), {ModeKind::sharded_optimizer, ModeKind::sharded_gradients, ModeKind::sharded});
+  if (ranks.nodes > 1 && ranks.of_node > 1) modes.push_back(ModeKind::hybrid);
+  return modes;
+}
+
+ModePlan plan_run(const Task& task, const TrainConfig& config, const PlanTarget& target) {
+  require(config.parallel.mode.has_value(), "plan_run: no mode is given");
+  ModePlan plan{.mode = *config.parallel.mode};
+  const std::size_t steps = total_steps(config, task);
+  add_memory(task, config, steps, target, plan);
+  const MeanStep mean = mean_step(task, steps, plan.memory);
+  const auto micro_batches = static_cast<std::size_t>(std::max(1.0, std::round(mean.micro_batches)));
+  const double passes = recomputed(config.recompute) / target.rate.flops;
+  plan.step =
+      time_of(task, config, target, target.ranks, plan.memory.layout.shards, mean.slowest * passes, micro_batches);
+  plan.tokens = mean.tokens;
+  plan.training = static_cast<double>(steps) * plan.step.total();
+  plan.checkpoints = checkpoint_seconds(task, config, target, plan.training, steps);
+  plan.efficiency = efficiencies(task, config, target, mean, micro_batches);
+  return plan;
+}
+
+}  // namespace mylos::train
