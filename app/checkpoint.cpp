@@ -1,7 +1,7 @@
-#include "app/checkpoint.hpp"
+#include "app/checkpoint/checkpoint.hpp"
 
 #include "app/run_commands.hpp"
-#include "app/usage_error.hpp"
+#include "app/options/usage_error.hpp"
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
 #include "core/base/quantities.hpp"

@@ -1,5 +1,5 @@
-#include "app/build_info.hpp"
-#include "app/compute.hpp"
+#include "app/program/build_info.hpp"
+#include "app/program/compute.hpp"
 #include "app/run_commands.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/device.hpp"

@@ -1,9 +1,9 @@
-#include "app/report.hpp"
+#include "app/report/report.hpp"
 
-#include "app/breakdown_json.hpp"
-#include "app/replaceable_file.hpp"
+#include "app/bench/breakdown_json.hpp"
+#include "app/program/replaceable_file.hpp"
 #include "app/run_commands.hpp"
-#include "app/usage_error.hpp"
+#include "app/options/usage_error.hpp"
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"

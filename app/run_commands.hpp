@@ -1,8 +1,8 @@
 #pragma once
 
-#include "app/arguments.hpp"
+#include "app/options/arguments.hpp"
 
-/// What the commands do; app/commands.hpp has what they are called and take.
+/// What the commands do; app/options/commands.hpp has what they are called and take.
 namespace mylos::app {
 
 // One file each. They throw UsageError (exit 2) and std::runtime_error (exit 1).

@@ -1,6 +1,6 @@
-#include "app/html.hpp"
+#include "app/report/html.hpp"
 #include "app/run_commands.hpp"
-#include "app/watch_gpus.hpp"
+#include "app/report/watch_gpus.hpp"
 #include "core/base/error.hpp"
 #include "core/base/process.hpp"
 #include "core/base/quantities.hpp"

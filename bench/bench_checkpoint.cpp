@@ -1,4 +1,4 @@
-#include "app/build_info.hpp"
+#include "app/program/build_info.hpp"
 #include "core/base/error.hpp"
 #include "nn/bert/bert_question_answering.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"

@@ -1,5 +1,5 @@
-#include "app/bench.hpp"
-#include "app/usage_error.hpp"
+#include "app/bench/bench.hpp"
+#include "app/options/usage_error.hpp"
 #include "bench/bench_program.hpp"
 #include "bench/kernel_cases.hpp"
 #include "core/base/error.hpp"

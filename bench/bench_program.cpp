@@ -1,7 +1,7 @@
 #include "bench/bench_program.hpp"
 
-#include "app/usage_error.hpp"
-#include "app/values.hpp"
+#include "app/options/usage_error.hpp"
+#include "app/options/values.hpp"
 #include "core/base/standard_output.hpp"
 
 #include <fmt/format.h>

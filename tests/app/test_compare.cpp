@@ -1,6 +1,6 @@
-#include "app/compared_runs.hpp"
+#include "app/report/compared_runs.hpp"
 
-#include "app/parse.hpp"
+#include "app/options/parse.hpp"
 #include "tests/app/rank_runs.hpp"
 
 #include <gmock/gmock.h>

@@ -1,9 +1,9 @@
-#include "app/doctor_files.hpp"
-#include "app/doctor_finding.hpp"
-#include "app/doctor_gpus.hpp"
-#include "app/doctor_launch.hpp"
-#include "app/doctor_processors.hpp"
-#include "app/doctor_system.hpp"
+#include "app/doctor/doctor_files.hpp"
+#include "app/doctor/doctor_finding.hpp"
+#include "app/doctor/doctor_gpus.hpp"
+#include "app/doctor/doctor_launch.hpp"
+#include "app/doctor/doctor_processors.hpp"
+#include "app/doctor/doctor_system.hpp"
 #include "tests/app/tiny_run.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-#include "app/calibration.hpp"
+#include "app/bench/calibration.hpp"
 #include "tests/app/rank_runs.hpp"
 #include "tests/support/sanitized.hpp"
 

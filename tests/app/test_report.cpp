@@ -1,4 +1,4 @@
-#include "app/report.hpp"
+#include "app/report/report.hpp"
 
 #include "core/base/subprocess.hpp"
 #include "tests/app/tiny_run.hpp"

@@ -1,7 +1,7 @@
-#include "app/options.hpp"
-#include "app/parse.hpp"
-#include "app/peer_options.hpp"
-#include "app/usage_error.hpp"
+#include "app/options/options.hpp"
+#include "app/options/parse.hpp"
+#include "app/options/peer_options.hpp"
+#include "app/options/usage_error.hpp"
 #include "tests/app/tiny_run.hpp"
 #include "tests/support/paths.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "app/calibration.hpp"
+#include "app/bench/calibration.hpp"
 #include "core/base/json.hpp"
 #include "data/huggingface/fetch_record.hpp"
 #include "tests/fuzz/inputs.hpp"

@@ -3,8 +3,8 @@
 #include <array>
 #include <stdexcept>
 
-#include "app/config_file.hpp"
-#include "app/parse.hpp"
+#include "app/options/config_file.hpp"
+#include "app/options/parse.hpp"
 #include "tests/fuzz/inputs.hpp"
 
 namespace mylos::app {
@@ -15,7 +15,7 @@ constexpr std::array only_train = {
 
 }  // namespace
 
-// app/commands.cpp would link all that the program does.
+// app/options/commands.cpp would link all that the program does.
 std::span<const Command> commands() { return only_train; }
 const Command* find_command(std::string_view name) { return name == only_train[0].name ? &only_train[0] : nullptr; }
 

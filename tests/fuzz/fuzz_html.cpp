@@ -1,6 +1,6 @@
 // What a page shows of data is text and nothing else: well-formed UTF-8 without markup.
 
-#include "app/html.hpp"
+#include "app/report/html.hpp"
 #include "core/base/unicode.hpp"
 #include "tests/fuzz/inputs.hpp"
 

@@ -1,0 +1,201 @@
+#include "app/bench/bench.hpp"
+#include "app/program/compute.hpp"
+#include "app/bench/memory_bandwidth.hpp"
+#include "app/program/on_ranks.hpp"
+#include "app/options/usage_error.hpp"
+#include "core/base/error.hpp"
+#include "core/base/median.hpp"
+#include "core/base/standard_output.hpp"
+#include "parallel/communicator/agreement.hpp"
+#include "parallel/launch/launch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace mylos::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t smallest = std::size_t{4} << 10, largest = std::size_t{64} << 20;
+
+/// An operation over an array of `bytes`: what all_reduce sums, what reduce_scatter takes apart, what all_gather fills.
+struct Collective {
+  const char* name;
+  /// In NCCL's tests the bus bandwidth is the algorithm's times this: what each rank has to send, whatever the number
+  /// of ranks.
+  double bus_factor(double ranks) const { return passes * (ranks - 1) / ranks; }
+  /// Bytes that a rank reads and writes at least, for each byte of the array, where all memory is its own to read: a
+  /// sum reads its part of every rank's array and writes it once; a gather reads and writes the parts of the others.
+  double least_memory(double ranks) const {
+    const double sum = 1.0 + 1.0 / ranks, gather = 2.0 * (ranks - 1) / ranks;
+    return (sums ? sum : 0.0) + (gathers ? gather : 0.0);
+  }
+  bool sums, gathers;
+  double passes;
+};
+
+constexpr std::array collectives{Collective{"all-reduce", true, true, 2.0},
+                                 Collective{"reduce-scatter", true, false, 1.0},
+                                 Collective{"all-gather", false, true, 1.0}};
+
+/// Small whole numbers, whose sums are exact in any order.
+float value_of(std::size_t rank, std::size_t i) { return static_cast<float>(i % 61 + rank); }
+float sum_of(std::size_t ranks, std::size_t i) {
+  const std::size_t sum = ranks * (i % 61) + ranks * (ranks - 1) / 2;
+  return static_cast<float>(sum);
+}
+
+class CollectiveTimer {
+ public:
+  CollectiveTimer(parallel::Communicator& ranks, std::size_t bytes)
+      : ranks_(ranks),
+        part_(std::max<std::size_t>(1, bytes / sizeof(float) / ranks.size())),
+        array_(uninitialized<float>("mylos::bench::collective", part_ * ranks.size())) {}
+
+  std::size_t bytes() const { return all().count * sizeof(float); }
+
+  /// Errors: std::runtime_error on all ranks where a value is wrong on any.
+  void validate(const Collective& collective) {
+    const auto host = Kokkos::create_mirror_view(array_);
+    for (std::size_t i = 0; i < host.size(); ++i) host(i) = value_of(ranks_.rank(), i);
+    Kokkos::deep_copy(array_, host);
+    start(collective).wait(space_);
+    Kokkos::deep_copy(host, array_);
+    parallel::on_every_rank(ranks_, [&] {
+      for (std::size_t i = 0; i < host.size(); ++i) check(collective, i, host(i));
+    });
+  }
+
+  /// Seconds of each of `repeats` timings on the slowest rank.
+  std::vector<double> time(const Collective& collective, std::size_t repeats) {
+    std::vector<double> seconds;
+    for (std::size_t i = 0; i < bench_warm_ups + repeats; ++i) {
+      ranks_.barrier("bench");
+      const Clock::time_point begin = Clock::now();
+      start(collective).wait(space_);
+      if (i >= bench_warm_ups) seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+    }
+    const std::vector<double> of_all = parallel::gather(ranks_, seconds);
+    for (std::size_t i = 0; i < of_all.size(); ++i) seconds[i % repeats] = std::max(seconds[i % repeats], of_all[i]);
+    return seconds;
+  }
+
+ private:
+  parallel::Buffer all() const {
+    return {array_.data(), part_ * ranks_.size(), parallel::ElementType::float32, parallel::Place::device};
+  }
+
+  parallel::Event start(const Collective& collective) {
+    const parallel::Buffer mine = parallel::buffer_of(slice(array_, mine_begin(), mine_begin() + part_));
+    if (collective.sums && collective.gathers) return ranks_.all_reduce(space_, all(), "bench");
+    if (collective.sums) return ranks_.reduce_scatter(space_, all(), mine, "bench");
+    return ranks_.all_gather(space_, mine, all(), "bench");
+  }
+
+  void check(const Collective& collective, std::size_t i, float value) const {
+    const bool is_mine = i >= mine_begin() && i < mine_begin() + part_;
+    if (collective.sums && !collective.gathers && !is_mine) return;  // left undefined
+    const float expected = collective.sums ? sum_of(ranks_.size(), i) : value_of(i / part_, i);
+    ensure(value == expected, fmt::format("bench {}: element {} is {}, not {}", collective.name, i, value, expected));
+  }
+
+  std::size_t mine_begin() const { return ranks_.rank() * part_; }
+
+  parallel::Communicator& ranks_;
+  ExecutionSpace space_;
+  std::size_t part_;
+  Vector<float> array_;
+};
+
+/// Bytes a second that memory gives this node's ranks together, all at the same time.
+double memory_of_node(parallel::Launch& launch, std::size_t repeats) {
+  MemoryBandwidth memory;
+  std::vector<double> rates;
+  for (std::size_t i = 0; i < repeats; ++i) {
+    launch.world().barrier("bench");
+    rates.push_back(memory.measure());
+  }
+  const std::vector<double> of_all = parallel::gather(launch.world(), std::vector<double>{median(rates)});
+  double sum = 0.0;
+  for (std::size_t rank = 0; rank < of_all.size(); ++rank) {
+    if (launch.places()[rank].node == launch.place().node) sum += of_all[rank];
+  }
+  return sum;
+}
+
+Json row_of(const Collective& collective, parallel::Launch& launch, std::size_t bytes, double seconds, double memory) {
+  const auto ranks = static_cast<double>(launch.world().size()), size = static_cast<double>(bytes);
+  Json row{{"operation", collective.name},
+           {"bytes", bytes},
+           {"seconds", seconds},
+           {"algorithm_bandwidth", size / seconds},
+           {"bus_bandwidth", collective.bus_factor(ranks) * size / seconds}};
+  // Between nodes it is the network that bounds.
+  if (launch.nodes() == 1) row["share_of_memory"] = ranks * collective.least_memory(ranks) * size / memory / seconds;
+  return row;
+}
+
+void print_exchange(const Json& row) {
+  const std::string share =
+      row.contains("share_of_memory") ? fmt::format("{:7.0f} %", 100 * row["share_of_memory"].get<double>()) : "";
+  print(fmt::format("{:15} {:>8} KiB {:10.3f} ms {:9.2f} {:9.2f} GB/s{}\n", row["operation"].get<std::string>(),
+                    row["bytes"].get<std::size_t>() >> 10, 1e3 * row["seconds"].get<double>(),
+                    1e-9 * row["algorithm_bandwidth"].get<double>(), 1e-9 * row["bus_bandwidth"].get<double>(), share));
+}
+
+void print_head(parallel::Launch& launch, double memory, std::size_t repeats) {
+  print_bench_context(launch.threads());
+  print(
+      fmt::format("collectives: float arrays, {} ranks on {} node{}, {}; the median of {}, each of its slowest rank\n",
+                  launch.world().size(), launch.nodes(), launch.nodes() == 1 ? "" : "s", launch.library(), repeats));
+  print(fmt::format("memory gives a node's ranks together {:.2f} GB/s\n", 1e-9 * memory));
+  print(fmt::format("{:15} {:>12} {:>13} {:>9} {:>9}{}\n", "operation", "size", "time", "algorithm", "bus",
+                    launch.nodes() == 1 ? "      of memory" : ""));
+}
+
+int time_all(parallel::Launch& launch, const Arguments& arguments) {
+  parallel::Communicator& ranks = launch.world();
+  if (ranks.size() == 1) {
+    throw UsageError("bench collectives needs several ranks; start it as mpirun -n 2 mylos bench collectives");
+  }
+  const ComputeScope compute(launch);
+  ranks.set_bucket(arguments.run.engine.parallel.bucket);
+  const bool tells = ranks.rank() == 0;
+  const double memory = memory_of_node(launch, 3);
+  if (tells && !arguments.json) print_head(launch, memory, arguments.repeats);
+  Json rows = Json::array();
+  for (const Collective& collective : collectives) {
+    for (std::size_t size = smallest; size <= largest; size *= 4) {
+      CollectiveTimer timer(ranks, size);
+      timer.validate(collective);
+      const double seconds = median(timer.time(collective, arguments.repeats));
+      rows.push_back(row_of(collective, launch, timer.bytes(), seconds, memory));
+      if (tells && !arguments.json) print_exchange(rows.back());
+    }
+  }
+  if (tells && arguments.json) {
+    print_indented_json({{"context", bench_context(launch.threads())},
+                         {"ranks", ranks.size()},
+                         {"nodes", launch.nodes()},
+                         {"mpi", launch.library()},
+                         {"memory_bandwidth", memory},
+                         {"collectives", rows}});
+  }
+  return 0;
+}
+
+}  // namespace
+
+int bench_collectives(const Arguments& arguments) {
+  parallel::Launch launch;
+  return on_ranks(launch, [&] { return time_all(launch, arguments); });
+}
+
+}  // namespace mylos::app

@@ -1,0 +1,32 @@
+#include "app/bench/bench.hpp"
+#include "app/program/build_info.hpp"
+#include "app/program/compute.hpp"
+#include "core/base/standard_output.hpp"
+#include "core/device.hpp"
+#include "core/kernels/gemm.hpp"
+
+#include <fmt/format.h>
+
+namespace mylos::app {
+
+nlohmann::ordered_json bench_context(std::size_t threads) {
+  const BuildInfo build = build_info();
+  return {{"version", build.version},       {"commit", build.commit},           {"compiler", build.compiler},
+          {"build_type", build.build_type}, {"device", ExecutionSpace::name()}, {"threads", threads}};
+}
+
+void print_bench_context(std::size_t threads) {
+  const nlohmann::ordered_json context = bench_context(threads);
+  print(fmt::format("mylos {} ({}, {}, {}), {} threads on {}\n", context["version"].get<std::string>(),
+                    context["commit"].get<std::string>(), context["compiler"].get<std::string>(),
+                    context["build_type"].get<std::string>(), context["threads"].dump(),
+                    context["device"].get<std::string>()));
+}
+
+std::vector<std::string> timed_providers(const Arguments& arguments) {
+  std::vector<std::string> providers = arguments.providers.empty() ? exact_gemm_providers() : arguments.providers;
+  if (arguments.run.engine.gemm.tf32) providers.push_back(tf32_gemm_provider());
+  return providers;
+}
+
+}  // namespace mylos::app

@@ -1,0 +1,277 @@
+#include "app/bench/bench.hpp"
+#include "app/bench/breakdown_json.hpp"
+#include "app/bench/calibration.hpp"
+#include "app/program/compute.hpp"
+#include "app/bench/gemm_timing.hpp"
+#include "app/bench/memory_bandwidth.hpp"
+#include "app/program/model_argument.hpp"
+#include "app/options/usage_error.hpp"
+#include "core/base/error.hpp"
+#include "core/base/median.hpp"
+#include "core/base/standard_output.hpp"
+#include "nn/bert/bert_question_answering.hpp"
+#include "train/planning/run_plan.hpp"
+#include "tasks/question_answering/squad_task.hpp"
+#include "train/engine/trainer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace mylos::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Timings of a product by a provider after each step.
+constexpr std::size_t timings_a_step = 2;
+
+class StepRecorder final : public train::Reporter {
+ public:
+  void step(const train::StepReport& report) override { steps.push_back(report); }
+  std::vector<train::StepReport> steps;
+};
+
+/// Each of the runs below loads the model, and says the same of it.
+void log_once(const std::string& line) {
+  static std::set<std::string> said;
+  if (said.insert(line).second) log_line(line);
+}
+
+double first_loss(train::TrainConfig config, train::SquadTask& task) {
+  config.steps = 1;
+  StepRecorder recorder;
+  train::Trainer(config, task).run({&recorder});
+  return recorder.steps.front().loss;
+}
+
+/// One sequence at a time must give the loss of the whole batch, to rounding.
+void validate(const train::TrainConfig& config, train::SquadTask& task) {
+  train::TrainConfig one_by_one = config;
+  one_by_one.micro_batch = 1;
+  one_by_one.micro_tokens = 0;
+  const double whole = first_loss(config, task), single = first_loss(one_by_one, task);
+  const double tolerance = config.precision == Precision::float32 ? 1e-4 : 2e-2;
+  ensure(std::abs(whole - single) <= tolerance * std::abs(single),
+         fmt::format("bench step: the batch's loss is {}, its sequences' one at a time {}", whole, single));
+}
+
+/// Micro-batches of the step that made `report`.
+std::size_t micro_batches(const train::SquadTask& task, const train::StepReport& report,
+                          const train::MicroBatchLimit& limit) {
+  const std::vector<std::size_t> samples = task.global_batch(report.step - 1);
+  std::size_t count = 0;
+  for (std::size_t begin = 0; begin < samples.size(); ++count) {
+    begin = train::micro_batch_end(task, samples, begin, limit);
+  }
+  return count;
+}
+
+/// What the work of the step that made `report` depends on.
+StepShape shape_of(const train::SquadTask& task, const train::StepReport& report, const train::MicroBatchLimit& limit,
+                   Precision precision) {
+  namespace names = nn::question_answering;
+  const std::vector<std::size_t> samples = task.global_batch(report.step - 1);
+  std::vector<std::uint32_t> ids(samples.size());
+  std::iota(ids.begin(), ids.end(), 0u);
+  Batch batch;
+  task.assemble(samples, ids, batch);
+  const auto distinct = [&](const char* name) { return static_cast<double>(batch.groups(name).values.size()); };
+  StepShape shape{.micro_batches = static_cast<double>(micro_batches(task, report, limit)),
+                  .tokens = static_cast<double>(report.tokens),
+                  .distinct_tokens = distinct(names::tokens),
+                  .distinct_positions = distinct(names::positions),
+                  .distinct_segments = distinct(names::segments),
+                  .precision = precision};
+  for (const std::size_t sample : samples) shape.squared_lengths += std::pow(task.rows_of(sample), 2.0);
+  for (const ParameterRow& row : task.model().table().rows()) shape.parameters += static_cast<double>(row.size);
+  return shape;
+}
+
+/// Times steps, and after each what bounds them. With a breakdown every other step is listened to instead, so that the
+/// figures of the whole step are those of steps that were not.
+class StepBench final : public train::Reporter {
+ public:
+  StepBench(const Arguments& arguments, train::SquadTask& task)
+      : arguments_(arguments), task_(task), timer_(timed_providers(arguments)) {}
+
+  void run() {
+    train::TrainConfig config = arguments_.run.engine;
+    steps_ = bench_warm_ups + arguments_.repeats * (arguments_.breakdown ? 2 : 1);
+    config.steps = steps_;
+    train::Trainer trainer(config, task_);
+    limit_ = trainer.plan().limit;
+    gemm_ = describe(trainer.gemm());
+    trainer.run({this});
+  }
+
+  void step(const train::StepReport& report) override {
+    if (listener_) {
+      profiled_.push_back({listener_->profile(), shape_of(task_, report, limit_, precision()), report.seconds});
+      listener_.reset();
+      return;
+    }
+    if (report.step > bench_warm_ups) {
+      plain_.push_back(report);
+      measure_ceilings(report);
+    }
+    // Not to the last one: a step makes the next one's batch.
+    if (arguments_.breakdown && report.step >= bench_warm_ups && report.step < steps_) listener_.emplace();
+  }
+
+  /// What plans need of it.
+  Calibration calibration() const;
+  void print() const { arguments_.json ? print_json() : print_text(); }
+
+ private:
+  Precision precision() const { return arguments_.run.engine.precision; }
+  void measure_ceilings(const train::StepReport& report);
+  /// The median over the steps that were not listened to.
+  template <class Figure>
+  double typical(const Figure& figure) const;
+  double tokens_per_second() const;
+  double flops() const;
+  Ceilings ceilings() const;
+  Json product_json(const ProductRates& rates) const;
+  void print_json() const;
+  void print_text() const;
+
+  const Arguments& arguments_;
+  train::SquadTask& task_;
+  ProductTimer timer_;
+  std::size_t steps_ = 0;
+  train::MicroBatchLimit limit_;
+  std::string gemm_;  ///< who computes the step's products
+  std::vector<ProductRates> products_;
+  MemoryBandwidth bandwidth_;
+  std::vector<double> bandwidths_;
+  std::vector<train::StepReport> plain_;
+  std::vector<ProfiledStep> profiled_;
+  std::optional<StepProfile> listener_;
+};
+
+/// Every provider's time for each product of the model, over the tokens of one micro-batch of this step.
+void StepBench::measure_ceilings(const train::StepReport& report) {
+  // A device is ours alone: its rates do not change between steps as those of a host do.
+  if (!runs_on_host && !bandwidths_.empty()) return;
+  const std::size_t tokens = report.tokens / micro_batches(task_, report, limit_);
+  const std::vector<Product> products = model_products(task_.bert(), tokens, precision());
+  products_.resize(products.size());
+  for (std::size_t i = 0; i < products.size(); ++i) timer_.time(products[i], timings_a_step, products_[i]);
+  bandwidths_.push_back(bandwidth_.measure());
+}
+
+template <class Figure>
+double StepBench::typical(const Figure& figure) const {
+  std::vector<double> figures;
+  for (const train::StepReport& step : plain_) figures.push_back(figure(step));
+  return median(figures);
+}
+
+double StepBench::tokens_per_second() const {
+  return typical([](const train::StepReport& step) { return step.tokens_per_second(); });
+}
+
+double StepBench::flops() const {
+  return typical([](const train::StepReport& step) { return step.flops / step.seconds; });
+}
+
+/// The optimizer's part is taken out by what it moves, because it does not grow with the batch.
+Calibration StepBench::calibration() const {
+  const double bandwidth = median(bandwidths_);
+  const double optimizer = train::optimizer_bytes * static_cast<double>(task_.model().table().size()) / bandwidth;
+  const double rate = typical([&](const train::StepReport& step) {
+    return step.flops / std::max(step.seconds - optimizer, 0.5 * step.seconds);
+  });
+  return {.device = device_name(),
+          .host = runs_on_host,
+          .threads = default_threads(),
+          .precision = precision(),
+          .layers = task_.bert().num_hidden_layers,
+          .hidden = task_.bert().hidden_size,
+          .flops = rate,
+          .bandwidth = bandwidth,
+          .products = ceiling_rate(products_)};
+}
+
+Ceilings StepBench::ceilings() const {
+  Ceilings ceilings{.bandwidth = median(bandwidths_)};
+  for (const ProductRates& product : products_) {
+    ceilings.flops = std::max(ceilings.flops, product.rate(product.fastest()));
+  }
+  return ceilings;
+}
+
+Json StepBench::product_json(const ProductRates& rates) const {
+  const std::size_t fastest = rates.fastest();
+  Json gflops;
+  for (std::size_t i = 0; i < timer_.providers().size(); ++i) gflops[timer_.providers()[i]] = 1e-9 * rates.rate(i);
+  return {{"product", rates.product.name},
+          {"calls", rates.product.calls},
+          {"gflops", gflops},
+          {"fastest", timer_.providers()[fastest]}};
+}
+
+void StepBench::print_json() const {
+  Json products = Json::array();
+  for (const ProductRates& rates : products_) products.push_back(product_json(rates));
+  const double ceiling = ceiling_rate(products_);
+  Json result = {{"context", bench_context()},
+                 {"model", arguments_.model},
+                 {"batch", arguments_.run.squad.batch},
+                 {"precision", to_string(precision())},
+                 {"provider", gemm_},
+                 {"tokens", typical([](const auto& step) { return static_cast<double>(step.tokens); })},
+                 {"seconds", typical([](const auto& step) { return step.seconds; })},
+                 {"tokens_per_second", tokens_per_second()},
+                 {"gflops", 1e-9 * flops()},
+                 {"gemm_gflops", 1e-9 * ceiling},
+                 {"share_of_gemm", flops() / ceiling},
+                 {"products", products},
+                 {"calibration", to_json(calibration())}};
+  if (arguments_.breakdown) {
+    result[breakdown_key] = to_json(make_breakdown(task_.bert(), profiled_, ceilings()), ceilings());
+  }
+  app::print_indented_json(result);
+}
+
+void StepBench::print_text() const {
+  print_bench_context();
+  app::print(fmt::format("step: {}, batch {}, {}, {}; the median of {}\n", arguments_.model, arguments_.run.squad.batch,
+                         to_string(precision()), gemm_, arguments_.repeats));
+  const double ceiling = ceiling_rate(products_);
+  app::print(fmt::format(
+      "{:.0f} tokens/s, {:.1f} GFLOP/s: {:.1f} % of the {:.1f} GFLOP/s that the model's products reach alone, each by "
+      "its fastest provider\n",
+      tokens_per_second(), 1e-9 * flops(), 100.0 * flops() / ceiling, 1e-9 * ceiling));
+  if (arguments_.breakdown) {
+    app::print(to_text(make_breakdown(task_.bert(), profiled_, ceilings()), ceilings()));
+  }
+}
+
+}  // namespace
+
+int bench_step(const Arguments& told) {
+  Arguments arguments = told;
+  if (arguments.model.empty()) throw UsageError("bench step needs --model; see mylos bench --help");
+  if (arguments.data.empty()) throw UsageError("bench step needs --data; see mylos bench --help");
+  resolve_model_argument(arguments);
+  arguments.run.squad.train = arguments.data;
+  const train::TrainConfig& engine = arguments.run.engine;
+  train::SquadTask task(arguments.run.squad, engine.precision, engine.seed, log_once);
+  const ComputeScope compute;
+  check_precision(engine.precision, engine.gemm.tf32);
+  validate(engine, task);
+  StepBench bench(arguments, task);
+  bench.run();
+  save_calibration(bench.calibration());
+  bench.print();
+  return 0;
+}
+
+}  // namespace mylos::app

@@ -1,0 +1,117 @@
+#include "app/bench/bench.hpp"
+#include "app/bench/plain_wordpiece.hpp"
+#include "app/options/usage_error.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/median.hpp"
+#include "core/base/python_text.hpp"
+#include "core/base/standard_output.hpp"
+#include "data/huggingface/model_names.hpp"
+#include "data/huggingface/pretrained.hpp"
+#include "data/squad/squad.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <string_view>
+#include <vector>
+
+/// mylos bench tokenize: ids and offsets of a data set's texts, one thread. Starts neither Kokkos nor MPI.
+namespace mylos::app {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Source {
+  std::filesystem::path vocabulary;
+  data::TokenizerOptions options;
+};
+
+Source find_source(const Arguments& arguments) {
+  if (arguments.model.empty() == arguments.vocabulary.empty()) {
+    throw UsageError("bench tokenize needs --vocab or --model, one of the two; see mylos bench --help");
+  }
+  if (arguments.model.empty()) {
+    return {arguments.vocabulary, {.do_lower_case = !arguments.cased, .strip_accents = {}}};
+  }
+  const data::PretrainedModel model(data::resolve_model(arguments.model));
+  return {model.vocabulary_path(), model.tokenizer_options()};
+}
+
+/// What building features tokenises: each context once, and each question.
+std::vector<std::string_view> texts_of(const data::SquadDataset& dataset) {
+  std::vector<std::string_view> texts(dataset.contexts.begin(), dataset.contexts.end());
+  for (const data::SquadQuestion& question : dataset.questions) texts.push_back(data::python_lstrip(question.question));
+  return texts;
+}
+
+void validate(const std::vector<std::string_view>& texts, const data::WordPieceTokenizer& tokenizer,
+              const data::TokenizerOptions& options) {
+  for (const std::string_view text : texts) {
+    const data::Tokens tokens = tokenizer.tokenize(text);
+    const data::Tokens plain = plain_tokens(text, tokenizer.vocabulary(), options);
+    ensure(tokens.ids == plain.ids && tokens.offsets == plain.offsets,
+           fmt::format("bench tokenize: {} tokens of \"{}\" are not the {} of a plain WordPiece", tokens.ids.size(),
+                       data::printable(text), plain.ids.size()));
+  }
+}
+
+struct Measurement {
+  std::size_t texts = 0, bytes = 0, tokens = 0;
+  double seconds = 0.0;
+};
+
+Measurement measure(const std::vector<std::string_view>& texts, const data::WordPieceTokenizer& tokenizer,
+                    std::size_t repeats) {
+  Measurement measured{.texts = texts.size()};
+  for (const std::string_view text : texts) measured.bytes += text.size();
+  std::vector<double> seconds;
+  for (std::size_t repeat = 0; repeat < bench_warm_ups + repeats; ++repeat) {
+    const Clock::time_point begin = Clock::now();
+    data::Tokens tokens;
+    for (const std::string_view text : texts) tokenizer.tokenize(text, tokens);
+    if (repeat >= bench_warm_ups) seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+    measured.tokens = tokens.ids.size();
+  }
+  measured.seconds = median(std::move(seconds));
+  return measured;
+}
+
+void print_measurement(const Arguments& arguments, const Measurement& measured) {
+  const auto rate = [&](std::size_t count) { return static_cast<double>(count) / measured.seconds; };
+  if (arguments.json) {
+    nlohmann::ordered_json context = bench_context();
+    context["threads"] = 1;
+    const nlohmann::ordered_json result = {{"context", context},
+                                           {"data", arguments.data.string()},
+                                           {"texts", measured.texts},
+                                           {"bytes", measured.bytes},
+                                           {"tokens", measured.tokens},
+                                           {"seconds", measured.seconds},
+                                           {"texts_per_second", rate(measured.texts)},
+                                           {"megabytes_per_second", 1e-6 * rate(measured.bytes)},
+                                           {"tokens_per_second", rate(measured.tokens)}};
+    print_indented_json(result);
+    return;
+  }
+  print_bench_context();
+  print(fmt::format("tokenize: {}, {} texts, {} bytes, {} tokens with offsets, one thread; the median of {}\n",
+                    arguments.data.string(), measured.texts, measured.bytes, measured.tokens, arguments.repeats));
+  print(fmt::format("{:.0f} texts/s, {:.1f} MB/s, {:.0f} tokens/s\n", rate(measured.texts), 1e-6 * rate(measured.bytes),
+                    rate(measured.tokens)));
+}
+
+}  // namespace
+
+int bench_tokenize(const Arguments& arguments) {
+  if (arguments.data.empty()) throw UsageError("bench tokenize needs --data; see mylos bench --help");
+  const Source source = find_source(arguments);
+  const data::WordPieceTokenizer tokenizer(data::Vocabulary::load(source.vocabulary), source.options);
+  const data::SquadDataset dataset = data::read_squad(arguments.data);
+  const std::vector<std::string_view> texts = texts_of(dataset);
+  validate(texts, tokenizer, source.options);
+  print_measurement(arguments, measure(texts, tokenizer, arguments.repeats));
+  return 0;
+}
+
+}  // namespace mylos::app

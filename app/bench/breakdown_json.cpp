@@ -1,0 +1,89 @@
+#include "app/bench/breakdown_json.hpp"
+
+#include "core/base/json.hpp"
+
+namespace mylos::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double giga = 1e9;
+
+// The writer and the reader of a row take their keys from here.
+constexpr const char* name_key = "name";
+constexpr const char* calls_key = "calls";
+constexpr const char* seconds_key = "seconds";
+constexpr const char* share_key = "share_of_step";
+constexpr const char* flops_key = "flops";
+constexpr const char* bytes_key = "bytes";
+constexpr const char* flop_rate_key = "gflops";
+constexpr const char* byte_rate_key = "gbytes_per_second";
+constexpr const char* roofline_key = "share_of_roofline";
+constexpr const char* kernels_key = "kernels";
+
+Json optional_json(const std::optional<double>& value, double unit = 1.0) {
+  return value ? Json(*value / unit) : Json(nullptr);
+}
+
+Json row_json(const BreakdownRow& row) {
+  return {{name_key, row.name},
+          {calls_key, row.calls},
+          {seconds_key, row.seconds},
+          {share_key, row.share},
+          {flops_key, row.work ? Json(row.work->flops) : Json(nullptr)},
+          {bytes_key, row.work ? Json(row.work->bytes) : Json(nullptr)},
+          {flop_rate_key, optional_json(row.flops, giga)},
+          {byte_rate_key, optional_json(row.bytes, giga)},
+          {roofline_key, optional_json(row.roofline)}};
+}
+
+Json rows_json(const std::vector<BreakdownRow>& rows) {
+  Json all = Json::array();
+  for (const BreakdownRow& row : rows) all.push_back(row_json(row));
+  return all;
+}
+
+double number(const data::Json& row, const char* key, const data::JsonPlace& place) {
+  return data::as_number(data::member(row, key, place), data::JsonPlace(place, key));
+}
+
+/// null is what no formula knows.
+std::optional<double> optional_number(const data::Json& row, const char* key, const data::JsonPlace& place,
+                                      double unit = 1.0) {
+  if (data::member(row, key, place).is_null()) return std::nullopt;
+  return number(row, key, place) * unit;
+}
+
+BreakdownRow read_row(const data::Json& row, const data::JsonPlace& place) {
+  const auto flops = optional_number(row, flops_key, place), bytes = optional_number(row, bytes_key, place);
+  return {.name = data::string_member(row, name_key, place),
+          .calls = number(row, calls_key, place),
+          .seconds = number(row, seconds_key, place),
+          .share = number(row, share_key, place),
+          .work = flops && bytes ? std::optional(Work{*flops, *bytes}) : std::nullopt,
+          .flops = optional_number(row, flop_rate_key, place, giga),
+          .bytes = optional_number(row, byte_rate_key, place, giga),
+          .roofline = optional_number(row, roofline_key, place)};
+}
+
+}  // namespace
+
+Json to_json(const Breakdown& breakdown, const Ceilings& ceilings) {
+  return {{"gflops_ceiling", ceilings.flops / giga},
+          {"gbytes_per_second_ceiling", ceilings.bandwidth / giga},
+          {"seconds", breakdown.seconds},
+          {"in_kernels", breakdown.in_kernels},
+          {"accounted", breakdown.accounted},
+          {kernels_key, rows_json(breakdown.kernels)},
+          {"host", rows_json(breakdown.host)}};
+}
+
+std::vector<BreakdownRow> kernel_rows(const nlohmann::json& printed, std::string_view name) {
+  const data::JsonPlace top(name), place(top, breakdown_key), list(place, kernels_key);
+  const data::Json& rows = data::list_member(data::member(printed, breakdown_key, top), kernels_key, place);
+  std::vector<BreakdownRow> all;
+  for (std::size_t i = 0; i < rows.size(); ++i) all.push_back(read_row(rows[i], data::JsonPlace(list, i)));
+  return all;
+}
+
+}  // namespace mylos::app

@@ -1,0 +1,119 @@
+#include "app/bench/calibration.hpp"
+
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/json.hpp"
+#include "core/base/processors.hpp"
+#include "core/base/stable_hash.hpp"
+#include "core/device.hpp"
+#include "data/huggingface/model_names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace mylos::app {
+namespace {
+
+constexpr const char* key = "calibration";
+constexpr const char* products_key = "product_flops_per_second";
+
+std::filesystem::path cache() { return data::cache_directory() / "bench"; }
+
+/// Of operations or bytes a second.
+double machine_rate(const nlohmann::json& object, const char* member, const std::string& name) {
+  constexpr double least = 1e6, most = 1e18;  // no machine has less or more
+  const auto found = object.find(member);
+  ensure(found != object.end() && found->is_number() && found->get<double>() >= least && found->get<double>() <= most,
+         fmt::format("{}: \"{}\" is not a number from 1e6 to 1e18", name, member));
+  return found->get<double>();
+}
+
+std::size_t positive_count(const nlohmann::json& object, const char* member, const data::JsonPlace& place,
+                           const std::string& name) {
+  const std::size_t count = data::count_member(object, member, place);
+  ensure(count > 0, fmt::format("{}: {}: expected a whole number above 0", name, member));
+  return count;
+}
+
+Precision precision_named(const std::string& text, const std::string& name) {
+  for (const Precision precision : {Precision::float32, Precision::bfloat16, Precision::float16}) {
+    if (text == to_string(precision)) return precision;
+  }
+  fail(fmt::format("{}: \"precision\" is {}", name, text));
+}
+
+}  // namespace
+
+std::string device_name() { return runs_on_host ? parallel::processor_name() : usable_devices().front().name; }
+
+nlohmann::ordered_json to_json(const Calibration& calibration) {
+  nlohmann::ordered_json object = {
+      {"device", calibration.device},          {"host", calibration.host},
+      {"threads", calibration.threads},        {"precision", to_string(calibration.precision)},
+      {"layers", calibration.layers},          {"hidden", calibration.hidden},
+      {"flops_per_second", calibration.flops}, {"bytes_per_second", calibration.bandwidth}};
+  if (calibration.products > 0.0) object[products_key] = calibration.products;
+  return object;
+}
+
+Calibration parse_calibration(const nlohmann::json& value, const std::string& name) {
+  const data::JsonPlace place(name);
+  const nlohmann::json& object = data::as_object(value, place);
+  Calibration calibration;
+  calibration.device = data::string_member(object, "device", place);
+  const nlohmann::json host = object.value("host", nlohmann::json(true));
+  ensure(host.is_boolean(), fmt::format("{}: \"host\" is neither true nor false", name));
+  calibration.host = host;
+  calibration.threads = positive_count(object, "threads", place, name);
+  calibration.precision = precision_named(data::string_member(object, "precision", place), name);
+  calibration.layers = positive_count(object, "layers", place, name);
+  calibration.hidden = positive_count(object, "hidden", place, name);
+  calibration.flops = machine_rate(object, "flops_per_second", name);
+  calibration.bandwidth = machine_rate(object, "bytes_per_second", name);
+  if (object.contains(products_key)) calibration.products = machine_rate(object, products_key, name);
+  return calibration;
+}
+
+void save_calibration(const Calibration& calibration) {
+  const std::string what = fmt::format("{} threads {} {} {} {}", calibration.device, calibration.threads,
+                                       to_string(calibration.precision), calibration.layers, calibration.hidden);
+  try {
+    std::filesystem::create_directories(cache());
+    data::write_text(cache() / fmt::format("step-{:016x}.json", stable_hash(what)),
+                     nlohmann::ordered_json{{key, to_json(calibration)}}.dump(1) + "\n");
+  } catch (const std::exception&) {
+    // A cache that cannot be written (a read-only or a full home) costs plans their calibration.
+  }
+}
+
+std::vector<Calibration> saved_calibrations() {
+  std::vector<Calibration> all;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(cache(), none)) {
+    if (!entry.path().filename().string().starts_with("step-")) continue;
+    try {
+      all.push_back(read_calibration(entry.path()));
+    } catch (const std::exception&) {
+      continue;  // of another version
+    }
+  }
+  return all;
+}
+
+double measured_products(const Calibration& run, std::span<const Calibration> measured) {
+  const auto found = std::ranges::find_if(measured, [&](const Calibration& one) {
+    return one.device == run.device && one.precision == run.precision && one.layers == run.layers &&
+           one.hidden == run.hidden && (!one.host || one.threads == run.threads);
+  });
+  return found == measured.end() ? 0.0 : found->products;
+}
+
+Calibration read_calibration(const std::filesystem::path& file) {
+  const nlohmann::json content = data::read_json(file);
+  ensure(content.is_object() && content.contains(key),
+         fmt::format("{}: no \"{}\" is in it; it is what `mylos bench step --json` prints", file.string(), key));
+  return parse_calibration(content[key], file.string());
+}
+
+}  // namespace mylos::app

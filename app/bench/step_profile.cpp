@@ -1,0 +1,103 @@
+#include "app/bench/step_profile.hpp"
+
+#include "core/base/error.hpp"
+#include "core/device.hpp"
+#include "core/kernels/gemm_label.hpp"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+
+namespace mylos::app {
+namespace {
+
+namespace tools = Kokkos::Tools::Experimental;
+
+StepProfile* listener = nullptr;
+tools::EventSet callbacks_before;
+
+/// "mylos::gradients" for "mylos::gradients::layer.0".
+std::string array_name(std::string_view label) {
+  const std::size_t first = label.find("::");
+  const std::size_t second = first == std::string_view::npos ? first : label.find("::", first + 2);
+  return std::string(label.substr(0, second));
+}
+
+/// Where the source of a copy is one value, Kokkos calls it so.
+bool is_value(std::string_view source) { return source == "(none)" || source == "Scalar"; }
+
+/// Regions and kernels within a copy are Kokkos' own, and those of foreign names within a product the library's.
+bool is_part_of(const Span& outer, std::string_view name) {
+  if (outer.kind == SpanKind::copy || outer.kind == SpanKind::kernel) return true;
+  return outer.kind == SpanKind::product && !name.starts_with("mylos::");
+}
+
+}  // namespace
+
+/// What Kokkos calls.
+struct StepProfile::Callbacks {
+  static void begin_kernel(const char* label, std::uint32_t, std::uint64_t*) {
+    listener->begin({SpanKind::kernel, label, {}});
+  }
+  static void end_kernel(std::uint64_t) { listener->end(); }
+  static void push_region(const char* name) {
+    listener->begin({parse_gemm_label(name) ? SpanKind::product : SpanKind::section, name, {}});
+  }
+  static void end_span() { listener->end(); }
+  static void begin_copy(Kokkos::Tools::SpaceHandle, const char* to, const void*, Kokkos::Tools::SpaceHandle,
+                         const char* from, const void*, std::uint64_t bytes) {
+    const bool fills = is_value(from);
+    listener->begin({SpanKind::copy, fmt::format("{} {}", fills ? "fill of" : "copy to", array_name(to)), {}},
+                    static_cast<double>(fills ? bytes : 2 * bytes));
+  }
+
+  static tools::EventSet all() {
+    tools::EventSet set{};
+    set.begin_parallel_for = set.begin_parallel_reduce = set.begin_parallel_scan = begin_kernel;
+    set.end_parallel_for = set.end_parallel_reduce = set.end_parallel_scan = end_kernel;
+    set.push_region = push_region;
+    set.pop_region = end_span;
+    set.begin_deep_copy = begin_copy;
+    set.end_deep_copy = end_span;
+    return set;
+  }
+};
+
+StepProfile::StepProfile() : last_(Clock::now()) {
+  require(listener == nullptr, "step profile: another one listens");
+  listener = this;
+  callbacks_before = tools::get_callbacks();
+  tools::set_callbacks(Callbacks::all());
+}
+
+StepProfile::~StepProfile() {
+  tools::set_callbacks(callbacks_before);
+  listener = nullptr;
+}
+
+void StepProfile::count_time() {
+  if constexpr (!Kokkos::SpaceAccessibility<HostSpace, MemorySpace>::accessible) {
+    Kokkos::fence("mylos::StepProfile::wait");
+  }
+  const Clock::time_point now = Clock::now();
+  if (!open_.empty()) open_.back()->second.seconds += std::chrono::duration<double>(now - last_).count();
+  last_ = now;
+}
+
+void StepProfile::begin(Span span, double bytes) {
+  count_time();
+  if (!open_.empty() && is_part_of(open_.back()->first, span.name)) return open_.push_back(open_.back());
+  if (!open_.empty() && open_.back()->first.kind == SpanKind::product) span.product = open_.back()->first.name;
+  Entry& entry = *profile_.try_emplace(std::move(span)).first;
+  ++entry.second.calls;
+  entry.second.bytes += bytes;
+  open_.push_back(&entry);
+}
+
+void StepProfile::end() {
+  count_time();
+  if (!open_.empty()) open_.pop_back();  // else it began before this listened
+}
+
+}  // namespace mylos::app

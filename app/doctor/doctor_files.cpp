@@ -1,0 +1,305 @@
+#include "app/doctor/doctor_files.hpp"
+
+#include "core/base/process.hpp"
+#include "core/base/quantities.hpp"
+#include "core/base/signals.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+namespace mylos::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* shared_text = "the first rank's file is seen";
+constexpr std::string_view scrap_prefix = ".mylos-doctor-";
+
+/// Files that a handler of signals can remove: fixed memory, which it reads.
+struct ScrapPath {
+  std::array<char, 4096> path{};
+  std::atomic<bool> is_there{false};
+};
+std::array<ScrapPath, 4> scraps;
+
+extern "C" void remove_scraps_and_end(int signal) {
+  remove_scraps();
+  std::_Exit(train::exit_code_of(signal));
+}
+
+}  // namespace
+
+/// A file that is removed with it.
+class Scrap {
+ public:
+  explicit Scrap(const fs::path& path) : path_(path) {
+    for (ScrapPath& each : scraps) {
+      if (each.is_there || path.string().size() >= each.path.size()) continue;
+      path.string().copy(each.path.data(), each.path.size() - 1);
+      each.path[path.string().size()] = '\0';
+      each.is_there = true;
+      slot_ = &each;
+      return;
+    }
+  }
+  ~Scrap() {
+    ::unlink(path_.c_str());
+    if (slot_ != nullptr) slot_->is_there = false;
+  }
+  Scrap(const Scrap&) = delete;
+  Scrap& operator=(const Scrap&) = delete;
+
+ private:
+  fs::path path_;
+  ScrapPath* slot_ = nullptr;
+};
+
+namespace {
+
+std::string scrap_name(std::string_view what) {
+  return fmt::format("{}{}-{}-{}", scrap_prefix, what, train::host_name(), ::getpid());
+}
+
+/// Errors: errno, 0 where all was written.
+int write_all(int descriptor, const std::vector<char>& bytes) {
+  for (std::size_t done = 0; done < bytes.size();) {
+    const ssize_t written = ::write(descriptor, bytes.data() + done, bytes.size() - done);
+    if (written < 0 && errno != EINTR) return errno;
+    if (written == 0) return ENOSPC;
+    done += written > 0 ? static_cast<std::size_t>(written) : 0;
+  }
+  return 0;
+}
+
+bool holds(int descriptor, const std::vector<char>& bytes) {
+  std::vector<char> read(bytes.size());
+  std::size_t done = 0;
+  while (done < read.size()) {
+    const ssize_t count = ::pread(descriptor, read.data() + done, read.size() - done, static_cast<off_t>(done));
+    if (count <= 0) return false;
+    done += static_cast<std::size_t>(count);
+  }
+  return read == bytes;
+}
+
+/// The steps of a trial on an open file; the name of the one that failed, with errno in `trial`.
+void try_file(int descriptor, const fs::path& from, const fs::path& to, Trial& trial) {
+  const auto failed = [&](const char* step, int error) {
+    trial.failed = step;
+    trial.error = error;
+  };
+  std::vector<char> bytes(trial_bytes);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 31 + i / 4096);
+  const auto begin = std::chrono::steady_clock::now();
+  if (const int error = write_all(descriptor, bytes); error != 0) return failed("write", error);
+  if (::fsync(descriptor) != 0) return failed("synchronise (fsync)", errno);
+  trial.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) trial.lock_error = errno;
+  if (::rename(from.c_str(), to.c_str()) != 0) return failed("rename", errno);
+  if (!holds(descriptor, bytes)) return failed("read back", EIO);
+}
+
+std::string trial_advice(int error) {
+  switch (error) {
+    case EDQUOT:
+      return "your quota is used up: make room (quota -s, lfs quota -h), or choose another with --output";
+    case ENOSPC:
+      return "make room, or choose another with --output";
+    case EROFS:
+    case EACCES:
+    case EPERM:
+      return "choose with --output a folder that compute nodes may write to";
+    default:
+      return "choose another with --output";
+  }
+}
+
+}  // namespace
+
+FileSystemKind file_system_kind(unsigned long number) {
+  static constexpr std::string_view lost =
+      "what is written there is gone after the job: choose with --output a file "
+      "system that stays";
+  struct Row {
+    unsigned long number;
+    FileSystemKind kind;
+  };
+  // From the kernel's magic.h and the file systems' own sources.
+  static constexpr std::array rows = {
+      Row{0x0BD00BD0,
+          {"Lustre", Level::ok,
+           "lfs setstripe -c 4 -S 4M on it before the first run spreads checkpoints over servers"}},
+      Row{0x47504653, {"GPFS", Level::ok}},
+      Row{0x19830326, {"BeeGFS", Level::ok}},
+      Row{0x00C36400, {"Ceph", Level::ok}},
+      Row{0xAAD7AAEA, {"PanFS", Level::ok}},
+      Row{0x6969, {"NFS", Level::ok, "one server for all: checkpoints of many nodes wait for it"}},
+      Row{0x01021994, {"tmpfs", Level::warning, lost}},
+      Row{0x858458F6, {"ramfs", Level::warning, lost}},
+      Row{0x794C7630,
+          {"overlay", Level::warning,
+           "what is written there may be gone with the container: bind a file system of the site"}},
+      Row{0xEF53, {"ext4", Level::ok}},
+      Row{0x58465342, {"XFS", Level::ok}},
+      Row{0x9123683E, {"Btrfs", Level::ok}},
+      Row{0x2FC12FC1, {"ZFS", Level::ok}},
+      Row{0x65735546, {"FUSE", Level::ok}},
+      Row{0xFF534D42, {"CIFS", Level::ok}},
+      Row{0xFE534D42, {"SMB", Level::ok}},
+      Row{0x01021997, {"9p", Level::ok}},
+  };
+  const auto found = std::ranges::find(rows, number, &Row::number);
+  return found == rows.end() ? FileSystemKind{"a file system of unknown kind"} : found->kind;
+}
+
+fs::path nearest_existing(const fs::path& path) {
+  fs::path there = path.lexically_normal();
+  if (!there.has_filename()) there = there.parent_path();
+  std::error_code ignored;
+  while (!fs::exists(fs::symlink_status(there, ignored)) && there.has_relative_path()) there = there.parent_path();
+  return there;
+}
+
+OutputPlace find_output(const fs::path& wanted) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(wanted, error);
+  if (error) {
+    return {{},
+            {{Level::error, "output", fmt::format("the current directory is none: {}", error.message()),
+              "start it in one that is there on every node"}}};
+  }
+  const fs::path there = nearest_existing(absolute);
+  if (!fs::is_directory(there, error)) {
+    return {{},
+            {{Level::error, "output",
+              fmt::format("{} is no directory{}", there.string(), error ? ": " + error.message() : ""),
+              "choose another with --output"}}};
+  }
+  if (fs::is_directory(absolute, error)) return {there, {}};
+  return {there,
+          {{Level::ok, "output", fmt::format("{} is not there yet: {} is tried", wanted.string(), there.string())}}};
+}
+
+Findings directory_findings(const fs::path& directory) {
+  struct statfs about {};
+  if (::statfs(directory.c_str(), &about) != 0) {
+    return {{Level::error, "output", fmt::format("{}: {}", directory.string(), std::strerror(errno)),
+             "choose another with --output"}};
+  }
+  const FileSystemKind kind = file_system_kind(static_cast<unsigned long>(about.f_type) & 0xFFFFFFFFul);
+  Findings findings = {
+      {kind.level, "output", fmt::format("{}: {}", directory.string(), kind.name), std::string(kind.advice)}};
+  struct statvfs room {};
+  if (::statvfs(directory.c_str(), &room) != 0) return findings;
+  const Findings space = space_findings({room.f_bavail * room.f_frsize, room.f_files == 0 || room.f_favail > 0});
+  findings.insert(findings.end(), space.begin(), space.end());
+  return findings;
+}
+
+Findings space_findings(const SpaceFacts& facts) {
+  // BERT-base: best/, last/ and a copy of 0.4 GiB each, two checkpoints of 1.2 GiB (--keep) and the one being written.
+  constexpr double least = 5.0 * (1 << 30);
+  const auto available = static_cast<double>(facts.available);
+  const bool is_little = available < least;
+  Findings findings = {
+      {is_little ? Level::warning : Level::ok, "output", "{} are free",
+       is_little ? "a run of BERT-base takes about 5 GiB: make room, or choose another with --output" : "", available,
+       Quantity::bytes}};
+  if (!facts.has_files_left) {
+    findings.push_back({Level::error, "output", "no more files may be made there (inodes)",
+                        "remove some, or choose another with --output"});
+  }
+  return findings;
+}
+
+Trial try_directory(const fs::path& directory) {
+  Trial trial;
+  const fs::path first = directory / scrap_name("trial"), second = directory / scrap_name("renamed");
+  const Scrap one(first), other(second);
+  const int descriptor = ::open(first.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (descriptor < 0) return {.failed = "make a file", .error = errno};
+  try_file(descriptor, first, second, trial);
+  ::close(descriptor);
+  return trial;
+}
+
+Findings trial_findings(const Trial& trial) {
+  if (!trial.failed.empty()) {
+    return {{Level::error, "output", fmt::format("cannot {} there: {}", trial.failed, std::strerror(trial.error)),
+             trial_advice(trial.error)}};
+  }
+  constexpr double slow = 20e6;
+  const double rate = static_cast<double>(trial_bytes) / std::max(trial.seconds, 1e-9);
+  Findings findings = {
+      {rate < slow ? Level::warning : Level::ok, "output",
+       fmt::format("a file of {} written and synchronised at {{}} by one rank a node, and renamed",
+                   train::bytes_text(trial_bytes)),
+       rate < slow ? "checkpoints wait for it: choose a faster one, or save seldom (--checkpoint-every)" : "", rate,
+       Quantity::bytes_per_second}};
+  if (trial.lock_error != 0) {
+    findings.push_back({Level::warning, "output", fmt::format("no file locks: {}", std::strerror(trial.lock_error)),
+                        "let no two runs write to one folder, and set HDF5_USE_FILE_LOCKING=FALSE"});
+  }
+  return findings;
+}
+
+void remove_scraps() {
+  for (const ScrapPath& scrap : scraps) {
+    if (scrap.is_there) ::unlink(scrap.path.data());
+  }
+}
+
+ScrapGuard::ScrapGuard() : previous_(remove_scraps_and_end) {}
+
+SharedProbe::SharedProbe(const fs::path& directory) {
+  const fs::path path = directory / scrap_name("shared");
+  file_ = std::make_unique<Scrap>(path);
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);
+  ::close(descriptor);
+  name_ = path.filename().string();
+}
+SharedProbe::~SharedProbe() = default;
+
+Findings probe_findings() { return {{Level::ok, "shared", shared_text}}; }
+
+Findings probe_findings(const fs::path& directory, const std::string& name, const std::string& writer, double seconds) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto waited = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
+  const auto is_seen = [&] {
+    // Listing makes NFS ask its server anew.
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(directory, ignored)) {
+      if (entry.path().filename() == name) return true;
+    }
+    return false;
+  };
+  bool seen = is_seen();
+  for (; !seen && waited() < seconds; seen = is_seen()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  if (!seen) {
+    return {{Level::error, "shared",
+             fmt::format("{} does not show a file that {} wrote {:.0f} s ago", directory.string(), writer, seconds),
+             "nodes see different folders there: choose with --output one on the file system that they share"}};
+  }
+  constexpr double late = 1.0;
+  if (waited() < late) return probe_findings();
+  return {{Level::ok, "shared", "the first rank's file was seen only after {}", "", waited(), Quantity::seconds}};
+}
+
+}  // namespace mylos::app

@@ -1,0 +1,170 @@
+#include "app/doctor/doctor_gpus.hpp"
+
+#include "app/options/values.hpp"
+#include "core/base/printable.hpp"
+#include "core/base/quantities.hpp"
+#include "parallel/launch/launch.hpp"
+#include "parallel/communicator/nccl_communicator.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <sstream>
+#include <string_view>
+
+namespace mylos::app {
+namespace {
+
+bool is_on(const parallel::Environment& environment, const char* name) {
+  const char* const value = environment(name);
+  return value != nullptr && *value != '\0' && std::string_view(value) != "0";
+}
+
+/// What NCCL takes of a list: "ib0,eth" are beginnings of names, "=ib0" is one whole, "^lo" is all but those; an
+/// adapter may name its port ("mlx5_0:1").
+bool selects_some(std::string_view list, std::span<const std::string> names) {
+  const bool excludes = list.starts_with('^');
+  if (excludes) list.remove_prefix(1);
+  const bool is_whole = list.starts_with('=');
+  if (is_whole) list.remove_prefix(1);
+  const std::vector<std::string> words = split(list, ',');
+  return std::ranges::any_of(names, [&](const std::string& name) {
+    const bool is_named = std::ranges::any_of(words, [&](const std::string& word) {
+      const std::string wanted = word.substr(0, word.find(':'));
+      return is_whole ? name == wanted : !wanted.empty() && name.starts_with(wanted);
+    });
+    return is_named != excludes;
+  });
+}
+
+void check_names(const parallel::Environment& environment, const char* variable, std::span<const std::string> names,
+                 const char* what, Findings& findings) {
+  const char* const list = environment(variable);
+  if (list == nullptr || *list == '\0' || selects_some(list, names)) return;
+  findings.push_back({Level::error, "NCCL",
+                      fmt::format("{}={} names no {} of this node", variable, printable(list), what),
+                      fmt::format("it has {}; unset it, or name one of them",
+                                  names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")))});
+}
+
+}  // namespace
+
+GpuFacts gpu_facts(std::size_t rank_of_node) {
+  GpuFacts facts{.rank_of_node = rank_of_node};
+  std::ifstream file("/proc/driver/nvidia/version");
+  facts.driver = driver_version({std::istreambuf_iterator<char>(file), {}});
+  try {
+    facts.devices = usable_devices();
+  } catch (const std::exception& error) {
+    facts.obstacle = error.what();
+  }
+  return facts;
+}
+
+const DeviceInfo* own_device(const GpuFacts& facts) {
+  return facts.devices.empty() ? nullptr : &parallel::device_of_rank(facts.devices, facts.rank_of_node);
+}
+
+Findings gpu_findings(const GpuFacts& facts) {
+  if (!facts.is_needed && facts.driver.empty()) return {{Level::ok, "GPU", "none needed: this build computes on CPUs"}};
+  if (!facts.is_needed) {
+    return {{Level::warning, "GPU",
+             fmt::format("this node has NVIDIA GPUs (driver {}), and this build computes on CPUs", facts.driver),
+             "use a build for GPUs (-DMYLOS_ENABLE_CUDA=ON), or a node without them"}};
+  }
+  if (!facts.obstacle.empty()) {
+    const std::size_t semicolon = std::min(facts.obstacle.rfind("; "), facts.obstacle.size());
+    return {{Level::error, "GPU", facts.obstacle.substr(0, semicolon),
+             facts.obstacle.substr(std::min(semicolon + 2, facts.obstacle.size()))}};
+  }
+  const DeviceInfo& device = *own_device(facts);
+  const std::string driver = facts.driver.empty() ? "" : fmt::format(", driver {}", facts.driver);
+  return {{Level::ok, "GPU",
+           fmt::format("{} of {}: {}, compute capability {}.{}, {}{}", device.index, facts.devices.size(), device.name,
+                       device.capability / 10, device.capability % 10, train::bytes_text(device.memory), driver)}};
+}
+
+std::vector<Findings> shared_gpu_findings(std::span<const std::string> devices) {
+  std::map<std::string, std::size_t> takers;
+  for (const std::string& device : devices) ++takers[device];
+  std::vector<Findings> findings(devices.size());
+  for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+    const std::size_t others = takers[devices[rank]];
+    if (devices[rank].empty() || others < 2) continue;
+    findings[rank].push_back(
+        {Level::error, "GPU",
+         fmt::format("{} compute on the same GPU ({})", train::count_of(others, "rank"), devices[rank]),
+         "start one rank a GPU (--ntasks-per-node as many as --gpus-per-node), or let them share it with "
+         "--communicator "
+         "mpi"});
+  }
+  return findings;
+}
+
+Findings nccl_findings() {
+  if (runs_on_host) return {};
+  if (!parallel::has_nccl()) {
+    return {{Level::warning, "NCCL", "this build has none, so that ranks exchange arrays of GPUs through MPI",
+             "build with -DMYLOS_ENABLE_NCCL=ON"}};
+  }
+  try {
+    return {{Level::ok, "NCCL", parallel::found_nccl_version()}};
+  } catch (const std::exception& error) {
+    return {{Level::error, "NCCL", error.what()}};
+  }
+}
+
+Findings nccl_environment_findings(const parallel::Environment& environment, std::span<const std::string> interfaces,
+                                   std::span<const std::string> adapters) {
+  Findings findings;
+  check_names(environment, "NCCL_SOCKET_IFNAME", interfaces, "network interface", findings);
+  if (!is_on(environment, "NCCL_IB_DISABLE")) {
+    check_names(environment, "NCCL_IB_HCA", adapters, "InfiniBand adapter", findings);
+  } else if (!adapters.empty()) {
+    findings.push_back({Level::warning, "NCCL", "NCCL_IB_DISABLE is set: nodes exchange over TCP, not InfiniBand",
+                        "unset it, unless it was set for a reason"});
+  }
+  for (const auto& [name, what] :
+       {std::pair("NCCL_P2P_DISABLE", "GPUs of a node exchange through its memory, not NVLink"),
+        std::pair("NCCL_SHM_DISABLE", "ranks of a node exchange through the network"),
+        std::pair("NCCL_NET_GDR_DISABLE", "the network goes through the host's memory")}) {
+    if (!is_on(environment, name)) continue;
+    findings.push_back(
+        {Level::warning, "NCCL", fmt::format("{} is set: {}", name, what), "unset it, unless it was set for a reason"});
+  }
+  const char* const debug = environment("NCCL_DEBUG");
+  if (debug != nullptr && (std::string_view(debug) == "INFO" || std::string_view(debug) == "TRACE")) {
+    findings.push_back({Level::ok, "NCCL", fmt::format("NCCL_DEBUG={}: NCCL writes to every rank's output", debug)});
+  }
+  return findings;
+}
+
+std::vector<std::string> names_below(const char* folder) {
+  std::vector<std::string> names;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+std::string driver_version(const std::string& text) {
+  // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 ...", or "... Open Kernel Module for
+  // x86_64  570.86.10  Release Build".
+  std::istringstream words(text.substr(0, text.find('\n')));
+  for (std::string word; words >> word;) {
+    const bool is_number = std::ranges::all_of(word, [](unsigned char c) { return std::isdigit(c) != 0 || c == '.'; });
+    if (is_number && word.find('.') != std::string::npos) return word;
+  }
+  return {};
+}
+
+}  // namespace mylos::app

@@ -1,0 +1,208 @@
+#include "app/doctor/doctor_processors.hpp"
+
+#include "core/base/control_group.hpp"
+#include "core/base/quantities.hpp"
+#include "core/device.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <set>
+
+namespace mylos::app {
+namespace {
+
+using parallel::Processors;
+
+constexpr const char* own_processors = "srun --cpus-per-task=N; mpirun --map-by slot:PE=N --bind-to core";
+
+/// Cores that processors lie on; 0 where the system does not tell.
+std::size_t count_cores(const Processors& processors) {
+  std::set<std::string> siblings;
+  for (std::size_t i = 0; i < processors.size(); ++i) {
+    if (!processors[i]) continue;
+    std::ifstream file(fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", i));
+    std::string text;
+    if (!std::getline(file, text)) return 0;
+    siblings.insert(text);
+  }
+  return siblings.size();
+}
+
+bool binds(const std::string& binding) {
+  std::string word = binding;
+  std::ranges::transform(word, word.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return !word.empty() && word != "false" && word != "disabled";
+}
+
+/// What is wrong with one rank, whatever the others do.
+Findings own_findings(const ProcessorFacts& facts, std::size_t threads) {
+  Findings findings;
+  const std::size_t processors = facts.allowed.count();
+  findings.push_back({Level::ok, "processors",
+                      fmt::format("{}{}", train::count_of(processors, "processor"),
+                                  facts.cores > 0 && facts.cores != processors
+                                      ? fmt::format(" on {}", train::count_of(facts.cores, "core"))
+                                      : "")});
+  if (!facts.threads_error.empty()) {
+    findings.push_back({Level::error, "threads", facts.threads_error, "set it to the threads of a rank"});
+    return findings;
+  }
+  const std::string count = train::count_of(threads, "thread");
+  // A bound first thread hides what the rank may use.
+  const bool is_bound = binds(facts.binding);
+  const bool has_too_many = !is_bound && threads > processors;
+  const bool shares_cores = !is_bound && !has_too_many && facts.cores > 0 && threads > facts.cores;
+  if (has_too_many) {
+    findings.push_back({Level::warning, "threads",
+                        fmt::format("{} on {}", count, train::count_of(processors, "processor")),
+                        fmt::format("set OMP_NUM_THREADS={}, or give a rank more ({})", processors, own_processors)});
+  } else if (shares_cores) {
+    findings.push_back(
+        {Level::warning, "threads", fmt::format("{} on {}", count, train::count_of(facts.cores, "core")),
+         fmt::format("hardware threads of a core share its arithmetic: OMP_NUM_THREADS={} is often faster "
+                     "(srun --hint=nomultithread)",
+                     facts.cores)});
+  } else {
+    findings.push_back({Level::ok, "threads", fmt::format("{} a rank", count)});
+  }
+  if (facts.quota && static_cast<double>(threads) > *facts.quota + 0.01) {
+    findings.push_back({Level::warning, "threads",
+                        fmt::format("{}, and the control group gives time of {:.3g} processors", count, *facts.quota),
+                        "use fewer threads (OMP_NUM_THREADS), or ask for more processors"});
+  }
+  return findings;
+}
+
+/// Ranks whose threads are put on the same processors, though each alone has enough.
+void add_shared(std::span<const ProcessorFacts> node, std::size_t index, std::size_t all_threads, Findings& findings) {
+  Processors together;
+  bool overlaps = false;
+  for (std::size_t i = 0; i < node.size(); ++i) {
+    together |= node[i].allowed;
+    overlaps = overlaps || (i != index && (node[i].allowed & node[index].allowed).any());
+  }
+  if (!overlaps) return;
+  if (binds(node[index].binding)) {
+    findings.push_back({Level::warning, "threads",
+                        fmt::format("OMP_PROC_BIND={} with processors that other ranks may use too: each rank ties its "
+                                    "first thread to the first of them",
+                                    node[index].binding),
+                        fmt::format("unset OMP_PROC_BIND, or give each rank its own ({})", own_processors)});
+  }
+  if (!binds(node[index].binding) && all_threads > together.count()) {
+    findings.push_back(
+        {Level::warning, "threads",
+         fmt::format("{} of {} on {} of the node", train::count_of(all_threads, "thread"),
+                     train::count_of(node.size(), "rank"), train::count_of(together.count(), "processor")),
+         together.count() < node.size()
+             ? std::string("start fewer ranks on a node")
+             : fmt::format("set OMP_NUM_THREADS={}, or start fewer ranks on a node", together.count() / node.size())});
+  }
+}
+
+}  // namespace
+
+ProcessorFacts processor_facts(const std::string& host) {
+  ProcessorFacts facts{
+      .host = host, .allowed = parallel::allowed_processors(), .available = parallel::available_processors()};
+  facts.cores = count_cores(facts.allowed);
+  facts.quota = train::processor_quota();
+  if (const char* binding = std::getenv("OMP_PROC_BIND")) facts.binding = binding;
+  try {
+    facts.asked_threads = parallel::threads_from_environment();
+  } catch (const std::exception& error) {
+    facts.threads_error = error.what();
+  }
+  return facts;
+}
+
+std::vector<Findings> processor_findings(std::span<const ProcessorFacts> node) {
+  std::vector<Processors> allowed;
+  for (const ProcessorFacts& each : node) allowed.push_back(each.allowed);
+  std::vector<std::size_t> threads;
+  for (std::size_t i = 0; i < node.size(); ++i) {
+    const std::size_t asked = node[i].asked_threads;
+    threads.push_back(asked > 0 ? asked : parallel::share_of_processors(allowed, i));
+  }
+  std::size_t all_threads = 0;
+  for (const std::size_t each : threads) all_threads += each;
+  std::vector<Findings> findings;
+  for (std::size_t i = 0; i < node.size(); ++i) {
+    findings.push_back(own_findings(node[i], threads[i]));
+    if (runs_on_host) add_shared(node, i, all_threads, findings.back());
+  }
+  return findings;
+}
+
+Findings pinning_findings(std::span<const ProcessorFacts> node, std::span<const std::size_t> ranks) {
+  std::vector<Processors> allowed;
+  for (const ProcessorFacts& each : node) allowed.push_back(each.allowed);
+  try {
+    parallel::check_pinning(allowed, node.front().available, ranks, node.front().host);
+    return {};
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    const std::size_t colon = std::min(text.find(": "), text.size());
+    if (std::ranges::any_of(node, [](const ProcessorFacts& each) { return binds(each.binding); })) {
+      return {{Level::error, "processors", text.substr(0, colon) + ", because OMP_PROC_BIND ties their first threads",
+               fmt::format("unset OMP_PROC_BIND, or give each rank its own processors ({})", own_processors)}};
+    }
+    return {{Level::error, "processors", text.substr(0, colon), text.substr(std::min(colon + 2, text.size()))}};
+  }
+}
+
+Findings instruction_findings(std::span<const std::string> built, std::span<const std::string> present) {
+  const auto has = [](std::span<const std::string> names, const char* name) {
+    return std::ranges::find(names, name) != names.end();
+  };
+  for (const char* name : {"avx512f", "avx2"}) {
+    if (!has(present, name)) continue;
+    if (has(built, name)) return {{Level::ok, "program", fmt::format("its instructions: up to {}", name)}};
+    return {{runs_on_host ? Level::warning : Level::ok, "program",
+             fmt::format("the CPU has {}, and this build does not use it", name),
+             "build on a node of that kind with -DMYLOS_ENABLE_NATIVE=ON, or with Spack's target= for it"}};
+  }
+  return {};
+}
+
+nlohmann::json to_json(const ProcessorFacts& facts) {
+  const auto list = [](const Processors& processors) {
+    std::vector<std::size_t> numbers;
+    for (std::size_t i = 0; i < processors.size(); ++i) {
+      if (processors[i]) numbers.push_back(i);
+    }
+    return numbers;
+  };
+  return {{"host", facts.host},
+          {"allowed", list(facts.allowed)},
+          {"available", list(facts.available)},
+          {"cores", facts.cores},
+          {"asked_threads", facts.asked_threads},
+          {"threads_error", facts.threads_error},
+          {"binding", facts.binding},
+          {"quota", facts.quota ? nlohmann::json(*facts.quota) : nlohmann::json()}};
+}
+
+ProcessorFacts processor_facts_of(const nlohmann::json& value) {
+  const auto set = [&](const char* member) {
+    Processors processors;
+    for (const nlohmann::json& each : value.at(member)) processors.set(each.get<std::size_t>());
+    return processors;
+  };
+  return {value.at("host"),
+          set("allowed"),
+          set("available"),
+          value.at("cores"),
+          value.at("asked_threads"),
+          value.at("threads_error"),
+          value.at("binding"),
+          value.at("quota").is_null() ? std::nullopt : std::optional(value.at("quota").get<double>())};
+}
+
+}  // namespace mylos::app

@@ -1,0 +1,156 @@
+#include "app/doctor/doctor_system.hpp"
+
+#include "app/doctor/doctor_files.hpp"
+#include "app/doctor/doctor_gpus.hpp"
+#include "core/base/printable.hpp"
+#include "core/base/quantities.hpp"
+#include "data/huggingface/model_names.hpp"
+#include "train/engine/memory.hpp"
+
+#include <fmt/format.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <fstream>
+
+namespace mylos::app {
+namespace {
+
+constexpr std::size_t one_mebibyte = std::size_t{1} << 20, one_gibibyte = std::size_t{1} << 30;
+
+rlim_t limit_of(int resource) {
+  rlimit limit{};
+  // The cast: glibc's C++ headers give the parameter a type of its own.
+  const auto which = static_cast<decltype(RLIMIT_AS)>(resource);
+  return ::getrlimit(which, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
+}
+
+bool is_below(rlim_t limit, std::size_t least) { return limit != RLIM_INFINITY && limit < least; }
+
+std::string bytes_of_limit(rlim_t limit) { return train::bytes_text(static_cast<std::size_t>(limit)); }
+
+}  // namespace
+
+MemoryFacts memory_facts(std::size_t ranks_of_node) {
+  MemoryFacts facts{.available = train::available_host_memory(), .ranks_of_node = ranks_of_node};
+  struct statvfs about {};
+  if (::statvfs("/dev/shm", &about) == 0) facts.shared_available = about.f_bavail * about.f_frsize;
+  std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
+  std::getline(file, facts.huge_pages);
+  return facts;
+}
+
+Findings memory_findings(const MemoryFacts& facts) {
+  // BERT-base in float takes 1.7 GiB for values, gradients and AdamW's slots, before any activation.
+  constexpr std::size_t least = 3 * one_gibibyte, least_shared = 64 * one_mebibyte;
+  const std::size_t of_rank = facts.available / std::max<std::size_t>(1, facts.ranks_of_node);
+  const bool is_little = runs_on_host && of_rank < least;
+  const std::string sharing =
+      facts.ranks_of_node > 1 ? fmt::format(" for each of {} on the node", train::count_of(facts.ranks_of_node, "rank"))
+                              : "";
+  Findings findings = {
+      {is_little ? Level::warning : Level::ok, "memory", "{} are free" + sharing,
+       is_little ? "mylos plan says what a model needs; ask for more (--mem), or start fewer ranks" : "",
+       static_cast<double>(of_rank), Quantity::bytes}};
+  if (facts.ranks_of_node > 1 && facts.shared_available < least_shared) {
+    findings.push_back({Level::warning, "memory",
+                        fmt::format("/dev/shm has {} free, through which MPI and NCCL exchange inside a node",
+                                    train::bytes_text(facts.shared_available)),
+                        "give the container more (--shm-size, or bind the host's /dev/shm)"});
+  }
+  const std::size_t begin = facts.huge_pages.find('['), end = facts.huge_pages.find(']');
+  if (begin != std::string::npos && end != std::string::npos && runs_on_host) {
+    findings.push_back(
+        {Level::ok, "memory", "transparent huge pages: " + facts.huge_pages.substr(begin + 1, end - begin - 1)});
+  }
+  return findings;
+}
+
+LimitFacts limit_facts() {
+  return {.address_space = limit_of(RLIMIT_AS),
+          .locked = limit_of(RLIMIT_MEMLOCK),
+          .files = limit_of(RLIMIT_NOFILE),
+          .stack = limit_of(RLIMIT_STACK),
+          .file_size = limit_of(RLIMIT_FSIZE),
+          .core = limit_of(RLIMIT_CORE),
+          .has_infiniband = !names_below("/sys/class/infiniband").empty()};
+}
+
+Findings limit_findings(const LimitFacts& facts) {
+  Findings findings;
+  const auto warn = [&](const std::string& text, const char* advice) {
+    findings.push_back({Level::warning, "limits", text, advice});
+  };
+  if (facts.address_space != RLIM_INFINITY) {
+    warn(fmt::format("address space is limited to {} (ulimit -v), which counts what is reserved and not used",
+                     bytes_of_limit(facts.address_space)),
+         "ulimit -v unlimited, and limit memory by the job's --mem");
+  }
+  if (facts.has_infiniband && is_below(facts.locked, one_gibibyte)) {
+    warn(fmt::format("{} may be locked (ulimit -l), and InfiniBand locks what it sends", bytes_of_limit(facts.locked)),
+         "ask the site for unlimited locked memory in jobs (memlock; PropagateResourceLimitsExcept=MEMLOCK)");
+  }
+  if (is_below(facts.files, 1024)) {
+    warn(fmt::format("{} open files (ulimit -n)", facts.files), "ulimit -n 4096: MPI opens one for each rank and more");
+  }
+  if (is_below(facts.stack, one_mebibyte)) {
+    warn(fmt::format("a stack of {} (ulimit -s)", bytes_of_limit(facts.stack)), "ulimit -s 8192");
+  }
+  if (facts.file_size != RLIM_INFINITY) {
+    warn(fmt::format("files of at most {} (ulimit -f)", bytes_of_limit(facts.file_size)),
+         "ulimit -f unlimited: a checkpoint of BERT-base has 1.2 GiB");
+  }
+  const std::string cores =
+      facts.core == 0 ? "no core files" : "a rank that crashes writes a core file of all its memory";
+  findings.push_back({Level::ok, "limits", cores + " (ulimit -c)"});
+  return findings;
+}
+
+Findings hdf5_findings(const std::string& version, bool is_parallel, const std::optional<std::string>& locking) {
+  if (version.empty()) {
+    return {{Level::warning, "HDF5", "this build has none: no checkpoints, no prepared data",
+             "build with -DMYLOS_ENABLE_HDF5=ON where runs are to be resumed"}};
+  }
+  Findings findings = {{Level::ok, "HDF5",
+                        is_parallel ? fmt::format("{}, parallel", version)
+                                    : fmt::format("{}, not parallel: this build runs as one process", version)}};
+  if (locking) {
+    findings.push_back({Level::ok, "HDF5", fmt::format("HDF5_USE_FILE_LOCKING={}", printable(*locking))});
+  }
+  return findings;
+}
+
+Findings cache_findings() {
+  std::filesystem::path cache;
+  try {
+    cache = data::cache_directory();
+  } catch (const std::exception& error) {
+    return {{Level::warning, "cache", error.what()}};
+  }
+  // Asking for permission does not tell of a file system that is read-only or takes no files.
+  std::string trial = (nearest_existing(std::filesystem::absolute(cache)) / ".mylos-doctor-XXXXXX").string();
+  if (const int descriptor = ::mkstemp(trial.data()); descriptor >= 0) {
+    ::close(descriptor);
+    ::unlink(trial.c_str());
+    return {{Level::ok, "cache", cache.string()}};
+  }
+  return {{Level::warning, "cache", fmt::format("{} cannot be written: {}", cache.string(), std::strerror(errno)),
+           "set XDG_CACHE_HOME to a folder that can be: timings of matrix products are measured anew by every run, and "
+           "fetch has no place"}};
+}
+
+Findings model_findings(const std::string& model) {
+  if (model.empty()) return {};
+  try {
+    return {{Level::ok, "model", data::resolve_model(model).string()}};
+  } catch (const std::exception& error) {
+    return {{Level::error, "model", error.what()}};
+  }
+}
+
+}  // namespace mylos::app

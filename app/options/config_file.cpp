@@ -1,0 +1,203 @@
+#include "app/options/config_file.hpp"
+
+#include "app/options/parse.hpp"
+#include "app/options/peer_options.hpp"
+#include "app/options/usage_error.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/json.hpp"
+#include "core/base/text_file.hpp"
+#include "core/device.hpp"
+#include "parallel/sharding/parameter_mode.hpp"
+#include "train/engine/gemm_selection.hpp"
+#include "train/monitor/output_directory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace mylos::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json parse_object(const std::filesystem::path& file) {
+  const std::string text = data::read_text_file(file);
+  Json parsed = data::try_parse_ordered_json(text);
+  if (parsed.is_discarded())
+    throw UsageError(fmt::format("--config {}: not JSON, or nested too deeply", file.string()));
+  if (!parsed.is_object()) throw UsageError(fmt::format("--config {}: not a JSON object", file.string()));
+  return parsed;
+}
+
+/// The value for a message.
+std::string value_text(const Json& value) { return value.is_null() ? "unset" : data::plain_text(value); }
+
+/// The value as it would be typed. Errors: UsageError where it is a list or an object.
+std::string typed_value(const Json& value, const std::string& key, const std::filesystem::path& file) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_structured()) {
+    throw UsageError(fmt::format("{}: key {}: expected a number, a string, true or false", file.string(), key));
+  }
+  return value.dump();
+}
+
+/// The option of `command` that `key` names; null where there is none. A configuration cannot name another one.
+const Option* option_of_key(const std::string& key, const Command& command) {
+  const Option* named = find_option(key);
+  const bool is_key = named != nullptr && named->belongs_to(command.bit) && named->name != "config";
+  return is_key ? named : nullptr;
+}
+
+[[noreturn]] void fail_unknown(const std::string& key, const Command& command, const std::filesystem::path& file) {
+  std::vector<std::string> names;
+  for (const Option& option : option_table()) {
+    if (option_of_key(option.name, command) != nullptr) names.push_back(option.name);
+  }
+  throw UsageError(fmt::format("{}: unknown key \"{}\"{}", file.string(), data::printable(key),
+                               suggestion_with_peers(normalized_name(key), std::move(names), "")));
+}
+
+/// Takes a key that names an option of peers which has no effect here. Errors: UsageError where it would have one.
+void read_peer_option(const PeerOption& option, const std::string& key, const Json& value,
+                      const std::filesystem::path& file, Arguments& arguments) {
+  if (value.is_null() || (value.is_structured() && value.empty())) return;
+  const std::string text = data::plain_text(value);
+  if (text.empty()) return;  // as Trainer writes "fsdp"
+  arguments.remarks.push_back(remark_on(option, fmt::format("{}: {}", file.string(), data::printable(key)), text));
+}
+
+void read_key(const std::string& key, const Json& value, const Command& command, const std::filesystem::path& file,
+              Arguments& arguments) {
+  const Option* option = option_of_key(key, command);
+  if (option == nullptr) {
+    const PeerOption* peer = find_peer_option(normalized_name(key));
+    if (peer == nullptr) fail_unknown(key, command, file);
+    return read_peer_option(*peer, key, value, file, arguments);
+  }
+  if (value.is_null()) return;
+  set_option(arguments, *option, typed_value(value, key, file), fmt::format("{}: {}", file.string(), option->name));
+  arguments.configured.insert(option->name);
+}
+
+/// Reads the recorded run's choice of GEMM providers.
+void read_gemm(const Json& resolved, const std::filesystem::path& file, Arguments& arguments) {
+  if (!resolved.is_object() || !resolved.contains("gemm")) return;
+  arguments.run.engine.gemm.recorded =
+      train::parse_gemm_choice(resolved["gemm"], fmt::format("{}: {}.gemm", file.string(), resolved_key));
+}
+
+/// How the recorded run was laid out, where it computed with what this build computes with.
+void read_layout(const Json& resolved, const std::filesystem::path& file, Arguments& arguments) {
+  const auto has = [&](const char* key) { return resolved.contains(key); };
+  if (!resolved.is_object() || !has("ranks") || !has("micro-batch") || !has("mode") || !has("device")) return;
+  if (!has("execution") || resolved["execution"] != ExecutionSpace::name()) return;
+  const auto count = [&](const char* key) {
+    const Json& value = resolved[key];
+    ensure(value.is_number_unsigned() && value > 0, fmt::format("{}: {}.{}: expected a whole number from 1 on, not {}",
+                                                                file.string(), resolved_key, key, value.dump()));
+    return value.get<std::size_t>();
+  };
+  const auto mode = parallel::parse_mode(value_text(resolved["mode"]));
+  ensure(mode.has_value(),
+         fmt::format("{}: {}.mode: no mode is called {}", file.string(), resolved_key, value_text(resolved["mode"])));
+  arguments.run.engine.recorded_layout = {.ranks = count("ranks"),
+                                          .micro_batch = count("micro-batch"),
+                                          .mode = *mode,
+                                          .device = value_text(resolved["device"])};
+}
+
+/// Options that decide what a rank holds and how its part of a step is cut.
+constexpr std::array layout_options = {
+    "mode", "shard-size", "precision", "recompute", "micro-batch", "micro-tokens", "gradient-accumulation-steps"};
+
+/// Whether two settings name the same file or directory, by links or through another directory.
+bool is_same_file(const Json& one, const Json& other) {
+  const auto is_path = [](const Json& value) { return value.is_string() && value.get<std::string>().starts_with('/'); };
+  if (!is_path(one) || !is_path(other)) return false;
+  const auto canonical = [](const Json& value) {
+    std::error_code unreadable;  // then it is compared as it stands
+    return std::filesystem::weakly_canonical(value.get<std::string>(), unreadable);
+  };
+  const std::filesystem::path path = canonical(one);
+  return !path.empty() && path == canonical(other);
+}
+
+/// Whether an option of the run in `saved` had the default of its version. Versions before the list of changed options
+/// recorded defaults that were no values as null, and of the rest nothing is known.
+bool had_default(const Json& saved, const std::string& name) {
+  if (saved[name].is_null()) return true;
+  const Json program = saved.value(program_key, Json::object());
+  if (!program.is_object() || !program.contains(changed_key)) return false;
+  return std::ranges::none_of(program[changed_key], [&](const Json& each) { return each == name; });
+}
+
+}  // namespace
+
+Json settings_json(const Command& command, const Arguments& arguments) {
+  Json settings = Json::object();
+  for (const Option& option : option_table()) {
+    if (option.belongs_to(command.bit) && option.print) settings[option.name] = option.print(arguments);
+  }
+  return settings;
+}
+
+Json changed_options(const Command& command, const Arguments& arguments) {
+  const Json settings = settings_json(command, arguments);
+  const Json defaults = settings_json(command, default_arguments(command));
+  Json names = Json::array();
+  for (const auto& [name, value] : settings.items()) {
+    if (defaults[name] != value) names.push_back(name);
+  }
+  return names;
+}
+
+void read_config_file(const std::filesystem::path& file, const Command& command, Arguments& arguments) {
+  const Json config = parse_object(file);
+  for (const auto& [key, value] : config.items()) {
+    if (key == resolved_key) {
+      read_gemm(value, file, arguments);
+      read_layout(value, file, arguments);
+    }
+    if (key == program_key || key == resolved_key || key == train::OutputDirectory::state_key) continue;
+    read_key(key, value, command, file, arguments);
+  }
+}
+
+std::vector<std::string> differing_settings(const Json& saved, const Command& command, const Arguments& arguments,
+                                            std::span<const std::string_view> may_differ) {
+  std::vector<std::string> differing;
+  const Json settings = settings_json(command, arguments);
+  const Json defaults = settings_json(command, default_arguments(command));
+  for (const auto& [name, value] : settings.items()) {
+    if (name == "output" || !saved.contains(name) || saved[name] == value) continue;
+    if (std::ranges::find(may_differ, name) != may_differ.end()) continue;
+    if (value == defaults[name] && had_default(saved, name)) continue;
+    if (is_same_file(saved[name], value)) continue;
+    differing.push_back(fmt::format("{} {}, now {}", name, value_text(saved[name]), value_text(value)));
+  }
+  return differing;
+}
+
+void take_recorded_choices(const Json& saved, const std::filesystem::path& file, Arguments& arguments) {
+  if (!saved.contains(resolved_key)) return;
+  const Json& resolved = saved[resolved_key];
+  train::GemmConfig& gemm = arguments.run.engine.gemm;
+  const bool was_tf32 = saved.contains("tf32") && saved["tf32"] == true;
+  if (!arguments.given.contains("gemm") && was_tf32 == gemm.tf32) {
+    read_gemm(resolved, file, arguments);
+    // A run that goes on in another build, on the CPU after a GPU, chooses again.
+    if (gemm.recorded && !train::is_built(*gemm.recorded)) gemm.recorded.reset();
+  }
+  arguments.run.engine.recorded_layout.reset();
+  const Json settings = settings_json(*find_command("train"), arguments);
+  const auto is_as_saved = [&](const char* name) { return saved.value(name, Json()) == settings.value(name, Json()); };
+  if (std::ranges::all_of(layout_options, is_as_saved)) read_layout(resolved, file, arguments);
+}
+
+}  // namespace mylos::app

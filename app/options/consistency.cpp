@@ -1,0 +1,321 @@
+#include "app/options/consistency.hpp"
+
+#include "app/options/usage_error.hpp"
+#include "core/kernels/gemm.hpp"
+#include "data/squad/squad_files.hpp"
+#include "parallel/checkpoint/checkpoint_file.hpp"
+#include "parallel/launch/launch.hpp"
+#include "parallel/communicator/nccl_communicator.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <tuple>
+
+namespace mylos::app {
+namespace {
+
+bool was_given(const Arguments& arguments, const char* name) { return arguments.given.contains(name); }
+
+bool was_configured(const Arguments& arguments, const char* name) { return arguments.configured.contains(name); }
+
+/// Refuses two settings that mean the same where both are on the command line, or both only in the configuration.
+void exclude(const Arguments& arguments, const char* one, const char* other) {
+  const bool one_given = was_given(arguments, one), other_given = was_given(arguments, other);
+  if (one_given && other_given) {
+    throw UsageError(fmt::format("--{} and --{} exclude each other; give one of them", one, other));
+  }
+  if (one_given || other_given) return;
+  if (was_configured(arguments, one) && was_configured(arguments, other)) {
+    throw UsageError(
+        fmt::format("{} and {} exclude each other; leave one of them out of the configuration", one, other));
+  }
+}
+
+/// Whether only the configuration says `name`, and the command line says `other`, which excludes it and wins.
+bool is_overridden(const Arguments& arguments, const char* name, const char* other) {
+  return !was_given(arguments, name) && was_given(arguments, other);
+}
+
+/// What says how a rank's part of a step is cut into micro-batches.
+constexpr std::array cuts = {"gradient-accumulation-steps", "micro-batch", "micro-tokens"};
+
+std::size_t& cut_of(train::TrainConfig& engine, std::string_view name) {
+  if (name == "micro-batch") return engine.micro_batch;
+  return name == "micro-tokens" ? engine.micro_tokens : engine.accumulation;
+}
+
+/// Where one setting wins over another, the one on the command line wins over the one from a file.
+void drop_what_was_overridden(Arguments& arguments) {
+  if (was_given(arguments, "epochs") && !was_given(arguments, "steps")) arguments.run.engine.steps = 0;
+  if (was_given(arguments, "warmup") && !was_given(arguments, "warmup-steps")) {
+    arguments.run.engine.warmup_steps.reset();
+  }
+  train::TrainConfig& engine = arguments.run.engine;
+  for (const char* given : cuts) {
+    if (!was_given(arguments, given)) continue;
+    for (const char* other : cuts) {
+      if (!was_given(arguments, other)) cut_of(engine, other) = 0;
+    }
+  }
+  for (const char* given :
+       {"model", "train", "dataset", "max-length", "batch", "batch-per-rank", "micro-batch", "micro-tokens",
+        "gradient-accumulation-steps", "mode", "shard-size", "precision", "bf16", "fp16", "recompute"}) {
+    if (was_given(arguments, given)) arguments.run.engine.recorded_layout.reset();
+  }
+  if (was_given(arguments, "gemm") || was_given(arguments, "tf32")) arguments.run.engine.gemm.recorded.reset();
+}
+
+void exclude_cuts(Arguments& arguments) {
+  for (std::size_t i = 0; i < cuts.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      exclude(arguments, cuts[i], cuts[j]);
+      if (cut_of(arguments.run.engine, cuts[i]) == 0 || cut_of(arguments.run.engine, cuts[j]) == 0) continue;
+      throw UsageError(
+          fmt::format("{} and {} exclude each other; leave one of them out of the configuration", cuts[i], cuts[j]));
+    }
+  }
+}
+
+/// For one rank: a batch per rank is what it takes at once, and N of them are a step.
+void settle_batches(Arguments& arguments) {
+  exclude(arguments, "batch", "batch-per-rank");
+  exclude_cuts(arguments);
+  if (is_overridden(arguments, "batch-per-rank", "batch")) arguments.batch_per_rank.reset();
+  std::size_t& batch = arguments.run.squad.batch;
+  const std::size_t parts = arguments.run.engine.accumulation;
+  arguments.batch_is_per_rank = arguments.batch_per_rank.has_value();
+  if (arguments.batch_per_rank) {
+    batch = *arguments.batch_per_rank * std::max<std::size_t>(parts, 1);
+  } else if (parts > batch) {
+    throw UsageError(fmt::format("--gradient-accumulation-steps {}: expected at most the batch, {}", parts, batch));
+  }
+  arguments.batch_per_rank.reset();
+}
+
+void need(bool given, const Command& command, std::string_view name) {
+  if (!given) throw UsageError(fmt::format("{} needs --{}; see mylos {} --help", command.name, name, command.name));
+}
+
+/// An option about evaluations is an error where there are none.
+void check_evaluation(const Arguments& arguments) {
+  if (!arguments.run.squad.dev.empty()) return;
+  const train::TrainConfig& engine = arguments.run.engine;
+  const char* without_use = engine.best_by != "loss"                    ? "best-by"
+                            : engine.patience > 0                       ? "patience"
+                            : engine.evaluate_every > 0                 ? "eval-every"
+                            : arguments.run.engine.evaluate_on_start    ? "eval-on-start"
+                            : arguments.run.squad.dev_limit.has_value() ? "dev-limit"
+                                                                        : nullptr;
+  if (without_use == nullptr) return;
+  throw UsageError(fmt::format("--{} needs --dev: without it nothing is evaluated", without_use));
+}
+
+/// The leaves are the micro-batches.
+void check_deterministic(const Arguments& arguments) {
+  const train::TrainConfig& engine = arguments.run.engine;
+  if (!engine.parallel.deterministic) {
+    if (!was_given(arguments, "leaves")) return;
+    throw UsageError("--leaves is of --deterministic; give both or none");
+  }
+  if (engine.parallel.bfloat16_gradients) {
+    throw UsageError(
+        "--deterministic and --communication-precision bfloat16 exclude each other: what is rounded where "
+        "depends on ranks and mode; leave one of them out");
+  }
+  if (engine.micro_batch == 0 && engine.micro_tokens == 0 && engine.accumulation == 0) return;
+  const char* given = engine.accumulation > 0  ? "gradient-accumulation-steps"
+                      : engine.micro_batch > 0 ? "micro-batch"
+                                               : "micro-tokens";
+  throw UsageError(fmt::format("--deterministic cuts every step into its {} --leaves; leave out --{}",
+                               engine.parallel.leaves, given));
+}
+
+/// What this build cannot exchange arrays through.
+void check_communicator(const Arguments& arguments) {
+  if (arguments.communicator == "nccl" && !parallel::has_nccl()) {
+    throw UsageError("--communicator nccl: this build has no NCCL; use auto or mpi");
+  }
+  if (arguments.communicator == "mpi" && !parallel::has_mpi()) {
+    throw UsageError("--communicator mpi: this build has no MPI; use auto, or build with -DMYLOS_ENABLE_MPI=ON");
+  }
+}
+
+/// What run_qa is told, as ours.
+void settle_dataset(Arguments& arguments) {
+  const bool is_said = was_given(arguments, "do-train") || was_configured(arguments, "do-train");
+  const bool is_denied = is_said && !arguments.do_train;
+  if (is_denied || (arguments.do_eval && !arguments.do_train)) {
+    throw UsageError("train trains: give --do_train as well, or score a model with mylos eval --model M --data FILE");
+  }
+  exclude(arguments, "dataset", "train");
+  if (!arguments.dataset.empty() && !is_overridden(arguments, "dataset", "train")) {
+    const data::SquadFiles files = data::find_squad_files(arguments.dataset);
+    arguments.run.squad.train = files.train;
+    const bool is_evaluated = arguments.do_eval || !arguments.do_train;
+    const bool has_dev =
+        was_given(arguments, "dev") || (was_configured(arguments, "dev") && !was_given(arguments, "dataset"));
+    if (is_evaluated && !has_dev) arguments.run.squad.dev = files.dev;
+  }
+  if (!arguments.do_eval || !arguments.run.squad.dev.empty()) return;
+  throw UsageError("--do-eval needs something to evaluate on: --dev FILE (--validation_file), or --dataset squad");
+}
+
+/// Trainer's names for two of --precision's types.
+void settle_precision(Arguments& arguments) {
+  if (arguments.bf16 && arguments.fp16) {
+    exclude(arguments, "bf16", "fp16");
+    (was_given(arguments, "bf16") ? arguments.fp16 : arguments.bf16) = false;
+  }
+  for (const auto& [name, is_on, precision] : {std::tuple("bf16", arguments.bf16, Precision::bfloat16),
+                                               std::tuple("fp16", arguments.fp16, Precision::float16)}) {
+    if (!is_on) continue;
+    exclude(arguments, name, "precision");
+    if (is_overridden(arguments, name, "precision")) continue;
+    arguments.run.engine.precision = precision;
+  }
+}
+
+/// Trainer's name for when checkpoints are written. As there, save_steps counts only with "steps".
+void settle_save_strategy(Arguments& arguments) {
+  const std::string& strategy = arguments.save_strategy;
+  if (strategy.empty() || is_overridden(arguments, "save-strategy", "checkpoint-every")) return;
+  train::CheckpointConfig& checkpoints = arguments.run.engine.checkpoints;
+  const auto& beside = was_given(arguments, "save-strategy") ? arguments.given : arguments.configured;
+  const bool is_given = beside.contains("checkpoint-every"), is_in_steps = is_given && checkpoints.every_steps > 0;
+  if (is_given && !is_in_steps) exclude(arguments, "save-strategy", "checkpoint-every");
+  if (strategy == "steps") {
+    constexpr std::size_t of_trainer = 500;
+    if (checkpoints.every_steps == 0) checkpoints.every_steps = of_trainer;
+    return;
+  }
+  if (is_in_steps) {
+    arguments.remarks.push_back(
+        fmt::format("--save-steps {} has no effect with --save-strategy {}", checkpoints.every_steps, strategy));
+  }
+  checkpoints.every_steps = 0;
+  checkpoints.every_seconds = 0.0;
+  checkpoints.every_epoch = strategy == "epoch";
+}
+
+/// Refuses every option about checkpoints but `never` in a build without HDF5, which has none.
+void check_checkpoints(const Arguments& arguments) {
+  if (parallel::has_checkpoint_files()) return;
+  const bool is_regular = arguments.run.engine.checkpoints.regular();
+  for (const char* name : {"extend", "checkpoint-every", "save-strategy", "stop-before", "walltime"}) {
+    const bool is_interval = std::string_view(name) == "checkpoint-every" || std::string_view(name) == "save-strategy";
+    if (!was_given(arguments, name) || (is_interval && !is_regular)) continue;
+    throw UsageError(fmt::format("--{} needs checkpoints, and this build has no HDF5; leave it out", name));
+  }
+}
+
+/// --extend goes on from the last checkpoint of the run in --output.
+void check_extend(const Arguments& arguments) {
+  if (!arguments.extend) return;
+  exclude(arguments, "extend", "overwrite");
+  if (arguments.resume != "auto") {
+    throw UsageError(
+        fmt::format("--extend and --resume {} exclude each other: --extend goes on from the last checkpoint "
+                    "in --output; leave one of them out",
+                    arguments.resume));
+  }
+}
+
+void settle_train(const Command& command, Arguments& arguments) {
+  settle_dataset(arguments);
+  need(!arguments.model.empty(), command, "model");
+  need(!arguments.run.squad.train.empty(), command, "train");
+  need(!arguments.run.engine.output.empty(), command, "output");
+  drop_what_was_overridden(arguments);
+  settle_batches(arguments);
+  check_deterministic(arguments);
+  check_communicator(arguments);
+  check_evaluation(arguments);
+  check_extend(arguments);
+  settle_save_strategy(arguments);
+  check_checkpoints(arguments);
+}
+
+/// The runs' own modes and numbers of ranks are compare's to say.
+void settle_compare(const Arguments& arguments) {
+  if (was_given(arguments, "mode")) throw UsageError("compare runs several modes; name them with --modes A,B");
+  if (was_given(arguments, "extend")) throw UsageError("compare begins every run anew; leave out --extend");
+  if (was_given(arguments, "dry-run")) throw UsageError("compare has no --dry-run; leave it out");
+}
+
+void check_loss_scale(const Arguments& arguments) {
+  if (!was_given(arguments, "initial-loss-scale") || arguments.run.engine.precision == Precision::float16) return;
+  throw UsageError("--initial-loss-scale is of --precision half; give both or none");
+}
+
+void check_tf32(const Arguments& arguments) {
+  const train::TrainConfig& engine = arguments.run.engine;
+  if (!engine.gemm.tf32) return;
+  if (engine.precision != Precision::float32) {
+    throw UsageError(fmt::format("--tf32 is of --precision float, and this one is {}; leave one of them out",
+                                 to_string(engine.precision)));
+  }
+  const std::string provider = tf32_gemm_provider();
+  if (provider.empty()) {
+    throw UsageError(
+        "--tf32 is of GPUs, and this build computes on the CPU; leave it out, or build with -DMYLOS_ENABLE_CUDA=ON");
+  }
+  const std::string& chosen = engine.gemm.provider;
+  if (chosen == train::GemmConfig::automatic || provider.starts_with(chosen)) return;
+  throw UsageError(
+      fmt::format("--tf32 and --gemm {} exclude each other: only {} computes in TF32; leave one of them out", chosen,
+                  default_gemm_provider()));
+}
+
+void check_attention(const Arguments& arguments) {
+  const AttentionKernel kernel = arguments.run.squad.attention;
+  const std::string obstacle = attention_obstacle(kernel, arguments.run.engine.precision);
+  if (!obstacle.empty()) throw UsageError(fmt::format("--attention {}: {}; leave it out", to_string(kernel), obstacle));
+}
+
+}  // namespace
+
+void check_windows(const Arguments& arguments) {
+  const train::SquadConfig& squad = arguments.run.squad;
+  if (squad.doc_stride < squad.max_length) return;
+  throw UsageError(
+      fmt::format("--doc-stride {}: expected less than --max-length, {}", squad.doc_stride, squad.max_length));
+}
+
+void settle(const Command& command, Arguments& arguments) {
+  const bool has_output = !arguments.run.engine.output.empty();
+  settle_precision(arguments);
+  const bool asks = command.bit == ask_command || command.bit == eval_command;
+  if (!asks) check_windows(arguments);  // those of a run may stand in for what is not given
+  check_loss_scale(arguments);
+  check_tf32(arguments);
+  check_attention(arguments);
+  if ((command.bit & train_command) != 0) settle_train(command, arguments);
+  if ((command.bit & compare_command) != 0) settle_compare(arguments);
+  if (command.bit == plan_command) settle_batches(arguments);
+  if (command.bit == bench_command) exclude(arguments, "micro-tokens", "micro-batch");
+  if (command.bit == eval_command || command.bit == prepare_command) {
+    need(!arguments.model.empty(), command, "model");
+    need(!arguments.data.empty(), command, "data");
+    need(has_output, command, "output");
+  }
+  if (command.bit == ask_command) {
+    need(!arguments.model.empty(), command, "model");
+    need(!arguments.context.empty(), command, "context");
+  }
+  if (command.bit == tokenize_command) need(!arguments.vocabulary.empty(), command, "vocab");
+}
+
+void settle_ranks(Arguments& arguments, std::size_t ranks) {
+  if (arguments.every_mode) throw UsageError("--mode all: only plan looks at all modes; give one");
+  settle_batch(arguments, ranks);
+}
+
+void settle_batch(Arguments& arguments, std::size_t ranks) {
+  if (arguments.batch_is_per_rank) arguments.run.squad.batch *= ranks;
+  arguments.batch_is_per_rank = false;
+}
+
+}  // namespace mylos::app

@@ -1,0 +1,212 @@
+#include "app/options/peer_options.hpp"
+
+#include "app/options/parse.hpp"
+#include "app/options/usage_error.hpp"
+#include "app/options/values.hpp"
+#include "core/base/printable.hpp"
+#include "core/device.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <vector>
+
+namespace mylos::app {
+namespace {
+
+constexpr std::string_view recorded =
+    "every step is in metrics.jsonl and in TensorBoard's file, in the output directory";
+constexpr std::string_view no_workers = "tokenizing takes all threads of a rank and batches need no workers";
+constexpr std::string_view ranks_by_launcher = "ranks and their GPUs come from the launcher (srun, mpirun)";
+constexpr std::string_view no_python = "no Python code runs and nothing is compiled at run time";
+constexpr std::string_view by_eval =
+    "train and dev are what train reads; mylos eval answers the questions of another file";
+constexpr std::string_view of_model = "the model's own is used; give its directory with --model";
+constexpr std::string_view by_batch = "leave it out: batches are --batch sequences in the order of --seed";
+constexpr std::string_view by_mode = "use --mode (sharded-optimizer, sharded-gradients, sharded, hybrid)";
+constexpr std::string_view by_launcher = "leave it out: ranks come from the launcher (srun, mpirun), one a GPU";
+constexpr std::string_view by_precision = "--precision says what is computed in";
+constexpr std::string_view by_clip = "use --clip";
+constexpr std::string_view by_eval_every = "use --eval-every, in steps; by default evaluations come after each epoch";
+constexpr std::string_view by_bucket = "use --bucket-mib, which bounds what is received at a time";
+constexpr std::string_view overlapped = "a unit's exchange always runs beside the next one's work";
+constexpr std::string_view no_offload = "leave it out: nothing is offloaded; mylos plan says which mode fits without";
+constexpr std::string_view kept = "best/ (by --best-by) and last/ are both written";
+
+// A build computes on one kind of device.
+constexpr std::string_view own_device = runs_on_host ? "" : "false";
+constexpr std::string_view of_build = runs_on_host ? "this build computes on the CPU" : "this build computes on GPUs";
+constexpr std::string_view other_build = runs_on_host ? "" : "train with a build for the CPU";
+
+constexpr std::array peer_table = {
+    // What is logged.
+    PeerOption{"report-to", false, "", recorded},
+    PeerOption{"logging-dir", false, "", recorded},
+    PeerOption{"logging-steps", false, "", recorded},
+    PeerOption{"logging-strategy", false, "", recorded},
+    PeerOption{"logging-first-step", true, "", recorded},
+    PeerOption{"run-name", false, "", recorded},
+    PeerOption{"log-level", false, "", recorded},
+    PeerOption{"logging-nan-inf-filter", true, "", recorded},
+    PeerOption{"disable-tqdm", true, "", "progress is drawn only in a terminal"},
+    PeerOption{"skip-memory-metrics", true, "", recorded},
+    PeerOption{"include-tokens-per-second", true, "", recorded},
+    // How data are read.
+    PeerOption{"preprocessing-num-workers", false, "", no_workers},
+    PeerOption{"dataloader-num-workers", false, "", no_workers},
+    PeerOption{"dataloader-pin-memory", true, "", no_workers},
+    PeerOption{"dataloader-prefetch-factor", false, "", no_workers},
+    PeerOption{"overwrite-cache", true, "", "nothing tokenised is cached but by mylos prepare"},
+    PeerOption{"pad-to-max-length", true, "", "sequences are packed, and nothing is padded"},
+    PeerOption{"use-fast-tokenizer", true, "", "there is one tokenizer"},
+    PeerOption{"remove-unused-columns", true, "", "only what the model reads is kept"},
+    PeerOption{"dataset-config-name", false, "plain_text,squad,squad_v2,None", "there is one of each",
+               "use --dataset squad or squad_v2"},
+    PeerOption{"cache-dir", false, "", "models are looked for in Hugging Face's cache (HF_HOME) and in ours"},
+    PeerOption{"model-revision", false, "main", "what refs/main names is taken",
+               "fetch that revision and give its directory with --model"},
+    PeerOption{"token", false, "", "train reads no network", "", true},
+    PeerOption{"use-auth-token", true, "", "train reads no network", "", true},
+    PeerOption{"trust-remote-code", true, "", no_python},
+    // What is evaluated and saved.
+    PeerOption{"per-device-eval-batch-size", false, "",
+               "as many sequences as fit are evaluated at once, with the same answers"},
+    PeerOption{"eval-accumulation-steps", false, "", "answers are kept, not logits"},
+    PeerOption{"eval-strategy", false, "", "evaluations come every --eval-every steps, by default after each epoch"},
+    PeerOption{"evaluation-strategy", false, "",
+               "evaluations come every --eval-every steps, by default after each epoch"},
+    PeerOption{"load-best-model-at-end", true, "", kept},
+    PeerOption{"greater-is-better", true, "", kept},
+    PeerOption{"save-safetensors", true, "", "models are written as safetensors"},
+    PeerOption{"save-on-each-node", true, "false", "files are written once", "use an --output that all nodes see"},
+    PeerOption{"push-to-hub", true, "false", "nothing is sent anywhere",
+               "train reads and writes no network; best/ can be uploaded as it is"},
+    // What computes.
+    PeerOption{"local-rank", false, "", ranks_by_launcher},
+    PeerOption{"use-cpu", true, own_device, of_build, other_build},
+    PeerOption{"no-cuda", true, own_device, of_build, other_build},
+    PeerOption{"ddp-backend", false, "", "--communicator says what exchanges between ranks go through"},
+    PeerOption{"ddp-find-unused-parameters", true, "", "all parameters are used"},
+    PeerOption{"ddp-bucket-cap-mb", false, "", "--bucket-mib bounds what is exchanged at a time"},
+    PeerOption{"torch-compile", true, "", no_python},
+    PeerOption{"auto-find-batch-size", true, "",
+               "the largest micro-batch that fits is found before step 1, and changes no result"},
+    PeerOption{"gradient-checkpointing-kwargs", false, "", "--recompute says all there is"},
+    PeerOption{"optim", false, "adamw_torch,adamw_torch_fused,adamw_hf,adamw_apex_fused", "AdamW is what there is",
+               "leave it out: AdamW is what there is"},
+    PeerOption{"half-precision-backend", false, "", by_precision},
+    PeerOption{"fp16-full-eval", true, "", "evaluations compute in --precision"},
+    PeerOption{"bf16-full-eval", true, "", "evaluations compute in --precision"},
+    PeerOption{"label-smoothing-factor", false, "0,0.0", "labels are not smoothed",
+               "leave it out: labels are not smoothed"},
+    PeerOption{"dataloader-drop-last", true, "false", "the last, shorter batch of an epoch is trained on", by_batch},
+    PeerOption{"group-by-length", true, "false", "batches are not sorted by length", by_batch},
+    // What would change a run.
+    PeerOption{"do-predict", true, "false", "train answers no test file", by_eval},
+    PeerOption{"max-predict-samples", false, "None", "train answers no test file", by_eval},
+    PeerOption{"test-file", false, "None", "train answers no test file", by_eval},
+    PeerOption{"config-name", false, "None", of_model, of_model},
+    PeerOption{"tokenizer-name", false, "None", of_model, of_model},
+    PeerOption{"data-seed", false, "None", "--seed is of data too", "use --seed, which is of data too"},
+    PeerOption{"adafactor", true, "false", "AdamW is what there is", "leave it out: AdamW is what there is"},
+    PeerOption{"neftune-noise-alpha", false, "None", "no noise is added",
+               "leave it out: no noise is added to embeddings"},
+    PeerOption{"lr-scheduler-kwargs", false, "None,{}", "schedules have no more options",
+               "use --schedule linear, constant or cosine"},
+    PeerOption{"deepspeed", false, "None", by_mode, by_mode},
+    PeerOption{"fsdp-config", false, "None", by_mode, by_mode},
+    PeerOption{"fsdp", false, "None", by_mode, by_mode},
+    // Lightning's and PyTorch's.
+    PeerOption{"max-epochs", false, "", "", "use --epochs"},
+    PeerOption{"devices", false, "", "", by_launcher},
+    PeerOption{"num-nodes", false, "", "", by_launcher},
+    PeerOption{"accelerator", false, "", "", "a build computes on CPUs or on GPUs: mylos info says which"},
+    PeerOption{"batch-size", false, "", "", "use --batch, of all ranks together, or --batch-per-rank"},
+    PeerOption{"num-workers", false, "", no_workers},
+    PeerOption{"accumulate-grad-batches", false, "", "", "use --gradient-accumulation-steps"},
+    PeerOption{"gradient-clip-val", false, "", "", by_clip},
+    PeerOption{"val-check-interval", false, "", "", by_eval_every},
+    PeerOption{"check-val-every-n-epoch", false, "", "", by_eval_every},
+    PeerOption{"limit-train-batches", false, "", "", "use --train-limit, in questions"},
+    PeerOption{"limit-val-batches", false, "", "", "use --dev-limit, in questions"},
+    PeerOption{"monitor", false, "", "", "use --best-by loss, f1 or exact"},
+    PeerOption{"every-n-train-steps", false, "", "", "use --checkpoint-every"},
+    PeerOption{"save-top-k", false, "", "", "use --keep"},
+    PeerOption{"max-time", false, "", "", "use --walltime with --stop-before"},
+    PeerOption{"auto-requeue", true, "false", "job scripts decide it",
+               "use the job script requeue.sbatch, which acts on exit code 85"},
+    PeerOption{"ckpt-path", false, "", "", "use --resume"},
+    PeerOption{"fast-dev-run", true, "false", "the whole run is made",
+               "use --steps 1, or --dry-run, which trains nothing"},
+    PeerOption{"logger", false, "", recorded},
+    // DeepSpeed's and FSDP's.
+    PeerOption{"zero-optimization.stage", false, "", "", by_mode},
+    PeerOption{"zero-stage", false, "", "", by_mode},
+    PeerOption{"sharding-strategy", false, "", "", "use --mode replicated, sharded-gradients, sharded or hybrid"},
+    PeerOption{"auto-wrap-policy", false, "", "the units are the embeddings, each layer and the head"},
+    PeerOption{"train-batch-size", false, "", "", "use --batch"},
+    PeerOption{"train-micro-batch-size-per-gpu", false, "", "", "use --micro-batch"},
+    PeerOption{"gradient-clipping", false, "", "", by_clip},
+    PeerOption{"bf16.enabled", true, "false", by_precision, "use --precision bfloat16"},
+    PeerOption{"fp16.enabled", true, "false", by_precision, "use --precision half"},
+    PeerOption{"fp16.initial-scale-power", false, "", "", "use --initial-loss-scale, which is the scale itself"},
+    PeerOption{"communication-data-type", false, "", "", "use --communication-precision"},
+    PeerOption{"reduce-dtype", false, "", "", "use --communication-precision"},
+    PeerOption{"reduce-bucket-size", false, "", "", by_bucket},
+    PeerOption{"allgather-bucket-size", false, "", "", by_bucket},
+    PeerOption{"activation-checkpointing", false, "", "", "use --recompute"},
+    PeerOption{"overlap-comm", true, "", overlapped},
+    PeerOption{"limit-all-gathers", true, "", overlapped},
+    PeerOption{"offload-optimizer", false, "", "", no_offload},
+    PeerOption{"offload-param", false, "", "", no_offload},
+};
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
+
+bool has_no_effect(const PeerOption& option, std::string_view value) {
+  if (option.why.empty()) return false;
+  if (option.harmless.empty()) return true;
+  const std::vector<std::string> harmless = split(option.harmless, ',');
+  return std::ranges::any_of(harmless, [&](const std::string& each) { return lower_case(each) == lower_case(value); });
+}
+
+/// A switch's as true or false.
+std::string plain_value(const PeerOption& option, std::string_view shown, std::string_view value) {
+  if (!option.is_switch || option.is_secret) return std::string(value);
+  const auto truth = parse_truth(value);
+  if (!truth) throw UsageError(fmt::format("{} {}: expected nothing, true or false", shown, printable(value)));
+  return *truth ? "true" : "false";
+}
+
+}  // namespace
+
+std::span<const PeerOption> peer_options() { return peer_table; }
+
+const PeerOption* find_peer_option(std::string_view name) {
+  const auto found = std::ranges::find(peer_table, name, &PeerOption::name);
+  return found == peer_table.end() ? nullptr : found;
+}
+
+std::string remark_on(const PeerOption& option, std::string_view shown, std::string_view value) {
+  const std::string plain = plain_value(option, shown, value);
+  const bool is_told = !plain.empty() && !option.is_secret && !(option.is_switch && plain == "true");
+  const std::string told = is_told ? " " + printable(plain) : "";
+  if (has_no_effect(option, plain)) return fmt::format("{}{} has no effect here: {}", shown, told, option.why);
+  throw UsageError(fmt::format("{}{} is not supported; {}", shown, told, option.instead));
+}
+
+std::string suggestion_with_peers(std::string_view typed, std::vector<std::string> names, std::string_view prefix) {
+  for (const PeerOption& option : peer_table) names.emplace_back(option.name);
+  const std::string nearest = nearest_name(typed, names);
+  const PeerOption* peer = find_peer_option(nearest);
+  const bool is_refused = peer != nullptr && peer->why.empty();
+  return is_refused ? fmt::format("; {}", peer->instead) : suggestion(typed, names, prefix);
+}
+
+}  // namespace mylos::app

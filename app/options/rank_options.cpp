@@ -1,0 +1,144 @@
+#include "app/options/option_kinds.hpp"
+
+#include "parallel/sharding/parameter_mode.hpp"
+
+#include <bit>
+
+/// Options of how ranks share a run.
+namespace mylos::app {
+namespace {
+
+constexpr std::string_view ranks = "Ranks";
+constexpr std::size_t most_leaves = 1024;
+
+Option mode_option() {
+  const std::vector<Choice> choices = mode_choices();
+  Option option = named("mode", {"strategy"}, "MODE", ranks, train_command | plan_command,
+                        "what each rank holds whole: " + describe(choices) +
+                            "; default: replicated, or sharded where only that fits; of plan all");
+  option.expects = describe(choices);
+  option.choices = names_of(choices);
+  option.choices.emplace_back("all");  // of plan
+  option.parse = [choices](Arguments& arguments, std::string_view text) {
+    arguments.every_mode = text == "all";
+    if (arguments.every_mode) return true;
+    const auto name = parse_choice(text, choices);
+    if (name) arguments.run.engine.parallel.mode = parallel::parse_mode(*name);
+    return name.has_value();
+  };
+  option.print = [](const Arguments& arguments) -> nlohmann::ordered_json {
+    const auto& mode = arguments.run.engine.parallel.mode;
+    return mode ? nlohmann::ordered_json(parallel::to_string(*mode)) : nlohmann::ordered_json(nullptr);
+  };
+  return option;
+}
+
+Option communication_precision_option() {
+  const std::vector<Choice> choices = {{"float", {"32", "fp32", "float32"}}, {"bfloat16", {"bf16"}}};
+  Option option = named("communication-precision", {}, "TYPE", ranks, train_command | plan_command,
+                        "float or bfloat16: in which gradients are exchanged; they are added in float");
+  option.expects = describe(choices);
+  option.choices = names_of(choices);
+  option.parse = [choices](Arguments& arguments, std::string_view text) {
+    const auto name = parse_choice(text, choices);
+    if (name) arguments.run.engine.parallel.bfloat16_gradients = *name == "bfloat16";
+    return name.has_value();
+  };
+  option.print = [](const Arguments& arguments) -> nlohmann::ordered_json {
+    return arguments.run.engine.parallel.bfloat16_gradients ? "bfloat16" : "float";
+  };
+  return option;
+}
+
+Option communicator_option() {
+  Option option = choice_option(
+      named("communicator", {}, "NAME", ranks, train_command,
+            "auto, mpi or nccl: through what ranks exchange arrays of devices; auto is mpi"),
+      {{"auto", {}}, {"mpi", {}}, {"nccl", {}}}, [](auto& a) -> auto& { return a.communicator; });
+  option.expects = "auto, mpi or nccl";
+  return option;
+}
+
+/// In MiB, kept in bytes.
+Option bucket_option() {
+  const CountRange range{1, 1024};
+  Option option = named("bucket-mib", {}, "N", ranks, train_command | plan_command | bench_command,
+                        "MiB that a rank receives at a time of a long array, two such pieces being under way; messages "
+                        "have 64 KiB at least");
+  option.expects = describe(range);
+  option.parse = [range](Arguments& arguments, std::string_view text) {
+    const auto value = parse_count(text, range);
+    if (value) arguments.run.engine.parallel.bucket = *value << 20;
+    return value.has_value();
+  };
+  option.print = [](const Arguments& arguments) { return to_json(arguments.run.engine.parallel.bucket >> 20); };
+  return option;
+}
+
+Option leaves_option() {
+  Option option = named("leaves", {}, "N", ranks, train_command,
+                        "micro-batches that --deterministic cuts every step into: a power of two, the most ranks it "
+                        "can have");
+  option.expects = "a power of two from 1 to 1024";
+  option.parse = [](Arguments& arguments, std::string_view text) {
+    const auto value = parse_count(text, {1, most_leaves});
+    if (!value || !std::has_single_bit(*value)) return false;
+    arguments.run.engine.parallel.leaves = *value;
+    return true;
+  };
+  option.print = [](const Arguments& arguments) { return to_json(arguments.run.engine.parallel.leaves); };
+  return option;
+}
+
+}  // namespace
+
+std::vector<Choice> mode_choices() {
+  return {{"replicated", {"ddp"}},
+          {"sharded-optimizer", {"zero1", "deepspeed_stage_1"}},
+          {"sharded-gradients", {"zero2", "deepspeed", "deepspeed_stage_2"}},
+          {"sharded", {"zero3", "fsdp", "deepspeed_stage_3"}},
+          {"hybrid", {"hsdp"}}};
+}
+
+std::vector<Option> rank_options() {
+  return {
+      mode_option(),
+      count_or_unset_option(
+          named("shard-size", {}, "N", ranks, train_command | plan_command,
+                "ranks that split the model in hybrid mode; default: the ranks of a node"),
+          {}, [](auto& a) -> auto& { return a.run.engine.parallel.shard_size; }),
+      communication_precision_option(),
+      communicator_option(),
+      bucket_option(),
+      switch_option(
+          named("deterministic", {}, "", ranks, train_command,
+                "the same bits for 1, 2, 4 ... ranks and every mode, with equally many threads a rank"),
+          [](auto& a) -> auto& { return a.run.engine.parallel.deterministic; }),
+      leaves_option(),
+      duration_option(
+          named("collective-timeout", {"ddp-timeout"}, "T", ranks, train_command | doctor_command,
+                "seconds, or a duration (90s, 10m), that a rank waits for another before the run ends on all"),
+          [](auto& a) -> auto& { return a.collective_timeout; }),
+      unrecorded(switch_option(
+          named("verbose", {}, "", ranks, train_command,
+                "every rank says how far it is, with its own time and memory, in lines that begin with its number"),
+          [](auto& a) -> auto& { return a.verbose; })),
+      unrecorded(path_option(
+          named("trace", {}, "FILE", ranks, train_command,
+                "writes what the first steps of every rank compute, wait for and exchange, as a Chrome trace"),
+          [](auto& a) -> auto& { return a.trace; })),
+      unrecorded(duration_option(
+          named("stop-before", {}, "T", ranks, train_command,
+                "seconds, or a duration, before the walltime's end at which a run checkpoints and ends with exit code "
+                "85; "
+                "default: 5m where --walltime is given"),
+          [](auto& a) -> auto& { return a.stop_before; })),
+      unrecorded(duration_option(
+          named(
+              "walltime", {}, "T", ranks, train_command,
+              "seconds, or a duration, from the program's start; default: what Slurm or PBS says, with --stop-before"),
+          [](auto& a) -> auto& { return a.walltime; })),
+  };
+}
+
+}  // namespace mylos::app

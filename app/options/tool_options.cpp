@@ -1,0 +1,153 @@
+#include "app/options/option_kinds.hpp"
+
+#include "core/kernels/gemm.hpp"
+
+#include <algorithm>
+
+/// Options of the small commands, and those that every command has.
+namespace mylos::app {
+namespace {
+
+constexpr std::string_view general = "Options";
+
+/// "a,b" as a list of providers of this build.
+bool parse_providers(Arguments& arguments, std::string_view text) {
+  const std::vector<std::string> known = gemm_providers();
+  std::vector<std::string> chosen = split(text, ',');
+  for (const std::string& name : chosen) {
+    if (std::ranges::find(known, name) == known.end()) return false;
+  }
+  arguments.providers = std::move(chosen);
+  return true;
+}
+
+Option providers_option() {
+  std::vector<Choice> choices;
+  for (const std::string& name : gemm_providers()) choices.push_back({name, {}});
+  Option option =
+      named("providers", {}, "A,B", general, bench_command,
+            "of gemm and step: whose products are timed, by default all that do not round float, " + describe(choices));
+  option.expects = "a list, separated by commas, of " + describe(choices);
+  option.parse = parse_providers;
+  return option;
+}
+
+Option modes_option() {
+  Option option = named("modes", {}, "A,B", general, compare_command, "modes of the runs");
+  option.expects = "a list, separated by commas, of " + describe(mode_choices()) + "; or all";
+  option.choices = names_of(mode_choices());
+  option.choices.emplace_back("all");
+  option.parse = [](Arguments& arguments, std::string_view text) {
+    const std::vector<Choice> choices = mode_choices();
+    std::vector<std::string> modes;
+    if (text == "all") {
+      for (const Choice& choice : choices) modes.push_back(choice.name);
+    } else {
+      for (const std::string& typed : split(text, ',')) modes.push_back(parse_choice(typed, choices).value_or(""));
+    }
+    const bool known = std::ranges::find(modes, "") == modes.end();
+    if (known) arguments.modes = std::move(modes);
+    return known;
+  };
+  return option;
+}
+
+Option ranks_option() {
+  Option option = named("ranks", {}, "N,M", general, compare_command, "numbers of ranks of the runs");
+  option.expects = "a list, separated by commas, of whole numbers";
+  option.parse = [](Arguments& arguments, std::string_view text) {
+    std::vector<std::size_t> ranks;
+    for (const std::string& word : split(text, ',')) {
+      const auto count = parse_count(word, {1, 1'000'000});
+      if (!count) return false;
+      ranks.push_back(*count);
+    }
+    arguments.ranks = std::move(ranks);
+    return true;
+  };
+  return option;
+}
+
+Option launcher_option() {
+  Option option = named("launcher", {}, "COMMAND", general, compare_command,
+                        "what starts a program on {n} ranks, for example \"srun -n {n}\"");
+  option.expects = "a command with {n} in it";
+  option.parse = [](Arguments& arguments, std::string_view text) {
+    if (text.find("{n}") == std::string_view::npos) return false;
+    arguments.launcher = text;
+    return true;
+  };
+  return option;
+}
+
+Option between_option() {
+  Option option =
+      named("between", {}, "A,B", general, report_command,
+            "of one run: compare the answers of its evaluations after steps A and B; default: the first and the last");
+  option.expects = "two different steps, separated by a comma";
+  option.parse = [](Arguments& arguments, std::string_view text) {
+    const std::vector<std::string> words = split(text, ',');
+    if (words.size() != 2) return false;
+    const CountRange any{0, 1'000'000'000'000};
+    const auto first = parse_count(words[0], any), second = parse_count(words[1], any);
+    if (!first || !second || first == second) return false;
+    arguments.report.between.emplace(*first, *second);
+    return true;
+  };
+  return option;
+}
+
+}  // namespace
+
+std::vector<Option> tool_options() {
+  return {
+      path_option(
+          named("vocab", {}, "FILE", general, tokenize_command | bench_command, "vocab.txt: one token a line"),
+          [](auto& a) -> auto& { return a.vocabulary; }),
+      switch_option(
+          named("offsets", {}, "", general, tokenize_command,
+                "print {\"tokens\", \"ids\", \"offsets\"}; offsets count code points of the line"),
+          [](auto& a) -> auto& { return a.offsets; }),
+      switch_option(
+          named("cased", {}, "", general, tokenize_command | bench_command, "keep case and accents"),
+          [](auto& a) -> auto& { return a.cased; }),
+      choice_option(
+          named("shapes", {}, "NAME", general, bench_command,
+                "of gemm: bert-base, bert-large or minilm, whose "
+                "products are timed where no --model is given"),
+          {{"bert-base", {}}, {"bert-large", {}}, {"minilm", {}}}, [](auto& a) -> auto& { return a.shapes; }),
+      count_option(
+          named("tokens", {}, "N", general, bench_command, "of gemm: tokens of a batch"), {1, 10'000'000},
+          [](auto& a) -> auto& { return a.tokens; }),
+      providers_option(),
+      modes_option(),
+      ranks_option(),
+      launcher_option(),
+      count_option(
+          named("repeats", {}, "N", general, bench_command | compare_command, "timings, of which the median counts"),
+          {1, 100'000}, [](auto& a) -> auto& { return a.repeats; }),
+      switch_option(
+          named("breakdown", {}, "", general, bench_command,
+                "of step: time, work and share of the roofline of each kernel, and the host's work"),
+          [](auto& a) -> auto& { return a.breakdown; }),
+      between_option(),
+      unrecorded(path_option(
+          named("kernels", {}, "FILE", general, report_command,
+                "what mylos bench step --breakdown --json printed: times of kernels, for the page"),
+          [](auto& a) -> auto& { return a.report.kernels; })),
+      switch_option(
+          named("once", {}, "", general, watch_command, "show the run as it is now, and end"),
+          [](auto& a) -> auto& { return a.once; }),
+      duration_option(
+          named("refresh", {}, "T", general, watch_command, "seconds, or a duration, between two looks"),
+          [](auto& a) -> auto& { return a.refresh; }),
+      switch_option(
+          named("json", {}, "", general,
+                ask_command | info_command | bench_command | checkpoint_command | compare_command | plan_command |
+                    watch_command | doctor_command,
+                "print JSON; of watch once"),
+          [](auto& a) -> auto& { return a.json; }),
+  };
+}
+
+}  // namespace mylos::app

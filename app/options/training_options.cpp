@@ -1,0 +1,329 @@
+#include "app/options/option_kinds.hpp"
+
+#include "core/kernels/gemm.hpp"
+#include "train/engine/loss_scale.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+/// Options of the optimisation, its evaluations and what it computes with.
+namespace mylos::app {
+namespace {
+
+constexpr std::string_view length = "Length", batches = "Batches", optimizer = "Optimizer", evaluation = "Evaluation",
+                           computing = "Computing", run = "Run";
+constexpr CountRange sequences{1, 1'000'000};
+
+/// An option whose names are those of an enumeration.
+template <class Field, class Parse, class Print>
+Option enumeration_option(Option option, std::vector<Choice> choices, Field field, Parse from_name, Print to_name) {
+  option.expects = describe(choices);
+  option.choices = names_of(choices);
+  option.parse = [choices = std::move(choices), field, from_name](Arguments& arguments, std::string_view text) {
+    const auto name = parse_choice(text, choices);
+    if (name) field(arguments) = from_name(*name);
+    return name.has_value();
+  };
+  option.print = [field, to_name](const Arguments& arguments) -> nlohmann::ordered_json {
+    return std::string(to_name(field(arguments)));
+  };
+  return option;
+}
+
+Option precision_option() {
+  return enumeration_option(
+      named("precision", {}, "TYPE", computing,
+            train_command | plan_command | eval_command | ask_command | bench_command,
+            "float, bfloat16 or half: of values and activations; sums, master values and optimizer stay float"),
+      {{"float", {"32", "fp32", "float32"}},
+       {"bfloat16", {"bf16", "bf16-mixed"}},
+       {"half", {"fp16", "float16", "16-mixed"}}},
+      [](auto& a) -> auto& { return a.run.engine.precision; },
+      [](std::string_view name) {
+        if (name == "half") return Precision::float16;
+        return name == "float" ? Precision::float32 : Precision::bfloat16;
+      },
+      [](Precision precision) { return to_string(precision); });
+}
+
+Option loss_scale_option() {
+  Option option = named("initial-loss-scale", {"fp16-init-scale"}, "N", computing, train_command | bench_command,
+                        "of half, at its first step: a power of two; doubled after 2000 steps with finite gradients, "
+                        "halved where one is not");
+  option.expects = fmt::format("a power of two from {} to {}", train::LossScale::least, train::LossScale::largest);
+  option.parse = [](Arguments& arguments, std::string_view text) {
+    const auto value = parse_count(text, {});
+    if (!value || !train::is_loss_scale(static_cast<double>(*value))) return false;
+    arguments.run.engine.initial_loss_scale = static_cast<double>(*value);
+    return true;
+  };
+  option.print = [](const Arguments& arguments) -> nlohmann::ordered_json {
+    return static_cast<std::size_t>(arguments.run.engine.initial_loss_scale);
+  };
+  return option;
+}
+
+/// What the peers call it is a switch: alone, or with true or false.
+Option recompute_option() {
+  Option option = enumeration_option(
+      named("recompute", {"gradient-checkpointing"}, "WHAT", computing, train_command | plan_command | bench_command,
+            "none, attention or layer: what the backward pass computes again instead of keeping it; alone: layer"),
+      {{"none", {}}, {"attention", {"selective"}}, {"layer", {"full"}}},
+      [](auto& a) -> auto& { return a.run.engine.recompute; },
+      [](std::string_view name) { return nn::parse_recompute(name).value_or(nn::Recompute::none); },
+      [](nn::Recompute recompute) { return nn::to_string(recompute); });
+  option.alone = "layer";
+  option.parse = [parse_name = option.parse](Arguments& arguments, std::string_view text) {
+    const auto is_on = parse_truth(text);
+    return parse_name(arguments, !is_on ? text : *is_on ? "layer" : "none");
+  };
+  return option;
+}
+
+Option gemm_option() {
+  std::vector<Choice> choices{{train::GemmConfig::automatic, {}}};
+  for (const std::string& name : exact_gemm_providers()) choices.push_back({name, {}});
+  return choice_option(
+      named("gemm", {}, "PROVIDER", computing, train_command | eval_command | ask_command | bench_command,
+            "what computes matrix products: " + describe(choices) +
+                "; auto: for each the fastest, measured at start and remembered"),
+      choices, [](auto& a) -> auto& { return a.run.engine.gemm.provider; });
+}
+
+Option attention_option() {
+  return enumeration_option(
+      named("attention", {}, "KERNEL", computing, train_command | eval_command | ask_command | bench_command,
+            "portable, or tensor-cores: of GPUs from compute capability 8.0 on, in bfloat16 or half"),
+      {{"portable", {}}, {"tensor-cores", {}}}, [](auto& a) -> auto& { return a.run.squad.attention; },
+      [](std::string_view name) {
+        return name == to_string(AttentionKernel::tensor_cores) ? AttentionKernel::tensor_cores
+                                                                : AttentionKernel::portable;
+      },
+      [](AttentionKernel kernel) { return to_string(kernel); });
+}
+
+Option tf32_option() {
+  return switch_option(
+      named(
+          "tf32", {}, "", computing, train_command | eval_command | ask_command | bench_command,
+          "of --precision float on GPUs from compute capability 8.0 on: products on tensor cores, whose operands keep "
+          "10 of 23 fraction bits"),
+      [](auto& a) -> auto& { return a.run.engine.gemm.tf32; });
+}
+
+Option resume_option() {
+  Option option =
+      named("resume", {"resume-from-checkpoint"}, "auto|PATH|never", run, train_command,
+            "auto: an unfinished run in the output directory goes on from its latest checkpoint; PATH: "
+            "a fresh start begins from that one, or the latest of that run; never: at step 1; as Trainer's, "
+            "true is auto and false never [auto]");
+  option.expects = "auto, never, or a checkpoint or a run's directory";
+  option.choices = {"auto", "never"};
+  option.parse = [](Arguments& arguments, std::string_view text) {
+    // Trainer's words. A name such as 1 or y, which a switch takes too, is a path.
+    const bool is_truth = text.size() >= std::string_view("true").size();
+    const auto truth = is_truth ? parse_truth(text) : std::nullopt;
+    if (!text.empty()) arguments.resume = !truth ? text : *truth ? "auto" : "never";
+    return !text.empty();
+  };
+  return option;
+}
+
+/// A number counts steps, a duration with its unit is one.
+Option checkpoint_every_option() {
+  Option option = named("checkpoint-every", {"save-steps"}, "500|10m|epoch|never", run, train_command | plan_command,
+                        "steps, or time with its unit, between checkpoints, or epoch; never: only where a signal or "
+                        "the walltime ends the run");
+  option.expects = fmt::format("a number of steps, epoch, never, or {}", duration_expected);
+  option.choices = {"epoch", "never"};
+  option.parse = [](Arguments& arguments, std::string_view text) {
+    train::CheckpointConfig& checkpoints = arguments.run.engine.checkpoints;
+    const bool is_epoch = text == "epoch", is_word = is_epoch || text == "never";
+    const auto steps = parse_count(text, {});
+    const bool is_number = text.find_first_not_of("0123456789.") == std::string_view::npos;
+    const auto seconds = is_number || is_word ? std::nullopt : parse_duration(text);
+    if (!steps && !seconds && !is_word) return false;
+    checkpoints.every_epoch = is_epoch;
+    checkpoints.every_steps = steps.value_or(0);
+    checkpoints.every_seconds = seconds.value_or(0.0);
+    return true;
+  };
+  option.print = [](const Arguments& arguments) -> nlohmann::ordered_json {
+    const train::CheckpointConfig& checkpoints = arguments.run.engine.checkpoints;
+    if (checkpoints.every_steps > 0) return checkpoints.every_steps;
+    if (checkpoints.every_epoch) return "epoch";
+    if (checkpoints.every_seconds > 0.0) return fmt::format("{}s", checkpoints.every_seconds);
+    return "never";
+  };
+  return option;
+}
+
+std::vector<Option> checkpoint_options() {
+  return {
+      checkpoint_every_option(),
+      unrecorded(choice_option(
+          named("save-strategy", {}, "NAME", run, train_command,
+                "Trainer's: steps (as --checkpoint-every says, else every 500), epoch, or no, which is never"),
+          {{"no", {}}, {"epoch", {}}, {"steps", {}}}, [](auto& a) -> auto& { return a.save_strategy; })),
+      count_option(
+          named("keep", {"save-total-limit"}, "K", run, train_command, "checkpoints that stay, the latest ones"),
+          {1, 1'000'000}, [](auto& a) -> auto& { return a.run.engine.checkpoints.keep; }),
+      enumeration_option(
+          named("on-save-error", {}, "WHAT", run, train_command,
+                "stop or continue, where a checkpoint cannot be written; those before it stay"),
+          {{"stop", {}}, {"continue", {}}}, [](auto& a) -> auto& { return a.run.engine.checkpoints.stop_on_error; },
+          [](std::string_view name) { return name == "stop"; }, [](bool stop) { return stop ? "stop" : "continue"; }),
+      resume_option(),
+  };
+}
+
+/// Trainer's default is -1: as not given.
+Option steps_option() {
+  Option option = count_or_unset_option(
+      named("steps", {"max-steps"}, "N", length, train_command | plan_command, "steps of the run; wins over --epochs"),
+      {}, [](auto& a) -> auto& { return a.run.engine.steps; });
+  option.parse = [parse_number = option.parse](Arguments& arguments, std::string_view text) {
+    if (text == "-1") arguments.run.engine.steps = 0;
+    return text == "-1" || parse_number(arguments, text);
+  };
+  return option;
+}
+
+std::vector<Option> length_options() {
+  return {
+      real_option(
+          named("epochs", {"num-train-epochs"}, "N", length, train_command | plan_command,
+                "passes over the training windows"),
+          {0, 100'000, true}, [](auto& a) -> auto& { return a.run.engine.epochs; }),
+      steps_option(),
+      count_option(
+          named("batch", {}, "N", batches, train_command | plan_command | bench_command,
+                "sequences a step over all ranks"),
+          sequences, [](auto& a) -> auto& { return a.run.squad.batch; }),
+      count_option(
+          named("batch-per-rank", {"per-device-train-batch-size"}, "N", batches, train_command | plan_command,
+                "sequences at once on a rank; excludes --batch"),
+          sequences, [](auto& a) -> auto& { return a.batch_per_rank; }),
+      count_or_unset_option(
+          named("micro-batch", {}, "N", batches, train_command | plan_command | bench_command,
+                "sequences at once on a rank, gradients accumulate; default: the most that fit in memory"),
+          sequences, [](auto& a) -> auto& { return a.run.engine.micro_batch; }),
+      count_or_unset_option(
+          named("micro-tokens", {}, "N", batches, train_command | plan_command | bench_command,
+                "tokens at once on a rank, as whole sequences; excludes --micro-batch"),
+          {}, [](auto& a) -> auto& { return a.run.engine.micro_tokens; }),
+      count_or_unset_option(
+          named("gradient-accumulation-steps", {}, "N", batches, train_command | plan_command,
+                "micro-batches that every rank makes of its part of a step; excludes --micro-batch"),
+          sequences, [](auto& a) -> auto& { return a.run.engine.accumulation; }),
+  };
+}
+
+std::vector<Option> optimizer_options() {
+  return {
+      real_option(
+          named("learning-rate", {"lr"}, "X", optimizer, train_command, "peak learning rate"), {0, 1},
+          [](auto& a) -> auto& { return a.run.engine.learning_rate; }),
+      enumeration_option(
+          named("schedule", {"lr-scheduler-type"}, "NAME", optimizer, train_command,
+                "linear, constant or cosine: the learning rate after warm-up"),
+          {{"linear", {}}, {"constant", {"constant_with_warmup"}}, {"cosine", {}}},
+          [](auto& a) -> auto& { return a.run.engine.schedule; }, nn::parse_schedule,
+          [](nn::ScheduleKind kind) { return nn::to_string(kind); }),
+      real_option(
+          named("warmup", {"warmup-ratio"}, "R", optimizer, train_command,
+                "part of the steps in which the learning rate rises from 0"),
+          {0, 1}, [](auto& a) -> auto& { return a.run.engine.warmup_ratio; }),
+      count_option(
+          named("warmup-steps", {}, "N", optimizer, train_command,
+                "the same in steps; wins over --warmup where it is not 0"),
+          {0}, [](auto& a) -> auto& { return a.run.engine.warmup_steps; }),
+      real_option(
+          named("weight-decay", {}, "X", optimizer, train_command,
+                "decay a step and learning rate; biases and "
+                "LayerNorm have none"),
+          {0, 10}, [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.weight_decay; }),
+      real_option(
+          named("adam-beta1", {}, "X", optimizer, train_command, "decay of the gradients' mean"), {0, 1, false, true},
+          [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.beta1; }),
+      real_option(
+          named("adam-beta2", {}, "X", optimizer, train_command, "decay of the gradients' squares"),
+          {0, 1, false, true}, [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.beta2; }),
+      real_option(
+          named("adam-epsilon", {}, "X", optimizer, train_command, "added to the root of the squares"), {0, 1, true},
+          [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.epsilon; }),
+      real_option(
+          named("clip", {"max-grad-norm"}, "X", optimizer, train_command,
+                "largest global gradient norm; 0 does not clip"),
+          {0, 1e6}, [](auto& a) -> auto& { return a.run.engine.clip; }),
+      real_option(
+          named("dropout", {}, "P", optimizer, train_command, "probability; default: the model's"), {0, 1, false, true},
+          [](auto& a) -> auto& { return a.run.squad.dropout; }),
+      count_option(
+          named("seed", {}, "N", optimizer, train_command, "of shuffling, dropout and a new head"),
+          {0, std::numeric_limits<std::uint64_t>::max()}, [](auto& a) -> auto& { return a.run.engine.seed; }),
+  };
+}
+
+std::vector<Option> run_options() {
+  return {
+      count_or_unset_option(
+          named("eval-every", {"eval-steps"}, "N", evaluation, train_command,
+                "steps between evaluations; default: an "
+                "epoch"),
+          {}, [](auto& a) -> auto& { return a.run.engine.evaluate_every; }),
+      switch_option(
+          named("eval-on-start", {}, "", evaluation, train_command, "evaluate also before step 1"),
+          [](auto& a) -> auto& { return a.run.engine.evaluate_on_start; }),
+      choice_option(
+          named("best-by", {"metric-for-best-model"}, "METRIC", evaluation, train_command,
+                "loss, f1 or exact: what makes a model best/"),
+          {{"loss", {"eval_loss"}}, {"f1", {"eval_f1"}}, {"exact", {"exact_match", "eval_exact_match"}}},
+          [](auto& a) -> auto& { return a.run.engine.best_by; }),
+      count_or_unset_option(
+          named("patience", {}, "N", evaluation, train_command,
+                "evaluations without a better one before the run ends; default: never ends early"),
+          {}, [](auto& a) -> auto& { return a.run.engine.patience; }),
+      precision_option(),
+      unrecorded(switch_option(
+          named("bf16", {}, "", computing, train_command, "the same as --precision bfloat16"),
+          [](auto& a) -> auto& { return a.bf16; })),
+      unrecorded(switch_option(
+          named("fp16", {}, "", computing, train_command, "the same as --precision half"),
+          [](auto& a) -> auto& { return a.fp16; })),
+      loss_scale_option(),
+      gemm_option(),
+      attention_option(),
+      tf32_option(),
+      recompute_option(),
+      unrecorded(path_option(
+          named("config", {}, "FILE", run, train_command, "a saved run.json to begin from; options win"),
+          [](auto& a) -> auto& { return a.config; })),
+      unrecorded(switch_option(
+          named("overwrite", {"overwrite-output-dir"}, "", run,
+                train_command | eval_command | prepare_command | report_command,
+                "begin anew in an output directory that has a run; in other commands: replace files that mylos did not "
+                "write"),
+          [](auto& a) -> auto& { return a.overwrite; })),
+      unrecorded(switch_option(
+          named("extend", {}, "", run, train_command,
+                "go on with a finished run from its last checkpoint, to larger --steps or --epochs"),
+          [](auto& a) -> auto& { return a.extend; })),
+      unrecorded(switch_option(
+          named("dry-run", {}, "", run, train_command, "say what would be trained and the memory it takes, and end"),
+          [](auto& a) -> auto& { return a.dry_run; })),
+  };
+}
+
+}  // namespace
+
+std::vector<Option> training_options() {
+  std::vector<Option> all;
+  for (const auto part : {length_options, optimizer_options, run_options, checkpoint_options}) {
+    for (Option& option : part()) all.push_back(std::move(option));
+  }
+  return all;
+}
+
+}  // namespace mylos::app

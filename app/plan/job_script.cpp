@@ -1,0 +1,86 @@
+#include "app/plan/job_script.hpp"
+
+#include <fmt/format.h>
+#include <job_script_texts.hpp>  // written by CMake from jobscripts/
+
+#include <cmath>
+#include <stdexcept>
+
+namespace mylos::app {
+namespace {
+
+std::string clock(double seconds) {
+  const auto minutes = static_cast<long long>(std::ceil(seconds / 60.0));
+  return fmt::format("{:02}:{:02}:00", minutes / 60, minutes % 60);
+}
+
+std::size_t place_in(const std::string& script, const std::string& words) {
+  const std::size_t place = script.find(words);
+  if (place == std::string::npos) throw std::logic_error(fmt::format("job script: there is no \"{}\"", words));
+  return place;
+}
+
+/// The line that begins so ends in `value`.
+void fill_line(std::string& script, const std::string& beginning, std::string_view value) {
+  const std::size_t begin = place_in(script, "\n" + beginning) + 1 + beginning.size();
+  script.replace(begin, script.find('\n', begin) - begin, value);
+}
+
+/// NAME=${NAME:-value}: what the environment says still wins.
+void fill_variable(std::string& script, std::string_view name, std::string_view value) {
+  if (value.empty()) return;
+  const std::string beginning = fmt::format("{0}=${{{0}:-", name);
+  const std::size_t begin = place_in(script, beginning) + beginning.size();
+  script.replace(begin, script.find('}', begin) - begin, shell_word(value));
+}
+
+void fill_resources(std::string& script, const Job& job, bool is_slurm) {
+  if (!is_slurm) {
+    const std::string gpus = job.gpus ? fmt::format(":ngpus={}", job.ranks_per_node) : "";
+    fill_line(script, "#PBS -l select=",
+              fmt::format("{}:ncpus={}:mpiprocs={}{}", job.nodes, job.ranks_per_node * job.threads, job.ranks_per_node,
+                          gpus));
+    fill_line(script, "#PBS -l walltime=", clock(job.walltime));
+    return;
+  }
+  const auto fill = [&](const char* option, std::size_t value) {
+    fill_line(script, fmt::format("#SBATCH --{}=", option), std::to_string(value));
+  };
+  fill("nodes", job.nodes);
+  fill("ntasks-per-node", job.ranks_per_node);
+  fill("cpus-per-task", job.threads);
+  fill("gpus-per-node", job.gpus ? job.ranks_per_node : 0);
+  fill_line(script, "#SBATCH --time=", clock(job.walltime));
+}
+
+}  // namespace
+
+std::string job_script(std::string_view scheduler, const Job& job) {
+  const bool is_slurm = scheduler == "slurm";
+  std::string script = is_slurm ? requeue_sbatch : resubmit_pbs;
+  fill_resources(script, job, is_slurm);
+  fill_variable(script, "MODEL", job.model);
+  fill_variable(script, "TRAIN", job.train);
+  fill_variable(script, "OUTPUT", "run");
+  fill_variable(script, "MODE", job.mode);
+  fill_variable(script, "PRECISION", job.precision);
+  fill_variable(script, "CHECKPOINT_EVERY", job.checkpoints);
+  fill_variable(script, "OPTIONS", job.options);
+  return script;
+}
+
+std::string shell_word(std::string_view word) {
+  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./,:=+@%";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string_view::npos) return std::string(word);
+  std::string quoted = "'";
+  for (const char character : word) {
+    if (character == '\'') {
+      quoted += R"('\'')";
+    } else {
+      quoted += character;
+    }
+  }
+  return quoted + "'";
+}
+
+}  // namespace mylos::app

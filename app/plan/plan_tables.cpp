@@ -1,0 +1,83 @@
+#include "app/plan/plan_tables.hpp"
+
+#include "core/base/quantities.hpp"
+#include "core/base/standard_output.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+namespace mylos::app {
+namespace {
+
+using ModePlans = std::span<const train::ModePlan>;
+
+void print_memory(ModePlans plans) {
+  const auto row = [](const auto&... cells) {
+    print(fmt::format("{:18} {:>10} {:>10} {:>10} {:>10} {:>10} {:>12} {:>10} {:>10}\n", cells...));
+  };
+  const auto size = [](std::size_t bytes) { return train::bytes_text(bytes); };
+  row("memory of a rank", "all", "program", "values", "gradients", "optimizer", "activations", "operands", "exchange");
+  for (const train::ModePlan& plan : plans) {
+    const train::MemoryPlan& memory = plan.memory;
+    row(parallel::to_string(plan.mode), size(memory.peak()), size(memory.program), size(memory.values),
+        size(memory.gradients), size(memory.optimizer), size(memory.activations),
+        size(memory.workspace + memory.scratch), size(memory.exchange));
+  }
+}
+
+void print_times(ModePlans plans) {
+  print(fmt::format("\n{:18} {:>6} {:>8} {:>8} {:>10} {:>10} {:>10} {:>10} {:>10} {:>12}\n", "time", "fits", "at once",
+                    "at most", "step ms", "compute", "optimizer", "exposed", "tokens/s", "job"));
+  for (const train::ModePlan& plan : plans) {
+    print(fmt::format("{:18} {:>6} {:>8} {:>8} {:>10.4g} {:>10.4g} {:>10.4g} {:>10.4g} {:>10.4g} {:>12}\n",
+                      parallel::to_string(plan.mode), plan.fits ? "yes" : "no", plan.memory.largest.samples,
+                      plan.largest, 1e3 * plan.step.total(), 1e3 * plan.step.compute, 1e3 * plan.step.optimizer,
+                      1e3 * plan.step.exposed, plan.tokens / plan.step.total(), train::duration_text(plan.job())));
+  }
+}
+
+void print_efficiency(ModePlans plans) {
+  std::string head = fmt::format("{:18}", "GPUs");
+  for (const auto& [count, share] : plans.front().efficiency) head += fmt::format(" {:>5}", count);
+  print("\nefficiency, with as much of a step on each\n" + head + "\n");
+  for (const train::ModePlan& plan : plans) {
+    std::string line = fmt::format("{:18}", parallel::to_string(plan.mode));
+    for (const auto& [count, share] : plan.efficiency) line += fmt::format(" {:>4.0f}%", 100.0 * share);
+    print(line + "\n");
+  }
+}
+
+/// Whether the table shows more than 100 %.
+bool exceeds_all(const train::ModePlan& plan) {
+  constexpr double shown_as_more = 1.005;
+  return std::ranges::any_of(plan.efficiency, [](const auto& entry) { return entry.second >= shown_as_more; });
+}
+
+/// Where the micro-batch was made smaller to fit, and what efficiencies above 100 % come from.
+std::string notes(ModePlans plans) {
+  std::string text;
+  for (const train::ModePlan& plan : plans) {
+    const train::MemoryPlan& memory = plan.memory;
+    if (!plan.fits || memory.largest.samples >= memory.asked) continue;
+    text +=
+        fmt::format("{}: planned with {} at once, because the {} of a rank's step do not fit at once\n",
+                    parallel::to_string(plan.mode), train::count_of(memory.largest.samples, "sequence"), memory.asked);
+  }
+  if (std::ranges::any_of(plans, exceeds_all)) {
+    text += "efficiencies above 100 %: each rank updates its share of the parameters, where one GPU updates all\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+void print_tables(std::span<const train::ModePlan> plans) {
+  print_memory(plans);
+  print_times(plans);
+  print_efficiency(plans);
+  if (const std::string text = notes(plans); !text.empty()) print("\n" + text);
+}
+
+}  // namespace mylos::app

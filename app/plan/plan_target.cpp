@@ -1,0 +1,126 @@
+#include "app/plan/plan_target.hpp"
+
+#include "app/bench/calibration.hpp"
+#include "app/program/compute.hpp"
+#include "app/options/usage_error.hpp"
+#include "app/options/values.hpp"
+#include "core/base/error.hpp"
+#include "core/base/processors.hpp"
+#include "train/engine/memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mylos::app {
+namespace {
+
+/// Whether a device of this name is of that kind: "NVIDIA A100-SXM4-80GB" is of a100-80.
+bool is_of_kind(std::string device, const std::string& kind) {
+  std::ranges::transform(device, device.begin(), [](unsigned char letter) { return std::tolower(letter); });
+  return std::ranges::all_of(split(kind, '-'),
+                             [&](const std::string& part) { return device.find(part) != std::string::npos; });
+}
+
+bool is_host(const Arguments& arguments) { return arguments.plan.gpu == "cpu"; }
+
+/// Of the machine and in the precision that are planned for. A measurement that was named may be of another CPU.
+bool serves(const Calibration& one, const Arguments& arguments) {
+  if (one.precision != arguments.run.engine.precision || one.host != is_host(arguments)) return false;
+  if (!one.host) return is_of_kind(one.device, arguments.plan.gpu);
+  const bool any_cpu = !arguments.plan.measured.empty();
+  return one.threads == planned_threads(arguments) && (any_cpu || one.device == parallel::processor_name());
+}
+
+/// How far two models are apart in size.
+double distance(const Calibration& one, const data::BertConfig& model) {
+  const auto ratio = [](std::size_t a, std::size_t b) {
+    return std::abs(std::log(static_cast<double>(a) / static_cast<double>(b)));
+  };
+  return ratio(one.hidden, model.hidden_size) + ratio(one.layers, model.num_hidden_layers);
+}
+
+/// Of the measurements that serve the one of the model nearest in size.
+std::optional<train::ComputeRate> measured_rate(const Arguments& arguments, const data::BertConfig& model) {
+  const std::filesystem::path& named = arguments.plan.measured;
+  std::vector<Calibration> all = named.empty() ? saved_calibrations() : std::vector{read_calibration(named)};
+  std::erase_if(all, [&](const Calibration& one) { return !serves(one, arguments); });
+  if (all.empty() && named.empty()) return {};
+  if (all.empty()) {
+    fail(fmt::format("--bench {}: it is not of --gpu {} in {}{}", named.string(), arguments.plan.gpu,
+                     to_string(arguments.run.engine.precision),
+                     is_host(arguments) ? fmt::format(" with {} threads", planned_threads(arguments)) : ""));
+  }
+  const Calibration& best =
+      *std::ranges::min_element(all, {}, [&](const Calibration& one) { return distance(one, model); });
+  return train::ComputeRate{best.flops, best.bandwidth,
+                            fmt::format("measured by bench step with {} layers of {}: {:.4g} TFLOP/s", best.layers,
+                                        best.hidden, 1e-12 * best.flops)};
+}
+
+/// A rank on CPUs like the ones here.
+train::Machine host_machine(const Arguments& arguments, std::size_t ranks_of_node) {
+  constexpr double thread_flops = 50e9, node_bandwidth = 20e9;
+  const auto threads = static_cast<double>(planned_threads(arguments));
+  train::Machine machine{.name = "cpu", .threads = planned_threads(arguments)};
+  machine.memory = (train::available_memory() + train::resident_memory()) / ranks_of_node;
+  machine.float32 = machine.bfloat16 = machine.half = threads * thread_flops;
+  machine.bandwidth = node_bandwidth / static_cast<double>(ranks_of_node);
+  machine.link = 3e9;
+  machine.copies = true;
+  return machine;
+}
+
+/// What is taken for the rate where nobody has measured it.
+train::ComputeRate assumed_rate(const Arguments& arguments, const train::Machine& machine) {
+  train::ComputeRate rate = train::assumed_rate(machine, arguments.run.engine.precision);
+  if (is_host(arguments)) {
+    rate.origin = fmt::format("assumed: {:.0f} GFLOP/s a thread; `mylos bench step` measures it",
+                              1e-9 * rate.flops / static_cast<double>(planned_threads(arguments)));
+  }
+  return rate;
+}
+
+}  // namespace
+
+std::size_t planned_threads(const Arguments& arguments) {
+  constexpr std::size_t of_gpu = 8;  // as jobscripts/ ask for: they read and cut questions
+  const PlanArguments& plan = arguments.plan;
+  if (plan.threads) return *plan.threads;
+  if (!is_host(arguments)) return of_gpu;
+  const bool is_asked_for = parallel::threads_from_environment() > 0;
+  return is_asked_for ? default_threads() : std::max<std::size_t>(1, default_threads() / (plan.gpus / plan.nodes));
+}
+
+train::PlanTarget make_target(const Arguments& arguments, const data::BertConfig& model) {
+  constexpr double giga = 1e9, gib = 1u << 30;
+  const PlanArguments& plan = arguments.plan;
+  if (plan.gpu.empty()) throw UsageError("plan needs --gpu; see mylos plan --help");
+  if (plan.gpus % plan.nodes != 0) {
+    throw UsageError(fmt::format("--gpus {}: not the same number on each of {} nodes; --gpus counts those of all nodes",
+                                 plan.gpus, plan.nodes));
+  }
+  const bool host = is_host(arguments);
+  const std::size_t of_node = plan.gpus / plan.nodes;
+  train::PlanTarget target;
+  target.machine = host ? host_machine(arguments, of_node) : *train::find_gpu_kind(plan.gpu);
+  if (plan.memory) target.machine.memory = static_cast<std::size_t>(*plan.memory * gib);
+  if (plan.link) target.machine.link = *plan.link * giga;
+  const std::optional<train::ComputeRate> measured = measured_rate(arguments, model);
+  target.rate = measured ? *measured : assumed_rate(arguments, target.machine);
+  target.network.bandwidth = plan.network * giga;
+  target.storage = plan.storage * giga;
+  target.ranks = {
+      .ranks = plan.gpus, .nodes = plan.nodes, .of_node = of_node, .on_host = host, .threads = target.machine.threads};
+  // What Kokkos, MPI and the libraries of matrix products take once they run comes on top of this process.
+  constexpr std::size_t libraries = std::size_t{12} << 20;
+  target.program = host ? train::resident_memory() + libraries : 0;
+  return target;
+}
+
+}  // namespace mylos::app

@@ -1,0 +1,49 @@
+#include "app/program/compute.hpp"
+
+#include "core/base/error.hpp"
+#include "core/base/processors.hpp"
+#include "core/kernels/cuda/device_obstacle.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace mylos::app {
+namespace {
+
+Kokkos::InitializationSettings settings(std::size_t threads, std::size_t device) {
+  Kokkos::InitializationSettings settings;
+  // Kokkos advises OMP_PROC_BIND, which would tie every unpinned process of a shared node to the same cores.
+  settings.set_disable_warnings(true);
+  settings.set_num_threads(static_cast<int>(threads));
+  if constexpr (!runs_on_host) settings.set_device_id(static_cast<int>(device));
+  return settings;
+}
+
+/// The first device, where this build needs one.
+std::size_t first_device() {
+  const std::vector<DeviceInfo> devices = usable_devices();
+  return devices.empty() ? 0 : devices.front().index;
+}
+
+}  // namespace
+
+ComputeScope::ComputeScope() : guard_(settings(default_threads(), first_device())) {}
+ComputeScope::ComputeScope(const parallel::Launch& launch) : guard_(settings(launch.threads(), launch.device())) {}
+
+void check_precision(Precision precision, bool tf32) {
+  const std::optional<DeviceInfo> device = device_in_use();
+  if (!device) return;
+  if (const std::string obstacle = precision_obstacle(*device, precision, tf32); !obstacle.empty()) fail(obstacle);
+}
+
+std::size_t default_threads() {
+  if (std::string_view(ExecutionSpace::name()) == "Serial") return 1;
+  const std::size_t asked = parallel::threads_from_environment();
+  return asked > 0 ? asked : usable_cpus();
+}
+
+std::size_t usable_cpus() { return parallel::allowed_processors().count(); }
+
+}  // namespace mylos::app

@@ -1,0 +1,49 @@
+#include "app/program/on_ranks.hpp"
+
+#include "app/program/exit_codes.hpp"
+#include "app/options/usage_error.hpp"
+#include "core/base/standard_output.hpp"
+#include "parallel/communicator/agreement.hpp"
+
+#include <fmt/format.h>
+
+#include <exception>
+
+namespace mylos::app {
+
+int on_ranks(parallel::Launch& launch, const std::function<int()>& work) {
+  const std::size_t rank = launch.world().rank();
+  const bool first = rank == 0, alone = launch.world().size() == 1;
+  try {
+    return work();
+  } catch (const UsageError&) {
+    return report_exception(first);
+  } catch (const parallel::SharedError&) {
+    return report_exception(first);
+  } catch (const ReaderGone&) {
+    return report_exception();
+  } catch (const std::exception&) {
+    const int exit_code = report_exception(true, alone ? "" : fmt::format("rank {}: ", rank));
+    if (alone) return exit_code;
+    throw AlreadyTold{exit_code};
+  }
+}
+
+void on_all_ranks(parallel::Communicator& ranks, const std::function<void()>& work) {
+  bool usage_error = false;
+  try {
+    parallel::on_every_rank(ranks, [&] {
+      try {
+        work();
+      } catch (const UsageError&) {
+        usage_error = true;
+        throw;
+      }
+    });
+  } catch (const parallel::SharedError& error) {
+    if (parallel::maximum(ranks, usage_error ? 1 : 0) == 0) throw;
+    throw UsageError(error.what());
+  }
+}
+
+}  // namespace mylos::app

@@ -1,0 +1,32 @@
+#include "app/program/replaceable_file.hpp"
+
+#include "core/base/error.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+namespace mylos::app {
+
+namespace fs = std::filesystem;
+
+void check_replaceable(const OutputFile& output, bool overwrite) {
+  const fs::path& file = output.file;
+  std::error_code unreadable;  // is told by what writes there
+  if (!fs::exists(file, unreadable)) return;
+  ensure(fs::is_regular_file(file, unreadable),
+         fmt::format("{} {}: is no file; name one", output.option, file.string()));
+  if (overwrite || fs::file_size(file, unreadable) == 0 || output.is_ours(file)) return;
+  fail(fmt::format("{} {}: is there and is not {}; choose another name, or {}", output.option, file.string(),
+                   output.kind, output.advice));
+}
+
+std::string beginning_of(const fs::path& file, std::size_t count) {
+  std::string begin(count, '\0');
+  std::ifstream stream(file, std::ios::binary);
+  stream.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  begin.resize(static_cast<std::size_t>(stream.gcount()));
+  return begin;
+}
+
+}  // namespace mylos::app

@@ -1,0 +1,150 @@
+#include "app/report/report_curves.hpp"
+
+#include "app/report/html.hpp"
+#include "app/report/svg_chart.hpp"
+#include "core/base/quantities.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace mylos::app {
+namespace {
+
+using nlohmann::json;
+
+/// `name` of each row, over its step.
+std::vector<CurvePoint> points_of(const std::vector<json>& rows, const char* name, double unit = 1.0) {
+  std::vector<CurvePoint> points;
+  for (const json& row : rows) {
+    if (row.contains(name)) points.push_back({row["step"].get<double>(), train::number_of(row, name) / unit});
+  }
+  std::ranges::stable_sort(points, {}, &CurvePoint::x);
+  return points;
+}
+
+/// A curve of each run.
+Chart chart_of_steps(const std::vector<ReportedRun>& runs, std::string title, std::string unit, const char* name,
+                     double scale = 1.0) {
+  Chart chart{.title = std::move(title), .unit = std::move(unit)};
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    chart.curves.push_back({.name = runs[i].name, .points = points_of(runs[i].record.steps, name, scale), .colour = i});
+  }
+  return chart;
+}
+
+/// Neighbours that a curve of so many points is smoothed over.
+std::size_t smoothing_width(std::size_t points) { return std::clamp<std::size_t>(points / 40, 3, 501) | 1u; }
+
+/// Neighbours over which all curves are smoothed alike: of the shortest one, but for those that are no tenth of the
+/// longest.
+std::size_t common_width(const std::vector<Curve>& curves) {
+  std::size_t longest = 0;
+  for (const Curve& curve : curves) longest = std::max(longest, curve.points.size());
+  std::size_t shortest = longest;
+  for (const Curve& curve : curves) {
+    if (curve.points.size() >= longest / 10) shortest = std::min(shortest, curve.points.size());
+  }
+  const std::size_t width = smoothing_width(shortest);
+  return longest < 2 * width ? 1 : width;
+}
+
+/// One run's curve is shown with what it was smoothed from; of several only the smoothed ones, which can be told apart.
+std::string smoothed_chart(Chart chart) {
+  const std::size_t width = common_width(chart.curves);
+  if (width == 1) return chart_html(chart);
+  chart.gaps = gaps_in(chart.curves);
+  std::vector<Curve> curves;
+  for (Curve& curve : chart.curves) {
+    Curve smooth{.name = curve.name, .points = smoothed(curve.points, width), .colour = curve.colour};
+    if (chart.curves.size() == 1) {
+      curve.name = "each step";
+      curve.faint = true;
+      smooth.name = fmt::format("mean of {} steps", width);
+      curves.push_back(std::move(curve));
+    }
+    curves.push_back(std::move(smooth));
+  }
+  if (chart.curves.size() > 1)
+    chart.note = fmt::format("Each point is the mean of {} neighbouring steps, of fewer at the ends.", width);
+  chart.curves = std::move(curves);
+  return chart_html(chart);
+}
+
+/// Names of the evaluations' metrics, in the order in which they first come.
+std::vector<std::string> metric_names(const std::vector<ReportedRun>& runs) {
+  static constexpr std::array others = {"step", "seconds", "best", "time"};
+  std::vector<std::string> names;
+  for (const ReportedRun& run : runs) {
+    for (const json& row : run.record.evaluations) {
+      for (const auto& [name, value] : row.items()) {
+        const bool is_metric =
+            std::ranges::find(others, name) == others.end() && (value.is_number() || value.is_null());
+        if (is_metric && std::ranges::find(names, name) == names.end()) names.push_back(name);
+      }
+    }
+  }
+  // Objects that are read sort their keys: losses first, as evaluations name them.
+  std::ranges::stable_partition(names, [](const std::string& name) { return name.find("loss") != std::string::npos; });
+  return names;
+}
+
+std::string title_of(std::string name) {
+  if (name == "f1") return "F1";
+  std::ranges::replace(name, '_', ' ');
+  if (!name.empty() && name.front() >= 'a' && name.front() <= 'z') name.front() = static_cast<char>(name.front() - 32);
+  return name;
+}
+
+std::string metric_chart(const std::vector<ReportedRun>& runs, const std::string& name) {
+  Chart chart{.title = title_of(name), .unit = "at evaluations"};
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    chart.curves.push_back({.name = runs[i].name,
+                            .points = points_of(runs[i].record.evaluations, name.c_str()),
+                            .colour = i,
+                            .marks = true});
+  }
+  return chart_html(chart);
+}
+
+/// Of one run with the norm above which its gradients are scaled down.
+std::string gradient_chart(const std::vector<ReportedRun>& runs) {
+  Chart chart = chart_of_steps(runs, "Gradient norm", "before clipping", "gradient_norm");
+  const json clip = runs.front().record.run.value("clip", json());
+  if (runs.size() == 1 && clip.is_number() && clip.get<double>() > 0.0) {
+    chart.level = ChartLevel{clip.get<double>(), "clipped above " + number_text(clip.get<double>())};
+  }
+  return smoothed_chart(std::move(chart));
+}
+
+std::string memory_chart(const std::vector<ReportedRun>& runs) {
+  constexpr double mebibyte = 1u << 20, gibibyte = 1u << 30;
+  double most = 0.0;
+  for (const ReportedRun& run : runs) most = std::max(most, run.figures ? run.figures->memory : 0.0);
+  const bool is_large = most >= 2.0 * gibibyte;
+  return chart_html(chart_of_steps(runs, "Memory",
+                                   fmt::format("{} of rank 0, the most so far", is_large ? "GiB" : "MiB"), "memory",
+                                   is_large ? gibibyte : mebibyte));
+}
+
+}  // namespace
+
+std::string charts_html(const std::vector<std::string>& charts) {
+  std::string html;
+  for (const std::string& chart : charts) html += chart;
+  return html.empty() ? html : element("div", "class=\"charts\"", "\n" + html) + "\n";
+}
+
+std::string curves_html(const std::vector<ReportedRun>& runs) {
+  std::vector<std::string> charts = {smoothed_chart(chart_of_steps(runs, "Training loss", "", "loss"))};
+  for (const std::string& name : metric_names(runs)) charts.push_back(metric_chart(runs, name));
+  charts.push_back(chart_html(chart_of_steps(runs, "Learning rate", "", "learning_rate")));
+  charts.push_back(gradient_chart(runs));
+  charts.push_back(chart_html(chart_of_steps(runs, "Loss scale", "", "loss_scale")));
+  charts.push_back(smoothed_chart(chart_of_steps(runs, "Speed", "tokens/s, all ranks", "tokens_per_second")));
+  charts.push_back(memory_chart(runs));
+  return charts_html(charts);
+}
+
+}  // namespace mylos::app

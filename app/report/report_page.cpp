@@ -1,0 +1,215 @@
+#include "app/program/build_info.hpp"
+#include "app/report/html.hpp"
+#include "app/report/report.hpp"
+#include "app/report/report_curves.hpp"
+#include "app/report/report_gpus.hpp"
+#include "app/report/report_settings.hpp"
+#include "app/report/report_style.hpp"
+#include "app/report/report_time.hpp"
+#include "app/report/svg_chart.hpp"
+#include "core/base/json.hpp"
+#include "core/base/quantities.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <utility>
+
+namespace mylos::app {
+namespace {
+
+using nlohmann::json;
+
+/// Sections with headings, and links to them.
+class Page {
+ public:
+  /// Nothing where `html` is empty.
+  void add(const char* id, const char* heading, const std::string& html) {
+    if (html.empty()) return;
+    links_ += element("a", fmt::format("href=\"#{}\"", id), heading) + " ";
+    body_ += element("section", fmt::format("id=\"{}\"", id), text_element("h2", "", heading) + "\n" + html) + "\n";
+  }
+  std::string html() const { return element("nav", "", links_) + "\n" + body_; }
+
+ private:
+  std::string links_, body_;
+};
+
+class Tiles {
+ public:
+  void add(const char* name, const std::string& value, const std::string& note = "") {
+    const std::string small = note.empty() ? std::string() : text_element("small", "", note);
+    tiles_ += element("div", "", text_element("dt", "", name) + element("dd", "", escape_html(value) + small));
+  }
+  std::string html() const { return tiles_.empty() ? tiles_ : element("dl", "class=\"tiles\"", tiles_) + "\n"; }
+
+ private:
+  std::string tiles_;
+};
+
+double score_of(const ReportedRun& run, const char* name) {
+  return run.results.is_object() ? train::number_of(run.results, name) : std::nan("");
+}
+
+void add_scores(const ReportedRun& run, Tiles& tiles) {
+  for (const auto& [name, title] : {std::pair("f1", "F1"), std::pair("exact", "Exact match")}) {
+    const double score = score_of(run, name);
+    if (std::isfinite(score)) tiles.add(title, fixed_text(score, 2), "of best/");
+  }
+  double least = std::nan("");
+  for (const json& row : run.record.evaluations) least = std::fmin(least, train::number_of(row, "validation_loss"));
+  if (std::isfinite(least)) tiles.add("Validation loss", fixed_text(least, 4), "the least");
+}
+
+void add_figures(const ReportedRun& run, Tiles& tiles) {
+  const ComparedRun& figures = *run.figures;
+  const std::size_t steps = run.record.done_steps(),
+                    losses = std::min(run.record.steps.size(), train::RunRecord::recent_steps);
+  tiles.add("Training loss", std::isfinite(figures.loss) ? fixed_text(figures.loss, 4) : "not finite",
+            losses == 1 ? "of the only step" : fmt::format("mean of the last {}", train::count_of(losses, "step")));
+  tiles.add("Training time", train::duration_text(figures.training_seconds), train::count_of(steps, "step"));
+  if (std::isfinite(figures.tokens_per_second)) {
+    tiles.add("Speed", number_text(std::round(figures.tokens_per_second)),
+              fmt::format("tokens/s, median step; {} over the training time",
+                          number_text(std::round(figures.mean_tokens_per_second))));
+  }
+  if (figures.memory > 0.0) tiles.add("Memory", size_text(figures.memory), "of rank 0, at most");
+}
+
+std::string summary_html(const ReportedRun& run) {
+  Tiles tiles;
+  add_scores(run, tiles);
+  if (run.figures) add_figures(run, tiles);
+  if (const double hours = energy_kilowatt_hours(run); hours > 0.0) {
+    tiles.add("Energy", fmt::format("{:.3g} kWh", hours), "of the GPUs");
+  }
+  return tiles.html();
+}
+
+std::string missing_html(const std::vector<ReportedRun>& runs, const std::vector<std::string>& problems) {
+  std::string items;
+  for (const ReportedRun& run : runs) {
+    for (const std::string& text : run.missing) {
+      items += text_element("li", "", runs.size() == 1 ? text : run.name + ": " + text);
+    }
+  }
+  for (const std::string& text : problems) items += text_element("li", "", text);
+  if (items.empty()) return {};
+  return element("div", "class=\"missing\"", element("b", "", "What is not there") + element("ul", "", items)) + "\n";
+}
+
+HtmlTable comparison_columns() {
+  constexpr auto right = HtmlTable::Align::right;
+  return HtmlTable({{"run", HtmlTable::Align::left},
+                    {"ranks", right},
+                    {"speedup", right},
+                    {"efficiency", right},
+                    {"F1", right},
+                    {"exact", right},
+                    {"loss", right},
+                    {"median tokens/s", right},
+                    {"mean tokens/s", right},
+                    {"training", right},
+                    {"steps", right},
+                    {"memory", right},
+                    {"sent a step", right},
+                    {"mode", HtmlTable::Align::left}});
+}
+
+std::string field_text(const nlohmann::ordered_json& line, const char* key, int decimals) {
+  return fixed_text(train::number_of(line, key), decimals);
+}
+
+std::size_t ranks_of(const ReportedRun& run) {
+  const std::string ranks = setting_text(run, "resolved", "ranks");
+  const json value = data::try_parse_json(ranks);
+  return value.is_number_unsigned() ? value.get<std::size_t>() : 1;
+}
+
+/// The table of `mylos compare`, of runs that were made already.
+std::string comparison_html(const std::vector<ReportedRun>& runs) {
+  std::vector<ComparedSetting> settings;
+  for (const ReportedRun& run : runs) {
+    settings.push_back({setting_text(run, "resolved", "mode"), ranks_of(run),
+                        run.figures ? std::vector{*run.figures} : std::vector<ComparedRun>{}, "no step was made"});
+  }
+  HtmlTable table = comparison_columns();
+  const nlohmann::ordered_json lines = comparison_json(settings);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const json& line = lines[i];
+    const auto number = [&](const char* key) { return number_text(std::round(train::number_of(line, key))); };
+    const double memory = train::number_of(line, "memory");
+    const double mean_rate = runs[i].figures ? runs[i].figures->mean_tokens_per_second : std::nan("");
+    table.add_html({legend_line(i) + escape_html(runs[i].name), std::to_string(settings[i].ranks),
+                    field_text(line, "speedup", 2), field_text(line, "efficiency", 2), field_text(line, "f1", 2),
+                    field_text(line, "exact", 2), field_text(line, "loss", 4), number("tokens_per_second"),
+                    number_text(std::round(mean_rate)),
+                    runs[i].figures ? train::duration_text(train::number_of(line, "training_seconds")) : "-",
+                    train::count_text(runs[i].record.done_steps()), memory > 0.0 ? size_text(memory) : "-",
+                    size_text(train::number_of(line, "sent_per_step")),
+                    text_element("span", "class=\"whole\"", settings[i].mode)});
+  }
+  return table.html() +
+         text_element(
+             "p", "class=\"note\"",
+             fmt::format(
+                 "tokens/s are the median step's, and all tokens over the training time; memory and "
+                 "what is sent are rank 0's; speedup and efficiency (speedup over the ratio of ranks) are those of "
+                 "the median step and count from the first run on the fewest ranks. Exact and F1 are the last "
+                 "evaluation's, the loss is the mean of the last {} steps.",
+                 train::RunRecord::recent_steps));
+}
+
+std::string state_text(const ReportedRun& run) {
+  const train::RunRecord& record = run.record;
+  if (record.finished) return fmt::format("finished after {}", train::count_of(record.done_steps(), "step"));
+  return "not finished: " + progress_text(record);
+}
+
+std::string title_of(const std::vector<ReportedRun>& runs) {
+  std::string title = runs.front().name;
+  if (runs.size() > 1) title += fmt::format(" and {}", train::count_of(runs.size() - 1, "other run"));
+  return title;
+}
+
+std::string head_html(const std::vector<ReportedRun>& runs) {
+  return element("head", "",
+                 std::string("\n<meta charset=\"utf-8\"/>\n") + report_mark +
+                     "\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n" +
+                     text_element("title", "", title_of(runs) + " - mylos report") + "\n" +
+                     element("style", "", report_style)) +
+         "\n";
+}
+
+std::string header_html(const std::vector<ReportedRun>& runs) {
+  const std::time_t now = std::time(nullptr);
+  const std::string made = fmt::format("Made on {:%Y-%m-%d at %H:%M} UTC by mylos {}, commit {}.", fmt::gmtime(now),
+                                       build_info().version, build_info().commit);
+  const std::string state = runs.size() == 1 ? "A training run, " + state_text(runs.front()) + ". " : "";
+  return text_element("h1", "", title_of(runs)) + text_element("p", "class=\"quiet\"", state + made) + "\n";
+}
+
+}  // namespace
+
+std::string report_html(const std::vector<ReportedRun>& runs, const ReportSettings& settings) {
+  const bool one = runs.size() == 1;
+  const AnswersSection answers = answers_html(runs, settings.between);
+  Page page;
+  page.add("run", "The run", one ? description_html(runs.front()) : "");
+  page.add("runs", "The runs", one ? "" : comparison_html(runs));
+  page.add("differences", "What differs", one ? "" : differences_html(runs));
+  page.add("curves", "Curves", curves_html(runs));
+  page.add("time", "Where the time goes", time_html(runs, settings.kernels));
+  page.add("gpus", "GPUs", gpus_html(runs));
+  page.add("changes", "Answers that changed", answers.changes);
+  page.add("errors", "Worst errors", answers.errors);
+  std::string body = header_html(runs) + (one ? summary_html(runs.front()) : "");
+  body += missing_html(runs, answers.problems) + page.html();
+  return "<!DOCTYPE html>\n" +
+         element("html", "lang=\"en\"", "\n" + head_html(runs) + element("body", "", "\n" + body)) + "\n";
+}
+
+}  // namespace mylos::app

@@ -1,0 +1,179 @@
+#include "app/report/report_run.hpp"
+
+#include "app/options/config_file.hpp"
+#include "app/options/usage_error.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/json.hpp"
+#include "core/base/quantities.hpp"
+#include "train/engine/evaluation_files.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace mylos::app {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+/// Paths without "." and a last "/", so that each has a last part.
+fs::path tidy(const std::string& text) {
+  std::error_code unknown;
+  fs::path path = fs::absolute(text, unknown).lexically_normal();
+  return path.has_filename() ? path : path.parent_path();
+}
+
+/// The last `parts` parts of a path.
+std::string tail_of(const fs::path& path, std::size_t parts) {
+  fs::path tail = path.filename(), rest = path.parent_path();
+  for (; parts > 1 && rest.has_filename(); --parts, rest = rest.parent_path()) tail = rest.filename() / tail;
+  return tail.string();
+}
+
+/// As few last parts of the paths as tell them apart.
+std::vector<std::string> names_of(const std::vector<fs::path>& paths) {
+  constexpr std::size_t most = 64;
+  for (std::size_t parts = 1; parts < most; ++parts) {
+    std::vector<std::string> names;
+    for (const fs::path& path : paths) names.push_back(tail_of(path, parts));
+    std::vector<std::string> sorted = names;
+    std::ranges::sort(sorted);
+    if (std::ranges::adjacent_find(sorted) == sorted.end()) return names;
+  }
+  throw UsageError("report: a run is named twice");
+}
+
+void note_metrics(ReportedRun& run) {
+  const train::RunRecord& record = run.record;
+  if (record.steps.empty()) {
+    run.missing.push_back(record.has_metrics
+                              ? "metrics.jsonl has no step in it: there are no curves."
+                              : "metrics.jsonl is not there: no step was made, and there are no curves.");
+  }
+  if (record.unreadable > 0) {
+    run.missing.push_back(
+        fmt::format("{} of metrics.jsonl could not be read and {} left out (the last one of a run that "
+                    "was killed may be cut).",
+                    train::count_of(record.unreadable, "line"), record.unreadable == 1 ? "is" : "are"));
+  }
+  const auto has_no_loss = [](const json& row) { return !std::isfinite(train::number_of(row, "loss")); };
+  if (const auto bad = std::ranges::count_if(record.steps, has_no_loss); bad > 0) {
+    const auto first = std::ranges::find_if(record.steps, has_no_loss);
+    run.missing.push_back(fmt::format("The loss is not a finite number in {}, the first of them step {}.",
+                                      train::count_of(static_cast<std::size_t>(bad), "step"),
+                                      (*first)["step"].get<std::size_t>()));
+  }
+}
+
+void note_scores(ReportedRun& run) {
+  const std::string dev = setting_text(run, "dev");
+  const bool has_answers = !train::list_evaluations(run.record.directory).empty();
+  if (run.record.evaluations.empty()) {
+    if (!run.results.is_null() || has_answers) {
+      run.missing.push_back("metrics.jsonl has no evaluation in it: there are no curves of scores.");
+    } else if (dev.empty() && run.record.problem.empty()) {
+      run.missing.push_back("The run had no --dev: nothing was evaluated.");
+    } else {
+      run.missing.push_back("No evaluation was made yet: there are no scores and no answers.");
+    }
+  } else if (run.results.is_null()) {
+    run.missing.push_back("results.json is not there: the official script's scores are missing.");
+  }
+}
+
+/// A run that stops where evaluations get no better finishes before its last step.
+bool may_stop_early(const ReportedRun& run) { return !setting_text(run, "patience").empty(); }
+
+void note_state(ReportedRun& run) {
+  const train::RunRecord& record = run.record;
+  if (!record.problem.empty()) {
+    run.missing.push_back(
+        fmt::format("{}. What the run was told, and how far it was to go, is not known.", record.problem));
+  } else if (!record.finished) {
+    run.missing.push_back(fmt::format("The run is not finished: {}; its files were last written {} ago.",
+                                      progress_text(record), train::duration_text(record.age)));
+  }
+  const std::size_t rows = record.steps.size();
+  const std::size_t made = record.finished && !may_stop_early(run) ? record.planned_steps() : record.done_steps();
+  if (rows > 0 && rows < made) {
+    run.missing.push_back(
+        fmt::format("metrics.jsonl has {} of {}.", train::count_text(rows), train::count_of(made, "step")));
+  }
+}
+
+void read_results(ReportedRun& run) {
+  const fs::path file = run.record.directory / "results.json";
+  std::error_code none;
+  if (!fs::is_regular_file(file, none)) return;
+  run.results = data::try_parse_json(data::read_text(file));
+  if (run.results.is_object()) return;
+  run.results = nullptr;
+  run.missing.push_back("results.json is not whole JSON and is left out.");
+}
+
+/// Where run.json is lost, whatever else a run writes is shown.
+bool has_other_files(const train::RunRecord& record) {
+  std::error_code none;
+  return record.has_metrics || fs::is_regular_file(record.directory / "results.json", none) ||
+         !train::list_evaluations(record.directory).empty();
+}
+
+ReportedRun read_reported_run(const fs::path& directory, std::string name) {
+  ReportedRun run{.name = std::move(name), .record = train::RunFollower(directory).update()};
+  ensure(run.record.problem.empty() || has_other_files(run.record), run.record.problem);
+  if (!run.record.steps.empty()) {
+    run.figures = compared_run(run.record);
+    run.figures->loss = run.record.recent_loss();
+  }
+  run.gpus = train::read_gpu_samples(directory);
+  note_state(run);
+  note_metrics(run);
+  read_results(run);
+  note_scores(run);
+  return run;
+}
+
+std::string member_text(const json& object, const char* key) {
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  return found == object.end() || found->is_null() ? std::string() : value_text(*found);
+}
+
+}  // namespace
+
+std::string value_text(const json& value) {
+  if (value.is_null()) return "not set";
+  const bool is_list =
+      value.is_array() && std::ranges::all_of(value, [](const json& each) { return each.is_string(); });
+  if (is_list) return fmt::format("{}", fmt::join(value.get<std::vector<std::string>>(), ", "));
+  if (value.is_string()) return value.get<std::string>();
+  return value.dump(-1, ' ', true);
+}
+
+std::string progress_text(const train::RunRecord& record) {
+  const std::size_t planned = record.planned_steps();
+  return fmt::format("{} of {}{}{}", train::count_text(record.done_steps()),
+                     planned == 0 ? "an unknown number of steps" : train::count_of(planned, "step"),
+                     record.ended.empty() ? "" : ", ", record.ended);
+}
+
+std::string setting_text(const ReportedRun& run, const char* key) { return member_text(run.record.run, key); }
+
+std::string setting_text(const ReportedRun& run, const char* group, const char* key) {
+  const auto found = run.record.run.find(group);
+  return found == run.record.run.end() ? std::string() : member_text(*found, key);
+}
+
+std::vector<ReportedRun> read_reported_runs(std::span<const std::string> directories) {
+  std::vector<fs::path> paths;
+  for (const std::string& directory : directories) paths.push_back(tidy(directory));
+  const std::vector<std::string> names = names_of(paths);
+  std::vector<ReportedRun> runs;
+  for (std::size_t i = 0; i < paths.size(); ++i) runs.push_back(read_reported_run(directories[i], names[i]));
+  return runs;
+}
+
+}  // namespace mylos::app

@@ -1,0 +1,194 @@
+#include "app/report/report_settings.hpp"
+
+#include "app/options/config_file.hpp"
+#include "app/report/html.hpp"
+#include "core/base/quantities.hpp"
+#include "train/monitor/output_directory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace mylos::app {
+namespace {
+
+using nlohmann::json;
+
+/// What an option's or a resolved value is called where both have the name, and its whole text.
+using Settings = std::map<std::string, std::string>;
+
+bool is_description(const std::string& key) {
+  return key != program_key && key != resolved_key && key != train::OutputDirectory::state_key && key != "output";
+}
+
+/// A value for people; objects a row a member.
+void add_value(const std::string& name, const std::string& suffix, const json& value, Settings& settings) {
+  if (value.is_object()) {
+    for (const auto& [key, member] : value.items())
+      add_value(fmt::format("{}.{}", name, key), suffix, member, settings);
+  } else if (name == "memory" && value.is_number_unsigned()) {
+    settings[name + suffix] = train::bytes_text(value.get<std::size_t>());
+  } else if (name == "epochs" && value.is_number()) {
+    settings[name + suffix] = number_text(value.get<double>());
+  } else {
+    settings[name + suffix] = value_text(value);
+  }
+}
+
+void add_group(const ReportedRun& run, const char* group, const std::string& suffix, Settings& settings) {
+  const auto found = run.record.run.find(group);
+  if (found == run.record.run.end() || !found->is_object()) return;
+  for (const auto& [key, value] : found->items()) {
+    if (key != changed_key) add_value(key, suffix, value, settings);
+  }
+}
+
+Settings everything_of(const ReportedRun& run) {
+  Settings settings;
+  for (const auto& [key, value] : run.record.run.items()) {
+    if (is_description(key)) add_value(key, "", value, settings);
+  }
+  add_group(run, resolved_key, " (resolved)", settings);
+  add_group(run, program_key, " (program)", settings);
+  return settings;
+}
+
+constexpr std::size_t longest_shown = 60;
+
+/// What of a long text is shown: from `begin` on, where it is not like another.
+std::string shown(const std::string& text, std::size_t begin = 0) {
+  constexpr std::size_t before = 15;
+  if (text.size() <= longest_shown) return text;
+  const auto is_inside = [&](std::size_t i) { return (static_cast<unsigned char>(text[i]) & 0xC0u) == 0x80u; };
+  std::size_t from = begin + longest_shown / 2 > longest_shown ? begin - std::min(begin, before) : 0;
+  while (from > 0 && is_inside(from)) --from;
+  std::size_t to = std::min(text.size(), from + longest_shown);
+  while (to < text.size() && is_inside(to)) --to;
+  return (from > 0 ? "..." : "") + text.substr(from, to - from) + (to < text.size() ? "..." : "");
+}
+
+/// Where the first two texts that are not alike begin to differ.
+std::size_t difference_of(const std::vector<std::string>& texts) {
+  std::size_t first = std::string::npos;
+  for (const std::string& text : texts) {
+    const auto at = std::ranges::mismatch(text, texts.front()).in1 - text.begin();
+    if (text != texts.front()) first = std::min(first, static_cast<std::size_t>(at));
+  }
+  return first;
+}
+
+/// Rows of a table, those without text left out.
+class Facts {
+ public:
+  void add(const char* name, const std::string& text) {
+    if (text.empty()) return;
+    rows_ += element("tr", "", text_element("th", "scope=\"row\"", name) + text_element("td", "", text)) + "\n";
+  }
+  std::string html() const {
+    return element("div", "class=\"scroll\" tabindex=\"0\"",
+                   element("table", "class=\"facts\"", element("tbody", "", rows_))) +
+           "\n";
+  }
+
+ private:
+  std::string rows_;
+};
+
+/// "a, b" of those that are not empty.
+std::string joined(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) {
+    if (!part.empty()) text += (text.empty() ? "" : ", ") + part;
+  }
+  return text;
+}
+
+/// "before text after", or nothing where there is no text.
+std::string around(const std::string& before, const std::string& text, const std::string& after = "") {
+  return text.empty() ? std::string() : before + text + after;
+}
+
+std::string counted(const ReportedRun& run, const char* key, const std::string& singular) {
+  const auto group = run.record.run.find(resolved_key);
+  if (group == run.record.run.end() || !group->is_object()) return {};
+  const auto found = group->find(key);
+  if (found == group->end() || !found->is_number_unsigned()) return {};
+  return train::count_of(found->get<std::size_t>(), singular);
+}
+
+std::string epochs_of(const ReportedRun& run) {
+  const auto group = run.record.run.find(resolved_key);
+  const double epochs = group == run.record.run.end() ? std::nan("") : train::number_of(*group, "epochs");
+  return std::isfinite(epochs) ? number_text(epochs) : std::string();
+}
+
+std::string mode_of(const ReportedRun& run) {
+  const std::string chosen = setting_text(run, resolved_key, "mode");
+  return chosen.empty() ? setting_text(run, "mode") : chosen;
+}
+
+std::string all_options_html(const ReportedRun& run) {
+  HtmlTable table({{"option", HtmlTable::Align::left}, {"value", HtmlTable::Align::left}});
+  for (const auto& [name, value] : everything_of(run)) table.add({name, shown(value)});
+  return element("details", "", element("summary", "", "Every option") + table.html());
+}
+
+}  // namespace
+
+std::string description_html(const ReportedRun& run) {
+  Facts facts;
+  const std::string given = setting_text(run, "model"), resolved = setting_text(run, resolved_key, "model");
+  facts.add("model", given.empty() ? resolved : given);
+  facts.add("training data", setting_text(run, "train") + around(", the first ", setting_text(run, "train-limit")));
+  facts.add("evaluation data", setting_text(run, "dev") + around(", the first ", setting_text(run, "dev-limit")));
+  facts.add("rules", around("SQuAD ", setting_text(run, resolved_key, "squad")));
+  facts.add("steps", joined({counted(run, "steps", "step"), around("", epochs_of(run), " epochs"),
+                             around("batch ", setting_text(run, "batch")),
+                             around("micro-batch ", setting_text(run, resolved_key, "micro-batch"))}));
+  facts.add("learning rate",
+            joined({setting_text(run, "learning-rate"), setting_text(run, "schedule"),
+                    around("warm-up ", setting_text(run, "warmup")), around("clip ", setting_text(run, "clip"))}));
+  facts.add("precision", setting_text(run, "precision"));
+  facts.add("ranks", joined({counted(run, "ranks", "rank"), counted(run, "nodes", "node"),
+                             around("", counted(run, "threads", "thread"), " a rank"), mode_of(run)}));
+  facts.add("machine", joined({setting_text(run, resolved_key, "device"), setting_text(run, resolved_key, "execution"),
+                               setting_text(run, resolved_key, "hosts")}));
+  facts.add("program", joined({around("mylos ", setting_text(run, program_key, "version")),
+                               around("commit ", setting_text(run, program_key, "commit")),
+                               setting_text(run, program_key, "compiler")}));
+  facts.add("seed", setting_text(run, "seed"));
+  facts.add("directory", run.record.directory.string());
+  return facts.html() + all_options_html(run);
+}
+
+std::string differences_html(const std::vector<ReportedRun>& runs) {
+  std::vector<HtmlTable::Column> head = {{"", HtmlTable::Align::left}};
+  std::vector<Settings> settings;
+  Settings all;
+  for (const ReportedRun& run : runs) {
+    head.push_back({run.name, HtmlTable::Align::left});
+    settings.push_back(everything_of(run));
+    all.insert(settings.back().begin(), settings.back().end());
+  }
+  HtmlTable table(std::move(head));
+  for (const auto& [name, unused] : all) {
+    std::vector<std::string> texts;
+    for (const Settings& of_run : settings) {
+      const auto found = of_run.find(name);
+      texts.push_back(found == of_run.end() ? "-" : found->second);
+    }
+    const std::size_t difference = difference_of(texts);
+    if (difference == std::string::npos) continue;
+    std::vector<std::string> cells = {name};
+    for (const std::string& text : texts) cells.push_back(shown(text, difference));
+    table.add(cells);
+  }
+  const bool is_known = std::ranges::all_of(runs, [](const ReportedRun& run) { return run.record.problem.empty(); });
+  if (table.empty() && !is_known) return {};
+  if (table.empty()) return text_element("p", "", "The runs were told the same, and chose the same.");
+  return table.html();
+}
+
+}  // namespace mylos::app

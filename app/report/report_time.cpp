@@ -1,0 +1,198 @@
+#include "app/report/report_time.hpp"
+
+#include "app/report/html.hpp"
+#include "app/report/svg_chart.hpp"
+#include "core/base/quantities.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace mylos::app {
+namespace {
+
+using nlohmann::json;
+
+/// Sum of the values that are seconds of a run; nothing where no row has one.
+std::optional<double> sum_of(const std::vector<json>& rows, const char* name) {
+  constexpr double most = 1e10;  // some 300 years
+  std::optional<double> sum;
+  for (const json& row : rows) {
+    const double value = train::number_of(row, name);
+    if (value >= 0.0 && value < most) sum = sum.value_or(0.0) + value;
+  }
+  return sum;
+}
+
+/// Time in which nothing was recorded.
+struct Gaps {
+  double short_ones = 0.0, long_ones = 0.0;
+};
+
+/// Between all that steps, evaluations and checkpoints took, from the first one's begin to the last one's end; nothing
+/// where no row says when it was.
+std::optional<Gaps> gaps_of(const train::RunRecord& run) {
+  constexpr double longest = 60.0;
+  std::vector<std::pair<double, double>> spans;
+  for (const auto* rows : {&run.steps, &run.evaluations, &run.checkpoints}) {
+    for (const json& row : *rows) {
+      const double end = train::number_of(row, "time"), begin = end - train::number_of(row, "seconds");
+      if (std::isfinite(begin)) spans.emplace_back(begin, end);
+    }
+  }
+  if (spans.empty()) return std::nullopt;
+  std::ranges::sort(spans);
+  Gaps gaps;
+  double covered = spans.front().first;
+  for (const auto& [begin, end] : spans) {
+    const double gap = std::max(0.0, begin - covered);
+    (gap > longest ? gaps.long_ones : gaps.short_ones) += gap;
+    covered = std::max(covered, end);
+  }
+  return gaps;
+}
+
+/// A run of the report that made steps.
+struct TimedRun {
+  std::string name;
+  RunTime time;
+};
+
+/// All parts of a run in one order, as colours know them.
+std::vector<BarPart> parts_of(const RunTime& time) {
+  const auto shown = [](const std::optional<double>& seconds) { return std::max(0.0, seconds.value_or(0.0)); };
+  return {{"forward and backward passes", time.passes, 0},
+          {"waiting for other ranks", shown(time.exchange), 1},
+          {"optimizer", shown(time.update), 2},
+          {"making batches", shown(time.data), 3},
+          {"evaluations", time.evaluations, 4},
+          {"checkpoints", shown(time.checkpoints), 5},
+          {"between these", shown(time.between), 6}};
+}
+
+/// Here and below, `several`: the report has other runs, also ones without steps.
+std::string bars_html(const std::vector<TimedRun>& runs, bool several) {
+  std::string html;
+  for (const TimedRun& run : runs) {
+    if (several) html += text_element("span", "", run.name);
+    html += bar_svg(parts_of(run.time), "Shares of the time of " + run.name + "; the table has them.");
+  }
+  return several ? element("div", "class=\"bars\"", html) : html;
+}
+
+/// Seconds and share of a part.
+std::vector<std::string> part_cells(const BarPart& part, const std::vector<BarPart>& all, bool in_one) {
+  double sum = 0.0;
+  for (const BarPart& each : all) sum += each.value;
+  const std::string seconds = fixed_text(part.value, 2);
+  const std::string share = sum > 0.0 ? fmt::format("{:.1f} %", 100.0 * part.value / sum) : number_text(std::nan(""));
+  if (!in_one) return {seconds, share};
+  return {seconds + text_element("small", "", share)};
+}
+
+/// A row a part; of one run a column for seconds and one for shares, of several a column a run with both.
+std::string table_html(const std::vector<TimedRun>& runs, bool several) {
+  std::vector<HtmlTable::Column> head = {{several ? "seconds and share" : "part", HtmlTable::Align::left}};
+  std::vector<std::vector<BarPart>> parts;
+  for (const TimedRun& run : runs) {
+    head.push_back({several ? run.name : "seconds", HtmlTable::Align::right});
+    if (!several) head.push_back({"share", HtmlTable::Align::right});
+    parts.push_back(parts_of(run.time));
+  }
+  HtmlTable table(std::move(head));
+  for (std::size_t i = 0; i < parts.front().size(); ++i) {
+    const BarPart& named = parts.front()[i];
+    const bool is_there = std::ranges::any_of(parts, [i](const auto& run) { return run[i].value > 0.0; });
+    if (!is_there) continue;
+    std::vector<std::string> cells = {fmt::format("<span class=\"key f{}\"></span>{}", named.colour, named.name)};
+    for (const std::vector<BarPart>& run : parts) {
+      const std::vector<std::string> more = part_cells(run[i], run, several);
+      cells.insert(cells.end(), more.begin(), more.end());
+    }
+    table.add_html(cells);
+  }
+  return table.html();
+}
+
+std::string explanation(const std::vector<TimedRun>& runs) {
+  const auto has = [&](const auto& of_time) { return std::ranges::any_of(runs, of_time, &TimedRun::time); };
+  const bool has_update = has([](const RunTime& time) { return time.update.has_value(); });
+  std::string text = "Seconds of rank 0 by the clock on the wall.";
+  if (!has_update) text += " The run did not record the parts of its steps.";
+  if (has_update && !has([](const RunTime& time) { return time.exchange.has_value(); })) {
+    text += " What ranks exchange while GPUs compute is within the passes: the host does not see it.";
+  }
+  if (has([](const RunTime& time) { return time.between.value_or(0.0) > 0.0; })) {
+    text += " Between these: models that are written, and short pauses between starts of the run.";
+  }
+  return text_element("p", "class=\"note\"", text);
+}
+
+/// A run that waited for hours to be started again did not spend them on anything.
+std::string pauses_html(const std::vector<TimedRun>& runs, bool several) {
+  std::string html;
+  for (const TimedRun& run : runs) {
+    if (run.time.pauses == 0.0) continue;
+    html += text_element("p", "",
+                         fmt::format("{}Not counted: {} in pauses of more than a minute in which nothing was recorded, "
+                                     "as between starts of the run.",
+                                     several ? run.name + ". " : "", train::duration_text(run.time.pauses)));
+  }
+  return html;
+}
+
+std::string kernels_html(const std::vector<BreakdownRow>& kernels) {
+  if (kernels.empty()) {
+    return element(
+        "p", "class=\"note\"",
+        "Times of single kernels are measured by <code>mylos bench step --model MODEL --data FILE --breakdown "
+        "--json</code>; <code>mylos report --kernels FILE</code> shows what it printed here.");
+  }
+  HtmlTable table({{"kernel", HtmlTable::Align::left},
+                   {"calls a step", HtmlTable::Align::right},
+                   {"ms a step", HtmlTable::Align::right},
+                   {"share", HtmlTable::Align::right},
+                   {"of the roofline", HtmlTable::Align::right}});
+  for (const BreakdownRow& row : kernels) {
+    table.add({row.name, number_text(row.calls), fmt::format("{:.3f}", 1e3 * row.seconds),
+               fmt::format("{:.1f} %", 100.0 * row.share),
+               row.roofline ? fmt::format("{:.0f} %", 100.0 * *row.roofline) : number_text(std::nan(""))});
+  }
+  return text_element("h3", "", "Kernels of one step, measured apart from the run") + table.html();
+}
+
+}  // namespace
+
+RunTime time_of(const train::RunRecord& run) {
+  RunTime time{.data = sum_of(run.steps, "data_seconds"),
+               .exchange = sum_of(run.steps, "exchange_seconds"),
+               .update = sum_of(run.steps, "update_seconds"),
+               .evaluations = sum_of(run.evaluations, "seconds").value_or(0.0),
+               .checkpoints = sum_of(run.checkpoints, "seconds")};
+  const double steps = sum_of(run.steps, "seconds").value_or(0.0);
+  const double known = time.data.value_or(0.0) + time.exchange.value_or(0.0) + time.update.value_or(0.0);
+  time.passes = std::max(0.0, steps - known);
+  if (const auto gaps = gaps_of(run)) {
+    time.between = gaps->short_ones;
+    time.pauses = gaps->long_ones;
+  }
+  return time;
+}
+
+std::string time_html(const std::vector<ReportedRun>& runs, const std::vector<BreakdownRow>& kernels) {
+  std::vector<TimedRun> timed;
+  for (const ReportedRun& run : runs) {
+    if (!run.record.steps.empty()) timed.push_back({run.name, time_of(run.record)});
+  }
+  if (timed.empty() && kernels.empty()) return {};
+  const bool several = runs.size() > 1;
+  std::string html;
+  if (!timed.empty()) {
+    html = bars_html(timed, several) + table_html(timed, several) + pauses_html(timed, several) + explanation(timed);
+  }
+  return html + kernels_html(kernels);
+}
+
+}  // namespace mylos::app

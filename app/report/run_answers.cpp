@@ -1,0 +1,131 @@
+#include "app/report/run_answers.hpp"
+
+#include "core/base/quantities.hpp"
+#include "data/squad/feature_file.hpp"
+#include "data/squad/squad_metrics.hpp"
+#include "train/engine/evaluation_files.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <tuple>
+
+namespace mylos::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+data::SquadDataset read_dataset(const ReportedRun& run, const fs::path& file) {
+  data::SquadDataset dataset =
+      data::is_hdf5_file(file) ? data::read_feature_file(file).dataset : data::read_squad(file);
+  if (const std::string version = setting_text(run, "squad"); !version.empty()) {
+    dataset.version = data::parse_squad_version(version);
+  }
+  const auto limit = run.record.run.find("dev-limit");
+  if (limit != run.record.run.end() && limit->is_number_unsigned()) {
+    data::limit_questions(dataset, limit->get<std::size_t>());
+  }
+  return dataset;
+}
+
+/// The step of the last evaluation that was the best so far.
+std::optional<std::size_t> best_step(const train::RunRecord& run) {
+  std::optional<std::size_t> step;
+  for (const nlohmann::json& row : run.evaluations) {
+    const auto best = row.find("best");
+    if (best != row.end() && best->is_boolean() && best->get<bool>()) step = row["step"].get<std::size_t>();
+  }
+  return step;
+}
+
+}  // namespace
+
+const data::SquadQuestion* Questions::find(const std::string& id) const {
+  const auto place = places.find(id);
+  return place == places.end() ? nullptr : &dataset.questions[place->second];
+}
+
+std::optional<double> Questions::f1(const std::string& id, const std::string& answer) const {
+  const data::SquadQuestion* question = find(id);
+  if (question == nullptr || !question->has_answers_key) return std::nullopt;
+  return data::score_answer(*question, answer, dataset.version).f1;
+}
+
+Questions read_questions(const ReportedRun& run) {
+  Questions questions;
+  const std::string file = setting_text(run, "dev");
+  std::error_code none;
+  if (file.empty()) {
+    questions.problem = "run.json names no evaluation data";
+  } else if (!fs::exists(file, none)) {
+    questions.problem = fmt::format("{} is not there any more", file);
+  } else if (!fs::is_regular_file(file, none)) {
+    questions.problem = fmt::format("{} is not a regular file and is not read", file);  // reading a pipe may never end
+  } else {
+    try {
+      questions.dataset = read_dataset(run, file);
+    } catch (const std::exception& error) {
+      questions.problem = error.what();
+    }
+  }
+  for (std::size_t i = 0; i < questions.dataset.questions.size(); ++i) {
+    questions.places.emplace(questions.dataset.questions[i].id, i);
+  }
+  return questions;
+}
+
+EvaluationAnswers read_evaluation_answers(const fs::path& file, std::size_t step) {
+  return {step, data::read_short_answers(file)};
+}
+
+std::optional<FinalAnswers> read_final_answers(const ReportedRun& run) {
+  const fs::path& directory = run.record.directory;
+  const std::optional<std::size_t> best = best_step(run.record);
+  for (const train::KeptEvaluation& kept : train::list_evaluations(directory)) {
+    if (kept.step != best) continue;
+    return FinalAnswers{fmt::format("step {}, the best evaluation", train::count_text(kept.step)),
+                        data::read_short_answers(kept.file), true};
+  }
+  const fs::path file = directory / "predictions.json";
+  std::error_code none;
+  if (!fs::is_regular_file(file, none)) return std::nullopt;
+  FinalAnswers answers{"predictions.json", {}, false};
+  for (auto& [id, text] : data::read_predictions(file)) answers.answers[id] = {text, std::nan("")};
+  return answers;
+}
+
+std::vector<AnswerChange> changed_answers(const Answers& before, const Answers& after, const Questions& questions) {
+  std::vector<AnswerChange> changes;
+  for (const auto& [id, answer] : after) {
+    const auto found = before.find(id);
+    if (found == before.end() || found->second.text == answer.text) continue;
+    changes.push_back({id, found->second, answer, questions.f1(id, found->second.text), questions.f1(id, answer.text)});
+  }
+  const auto kind = [](double gain) { return gain < 0.0 ? 0 : gain > 0.0 ? 1 : 2; };
+  std::ranges::sort(changes, {}, [&](const AnswerChange& change) {
+    return std::tuple(kind(change.gain()), -std::abs(change.gain()), change.id);
+  });
+  return changes;
+}
+
+std::size_t common_questions(const Answers& before, const Answers& after) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(after, [&](const auto& answer) { return before.contains(answer.first); }));
+}
+
+std::vector<WrongAnswer> worst_answers(const Answers& answers, const Questions& questions) {
+  std::vector<WrongAnswer> wrong;
+  for (const auto& [id, answer] : answers) {
+    const std::optional<double> f1 = questions.f1(id, answer.text);
+    if (f1 && *f1 < 1.0) wrong.push_back({id, answer, *f1});
+  }
+  const auto surety = [](const WrongAnswer& each) {
+    return std::isfinite(each.answer.probability) ? each.answer.probability : 0.0;
+  };
+  std::ranges::sort(wrong, {}, [&](const WrongAnswer& each) { return std::tuple(each.f1, -surety(each), each.id); });
+  return wrong;
+}
+
+}  // namespace mylos::app

@@ -1,0 +1,127 @@
+#include "app/runs/resumption.hpp"
+
+#include "app/options/commands.hpp"
+#include "app/options/config_file.hpp"
+#include "app/runs/run_description.hpp"
+#include "core/base/error.hpp"
+#include "core/base/json.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <utility>
+#include <vector>
+
+namespace mylos::app {
+namespace {
+
+/// What changes how the numbers of a run are computed, or what becomes of them, but not what they are.
+constexpr std::array<std::string_view, 22> may_differ = {"mode",
+                                                         "precision",
+                                                         "initial-loss-scale",
+                                                         "micro-batch",
+                                                         "micro-tokens",
+                                                         "gradient-accumulation-steps",
+                                                         "recompute",
+                                                         "attention",
+                                                         "gemm",
+                                                         "tf32",
+                                                         "shard-size",
+                                                         "bucket-mib",
+                                                         "communicator",
+                                                         "communication-precision",
+                                                         "keep",
+                                                         "on-save-error",
+                                                         "stop-before",
+                                                         "walltime",
+                                                         "checkpoint-every",
+                                                         "collective-timeout",
+                                                         "eval-on-start",
+                                                         "strict"};
+
+/// The settings that --extend may change.
+constexpr std::array<std::string_view, 2> extendable_options = {"steps", "epochs"};
+
+/// Checksums of the data that a run read, by the option that names the file; empty where run.json has none.
+nlohmann::ordered_json saved_checksums(const nlohmann::ordered_json& saved) {
+  const auto resolved = saved.find(resolved_key);
+  if (resolved == saved.end() || !resolved->is_object()) return nlohmann::ordered_json::object();
+  auto checksums = resolved->value(checksums_key, nlohmann::ordered_json::object());
+  return checksums.is_object() ? checksums : nlohmann::ordered_json::object();
+}
+
+/// Settings that may differ, and data files that are compared by their content.
+std::vector<std::string_view> settings_that_may_differ(const nlohmann::ordered_json& checksums,
+                                                       const nlohmann::ordered_json& settings) {
+  std::vector<std::string_view> names(may_differ.begin(), may_differ.end());
+  for (const auto& [option, checksum] : checksums.items()) {
+    const auto setting = settings.find(option);
+    if (setting != settings.end() && !setting->is_null()) names.emplace_back(setting.key());
+  }
+  return names;
+}
+
+/// With --extend the length is not compared, but whether it differs is told. `may_differ` holds names of options.
+train::CommandDifference difference_but_for(std::vector<std::string_view> may_differ,
+                                            const nlohmann::ordered_json& saved, const Arguments& arguments) {
+  const Command& command = *find_command("train");
+  std::vector<std::string> all = differing_settings(saved, command, arguments, may_differ);
+  if (!arguments.extend) return {.options = std::move(all)};
+  may_differ.insert(may_differ.end(), extendable_options.begin(), extendable_options.end());
+  std::vector<std::string> rest = differing_settings(saved, command, arguments, may_differ);
+  const bool extends = rest.size() != all.size();
+  return {.options = std::move(rest), .extends = extends};
+}
+
+}  // namespace
+
+train::CommandDifference difference_from_run(const nlohmann::ordered_json& saved, const Arguments& arguments) {
+  return difference_but_for({may_differ.begin(), may_differ.end()}, saved, arguments);
+}
+
+ResumedRun take_up_run(const std::string& configuration, const std::filesystem::path& checkpoint,
+                       Arguments& arguments) {
+  auto saved = data::try_parse_ordered_json(configuration);
+  ensure(saved.is_object(), fmt::format("{}: /run/configuration is no JSON object", checkpoint.string()));
+  const auto settings = settings_json(*find_command("train"), arguments);
+  const auto [differing, extends] =
+      difference_but_for(settings_that_may_differ(saved_checksums(saved), settings), saved, arguments);
+  ensure(differing.empty(),
+         fmt::format("{} is of a run with other options: {}; give those of the run, {}or begin anew with another "
+                     "--output or --overwrite --resume never",
+                     checkpoint.string(), fmt::join(differing, "; "),
+                     arguments.extend ? "" : "go on to more --steps or --epochs with --extend, "));
+  take_recorded_choices(saved, checkpoint, arguments);
+  return {std::move(saved), extends};
+}
+
+void check_resumed_data(const nlohmann::ordered_json& saved, const std::filesystem::path& checkpoint,
+                        const std::vector<train::DataChecksum>& data) {
+  const auto checksums = saved_checksums(saved);
+  for (const train::DataChecksum& each : data) {
+    const auto found = checksums.find(each.option);
+    if (found == checksums.end()) continue;
+    const std::string before = data::plain_text(*found);
+    ensure(before == checksum_text(each),
+           fmt::format("--{} {}: holds other data than the run of {} had read: the checksum was {} and is {}; give the "
+                       "file as it was, or begin anew with another --output or --overwrite --resume never",
+                       each.option, each.file.string(), checkpoint.string(), before, checksum_text(each)));
+  }
+}
+
+std::string changed_layout_line(const nlohmann::ordered_json& saved, const nlohmann::ordered_json& run) {
+  const nlohmann::ordered_json before = saved.is_object() ? saved.value(resolved_key, nlohmann::ordered_json()) : saved;
+  if (!before.is_object() || run.value("deterministic", false)) return {};
+  std::vector<std::string> changes;
+  for (const char* name : {"ranks", "mode", "micro-batch"}) {
+    const auto& value = run[resolved_key][name];
+    if (!before.contains(name) || before[name] == value) continue;
+    changes.push_back(fmt::format("{} {}, before {}", name, data::plain_text(value), data::plain_text(before[name])));
+  }
+  if (changes.empty()) return {};
+  return fmt::format("{}: losses may differ in their last digits from those of an uninterrupted run",
+                     fmt::join(changes, "; "));
+}
+
+}  // namespace mylos::app

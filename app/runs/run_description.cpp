@@ -1,0 +1,111 @@
+#include "app/runs/run_description.hpp"
+
+#include "app/program/build_info.hpp"
+#include "app/bench/calibration.hpp"
+#include "app/options/commands.hpp"
+#include "app/options/config_file.hpp"
+#include "core/base/processors.hpp"
+#include "core/device.hpp"
+#include "train/engine/gemm_selection.hpp"
+#include "train/engine/run_bounds.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace mylos::app {
+namespace {
+
+train::DataDescription describe_data(const std::filesystem::path& file, const train::SquadWindows& windows) {
+  return {.file = file.string(),
+          .questions = windows.dataset.questions.size(),
+          .windows = windows.count(),
+          .tokens = windows.tokens()};
+}
+
+std::size_t parameters_of(const nn::Model& model) {
+  std::size_t count = 0;
+  for (const ParameterRow& row : model.table().rows()) count += row.size;
+  return count;
+}
+
+double epochs_of(const train::SquadTask& task, const train::Trainer& trainer) {
+  return static_cast<double>(trainer.steps()) / static_cast<double>(task.steps_per_epoch());
+}
+
+/// Names of the run's machines, in the order of ranks.
+std::vector<std::string> hosts_of(const parallel::Launch& launch) {
+  std::vector<std::string> hosts;
+  for (const parallel::RankPlace& place : launch.places()) {
+    if (std::ranges::find(hosts, place.host) == hosts.end()) hosts.push_back(place.host);
+  }
+  return hosts;
+}
+
+nlohmann::ordered_json checksums_json(const std::vector<train::DataChecksum>& checksums) {
+  nlohmann::ordered_json members = nlohmann::ordered_json::object();
+  for (const train::DataChecksum& data : checksums) members[data.option] = checksum_text(data);
+  return members;
+}
+
+const char* version_name(data::SquadVersion version) { return version == data::SquadVersion::v2_0 ? "2.0" : "1.1"; }
+
+}  // namespace
+
+train::RunDescription describe_run(const Arguments& arguments, const train::SquadTask& task,
+                                   const train::Trainer& trainer, parallel::Launch& launch, std::size_t free_memory) {
+  const train::SquadConfig& squad = arguments.run.squad;
+  return {.model = arguments.model,
+          .layers = task.bert().num_hidden_layers,
+          .hidden = task.bert().hidden_size,
+          .heads = task.bert().num_attention_heads,
+          .parameters = parameters_of(task.model()),
+          .train = describe_data(squad.train, *task.train_windows()),
+          .dev = task.evaluation() == nullptr ? train::DataDescription{}
+                                              : describe_data(squad.dev, task.evaluation()->windows()),
+          .max_length = squad.max_length,
+          .precision = std::string(to_string(arguments.run.engine.precision)),
+          .loss_scale = trainer.loss_scale(),
+          .gemm = describe(trainer.gemm()),
+          .execution = ExecutionSpace::name(),
+          .ranks = launch.world().size(),
+          .nodes = launch.nodes(),
+          .threads = launch.threads(),
+          .places = launch.places(),
+          .steps = trainer.steps(),
+          .batch = train::largest_global_batch(task, trainer.steps()),
+          .epochs = epochs_of(task, trainer),
+          .memory = trainer.plan(),
+          .free_memory = free_memory,
+          .output = arguments.run.engine.output.string()};
+}
+
+std::string checksum_text(const train::DataChecksum& data) { return fmt::format("{:08x}", data.checksum); }
+
+nlohmann::ordered_json run_json(const Arguments& arguments, const train::SquadTask& task, const train::Trainer& trainer,
+                                parallel::Launch& launch) {
+  const train::RankLayout& layout = trainer.plan().layout;
+  nlohmann::ordered_json run = settings_json(*find_command("train"), arguments);
+  run[program_key] = program_json();
+  run[program_key][changed_key] = changed_options(*find_command("train"), arguments);
+  run[resolved_key] = {{"model", std::filesystem::absolute(arguments.run.squad.model).lexically_normal().string()},
+                       {"squad", version_name(task.train_windows()->dataset.version)},
+                       {checksums_key, checksums_json(task.data_checksums())},
+                       {"dropout", arguments.run.squad.dropout.value_or(task.bert().hidden_dropout_prob)},
+                       {"steps", trainer.steps()},
+                       {"epochs", epochs_of(task, trainer)},
+                       {"micro-batch", trainer.plan().largest.samples},
+                       {"memory", trainer.plan().peak()},
+                       {"gemm", train::to_json(trainer.gemm())},
+                       {"execution", ExecutionSpace::name()},
+                       {"device", runs_on_host ? parallel::processor_model() : device_name()},
+                       {"hosts", hosts_of(launch)},
+                       {"ranks", launch.world().size()},
+                       {"nodes", launch.nodes()},
+                       {"threads", launch.threads()},
+                       {"mode", parallel::to_string(layout.mode)},
+                       {"shard-size", layout.shards}};
+  return run;
+}
+
+}  // namespace mylos::app

@@ -1,0 +1,100 @@
+#include "app/bench/step_breakdown.hpp"
+
+#include "app/bench/breakdown_json.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace mylos::app {
+namespace {
+
+const std::string product = "mylos::gemm NT 10 4 4 float float bias_gelu = onednn";
+
+data::BertConfig small_bert() {
+  data::BertConfig config;
+  config.num_hidden_layers = 1;
+  config.hidden_size = 4;
+  config.num_attention_heads = 1;
+  config.intermediate_size = 16;
+  return config;
+}
+
+/// A step of 10 s: 8 in kernels, 1 on the host and 1 nowhere.
+ProfiledStep step() {
+  ProfiledStep step;
+  step.seconds = 10.0;
+  step.shape = {.tokens = 10, .squared_lengths = 100, .parameters = 100};
+  step.profile[{SpanKind::product, product, {}}] = {2, 4.0, 0.0};
+  step.profile[{SpanKind::kernel, "mylos::activation::gelu", product}] = {2, 1.0, 0.0};
+  step.profile[{SpanKind::kernel, "mylos::optimizer::adamw", {}}] = {3, 2.0, 0.0};
+  step.profile[{SpanKind::copy, "fill of mylos::gradients", {}}] = {1, 1.0, 80.0};
+  step.profile[{SpanKind::section, "mylos::TrainingStep::pass", {}}] = {1, 1.0, 0.0};
+  return step;
+}
+
+const BreakdownRow& row(const Breakdown& breakdown, const std::string& name) {
+  const auto found = std::ranges::find(breakdown.kernels, name, &BreakdownRow::name);
+  if (found == breakdown.kernels.end()) throw std::runtime_error("no row " + name);
+  return *found;
+}
+
+TEST(StepBreakdown, EachRowHasItsWorkAndItsShareOfTheRoofline) {
+  const Breakdown breakdown = make_breakdown(small_bert(), {step()}, {.flops = 1000.0, .bandwidth = 100.0});
+  ASSERT_EQ(breakdown.kernels.size(), 4u);
+  EXPECT_EQ(breakdown.kernels[0].name, "attention-output/forward by onednn");
+  const BreakdownRow& first = breakdown.kernels[0];
+  EXPECT_EQ(first.calls, 2.0);
+  EXPECT_EQ(first.share, 0.4);
+  EXPECT_EQ(first.work->flops, 2 * 320.0);
+  EXPECT_EQ(*first.flops, 2 * 320.0 / 4.0);
+  EXPECT_EQ(*first.bytes, 2 * 4.0 * (40 + 16 + 40) / 4.0);
+  EXPECT_EQ(*first.roofline, std::max(160.0 / 1000.0, 192.0 / 100.0));
+  // Within two products of 40 elements, one read and one written each.
+  EXPECT_EQ(*row(breakdown, "mylos::activation::gelu, in a product").bytes, 2 * 40 * 8.0);
+  EXPECT_EQ(*row(breakdown, "mylos::optimizer::adamw").bytes, 28.0 * 100 / 2.0);
+  EXPECT_EQ(*row(breakdown, "fill of mylos::gradients").bytes, 80.0);
+}
+
+TEST(StepBreakdown, SaysHowMuchOfTheStepIsAccounted) {
+  const Breakdown breakdown = make_breakdown(small_bert(), {step()}, {.flops = 1.0, .bandwidth = 1.0});
+  EXPECT_EQ(breakdown.seconds, 10.0);
+  EXPECT_EQ(breakdown.in_kernels, 0.8);
+  EXPECT_EQ(breakdown.accounted, 0.9);
+  ASSERT_EQ(breakdown.host.size(), 1u);
+  EXPECT_EQ(breakdown.host[0].name, "mylos::TrainingStep::pass");
+  EXPECT_FALSE(breakdown.host[0].flops);
+}
+
+TEST(StepBreakdown, TakesMediansOverSteps) {
+  std::vector<ProfiledStep> steps(3, step());
+  steps[0].profile.at({SpanKind::kernel, "mylos::optimizer::adamw", {}}).seconds = 5.0;
+  steps[1].profile.at({SpanKind::kernel, "mylos::optimizer::adamw", {}}).seconds = 4.0;
+  const Breakdown breakdown = make_breakdown(small_bert(), steps, {.flops = 1.0, .bandwidth = 1.0});
+  EXPECT_EQ(row(breakdown, "mylos::optimizer::adamw").seconds, 4.0);
+  EXPECT_EQ(breakdown.in_kernels, 1.0);
+}
+
+TEST(StepBreakdown, AKernelWithoutAFormulaIsShownWithoutWork) {
+  ProfiledStep unknown = step();
+  unknown.profile[{SpanKind::kernel, "mylos::new", {}}] = {1, 0.5, 0.0};
+  unknown.profile[{SpanKind::kernel, "mylos::new", product}] = {1, 0.25, 0.0};
+  const Ceilings ceilings{.flops = 1.0, .bandwidth = 1.0};
+  const Breakdown breakdown = make_breakdown(small_bert(), {unknown}, ceilings);
+  EXPECT_FALSE(row(breakdown, "mylos::new").flops);
+  EXPECT_FALSE(row(breakdown, "mylos::new, in a product").roofline);
+  EXPECT_TRUE(to_json(breakdown, ceilings)["kernels"].back()["gflops"].is_null());
+}
+
+TEST(StepBreakdown, IsPrinted) {
+  const Ceilings ceilings{.flops = 2e9, .bandwidth = 3e9};
+  const std::string text = to_text(make_breakdown(small_bert(), {step()}, ceilings), ceilings);
+  EXPECT_NE(text.find("roofline: 2.0 GFLOP/s of the fastest product, 3.0 GB/s of a triad"), std::string::npos) << text;
+  EXPECT_NE(text.find("sum: 80.0 % in kernels, 90.0 % with the host's work, of 10000.000 ms"), std::string::npos)
+      << text;
+  EXPECT_NE(tests::error_of([&] { make_breakdown(small_bert(), {}, ceilings); }).find("no steps"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace mylos::app

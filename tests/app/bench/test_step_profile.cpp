@@ -1,0 +1,105 @@
+#include "app/bench/step_profile.hpp"
+
+#include "core/kernels/gemm.hpp"
+#include "core/kernels/team.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <gtest/gtest.h>
+#include <Kokkos_Profiling_ScopedRegion.hpp>
+
+namespace mylos::app {
+namespace {
+
+using Region = Kokkos::Profiling::ScopedRegion;
+using Clock = std::chrono::steady_clock;
+
+void wait(double seconds) {
+  const Clock::time_point begin = Clock::now();
+  while (std::chrono::duration<double>(Clock::now() - begin).count() < seconds) {
+  }
+}
+
+void launch(const char* label) { for_each_element(label, ExecutionSpace(), 100, KOKKOS_LAMBDA(std::size_t){}); }
+
+TEST(StepProfile, TimeIsThatOfTheInnermostSpan) {
+  const StepProfile listener;
+  const Clock::time_point begin = Clock::now();
+  {
+    const Region outer("test::outer");
+    wait(0.02);
+    {
+      const Region inner("test::inner");
+      wait(0.01);
+      launch("test::kernel");
+    }
+    launch("test::kernel");
+  }
+  const double whole = std::chrono::duration<double>(Clock::now() - begin).count();
+  const Profile& profile = listener.profile();
+  ASSERT_EQ(profile.size(), 3u);
+  EXPECT_EQ(profile.at({SpanKind::kernel, "test::kernel", {}}).calls, 2u);
+  EXPECT_GE(profile.at({SpanKind::section, "test::inner", {}}).seconds, 0.01);
+  EXPECT_GE(profile.at({SpanKind::section, "test::outer", {}}).seconds, 0.02);
+  double sum = 0.0;
+  for (const auto& [span, totals] : profile) sum += totals.seconds;
+  EXPECT_GE(sum, 0.03);
+  EXPECT_LE(sum, whole);
+}
+
+TEST(StepProfile, WhatIsOutsideOfSpansIsNotCounted) {
+  const StepProfile listener;
+  wait(0.01);
+  launch("test::kernel");
+  ASSERT_EQ(listener.profile().size(), 1u);
+}
+
+TEST(StepProfile, KernelsOfOursWithinAProductAreToldApart) {
+  const StepProfile listener;
+  const ExecutionSpace space;
+  for (const std::string& provider : gemm_providers()) {
+    const Matrix<float> x("test::x", 5, 3), w("test::w", 4, 3), y("test::y", 5, 4), pre("test::pre", 5, 4);
+    const Gemm gemm(provider);
+    gemm.operator()<float, float>(space, Transpose::no, x, Transpose::yes, w, 0.0f, y,
+                                  {EpilogueKind::bias_gelu, Vector<float>("test::bias", 4), pre});
+    const std::string name = "mylos::gemm NT 5 4 3 float float bias_gelu = " + provider;
+    EXPECT_EQ(listener.profile().at({SpanKind::product, name, {}}).calls, 1u);
+    std::size_t within = 0;
+    for (const auto& [span, totals] : listener.profile()) {
+      EXPECT_FALSE(span.name.starts_with("KokkosBlas"));
+      if (span.product == name) within += totals.calls;
+    }
+    EXPECT_EQ(within, 1u);  // gelu, or bias and gelu together
+  }
+}
+
+TEST(StepProfile, CopiesKnowTheirBytes) {
+  const Vector<float> a("mylos::test::a", 100), b("mylos::test::b", 100);
+  const HostVector<float> host("mylos::test::host", 100);
+  const StepProfile listener;
+  const ExecutionSpace space;
+  Kokkos::deep_copy(space, a, 1.0f);
+  Kokkos::deep_copy(space, b, 0.0f);
+  Kokkos::deep_copy(space, host, a);
+  space.fence("mylos::test::wait");
+  ASSERT_EQ(listener.profile().size(), 2u);
+  EXPECT_EQ(listener.profile().at({SpanKind::copy, "fill of mylos::test", {}}).bytes, 800.0);
+  EXPECT_EQ(listener.profile().at({SpanKind::copy, "copy to mylos::test", {}}).bytes, 800.0);
+}
+
+TEST(StepProfile, OneListensAtATimeAndGivesBackWhatWasThere) {
+  static int kernels = 0;
+  Kokkos::Tools::Experimental::set_begin_parallel_for_callback(
+      [](const char*, std::uint32_t, std::uint64_t*) { ++kernels; });
+  {
+    const StepProfile listener;
+    launch("test::kernel");
+    EXPECT_NE(tests::error_of([] { const StepProfile second; }).find("another one listens"), std::string::npos);
+  }
+  EXPECT_EQ(kernels, 0);
+  launch("test::kernel");
+  EXPECT_EQ(kernels, 1);
+  Kokkos::Tools::Experimental::set_begin_parallel_for_callback(nullptr);
+}
+
+}  // namespace
+}  // namespace mylos::app

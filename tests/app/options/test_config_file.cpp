@@ -1,0 +1,277 @@
+#include "app/options/config_file.hpp"
+
+#include "app/options/parse.hpp"
+#include "app/options/usage_error.hpp"
+#include "core/device.hpp"
+#include "core/kernels/gemm.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace mylos::app {
+namespace {
+
+using tests::TemporaryDirectory;
+
+class ConfigFile : public testing::Test {
+ protected:
+  std::string write(const std::string& text) {
+    const auto path = directory_ / "run.json";
+    tests::write_file(path, text);
+    return path.string();
+  }
+  /// What `train` was told by a configuration of `text` and by `words`.
+  Arguments parse(const std::string& text, std::vector<std::string> words = {}) {
+    words.insert(words.begin(), {"--config", write(text)});
+    return parse_arguments(train_, words);
+  }
+  std::string error(const std::string& text) {
+    return tests::error_of([&] { parse(text); });
+  }
+
+  TemporaryDirectory directory_;
+  const Command& train_ = *find_command("train");
+  const std::string base_ = R"("model": "m", "train": "/t", "output": "/o")";
+};
+
+TEST_F(ConfigFile, WhatIsSavedIsReadBack) {
+  const std::vector<std::string> words = {"--model=m",       "--train=t",
+                                          "--dev=d",         "--output=o",
+                                          "--batch=7",       "--lr=1e-4",
+                                          "--dropout=0",     "--precision=bf16",
+                                          "--best-by=exact", "--strict",
+                                          "--squad=2.0",     "--warmup-steps=3",
+                                          "--order=x.jsonl", "--seed=18446744073709551615"};
+  const Arguments told = parse_arguments(train_, words);
+  auto settings = settings_json(train_, told);
+  settings["program"] = {{"version", "0.1.0"}};
+  settings["resolved"] = {{"steps", 12}};
+  settings["state"] = {{"finished", true}};
+  const Arguments again = parse(settings.dump());
+  EXPECT_EQ(settings_json(train_, again), settings_json(train_, told));
+  EXPECT_EQ(again.run.squad.batch, 7u);
+  EXPECT_EQ(again.run.squad.dropout, 0.0);
+}
+
+TEST_F(ConfigFile, OptionsWin) {
+  const std::string config = "{" + base_ + R"(, "batch": 4, "steps": 100, "warmup-steps": 5, "learning-rate": 1e-4})";
+  const Arguments arguments = parse(config, {"--batch-per-rank=6", "--epochs=1", "--warmup=0.1"});
+  EXPECT_EQ(arguments.run.squad.batch, 6u);
+  EXPECT_EQ(arguments.run.engine.steps, 0u);
+  EXPECT_EQ(arguments.run.engine.warmup_steps, std::nullopt);
+  EXPECT_EQ(arguments.run.engine.learning_rate, 1e-4);
+}
+
+TEST_F(ConfigFile, WhatIsComputedAtOnceIsReplacedWhole) {
+  const std::string sequences = "{" + base_ + R"(, "micro-batch": 4})",
+                    tokens = "{" + base_ + R"(, "micro-tokens": 600})";
+  EXPECT_EQ(parse(sequences, {"--micro-tokens=500"}).run.engine.micro_batch, 0u);
+  EXPECT_EQ(parse(tokens, {"--micro-batch=2"}).run.engine.micro_tokens, 0u);
+  EXPECT_EQ(parse(tokens, {"--gradient-accumulation-steps=2"}).run.engine.micro_tokens, 0u);
+  const std::string parts = "{" + base_ + R"(, "gradient-accumulation-steps": 3})";
+  EXPECT_EQ(parse(parts).run.engine.accumulation, 3u);
+  EXPECT_EQ(parse(parts, {"--micro-batch=2"}).run.engine.accumulation, 0u);
+  EXPECT_EQ(error("{" + base_ + R"(, "micro-batch": 4, "gradient-accumulation-steps": 3})"),
+            "micro-batch and gradient-accumulation-steps exclude each other; leave one of them out of the "
+            "configuration");
+  EXPECT_EQ(error("{" + base_ + R"(, "micro-batch": 4, "micro-tokens": 600})"),
+            "micro-tokens and micro-batch exclude each other; leave one of them out of the configuration");
+}
+
+TEST_F(ConfigFile, NamesAreThoseOfTheCommandLine) {
+  const std::string config =
+      R"({"model_name_or_path": "m", "train_file": "/t", "output-dir": "/o", "lr": 1e-4, "max_seq_length": 128})";
+  const Arguments arguments = parse(config, {"--doc-stride=64"});
+  EXPECT_EQ(arguments.model, "m");
+  EXPECT_EQ(arguments.run.squad.train, "/t");
+  EXPECT_EQ(arguments.run.engine.output, "/o");
+  EXPECT_EQ(arguments.run.engine.learning_rate, 1e-4);
+  EXPECT_EQ(arguments.run.squad.max_length, 128u);
+  EXPECT_EQ(parse("{" + base_ + R"(, "learning_rate": 2e-4})").run.engine.learning_rate, 2e-4);
+}
+
+/// A file that run_qa takes in the place of a command line.
+constexpr const char* run_qa_json = R"({
+  "model_name_or_path": "m", "train_file": "/t", "validation_file": "/d", "output_dir": "/o", "do_train": true,
+  "do_eval": true, "overwrite_output_dir": true, "per_device_train_batch_size": 6, "num_train_epochs": 3.0,
+  "max_steps": -1, "fp16": true, "bf16": false, "version_2_with_negative": true, "resume_from_checkpoint": true,
+  "report_to": ["tensorboard"], "save_total_limit": null, "logging_steps": 10, "push_to_hub": false,
+  "lr_scheduler_kwargs": {}, "fsdp": "", "deepspeed": null, "fsdp_config": [], "dataloader_num_workers": 4})";
+
+TEST_F(ConfigFile, TakesTheNamesOfRunQa) {
+  const Arguments arguments = parse(run_qa_json);
+  EXPECT_EQ(arguments.run.squad.dev, "/d");
+  EXPECT_TRUE(arguments.do_eval && arguments.overwrite);
+  EXPECT_EQ(arguments.run.squad.batch, 6u);
+  EXPECT_TRUE(arguments.batch_is_per_rank);
+  EXPECT_EQ(arguments.run.engine.precision, Precision::float16);
+  EXPECT_EQ(arguments.run.squad.squad, "2.0");
+  EXPECT_EQ(arguments.resume, "auto");
+  ASSERT_EQ(arguments.remarks.size(), 4u);
+  EXPECT_EQ(arguments.remarks.front().find((directory_ / "run.json").string() + ": "), 0u) << arguments.remarks.front();
+  EXPECT_NE(arguments.remarks.front().find(" has no effect here: "), std::string::npos) << arguments.remarks.front();
+  EXPECT_EQ(error("{" + base_ + R"(, "devices": 4})"),
+            (directory_ / "run.json").string() +
+                ": devices 4 is not supported; leave it out: ranks come from the launcher (srun, mpirun), one a GPU");
+}
+
+TEST_F(ConfigFile, OptionsWinOverPeersNamesOfTheSame) {
+  EXPECT_EQ(parse(run_qa_json, {"--precision=float"}).run.engine.precision, Precision::float32);
+  EXPECT_EQ(parse(run_qa_json, {"--bf16"}).run.engine.precision, Precision::bfloat16);
+  const Arguments arguments = parse(run_qa_json, {"--batch=8"});
+  EXPECT_EQ(arguments.run.squad.batch, 8u);
+  EXPECT_FALSE(arguments.batch_is_per_rank);
+  const std::string data_set = R"({"model": "m", "output": "/o", "dataset_name": "squad"})";
+  EXPECT_EQ(parse(data_set, {"--train=/mine"}).run.squad.train, "/mine");
+}
+
+TEST_F(ConfigFile, NamesOfTheSameExcludeEachOther) {
+  const auto excluded = [](const std::string& one, const std::string& other) {
+    return one + " and " + other + " exclude each other; leave one of them out of the configuration";
+  };
+  EXPECT_EQ(error("{" + base_ + R"(, "fp16": true, "precision": "float"})"), excluded("fp16", "precision"));
+  EXPECT_EQ(error("{" + base_ + R"(, "fp16": true, "bf16": true})"), excluded("bf16", "fp16"));
+  EXPECT_EQ(error("{" + base_ + R"(, "batch": 4, "batch-per-rank": 2})"), excluded("batch", "batch-per-rank"));
+  EXPECT_EQ(error("{" + base_ + R"(, "dataset_name": "squad"})"), excluded("dataset", "train"));
+  EXPECT_NE(error("{" + base_ + R"(, "do_train": false})").find("train trains"), std::string::npos);
+}
+
+TEST_F(ConfigFile, WhoComputedProductsIsRepeatedUnlessToldOtherwise) {
+  const std::string config = "{" + base_ + R"(, "gemm": "auto", "resolved": {"gemm": {"default": "x", "products": [)" +
+                             R"({"transpose": "NT", "n": 3, "k": 4, "input": "float", "output": "float", "rows": 8,)" +
+                             R"( "provider": "y"}]}}})";
+  const GemmKey key{.transpose_b = Transpose::yes,
+                    .input = Precision::float32,
+                    .output = Precision::float32,
+                    .n = 3,
+                    .k = 4,
+                    .rows = 8};
+  EXPECT_EQ(parse(config).run.engine.gemm.recorded, (GemmChoice{"x", {{key, "y"}}}));
+  EXPECT_EQ(parse(config, {"--gemm=auto"}).run.engine.gemm.recorded, std::nullopt);
+  const std::string wrong = "{" + base_ + R"(, "resolved": {"gemm": {"default": "x"}}})";
+  EXPECT_NE(error(wrong).find(": resolved.gemm: "), std::string::npos) << error(wrong);
+}
+
+TEST_F(ConfigFile, WhatAResumedRunRecordedIsTakenWhereThisOneComputesAlike) {
+  const std::string mine = default_gemm_provider();
+  const auto taken = [&](const std::string& provider, bool tf32, const std::vector<std::string>& words) {
+    std::vector<std::string> all = {"--model=m", "--train=t", "--output=o"};
+    all.insert(all.end(), words.begin(), words.end());
+    Arguments arguments = parse_arguments(train_, all);
+    const nlohmann::ordered_json saved = {
+        {"tf32", tf32},
+        {"resolved", {{"gemm", {{"default", provider}, {"products", nlohmann::ordered_json::array()}}}}}};
+    take_recorded_choices(saved, "run.json", arguments);
+    return arguments.run.engine.gemm.recorded;
+  };
+  EXPECT_EQ(taken(mine, false, {}), (GemmChoice{mine, {}}));
+  EXPECT_EQ(taken(mine, false, {"--gemm=auto"}), std::nullopt);
+  EXPECT_EQ(taken(mine, true, {}), std::nullopt) << "TF32 only where it is asked for";
+  EXPECT_EQ(taken("of-another-build", false, {}), std::nullopt);
+}
+
+/// What a run on this build's devices resolved.
+nlohmann::ordered_json resolved_layout() {
+  return {{"micro-batch", 3u},
+          {"execution", ExecutionSpace::name()},
+          {"device", "a device"},
+          {"ranks", 2u},
+          {"mode", "sharded"}};
+}
+
+TEST_F(ConfigFile, TheLayoutOfARunIsRepeatedUnlessToldOtherwise) {
+  const auto layout = [&](const nlohmann::ordered_json& resolved, const std::vector<std::string>& words = {}) {
+    return parse("{" + base_ + R"(, "resolved": )" + resolved.dump() + "}", words).run.engine.recorded_layout;
+  };
+  const auto recorded = layout(resolved_layout());
+  ASSERT_TRUE(recorded.has_value());
+  EXPECT_EQ(recorded->micro_batch, 3u);
+  EXPECT_EQ(recorded->ranks, 2u);
+  EXPECT_EQ(recorded->mode, parallel::ModeKind::sharded);
+  EXPECT_EQ(recorded->device, "a device");
+  EXPECT_FALSE(layout(resolved_layout(), {"--batch=8"})) << "memory was planned for another batch";
+  nlohmann::ordered_json other = resolved_layout();
+  other["execution"] = "of another build";
+  EXPECT_FALSE(layout(other));
+  other = resolved_layout();
+  other["micro-batch"] = "3";
+  EXPECT_THAT(error("{" + base_ + R"(, "resolved": )" + other.dump() + "}"),
+              testing::EndsWith(": resolved.micro-batch: expected a whole number from 1 on, not \"3\""));
+}
+
+TEST_F(ConfigFile, TheLayoutOfAResumedRunIsTakenUnderTheSameSettings) {
+  const auto taken = [&](nlohmann::ordered_json change) {
+    const std::vector<std::string> words = {"--model=m", "--train=t", "--output=o"};
+    Arguments arguments = parse_arguments(train_, words);
+    nlohmann::ordered_json saved = settings_json(train_, arguments);
+    saved["resolved"] = resolved_layout();
+    saved.update(change);
+    take_recorded_choices(saved, "run.json", arguments);
+    return arguments.run.engine.recorded_layout.has_value();
+  };
+  EXPECT_TRUE(taken(nlohmann::ordered_json::object()));
+  EXPECT_FALSE(taken({{"micro-tokens", 512}})) << "its micro-batches had other sizes";
+  EXPECT_FALSE(taken({{"precision", "bfloat16"}})) << "memory was planned for another type";
+  EXPECT_FALSE(taken({{"resolved", {{"steps", 4}}}}));
+}
+
+TEST_F(ConfigFile, AnotherNameOfAFileIsNoDifference) {
+  const auto file = directory_ / "data" / "train.json";
+  tests::write_file(file, "{}");
+  std::filesystem::create_directory_symlink(directory_ / "data", directory_ / "link");
+  const std::vector<std::string> words = {"--model=m", "--output=o", "--train", directory_ / "link/train.json"};
+  const Arguments now = parse_arguments(train_, words);
+  EXPECT_TRUE(differing_settings({{"train", file.string()}}, train_, now).empty());
+  EXPECT_EQ(differing_settings({{"train", (directory_ / "data/dev.json").string()}}, train_, now).size(), 1u);
+}
+
+TEST_F(ConfigFile, AChangedDefaultIsNoDifference) {
+  using Json = nlohmann::ordered_json;
+  const auto parse_words = [&](std::vector<std::string> words) {
+    words.insert(words.end(), {"--model=m", "--train=t", "--output=o"});
+    return parse_arguments(train_, words);
+  };
+  const Arguments plain = parse_words({}), seeded = parse_words({"--seed=7"});
+  const auto differing = [&](const Json& saved, const Arguments& now) {
+    return differing_settings(saved, train_, now);
+  };
+  EXPECT_EQ(changed_options(train_, seeded), Json({"model", "train", "output", "seed"}));
+  // Of a version with other defaults, in which batch was set and seed was not.
+  const Json saved = {{"batch", 8}, {"seed", 1}, {"program", {{"changed", {"batch"}}}}};
+  EXPECT_EQ(differing(saved, plain), std::vector<std::string>{"batch 8, now 12"});
+  EXPECT_EQ(differing(saved, seeded), (std::vector<std::string>{"batch 8, now 12", "seed 1, now 7"}));
+  // A version that recorded no such list: only what was unset is known to be a default.
+  const Json older = {{"seed", 1}, {"checkpoint-every", nullptr}};
+  EXPECT_EQ(differing(older, plain), std::vector<std::string>{"seed 1, now 42"});
+  EXPECT_EQ(differing(older, parse_words({"--checkpoint-every=5", "--seed=1"})),
+            std::vector<std::string>{"checkpoint-every unset, now 5"});
+}
+
+TEST_F(ConfigFile, TheOrderOfWordsDoesNotMatter) {
+  const std::string file = write("{" + base_ + R"(, "batch": 4})");
+  const std::vector<std::string> words = {"--batch=9", "--config", file};
+  EXPECT_EQ(parse_arguments(train_, words).run.squad.batch, 9u);
+}
+
+TEST_F(ConfigFile, WrongFilesAreNamed) {
+  const std::string file = (directory_ / "run.json").string();
+  EXPECT_EQ(error("{"), "--config " + file + ": not JSON, or nested too deeply");
+  EXPECT_EQ(error("[1]"), "--config " + file + ": not a JSON object");
+  EXPECT_EQ(error(R"({"bacth": 4})"), file + ": unknown key \"bacth\"; did you mean batch?");
+  EXPECT_EQ(error(R"({"config": "a.json"})").find(file + ": unknown key \"config\""), 0u);
+  EXPECT_EQ(error(R"({"batchsize": 4})"), file +
+                                              ": unknown key \"batchsize\"; use --batch, of all ranks "
+                                              "together, or --batch-per-rank");
+  EXPECT_EQ(error(R"({"batch": [4]})"), file + ": key batch: expected a number, a string, true or false");
+  EXPECT_EQ(error(R"({"batch": 0})"), file + ": batch 0: expected a whole number from 1 to 1000000");
+  EXPECT_EQ(error(R"({"batch": 1.5})"), file + ": batch 1.5: expected a whole number from 1 to 1000000");
+  const std::vector<std::string> words = {"--config", file + "x"};
+  const std::string missing = tests::error_of([&] { parse_arguments(train_, words); });
+  EXPECT_EQ(missing, "cannot read " + file + "x: No such file or directory");
+}
+
+}  // namespace
+}  // namespace mylos::app

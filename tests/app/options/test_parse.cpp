@@ -1,0 +1,155 @@
+#include "app/options/parse.hpp"
+
+#include "app/options/consistency.hpp"
+
+#include "app/options/usage_error.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <gtest/gtest.h>
+
+namespace mylos::app {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Arguments parse(const char* command, const Words& words) { return parse_arguments(*find_command(command), words); }
+
+Arguments parse_train(Words words) {
+  words.insert(words.begin(), {"--model", "m", "--train", "t", "--output", "o"});
+  return parse("train", words);
+}
+
+std::string error_of_train(const Words& words) {
+  return tests::error_of([&] { parse_train(words); });
+}
+
+TEST(Parse, DefaultsAreThoseOfTheInterface) {
+  const Arguments arguments = parse_train({});
+  EXPECT_EQ(arguments.run.engine.epochs, 2.0);
+  EXPECT_EQ(arguments.run.squad.batch, 12u);
+  EXPECT_EQ(arguments.run.engine.learning_rate, 3e-5);
+  EXPECT_EQ(arguments.run.engine.clip, 1.0);
+  EXPECT_EQ(arguments.run.squad.max_length, 384u);
+  EXPECT_EQ(arguments.run.squad.doc_stride, 128u);
+  EXPECT_EQ(arguments.run.squad.n_best, 20u);
+  EXPECT_EQ(arguments.run.squad.max_answer_length, 30u);
+  EXPECT_EQ(arguments.run.engine.seed, 42u);
+}
+
+TEST(Parse, TheLastOfSeveralValuesCounts) { EXPECT_EQ(parse_train({"--batch", "4", "--batch=8"}).run.squad.batch, 8u); }
+
+TEST(Parse, TyposGetASuggestion) {
+  EXPECT_EQ(error_of_train({"--lerning_rate", "3"}),
+            "train does not have --lerning_rate; did you mean --learning-rate?");
+  EXPECT_EQ(error_of_train({"--quux", "3"}), "train does not have --quux");
+  EXPECT_EQ(error_of_train({"-x"}), "train does not have -x; options begin with --");
+}
+
+TEST(Parse, OptionsOfOtherCommandsNameThem) {
+  EXPECT_EQ(error_of_train({"--vocab", "v"}), "train does not have --vocab, which belongs to tokenize, bench");
+}
+
+TEST(Parse, MissingValuesAreNamed) {
+  EXPECT_EQ(error_of_train({"--epochs"}), "--epochs needs a value: a number above 0 and at most 100000");
+  EXPECT_EQ(error_of_train({"--epochs", "--batch", "3"}),
+            "--epochs needs a value: a number above 0 and at most 100000");
+}
+
+TEST(Parse, NegativeNumbersAreValues) {
+  EXPECT_EQ(parse_train({"--null-threshold", "-2"}).run.squad.null_threshold, -2.0);
+}
+
+TEST(Parse, QuestionsMayBeginWithADash) {
+  const Arguments arguments = parse("ask", {"--model", "m", "--context", "-", "Who?", "-5 degrees?", "--", "--why?"});
+  EXPECT_EQ(arguments.positional, (Words{"Who?", "-5 degrees?", "--why?"}));
+}
+
+TEST(Parse, AskAnswersLikeThePipeline) {
+  EXPECT_EQ(parse("ask", {"--model=m", "--context=c"}).run.squad.max_answer_length, 15u);
+}
+
+TEST(Parse, PositionalArgumentsAreCounted) {
+  EXPECT_EQ(error_of_train({"more"}),
+            "train: \"more\" is one argument too many; usage: mylos train --model M --train "
+            "FILE [--dev FILE] --output DIR [options]");
+  EXPECT_EQ(tests::error_of([] { parse("score", {"a"}); }),
+            "score: too few arguments; usage: mylos score DATA PREDICTIONS [options]");
+}
+
+TEST(Parse, WhatACommandNeedsIsNamed) {
+  EXPECT_EQ(tests::error_of([] { parse("train", {}); }), "train needs --model; see mylos train --help");
+  EXPECT_EQ(tests::error_of([] { parse("train", {"--model=m"}); }), "train needs --train; see mylos train --help");
+  EXPECT_EQ(tests::error_of([] {
+              parse("train", {"--model=m", "--train=t"});
+            }),
+            "train needs --output; see mylos train --help");
+  EXPECT_EQ(tests::error_of([] {
+              parse("eval", {"--model=m", "--output=o"});
+            }),
+            "eval needs --data; see mylos eval --help");
+  EXPECT_EQ(tests::error_of([] { parse("ask", {"--model=m"}); }), "ask needs --context; see mylos ask --help");
+  EXPECT_EQ(tests::error_of([] { parse("tokenize", {}); }), "tokenize needs --vocab; see mylos tokenize --help");
+  EXPECT_EQ(tests::error_of([] {
+              parse("prepare", {"--model=m", "--data=d"});
+            }),
+            "prepare needs --output; see mylos prepare --help");
+}
+
+TEST(Parse, WhatRunJsonCannotRecordIsRefused) {
+  EXPECT_EQ(error_of_train({"--output", "run\xff"}),
+            "--output: not UTF-8 at byte 3, so run.json cannot record it; rename the file or directory");
+  EXPECT_EQ(parse_train({"--output", "\xc3\xa9t\xc3\xa9"}).run.engine.output, "\xc3\xa9t\xc3\xa9");
+  EXPECT_NO_THROW(parse("score", {"data\xff.json", "predictions.json"}));
+}
+
+TEST(Parse, HelpWinsOverWhatIsMissing) { EXPECT_TRUE(parse("train", {"--epochs=1", "-h"}).help); }
+
+TEST(Consistency, OneRanksBatchIsTheBatch) {
+  EXPECT_EQ(parse_train({"--per_device_train_batch_size=6"}).run.squad.batch, 6u);
+  const Arguments accumulated = parse_train({"--batch-per-rank=6", "--gradient-accumulation-steps=4"});
+  EXPECT_EQ(accumulated.run.squad.batch, 24u);
+  EXPECT_EQ(accumulated.run.engine.accumulation, 4u);
+  EXPECT_EQ(accumulated.run.engine.micro_batch, 0u);
+  const Arguments divided = parse_train({"--batch=10", "--gradient_accumulation_steps=4"});
+  EXPECT_EQ(divided.run.squad.batch, 10u);
+  EXPECT_EQ(divided.run.engine.accumulation, 4u);
+  EXPECT_EQ(error_of_train({"--batch=4", "--batch-per-rank=4"}),
+            "--batch and --batch-per-rank exclude each other; give one of them");
+  EXPECT_EQ(error_of_train({"--micro-batch=4", "--gradient-accumulation-steps=4"}),
+            "--micro-batch and --gradient-accumulation-steps exclude each other; give one of them");
+  EXPECT_EQ(error_of_train({"--batch=4", "--gradient-accumulation-steps=5"}),
+            "--gradient-accumulation-steps 5: expected at most the batch, 4");
+}
+
+TEST(Consistency, WhatIsSaidForARankCountsForEach) {
+  const auto on_three = [](const std::vector<std::string>& words) {
+    Arguments arguments = parse_train(words);
+    settle_ranks(arguments, 3);
+    return arguments.run.squad.batch;
+  };
+  EXPECT_EQ(on_three({"--batch-per-rank=6"}), 18u);
+  EXPECT_EQ(on_three({"--batch-per-rank=6", "--gradient-accumulation-steps=4"}), 72u);
+  EXPECT_EQ(on_three({"--batch=20", "--gradient-accumulation-steps=2"}), 20u);
+  EXPECT_EQ(on_three({"--batch=20", "--micro-batch=5"}), 20u);
+}
+
+TEST(Consistency, TokensAtOnceExcludeSequencesAtOnce) {
+  EXPECT_EQ(parse_train({"--micro-tokens=600"}).run.engine.micro_tokens, 600u);
+  EXPECT_EQ(error_of_train({"--micro-tokens=600", "--micro-batch=4"}),
+            "--micro-tokens and --micro-batch exclude each other; give one of them");
+  EXPECT_EQ(error_of_train({"--micro-tokens=600", "--gradient-accumulation-steps=4"}),
+            "--micro-tokens and --gradient-accumulation-steps exclude each other; give one of them");
+}
+
+TEST(Consistency, OptionsThatWouldDoNothingAreErrors) {
+  for (const char* word : {"--best-by=f1", "--patience=2", "--eval-every=5", "--eval-on-start", "--dev-limit=3"}) {
+    const std::string name = std::string(word).substr(0, std::string(word).find('='));
+    EXPECT_EQ(error_of_train({word}), name + " needs --dev: without it nothing is evaluated");
+    EXPECT_EQ(error_of_train({word, "--dev=d"}), "(nothing was thrown)");
+  }
+  EXPECT_EQ(error_of_train({"--max-length=100", "--doc-stride=100"}),
+            "--doc-stride 100: expected less than --max-length, 100");
+}
+
+}  // namespace
+}  // namespace mylos::app

@@ -1,0 +1,88 @@
+#include "app/program/model_argument.hpp"
+
+#include "tests/app/tiny_run.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+/// What ask and eval take from the run that --model names.
+namespace mylos::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+using Words = std::vector<std::string>;
+
+class ModelArgument : public EvaluatedRun {};
+
+TEST_F(ModelArgument, EvalAndAskTakeTheWindowsOfARun) {
+  ASSERT_EQ(train_here({"--steps", "3"}).exit_code, 0);
+  const fs::path output = directory_ / "eval", context = directory_ / "context.txt";
+  const Words words = {"eval", "--model", run_, "--data", dev_, "--output", output, "--gemm", default_provider()};
+  const ProgramRun eval = run_mylos(words);
+  ASSERT_EQ(eval.exit_code, 0) << eval.errors;
+  EXPECT_THAT(eval.errors, HasSubstr(run_.string() + ": as its run.json says: --max-length 60 --doc-stride 20\n"));
+  EXPECT_EQ(read_json(output / "evaluation.json")["max-length"], 60);
+  EXPECT_EQ(read_file(output / "nbest_predictions.json"), read_file(run_ / "nbest_predictions.json"));
+  Words given = words;
+  given.insert(given.end(), {"--max-length", "64"});
+  const ProgramRun longer = run_mylos(given);
+  EXPECT_THAT(longer.errors, HasSubstr(": as its run.json says: --doc-stride 20\n"));
+  EXPECT_EQ(read_json(output / "evaluation.json")["max-length"], 64);
+  given.back() = "20";
+  const ProgramRun refused = run_mylos(given);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.errors, HasSubstr("--doc-stride 20: expected less than --max-length, 20"));
+  write_file(context, "the red fox runs far.");
+  const ProgramRun ask = run_mylos({"ask", "--model", run_, "--context", context, "who runs?"});
+  EXPECT_EQ(ask.exit_code, 0) << ask.errors;
+  EXPECT_THAT(ask.errors, HasSubstr(": as its run.json says: --max-length 60 --doc-stride 20 --squad 1.1\n"));
+  for (const char* part : {"best", "last", "best/"}) {
+    const ProgramRun of_part = run_mylos({"ask", "--model", run_ / part, "--context", context, "who runs?"});
+    EXPECT_THAT(of_part.errors, HasSubstr(": as its run.json says: --max-length 60 --doc-stride 20 --squad 1.1\n"));
+  }
+}
+
+TEST_F(ModelArgument, AskSaysThatThereIsNoAnswer) {
+  json document = json::parse(tiny_questions());
+  document["version"] = "v2.0";
+  for (json& paragraph : document["data"][0]["paragraphs"]) {
+    for (json& question : paragraph["qas"]) {
+      question["answers"] = json::array();
+      question["is_impossible"] = true;
+    }
+  }
+  write_file(train_, document.dump());
+  write_file(dev_, document.dump());
+  ASSERT_EQ(train_here({"--steps", "40", "--lr", "1e-2"}).exit_code, 0);
+  const fs::path context = directory_ / "context.txt";
+  write_file(context, "the red fox runs far.");
+  const auto ask = [&](const fs::path& model, const Words& more = {}) {
+    Words words = {"ask", "--model", model, "--context", context};
+    words.insert(words.end(), more.begin(), more.end());
+    words.emplace_back("who runs?");
+    return run_mylos(words);
+  };
+  EXPECT_THAT(ask(run_).output, StartsWith("who runs?\n  no answer  (score 0."));
+  const json answer = json::parse(ask(run_, {"--json"}).output);
+  EXPECT_EQ(answer["answer"], "");
+  EXPECT_EQ(answer["end"], 0);
+  EXPECT_EQ(answer["context"], "");
+  EXPECT_GT(answer["score"].get<double>(), 0.1);
+  EXPECT_THAT(ask(run_, {"--squad", "1.1"}).output, Not(HasSubstr("no answer")));
+  EXPECT_THAT(ask(run_ / "best").output, HasSubstr("no answer"));
+  // Elsewhere a model's directory does not say what it was trained on.
+  const fs::path copied = directory_ / "copied";
+  fs::copy(run_ / "best", copied);
+  const Words windows = {"--max-length", "60", "--doc-stride", "20"}, rules = {"--squad", "2.0"};
+  EXPECT_THAT(ask(copied, windows).output, Not(HasSubstr("no answer")));
+  EXPECT_THAT(ask(copied, {windows[0], windows[1], windows[2], windows[3], rules[0], rules[1]}).output,
+              HasSubstr("no answer"));
+}
+
+}  // namespace
+}  // namespace mylos::tests
