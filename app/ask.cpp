@@ -1,9 +1,9 @@
 #include "app/options/commands.hpp"
-#include "app/program/compute.hpp"
-#include "app/report/excerpt.hpp"
-#include "app/program/model_argument.hpp"
-#include "app/run_commands.hpp"
 #include "app/options/usage_error.hpp"
+#include "app/program/compute.hpp"
+#include "app/program/model_argument.hpp"
+#include "app/report/excerpt.hpp"
+#include "app/run_commands.hpp"
 #include "core/base/python_text.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/base/text_file.hpp"
@@ -24,9 +24,9 @@ namespace mylos::app {
 namespace {
 
 std::string read_context(const std::filesystem::path& path) {
-  if (path != "-") return data::read_text_file(path);
+  if (path != "-") return read_text_file(path);
   std::string text((std::istreambuf_iterator<char>(std::cin)), std::istreambuf_iterator<char>());
-  data::ensure_utf8(text, "standard input");
+  ensure_utf8(text, "standard input");
   return text;
 }
 
@@ -60,7 +60,7 @@ bool may_highlight() {
 }
 
 /// Nothing but white space, of any script.
-bool is_blank(std::string_view question) { return data::python_lstrip(question).empty(); }
+bool is_blank(std::string_view question) { return python_lstrip(question).empty(); }
 
 /// Calls `answer` with each question that is typed or piped in, one a line; blank lines are none.
 void read_questions(const std::function<void(const std::string&)>& answer) {
@@ -70,7 +70,7 @@ void read_questions(const std::function<void(const std::string&)>& answer) {
     if (prompts) std::cerr << "question> " << std::flush;
     if (!std::getline(std::cin, line)) return;
     if (line.ends_with('\r')) line.pop_back();
-    data::ensure_utf8(line, fmt::format("standard input, line {}", number));
+    ensure_utf8(line, fmt::format("standard input, line {}", number));
     if (is_blank(line)) continue;
     answer(line);
     flush_output();
@@ -86,7 +86,7 @@ int run_ask(const Arguments& told) {
     throw UsageError("ask: --context - and the questions cannot both come from standard input; name a question");
   }
   for (const std::string& question : questions) {
-    data::ensure_utf8(question, "the question");
+    ensure_utf8(question, "the question");
     if (is_blank(question)) throw UsageError("ask: a question is blank; type one, or leave it out to be asked for it");
   }
   take_run_settings(*find_command("ask"), arguments);
@@ -94,7 +94,7 @@ int run_ask(const Arguments& told) {
   const std::string context = read_context(arguments.context);
   const ComputeScope compute;
   check_precision(arguments.run.engine.precision, arguments.run.engine.gemm.tf32);
-  train::QuestionAnswerer answerer(arguments.run.squad, arguments.run.engine.precision, arguments.run.engine.gemm,
+  tasks::QuestionAnswerer answerer(arguments.run.squad, arguments.run.engine.precision, arguments.run.engine.gemm,
                                    log_line);
   const bool highlight = may_highlight();
   const auto show = [&](const std::string& question, const data::PipelineAnswer& answer) {

@@ -1,7 +1,7 @@
 #include "app/bench/bench.hpp"
 
-#include "app/run_commands.hpp"
 #include "app/options/usage_error.hpp"
+#include "app/run_commands.hpp"
 #include "parallel/launch/launcher.hpp"
 
 #include <fmt/format.h>

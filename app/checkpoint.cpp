@@ -1,7 +1,7 @@
 #include "app/checkpoint/checkpoint.hpp"
 
-#include "app/run_commands.hpp"
 #include "app/options/usage_error.hpp"
+#include "app/run_commands.hpp"
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
 #include "core/base/quantities.hpp"
@@ -27,7 +27,7 @@ using Json = nlohmann::ordered_json;
 Json to_json(const parallel::CheckpointRecord::Value& value) {
   const auto* text = std::get_if<std::string>(&value);
   if (text == nullptr) return std::visit([](const auto& typed) { return Json(typed); }, value);
-  Json parsed = data::try_parse_ordered_json(*text);
+  Json parsed = try_parse_ordered_json(*text);
   return parsed.is_object() ? parsed : Json(*text);
 }
 
@@ -92,7 +92,7 @@ int list_directory(const Arguments& arguments) {
   print(fmt::format("{:>9} {:>7} {:>12}  {}\n", "step", "epoch", "size", "file"));
   for (const ListedCheckpoint& row : listed) {
     print(fmt::format("{:>9} {:>7} {:>12}  {}{}\n", row.entry.step, epoch_text(row.record),
-                      row.bytes ? train::bytes_text(*row.bytes) : "?", row.entry.file.string(),
+                      row.bytes ? bytes_text(*row.bytes) : "?", row.entry.file.string(),
                       row.latest ? "  (latest)" : ""));
     if (!row.error.empty()) log_line(row.error);
   }
@@ -111,7 +111,7 @@ void print_members(const std::string& name, const Json& value) {
     for (std::size_t i = 0; i < value.size(); ++i)
       print(fmt::format("{:<23} {}\n", fmt::format("{}[{}]", name, i), value[i].dump()));
   } else {
-    print(fmt::format("{:<23} {}\n", name, data::plain_text(value)));
+    print(fmt::format("{:<23} {}\n", name, plain_text(value)));
   }
 }
 
@@ -165,7 +165,7 @@ int verify(const Arguments& arguments) {
                     {"error", error.empty() ? Json() : Json(error)}});
     if (!error.empty()) log_line("mylos: error: " + error);
     if (error.empty() && !arguments.json) {
-      print(fmt::format("{}: {} of values, every checksum is right\n", file.string(), train::bytes_text(bytes)));
+      print(fmt::format("{}: {} of values, every checksum is right\n", file.string(), bytes_text(bytes)));
     }
   }
   if (arguments.json) print_indented_json(rows);

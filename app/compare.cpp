@@ -1,8 +1,8 @@
-#include "app/program/build_info.hpp"
 #include "app/options/commands.hpp"
-#include "app/report/compared_runs.hpp"
 #include "app/options/config_file.hpp"
+#include "app/program/build_info.hpp"
 #include "app/program/replaceable_file.hpp"
+#include "app/report/compared_runs.hpp"
 #include "app/run_commands.hpp"
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
@@ -53,7 +53,7 @@ void run_once(const Arguments& arguments, const std::filesystem::path& config, s
     words.push_back(word);
   }
   const Clock::time_point begin = Clock::now();
-  const data::ProcessResult result = data::run_process(words);
+  const ProcessResult result = run_process(words);
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   if (result.exit_code == 0) {
     const train::RunRecord record = train::read_run(output);
@@ -61,7 +61,7 @@ void run_once(const Arguments& arguments, const std::filesystem::path& config, s
     setting.runs.push_back(compared_run(record));
     setting.runs.back().total_seconds = seconds;
   } else {
-    setting.failure = fmt::format("exit code {}: {}", result.exit_code, data::last_line(result.errors));
+    setting.failure = fmt::format("exit code {}: {}", result.exit_code, last_line(result.errors));
   }
   log_line(fmt::format("{} on {} ranks, repeat {}: {}", setting.mode, setting.ranks, repeat + 1,
                        setting.failure.empty() ? fmt::format("{:.1f} s", seconds) : setting.failure));
@@ -83,7 +83,7 @@ Json common_settings(const Arguments& arguments) {
   const bool is_told = arguments.given.contains("checkpoint-every") || arguments.given.contains("save-strategy");
   if (!is_told) settings["checkpoint-every"] = "never";
   if (!arguments.batch_is_per_rank) return settings;
-  const train::RunConfig& run = arguments.run;
+  const tasks::RunConfig& run = arguments.run;
   settings["batch-per-rank"] = run.squad.batch / std::max<std::size_t>(run.engine.accumulation, 1);
   settings.erase("batch");
   return settings;
@@ -91,13 +91,13 @@ Json common_settings(const Arguments& arguments) {
 
 /// Whether `common_settings` made a file; a copy of a run.json has a state.
 bool is_settings_file(const std::filesystem::path& file) {
-  const Json settings = data::try_parse_ordered_json(data::read_text(file));
+  const Json settings = try_parse_ordered_json(read_text(file));
   return settings.is_object() && settings.contains(program_key) &&
          !settings.contains(train::OutputDirectory::state_key);
 }
 
 bool is_comparison_file(const std::filesystem::path& file) {
-  const Json lines = data::try_parse_ordered_json(data::read_text(file));
+  const Json lines = try_parse_ordered_json(read_text(file));
   return lines.is_array() && std::ranges::all_of(lines, [](const Json& line) {
            return line.is_object() && line.contains("mode") && line.contains("ranks");
          });
@@ -112,14 +112,14 @@ int run_compare(const Arguments& arguments) {
   check_replaceable({"--output", table, "written by mylos compare", is_comparison_file}, arguments.overwrite);
   std::filesystem::create_directories(output);
   for (const std::string& remark : arguments.remarks) log_line(remark);
-  data::write_text(config, common_settings(arguments).dump(2) + "\n");
+  write_text(config, common_settings(arguments).dump(2) + "\n");
   std::vector<ComparedSetting> settings = all_settings(arguments);
   // In turns, so that a slow hour of the machine falls on all alike.
   for (std::size_t repeat = 0; repeat < arguments.repeats; ++repeat) {
     for (ComparedSetting& setting : settings) run_once(arguments, config, repeat, setting);
   }
   const Json lines = comparison_json(settings);
-  data::write_text(table, lines.dump(2) + "\n");
+  write_text(table, lines.dump(2) + "\n");
   print(arguments.json ? lines.dump() + "\n" : comparison_table(settings));
   const bool all_ran =
       std::ranges::all_of(settings, [](const ComparedSetting& setting) { return setting.failure.empty(); });

@@ -1,4 +1,3 @@
-#include "app/program/build_info.hpp"
 #include "app/doctor/doctor_files.hpp"
 #include "app/doctor/doctor_finding.hpp"
 #include "app/doctor/doctor_gpus.hpp"
@@ -6,9 +5,10 @@
 #include "app/doctor/doctor_processors.hpp"
 #include "app/doctor/doctor_ranks.hpp"
 #include "app/doctor/doctor_system.hpp"
+#include "app/program/build_info.hpp"
 #include "app/program/exit_codes.hpp"
-#include "app/run_commands.hpp"
 #include "app/program/watchdog.hpp"
+#include "app/run_commands.hpp"
 #include "core/base/json.hpp"
 #include "core/base/median.hpp"
 #include "core/base/process.hpp"
@@ -58,7 +58,7 @@ std::string pack(const RankReport& report) {
 }
 
 RankReport unpack(const std::string& text) {
-  const json value = data::parse_json(text, "the findings of a rank");
+  const json value = parse_json(text, "the findings of a rank");
   return {findings_of(value.at("findings")), processor_facts_of(value.at("processors")), value.at("device"),
           value.at("build")};
 }
@@ -81,7 +81,7 @@ class Doctor {
   explicit Doctor(const Arguments& arguments)
       : arguments_(arguments),
         limit_(arguments.collective_timeout),
-        host_(parallel::node_name(parallel::process_environment, train::host_name())) {}
+        host_(parallel::node_name(parallel::process_environment, host_name())) {}
 
   /// The exit code.
   int run();
@@ -342,7 +342,7 @@ int Doctor::look_together(Findings findings) {
   if (rank == 0) {
     take_in(reports, picture);
     look(picture.of_launch, "job", "asking the scheduler", 0.25 * limit_,
-         [] { return job_findings(parallel::process_environment, train::remaining_walltime()); });
+         [] { return job_findings(parallel::process_environment, remaining_walltime()); });
     const auto made = std::make_shared<std::shared_ptr<SharedProbe>>();
     const bool writes = size > 1 && !directory_.empty();
     if (writes && look(picture.of_ranks[0], "shared", fmt::format("writing to {}", directory_.string()), 0.5 * limit_,
@@ -356,7 +356,7 @@ int Doctor::look_together(Findings findings) {
   }
   const auto told = ranks.tell(plan.dump(-1, ' ', false, json::error_handler_t::replace));
   if (!told) leave_with(fmt::format("the first rank said nothing for {:.3g} s", 2.0 * limit_));
-  plan = data::parse_json(*told, "the plan of rank 0");
+  plan = parse_json(*told, "the plan of rank 0");
   Findings later;
   const std::vector<ClockOffset> clocks = ranks.compare_clocks();
   // Those that answered a moment ago exchange among all, where nobody can be left out.
@@ -377,8 +377,7 @@ int Doctor::look_together(Findings findings) {
   int exit_code = failure;
   if (rank == 0) {
     for (std::size_t each = 0; each < rest.size(); ++each) {
-      if (rest[each])
-        take_in_later(each, findings_of(data::parse_json(*rest[each], "the findings of a rank")), picture);
+      if (rest[each]) take_in_later(each, findings_of(parse_json(*rest[each], "the findings of a rank")), picture);
     }
     append(picture.of_launch, clock_findings(clocks));
     for (const std::size_t each : ranks.missing()) {

@@ -1,13 +1,13 @@
-#include "app/program/build_info.hpp"
 #include "app/options/commands.hpp"
-#include "app/program/compute.hpp"
 #include "app/options/config_file.hpp"
-#include "app/runs/evaluation_directory.hpp"
+#include "app/program/build_info.hpp"
+#include "app/program/compute.hpp"
 #include "app/program/model_argument.hpp"
 #include "app/run_commands.hpp"
+#include "app/runs/evaluation_directory.hpp"
 #include "core/base/standard_output.hpp"
-#include "train/engine/evaluator.hpp"
 #include "tasks/question_answering/squad_task.hpp"
+#include "train/engine/evaluator.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -40,7 +40,7 @@ int run_eval(const Arguments& told) {
   arguments.run.squad.dev = arguments.data;
   const train::TrainConfig& engine = arguments.run.engine;
   const EvaluationDirectory results(engine.output, arguments.overwrite);
-  train::SquadTask task(arguments.run.squad, engine.precision, engine.seed, log_line);
+  tasks::SquadTask task(arguments.run.squad, engine.precision, engine.seed, log_line);
   const ComputeScope compute;
   check_precision(engine.precision, engine.gemm.tf32);
   train::Evaluator evaluator(task, engine.precision, engine.gemm);

@@ -1,21 +1,21 @@
 #include "app/options/consistency.hpp"
-#include "app/plan/job_script.hpp"
-#include "app/program/model_argument.hpp"
-#include "app/program/model_shapes.hpp"
 #include "app/options/options.hpp"
+#include "app/options/usage_error.hpp"
+#include "app/plan/job_script.hpp"
 #include "app/plan/plan_tables.hpp"
 #include "app/plan/plan_target.hpp"
+#include "app/program/model_argument.hpp"
+#include "app/program/model_shapes.hpp"
 #include "app/run_commands.hpp"
-#include "app/options/usage_error.hpp"
 #include "core/base/error.hpp"
 #include "core/base/quantities.hpp"
 #include "core/base/standard_output.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "nn/bert/bert_question_answering.hpp"
 #include "tasks/question_answering/bert_shape.hpp"
+#include "tasks/question_answering/squad_task.hpp"
 #include "train/engine/length_task.hpp"
 #include "train/planning/run_plan.hpp"
-#include "tasks/question_answering/squad_task.hpp"
 
 #include <fmt/format.h>
 
@@ -47,7 +47,7 @@ struct PlannedModel {
   std::string data;                  ///< what they are of
 };
 
-std::vector<std::size_t> lengths_of(const train::SquadWindows& windows) {
+std::vector<std::size_t> lengths_of(const tasks::SquadWindows& windows) {
   std::vector<std::size_t> lengths(windows.count());
   for (std::size_t i = 0; i < lengths.size(); ++i) lengths[i] = windows.length(i);
   return lengths;
@@ -68,7 +68,7 @@ void check_vocabulary(const Arguments& arguments, const NamedModel& known) {
 /// A model that is known by its sizes needs no files, unless questions are to be cut by its vocabulary. Its name
 /// becomes the one that train and fetch know it by.
 NamedModel read_sizes(Arguments& arguments) {
-  train::SquadConfig& squad = arguments.run.squad;
+  tasks::SquadConfig& squad = arguments.run.squad;
   std::error_code ignored;
   const bool is_directory = std::filesystem::is_directory(arguments.model, ignored);
   const NamedModel* const known = is_directory ? nullptr : find_model_shape(arguments.model);
@@ -87,19 +87,19 @@ NamedModel read_sizes(Arguments& arguments) {
 PlannedModel read_model(Arguments& arguments) {
   const NamedModel sizes = read_sizes(arguments);
   PlannedModel model{.name = sizes.name, .config = sizes.config};
-  train::SquadConfig& squad = arguments.run.squad;
+  tasks::SquadConfig& squad = arguments.run.squad;
   if (arguments.data.empty()) {
     model.lengths.assign(squad_windows, squad.max_length);
     model.data = fmt::format(
         "{} windows of {} tokens, as many as SQuAD v1.1 has, each counted full; with --data FILE those that it has",
-        train::count_text(squad_windows), squad.max_length);
+        count_text(squad_windows), squad.max_length);
     return model;
   }
   squad.train = arguments.data;
-  const train::SquadTask task(squad, arguments.run.engine.precision, arguments.run.engine.seed,
+  const tasks::SquadTask task(squad, arguments.run.engine.precision, arguments.run.engine.seed,
                               [](const std::string& line) { log_line(line); });
   model.lengths = lengths_of(*task.train_windows());
-  model.data = fmt::format("{}: {}", arguments.data.string(), train::count_of(model.lengths.size(), "window"));
+  model.data = fmt::format("{}: {}", arguments.data.string(), count_of(model.lengths.size(), "window"));
   return model;
 }
 
@@ -193,7 +193,7 @@ Json json_of(const train::ModePlan& plan) {
   const train::MemoryPlan& memory = plan.memory;
   Json efficiency;
   for (const auto& [count, share] : plan.efficiency) efficiency[std::to_string(count)] = share;
-  return {{"mode", parallel::to_string(plan.mode)},
+  return {{"mode", to_string(plan.mode)},
           {"fits", plan.fits},
           {"obstacle", plan.fits ? Json(nullptr) : Json(plan.obstacle)},
           {"memory",
@@ -244,23 +244,21 @@ void print_json(const Arguments& arguments, const PlannedModel& model, const tra
 void print_text(const Arguments& arguments, const PlannedModel& model, const train::PlanTarget& target,
                 const train::Task& task, const std::vector<train::ModePlan>& plans) {
   const train::Machine& machine = target.machine;
-  print(train::named_line(
-      "model", fmt::format("{}: {}, {}", model.name, train::count_of(task.model().table().size(), "parameter"),
-                           to_string(arguments.run.engine.precision))));
-  print(train::named_line("data", model.data));
-  print(train::named_line(
+  print(named_line("model", fmt::format("{}: {}, {}", model.name, count_of(task.model().table().size(), "parameter"),
+                                        to_string(arguments.run.engine.precision))));
+  print(named_line("data", model.data));
+  print(named_line(
       "machine",
       fmt::format("{} x {} on {}, {} each, of which {} are kept free; {:.3g} GB/s between nodes, {:.3g} inside",
-                  target.ranks.ranks, machine.name, train::count_of(target.ranks.nodes, "node"),
-                  train::bytes_text(machine.memory), train::bytes_text(machine.reserved),
-                  1e-9 * target.network.bandwidth, 1e-9 * machine.link)));
-  print(train::named_line("rate", target.rate.origin) + "\n");
+                  target.ranks.ranks, machine.name, count_of(target.ranks.nodes, "node"), bytes_text(machine.memory),
+                  bytes_text(machine.reserved), 1e-9 * target.network.bandwidth, 1e-9 * machine.link)));
+  print(named_line("rate", target.rate.origin) + "\n");
   print_tables(plans);
   for (const train::ModePlan& plan : plans) {
-    if (!plan.fits) print(fmt::format("\n{}: {}\n", parallel::to_string(plan.mode), plan.obstacle));
+    if (!plan.fits) print(fmt::format("\n{}: {}\n", to_string(plan.mode), plan.obstacle));
   }
   if (const train::ModePlan* best = recommended(plans)) {
-    print("\n" + train::named_line("run", launched_line(arguments, *best)));
+    print("\n" + named_line("run", launched_line(arguments, *best)));
   }
 }
 
@@ -297,7 +295,7 @@ int run_plan(const Arguments& told) {
   const PlannedModel model = read_model(arguments);
   const train::PlanTarget target = make_target(arguments, model.config);
   const auto network =
-      nn::make_bert_question_answering(train::bert_shape(model.config), arguments.run.engine.precision);
+      nn::make_bert_question_answering(tasks::bert_shape(model.config), arguments.run.engine.precision);
   const train::LengthTask task(*network, model.lengths, arguments.run.squad.batch, arguments.run.engine.seed);
   const std::vector<train::ModePlan> plans = plan_modes(arguments, task, target);
   const train::ModePlan* best = recommended(plans);

@@ -1,11 +1,11 @@
+#include "app/options/usage_error.hpp"
 #include "app/program/model_argument.hpp"
 #include "app/program/replaceable_file.hpp"
 #include "app/run_commands.hpp"
-#include "app/options/usage_error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/standard_output.hpp"
-#include "data/squad/feature_file.hpp"
 #include "data/huggingface/pretrained.hpp"
+#include "data/squad/feature_file.hpp"
 #include "tasks/question_answering/squad_windows.hpp"
 
 #include <fmt/format.h>
@@ -18,20 +18,20 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 data::SquadDataset read_dataset(const Arguments& arguments) {
-  const train::SquadConfig& squad = arguments.run.squad;
+  const tasks::SquadConfig& squad = arguments.run.squad;
   data::SquadDataset dataset = data::read_squad(arguments.data);
   if (squad.squad) dataset.version = data::parse_squad_version(*squad.squad);
   if (squad.train_limit) data::limit_questions(dataset, *squad.train_limit);
-  train::check_answers(dataset, arguments.data.string(), squad.strict, log_line);
+  tasks::check_answers(dataset, arguments.data.string(), squad.strict, log_line);
   return dataset;
 }
 
 data::PreparedFeatures prepare(const Arguments& arguments) {
-  const train::SquadConfig& squad = arguments.run.squad;
+  const tasks::SquadConfig& squad = arguments.run.squad;
   const data::PretrainedModel model(squad.model);
   const data::WordPieceTokenizer tokenizer(data::load_vocabulary(model), model.tokenizer_options());
   return data::prepare_features(read_dataset(arguments), tokenizer, model.tokenizer_options(),
-                                train::feature_options(squad, false));
+                                tasks::feature_options(squad, false));
 }
 
 /// One window as a line for people: offsets are of the context, null for tokens that are not of it, and labels null
@@ -68,7 +68,7 @@ bool is_prepared(const std::filesystem::path& file) {
 }
 
 void write_lines(const std::filesystem::path& path, const data::PreparedFeatures& prepared) {
-  data::StagedFile file(path);
+  StagedFile file(path);
   for (const data::Feature& feature : prepared.features.features) file.write(feature_line(prepared, feature));
   file.commit();
 }

@@ -1,16 +1,17 @@
 #include "app/program.hpp"
 
-#include "app/program/build_info.hpp"
 #include "app/options/commands.hpp"
+#include "app/options/parse.hpp"
+#include "app/options/usage_error.hpp"
+#include "app/program/build_info.hpp"
 #include "app/program/exit_codes.hpp"
 #include "app/program/help.hpp"
 #include "app/program/manual.hpp"
 #include "app/program/on_ranks.hpp"
-#include "app/options/parse.hpp"
 #include "app/run_commands.hpp"
-#include "app/options/usage_error.hpp"
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
+#include "core/base/printable.hpp"
 #include "core/base/standard_output.hpp"
 #include "parallel/launch/launcher.hpp"
 #include "train/engine/memory.hpp"
@@ -51,8 +52,8 @@ const Command& get_command(const std::string& name) {
   if (command == nullptr) {
     std::vector<std::string> names;
     for (const Command& known : commands()) names.emplace_back(known.name);
-    throw UsageError(fmt::format("no command \"{}\"{} (mylos --help lists them)", data::printable(name),
-                                 suggestion(name, names, "")));
+    throw UsageError(
+        fmt::format("no command \"{}\"{} (mylos --help lists them)", printable(name), suggestion(name, names, "")));
   }
   return *command;
 }

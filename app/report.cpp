@@ -1,9 +1,9 @@
 #include "app/report/report.hpp"
 
 #include "app/bench/breakdown_json.hpp"
+#include "app/options/usage_error.hpp"
 #include "app/program/replaceable_file.hpp"
 #include "app/run_commands.hpp"
-#include "app/options/usage_error.hpp"
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
@@ -23,7 +23,7 @@ bool is_report(const fs::path& file) { return beginning_of(file).find(report_mar
 std::vector<BreakdownRow> read_kernels(const fs::path& file) {
   if (file.empty()) return {};
   const std::string name = fmt::format("--kernels {}, which mylos bench step --breakdown --json prints", file.string());
-  return kernel_rows(data::read_json(file), name);
+  return kernel_rows(read_json(file), name);
 }
 
 }  // namespace
@@ -36,8 +36,8 @@ int run_report(const Arguments& arguments) {
   check_replaceable({"--output", output, "a report", is_report}, arguments.overwrite);
   const ReportSettings settings{.kernels = read_kernels(arguments.report.kernels), .between = arguments.report.between};
   const std::string html = report_html(read_reported_runs(arguments.positional), settings);
-  data::write_text(output, html);
-  log_line(fmt::format("{}: {}", output.string(), train::bytes_text(html.size())));
+  write_text(output, html);
+  log_line(fmt::format("{}: {}", output.string(), bytes_text(html.size())));
   return 0;
 }
 

@@ -1,5 +1,5 @@
-#include "app/run_commands.hpp"
 #include "app/options/usage_error.hpp"
+#include "app/run_commands.hpp"
 #include "core/base/standard_output.hpp"
 #include "data/squad/squad_metrics.hpp"
 

@@ -33,7 +33,7 @@ int run_tokenize(const Arguments& arguments) {
   const data::WordPieceTokenizer tokenizer(data::Vocabulary::load(arguments.vocabulary), options);
   std::string line;
   for (std::size_t number = 1; std::getline(std::cin, line); ++number) {
-    data::ensure_utf8(line, fmt::format("standard input, line {}", number));
+    ensure_utf8(line, fmt::format("standard input, line {}", number));
     const data::Tokens tokens = tokenizer.tokenize(line);
     const Json result = arguments.offsets ? with_offsets(tokens, tokenizer.vocabulary()) : Json(tokens.ids);
     print_json_text(result.dump() + "\n");

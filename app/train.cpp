@@ -1,18 +1,18 @@
-#include "app/program/build_info.hpp"
 #include "app/bench/calibration.hpp"
-#include "app/runs/command_line.hpp"
 #include "app/options/commands.hpp"
-#include "app/program/compute.hpp"
 #include "app/options/config_file.hpp"
 #include "app/options/consistency.hpp"
+#include "app/options/usage_error.hpp"
+#include "app/program/build_info.hpp"
+#include "app/program/compute.hpp"
 #include "app/program/model_argument.hpp"
 #include "app/program/on_ranks.hpp"
 #include "app/program/replaceable_file.hpp"
-#include "app/runs/resumption.hpp"
 #include "app/run_commands.hpp"
+#include "app/runs/command_line.hpp"
+#include "app/runs/resumption.hpp"
 #include "app/runs/run_description.hpp"
 #include "app/runs/run_output.hpp"
-#include "app/options/usage_error.hpp"
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/quantities.hpp"
@@ -20,17 +20,17 @@
 #include "core/base/standard_output.hpp"
 #include "core/base/walltime.hpp"
 #include "core/trace.hpp"
-#include "parallel/communicator/agreement.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
+#include "parallel/communicator/agreement.hpp"
 #include "parallel/communicator/consistency.hpp"
 #include "parallel/communicator/file_work.hpp"
 #include "parallel/launch/launcher.hpp"
 #include "train/engine/evaluation_files.hpp"
-#include "train/monitor/gpu_monitor.hpp"
 #include "train/engine/memory.hpp"
+#include "train/engine/run_bounds.hpp"
+#include "train/monitor/gpu_monitor.hpp"
 #include "train/monitor/metrics_file.hpp"
 #include "train/monitor/progress.hpp"
-#include "train/engine/run_bounds.hpp"
 #include "train/monitor/tensorboard.hpp"
 
 #include <fmt/format.h>
@@ -49,12 +49,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// Bytes that best/, last/ and the copy that replaces one of them take: parameters are written as float.
-std::size_t output_bytes(const train::SquadTask& task) { return 3 * task.model().table().size() * sizeof(float); }
+std::size_t output_bytes(const tasks::SquadTask& task) { return 3 * task.model().table().size() * sizeof(float); }
 
 /// What writes down what a run reports, on the rank that does.
 struct Writers {
   Writers(const std::filesystem::path& directory, const nlohmann::ordered_json& run)
-      : metrics(directory / "metrics.jsonl", train::seconds_since_1970, log_line),
+      : metrics(directory / "metrics.jsonl", seconds_since_1970, log_line),
         tensorboard(directory, train::hyperparameters_of(run), log_line) {}
 
   /// Lines on records that could not be written until now.
@@ -93,7 +93,7 @@ class TrainCommand {
   std::string speaker() const { return arguments_.verbose ? fmt::format("rank {}: ", ranks_.rank()) : ""; }
   train::ProgressView progress_view() const;
   void tell_of_unwatched(const train::GpuMonitor& monitor);
-  train::Notice notice() const {
+  Notice notice() const {
     if (!speaks()) return [](const std::string&) {};
     return [speaker = speaker()](const std::string& line) { log_line(speaker + line); };
   }
@@ -120,7 +120,7 @@ class TrainCommand {
   ComputeScope compute_;  ///< from the start, because what ranks agree on goes through their communicator
   Arguments arguments_;
   Clock::time_point begin_;
-  std::optional<train::SquadTask> task_;
+  std::optional<tasks::SquadTask> task_;
   nlohmann::ordered_json resumed_;  ///< run.json of the run that this one goes on with; null in a new one
   std::size_t free_memory_ = 0;
   std::vector<std::string> unwritten_;        ///< on the first rank, lines on records that are not in the run's files
@@ -166,7 +166,7 @@ void TrainCommand::write_trace() {
   if (arguments_.trace.empty()) return;
   const std::vector<std::string> ranks = parallel::gather(ranks_, chrome_events(ranks_.rank(), Trace::events()));
   parallel::on_first_rank(ranks_, [&] {
-    data::write_text(arguments_.trace, chrome_trace(ranks));
+    write_text(arguments_.trace, chrome_trace(ranks));
     return std::string();
   });
 }
@@ -179,11 +179,11 @@ void TrainCommand::watch_walltime() {
     const double gone = std::chrono::duration<double>(Clock::now() - begin_).count();
     const double before = arguments_.stop_before.value_or(usual_margin);
     const std::optional<double> remaining =
-        arguments_.walltime ? std::optional(*arguments_.walltime - gone) : train::remaining_walltime();
+        arguments_.walltime ? std::optional(*arguments_.walltime - gone) : remaining_walltime();
     if (!remaining) fail("--stop-before: no scheduler says when this job ends; give --walltime as well");
     if (*remaining <= before) {
-      fail(fmt::format("--stop-before: {} before the walltime's end, of which {} are left",
-                       train::duration_text(before), train::duration_text(*remaining)));
+      fail(fmt::format("--stop-before: {} before the walltime's end, of which {} are left", duration_text(before),
+                       duration_text(*remaining)));
     }
     const std::chrono::duration<double> until(*remaining - before);
     arguments_.run.engine.stop_at = Clock::now() + std::chrono::duration_cast<Clock::duration>(until);
@@ -192,7 +192,7 @@ void TrainCommand::watch_walltime() {
 }
 
 void TrainCommand::load_task() {
-  const train::RunConfig& run = arguments_.run;
+  const tasks::RunConfig& run = arguments_.run;
   on_all_ranks(ranks_, [&] {
     const parallel::FileWork loading;
     task_.emplace(run.squad, run.engine.precision, run.engine.seed, notice());
@@ -208,7 +208,7 @@ std::vector<parallel::NamedValue> TrainCommand::described_run() const {
   std::vector<parallel::NamedValue> values = {
       {"the build", fmt::format("{} {} {}", build.version, build.commit, build.compiler)},
       {"the configuration", settings_json(*find_command("train"), arguments_).dump()}};
-  for (const train::DataChecksum& data : task_->data_checksums()) {
+  for (const tasks::DataChecksum& data : task_->data_checksums()) {
     values.emplace_back(fmt::format("the checksum of --{}'s data", data.option), checksum_text(data));
   }
   return values;
@@ -347,11 +347,11 @@ void TrainCommand::check_extension() {
   on_all_ranks(ranks_, [&] {
     if (steps > before) return;
     throw UsageError(fmt::format("--extend: the run has {} and is to have {}; give more --steps or --epochs",
-                                 train::count_of(before, "step"), train::count_text(steps)));
+                                 count_of(before, "step"), count_text(steps)));
   });
   if (is_first()) {
     log_line(fmt::format("extended from {} to {}: the learning rate follows the longer schedule from here on",
-                         train::count_of(before, "step"), train::count_text(steps)));
+                         count_of(before, "step"), count_text(steps)));
   }
 }
 
@@ -381,7 +381,7 @@ int TrainCommand::run_in(RunOutput& output) {
     directory.check_space(output_bytes(*task_));
     directory.begin(run);
   });
-  const train::SignalGuard signals;  // what follows the last step is written to its end
+  const SignalGuard signals;  // what follows the last step is written to its end
   train::RunResult result;
   output.tell_failure([&] { result = train_and_report(trainer, run); });
   output.use([&](train::OutputDirectory& directory) {
@@ -395,7 +395,7 @@ int TrainCommand::run_in(RunOutput& output) {
     const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
     log_text(train::closing_line(result, seconds));
   }
-  return train::exit_code_of(result.signal);
+  return exit_code_of(result.signal);
 }
 
 }  // namespace
@@ -404,9 +404,9 @@ int run_train(const Arguments& told) {
   const Clock::time_point begin = Clock::now();
   // One rank speaks for all.
   if (parallel::launched_rank(parallel::process_environment) == 0) {
-    train::set_termination_notice(parallel::termination_notice(parallel::process_environment));
+    set_termination_notice(parallel::termination_notice(parallel::process_environment));
   }
-  const train::PromptEnd prompt_end;  // until the run begins; then the trainer waits for a step's end
+  const PromptEnd prompt_end;  // until the run begins; then the trainer waits for a step's end
   parallel::Launch launch;
   return on_ranks(launch, [&] { return TrainCommand(launch, told, begin).run(); });
 }

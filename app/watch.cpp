@@ -1,6 +1,6 @@
 #include "app/report/html.hpp"
-#include "app/run_commands.hpp"
 #include "app/report/watch_gpus.hpp"
+#include "app/run_commands.hpp"
 #include "core/base/error.hpp"
 #include "core/base/process.hpp"
 #include "core/base/quantities.hpp"
@@ -40,8 +40,8 @@ json resolved_of(const train::RunRecord& run) { return run.run.value("resolved",
 
 std::string ranks_text(const train::RunRecord& run) {
   const json resolved = resolved_of(run);
-  return fmt::format("{} on {}, {}, {}", train::count_of(count_in(resolved, "ranks", 1), "rank"),
-                     train::count_of(count_in(resolved, "nodes", 1), "node"), text_in(resolved, "mode", "replicated"),
+  return fmt::format("{} on {}, {}, {}", count_of(count_in(resolved, "ranks", 1), "rank"),
+                     count_of(count_in(resolved, "nodes", 1), "node"), text_in(resolved, "mode", "replicated"),
                      text_in(run.run, "precision", "float"));
 }
 
@@ -66,21 +66,21 @@ bool is_quiet(const train::RunRecord& run) {
 std::string state_text(const train::RunRecord& run) {
   if (run.finished) return "finished";
   if (!run.ended.empty()) return run.ended;
-  if (is_quiet(run)) return fmt::format("nothing written for {}: see the job's log", train::duration_text(run.age));
+  if (is_quiet(run)) return fmt::format("nothing written for {}: see the job's log", duration_text(run.age));
   const double left = run.seconds_left();
-  return left < 0.0 ? "has begun" : fmt::format("{} left", train::duration_text(left));
+  return left < 0.0 ? "has begun" : fmt::format("{} left", duration_text(left));
 }
 
 std::string checkpoint_text(const train::RunRecord& run) {
   if (run.checkpoint.empty()) return "none";
-  return fmt::format("{}, {}, {} ago", run.checkpoint, train::bytes_text(run.checkpoint_bytes),
-                     train::duration_text(run.checkpoint_age));
+  return fmt::format("{}, {}, {} ago", run.checkpoint, bytes_text(run.checkpoint_bytes),
+                     duration_text(run.checkpoint_age));
 }
 
 std::string steps_text(const train::RunRecord& run) {
   const std::size_t planned = run.planned_steps(), done = run.done_steps();
-  if (planned == 0) return fmt::format("{} of unknown", train::count_text(done));
-  return fmt::format("{} of {}, {:.1f} %", train::count_text(done), train::count_text(planned),
+  if (planned == 0) return fmt::format("{} of unknown", count_text(done));
+  return fmt::format("{} of {}, {:.1f} %", count_text(done), count_text(planned),
                      100.0 * static_cast<double>(done) / static_cast<double>(planned));
 }
 
@@ -102,7 +102,7 @@ std::string loss_text(const train::RunRecord& run) {
 std::string speed_text(const json& last) {
   constexpr double most = 1e15;
   const auto whole = [](double rate) {
-    return rate >= 0.0 && rate < most ? train::count_text(static_cast<std::size_t>(rate)) : number_text(rate);
+    return rate >= 0.0 && rate < most ? count_text(static_cast<std::size_t>(rate)) : number_text(rate);
   };
   return fmt::format("{} tokens/s, {} on a rank", told(last, "tokens_per_second", whole),
                      told(last, "memory", size_text));
@@ -119,8 +119,8 @@ std::string picture(const train::RunRecord& run, const train::GpuFollower& gpus)
   }
   if (!run.evaluations.empty()) text += watch_line("evaluation", evaluation_text(run.evaluations.back()));
   text += watch_line("checkpoint", checkpoint_text(run));
-  if (const auto joules = gpus.joules()) text += watch_line("energy", train::energy_text(*joules));
-  return has_ended(run) ? text : text + gpu_lines(gpus.gpus(), train::seconds_since_1970());
+  if (const auto joules = gpus.joules()) text += watch_line("energy", energy_text(*joules));
+  return has_ended(run) ? text : text + gpu_lines(gpus.gpus(), seconds_since_1970());
 }
 
 Json to_json(const train::RunRecord& run, const train::GpuFollower& gpus) {
@@ -159,7 +159,7 @@ class Watched {
  private:
   /// Looks at the nodes' files no more often than they grow: of a large run there are many.
   void update_gpus(const train::RunRecord& run) {
-    const double now = train::seconds_since_1970();
+    const double now = seconds_since_1970();
     if (now < due_ && !has_ended(run)) return;
     gpus_.update();
     due_ = now + train::gpu_sample_interval(count_in(resolved_of(run), "nodes", 1)).count();

@@ -172,7 +172,7 @@ void print_row(const Json& row) {
     line += fmt::format("{} {:.4g} ms, {:.0f} GFLOP/s, {:.2f} of the product's {:.0f}; ", pass,
                         1e3 * row[pass]["seconds"].get<double>(), rate, rate / product, product);
   }
-  app::print(line.substr(0, line.size() - 2) + "\n");
+  print(line.substr(0, line.size() - 2) + "\n");
 }
 
 std::vector<Shape> shapes_of(const Options& options) {
@@ -225,7 +225,7 @@ void run(int argc, char** argv) {
       if (!options.json()) print_row(rows.back());
     }
   }
-  if (options.json()) app::print(Json{{"context", app::bench_context()}, {"attention", rows}}.dump(2) + "\n");
+  if (options.json()) print(Json{{"context", app::bench_context()}, {"attention", rows}}.dump(2) + "\n");
 }
 
 }  // namespace

@@ -78,11 +78,11 @@ struct Settings {
 };
 
 void print_row(const Json& row) {
-  app::print(fmt::format("{:20} {:9} {:10.2f} MB {:10.2f} us {:8.1f} GB/s {:6.1f} % of a copy {:10.2f} us over\n",
-                         row["kernel"].get<std::string>(), row["precision"].get<std::string>(),
-                         row["bytes"].get<double>() / megabyte, 1e6 * row["seconds"].get<double>(),
-                         row["gbytes_per_second"].get<double>(), 100.0 * row["share_of_copy"].get<double>(),
-                         1e6 * row["over_seconds"].get<double>()));
+  print(fmt::format("{:20} {:9} {:10.2f} MB {:10.2f} us {:8.1f} GB/s {:6.1f} % of a copy {:10.2f} us over\n",
+                    row["kernel"].get<std::string>(), row["precision"].get<std::string>(),
+                    row["bytes"].get<double>() / megabyte, 1e6 * row["seconds"].get<double>(),
+                    row["gbytes_per_second"].get<double>(), 100.0 * row["share_of_copy"].get<double>(),
+                    1e6 * row["over_seconds"].get<double>()));
 }
 
 class KernelBench {
@@ -95,7 +95,7 @@ class KernelBench {
       const double rate = bytes / copy_seconds(bytes, settings_.repeats);
       copies_.push_back({{"bytes", bytes}, {"gbytes_per_second", 1e-9 * rate}});
       if (size == std::ranges::max(settings_.sizes)) memory_ = rate;
-      if (!settings_.json) app::print(fmt::format("a copy of {} MB in all: {:.1f} GB/s\n", size, 1e-9 * rate));
+      if (!settings_.json) print(fmt::format("a copy of {} MB in all: {:.1f} GB/s\n", size, 1e-9 * rate));
     }
   }
 
@@ -160,7 +160,7 @@ void run(int argc, char** argv) {
       }
     });
   }
-  if (settings.json) app::print(bench.json().dump(2) + "\n");
+  if (settings.json) print(bench.json().dump(2) + "\n");
 }
 
 }  // namespace

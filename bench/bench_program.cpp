@@ -89,9 +89,9 @@ int run_program(std::string_view name, const std::function<void()>& body) {
   const auto say = [name](const std::exception& error) { fmt::print(stderr, "{}: error: {}\n", name, error.what()); };
   try {
     body();
-    app::flush_output();
+    flush_output();
     return 0;
-  } catch (const app::ReaderGone&) {
+  } catch (const ReaderGone&) {
     return 1;
   } catch (const app::UsageError& error) {
     say(error);

@@ -59,7 +59,7 @@ double seconds_of(std::size_t repeats, const Call& call) {
   const std::size_t calls = once < enough ? std::min(most, static_cast<std::size_t>(enough / once) + 1) : 1;
   std::vector<double> times;
   for (std::size_t i = 0; i < repeats; ++i) times.push_back(timed(calls));
-  return app::median(times);
+  return median(times);
 }
 
 /// Runs it; the exit code. What was wrong is one line, after the program's name.

@@ -1,6 +1,6 @@
 #include "app/bench/bench.hpp"
-#include "app/program/compute.hpp"
 #include "app/bench/gemm_timing.hpp"
+#include "app/program/compute.hpp"
 #include "app/program/model_argument.hpp"
 #include "app/program/model_shapes.hpp"
 #include "core/base/standard_output.hpp"

@@ -1,18 +1,18 @@
 #include "app/bench/bench.hpp"
 #include "app/bench/breakdown_json.hpp"
 #include "app/bench/calibration.hpp"
-#include "app/program/compute.hpp"
 #include "app/bench/gemm_timing.hpp"
 #include "app/bench/memory_bandwidth.hpp"
-#include "app/program/model_argument.hpp"
 #include "app/options/usage_error.hpp"
+#include "app/program/compute.hpp"
+#include "app/program/model_argument.hpp"
 #include "core/base/error.hpp"
 #include "core/base/median.hpp"
 #include "core/base/standard_output.hpp"
 #include "nn/bert/bert_question_answering.hpp"
-#include "train/planning/run_plan.hpp"
 #include "tasks/question_answering/squad_task.hpp"
 #include "train/engine/trainer.hpp"
+#include "train/planning/run_plan.hpp"
 
 #include <fmt/format.h>
 
@@ -43,7 +43,7 @@ void log_once(const std::string& line) {
   if (said.insert(line).second) log_line(line);
 }
 
-double first_loss(train::TrainConfig config, train::SquadTask& task) {
+double first_loss(train::TrainConfig config, tasks::SquadTask& task) {
   config.steps = 1;
   StepRecorder recorder;
   train::Trainer(config, task).run({&recorder});
@@ -51,7 +51,7 @@ double first_loss(train::TrainConfig config, train::SquadTask& task) {
 }
 
 /// One sequence at a time must give the loss of the whole batch, to rounding.
-void validate(const train::TrainConfig& config, train::SquadTask& task) {
+void validate(const train::TrainConfig& config, tasks::SquadTask& task) {
   train::TrainConfig one_by_one = config;
   one_by_one.micro_batch = 1;
   one_by_one.micro_tokens = 0;
@@ -62,7 +62,7 @@ void validate(const train::TrainConfig& config, train::SquadTask& task) {
 }
 
 /// Micro-batches of the step that made `report`.
-std::size_t micro_batches(const train::SquadTask& task, const train::StepReport& report,
+std::size_t micro_batches(const tasks::SquadTask& task, const train::StepReport& report,
                           const train::MicroBatchLimit& limit) {
   const std::vector<std::size_t> samples = task.global_batch(report.step - 1);
   std::size_t count = 0;
@@ -73,7 +73,7 @@ std::size_t micro_batches(const train::SquadTask& task, const train::StepReport&
 }
 
 /// What the work of the step that made `report` depends on.
-StepShape shape_of(const train::SquadTask& task, const train::StepReport& report, const train::MicroBatchLimit& limit,
+StepShape shape_of(const tasks::SquadTask& task, const train::StepReport& report, const train::MicroBatchLimit& limit,
                    Precision precision) {
   namespace names = nn::question_answering;
   const std::vector<std::size_t> samples = task.global_batch(report.step - 1);
@@ -97,7 +97,7 @@ StepShape shape_of(const train::SquadTask& task, const train::StepReport& report
 /// figures of the whole step are those of steps that were not.
 class StepBench final : public train::Reporter {
  public:
-  StepBench(const Arguments& arguments, train::SquadTask& task)
+  StepBench(const Arguments& arguments, tasks::SquadTask& task)
       : arguments_(arguments), task_(task), timer_(timed_providers(arguments)) {}
 
   void run() {
@@ -142,7 +142,7 @@ class StepBench final : public train::Reporter {
   void print_text() const;
 
   const Arguments& arguments_;
-  train::SquadTask& task_;
+  tasks::SquadTask& task_;
   ProductTimer timer_;
   std::size_t steps_ = 0;
   train::MicroBatchLimit limit_;
@@ -237,20 +237,20 @@ void StepBench::print_json() const {
   if (arguments_.breakdown) {
     result[breakdown_key] = to_json(make_breakdown(task_.bert(), profiled_, ceilings()), ceilings());
   }
-  app::print_indented_json(result);
+  print_indented_json(result);
 }
 
 void StepBench::print_text() const {
   print_bench_context();
-  app::print(fmt::format("step: {}, batch {}, {}, {}; the median of {}\n", arguments_.model, arguments_.run.squad.batch,
-                         to_string(precision()), gemm_, arguments_.repeats));
+  mylos::print(fmt::format("step: {}, batch {}, {}, {}; the median of {}\n", arguments_.model,
+                           arguments_.run.squad.batch, to_string(precision()), gemm_, arguments_.repeats));
   const double ceiling = ceiling_rate(products_);
-  app::print(fmt::format(
+  mylos::print(fmt::format(
       "{:.0f} tokens/s, {:.1f} GFLOP/s: {:.1f} % of the {:.1f} GFLOP/s that the model's products reach alone, each by "
       "its fastest provider\n",
       tokens_per_second(), 1e-9 * flops(), 100.0 * flops() / ceiling, 1e-9 * ceiling));
   if (arguments_.breakdown) {
-    app::print(to_text(make_breakdown(task_.bert(), profiled_, ceilings()), ceilings()));
+    mylos::print(to_text(make_breakdown(task_.bert(), profiled_, ceilings()), ceilings()));
   }
 }
 
@@ -263,7 +263,7 @@ int bench_step(const Arguments& told) {
   resolve_model_argument(arguments);
   arguments.run.squad.train = arguments.data;
   const train::TrainConfig& engine = arguments.run.engine;
-  train::SquadTask task(arguments.run.squad, engine.precision, engine.seed, log_once);
+  tasks::SquadTask task(arguments.run.squad, engine.precision, engine.seed, log_once);
   const ComputeScope compute;
   check_precision(engine.precision, engine.gemm.tf32);
   validate(engine, task);

@@ -4,6 +4,7 @@
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/median.hpp"
+#include "core/base/printable.hpp"
 #include "core/base/python_text.hpp"
 #include "core/base/standard_output.hpp"
 #include "data/huggingface/model_names.hpp"
@@ -41,7 +42,7 @@ Source find_source(const Arguments& arguments) {
 /// What building features tokenises: each context once, and each question.
 std::vector<std::string_view> texts_of(const data::SquadDataset& dataset) {
   std::vector<std::string_view> texts(dataset.contexts.begin(), dataset.contexts.end());
-  for (const data::SquadQuestion& question : dataset.questions) texts.push_back(data::python_lstrip(question.question));
+  for (const data::SquadQuestion& question : dataset.questions) texts.push_back(python_lstrip(question.question));
   return texts;
 }
 
@@ -52,7 +53,7 @@ void validate(const std::vector<std::string_view>& texts, const data::WordPieceT
     const data::Tokens plain = plain_tokens(text, tokenizer.vocabulary(), options);
     ensure(tokens.ids == plain.ids && tokens.offsets == plain.offsets,
            fmt::format("bench tokenize: {} tokens of \"{}\" are not the {} of a plain WordPiece", tokens.ids.size(),
-                       data::printable(text), plain.ids.size()));
+                       printable(text), plain.ids.size()));
   }
 }
 

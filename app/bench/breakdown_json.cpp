@@ -43,20 +43,19 @@ Json rows_json(const std::vector<BreakdownRow>& rows) {
   return all;
 }
 
-double number(const data::Json& row, const char* key, const data::JsonPlace& place) {
-  return data::as_number(data::member(row, key, place), data::JsonPlace(place, key));
+double number(const Json& row, const char* key, const JsonPlace& place) {
+  return as_number(member(row, key, place), JsonPlace(place, key));
 }
 
 /// null is what no formula knows.
-std::optional<double> optional_number(const data::Json& row, const char* key, const data::JsonPlace& place,
-                                      double unit = 1.0) {
-  if (data::member(row, key, place).is_null()) return std::nullopt;
+std::optional<double> optional_number(const Json& row, const char* key, const JsonPlace& place, double unit = 1.0) {
+  if (member(row, key, place).is_null()) return std::nullopt;
   return number(row, key, place) * unit;
 }
 
-BreakdownRow read_row(const data::Json& row, const data::JsonPlace& place) {
+BreakdownRow read_row(const Json& row, const JsonPlace& place) {
   const auto flops = optional_number(row, flops_key, place), bytes = optional_number(row, bytes_key, place);
-  return {.name = data::string_member(row, name_key, place),
+  return {.name = string_member(row, name_key, place),
           .calls = number(row, calls_key, place),
           .seconds = number(row, seconds_key, place),
           .share = number(row, share_key, place),
@@ -79,10 +78,10 @@ Json to_json(const Breakdown& breakdown, const Ceilings& ceilings) {
 }
 
 std::vector<BreakdownRow> kernel_rows(const nlohmann::json& printed, std::string_view name) {
-  const data::JsonPlace top(name), place(top, breakdown_key), list(place, kernels_key);
-  const data::Json& rows = data::list_member(data::member(printed, breakdown_key, top), kernels_key, place);
+  const JsonPlace top(name), place(top, breakdown_key), list(place, kernels_key);
+  const Json& rows = list_member(member(printed, breakdown_key, top), kernels_key, place);
   std::vector<BreakdownRow> all;
-  for (std::size_t i = 0; i < rows.size(); ++i) all.push_back(read_row(rows[i], data::JsonPlace(list, i)));
+  for (std::size_t i = 0; i < rows.size(); ++i) all.push_back(read_row(rows[i], JsonPlace(list, i)));
   return all;
 }
 

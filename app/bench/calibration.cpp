@@ -29,9 +29,9 @@ double machine_rate(const nlohmann::json& object, const char* member, const std:
   return found->get<double>();
 }
 
-std::size_t positive_count(const nlohmann::json& object, const char* member, const data::JsonPlace& place,
+std::size_t positive_count(const nlohmann::json& object, const char* member, const JsonPlace& place,
                            const std::string& name) {
-  const std::size_t count = data::count_member(object, member, place);
+  const std::size_t count = count_member(object, member, place);
   ensure(count > 0, fmt::format("{}: {}: expected a whole number above 0", name, member));
   return count;
 }
@@ -45,7 +45,7 @@ Precision precision_named(const std::string& text, const std::string& name) {
 
 }  // namespace
 
-std::string device_name() { return runs_on_host ? parallel::processor_name() : usable_devices().front().name; }
+std::string device_name() { return runs_on_host ? processor_name() : usable_devices().front().name; }
 
 nlohmann::ordered_json to_json(const Calibration& calibration) {
   nlohmann::ordered_json object = {
@@ -58,15 +58,15 @@ nlohmann::ordered_json to_json(const Calibration& calibration) {
 }
 
 Calibration parse_calibration(const nlohmann::json& value, const std::string& name) {
-  const data::JsonPlace place(name);
-  const nlohmann::json& object = data::as_object(value, place);
+  const JsonPlace place(name);
+  const nlohmann::json& object = as_object(value, place);
   Calibration calibration;
-  calibration.device = data::string_member(object, "device", place);
+  calibration.device = string_member(object, "device", place);
   const nlohmann::json host = object.value("host", nlohmann::json(true));
   ensure(host.is_boolean(), fmt::format("{}: \"host\" is neither true nor false", name));
   calibration.host = host;
   calibration.threads = positive_count(object, "threads", place, name);
-  calibration.precision = precision_named(data::string_member(object, "precision", place), name);
+  calibration.precision = precision_named(string_member(object, "precision", place), name);
   calibration.layers = positive_count(object, "layers", place, name);
   calibration.hidden = positive_count(object, "hidden", place, name);
   calibration.flops = machine_rate(object, "flops_per_second", name);
@@ -80,8 +80,8 @@ void save_calibration(const Calibration& calibration) {
                                        to_string(calibration.precision), calibration.layers, calibration.hidden);
   try {
     std::filesystem::create_directories(cache());
-    data::write_text(cache() / fmt::format("step-{:016x}.json", stable_hash(what)),
-                     nlohmann::ordered_json{{key, to_json(calibration)}}.dump(1) + "\n");
+    write_text(cache() / fmt::format("step-{:016x}.json", stable_hash(what)),
+               nlohmann::ordered_json{{key, to_json(calibration)}}.dump(1) + "\n");
   } catch (const std::exception&) {
     // A cache that cannot be written (a read-only or a full home) costs plans their calibration.
   }
@@ -110,7 +110,7 @@ double measured_products(const Calibration& run, std::span<const Calibration> me
 }
 
 Calibration read_calibration(const std::filesystem::path& file) {
-  const nlohmann::json content = data::read_json(file);
+  const nlohmann::json content = read_json(file);
   ensure(content.is_object() && content.contains(key),
          fmt::format("{}: no \"{}\" is in it; it is what `mylos bench step --json` prints", file.string(), key));
   return parse_calibration(content[key], file.string());

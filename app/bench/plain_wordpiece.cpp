@@ -13,14 +13,14 @@ using Word = std::vector<data::NormalizedChar>;
 constexpr std::size_t longest_word = 100;  // code points
 constexpr std::string_view special_tokens[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 
-void push(data::Tokens& tokens, data::TokenId id, data::CodePointRange range) {
+void push(data::Tokens& tokens, data::TokenId id, CodePointRange range) {
   tokens.ids.push_back(id);
   tokens.offsets.push_back(range);
 }
 
 std::string piece_text(const Word& word, std::size_t begin, std::size_t end) {
   std::string text = begin == 0 ? "" : "##";
-  for (std::size_t i = begin; i < end; ++i) data::append_utf8(text, word[i].code_point);
+  for (std::size_t i = begin; i < end; ++i) append_utf8(text, word[i].code_point);
   return text;
 }
 
@@ -81,7 +81,7 @@ data::Tokens plain_tokens(std::string_view text, const data::Vocabulary& vocabul
   unsigned first = 0;
   const auto close_segment = [&](std::size_t end) {
     add_segment(text.substr(segment, end - segment), first, normalizer, vocabulary, tokens);
-    first += static_cast<unsigned>(data::count_code_points(text.substr(segment, end - segment)));
+    first += static_cast<unsigned>(count_code_points(text.substr(segment, end - segment)));
   };
   for (std::size_t at = 0; at < text.size();) {
     const std::string_view special = special_at(text.substr(at), vocabulary);

@@ -20,16 +20,16 @@ using parallel::CheckpointDataset;
 struct OpenCheckpoint {
   explicit OpenCheckpoint(const std::string& path)
       : index(parallel::read_checkpoint_index(checkpoint_at(path))),
-        file(checkpoint_at(path), parallel::PositionedFile::Use::read) {}
+        file(checkpoint_at(path), PositionedFile::Use::read) {}
 
   parallel::CheckpointIndex index;
-  parallel::PositionedFile file;
+  PositionedFile file;
 };
 
 /// The values of a dataset in order, any number at a time, whatever its ranges of checksums are.
 class ValueStream {
  public:
-  ValueStream(const parallel::PositionedFile& file, const CheckpointDataset& dataset)
+  ValueStream(const PositionedFile& file, const CheckpointDataset& dataset)
       : file_(file), dataset_(dataset), buffer_(std::min<std::uint64_t>(dataset.size, parallel::checksum_elements)) {}
 
   float next() {
@@ -43,7 +43,7 @@ class ValueStream {
   }
 
  private:
-  const parallel::PositionedFile& file_;
+  const PositionedFile& file_;
   const CheckpointDataset& dataset_;
   std::vector<float> buffer_;
   std::size_t range_ = 0, at_ = 0, count_ = 0;

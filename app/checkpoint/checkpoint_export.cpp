@@ -31,7 +31,7 @@ bool is_model_directory(const fs::path& path) {
 /// The model that the run began from, as its configuration says.
 std::optional<fs::path> recorded_model(const parallel::CheckpointRecord& record) {
   if (!record.has("configuration")) return std::nullopt;
-  const Json configuration = data::try_parse_ordered_json(record.text("configuration"));
+  const Json configuration = try_parse_ordered_json(record.text("configuration"));
   const Json resolved = configuration.is_object() ? configuration.value("resolved", Json()) : Json();
   if (!resolved.is_object() || !resolved.contains("model") || !resolved["model"].is_string()) return std::nullopt;
   return fs::path(resolved["model"].get<std::string>());
@@ -54,7 +54,7 @@ fs::path model_directory(const Arguments& arguments, const fs::path& file, const
 /// The model's tensors in the checkpoint, in the model's order. Errors: a tensor of another model.
 std::vector<const parallel::CheckpointDataset*> find_tensors(const parallel::CheckpointIndex& index,
                                                              const data::PretrainedModel& model, const fs::path& file) {
-  const auto network = nn::make_bert_question_answering(train::bert_shape(model.config()), Precision::float32);
+  const auto network = nn::make_bert_question_answering(tasks::bert_shape(model.config()), Precision::float32);
   std::vector<const parallel::CheckpointDataset*> tensors;
   for (const ParameterRow& row : network->table().rows()) {
     const parallel::CheckpointDataset* found = index.find(model_group + row.name);
@@ -88,7 +88,7 @@ int export_checkpoint(const Arguments& arguments) {
   for (const auto* tensor : tensors) {
     shapes.push_back({tensor->name.substr(std::string_view(model_group).size()), tensor->shape});
   }
-  const parallel::PositionedFile file(path, parallel::PositionedFile::Use::read);
+  const PositionedFile file(path, PositionedFile::Use::read);
   data::PretrainedWriter writer(output, model.config(), model.tokenizer_files(), shapes);
   for (const auto* tensor : tensors) {
     read_dataset(file, *tensor, [&](std::span<const float> values) { writer.write(values); });

@@ -39,7 +39,7 @@ std::array<ScrapPath, 4> scraps;
 
 extern "C" void remove_scraps_and_end(int signal) {
   remove_scraps();
-  std::_Exit(train::exit_code_of(signal));
+  std::_Exit(mylos::exit_code_of(signal));
 }
 
 }  // namespace
@@ -72,7 +72,7 @@ class Scrap {
 namespace {
 
 std::string scrap_name(std::string_view what) {
-  return fmt::format("{}{}-{}-{}", scrap_prefix, what, train::host_name(), ::getpid());
+  return fmt::format("{}{}-{}-{}", scrap_prefix, what, host_name(), ::getpid());
 }
 
 /// Errors: errno, 0 where all was written.
@@ -248,7 +248,7 @@ Findings trial_findings(const Trial& trial) {
   Findings findings = {
       {rate < slow ? Level::warning : Level::ok, "output",
        fmt::format("a file of {} written and synchronised at {{}} by one rank a node, and renamed",
-                   train::bytes_text(trial_bytes)),
+                   bytes_text(trial_bytes)),
        rate < slow ? "checkpoints wait for it: choose a faster one, or save seldom (--checkpoint-every)" : "", rate,
        Quantity::bytes_per_second}};
   if (trial.lock_error != 0) {

@@ -59,7 +59,7 @@ class ScrapGuard {
   ScrapGuard();
 
  private:
-  train::PreviousHandlers previous_;
+  PreviousHandlers previous_;
 };
 
 class Scrap;

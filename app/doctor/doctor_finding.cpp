@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 3> levels = {"ok", "warning", "error"};
 std::string value_text(double value, Quantity quantity) {
   switch (quantity) {
     case Quantity::bytes:
-      return train::bytes_text(static_cast<std::size_t>(value));
+      return bytes_text(static_cast<std::size_t>(value));
     case Quantity::bytes_per_second:
       return fmt::format("{:.{}f} MB/s", 1e-6 * value, value < 1e7 ? 1 : 0);
     case Quantity::seconds:
@@ -142,8 +142,8 @@ std::string report_text(std::span<const FoldedFinding> findings, std::size_t ran
     text += fmt::format("{:<8} {:<11} {}{}{}{}\n", to_string(finding.level), finding.name, who, finding.text,
                         finding.advice.empty() ? "" : "; ", finding.advice);
   }
-  return text + fmt::format("{}, {}\n", train::count_of(count(findings, Level::error), "error"),
-                            train::count_of(count(findings, Level::warning), "warning"));
+  return text + fmt::format("{}, {}\n", count_of(count(findings, Level::error), "error"),
+                            count_of(count(findings, Level::warning), "warning"));
 }
 
 nlohmann::ordered_json report_json(std::span<const FoldedFinding> findings, std::size_t ranks, std::size_t nodes) {

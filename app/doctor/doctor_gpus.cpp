@@ -3,8 +3,8 @@
 #include "app/options/values.hpp"
 #include "core/base/printable.hpp"
 #include "core/base/quantities.hpp"
-#include "parallel/launch/launch.hpp"
 #include "parallel/communicator/nccl_communicator.hpp"
+#include "parallel/launch/launch.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -88,7 +88,7 @@ Findings gpu_findings(const GpuFacts& facts) {
   const std::string driver = facts.driver.empty() ? "" : fmt::format(", driver {}", facts.driver);
   return {{Level::ok, "GPU",
            fmt::format("{} of {}: {}, compute capability {}.{}, {}{}", device.index, facts.devices.size(), device.name,
-                       device.capability / 10, device.capability % 10, train::bytes_text(device.memory), driver)}};
+                       device.capability / 10, device.capability % 10, bytes_text(device.memory), driver)}};
 }
 
 std::vector<Findings> shared_gpu_findings(std::span<const std::string> devices) {
@@ -99,8 +99,7 @@ std::vector<Findings> shared_gpu_findings(std::span<const std::string> devices) 
     const std::size_t others = takers[devices[rank]];
     if (devices[rank].empty() || others < 2) continue;
     findings[rank].push_back(
-        {Level::error, "GPU",
-         fmt::format("{} compute on the same GPU ({})", train::count_of(others, "rank"), devices[rank]),
+        {Level::error, "GPU", fmt::format("{} compute on the same GPU ({})", count_of(others, "rank"), devices[rank]),
          "start one rank a GPU (--ntasks-per-node as many as --gpus-per-node), or let them share it with "
          "--communicator "
          "mpi"});

@@ -65,8 +65,7 @@ Findings launch_findings(const MpiFacts& mpi, const parallel::Environment& envir
                         "srun mylos doctor looks at all of them"});
     return findings;
   }
-  findings.push_back(
-      {Level::ok, "launch", fmt::format("{}, as the launcher says", train::count_of(mpi.ranks, "rank"))});
+  findings.push_back({Level::ok, "launch", fmt::format("{}, as the launcher says", count_of(mpi.ranks, "rank"))});
   findings.push_back(signals_finding(environment));
   return findings;
 }
@@ -79,9 +78,9 @@ Findings job_findings(const parallel::Environment& environment, std::optional<do
     return {{Level::warning, "job", job + ", whose end neither its environment nor squeue or qstat tells",
              "give --walltime T where --stop-before or --checkpoint-every is to save a run before its end"}};
   }
-  return {{Level::ok, "job",
-           fmt::format("{}, {} left by the scheduler, which --stop-before counts from", job,
-                       train::duration_text(*remaining))}};
+  return {
+      {Level::ok, "job",
+       fmt::format("{}, {} left by the scheduler, which --stop-before counts from", job, duration_text(*remaining))}};
 }
 
 Findings exchange_findings(std::size_t ranks, std::size_t nodes, double shortest, double longer, std::size_t bytes) {
@@ -89,12 +88,12 @@ Findings exchange_findings(std::size_t ranks, std::size_t nodes, double shortest
   // A message takes some microseconds inside a node and tens between nodes over TCP.
   constexpr double slow = 5e-3;
   const bool is_slow = shortest > slow;
-  return {{is_slow ? Level::warning : Level::ok, "MPI",
-           fmt::format("{} on {} gather 8 bytes of each in {}, {} in {}", train::count_of(ranks, "rank"),
-                       train::count_of(nodes, "node"), value_text(shortest, Quantity::seconds),
-                       train::bytes_text(bytes), value_text(longer, Quantity::seconds)),
-           is_slow ? "more ranks than processors, or MPI goes through a slow network: mylos bench collectives says more"
-                   : ""}};
+  return {
+      {is_slow ? Level::warning : Level::ok, "MPI",
+       fmt::format("{} on {} gather 8 bytes of each in {}, {} in {}", count_of(ranks, "rank"), count_of(nodes, "node"),
+                   value_text(shortest, Quantity::seconds), bytes_text(bytes), value_text(longer, Quantity::seconds)),
+       is_slow ? "more ranks than processors, or MPI goes through a slow network: mylos bench collectives says more"
+               : ""}};
 }
 
 Findings clock_findings(std::span<const ClockOffset> offsets) {

@@ -17,8 +17,6 @@
 namespace mylos::app {
 namespace {
 
-using parallel::Processors;
-
 constexpr const char* own_processors = "srun --cpus-per-task=N; mpirun --map-by slot:PE=N --bind-to core";
 
 /// Cores that processors lie on; 0 where the system does not tell.
@@ -44,27 +42,26 @@ bool binds(const std::string& binding) {
 Findings own_findings(const ProcessorFacts& facts, std::size_t threads) {
   Findings findings;
   const std::size_t processors = facts.allowed.count();
-  findings.push_back({Level::ok, "processors",
-                      fmt::format("{}{}", train::count_of(processors, "processor"),
-                                  facts.cores > 0 && facts.cores != processors
-                                      ? fmt::format(" on {}", train::count_of(facts.cores, "core"))
-                                      : "")});
+  findings.push_back(
+      {Level::ok, "processors",
+       fmt::format(
+           "{}{}", count_of(processors, "processor"),
+           facts.cores > 0 && facts.cores != processors ? fmt::format(" on {}", count_of(facts.cores, "core")) : "")});
   if (!facts.threads_error.empty()) {
     findings.push_back({Level::error, "threads", facts.threads_error, "set it to the threads of a rank"});
     return findings;
   }
-  const std::string count = train::count_of(threads, "thread");
+  const std::string count = count_of(threads, "thread");
   // A bound first thread hides what the rank may use.
   const bool is_bound = binds(facts.binding);
   const bool has_too_many = !is_bound && threads > processors;
   const bool shares_cores = !is_bound && !has_too_many && facts.cores > 0 && threads > facts.cores;
   if (has_too_many) {
-    findings.push_back({Level::warning, "threads",
-                        fmt::format("{} on {}", count, train::count_of(processors, "processor")),
+    findings.push_back({Level::warning, "threads", fmt::format("{} on {}", count, count_of(processors, "processor")),
                         fmt::format("set OMP_NUM_THREADS={}, or give a rank more ({})", processors, own_processors)});
   } else if (shares_cores) {
     findings.push_back(
-        {Level::warning, "threads", fmt::format("{} on {}", count, train::count_of(facts.cores, "core")),
+        {Level::warning, "threads", fmt::format("{} on {}", count, count_of(facts.cores, "core")),
          fmt::format("hardware threads of a core share its arithmetic: OMP_NUM_THREADS={} is often faster "
                      "(srun --hint=nomultithread)",
                      facts.cores)});
@@ -98,8 +95,8 @@ void add_shared(std::span<const ProcessorFacts> node, std::size_t index, std::si
   if (!binds(node[index].binding) && all_threads > together.count()) {
     findings.push_back(
         {Level::warning, "threads",
-         fmt::format("{} of {} on {} of the node", train::count_of(all_threads, "thread"),
-                     train::count_of(node.size(), "rank"), train::count_of(together.count(), "processor")),
+         fmt::format("{} of {} on {} of the node", count_of(all_threads, "thread"), count_of(node.size(), "rank"),
+                     count_of(together.count(), "processor")),
          together.count() < node.size()
              ? std::string("start fewer ranks on a node")
              : fmt::format("set OMP_NUM_THREADS={}, or start fewer ranks on a node", together.count() / node.size())});
@@ -109,13 +106,12 @@ void add_shared(std::span<const ProcessorFacts> node, std::size_t index, std::si
 }  // namespace
 
 ProcessorFacts processor_facts(const std::string& host) {
-  ProcessorFacts facts{
-      .host = host, .allowed = parallel::allowed_processors(), .available = parallel::available_processors()};
+  ProcessorFacts facts{.host = host, .allowed = allowed_processors(), .available = available_processors()};
   facts.cores = count_cores(facts.allowed);
-  facts.quota = train::processor_quota();
+  facts.quota = processor_quota();
   if (const char* binding = std::getenv("OMP_PROC_BIND")) facts.binding = binding;
   try {
-    facts.asked_threads = parallel::threads_from_environment();
+    facts.asked_threads = threads_from_environment();
   } catch (const std::exception& error) {
     facts.threads_error = error.what();
   }
@@ -128,7 +124,7 @@ std::vector<Findings> processor_findings(std::span<const ProcessorFacts> node) {
   std::vector<std::size_t> threads;
   for (std::size_t i = 0; i < node.size(); ++i) {
     const std::size_t asked = node[i].asked_threads;
-    threads.push_back(asked > 0 ? asked : parallel::share_of_processors(allowed, i));
+    threads.push_back(asked > 0 ? asked : share_of_processors(allowed, i));
   }
   std::size_t all_threads = 0;
   for (const std::size_t each : threads) all_threads += each;
@@ -144,7 +140,7 @@ Findings pinning_findings(std::span<const ProcessorFacts> node, std::span<const 
   std::vector<Processors> allowed;
   for (const ProcessorFacts& each : node) allowed.push_back(each.allowed);
   try {
-    parallel::check_pinning(allowed, node.front().available, ranks, node.front().host);
+    check_pinning(allowed, node.front().available, ranks, node.front().host);
     return {};
   } catch (const std::exception& error) {
     const std::string text = error.what();

@@ -13,7 +13,7 @@ namespace mylos::app {
 /// Of one rank.
 struct ProcessorFacts {
   std::string host = {};
-  parallel::Processors allowed = {}, available = {};
+  Processors allowed = {}, available = {};
   std::size_t cores = 0;             ///< that `allowed` lie on; 0 = not known
   std::size_t asked_threads = 0;     ///< OMP_NUM_THREADS; 0 = not set
   std::string threads_error = {};    ///< why that is no number of threads

@@ -9,7 +9,6 @@ namespace mylos::app {
 namespace {
 
 using Steady = std::chrono::steady_clock;
-using train::seconds_since_1970;
 
 constexpr int clock_questions = 5;
 /// Seconds at most: every rank has just been spoken to, and several may be gone.

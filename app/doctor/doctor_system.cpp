@@ -32,7 +32,7 @@ rlim_t limit_of(int resource) {
 
 bool is_below(rlim_t limit, std::size_t least) { return limit != RLIM_INFINITY && limit < least; }
 
-std::string bytes_of_limit(rlim_t limit) { return train::bytes_text(static_cast<std::size_t>(limit)); }
+std::string bytes_of_limit(rlim_t limit) { return bytes_text(static_cast<std::size_t>(limit)); }
 
 }  // namespace
 
@@ -51,8 +51,7 @@ Findings memory_findings(const MemoryFacts& facts) {
   const std::size_t of_rank = facts.available / std::max<std::size_t>(1, facts.ranks_of_node);
   const bool is_little = runs_on_host && of_rank < least;
   const std::string sharing =
-      facts.ranks_of_node > 1 ? fmt::format(" for each of {} on the node", train::count_of(facts.ranks_of_node, "rank"))
-                              : "";
+      facts.ranks_of_node > 1 ? fmt::format(" for each of {} on the node", count_of(facts.ranks_of_node, "rank")) : "";
   Findings findings = {
       {is_little ? Level::warning : Level::ok, "memory", "{} are free" + sharing,
        is_little ? "mylos plan says what a model needs; ask for more (--mem), or start fewer ranks" : "",
@@ -60,7 +59,7 @@ Findings memory_findings(const MemoryFacts& facts) {
   if (facts.ranks_of_node > 1 && facts.shared_available < least_shared) {
     findings.push_back({Level::warning, "memory",
                         fmt::format("/dev/shm has {} free, through which MPI and NCCL exchange inside a node",
-                                    train::bytes_text(facts.shared_available)),
+                                    bytes_text(facts.shared_available)),
                         "give the container more (--shm-size, or bind the host's /dev/shm)"});
   }
   const std::size_t begin = facts.huge_pages.find('['), end = facts.huge_pages.find(']');

@@ -39,7 +39,7 @@ struct TypedOption {
 };
 
 struct Arguments {
-  train::RunConfig run;
+  tasks::RunConfig run;
   std::string model;                 ///< as typed; commands resolve it to a directory
   std::string dataset;               ///< of train: "squad" or "squad_v2", whose files are looked for
   bool do_train = false;             ///< what run_qa has to be told,

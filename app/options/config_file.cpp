@@ -6,6 +6,7 @@
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
+#include "core/base/printable.hpp"
 #include "core/base/text_file.hpp"
 #include "core/device.hpp"
 #include "parallel/sharding/parameter_mode.hpp"
@@ -27,8 +28,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json parse_object(const std::filesystem::path& file) {
-  const std::string text = data::read_text_file(file);
-  Json parsed = data::try_parse_ordered_json(text);
+  const std::string text = read_text_file(file);
+  Json parsed = try_parse_ordered_json(text);
   if (parsed.is_discarded())
     throw UsageError(fmt::format("--config {}: not JSON, or nested too deeply", file.string()));
   if (!parsed.is_object()) throw UsageError(fmt::format("--config {}: not a JSON object", file.string()));
@@ -36,7 +37,7 @@ Json parse_object(const std::filesystem::path& file) {
 }
 
 /// The value for a message.
-std::string value_text(const Json& value) { return value.is_null() ? "unset" : data::plain_text(value); }
+std::string value_text(const Json& value) { return value.is_null() ? "unset" : plain_text(value); }
 
 /// The value as it would be typed. Errors: UsageError where it is a list or an object.
 std::string typed_value(const Json& value, const std::string& key, const std::filesystem::path& file) {
@@ -59,7 +60,7 @@ const Option* option_of_key(const std::string& key, const Command& command) {
   for (const Option& option : option_table()) {
     if (option_of_key(option.name, command) != nullptr) names.push_back(option.name);
   }
-  throw UsageError(fmt::format("{}: unknown key \"{}\"{}", file.string(), data::printable(key),
+  throw UsageError(fmt::format("{}: unknown key \"{}\"{}", file.string(), printable(key),
                                suggestion_with_peers(normalized_name(key), std::move(names), "")));
 }
 
@@ -67,9 +68,9 @@ const Option* option_of_key(const std::string& key, const Command& command) {
 void read_peer_option(const PeerOption& option, const std::string& key, const Json& value,
                       const std::filesystem::path& file, Arguments& arguments) {
   if (value.is_null() || (value.is_structured() && value.empty())) return;
-  const std::string text = data::plain_text(value);
+  const std::string text = plain_text(value);
   if (text.empty()) return;  // as Trainer writes "fsdp"
-  arguments.remarks.push_back(remark_on(option, fmt::format("{}: {}", file.string(), data::printable(key)), text));
+  arguments.remarks.push_back(remark_on(option, fmt::format("{}: {}", file.string(), printable(key)), text));
 }
 
 void read_key(const std::string& key, const Json& value, const Command& command, const std::filesystem::path& file,

@@ -4,8 +4,8 @@
 #include "core/kernels/gemm.hpp"
 #include "data/squad/squad_files.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
-#include "parallel/launch/launch.hpp"
 #include "parallel/communicator/nccl_communicator.hpp"
+#include "parallel/launch/launch.hpp"
 
 #include <fmt/format.h>
 
@@ -278,7 +278,7 @@ void check_attention(const Arguments& arguments) {
 }  // namespace
 
 void check_windows(const Arguments& arguments) {
-  const train::SquadConfig& squad = arguments.run.squad;
+  const tasks::SquadConfig& squad = arguments.run.squad;
   if (squad.doc_stride < squad.max_length) return;
   throw UsageError(
       fmt::format("--doc-stride {}: expected less than --max-length, {}", squad.doc_stride, squad.max_length));

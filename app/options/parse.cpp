@@ -6,6 +6,7 @@
 #include "app/options/usage_error.hpp"
 #include "app/options/values.hpp"
 #include "core/base/files.hpp"
+#include "core/base/printable.hpp"
 #include "core/base/unicode.hpp"
 #include "data/huggingface/model_names.hpp"
 
@@ -66,7 +67,7 @@ const Option& get_option(const Command& command, const std::string& name) {
   const std::string normal = normalized_name(name);
   const std::string meant = takes_peer_options(command) ? suggestion_with_peers(normal, option_names(command), "--")
                                                         : suggestion(normal, option_names(command), "--");
-  throw UsageError(fmt::format("{} does not have --{}{}", command.name, data::printable(name), meant));
+  throw UsageError(fmt::format("{} does not have --{}{}", command.name, printable(name), meant));
 }
 
 constexpr std::string_view negation = "no-";  // as Trainer's --no_dataloader_pin_memory
@@ -172,7 +173,7 @@ Sorted sort_words(const Command& command, std::span<const std::string> words) {
       const auto begin = words.begin() + static_cast<std::ptrdiff_t>(first);
       sorted.options.back().words.assign(begin, words.begin() + static_cast<std::ptrdiff_t>(i) + 1);
     } else if (looks_like_option(word)) {
-      throw UsageError(fmt::format("{} does not have {}; options begin with --", command.name, data::printable(word)));
+      throw UsageError(fmt::format("{} does not have {}; options begin with --", command.name, printable(word)));
     } else {
       sorted.positional.push_back(word);
     }
@@ -183,8 +184,7 @@ Sorted sort_words(const Command& command, std::span<const std::string> words) {
 void check_positional(const Command& command, const std::vector<std::string>& positional) {
   if (positional.size() > command.most_positional) {
     throw UsageError(fmt::format("{}: \"{}\" is one argument too many; usage: mylos {} {}", command.name,
-                                 data::printable(positional[command.most_positional]), command.name,
-                                 command.arguments));
+                                 printable(positional[command.most_positional]), command.name, command.arguments));
   }
   if (positional.size() < command.least_positional) {
     throw UsageError(
@@ -195,7 +195,7 @@ void check_positional(const Command& command, const std::vector<std::string>& po
 /// run.json records the options of these commands as JSON, which is UTF-8.
 void check_recordable(const Command& command, const Occurrence& occurrence) {
   const bool is_recorded = command.bit == train_command || command.bit == compare_command;
-  const std::optional<std::size_t> wrong = is_recorded ? data::first_invalid_utf8(occurrence.value) : std::nullopt;
+  const std::optional<std::size_t> wrong = is_recorded ? first_invalid_utf8(occurrence.value) : std::nullopt;
   if (!wrong) return;
   throw UsageError(fmt::format("{}: not UTF-8 at byte {}, so run.json cannot record it; rename the file or directory",
                                occurrence.typed, *wrong));
@@ -228,8 +228,7 @@ std::string suggestion(std::string_view text, std::span<const std::string> names
 
 void set_option(Arguments& arguments, const Option& option, std::string_view text, std::string_view name) {
   if (option.parse(arguments, text)) return;
-  throw UsageError(
-      fmt::format("{} {}: expected {}", name, text.empty() ? "\"\"" : data::printable(text), option.expects));
+  throw UsageError(fmt::format("{} {}: expected {}", name, text.empty() ? "\"\"" : printable(text), option.expects));
 }
 
 Arguments parse_arguments(const Command& command, std::span<const std::string> words) {

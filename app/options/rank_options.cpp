@@ -28,7 +28,7 @@ Option mode_option() {
   };
   option.print = [](const Arguments& arguments) -> nlohmann::ordered_json {
     const auto& mode = arguments.run.engine.parallel.mode;
-    return mode ? nlohmann::ordered_json(parallel::to_string(*mode)) : nlohmann::ordered_json(nullptr);
+    return mode ? nlohmann::ordered_json(to_string(*mode)) : nlohmann::ordered_json(nullptr);
   };
   return option;
 }

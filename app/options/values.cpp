@@ -80,7 +80,7 @@ std::optional<bool> parse_truth(std::string_view text) {
 }
 
 std::optional<double> parse_duration(std::string_view text) {
-  if (const auto clock = train::parse_walltime(text)) return *clock > 0.0 ? clock : std::nullopt;
+  if (const auto clock = parse_walltime(text)) return *clock > 0.0 ? clock : std::nullopt;
   static constexpr std::pair<char, double> units[] = {{'s', 1.0}, {'m', 60.0}, {'h', 3600.0}, {'d', 86400.0}};
   double seconds = 1.0;
   for (const auto& [letter, length] : units) {

@@ -17,13 +17,13 @@ void print_memory(ModePlans plans) {
   const auto row = [](const auto&... cells) {
     print(fmt::format("{:18} {:>10} {:>10} {:>10} {:>10} {:>10} {:>12} {:>10} {:>10}\n", cells...));
   };
-  const auto size = [](std::size_t bytes) { return train::bytes_text(bytes); };
+  const auto size = [](std::size_t bytes) { return bytes_text(bytes); };
   row("memory of a rank", "all", "program", "values", "gradients", "optimizer", "activations", "operands", "exchange");
   for (const train::ModePlan& plan : plans) {
     const train::MemoryPlan& memory = plan.memory;
-    row(parallel::to_string(plan.mode), size(memory.peak()), size(memory.program), size(memory.values),
-        size(memory.gradients), size(memory.optimizer), size(memory.activations),
-        size(memory.workspace + memory.scratch), size(memory.exchange));
+    row(to_string(plan.mode), size(memory.peak()), size(memory.program), size(memory.values), size(memory.gradients),
+        size(memory.optimizer), size(memory.activations), size(memory.workspace + memory.scratch),
+        size(memory.exchange));
   }
 }
 
@@ -32,9 +32,9 @@ void print_times(ModePlans plans) {
                     "at most", "step ms", "compute", "optimizer", "exposed", "tokens/s", "job"));
   for (const train::ModePlan& plan : plans) {
     print(fmt::format("{:18} {:>6} {:>8} {:>8} {:>10.4g} {:>10.4g} {:>10.4g} {:>10.4g} {:>10.4g} {:>12}\n",
-                      parallel::to_string(plan.mode), plan.fits ? "yes" : "no", plan.memory.largest.samples,
-                      plan.largest, 1e3 * plan.step.total(), 1e3 * plan.step.compute, 1e3 * plan.step.optimizer,
-                      1e3 * plan.step.exposed, plan.tokens / plan.step.total(), train::duration_text(plan.job())));
+                      to_string(plan.mode), plan.fits ? "yes" : "no", plan.memory.largest.samples, plan.largest,
+                      1e3 * plan.step.total(), 1e3 * plan.step.compute, 1e3 * plan.step.optimizer,
+                      1e3 * plan.step.exposed, plan.tokens / plan.step.total(), duration_text(plan.job())));
   }
 }
 
@@ -43,7 +43,7 @@ void print_efficiency(ModePlans plans) {
   for (const auto& [count, share] : plans.front().efficiency) head += fmt::format(" {:>5}", count);
   print("\nefficiency, with as much of a step on each\n" + head + "\n");
   for (const train::ModePlan& plan : plans) {
-    std::string line = fmt::format("{:18}", parallel::to_string(plan.mode));
+    std::string line = fmt::format("{:18}", to_string(plan.mode));
     for (const auto& [count, share] : plan.efficiency) line += fmt::format(" {:>4.0f}%", 100.0 * share);
     print(line + "\n");
   }
@@ -61,9 +61,8 @@ std::string notes(ModePlans plans) {
   for (const train::ModePlan& plan : plans) {
     const train::MemoryPlan& memory = plan.memory;
     if (!plan.fits || memory.largest.samples >= memory.asked) continue;
-    text +=
-        fmt::format("{}: planned with {} at once, because the {} of a rank's step do not fit at once\n",
-                    parallel::to_string(plan.mode), train::count_of(memory.largest.samples, "sequence"), memory.asked);
+    text += fmt::format("{}: planned with {} at once, because the {} of a rank's step do not fit at once\n",
+                        to_string(plan.mode), count_of(memory.largest.samples, "sequence"), memory.asked);
   }
   if (std::ranges::any_of(plans, exceeds_all)) {
     text += "efficiencies above 100 %: each rank updates its share of the parameters, where one GPU updates all\n";

@@ -1,9 +1,9 @@
 #include "app/plan/plan_target.hpp"
 
 #include "app/bench/calibration.hpp"
-#include "app/program/compute.hpp"
 #include "app/options/usage_error.hpp"
 #include "app/options/values.hpp"
+#include "app/program/compute.hpp"
 #include "core/base/error.hpp"
 #include "core/base/processors.hpp"
 #include "train/engine/memory.hpp"
@@ -34,7 +34,7 @@ bool serves(const Calibration& one, const Arguments& arguments) {
   if (one.precision != arguments.run.engine.precision || one.host != is_host(arguments)) return false;
   if (!one.host) return is_of_kind(one.device, arguments.plan.gpu);
   const bool any_cpu = !arguments.plan.measured.empty();
-  return one.threads == planned_threads(arguments) && (any_cpu || one.device == parallel::processor_name());
+  return one.threads == planned_threads(arguments) && (any_cpu || one.device == processor_name());
 }
 
 /// How far two models are apart in size.
@@ -93,7 +93,7 @@ std::size_t planned_threads(const Arguments& arguments) {
   const PlanArguments& plan = arguments.plan;
   if (plan.threads) return *plan.threads;
   if (!is_host(arguments)) return of_gpu;
-  const bool is_asked_for = parallel::threads_from_environment() > 0;
+  const bool is_asked_for = threads_from_environment() > 0;
   return is_asked_for ? default_threads() : std::max<std::size_t>(1, default_threads() / (plan.gpus / plan.nodes));
 }
 

@@ -40,10 +40,10 @@ void check_precision(Precision precision, bool tf32) {
 
 std::size_t default_threads() {
   if (std::string_view(ExecutionSpace::name()) == "Serial") return 1;
-  const std::size_t asked = parallel::threads_from_environment();
+  const std::size_t asked = threads_from_environment();
   return asked > 0 ? asked : usable_cpus();
 }
 
-std::size_t usable_cpus() { return parallel::allowed_processors().count(); }
+std::size_t usable_cpus() { return allowed_processors().count(); }
 
 }  // namespace mylos::app

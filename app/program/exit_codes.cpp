@@ -1,7 +1,7 @@
 #include "app/program/exit_codes.hpp"
 
-#include "app/program/out_of_memory.hpp"
 #include "app/options/usage_error.hpp"
+#include "app/program/out_of_memory.hpp"
 #include "core/base/standard_output.hpp"
 
 #include <fmt/format.h>

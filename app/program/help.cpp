@@ -46,7 +46,7 @@ std::string row(const std::string& left, const std::string& text) {
 /// "3e-5" for 3e-05.
 std::string default_text(const nlohmann::ordered_json& value) {
   if (value.is_null() || value == false) return "";
-  std::string text = data::plain_text(value);
+  std::string text = plain_text(value);
   if (const std::size_t exponent = text.find("e-0"); exponent != std::string::npos) text.erase(exponent + 2, 1);
   if (text.ends_with(".0")) text.erase(text.size() - 2);
   return text;

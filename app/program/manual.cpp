@@ -1,9 +1,9 @@
 #include "app/program/manual.hpp"
 
-#include "app/program/build_info.hpp"
-#include "app/program/help.hpp"
 #include "app/options/parse.hpp"
 #include "app/options/values.hpp"
+#include "app/program/build_info.hpp"
+#include "app/program/help.hpp"
 
 #include <fmt/format.h>
 

@@ -25,10 +25,10 @@ namespace fs = std::filesystem;
 
 /// Returns the value of an option in a run.json, and for --squad the version that the run found out from its data; null
 /// where run.json has none.
-data::Json run_setting(const data::Json& run, const std::string& name) {
-  if (name != "squad") return run.value(name, data::Json());
-  const data::Json resolved = run.value(resolved_key, data::Json());
-  return resolved.is_object() ? resolved.value(name, data::Json()) : data::Json();
+Json run_setting(const Json& run, const std::string& name) {
+  if (name != "squad") return run.value(name, Json());
+  const Json resolved = run.value(resolved_key, Json());
+  return resolved.is_object() ? resolved.value(name, Json()) : Json();
 }
 
 /// The run's output directory that --model is, or whose best/ or last/ it is.
@@ -38,27 +38,27 @@ fs::path run_directory(const std::string& model) {
 }
 
 /// run.json of the run that --model names; null where it names none.
-data::Json run_of_model(const std::string& model) {
+Json run_of_model(const std::string& model) {
   std::error_code unreadable;  // then it is no run
   const fs::path directory = run_directory(model), file = directory / "run.json";
   if (!fs::is_regular_file(file, unreadable) || fs::exists(directory / "config.json", unreadable)) return nullptr;
-  data::Json run = data::read_json(file);
-  return run.is_object() && run.contains(train::OutputDirectory::state_key) ? run : data::Json();
+  Json run = read_json(file);
+  return run.is_object() && run.contains(train::OutputDirectory::state_key) ? run : Json();
 }
 
 }  // namespace
 
 void take_run_settings(const Command& command, Arguments& arguments) {
-  const data::Json run = run_of_model(arguments.model);
+  const Json run = run_of_model(arguments.model);
   std::string taken;
   for (const char* name : {"max-length", "doc-stride", "squad"}) {
     const Option& option = *find_option(name);
     if (run.is_null() || arguments.given.contains(name) || (option.name == "squad" && command.bit != ask_command)) {
       continue;
     }
-    const data::Json value = run_setting(run, name);
+    const Json value = run_setting(run, name);
     if (value.is_null()) continue;
-    const std::string text = data::plain_text(value);
+    const std::string text = plain_text(value);
     set_option(arguments, option, text, fmt::format("{}/run.json: {}", arguments.model, name));
     taken += fmt::format(" --{} {}", name, text);
   }
@@ -70,8 +70,8 @@ void resolve_model_argument(Arguments& arguments) {
   resolve_model_argument(arguments, [](const std::string& line) { log_line(line); });
 }
 
-void resolve_model_argument(Arguments& arguments, const train::Notice& notice) {
-  train::SquadConfig& squad = arguments.run.squad;
+void resolve_model_argument(Arguments& arguments, const Notice& notice) {
+  tasks::SquadConfig& squad = arguments.run.squad;
   squad.model = data::resolve_model(arguments.model, parallel::launched_rank(parallel::process_environment) == 0);
   const std::size_t positions = data::read_bert_config(squad.model / "config.json").max_position_embeddings;
   if (squad.max_length <= positions) return;

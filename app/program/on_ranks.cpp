@@ -1,7 +1,7 @@
 #include "app/program/on_ranks.hpp"
 
-#include "app/program/exit_codes.hpp"
 #include "app/options/usage_error.hpp"
+#include "app/program/exit_codes.hpp"
 #include "core/base/standard_output.hpp"
 #include "parallel/communicator/agreement.hpp"
 

@@ -62,7 +62,7 @@ void separate(double& low, double& high) {
 std::string Axis::label(double tick) const {
   const double scaled = tick / std::pow(10.0, exponent);
   if (decimals > 0) return fmt::format("{:.{}f}", scaled, decimals);
-  return (scaled < -0.5 ? "-" : "") + train::count_text(static_cast<std::size_t>(std::llround(std::abs(scaled))));
+  return (scaled < -0.5 ? "-" : "") + count_text(static_cast<std::size_t>(std::llround(std::abs(scaled))));
 }
 
 Axis value_axis(double low, double high, int count) {

@@ -21,13 +21,13 @@ std::string one_line(std::u32string_view text) {
   std::u32string line(text);
   std::ranges::replace_if(
       line, [](char32_t c) { return c < 0x20 || (c >= 0x7f && c < 0xa0); }, U' ');
-  return data::encode_utf8(line);
+  return encode_utf8(line);
 }
 
 }  // namespace
 
-Excerpt sentence_around(std::string_view context, data::CodePointRange range) {
-  const std::u32string text = data::decode_utf8(context);
+Excerpt sentence_around(std::string_view context, CodePointRange range) {
+  const std::u32string text = decode_utf8(context);
   const std::size_t answer_begin = std::min<std::size_t>(range.begin, text.size());
   const std::size_t answer_end = std::clamp<std::size_t>(range.end, answer_begin, text.size());
   std::size_t begin = answer_begin, end = answer_end;
@@ -43,6 +43,6 @@ Excerpt sentence_around(std::string_view context, data::CodePointRange range) {
           .after = one_line(view.substr(answer_end, end - answer_end)) + (cut_end ? "..." : "")};
 }
 
-std::string on_one_line(std::string_view text) { return one_line(data::decode_utf8(text)); }
+std::string on_one_line(std::string_view text) { return one_line(decode_utf8(text)); }
 
 }  // namespace mylos::app

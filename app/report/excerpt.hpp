@@ -15,7 +15,7 @@ struct Excerpt {
 
 /// The sentence, or sentences, that `range` of `context` (well-formed UTF-8) is in, on one line; cut with "..." where
 /// it goes on for more than 160 characters to either side.
-Excerpt sentence_around(std::string_view context, data::CodePointRange range);
+Excerpt sentence_around(std::string_view context, CodePointRange range);
 
 /// `text` with line breaks, tabs and other controls as spaces.
 std::string on_one_line(std::string_view text);

@@ -61,7 +61,7 @@ const char* cell_class(HtmlTable::Align align) { return align == HtmlTable::Alig
 std::string escape_html(std::string_view text) {
   std::string escaped;
   while (!text.empty()) {
-    const std::size_t valid = data::first_invalid_utf8(text).value_or(text.size());
+    const std::size_t valid = first_invalid_utf8(text).value_or(text.size());
     append_escaped(text.substr(0, valid), escaped);
     if (valid < text.size()) escaped += replacement;
     text.remove_prefix(std::min(valid + 1, text.size()));
@@ -110,7 +110,7 @@ std::string number_text(double value) {
   if (size < most_with_decimals || size > most_whole) {
     return size > 0.0 && size < least_plain ? fmt::format("{:.3g}", value) : fmt::format("{:.4g}", value);
   }
-  return (value < 0.0 ? "-" : "") + train::count_text(static_cast<std::size_t>(std::llround(size)));
+  return (value < 0.0 ? "-" : "") + count_text(static_cast<std::size_t>(std::llround(size)));
 }
 
 std::string fixed_text(double value, int decimals) {
@@ -120,7 +120,7 @@ std::string fixed_text(double value, int decimals) {
 
 std::string size_text(double bytes) {
   constexpr double most = 0x1p63;
-  return bytes >= 0.0 && bytes < most ? train::bytes_text(static_cast<std::size_t>(bytes)) : number_text(std::nan(""));
+  return bytes >= 0.0 && bytes < most ? bytes_text(static_cast<std::size_t>(bytes)) : number_text(std::nan(""));
 }
 
 }  // namespace mylos::app

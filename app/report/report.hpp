@@ -1,8 +1,8 @@
 #pragma once
 
+#include "app/bench/step_breakdown.hpp"
 #include "app/report/report_answers.hpp"
 #include "app/report/report_run.hpp"
-#include "app/bench/step_breakdown.hpp"
 
 #include <string>
 #include <vector>

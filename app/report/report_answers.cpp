@@ -1,9 +1,9 @@
 #include "app/report/report_answers.hpp"
 
+#include "app/options/usage_error.hpp"
 #include "app/report/excerpt.hpp"
 #include "app/report/html.hpp"
 #include "app/report/run_answers.hpp"
-#include "app/options/usage_error.hpp"
 #include "core/base/quantities.hpp"
 #include "core/base/unicode.hpp"
 #include "train/engine/evaluation_files.hpp"
@@ -52,14 +52,14 @@ std::string gold_text(const data::SquadQuestion& question) {
 
 /// Where `text` stands in `context`, in code points; nothing where it does not, or more than once: nobody knows which
 /// of these the model meant.
-std::optional<data::CodePointRange> find_range(const std::string& context, const std::string& text) {
+std::optional<CodePointRange> find_range(const std::string& context, const std::string& text) {
   const std::size_t at = text.empty() ? std::string::npos : context.find(text);
   if (at == std::string::npos || context.find(text, at + 1) != std::string::npos) return std::nullopt;
-  const auto begin = static_cast<std::uint32_t>(data::decode_utf8(context.substr(0, at)).size());
-  return data::CodePointRange{begin, begin + static_cast<std::uint32_t>(data::decode_utf8(text).size())};
+  const auto begin = static_cast<std::uint32_t>(decode_utf8(context.substr(0, at)).size());
+  return CodePointRange{begin, begin + static_cast<std::uint32_t>(decode_utf8(text).size())};
 }
 
-std::string sentence_html(const std::string& context, const data::CodePointRange& range, const char* mark) {
+std::string sentence_html(const std::string& context, const CodePointRange& range, const char* mark) {
   const Excerpt excerpt = sentence_around(context, range);
   return escape_html(excerpt.before) + text_element("mark", mark, excerpt.answer) + escape_html(excerpt.after);
 }
@@ -72,7 +72,7 @@ std::string context_html(const data::SquadDataset& dataset, const data::SquadQue
   std::string right_sentence;
   for (const data::SquadAnswer& answer : question.answers) {
     if (!answer.aligned) continue;
-    const auto length = static_cast<std::uint32_t>(data::decode_utf8(answer.text).size());
+    const auto length = static_cast<std::uint32_t>(decode_utf8(answer.text).size());
     const auto begin = static_cast<std::uint32_t>(answer.start);
     right_sentence = sentence_around(context, {begin, begin + length}).text();
     html = element("p", "class=\"context\"", sentence_html(context, {begin, begin + length}, ""));
@@ -124,7 +124,7 @@ std::string change_list(std::vector<AnswerChange> changes, const char* what, con
   const std::size_t all = changes.size();
   changes.resize(std::min(all, shown_changes));
   const std::string more = all > shown_changes ? fmt::format(" ({} of them here)", shown_changes) : std::string();
-  return text_element("summary", "", fmt::format("{} {}{}", train::count_text(all), what, more)) +
+  return text_element("summary", "", fmt::format("{} {}{}", count_text(all), what, more)) +
          element("ul", "class=\"answers\"", "\n" + change_items(changes, questions, names));
 }
 
@@ -140,7 +140,7 @@ std::string changes_html(const Answers& before, const Answers& after, const Ques
     return text_element("p", "", fmt::format("{} and {} answered no question in common.", names.before, names.after));
   }
   std::string text = fmt::format("From {} to {}, {} of {} answers changed", names.before, names.after,
-                                 train::count_text(changes.size()), train::count_text(both));
+                                 count_text(changes.size()), count_text(both));
   if (both < std::max(before.size(), after.size())) text += " (of the questions that both answered)";
   if (!questions.problem.empty()) {
     const std::string list = change_list(changes, "changed", questions, names);
@@ -175,8 +175,8 @@ std::string errors_html(const FinalAnswers& final_answers, const Questions& ques
   for (const WrongAnswer& each : wrong) {
     items += item_html(questions, each.id, each.answer.text, {{"answered", answer_html(each.answer, each.f1)}});
   }
-  std::string text = fmt::format("{} of {} answers ({}) are not right to the last word", train::count_text(all),
-                                 train::count_text(final_answers.answers.size()), final_answers.origin);
+  std::string text = fmt::format("{} of {} answers ({}) are not right to the last word", count_text(all),
+                                 count_text(final_answers.answers.size()), final_answers.origin);
   text += all == 0 ? "." : all > shown_errors ? fmt::format("; the {} with the least F1:", shown_errors) : ":";
   text += final_answers.has_probabilities ? "" : " How sure the model was is not known.";
   return text_element("p", "", text) + element("ul", "class=\"answers\"", "\n" + items);
@@ -234,7 +234,7 @@ class AnswerReport {
   std::string changes_within(const StepPair& between) {
     const std::optional<EvaluationPair> pair = compared_evaluations(runs_.front(), between);
     if (!pair) return {};
-    const auto name = [](std::size_t step) { return "step " + train::count_text(step); };
+    const auto name = [](std::size_t step) { return "step " + count_text(step); };
     std::string html;
     attempt(runs_.front(), [&] {
       html = changes_html(data::read_short_answers(pair->first.file), data::read_short_answers(pair->second.file),

@@ -163,7 +163,7 @@ std::vector<std::string> cells_of(std::string name, std::string what, const GpuF
       std::move(name),
       std::move(what),
       number(figures.utilization, "%"),
-      std::isfinite(figures.memory) ? train::bytes_text(static_cast<std::size_t>(figures.memory))
+      std::isfinite(figures.memory) ? bytes_text(static_cast<std::size_t>(figures.memory))
                                     : number_text(figures.memory),
       number(figures.power, "W"),
       figures.joules > 0.0 ? fmt::format("{:.3g} kWh", train::kilowatt_hours(figures.joules)) : number_text(not_known)};
@@ -187,7 +187,7 @@ std::string one_run_html(const std::vector<train::GpuSeries>& gpus) {
   for (const Quantity& quantity : quantities) charts.push_back(quantity_chart(gpus, quantity, time));
   HtmlTable table = figures_table("node/index");
   for (const train::GpuSeries& gpu : gpus) table.add(cells_of(name_of(gpu), kind_of(gpu), figures_of({gpu})));
-  if (gpus.size() > 1) table.add(cells_of("all", train::count_of(gpus.size(), "GPU"), figures_of(gpus)));
+  if (gpus.size() > 1) table.add(cells_of("all", count_of(gpus.size(), "GPU"), figures_of(gpus)));
   constexpr std::size_t most_rows = 16;
   std::string rows = table.html();
   if (gpus.size() > most_rows) {

@@ -69,8 +69,8 @@ void add_figures(const ReportedRun& run, Tiles& tiles) {
   const std::size_t steps = run.record.done_steps(),
                     losses = std::min(run.record.steps.size(), train::RunRecord::recent_steps);
   tiles.add("Training loss", std::isfinite(figures.loss) ? fixed_text(figures.loss, 4) : "not finite",
-            losses == 1 ? "of the only step" : fmt::format("mean of the last {}", train::count_of(losses, "step")));
-  tiles.add("Training time", train::duration_text(figures.training_seconds), train::count_of(steps, "step"));
+            losses == 1 ? "of the only step" : fmt::format("mean of the last {}", count_of(losses, "step")));
+  tiles.add("Training time", duration_text(figures.training_seconds), count_of(steps, "step"));
   if (std::isfinite(figures.tokens_per_second)) {
     tiles.add("Speed", number_text(std::round(figures.tokens_per_second)),
               fmt::format("tokens/s, median step; {} over the training time",
@@ -125,7 +125,7 @@ std::string field_text(const nlohmann::ordered_json& line, const char* key, int 
 
 std::size_t ranks_of(const ReportedRun& run) {
   const std::string ranks = setting_text(run, "resolved", "ranks");
-  const json value = data::try_parse_json(ranks);
+  const json value = try_parse_json(ranks);
   return value.is_number_unsigned() ? value.get<std::size_t>() : 1;
 }
 
@@ -147,8 +147,8 @@ std::string comparison_html(const std::vector<ReportedRun>& runs) {
                     field_text(line, "speedup", 2), field_text(line, "efficiency", 2), field_text(line, "f1", 2),
                     field_text(line, "exact", 2), field_text(line, "loss", 4), number("tokens_per_second"),
                     number_text(std::round(mean_rate)),
-                    runs[i].figures ? train::duration_text(train::number_of(line, "training_seconds")) : "-",
-                    train::count_text(runs[i].record.done_steps()), memory > 0.0 ? size_text(memory) : "-",
+                    runs[i].figures ? duration_text(train::number_of(line, "training_seconds")) : "-",
+                    count_text(runs[i].record.done_steps()), memory > 0.0 ? size_text(memory) : "-",
                     size_text(train::number_of(line, "sent_per_step")),
                     text_element("span", "class=\"whole\"", settings[i].mode)});
   }
@@ -165,13 +165,13 @@ std::string comparison_html(const std::vector<ReportedRun>& runs) {
 
 std::string state_text(const ReportedRun& run) {
   const train::RunRecord& record = run.record;
-  if (record.finished) return fmt::format("finished after {}", train::count_of(record.done_steps(), "step"));
+  if (record.finished) return fmt::format("finished after {}", count_of(record.done_steps(), "step"));
   return "not finished: " + progress_text(record);
 }
 
 std::string title_of(const std::vector<ReportedRun>& runs) {
   std::string title = runs.front().name;
-  if (runs.size() > 1) title += fmt::format(" and {}", train::count_of(runs.size() - 1, "other run"));
+  if (runs.size() > 1) title += fmt::format(" and {}", count_of(runs.size() - 1, "other run"));
   return title;
 }
 

@@ -58,13 +58,13 @@ void note_metrics(ReportedRun& run) {
     run.missing.push_back(
         fmt::format("{} of metrics.jsonl could not be read and {} left out (the last one of a run that "
                     "was killed may be cut).",
-                    train::count_of(record.unreadable, "line"), record.unreadable == 1 ? "is" : "are"));
+                    count_of(record.unreadable, "line"), record.unreadable == 1 ? "is" : "are"));
   }
   const auto has_no_loss = [](const json& row) { return !std::isfinite(train::number_of(row, "loss")); };
   if (const auto bad = std::ranges::count_if(record.steps, has_no_loss); bad > 0) {
     const auto first = std::ranges::find_if(record.steps, has_no_loss);
     run.missing.push_back(fmt::format("The loss is not a finite number in {}, the first of them step {}.",
-                                      train::count_of(static_cast<std::size_t>(bad), "step"),
+                                      count_of(static_cast<std::size_t>(bad), "step"),
                                       (*first)["step"].get<std::size_t>()));
   }
 }
@@ -95,13 +95,12 @@ void note_state(ReportedRun& run) {
         fmt::format("{}. What the run was told, and how far it was to go, is not known.", record.problem));
   } else if (!record.finished) {
     run.missing.push_back(fmt::format("The run is not finished: {}; its files were last written {} ago.",
-                                      progress_text(record), train::duration_text(record.age)));
+                                      progress_text(record), duration_text(record.age)));
   }
   const std::size_t rows = record.steps.size();
   const std::size_t made = record.finished && !may_stop_early(run) ? record.planned_steps() : record.done_steps();
   if (rows > 0 && rows < made) {
-    run.missing.push_back(
-        fmt::format("metrics.jsonl has {} of {}.", train::count_text(rows), train::count_of(made, "step")));
+    run.missing.push_back(fmt::format("metrics.jsonl has {} of {}.", count_text(rows), count_of(made, "step")));
   }
 }
 
@@ -109,7 +108,7 @@ void read_results(ReportedRun& run) {
   const fs::path file = run.record.directory / "results.json";
   std::error_code none;
   if (!fs::is_regular_file(file, none)) return;
-  run.results = data::try_parse_json(data::read_text(file));
+  run.results = try_parse_json(read_text(file));
   if (run.results.is_object()) return;
   run.results = nullptr;
   run.missing.push_back("results.json is not whole JSON and is left out.");
@@ -155,8 +154,8 @@ std::string value_text(const json& value) {
 
 std::string progress_text(const train::RunRecord& record) {
   const std::size_t planned = record.planned_steps();
-  return fmt::format("{} of {}{}{}", train::count_text(record.done_steps()),
-                     planned == 0 ? "an unknown number of steps" : train::count_of(planned, "step"),
+  return fmt::format("{} of {}{}{}", count_text(record.done_steps()),
+                     planned == 0 ? "an unknown number of steps" : count_of(planned, "step"),
                      record.ended.empty() ? "" : ", ", record.ended);
 }
 

@@ -29,7 +29,7 @@ void add_value(const std::string& name, const std::string& suffix, const json& v
     for (const auto& [key, member] : value.items())
       add_value(fmt::format("{}.{}", name, key), suffix, member, settings);
   } else if (name == "memory" && value.is_number_unsigned()) {
-    settings[name + suffix] = train::bytes_text(value.get<std::size_t>());
+    settings[name + suffix] = bytes_text(value.get<std::size_t>());
   } else if (name == "epochs" && value.is_number()) {
     settings[name + suffix] = number_text(value.get<double>());
   } else {
@@ -115,7 +115,7 @@ std::string counted(const ReportedRun& run, const char* key, const std::string& 
   if (group == run.record.run.end() || !group->is_object()) return {};
   const auto found = group->find(key);
   if (found == group->end() || !found->is_number_unsigned()) return {};
-  return train::count_of(found->get<std::size_t>(), singular);
+  return count_of(found->get<std::size_t>(), singular);
 }
 
 std::string epochs_of(const ReportedRun& run) {

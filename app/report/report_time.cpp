@@ -138,7 +138,7 @@ std::string pauses_html(const std::vector<TimedRun>& runs, bool several) {
     html += text_element("p", "",
                          fmt::format("{}Not counted: {} in pauses of more than a minute in which nothing was recorded, "
                                      "as between starts of the run.",
-                                     several ? run.name + ". " : "", train::duration_text(run.time.pauses)));
+                                     several ? run.name + ". " : "", duration_text(run.time.pauses)));
   }
   return html;
 }

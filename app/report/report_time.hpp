@@ -1,7 +1,7 @@
 #pragma once
 
-#include "app/report/report_run.hpp"
 #include "app/bench/step_breakdown.hpp"
+#include "app/report/report_run.hpp"
 
 #include <optional>
 #include <string>

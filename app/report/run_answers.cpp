@@ -85,7 +85,7 @@ std::optional<FinalAnswers> read_final_answers(const ReportedRun& run) {
   const std::optional<std::size_t> best = best_step(run.record);
   for (const train::KeptEvaluation& kept : train::list_evaluations(directory)) {
     if (kept.step != best) continue;
-    return FinalAnswers{fmt::format("step {}, the best evaluation", train::count_text(kept.step)),
+    return FinalAnswers{fmt::format("step {}, the best evaluation", count_text(kept.step)),
                         data::read_short_answers(kept.file), true};
   }
   const fs::path file = directory / "predictions.json";

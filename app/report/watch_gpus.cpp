@@ -37,8 +37,7 @@ std::string power_of(const train::GpuReading& reading) {
 std::string gpu_line(const Gpus::value_type& entry, double now) {
   const auto& [place, gpu] = entry;
   const double age = now - gpu.time;
-  const std::string silent =
-      age > silent_seconds ? fmt::format(", nothing written for {}", train::duration_text(age)) : "";
+  const std::string silent = age > silent_seconds ? fmt::format(", nothing written for {}", duration_text(age)) : "";
   return watch_line("gpu",
                     fmt::format("{} {}  {:>5}  {:>18}  {:>6}  {}{}", place.first, place.second, share_of_time(gpu.last),
                                 memory_of(gpu.last), power_of(gpu.last), gpu.last.name, silent));
@@ -66,9 +65,9 @@ std::string spread_text(const std::vector<double>& values, int digits, const cha
 }
 
 std::string spread_line(const char* name, const std::string& of, const Spread& spread) {
-  return watch_line(name, fmt::format("{}: {}, {}, {}, {}", of, train::count_of(spread.gpus, "GPU"),
-                                      spread_text(spread.utilization, 0, "%"), spread_text(spread.memory, 2, "GiB"),
-                                      spread_text(spread.power, 0, "W")));
+  return watch_line(
+      name, fmt::format("{}: {}, {}, {}, {}", of, count_of(spread.gpus, "GPU"), spread_text(spread.utilization, 0, "%"),
+                        spread_text(spread.memory, 2, "GiB"), spread_text(spread.power, 0, "W")));
 }
 
 Json or_null(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
@@ -91,7 +90,7 @@ std::string gpu_lines(const Gpus& gpus, double now) {
   }
   std::vector<std::pair<std::string, Spread>> nodes(of_node.begin(), of_node.end());
   if (nodes.size() > most_lines) {
-    text += spread_line("gpus", train::count_of(nodes.size(), "node"), all);
+    text += spread_line("gpus", count_of(nodes.size(), "node"), all);
     std::ranges::stable_sort(nodes, {}, [](const auto& node) { return node.second.least(); });
     nodes.resize(most_lines);
   }

@@ -22,7 +22,7 @@ bool is_evaluation(const fs::path& path) {
   std::error_code unreadable;  // then it is not
   const fs::path file = path / EvaluationDirectory::record_file;
   if (!fs::is_regular_file(file, unreadable)) return false;
-  const Json record = data::try_parse_ordered_json(data::read_text(file));
+  const Json record = try_parse_ordered_json(read_text(file));
   return record.is_object() && record.contains(program_key) && record[program_key].is_object();
 }
 
@@ -50,7 +50,7 @@ EvaluationDirectory::EvaluationDirectory(const fs::path& path, bool overwrite) :
        each = each.parent_path()) {
     made_.push_back(each);
   }
-  const data::StagedFile probe(path / "predictions.json");
+  const StagedFile probe(path / "predictions.json");
 }
 
 EvaluationDirectory::~EvaluationDirectory() {
@@ -59,7 +59,7 @@ EvaluationDirectory::~EvaluationDirectory() {
 }
 
 void EvaluationDirectory::begin(const Json& record) const {
-  data::write_text(path_ / record_file, record.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  write_text(path_ / record_file, record.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace mylos::app

@@ -82,7 +82,7 @@ train::CommandDifference difference_from_run(const nlohmann::ordered_json& saved
 
 ResumedRun take_up_run(const std::string& configuration, const std::filesystem::path& checkpoint,
                        Arguments& arguments) {
-  auto saved = data::try_parse_ordered_json(configuration);
+  auto saved = try_parse_ordered_json(configuration);
   ensure(saved.is_object(), fmt::format("{}: /run/configuration is no JSON object", checkpoint.string()));
   const auto settings = settings_json(*find_command("train"), arguments);
   const auto [differing, extends] =
@@ -97,12 +97,12 @@ ResumedRun take_up_run(const std::string& configuration, const std::filesystem::
 }
 
 void check_resumed_data(const nlohmann::ordered_json& saved, const std::filesystem::path& checkpoint,
-                        const std::vector<train::DataChecksum>& data) {
+                        const std::vector<tasks::DataChecksum>& data) {
   const auto checksums = saved_checksums(saved);
-  for (const train::DataChecksum& each : data) {
+  for (const tasks::DataChecksum& each : data) {
     const auto found = checksums.find(each.option);
     if (found == checksums.end()) continue;
-    const std::string before = data::plain_text(*found);
+    const std::string before = plain_text(*found);
     ensure(before == checksum_text(each),
            fmt::format("--{} {}: holds other data than the run of {} had read: the checksum was {} and is {}; give the "
                        "file as it was, or begin anew with another --output or --overwrite --resume never",
@@ -117,7 +117,7 @@ std::string changed_layout_line(const nlohmann::ordered_json& saved, const nlohm
   for (const char* name : {"ranks", "mode", "micro-batch"}) {
     const auto& value = run[resolved_key][name];
     if (!before.contains(name) || before[name] == value) continue;
-    changes.push_back(fmt::format("{} {}, before {}", name, data::plain_text(value), data::plain_text(before[name])));
+    changes.push_back(fmt::format("{} {}, before {}", name, plain_text(value), plain_text(before[name])));
   }
   if (changes.empty()) return {};
   return fmt::format("{}: losses may differ in their last digits from those of an uninterrupted run",

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "app/options/arguments.hpp"
-#include "train/monitor/output_start.hpp"
 #include "tasks/question_answering/squad_task.hpp"
+#include "train/monitor/output_start.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -32,7 +32,7 @@ ResumedRun take_up_run(const std::string& configuration, const std::filesystem::
 /// checksums is of a version that did not note them. Errors: std::runtime_error that names the first file that holds
 /// other data.
 void check_resumed_data(const nlohmann::ordered_json& saved, const std::filesystem::path& checkpoint,
-                        const std::vector<train::DataChecksum>& data);
+                        const std::vector<tasks::DataChecksum>& data);
 
 /// A line where the run that goes on, whose run.json is `run`, sums in another order than it did before: on other
 /// ranks, with another mode or micro-batch. Empty where it does not, where --deterministic makes that no difference,

@@ -1,9 +1,9 @@
 #include "app/runs/run_description.hpp"
 
-#include "app/program/build_info.hpp"
 #include "app/bench/calibration.hpp"
 #include "app/options/commands.hpp"
 #include "app/options/config_file.hpp"
+#include "app/program/build_info.hpp"
 #include "core/base/processors.hpp"
 #include "core/device.hpp"
 #include "train/engine/gemm_selection.hpp"
@@ -16,7 +16,7 @@
 namespace mylos::app {
 namespace {
 
-train::DataDescription describe_data(const std::filesystem::path& file, const train::SquadWindows& windows) {
+train::DataDescription describe_data(const std::filesystem::path& file, const tasks::SquadWindows& windows) {
   return {.file = file.string(),
           .questions = windows.dataset.questions.size(),
           .windows = windows.count(),
@@ -29,7 +29,7 @@ std::size_t parameters_of(const nn::Model& model) {
   return count;
 }
 
-double epochs_of(const train::SquadTask& task, const train::Trainer& trainer) {
+double epochs_of(const tasks::SquadTask& task, const train::Trainer& trainer) {
   return static_cast<double>(trainer.steps()) / static_cast<double>(task.steps_per_epoch());
 }
 
@@ -42,9 +42,9 @@ std::vector<std::string> hosts_of(const parallel::Launch& launch) {
   return hosts;
 }
 
-nlohmann::ordered_json checksums_json(const std::vector<train::DataChecksum>& checksums) {
+nlohmann::ordered_json checksums_json(const std::vector<tasks::DataChecksum>& checksums) {
   nlohmann::ordered_json members = nlohmann::ordered_json::object();
-  for (const train::DataChecksum& data : checksums) members[data.option] = checksum_text(data);
+  for (const tasks::DataChecksum& data : checksums) members[data.option] = checksum_text(data);
   return members;
 }
 
@@ -52,9 +52,9 @@ const char* version_name(data::SquadVersion version) { return version == data::S
 
 }  // namespace
 
-train::RunDescription describe_run(const Arguments& arguments, const train::SquadTask& task,
+train::RunDescription describe_run(const Arguments& arguments, const tasks::SquadTask& task,
                                    const train::Trainer& trainer, parallel::Launch& launch, std::size_t free_memory) {
-  const train::SquadConfig& squad = arguments.run.squad;
+  const tasks::SquadConfig& squad = arguments.run.squad;
   return {.model = arguments.model,
           .layers = task.bert().num_hidden_layers,
           .hidden = task.bert().hidden_size,
@@ -80,9 +80,9 @@ train::RunDescription describe_run(const Arguments& arguments, const train::Squa
           .output = arguments.run.engine.output.string()};
 }
 
-std::string checksum_text(const train::DataChecksum& data) { return fmt::format("{:08x}", data.checksum); }
+std::string checksum_text(const tasks::DataChecksum& data) { return fmt::format("{:08x}", data.checksum); }
 
-nlohmann::ordered_json run_json(const Arguments& arguments, const train::SquadTask& task, const train::Trainer& trainer,
+nlohmann::ordered_json run_json(const Arguments& arguments, const tasks::SquadTask& task, const train::Trainer& trainer,
                                 parallel::Launch& launch) {
   const train::RankLayout& layout = trainer.plan().layout;
   nlohmann::ordered_json run = settings_json(*find_command("train"), arguments);
@@ -98,12 +98,12 @@ nlohmann::ordered_json run_json(const Arguments& arguments, const train::SquadTa
                        {"memory", trainer.plan().peak()},
                        {"gemm", train::to_json(trainer.gemm())},
                        {"execution", ExecutionSpace::name()},
-                       {"device", runs_on_host ? parallel::processor_model() : device_name()},
+                       {"device", runs_on_host ? processor_model() : device_name()},
                        {"hosts", hosts_of(launch)},
                        {"ranks", launch.world().size()},
                        {"nodes", launch.nodes()},
                        {"threads", launch.threads()},
-                       {"mode", parallel::to_string(layout.mode)},
+                       {"mode", to_string(layout.mode)},
                        {"shard-size", layout.shards}};
   return run;
 }

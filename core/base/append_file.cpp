@@ -11,7 +11,7 @@
 #include <cstring>
 #include <utility>
 
-namespace mylos::train {
+namespace mylos {
 namespace {
 
 [[noreturn]] void fail_to_write(const std::filesystem::path& path, int code) {
@@ -50,4 +50,4 @@ void AppendFile::append(std::string_view record) {
   }
 }
 
-}  // namespace mylos::train
+}  // namespace mylos

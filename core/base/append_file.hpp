@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-namespace mylos::train {
+namespace mylos {
 
 /// A file that grows by whole records while others read it: each reaches the file in one piece, or the file is as long
 /// as before. Where a disk does not even take half a record back, the next append() begins with that. Errors are
@@ -27,4 +27,4 @@ class AppendFile {
   std::optional<std::int64_t> broken_at_;  ///< where half a record begins
 };
 
-}  // namespace mylos::train
+}  // namespace mylos

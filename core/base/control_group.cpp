@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-namespace mylos::train {
+namespace mylos {
 namespace {
 
 namespace fs = std::filesystem;
@@ -59,4 +59,4 @@ std::optional<double> processor_quota() {
   return least;
 }
 
-}  // namespace mylos::train
+}  // namespace mylos

@@ -6,7 +6,7 @@
 #include <vector>
 
 /// Linux' control groups, in which a scheduler or a container limits what a process may have.
-namespace mylos::train {
+namespace mylos {
 
 /// The folder below `root` of this process' group, and those of the groups above it, the innermost first: Slurm sets a
 /// job's limits far down. `controller` as /proc/self/cgroup names it: "memory"; "" in version 2.
@@ -18,4 +18,4 @@ std::optional<double> processor_quota_of(const std::filesystem::path& group);
 /// The least of this process' groups.
 std::optional<double> processor_quota();
 
-}  // namespace mylos::train
+}  // namespace mylos

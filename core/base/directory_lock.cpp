@@ -16,7 +16,7 @@
 #include <string>
 #include <thread>
 
-namespace mylos::train {
+namespace mylos {
 namespace {
 
 std::string content_of(int descriptor) {
@@ -76,4 +76,4 @@ DirectoryLock::DirectoryLock(const std::filesystem::path& directory) : descripto
 
 DirectoryLock::~DirectoryLock() { ::close(descriptor_); }
 
-}  // namespace mylos::train
+}  // namespace mylos

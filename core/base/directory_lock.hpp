@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-namespace mylos::train {
+namespace mylos {
 
 /// Holds a directory for one process, by flock on the file .lock in it. The kernel gives it up when the process ends,
 /// however it ends; the file stays. Another's lock is waited for, 2 s. File systems without locks are left unlocked.
@@ -20,4 +20,4 @@ class DirectoryLock {
   int descriptor_ = -1;
 };
 
-}  // namespace mylos::train
+}  // namespace mylos

@@ -11,7 +11,7 @@
 #include "core/base/subprocess.hpp"
 #include "core/base/text_file.hpp"
 
-namespace mylos::data {
+namespace mylos {
 namespace {
 
 constexpr std::size_t sha256_digits = 64, commit_digits = 40;
@@ -124,4 +124,4 @@ void check_sha256(const std::filesystem::path& file, const std::string& expected
                                       file.filename().string(), source, sum, expected));
 }
 
-}  // namespace mylos::data
+}  // namespace mylos

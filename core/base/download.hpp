@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace mylos::data {
+namespace mylos {
 
 /// A server's answer about a file: whether it has it, and, from the hub, its SHA-256 (64 hex digits) and the commit of
 /// its repository (40); empty where the server names none.
@@ -40,4 +40,4 @@ std::string sha256_of(const std::filesystem::path& file);
 /// Throws std::runtime_error with both sums where `file`, which came from `source`, has not the SHA-256 `expected`.
 void check_sha256(const std::filesystem::path& file, const std::string& expected, const std::string& source);
 
-}  // namespace mylos::data
+}  // namespace mylos

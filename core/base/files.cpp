@@ -14,7 +14,7 @@
 
 #include "core/base/error.hpp"
 
-namespace mylos::data {
+namespace mylos {
 namespace {
 
 constexpr std::size_t least_buffer = 65536;  // bytes, for what does not tell its size
@@ -202,4 +202,4 @@ void remove_abandoned(const std::filesystem::path& target) {
   }
 }
 
-}  // namespace mylos::data
+}  // namespace mylos

@@ -1,7 +1,5 @@
 #pragma once
 
-#include "core/base/printable.hpp"
-
 #include <cstddef>
 #include <filesystem>
 #include <span>
@@ -9,9 +7,7 @@
 #include <string_view>
 
 /// Files that appear whole or not at all, and names made fit for a one-line message.
-namespace mylos::data {
-
-using mylos::printable;
+namespace mylos {
 
 /// The whole file as bytes. Throws std::runtime_error naming the file where it cannot be read.
 std::string read_text(const std::filesystem::path& path);
@@ -66,4 +62,4 @@ std::string_view whole_name(std::string_view name);
 /// Removes what killed writers of `target` left beside it; for a caller that knows itself to be the only writer.
 void remove_abandoned(const std::filesystem::path& target);
 
-}  // namespace mylos::data
+}  // namespace mylos

@@ -13,7 +13,7 @@
 #include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
 
-namespace mylos::data {
+namespace mylos {
 namespace {
 
 constexpr const char* checksum_attribute = "crc32c";
@@ -170,4 +170,4 @@ template std::vector<std::int32_t> Hdf5Reader::read(const char*);
 template std::vector<std::uint32_t> Hdf5Reader::read(const char*);
 template std::vector<std::uint64_t> Hdf5Reader::read(const char*);
 
-}  // namespace mylos::data
+}  // namespace mylos

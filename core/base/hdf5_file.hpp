@@ -13,7 +13,7 @@
 /// One-dimensional arrays with checksums in an HDF5 file, and numbers and texts as attributes of its root.
 /// Elements are std::uint8_t, std::int32_t, std::uint32_t or std::uint64_t. Errors are std::runtime_error of one line:
 /// the file, the array or attribute, and what HDF5 says.
-namespace mylos::data {
+namespace mylos {
 
 /// A new file, made in memory for the caller to store: where the disk is full under HDF5 1.10 it crashes at exit.
 class Hdf5Writer {
@@ -51,4 +51,4 @@ class Hdf5Reader {
   Hdf5Source file_;
 };
 
-}  // namespace mylos::data
+}  // namespace mylos

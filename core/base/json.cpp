@@ -6,10 +6,11 @@
 
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
+#include "core/base/printable.hpp"
 #include "core/base/text_file.hpp"
 #include "core/base/unicode.hpp"
 
-namespace mylos::data {
+namespace mylos {
 namespace {
 
 /// nlohmann's explanation without its own tag and position.
@@ -192,4 +193,4 @@ std::size_t count_member(const Json& object, std::string_view key, const JsonPla
   return as_count(member(object, key, place), JsonPlace(place, key));
 }
 
-}  // namespace mylos::data
+}  // namespace mylos

@@ -8,7 +8,7 @@
 #include <string_view>
 
 /// JSON files read with errors of one line that say where: the file, the line, the path to the value.
-namespace mylos::data {
+namespace mylos {
 
 using Json = nlohmann::json;
 
@@ -81,4 +81,4 @@ const std::string& string_member(const Json& object, std::string_view key, const
 const Json& list_member(const Json& object, std::string_view key, const JsonPlace& place);
 std::size_t count_member(const Json& object, std::string_view key, const JsonPlace& place);
 
-}  // namespace mylos::data
+}  // namespace mylos

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace mylos::app {
+namespace mylos {
 
 double median(std::vector<double> values) {
   require(!values.empty(), "median: no values");
@@ -14,4 +14,4 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-}  // namespace mylos::app
+}  // namespace mylos

@@ -3,9 +3,9 @@
 #include <functional>
 #include <string>
 
-namespace mylos::train {
+namespace mylos {
 
 /// Takes one line for the user.
 using Notice = std::function<void(const std::string&)>;
 
-}  // namespace mylos::train
+}  // namespace mylos

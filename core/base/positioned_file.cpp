@@ -11,7 +11,7 @@
 #include <cstring>
 #include <utility>
 
-namespace mylos::parallel {
+namespace mylos {
 namespace {
 
 [[noreturn]] void fail_with_errno(const char* action, const std::filesystem::path& path, int code) {
@@ -90,4 +90,4 @@ void PositionedFile::sync_and_close() {
   if (::close(std::exchange(descriptor_, -1)) != 0) fail_with_errno("write", path_, errno);
 }
 
-}  // namespace mylos::parallel
+}  // namespace mylos

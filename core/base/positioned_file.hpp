@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <span>
 
-namespace mylos::parallel {
+namespace mylos {
 
 /// A file that is read and written at places, by several processes at once. Errors are std::runtime_error with the
 /// file and what the system says.
@@ -37,4 +37,4 @@ class PositionedFile {
   int descriptor_ = -1;
 };
 
-}  // namespace mylos::parallel
+}  // namespace mylos

@@ -5,7 +5,7 @@
 #include <array>
 #include <chrono>
 
-namespace mylos::train {
+namespace mylos {
 
 std::string host_name() {
   std::array<char, 256> name{};
@@ -17,4 +17,4 @@ double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-}  // namespace mylos::train
+}  // namespace mylos

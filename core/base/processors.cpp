@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-namespace mylos::parallel {
+namespace mylos {
 namespace {
 
 /// More than any node has; beyond it OpenMP ends the program with a message of its own, or none.
@@ -134,4 +134,4 @@ std::string processor_model() {
   return processor_name();
 }
 
-}  // namespace mylos::parallel
+}  // namespace mylos

@@ -6,7 +6,7 @@
 #include <string>
 
 /// Processors that the ranks of a node may run on, and how they share them.
-namespace mylos::parallel {
+namespace mylos {
 
 using Processors = std::bitset<4096>;
 
@@ -36,4 +36,4 @@ std::string processor_name();
 /// The same for people: "AMD EPYC 7763 64-Core Processor"; all of it where the kernel knows no such name.
 std::string processor_model();
 
-}  // namespace mylos::parallel
+}  // namespace mylos

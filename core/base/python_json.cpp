@@ -5,7 +5,7 @@
 
 #include "core/base/python_text.hpp"
 
-namespace mylos::data {
+namespace mylos {
 namespace {
 
 constexpr int one_line = -1;
@@ -75,4 +75,4 @@ std::string python_json(const OrderedJson& value) { return dump(value, one_line)
 
 std::string python_json(const OrderedJson& value, int indent) { return dump(value, indent); }
 
-}  // namespace mylos::data
+}  // namespace mylos

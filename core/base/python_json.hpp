@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-namespace mylos::data {
+namespace mylos {
 
 /// JSON whose keys stay in the order in which they were set.
 using OrderedJson = nlohmann::ordered_json;
@@ -13,4 +13,4 @@ using OrderedJson = nlohmann::ordered_json;
 std::string python_json(const OrderedJson& value);
 std::string python_json(const OrderedJson& value, int indent);
 
-}  // namespace mylos::data
+}  // namespace mylos

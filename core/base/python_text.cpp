@@ -7,7 +7,7 @@
 
 #include "core/base/unicode.hpp"
 
-namespace mylos::data {
+namespace mylos {
 namespace {
 
 constexpr char32_t capital_sigma = 0x3A3;
@@ -94,4 +94,4 @@ std::string python_repr(double value) {
   return is_whole ? text + ".0" : text;
 }
 
-}  // namespace mylos::data
+}  // namespace mylos

@@ -4,7 +4,7 @@
 #include <string_view>
 
 /// What Python 3 thinks of text, where the official SQuAD scripts and run_qa rely on it.
-namespace mylos::data {
+namespace mylos {
 
 /// str.isspace of one code point: what split() splits at and lstrip() strips.
 bool is_python_space(char32_t c);
@@ -21,4 +21,4 @@ std::string_view python_lstrip(std::string_view text);
 /// repr() of a float: the shortest digits that read back the same.
 std::string python_repr(double value);
 
-}  // namespace mylos::data
+}  // namespace mylos

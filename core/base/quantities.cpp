@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-namespace mylos::train {
+namespace mylos {
 
 std::string duration_text(double seconds) {
   constexpr double longest = 1e15;  // beyond it the days do not fit an integer
@@ -44,4 +44,4 @@ std::string count_of(std::size_t count, const std::string& singular) {
 
 std::string named_line(std::string_view name, std::string_view text) { return fmt::format("{:<8} {}\n", name, text); }
 
-}  // namespace mylos::train
+}  // namespace mylos

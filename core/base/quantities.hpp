@@ -5,7 +5,7 @@
 #include <string_view>
 
 /// How quantities are written for people.
-namespace mylos::train {
+namespace mylos {
 
 /// "0:07", "12:05", "3:04:05", "2-01:00:00" (days), from seconds; "?" where they are not finite or negative.
 std::string duration_text(double seconds);
@@ -25,4 +25,4 @@ std::string count_of(std::size_t count, const std::string& singular);
 /// "model    text" and a line end: the name in its column, and what there is to say of it.
 std::string named_line(std::string_view name, std::string_view text);
 
-}  // namespace mylos::train
+}  // namespace mylos

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace mylos::app {
+namespace mylos {
 
 std::string fitted(std::string_view text, std::size_t columns, std::size_t rows) {
   std::string fit;
@@ -40,4 +40,4 @@ void Screen::show(const std::string& text, std::size_t step) {
   step_ = step;
 }
 
-}  // namespace mylos::app
+}  // namespace mylos

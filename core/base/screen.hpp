@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace mylos::app {
+namespace mylos {
 
 /// What of a text of lines fits into a window: lines cut to its columns, as none may wrap, and no more of them than
 /// leave a row for the cursor. 0 = not known, nothing is cut.
@@ -23,4 +23,4 @@ class Screen {
   std::size_t lines_ = 0, step_ = 0;
 };
 
-}  // namespace mylos::app
+}  // namespace mylos

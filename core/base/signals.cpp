@@ -11,7 +11,7 @@
 #include <iterator>
 #include <type_traits>
 
-namespace mylos::train {
+namespace mylos {
 namespace {
 
 constexpr int caught[] = {SIGINT, SIGTERM, SIGUSR1};
@@ -90,4 +90,4 @@ int exit_code_of(int signal) {
   }
 }
 
-}  // namespace mylos::train
+}  // namespace mylos

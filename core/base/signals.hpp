@@ -4,7 +4,7 @@
 #include <string>
 
 /// Signals that end a run: at a step's end, or at once where no step runs. Handlers save nothing.
-namespace mylos::train {
+namespace mylos {
 
 /// What SIGINT, SIGTERM and SIGUSR1 did before, given back when it dies.
 class PreviousHandlers {
@@ -52,4 +52,4 @@ void set_termination_notice(const std::string& line);
 /// The exit code INTERFACE gives to a run that `signal` ended; 0 for no signal.
 int exit_code_of(int signal);
 
-}  // namespace mylos::train
+}  // namespace mylos

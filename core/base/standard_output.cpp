@@ -13,7 +13,7 @@
 #include <cstring>
 #include <string>
 
-namespace mylos::app {
+namespace mylos {
 namespace {
 
 constexpr std::size_t buffer_bytes = 1 << 16;
@@ -65,4 +65,4 @@ void log_line(std::string_view text) {
 
 void log_text(std::string_view text) { std::fputs(without_controls(text).c_str(), stderr); }
 
-}  // namespace mylos::app
+}  // namespace mylos

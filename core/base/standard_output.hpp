@@ -5,7 +5,7 @@
 #include <string_view>
 
 /// Results go to standard output, and a command that could not deliver them has not succeeded.
-namespace mylos::app {
+namespace mylos {
 
 /// Thrown where the reader of standard output has gone (`mylos tokenize | head`): there is nobody left to work for.
 struct ReaderGone {};
@@ -33,4 +33,4 @@ void log_line(std::string_view text);
 /// Prints complete lines to standard error; drops control characters but newline and tab. Never throws.
 void log_text(std::string_view text);
 
-}  // namespace mylos::app
+}  // namespace mylos

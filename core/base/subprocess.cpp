@@ -18,7 +18,7 @@
 
 extern char** environ;
 
-namespace mylos::data {
+namespace mylos {
 namespace {
 
 /// A pipe whose ends close with the object, and in a program that is started.
@@ -112,4 +112,4 @@ std::string last_line(const std::string& text) {
   return text.substr(begin, end + 1 - begin);
 }
 
-}  // namespace mylos::data
+}  // namespace mylos

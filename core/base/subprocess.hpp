@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace mylos::data {
+namespace mylos {
 
 /// What a finished program said. `exit_code` is 128 + the signal's number where a signal ended it.
 struct ProcessResult {
@@ -19,4 +19,4 @@ ProcessResult run_process(const std::vector<std::string>& arguments);
 /// The last line of `text` that is not blank; empty where there is none.
 std::string last_line(const std::string& text);
 
-}  // namespace mylos::data
+}  // namespace mylos

@@ -6,7 +6,7 @@
 #include "core/base/files.hpp"
 #include "core/base/unicode.hpp"
 
-namespace mylos::data {
+namespace mylos {
 namespace {
 
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
@@ -35,4 +35,4 @@ std::vector<std::string_view> split_lines(std::string_view text) {
   return lines;
 }
 
-}  // namespace mylos::data
+}  // namespace mylos

@@ -9,7 +9,7 @@
 
 #include "core/base/error.hpp"
 
-namespace mylos::data {
+namespace mylos {
 namespace {
 
 bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; }
@@ -109,4 +109,4 @@ std::string_view slice_code_points(std::string_view text, CodePointRange range) 
   return text.substr(begin, end - begin);
 }
 
-}  // namespace mylos::data
+}  // namespace mylos

@@ -6,7 +6,7 @@
 #include <string_view>
 
 /// UTF-8 and code points. Every offset that Mylos shows or reads in a text counts code points, as Python does.
-namespace mylos::data {
+namespace mylos {
 
 /// A half-open range of code points in a text.
 struct CodePointRange {
@@ -39,4 +39,4 @@ std::size_t count_code_points(std::string_view text);
 /// The part of `text` from code point `range.begin` to before `range.end`, both cut to the text's length.
 std::string_view slice_code_points(std::string_view text, CodePointRange range);
 
-}  // namespace mylos::data
+}  // namespace mylos

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-namespace mylos::train {
+namespace mylos {
 namespace {
 
 std::string environment(const char* name) {
@@ -88,7 +88,7 @@ std::optional<double> remaining_walltime() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return remaining_walltime(std::chrono::duration<double>(now).count(), [](const std::vector<std::string>& words) {
     try {
-      const data::ProcessResult result = data::run_process(words);
+      const ProcessResult result = run_process(words);
       return result.exit_code == 0 ? std::optional(result.output) : std::nullopt;
     } catch (const std::runtime_error&) {  // not installed here
       return std::optional<std::string>();
@@ -96,4 +96,4 @@ std::optional<double> remaining_walltime() {
   });
 }
 
-}  // namespace mylos::train
+}  // namespace mylos

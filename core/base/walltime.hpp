@@ -7,7 +7,7 @@
 #include <vector>
 
 /// When the scheduler will end this job.
-namespace mylos::train {
+namespace mylos {
 
 /// A program's output, or nothing where it cannot be run or fails.
 using RunProgram = std::function<std::optional<std::string>(const std::vector<std::string>& words)>;
@@ -20,4 +20,4 @@ std::optional<double> remaining_walltime();
 /// Seconds of squeue's "1-02:03:04", "2:03:04" or "3:04"; nothing for "UNLIMITED" and the like.
 std::optional<double> parse_walltime(std::string_view text);
 
-}  // namespace mylos::train
+}  // namespace mylos

@@ -16,8 +16,8 @@
 #include "data/huggingface/model_names.hpp"
 #include "data/huggingface/other_architectures.hpp"
 #include "data/huggingface/pretrained.hpp"
-#include "data/tokenizer/vocabulary.hpp"
 #include "data/huggingface/weight_files.hpp"
+#include "data/tokenizer/vocabulary.hpp"
 
 namespace mylos::data {
 namespace {

@@ -12,6 +12,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
+#include "core/base/printable.hpp"
 #include "data/huggingface/fetch_record.hpp"
 #include "data/huggingface/other_architectures.hpp"
 

@@ -10,6 +10,7 @@
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
+#include "core/base/printable.hpp"
 #include "data/huggingface/weight_files.hpp"
 
 namespace mylos::data {

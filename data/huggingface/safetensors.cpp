@@ -13,6 +13,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
+#include "core/base/printable.hpp"
 
 namespace mylos::data {
 namespace {

@@ -7,6 +7,7 @@
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
+#include "core/base/printable.hpp"
 
 namespace mylos::data {
 namespace {

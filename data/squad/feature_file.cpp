@@ -12,6 +12,7 @@
 #include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
+#include "core/base/printable.hpp"
 
 namespace mylos::data {
 namespace {

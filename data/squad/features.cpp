@@ -6,6 +6,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
+#include "core/base/printable.hpp"
 #include "core/base/python_text.hpp"
 
 namespace mylos::data {

@@ -9,6 +9,7 @@
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
+#include "core/base/printable.hpp"
 #include "core/base/text_file.hpp"
 #include "core/base/unicode.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "parallel/communicator/agreement.hpp"
 #include "parallel/checkpoint/checkpoint_record.hpp"
+#include "parallel/communicator/agreement.hpp"
 #include "parallel/sharding/parameter_mode.hpp"
 
 #include <filesystem>

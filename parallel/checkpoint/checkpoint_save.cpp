@@ -3,8 +3,8 @@
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "parallel/checkpoint/checkpoint_layout.hpp"
-#include "parallel/communicator/file_work.hpp"
 #include "parallel/checkpoint/host_piece.hpp"
+#include "parallel/communicator/file_work.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -3,8 +3,8 @@
 #include "core/base/error.hpp"
 #include "core/base/printable.hpp"
 #include "core/base/processors.hpp"
-#include "parallel/launch/launcher.hpp"
 #include "parallel/communicator/nccl_communicator.hpp"
+#include "parallel/launch/launcher.hpp"
 #include "parallel/launch/rank_runtime.hpp"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "parallel/communicator/communication_thread.hpp"
-#include "parallel/launch/launch.hpp"
 #include "parallel/communicator/mpi_messages.hpp"
+#include "parallel/launch/launch.hpp"
 #include "parallel/launch/node_peers.hpp"
 #include "parallel/launch/wait_report.hpp"
 

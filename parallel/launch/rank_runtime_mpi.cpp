@@ -2,8 +2,8 @@
 #include "parallel/communicator/mpi_check.hpp"
 #include "parallel/communicator/mpi_communicator.hpp"
 #include "parallel/communicator/mpi_operations.hpp"
-#include "parallel/launch/mpi_watch.hpp"
 #include "parallel/communicator/nccl_communicator.hpp"
+#include "parallel/launch/mpi_watch.hpp"
 #include "parallel/launch/rank_runtime.hpp"
 
 #include <fmt/format.h>

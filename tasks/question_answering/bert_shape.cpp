@@ -1,6 +1,6 @@
 #include "tasks/question_answering/bert_shape.hpp"
 
-namespace mylos::train {
+namespace mylos::tasks {
 
 nn::BertShape bert_shape(const data::BertConfig& config, std::optional<double> dropout) {
   return {.vocabulary = config.vocab_size,
@@ -17,4 +17,4 @@ nn::BertShape bert_shape(const data::BertConfig& config, std::optional<double> d
           .padding_token = config.pad_token_id ? static_cast<std::int32_t>(*config.pad_token_id) : no_padding};
 }
 
-}  // namespace mylos::train
+}  // namespace mylos::tasks

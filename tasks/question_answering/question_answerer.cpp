@@ -1,6 +1,6 @@
 #include "tasks/question_answering/question_answerer.hpp"
 
-namespace mylos::train {
+namespace mylos::tasks {
 namespace {
 
 data::SquadDataset dataset_of(const std::string& context, const std::vector<std::string>& questions) {
@@ -21,14 +21,14 @@ data::PipelineWindow pipeline_window(const SquadEvaluation& evaluation, std::siz
 }
 
 /// Timing the providers would take longer than the answers, which would then depend on the timings.
-GemmConfig untimed(GemmConfig gemm) {
-  if (gemm.provider == GemmConfig::automatic && !gemm.recorded) gemm.provider = default_gemm_provider();
+train::GemmConfig untimed(train::GemmConfig gemm) {
+  if (gemm.provider == train::GemmConfig::automatic && !gemm.recorded) gemm.provider = default_gemm_provider();
   return gemm;
 }
 
 }  // namespace
 
-QuestionAnswerer::QuestionAnswerer(const SquadConfig& config, Precision precision, const GemmConfig& gemm,
+QuestionAnswerer::QuestionAnswerer(const SquadConfig& config, Precision precision, const train::GemmConfig& gemm,
                                    const Notice& notice)
     : config_(config),
       task_(config, precision, notice),
@@ -53,4 +53,4 @@ std::vector<data::PipelineAnswer> QuestionAnswerer::answer(const std::string& co
   return answers;
 }
 
-}  // namespace mylos::train
+}  // namespace mylos::tasks

@@ -1,19 +1,19 @@
 #pragma once
 
 #include "data/squad/pipeline_answer.hpp"
-#include "train/engine/evaluator.hpp"
 #include "tasks/question_answering/squad_task.hpp"
+#include "train/engine/evaluator.hpp"
 
 #include <string>
 #include <vector>
 
 /// A model that answers questions about texts, loaded once for any number of them.
-namespace mylos::train {
+namespace mylos::tasks {
 
 class QuestionAnswerer {
  public:
   /// Loads the model of `config`, whose windows and longest answer hold. Errors: those of SquadTask and Evaluator.
-  QuestionAnswerer(const SquadConfig& config, Precision precision, const GemmConfig& gemm, const Notice& notice);
+  QuestionAnswerer(const SquadConfig& config, Precision precision, const train::GemmConfig& gemm, const Notice& notice);
 
   /// One answer for each question, as transformers' question-answering pipeline gives it; where `config.squad` is 2.0
   /// it may be none (handle_impossible_answer).
@@ -23,7 +23,7 @@ class QuestionAnswerer {
  private:
   SquadConfig config_;
   SquadTask task_;
-  Evaluator evaluator_;
+  train::Evaluator evaluator_;
 };
 
-}  // namespace mylos::train
+}  // namespace mylos::tasks

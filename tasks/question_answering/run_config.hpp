@@ -4,11 +4,11 @@
 #include "train/engine/train_config.hpp"
 
 /// Everything a run is told, as run.json records it.
-namespace mylos::train {
+namespace mylos::tasks {
 
 struct RunConfig {
-  TrainConfig engine;
+  train::TrainConfig engine;
   SquadConfig squad;
 };
 
-}  // namespace mylos::train
+}  // namespace mylos::tasks

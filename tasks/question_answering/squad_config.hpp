@@ -8,7 +8,7 @@
 #include <string>
 
 /// What the SQuAD task is told. Each field says its unit and an example.
-namespace mylos::train {
+namespace mylos::tasks {
 
 struct SquadConfig {
   std::filesystem::path model;   ///< resolved Hugging Face directory
@@ -30,4 +30,4 @@ struct SquadConfig {
   bool exact_labels = false;           ///< label a start in a window's last context token there, not as run_qa does
 };
 
-}  // namespace mylos::train
+}  // namespace mylos::tasks

@@ -2,6 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
+#include "core/base/printable.hpp"
 #include "data/squad/answer_files.hpp"
 #include "data/squad/squad_metrics.hpp"
 
@@ -10,7 +11,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace mylos::train {
+namespace mylos::tasks {
 namespace {
 
 /// Tokens predicted at once: enough to fill the machine, few enough to stay in its caches.
@@ -25,7 +26,7 @@ data::AnswerOptions answer_options(const SquadConfig& config, data::SquadVersion
 
 void write_nbest(const std::filesystem::path& path, std::span<const data::SquadQuestion> questions,
                  std::span<const data::Answer> answers) {
-  data::StagedFile file(path);
+  StagedFile file(path);
   data::nbest_json(questions, answers, [&](std::string_view piece) { file.write(piece); });
   file.commit();
 }
@@ -46,13 +47,13 @@ void check_version(const data::SquadDataset& dataset) {
   for (const data::SquadQuestion& question : dataset.questions) {
     if (!question.has_answers_key || !question.answers.empty()) continue;
     fail(fmt::format("question {} has no answer, which SQuAD 1.1 does not know; use --squad 2.0",
-                     data::printable(question.id)));
+                     printable(question.id)));
   }
 }
 
 /// Writes `text`, or removes what an earlier evaluation left where there is none.
 void write_or_remove(const std::filesystem::path& path, const std::string& text) {
-  if (!text.empty()) return data::write_text(path, text);
+  if (!text.empty()) return write_text(path, text);
   std::filesystem::remove(path);
 }
 
@@ -112,7 +113,7 @@ std::size_t SquadEvaluation::kept_bytes() const {
   return windows_.dataset.questions.size() * (of_question + config_.n_best * of_candidate);
 }
 
-Metrics SquadEvaluation::score() {
+train::Metrics SquadEvaluation::score() {
   find_answers();
   return score_answers();
 }
@@ -149,10 +150,10 @@ void SquadEvaluation::find_answers() {
   }
 }
 
-Metrics SquadEvaluation::score_answers() {
+train::Metrics SquadEvaluation::score_answers() {
   const data::SquadDataset& dataset = windows_.dataset;
   const std::size_t labelled = labelled_windows();
-  Metrics metrics;
+  train::Metrics metrics;
   score_.clear();
   if (labelled > 0) metrics.emplace_back("validation_loss", loss_sum_ / static_cast<double>(labelled));
   if (std::ranges::none_of(dataset.questions, &data::SquadQuestion::has_answers_key)) return metrics;
@@ -168,11 +169,11 @@ Metrics SquadEvaluation::score_answers() {
 
 void SquadEvaluation::write(const std::filesystem::path& directory) const {
   const auto& questions = windows_.dataset.questions;
-  data::write_text(directory / "predictions.json", data::predictions_json(questions, answers_));
+  write_text(directory / "predictions.json", data::predictions_json(questions, answers_));
   write_nbest(directory / "nbest_predictions.json", questions, answers_);
   const bool has_null_odds = windows_.dataset.version == data::SquadVersion::v2_0;
   write_or_remove(directory / "null_odds.json", has_null_odds ? data::null_odds_json(questions, answers_) : "");
   write_or_remove(directory / "results.json", score_);
 }
 
-}  // namespace mylos::train
+}  // namespace mylos::tasks

@@ -8,9 +8,9 @@
 #include <vector>
 
 /// Predicts the answers of a data set, and scores those that have gold answers.
-namespace mylos::train {
+namespace mylos::tasks {
 
-class SquadEvaluation final : public Evaluation {
+class SquadEvaluation final : public train::Evaluation {
  public:
   /// Errors: std::runtime_error where the rules of the data's version cannot score it.
   SquadEvaluation(SquadWindows windows, const SquadConfig& config);
@@ -30,7 +30,7 @@ class SquadEvaluation final : public Evaluation {
   std::size_t kept_bytes() const override;
   /// Answers every question. Returns validation_loss (first answers, labelled as in training), exact and f1 where
   /// questions have gold answers; nothing is scored where none has.
-  Metrics score() override;
+  train::Metrics score() override;
 
   /// The last score's answers, one for each question in order.
   const std::vector<data::Answer>& answers() const { return answers_; }
@@ -51,7 +51,7 @@ class SquadEvaluation final : public Evaluation {
 
   void keep(const Slice& part, std::span<const float> logits);
   void find_answers();
-  Metrics score_answers();
+  train::Metrics score_answers();
 
   SquadWindows windows_;
   SquadConfig config_;
@@ -65,4 +65,4 @@ class SquadEvaluation final : public Evaluation {
   std::string score_;
 };
 
-}  // namespace mylos::train
+}  // namespace mylos::tasks

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <unordered_map>
 
-namespace mylos::train {
+namespace mylos::tasks {
 namespace {
 
 /// The first window of each question, by the question's id.
@@ -23,13 +23,13 @@ std::unordered_map<std::string_view, std::size_t> first_windows(const SquadWindo
   return first;
 }
 
-std::size_t find_window(const data::Json& entry, const std::unordered_map<std::string_view, std::size_t>& first,
+std::size_t find_window(const Json& entry, const std::unordered_map<std::string_view, std::size_t>& first,
                         const SquadWindows& windows, std::string_view line) {
-  const data::JsonPlace place(line);
-  data::as_list(entry, place);
+  const JsonPlace place(line);
+  as_list(entry, place);
   if (entry.size() != 2) place.fail("a sample is [question id, window index]");
-  const std::string id = data::as_id(entry[0], place);
-  const std::size_t window = data::as_count(entry[1], place);
+  const std::string id = as_id(entry[0], place);
+  const std::size_t window = as_count(entry[1], place);
   const auto found = first.find(id);
   if (found == first.end()) place.fail(fmt::format("the training data has no question \"{}\"", printable(id)));
   const std::size_t sample = found->second + window;
@@ -43,20 +43,20 @@ std::size_t find_window(const data::Json& entry, const std::unordered_map<std::s
 }  // namespace
 
 std::vector<std::vector<std::size_t>> read_order(const std::filesystem::path& path, const SquadWindows& windows) {
-  const std::string text = data::read_text_file(path);
+  const std::string text = read_text_file(path);
   const auto first = first_windows(windows);
   std::vector<std::vector<std::size_t>> order;
   std::size_t number = 0;
-  for (const std::string_view line : data::split_lines(text)) {
+  for (const std::string_view line : split_lines(text)) {
     const std::string name = fmt::format("{}: line {}", path.string(), ++number);
-    const data::JsonPlace place(name);
+    const JsonPlace place(name);
     if (line.find_first_not_of(" \t") == std::string_view::npos) {
       place.fail("is blank; each line is a step, a list of [question id, window index]");
     }
-    const data::Json step = data::parse_json(line, name);
-    if (data::as_list(step, place).empty()) place.fail("a step has no samples");
+    const Json step = parse_json(line, name);
+    if (as_list(step, place).empty()) place.fail("a step has no samples");
     order.emplace_back();
-    for (const data::Json& entry : step) order.back().push_back(find_window(entry, first, windows, name));
+    for (const Json& entry : step) order.back().push_back(find_window(entry, first, windows, name));
   }
   ensure(!order.empty(), fmt::format("{}: no steps in it", path.string()));
   return order;
@@ -71,4 +71,4 @@ std::uint32_t order_checksum(const std::vector<std::vector<std::size_t>>& order)
   return crc32c(std::as_bytes(std::span(values)));
 }
 
-}  // namespace mylos::train
+}  // namespace mylos::tasks

@@ -7,7 +7,7 @@
 #include <vector>
 
 /// A recorded order of training, for replaying another program's run.
-namespace mylos::train {
+namespace mylos::tasks {
 
 /// Reads `--order FILE`: JSON lines, one step a line, a list of [question id, window index]. Returns indices into
 /// `windows`, step by step. Errors: std::runtime_error naming the line and the id or window that is not there.
@@ -16,4 +16,4 @@ std::vector<std::vector<std::size_t>> read_order(const std::filesystem::path& pa
 /// Checksum of the windows of each step.
 std::uint32_t order_checksum(const std::vector<std::vector<std::size_t>>& order);
 
-}  // namespace mylos::train
+}  // namespace mylos::tasks

@@ -1,8 +1,8 @@
 #include "tasks/question_answering/squad_task.hpp"
 
 #include "core/base/error.hpp"
-#include "data/squad/answer_files.hpp"
 #include "data/huggingface/safetensors.hpp"
+#include "data/squad/answer_files.hpp"
 #include "nn/bert/bert_question_answering.hpp"
 #include "tasks/question_answering/bert_shape.hpp"
 #include "tasks/question_answering/squad_order.hpp"
@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace mylos::train {
+namespace mylos::tasks {
 namespace {
 
 constexpr const char* head_prefix = "qa_outputs.";
@@ -41,7 +41,7 @@ std::vector<data::TensorShape> tensors_of(const ParameterTable& table) {
 }
 
 /// A Hugging Face directory. BERT has no state rows.
-class PretrainedExport final : public ModelExport {
+class PretrainedExport final : public train::ModelExport {
  public:
   PretrainedExport(const std::filesystem::path& directory, const data::BertConfig& config,
                    const data::TokenizerFiles& tokenizer, const ParameterTable& table)
@@ -72,7 +72,7 @@ SquadTask::SquadTask(const SquadConfig& config, Precision precision, std::uint64
     train_ = std::make_unique<SquadWindows>(
         load_windows(config.train, tokenizer_, switches(), config, config.train_limit, true, notice_));
     batcher_ = std::make_unique<WindowBatcher>(*train_);
-    sampler_ = std::make_unique<EpochSampler>(train_->count(), config.batch, seed);
+    sampler_ = std::make_unique<train::EpochSampler>(train_->count(), config.batch, seed);
     if (!config.order.empty()) order_ = read_order(config.order, *train_);
   }
   if (!config.dev.empty()) {
@@ -84,7 +84,7 @@ SquadTask::SquadTask(const SquadConfig& config, Precision precision, std::uint64
   }
 }
 
-void SquadTask::initial_values(const RowWriter& write) const {
+void SquadTask::initial_values(const train::RowWriter& write) const {
   const ParameterTable& table = model_->table();
   std::vector<data::TensorSpec> wanted;
   for (const ParameterRow& row : table.rows()) {
@@ -103,7 +103,7 @@ void SquadTask::initial_values(const RowWriter& write) const {
   }
 }
 
-void SquadTask::read_head(const RowWriter& write) const {
+void SquadTask::read_head(const train::RowWriter& write) const {
   const data::SafetensorsFile file(config_.head);
   for (const ParameterRow& row : model_->table().rows()) {
     if (!row.name.starts_with(head_prefix)) continue;
@@ -143,8 +143,8 @@ std::string SquadTask::short_answers() const {
   return data::short_answers_json(evaluation_->windows().dataset.questions, evaluation_->answers());
 }
 
-std::unique_ptr<ModelExport> SquadTask::start_export(const std::filesystem::path& directory) const {
+std::unique_ptr<train::ModelExport> SquadTask::start_export(const std::filesystem::path& directory) const {
   return std::make_unique<PretrainedExport>(directory, pretrained_.config(), tokenizer_files_, model_->table());
 }
 
-}  // namespace mylos::train
+}  // namespace mylos::tasks

@@ -1,10 +1,10 @@
 #pragma once
 
 #include "data/huggingface/pretrained.hpp"
-#include "train/engine/sampler.hpp"
 #include "tasks/question_answering/squad_config.hpp"
 #include "tasks/question_answering/squad_evaluation.hpp"
 #include "tasks/question_answering/squad_windows.hpp"
+#include "train/engine/sampler.hpp"
 #include "train/engine/task.hpp"
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 #include <vector>
 
 /// Question answering on SQuAD: windows of contexts as samples, spans as labels, exact match and F1 as scores.
-namespace mylos::train {
+namespace mylos::tasks {
 
 /// A data file of a run, and the checksum of what the run takes from it: not of its bytes, so that a file which is
 /// moved, laid out anew or prepared keeps it.
@@ -25,7 +25,7 @@ struct DataChecksum {
   std::uint32_t checksum = 0;
 };
 
-class SquadTask final : public Task {
+class SquadTask final : public train::Task {
  public:
   /// Reads the model's configuration and vocabulary, and cuts both data sets into windows. `notice` gets a line on
   /// whatever was left out. Errors: std::runtime_error on files, std::invalid_argument on options that do not fit them.
@@ -34,7 +34,7 @@ class SquadTask final : public Task {
   SquadTask(const SquadConfig& config, Precision precision, Notice notice);
 
   const nn::Model& model() const override { return *model_; }
-  void initial_values(const RowWriter& write) const override;
+  void initial_values(const train::RowWriter& write) const override;
 
   std::size_t steps_per_epoch() const override;
   std::vector<std::size_t> global_batch(std::size_t step) const override;
@@ -45,7 +45,7 @@ class SquadTask final : public Task {
   SquadEvaluation* evaluation() const override { return evaluation_.get(); }
   void write_results(const std::filesystem::path& directory) const override;
   std::string short_answers() const override;
-  std::unique_ptr<ModelExport> start_export(const std::filesystem::path& directory) const override;
+  std::unique_ptr<train::ModelExport> start_export(const std::filesystem::path& directory) const override;
 
   const data::BertConfig& bert() const { return pretrained_.config(); }
   const data::WordPieceTokenizer& tokenizer() const { return tokenizer_; }
@@ -55,7 +55,7 @@ class SquadTask final : public Task {
   std::vector<DataChecksum> data_checksums() const;
 
  private:
-  void read_head(const RowWriter& write) const;
+  void read_head(const train::RowWriter& write) const;
   const data::TokenizerOptions& switches() const { return pretrained_.tokenizer_options(); }
 
   SquadConfig config_;
@@ -66,9 +66,9 @@ class SquadTask final : public Task {
   std::unique_ptr<nn::Model> model_;
   std::unique_ptr<SquadWindows> train_;
   std::unique_ptr<WindowBatcher> batcher_;
-  std::unique_ptr<EpochSampler> sampler_;
+  std::unique_ptr<train::EpochSampler> sampler_;
   std::vector<std::vector<std::size_t>> order_;  ///< windows step by step, where a file gives them
   std::unique_ptr<SquadEvaluation> evaluation_;
 };
 
-}  // namespace mylos::train
+}  // namespace mylos::tasks

@@ -9,7 +9,7 @@
 
 #include <numeric>
 
-namespace mylos::train {
+namespace mylos::tasks {
 
 namespace names = nn::question_answering;
 
@@ -162,4 +162,4 @@ void WindowBatcher::append(const data::Feature& feature) const {
   ends_.push_back(feature.end);
 }
 
-}  // namespace mylos::train
+}  // namespace mylos::tasks

@@ -11,7 +11,7 @@
 #include <vector>
 
 /// Windows of questions as batches.
-namespace mylos::train {
+namespace mylos::tasks {
 
 /// A data set and its windows.
 struct SquadWindows {
@@ -60,4 +60,4 @@ class WindowBatcher {
   mutable std::vector<std::int32_t> tokens_, segments_, positions_, starts_, ends_;
 };
 
-}  // namespace mylos::train
+}  // namespace mylos::tasks

@@ -3,8 +3,8 @@
 #include "nn/bert/bert_question_answering.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
-#include "tests/app/tiny_run.hpp"
 #include "tasks/question_answering/bert_shape.hpp"
+#include "tests/app/tiny_run.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ class CheckpointCommand : public TinyRun {
   /// The tiny model, of which element i of a row is i + `offset`; the optimizer's slot is zero.
   fs::path save(std::size_t step, float offset = 0.0f, const std::string& configuration = "") const {
     const auto network = nn::make_bert_question_answering(
-        train::bert_shape(data::read_bert_config(model_ / "config.json")), Precision::float32);
+        tasks::bert_shape(data::read_bert_config(model_ / "config.json")), Precision::float32);
     const ParameterTable& table = network->table();
     parallel::CheckpointArrays arrays{
         .table = &table, .held = {}, .groups = {{"model", {}}, {"optimizer/m", {}}}, .state = {}, .saved_range = {}};

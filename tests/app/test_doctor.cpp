@@ -33,8 +33,8 @@ parallel::Environment variables(std::map<std::string, std::string> values) {
 /// The findings as they would be told of one rank.
 std::string told(const Findings& findings) { return report_text(fold({}, std::vector<Findings>{findings}), 1); }
 
-parallel::Processors processors(std::initializer_list<std::size_t> numbers) {
-  parallel::Processors set;
+Processors processors(std::initializer_list<std::size_t> numbers) {
+  Processors set;
   for (const std::size_t number : numbers) set.set(number);
   return set;
 }

@@ -41,7 +41,7 @@ class Report : public TinyRun {
     const ProgramRun run = report(arguments);
     EXPECT_EQ(run.exit_code, 0) << run.errors;
     const std::string page = read_file(page_);
-    const data::ProcessResult parsed = data::run_process(
+    const ProcessResult parsed = run_process(
         {"python3", "-c", "import sys, xml.etree.ElementTree as tree; tree.parse(sys.argv[1])", page_.string()});
     EXPECT_EQ(parsed.exit_code, 0) << parsed.errors;
     for (const char* asks : {"<script", "<link", "@import", "url(", "src=", "http:", "https:"}) {
@@ -214,7 +214,7 @@ TEST_F(Report, AnAnswerInTheRightSentenceIsNotShownInAnother) {
 
 /// What differs at most, in a browser: on screens of three widths and on paper nothing is cut or lies over another.
 TEST_F(Report, FitsScreensAndPaper) {
-  if (data::run_process({"sh", "-c", "command -v chromium"}).exit_code != 0) GTEST_SKIP() << "no chromium is installed";
+  if (run_process({"sh", "-c", "command -v chromium"}).exit_code != 0) GTEST_SKIP() << "no chromium is installed";
   Words runs;
   for (const char* name : {"replicated", "sharded-gradients-on-many-nodes", "c", "d"}) {
     const fs::path run = directory_ / name;
@@ -236,8 +236,8 @@ TEST_F(Report, FitsScreensAndPaper) {
   const fs::path one = directory_ / "one.html", several = directory_ / "several.html";
   ASSERT_EQ(run_mylos({"report", runs.front(), "--output", one}).exit_code, 0);
   ASSERT_EQ(run_mylos({"report", runs[0], runs[1], runs[2], runs[3], "--output", several}).exit_code, 0);
-  const data::ProcessResult checked =
-      data::run_process({"timeout", "100", "python3", MYLOS_REPORT_LAYOUT, one.string(), several.string()});
+  const ProcessResult checked =
+      run_process({"timeout", "100", "python3", MYLOS_REPORT_LAYOUT, one.string(), several.string()});
   EXPECT_EQ(checked.exit_code, 0) << checked.errors;
   EXPECT_EQ(checked.output, "");
 }

@@ -39,7 +39,7 @@ class Watch : public TinyRun {
               R"(, "name": "Fake", "utilization": )" + std::to_string(90 + i) +
               R"(, "memory": 8589934592, "memory_total": 17179869184, "power": 250.4, )" + R"("energy": 1800000.0})";
     }
-    write_file(run_ / "gpus" / (node + ".jsonl"), R"({"time": )" + std::to_string(train::seconds_since_1970()) +
+    write_file(run_ / "gpus" / (node + ".jsonl"), R"({"time": )" + std::to_string(seconds_since_1970()) +
                                                       R"(, "step": 1, "gpus": [)" + gpus + more + "]}\n" +
                                                       R"({"time": 17)");
   }

@@ -11,9 +11,9 @@
 namespace {
 
 void read_choice(std::string_view text) {
-  const auto choice = mylos::train::parse_gemm_choice(mylos::data::parse_json(text, "input"), "input");
+  const auto choice = mylos::train::parse_gemm_choice(mylos::parse_json(text, "input"), "input");
   const std::string written = mylos::train::to_json(choice).dump();
-  const auto again = mylos::train::parse_gemm_choice(mylos::data::parse_json(written, "written"), "written");
+  const auto again = mylos::train::parse_gemm_choice(mylos::parse_json(written, "written"), "written");
   mylos::tests::expect(again == choice, "a choice survives writing and reading");
 }
 

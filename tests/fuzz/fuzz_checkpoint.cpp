@@ -33,7 +33,7 @@ void write_checkpoint(const std::filesystem::path& path) {
   record.set("scale", 0.5);
   record.set("configuration", std::string("{}"));
   const auto places = create_checkpoint_file(path, shapes, record);
-  const PositionedFile file(path, PositionedFile::Use::write);
+  const mylos::PositionedFile file(path, mylos::PositionedFile::Use::write);
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     const std::vector<float> values(shapes[i].size(), 0.25f);
     file.write(places[i].values, std::as_bytes(std::span(values)));

@@ -1,25 +1,10 @@
 // --config FILE: a configuration that is accepted survives writing and reading, as run.json does.
 
-#include <array>
 #include <stdexcept>
 
 #include "app/options/config_file.hpp"
 #include "app/options/parse.hpp"
 #include "tests/fuzz/inputs.hpp"
-
-namespace mylos::app {
-namespace {
-
-constexpr std::array only_train = {
-    Command{"train", train_command, "--model M --train FILE --output DIR", "fine-tunes a model"}};
-
-}  // namespace
-
-// app/options/commands.cpp would link all that the program does.
-std::span<const Command> commands() { return only_train; }
-const Command* find_command(std::string_view name) { return name == only_train[0].name ? &only_train[0] : nullptr; }
-
-}  // namespace mylos::app
 
 namespace {
 

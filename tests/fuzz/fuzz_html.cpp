@@ -7,7 +7,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   const std::string escaped = mylos::app::escape_html(mylos::tests::as_text(bytes, size));
   mylos::tests::expect(escaped.find_first_of("<>\"'") == std::string::npos, "no markup is left");
-  mylos::tests::expect(!mylos::data::first_invalid_utf8(escaped), "a page is UTF-8");
+  mylos::tests::expect(!mylos::first_invalid_utf8(escaped), "a page is UTF-8");
   for (const char* none : {"\xef\xbf\xbe", "\xef\xbf\xbf"}) {
     mylos::tests::expect(escaped.find(none) == std::string::npos, "XML knows every character");
   }

@@ -31,7 +31,7 @@ class SafetensorsExport final : public train::ModelExport {
   }
 
  private:
-  data::StagedDirectory staged_;
+  StagedDirectory staged_;
   data::SafetensorsWriter writer_;
 };
 
@@ -61,7 +61,7 @@ void GeneratedTask::initial_values(const train::RowWriter& write) const {
 void GeneratedTask::write_results(const std::filesystem::path& directory) const {
   nlohmann::ordered_json scores;
   for (const auto& [name, value] : evaluation_->metrics()) scores[name] = value;
-  data::write_text(directory / "scores.json", scores.dump() + "\n");
+  write_text(directory / "scores.json", scores.dump() + "\n");
 }
 
 std::unique_ptr<train::ModelExport> GeneratedTask::start_export(const std::filesystem::path& directory) const {

@@ -28,7 +28,7 @@ std::vector<KeptEvaluation> list_evaluations(const fs::path& directory) {
 
 void keep_evaluation(const fs::path& directory, std::size_t step, std::string_view answers) {
   fs::create_directories(directory / evaluations_name);
-  data::write_text(directory / evaluations_name / (std::to_string(step) + ".json"), answers);
+  write_text(directory / evaluations_name / (std::to_string(step) + ".json"), answers);
 }
 
 void cut_evaluations(const fs::path& directory, std::size_t step, bool evaluation_due) {

@@ -19,7 +19,7 @@ struct KeptEvaluation {
 /// Those of the run in `directory`, in the order of steps; none where it has none, or they cannot be listed.
 std::vector<KeptEvaluation> list_evaluations(const std::filesystem::path& directory);
 
-/// Keeps `answers` of the evaluation after `step`. Errors: those of data::write_text.
+/// Keeps `answers` of the evaluation after `step`. Errors: those of write_text.
 void keep_evaluation(const std::filesystem::path& directory, std::size_t step, std::string_view answers);
 
 /// Removes those that a run which goes on after `step` makes again: later ones and, where it begins with the evaluation

@@ -3,6 +3,7 @@
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
+#include "core/base/printable.hpp"
 #include "core/base/processors.hpp"
 #include "core/base/stable_hash.hpp"
 #include "core/kernels/gemm_measure.hpp"
@@ -16,7 +17,6 @@
 namespace mylos::train {
 namespace {
 
-using data::JsonPlace;
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* transpositions[] = {"NN", "NT", "TN", "TT"};
@@ -32,40 +32,39 @@ std::string transposition(const GemmKey& key) {
 
 /// The index of the name that stands at `key`, among `names`.
 template <class Names, class NameOf>
-std::size_t index_member(const data::Json& object, const char* key, const JsonPlace& place, const Names& names,
+std::size_t index_member(const Json& object, const char* key, const JsonPlace& place, const Names& names,
                          const NameOf& name_of) {
-  const std::string& name = data::string_member(object, key, place);
+  const std::string& name = string_member(object, key, place);
   std::string known;
   for (std::size_t i = 0; i < std::size(names); ++i) {
     if (name == name_of(names[i])) return i;
     known += fmt::format("{}{}", i == 0 ? "" : ", ", name_of(names[i]));
   }
-  place.fail(fmt::format("{} \"{}\": expected one of {}", key, data::printable(name), known));
+  place.fail(fmt::format("{} \"{}\": expected one of {}", key, printable(name), known));
 }
 
-Precision precision_member(const data::Json& object, const char* key, const JsonPlace& place) {
+Precision precision_member(const Json& object, const char* key, const JsonPlace& place) {
   return precisions[index_member(object, key, place, precisions, [](Precision one) { return to_string(one); })];
 }
 
-GemmKey parse_key(const data::Json& object, const JsonPlace& place) {
+GemmKey parse_key(const Json& object, const JsonPlace& place) {
   const std::size_t transposed =
       index_member(object, "transpose", place, transpositions, [](const char* name) { return std::string_view(name); });
   const GemmKey key{transposed / 2 == 1 ? Transpose::yes : Transpose::no,
                     transposed % 2 == 1 ? Transpose::yes : Transpose::no,
                     precision_member(object, "input", place),
                     precision_member(object, "output", place),
-                    data::count_member(object, "n", place),
-                    data::count_member(object, "k", place),
-                    data::count_member(object, "rows", place)};
+                    count_member(object, "n", place),
+                    count_member(object, "k", place),
+                    count_member(object, "rows", place)};
   if (!std::has_single_bit(key.rows)) place.fail(fmt::format("rows {}: expected a power of two", key.rows));
   return key;
 }
 
 /// All that timings depend on and that can be asked for.
 std::string machine() {
-  std::string text =
-      fmt::format("cpu{} cpus {} {} threads {}", parallel::processor_name(), std::thread::hardware_concurrency(),
-                  ExecutionSpace::name(), ExecutionSpace().concurrency());
+  std::string text = fmt::format("cpu{} cpus {} {} threads {}", processor_name(), std::thread::hardware_concurrency(),
+                                 ExecutionSpace::name(), ExecutionSpace().concurrency());
   if (const auto device = device_in_use()) text += "; " + device->name;
   for (const std::string& name : gemm_providers()) {
     text += fmt::format("; {} {}", name, make_gemm_provider(name)->version());
@@ -98,13 +97,13 @@ OrderedJson to_json(const GemmChoice& choice) {
 
 GemmChoice parse_gemm_choice(const nlohmann::json& value, const std::string& name) {
   const JsonPlace root(name);
-  GemmChoice choice{data::string_member(data::as_object(value, root), "default", root), {}};
+  GemmChoice choice{string_member(as_object(value, root), "default", root), {}};
   const JsonPlace list_place(root, "products");
-  const data::Json& list = data::list_member(value, "products", root);
+  const Json& list = list_member(value, "products", root);
   for (std::size_t i = 0; i < list.size(); ++i) {
     const JsonPlace place(list_place, i);
-    const data::Json& product = data::as_object(list[i], place);
-    choice.products[parse_key(product, place)] = data::string_member(product, "provider", place);
+    const Json& product = as_object(list[i], place);
+    choice.products[parse_key(product, place)] = string_member(product, "provider", place);
   }
   return choice;
 }
@@ -134,10 +133,10 @@ GemmChoice GemmCache::read() const {
   std::error_code absent;
   if (file_.empty() || !std::filesystem::exists(file_, absent)) return nothing;
   try {
-    const data::Json file = data::read_json(file_);
+    const Json file = read_json(file_);
     const JsonPlace place("cache");
-    if (data::string_member(file, "machine", place) != machine_) return nothing;
-    GemmChoice choice = parse_gemm_choice(data::member(file, "choice", place), "cache");
+    if (string_member(file, "machine", place) != machine_) return nothing;
+    GemmChoice choice = parse_gemm_choice(member(file, "choice", place), "cache");
     return is_built(choice) ? choice : nothing;
   } catch (const std::runtime_error&) {
     return nothing;  // it is only a saving: measured again and written anew
@@ -148,7 +147,7 @@ void GemmCache::write(const GemmChoice& choice) const {
   if (file_.empty()) return;
   try {
     std::filesystem::create_directories(file_.parent_path());
-    data::write_text(file_, OrderedJson{{"machine", machine_}, {"choice", to_json(choice)}}.dump(1) + "\n");
+    write_text(file_, OrderedJson{{"machine", machine_}, {"choice", to_json(choice)}}.dump(1) + "\n");
   } catch (const std::runtime_error&) {
     // A cache that cannot be written (a read-only or a full home) costs the next start a second.
   }

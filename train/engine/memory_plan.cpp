@@ -230,7 +230,7 @@ std::string words_of_more_ranks(Search search, const TrainConfig& config, const 
       for (const TrainConfig* each : {&config, &recomputing}) {
         if (!search.fits(*each, mode)) continue;
         return fmt::format("{} {} with --mode {}{}", count, on_host ? "ranks of as much memory" : "GPUs",
-                           parallel::to_string(mode), each == &config ? "" : " --recompute layer");
+                           to_string(mode), each == &config ? "" : " --recompute layer");
       }
     }
   }

@@ -27,7 +27,7 @@ std::size_t hybrid_shard_size(const ParallelConfig& config, const RankCounts& co
 void check_shard_size(const ParallelConfig& config, ModeKind mode) {
   if (config.shard_size == 0 || mode == ModeKind::hybrid) return;
   fail(fmt::format("--shard-size {}: belongs to --mode hybrid, and this run's is {}; leave one of them out",
-                   config.shard_size, parallel::to_string(mode)));
+                   config.shard_size, to_string(mode)));
 }
 
 /// The sums of a step have one order for any number of ranks only as parts of one binary tree.

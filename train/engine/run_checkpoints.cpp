@@ -2,9 +2,9 @@
 
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
-#include "parallel/communicator/agreement.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
+#include "parallel/communicator/agreement.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -28,7 +28,7 @@ std::string metrics_json(const Metrics& metrics) {
 }
 
 Metrics parse_metrics(const std::string& text, const fs::path& file) {
-  const Json rows = data::try_parse_ordered_json(text);
+  const Json rows = try_parse_ordered_json(text);
   Metrics metrics;
   const auto is_row = [](const Json& row) {
     return row.is_array() && row.size() == 2 && row[0].is_string() && (row[1].is_number() || row[1].is_null());

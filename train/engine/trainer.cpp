@@ -83,7 +83,7 @@ Gemm ready_gemm(const Ranks& ranks, const ExecutionSpace& space, const TrainConf
   const std::string chosen =
       parallel::on_first_rank(ranks.world, [&] { return to_json(choose_gemm(space, config, task, plan)).dump(); });
   Gemm gemm = made_on_every_rank(ranks.world, [&] {
-    return Gemm(parse_gemm_choice(data::parse_json(chosen, "the choice of rank 0"), "the choice of rank 0"));
+    return Gemm(parse_gemm_choice(parse_json(chosen, "the choice of rank 0"), "the choice of rank 0"));
   });
   parallel::on_every_rank(ranks.world, [&] { note_products(plan, space, gemm, task); });
   return gemm;

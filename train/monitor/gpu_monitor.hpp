@@ -1,8 +1,8 @@
 #pragma once
 
 #include "parallel/launch/launch.hpp"
-#include "train/monitor/nvml.hpp"
 #include "train/engine/report.hpp"
+#include "train/monitor/nvml.hpp"
 
 #include <chrono>
 #include <filesystem>
@@ -24,10 +24,10 @@ std::string gpu_node_name(std::span<const parallel::RankPlace> places, std::size
 /// watched.
 std::vector<std::string> unwatched_lines(std::span<const std::string> obstacles);
 
-/// Writes what this run's GPUs do into gpus/<node>.jsonl (train/monitor/gpu_record.hpp) in a thread of its own, which makes no
-/// call of MPI and takes no signal. Of each node's ranks the first writes, for all GPUs that it sees; where a batch
-/// system shows each rank only its own, each writes for that, appending to the same file. GPUs are counted in the order
-/// of the ranks that compute on them. Nothing here ends a run: what fails is said in one line.
+/// Writes what this run's GPUs do into gpus/<node>.jsonl (train/monitor/gpu_record.hpp) in a thread of its own, which
+/// makes no call of MPI and takes no signal. Of each node's ranks the first writes, for all GPUs that it sees; where a
+/// batch system shows each rank only its own, each writes for that, appending to the same file. GPUs are counted in the
+/// order of the ranks that compute on them. Nothing here ends a run: what fails is said in one line.
 class GpuMonitor final : public Reporter {
  public:
   struct Settings {

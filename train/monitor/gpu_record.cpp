@@ -41,7 +41,7 @@ std::optional<GpuReading> parse_reading(const json& gpu) {
 }
 
 std::optional<GpuSample> parse_sample(const std::string& line) {
-  const json row = data::try_parse_json(line);
+  const json row = try_parse_json(line);
   if (!row.is_object()) return std::nullopt;
   const std::optional<double> time = told_number(row, "time");
   const auto gpus = row.find("gpus");

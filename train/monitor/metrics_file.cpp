@@ -58,16 +58,16 @@ void MetricsFile::append(nlohmann::ordered_json line) {
 void cut_metrics(const std::filesystem::path& file, std::size_t step, bool evaluation_due) {
   std::error_code unreadable;  // is told by the call that reads it
   if (!std::filesystem::exists(file, unreadable)) return;
-  std::istringstream lines(data::read_text(file));
+  std::istringstream lines(read_text(file));
   std::string kept;
   for (std::string line; std::getline(lines, line);) {
-    const auto row = data::try_parse_json(line);
+    const auto row = try_parse_json(line);
     if (!is_metrics_row(row)) continue;
     const auto of_step = row["step"].get<std::size_t>();
     const bool is_repeated = of_step > step || (of_step == step && evaluation_due && is_evaluation_row(row));
     if (!is_repeated) kept += line + "\n";
   }
-  data::write_text(file, kept);
+  write_text(file, kept);
 }
 
 }  // namespace mylos::train

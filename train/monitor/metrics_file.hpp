@@ -1,8 +1,8 @@
 #pragma once
 
 #include "core/base/process.hpp"
-#include "train/monitor/log_file.hpp"
 #include "train/engine/report.hpp"
+#include "train/monitor/log_file.hpp"
 
 #include <nlohmann/json.hpp>
 

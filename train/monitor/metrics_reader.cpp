@@ -51,7 +51,7 @@ void MetricsReader::read(const Take& take) {
   has_rest_ = false;
   for (std::string line; std::getline(lines, line);) {
     const bool is_whole = !lines.eof();
-    json row = data::try_parse_json(line);
+    json row = try_parse_json(line);
     const bool is_row = is_metrics_row(row);
     // An object that can be read is whole, also without its line end, which then stands alone the next time.
     has_rest_ = !is_row && !is_whole;

@@ -31,7 +31,7 @@ void take_and_give_back(const fs::path& file, std::size_t bytes) {
   std::error_code absent;  // or is told by the next line
   fs::remove(file, absent);
   try {
-    parallel::PositionedFile probe(file, parallel::PositionedFile::Use::create);
+    PositionedFile probe(file, PositionedFile::Use::create);
     probe.reserve(std::max<std::size_t>(bytes, 1));
     probe.sync_and_close();
   } catch (...) {
@@ -58,7 +58,7 @@ OutputDirectory::OutputDirectory(fs::path path, const OutputRules& rules) : path
 std::optional<std::string> OutputDirectory::results() const {
   const fs::path file = path_ / "results.json";
   if (!fs::exists(file)) return std::nullopt;
-  return data::read_text(file);
+  return read_text(file);
 }
 
 void OutputDirectory::check_space(std::size_t bytes) const {
@@ -112,7 +112,7 @@ void OutputDirectory::end(const std::string& how) {
 }
 
 void OutputDirectory::write_run() {
-  data::write_text(path_ / run_file_name, run_.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  write_text(path_ / run_file_name, run_.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace mylos::train

@@ -3,6 +3,7 @@
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
+#include "core/base/printable.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "train/monitor/output_directory.hpp"
 #include "train/monitor/run_files.hpp"
@@ -31,7 +32,7 @@ struct ExistingRun {
 std::optional<ExistingRun> existing_run(const fs::path& path) {
   std::error_code unreadable;  // is told by the call that lists the directory
   if (!fs::exists(path / run_file_name, unreadable)) return std::nullopt;
-  Json run = data::try_parse_ordered_json(data::read_text(path / run_file_name));
+  Json run = try_parse_ordered_json(read_text(path / run_file_name));
   const Json state = run.is_object() ? run.value(OutputDirectory::state_key, Json()) : Json();
   if (!state.is_object() || !state.contains("finished") || !state["finished"].is_boolean()) return std::nullopt;
   const Json job = state.value("slurm_job", Json());
@@ -52,7 +53,7 @@ void refuse_foreign_files(const fs::path& path, bool holds_run) {
   for (const std::string& name : names_in(path)) {
     if (holds_run ? is_run_file(name) : is_scaffolding(name)) continue;
     refuse_output(path, fmt::format("holds {}, which no training run wrote; choose an empty or a new directory",
-                                    data::printable(name)));
+                                    printable(name)));
   }
 }
 

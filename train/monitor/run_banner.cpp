@@ -36,7 +36,7 @@ std::string ranks_text(const RunDescription& run) {
   const std::string leaves =
       layout.sharing.leaves > 0 ? fmt::format(", deterministic in {} leaves", layout.sharing.leaves) : "";
   return fmt::format("{} on {}, {} each; {}{}{}", run.ranks, count_of(run.nodes, "node"),
-                     count_of(run.threads, "thread"), parallel::to_string(layout.mode), groups, leaves);
+                     count_of(run.threads, "thread"), to_string(layout.mode), groups, leaves);
 }
 
 std::string ending(const RunResult& result) {

@@ -26,12 +26,12 @@ constexpr std::string_view event_prefix = "events.out.tfevents.";
 }  // namespace
 
 bool is_scaffolding(std::string_view name) {
-  const bool is_unfinished_run = name != run_file_name && data::whole_name(name) == run_file_name;
+  const bool is_unfinished_run = name != run_file_name && whole_name(name) == run_file_name;
   return name == DirectoryLock::file_name || name == probe_name || is_unfinished_run;
 }
 
 bool is_run_file(std::string_view name) {
-  const std::string_view whole = data::whole_name(name);
+  const std::string_view whole = whole_name(name);
   return is_scaffolding(name) || name.starts_with(event_prefix) ||
          std::ranges::find(written_names, whole) != written_names.end();
 }

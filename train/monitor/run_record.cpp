@@ -50,7 +50,7 @@ json read_description_of(const fs::path& directory) {
   std::error_code none;
   ensure(fs::is_regular_file(file, none),
          fmt::format("{}: no run.json is there; name the --output directory of a run", directory.string()));
-  json run = data::read_json(file);
+  json run = read_json(file);
   ensure(run.is_object(), fmt::format("{}: not a run's", file.string()));
   return run;
 }

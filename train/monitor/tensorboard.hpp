@@ -1,9 +1,9 @@
 #pragma once
 
+#include "train/engine/report.hpp"
 #include "train/monitor/event_file.hpp"
 #include "train/monitor/gpu_follower.hpp"
 #include "train/monitor/hyperparameters.hpp"
-#include "train/engine/report.hpp"
 
 #include <span>
 #include <vector>

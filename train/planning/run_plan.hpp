@@ -1,7 +1,7 @@
 #pragma once
 
-#include "train/planning/machine.hpp"
 #include "train/engine/memory_plan.hpp"
+#include "train/planning/machine.hpp"
 #include "train/planning/step_time.hpp"
 
 #include <string>

@@ -53,8 +53,8 @@ struct StepLayout {
 };
 
 /// A step of `units`, in the order of the forward pass, with one collective at a time beside the computing, in the
-/// order and as early as parallel/sharding/parameter_mode.hpp's modes begin them: a unit's gradients once its backward pass has
-/// ended, values one unit ahead, sums of groups after the last micro-batch. `optimizer` is given.
+/// order and as early as parallel/sharding/parameter_mode.hpp's modes begin them: a unit's gradients once its backward
+/// pass has ended, values one unit ahead, sums of groups after the last micro-batch. `optimizer` is given.
 StepTime step_time(const StepLayout& layout, const Links& links, std::span<const UnitWork> units, double optimizer);
 
 }  // namespace mylos::train

@@ -17,7 +17,7 @@ using testing::Not;
 
 /// Of the tiny model on one thread of this machine.
 Calibration tiny() {
-  return {.device = parallel::processor_name(),
+  return {.device = processor_name(),
           .threads = 1,
           .layers = 2,
           .hidden = 16,

@@ -1,5 +1,5 @@
-#include "app/runs/command_line.hpp"
 #include "app/options/parse.hpp"
+#include "app/runs/command_line.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <gtest/gtest.h>

@@ -11,7 +11,7 @@ namespace {
 using nlohmann::ordered_json;
 using ::testing::ThrowsMessage;
 
-const std::vector<train::DataChecksum> data = {{"train", "train.json", 0x12abU}, {"dev", "dev.json", 7U}};
+const std::vector<tasks::DataChecksum> data = {{"train", "train.json", 0x12abU}, {"dev", "dev.json", 7U}};
 
 TEST(Resumption, TakesDataWithTheSameChecksums) {
   const ordered_json saved = {{"resolved", {{"checksums", {{"train", "000012ab"}, {"dev", "00000007"}}}}}};

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace mylos::train {
+namespace mylos {
 namespace {
 
 TEST(AppendFile, KeepsWhatIsThereAndGrowsAtOnce) {
@@ -42,4 +42,4 @@ TEST(AppendFile, TakesBackTheHalfOfARecordThatFitted) {
 }
 
 }  // namespace
-}  // namespace mylos::train
+}  // namespace mylos

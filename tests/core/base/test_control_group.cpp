@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace mylos::train {
+namespace mylos {
 namespace {
 
 using tests::TemporaryDirectory;
@@ -31,4 +31,4 @@ TEST(ControlGroup, ComesBeforeThoseAboveIt) {
 }
 
 }  // namespace
-}  // namespace mylos::train
+}  // namespace mylos

@@ -8,7 +8,7 @@
 
 #include <filesystem>
 
-namespace mylos::train {
+namespace mylos {
 namespace {
 
 using ::testing::HasSubstr;
@@ -33,4 +33,4 @@ TEST(DirectoryLock, TakesNothingButAFile) {
 }
 
 }  // namespace
-}  // namespace mylos::train
+}  // namespace mylos

@@ -8,7 +8,7 @@
 #include "tests/support/http_server.hpp"
 #include "tests/support/temporary.hpp"
 
-namespace mylos::data {
+namespace mylos {
 namespace {
 
 using ::testing::HasSubstr;
@@ -119,4 +119,4 @@ TEST(Download, AServerThatIsNotReachedIsNamed) {
 }
 
 }  // namespace
-}  // namespace mylos::data
+}  // namespace mylos

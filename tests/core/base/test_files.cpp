@@ -1,4 +1,5 @@
 #include "core/base/files.hpp"
+#include "core/base/printable.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +9,7 @@
 #include "tests/support/file_size_limit.hpp"
 #include "tests/support/temporary.hpp"
 
-namespace mylos::data {
+namespace mylos {
 namespace {
 
 using ::testing::HasSubstr;
@@ -115,4 +116,4 @@ TEST(Files, RemoveAbandonedRemovesOnlyPartialsOfThatName) {
 }
 
 }  // namespace
-}  // namespace mylos::data
+}  // namespace mylos

@@ -5,7 +5,7 @@
 
 #include "tests/support/temporary.hpp"
 
-namespace mylos::data {
+namespace mylos {
 namespace {
 
 using ::testing::HasSubstr;
@@ -107,4 +107,4 @@ TEST(Json, WrongTypesAreNamedWithTheirPath) {
 }
 
 }  // namespace
-}  // namespace mylos::data
+}  // namespace mylos

@@ -7,7 +7,7 @@
 #include <initializer_list>
 #include <vector>
 
-namespace mylos::parallel {
+namespace mylos {
 namespace {
 
 using ::testing::AllOf;
@@ -79,4 +79,4 @@ TEST(Processors, MoreRanksThanTheNodeHasProcessorsIsAllowed) {
 }
 
 }  // namespace
-}  // namespace mylos::parallel
+}  // namespace mylos

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace mylos::data {
+namespace mylos {
 namespace {
 
 TEST(PythonJson, WritesOneLineAsJsonDumpsDoes) {
@@ -36,4 +36,4 @@ TEST(PythonJson, WritesWhatIsNoNumberAsPythonDoes) {
 }
 
 }  // namespace
-}  // namespace mylos::data
+}  // namespace mylos

@@ -7,7 +7,7 @@
 #include "core/base/unicode.hpp"
 #include "tests/support/golden.hpp"
 
-namespace mylos::data {
+namespace mylos {
 namespace {
 
 /// Walks ascending ranges in step with ascending code points.
@@ -61,4 +61,4 @@ TEST(PythonText, ReprIsPythons) {
 }
 
 }  // namespace
-}  // namespace mylos::data
+}  // namespace mylos

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace mylos::train {
+namespace mylos {
 namespace {
 
 TEST(Quantities, DurationsGrowFromMinutesToDays) {
@@ -41,4 +41,4 @@ TEST(Quantities, CountsAreGroupedByThousands) {
 }
 
 }  // namespace
-}  // namespace mylos::train
+}  // namespace mylos

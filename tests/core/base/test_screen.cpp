@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace mylos::app {
+namespace mylos {
 namespace {
 
 TEST(Screen, LinesAreCutWhereTheyWouldWrap) {
@@ -19,4 +19,4 @@ TEST(Screen, ARowIsLeftForTheCursor) {
 TEST(Screen, OfAWindowWithoutSizeNothingIsCut) { EXPECT_EQ(fitted("abcdef\nb\n", 0, 0), "abcdef\nb\n"); }
 
 }  // namespace
-}  // namespace mylos::app
+}  // namespace mylos

@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-namespace mylos::train {
+namespace mylos {
 namespace {
 
 /// Runs `action` in a child, which exits with what it returns; the child's wait status.
@@ -150,4 +150,4 @@ TEST(ExitCodeOf, IsWhatJobScriptsExpect) {
 }
 
 }  // namespace
-}  // namespace mylos::train
+}  // namespace mylos

@@ -4,7 +4,7 @@
 
 #include "tests/support/temporary.hpp"
 
-namespace mylos::data {
+namespace mylos {
 namespace {
 
 TEST(Subprocess, CapturesBothStreamsAndTheExitCode) {
@@ -45,4 +45,4 @@ TEST(Subprocess, LastLineSkipsBlanksAndProgress) {
 }
 
 }  // namespace
-}  // namespace mylos::data
+}  // namespace mylos

@@ -5,7 +5,7 @@
 
 #include "tests/support/temporary.hpp"
 
-namespace mylos::data {
+namespace mylos {
 namespace {
 
 using ::testing::ElementsAre;
@@ -41,4 +41,4 @@ TEST(TextFile, SplitsLinesOfBothKinds) {
 }
 
 }  // namespace
-}  // namespace mylos::data
+}  // namespace mylos

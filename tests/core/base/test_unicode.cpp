@@ -5,7 +5,7 @@
 
 #include "tests/support/temporary.hpp"
 
-namespace mylos::data {
+namespace mylos {
 namespace {
 
 using tests::error_of;
@@ -45,4 +45,4 @@ TEST(Unicode, CountsAndCutsByCodePoints) {
 }
 
 }  // namespace
-}  // namespace mylos::data
+}  // namespace mylos

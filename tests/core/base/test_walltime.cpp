@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace mylos::train {
+namespace mylos {
 namespace {
 
 using tests::EnvironmentVariable;
@@ -52,4 +52,4 @@ TEST_F(Walltime, IsWhatQstatSays) {
 }
 
 }  // namespace
-}  // namespace mylos::train
+}  // namespace mylos

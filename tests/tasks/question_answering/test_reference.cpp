@@ -6,8 +6,8 @@
 #include "nn/bert/bert_question_answering.hpp"
 #include "nn/optimizer.hpp"
 #include "parallel/sharding/parameter_mode.hpp"
-#include "tests/support/paths.hpp"
 #include "tasks/question_answering/bert_shape.hpp"
+#include "tests/support/paths.hpp"
 #include "train/engine/initial_parameters.hpp"
 #include "train/engine/training_step.hpp"
 
@@ -19,7 +19,7 @@
 #include <fstream>
 #include <numeric>
 
-namespace mylos::train {
+namespace mylos::tasks {
 namespace {
 
 namespace fs = std::filesystem;
@@ -54,7 +54,7 @@ struct RecordedBatch {
 };
 
 /// Trains on the recorded batch in every step.
-class RecordedTask final : public Task {
+class RecordedTask final : public train::Task {
  public:
   RecordedTask(const fs::path& folder, Precision precision)
       : weights_(folder / "model.safetensors"),
@@ -63,7 +63,7 @@ class RecordedTask final : public Task {
             nn::make_bert_question_answering(bert_shape(data::read_bert_config(folder / "config.json")), precision)) {}
 
   const nn::Model& model() const override { return *model_; }
-  void initial_values(const RowWriter& write) const override {
+  void initial_values(const train::RowWriter& write) const override {
     for (const data::TensorInfo& tensor : weights_.tensors()) write(tensor.name, weights_.read_float(tensor.name));
   }
   std::size_t steps_per_epoch() const override { return 1; }
@@ -87,9 +87,9 @@ class RecordedTask final : public Task {
     batch.set(names::start_labels, std::span(batch_.starts).subspan(first, count));
     batch.set(names::end_labels, std::span(batch_.ends).subspan(first, count));
   }
-  Evaluation* evaluation() const override { return nullptr; }
+  train::Evaluation* evaluation() const override { return nullptr; }
   void write_results(const fs::path&) const override {}
-  std::unique_ptr<ModelExport> start_export(const fs::path&) const override { return nullptr; }
+  std::unique_ptr<train::ModelExport> start_export(const fs::path&) const override { return nullptr; }
 
   const RecordedBatch& batch() const { return batch_; }
   BatchShape shape() const { return {batch_.samples, batch_.tokens.size(), *std::ranges::max_element(batch_.lengths)}; }
@@ -118,7 +118,7 @@ struct Engine {
     return std::max(training.peak(), prediction.peak());
   }
   nn::Pass pass() { return {space, gemm, store, mode->schedule(), arena}; }
-  StepContext context() { return {task, store, *mode, *optimizer, gemm, arena, *ranks}; }
+  train::StepContext context() { return {task, store, *mode, *optimizer, gemm, arena, *ranks}; }
   void fill_batch() {
     std::vector<std::uint32_t> ids(task.batch().samples);
     std::iota(ids.begin(), ids.end(), 0u);
@@ -230,11 +230,11 @@ TEST(reference, AdamWSteps) {
     std::ifstream file(folder / "steps.json");
     const auto steps = nlohmann::json::parse(file);
     const std::size_t samples = engine.task.batch().samples;
-    TrainingStep step(engine.context(), {.largest_batch = samples, .limit = {.samples = samples}});
+    train::TrainingStep step(engine.context(), {.largest_batch = samples, .limit = {.samples = samples}});
     double learning_rates = 0.0;
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const double learning_rate = steps[i]["learning_rate"].get<double>();
-      const StepResult result = step.run(engine.space, {.step = i, .update = i, .learning_rate = learning_rate});
+      const train::StepResult result = step.run(engine.space, {.step = i, .update = i, .learning_rate = learning_rate});
       EXPECT_NEAR(result.loss, steps[i]["loss"].get<double>(), 1e-5) << "step " << i + 1;
       EXPECT_NEAR(result.gradient_norm, steps[i]["gradient_norm"].get<double>(), 1e-4) << "step " << i + 1;
       learning_rates += learning_rate;
@@ -262,11 +262,11 @@ TEST(reference, MicroBatchesGiveTheSameSteps) {
   for_each_reference([](const fs::path& folder, Engine& engine) {
     Engine other(folder, std::string(engine.gemm.provider()));
     const std::size_t samples = engine.task.batch().samples;
-    TrainingStep whole(engine.context(), {.largest_batch = samples, .limit = {.samples = samples}});
-    TrainingStep split(other.context(), {.largest_batch = samples, .limit = {.samples = 1}});
+    train::TrainingStep whole(engine.context(), {.largest_batch = samples, .limit = {.samples = samples}});
+    train::TrainingStep split(other.context(), {.largest_batch = samples, .limit = {.samples = 1}});
     for (std::size_t i = 0; i < 5; ++i) {
-      const StepCourse course{.step = i, .update = i, .learning_rate = 1e-3};
-      const StepResult a = whole.run(engine.space, course), b = split.run(other.space, course);
+      const train::StepCourse course{.step = i, .update = i, .learning_rate = 1e-3};
+      const train::StepResult a = whole.run(engine.space, course), b = split.run(other.space, course);
       EXPECT_NEAR(a.loss, b.loss, 1e-5 * a.loss);
       EXPECT_NEAR(a.gradient_norm, b.gradient_norm, 1e-4 * a.gradient_norm);
     }
@@ -274,4 +274,4 @@ TEST(reference, MicroBatchesGiveTheSameSteps) {
 }
 
 }  // namespace
-}  // namespace mylos::train
+}  // namespace mylos::tasks

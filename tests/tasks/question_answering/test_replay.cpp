@@ -5,24 +5,24 @@
 #include "core/base/text_file.hpp"
 #include "core/kernels/gemm.hpp"
 #include "data/huggingface/model_names.hpp"
+#include "tasks/question_answering/squad_task.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
-#include "tasks/question_answering/squad_task.hpp"
 #include "train/engine/trainer.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-namespace mylos::train {
+namespace mylos::tasks {
 namespace {
 
 namespace fs = std::filesystem;
 
-class StepRecorder final : public Reporter {
+class StepRecorder final : public train::Reporter {
  public:
-  void step(const StepReport& report) override { steps.push_back(report); }
-  std::vector<StepReport> steps;
+  void step(const train::StepReport& report) override { steps.push_back(report); }
+  std::vector<train::StepReport> steps;
 };
 
 /// Where the model is that `mylos fetch minilm` brings; empty where it was not fetched.
@@ -36,12 +36,12 @@ fs::path minilm() {
 
 /// Compares losses within `tolerance`, and gradient norms within ten times as much, with the first steps of a
 /// recording.
-void compare_steps(const std::vector<StepReport>& steps, const fs::path& recording, double tolerance) {
-  const std::string recorded = data::read_text_file(recording);
-  const auto lines = data::split_lines(recorded);
+void compare_steps(const std::vector<train::StepReport>& steps, const fs::path& recording, double tolerance) {
+  const std::string recorded = read_text_file(recording);
+  const auto lines = split_lines(recorded);
   ASSERT_LE(steps.size(), lines.size());
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    const data::Json expected = data::parse_json(lines[i], "steps.jsonl");
+    const Json expected = parse_json(lines[i], "steps.jsonl");
     SCOPED_TRACE("step " + std::to_string(i + 1));
     EXPECT_EQ(steps[i].tokens, expected["tokens"].get<std::size_t>());
     EXPECT_DOUBLE_EQ(steps[i].learning_rate, expected["learning_rate"].get<double>());
@@ -51,9 +51,9 @@ void compare_steps(const std::vector<StepReport>& steps, const fs::path& recordi
   }
 }
 
-std::vector<StepReport> run_steps(const TrainConfig& config, SquadTask& task) {
+std::vector<train::StepReport> run_steps(const train::TrainConfig& config, SquadTask& task) {
   StepRecorder recorder;
-  Trainer(config, task).run({&recorder});
+  train::Trainer(config, task).run({&recorder});
   return recorder.steps;
 }
 
@@ -68,8 +68,9 @@ SquadConfig minilm_squad(const fs::path& reference) {
   return config;
 }
 
-TrainConfig recorded_engine(Precision precision, std::size_t steps, double learning_rate, std::size_t warmup_steps) {
-  TrainConfig config;
+train::TrainConfig recorded_engine(Precision precision, std::size_t steps, double learning_rate,
+                                   std::size_t warmup_steps) {
+  train::TrainConfig config;
   config.steps = steps;
   config.learning_rate = learning_rate;
   config.warmup_steps = warmup_steps;
@@ -120,8 +121,8 @@ void replay_examples(Precision precision, double tolerance, std::size_t other_an
 
   const tests::TemporaryDirectory directory;
   task.write_results(directory.path());
-  const auto read = [](const fs::path& file) { return data::parse_json(data::read_text_file(file), file.string()); };
-  const data::Json found = read(directory / "predictions.json"), expected = read(recorded / "predictions.json");
+  const auto read = [](const fs::path& file) { return parse_json(read_text_file(file), file.string()); };
+  const Json found = read(directory / "predictions.json"), expected = read(recorded / "predictions.json");
   ASSERT_EQ(found.size(), expected.size());
   std::size_t others = 0;
   for (const auto& [id, text] : expected.items()) others += found.at(id) == text ? 0 : 1;
@@ -133,4 +134,4 @@ TEST(replay_of_recorded_examples, Bfloat16) { replay_examples(Precision::bfloat1
 TEST(replay_of_recorded_examples, Half) { replay_examples(Precision::float16, 2e-3, 8); }
 
 }  // namespace
-}  // namespace mylos::train
+}  // namespace mylos::tasks

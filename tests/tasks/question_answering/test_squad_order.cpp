@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace mylos::train {
+namespace mylos::tasks {
 namespace {
 
 using testing::ElementsAre;
@@ -70,4 +70,4 @@ TEST_F(SquadOrder, EscapesInAnIdOfTheDataAreShownAsText) {
 }
 
 }  // namespace
-}  // namespace mylos::train
+}  // namespace mylos::tasks

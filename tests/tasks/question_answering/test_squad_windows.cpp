@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace mylos::train {
+namespace mylos::tasks {
 namespace {
 
 data::WordPieceTokenizer letters() {
@@ -55,4 +55,4 @@ TEST(SquadWindows, ScoresDependOnMoreThanTheWindows) {
 }
 
 }  // namespace
-}  // namespace mylos::train
+}  // namespace mylos::tasks

@@ -71,7 +71,7 @@ TEST(LayOut, DeterministicLeavesFollowTheModesSums) {
                                        {ModeKind::hybrid, 2u}}) {
     const Sharing sharing = lay_out(deterministic(), mode, counts).sharing;
     EXPECT_EQ(sharing.leaves, 8u);
-    EXPECT_EQ(sharing.reduced_together, together) << parallel::to_string(mode);
+    EXPECT_EQ(sharing.reduced_together, together) << to_string(mode);
   }
 }
 

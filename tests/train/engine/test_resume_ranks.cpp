@@ -1,9 +1,9 @@
 // A run is interrupted in one mode on some ranks and goes on in another on others, with the losses it would have had.
 
-#include "parallel/communicator/agreement.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
+#include "parallel/communicator/agreement.hpp"
 #include "tests/small_models/image_task.hpp"
 #include "tests/small_models/observed_task.hpp"
 #include "tests/small_models/span_task.hpp"

@@ -7,12 +7,10 @@
 #include "tests/small_models/image_task.hpp"
 #include "tests/small_models/observed_task.hpp"
 #include "tests/small_models/span_task.hpp"
-#include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
+#include "train/engine/trainer.hpp"
 #include "train/monitor/metrics_file.hpp"
 #include "train/monitor/metrics_reader.hpp"
-#include "tasks/question_answering/squad_task.hpp"
-#include "train/engine/trainer.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -213,14 +211,14 @@ TEST_F(TrainingLoop, AStopBeforeStep1SavesStep0) {
 
 TEST_F(TrainingLoop, ASignalBeforeTheFirstBatchSavesToo) {
   {
-    const train::SignalGuard signals;
+    const SignalGuard signals;
     std::raise(SIGUSR1);
     EXPECT_EQ(start(TaskObserver{}).signal, SIGUSR1);
   }
   EXPECT_EQ(parallel::resolve_checkpoint(config_.output).filename(), "step-000000.h5");
   const fs::file_time_type written = fs::last_write_time(parallel::resolve_checkpoint(config_.output));
   {
-    const train::SignalGuard signals;  // again: what is there is not written anew
+    const SignalGuard signals;  // again: what is there is not written anew
     std::raise(SIGUSR1);
     EXPECT_EQ(start(TaskObserver{}).signal, SIGUSR1);
   }
@@ -342,34 +340,6 @@ TEST_F(TrainingLoop, NoWeightsAreKeptWhereTheLastUpdateIsNotKnown) {
                 AllOf(StartsWith(fmt::format("the evaluation after step {}: ", first.step())),
                       HasSubstr("remove it to go on from an earlier checkpoint")));
     EXPECT_EQ(fs::exists(config_.output / "last"), scale == 1024.0);
-  }
-}
-
-// A checkpoint of 4db94f6, which evaluated before it saved and said nothing of evaluations that are due. The losses are
-// those of that version, to what another CPU and another provider of products change.
-TEST_F(TrainingLoop, GoesOnFromACheckpointThatSaysNothingOfEvaluations) {
-  const fs::path recorded = tests::source_dir() / "tests/golden/run_4db94f6";
-  train::SquadConfig squad;
-  squad.model = recorded / "model";
-  squad.train = squad.dev = recorded / "train.json";
-  squad.batch = 2;
-  squad.max_length = 40;
-  squad.doc_stride = 8;
-  train::SquadTask task(squad, Precision::float32, 42, [](const std::string&) {});
-  config_.schedule = nn::ScheduleKind::linear;
-  config_.learning_rate = 1e-2;
-  config_.evaluate_every = 2;
-  fs::copy(recorded / "run", config_.output, fs::copy_options::recursive);
-  const std::vector<json> expected = rows_of(config_.output);
-  EXPECT_FALSE(record().has("evaluation_due"));
-  const train::RunResult result = start(task);
-  EXPECT_EQ(result.steps, 8u);
-  const std::vector<json> rows = rows_of(config_.output);
-  ASSERT_EQ(rows.size(), expected.size());
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    EXPECT_EQ(rows[i]["step"], expected[i]["step"]);
-    const char* name = train::is_step_row(expected[i]) ? "loss" : "validation_loss";
-    EXPECT_NEAR(rows[i].value(name, 0.0), expected[i].value(name, 0.0), 1e-4) << rows[i];
   }
 }
 

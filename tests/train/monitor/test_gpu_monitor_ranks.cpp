@@ -5,9 +5,9 @@
 #include "tests/small_models/span_task.hpp"
 #include "tests/support/launch.hpp"
 #include "tests/support/shared_directory.hpp"
+#include "train/engine/trainer.hpp"
 #include "train/monitor/gpu_monitor.hpp"
 #include "train/monitor/gpu_record.hpp"
-#include "train/engine/trainer.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

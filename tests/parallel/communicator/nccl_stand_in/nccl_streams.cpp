@@ -7,9 +7,9 @@
 #include <memory>
 #include <thread>
 
-/// In place of parallel/communicator/nccl_streams.cpp. Kokkos computes on the host here, on the thread that launches, and behind
-/// every ExecutionSpace there is one stream: what Kokkos launches, copies or fences first waits for that stream, as on
-/// a device it would come after it or wait for it.
+/// In place of parallel/communicator/nccl_streams.cpp. Kokkos computes on the host here, on the thread that launches,
+/// and behind every ExecutionSpace there is one stream: what Kokkos launches, copies or fences first waits for that
+/// stream, as on a device it would come after it or wait for it.
 namespace mylos::parallel {
 namespace {
 
