@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/cuda_rounding.hpp"
+#include "core/rounding.hpp"
 
 #include <Kokkos_BitManipulation.hpp>
 #include <Kokkos_Macros.hpp>

@@ -12,7 +12,7 @@ import shlex
 import subprocess
 import sys
 
-FOLDERS = "app|bench|cmake|container|core|data|docs|examples|jobscripts|nn|parallel|scripts|spack|spack_repo|tests|train|\\.ci"
+FOLDERS = "app|bench|cmake|container|core|data|docs|examples|jobscripts|nn|parallel|scripts|spack|spack_repo|tasks|tests|train|\\.ci"
 PATH = re.compile(rf"(?<![\w./<$~-])((?:{FOLDERS})/[\w./*<>{{}}-]*)")
 OPTION = re.compile(r"(?<![\w-])--([a-z][\w-]*)")
 SPAN = re.compile(r"`([^`\n]+)`")
@@ -60,7 +60,7 @@ def check_links(root):
 def source_strings(root):
     """All that is between quotes in the sources, a line each; literals side by side are one."""
     text = ""
-    for folder in ("app", "core", "data", "nn", "parallel", "train"):
+    for folder in ("app", "core", "data", "nn", "parallel", "tasks", "train"):
         for source in sorted((root / folder).rglob("*.[ch]pp")):
             text += re.sub(r'"\s*\n\s*"', "", source.read_text(encoding="utf-8"))
     return "\n".join(re.findall(r'"((?:[^"\\\n]|\\.)*)"', text)).replace('\\"', '"').replace("\\n", "")

@@ -1,6 +1,6 @@
-"""Checks what the compiler does not: who includes whom, who may name a vendor, how long a file is, that its sources are listed.
+"""Checks what the compiler does not: who includes whom, who may name a vendor, how long a file is, that sources are listed and tested.
 
-    check_tree.py RULE ROOT      RULE: includes | vendors | lengths | sources | definitions | pip
+    check_tree.py RULE ROOT      RULE: includes | table | vendors | lengths | sources | definitions | tests | pip
 
 Prints one line for each breach; exits 1 if there is one.
 """
@@ -10,32 +10,55 @@ import re
 import subprocess
 import sys
 
-# folder -> folders it may include (its own always). tests and bench may include everything.
+# folder -> what its files may include: their own folder always, a folder "x", a folder with all below it "x/*", or a file.
+# docs/architecture.md shows the same table. tests and bench may include everything.
 ARROWS = {
-    "core": {"core"},
-    "data": {"data", "core"},
-    "nn": {"nn", "core"},
-    "parallel": {"parallel", "core"},
-    "train": {"train", "data", "nn", "parallel", "core"},
-    "app": {"app", "train", "data", "nn", "parallel", "core"},
-    "bench": {"bench", "app", "train", "data", "nn", "parallel", "core"},
-    "tests": {"tests", "app", "train", "data", "nn", "parallel", "core"},
+    "core/base": "",
+    "core": "core/base",
+    "core/kernels": "core core/base",
+    "core/kernels/cuda": "core/kernels core core/base",
+    "nn": "core core/base core/kernels",
+    "nn/layers": "nn core core/base core/kernels",
+    "nn/bert": "nn/layers nn core core/base core/kernels",
+    "parallel/communicator": "core core/base core/kernels",
+    "parallel/launch": "parallel/communicator core core/base",
+    "parallel/sharding": "parallel/launch parallel/communicator core core/base core/kernels",
+    "parallel/checkpoint": "parallel/sharding parallel/launch parallel/communicator core core/base",
+    "data/tokenizer": "core/base",
+    "data/huggingface": "data/tokenizer core/base core/numeric.hpp",
+    "data/squad": "data/huggingface data/tokenizer core/base",
+    "train/engine": "nn parallel/* core core/base core/kernels",
+    "train/planning": "train/engine parallel/* core core/base",
+    "train/monitor": "train/engine parallel/* core core/base",
+    "tasks/question_answering": "train/* data/* nn/* core core/base core/kernels",
+    "app/options": "tasks/* train/* data/* nn/* parallel/* core/*",
+    "app/program": "app/options tasks/* train/* data/* nn/* parallel/* core/*",
+    "app/bench": "app/program app/options tasks/* train/* data/* nn/* parallel/* core/*",
+    "app/doctor": "app/program app/options tasks/* train/* data/* nn/* parallel/* core/*",
+    "app/checkpoint": "app/program app/options tasks/* train/* data/* nn/* parallel/* core/*",
+    "app/plan": "app/bench app/program app/options tasks/* train/* data/* nn/* parallel/* core/*",
+    "app/report": "app/bench app/program app/options tasks/* train/* data/* nn/* parallel/* core/*",
+    "app/runs": "app/plan app/bench app/program app/options tasks/* train/* data/* nn/* parallel/* core/*",
+    "app": "app/* tasks/* train/* data/* nn/* parallel/* core/*",
 }
+# Where C++ lies.
+TOPS = ["core", "data", "nn", "parallel", "train", "tasks", "app", "bench", "tests"]
+UNCHECKED = {"bench", "tests"}
 
 # what may be written -> the files that may write it
 VENDORS = {
     r"\bomp_\w+|#pragma\s+omp|\bomp\.h\b": r"core/device\.hpp",
     # CUDA's runtime, its driver, its words for functions and launches, and Kokkos' names for it
     r"\bcuda[A-Z_]\w*|\bCUDA\b|\bcu[A-Z][a-z]\w+|\bCU(?:result|device|context|stream|event)\b|\bcuda\.h\b"
-    r"|__CUDA\w*|__global__|__device__|__shared__|<<<|\bKokkos::Cuda\w*|\bKOKKOS_ENABLE_CUDA\w*": r"core/device\.hpp|core/kernels/cuda/.*|parallel/communicator/nccl_(communicator\.cpp|(operations|library|streams)\.[ch]pp)",
+    r"|__CUDA\w*|__global__|__device__|__shared__|<<<|\bKokkos::Cuda\w*|\bKOKKOS_ENABLE_CUDA\w*": r"core/(device|rounding)\.hpp|core/kernels/cuda/.*|parallel/communicator/nccl_(communicator\.cpp|(operations|library|streams)\.[ch]pp)",
     r"\bcublas[A-Z]\w*|\bCUBLAS\w*|\bcublas(Lt)?(_v2)?\.h\b": r"core/kernels/cuda/.*",
     # NCCL, but for variables of the environment, which texts begin with or name; files that only have it in their name are not its callers
     r"\bp?nccl[A-Z]\w*|(?<!\x22)\bNCCL_(?!DEBUG\b)\w+|\bnccl\.h\b": r"parallel/communicator/nccl_(communicator\.cpp|(operations|library|streams)\.[ch]pp)",
-    r"\bnvml[A-Z]\w*|\bnvml\.h\b": r"train/nvml\.cpp",
+    r"\bnvml[A-Z]\w*|\bnvml\.h\b": r"train/monitor/nvml\.cpp",
     r"\bhip[A-Z]\w+|__HIP\w*|\bsycl::": r"core/device\.hpp",
     r"\bdnnl\b": r"core/kernels/gemm_onednn\.cpp",
     # nlohmann's parser builds values of any depth, which end in a stack overflow; ours has a limit
-    r"\b\w*[Jj]son::(?:parse|accept|sax_parse)\s*\(": r"data/json\.cpp",
+    r"\b\w*[Jj]son::(?:parse|accept|sax_parse)\s*\(": r"core/base/json\.cpp",
     r"\bKokkosBlas\b": r"core/kernels/gemm_kokkos_kernels\.cpp",
 }
 
@@ -47,7 +70,7 @@ MAXIMUM_LINES = 500
 
 def sources(root):
     """Every C++ file of our folders, as a path from the root."""
-    for folder in ARROWS:
+    for folder in TOPS:
         for path in sorted((root / folder).rglob("*")):
             if path.suffix in {".hpp", ".cpp"}:
                 yield path.relative_to(root)
@@ -55,6 +78,13 @@ def sources(root):
 
 def without_comments(text):
     return re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
+
+
+def may_include(folder, target):
+    """Whether files of a folder may include the file `target`."""
+    own = target.rsplit("/", 1)[0]
+    return own == folder or any(
+        (own + "/").startswith(allowed[:-1]) if allowed.endswith("/*") else allowed in {own, target} for allowed in ARROWS[folder].split())
 
 
 def check_includes(root):
@@ -67,16 +97,21 @@ def check_includes(root):
             if not match or match.group(1) in GENERATED:
                 continue
             target = match.group(1)
-            folder = target.split("/")[0]
+            folder = path.parent.as_posix()
             if not (root / target).is_file():
                 yield f'{path}:{number}: "{target}" is not a file from the root of the tree'
-            elif folder not in ARROWS[path.parts[0]]:
-                yield f"{path}:{number}: {path.parts[0]} must not include {folder} ({target})"
+            elif path.parts[0] in UNCHECKED:
+                continue
+            elif folder not in ARROWS:
+                yield f"{path}: {folder} has no line in the table of folders (ARROWS in check_tree.py)"
+                break
+            elif not may_include(folder, target):
+                yield f"{path}:{number}: {folder} must not include {target}"
 
 
 def check_vendors(root):
     for path in sources(root):
-        if path.parts[0] in {"tests", "bench"}:
+        if path.parts[0] in UNCHECKED:
             continue
         text = without_comments((root / path).read_text())
         for word, allowed in VENDORS.items():
@@ -107,11 +142,44 @@ def check_sources(root):
 def check_definitions(root):
     """Texts that the sources take from CMake come in headers that configure_file writes: nvcc_wrapper drops the spaces of
     compile definitions. Those of tests name files, and tests/ is left out."""
-    for folder in ARROWS.keys() - {"tests"} | {"cmake"}:
+    for folder in sorted({*TOPS, "cmake"} - {"tests"}):
         for path in [*(root / folder).rglob("CMakeLists.txt"), *(root / folder).rglob("*.cmake")]:
             for number, line in enumerate(path.read_text().splitlines(), 1):
                 if re.search(r'\w=\\"', line):
                     yield f"{path.relative_to(root)}:{number}: a compile definition has a text; write it into a header with configure_file"
+
+
+def check_table(root):
+    """docs/architecture.md has a row `folder/` for each folder of ARROWS, with what it may include, and no other."""
+    rows = dict(re.findall(r"^\| `([\w/]+)/` \|[^|]*\| ([^|]*) \|$", (root / "docs/architecture.md").read_text(), re.MULTILINE))
+    for folder, allowed in ARROWS.items():
+        written = " ".join(re.findall(r"`([^`]+)`", rows.get(folder, "")))
+        if folder not in rows:
+            yield f"docs/architecture.md: has no row for `{folder}/`"
+        elif written != allowed:
+            yield f"docs/architecture.md: `{folder}/` may include {allowed or 'nothing'}, the table says {written or 'nothing'}"
+    for folder in rows.keys() - ARROWS.keys():
+        yield f"docs/architecture.md: `{folder}/` is not a folder of check_tree.py"
+
+
+def check_tests(root):
+    """Tests mirror the tree: <folder>/<file>.cpp is tested by tests/<folder>/test_<file>.cpp, or the CMakeLists.txt of the tests
+    says which test covers it, in a line "# <folder>/<file>: test_other, ..."."""
+    for path in sources(root):
+        if path.parts[0] in UNCHECKED or path.suffix != ".cpp":
+            continue
+        folder, stem = path.parent, path.stem
+        if (root / "tests" / folder / f"test_{stem}.cpp").is_file():
+            continue
+        lists = root / "tests" / path.parts[0] / "CMakeLists.txt"
+        text = lists.read_text() if lists.is_file() else ""
+        said = re.search(rf"^# {re.escape(folder.as_posix())}/(?:\S+, )*{re.escape(stem)}(?:, \S+)*: (.*)$", text, re.MULTILINE)
+        if said is None:
+            yield f"{path}: has no tests/{folder}/test_{stem}.cpp, and {lists.relative_to(root)} does not say which test covers it"
+            continue
+        for test in said.group(1).split(", "):
+            if not list((root / "tests").rglob(f"{test}.*")):
+                yield f"{lists.relative_to(root)}: {folder}/{stem} is covered by {test}, which is not there"
 
 
 def check_pip(root):
@@ -128,7 +196,7 @@ def check_pip(root):
 
 def main(rule, root):
     check = {"includes": check_includes, "vendors": check_vendors, "lengths": check_lengths, "sources": check_sources,
-             "definitions": check_definitions, "pip": check_pip}[rule]
+             "definitions": check_definitions, "pip": check_pip, "table": check_table, "tests": check_tests}[rule]
     breaches = list(check(pathlib.Path(root)))
     for breach in breaches:
         print(breach)

@@ -23,17 +23,83 @@ class CheckTree(unittest.TestCase):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
 
+    def breach_of_include(self, path, target):
+        """What is said of a file that includes another one; empty where it may."""
+        self.write(target, "#pragma once\n")
+        self.write(path, f'#include "{target}"\n')
+        breaches = list(check_tree.check_includes(self.root))
+        (self.root / path).unlink()
+        self.assertLessEqual(len(breaches), 1)
+        return breaches[0] if breaches else ""
+
     def test_arrow_against_the_direction(self):
-        self.write("nn/bert.hpp", "#pragma once\n")
-        self.write("data/squad/squad.cpp", '#include "nn/bert.hpp"\n')
-        self.assertEqual(
-            list(check_tree.check_includes(self.root)), ["data/squad/squad.cpp:1: data must not include nn (nn/bert.hpp)"]
-        )
+        for path, target in [
+            ("data/squad/squad.cpp", "nn/bert/bert_layer.hpp"),
+            ("data/tokenizer/vocabulary.cpp", "data/squad/squad.hpp"),
+            ("data/huggingface/fetch.cpp", "core/device.hpp"),
+            ("core/base/files.cpp", "core/numeric.hpp"),
+            ("core/arena.cpp", "core/kernels/gemm.hpp"),
+            ("nn/optimizer.cpp", "nn/bert/bert_layer.hpp"),
+            ("nn/layers/linear.cpp", "nn/bert/bert_layer.hpp"),
+            ("parallel/communicator/communicator.cpp", "parallel/launch/launch.hpp"),
+            ("parallel/sharding/mode_kind.cpp", "parallel/checkpoint/checkpoint.hpp"),
+            ("train/engine/trainer.cpp", "data/squad/squad.hpp"),
+            ("train/engine/trainer.cpp", "nn/bert/bert_layer.hpp"),
+            ("train/engine/trainer.cpp", "train/monitor/progress.hpp"),
+            ("train/monitor/progress.cpp", "train/planning/machine.hpp"),
+            ("train/planning/machine.cpp", "tasks/question_answering/squad_task.hpp"),
+            ("tasks/question_answering/squad_task.cpp", "parallel/launch/launch.hpp"),
+            ("tasks/question_answering/squad_task.cpp", "app/options/options.hpp"),
+            ("app/options/parse.cpp", "app/program/help.hpp"),
+            ("app/bench/bench_step.cpp", "app/report/html.hpp"),
+            ("app/report/html.cpp", "app/program.hpp"),
+        ]:
+            with self.subTest(path=path, target=target):
+                folder = path.rsplit("/", 1)[0]
+                self.assertEqual(self.breach_of_include(path, target), f"{path}:1: {folder} must not include {target}")
 
     def test_arrow_along_the_direction(self):
-        self.write("nn/bert.hpp", "#pragma once\n")
-        self.write("train/task.cpp", '#include <vector>\n#include "nn/bert.hpp"\n')
-        self.assertEqual(list(check_tree.check_includes(self.root)), [])
+        for path, target in [
+            ("data/squad/squad.cpp", "data/squad/answers.hpp"),
+            ("data/huggingface/safetensors.cpp", "core/numeric.hpp"),
+            ("train/engine/trainer.cpp", "parallel/checkpoint/checkpoint.hpp"),
+            ("tasks/question_answering/squad_task.cpp", "nn/bert/bert_layer.hpp"),
+            ("app/train.cpp", "app/runs/resumption.hpp"),
+            ("tests/core/test_arena.cpp", "train/engine/trainer.hpp"),
+        ]:
+            with self.subTest(path=path, target=target):
+                self.assertEqual(self.breach_of_include(path, target), "")
+
+    def test_every_folder_may_include_those_below_and_none_above(self):
+        order = list(check_tree.ARROWS)
+        for folder in order:
+            for other in order:
+                if other != folder and check_tree.may_include(folder, f"{other}/file.hpp"):
+                    self.assertFalse(check_tree.may_include(other, f"{folder}/file.hpp"), f"{folder} and {other} include each other")
+
+    def test_folder_that_the_table_does_not_have(self):
+        self.assertEqual(self.breach_of_include("nn/gpt/gpt.cpp", "nn/model.hpp"),
+                         "nn/gpt/gpt.cpp: nn/gpt has no line in the table of folders (ARROWS in check_tree.py)")
+
+    def test_table_of_the_documentation(self):
+        rows = {folder: " ".join(f"`{target}`" for target in allowed.split()) or "nothing" for folder, allowed in check_tree.ARROWS.items()}
+        def breaches(rows):
+            self.write("docs/architecture.md", "".join(f"| `{folder}/` | holds | {allowed} |\n" for folder, allowed in rows.items()))
+            return list(check_tree.check_table(self.root))
+        self.assertEqual(breaches(rows), [])
+        self.assertEqual(len(breaches({**rows, "nn": "`core`"})), 1)
+        self.assertEqual(len(breaches({**rows, "nn/gpt": "`nn`"})), 1)
+        self.assertEqual(len(breaches({folder: allowed for folder, allowed in rows.items() if folder != "nn/bert"})), 1)
+
+    def test_file_without_a_test(self):
+        self.write("data/squad/squad.cpp", "")
+        self.write("data/squad/answers.cpp", "")
+        self.write("data/squad/features.cpp", "")
+        self.write("tests/data/squad/test_squad.cpp", "")
+        self.write("tests/data/CMakeLists.txt", "# data/squad/answers, features: test_squad\n")
+        self.assertEqual(list(check_tree.check_tests(self.root)), [])
+        self.write("tests/data/CMakeLists.txt", "# data/squad/answers: test_other\n")
+        self.assertEqual(len(list(check_tree.check_tests(self.root))), 2)
 
     def test_include_that_is_not_from_the_root(self):
         self.write("nn/bert.hpp", "#pragma once\n")
