@@ -14,7 +14,7 @@
 #include "nn/bert/bert_question_answering.hpp"
 #include "tasks/question_answering/bert_shape.hpp"
 #include "tasks/question_answering/squad_task.hpp"
-#include "train/engine/length_task.hpp"
+#include "train/engine/length_stream.hpp"
 #include "train/planning/run_plan.hpp"
 
 #include <fmt/format.h>
@@ -103,7 +103,7 @@ PlannedModel read_model(Arguments& arguments) {
   return model;
 }
 
-std::vector<train::ModePlan> plan_modes(const Arguments& arguments, const train::Task& task,
+std::vector<train::ModePlan> plan_modes(const Arguments& arguments, const train::Workload& workload,
                                         const train::PlanTarget& target) {
   std::vector<ModeKind> modes = train::possible_modes(target.ranks);
   if (arguments.run.engine.parallel.mode && !arguments.every_mode) modes = {*arguments.run.engine.parallel.mode};
@@ -112,7 +112,7 @@ std::vector<train::ModePlan> plan_modes(const Arguments& arguments, const train:
     train::TrainConfig config = arguments.run.engine;
     config.parallel.mode = mode;
     if (mode != ModeKind::hybrid && modes.size() > 1) config.parallel.shard_size = 0;
-    plans.push_back(train::plan_run(task, config, target));
+    plans.push_back(train::plan_run(workload, config, target));
   }
   return plans;
 }
@@ -242,9 +242,9 @@ void print_json(const Arguments& arguments, const PlannedModel& model, const tra
 }
 
 void print_text(const Arguments& arguments, const PlannedModel& model, const train::PlanTarget& target,
-                const train::Task& task, const std::vector<train::ModePlan>& plans) {
+                const train::Workload& workload, const std::vector<train::ModePlan>& plans) {
   const train::Machine& machine = target.machine;
-  print(named_line("model", fmt::format("{}: {}, {}", model.name, count_of(task.model().table().size(), "parameter"),
+  print(named_line("model", fmt::format("{}: {}, {}", model.name, count_of(workload.model.table().size(), "parameter"),
                                         to_string(arguments.run.engine.precision))));
   print(named_line("data", model.data));
   print(named_line(
@@ -296,8 +296,9 @@ int run_plan(const Arguments& told) {
   const train::PlanTarget target = make_target(arguments, model.config);
   const auto network =
       nn::make_bert_question_answering(tasks::bert_shape(model.config), arguments.run.engine.precision);
-  const train::LengthTask task(*network, model.lengths, arguments.run.squad.batch, arguments.run.engine.seed);
-  const std::vector<train::ModePlan> plans = plan_modes(arguments, task, target);
+  const train::LengthStream samples(model.lengths, arguments.run.squad.batch, arguments.run.engine.seed);
+  const train::Workload workload(*network, samples);
+  const std::vector<train::ModePlan> plans = plan_modes(arguments, workload, target);
   const train::ModePlan* best = recommended(plans);
   if (!arguments.plan.job.empty()) {
     if (best == nullptr) fail(plans.front().obstacle);
@@ -305,7 +306,7 @@ int run_plan(const Arguments& told) {
   } else if (arguments.json) {
     print_json(arguments, model, target, plans);
   } else {
-    print_text(arguments, model, target, task, plans);
+    print_text(arguments, model, target, workload, plans);
   }
   return best == nullptr ? 1 : 0;
 }

@@ -80,7 +80,7 @@ StepShape shape_of(const tasks::SquadTask& task, const train::StepReport& report
   std::vector<std::uint32_t> ids(samples.size());
   std::iota(ids.begin(), ids.end(), 0u);
   Batch batch;
-  task.assemble(samples, ids, batch);
+  task.assemble(report.step - 1, samples, ids, batch);
   const auto distinct = [&](const char* name) { return static_cast<double>(batch.groups(name).values.size()); };
   StepShape shape{.micro_batches = static_cast<double>(micro_batches(task, report, limit)),
                   .tokens = static_cast<double>(report.tokens),

@@ -125,7 +125,8 @@ std::vector<std::size_t> SquadTask::global_batch(std::size_t step) const {
   return order_.empty() ? sampler_->batch(step) : order_[step % order_.size()];
 }
 
-void SquadTask::assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids, Batch& batch) const {
+void SquadTask::assemble(std::size_t, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
+                         Batch& batch) const {
   batcher_->assemble(samples, ids, batch);
 }
 

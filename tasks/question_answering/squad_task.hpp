@@ -40,7 +40,8 @@ class SquadTask final : public train::Task {
   std::vector<std::size_t> global_batch(std::size_t step) const override;
   std::size_t rows_of(std::size_t sample) const override { return train_->length(sample); }
   double weight(std::span<const std::size_t> samples) const override { return static_cast<double>(samples.size()); }
-  void assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids, Batch& batch) const override;
+  void assemble(std::size_t step, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
+                Batch& batch) const override;
 
   SquadEvaluation* evaluation() const override { return evaluation_.get(); }
   void write_results(const std::filesystem::path& directory) const override;

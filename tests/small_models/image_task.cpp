@@ -110,7 +110,8 @@ ImageTask::ImageTask(const ImageTaskConfig& config)
   evaluation_ = std::make_unique<ImageEvaluation>(config);
 }
 
-void ImageTask::assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids, Batch& batch) const {
+void ImageTask::assemble(std::size_t, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
+                         Batch& batch) const {
   drawn_.pixels.clear();
   drawn_.classes.clear();
   for (const std::size_t group : samples) {

@@ -37,7 +37,8 @@ class ImageTask final : public GeneratedTask {
   double weight(std::span<const std::size_t> samples) const override {
     return static_cast<double>(samples.size() * config_.images_per_group);
   }
-  void assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids, Batch& batch) const override;
+  void assemble(std::size_t step, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
+                Batch& batch) const override;
 
  private:
   ImageTaskConfig config_;

@@ -30,9 +30,9 @@ ObservedTask::ObservedTask(train::Task& task, const TaskObserver& observer) : ta
   if (task.evaluation() != nullptr) evaluation_ = std::make_unique<ObservedEvaluation>(*task.evaluation(), observer);
 }
 
-void ObservedTask::assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
+void ObservedTask::assemble(std::size_t step, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
                             Batch& batch) const {
-  task_.assemble(samples, ids, batch);
+  task_.assemble(step, samples, ids, batch);
   if (observer_.on_training_batch) observer_.on_training_batch();
 }
 

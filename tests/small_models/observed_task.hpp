@@ -27,7 +27,8 @@ class ObservedTask final : public train::Task {
   std::vector<std::size_t> global_batch(std::size_t step) const override { return task_.global_batch(step); }
   std::size_t rows_of(std::size_t sample) const override { return task_.rows_of(sample); }
   double weight(std::span<const std::size_t> samples) const override { return task_.weight(samples); }
-  void assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids, Batch& batch) const override;
+  void assemble(std::size_t step, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
+                Batch& batch) const override;
   train::Evaluation* evaluation() const override { return evaluation_.get(); }
   void write_results(const std::filesystem::path& directory) const override;
   std::string short_answers() const override { return task_.short_answers(); }

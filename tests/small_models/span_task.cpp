@@ -140,7 +140,8 @@ SpanTask::SpanTask(const SpanTaskConfig& config)
 
 std::size_t SpanTask::rows_of(std::size_t sample) const { return sequence_rows(config_, sample); }
 
-void SpanTask::assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids, Batch& batch) const {
+void SpanTask::assemble(std::size_t, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
+                        Batch& batch) const {
   draw(config_, samples, drawn_);
   fill(drawn_, ids, batch);
 }

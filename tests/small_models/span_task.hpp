@@ -37,7 +37,8 @@ class SpanTask : public GeneratedTask {
   /// The first sequence is the longest that there may be.
   std::size_t rows_of(std::size_t sample) const override;
   double weight(std::span<const std::size_t> samples) const override { return static_cast<double>(samples.size()); }
-  void assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids, Batch& batch) const override;
+  void assemble(std::size_t step, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
+                Batch& batch) const override;
 
  private:
   SpanTaskConfig config_;

@@ -155,7 +155,8 @@ std::size_t TextTask::rows_of(std::size_t sample) const { return sentence_rows(c
 
 double TextTask::weight(std::span<const std::size_t> samples) const { return weight_of(config_, samples); }
 
-void TextTask::assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids, Batch& batch) const {
+void TextTask::assemble(std::size_t, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
+                        Batch& batch) const {
   fill(draw_sentences(config_, samples), ids, batch);
 }
 

@@ -36,7 +36,8 @@ class TextTask final : public GeneratedTask {
   std::size_t rows_of(std::size_t sample) const override;
   /// Words, because a sample's loss is the sum over its rows.
   double weight(std::span<const std::size_t> samples) const override;
-  void assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids, Batch& batch) const override;
+  void assemble(std::size_t step, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
+                Batch& batch) const override;
 
  private:
   TextTaskConfig config_;

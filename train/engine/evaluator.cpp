@@ -4,6 +4,7 @@
 #include "train/engine/gemm_selection.hpp"
 #include "train/engine/initial_parameters.hpp"
 #include "train/engine/model_predictor.hpp"
+#include "train/engine/workload.hpp"
 
 namespace mylos::train {
 namespace {
@@ -38,7 +39,7 @@ struct Evaluator::State {
 };
 
 Evaluator::Evaluator(Task& task, Precision precision, const GemmConfig& gemm)
-    : Evaluator(task, precision, gemm, evaluation_shape(task)) {}
+    : Evaluator(task, precision, gemm, Workload(task).evaluation) {}
 Evaluator::Evaluator(Task& task, Precision precision, const GemmConfig& gemm, const BatchShape& largest)
     : state_(std::make_unique<State>(task, precision, gemm, largest)) {}
 Evaluator::~Evaluator() = default;

@@ -20,48 +20,47 @@ namespace {
 
 double gibibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1u << 30); }
 
-std::size_t activation_bytes(const Task& task, const BatchShape& largest, nn::Recompute recompute) {
+std::size_t activation_bytes(const Workload& workload, const BatchShape& largest, nn::Recompute recompute) {
   Arena training, evaluation;
-  task.model().plan(training, largest, ParameterStore::Purpose::training, recompute);
-  const BatchShape evaluated = evaluation_shape(task);
+  workload.model.plan(training, largest, ParameterStore::Purpose::training, recompute);
+  const BatchShape evaluated = workload.evaluation;
   if (evaluated.samples > 0) {
-    task.model().plan(evaluation, evaluated, ParameterStore::Purpose::inference, nn::Recompute::none);
+    workload.model.plan(evaluation, evaluated, ParameterStore::Purpose::inference, nn::Recompute::none);
   }
   return std::max(training.peak(), evaluation.peak());
 }
 
-std::size_t scratch_bytes(const Task& task, const BatchShape& largest, const TeamProcessor& processor) {
-  const std::size_t training = task.model().scratch_bytes(largest, ParameterStore::Purpose::training, processor);
-  const BatchShape evaluated = evaluation_shape(task);
+std::size_t scratch_bytes(const Workload& workload, const BatchShape& largest, const TeamProcessor& processor) {
+  const std::size_t training = workload.model.scratch_bytes(largest, ParameterStore::Purpose::training, processor);
+  const BatchShape evaluated = workload.evaluation;
   if (evaluated.samples == 0) return training;
-  return std::max(training, task.model().scratch_bytes(evaluated, ParameterStore::Purpose::inference, processor));
+  return std::max(training, workload.model.scratch_bytes(evaluated, ParameterStore::Purpose::inference, processor));
 }
 
 /// What is written takes memory, and reporting; so do the stacks and heaps of threads: measured.
-std::size_t output_bytes(const Task& task, std::size_t threads) {
+std::size_t output_bytes(const Workload& workload, std::size_t threads) {
   constexpr std::size_t reports = std::size_t{2} << 20, checkpoints = std::size_t{5} << 20;
   constexpr std::size_t of_thread = std::size_t{64} << 10;
-  const Evaluation* evaluation = task.evaluation();
   std::size_t piece = 0;
-  for (const ParameterRow& row : task.model().table().rows()) piece = std::max(piece, row.size);
-  return std::min(piece, piece_elements) * sizeof(float) + (evaluation == nullptr ? 0 : evaluation->kept_bytes()) +
-         reports + checkpoints + threads * of_thread;
+  for (const ParameterRow& row : workload.model.table().rows()) piece = std::max(piece, row.size);
+  return std::min(piece, piece_elements) * sizeof(float) + workload.kept_bytes + reports + checkpoints +
+         threads * of_thread;
 }
 
 /// What passes over plan.largest take beside the parameters.
-void count_passes(MemoryPlan& plan, const Task& task, const TrainConfig& config, const RankCounts& ranks) {
-  plan.activations = activation_bytes(task, plan.largest, config.recompute);
-  plan.scratch = scratch_bytes(task, plan.largest, ranks.processor());
-  const std::vector<GemmProduct> products = largest_products(task, plan);
-  plan.output = ranks.on_host ? output_bytes(task, ranks.threads) : 0;
+void count_passes(MemoryPlan& plan, const Workload& workload, const TrainConfig& config, const RankCounts& ranks) {
+  plan.activations = activation_bytes(workload, plan.largest, config.recompute);
+  plan.scratch = scratch_bytes(workload, plan.largest, ranks.processor());
+  const std::vector<GemmProduct> products = largest_products(workload, plan);
+  plan.output = ranks.on_host ? output_bytes(workload, ranks.threads) : 0;
   plan.workspace = widened_bytes(products) + (ranks.on_host ? host_product_bytes(products, ranks.threads) : 0);
 }
 
 /// The plan with a limit of the micro-batch, in a layout.
-MemoryPlan plan_for(const Task& task, const TrainConfig& config, std::size_t steps, const MicroBatchLimit& limit,
-                    const RankLayout& layout, const RankCounts& ranks) {
+MemoryPlan plan_for(const Workload& workload, const TrainConfig& config, std::size_t steps,
+                    const MicroBatchLimit& limit, const RankLayout& layout, const RankCounts& ranks) {
   const std::size_t slots = config.optimizer.kind == OptimizerKind::adamw ? 2 : 1;
-  const MicroBatchBounds bounds = bound_micro_batches(task, steps, limit, layout.sharing);
+  const MicroBatchBounds bounds = bound_micro_batches(workload.samples, steps, limit, layout.sharing);
   MemoryPlan plan;
   plan.limit = limit;
   plan.largest = bounds.largest;
@@ -71,15 +70,15 @@ MemoryPlan plan_for(const Task& task, const TrainConfig& config, std::size_t ste
                .tree_sums = layout.sharing.leaves > 0,
                .micro_batches = bounds.micro_batches};
   const parallel::ModeMemory held =
-      parallel::mode_memory(plan.mode, layout.shards, task.model().table(), config.precision);
+      parallel::mode_memory(plan.mode, layout.shards, workload.model.table(), config.precision);
   plan.values = held.values;
   plan.gradients = held.gradients;
   plan.exchange =
       held.exchange + (ranks.on_host ? parallel::exchange_bytes(layout.sharing.ranks, config.parallel.bucket) : 0);
   plan.optimizer = held.slices * slots * sizeof(float);
-  count_passes(plan, task, config, ranks);
+  count_passes(plan, workload, config, ranks);
   // Rows are loaded in memory of the host, which a device build does not plan.
-  for (const ParameterRow& row : task.model().table().rows()) {
+  for (const ParameterRow& row : workload.model.table().rows()) {
     if (ranks.on_host) plan.loading = std::max(plan.loading, row.size * sizeof(float));
   }
   return plan;
@@ -91,54 +90,54 @@ bool is_cut(const TrainConfig& config) {
 }
 
 /// The plan in a mode: where the micro-batch is not chosen, halved until it fits or has one sample.
-MemoryPlan plan_mode(const Task& task, const TrainConfig& config, std::size_t steps, std::size_t available,
+MemoryPlan plan_mode(const Workload& workload, const TrainConfig& config, std::size_t steps, std::size_t available,
                      const RankLayout& layout, const RankCounts& ranks) {
-  const std::size_t largest = largest_global_batch(task, steps);
+  const std::size_t largest = largest_global_batch(workload.samples, steps);
   const bool chosen = is_cut(config);
   MicroBatchLimit limit{.samples = config.micro_batch > 0 ? std::min(config.micro_batch, largest) : largest,
                         .tokens = config.micro_tokens,
                         .parts = config.accumulation};
-  MemoryPlan plan = plan_for(task, config, steps, limit, layout, ranks);
+  MemoryPlan plan = plan_for(workload, config, steps, limit, layout, ranks);
   const std::size_t asked = plan.largest.samples;
   if (!chosen) limit.samples = plan.limit.samples = asked;
   while (!chosen && plan.total() > available && limit.samples > 1) {
     limit.samples = (limit.samples + 1) / 2;
-    plan = plan_for(task, config, steps, limit, layout, ranks);
+    plan = plan_for(workload, config, steps, limit, layout, ranks);
   }
   plan.asked = asked;
   return plan;
 }
 
 /// The plan with the layout that the run had before, where the user asks for no other; nothing where it does not fit.
-std::optional<MemoryPlan> plan_recorded(const Task& task, TrainConfig config, std::size_t steps, std::size_t available,
-                                        const RankCounts& ranks) {
+std::optional<MemoryPlan> plan_recorded(const Workload& workload, TrainConfig config, std::size_t steps,
+                                        std::size_t available, const RankCounts& ranks) {
   if (!config.recorded_layout || is_cut(config)) return std::nullopt;
   const RecordedLayout& recorded = *config.recorded_layout;
   if (recorded.ranks != ranks.ranks || config.parallel.mode.value_or(recorded.mode) != recorded.mode) {
     return std::nullopt;
   }
   config.micro_batch = recorded.micro_batch;
-  const MemoryPlan plan = plan_mode(task, config, steps, available, lay_out(config, recorded.mode, ranks), ranks);
+  const MemoryPlan plan = plan_mode(workload, config, steps, available, lay_out(config, recorded.mode, ranks), ranks);
   return plan.total() <= available ? std::optional(plan) : std::nullopt;
 }
 
 /// Tokens of the longest sample that is trained on.
-std::size_t longest_sample(const Task& task, std::size_t steps) {
+std::size_t longest_sample(const SampleStream& stream, std::size_t steps) {
   std::size_t longest = 0;
-  for (std::size_t step = 0; step < std::min(steps, task.steps_per_epoch()); ++step) {
-    for (const std::size_t sample : task.global_batch(step)) longest = std::max(longest, task.rows_of(sample));
+  for (std::size_t step = 0; step < std::min(steps, stream.steps_per_epoch()); ++step) {
+    for (const std::size_t sample : stream.global_batch(step)) longest = std::max(longest, stream.rows_of(sample));
   }
   return longest;
 }
 
 /// Settings that this run's model or samples cannot honour.
-void check_settings(const Task& task, const TrainConfig& config, std::size_t steps) {
-  if (!task.model().can_recompute(config.recompute)) {
+void check_settings(const Workload& workload, const TrainConfig& config, std::size_t steps) {
+  if (!workload.model.can_recompute(config.recompute)) {
     fail(fmt::format("--recompute {}: this model always keeps what its backward pass reads; use --recompute none",
                      nn::to_string(config.recompute)));
   }
   if (config.micro_tokens == 0) return;
-  const std::size_t longest = longest_sample(task, steps);
+  const std::size_t longest = longest_sample(workload.samples, steps);
   if (longest <= config.micro_tokens) return;
   fail(fmt::format("--micro-tokens {}: the longest sequence that is trained on has {} tokens; use at least that many",
                    config.micro_tokens, longest));
@@ -146,14 +145,14 @@ void check_settings(const Task& task, const TrainConfig& config, std::size_t ste
 
 /// What the run is about to be told, whether it fits and with what it would.
 struct Search {
-  const Task& task;
+  const Workload& workload;
   std::size_t steps, available;
   RankCounts ranks;
 
   bool fits(TrainConfig config, parallel::ModeKind mode) const {
     if (!is_cut(config)) config.micro_batch = 1;  // the last that a run tries
     try {
-      return plan_mode(task, config, steps, available, lay_out(config, mode, ranks), ranks).total() <= available;
+      return plan_mode(workload, config, steps, available, lay_out(config, mode, ranks), ranks).total() <= available;
     } catch (const std::runtime_error&) {
       return false;  // what cannot be laid out is no advice
     }
@@ -169,9 +168,9 @@ bool cut_finer(TrainConfig& config, const Search& search) {
     return true;
   };
   if (config.parallel.deterministic) return (config.parallel.leaves *= 2) <= most_leaves;
-  const std::size_t batch = largest_global_batch(search.task, search.steps);
+  const std::size_t batch = largest_global_batch(search.workload.samples, search.steps);
   if (config.accumulation > 0) return (config.accumulation *= 2) <= batch;
-  if (config.micro_tokens > 0) return halve(config.micro_tokens, longest_sample(search.task, search.steps));
+  if (config.micro_tokens > 0) return halve(config.micro_tokens, longest_sample(search.workload.samples, search.steps));
   config.micro_batch = std::min(config.micro_batch, batch);
   return config.micro_batch > 0 && halve(config.micro_batch, 1);
 }
@@ -200,12 +199,12 @@ std::size_t fitting_length(const Search& search, TrainConfig config, parallel::M
   if (config.accumulation > 0 || config.parallel.deterministic) return 0;
   config.micro_batch = 1;
   config.micro_tokens = 0;
-  const auto& [task, steps, available, ranks] = search;
+  const auto& [workload, steps, available, ranks] = search;
   constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
-  MemoryPlan plan = plan_mode(task, config, steps, unlimited, lay_out(config, mode, ranks), ranks);
+  MemoryPlan plan = plan_mode(workload, config, steps, unlimited, lay_out(config, mode, ranks), ranks);
   for (std::size_t length = (plan.largest.longest - 1) / step * step; length >= least; length -= step) {
     plan.largest = {1, length, length};
-    count_passes(plan, task, config, ranks);
+    count_passes(plan, workload, config, ranks);
     if (plan.total() <= available) return length;
   }
   return 0;
@@ -256,7 +255,7 @@ std::string farther_advice(const Search& search, TrainConfig config, TrainConfig
 std::string advice(const Search& search, const TrainConfig& config, parallel::ModeKind mode) {
   using parallel::ModeKind;
   const bool may_recompute =
-      config.recompute != nn::Recompute::layer && search.task.model().can_recompute(nn::Recompute::layer);
+      config.recompute != nn::Recompute::layer && search.workload.model.can_recompute(nn::Recompute::layer);
   const bool may_shard = search.ranks.ranks > 1 && mode != ModeKind::sharded;
   TrainConfig recomputing = config;
   recomputing.recompute = nn::Recompute::layer;
@@ -277,10 +276,10 @@ std::string advice(const Search& search, const TrainConfig& config, parallel::Mo
 /// Bytes that the products of the run's passes take beside their operands, by the most that is resident while they are
 /// computed. Other memory is held meanwhile, where the most that there has been is more than that.
 std::size_t measured_workspace(const MemoryPlan& plan, const ExecutionSpace& space, const Gemm& gemm,
-                               const Task& task) {
+                               const Workload& workload) {
   const std::vector<GemmProduct> products = gemm.choice().products.empty()
-                                                ? largest_products(task, plan)
-                                                : products_of_run(task.model(), plan.largest, evaluation_shape(task));
+                                                ? largest_products(workload, plan)
+                                                : products_of_run(workload.model, plan.largest, workload.evaluation);
   Vector<std::byte> held;
   std::size_t begin = 0;
   warm_up(space, gemm, products, [&] {
@@ -295,33 +294,33 @@ std::size_t measured_workspace(const MemoryPlan& plan, const ExecutionSpace& spa
 
 }  // namespace
 
-void note_products(MemoryPlan& plan, const ExecutionSpace& space, const Gemm& gemm, const Task& task) {
-  if constexpr (!runs_on_host) plan.workspace = gemm.workspace_bytes(largest_products(task, plan));
+void note_products(MemoryPlan& plan, const ExecutionSpace& space, const Gemm& gemm, const Workload& workload) {
+  if constexpr (!runs_on_host) plan.workspace = gemm.workspace_bytes(largest_products(workload, plan));
   release_unused_memory();
   plan.program = resident_memory();
-  if constexpr (runs_on_host) plan.workspace = measured_workspace(plan, space, gemm, task) + gemm.growth_bytes();
+  if constexpr (runs_on_host) plan.workspace = measured_workspace(plan, space, gemm, workload) + gemm.growth_bytes();
   plan.before = peak_resident_memory();  // with what measuring took, above an earlier peak too
 }
 
-std::vector<GemmProduct> largest_products(const Task& task, const MemoryPlan& plan) {
-  std::vector<GemmProduct> products = task.model().products(plan.largest, ParameterStore::Purpose::training);
-  const BatchShape evaluated = evaluation_shape(task);
+std::vector<GemmProduct> largest_products(const Workload& workload, const MemoryPlan& plan) {
+  std::vector<GemmProduct> products = workload.model.products(plan.largest, ParameterStore::Purpose::training);
+  const BatchShape evaluated = workload.evaluation;
   if (evaluated.samples == 0) return products;
-  for (const GemmProduct& product : task.model().products(evaluated, ParameterStore::Purpose::inference)) {
+  for (const GemmProduct& product : workload.model.products(evaluated, ParameterStore::Purpose::inference)) {
     products.push_back(product);
   }
   return products;
 }
 
-MemoryPlan plan_memory(const Task& task, const TrainConfig& config, std::size_t steps, std::size_t available,
+MemoryPlan plan_memory(const Workload& workload, const TrainConfig& config, std::size_t steps, std::size_t available,
                        const RankCounts& ranks) {
   using parallel::ModeKind;
-  check_settings(task, config, steps);
-  if (std::optional<MemoryPlan> recorded = plan_recorded(task, config, steps, available, ranks)) return *recorded;
+  check_settings(workload, config, steps);
+  if (std::optional<MemoryPlan> recorded = plan_recorded(workload, config, steps, available, ranks)) return *recorded;
   const ModeKind mode = config.parallel.mode.value_or(ModeKind::replicated);
-  MemoryPlan plan = plan_mode(task, config, steps, available, lay_out(config, mode, ranks), ranks);
+  MemoryPlan plan = plan_mode(workload, config, steps, available, lay_out(config, mode, ranks), ranks);
   if (plan.total() > available && !config.parallel.mode && ranks.ranks > 1) {
-    plan = plan_mode(task, config, steps, available, lay_out(config, ModeKind::sharded, ranks), ranks);
+    plan = plan_mode(workload, config, steps, available, lay_out(config, ModeKind::sharded, ranks), ranks);
   }
   if (plan.total() > available) {
     fail(fmt::format(
@@ -329,7 +328,7 @@ MemoryPlan plan_memory(const Task& task, const TrainConfig& config, std::size_t 
         "{} tokens {:.2f}), {:.2f} GiB are free{}; {}",
         gibibytes(plan.total()), gibibytes(plan.values), gibibytes(plan.gradients + plan.exchange),
         gibibytes(plan.optimizer), plan.largest.rows, gibibytes(plan.activations + plan.scratch), gibibytes(available),
-        address_space_note(), advice({task, steps, available, ranks}, config, plan.layout.mode)));
+        address_space_note(), advice({workload, steps, available, ranks}, config, plan.layout.mode)));
   }
   return plan;
 }

@@ -3,8 +3,8 @@
 #include "core/parameter_store.hpp"
 #include "train/engine/rank_layout.hpp"
 #include "train/engine/step_shares.hpp"
-#include "train/engine/task.hpp"
 #include "train/engine/train_config.hpp"
+#include "train/engine/workload.hpp"
 
 #include <algorithm>
 
@@ -45,14 +45,14 @@ struct MemoryPlan {
 /// A recorded layout of as many ranks goes before both, where it fits and the settings ask for no other.
 /// Errors: std::runtime_error with the parts if it does not fit, and for what the model, the samples or the ranks
 /// cannot honour: a recomputation, fewer tokens than one sample has, what lay_out refuses.
-MemoryPlan plan_memory(const Task& task, const TrainConfig& config, std::size_t steps, std::size_t available,
+MemoryPlan plan_memory(const Workload& workload, const TrainConfig& config, std::size_t steps, std::size_t available,
                        const RankCounts& ranks = {});
 
 /// The products of the run's largest passes.
-std::vector<GemmProduct> largest_products(const Task& task, const MemoryPlan& plan);
+std::vector<GemmProduct> largest_products(const Workload& workload, const MemoryPlan& plan);
 
 /// Notes what is resident now as what the run comes on top of, and what the run's products take beside it: on a device
 /// what their providers say, on a host what they were seen to take, each being computed once.
-void note_products(MemoryPlan& plan, const ExecutionSpace& space, const Gemm& gemm, const Task& task);
+void note_products(MemoryPlan& plan, const ExecutionSpace& space, const Gemm& gemm, const Workload& workload);
 
 }  // namespace mylos::train

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/batch.hpp"
-#include "train/engine/task.hpp"
+#include "train/engine/sample_stream.hpp"
 
 #include <cstddef>
 #include <span>
@@ -19,7 +19,7 @@ struct MicroBatchLimit {
 
 /// Where the micro-batch that begins at samples[begin] ends: it has as many of the samples, in order, as the limit
 /// allows, and at least one. With parts, which differ by one sample at most: `begin` is where one of them begins.
-std::size_t micro_batch_end(const Task& task, std::span<const std::size_t> samples, std::size_t begin,
+std::size_t micro_batch_end(const SampleStream& stream, std::span<const std::size_t> samples, std::size_t begin,
                             const MicroBatchLimit& limit);
 
 }  // namespace mylos::train

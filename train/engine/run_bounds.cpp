@@ -23,13 +23,13 @@ std::size_t most_samples(std::size_t batch, const MicroBatchLimit& limit, const 
 
 /// No micro-batch has more rows than the longest samples of an epoch together, nor more samples than the shortest; nor
 /// does a rank have more rows than its part of a batch and one sample more.
-MicroBatchBounds bound_of_epoch(const Task& task, const MicroBatchLimit& limit, const Sharing& sharing) {
+MicroBatchBounds bound_of_epoch(const SampleStream& stream, const MicroBatchLimit& limit, const Sharing& sharing) {
   std::vector<std::size_t> rows;
   std::size_t batch = 0;
-  for (std::size_t step = 0; step < task.steps_per_epoch(); ++step) {
-    const std::vector<std::size_t> samples = task.global_batch(step);
+  for (std::size_t step = 0; step < stream.steps_per_epoch(); ++step) {
+    const std::vector<std::size_t> samples = stream.global_batch(step);
     batch = std::max(batch, samples.size());
-    for (const std::size_t sample : samples) rows.push_back(task.rows_of(sample));
+    for (const std::size_t sample : samples) rows.push_back(stream.rows_of(sample));
   }
   std::ranges::sort(rows, std::greater<>());
   const std::size_t shortest = std::max<std::size_t>(1, rows.back());
@@ -56,10 +56,11 @@ MicroBatchBounds bound_of_epoch(const Task& task, const MicroBatchLimit& limit, 
   return bounds;
 }
 
-void include(const Task& task, std::span<const std::size_t> samples, const Places& places, BatchShape& largest) {
+void include(const SampleStream& stream, std::span<const std::size_t> samples, const Places& places,
+             BatchShape& largest) {
   std::size_t rows = 0;
   for (const std::size_t place : places) {
-    const std::size_t length = task.rows_of(samples[place]);
+    const std::size_t length = stream.rows_of(samples[place]);
     rows += length;
     largest.longest = std::max(largest.longest, length);
   }
@@ -69,36 +70,36 @@ void include(const Task& task, std::span<const std::size_t> samples, const Place
 
 }  // namespace
 
-std::size_t total_steps(const TrainConfig& config, const Task& task) {
+std::size_t total_steps(const TrainConfig& config, const SampleStream& stream) {
   if (config.steps > 0) return config.steps;
-  return static_cast<std::size_t>(std::ceil(config.epochs * static_cast<double>(task.steps_per_epoch())));
+  return static_cast<std::size_t>(std::ceil(config.epochs * static_cast<double>(stream.steps_per_epoch())));
 }
 
-std::size_t largest_global_batch(const Task& task, std::size_t steps) {
+std::size_t largest_global_batch(const SampleStream& stream, std::size_t steps) {
   std::size_t largest = 0;
-  for (std::size_t step = 0; step < std::min(steps, task.steps_per_epoch()); ++step) {
-    largest = std::max(largest, task.global_batch(step).size());
+  for (std::size_t step = 0; step < std::min(steps, stream.steps_per_epoch()); ++step) {
+    largest = std::max(largest, stream.global_batch(step).size());
   }
   return largest;
 }
 
-MicroBatchBounds bound_micro_batches(const Task& task, std::size_t steps, const MicroBatchLimit& limit,
+MicroBatchBounds bound_micro_batches(const SampleStream& stream, std::size_t steps, const MicroBatchLimit& limit,
                                      const Sharing& sharing) {
-  if (steps / most_epochs_looked_at > task.steps_per_epoch()) return bound_of_epoch(task, limit, sharing);
+  if (steps / most_epochs_looked_at > stream.steps_per_epoch()) return bound_of_epoch(stream, limit, sharing);
   MicroBatchBounds bounds;
   for (std::size_t step = 0; step < steps; ++step) {
-    const std::vector<std::size_t> samples = task.global_batch(step);
-    const StepShares shares = share_step(task, samples, limit, without_idle_ranks(sharing, samples.size()));
+    const std::vector<std::size_t> samples = stream.global_batch(step);
+    const StepShares shares = share_step(stream, samples, limit, without_idle_ranks(sharing, samples.size()));
     bounds.micro_batches = std::max(bounds.micro_batches, shares.micro_batches());
     for (const std::vector<Places>& own : shares.ranks) {
-      for (const Places& places : own) include(task, samples, places, bounds.largest);
+      for (const Places& places : own) include(stream, samples, places, bounds.largest);
     }
   }
   return bounds;
 }
 
-BatchShape largest_micro_batch(const Task& task, std::size_t steps, const MicroBatchLimit& limit) {
-  return bound_micro_batches(task, steps, limit, {}).largest;
+BatchShape largest_micro_batch(const SampleStream& stream, std::size_t steps, const MicroBatchLimit& limit) {
+  return bound_micro_batches(stream, steps, limit, {}).largest;
 }
 
 }  // namespace mylos::train

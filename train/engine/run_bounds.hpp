@@ -9,10 +9,10 @@
 namespace mylos::train {
 
 /// Steps of a run: those it is told, or those of its epochs.
-std::size_t total_steps(const TrainConfig& config, const Task& task);
+std::size_t total_steps(const TrainConfig& config, const SampleStream& stream);
 
 /// Samples in the largest global batch of steps [0, steps).
-std::size_t largest_global_batch(const Task& task, std::size_t steps);
+std::size_t largest_global_batch(const SampleStream& stream, std::size_t steps);
 
 /// Of the steps and ranks of a run; each in its own step and on its own rank.
 struct MicroBatchBounds {
@@ -21,9 +21,9 @@ struct MicroBatchBounds {
 };
 
 /// Over steps [0, steps); for a run of very many epochs a bound of it.
-MicroBatchBounds bound_micro_batches(const Task& task, std::size_t steps, const MicroBatchLimit& limit,
+MicroBatchBounds bound_micro_batches(const SampleStream& stream, std::size_t steps, const MicroBatchLimit& limit,
                                      const Sharing& sharing);
 /// Its shape on one rank.
-BatchShape largest_micro_batch(const Task& task, std::size_t steps, const MicroBatchLimit& limit);
+BatchShape largest_micro_batch(const SampleStream& stream, std::size_t steps, const MicroBatchLimit& limit);
 
 }  // namespace mylos::train

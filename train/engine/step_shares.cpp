@@ -14,11 +14,12 @@ namespace mylos::train {
 namespace {
 
 /// Places of each rank, balanced by rows.
-std::vector<Places> balanced_places(const Task& task, std::span<const std::size_t> samples, std::size_t ranks) {
+std::vector<Places> balanced_places(const SampleStream& stream, std::span<const std::size_t> samples,
+                                    std::size_t ranks) {
   Places by_length(samples.size());
   std::iota(by_length.begin(), by_length.end(), std::size_t{0});
   std::ranges::stable_sort(by_length, std::greater<>(),
-                           [&](std::size_t place) { return task.rows_of(samples[place]); });
+                           [&](std::size_t place) { return stream.rows_of(samples[place]); });
   using Load = std::pair<std::size_t, std::size_t>;  // rows, rank
   std::priority_queue<Load, std::vector<Load>, std::greater<>> loads;
   for (std::size_t rank = 0; rank < ranks; ++rank) loads.emplace(0, rank);
@@ -27,19 +28,19 @@ std::vector<Places> balanced_places(const Task& task, std::span<const std::size_
     const auto [rows, rank] = loads.top();
     loads.pop();
     places[rank].push_back(place);
-    loads.emplace(rows + task.rows_of(samples[place]), rank);
+    loads.emplace(rows + stream.rows_of(samples[place]), rank);
   }
   for (Places& own : places) std::ranges::sort(own);
   return places;
 }
 
-std::vector<Places> cut(const Task& task, std::span<const std::size_t> samples, const Places& places,
+std::vector<Places> cut(const SampleStream& stream, std::span<const std::size_t> samples, const Places& places,
                         const MicroBatchLimit& limit) {
   std::vector<std::size_t> own;
   for (const std::size_t place : places) own.push_back(samples[place]);
   std::vector<Places> micro_batches;
   for (std::size_t begin = 0, end = 0; begin < own.size(); begin = end) {
-    end = micro_batch_end(task, own, begin, limit);
+    end = micro_batch_end(stream, own, begin, limit);
     micro_batches.emplace_back(places.begin() + static_cast<std::ptrdiff_t>(begin),
                                places.begin() + static_cast<std::ptrdiff_t>(end));
   }
@@ -75,11 +76,12 @@ Sharing without_idle_ranks(Sharing sharing, std::size_t samples) {
   return sharing;
 }
 
-StepShares share_step(const Task& task, std::span<const std::size_t> samples, const MicroBatchLimit& limit,
+StepShares share_step(const SampleStream& stream, std::span<const std::size_t> samples, const MicroBatchLimit& limit,
                       const Sharing& sharing) {
   require(!samples.empty(), "step shares: a global batch without samples");
   StepShares shares;
-  const auto shortest = std::ranges::min_element(samples, {}, [&](std::size_t sample) { return task.rows_of(sample); });
+  const auto shortest =
+      std::ranges::min_element(samples, {}, [&](std::size_t sample) { return stream.rows_of(sample); });
   shares.shortest = static_cast<std::size_t>(shortest - samples.begin());
   shares.ranks.resize(sharing.ranks);
   if (sharing.leaves > 0) {
@@ -90,10 +92,10 @@ StepShares share_step(const Task& task, std::span<const std::size_t> samples, co
     }
     return shares;
   }
-  const std::vector<Places> places = balanced_places(task, samples, sharing.ranks);
+  const std::vector<Places> places = balanced_places(stream, samples, sharing.ranks);
   std::size_t most = 0;
   for (std::size_t rank = 0; rank < sharing.ranks; ++rank) {
-    shares.ranks[rank] = cut(task, samples, places[rank], limit);
+    shares.ranks[rank] = cut(stream, samples, places[rank], limit);
     most = std::max(most, shares.ranks[rank].size());
   }
   for (std::vector<Places>& own : shares.ranks) own.resize(most);

@@ -39,7 +39,7 @@ struct StepShares {
 /// fewest rows so far, at most 4/3 of the best split's largest share (Graham 1969); a rank's samples then stand in the
 /// order of the batch. With leaves: leaf i has places [i S / leaves, (i + 1) S / leaves), and the leaves of a rank are
 /// such that the sums the ranks make are parts of one binary tree over the leaves.
-StepShares share_step(const Task& task, std::span<const std::size_t> samples, const MicroBatchLimit& limit,
+StepShares share_step(const SampleStream& stream, std::span<const std::size_t> samples, const MicroBatchLimit& limit,
                       const Sharing& sharing);
 
 /// `sharing` without ranks that have none of so many samples: for counting, which need not go through those.

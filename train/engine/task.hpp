@@ -3,6 +3,7 @@
 #include "core/batch.hpp"
 #include "nn/model.hpp"
 #include "train/engine/metrics.hpp"
+#include "train/engine/sample_stream.hpp"
 
 #include <filesystem>
 #include <functional>
@@ -49,24 +50,15 @@ class ModelExport {
 /// Takes the initial values of the row called `name`, parameters and state alike.
 using RowWriter = std::function<void(const std::string& name, std::span<const float> values)>;
 
-class Task {
+class Task : public SampleStream {
  public:
-  virtual ~Task() = default;
-
   virtual const nn::Model& model() const = 0;
   /// Gives `write` the rows whose values are known, from pretrained weights; the others begin from their initialisers.
   virtual void initial_values(const RowWriter& write) const = 0;
 
-  /// Steps of one pass over the training samples.
-  virtual std::size_t steps_per_epoch() const = 0;
-  /// The samples of the global batch of `step` (from 0), in order: a function of the seed and the step alone.
-  virtual std::vector<std::size_t> global_batch(std::size_t step) const = 0;
-  /// Rows (tokens) that a training sample takes in a batch.
-  virtual std::size_t rows_of(std::size_t sample) const = 0;
-  /// What the summed losses of these samples are divided by.
-  virtual double weight(std::span<const std::size_t> samples) const = 0;
-  /// Makes the batch of these training samples; ids are their places in the global batch.
-  virtual void assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
+  /// Makes the batch of these training samples of `step`; ids are their places in the global batch. Whatever changes a
+  /// sample (augmentation) is a function of the seed, the step and the sample.
+  virtual void assemble(std::size_t step, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
                         Batch& batch) const = 0;
 
   /// Null where there is nothing to evaluate.
@@ -78,11 +70,5 @@ class Task {
   /// Begins to write the model into `directory`. The task outlives the export.
   virtual std::unique_ptr<ModelExport> start_export(const std::filesystem::path& directory) const = 0;
 };
-
-/// The largest batch that is predicted; without samples there is nothing to evaluate.
-inline BatchShape evaluation_shape(const Task& task) {
-  const Evaluation* evaluation = task.evaluation();
-  return evaluation == nullptr ? BatchShape{} : evaluation->largest_batch();
-}
 
 }  // namespace mylos::train

@@ -14,6 +14,7 @@
 #include "train/engine/run_bounds.hpp"
 #include "train/engine/run_parts.hpp"
 #include "train/engine/training_loop.hpp"
+#include "train/engine/workload.hpp"
 
 #include <fmt/format.h>
 
@@ -73,7 +74,7 @@ GemmChoice choose_gemm(const ExecutionSpace& space, const TrainConfig& config, c
   if (config.parallel.deterministic && config.gemm.provider == GemmConfig::automatic && !config.gemm.tf32) {
     return config.gemm.recorded.value_or(GemmChoice{default_gemm_provider(), {}});  // no timing chooses
   }
-  return select_gemm(space, config.gemm, products_of_run(task.model(), plan.largest, evaluation_shape(task)));
+  return select_gemm(space, config.gemm, products_of_run(task.model(), plan.largest, Workload(task).evaluation));
 }
 
 /// The run's providers of products, chosen by the first rank, and in `plan` what they take: what they copy, and what
@@ -113,7 +114,8 @@ struct Trainer::State {
               .sharing = plan.layout.sharing,
               .clip = configuration.clip,
               .seed = configuration.seed}),
-        predictor(ranks.world, space, trained.model(), store, mode->schedule(), gemm, arena, evaluation_shape(trained)),
+        predictor(ranks.world, space, trained.model(), store, mode->schedule(), gemm, arena,
+                  Workload(trained).evaluation),
         checkpoints({ranks.world, store, *mode, *optimizer}, config,
                     {.steps = steps, .steps_per_epoch = trained.steps_per_epoch()}),
         best(configuration.best_by, configuration.patience) {

@@ -47,7 +47,7 @@ StepResult TrainingStep::run(const ExecutionSpace& space, const StepCourse& cour
 
 TrainingStep::GlobalBatch TrainingStep::choose_samples(std::size_t step) const {
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::choose_samples");
-  GlobalBatch batch{.step = step};
+  GlobalBatch batch{.step = step, .samples = {}, .shares = {}};
   batch.samples = context_.task.global_batch(step);
   batch.shares = share_step(context_.task, batch.samples, settings_.limit, settings_.sharing);
   batch.weight = context_.task.weight(batch.samples);
@@ -108,7 +108,7 @@ void TrainingStep::assemble(const GlobalBatch& batch, const Places& places) {
     samples_.push_back(batch.samples[batch.shares.shortest]);
     ids_.push_back(static_cast<std::uint32_t>(batch.samples.size()));
   }
-  context_.task.assemble(samples_, ids_, batch_);
+  context_.task.assemble(batch.step, samples_, ids_, batch_);
 }
 
 void TrainingStep::reduce(const ExecutionSpace& space, const GlobalBatch& batch, double loss_scale,

@@ -24,33 +24,34 @@ struct MeanStep {
   double micro_batches = 0.0;
 };
 
-double flops_of(const Task& task, std::span<const std::size_t> samples, std::span<const Places> micro_batches) {
+double flops_of(const Workload& workload, std::span<const std::size_t> samples, std::span<const Places> micro_batches) {
   double flops = 0.0;
   for (const Places& places : micro_batches) {
     if (places.empty()) continue;
     BatchShape shape{.samples = places.size()};
-    for (const std::size_t place : places) shape.rows += task.rows_of(samples[place]);
-    flops += task.model().training_flops(shape);
+    for (const std::size_t place : places) shape.rows += workload.samples.rows_of(samples[place]);
+    flops += workload.model.training_flops(shape);
   }
   return flops;
 }
 
-MeanStep mean_step(const Task& task, std::size_t steps, const MemoryPlan& plan) {
+MeanStep mean_step(const Workload& workload, std::size_t steps, const MemoryPlan& plan) {
   MeanStep sum;
   const std::size_t count = std::min(steps, most_steps_looked_at);
   for (std::size_t i = 0; i < count; ++i) {
-    const std::vector<std::size_t> samples = task.global_batch(i * (steps / count));
+    const std::vector<std::size_t> samples = workload.samples.global_batch(i * (steps / count));
     const Sharing& sharing = plan.layout.sharing;
-    const StepShares shares = share_step(task, samples, plan.limit, without_idle_ranks(sharing, samples.size()));
+    const StepShares shares =
+        share_step(workload.samples, samples, plan.limit, without_idle_ranks(sharing, samples.size()));
     double most = 0.0, all = 0.0;
     for (const std::vector<Places>& own : shares.ranks) {
-      const double flops = flops_of(task, samples, own);
+      const double flops = flops_of(workload, samples, own);
       most = std::max(most, flops);
       all += flops;
     }
     sum.slowest += most;
     sum.mean += all / static_cast<double>(sharing.ranks);
-    for (const std::size_t sample : samples) sum.tokens += static_cast<double>(task.rows_of(sample));
+    for (const std::size_t sample : samples) sum.tokens += static_cast<double>(workload.samples.rows_of(sample));
     sum.micro_batches += static_cast<double>(shares.micro_batches());
   }
   const auto steps_seen = static_cast<double>(count);
@@ -86,9 +87,9 @@ std::vector<double> unit_shares(const ParameterTable& table) {
 }
 
 /// A step whose slowest rank computes `seconds` of passes.
-StepTime time_of(const Task& task, const TrainConfig& config, const PlanTarget& target, const RankCounts& ranks,
+StepTime time_of(const Workload& workload, const TrainConfig& config, const PlanTarget& target, const RankCounts& ranks,
                  std::size_t shards, double seconds, std::size_t micro_batches) {
-  const ParameterTable& table = task.model().table();
+  const ParameterTable& table = workload.model.table();
   const std::vector<double> shares = unit_shares(table);
   const auto value = static_cast<double>(bytes_of(config.precision));
   const double gradient = config.parallel.bfloat16_gradients ? 2.0 : 4.0;
@@ -105,19 +106,19 @@ StepTime time_of(const Task& task, const TrainConfig& config, const PlanTarget& 
 }
 
 /// The same on `ranks` ranks that each compute what a rank does here.
-std::vector<std::pair<std::size_t, double>> efficiencies(const Task& task, const TrainConfig& config,
+std::vector<std::pair<std::size_t, double>> efficiencies(const Workload& workload, const TrainConfig& config,
                                                          const PlanTarget& target, const MeanStep& mean,
                                                          std::size_t micro_batches) {
   constexpr std::size_t most = 4096;
   const double passes = recomputed(config.recompute) / target.rate.flops;
-  const double alone = time_of(task, config, target, {}, 1, mean.mean * passes, micro_batches).total();
+  const double alone = time_of(workload, config, target, {}, 1, mean.mean * passes, micro_batches).total();
   std::vector<std::pair<std::size_t, double>> result;
   for (std::size_t count = 1; count <= most; count *= 2) {
     const std::size_t of_node = std::min(count, std::max<std::size_t>(target.ranks.of_node, 1));
     const RankCounts ranks{.ranks = count, .nodes = count / of_node, .of_node = of_node};
     const std::size_t shards = parallel::ranks_that_split(*config.parallel.mode, of_node, count);
     const double work = (count == 1 ? mean.mean : mean.slowest) * passes;
-    result.emplace_back(count, alone / time_of(task, config, target, ranks, shards, work, micro_batches).total());
+    result.emplace_back(count, alone / time_of(workload, config, target, ranks, shards, work, micro_batches).total());
   }
   return result;
 }
@@ -129,15 +130,15 @@ std::size_t room(const PlanTarget& target) {
 }
 
 /// The most of the longest samples at once for which everything fits, by doubling and halving.
-std::size_t largest_micro_batch_that_fits(const Task& task, const MemoryPlan& plan, const RankCounts& ranks,
+std::size_t largest_micro_batch_that_fits(const Workload& workload, const MemoryPlan& plan, const RankCounts& ranks,
                                           nn::Recompute recompute, std::size_t available) {
   const std::size_t held = plan.values + plan.gradients + plan.exchange + plan.optimizer;
   const auto fits = [&](std::size_t samples) {
     constexpr auto training = ParameterStore::Purpose::training;
     const BatchShape shape{samples, samples * plan.largest.longest, plan.largest.longest};
     Arena arena;
-    task.model().plan(arena, shape, training, recompute);
-    const std::size_t scratch = task.model().scratch_bytes(shape, training, ranks.processor());
+    workload.model.plan(arena, shape, training, recompute);
+    const std::size_t scratch = workload.model.scratch_bytes(shape, training, ranks.processor());
     return held + arena.peak() + plan.workspace + scratch <= available;
   };
   constexpr std::size_t most = 65536;
@@ -151,7 +152,8 @@ std::size_t largest_micro_batch_that_fits(const Task& task, const MemoryPlan& pl
 }
 
 /// The smallest other kind of GPU on which it fits; empty where there is none.
-std::string larger_kind(const Task& task, const TrainConfig& config, std::size_t steps, const PlanTarget& target) {
+std::string larger_kind(const Workload& workload, const TrainConfig& config, std::size_t steps,
+                        const PlanTarget& target) {
   std::vector<Machine> kinds(gpu_kinds().begin(), gpu_kinds().end());
   std::ranges::stable_sort(kinds, {}, &Machine::memory);
   for (const Machine& kind : kinds) {
@@ -160,7 +162,7 @@ std::string larger_kind(const Task& task, const TrainConfig& config, std::size_t
     try {
       RankCounts ranks = target.ranks;
       ranks.threads = kind.threads;
-      plan_memory(task, config, steps, available, ranks);
+      plan_memory(workload, config, steps, available, ranks);
       return kind.name;
     } catch (const std::runtime_error&) {
       continue;
@@ -169,26 +171,27 @@ std::string larger_kind(const Task& task, const TrainConfig& config, std::size_t
   return {};
 }
 
-void add_memory(const Task& task, const TrainConfig& config, std::size_t steps, const PlanTarget& target,
+void add_memory(const Workload& workload, const TrainConfig& config, std::size_t steps, const PlanTarget& target,
                 ModePlan& plan) {
   try {
-    plan.memory = plan_memory(task, config, steps, room(target), target.ranks);
+    plan.memory = plan_memory(workload, config, steps, room(target), target.ranks);
     plan.fits = true;
   } catch (const std::runtime_error& error) {
     plan.obstacle = error.what();
-    const std::string kind = target.ranks.on_host ? "" : larger_kind(task, config, steps, target);
+    const std::string kind = target.ranks.on_host ? "" : larger_kind(workload, config, steps, target);
     if (!kind.empty()) plan.obstacle += ", or on " + kind;
-    plan.memory = plan_memory(task, config, steps, std::numeric_limits<std::size_t>::max(), target.ranks);
+    plan.memory = plan_memory(workload, config, steps, std::numeric_limits<std::size_t>::max(), target.ranks);
   }
   plan.memory.program = target.program;
-  plan.largest = largest_micro_batch_that_fits(task, plan.memory, target.ranks, config.recompute, room(target));
+  plan.largest = largest_micro_batch_that_fits(workload, plan.memory, target.ranks, config.recompute, room(target));
 }
 
 /// With the one after the last step, which every run with an interval has.
-double checkpoints_of_run(const Task& task, const CheckpointConfig& checkpoints, double training, std::size_t steps) {
+double checkpoints_of_run(const Workload& workload, const CheckpointConfig& checkpoints, double training,
+                          std::size_t steps) {
   if (!checkpoints.regular()) return 0.0;
   const std::size_t every = checkpoints.every_steps > 0 ? checkpoints.every_steps
-                            : checkpoints.every_epoch   ? task.steps_per_epoch()
+                            : checkpoints.every_epoch   ? workload.samples.steps_per_epoch()
                                                         : 0;
   if (every > 0) {
     const std::size_t saves = (steps + every - 1) / every;
@@ -197,10 +200,10 @@ double checkpoints_of_run(const Task& task, const CheckpointConfig& checkpoints,
   return std::floor(training / checkpoints.every_seconds) + 1.0;
 }
 
-double checkpoint_seconds(const Task& task, const TrainConfig& config, const PlanTarget& target, double training,
-                          std::size_t steps) {
-  const auto parameters = static_cast<double>(task.model().table().size());
-  const double count = checkpoints_of_run(task, config.checkpoints, training, steps);
+double checkpoint_seconds(const Workload& workload, const TrainConfig& config, const PlanTarget& target,
+                          double training, std::size_t steps) {
+  const auto parameters = static_cast<double>(workload.model.table().size());
+  const double count = checkpoints_of_run(workload, config.checkpoints, training, steps);
   constexpr double checkpoint = 12.0, models = 8.0;  // bytes a parameter: master and two slots; best/ and last/
   return parameters * (count * checkpoint + models) / target.storage;
 }
@@ -215,20 +218,20 @@ std::vector<ModeKind> possible_modes(const RankCounts& ranks) {
   return modes;
 }
 
-ModePlan plan_run(const Task& task, const TrainConfig& config, const PlanTarget& target) {
+ModePlan plan_run(const Workload& workload, const TrainConfig& config, const PlanTarget& target) {
   require(config.parallel.mode.has_value(), "plan_run: no mode is given");
   ModePlan plan{.mode = *config.parallel.mode};
-  const std::size_t steps = total_steps(config, task);
-  add_memory(task, config, steps, target, plan);
-  const MeanStep mean = mean_step(task, steps, plan.memory);
+  const std::size_t steps = total_steps(config, workload.samples);
+  add_memory(workload, config, steps, target, plan);
+  const MeanStep mean = mean_step(workload, steps, plan.memory);
   const auto micro_batches = static_cast<std::size_t>(std::max(1.0, std::round(mean.micro_batches)));
   const double passes = recomputed(config.recompute) / target.rate.flops;
   plan.step =
-      time_of(task, config, target, target.ranks, plan.memory.layout.shards, mean.slowest * passes, micro_batches);
+      time_of(workload, config, target, target.ranks, plan.memory.layout.shards, mean.slowest * passes, micro_batches);
   plan.tokens = mean.tokens;
   plan.training = static_cast<double>(steps) * plan.step.total();
-  plan.checkpoints = checkpoint_seconds(task, config, target, plan.training, steps);
-  plan.efficiency = efficiencies(task, config, target, mean, micro_batches);
+  plan.checkpoints = checkpoint_seconds(workload, config, target, plan.training, steps);
+  plan.efficiency = efficiencies(workload, config, target, mean, micro_batches);
   return plan;
 }
 

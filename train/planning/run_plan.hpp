@@ -39,7 +39,7 @@ struct ModePlan {
 
 /// The plan of `task` in config.parallel.mode, which is given. Steps are predicted from the mean of up to 64 of the
 /// run's own. Errors: std::runtime_error for what the model, samples or ranks cannot honour in any memory.
-ModePlan plan_run(const Task& task, const TrainConfig& config, const PlanTarget& target);
+ModePlan plan_run(const Workload& workload, const TrainConfig& config, const PlanTarget& target);
 
 /// Modes that a number of ranks allows, in the order of mylos train's options.
 std::vector<parallel::ModeKind> possible_modes(const RankCounts& ranks);

@@ -74,7 +74,8 @@ class RecordedTask final : public train::Task {
   }
   std::size_t rows_of(std::size_t sample) const override { return batch_.lengths[sample]; }
   double weight(std::span<const std::size_t> samples) const override { return static_cast<double>(samples.size()); }
-  void assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids, Batch& batch) const override {
+  void assemble(std::size_t, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
+                Batch& batch) const override {
     const std::size_t first = samples.front(), count = samples.size();
     const auto offset = std::accumulate(batch_.lengths.begin(),
                                         batch_.lengths.begin() + static_cast<std::ptrdiff_t>(first), std::size_t{0});
@@ -122,7 +123,7 @@ struct Engine {
   void fill_batch() {
     std::vector<std::uint32_t> ids(task.batch().samples);
     std::iota(ids.begin(), ids.end(), 0u);
-    task.assemble(task.global_batch(0), ids, batch);
+    task.assemble(0, task.global_batch(0), ids, batch);
   }
 
   RecordedTask task;

@@ -84,7 +84,7 @@ class ListedTask final : public Task {
   std::vector<std::size_t> global_batch(std::size_t step) const override { return batches_[step % batches_.size()]; }
   std::size_t rows_of(std::size_t sample) const override { return sample; }
   double weight(std::span<const std::size_t> samples) const override { return static_cast<double>(samples.size()); }
-  void assemble(std::span<const std::size_t>, std::span<const std::uint32_t>, Batch&) const override {}
+  void assemble(std::size_t, std::span<const std::size_t>, std::span<const std::uint32_t>, Batch&) const override {}
   Evaluation* evaluation() const override { return evaluation_.get(); }
   void write_results(const std::filesystem::path&) const override {}
   std::unique_ptr<ModelExport> start_export(const std::filesystem::path&) const override { return nullptr; }

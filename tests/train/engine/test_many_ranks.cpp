@@ -326,10 +326,12 @@ class DamagedTask final : public GeneratedTask {
         images_(config) {}
   std::size_t rows_of(std::size_t sample) const override { return images_.rows_of(sample); }
   double weight(std::span<const std::size_t> samples) const override { return images_.weight(samples); }
-  void assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids, Batch& batch) const override {
-    images_.assemble(samples, ids, batch);
-    const std::size_t damaged = global_batch(2).back();
-    if (std::ranges::find(samples, damaged) == samples.end()) return;
+  void assemble(std::size_t step, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
+                Batch& batch) const override {
+    images_.assemble(step, samples, ids, batch);
+    const std::vector<std::size_t> of_step = global_batch(step);
+    for (const std::size_t sample : samples) EXPECT_NE(std::ranges::find(of_step, sample), of_step.end());
+    if (step != 2 || std::ranges::find(samples, of_step.back()) == samples.end()) return;
     const std::vector<float> pixels(batch.shape().rows, std::numeric_limits<float>::quiet_NaN());
     batch.set(images::pixels, pixels);
   }

@@ -224,7 +224,7 @@ struct Whole {
         scale(static_cast<float>(1.0 / task.weight(samples))) {
     std::vector<std::uint32_t> ids(samples.size());
     std::iota(ids.begin(), ids.end(), 0u);
-    task.assemble(samples, ids, batch);
+    task.assemble(0, samples, ids, batch);
   }
   std::size_t planned() const {
     BatchShape shape{samples.size(), 0, 0};

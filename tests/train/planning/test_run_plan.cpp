@@ -1,7 +1,7 @@
 #include "train/planning/run_plan.hpp"
 
 #include "tests/train/engine/listed_task.hpp"
-#include "train/engine/length_task.hpp"
+#include "train/engine/length_stream.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,11 +25,11 @@ class RunPlan : public testing::Test {
     target.rate = {.flops = 1e9, .bandwidth = 1e9, .origin = ""};
     target.ranks = {.ranks = ranks, .nodes = 1, .of_node = ranks, .on_host = false};
     if (change) change(config, target);
-    return plan_run(task_, config, target);
+    return plan_run({model_, samples_}, config, target);
   }
 
   SizedModel model_{10, 4096, false, 0};
-  LengthTask task_{model_, std::vector<std::size_t>(32, length), 4, 1};
+  LengthStream samples_{std::vector<std::size_t>(32, length), 4, 1};
 };
 
 TEST_F(RunPlan, CountsOperationsBytesAndSteps) {

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "train/engine/sample_stream.hpp"
+#include "train/engine/sampler.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace mylos::train {
+
+/// Samples of which only the lengths are known: for plans, which compute nothing.
+class LengthStream final : public SampleStream {
+ public:
+  /// Sample i has lengths[i] rows; steps take `batch` of them, shuffled by `seed` as every run shuffles. Errors:
+  /// std::invalid_argument where there is no sample.
+  LengthStream(std::vector<std::size_t> lengths, std::size_t batch, std::uint64_t seed);
+
+  std::size_t steps_per_epoch() const override { return sampler_.steps_per_epoch(); }
+  std::vector<std::size_t> global_batch(std::size_t step) const override { return sampler_.batch(step); }
+  std::size_t rows_of(std::size_t sample) const override { return lengths_[sample]; }
+  double weight(std::span<const std::size_t> samples) const override { return static_cast<double>(samples.size()); }
+
+ private:
+  std::vector<std::size_t> lengths_;
+  EpochSampler sampler_;
+};
+
+}  // namespace mylos::train
