@@ -13,7 +13,8 @@ namespace mylos::train {
 using Json = nlohmann::ordered_json;
 
 void MetricsFile::step(const StepReport& report) {
-  Json line = {{"step", report.step},
+  Json line = {{"kind", step_kind},
+               {"step", report.step},
                {"epoch", report.epoch},
                {"loss", report.loss},
                {"gradient_norm", report.gradient_norm},
@@ -35,7 +36,7 @@ void MetricsFile::step(const StepReport& report) {
 }
 
 void MetricsFile::evaluation(const EvaluationReport& report) {
-  Json line = {{"step", report.step}};
+  Json line = {{"kind", evaluation_kind}, {"step", report.step}};
   for (const auto& [name, value] : report.metrics) line[name] = value;
   line["seconds"] = report.seconds;
   line["best"] = report.best;
@@ -44,7 +45,8 @@ void MetricsFile::evaluation(const EvaluationReport& report) {
 
 void MetricsFile::checkpoint(const CheckpointReport& report) {
   if (!report.error.empty()) return;
-  append({{"step", report.step},
+  append({{"kind", checkpoint_kind},
+          {"step", report.step},
           {"checkpoint", report.file.filename().string()},
           {"bytes", report.bytes},
           {"seconds", report.seconds}});

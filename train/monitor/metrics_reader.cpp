@@ -21,6 +21,20 @@ double number_of(const json& row, const char* name) {
   return found != row.end() && found->is_number() ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
 
+namespace {
+
+std::string kind_of(const json& row) {
+  const auto kind = row.find("kind");
+  if (kind != row.end() && kind->is_string()) return kind->get<std::string>();
+  return row.contains("tokens") ? step_kind : row.contains("checkpoint") ? checkpoint_kind : evaluation_kind;
+}
+
+}  // namespace
+
+bool is_step_row(const json& row) { return kind_of(row) == step_kind; }
+bool is_checkpoint_row(const json& row) { return kind_of(row) == checkpoint_kind; }
+bool is_evaluation_row(const json& row) { return kind_of(row) == evaluation_kind; }
+
 bool is_metrics_row(const json& line) {
   return line.is_object() && line.contains("step") && line["step"].is_number_unsigned();
 }

@@ -17,10 +17,15 @@ double number_of(const nlohmann::json& row, const char* name);
 /// Whether a line's JSON is one of metrics.jsonl's: an object whose "step" is a whole number.
 bool is_metrics_row(const nlohmann::json& line);
 
-/// Steps say tokens; evaluations and checkpoints do not.
-inline bool is_step_row(const nlohmann::json& row) { return row.contains("tokens"); }
-inline bool is_checkpoint_row(const nlohmann::json& row) { return row.contains("checkpoint"); }
-inline bool is_evaluation_row(const nlohmann::json& row) { return !is_step_row(row) && !is_checkpoint_row(row); }
+/// What a line is of: its "kind".
+inline constexpr const char* step_kind = "step";
+inline constexpr const char* evaluation_kind = "evaluation";
+inline constexpr const char* checkpoint_kind = "checkpoint";
+
+/// Lines of versions that wrote no kind are told by what else they have: steps say tokens, checkpoints name their file.
+bool is_step_row(const nlohmann::json& row);
+bool is_checkpoint_row(const nlohmann::json& row);
+bool is_evaluation_row(const nlohmann::json& row);
 
 /// Follows the file while it grows: each call reads what was added. The last line may be half-written; it is read again
 /// the next time. A start of the run replaces the file by what stays of it.

@@ -29,9 +29,11 @@ double age_of(const fs::path& file) {
   return std::max(0.0, std::chrono::duration<double>(fs::file_time_type::clock::now() - time).count());
 }
 
-std::vector<json>& list_of(const json& row, RunRecord& record) {
-  if (is_step_row(row)) return record.steps;
-  return is_checkpoint_row(row) ? record.checkpoints : record.evaluations;
+/// Where a line belongs; null where its kind is none that this version knows.
+std::vector<json>* list_of(const json& row, RunRecord& record) {
+  if (is_step_row(row)) return &record.steps;
+  if (is_checkpoint_row(row)) return &record.checkpoints;
+  return is_evaluation_row(row) ? &record.evaluations : nullptr;
 }
 
 /// Those of the last steps that are finite.
@@ -116,7 +118,9 @@ void RunFollower::take(json&& row) {
     ++foreign_;
     return;
   }
-  std::vector<json>& rows = list_of(row, record_);
+  std::vector<json>* const list = list_of(row, record_);
+  if (list == nullptr) return;
+  std::vector<json>& rows = *list;
   rows.push_back(std::move(row));
   if (rows.size() >= 2 * kept_) rows.erase(rows.begin(), rows.end() - static_cast<std::ptrdiff_t>(kept_));
 }

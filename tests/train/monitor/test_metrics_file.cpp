@@ -1,11 +1,13 @@
 #include "tests/support/temporary.hpp"
 #include "train/monitor/metrics_file.hpp"
+#include "train/monitor/metrics_reader.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include <limits>
 #include <sstream>
+#include <vector>
 
 namespace mylos::train {
 namespace {
@@ -37,11 +39,12 @@ TEST(MetricsFile, WritesOneObjectAStepAsItHappens) {
   const tests::TemporaryDirectory directory;
   MetricsFile file(directory / "metrics.jsonl", no_clock);
   file.step(report);
-  EXPECT_EQ(tests::read_file(directory / "metrics.jsonl"),
-            R"({"step":3,"epoch":0.75,"loss":1.25,"gradient_norm":0.1,"learning_rate":3e-05,"sequences":12,)"
-            R"("tokens":3000,"seconds":1.5,"tokens_per_second":2000.0,"memory":1073741824,"sent":4096,)"
-            R"("data_seconds":0.125,"exchange_seconds":0.25,"update_seconds":0.5,"time":1000.5})"
-            "\n");
+  EXPECT_EQ(
+      tests::read_file(directory / "metrics.jsonl"),
+      R"({"kind":"step","step":3,"epoch":0.75,"loss":1.25,"gradient_norm":0.1,"learning_rate":3e-05,"sequences":12,)"
+      R"("tokens":3000,"seconds":1.5,"tokens_per_second":2000.0,"memory":1073741824,"sent":4096,)"
+      R"("data_seconds":0.125,"exchange_seconds":0.25,"update_seconds":0.5,"time":1000.5})"
+      "\n");
 }
 
 TEST(MetricsFile, WritesEveryMetricOfAnEvaluation) {
@@ -52,8 +55,9 @@ TEST(MetricsFile, WritesEveryMetricOfAnEvaluation) {
       {.step = 3, .seconds = 2.0, .metrics = {{"validation_loss", 1.5}, {"exact", 40.0}, {"f1", 50.5}}, .best = true});
   const auto lines = lines_of(directory / "metrics.jsonl");
   ASSERT_EQ(lines.size(), 2u);
-  EXPECT_EQ(lines[1].dump(),
-            R"({"step":3,"validation_loss":1.5,"exact":40.0,"f1":50.5,"seconds":2.0,"best":true,"time":1000.5})");
+  EXPECT_EQ(
+      lines[1].dump(),
+      R"({"kind":"evaluation","step":3,"validation_loss":1.5,"exact":40.0,"f1":50.5,"seconds":2.0,"best":true,"time":1000.5})");
 }
 
 TEST(MetricsFile, WritesACheckpointThatWasWritten) {
@@ -62,7 +66,7 @@ TEST(MetricsFile, WritesACheckpointThatWasWritten) {
   file.checkpoint({.step = 3, .file = "run/checkpoints/step-000003.h5", .bytes = 100, .seconds = 0.5});
   file.checkpoint({.step = 4, .file = "run/checkpoints/step-000004.h5", .error = "the disk is full"});
   EXPECT_EQ(tests::read_file(directory / "metrics.jsonl"),
-            R"({"step":3,"checkpoint":"step-000003.h5","bytes":100,"seconds":0.5,"time":1000.5})"
+            R"({"kind":"checkpoint","step":3,"checkpoint":"step-000003.h5","bytes":100,"seconds":0.5,"time":1000.5})"
             "\n");
 }
 
@@ -101,6 +105,20 @@ TEST(MetricsFile, StaysJsonWhereANumberIsNot) {
   broken.loss = std::numeric_limits<double>::quiet_NaN();
   file.step(broken);
   EXPECT_TRUE(lines_of(directory / "metrics.jsonl")[0].at("loss").is_null());
+}
+
+TEST(MetricsFile, LinesAreToldByTheirKindAndOldOnesByWhatTheyHave) {
+  const auto kinds_of = [](const Json& row) {
+    return std::vector<bool>{is_step_row(row), is_evaluation_row(row), is_checkpoint_row(row)};
+  };
+  using Kinds = std::vector<bool>;
+  EXPECT_EQ(kinds_of({{"kind", "step"}, {"step", 1}, {"images", 8}}), (Kinds{true, false, false}));
+  EXPECT_EQ(kinds_of({{"kind", "evaluation"}, {"step", 1}, {"tokens", 8}}), (Kinds{false, true, false}));
+  EXPECT_EQ(kinds_of({{"kind", "checkpoint"}, {"step", 1}}), (Kinds{false, false, true}));
+  EXPECT_EQ(kinds_of({{"kind", "of a later version"}, {"step", 1}, {"tokens", 8}}), (Kinds{false, false, false}));
+  EXPECT_EQ(kinds_of({{"step", 1}, {"tokens", 8}}), (Kinds{true, false, false}));
+  EXPECT_EQ(kinds_of({{"step", 1}, {"exact", 40.0}}), (Kinds{false, true, false}));
+  EXPECT_EQ(kinds_of({{"step", 1}, {"checkpoint", "step-000001.h5"}}), (Kinds{false, false, true}));
 }
 
 TEST(MetricsFile, IsCutBackToAStep) {
