@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -45,10 +46,11 @@ std::string ranks_text(const train::RunRecord& run) {
                      text_in(run.run, "precision", "float"));
 }
 
-std::string evaluation_text(const json& row) {
+std::string evaluation_text(const json& row, std::span<const train::MetricKind> kinds) {
   train::Metrics metrics;
-  for (const char* name : {"validation_loss", "exact", "f1"}) {
-    if (const double value = train::number_of(row, name); std::isfinite(value)) metrics.emplace_back(name, value);
+  for (const train::MetricKind& kind : kinds) {
+    const double value = train::number_of(row, kind.name.c_str());
+    if (std::isfinite(value)) metrics.emplace_back(kind.name, value);
   }
   return fmt::format("step {}: {}{}", row["step"].get<std::size_t>(), train::metrics_text(metrics),
                      row.value("best", json()) == true ? ", the best so far" : "");
@@ -117,7 +119,8 @@ std::string picture(const train::RunRecord& run, const train::GpuFollower& gpus)
     text += watch_line("loss", loss_text(run));
     text += watch_line("speed", speed_text(run.steps.back()));
   }
-  if (!run.evaluations.empty()) text += watch_line("evaluation", evaluation_text(run.evaluations.back()));
+  if (!run.evaluations.empty())
+    text += watch_line("evaluation", evaluation_text(run.evaluations.back(), run.metric_kinds()));
   text += watch_line("checkpoint", checkpoint_text(run));
   if (const auto joules = gpus.joules()) text += watch_line("energy", energy_text(*joules));
   return has_ended(run) ? text : text + gpu_lines(gpus.gpus(), seconds_since_1970());

@@ -90,15 +90,19 @@ std::vector<std::string> metric_names(const std::vector<ReportedRun>& runs) {
   return names;
 }
 
-std::string title_of(std::string name) {
-  if (name == "f1") return "F1";
+std::string title_of(const std::vector<ReportedRun>& runs, std::string name) {
+  for (const ReportedRun& run : runs) {
+    const std::vector<train::MetricKind> kinds = run.record.metric_kinds();
+    const train::MetricKind* const kind = train::find_kind(kinds, name);
+    if (kind != nullptr && !kind->title.empty()) return kind->title;
+  }
   std::ranges::replace(name, '_', ' ');
   if (!name.empty() && name.front() >= 'a' && name.front() <= 'z') name.front() = static_cast<char>(name.front() - 32);
   return name;
 }
 
 std::string metric_chart(const std::vector<ReportedRun>& runs, const std::string& name) {
-  Chart chart{.title = title_of(name), .unit = "at evaluations"};
+  Chart chart{.title = title_of(runs, name), .unit = "at evaluations"};
   for (std::size_t i = 0; i < runs.size(); ++i) {
     chart.curves.push_back({.name = runs[i].name,
                             .points = points_of(runs[i].record.evaluations, name.c_str()),

@@ -40,7 +40,7 @@ class Page {
 
 class Tiles {
  public:
-  void add(const char* name, const std::string& value, const std::string& note = "") {
+  void add(const std::string& name, const std::string& value, const std::string& note = "") {
     const std::string small = note.empty() ? std::string() : text_element("small", "", note);
     tiles_ += element("div", "", text_element("dt", "", name) + element("dd", "", escape_html(value) + small));
   }
@@ -55,13 +55,16 @@ double score_of(const ReportedRun& run, const char* name) {
 }
 
 void add_scores(const ReportedRun& run, Tiles& tiles) {
-  for (const auto& [name, title] : {std::pair("f1", "F1"), std::pair("exact", "Exact match")}) {
-    const double score = score_of(run, name);
-    if (std::isfinite(score)) tiles.add(title, fixed_text(score, 2), "of best/");
+  std::vector<train::MetricKind> kinds = run.record.metric_kinds();
+  std::ranges::reverse(kinds);  // losses, which a task names first, say least
+  for (const train::MetricKind& kind : kinds) {
+    const double score = score_of(run, kind.name.c_str());
+    if (kind.larger_is_better && std::isfinite(score)) tiles.add(kind.title, fixed_text(score, 2), "of best/");
+    if (kind.larger_is_better) continue;
+    double least = std::nan("");
+    for (const json& row : run.record.evaluations) least = std::fmin(least, train::number_of(row, kind.name.c_str()));
+    if (std::isfinite(least)) tiles.add(kind.title, fixed_text(least, 4), "the least");
   }
-  double least = std::nan("");
-  for (const json& row : run.record.evaluations) least = std::fmin(least, train::number_of(row, "validation_loss"));
-  if (std::isfinite(least)) tiles.add("Validation loss", fixed_text(least, 4), "the least");
 }
 
 void add_figures(const ReportedRun& run, Tiles& tiles) {

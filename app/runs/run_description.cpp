@@ -8,6 +8,7 @@
 #include "core/device.hpp"
 #include "train/engine/gemm_selection.hpp"
 #include "train/engine/run_bounds.hpp"
+#include "train/monitor/run_record.hpp"
 
 #include <fmt/format.h>
 
@@ -105,6 +106,9 @@ nlohmann::ordered_json run_json(const Arguments& arguments, const tasks::SquadTa
                        {"threads", launch.threads()},
                        {"mode", to_string(layout.mode)},
                        {"shard-size", layout.shards}};
+  if (const train::Evaluation* const evaluation = task.evaluation()) {
+    run[resolved_key][train::metrics_key] = train::to_json(evaluation->kinds());
+  }
   return run;
 }
 

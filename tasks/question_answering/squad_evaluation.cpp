@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 namespace mylos::tasks {
@@ -111,6 +112,12 @@ std::size_t SquadEvaluation::kept_bytes() const {
   // Of a question its texts in the answer files and the score's tables; of a candidate its text and the heap's share.
   constexpr std::size_t of_question = 1536, of_candidate = sizeof(data::AnswerCandidate) + 48;
   return windows_.dataset.questions.size() * (of_question + config_.n_best * of_candidate);
+}
+
+std::span<const train::MetricKind> SquadEvaluation::kinds() const {
+  static const std::array<train::MetricKind, 3> kinds = {
+      {{"validation_loss", "Validation loss", "", false}, {"exact", "Exact match", "%"}, {"f1", "F1", "%"}}};
+  return kinds;
 }
 
 train::Metrics SquadEvaluation::score() {

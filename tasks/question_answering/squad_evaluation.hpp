@@ -31,6 +31,7 @@ class SquadEvaluation final : public train::Evaluation {
   /// Answers every question. Returns validation_loss (first answers, labelled as in training), exact and f1 where
   /// questions have gold answers; nothing is scored where none has.
   train::Metrics score() override;
+  std::span<const train::MetricKind> kinds() const override;
 
   /// The last score's answers, one for each question in order.
   const std::vector<data::Answer>& answers() const { return answers_; }

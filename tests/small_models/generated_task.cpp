@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <array>
 #include <numeric>
 
 namespace mylos::small_models {
@@ -41,6 +42,12 @@ void GeneratedEvaluation::take(std::size_t index, std::span<const float> outputs
   if (index == 0) loss_ = correct_ = 0.0;
   loss_ += std::accumulate(losses.begin(), losses.end(), 0.0);
   correct_ += correct(index, outputs);
+}
+
+std::span<const train::MetricKind> GeneratedEvaluation::kinds() const {
+  static const std::array<train::MetricKind, 2> kinds = {
+      {{"validation_loss", "Validation loss", "", false}, {"accuracy", "Accuracy"}}};
+  return kinds;
 }
 
 train::Metrics GeneratedEvaluation::score() {

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <span>
 
 /// What tasks over generated samples share: shuffled epochs, and a model that is exported as one safetensors file with
 /// its state rows, from which a later task of the kind begins.
@@ -15,6 +16,7 @@ class GeneratedEvaluation : public train::Evaluation {
  public:
   void take(std::size_t index, std::span<const float> outputs, std::span<const float> losses) final;
   train::Metrics score() final;
+  std::span<const train::MetricKind> kinds() const final;
   /// Of the last score.
   const train::Metrics& metrics() const { return metrics_; }
 

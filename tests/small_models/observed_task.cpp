@@ -18,6 +18,7 @@ class ObservedEvaluation final : public train::Evaluation {
     evaluation_.take(index, outputs, losses);
   }
   train::Metrics score() override { return evaluation_.score(); }
+  std::span<const train::MetricKind> kinds() const override { return evaluation_.kinds(); }
 
  private:
   train::Evaluation& evaluation_;

@@ -6,11 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace mylos::train {
 namespace {
-
-constexpr const char* loss_metric = "validation_loss";
 
 std::string names_of(const Metrics& metrics) {
   std::string names;
@@ -20,14 +19,20 @@ std::string names_of(const Metrics& metrics) {
 
 }  // namespace
 
+BestModel::BestModel(std::string best_by, std::size_t patience, std::span<const MetricKind> kinds)
+    : best_by_(std::move(best_by)), patience_(patience) {
+  if (kinds.empty()) return;
+  const MetricKind* const kind = best_by_ == "loss" ? &kinds.front() : find_kind(kinds, best_by_);
+  if (kind != nullptr) kind_ = *kind;
+}
+
 bool BestModel::offer(const Metrics& metrics) {
-  const bool by_loss = best_by_ == "loss";
-  const std::string name = by_loss ? loss_metric : best_by_;
-  const double* value = find_metric(metrics, name);
+  const double* value = find_metric(metrics, kind_.name);
   if (value == nullptr) fail(fmt::format("--best-by {}: the evaluation gives {}", best_by_, names_of(metrics)));
-  const double* best = find_metric(metrics_, name);
+  const double* best = find_metric(metrics_, kind_.name);
   // A first value that is not a number must not stay the best for ever.
-  const bool better = best == nullptr || std::isnan(*best) || (by_loss ? *value < *best : *value > *best);
+  const bool better =
+      best == nullptr || std::isnan(*best) || (kind_.larger_is_better ? *value > *best : *value < *best);
   since_best_ = better ? 0 : since_best_ + 1;
   if (better) metrics_ = metrics;
   return better;

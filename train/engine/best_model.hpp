@@ -2,6 +2,7 @@
 
 #include "train/engine/task.hpp"
 
+#include <span>
 #include <string>
 #include <utility>
 
@@ -10,9 +11,9 @@ namespace mylos::train {
 
 class BestModel {
  public:
-  /// `best_by` is "loss" (the smaller the better) or a metric's name (the larger the better); `patience` evaluations
-  /// in a row without a better one end the run, 0 never does.
-  BestModel(std::string best_by, std::size_t patience) : best_by_(std::move(best_by)), patience_(patience) {}
+  /// `best_by` is "loss", which is the first of `kinds`, or a metric's name; `patience` evaluations in a row without a
+  /// better one end the run, 0 never does. Without kinds nothing is evaluated.
+  BestModel(std::string best_by, std::size_t patience, std::span<const MetricKind> kinds);
 
   /// Takes the evaluation's place as the best if it is better. Errors: std::runtime_error listing the metrics if the
   /// one to go by is not among them.
@@ -31,6 +32,7 @@ class BestModel {
 
  private:
   std::string best_by_;
+  MetricKind kind_;  ///< that it means; without a name where there is none
   std::size_t patience_;
   std::size_t since_best_ = 0;
   Metrics metrics_;

@@ -11,6 +11,11 @@ const double* find_metric(const Metrics& metrics, const std::string& name) {
   return found == metrics.end() ? nullptr : &found->second;
 }
 
+const MetricKind* find_kind(std::span<const MetricKind> kinds, const std::string& name) {
+  const auto found = std::ranges::find(kinds, name, &MetricKind::name);
+  return found == kinds.end() ? nullptr : &*found;
+}
+
 std::string metrics_text(const Metrics& metrics) {
   constexpr std::size_t most = 3;
   std::string text;

@@ -19,6 +19,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 namespace mylos::train {
@@ -92,6 +93,11 @@ Gemm ready_gemm(const Ranks& ranks, const ExecutionSpace& space, const TrainConf
 
 }  // namespace
 
+std::span<const MetricKind> kinds_of(const Task& task) {
+  const Evaluation* const evaluation = task.evaluation();
+  return evaluation == nullptr ? std::span<const MetricKind>() : evaluation->kinds();
+}
+
 struct Trainer::State {
   State(const TrainConfig& configuration, Task& trained, Ranks given)
       : config(configuration),
@@ -118,7 +124,7 @@ struct Trainer::State {
                   Workload(trained).evaluation),
         checkpoints({ranks.world, store, *mode, *optimizer}, config,
                     {.steps = steps, .steps_per_epoch = trained.steps_per_epoch()}),
-        best(configuration.best_by, configuration.patience) {
+        best(configuration.best_by, configuration.patience, kinds_of(trained)) {
     ranks.world.set_bucket(config.parallel.bucket);
     parallel::on_every_rank(ranks.world, [this] {
       const parallel::FileWork loading;

@@ -71,6 +71,32 @@ void note_checkpoint(RunRecord& record) {
 
 }  // namespace
 
+nlohmann::ordered_json to_json(std::span<const MetricKind> kinds) {
+  auto list = nlohmann::ordered_json::array();
+  for (const MetricKind& kind : kinds) {
+    list.push_back(
+        {{"name", kind.name}, {"title", kind.title}, {"unit", kind.unit}, {"larger_is_better", kind.larger_is_better}});
+  }
+  return list;
+}
+
+std::vector<MetricKind> RunRecord::metric_kinds() const {
+  std::vector<MetricKind> kinds;
+  const json resolved = run.value("resolved", json());
+  const json listed = resolved.is_object() ? resolved.value(metrics_key, json()) : json();
+  const auto text_of = [](const json& kind, const char* member) {
+    const json value = kind.is_object() ? kind.value(member, json()) : json();
+    return value.is_string() ? value.get<std::string>() : std::string();
+  };
+  for (const json& kind : listed.is_array() ? listed : json::array()) {
+    if (text_of(kind, "name").empty()) continue;
+    kinds.push_back({text_of(kind, "name"), text_of(kind, "title"), text_of(kind, "unit"),
+                     kind.value("larger_is_better", json()) != false});
+  }
+  if (!kinds.empty()) return kinds;
+  return {{"validation_loss", "Validation loss", "", false}, {"exact", "Exact match", "%"}, {"f1", "F1", "%"}};
+}
+
 std::size_t RunRecord::planned_steps() const {
   const auto resolved = run.find("resolved");
   if (resolved == run.end() || !resolved->is_object()) return 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "train/engine/metrics.hpp"
 #include "train/monitor/metrics_reader.hpp"
 
 #include <nlohmann/json.hpp>
@@ -7,11 +8,17 @@
 #include <cstddef>
 #include <filesystem>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
 /// A run as its files tell it, while it goes on or afterwards; read by anybody, locked by nobody.
 namespace mylos::train {
+
+/// Key of what is resolved in run.json: the metrics of the run's task.
+inline constexpr const char* metrics_key = "metrics";
+/// [{"name": ..., "title": ..., "unit": ..., "larger_is_better": ...}, ...]
+nlohmann::ordered_json to_json(std::span<const MetricKind> kinds);
 
 struct RunRecord {
   std::filesystem::path directory;
@@ -30,6 +37,9 @@ struct RunRecord {
   bool finished = false;
   std::string ended = {};  ///< how it ended without having finished, "ended by SIGTERM"; empty where nothing says so
 
+  /// The metrics of its task as run.json lists them; those of question answering where it lists none, as versions that
+  /// knew no other task.
+  std::vector<MetricKind> metric_kinds() const;
   /// Steps of the whole run, 0 where that is not known, and how many of them are done.
   std::size_t planned_steps() const;
   std::size_t done_steps() const;

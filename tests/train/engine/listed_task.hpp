@@ -62,6 +62,7 @@ class SizedEvaluation final : public Evaluation {
   void assemble(std::size_t, Batch&) const override {}
   void take(std::size_t, std::span<const float>, std::span<const float>) override {}
   Metrics score() override { return {}; }
+  std::span<const MetricKind> kinds() const override { return {}; }
 
  private:
   BatchShape shape_;

@@ -5,14 +5,18 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <vector>
 
 namespace mylos::train {
 namespace {
 
+const std::vector<MetricKind> kinds = {
+    {"validation_loss", "Validation loss", "", false}, {"f1", "F1", "%"}, {"perplexity", "Perplexity", "", false}};
+
 Metrics metrics(double loss, double f1) { return {{"validation_loss", loss}, {"f1", f1}}; }
 
 TEST(BestModel, ByLossIsTheSmallest) {
-  BestModel best("loss", 0);
+  BestModel best("loss", 0, kinds);
   EXPECT_TRUE(best.offer(metrics(2.0, 10.0)));
   EXPECT_FALSE(best.offer(metrics(3.0, 20.0)));
   EXPECT_TRUE(best.offer(metrics(1.0, 5.0)));
@@ -20,24 +24,31 @@ TEST(BestModel, ByLossIsTheSmallest) {
 }
 
 TEST(BestModel, ByAMetricIsTheLargest) {
-  BestModel best("f1", 0);
+  BestModel best("f1", 0, kinds);
   EXPECT_TRUE(best.offer(metrics(2.0, 10.0)));
   EXPECT_TRUE(best.offer(metrics(3.0, 20.0)));
   EXPECT_FALSE(best.offer(metrics(1.0, 5.0)));
   EXPECT_EQ(best.metrics(), metrics(3.0, 20.0));
 }
 
+TEST(BestModel, WhichIsBetterIsTheMetricsOwnMatter) {
+  BestModel best("perplexity", 0, kinds);
+  EXPECT_TRUE(best.offer({{"validation_loss", 3.0}, {"perplexity", 20.0}}));
+  EXPECT_FALSE(best.offer({{"validation_loss", 2.0}, {"perplexity", 30.0}}));
+  EXPECT_TRUE(best.offer({{"validation_loss", 4.0}, {"perplexity", 10.0}}));
+}
+
 TEST(BestModel, AnEqualOneIsNotBetter) {
-  BestModel best("loss", 0);
+  BestModel best("loss", 0, kinds);
   EXPECT_TRUE(best.offer(metrics(2.0, 10.0)));
   EXPECT_FALSE(best.offer(metrics(2.0, 20.0)));
   EXPECT_EQ(best.metrics(), metrics(2.0, 10.0));
 }
 
-TEST(BestModel, HasNoMetricsBeforeTheFirst) { EXPECT_TRUE(BestModel("loss", 0).metrics().empty()); }
+TEST(BestModel, HasNoMetricsBeforeTheFirst) { EXPECT_TRUE(BestModel("loss", 0, kinds).metrics().empty()); }
 
 TEST(BestModel, PatienceEndsAfterSoManyWithoutABetterOne) {
-  BestModel best("loss", 2);
+  BestModel best("loss", 2, kinds);
   best.offer(metrics(2.0, 0.0));
   best.offer(metrics(3.0, 0.0));
   EXPECT_FALSE(best.out_of_patience());
@@ -49,31 +60,31 @@ TEST(BestModel, PatienceEndsAfterSoManyWithoutABetterOne) {
 }
 
 TEST(BestModel, GoesOnFromWhereAnotherStartWas) {
-  BestModel first("loss", 2);
+  BestModel first("loss", 2, kinds);
   first.offer({{"validation_loss", 1.0}});
   first.offer({{"validation_loss", 2.0}});
   EXPECT_EQ(first.since_best(), 1u);
-  BestModel second("loss", 2);
+  BestModel second("loss", 2, kinds);
   second.restore(first.metrics(), first.since_best());
   EXPECT_FALSE(second.offer({{"validation_loss", 1.5}}));
   EXPECT_TRUE(second.out_of_patience());
 }
 
 TEST(BestModel, ZeroPatienceNeverEnds) {
-  BestModel best("loss", 0);
+  BestModel best("loss", 0, kinds);
   for (int i = 0; i < 10; ++i) best.offer(metrics(1.0, 0.0));
   EXPECT_FALSE(best.out_of_patience());
 }
 
 TEST(BestModel, AnyNumberIsBetterThanAFirstLossThatIsNone) {
-  BestModel best("loss", 0);
+  BestModel best("loss", 0, kinds);
   EXPECT_TRUE(best.offer(metrics(std::nan(""), 0.0)));
   EXPECT_TRUE(best.offer(metrics(5.0, 0.0)));
   EXPECT_FALSE(best.offer(metrics(6.0, 0.0)));
 }
 
 TEST(BestModel, AMetricThatIsNotThereIsAnErrorThatListsThem) {
-  BestModel best("accuracy", 0);
+  BestModel best("accuracy", 0, kinds);
   EXPECT_EQ(tests::error_of([&] { best.offer(metrics(1.0, 2.0)); }),
             "--best-by accuracy: the evaluation gives validation_loss, f1");
 }

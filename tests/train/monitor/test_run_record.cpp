@@ -3,9 +3,11 @@
 #include "tests/support/temporary.hpp"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <fstream>
+#include <vector>
 
 namespace mylos::train {
 namespace {
@@ -54,6 +56,31 @@ TEST_F(RunFiles, AreReadAnewWhereAStartCutThem) {
   const RunRecord& record = follower.update();
   EXPECT_EQ(record.steps.size(), 4u);
   EXPECT_EQ(record.unreadable, 0u);
+}
+
+TEST_F(RunFiles, SayWhichMetricsTheirTaskHas) {
+  EXPECT_EQ(read_run(directory_.path()).metric_kinds().size(), 3u) << "a version that listed none";
+  const std::vector<MetricKind> kinds = {{"loss", "Loss", "nats", false}, {"accuracy", "Accuracy", "%", true}};
+  const nlohmann::ordered_json run = {{"resolved", {{metrics_key, to_json(kinds)}}}};
+  tests::write_file(directory_ / "run.json", run.dump());
+  const std::vector<MetricKind> read = read_run(directory_.path()).metric_kinds();
+  ASSERT_EQ(read.size(), 2u);
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    EXPECT_EQ(read[i].name, kinds[i].name);
+    EXPECT_EQ(read[i].title, kinds[i].title);
+    EXPECT_EQ(read[i].unit, kinds[i].unit);
+    EXPECT_EQ(read[i].larger_is_better, kinds[i].larger_is_better);
+  }
+}
+
+TEST_F(RunFiles, MetricsThatAreNoneAreLeftOut) {
+  tests::write_file(
+      directory_ / "run.json",
+      R"({"resolved": {"metrics": [3, null, {}, {"name": 1}, {"name": "top5", "larger_is_better": []}]}})");
+  const std::vector<MetricKind> read = read_run(directory_.path()).metric_kinds();
+  ASSERT_EQ(read.size(), 1u);
+  EXPECT_EQ(read[0].name, "top5");
+  EXPECT_TRUE(read[0].larger_is_better);
 }
 
 TEST_F(RunFiles, RowsOfNoStepOfTheRunAreUnreadable) {
