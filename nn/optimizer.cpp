@@ -39,6 +39,12 @@ std::size_t trainable_size(const ParameterTable& table, std::size_t unit) {
   return size;
 }
 
+/// The weight decay of a group's rows under an AdamWConfig or SgdConfig.
+template <class Config>
+float decay_of(const Config& config, const ParameterGroup& group) {
+  return config.decay_all || group.decay ? static_cast<float>(config.weight_decay) : 0.0f;
+}
+
 /// What AdamW and SGD share: the slices, where groups lie in them, and zeroed slots.
 class SlicedOptimizer : public Optimizer {
  public:
@@ -89,10 +95,11 @@ class AdamW final : public SlicedOptimizer {
     }
   }
 
-  void revert(const ExecutionSpace& space, const UpdateSettings& settings) override {
+  bool revert(const ExecutionSpace& space, const UpdateSettings& settings) override {
     for (const SliceSegment& part : segments()) {
       adamw_revert(space, kernel_settings(settings, part.group), slot_of(0, part), slot_of(1, part), master(part));
     }
+    return true;
   }
 
  private:
@@ -102,7 +109,7 @@ class AdamW final : public SlicedOptimizer {
             .beta1 = config_.beta1,
             .beta2 = config_.beta2,
             .epsilon = static_cast<float>(config_.epsilon),
-            .weight_decay = group.decay ? static_cast<float>(config_.weight_decay) : 0.0f,
+            .weight_decay = decay_of(config_, group),
             .bias_correction1 = 1.0 - std::pow(config_.beta1, exponent),
             .bias_correction2 = 1.0 - std::pow(config_.beta2, exponent),
             .gradient_scale = settings.gradient_scale};
@@ -122,18 +129,21 @@ class Sgd final : public SlicedOptimizer {
     }
   }
 
-  void revert(const ExecutionSpace& space, const UpdateSettings& settings) override {
+  bool revert(const ExecutionSpace& space, const UpdateSettings& settings) override {
+    if (config_.nesterov) return false;
     for (const SliceSegment& part : segments()) {
       sgd_revert(space, kernel_settings(settings, part.group), slot_of(0, part), master(part));
     }
+    return true;
   }
 
  private:
   SgdSettings kernel_settings(const UpdateSettings& settings, const ParameterGroup& group) const {
     return {.learning_rate = settings.learning_rate * group.learning_rate_factor,
             .momentum = static_cast<float>(config_.momentum),
-            .weight_decay = group.decay ? static_cast<float>(config_.weight_decay) : 0.0f,
-            .gradient_scale = settings.gradient_scale};
+            .weight_decay = decay_of(config_, group),
+            .gradient_scale = settings.gradient_scale,
+            .nesterov = config_.nesterov};
   }
 
   SgdConfig config_;

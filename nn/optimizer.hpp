@@ -28,9 +28,10 @@ class Optimizer {
   virtual Vector<float> slot(std::size_t slot, std::size_t slice) const = 0;
   /// Updates the masters of all slices; rows that are not trainable stay.
   virtual void update(const ExecutionSpace& space, const UpdateSettings& settings) = 0;
-  /// Takes back in the masters, to rounding, the update that was made last, with `settings`. The slots stay: a run ends
-  /// with this.
-  virtual void revert(const ExecutionSpace& space, const UpdateSettings& settings) = 0;
+  /// Undoes in the master weights, up to rounding, the last update, which was made with `settings`. The slots stay: a
+  /// run ends with this. Returns false, and changes nothing, where the slots do not determine the update: with Nesterov
+  /// momentum.
+  virtual bool revert(const ExecutionSpace& space, const UpdateSettings& settings) = 0;
 };
 
 struct AdamWConfig {
@@ -38,6 +39,7 @@ struct AdamWConfig {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double weight_decay = 0.0;  ///< of rows whose group decays
+  bool decay_all = false;     ///< every trainable row decays, whatever its group
 };
 /// AdamW with bias correction. `table` and the slices' memory outlive it.
 std::unique_ptr<Optimizer> make_adamw(const AdamWConfig& config, const ParameterTable& table,
@@ -45,8 +47,11 @@ std::unique_ptr<Optimizer> make_adamw(const AdamWConfig& config, const Parameter
 
 struct SgdConfig {
   double momentum = 0.9;
-  double weight_decay = 0.0;
+  double weight_decay = 0.0;  ///< added to the gradient, of rows whose group decays
+  bool nesterov = false;
+  bool decay_all = false;  ///< every trainable row decays, whatever its group
 };
+/// SGD with momentum as torch.optim.SGD, dampening 0. `table` and the slices' memory outlive it.
 std::unique_ptr<Optimizer> make_sgd(const SgdConfig& config, const ParameterTable& table,
                                     std::span<const ParameterSlice> slices);
 

@@ -1,5 +1,7 @@
 #include "app/options/consistency.hpp"
 
+#include "app/options/options.hpp"
+#include "app/options/parse.hpp"
 #include "app/options/usage_error.hpp"
 #include "core/kernels/gemm.hpp"
 #include "data/squad/squad_files.hpp"
@@ -66,6 +68,75 @@ void drop_what_was_overridden(Arguments& arguments) {
     if (was_given(arguments, given)) arguments.run.engine.recorded_layout.reset();
   }
   if (was_given(arguments, "gemm") || was_given(arguments, "tf32")) arguments.run.engine.gemm.recorded.reset();
+}
+
+/// A setting that counts only with one choice of another option.
+struct SettingOfChoice {
+  const char* name;
+  const char* chooser;
+  const char* choice;
+};
+constexpr std::array settings_of_choices = {
+    SettingOfChoice{"adam-beta1", "optimizer", "adamw"},   SettingOfChoice{"adam-beta2", "optimizer", "adamw"},
+    SettingOfChoice{"adam-epsilon", "optimizer", "adamw"}, SettingOfChoice{"momentum", "optimizer", "sgd"},
+    SettingOfChoice{"nesterov", "optimizer", "sgd"},       SettingOfChoice{"decay-steps", "schedule", "step"},
+    SettingOfChoice{"decay-factor", "schedule", "step"}};
+
+/// Resets the settings of the optimizer or schedule that a configuration chose and the command line replaced. What the
+/// command line itself says of them is refused.
+void drop_settings_of_replaced_choices(Arguments& arguments) {
+  train::TrainConfig& engine = arguments.run.engine;
+  const train::TrainConfig defaults;
+  const bool is_adamw = engine.optimizer.kind == train::OptimizerKind::adamw;
+  if (was_given(arguments, "optimizer") && is_adamw) {
+    engine.optimizer.sgd.momentum = defaults.optimizer.sgd.momentum;
+    engine.optimizer.sgd.nesterov = defaults.optimizer.sgd.nesterov;
+  }
+  if (was_given(arguments, "optimizer") && !is_adamw) {
+    engine.optimizer.adamw.beta1 = defaults.optimizer.adamw.beta1;
+    engine.optimizer.adamw.beta2 = defaults.optimizer.adamw.beta2;
+    engine.optimizer.adamw.epsilon = defaults.optimizer.adamw.epsilon;
+  }
+  if (was_given(arguments, "schedule") && engine.schedule != nn::ScheduleKind::step) {
+    engine.decay_steps.clear();
+    engine.decay_factor = defaults.decay_factor;
+  }
+}
+
+/// Refuses settings of an optimizer or a schedule that is not chosen. A run.json has them too, as their defaults.
+void check_settings_of_choices(const Command& command, const Arguments& arguments) {
+  const Arguments defaults = default_arguments(command);
+  for (const auto& [name, chooser, choice] : settings_of_choices) {
+    const std::string chosen = find_option(chooser)->print(arguments).get<std::string>();
+    if (chosen == choice) continue;
+    if (was_given(arguments, name)) {
+      throw UsageError(fmt::format("--{} needs --{} {}, but the {} is {}; leave it out, or give --{} {}", name, chooser,
+                                   choice, chooser, chosen, chooser, choice));
+    }
+    const Option& option = *find_option(name);
+    if (option.print(arguments) == option.print(defaults)) continue;
+    throw UsageError(fmt::format("{} needs {} {}, but the {} is {}; leave it out of the configuration", name, chooser,
+                                 choice, chooser, chosen));
+  }
+}
+
+/// Refuses settings of the optimizer and its learning rate that contradict each other.
+void check_optimizer(const Command& command, Arguments& arguments) {
+  drop_settings_of_replaced_choices(arguments);
+  check_settings_of_choices(command, arguments);
+  const train::TrainConfig& engine = arguments.run.engine;
+  if (engine.optimizer.sgd.nesterov && engine.optimizer.sgd.momentum == 0.0) {
+    throw UsageError("--nesterov needs a --momentum above 0; give one, or leave out --nesterov");
+  }
+  if (engine.schedule == nn::ScheduleKind::step && engine.decay_steps.empty()) {
+    throw UsageError(
+        "--schedule step needs --decay-steps N,N,...: the steps at which the learning rate is multiplied by "
+        "--decay-factor");
+  }
+  if (engine.learning_rate_min > engine.learning_rate) {
+    throw UsageError(fmt::format("--learning-rate-min {}: expected at most --learning-rate, {}",
+                                 engine.learning_rate_min, engine.learning_rate));
+  }
 }
 
 void exclude_cuts(Arguments& arguments) {
@@ -229,6 +300,7 @@ void settle_train(const Command& command, Arguments& arguments) {
   need(!arguments.run.squad.train.empty(), command, "train");
   need(!arguments.run.engine.output.empty(), command, "output");
   drop_what_was_overridden(arguments);
+  check_optimizer(command, arguments);
   settle_batches(arguments);
   check_deterministic(arguments);
   check_communicator(arguments);

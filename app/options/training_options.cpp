@@ -4,6 +4,7 @@
 #include "train/engine/loss_scale.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <limits>
 
@@ -220,17 +221,49 @@ std::vector<Option> length_options() {
   };
 }
 
-std::vector<Option> optimizer_options() {
+/// Ascending steps, which run.json has as they are typed: a key of --config is no list.
+Option decay_steps_option() {
+  Option option = named("decay-steps", {}, "N,N,...", optimizer, train_command,
+                        "steps at which the learning rate is multiplied by --decay-factor; needs --schedule step");
+  option.expects = "whole numbers from 1 on, ascending and separated by commas";
+  option.parse = [](Arguments& arguments, std::string_view text) {
+    std::vector<std::size_t> steps;
+    for (const std::string& word : split(text, ',')) {
+      const auto step = parse_count(word, {});
+      if (!step || (!steps.empty() && *step <= steps.back())) return false;
+      steps.push_back(*step);
+    }
+    arguments.run.engine.decay_steps = std::move(steps);
+    return true;
+  };
+  option.print = [](const Arguments& arguments) -> nlohmann::ordered_json {
+    const std::vector<std::size_t>& steps = arguments.run.engine.decay_steps;
+    if (steps.empty()) return nullptr;
+    return fmt::format("{}", fmt::join(steps, ","));
+  };
+  return option;
+}
+
+std::vector<Option> schedule_options() {
   return {
       real_option(
           named("learning-rate", {"lr"}, "X", optimizer, train_command, "peak learning rate"), {0, 1},
           [](auto& a) -> auto& { return a.run.engine.learning_rate; }),
+      real_option(
+          named("learning-rate-min", {}, "X", optimizer, train_command,
+                "smallest learning rate after warm-up: linear and cosine end there"),
+          {0, 1}, [](auto& a) -> auto& { return a.run.engine.learning_rate_min; }),
       enumeration_option(
           named("schedule", {"lr-scheduler-type"}, "NAME", optimizer, train_command,
-                "linear, constant or cosine: the learning rate after warm-up"),
-          {{"linear", {}}, {"constant", {"constant_with_warmup"}}, {"cosine", {}}},
+                "linear, constant, cosine or step: the learning rate after warm-up"),
+          {{"linear", {}}, {"constant", {"constant_with_warmup"}}, {"cosine", {}}, {"step", {}}},
           [](auto& a) -> auto& { return a.run.engine.schedule; }, nn::parse_schedule,
           [](nn::ScheduleKind kind) { return nn::to_string(kind); }),
+      decay_steps_option(),
+      real_option(
+          named("decay-factor", {}, "X", optimizer, train_command,
+                "factor of the learning rate at each of --decay-steps"),
+          {0, 1, true}, [](auto& a) -> auto& { return a.run.engine.decay_factor; }),
       real_option(
           named("warmup", {"warmup-ratio"}, "R", optimizer, train_command,
                 "part of the steps in which the learning rate rises from 0"),
@@ -239,11 +272,43 @@ std::vector<Option> optimizer_options() {
           named("warmup-steps", {}, "N", optimizer, train_command,
                 "the same in steps; wins over --warmup where it is not 0"),
           {0}, [](auto& a) -> auto& { return a.run.engine.warmup_steps; }),
-      real_option(
+  };
+}
+
+/// An option that fills AdamW's field, as one of SGD too.
+Option of_both_optimizers(Option option) {
+  option.parse = [parse_adamw = std::move(option.parse)](Arguments& arguments, std::string_view text) {
+    if (!parse_adamw(arguments, text)) return false;
+    train::OptimizerConfig& config = arguments.run.engine.optimizer;
+    config.sgd.weight_decay = config.adamw.weight_decay;
+    config.sgd.decay_all = config.adamw.decay_all;
+    return true;
+  };
+  return option;
+}
+
+std::vector<Option> optimizer_options() {
+  return {
+      enumeration_option(
+          named("optimizer", {"optim"}, "NAME", optimizer, train_command, "adamw, or sgd with --momentum"),
+          {{"adamw", {"adamw_torch", "adamw_torch_fused", "adamw_hf", "adamw_apex_fused"}}, {"sgd", {}}},
+          [](auto& a) -> auto& { return a.run.engine.optimizer.kind; },
+          [](std::string_view name) { return name == "sgd" ? train::OptimizerKind::sgd : train::OptimizerKind::adamw; },
+          [](train::OptimizerKind kind) { return train::to_string(kind); }),
+      of_both_optimizers(real_option(
           named("weight-decay", {}, "X", optimizer, train_command,
-                "decay a step and learning rate; biases and "
-                "LayerNorm have none"),
-          {0, 10}, [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.weight_decay; }),
+                "weight decay: decoupled with AdamW, added to the gradient with SGD; biases and LayerNorm have none"),
+          {0, 10}, [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.weight_decay; })),
+      of_both_optimizers(switch_option(
+          named("decay-all", {}, "", optimizer, train_command,
+                "apply weight decay to biases and one-dimensional tensors too"),
+          [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.decay_all; })),
+      real_option(
+          named("momentum", {}, "X", optimizer, train_command, "momentum of SGD; needs --optimizer sgd"),
+          {0, 1, false, true}, [](auto& a) -> auto& { return a.run.engine.optimizer.sgd.momentum; }),
+      switch_option(
+          named("nesterov", {}, "", optimizer, train_command, "SGD with Nesterov momentum; needs --optimizer sgd"),
+          [](auto& a) -> auto& { return a.run.engine.optimizer.sgd.nesterov; }),
       real_option(
           named("adam-beta1", {}, "X", optimizer, train_command, "decay of the gradients' mean"), {0, 1, false, true},
           [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.beta1; }),
@@ -320,7 +385,7 @@ std::vector<Option> run_options() {
 
 std::vector<Option> training_options() {
   std::vector<Option> all;
-  for (const auto part : {length_options, optimizer_options, run_options, checkpoint_options}) {
+  for (const auto part : {length_options, schedule_options, optimizer_options, run_options, checkpoint_options}) {
     for (Option& option : part()) all.push_back(std::move(option));
   }
   return all;

@@ -93,9 +93,10 @@ void sgd_update(const ExecutionSpace& space, const SgdSettings& settings, const 
   for_each_element(
       "mylos::optimizer::sgd", space, value.size(),
       KOKKOS_LAMBDA(const float& gradient_of_weight, float& weight, float& slot_of_weight) {
-        const float b = s.momentum * slot_of_weight + (gradient_of_weight * s.gradient_scale + s.weight_decay * weight);
+        const float decayed = gradient_of_weight * s.gradient_scale + s.weight_decay * weight;
+        const float b = s.momentum * slot_of_weight + decayed;
         slot_of_weight = b;
-        weight -= s.learning_rate * b;
+        weight -= s.learning_rate * (s.nesterov ? decayed + s.momentum * b : b);
       },
       g, w, slot);
 }
@@ -103,6 +104,7 @@ void sgd_update(const ExecutionSpace& space, const SgdSettings& settings, const 
 void sgd_revert(const ExecutionSpace& space, const SgdSettings& settings, const ConstVector<float>& momentum,
                 const Vector<float>& value) {
   check_sizes("SGD", momentum.size(), value.size(), momentum.size());
+  require(!settings.nesterov, "SGD: an update with Nesterov momentum cannot be undone without its gradient");
   const float learning_rate = settings.learning_rate;
   const float* const slot = momentum.data();
   float* const w = value.data();

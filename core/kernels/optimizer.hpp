@@ -24,16 +24,19 @@ void adamw_update(const ExecutionSpace& space, const AdamWSettings& settings, co
 void adamw_revert(const ExecutionSpace& space, const AdamWSettings& settings, const ConstVector<float>& first_moment,
                   const ConstVector<float>& second_moment, const Vector<float>& value);
 
-/// Polyak's heavy ball as PyTorch has it: b = momentum b + g + weight_decay w; w -= learning_rate b.
+/// Polyak's heavy ball as PyTorch has it: d = g + weight_decay w; b = momentum b + d; w -= learning_rate b. Nesterov
+/// momentum (Sutskever et al. 2013, in PyTorch's form): w -= learning_rate (d + momentum b).
 struct SgdSettings {
   float learning_rate = 0.0f;
   float momentum = 0.9f, weight_decay = 0.0f;
   float gradient_scale = 1.0f;
+  bool nesterov = false;
 };
 void sgd_update(const ExecutionSpace& space, const SgdSettings& settings, const ConstVector<float>& gradient,
                 const Vector<float>& value, const Vector<float>& momentum);
 
-/// Takes back the update that left this momentum, to the rounding of its larger side.
+/// Undoes the last update, which left this momentum, up to rounding. Errors: std::invalid_argument with Nesterov
+/// momentum, whose updates contain the gradient, which the momentum alone does not determine.
 void sgd_revert(const ExecutionSpace& space, const SgdSettings& settings, const ConstVector<float>& momentum,
                 const Vector<float>& value);
 

@@ -76,6 +76,16 @@ TEST_F(DivergedRuns, AnEvaluationThatIsNotFiniteIsADivergedRun) {
   EXPECT_TRUE(fs::exists(run_ / "last" / "model.safetensors"));
 }
 
+// Its slot does not say which gradient the update had.
+TEST_F(DivergedRuns, ANesterovUpdateIsNotUndone) {
+  const ProgramRun run = spoil({"--optimizer", "sgd", "--nesterov"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.error_lines().back(),
+              HasSubstr("the model's outputs are not finite: the run stops; last/ is not written, because an update "
+                        "with Nesterov momentum cannot be undone; use a smaller --learning-rate"));
+  EXPECT_FALSE(fs::exists(run_ / "last"));
+}
+
 // The checkpoint of the step with the spoilt weights was the latest, and with --keep the only one.
 TEST_F(DivergedRuns, NoCheckpointOfSpoiltWeightsStays) {
   const fs::path checkpoints = run_ / "checkpoints";

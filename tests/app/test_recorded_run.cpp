@@ -126,6 +126,18 @@ TEST_F(RecordedRun, TheInterruptedOneGoesOnToTheSameEnd) {
   expect_near(values(actual.evaluations, "validation_loss"), values(expected.evaluations, "validation_loss"));
 }
 
+// Its checkpoint and run.json lack these settings, which had their defaults.
+TEST_F(RecordedRun, TheInterruptedOneHasTheDefaultsOfNewerOptions) {
+  for (const auto& [option, what] : {std::pair("--learning-rate-min 1e-5", "learning_rate_min 0, now 1e-05"),
+                                     std::pair("--decay-all", "decay_all 0, now 1"),
+                                     std::pair("--schedule step --decay-steps 30", "schedule linear, now step"),
+                                     std::pair("--optimizer sgd --nesterov", "optimizer adamw, now sgd")}) {
+    const ProgramRun refused = train("interrupted", option);
+    EXPECT_EQ(refused.exit_code, 1) << option;
+    EXPECT_THAT(refused.errors, HasSubstr(what));
+  }
+}
+
 TEST_F(RecordedRun, TheFinishedOneIsExtendedFromItsLastCheckpoint) {
   const ProgramRun longer = train("finished", "--extend --steps 70");
   ASSERT_EQ(longer.exit_code, 0) << longer.errors;

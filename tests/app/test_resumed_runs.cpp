@@ -162,6 +162,32 @@ TEST_F(ResumedRuns, HalfGoesOnWithItsLossScale) {
   EXPECT_EQ(read_file(run_ / "last/model.safetensors"), read_file(directory_ / "whole" / "last/model.safetensors"));
 }
 
+TEST_F(ResumedRuns, SgdGoesOnWithItsMomentumAndSchedule) {
+  const Words sgd = {"--optimizer",    "sgd",  "--momentum",    "0.9", "--nesterov",          "--lr",  "0.1",
+                     "--schedule",     "step", "--decay-steps", "3,6", "--learning-rate-min", "0.005", "--decay-all",
+                     "--weight-decay", "0.01"};
+  Words saving = sgd;
+  saving.insert(saving.end(), {"--checkpoint-every", "1", "--keep", "20"});
+  const ProgramRun whole = train(run_, saving);
+  ASSERT_EQ(whole.exit_code, 0) << whole.errors;
+  const std::vector<json> rows = metrics(run_);
+  const std::string weights = read_file(run_ / "last/model.safetensors");
+  std::vector<double> rates;
+  for (const json& row : rows) {
+    if (row.contains("loss")) rates.push_back(row["learning_rate"]);
+  }
+  const double decayed = 0.1 * 0.1;
+  EXPECT_EQ(rates, (std::vector<double>{0.1, 0.1, 0.1, decayed, decayed, decayed, 0.005, 0.005, 0.005}));
+  interrupt(run_, 4);
+  expect_refused(train(run_), "optimizer sgd, now adamw");
+  expect_refused(train(run_, {"--optimizer", "sgd"}), "nesterov true, now false");
+  const ProgramRun rest = train(run_, sgd);
+  ASSERT_EQ(rest.exit_code, 0) << rest.errors;
+  EXPECT_THAT(rest.errors, HasSubstr("goes on after step 4, from "));
+  EXPECT_EQ(metrics(run_), rows);
+  EXPECT_EQ(read_file(run_ / "last/model.safetensors"), weights);
+}
+
 TEST_F(ResumedRuns, TheDirectorysRules) {
   leave_unfinished(run_, 4);
   expect_refused(train(run_, {"--resume", "never"}), "--resume auto goes on with it, --overwrite starts anew");

@@ -53,12 +53,61 @@ TEST(LearningRate, ARunThatIsAllWarmUpEndsAtZero) {
   EXPECT_EQ(schedule.at(5), 0.0);
 }
 
+TEST(LearningRate, LinearAndCosineEndAtTheMinimum) {
+  LearningRateSchedule schedule{.kind = ScheduleKind::linear, .peak = 1.0, .steps = 10, .minimum = 0.5};
+  EXPECT_EQ(schedule.at(0), 1.0);
+  EXPECT_EQ(schedule.at(5), 0.75);
+  EXPECT_EQ(schedule.at(9), 0.55);
+  for (const std::size_t step : {10u, 11u}) EXPECT_EQ(schedule.at(step), 0.5);
+  schedule.kind = ScheduleKind::cosine;
+  EXPECT_EQ(schedule.at(0), 1.0);
+  EXPECT_DOUBLE_EQ(schedule.at(5), 0.75);
+  EXPECT_NEAR(schedule.at(9), 0.5 + 0.25 * (1.0 + std::cos(0.9 * std::numbers::pi)), 1e-15);
+  for (const std::size_t step : {10u, 11u}) EXPECT_EQ(schedule.at(step), 0.5);
+}
+
+TEST(LearningRate, WarmUpRisesFromZeroBelowTheMinimum) {
+  const LearningRateSchedule schedule{
+      .kind = ScheduleKind::linear, .peak = 1.0, .steps = 12, .warmup_steps = 4, .minimum = 0.5};
+  EXPECT_EQ(schedule.at(0), 0.0);
+  EXPECT_EQ(schedule.at(1), 0.25);
+  EXPECT_EQ(schedule.at(4), 1.0);
+  EXPECT_EQ(schedule.at(8), 0.75);
+}
+
+TEST(LearningRate, ConstantIgnoresTheMinimumAndDecaySteps) {
+  const LearningRateSchedule schedule{
+      .kind = ScheduleKind::constant, .peak = 0.25, .steps = 10, .minimum = 0.125, .decay_steps = {2}};
+  for (const std::size_t step : {0u, 2u, 10u}) EXPECT_EQ(schedule.at(step), 0.25);
+}
+
+TEST(LearningRate, StepIsMultipliedAtEachDecayStep) {
+  LearningRateSchedule schedule{.kind = ScheduleKind::step,
+                                .peak = 1.0,
+                                .steps = 10,
+                                .warmup_steps = 2,
+                                .decay_steps = {3, 6, 8},
+                                .decay_factor = 0.5};
+  const double expected[] = {0.0, 0.5, 1.0, 0.5, 0.5, 0.5, 0.25, 0.25, 0.125, 0.125, 0.125};
+  for (std::size_t step = 0; step < std::size(expected); ++step) EXPECT_EQ(schedule.at(step), expected[step]) << step;
+  schedule.minimum = 0.2;
+  EXPECT_EQ(schedule.at(6), 0.25);
+  EXPECT_EQ(schedule.at(8), 0.2);
+}
+
+TEST(LearningRate, StepDecaysByATenthByDefault) {
+  const LearningRateSchedule schedule{.kind = ScheduleKind::step, .peak = 0.1, .decay_steps = {1}};
+  EXPECT_EQ(schedule.at(0), 0.1);
+  EXPECT_EQ(schedule.at(1), 0.1 * 0.1);
+}
+
 TEST(LearningRate, NamesAreReadBack) {
-  for (const ScheduleKind kind : {ScheduleKind::linear, ScheduleKind::constant, ScheduleKind::cosine}) {
+  using enum ScheduleKind;
+  for (const ScheduleKind kind : {linear, constant, cosine, step}) {
     EXPECT_EQ(parse_schedule(to_string(kind)), kind);
   }
-  EXPECT_THAT(tests::error_of([] { parse_schedule("step"); }),
-              HasSubstr("--schedule step: there are linear, constant and cosine"));
+  EXPECT_THAT(tests::error_of([] { parse_schedule("cubic"); }),
+              HasSubstr("--schedule cubic: there are linear, constant, cosine and step"));
 }
 
 }  // namespace

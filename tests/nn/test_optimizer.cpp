@@ -76,7 +76,7 @@ Values history(const ParameterTable& table, std::size_t row, const Rule& rule) {
 }
 
 template <class Make, class Rule>
-void expect_history(const Make& make, const Rule& rule) {
+void expect_history(const Make& make, const Rule& rule, bool decay_all = false) {
   const ParameterTable table = two_units();
   for (const bool cut : {false, true}) {
     Slices slices(table, cut);
@@ -91,7 +91,7 @@ void expect_history(const Make& make, const Rule& rule) {
       const auto rule_of_row = [&](double& value, double gradient, double* slots, std::size_t step) {
         const double rate =
             0.01 / static_cast<double>(step + 1) * static_cast<double>(place.group.learning_rate_factor);
-        rule(value, gradient, slots, step, rate, place.group.decay ? 0.1 : 0.0);
+        rule(value, gradient, slots, step, rate, decay_all || place.group.decay ? 0.1 : 0.0);
       };
       const Values actual = host_values(slice(slices.masters[place.unit], place.offset, place.offset + place.size));
       expect_near(actual, history(table, row, rule_of_row), 2e-6, name);
@@ -100,28 +100,39 @@ void expect_history(const Make& make, const Rule& rule) {
 }
 
 TEST(Optimizer, AdamWIsItsFormula) {
-  const AdamWConfig config{.beta1 = 0.8, .beta2 = 0.99, .epsilon = 1e-6, .weight_decay = 0.1};
-  expect_history([&](const ParameterTable& table,
-                     std::span<const ParameterSlice> slices) { return make_adamw(config, table, slices); },
-                 [&](double& value, double gradient, double* slots, std::size_t step, double rate, double decay) {
-                   slots[0] = config.beta1 * slots[0] + (1.0 - config.beta1) * gradient;
-                   slots[1] = config.beta2 * slots[1] + (1.0 - config.beta2) * gradient * gradient;
-                   const double n = static_cast<double>(step + 1);
-                   const double m = slots[0] / (1.0 - std::pow(config.beta1, n)),
-                                v = slots[1] / (1.0 - std::pow(config.beta2, n));
-                   value -= rate * decay * value;
-                   value -= rate * m / (std::sqrt(v) + config.epsilon);
-                 });
+  for (const bool decay_all : {false, true}) {
+    const AdamWConfig config{.beta1 = 0.8, .beta2 = 0.99, .epsilon = 1e-6, .weight_decay = 0.1, .decay_all = decay_all};
+    const auto make = [&](const ParameterTable& table, std::span<const ParameterSlice> slices) {
+      return make_adamw(config, table, slices);
+    };
+    const auto rule = [&](double& value, double gradient, double* slots, std::size_t step, double rate, double decay) {
+      slots[0] = config.beta1 * slots[0] + (1.0 - config.beta1) * gradient;
+      slots[1] = config.beta2 * slots[1] + (1.0 - config.beta2) * gradient * gradient;
+      const double n = static_cast<double>(step + 1);
+      const double m = slots[0] / (1.0 - std::pow(config.beta1, n)), v = slots[1] / (1.0 - std::pow(config.beta2, n));
+      value -= rate * decay * value;
+      value -= rate * m / (std::sqrt(v) + config.epsilon);
+    };
+    expect_history(make, rule, decay_all);
+  }
 }
 
+/// SGD with and without Nesterov momentum, with decay of all rows and of those whose group decays.
 TEST(Optimizer, SgdIsItsFormula) {
-  const SgdConfig config{.momentum = 0.7, .weight_decay = 0.1};
-  expect_history([&](const ParameterTable& table,
-                     std::span<const ParameterSlice> slices) { return make_sgd(config, table, slices); },
-                 [&](double& value, double gradient, double* slots, std::size_t, double rate, double decay) {
-                   slots[0] = config.momentum * slots[0] + gradient + decay * value;
-                   value -= rate * slots[0];
-                 });
+  for (const bool nesterov : {false, true}) {
+    for (const bool decay_all : {false, true}) {
+      const SgdConfig config{.momentum = 0.7, .weight_decay = 0.1, .nesterov = nesterov, .decay_all = decay_all};
+      const auto make = [&](const ParameterTable& table, std::span<const ParameterSlice> slices) {
+        return make_sgd(config, table, slices);
+      };
+      const auto rule = [&](double& value, double gradient, double* slots, std::size_t, double rate, double decay) {
+        const double decayed = gradient + decay * value;
+        slots[0] = config.momentum * slots[0] + decayed;
+        value -= rate * (nesterov ? decayed + config.momentum * slots[0] : slots[0]);
+      };
+      expect_history(make, rule, decay_all);
+    }
+  }
 }
 
 /// The masters before and after an update that is taken back.
@@ -136,7 +147,7 @@ void expect_reverted(const Make& make) {
     for (const Vector<float>& master : slices.masters) before.push_back(host_values(master));
     optimizer->update(ExecutionSpace(), settings_of(step));
     if (step + 1 < steps) continue;
-    optimizer->revert(ExecutionSpace(), {.step = step, .learning_rate = settings_of(step).learning_rate});
+    EXPECT_TRUE(optimizer->revert(ExecutionSpace(), {.step = step, .learning_rate = settings_of(step).learning_rate}));
     for (std::size_t i = 0; i < before.size(); ++i) {
       expect_near(host_values(slices.masters[i]), before[i], 2e-7, fmt::format("unit {}", i));
     }
@@ -150,6 +161,17 @@ TEST(Optimizer, RevertTakesTheLastUpdateBack) {
   expect_reverted([](const ParameterTable& table, std::span<const ParameterSlice> slices) {
     return make_sgd({.momentum = 0.7, .weight_decay = 0.1}, table, slices);
   });
+}
+
+TEST(Optimizer, RevertLeavesANesterovUpdateAsItIs) {
+  const ParameterTable table = two_units();
+  Slices slices(table, true);
+  const auto optimizer = make_sgd({.momentum = 0.7, .nesterov = true}, table, slices.slices);
+  slices.set_gradients(0);
+  optimizer->update(ExecutionSpace(), settings_of(0));
+  const Values updated = host_values(slices.masters[0]);
+  EXPECT_FALSE(optimizer->revert(ExecutionSpace(), {.step = 0, .learning_rate = settings_of(0).learning_rate}));
+  EXPECT_EQ(host_values(slices.masters[0]), updated);
 }
 
 TEST(Optimizer, SlotsAreNamedAndStandAsTheirSlices) {

@@ -24,7 +24,9 @@ std::string keep_weights(const RunParts& run, const Divergence& divergence) {
   if (run.config.output.empty() || !divergence.keeps_weights) return {};
   const std::optional<LastUpdate>& spoilt = divergence.spoilt;
   if (spoilt) {
-    run.optimizer.revert(run.space, spoilt->settings);
+    if (!run.optimizer.revert(run.space, spoilt->settings)) {
+      return "last/ is not written, because an update with Nesterov momentum cannot be undone; ";
+    }
     run.mode.publish_values(run.space);
   }
   if (!weights_are_finite(run)) return {};

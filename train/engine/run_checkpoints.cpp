@@ -7,11 +7,13 @@
 #include "parallel/communicator/agreement.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <optional>
 
 namespace mylos::train {
 namespace {
@@ -54,6 +56,35 @@ CheckpointRecord::Value member_like(const CheckpointRecord& record, const std::s
   if (std::holds_alternative<std::uint64_t>(like)) return record.integer(name);
   if (std::holds_alternative<double>(like)) return record.real(name);
   return record.text(name);
+}
+
+/// Adds the settings that checkpoints of earlier versions lack. Those of one optimizer or schedule are only recorded
+/// with it.
+void add_newer_settings(CheckpointRecord& record, const TrainConfig& config) {
+  record.set("learning_rate_min", config.learning_rate_min);
+  if (config.schedule == nn::ScheduleKind::step) {
+    record.set("decay_steps", fmt::format("{}", fmt::join(config.decay_steps, ",")));
+    record.set("decay_factor", config.decay_factor);
+  }
+  const OptimizerConfig& optimizer = config.optimizer;
+  const bool is_sgd = optimizer.kind == OptimizerKind::sgd;
+  record.set("decay_all", std::uint64_t{(is_sgd ? optimizer.sgd.decay_all : optimizer.adamw.decay_all) ? 1u : 0u});
+  if (!is_sgd) return;
+  record.set("momentum", optimizer.sgd.momentum);
+  record.set("nesterov", std::uint64_t{optimizer.sgd.nesterov ? 1u : 0u});
+}
+
+/// The member of a checkpoint that has `like` in this run. A checkpoint of an earlier version, which lacks it, was
+/// trained with the default. Returns nullopt where the checkpoint is of another optimizer or schedule, which has no
+/// such setting.
+std::optional<CheckpointRecord::Value> saved_member(const CheckpointRecord& record, const std::string& name,
+                                                    const CheckpointRecord::Value& like) {
+  CheckpointRecord defaults;
+  add_newer_settings(defaults, TrainConfig{});
+  if (!record.has(name) && defaults.has(name)) return member_like(defaults, name, like);
+  const bool is_of_choice = name == "decay_steps" || name == "decay_factor" || name == "momentum" || name == "nesterov";
+  if (!record.has(name) && is_of_choice) return std::nullopt;
+  return member_like(record, name, like);
 }
 
 /// Members that a longer run has otherwise: W of a --warmup ratio, too.
@@ -195,7 +226,8 @@ CheckpointRecord RunCheckpoints::course_record() const {
   record.set("learning_rate", config_.learning_rate);
   record.set("warmup_steps", std::uint64_t{learning_rate_schedule(config_, course_.steps).warmup_steps});
   record.set("clip", config_.clip);
-  record.set("optimizer", std::string(config_.optimizer.kind == OptimizerKind::sgd ? "sgd" : "adamw"));
+  record.set("optimizer", std::string(to_string(config_.optimizer.kind)));
+  add_newer_settings(record, config_);
   return record;
 }
 
@@ -236,10 +268,10 @@ void RunCheckpoints::check_course(const CheckpointRecord& record) const {
   std::string differing;
   const CheckpointRecord own = course_record();
   for (const auto& [name, value] : own.members()) {
-    const CheckpointRecord::Value saved = member_like(record, name, value);
-    if (saved == value || (config_.checkpoints.extend && follows_from_steps(name))) continue;
+    const std::optional<CheckpointRecord::Value> saved = saved_member(record, name, value);
+    if (!saved || *saved == value || (config_.checkpoints.extend && follows_from_steps(name))) continue;
     differing +=
-        fmt::format("{}{} {}, now {}", differing.empty() ? "" : "; ", name, value_text(saved), value_text(value));
+        fmt::format("{}{} {}, now {}", differing.empty() ? "" : "; ", name, value_text(*saved), value_text(value));
   }
   // Members that nothing is compared with, but that a run cannot go on without.
   record.integer("sampler_epoch");

@@ -4,10 +4,17 @@
 
 namespace mylos::train {
 
+std::string_view to_string(OptimizerKind kind) { return kind == OptimizerKind::sgd ? "sgd" : "adamw"; }
+
 nn::LearningRateSchedule learning_rate_schedule(const TrainConfig& config, std::size_t steps) {
   const auto ratio_steps = static_cast<std::size_t>(std::ceil(config.warmup_ratio * static_cast<double>(steps)));
-  return {config.schedule, config.learning_rate, steps,
-          config.warmup_steps.value_or(0) > 0 ? *config.warmup_steps : ratio_steps};
+  return {.kind = config.schedule,
+          .peak = config.learning_rate,
+          .steps = steps,
+          .warmup_steps = config.warmup_steps.value_or(0) > 0 ? *config.warmup_steps : ratio_steps,
+          .minimum = config.learning_rate_min,
+          .decay_steps = config.decay_steps,
+          .decay_factor = config.decay_factor};
 }
 
 }  // namespace mylos::train

@@ -12,12 +12,17 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 /// What the trainer is told, whatever the task. Each field says its unit and an example.
 namespace mylos::train {
 
 /// Which optimizer, with its settings.
 enum class OptimizerKind { adamw, sgd };
+
+/// "adamw" or "sgd".
+std::string_view to_string(OptimizerKind kind);
 
 struct OptimizerConfig {
   OptimizerKind kind = OptimizerKind::adamw;
@@ -79,6 +84,9 @@ struct TrainConfig {
   nn::Recompute recompute = nn::Recompute::none;
   nn::ScheduleKind schedule = nn::ScheduleKind::linear;
   double learning_rate = 3e-5;              ///< peak
+  double learning_rate_min = 0.0;           ///< no schedule goes below it after warm-up
+  std::vector<std::size_t> decay_steps;     ///< of the step schedule: ascending, e.g. {100, 200}
+  double decay_factor = 0.1;                ///< of the step schedule
   double warmup_ratio = 0.0;                ///< of the steps, e.g. 0.1
   std::optional<std::size_t> warmup_steps;  ///< wins over the ratio where it is not 0
   OptimizerConfig optimizer;

@@ -250,6 +250,43 @@ TEST_F(ConfigFile, AChangedDefaultIsNoDifference) {
             std::vector<std::string>{"checkpoint-every unset, now 5"});
 }
 
+TEST_F(ConfigFile, DefaultsOfAnotherOptimizerAreNoError) {
+  const std::vector<std::string> words = {"--model=m", "--train=t", "--output=o", "--optimizer=sgd", "--nesterov"};
+  const Arguments told = parse_arguments(train_, words);
+  const auto settings = settings_json(train_, told);
+  EXPECT_EQ(settings["adam-beta1"], 0.9);
+  const Arguments again = parse(settings.dump());
+  EXPECT_EQ(settings_json(train_, again), settings);
+  EXPECT_TRUE(again.run.engine.optimizer.sgd.nesterov);
+}
+
+TEST_F(ConfigFile, SettingsOfAnotherOptimizerOrScheduleAreErrors) {
+  EXPECT_EQ(error("{" + base_ + R"(, "optimizer": "sgd", "adam-beta1": 0.8})"),
+            "adam-beta1 needs optimizer adamw, but the optimizer is sgd; leave it out of the configuration");
+  EXPECT_EQ(error("{" + base_ + R"(, "momentum": 0.8})"),
+            "momentum needs optimizer sgd, but the optimizer is adamw; leave it out of the configuration");
+  EXPECT_EQ(error("{" + base_ + R"(, "decay-steps": "5,9"})"),
+            "decay-steps needs schedule step, but the schedule is linear; leave it out of the configuration");
+}
+
+TEST_F(ConfigFile, AnotherOptimizerOrScheduleDropsTheSettingsOfTheConfigurations) {
+  const std::string sgd = "{" + base_ + R"(, "optimizer": "sgd", "momentum": 0.8, "nesterov": true})";
+  EXPECT_EQ(parse(sgd).run.engine.optimizer.sgd.momentum, 0.8);
+  EXPECT_EQ(parse(sgd, {"--optimizer=adamw"}).run.engine.optimizer.sgd.momentum, 0.9);
+  EXPECT_FALSE(parse(sgd, {"--optimizer=adamw"}).run.engine.optimizer.sgd.nesterov);
+  const std::string adamw =
+      "{" + base_ + R"(, "adam-beta1": 0.8, "adam-beta2": 0.9, "adam-epsilon": 1e-5, "weight-decay": 0.1})";
+  const train::OptimizerConfig replaced = parse(adamw, {"--optimizer=sgd"}).run.engine.optimizer;
+  EXPECT_EQ(replaced.adamw.beta1, 0.9);
+  EXPECT_EQ(replaced.adamw.beta2, 0.999);
+  EXPECT_EQ(replaced.adamw.epsilon, 1e-8);
+  EXPECT_EQ(replaced.sgd.weight_decay, 0.1);
+  const std::string step = "{" + base_ + R"(, "schedule": "step", "decay-steps": "5,9", "decay-factor": 0.5})";
+  EXPECT_EQ(parse(step).run.engine.decay_steps, (std::vector<std::size_t>{5, 9}));
+  EXPECT_TRUE(parse(step, {"--schedule=linear"}).run.engine.decay_steps.empty());
+  EXPECT_EQ(parse(step, {"--schedule=linear"}).run.engine.decay_factor, 0.1);
+}
+
 TEST_F(ConfigFile, TheOrderOfWordsDoesNotMatter) {
   const std::string file = write("{" + base_ + R"(, "batch": 4})");
   const std::vector<std::string> words = {"--batch=9", "--config", file};

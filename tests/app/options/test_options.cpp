@@ -48,10 +48,13 @@ const std::map<std::string, Example>& examples() {
       {"micro-tokens", {"4096", 4096}},
       {"gradient-accumulation-steps", {"3", 3}},
       {"learning-rate", {"1e-4", 1e-4}},
+      {"learning-rate-min", {"1e-5", 1e-5}},
       {"schedule", {"cosine", "cosine"}},
       {"warmup", {"0.1", 0.1}},
       {"warmup-steps", {"40", 40}},
+      {"optimizer", {"sgd", "sgd"}},
       {"weight-decay", {"0.01", 0.01}},
+      {"decay-all", {"true", true}},
       {"adam-beta1", {"0.8", 0.8}},
       {"adam-beta2", {"0.99", 0.99}},
       {"adam-epsilon", {"1e-6", 1e-6}},
@@ -96,9 +99,10 @@ ordered_json recorded(const Option& option, const std::vector<std::string>& word
 
 TEST(Options, EveryNameSpellingAndFormIsRead) {
   for (const Option& option : option_table()) {
-    // One is another way to say batch, tested with that; two need another option, two a GPU.
-    static const std::set<std::string> elsewhere = {"batch-per-rank", "leaves", "initial-loss-scale", "tf32",
-                                                    "attention"};
+    // One is another way to say batch, tested with that; six need another option, two a GPU.
+    static const std::set<std::string> elsewhere = {"batch-per-rank", "leaves",      "initial-loss-scale",
+                                                    "tf32",           "attention",   "momentum",
+                                                    "nesterov",       "decay-steps", "decay-factor"};
     if (!option.belongs_to(train_command) || !option.print || elsewhere.contains(option.name)) continue;
     ASSERT_TRUE(examples().contains(option.name)) << option.name << " has no example";
     const Example& example = examples().at(option.name);
@@ -145,7 +149,15 @@ TEST(Options, WhatIsOutOfRangeIsRefusedWithTheRange) {
       {"--lr=1e999", "--lr 1e999: expected a number from 0 to 1"},
       {"--dropout=1", "--dropout 1: expected a number of at least 0 and below 1"},
       {"--seed=-1", "--seed -1: expected a whole number from 0 to 2^64 - 1"},
-      {"--schedule=cubic", "--schedule cubic: expected linear, constant or cosine"},
+      {"--schedule=cubic", "--schedule cubic: expected linear, constant, cosine or step"},
+      {"--optimizer=adafactor", "--optimizer adafactor: expected adamw or sgd"},
+      {"--momentum=1", "--momentum 1: expected a number of at least 0 and below 1"},
+      {"--decay-factor=0", "--decay-factor 0: expected a number above 0 and at most 1"},
+      {"--decay-steps=", "--decay-steps \"\": expected whole numbers from 1 on, ascending and separated by commas"},
+      {"--decay-steps=0,2", "--decay-steps 0,2: expected whole numbers from 1 on, ascending"},
+      {"--decay-steps=3,3", "--decay-steps 3,3: expected whole numbers from 1 on, ascending"},
+      {"--decay-steps=5,3", "--decay-steps 5,3: expected whole numbers from 1 on, ascending"},
+      {"--decay-steps=3,", "--decay-steps 3,: expected whole numbers from 1 on, ascending"},
       {"--best-by=accuracy", "--best-by accuracy: expected loss, f1 or exact"},
       {"--squad=3", "--squad 3: expected 1.1 or 2.0"},
       {"--precision=fp8", "--precision fp8: expected float, bfloat16 or half"},
@@ -225,6 +237,42 @@ TEST(Options, LeavesBelongToDeterministicRuns) {
                 recorded(leaves, {"--deterministic", std::string(other) + "=2"});
               }),
               fmt::format("--deterministic cuts every step into its 8 --leaves; leave out {}", other));
+  }
+}
+
+TEST(Options, TheOptimizerHasThePeersNames) {
+  const Option& optimizer = *find_option("optimizer");
+  EXPECT_EQ(recorded(optimizer, {}), "adamw");
+  for (const char* name : {"adamw", "adamw_torch", "adamw_torch_fused", "adamw_hf", "adamw_apex_fused"}) {
+    EXPECT_EQ(recorded(optimizer, {"--optimizer=sgd", "--optim", name}), "adamw");
+  }
+}
+
+TEST(Options, SettingsOfSgdAreRecorded) {
+  const Option &momentum = *find_option("momentum"), &nesterov = *find_option("nesterov");
+  EXPECT_EQ(recorded(momentum, {}), 0.9);
+  EXPECT_EQ(recorded(nesterov, {}), false);
+  EXPECT_EQ(recorded(momentum, {"--optimizer=sgd", "--momentum=0.5"}), 0.5);
+  EXPECT_EQ(recorded(nesterov, {"--optimizer=sgd", "--nesterov"}), true);
+}
+
+TEST(Options, SettingsOfTheStepScheduleAreRecorded) {
+  const Option &steps = *find_option("decay-steps"), &factor = *find_option("decay-factor");
+  const std::vector<std::string> words = {"--schedule=step", "--decay-steps=10,20", "--decay_factor", "0.5"};
+  EXPECT_EQ(recorded(steps, words), "10,20");
+  EXPECT_EQ(recorded(factor, words), 0.5);
+  EXPECT_EQ(recorded(steps, {}), nullptr);
+  EXPECT_EQ(recorded(factor, {}), 0.1);
+}
+
+TEST(Options, DecayCountsForBothOptimizers) {
+  for (const char* name : {"adamw", "sgd"}) {
+    const std::vector<std::string> words = {"--model=m", "--train=t",           "--output=o", "--optimizer",
+                                            name,        "--weight-decay=0.25", "--decay-all"};
+    const train::OptimizerConfig config = parse_arguments(*find_command("train"), words).run.engine.optimizer;
+    EXPECT_EQ(config.adamw.weight_decay, 0.25);
+    EXPECT_EQ(config.sgd.weight_decay, 0.25);
+    EXPECT_TRUE(config.adamw.decay_all && config.sgd.decay_all);
   }
 }
 

@@ -151,5 +151,45 @@ TEST(Consistency, OptionsThatWouldDoNothingAreErrors) {
             "--doc-stride 100: expected less than --max-length, 100");
 }
 
+TEST(Consistency, SettingsOfAnOptimizerNeedIt) {
+  for (const char* word : {"--adam-beta1=0.9", "--adam-beta2=0.99", "--adam-epsilon=1e-6"}) {
+    const std::string name = std::string(word).substr(0, std::string(word).find('='));
+    EXPECT_EQ(error_of_train({word, "--optimizer=sgd"}),
+              name + " needs --optimizer adamw, but the optimizer is sgd; leave it out, or give --optimizer adamw");
+    EXPECT_EQ(error_of_train({word}), "(nothing was thrown)");
+  }
+  for (const char* word : {"--momentum=0.9", "--nesterov=true"}) {
+    const std::string name = std::string(word).substr(0, std::string(word).find('='));
+    EXPECT_EQ(error_of_train({word}),
+              name + " needs --optimizer sgd, but the optimizer is adamw; leave it out, or give --optimizer sgd");
+    EXPECT_EQ(error_of_train({word, "--optimizer=sgd"}), "(nothing was thrown)");
+  }
+}
+
+TEST(Consistency, NesterovNeedsMomentum) {
+  EXPECT_EQ(error_of_train({"--optimizer=sgd", "--momentum=0", "--nesterov"}),
+            "--nesterov needs a --momentum above 0; give one, or leave out --nesterov");
+  EXPECT_EQ(parse_train({"--optimizer=sgd", "--momentum=0"}).run.engine.optimizer.sgd.momentum, 0.0);
+}
+
+TEST(Consistency, DecayStepsAndTheStepScheduleNeedEachOther) {
+  EXPECT_EQ(error_of_train({"--decay-steps=5"}),
+            "--decay-steps needs --schedule step, but the schedule is linear; leave it out, or give --schedule step");
+  EXPECT_EQ(error_of_train({"--schedule=cosine", "--decay-factor=0.5"}),
+            "--decay-factor needs --schedule step, but the schedule is cosine; leave it out, or give --schedule step");
+  EXPECT_EQ(error_of_train({"--schedule=step"}),
+            "--schedule step needs --decay-steps N,N,...: the steps at which the learning rate is multiplied by "
+            "--decay-factor");
+  const train::TrainConfig engine = parse_train({"--schedule=step", "--decay-steps=5,9"}).run.engine;
+  EXPECT_EQ(engine.decay_steps, (std::vector<std::size_t>{5, 9}));
+  EXPECT_EQ(engine.decay_factor, 0.1);
+}
+
+TEST(Consistency, TheSmallestLearningRateIsAtMostThePeak) {
+  EXPECT_EQ(error_of_train({"--learning-rate=1e-5", "--learning-rate-min=1e-4"}),
+            "--learning-rate-min 0.0001: expected at most --learning-rate, 1e-05");
+  EXPECT_EQ(parse_train({"--lr=1e-4", "--learning-rate-min=1e-4"}).run.engine.learning_rate_min, 1e-4);
+}
+
 }  // namespace
 }  // namespace mylos::app

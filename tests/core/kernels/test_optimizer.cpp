@@ -66,6 +66,26 @@ TEST(Sgd, FollowsPyTorchOverSeveralSteps) {
   }
 }
 
+TEST(Sgd, NesterovFollowsPyTorchOverSeveralSteps) {
+  for (const std::size_t n : sizes) {
+    Values w = random_values(n, 1), b(n, 0.0);
+    const auto value = device_vector<float>(w), slot = device_vector<float>(b);
+    for (std::uint64_t step = 1; step <= 4; ++step) {
+      const Values gradient = random_values(n, 10 + step);
+      const SgdSettings s{
+          .learning_rate = 0.1f, .momentum = 0.9f, .weight_decay = 0.01f, .gradient_scale = 0.5f, .nesterov = true};
+      sgd_update(ExecutionSpace(), s, device_vector<float>(gradient), value, slot);
+      for (std::size_t i = 0; i < n; ++i) {
+        const double g = 0.5 * gradient[i] + 0.01 * w[i];
+        b[i] = 0.9 * b[i] + g;
+        w[i] -= 0.1 * (g + 0.9 * b[i]);
+      }
+    }
+    expect_near(host_values(value), w, 5e-7, fmt::format("{} values", n));
+    expect_near(host_values(slot), b, 5e-7, fmt::format("{} momenta", n));
+  }
+}
+
 /// A rank that owns a part computes the bits that one rank computes for the whole.
 TEST(AdamW, DoesNotDependOnHowSlicesAreCut) {
   const std::size_t n = 10007;
@@ -148,6 +168,8 @@ TEST(OptimizerErrors, ShowBothSides) {
               HasSubstr("AdamW: 4 gradients for 4 values and 3 elements of state"));
   EXPECT_THAT(error_of([&] { sgd_update({}, {}, four, four, three); }),
               HasSubstr("SGD: 4 gradients for 4 values and 3 elements of state"));
+  EXPECT_THAT(error_of([&] { sgd_revert({}, {.nesterov = true}, four, four); }),
+              HasSubstr("SGD: an update with Nesterov momentum cannot be undone without its gradient"));
   EXPECT_THAT(error_of([&] { block_squared_sums({}, four, 0, sums); }),
               HasSubstr("squared sums of 4 elements: 1 blocks, room for 2"));
 }

@@ -219,8 +219,37 @@ TEST_F(Resume, OfARunWithAnotherCourseIsRefused) {
   other = config;
   other.optimizer.kind = train::OptimizerKind::adamw;
   refused(other, "optimizer sgd, now adamw");
+  other = config;
+  other.optimizer.sgd.momentum = 0.5;
+  other.optimizer.sgd.nesterov = true;
+  refused(other, "momentum 0.9, now 0.5; nesterov 0, now 1");
+  other.optimizer.sgd = {.decay_all = true};
+  refused(other, "decay_all 0, now 1");
+  other = config;
+  other.learning_rate_min = 0.001;
+  refused(other, "learning_rate_min 0, now 0.001");
+  other.learning_rate_min = 0.0;
+  other.schedule = nn::ScheduleKind::step;
+  other.decay_steps = {3};
+  refused(other, "other settings: schedule cosine, now step; give those of the run");
   TextTask text{TextTaskConfig{}};
   EXPECT_THAT(tests::error_of([&] { train::Trainer(config, text); }), HasSubstr("step-000014.h5"));
+}
+
+TEST_F(Resume, OfARunWithOtherDecayStepsIsRefused) {
+  ImageTask task(ImageTaskConfig{});
+  train::TrainConfig config = image_training();
+  config.schedule = nn::ScheduleKind::step;
+  config.decay_steps = {5, 10};
+  config.output = directory_ / "run";
+  config.checkpoints.every_steps = 14;
+  train::Trainer(config, task).run({});
+  config.checkpoints.resume = parallel::resolve_checkpoint(config.output);
+  EXPECT_EQ(train::Trainer(config, task).first_step(), 14u);
+  config.decay_steps = {5};
+  config.decay_factor = 0.5;
+  EXPECT_THAT(tests::error_of([&] { train::Trainer(config, task); }),
+              HasSubstr("decay_steps 5,10, now 5; decay_factor 0.1, now 0.5"));
 }
 
 TEST_F(Resume, AFullDiskStopsOrIsTold) {

@@ -57,6 +57,22 @@ TEST(LearningRateSchedule, ARunOfWarmUpAloneOnlyRises) {
   EXPECT_EQ(schedule.at(4), 0.0);
 }
 
+TEST(LearningRateSchedule, HasTheSettingsOfTheConfiguration) {
+  TrainConfig config = config_of(nn::ScheduleKind::step);
+  config.learning_rate_min = 1e-5;
+  config.decay_steps = {2, 4};
+  config.decay_factor = 0.25;
+  const auto schedule = learning_rate_schedule(config, 8);
+  EXPECT_EQ(schedule.at(1), 8e-5);
+  EXPECT_EQ(schedule.at(2), 2e-5);
+  EXPECT_EQ(schedule.at(4), 1e-5);
+}
+
+TEST(OptimizerKind, HasAName) {
+  EXPECT_EQ(to_string(OptimizerKind::adamw), "adamw");
+  EXPECT_EQ(to_string(OptimizerKind::sgd), "sgd");
+}
+
 TEST(LearningRateSchedule, ConstantStaysAtThePeakAfterWarmUp) {
   const auto schedule = learning_rate_schedule(config_of(nn::ScheduleKind::constant, 0.25), 8);
   EXPECT_DOUBLE_EQ(schedule.at(1), 4e-5);
