@@ -28,6 +28,6 @@ int main(int argc, char** argv) {
   const std::size_t ranks = mylos::parallel::launched_ranks([](const char*) -> const char* { return nullptr; });
   const auto schedule = mylos::nn::to_string(mylos::nn::parse_schedule("cosine"));
   std::printf("tokens %zu, product %g, ranks %zu, schedule %.*s, time %s\n", tokens, static_cast<double>(corner), ranks,
-              static_cast<int>(schedule.size()), schedule.data(), duration_text(65).c_str());
+              static_cast<int>(schedule.size()), schedule.data(), mylos::duration_text(65).c_str());
   return corner == 2.0f && tokens >= 4 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
