@@ -176,11 +176,14 @@ std::vector<std::string> differing_settings(const Json& saved, const Command& co
   const Json settings = settings_json(command, arguments);
   const Json defaults = settings_json(command, default_arguments(command));
   for (const auto& [name, value] : settings.items()) {
-    if (name == "output" || !saved.contains(name) || saved[name] == value) continue;
+    // A run of a version that had no such option went by its default.
+    if (name == "output" || (!saved.contains(name) && !saved.contains(program_key))) continue;
+    const Json& before = saved.contains(name) ? saved[name] : defaults[name];
+    if (before == value) continue;
     if (std::ranges::find(may_differ, name) != may_differ.end()) continue;
     if (value == defaults[name] && had_default(saved, name)) continue;
-    if (is_same_file(saved[name], value)) continue;
-    differing.push_back(fmt::format("{} {}, now {}", name, value_text(saved[name]), value_text(value)));
+    if (is_same_file(before, value)) continue;
+    differing.push_back(fmt::format("{} {}, now {}", name, value_text(before), value_text(value)));
   }
   return differing;
 }

@@ -36,7 +36,8 @@ nlohmann::ordered_json changed_options(const Command& command, const Arguments& 
 
 /// "steps 3, now 4" for each option of `command` whose value is not that of `saved`, a run.json; the place of the
 /// output is no such option, nor are those in `may_differ`. An option that has its default in both is none either,
-/// though versions have different ones.
+/// though versions have different ones. A whole run.json that lacks an option is of a version without it: it went by
+/// the default.
 std::vector<std::string> differing_settings(const nlohmann::ordered_json& saved, const Command& command,
                                             const Arguments& arguments,
                                             std::span<const std::string_view> may_differ = {});

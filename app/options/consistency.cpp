@@ -120,10 +120,23 @@ void check_settings_of_choices(const Command& command, const Arguments& argument
   }
 }
 
+/// Trainer's `--optim sgd` is SGD without momentum.
+void take_peers_sgd(Arguments& arguments) {
+  const bool is_peers_name = std::ranges::any_of(arguments.typed, [](const TypedOption& option) {
+    return option.name == "optimizer" && option.words.front().starts_with("--optim") &&
+           !option.words.front().starts_with("--optimizer");
+  });
+  if (!is_peers_name || arguments.run.engine.optimizer.kind != train::OptimizerKind::sgd) return;
+  if (was_given(arguments, "momentum")) return;
+  arguments.run.engine.optimizer.sgd.momentum = 0.0;
+  arguments.remarks.push_back("--optim sgd: SGD without momentum, as Trainer's; --momentum X gives it one");
+}
+
 /// Refuses settings of the optimizer and its learning rate that contradict each other.
 void check_optimizer(const Command& command, Arguments& arguments) {
   drop_settings_of_replaced_choices(arguments);
   check_settings_of_choices(command, arguments);
+  take_peers_sgd(arguments);
   const train::TrainConfig& engine = arguments.run.engine;
   if (engine.optimizer.sgd.nesterov && engine.optimizer.sgd.momentum == 0.0) {
     throw UsageError("--nesterov needs a --momentum above 0; give one, or leave out --nesterov");
@@ -132,6 +145,9 @@ void check_optimizer(const Command& command, Arguments& arguments) {
     throw UsageError(
         "--schedule step needs --decay-steps N,N,...: the steps at which the learning rate is multiplied by "
         "--decay-factor");
+  }
+  if (engine.schedule == nn::ScheduleKind::constant && engine.learning_rate_min > 0.0) {
+    throw UsageError("--learning-rate-min does nothing with --schedule constant; leave one of them out");
   }
   if (engine.learning_rate_min > engine.learning_rate) {
     throw UsageError(fmt::format("--learning-rate-min {}: expected at most --learning-rate, {}",

@@ -297,7 +297,8 @@ std::vector<Option> optimizer_options() {
           [](train::OptimizerKind kind) { return train::to_string(kind); }),
       of_both_optimizers(real_option(
           named("weight-decay", {}, "X", optimizer, train_command,
-                "weight decay: decoupled with AdamW, added to the gradient with SGD; biases and LayerNorm have none"),
+                "weight decay: decoupled with AdamW, added to the gradient with SGD; biases and LayerNorm have none "
+                "but with --decay-all"),
           {0, 10}, [](auto& a) -> auto& { return a.run.engine.optimizer.adamw.weight_decay; })),
       of_both_optimizers(switch_option(
           named("decay-all", {}, "", optimizer, train_command,

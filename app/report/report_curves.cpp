@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <span>
 
 namespace mylos::app {
 namespace {
@@ -90,19 +92,12 @@ std::vector<std::string> metric_names(const std::vector<ReportedRun>& runs) {
   return names;
 }
 
-std::string title_of(const std::vector<ReportedRun>& runs, std::string name) {
-  for (const ReportedRun& run : runs) {
-    const std::vector<train::MetricKind> kinds = run.record.metric_kinds();
-    const train::MetricKind* const kind = train::find_kind(kinds, name);
-    if (kind != nullptr && !kind->title.empty()) return kind->title;
-  }
-  std::ranges::replace(name, '_', ' ');
-  if (!name.empty() && name.front() >= 'a' && name.front() <= 'z') name.front() = static_cast<char>(name.front() - 32);
-  return name;
-}
-
-std::string metric_chart(const std::vector<ReportedRun>& runs, const std::string& name) {
-  Chart chart{.title = title_of(runs, name), .unit = "at evaluations"};
+/// `kinds`: of all runs, the first run's first.
+std::string metric_chart(const std::vector<ReportedRun>& runs, std::span<const train::MetricKind> kinds,
+                         const std::string& name) {
+  const train::MetricKind* const kind = train::find_kind(kinds, name);
+  const std::string unit = kind == nullptr || kind->unit.empty() ? "" : kind->unit + ", ";
+  Chart chart{.title = train::metric_title(kinds, name), .unit = unit + "at evaluations"};
   for (std::size_t i = 0; i < runs.size(); ++i) {
     chart.curves.push_back({.name = runs[i].name,
                             .points = points_of(runs[i].record.evaluations, name.c_str()),
@@ -142,7 +137,9 @@ std::string charts_html(const std::vector<std::string>& charts) {
 
 std::string curves_html(const std::vector<ReportedRun>& runs) {
   std::vector<std::string> charts = {smoothed_chart(chart_of_steps(runs, "Training loss", "", "loss"))};
-  for (const std::string& name : metric_names(runs)) charts.push_back(metric_chart(runs, name));
+  std::vector<train::MetricKind> kinds;
+  for (const ReportedRun& run : runs) std::ranges::move(run.record.metric_kinds(), std::back_inserter(kinds));
+  for (const std::string& name : metric_names(runs)) charts.push_back(metric_chart(runs, kinds, name));
   charts.push_back(chart_html(chart_of_steps(runs, "Learning rate", "", "learning_rate")));
   charts.push_back(gradient_chart(runs));
   charts.push_back(chart_html(chart_of_steps(runs, "Loss scale", "", "loss_scale")));

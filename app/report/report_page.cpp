@@ -59,11 +59,12 @@ void add_scores(const ReportedRun& run, Tiles& tiles) {
   std::ranges::reverse(kinds);  // losses, which a task names first, say least
   for (const train::MetricKind& kind : kinds) {
     const double score = score_of(run, kind.name.c_str());
-    if (kind.larger_is_better && std::isfinite(score)) tiles.add(kind.title, fixed_text(score, 2), "of best/");
+    if (kind.larger_is_better && std::isfinite(score))
+      tiles.add(train::metric_title(kinds, kind.name), fixed_text(score, 2), "of best/");
     if (kind.larger_is_better) continue;
     double least = std::nan("");
     for (const json& row : run.record.evaluations) least = std::fmin(least, train::number_of(row, kind.name.c_str()));
-    if (std::isfinite(least)) tiles.add(kind.title, fixed_text(least, 4), "the least");
+    if (std::isfinite(least)) tiles.add(train::metric_title(kinds, kind.name), fixed_text(least, 4), "the least");
   }
 }
 

@@ -38,7 +38,7 @@ def steps_of(output):
     if not path.exists():
         return []
     whole = path.read_text(encoding="utf-8").rpartition("\n")[0]
-    return [record for record in map(json.loads, whole.splitlines()) if "loss" in record]
+    return [record for record in map(json.loads, whole.splitlines()) if record.get("kind", "step") == "step" and "loss" in record]
 
 
 def run(command, threads):

@@ -19,6 +19,7 @@ PROGRAMS = [
     ("test_modes", r".*"),
     ("test_checkpoint", r".*"),
     ("test_train", r"(?!Nvml$|GpuMonitorTest$).*"),  # without those that bring a library of their own in NVML's place
+    ("test_tasks", r".*"),
     ("test_checkpoint_ranks", r".*"),
     ("test_many_ranks", r".*"),
     ("test_resume_ranks", r".*"),

@@ -14,7 +14,7 @@ DATA = pathlib.Path(os.environ.get("MYLOS_DATA", ROOT / ".." / "shared" / "data"
 
 
 def data_file(name):
-    """examples/... lies in the tree, anything else below DATA; tests/data/golden.hpp finds files in the same way."""
+    """examples/... lies in the tree, anything else below DATA; tests/support/golden.hpp finds files in the same way."""
     return ROOT / name if name.startswith("examples/") else DATA / name
 
 
@@ -29,7 +29,7 @@ def write_lines(name, rows):
 
 
 def fnv1a(values, digest=0xCBF29CE484222325):
-    """FNV-1a over integers, each as 4 bytes, low byte first; tests/data/digest.hpp computes the same."""
+    """FNV-1a over integers, each as 4 bytes, low byte first; tests/support/golden.hpp computes the same."""
     for value in values:
         for byte in (value & 0xFFFFFFFF).to_bytes(4, "little"):
             digest = ((digest ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF

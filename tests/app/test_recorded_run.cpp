@@ -113,6 +113,17 @@ TEST_F(RecordedRun, TheFinishedOneIsFinished) {
   EXPECT_EQ(read_file(recorded_ / "finished/metrics.jsonl"), metrics);
 }
 
+// Its run.json lacks these options, which are no reason to print the scores of another run.
+TEST_F(RecordedRun, TheFinishedOneIsNoneOfNewerOptions) {
+  for (const auto& [option, what] : {std::pair("--learning-rate-min 1e-5", "learning-rate-min 0.0, now 1e-05"),
+                                     std::pair("--decay-all", "decay-all false, now true"),
+                                     std::pair("--optimizer sgd", "optimizer adamw, now sgd")}) {
+    const ProgramRun other = train("finished", option);
+    EXPECT_EQ(other.exit_code, 2) << option;
+    EXPECT_THAT(other.errors, HasSubstr(what));
+  }
+}
+
 TEST_F(RecordedRun, TheInterruptedOneGoesOnToTheSameEnd) {
   const ProgramRun rest = train("interrupted");
   ASSERT_EQ(rest.exit_code, 0) << rest.errors;
@@ -128,8 +139,8 @@ TEST_F(RecordedRun, TheInterruptedOneGoesOnToTheSameEnd) {
 
 // Its checkpoint and run.json lack these settings, which had their defaults.
 TEST_F(RecordedRun, TheInterruptedOneHasTheDefaultsOfNewerOptions) {
-  for (const auto& [option, what] : {std::pair("--learning-rate-min 1e-5", "learning_rate_min 0, now 1e-05"),
-                                     std::pair("--decay-all", "decay_all 0, now 1"),
+  for (const auto& [option, what] : {std::pair("--learning-rate-min 1e-5", "learning-rate-min 0.0, now 1e-05"),
+                                     std::pair("--decay-all", "decay-all false, now true"),
                                      std::pair("--schedule step --decay-steps 30", "schedule linear, now step"),
                                      std::pair("--optimizer sgd --nesterov", "optimizer adamw, now sgd")}) {
     const ProgramRun refused = train("interrupted", option);

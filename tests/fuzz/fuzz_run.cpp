@@ -17,6 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
     record.planned_steps();
     record.seconds_left();
     record.recent_loss();
+    mylos::tests::expect(!record.metric_kinds().empty(), "a run has metrics");
   } catch (const std::runtime_error&) {  // how bad input is refused
   }
   return 0;

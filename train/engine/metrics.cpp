@@ -16,6 +16,16 @@ const MetricKind* find_kind(std::span<const MetricKind> kinds, const std::string
   return found == kinds.end() ? nullptr : &*found;
 }
 
+std::string metric_title(std::span<const MetricKind> kinds, const std::string& name) {
+  const MetricKind* const kind = find_kind(kinds, name);
+  if (kind != nullptr && !kind->title.empty()) return kind->title;
+  std::string title = name;
+  std::ranges::replace(title, '_', ' ');
+  if (!title.empty() && title.front() >= 'a' && title.front() <= 'z')
+    title.front() = static_cast<char>(title.front() - 32);
+  return title;
+}
+
 std::string metrics_text(const Metrics& metrics) {
   constexpr std::size_t most = 3;
   std::string text;

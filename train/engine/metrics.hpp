@@ -25,6 +25,10 @@ const double* find_metric(const Metrics& metrics, const std::string& name);
 /// The kind called `name`; null where there is none.
 const MetricKind* find_kind(std::span<const MetricKind> kinds, const std::string& name);
 
+/// The title of the metric called `name`: that of its kind or, where there is none, "Validation loss" of
+/// validation_loss.
+std::string metric_title(std::span<const MetricKind> kinds, const std::string& name);
+
 /// "validation loss 1.2346, exact 40, f1 50.125": the first three, which a task puts first because they matter most.
 std::string metrics_text(const Metrics& metrics);
 

@@ -75,16 +75,18 @@ void add_newer_settings(CheckpointRecord& record, const TrainConfig& config) {
 }
 
 /// The member of a checkpoint that has `like` in this run. A checkpoint of an earlier version, which lacks it, was
-/// trained with the default. Returns nullopt where the checkpoint is of another optimizer or schedule, which has no
-/// such setting.
+/// trained with the default of its optimizer and schedule. Returns nullopt where these have no such setting.
 std::optional<CheckpointRecord::Value> saved_member(const CheckpointRecord& record, const std::string& name,
                                                     const CheckpointRecord::Value& like) {
+  if (record.has(name)) return member_like(record, name, like);
+  TrainConfig config;
+  if (record.text("optimizer") == to_string(OptimizerKind::sgd)) config.optimizer.kind = OptimizerKind::sgd;
+  if (record.text("schedule") == nn::to_string(nn::ScheduleKind::step)) config.schedule = nn::ScheduleKind::step;
   CheckpointRecord defaults;
-  add_newer_settings(defaults, TrainConfig{});
-  if (!record.has(name) && defaults.has(name)) return member_like(defaults, name, like);
+  add_newer_settings(defaults, config);
+  if (defaults.has(name)) return member_like(defaults, name, like);
   const bool is_of_choice = name == "decay_steps" || name == "decay_factor" || name == "momentum" || name == "nesterov";
-  if (!record.has(name) && is_of_choice) return std::nullopt;
-  return member_like(record, name, like);
+  return is_of_choice ? std::nullopt : std::optional(member_like(record, name, like));
 }
 
 /// Members that a longer run has otherwise: W of a --warmup ratio, too.

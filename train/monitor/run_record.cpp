@@ -20,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+constexpr std::size_t most_metrics = 64;                  // of a task; a file that lists more is none of ours
 constexpr std::size_t most_steps = std::size_t{1} << 53;  // every one of them is a double, too
 
 double age_of(const fs::path& file) {
@@ -81,17 +82,22 @@ nlohmann::ordered_json to_json(std::span<const MetricKind> kinds) {
 }
 
 std::vector<MetricKind> RunRecord::metric_kinds() const {
-  std::vector<MetricKind> kinds;
-  const json resolved = run.value("resolved", json());
-  const json listed = resolved.is_object() ? resolved.value(metrics_key, json()) : json();
-  const auto text_of = [](const json& kind, const char* member) {
-    const json value = kind.is_object() ? kind.value(member, json()) : json();
+  static const json none;
+  const auto member = [](const json& object, const char* name) -> const json& {
+    const auto found = object.is_object() ? object.find(name) : object.end();
+    return object.is_object() && found != object.end() ? *found : none;
+  };
+  const auto text_of = [&](const json& kind, const char* name) {
+    const json& value = member(kind, name);
     return value.is_string() ? value.get<std::string>() : std::string();
   };
-  for (const json& kind : listed.is_array() ? listed : json::array()) {
-    if (text_of(kind, "name").empty()) continue;
-    kinds.push_back({text_of(kind, "name"), text_of(kind, "title"), text_of(kind, "unit"),
-                     kind.value("larger_is_better", json()) != false});
+  std::vector<MetricKind> kinds;
+  const json& listed = member(member(run, "resolved"), metrics_key);
+  for (std::size_t i = 0; listed.is_array() && i < std::min(listed.size(), most_metrics); ++i) {
+    const std::string name = text_of(listed[i], "name");
+    if (name.empty()) continue;
+    kinds.push_back({name, text_of(listed[i], "title"), text_of(listed[i], "unit"),
+                     member(listed[i], "larger_is_better") != false});
   }
   if (!kinds.empty()) return kinds;
   return {{"validation_loss", "Validation loss", "", false}, {"exact", "Exact match", "%"}, {"f1", "F1", "%"}};

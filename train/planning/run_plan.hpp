@@ -37,7 +37,7 @@ struct ModePlan {
   double job() const { return training + checkpoints; }
 };
 
-/// The plan of `task` in config.parallel.mode, which is given. Steps are predicted from the mean of up to 64 of the
+/// The plan of `workload` in config.parallel.mode, which is given. Steps are predicted from the mean of up to 64 of the
 /// run's own. Errors: std::runtime_error for what the model, samples or ranks cannot honour in any memory.
 ModePlan plan_run(const Workload& workload, const TrainConfig& config, const PlanTarget& target);
 

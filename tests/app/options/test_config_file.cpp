@@ -240,9 +240,16 @@ TEST_F(ConfigFile, AChangedDefaultIsNoDifference) {
   };
   EXPECT_EQ(changed_options(train_, seeded), Json({"model", "train", "output", "seed"}));
   // Of a version with other defaults, in which batch was set and seed was not.
-  const Json saved = {{"batch", 8}, {"seed", 1}, {"program", {{"changed", {"batch"}}}}};
+  const Json saved = {{"model", "m"},
+                      {"train", settings_json(train_, plain)["train"]},
+                      {"batch", 8},
+                      {"seed", 1},
+                      {"program", {{"changed", {"batch"}}}}};
   EXPECT_EQ(differing(saved, plain), std::vector<std::string>{"batch 8, now 12"});
   EXPECT_EQ(differing(saved, seeded), (std::vector<std::string>{"batch 8, now 12", "seed 1, now 7"}));
+  // One that had no such option went by its default.
+  EXPECT_EQ(differing(saved, parse_words({"--batch=8", "--decay-all"})),
+            std::vector<std::string>{"decay-all false, now true"});
   // A version that recorded no such list: only what was unset is known to be a default.
   const Json older = {{"seed", 1}, {"checkpoint-every", nullptr}};
   EXPECT_EQ(differing(older, plain), std::vector<std::string>{"seed 1, now 42"});

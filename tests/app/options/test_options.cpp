@@ -252,7 +252,10 @@ TEST(Options, SettingsOfSgdAreRecorded) {
   const Option &momentum = *find_option("momentum"), &nesterov = *find_option("nesterov");
   EXPECT_EQ(recorded(momentum, {}), 0.9);
   EXPECT_EQ(recorded(nesterov, {}), false);
+  EXPECT_EQ(recorded(momentum, {"--optimizer=sgd"}), 0.9);
   EXPECT_EQ(recorded(momentum, {"--optimizer=sgd", "--momentum=0.5"}), 0.5);
+  EXPECT_EQ(recorded(momentum, {"--optim=sgd"}), 0.0) << "as Trainer's";
+  EXPECT_EQ(recorded(momentum, {"--optim", "sgd", "--momentum=0.5"}), 0.5);
   EXPECT_EQ(recorded(nesterov, {"--optimizer=sgd", "--nesterov"}), true);
 }
 

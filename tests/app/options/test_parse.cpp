@@ -188,6 +188,8 @@ TEST(Consistency, DecayStepsAndTheStepScheduleNeedEachOther) {
 TEST(Consistency, TheSmallestLearningRateIsAtMostThePeak) {
   EXPECT_EQ(error_of_train({"--learning-rate=1e-5", "--learning-rate-min=1e-4"}),
             "--learning-rate-min 0.0001: expected at most --learning-rate, 1e-05");
+  EXPECT_EQ(error_of_train({"--schedule=constant", "--learning-rate-min=1e-6"}),
+            "--learning-rate-min does nothing with --schedule constant; leave one of them out");
   EXPECT_EQ(parse_train({"--lr=1e-4", "--learning-rate-min=1e-4"}).run.engine.learning_rate_min, 1e-4);
 }
 

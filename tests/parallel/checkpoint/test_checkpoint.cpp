@@ -1,4 +1,5 @@
-// One rank writes, and ranks of any number read. tests/parallel/test_checkpoint_mpi.cpp has several that write.
+// One rank writes, and ranks of any number read. tests/parallel/checkpoint/test_checkpoint_ranks.cpp has several that
+// write.
 
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"

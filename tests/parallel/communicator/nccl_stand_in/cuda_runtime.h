@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-/* Stands in for the part of CUDA's runtime that parallel/nccl_*.cpp call, on machines without a GPU. Device memory is
+/* Stands in for the part of CUDA's runtime that parallel/communicator/nccl_*.cpp call, on machines without a GPU. Device memory is
  * host memory. A stream is a thread, so work on it runs later than the call and in order. The process has two devices,
  * and a new thread uses the first, so that a thread which never chose its device is seen. */
 

@@ -2,7 +2,7 @@
 
 #include <cuda_runtime.h>
 
-/* Stands in for the part of NCCL that parallel/nccl_*.cpp call, over the streams of the cuda_runtime.h beside it. Only
+/* Stands in for the part of NCCL that parallel/communicator/nccl_*.cpp call, over the streams of the cuda_runtime.h beside it. Only
  * communicators that do not block are there. */
 
 #define NCCL_MAJOR 2
