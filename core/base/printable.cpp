@@ -1,5 +1,7 @@
 #include "core/base/printable.hpp"
 
+#include "core/base/unicode.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,8 +10,6 @@ namespace mylos {
 namespace {
 
 constexpr std::size_t longest_name = 80;
-
-bool is_continuation(char character) { return (static_cast<unsigned char>(character) & 0xc0) == 0x80; }
 
 /// The bytes of the character at the start of `text`, which is not empty: 1 where they are not UTF-8. Longer forms than
 /// needed are not: some decoders take e0 82 9b for U+009B.

@@ -12,8 +12,6 @@
 namespace mylos {
 namespace {
 
-bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; }
-
 /// The length of the sequence that a valid first byte begins.
 std::size_t sequence_length(char first) {
   const auto byte = static_cast<unsigned char>(first);

@@ -39,4 +39,7 @@ std::size_t count_code_points(std::string_view text);
 /// The part of `text` from code point `range.begin` to before `range.end`, both cut to the text's length.
 std::string_view slice_code_points(std::string_view text, CodePointRange range);
 
+/// Whether `byte` continues a character of UTF-8 that another one began.
+inline bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; }
+
 }  // namespace mylos
