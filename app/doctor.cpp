@@ -245,13 +245,13 @@ int Doctor::report_alone(Findings findings, const Finding& more) const {
   const std::size_t rank = parallel::launched_rank(parallel::process_environment);
   if (rank == 0) {
     print_report(folded, 1, 1);
-    return exit_code_of(folded);
+    return doctor_exit_code(folded);
   }
   std::this_thread::sleep_for(std::chrono::seconds(2));
   for (const Finding& each : findings) {
     if (each.level == Level::error) say(rank, fmt::format("{}: {}; {}", each.name, each.text, each.advice));
   }
-  return exit_code_of(folded);
+  return doctor_exit_code(folded);
 }
 
 /// What ranks of a node do to each other.
@@ -303,7 +303,7 @@ void Doctor::take_in_later(std::size_t rank, const Findings& findings, Picture& 
 int Doctor::conclude(const Picture& picture) const {
   const std::vector<FoldedFinding> folded = fold(picture.of_launch, picture.of_ranks);
   print_report(folded, picture.of_ranks.size(), count_nodes(picture.first_of_node));
-  return exit_code_of(folded);
+  return doctor_exit_code(folded);
 }
 
 /// Without what may hang: threads that were left alone, and MPI's end where ranks are missing.

@@ -39,7 +39,7 @@ std::array<ScrapPath, 4> scraps;
 
 extern "C" void remove_scraps_and_end(int signal) {
   remove_scraps();
-  std::_Exit(mylos::exit_code_of(signal));
+  std::_Exit(exit_code_of(signal));
 }
 
 }  // namespace

@@ -162,7 +162,7 @@ nlohmann::ordered_json report_json(std::span<const FoldedFinding> findings, std:
           {"findings", list}};
 }
 
-int exit_code_of(std::span<const FoldedFinding> findings) {
+int doctor_exit_code(std::span<const FoldedFinding> findings) {
   return count(findings, Level::error) > 0 ? failure : success;
 }
 

@@ -51,6 +51,6 @@ std::string report_text(std::span<const FoldedFinding> findings, std::size_t ran
 nlohmann::ordered_json report_json(std::span<const FoldedFinding> findings, std::size_t ranks, std::size_t nodes);
 
 /// 1 where there is an error, else 0.
-int exit_code_of(std::span<const FoldedFinding> findings);
+int doctor_exit_code(std::span<const FoldedFinding> findings);
 
 }  // namespace mylos::app

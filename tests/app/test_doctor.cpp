@@ -48,8 +48,8 @@ TEST(DoctorFindings, OfRanksThatAreEqualAreOneLine) {
             "ok       limits      none\n"
             "error    clock       of all\n"
             "1 error, 1 warning\n");
-  EXPECT_EQ(exit_code_of(folded), 1);
-  EXPECT_EQ(exit_code_of(fold({}, ranks)), 0) << "a warning does not fail";
+  EXPECT_EQ(doctor_exit_code(folded), 1);
+  EXPECT_EQ(doctor_exit_code(fold({}, ranks)), 0) << "a warning does not fail";
   const json report = report_json(folded, 5, 2);
   EXPECT_EQ(report["ranks"], 5);
   EXPECT_EQ(report["nodes"], 2);
