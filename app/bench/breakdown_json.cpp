@@ -43,17 +43,18 @@ Json rows_json(const std::vector<BreakdownRow>& rows) {
   return all;
 }
 
-double number(const Json& row, const char* key, const JsonPlace& place) {
+double number(const mylos::Json& row, const char* key, const JsonPlace& place) {
   return as_number(member(row, key, place), JsonPlace(place, key));
 }
 
 /// null is what no formula knows.
-std::optional<double> optional_number(const Json& row, const char* key, const JsonPlace& place, double unit = 1.0) {
+std::optional<double> optional_number(const mylos::Json& row, const char* key, const JsonPlace& place,
+                                      double unit = 1.0) {
   if (member(row, key, place).is_null()) return std::nullopt;
   return number(row, key, place) * unit;
 }
 
-BreakdownRow read_row(const Json& row, const JsonPlace& place) {
+BreakdownRow read_row(const mylos::Json& row, const JsonPlace& place) {
   const auto flops = optional_number(row, flops_key, place), bytes = optional_number(row, bytes_key, place);
   return {.name = string_member(row, name_key, place),
           .calls = number(row, calls_key, place),
@@ -79,7 +80,7 @@ Json to_json(const Breakdown& breakdown, const Ceilings& ceilings) {
 
 std::vector<BreakdownRow> kernel_rows(const nlohmann::json& printed, std::string_view name) {
   const JsonPlace top(name), place(top, breakdown_key), list(place, kernels_key);
-  const Json& rows = list_member(member(printed, breakdown_key, top), kernels_key, place);
+  const mylos::Json& rows = list_member(member(printed, breakdown_key, top), kernels_key, place);
   std::vector<BreakdownRow> all;
   for (std::size_t i = 0; i < rows.size(); ++i) all.push_back(read_row(rows[i], JsonPlace(list, i)));
   return all;

@@ -75,7 +75,7 @@ ComparedRun compared_run(const train::RunRecord& record) {
   ComparedRun run;
   std::vector<double> rates;
   double tokens = 0.0;
-  for (const Json& step : record.steps) {
+  for (const mylos::Json& step : record.steps) {
     const double seconds = train::number_of(step, "seconds"), rate = train::number_of(step, "tokens") / seconds;
     run.memory = std::fmax(run.memory, train::number_of(step, "memory"));
     run.sent += train::number_of(step, "sent") / static_cast<double>(record.steps.size());
@@ -87,7 +87,7 @@ ComparedRun compared_run(const train::RunRecord& record) {
   run.mean_tokens_per_second = tokens / run.training_seconds;
   run.tokens_per_second = rates.empty() ? std::nan("") : middle_of(std::move(rates));
   run.loss = train::number_of(record.steps.back(), "loss");
-  for (const Json& evaluation : record.evaluations) {
+  for (const mylos::Json& evaluation : record.evaluations) {
     if (evaluation.contains("exact")) run.exact = train::number_of(evaluation, "exact");
     if (evaluation.contains("f1")) run.f1 = train::number_of(evaluation, "f1");
   }
