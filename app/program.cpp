@@ -24,28 +24,29 @@
 #include <cstdlib>
 #include <span>
 #include <string_view>
-#include <utility>
 
 namespace mylos::app {
 namespace {
 
-using Run = int (*)(const Arguments&);
-
-constexpr std::array runs = {std::pair<std::string_view, Run>{"train", run_train},
-                             std::pair<std::string_view, Run>{"eval", run_eval},
-                             std::pair<std::string_view, Run>{"ask", run_ask},
-                             std::pair<std::string_view, Run>{"score", run_score},
-                             std::pair<std::string_view, Run>{"tokenize", run_tokenize},
-                             std::pair<std::string_view, Run>{"prepare", run_prepare},
-                             std::pair<std::string_view, Run>{"fetch", run_fetch},
-                             std::pair<std::string_view, Run>{"info", run_info},
-                             std::pair<std::string_view, Run>{"bench", run_bench},
-                             std::pair<std::string_view, Run>{"compare", run_compare},
-                             std::pair<std::string_view, Run>{"report", run_report},
-                             std::pair<std::string_view, Run>{"watch", run_watch},
-                             std::pair<std::string_view, Run>{"doctor", run_doctor},
-                             std::pair<std::string_view, Run>{"plan", run_plan},
-                             std::pair<std::string_view, Run>{"checkpoint", run_checkpoint}};
+struct CommandFunction {
+  std::string_view name;
+  int (*run)(const Arguments&);
+};
+constexpr auto functions = std::to_array<CommandFunction>({{"train", run_train},
+                                                           {"eval", run_eval},
+                                                           {"ask", run_ask},
+                                                           {"score", run_score},
+                                                           {"tokenize", run_tokenize},
+                                                           {"prepare", run_prepare},
+                                                           {"fetch", run_fetch},
+                                                           {"info", run_info},
+                                                           {"bench", run_bench},
+                                                           {"compare", run_compare},
+                                                           {"report", run_report},
+                                                           {"watch", run_watch},
+                                                           {"doctor", run_doctor},
+                                                           {"plan", run_plan},
+                                                           {"checkpoint", run_checkpoint}});
 
 const Command& get_command(const std::string& name) {
   const Command* command = find_command(name);
@@ -74,9 +75,9 @@ int run_command(const Command& command, std::span<const std::string> words) {
     return success;
   }
   check_launch(command);
-  const auto found = std::ranges::find(runs, command.name, &std::pair<std::string_view, Run>::first);
-  require(found != runs.end(), "run_command: a command without a function");
-  return found->second(arguments);
+  const auto found = std::ranges::find(functions, command.name, &CommandFunction::name);
+  require(found != functions.end(), "run_command: a command without a function");
+  return found->run(arguments);
 }
 
 /// What `mylos help` prints about `words`.

@@ -2,7 +2,7 @@
 
 #include "app/options/arguments.hpp"
 
-/// What the commands do; app/options/commands.hpp has what they are called and take.
+/// The functions of the commands. app/options/commands.hpp has their names, arguments and options.
 namespace mylos::app {
 
 // One file each. They throw UsageError (exit 2) and std::runtime_error (exit 1).

@@ -27,7 +27,7 @@ double median_of(const ComparedSetting& setting, const std::function<double(cons
   return middle_of(std::move(values));
 }
 
-/// What speedups count from: the fewest ranks' first setting.
+/// The setting that speedups are relative to: the first one on the fewest ranks. Null where nothing ran.
 const ComparedSetting* baseline_of(const std::vector<ComparedSetting>& settings) {
   const ComparedSetting* baseline = nullptr;
   for (const ComparedSetting& setting : settings) {

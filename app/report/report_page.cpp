@@ -58,13 +58,16 @@ void add_scores(const ReportedRun& run, Tiles& tiles) {
   std::vector<train::MetricKind> kinds = run.record.metric_kinds();
   std::ranges::reverse(kinds);  // losses, which a task names first, say least
   for (const train::MetricKind& kind : kinds) {
-    const double score = score_of(run, kind.name.c_str());
-    if (kind.larger_is_better && std::isfinite(score))
-      tiles.add(train::metric_title(kinds, kind.name), fixed_text(score, 2), "of best/");
-    if (kind.larger_is_better) continue;
-    double least = std::nan("");
-    for (const json& row : run.record.evaluations) least = std::fmin(least, train::number_of(row, kind.name.c_str()));
-    if (std::isfinite(least)) tiles.add(train::metric_title(kinds, kind.name), fixed_text(least, 4), "the least");
+    const char* const name = kind.name.c_str();
+    const std::string title = train::metric_title(kinds, kind.name);
+    if (kind.larger_is_better) {
+      const double score = score_of(run, name);
+      if (std::isfinite(score)) tiles.add(title, fixed_text(score, 2), "of best/");
+    } else {
+      double least = std::nan("");
+      for (const json& row : run.record.evaluations) least = std::fmin(least, train::number_of(row, name));
+      if (std::isfinite(least)) tiles.add(title, fixed_text(least, 4), "the least");
+    }
   }
 }
 

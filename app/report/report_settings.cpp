@@ -41,7 +41,7 @@ void add_group(const ReportedRun& run, const char* group, const std::string& suf
   const auto found = run.record.run.find(group);
   if (found == run.record.run.end() || !found->is_object()) return;
   for (const auto& [key, value] : found->items()) {
-    // What a task scores is no setting.
+    // The list of metrics is not a setting.
     if (key != changed_key && key != train::metrics_key) add_value(key, suffix, value, settings);
   }
 }

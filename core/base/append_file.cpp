@@ -1,6 +1,6 @@
 #include "core/base/append_file.hpp"
 
-#include "core/base/error.hpp"
+#include "core/base/files.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -14,13 +14,9 @@
 namespace mylos {
 namespace {
 
-[[noreturn]] void fail_to_write(const std::filesystem::path& path, int code) {
-  fail(fmt::format("cannot write {}: {}", path.string(), std::strerror(code)));
-}
-
 off_t size_of(int descriptor, const std::filesystem::path& path) {
   struct stat status {};
-  if (::fstat(descriptor, &status) != 0) fail_to_write(path, errno);
+  if (::fstat(descriptor, &status) != 0) fail_with_errno("write", path, errno);
   return status.st_size;
 }
 
@@ -28,13 +24,13 @@ off_t size_of(int descriptor, const std::filesystem::path& path) {
 
 AppendFile::AppendFile(std::filesystem::path path) : path_(std::move(path)) {
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) fail_to_write(path_, errno);
+  if (descriptor_ < 0) fail_with_errno("write", path_, errno);
 }
 
 AppendFile::~AppendFile() { ::close(descriptor_); }
 
 void AppendFile::append(std::string_view record) {
-  if (broken_at_ && ::ftruncate(descriptor_, *broken_at_) != 0) fail_to_write(path_, errno);
+  if (broken_at_ && ::ftruncate(descriptor_, *broken_at_) != 0) fail_with_errno("write", path_, errno);
   broken_at_.reset();
   const off_t size = size_of(descriptor_, path_);
   const std::size_t whole = record.size();
@@ -44,7 +40,7 @@ void AppendFile::append(std::string_view record) {
     if (written < 0) {
       const int code = errno;
       if (record.size() < whole && ::ftruncate(descriptor_, size) != 0) broken_at_ = size;
-      fail_to_write(path_, code);
+      fail_with_errno("write", path_, code);
     }
     record.remove_prefix(static_cast<std::size_t>(written));
   }

@@ -20,10 +20,6 @@ namespace {
 constexpr std::size_t least_buffer = 65536;  // bytes, for what does not tell its size
 constexpr std::string_view partial_suffix = ".partial-";
 
-[[noreturn]] void fail_with_errno(std::string_view action, const std::filesystem::path& path, int code) {
-  fail(fmt::format("cannot {} {}: {}", action, path.string(), std::strerror(code)));
-}
-
 /// `target` without a trailing slash, so that it has a file name.
 std::filesystem::path without_trailing_slash(const std::filesystem::path& target) {
   return target.has_filename() ? target : target.parent_path();
@@ -110,6 +106,10 @@ std::string read_text(const std::filesystem::path& path) {
   }
   text.resize(length);
   return text;
+}
+
+void fail_with_errno(std::string_view action, const std::filesystem::path& path, int code) {
+  fail(fmt::format("cannot {} {}: {}", action, path.string(), std::strerror(code)));
 }
 
 bool sync_directory(const std::filesystem::path& directory) {

@@ -12,6 +12,9 @@ namespace mylos {
 /// The whole file as bytes. Throws std::runtime_error naming the file where it cannot be read.
 std::string read_text(const std::filesystem::path& path);
 
+/// Throws std::runtime_error: "cannot <action> <path>: <what the system says of `code`, an errno>".
+[[noreturn]] void fail_with_errno(std::string_view action, const std::filesystem::path& path, int code);
+
 /// Flushes a directory's entries to disk; file systems that cannot are left alone.
 bool sync_directory(const std::filesystem::path& directory);
 

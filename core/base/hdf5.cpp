@@ -28,14 +28,6 @@ std::string reason() {
   return text;
 }
 
-template <class Value>
-hid_t native_type() {
-  if constexpr (std::is_same_v<Value, std::uint32_t>) return H5T_NATIVE_UINT32;
-  if constexpr (std::is_same_v<Value, std::int64_t>) return H5T_NATIVE_INT64;
-  if constexpr (std::is_same_v<Value, std::uint64_t>) return H5T_NATIVE_UINT64;
-  if constexpr (std::is_same_v<Value, double>) return H5T_NATIVE_DOUBLE;
-}
-
 void write_attribute(hid_t object, const char* attribute, hid_t type, const void* value, const std::string& file) {
   const Hdf5Id space(H5Screate(H5S_SCALAR), H5Sclose);
   const Hdf5Id id(H5Acreate2(object, attribute, type, space.get(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
@@ -43,6 +35,23 @@ void write_attribute(hid_t object, const char* attribute, hid_t type, const void
 }
 
 }  // namespace
+
+template <class Value>
+std::int64_t hdf5_type() {
+  if constexpr (std::is_same_v<Value, std::uint8_t>) return H5T_NATIVE_UINT8;
+  if constexpr (std::is_same_v<Value, std::int32_t>) return H5T_NATIVE_INT32;
+  if constexpr (std::is_same_v<Value, std::uint32_t>) return H5T_NATIVE_UINT32;
+  if constexpr (std::is_same_v<Value, std::int64_t>) return H5T_NATIVE_INT64;
+  if constexpr (std::is_same_v<Value, std::uint64_t>) return H5T_NATIVE_UINT64;
+  if constexpr (std::is_same_v<Value, double>) return H5T_NATIVE_DOUBLE;
+}
+
+template std::int64_t hdf5_type<std::uint8_t>();
+template std::int64_t hdf5_type<std::int32_t>();
+template std::int64_t hdf5_type<std::uint32_t>();
+template std::int64_t hdf5_type<std::int64_t>();
+template std::int64_t hdf5_type<std::uint64_t>();
+template std::int64_t hdf5_type<double>();
 
 void fail_hdf5(const std::string& file, std::string_view action, std::string_view what) {
   fail(fmt::format("{}: cannot {} {}: {}", file, action, what, reason()));
@@ -97,7 +106,7 @@ Value read_hdf5_number(std::int64_t object, const char* attribute, const std::st
   const Hdf5Id space(id.is_valid() ? H5Aget_space(id.get()) : -1, H5Sclose);
   if (!space.is_valid()) fail_hdf5(file, "read", attribute);
   ensure(H5Sget_simple_extent_npoints(space.get()) == 1, fmt::format("{}: {} is not one number", file, attribute));
-  if (H5Aread(id.get(), native_type<Value>(), &value) < 0) fail_hdf5(file, "read", attribute);
+  if (H5Aread(id.get(), hdf5_type<Value>(), &value) < 0) fail_hdf5(file, "read", attribute);
   return value;
 }
 

@@ -40,6 +40,10 @@ std::int64_t hdf5_access_properties();
 /// Opens a file to be read; the caller closes it with H5Fclose.
 std::int64_t open_hdf5_file(const std::filesystem::path& path);
 
+/// HDF5's type of a Value in memory: std::uint8_t, std::int32_t, std::uint32_t, std::int64_t, std::uint64_t or double.
+template <class Value>
+std::int64_t hdf5_type();
+
 /// Attributes of `object`; `file` stands for the file in errors. Texts have a fixed length.
 void write_hdf5_attribute(std::int64_t object, const char* attribute, std::uint64_t value, const std::string& file);
 void write_hdf5_attribute(std::int64_t object, const char* attribute, std::uint32_t value, const std::string& file);

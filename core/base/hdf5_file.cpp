@@ -21,14 +21,6 @@ constexpr std::size_t memory_step = std::size_t{16} << 20;  // bytes by which a 
 constexpr std::size_t end_of_file_place = 28;               // in a superblock with 8-byte offsets
 constexpr std::size_t longest_text = 4096;                  // bytes of an attribute
 
-template <class Element>
-hid_t type_of_element() {
-  if constexpr (std::is_same_v<Element, std::uint8_t>) return H5T_NATIVE_UINT8;
-  if constexpr (std::is_same_v<Element, std::int32_t>) return H5T_NATIVE_INT32;
-  if constexpr (std::is_same_v<Element, std::uint32_t>) return H5T_NATIVE_UINT32;
-  if constexpr (std::is_same_v<Element, std::uint64_t>) return H5T_NATIVE_UINT64;
-}
-
 void* allocate(std::size_t size, H5FD_file_image_op_t, void*) { return std::malloc(size); }
 
 void* copy(void* target, const void* source, std::size_t size, H5FD_file_image_op_t, void*) {
@@ -116,7 +108,7 @@ void Hdf5Writer::write(const char* array, std::span<const Element> values) {
   const Hdf5Id space(H5Screate_simple(1, &size, nullptr), H5Sclose);
   const Hdf5Id links(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
   H5Pset_create_intermediate_group(links.get(), 1);
-  const auto type = type_of_element<Element>();
+  const auto type = hdf5_type<Element>();
   const Hdf5Id id(H5Dcreate2(file_.get(), array, type, space.get(), links.get(), H5P_DEFAULT, H5P_DEFAULT), H5Dclose);
   const bool is_written =
       id.is_valid() && (size == 0 || H5Dwrite(id.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0);
@@ -146,7 +138,7 @@ template <class Element>
 std::vector<Element> Hdf5Reader::read(const char* array) {
   const Hdf5Id id(file_.open(array), H5Oclose);
   const auto what = fmt::format("{}: {}", file_.name(), array);
-  const auto type = type_of_element<Element>();
+  const auto type = hdf5_type<Element>();
   const Hdf5Id stored(H5Dget_type(id.get()), H5Tclose);
   ensure(stored.is_valid() && H5Tequal(stored.get(), type) > 0, fmt::format("{} has another element type", what));
   const Hdf5Array place = file_.locate(id.get(), sizeof(Element), array);

@@ -1,6 +1,7 @@
 #include "core/base/positioned_file.hpp"
 
 #include "core/base/error.hpp"
+#include "core/base/files.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,10 +14,6 @@
 
 namespace mylos {
 namespace {
-
-[[noreturn]] void fail_with_code(const char* action, const std::filesystem::path& path, int code) {
-  fail(fmt::format("cannot {} {}: {}", action, path.string(), std::strerror(code)));
-}
 
 int flags_of(PositionedFile::Use use) {
   switch (use) {
@@ -33,7 +30,7 @@ int flags_of(PositionedFile::Use use) {
 
 PositionedFile::PositionedFile(std::filesystem::path path, Use use)
     : path_(std::move(path)), descriptor_(::open(path_.c_str(), flags_of(use) | O_CLOEXEC, 0666)) {
-  if (descriptor_ < 0) fail_with_code(use == Use::read ? "read" : "write", path_, errno);
+  if (descriptor_ < 0) fail_with_errno(use == Use::read ? "read" : "write", path_, errno);
 }
 
 PositionedFile::~PositionedFile() {
@@ -42,7 +39,7 @@ PositionedFile::~PositionedFile() {
 
 std::uint64_t PositionedFile::size() const {
   struct stat status {};
-  if (::fstat(descriptor_, &status) != 0) fail_with_code("read", path_, errno);
+  if (::fstat(descriptor_, &status) != 0) fail_with_errno("read", path_, errno);
   return static_cast<std::uint64_t>(status.st_size);
 }
 
@@ -50,7 +47,7 @@ void PositionedFile::read(std::uint64_t offset, std::span<std::byte> bytes) cons
   while (!bytes.empty()) {
     const auto count = ::pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail_with_code("read", path_, errno);
+    if (count < 0) fail_with_errno("read", path_, errno);
     if (count == 0) fail(fmt::format("{} ends at byte {}, before it should: it is truncated", path_.string(), offset));
     offset += static_cast<std::uint64_t>(count);
     bytes = bytes.subspan(static_cast<std::size_t>(count));
@@ -61,7 +58,7 @@ void PositionedFile::write(std::uint64_t offset, std::span<const std::byte> byte
   while (!bytes.empty()) {
     const auto count = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail_with_code("write", path_, errno);
+    if (count < 0) fail_with_errno("write", path_, errno);
     offset += static_cast<std::uint64_t>(count);
     bytes = bytes.subspan(static_cast<std::size_t>(count));
   }
@@ -76,18 +73,18 @@ void PositionedFile::begin_flush(std::uint64_t offset, std::uint64_t count) cons
 void PositionedFile::reserve(std::uint64_t size) const {
   // Not posix_fallocate: where the file system cannot reserve, that writes into every block.
   if (::fallocate(descriptor_, 0, 0, static_cast<off_t>(size)) == 0) return;
-  if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL) fail_with_code("write", path_, errno);
+  if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL) fail_with_errno("write", path_, errno);
   resize(size);
 }
 
 void PositionedFile::resize(std::uint64_t size) const {
-  if (::ftruncate(descriptor_, static_cast<off_t>(size)) != 0) fail_with_code("write", path_, errno);
+  if (::ftruncate(descriptor_, static_cast<off_t>(size)) != 0) fail_with_errno("write", path_, errno);
 }
 
 void PositionedFile::sync_and_close() {
-  if (::fsync(descriptor_) != 0) fail_with_code("write", path_, errno);
+  if (::fsync(descriptor_) != 0) fail_with_errno("write", path_, errno);
   // Some network file systems report a full disk only here.
-  if (::close(std::exchange(descriptor_, -1)) != 0) fail_with_code("write", path_, errno);
+  if (::close(std::exchange(descriptor_, -1)) != 0) fail_with_errno("write", path_, errno);
 }
 
 }  // namespace mylos

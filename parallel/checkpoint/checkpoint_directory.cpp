@@ -1,6 +1,7 @@
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 
 #include "core/base/error.hpp"
+#include "core/base/files.hpp"
 #include "core/base/positioned_file.hpp"
 #include "parallel/checkpoint/whole_checkpoints.hpp"
 
@@ -37,19 +38,10 @@ std::optional<std::size_t> step_of(std::string_view name) {
 }
 
 void rename_file(const fs::path& from, const fs::path& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0) {
-    fail(fmt::format("cannot write {}: {}", to.string(), std::strerror(errno)));
-  }
+  if (::rename(from.c_str(), to.c_str()) != 0) fail_with_errno("write", to, errno);
 }
 
 /// Flushes a directory's entries; file systems that cannot are left alone.
-void sync_directory(const fs::path& directory) {
-  const int descriptor = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  ::fsync(descriptor);
-  ::close(descriptor);
-}
-
 void write_latest(const fs::path& directory, const fs::path& name) {
   const fs::path target = directory / latest_name, temporary = unfinished_name(target);
   std::error_code ignored;  // what a killed save left; where it cannot be removed the next line tells

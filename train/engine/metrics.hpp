@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-/// What an evaluation gives.
+/// Results of an evaluation.
 namespace mylos::train {
 
-/// What a metric is, whatever its value.
+/// Describes a metric.
 struct MetricKind {
   std::string name;       ///< as metrics.jsonl has it: "validation_loss"
   std::string title;      ///< for people: "Validation loss"

@@ -85,8 +85,9 @@ std::optional<CheckpointRecord::Value> saved_member(const CheckpointRecord& reco
   CheckpointRecord defaults;
   add_newer_settings(defaults, config);
   if (defaults.has(name)) return member_like(defaults, name, like);
-  const bool is_of_choice = name == "decay_steps" || name == "decay_factor" || name == "momentum" || name == "nesterov";
-  return is_of_choice ? std::nullopt : std::optional(member_like(record, name, like));
+  CheckpointRecord of_choices;
+  add_newer_settings(of_choices, {.schedule = nn::ScheduleKind::step, .optimizer = {.kind = OptimizerKind::sgd}});
+  return of_choices.has(name) ? std::nullopt : std::optional(member_like(record, name, like));
 }
 
 /// Members that a longer run has otherwise: W of a --warmup ratio, too.

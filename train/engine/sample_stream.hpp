@@ -6,7 +6,8 @@
 
 namespace mylos::train {
 
-/// What each step of a run consists of: all that plans, shares of ranks and bounds of memory see of a task.
+/// The training samples of each step. Memory plans, time plans and the split of a step over ranks read nothing else of
+/// a task.
 class SampleStream {
  public:
   virtual ~SampleStream() = default;
@@ -17,7 +18,7 @@ class SampleStream {
   virtual std::vector<std::size_t> global_batch(std::size_t step) const = 0;
   /// Rows (tokens) that a training sample takes in a batch.
   virtual std::size_t rows_of(std::size_t sample) const = 0;
-  /// What the summed losses of these samples are divided by.
+  /// Returns the number that the sum of these samples' losses is divided by.
   virtual double weight(std::span<const std::size_t> samples) const = 0;
 };
 

@@ -30,9 +30,10 @@ class Evaluation {
   /// Takes the model's outputs for batch `index` (row-major, as Model::predict says) and the loss of each of its
   /// samples: all batches of an evaluation, in order. On the first rank only.
   virtual void take(std::size_t index, std::span<const float> outputs, std::span<const float> losses) = 0;
-  /// What the batches that were taken score: of kinds(), in their order, those that the samples allow.
+  /// Returns the metrics of the batches that were taken, in the order of kinds(). Leaves out a metric that the samples
+  /// do not allow.
   virtual Metrics score() = 0;
-  /// What there is to score; the first is the loss that `--best-by loss` goes by.
+  /// Describes the metrics. The first one is the loss, which `--best-by loss` uses.
   virtual std::span<const MetricKind> kinds() const = 0;
   /// Bytes that scoring and writing what was scored take at the most, on the first rank.
   virtual std::size_t kept_bytes() const { return 0; }

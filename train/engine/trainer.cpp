@@ -91,12 +91,12 @@ Gemm ready_gemm(const Ranks& ranks, const ExecutionSpace& space, const TrainConf
   return gemm;
 }
 
-}  // namespace
-
 std::span<const MetricKind> kinds_of(const Task& task) {
   const Evaluation* const evaluation = task.evaluation();
   return evaluation == nullptr ? std::span<const MetricKind>() : evaluation->kinds();
 }
+
+}  // namespace
 
 struct Trainer::State {
   State(const TrainConfig& configuration, Task& trained, Ranks given)

@@ -6,7 +6,8 @@
 
 namespace mylos::train {
 
-/// What a plan knows of a run: the model, the samples of its steps, and what an evaluation takes. All outlive it.
+/// The part of a run that a plan reads: the model, the samples of its steps, and the needs of an evaluation. Holds
+/// references: the model and the samples outlive it.
 struct Workload {
   /// A run that evaluates nothing.
   Workload(const nn::Model& trained, const SampleStream& stream) : model(trained), samples(stream) {}

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <limits>
 #include <string>
+#include <string_view>
 
 namespace mylos::train {
 
@@ -23,9 +24,9 @@ double number_of(const json& row, const char* name) {
 
 namespace {
 
-std::string kind_of(const json& row) {
+std::string_view kind_of(const json& row) {
   const auto kind = row.find("kind");
-  if (kind != row.end() && kind->is_string()) return kind->get<std::string>();
+  if (kind != row.end() && kind->is_string()) return kind->get_ref<const std::string&>();
   return row.contains("tokens") ? step_kind : row.contains("checkpoint") ? checkpoint_kind : evaluation_kind;
 }
 

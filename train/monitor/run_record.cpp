@@ -30,6 +30,13 @@ double age_of(const fs::path& file) {
   return std::max(0.0, std::chrono::duration<double>(fs::file_time_type::clock::now() - time).count());
 }
 
+/// The member of a value that may be no object, or null.
+const json& member_or_null(const json& value, const char* name) {
+  static const json none;
+  const auto found = value.find(name);  // the end of what is no object
+  return found == value.end() ? none : *found;
+}
+
 /// Where a line belongs; null where its kind is none that this version knows.
 std::vector<json>* list_of(const json& row, RunRecord& record) {
   if (is_step_row(row)) return &record.steps;
@@ -82,32 +89,25 @@ nlohmann::ordered_json to_json(std::span<const MetricKind> kinds) {
 }
 
 std::vector<MetricKind> RunRecord::metric_kinds() const {
-  static const json none;
-  const auto member = [](const json& object, const char* name) -> const json& {
-    const auto found = object.is_object() ? object.find(name) : object.end();
-    return object.is_object() && found != object.end() ? *found : none;
-  };
-  const auto text_of = [&](const json& kind, const char* name) {
-    const json& value = member(kind, name);
+  const auto text_of = [](const json& kind, const char* name) {
+    const json& value = member_or_null(kind, name);
     return value.is_string() ? value.get<std::string>() : std::string();
   };
   std::vector<MetricKind> kinds;
-  const json& listed = member(member(run, "resolved"), metrics_key);
+  const json& listed = member_or_null(member_or_null(run, "resolved"), metrics_key);
   for (std::size_t i = 0; listed.is_array() && i < std::min(listed.size(), most_metrics); ++i) {
     const std::string name = text_of(listed[i], "name");
     if (name.empty()) continue;
     kinds.push_back({name, text_of(listed[i], "title"), text_of(listed[i], "unit"),
-                     member(listed[i], "larger_is_better") != false});
+                     member_or_null(listed[i], "larger_is_better") != false});
   }
   if (!kinds.empty()) return kinds;
   return {{"validation_loss", "Validation loss", "", false}, {"exact", "Exact match", "%"}, {"f1", "F1", "%"}};
 }
 
 std::size_t RunRecord::planned_steps() const {
-  const auto resolved = run.find("resolved");
-  if (resolved == run.end() || !resolved->is_object()) return 0;
-  const auto planned = resolved->find("steps");
-  return planned != resolved->end() && planned->is_number_unsigned() ? planned->get<std::size_t>() : 0;
+  const json& planned = member_or_null(member_or_null(run, "resolved"), "steps");
+  return planned.is_number_unsigned() ? planned.get<std::size_t>() : 0;
 }
 
 std::size_t RunRecord::done_steps() const { return steps.empty() ? 0 : steps.back()["step"].get<std::size_t>(); }
@@ -150,11 +150,10 @@ void RunFollower::take(json&& row) {
     ++foreign_;
     return;
   }
-  std::vector<json>* const list = list_of(row, record_);
-  if (list == nullptr) return;
-  std::vector<json>& rows = *list;
-  rows.push_back(std::move(row));
-  if (rows.size() >= 2 * kept_) rows.erase(rows.begin(), rows.end() - static_cast<std::ptrdiff_t>(kept_));
+  std::vector<json>* const rows = list_of(row, record_);
+  if (rows == nullptr) return;
+  rows->push_back(std::move(row));
+  if (rows->size() >= 2 * kept_) rows->erase(rows->begin(), rows->end() - static_cast<std::ptrdiff_t>(kept_));
 }
 
 void RunFollower::read_metrics() {

@@ -39,13 +39,16 @@ TEST(BertUnicode, PunctuationIsHuggingFaces) { expect_class("punctuation", is_be
 
 TEST(BertUnicode, MarksAreHuggingFaces) { expect_class("marks", is_nonspacing_mark); }
 
-TEST(BertUnicode, LowerCaseIsHuggingFaces) {
-  const auto expected = tests::golden_json("unicode_classes.json").at("lower");
+/// Compares what `map(c, image)`, which returns the length of the image, makes of every character with the recorded
+/// images. Characters that are their own image are in neither.
+template <class Map>
+void expect_images(const char* name, Map map) {
+  const auto expected = tests::golden_json("unicode_classes.json").at(name);
   tests::Digest digest;
   std::size_t count = 0;
   for (char32_t c = 0; c < end_of_unicode; ++c) {
-    char32_t image[2];
-    const std::size_t length = to_lower(c, image);
+    char32_t image[max_decomposition];
+    const std::size_t length = map(c, image);
     if (is_surrogate(c) || (length == 1 && image[0] == c)) continue;
     digest.add(c);
     for (std::size_t i = 0; i < length; ++i) digest.add(image[i]);
@@ -55,21 +58,9 @@ TEST(BertUnicode, LowerCaseIsHuggingFaces) {
   EXPECT_EQ(digest.hexadecimal(), expected.at("digest"));
 }
 
-TEST(BertUnicode, DecompositionIsHuggingFaces) {
-  const auto expected = tests::golden_json("unicode_classes.json").at("decomposition");
-  tests::Digest digest;
-  std::size_t count = 0;
-  for (char32_t c = 0; c < end_of_unicode; ++c) {
-    char32_t image[max_decomposition];
-    const std::size_t length = decompose(c, image);
-    if (is_surrogate(c) || (length == 1 && image[0] == c)) continue;
-    digest.add(c);
-    for (std::size_t i = 0; i < length; ++i) digest.add(image[i]);
-    ++count;
-  }
-  EXPECT_EQ(count, expected.at("count"));
-  EXPECT_EQ(digest.hexadecimal(), expected.at("digest"));
-}
+TEST(BertUnicode, LowerCaseIsHuggingFaces) { expect_images("lower", to_lower); }
+
+TEST(BertUnicode, DecompositionIsHuggingFaces) { expect_images("decomposition", decompose); }
 
 TEST(BertUnicode, CombiningClassesOrderMarks) {
   EXPECT_EQ(combining_class('a'), 0);
