@@ -1,5 +1,7 @@
 #include "app/options/commands.hpp"
 
+#include "data/huggingface/fetch.hpp"
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -22,7 +24,7 @@ constexpr std::array table = {
             "reads lines and prints each one's token ids as a JSON array", 0, 0},
     Command{"prepare", prepare_command, "--model M --data FILE --output FILE [options]",
             "tokenises once: .h5 is read by train and eval, .jsonl by people", 0, 0},
-    Command{"fetch", 0, "NAME", "gets a model (minilm, bert-base-uncased, ...) or the data set squad", 1, 1},
+    Command{"fetch", 0, "NAME", data::fetch_summary(), 1, 1},
     Command{"info", info_command, "[options]", "says what this build is and what it runs on", 0, 0, true},
     Command{"bench", bench_command, "gemm|step|tokenize|collectives [options]",
             "validates, then times matrix products, training steps, the tokenizer or exchanges between ranks", 1, 1,

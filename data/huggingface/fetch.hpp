@@ -3,9 +3,15 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <string_view>
 
 /// What `mylos fetch NAME` does: gets models and SQuAD from their public places into our cache, checked and whole.
 namespace mylos::data {
+
+/// What `fetch` can get, as the help text of the command says it.
+constexpr std::string_view fetch_summary() {
+  return "gets a model (minilm, bert-base-uncased, ...) or the data set squad";
+}
 
 /// Takes one line about what is being fetched.
 using FetchLog = std::function<void(const std::string& line)>;

@@ -65,6 +65,10 @@ class Fetch : public ::testing::Test {
   }
 };
 
+TEST_F(Fetch, TheHelpTextNamesWhatCanBeFetched) {
+  EXPECT_EQ(fetch_summary(), "gets a model (minilm, bert-base-uncased, ...) or the data set squad");
+}
+
 TEST_F(Fetch, AModelOfTheHubIsInstalledWholeAndFoundByItsName) {
   write_model(hub_files("org/tiny"));
   const auto where = fetch("org/tiny", log_);
