@@ -5,11 +5,11 @@
 #include "app/plan/plan_tables.hpp"
 #include "app/plan/plan_target.hpp"
 #include "app/program/model_argument.hpp"
-#include "app/program/model_shapes.hpp"
 #include "app/run_commands.hpp"
 #include "core/base/error.hpp"
 #include "core/base/quantities.hpp"
 #include "core/base/standard_output.hpp"
+#include "data/huggingface/bert_shapes.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "nn/bert/bert_question_answering.hpp"
 #include "tasks/question_answering/bert_shape.hpp"
@@ -54,7 +54,7 @@ std::vector<std::size_t> lengths_of(const tasks::SquadWindows& windows) {
 }
 
 /// Errors: std::runtime_error where a model that is known by its sizes has no directory.
-void check_vocabulary(const Arguments& arguments, const NamedModel& known) {
+void check_vocabulary(const Arguments& arguments, const data::NamedBert& known) {
   try {
     data::resolve_model(arguments.model);
   } catch (const std::runtime_error&) {
@@ -67,11 +67,11 @@ void check_vocabulary(const Arguments& arguments, const NamedModel& known) {
 
 /// A model that is known by its sizes needs no files, unless questions are to be cut by its vocabulary. Its name
 /// becomes the one that train and fetch know it by.
-NamedModel read_sizes(Arguments& arguments) {
+data::NamedBert read_sizes(Arguments& arguments) {
   tasks::SquadConfig& squad = arguments.run.squad;
   std::error_code ignored;
   const bool is_directory = std::filesystem::is_directory(arguments.model, ignored);
-  const NamedModel* const known = is_directory ? nullptr : find_model_shape(arguments.model);
+  const data::NamedBert* const known = is_directory ? nullptr : data::find_bert_shape(arguments.model);
   if (known != nullptr) arguments.model = known->fetched;
   if (known != nullptr && !arguments.data.empty()) check_vocabulary(arguments, *known);
   if (known == nullptr || !arguments.data.empty()) {
@@ -85,7 +85,7 @@ NamedModel read_sizes(Arguments& arguments) {
 }
 
 PlannedModel read_model(Arguments& arguments) {
-  const NamedModel sizes = read_sizes(arguments);
+  const data::NamedBert sizes = read_sizes(arguments);
   PlannedModel model{.name = sizes.name, .config = sizes.config};
   tasks::SquadConfig& squad = arguments.run.squad;
   if (arguments.data.empty()) {

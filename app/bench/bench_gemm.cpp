@@ -2,8 +2,8 @@
 #include "app/bench/gemm_timing.hpp"
 #include "app/program/compute.hpp"
 #include "app/program/model_argument.hpp"
-#include "app/program/model_shapes.hpp"
 #include "core/base/standard_output.hpp"
+#include "data/huggingface/bert_shapes.hpp"
 
 #include <fmt/format.h>
 
@@ -14,8 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-NamedModel named_model(Arguments arguments) {
-  if (arguments.model.empty()) return *find_model_shape(arguments.shapes);
+data::NamedBert named_model(Arguments arguments) {
+  if (arguments.model.empty()) return *data::find_bert_shape(arguments.shapes);
   resolve_model_argument(arguments);
   return {arguments.model, data::read_bert_config(arguments.run.squad.model / "config.json")};
 }
@@ -59,7 +59,7 @@ Json combined_rates(const std::vector<ProductRates>& products, const std::vector
 }  // namespace
 
 int bench_gemm(const Arguments& arguments) {
-  const NamedModel model = named_model(arguments);
+  const data::NamedBert model = named_model(arguments);
   const ComputeScope compute;
   check_precision(arguments.run.engine.precision, arguments.run.engine.gemm.tf32);
   ProductTimer timer(timed_providers(arguments));
