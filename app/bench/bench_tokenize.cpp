@@ -1,5 +1,4 @@
 #include "app/bench/bench.hpp"
-#include "app/bench/plain_wordpiece.hpp"
 #include "app/options/usage_error.hpp"
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
@@ -10,6 +9,7 @@
 #include "data/huggingface/model_names.hpp"
 #include "data/huggingface/pretrained.hpp"
 #include "data/squad/squad.hpp"
+#include "data/tokenizer/plain_wordpiece.hpp"
 
 #include <fmt/format.h>
 
@@ -50,7 +50,7 @@ void validate(const std::vector<std::string_view>& texts, const data::WordPieceT
               const data::TokenizerOptions& options) {
   for (const std::string_view text : texts) {
     const data::Tokens tokens = tokenizer.tokenize(text);
-    const data::Tokens plain = plain_tokens(text, tokenizer.vocabulary(), options);
+    const data::Tokens plain = data::plain_tokens(text, tokenizer.vocabulary(), options);
     ensure(tokens.ids == plain.ids && tokens.offsets == plain.offsets,
            fmt::format("bench tokenize: {} tokens of \"{}\" are not the {} of a plain WordPiece", tokens.ids.size(),
                        printable(text), plain.ids.size()));

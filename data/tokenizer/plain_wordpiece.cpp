@@ -1,4 +1,4 @@
-#include "app/bench/plain_wordpiece.hpp"
+#include "data/tokenizer/plain_wordpiece.hpp"
 
 #include "data/tokenizer/bert_normalizer.hpp"
 #include "data/tokenizer/bert_unicode.hpp"
@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-namespace mylos::app {
+namespace mylos::data {
 namespace {
 
-using Word = std::vector<data::NormalizedChar>;
-constexpr std::size_t longest_word = 100;  // code points
-constexpr std::string_view special_tokens[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+using Word = std::vector<NormalizedChar>;
+constexpr std::size_t longest_plain_word = 100;  // code points
+constexpr std::string_view known_specials[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 
-void push(data::Tokens& tokens, data::TokenId id, CodePointRange range) {
+void push(Tokens& tokens, TokenId id, CodePointRange range) {
   tokens.ids.push_back(id);
   tokens.offsets.push_back(range);
 }
@@ -24,9 +24,9 @@ std::string piece_text(const Word& word, std::size_t begin, std::size_t end) {
   return text;
 }
 
-void add_word(const Word& word, const data::Vocabulary& vocabulary, data::Tokens& tokens) {
+void add_word(const Word& word, const Vocabulary& vocabulary, Tokens& tokens) {
   if (word.empty()) return;
-  data::Tokens pieces;
+  Tokens pieces;
   std::size_t begin = 0;
   for (std::size_t end = word.size(); begin < end;) {
     const auto id = vocabulary.find(piece_text(word, begin, end));
@@ -38,31 +38,31 @@ void add_word(const Word& word, const data::Vocabulary& vocabulary, data::Tokens
     begin = end;
     end = word.size();
   }
-  if (begin < word.size() || word.size() > longest_word) {
+  if (begin < word.size() || word.size() > longest_plain_word) {
     pieces = {{vocabulary.unknown()}, {{word.front().origin.begin, word.back().origin.end}}};
   }
   for (std::size_t i = 0; i < pieces.ids.size(); ++i) push(tokens, pieces.ids[i], pieces.offsets[i]);
 }
 
 /// The special token that `text` begins with; empty where it begins with none.
-std::string_view special_at(std::string_view text, const data::Vocabulary& vocabulary) {
-  for (const std::string_view token : special_tokens) {
+std::string_view special_at(std::string_view text, const Vocabulary& vocabulary) {
+  for (const std::string_view token : known_specials) {
     if (text.starts_with(token) && vocabulary.find(token)) return token;
   }
   return {};
 }
 
 /// `text` has no special token; its first code point is number `first`.
-void add_segment(std::string_view text, unsigned first, data::BertNormalizer& normalizer,
-                 const data::Vocabulary& vocabulary, data::Tokens& tokens) {
+void add_segment(std::string_view text, unsigned first, BertNormalizer& normalizer, const Vocabulary& vocabulary,
+                 Tokens& tokens) {
   Word word;
   const auto flush = [&] {
     add_word(word, vocabulary, tokens);
     word.clear();
   };
-  for (const data::NormalizedChar& c : normalizer.normalize(text, first)) {
-    const bool is_blank = data::is_bert_whitespace(c.code_point);
-    const bool is_alone = is_blank || data::is_bert_punctuation(c.code_point);
+  for (const NormalizedChar& c : normalizer.normalize(text, first)) {
+    const bool is_blank = is_bert_whitespace(c.code_point);
+    const bool is_alone = is_blank || is_bert_punctuation(c.code_point);
     if (is_alone) flush();
     if (!is_blank) word.push_back(c);
     if (is_alone) flush();
@@ -72,11 +72,10 @@ void add_segment(std::string_view text, unsigned first, data::BertNormalizer& no
 
 }  // namespace
 
-data::Tokens plain_tokens(std::string_view text, const data::Vocabulary& vocabulary,
-                          const data::TokenizerOptions& options) {
-  data::BertNormalizer normalizer(
+Tokens plain_tokens(std::string_view text, const Vocabulary& vocabulary, const TokenizerOptions& options) {
+  BertNormalizer normalizer(
       {options.do_lower_case, options.strip_accents.value_or(options.do_lower_case), options.tokenize_chinese_chars});
-  data::Tokens tokens;
+  Tokens tokens;
   std::size_t segment = 0;
   unsigned first = 0;
   const auto close_segment = [&](std::size_t end) {
@@ -100,4 +99,4 @@ data::Tokens plain_tokens(std::string_view text, const data::Vocabulary& vocabul
   return tokens;
 }
 
-}  // namespace mylos::app
+}  // namespace mylos::data

@@ -1,6 +1,6 @@
 // The tokenizer's short cuts change nothing: random texts of letters, blanks, accents, controls and special tokens.
 
-#include "app/bench/plain_wordpiece.hpp"
+#include "data/tokenizer/plain_wordpiece.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-namespace mylos::app {
+namespace mylos::data {
 namespace {
 
-data::Vocabulary vocabulary() {
+Vocabulary mill_vocabulary() {
   std::vector<std::string> tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]",  "the",  "mill", "##s",      "mills",
                                      "wind",  "##m",   "un",    "##able", "Mill", "e",    "##\u00e9", "\u4e2d"};
   for (char c = 'a'; c <= 'd'; ++c) {
@@ -38,13 +38,12 @@ TEST(PlainWordPiece, AgreesWithTheTokenizer) {
   std::minstd_rand generator(7);
   for (const bool lower : {true, false}) {
     for (const bool chinese : {true, false}) {
-      const data::TokenizerOptions options{
-          .do_lower_case = lower, .strip_accents = {}, .tokenize_chinese_chars = chinese};
-      const data::WordPieceTokenizer tokenizer(vocabulary(), options);
+      const TokenizerOptions options{.do_lower_case = lower, .strip_accents = {}, .tokenize_chinese_chars = chinese};
+      const WordPieceTokenizer tokenizer(mill_vocabulary(), options);
       for (int i = 0; i < 5000; ++i) {
         const std::string text = random_text(generator);
-        const data::Tokens tokens = tokenizer.tokenize(text);
-        const data::Tokens plain = plain_tokens(text, tokenizer.vocabulary(), options);
+        const Tokens tokens = tokenizer.tokenize(text);
+        const Tokens plain = plain_tokens(text, tokenizer.vocabulary(), options);
         ASSERT_EQ(tokens.ids, plain.ids) << text;
         ASSERT_EQ(tokens.offsets, plain.offsets) << text;
       }
@@ -53,4 +52,4 @@ TEST(PlainWordPiece, AgreesWithTheTokenizer) {
 }
 
 }  // namespace
-}  // namespace mylos::app
+}  // namespace mylos::data
