@@ -1,0 +1,34 @@
+#include "data/huggingface/model_type.hpp"
+
+#include <fmt/format.h>
+
+#include "core/base/error.hpp"
+#include "core/base/printable.hpp"
+
+namespace mylos::data {
+namespace {
+
+/// True where the first of `architectures` is one of BERT's, such as BertForMaskedLM.
+bool names_bert(const Json& config) {
+  const auto found = config.find("architectures");
+  if (found == config.end() || !found->is_array() || found->empty()) return false;
+  const Json& first = found->front();
+  return first.is_string() && first.get_ref<const std::string&>().starts_with("Bert");
+}
+
+}  // namespace
+
+std::string model_type_of(const Json& config, const std::string& file) {
+  ensure(config.is_object(), fmt::format("{}: not a JSON object", file));
+  const auto found = config.find("model_type");
+  if (found == config.end() || found->is_null()) return names_bert(config) ? "bert" : "";
+  if (found->is_string()) return found->get<std::string>();
+  fail(fmt::format("{}: model_type = {} is not a string", file, printable(found->dump())));
+}
+
+std::string model_type_of(const std::filesystem::path& directory) {
+  const auto file = directory / "config.json";
+  return model_type_of(read_json(file), file.string());
+}
+
+}  // namespace mylos::data
