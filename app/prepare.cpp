@@ -4,7 +4,8 @@
 #include "app/run_commands.hpp"
 #include "core/base/files.hpp"
 #include "core/base/standard_output.hpp"
-#include "data/huggingface/pretrained.hpp"
+#include "data/huggingface/bert_config.hpp"
+#include "data/huggingface/wordpiece_files.hpp"
 #include "data/squad/feature_file.hpp"
 #include "tasks/question_answering/squad_windows.hpp"
 
@@ -28,10 +29,10 @@ data::SquadDataset read_dataset(const Arguments& arguments) {
 
 data::PreparedFeatures prepare(const Arguments& arguments) {
   const tasks::SquadConfig& squad = arguments.run.squad;
-  const data::PretrainedModel model(squad.model);
-  const data::WordPieceTokenizer tokenizer(data::load_vocabulary(model), model.tokenizer_options());
-  return data::prepare_features(read_dataset(arguments), tokenizer, model.tokenizer_options(),
-                                tasks::feature_options(squad, false));
+  const std::size_t vocab_size = data::read_bert_config(squad.model / "config.json").vocab_size;
+  const data::TokenizerOptions options = data::read_tokenizer_options(squad.model);
+  const data::WordPieceTokenizer tokenizer(data::load_vocabulary(squad.model, vocab_size), options);
+  return data::prepare_features(read_dataset(arguments), tokenizer, options, tasks::feature_options(squad, false));
 }
 
 /// One window as a line for people: offsets are of the context, null for tokens that are not of it, and labels null

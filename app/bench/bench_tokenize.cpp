@@ -6,8 +6,9 @@
 #include "core/base/printable.hpp"
 #include "core/base/python_text.hpp"
 #include "core/base/standard_output.hpp"
+#include "data/huggingface/bert_config.hpp"
 #include "data/huggingface/model_names.hpp"
-#include "data/huggingface/pretrained.hpp"
+#include "data/huggingface/wordpiece_files.hpp"
 #include "data/squad/squad.hpp"
 #include "data/tokenizer/plain_wordpiece.hpp"
 
@@ -35,8 +36,10 @@ Source find_source(const Arguments& arguments) {
   if (arguments.model.empty()) {
     return {arguments.vocabulary, {.do_lower_case = !arguments.cased, .strip_accents = {}}};
   }
-  const data::PretrainedModel model(data::resolve_model(arguments.model));
-  return {model.vocabulary_path(), model.tokenizer_options()};
+  const std::filesystem::path model = data::resolve_model(arguments.model);
+  data::read_bert_config(model / "config.json");  // WordPiece is of no other family
+  const data::TokenizerOptions options = data::read_tokenizer_options(model);
+  return {data::vocabulary_path(model), options};
 }
 
 /// What building features tokenises: each context once, and each question.

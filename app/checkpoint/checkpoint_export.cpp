@@ -3,8 +3,10 @@
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
 #include "core/base/standard_output.hpp"
+#include "data/huggingface/bert_config.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "data/huggingface/pretrained.hpp"
+#include "data/huggingface/wordpiece_files.hpp"
 #include "nn/bert/bert_question_answering.hpp"
 #include "tasks/question_answering/bert_shape.hpp"
 
@@ -53,22 +55,23 @@ fs::path model_directory(const Arguments& arguments, const fs::path& file, const
 
 /// The model's tensors in the checkpoint, in the model's order. Errors: a tensor of another model.
 std::vector<const parallel::CheckpointDataset*> find_tensors(const parallel::CheckpointIndex& index,
-                                                             const data::PretrainedModel& model, const fs::path& file) {
-  const auto network = nn::make_bert_question_answering(tasks::bert_shape(model.config()), Precision::float32);
+                                                             const fs::path& model, const data::BertConfig& config,
+                                                             const fs::path& file) {
+  const auto network = nn::make_bert_question_answering(tasks::bert_shape(config), Precision::float32);
   std::vector<const parallel::CheckpointDataset*> tensors;
   for (const ParameterRow& row : network->table().rows()) {
     const parallel::CheckpointDataset* found = index.find(model_group + row.name);
     ensure(found != nullptr && found->shape == row.shape,
            fmt::format("{}: its tensors are not those of the model in {}: {} {} is not in it; name the model with "
                        "--model",
-                       file.string(), model.directory().string(), row.name, parallel::shape_text(row.shape)));
+                       file.string(), model.string(), row.name, parallel::shape_text(row.shape)));
     tensors.push_back(found);
   }
   const auto in_file =
       std::ranges::count_if(index.datasets, [](const auto& dataset) { return dataset.name.starts_with(model_group); });
   ensure(static_cast<std::size_t>(in_file) == tensors.size(),
          fmt::format("{}: has {} tensors of a model, the model in {} has {}; name the model with --model",
-                     file.string(), in_file, model.directory().string(), tensors.size()));
+                     file.string(), in_file, model.string(), tensors.size()));
   return tensors;
 }
 
@@ -79,8 +82,9 @@ int export_checkpoint(const Arguments& arguments) {
   if (output.empty()) throw UsageError("checkpoint export needs --output; see mylos checkpoint --help");
   const fs::path path = checkpoint_at(arguments.positional[1]);
   const parallel::CheckpointIndex index = parallel::read_checkpoint_index(path);
-  const data::PretrainedModel model(model_directory(arguments, path, index.record));
-  const auto tensors = find_tensors(index, model, path);
+  const fs::path model = model_directory(arguments, path, index.record);
+  const data::BertConfig config = data::read_bert_config(model / "config.json");
+  const auto tensors = find_tensors(index, model, config, path);
   std::error_code unreadable;  // is told by what writes there
   ensure(!fs::exists(output, unreadable) || fs::is_empty(output, unreadable),
          fmt::format("--output {}: is there already; choose a new directory", output.string()));
@@ -89,7 +93,8 @@ int export_checkpoint(const Arguments& arguments) {
     shapes.push_back({tensor->name.substr(std::string_view(model_group).size()), tensor->shape});
   }
   const PositionedFile file(path, PositionedFile::Use::read);
-  data::PretrainedWriter writer(output, model.config(), model.tokenizer_files(), shapes);
+  const auto tokenizer = data::wordpiece_model_files(data::read_wordpiece_files(model), config.max_position_embeddings);
+  data::PretrainedWriter writer(output, data::bert_config_json(config), tokenizer, shapes);
   for (const auto* tensor : tensors) {
     read_dataset(file, *tensor, [&](std::span<const float> values) { writer.write(values); });
   }

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "core/base/error.hpp"
-#include "core/base/files.hpp"
 #include "core/base/json.hpp"
 #include "core/base/printable.hpp"
-#include "core/base/text_file.hpp"
+#include "data/huggingface/model_type.hpp"
+#include "data/huggingface/pretrained.hpp"
 
 namespace mylos::data {
 namespace {
@@ -25,8 +25,7 @@ std::string value_text(const Json& value) { return printable(value.dump(-1, ' ',
 /// One config.json, read key by key.
 class ConfigReader {
  public:
-  ConfigReader(std::string_view text, std::string file) : file_(std::move(file)) {
-    json_ = parse_json(text, file_);
+  ConfigReader(const Json& json, std::string file) : file_(std::move(file)), json_(json) {
     ensure(json_.is_object(), fmt::format("{}: not a JSON object", file_));
   }
 
@@ -79,10 +78,11 @@ class ConfigReader {
   }
 
   const std::string& file() const { return file_; }
+  const Json& json() const { return json_; }
 
  private:
   std::string file_;
-  Json json_;
+  const Json& json_;
 };
 
 /// The original releases have no model_type; their architecture then says what they are.
@@ -91,16 +91,13 @@ void check_model_type(const ConfigReader& reader) {
     if (*type == "bert") return;
     fail(fmt::format("{}: model_type is {}; only \"bert\" is supported", reader.file(), value_text(*type)));
   }
+  if (model_type_of(reader.json(), reader.file()) == "bert") return;
   const auto* architectures = reader.find("architectures");
-  const bool is_bert = architectures != nullptr && architectures->is_array() && !architectures->empty() &&
-                       architectures->front().is_string() &&
-                       architectures->front().get<std::string>().starts_with("Bert");
-  if (architectures != nullptr && !architectures->empty() && !is_bert) {
+  if (architectures != nullptr && !architectures->empty()) {
     fail(fmt::format("{}: architectures is {}; only those of BERT are supported", reader.file(),
                      value_text(*architectures)));
   }
-  if (!is_bert)
-    fail(fmt::format("{}: no \"model_type\"; add \"model_type\": \"bert\" if it is a BERT model", reader.file()));
+  fail(fmt::format("{}: no \"model_type\"; add \"model_type\": \"bert\" if it is a BERT model", reader.file()));
 }
 
 void check_together(const BertConfig& config, const std::string& file) {
@@ -114,8 +111,8 @@ void check_together(const BertConfig& config, const std::string& file) {
 
 }  // namespace
 
-BertConfig parse_bert_config(std::string_view text, const std::string& file) {
-  const ConfigReader reader(text, file);
+BertConfig parse_bert_config(const Json& json, const std::string& file) {
+  const ConfigReader reader(json, file);
   check_model_type(reader);
   BertConfig config;
   reader.read_size("vocab_size", 1, most_tokens, config.vocab_size, true);
@@ -140,11 +137,15 @@ BertConfig parse_bert_config(std::string_view text, const std::string& file) {
 }
 
 BertConfig read_bert_config(const std::filesystem::path& path) {
-  return parse_bert_config(read_text_file(path), path.string());
+  return parse_bert_config(read_json(path), path.string());
 }
 
-std::string bert_config_text(const BertConfig& config) {
-  nlohmann::ordered_json json;
+BertConfig read_bert_config(const PretrainedModel& model) {
+  return parse_bert_config(Json(model.config()), model.config_path().string());
+}
+
+OrderedJson bert_config_json(const BertConfig& config) {
+  OrderedJson json;
   json["architectures"] = {"BertForQuestionAnswering"};
   json["model_type"] = "bert";
   json["vocab_size"] = config.vocab_size;
@@ -154,7 +155,7 @@ std::string bert_config_text(const BertConfig& config) {
   json["intermediate_size"] = config.intermediate_size;
   json["max_position_embeddings"] = config.max_position_embeddings;
   json["type_vocab_size"] = config.type_vocab_size;
-  json["pad_token_id"] = config.pad_token_id ? nlohmann::ordered_json(*config.pad_token_id) : nlohmann::ordered_json();
+  json["pad_token_id"] = config.pad_token_id ? OrderedJson(*config.pad_token_id) : OrderedJson();
   json["hidden_act"] = "gelu";
   json["hidden_dropout_prob"] = config.hidden_dropout_prob;
   json["attention_probs_dropout_prob"] = config.attention_probs_dropout_prob;
@@ -162,7 +163,7 @@ std::string bert_config_text(const BertConfig& config) {
   json["initializer_range"] = config.initializer_range;
   json["position_embedding_type"] = "absolute";
   json["torch_dtype"] = "float32";
-  return json.dump(2) + "\n";
+  return json;
 }
 
 }  // namespace mylos::data

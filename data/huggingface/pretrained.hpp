@@ -5,15 +5,17 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/files.hpp"
-#include "data/huggingface/bert_config.hpp"
+#include "core/base/python_json.hpp"
 #include "data/huggingface/safetensors.hpp"
-#include "data/tokenizer/wordpiece.hpp"
+#include "data/huggingface/weight_files.hpp"
 
-/// A pretrained BERT as a Hugging Face model directory: config.json, model.safetensors, vocab.txt and the tokenizer's
-/// settings, read and written so that transformers and Mylos take each other's.
+/// Model directories of Hugging Face, whatever the model: weights in safetensors, config.json, and the tokenizer's
+/// files. What the configuration and those files mean is known to the model's family (bert_config.hpp) and the
+/// tokenizer (wordpiece_files.hpp).
 namespace mylos::data {
 
 /// A tensor the caller wants, by its Hugging Face name (bert.encoder.layer.0.attention.self.query.weight). One that is
@@ -24,62 +26,61 @@ struct TensorSpec {
   bool optional = false;
 };
 
-/// What the weight files did not have of the optional tensors, and what they had that no question answering model uses.
+/// The optional tensors that the weight files lack, and the tensors in them that were ignored.
 struct WeightReport {
   std::vector<std::string> missing;
   std::vector<std::string> ignored;
 };
 
-/// "N tensors not used for question answering are ignored: ..." on one line; empty where none was ignored.
-std::string ignored_line(const WeightReport& report);
+/// "N tensors not used for <purpose> are ignored: ..." on one line; empty where none was ignored.
+std::string ignored_line(const WeightReport& report, std::string_view purpose);
 
 /// Takes the values of wanted row `row`, row-major; they are gone after the call.
 using WeightSink = std::function<void(std::size_t row, std::span<const float> values)>;
 
-/// What a written model needs to tokenise as the one it came from. Held in memory: the source may be replaced
-/// meanwhile.
-struct TokenizerFiles {
-  std::string vocabulary;      // the bytes of vocab.txt
-  std::string tokenizer_json;  // the bytes of tokenizer.json; empty where there was none
-  TokenizerOptions options;
+/// A file of a model directory beside its configuration and weights.
+struct ModelFile {
+  std::string name;  ///< in the directory
+  std::string bytes;
 };
 
-/// A model directory, its configurations read and checked. Errors are std::runtime_error naming file, key or tensor.
+/// A model directory. Errors are std::runtime_error naming file, key or tensor.
 class PretrainedModel {
  public:
+  /// Reads config.json, which must be a JSON object; nothing else is read or checked yet.
   explicit PretrainedModel(std::filesystem::path directory);
 
   const std::filesystem::path& directory() const { return directory_; }
-  const BertConfig& config() const { return config_; }
-  const TokenizerOptions& tokenizer_options() const { return tokenizer_options_; }
+  std::filesystem::path config_path() const { return directory_ / "config.json"; }
+  /// All of config.json, its keys in the order of the file.
+  const OrderedJson& config() const { return config_; }
+  /// As model_type_of: "bert", "llama", ...; empty where config.json does not say.
+  std::string model_type() const;
 
-  /// The path of vocab.txt. Throws where there is none.
-  std::filesystem::path vocabulary_path() const;
-  TokenizerFiles tokenizer_files() const;
+  /// Those of `names` that the directory has, in the order of `names`.
+  std::vector<ModelFile> read_files(std::span<const std::string_view> names) const;
 
-  /// Gives `sink` each wanted tensor as float, in the order wanted. Legacy names (gamma, beta, no "bert." in front) are
-  /// understood. Before the first value is given it throws where a tensor is missing and not optional, has another
-  /// shape, comes under two names, or belongs to no BERT that answers questions.
-  WeightReport read_weights(std::span<const TensorSpec> wanted, const WeightSink& sink) const;
+  /// Gives `sink` each wanted tensor as float, in the order wanted. `naming` says what the model's files may call them
+  /// and which others to ignore. Before the first value is given it throws where a tensor is missing and not optional,
+  /// has another shape, comes under two names, or is neither wanted nor ignored.
+  WeightReport read_weights(std::span<const TensorSpec> wanted, const TensorNaming& naming,
+                            const WeightSink& sink) const;
 
  private:
   std::filesystem::path directory_;
-  BertConfig config_;
-  TokenizerOptions tokenizer_options_;
+  OrderedJson config_;
 };
 
-/// Throws where a vocabulary of `tokens` entries from `file` does not go with the model's embedding rows. Rows that
-/// only pad the table to a multiple of 8, as NVIDIA's checkpoints have, may lack tokens.
-void check_vocabulary_size(const BertConfig& config, std::size_t tokens, const std::filesystem::path& file);
+/// JSON as it is written into a model directory: indented by two spaces, with a newline at the end.
+std::string model_json_text(const OrderedJson& json);
 
-/// The model's vocabulary. Throws where it does not go with the model's embedding rows.
-Vocabulary load_vocabulary(const PretrainedModel& model);
-
-/// Writes a model directory that transformers loads, values as float and piece by piece. It appears whole or not at
-/// all, and replaces an older one at `directory`. The caller is its only writer.
+/// Writes a model directory that transformers loads: `config` as config.json, `files` as they are, and the weights as
+/// float, piece by piece. It appears whole or not at all, and replaces an older one at `directory`. The caller is its
+/// only writer.
 class PretrainedWriter {
  public:
-  PretrainedWriter(const std::filesystem::path& directory, const BertConfig& config, const TokenizerFiles& tokenizer,
+  /// Throws std::invalid_argument where a file's name is a path, comes twice, or is config.json or the weights'.
+  PretrainedWriter(const std::filesystem::path& directory, const OrderedJson& config, std::span<const ModelFile> files,
                    std::span<const TensorShape> weights);
   /// The next values, as SafetensorsWriter takes them.
   void write(std::span<const float> values) { weights_.write(values); }
@@ -91,7 +92,7 @@ class PretrainedWriter {
 };
 
 /// The same for weights that are in memory.
-void write_pretrained(const std::filesystem::path& directory, const BertConfig& config, const TokenizerFiles& tokenizer,
-                      std::span<const NamedTensor> weights);
+void write_pretrained(const std::filesystem::path& directory, const OrderedJson& config,
+                      std::span<const ModelFile> files, std::span<const NamedTensor> weights);
 
 }  // namespace mylos::data

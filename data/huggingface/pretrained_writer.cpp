@@ -1,51 +1,47 @@
-#include <nlohmann/json.hpp>
-#include <utility>
+#include <fmt/format.h>
 
+#include <set>
+#include <string_view>
+
+#include "core/base/error.hpp"
 #include "core/base/files.hpp"
+#include "core/base/printable.hpp"
 #include "data/huggingface/pretrained.hpp"
 
 namespace mylos::data {
 namespace {
 
-using OrderedJson = nlohmann::ordered_json;
+constexpr const char* config_name = "config.json";
+constexpr const char* weights_name = "model.safetensors";
 
-OrderedJson special_token_names() {
-  return {{"unk_token", "[UNK]"},
-          {"sep_token", "[SEP]"},
-          {"pad_token", "[PAD]"},
-          {"cls_token", "[CLS]"},
-          {"mask_token", "[MASK]"}};
+/// Throws where `files` could not stand beside the configuration and the weights.
+void check_names(std::span<const ModelFile> files) {
+  std::set<std::string_view> names = {config_name, weights_name, "model.safetensors.index.json"};
+  for (const ModelFile& file : files) {
+    const bool is_name = !file.name.empty() && file.name != "." && file.name != ".." &&
+                         file.name.find('/') == std::string::npos && file.name.find('\0') == std::string::npos;
+    require(is_name, fmt::format("\"{}\" is not the name of a file in a model directory", printable(file.name)));
+    require(names.insert(file.name).second,
+            fmt::format("{}: a model directory holds only one file of this name", printable(file.name)));
+  }
 }
-
-OrderedJson tokenizer_config(const TokenizerOptions& options, std::size_t longest_input) {
-  auto json = special_token_names();
-  json["do_lower_case"] = options.do_lower_case;
-  json["strip_accents"] = options.strip_accents ? OrderedJson(*options.strip_accents) : OrderedJson(nullptr);
-  json["tokenize_chinese_chars"] = options.tokenize_chinese_chars;
-  json["model_max_length"] = longest_input;
-  json["tokenizer_class"] = "BertTokenizer";
-  return json;
-}
-
-void write_json(const std::filesystem::path& path, const OrderedJson& json) { write_text(path, json.dump(2) + "\n"); }
 
 /// `directory`, cleared of what killed writers left beside it.
-const std::filesystem::path& prepared(const std::filesystem::path& directory) {
+const std::filesystem::path& prepared(const std::filesystem::path& directory, std::span<const ModelFile> files) {
+  check_names(files);
   remove_abandoned(directory);
   return directory;
 }
 
 }  // namespace
 
-PretrainedWriter::PretrainedWriter(const std::filesystem::path& directory, const BertConfig& config,
-                                   const TokenizerFiles& tokenizer, std::span<const TensorShape> weights)
-    : staged_(prepared(directory)), weights_(staged_.path() / "model.safetensors", weights) {
-  write_text(staged_.path() / "config.json", bert_config_text(config));
-  write_text(staged_.path() / "vocab.txt", tokenizer.vocabulary);
-  write_json(staged_.path() / "special_tokens_map.json", special_token_names());
-  write_json(staged_.path() / "tokenizer_config.json",
-             tokenizer_config(tokenizer.options, config.max_position_embeddings));
-  if (!tokenizer.tokenizer_json.empty()) write_text(staged_.path() / "tokenizer.json", tokenizer.tokenizer_json);
+std::string model_json_text(const OrderedJson& json) { return json.dump(2) + "\n"; }
+
+PretrainedWriter::PretrainedWriter(const std::filesystem::path& directory, const OrderedJson& config,
+                                   std::span<const ModelFile> files, std::span<const TensorShape> weights)
+    : staged_(prepared(directory, files)), weights_(staged_.path() / weights_name, weights) {
+  write_text(staged_.path() / config_name, model_json_text(config));
+  for (const ModelFile& file : files) write_text(staged_.path() / file.name, file.bytes);
 }
 
 void PretrainedWriter::commit() {
@@ -53,9 +49,9 @@ void PretrainedWriter::commit() {
   staged_.commit();
 }
 
-void write_pretrained(const std::filesystem::path& directory, const BertConfig& config, const TokenizerFiles& tokenizer,
-                      std::span<const NamedTensor> weights) {
-  PretrainedWriter writer(directory, config, tokenizer, shapes_of(weights));
+void write_pretrained(const std::filesystem::path& directory, const OrderedJson& config,
+                      std::span<const ModelFile> files, std::span<const NamedTensor> weights) {
+  PretrainedWriter writer(directory, config, files, shapes_of(weights));
   for (const auto& tensor : weights) writer.write(tensor.values);
   writer.commit();
 }

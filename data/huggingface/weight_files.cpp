@@ -27,10 +27,6 @@ constexpr std::string_view convert_command =
   fail(fmt::format("{} has no model.safetensors", directory.string()));
 }
 
-void replace_suffix(std::string& name, std::string_view suffix, std::string_view replacement) {
-  if (name.ends_with(suffix)) name.replace(name.size() - suffix.size(), suffix.size(), replacement);
-}
-
 /// The shard of each tensor, by the names of the index.
 std::map<std::string, std::string> read_weight_map(const std::filesystem::path& index) {
   const auto json = read_json(index);
@@ -51,17 +47,7 @@ std::map<std::string, std::string> read_weight_map(const std::filesystem::path& 
 
 }  // namespace
 
-std::string canonical_tensor_name(std::string_view name) {
-  std::string result(name);
-  replace_suffix(result, "LayerNorm.gamma", "LayerNorm.weight");
-  replace_suffix(result, "LayerNorm.beta", "LayerNorm.bias");
-  for (const auto* part : {"embeddings.", "encoder.", "pooler."}) {
-    if (result.starts_with(part)) return "bert." + result;
-  }
-  return result;
-}
-
-WeightFiles::WeightFiles(const std::filesystem::path& directory) {
+WeightFiles::WeightFiles(const std::filesystem::path& directory, CanonicalName canonical) : canonical_(canonical) {
   if (std::filesystem::exists(directory / "model.safetensors")) {
     open_single(directory / "model.safetensors");
   } else if (std::filesystem::exists(directory / "model.safetensors.index.json")) {
@@ -74,7 +60,8 @@ WeightFiles::WeightFiles(const std::filesystem::path& directory) {
 void WeightFiles::open_single(const std::filesystem::path& path) {
   const auto& file = *files_.emplace_back(std::make_unique<SafetensorsFile>(path));
   for (const auto& tensor : file.tensors()) {
-    const auto [place, is_new] = entries_.try_emplace(canonical_tensor_name(tensor.name), WeightEntry{&file, &tensor});
+    const std::string name = canonical_ == nullptr ? tensor.name : canonical_(tensor.name);
+    const auto [place, is_new] = entries_.try_emplace(name, WeightEntry{&file, &tensor});
     if (is_new) continue;
     const auto& first = place->second;
     fail(fmt::format("{}: tensor \"{}\" is also there as \"{}\" in {}", path.string(), printable(tensor.name),

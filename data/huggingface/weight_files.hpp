@@ -12,9 +12,15 @@
 /// The safetensors file or files that hold a model directory's weights.
 namespace mylos::data {
 
-/// The name today's transformers gives the tensor `name`: LayerNorm.gamma is .weight, .beta is .bias, and a bare
-/// encoder's "embeddings." and "encoder." stand below "bert.".
-std::string canonical_tensor_name(std::string_view name);
+/// The name by which a caller knows the tensor that a file calls `name`.
+using CanonicalName = std::string (*)(std::string_view name);
+
+/// What a model family's weight files may call its tensors.
+struct TensorNaming {
+  std::string_view model;                               ///< in messages, with its article: "a BERT"
+  CanonicalName canonical = nullptr;                    ///< null: tensors are known by the names in the files
+  bool (*is_ignored)(std::string_view name) = nullptr;  ///< of a canonical name nobody wants; null: none is ignored
+};
 
 /// One tensor of the weights: the file it is in, and how that file calls and describes it.
 struct WeightEntry {
@@ -27,7 +33,7 @@ class WeightFiles {
  public:
   /// Throws std::runtime_error naming what is missing, damaged or contradictory; where there is only
   /// pytorch_model.bin the message has the command that converts it.
-  explicit WeightFiles(const std::filesystem::path& directory);
+  explicit WeightFiles(const std::filesystem::path& directory, CanonicalName canonical = nullptr);
 
   /// All tensors by canonical name.
   const std::map<std::string, WeightEntry>& entries() const { return entries_; }
@@ -36,6 +42,7 @@ class WeightFiles {
   void open_single(const std::filesystem::path& path);
   void open_shards(const std::filesystem::path& index);
 
+  CanonicalName canonical_;
   std::vector<std::unique_ptr<SafetensorsFile>> files_;
   std::map<std::string, WeightEntry> entries_;
 };

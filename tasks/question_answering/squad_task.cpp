@@ -1,6 +1,7 @@
 #include "tasks/question_answering/squad_task.hpp"
 
 #include "core/base/error.hpp"
+#include "data/huggingface/bert_tensors.hpp"
 #include "data/huggingface/safetensors.hpp"
 #include "data/squad/answer_files.hpp"
 #include "nn/bert/bert_question_answering.hpp"
@@ -44,8 +45,9 @@ std::vector<data::TensorShape> tensors_of(const ParameterTable& table) {
 class PretrainedExport final : public train::ModelExport {
  public:
   PretrainedExport(const std::filesystem::path& directory, const data::BertConfig& config,
-                   const data::TokenizerFiles& tokenizer, const ParameterTable& table)
-      : writer_(directory, config, tokenizer, tensors_of(table)) {}
+                   const data::WordPieceFiles& tokenizer, const ParameterTable& table)
+      : writer_(directory, data::bert_config_json(config),
+                data::wordpiece_model_files(tokenizer, config.max_position_embeddings), tensors_of(table)) {}
 
   void write(const ParameterRow&, std::size_t, std::span<const float> values) override { writer_.write(values); }
   void commit() override { writer_.commit(); }
@@ -60,10 +62,11 @@ SquadTask::SquadTask(const SquadConfig& config, Precision precision, Notice noti
     : config_(config),
       notice_(std::move(notice)),
       pretrained_(config.model),
-      tokenizer_files_(pretrained_.tokenizer_files()),
-      tokenizer_(data::load_vocabulary(pretrained_), pretrained_.tokenizer_options()),
-      model_(nn::make_bert_question_answering(shape_of(config, pretrained_.config(), precision), precision)) {
-  check_length(config, pretrained_.config());
+      bert_(data::read_bert_config(pretrained_)),
+      tokenizer_files_(data::read_wordpiece_files(config.model)),
+      tokenizer_(data::load_vocabulary(config.model, bert_.vocab_size), tokenizer_files_.options),
+      model_(nn::make_bert_question_answering(shape_of(config, bert_, precision), precision)) {
+  check_length(config, bert_);
 }
 
 SquadTask::SquadTask(const SquadConfig& config, Precision precision, std::uint64_t seed, Notice notice)
@@ -92,14 +95,15 @@ void SquadTask::initial_values(const train::RowWriter& write) const {
   }
   const bool other_head = !config_.head.empty();
   const data::WeightReport report =
-      pretrained_.read_weights(wanted, [&](std::size_t row, std::span<const float> values) {
+      pretrained_.read_weights(wanted, data::bert_tensor_naming(), [&](std::size_t row, std::span<const float> values) {
         if (!other_head || !wanted[row].optional) write(wanted[row].name, values);
       });
-  if (!report.ignored.empty()) notice_(fmt::format("{}: {}", config_.model.string(), data::ignored_line(report)));
+  if (!report.ignored.empty())
+    notice_(fmt::format("{}: {}", config_.model.string(), data::ignored_line(report, "question answering")));
   if (other_head) return read_head(write);
   if (!report.missing.empty() && train_) {
     notice_(fmt::format("{} has no qa_outputs: the head begins from Normal(0, {}) drawn by --seed",
-                        config_.model.string(), pretrained_.config().initializer_range));
+                        config_.model.string(), bert_.initializer_range));
   }
 }
 
@@ -145,7 +149,7 @@ std::string SquadTask::short_answers() const {
 }
 
 std::unique_ptr<train::ModelExport> SquadTask::start_export(const std::filesystem::path& directory) const {
-  return std::make_unique<PretrainedExport>(directory, pretrained_.config(), tokenizer_files_, model_->table());
+  return std::make_unique<PretrainedExport>(directory, bert_, tokenizer_files_, model_->table());
 }
 
 }  // namespace mylos::tasks

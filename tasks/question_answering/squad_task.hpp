@@ -1,6 +1,8 @@
 #pragma once
 
+#include "data/huggingface/bert_config.hpp"
 #include "data/huggingface/pretrained.hpp"
+#include "data/huggingface/wordpiece_files.hpp"
 #include "tasks/question_answering/squad_config.hpp"
 #include "tasks/question_answering/squad_evaluation.hpp"
 #include "tasks/question_answering/squad_windows.hpp"
@@ -48,7 +50,7 @@ class SquadTask final : public train::Task {
   std::string short_answers() const override;
   std::unique_ptr<train::ModelExport> start_export(const std::filesystem::path& directory) const override;
 
-  const data::BertConfig& bert() const { return pretrained_.config(); }
+  const data::BertConfig& bert() const { return bert_; }
   const data::WordPieceTokenizer& tokenizer() const { return tokenizer_; }
   /// Null where there is no training data.
   const SquadWindows* train_windows() const { return train_.get(); }
@@ -57,12 +59,13 @@ class SquadTask final : public train::Task {
 
  private:
   void read_head(const train::RowWriter& write) const;
-  const data::TokenizerOptions& switches() const { return pretrained_.tokenizer_options(); }
+  const data::TokenizerOptions& switches() const { return tokenizer_files_.options; }
 
   SquadConfig config_;
   Notice notice_;
   data::PretrainedModel pretrained_;
-  data::TokenizerFiles tokenizer_files_;
+  data::BertConfig bert_;
+  data::WordPieceFiles tokenizer_files_;
   data::WordPieceTokenizer tokenizer_;
   std::unique_ptr<nn::Model> model_;
   std::unique_ptr<SquadWindows> train_;

@@ -1,6 +1,8 @@
 #include "tests/app/tiny_model.hpp"
 
+#include "data/huggingface/bert_config.hpp"
 #include "data/huggingface/pretrained.hpp"
+#include "data/huggingface/wordpiece_files.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -111,8 +113,9 @@ void write_tiny_model(const std::filesystem::path& directory, const TinyModel& m
   config.num_attention_heads = model.heads;
   config.intermediate_size = model.feed_forward;
   config.max_position_embeddings = model.positions;
-  data::write_pretrained(directory, config, {.vocabulary = vocabulary, .tokenizer_json = "", .options = {}},
-                         tensors.all());
+  const data::WordPieceFiles tokenizer{.vocabulary = vocabulary, .tokenizer_json = "", .options = {}};
+  data::write_pretrained(directory, data::bert_config_json(config),
+                         data::wordpiece_model_files(tokenizer, config.max_position_embeddings), tensors.all());
 }
 
 std::string tiny_questions(const std::string& version) {

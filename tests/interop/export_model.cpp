@@ -5,8 +5,11 @@
 #include <iostream>
 #include <vector>
 
+#include "data/huggingface/bert_config.hpp"
+#include "data/huggingface/bert_tensors.hpp"
 #include "data/huggingface/pretrained.hpp"
 #include "data/huggingface/weight_files.hpp"
+#include "data/huggingface/wordpiece_files.hpp"
 
 namespace {
 
@@ -15,7 +18,7 @@ using namespace mylos::data;
 /// Every tensor of the source that belongs to a BERT for question answering, by today's name.
 std::vector<TensorSpec> tensors_of(const std::filesystem::path& directory) {
   std::vector<TensorSpec> specs;
-  const WeightFiles files(directory);
+  const WeightFiles files(directory, canonical_bert_name);
   for (const auto& [name, entry] : files.entries()) {
     const bool is_used =
         name.starts_with("bert.embeddings.") || name.starts_with("bert.encoder.") || name.starts_with("qa_outputs.");
@@ -26,15 +29,19 @@ std::vector<TensorSpec> tensors_of(const std::filesystem::path& directory) {
 
 void export_model(const std::filesystem::path& source, const std::filesystem::path& target) {
   const PretrainedModel model(source);
+  const BertConfig config = read_bert_config(model);
+  const WordPieceFiles tokenizer = read_wordpiece_files(source);
   const auto specs = tensors_of(source);
   std::vector<std::vector<float>> values(specs.size());
   const auto report = model.read_weights(
-      specs, [&](std::size_t row, std::span<const float> data) { values[row].assign(data.begin(), data.end()); });
-  if (!report.ignored.empty()) std::cerr << ignored_line(report) << '\n';
+      specs, bert_tensor_naming(),
+      [&](std::size_t row, std::span<const float> data) { values[row].assign(data.begin(), data.end()); });
+  if (!report.ignored.empty()) std::cerr << ignored_line(report, "question answering") << '\n';
   std::vector<NamedTensor> weights;
   for (std::size_t row = 0; row < specs.size(); ++row)
     weights.push_back({specs[row].name, specs[row].shape, values[row]});
-  write_pretrained(target, model.config(), model.tokenizer_files(), weights);
+  write_pretrained(target, bert_config_json(config), wordpiece_model_files(tokenizer, config.max_position_embeddings),
+                   weights);
 }
 
 }  // namespace

@@ -22,14 +22,17 @@ Json small() {
           {"max_position_embeddings", 64}};
 }
 
+/// As from a file that holds `json`.
+BertConfig parse_text(const Json& json) { return parse_bert_config(parse_json(json.dump(), "F"), "F"); }
+
 std::string message_with(const char* key, const Json& value) {
   auto json = small();
   json[key] = value;
-  return error_of([&] { parse_bert_config(json.dump(), "F"); });
+  return error_of([&] { parse_text(json); });
 }
 
 TEST(BertConfig, AbsentKeysTakeHuggingFacesDefaults) {
-  const auto config = parse_bert_config(small().dump(), "F");
+  const auto config = parse_text(small());
   EXPECT_EQ(config.vocab_size, 97u);
   EXPECT_EQ(config.hidden_size, 32u);
   EXPECT_EQ(config.num_hidden_layers, 2u);
@@ -49,20 +52,20 @@ TEST(BertConfig, ReadsTheReferenceAndWritesItBack) {
   EXPECT_EQ(config.vocab_size, 61u);
   EXPECT_EQ(config.hidden_dropout_prob, 0.0);
   EXPECT_EQ(config.initializer_range, 0.02);
-  const auto text = bert_config_text(config);
-  EXPECT_EQ(parse_bert_config(text, "written"), config);
-  EXPECT_EQ(Json::parse(text)["architectures"], Json({"BertForQuestionAnswering"}));
+  const OrderedJson written = bert_config_json(config);
+  EXPECT_EQ(parse_bert_config(Json(written), "written"), config);
+  EXPECT_EQ(written["architectures"], OrderedJson({"BertForQuestionAnswering"}));
 }
 
 // In PyTorch token 0 is trained then; without the key it is the padding.
 TEST(BertConfig, NoTokenIsPaddingWherePadTokenIdIsNull) {
   Json json = Json::parse(tests::read_file(tests::golden_data() / "reference/tiny_bert/config.json"));
   json["pad_token_id"] = nullptr;
-  const BertConfig config = parse_bert_config(json.dump(), "F");
+  const BertConfig config = parse_text(json);
   EXPECT_EQ(config.pad_token_id, std::nullopt);
-  EXPECT_EQ(parse_bert_config(bert_config_text(config), "written"), config);
+  EXPECT_EQ(parse_bert_config(Json(bert_config_json(config)), "written"), config);
   json.erase("pad_token_id");
-  EXPECT_EQ(parse_bert_config(json.dump(), "F").pad_token_id, 0u);
+  EXPECT_EQ(parse_text(json).pad_token_id, 0u);
 }
 
 TEST(BertConfig, EveryFieldSurvivesWritingAndReading) {
@@ -78,7 +81,7 @@ TEST(BertConfig, EveryFieldSurvivesWritingAndReading) {
                     .attention_probs_dropout_prob = 0.125,
                     .layer_norm_eps = 1e-5,
                     .initializer_range = 0.5};
-  EXPECT_EQ(parse_bert_config(bert_config_text(config), "F"), config);
+  EXPECT_EQ(parse_bert_config(Json(bert_config_json(config)), "F"), config);
 }
 
 TEST(BertConfig, AcceptsGeluByItsOtherNameAndOldFilesWithoutModelType) {
@@ -87,7 +90,7 @@ TEST(BertConfig, AcceptsGeluByItsOtherNameAndOldFilesWithoutModelType) {
   auto json = small();
   json.erase("model_type");
   json["architectures"] = {"BertForMaskedLM"};
-  EXPECT_NO_THROW(parse_bert_config(json.dump(), "F"));
+  EXPECT_NO_THROW(parse_text(json));
 }
 
 TEST(BertConfig, OtherModelsAreNamed) {
@@ -98,11 +101,11 @@ TEST(BertConfig, OtherModelsAreNamed) {
   Json json = small();
   json.erase("model_type");
   json["architectures"] = {"RobertaForMaskedLM"};
-  EXPECT_EQ(error_of([&] { parse_bert_config(json.dump(), "F"); }),
+  EXPECT_EQ(error_of([&] { parse_text(json); }),
             "F: architectures is [\"RobertaForMaskedLM\"]; only those of BERT are supported");
   for (const Json& none : {Json(nullptr), Json::array()}) {
     json["architectures"] = none;
-    EXPECT_EQ(error_of([&] { parse_bert_config(json.dump(), "F"); }),
+    EXPECT_EQ(error_of([&] { parse_text(json); }),
               "F: no \"model_type\"; add \"model_type\": \"bert\" if it is a BERT model");
   }
   EXPECT_EQ(message_with("hidden_act", "gelu_new"), "F: hidden_act = \"gelu_new\" is not supported; only \"gelu\" is");
@@ -141,9 +144,13 @@ TEST(BertConfig, ImpossibleNumbersAreNamed) {
 }
 
 TEST(BertConfig, FilesThatAreNotConfigurations) {
-  EXPECT_THAT(error_of([] { parse_bert_config("", "F"); }), HasSubstr("F: not JSON at line "));
-  EXPECT_THAT(error_of([] { parse_bert_config("\xff\xfe{", "F"); }), HasSubstr("F: not JSON at line "));
-  EXPECT_EQ(error_of([] { parse_bert_config("[1]", "F"); }), "F: not a JSON object");
+  const tests::TemporaryDirectory directory;
+  const auto file = directory / "config.json";
+  tests::write_file(file, "{");
+  EXPECT_THAT(error_of([&] { read_bert_config(file); }), HasSubstr("config.json: not JSON at line 1"));
+  tests::write_file(file, "");
+  EXPECT_EQ(error_of([&] { read_bert_config(file); }), file.string() + ": the file is empty");
+  EXPECT_EQ(error_of([] { parse_bert_config(Json::array({1}), "F"); }), "F: not a JSON object");
   EXPECT_THAT(error_of([] { read_bert_config("/absent/config.json"); }),
               EndsWith("/absent/config.json: No such file or directory"));
 }
