@@ -101,12 +101,14 @@ std::string loss_text(const train::RunRecord& run) {
                      told(last, "gradient_norm", number), told(last, "learning_rate", number));
 }
 
-std::string speed_text(const json& last) {
+std::string speed_text(const train::RunRecord& run) {
   constexpr double most = 1e15;
   const auto whole = [](double rate) {
     return rate >= 0.0 && rate < most ? count_text(static_cast<std::size_t>(rate)) : number_text(rate);
   };
-  return fmt::format("{} tokens/s, {} on a rank", told(last, "tokens_per_second", whole),
+  const json& last = run.steps.back();
+  const std::string work = run.work();
+  return fmt::format("{} {}/s, {} on a rank", told(last, train::rate_key(work).c_str(), whole), work,
                      told(last, "memory", size_text));
 }
 
@@ -117,7 +119,7 @@ std::string picture(const train::RunRecord& run, const train::GpuFollower& gpus)
   text += watch_line("steps", steps_text(run));
   if (!run.steps.empty()) {
     text += watch_line("loss", loss_text(run));
-    text += watch_line("speed", speed_text(run.steps.back()));
+    text += watch_line("speed", speed_text(run));
   }
   if (!run.evaluations.empty())
     text += watch_line("evaluation", evaluation_text(run.evaluations.back(), run.metric_kinds()));

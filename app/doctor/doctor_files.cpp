@@ -212,14 +212,17 @@ Findings directory_findings(const fs::path& directory) {
 }
 
 Findings space_findings(const SpaceFacts& facts) {
-  // BERT-base: best/, last/ and a copy of 0.4 GiB each, two checkpoints of 1.2 GiB (--keep) and the one being written.
+  // 110 million parameters: best/, last/ and a copy of 0.4 GiB each, two checkpoints of 1.2 GiB (--keep) and the one
+  // being written.
   constexpr double least = 5.0 * (1 << 30);
   const auto available = static_cast<double>(facts.available);
   const bool is_little = available < least;
   Findings findings = {
       {is_little ? Level::warning : Level::ok, "output", "{} are free",
-       is_little ? "a run of BERT-base takes about 5 GiB: make room, or choose another with --output" : "", available,
-       Quantity::bytes}};
+       is_little
+           ? "a run of a model of 110 million parameters takes about 5 GiB: make room, or choose another with --output"
+           : "",
+       available, Quantity::bytes}};
   if (!facts.has_files_left) {
     findings.push_back({Level::error, "output", "no more files may be made there (inodes)",
                         "remove some, or choose another with --output"});

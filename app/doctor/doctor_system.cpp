@@ -46,7 +46,8 @@ MemoryFacts memory_facts(std::size_t ranks_of_node) {
 }
 
 Findings memory_findings(const MemoryFacts& facts) {
-  // BERT-base in float takes 1.7 GiB for values, gradients and AdamW's slots, before any activation.
+  // A model of 110 million parameters takes, in float, 1.7 GiB for values, gradients and AdamW's slots, before any
+  // activation.
   constexpr std::size_t least = 3 * one_gibibyte, least_shared = 64 * one_mebibyte;
   const std::size_t of_rank = facts.available / std::max<std::size_t>(1, facts.ranks_of_node);
   const bool is_little = runs_on_host && of_rank < least;
@@ -102,7 +103,7 @@ Findings limit_findings(const LimitFacts& facts) {
   }
   if (facts.file_size != RLIM_INFINITY) {
     warn(fmt::format("files of at most {} (ulimit -f)", bytes_of_limit(facts.file_size)),
-         "ulimit -f unlimited: a checkpoint of BERT-base has 1.2 GiB");
+         "ulimit -f unlimited: a checkpoint of a model of 110 million parameters has 1.2 GiB");
   }
   const std::string cores =
       facts.core == 0 ? "no core files" : "a rank that crashes writes a core file of all its memory";

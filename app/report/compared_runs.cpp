@@ -8,12 +8,17 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <span>
+#include <string_view>
 #include <utility>
 
 namespace mylos::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr std::string_view percent = "%";
+constexpr std::size_t least_rate_width = 9, least_metric_width = 7;  // columns of text
 
 double middle_of(std::vector<double> values) {
   std::ranges::sort(values);
@@ -36,9 +41,19 @@ const ComparedSetting* baseline_of(const std::vector<ComparedSetting>& settings)
   return baseline;
 }
 
-std::optional<double> score_of(const ComparedSetting& setting, std::optional<double> ComparedRun::*field) {
-  if (!(setting.runs.front().*field)) return std::nullopt;
-  return median_of(setting, [field](const ComparedRun& run) { return (run.*field).value_or(0.0); });
+/// The median over the repeats that have the metric as a finite number.
+std::optional<double> score_of(const ComparedSetting& setting, const std::string& name) {
+  std::vector<double> values;
+  for (const ComparedRun& run : setting.runs) {
+    const double* const value = train::find_metric(run.metrics, name);
+    if (value != nullptr && std::isfinite(*value)) values.push_back(*value);
+  }
+  return values.empty() ? std::nullopt : std::optional(middle_of(std::move(values)));
+}
+
+/// The metrics of a run that have a column.
+std::span<const train::MetricKind> scores_of(const ComparedRun& run) {
+  return std::span(run.kinds).subspan(run.kinds.size() > 1 ? 1 : 0);
 }
 
 Json setting_json(const ComparedSetting& setting, const ComparedSetting& baseline) {
@@ -47,51 +62,109 @@ Json setting_json(const ComparedSetting& setting, const ComparedSetting& baselin
     line["failure"] = setting.failure;
     return line;
   }
-  const auto training = [](const ComparedRun& run) { return run.training_seconds; };
-  const auto rate = [](const ComparedRun& run) { return run.tokens_per_second; };
-  const double speedup = median_of(setting, rate) / median_of(baseline, rate);
+  const ComparedRun& first = setting.runs.front();
+  const auto rate = [](const ComparedRun& run) { return run.rate; };
   line["repeats"] = setting.runs.size();
   line["total_seconds"] = median_of(setting, [](const ComparedRun& run) { return run.total_seconds; });
-  line["training_seconds"] = median_of(setting, training);
-  line["tokens_per_second"] = median_of(setting, rate);
-  line["speedup"] = speedup;
-  line["efficiency"] = speedup * static_cast<double>(baseline.ranks) / static_cast<double>(setting.ranks);
+  line["training_seconds"] = median_of(setting, [](const ComparedRun& run) { return run.training_seconds; });
+  line[train::rate_key(first.work)] = median_of(setting, rate);
+  if (first.work == baseline.runs.front().work) {
+    const double speedup = median_of(setting, rate) / median_of(baseline, rate);
+    line["speedup"] = speedup;
+    line["efficiency"] = speedup * static_cast<double>(baseline.ranks) / static_cast<double>(setting.ranks);
+  }
   line["memory"] = median_of(setting, [](const ComparedRun& run) { return run.memory; });
   line["sent_per_step"] = median_of(setting, [](const ComparedRun& run) { return run.sent; });
   line["loss"] = median_of(setting, [](const ComparedRun& run) { return run.loss; });
-  if (const auto exact = score_of(setting, &ComparedRun::exact)) line["exact"] = *exact;
-  if (const auto f1 = score_of(setting, &ComparedRun::f1)) line["f1"] = *f1;
+  for (const train::MetricKind& kind : scores_of(first)) {
+    if (line.contains(kind.name)) continue;
+    if (const auto score = score_of(setting, kind.name)) line[kind.name] = *score;
+  }
   return line;
 }
 
-std::string text_of(const Json& line, const char* key, int decimals, double unit = 1.0) {
+std::string text_of(const Json& line, const std::string& key, int decimals, double unit = 1.0) {
   return line.contains(key) ? fmt::format("{:.{}f}", line[key].get<double>() / unit, decimals) : "-";
+}
+
+/// A heading's room in the table of `mylos compare`.
+std::size_t width_of(const std::string& heading, std::size_t least) { return std::max(heading.size(), least); }
+
+std::string table_line(const Json& line, const std::vector<train::MetricKind>& metrics, const std::string& work) {
+  constexpr double mebibyte = 1u << 20;
+  std::string text = fmt::format(
+      "{:>9} {:>11} {:>{}} {:>8} {:>10} {:>11} {:>11} {:>10}", text_of(line, "total_seconds", 1),
+      text_of(line, "training_seconds", 1), text_of(line, train::rate_key(work), 0),
+      width_of(work + "/s", least_rate_width), text_of(line, "speedup", 2), text_of(line, "efficiency", 2),
+      text_of(line, "memory", 0, mebibyte), text_of(line, "sent_per_step", 2, mebibyte), text_of(line, "loss", 6));
+  const mylos::Json row = line;
+  for (const train::MetricKind& kind : metrics) {
+    text += fmt::format(" {:>{}}", metric_value_text(kind, train::number_of(row, kind.name.c_str())),
+                        width_of(column_heading(kind), least_metric_width));
+  }
+  return text + "\n";
 }
 
 }  // namespace
 
 ComparedRun compared_run(const train::RunRecord& record) {
   require(!record.steps.empty(), "compared_run: no steps");
-  ComparedRun run;
+  ComparedRun run{.work = record.work(), .kinds = record.metric_kinds()};
   std::vector<double> rates;
-  double tokens = 0.0;
+  double work = 0.0;
   for (const mylos::Json& step : record.steps) {
-    const double seconds = train::number_of(step, "seconds"), rate = train::number_of(step, "tokens") / seconds;
+    const double seconds = train::number_of(step, "seconds"), done = train::number_of(step, run.work.c_str());
     run.memory = std::fmax(run.memory, train::number_of(step, "memory"));
     run.sent += train::number_of(step, "sent") / static_cast<double>(record.steps.size());
     if (std::isfinite(seconds)) run.training_seconds += seconds;
-    if (!std::isfinite(rate)) continue;
-    rates.push_back(rate);
-    tokens += train::number_of(step, "tokens");
+    if (!std::isfinite(done / seconds)) continue;
+    rates.push_back(done / seconds);
+    work += done;
   }
-  run.mean_tokens_per_second = tokens / run.training_seconds;
-  run.tokens_per_second = rates.empty() ? std::nan("") : middle_of(std::move(rates));
+  run.mean_rate = work / run.training_seconds;
+  run.rate = rates.empty() ? std::nan("") : middle_of(std::move(rates));
   run.loss = train::number_of(record.steps.back(), "loss");
-  for (const mylos::Json& evaluation : record.evaluations) {
-    if (evaluation.contains("exact")) run.exact = train::number_of(evaluation, "exact");
-    if (evaluation.contains("f1")) run.f1 = train::number_of(evaluation, "f1");
+  for (const train::MetricKind& kind : run.kinds) {
+    const char* const name = kind.name.c_str();
+    const auto last = std::ranges::find_if(record.evaluations.rbegin(), record.evaluations.rend(),
+                                           [name](const mylos::Json& row) { return row.contains(name); });
+    if (last != record.evaluations.rend()) run.metrics.emplace_back(kind.name, train::number_of(*last, name));
   }
   return run;
+}
+
+std::vector<train::MetricKind> compared_metrics(const std::vector<ComparedSetting>& settings) {
+  std::vector<train::MetricKind> all;
+  for (const ComparedSetting& setting : settings) {
+    for (const ComparedRun& run : setting.runs) {
+      for (const train::MetricKind& kind : scores_of(run)) {
+        if (train::find_kind(all, kind.name) == nullptr) all.push_back(kind);
+      }
+    }
+  }
+  return all;
+}
+
+std::string column_heading(const train::MetricKind& kind) {
+  const bool has_short_title = !kind.title.empty() && kind.title.size() <= kind.name.size();
+  const std::string& heading = has_short_title ? kind.title : kind.name;
+  return kind.unit.empty() || kind.unit == percent ? heading : heading + " " + kind.unit;
+}
+
+std::string metric_value_text(const train::MetricKind& kind, double value) {
+  if (!std::isfinite(value)) return "-";
+  return kind.unit == percent ? fmt::format("{:.2f}", value) : fmt::format("{:.5g}", value);
+}
+
+std::optional<std::string> common_work(const std::vector<ComparedSetting>& settings) {
+  std::optional<std::string> common;
+  for (const ComparedSetting& setting : settings) {
+    for (const ComparedRun& run : setting.runs) {
+      if (common.value_or(run.work) != run.work) return std::nullopt;
+      common = run.work;
+    }
+  }
+  return common.value_or(ComparedRun().work);
 }
 
 Json comparison_json(const std::vector<ComparedSetting>& settings) {
@@ -104,22 +177,19 @@ Json comparison_json(const std::vector<ComparedSetting>& settings) {
 }
 
 std::string comparison_table(const std::vector<ComparedSetting>& settings) {
-  std::string table = fmt::format("{:<18} {:>5} {:>9} {:>11} {:>9} {:>8} {:>10} {:>11} {:>11} {:>10} {:>7} {:>7}\n",
-                                  "mode", "ranks", "total s", "training s", "tokens/s", "speedup", "efficiency",
-                                  "MiB a rank", "sent MiB", "loss", "exact", "F1");
-  constexpr double mebibyte = 1u << 20;
+  const std::vector<train::MetricKind> metrics = compared_metrics(settings);
+  const std::string work = common_work(settings).value_or("work"), rate = work + "/s";
+  std::string table = fmt::format("{:<18} {:>5} {:>9} {:>11} {:>{}} {:>8} {:>10} {:>11} {:>11} {:>10}", "mode", "ranks",
+                                  "total s", "training s", rate, width_of(rate, least_rate_width), "speedup",
+                                  "efficiency", "MiB a rank", "sent MiB", "loss");
+  for (const train::MetricKind& kind : metrics) {
+    const std::string heading = column_heading(kind);
+    table += fmt::format(" {:>{}}", heading, width_of(heading, least_metric_width));
+  }
+  table += "\n";
   for (const Json& line : comparison_json(settings)) {
     table += fmt::format("{:<18} {:>5} ", line["mode"].get<std::string>(), line["ranks"].get<std::size_t>());
-    if (line.contains("failure")) {
-      table += line["failure"].get<std::string>() + "\n";
-      continue;
-    }
-    table +=
-        fmt::format("{:>9} {:>11} {:>9} {:>8} {:>10} {:>11} {:>11} {:>10} {:>7} {:>7}\n",
-                    text_of(line, "total_seconds", 1), text_of(line, "training_seconds", 1),
-                    text_of(line, "tokens_per_second", 0), text_of(line, "speedup", 2), text_of(line, "efficiency", 2),
-                    text_of(line, "memory", 0, mebibyte), text_of(line, "sent_per_step", 2, mebibyte),
-                    text_of(line, "loss", 6), text_of(line, "exact", 2), text_of(line, "f1", 2));
+    table += line.contains("failure") ? line["failure"].get<std::string>() + "\n" : table_line(line, metrics, work);
   }
   return table;
 }

@@ -74,8 +74,9 @@ std::string smoothed_chart(Chart chart) {
   return chart_html(chart);
 }
 
-/// Names of the evaluations' metrics, in the order in which they first come.
-std::vector<std::string> metric_names(const std::vector<ReportedRun>& runs) {
+/// Names of the evaluations' metrics: those of `kinds` in their order, then others in the order in which they first
+/// come, losses first.
+std::vector<std::string> metric_names(const std::vector<ReportedRun>& runs, std::span<const train::MetricKind> kinds) {
   static constexpr std::array others = {"step", "seconds", "best", "time"};
   std::vector<std::string> names;
   for (const ReportedRun& run : runs) {
@@ -87,8 +88,11 @@ std::vector<std::string> metric_names(const std::vector<ReportedRun>& runs) {
       }
     }
   }
-  // Objects that are read sort their keys: losses first, as evaluations name them.
-  std::ranges::stable_partition(names, [](const std::string& name) { return name.find("loss") != std::string::npos; });
+  const auto place = [&](const std::string& name) {
+    if (const train::MetricKind* const kind = train::find_kind(kinds, name)) return kind - kinds.data();
+    return std::ssize(kinds) + (name.find("loss") != std::string::npos ? 0 : 1);
+  };
+  std::ranges::stable_sort(names, {}, place);
   return names;
 }
 
@@ -117,6 +121,21 @@ std::string gradient_chart(const std::vector<ReportedRun>& runs) {
   return smoothed_chart(std::move(chart));
 }
 
+/// One of all runs that count the same work.
+std::vector<std::string> speed_charts(const std::vector<ReportedRun>& runs) {
+  std::vector<std::string> works;
+  for (const ReportedRun& run : runs) {
+    if (std::ranges::find(works, run.record.work()) == works.end()) works.push_back(run.record.work());
+  }
+  std::vector<std::string> charts;
+  for (const std::string& work : works) {
+    Chart chart = chart_of_steps(runs, "Speed", work + "/s, all ranks", train::rate_key(work).c_str());
+    std::erase_if(chart.curves, [&](const Curve& curve) { return runs[curve.colour].record.work() != work; });
+    charts.push_back(smoothed_chart(std::move(chart)));
+  }
+  return charts;
+}
+
 std::string memory_chart(const std::vector<ReportedRun>& runs) {
   constexpr double mebibyte = 1u << 20, gibibyte = 1u << 30;
   double most = 0.0;
@@ -139,11 +158,11 @@ std::string curves_html(const std::vector<ReportedRun>& runs) {
   std::vector<std::string> charts = {smoothed_chart(chart_of_steps(runs, "Training loss", "", "loss"))};
   std::vector<train::MetricKind> kinds;
   for (const ReportedRun& run : runs) std::ranges::move(run.record.metric_kinds(), std::back_inserter(kinds));
-  for (const std::string& name : metric_names(runs)) charts.push_back(metric_chart(runs, kinds, name));
+  for (const std::string& name : metric_names(runs, kinds)) charts.push_back(metric_chart(runs, kinds, name));
   charts.push_back(chart_html(chart_of_steps(runs, "Learning rate", "", "learning_rate")));
   charts.push_back(gradient_chart(runs));
   charts.push_back(chart_html(chart_of_steps(runs, "Loss scale", "", "loss_scale")));
-  charts.push_back(smoothed_chart(chart_of_steps(runs, "Speed", "tokens/s, all ranks", "tokens_per_second")));
+  std::ranges::move(speed_charts(runs), std::back_inserter(charts));
   charts.push_back(memory_chart(runs));
   return charts_html(charts);
 }

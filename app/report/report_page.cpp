@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <optional>
 #include <utility>
 
 namespace mylos::app {
@@ -78,10 +79,10 @@ void add_figures(const ReportedRun& run, Tiles& tiles) {
   tiles.add("Training loss", std::isfinite(figures.loss) ? fixed_text(figures.loss, 4) : "not finite",
             losses == 1 ? "of the only step" : fmt::format("mean of the last {}", count_of(losses, "step")));
   tiles.add("Training time", duration_text(figures.training_seconds), count_of(steps, "step"));
-  if (std::isfinite(figures.tokens_per_second)) {
-    tiles.add("Speed", number_text(std::round(figures.tokens_per_second)),
-              fmt::format("tokens/s, median step; {} over the training time",
-                          number_text(std::round(figures.mean_tokens_per_second))));
+  if (std::isfinite(figures.rate)) {
+    tiles.add("Speed", number_text(std::round(figures.rate)),
+              fmt::format("{}/s, median step; {} over the training time", figures.work,
+                          number_text(std::round(figures.mean_rate))));
   }
   if (figures.memory > 0.0) tiles.add("Memory", size_text(figures.memory), "of rank 0, at most");
 }
@@ -108,25 +109,44 @@ std::string missing_html(const std::vector<ReportedRun>& runs, const std::vector
   return element("div", "class=\"missing\"", element("b", "", "What is not there") + element("ul", "", items)) + "\n";
 }
 
-HtmlTable comparison_columns() {
-  constexpr auto right = HtmlTable::Align::right;
-  return HtmlTable({{"run", HtmlTable::Align::left},
-                    {"ranks", right},
-                    {"speedup", right},
-                    {"efficiency", right},
-                    {"F1", right},
-                    {"exact", right},
-                    {"loss", right},
-                    {"median tokens/s", right},
-                    {"mean tokens/s", right},
-                    {"training", right},
-                    {"steps", right},
-                    {"memory", right},
-                    {"sent a step", right},
-                    {"mode", HtmlTable::Align::left}});
+/// "tokens/s", or "rate" where runs count different work: each cell then says its own.
+std::string rate_heading(const std::optional<std::string>& work) { return work ? *work + "/s" : "rate"; }
+
+/// `scores`: the metrics that have a column, what says most first.
+HtmlTable comparison_columns(const std::vector<train::MetricKind>& scores, const std::string& rate) {
+  constexpr auto left = HtmlTable::Align::left, right = HtmlTable::Align::right;
+  std::vector<HtmlTable::Column> columns = {{"run", left}, {"ranks", right}, {"speedup", right}, {"efficiency", right}};
+  for (const train::MetricKind& kind : scores) columns.push_back({column_heading(kind), right});
+  for (const std::string& heading : {std::string("loss"), "median " + rate, "mean " + rate, std::string("training"),
+                                     std::string("steps"), std::string("memory"), std::string("sent a step")}) {
+    columns.push_back({heading, right});
+  }
+  columns.push_back({"mode", left});
+  return HtmlTable(std::move(columns));
 }
 
-std::string field_text(const nlohmann::ordered_json& line, const char* key, int decimals) {
+/// "Exact match (%) and F1 (%) are the last evaluation's, "; empty where there are none.
+std::string scores_note(const std::vector<train::MetricKind>& scores) {
+  std::string names;
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    names += i == 0 ? "" : i + 1 == scores.size() ? " and " : ", ";
+    names += train::metric_title(scores, scores[i].name);
+    if (!scores[i].unit.empty()) names += " (" + scores[i].unit + ")";
+  }
+  return names.empty() ? names : fmt::format("{} {} the last evaluation's, ", names, scores.size() == 1 ? "is" : "are");
+}
+
+std::string comparison_note(const std::vector<train::MetricKind>& scores, const std::string& rate,
+                            const std::string& work) {
+  return text_element(
+      "p", "class=\"note\"",
+      fmt::format("{} are the median step's, and all {} over the training time; memory and what is sent are rank 0's; "
+                  "speedup and efficiency (speedup over the ratio of ranks) are those of the median step and count "
+                  "from the first run on the fewest ranks. {}the loss is the mean of the last {} steps.",
+                  rate, work, scores_note(scores), train::RunRecord::recent_steps));
+}
+
+std::string field_text(const json& line, const char* key, int decimals) {
   return fixed_text(train::number_of(line, key), decimals);
 }
 
@@ -136,38 +156,46 @@ std::size_t ranks_of(const ReportedRun& run) {
   return value.is_number_unsigned() ? value.get<std::size_t>() : 1;
 }
 
-/// The table of `mylos compare`, of runs that were made already.
-std::string comparison_html(const std::vector<ReportedRun>& runs) {
+std::vector<ComparedSetting> settings_of(const std::vector<ReportedRun>& runs) {
   std::vector<ComparedSetting> settings;
   for (const ReportedRun& run : runs) {
     settings.push_back({setting_text(run, "resolved", "mode"), ranks_of(run),
                         run.figures ? std::vector{*run.figures} : std::vector<ComparedRun>{}, "no step was made"});
   }
-  HtmlTable table = comparison_columns();
+  return settings;
+}
+
+/// The table of `mylos compare`, of runs that were made already.
+std::string comparison_html(const std::vector<ReportedRun>& runs) {
+  const std::vector<ComparedSetting> settings = settings_of(runs);
+  const std::optional<std::string> work = common_work(settings);
+  std::vector<train::MetricKind> scores = compared_metrics(settings);
+  std::ranges::reverse(scores);  // as the tiles of one run
+  HtmlTable table = comparison_columns(scores, rate_heading(work));
   const nlohmann::ordered_json lines = comparison_json(settings);
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    const json& line = lines[i];
-    const auto number = [&](const char* key) { return number_text(std::round(train::number_of(line, key))); };
+    const json line = lines[i];
+    const ComparedRun figures = runs[i].figures.value_or(ComparedRun{.rate = std::nan(""), .mean_rate = std::nan("")});
+    const auto rate = [&](double value) {
+      return number_text(std::round(value)) + (work || !std::isfinite(value) ? "" : " " + figures.work + "/s");
+    };
+    std::vector<std::string> cells = {legend_line(i) + escape_html(runs[i].name), std::to_string(settings[i].ranks),
+                                      field_text(line, "speedup", 2), field_text(line, "efficiency", 2)};
+    for (const train::MetricKind& kind : scores) {
+      const double value = train::number_of(line, kind.name.c_str());
+      cells.push_back(std::isfinite(value) ? metric_value_text(kind, value) : number_text(value));
+    }
     const double memory = train::number_of(line, "memory");
-    const double mean_rate = runs[i].figures ? runs[i].figures->mean_tokens_per_second : std::nan("");
-    table.add_html({legend_line(i) + escape_html(runs[i].name), std::to_string(settings[i].ranks),
-                    field_text(line, "speedup", 2), field_text(line, "efficiency", 2), field_text(line, "f1", 2),
-                    field_text(line, "exact", 2), field_text(line, "loss", 4), number("tokens_per_second"),
-                    number_text(std::round(mean_rate)),
-                    runs[i].figures ? duration_text(train::number_of(line, "training_seconds")) : "-",
-                    count_text(runs[i].record.done_steps()), memory > 0.0 ? size_text(memory) : "-",
-                    size_text(train::number_of(line, "sent_per_step")),
-                    text_element("span", "class=\"whole\"", settings[i].mode)});
+    for (const std::string& cell : {field_text(line, "loss", 4), rate(figures.rate), rate(figures.mean_rate),
+                                    runs[i].figures ? duration_text(train::number_of(line, "training_seconds")) : "-",
+                                    count_text(runs[i].record.done_steps()), memory > 0.0 ? size_text(memory) : "-",
+                                    size_text(train::number_of(line, "sent_per_step")),
+                                    text_element("span", "class=\"whole\"", settings[i].mode)}) {
+      cells.push_back(cell);
+    }
+    table.add_html(cells);
   }
-  return table.html() +
-         text_element(
-             "p", "class=\"note\"",
-             fmt::format(
-                 "tokens/s are the median step's, and all tokens over the training time; memory and "
-                 "what is sent are rank 0's; speedup and efficiency (speedup over the ratio of ranks) are those of "
-                 "the median step and count from the first run on the fewest ranks. Exact and F1 are the last "
-                 "evaluation's, the loss is the mean of the last {} steps.",
-                 train::RunRecord::recent_steps));
+  return table.html() + comparison_note(scores, rate_heading(work), work.value_or("work"));
 }
 
 std::string state_text(const ReportedRun& run) {

@@ -76,6 +76,7 @@ train::RunDescription describe_run(const Arguments& arguments, const tasks::Squa
           .steps = trainer.steps(),
           .batch = train::largest_global_batch(task, trainer.steps()),
           .epochs = epochs_of(task, trainer),
+          .work = task.work(),
           .memory = trainer.plan(),
           .free_memory = free_memory,
           .output = arguments.run.engine.output.string()};
@@ -95,6 +96,7 @@ nlohmann::ordered_json run_json(const Arguments& arguments, const tasks::SquadTa
                        {"dropout", arguments.run.squad.dropout.value_or(task.bert().hidden_dropout_prob)},
                        {"steps", trainer.steps()},
                        {"epochs", epochs_of(task, trainer)},
+                       {train::work_key, task.work().name},
                        {"micro-batch", trainer.plan().largest.samples},
                        {"memory", trainer.plan().peak()},
                        {"gemm", train::to_json(trainer.gemm())},

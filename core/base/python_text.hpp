@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-/// What Python 3 thinks of text, where the official SQuAD scripts and run_qa rely on it.
+/// What Python 3 thinks of text, where official scoring scripts and run_qa rely on it.
 namespace mylos {
 
 /// str.isspace of one code point: what split() splits at and lstrip() strips.

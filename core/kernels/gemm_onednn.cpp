@@ -88,8 +88,8 @@ dnnl::matmul::primitive_desc describe_matmul(const Product& product, const memor
 #endif
 }
 
-/// Primitives kept: those of two shapes of a BERT's micro-batch. Packed batches of the same length are rare, so that
-/// more would hardly be found again.
+/// Primitives kept: enough for two shapes of a transformer's micro-batch. Packed batches of the same length are rare,
+/// so that more would hardly be found again.
 constexpr std::size_t most_products = 32;
 
 /// Bytes that a primitive holds at the most, most of it code that is generated for its shape; where a CPU has no

@@ -19,7 +19,7 @@ inline constexpr std::size_t checksum_elements = std::size_t{1} << 18;
 
 /// A dataset that is to be, of float values.
 struct DatasetShape {
-  std::string name;  ///< "/model/bert.pooler.dense.bias"
+  std::string name;  ///< "/model/encoder.layer.0.output.dense.bias"
   std::vector<std::size_t> shape;
   std::size_t ranges = 0;  ///< with a checksum each
 

@@ -110,6 +110,15 @@ ImageTask::ImageTask(const ImageTaskConfig& config)
   evaluation_ = std::make_unique<ImageEvaluation>(config);
 }
 
+/// A sample is a group of images.
+train::WorkKind ImageTask::work() const {
+  return {.name = "images",
+          .singular = "image",
+          .rows = config_.shape.image.pixels(),
+          .samples = "groups",
+          .sample = "group"};
+}
+
 void ImageTask::assemble(std::size_t, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
                          Batch& batch) const {
   drawn_.pixels.clear();

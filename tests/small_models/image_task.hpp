@@ -32,6 +32,7 @@ class ImageTask final : public GeneratedTask {
  public:
   explicit ImageTask(const ImageTaskConfig& config);
 
+  train::WorkKind work() const override;
   std::size_t rows_of(std::size_t) const override { return config_.images_per_group * config_.shape.image.pixels(); }
   /// Images, because a sample's loss is the sum over its images.
   double weight(std::span<const std::size_t> samples) const override {

@@ -25,6 +25,7 @@ class ObservedTask final : public train::Task {
   void initial_values(const train::RowWriter& write) const override { task_.initial_values(write); }
   std::size_t steps_per_epoch() const override { return task_.steps_per_epoch(); }
   std::vector<std::size_t> global_batch(std::size_t step) const override { return task_.global_batch(step); }
+  train::WorkKind work() const override { return task_.work(); }
   std::size_t rows_of(std::size_t sample) const override { return task_.rows_of(sample); }
   double weight(std::span<const std::size_t> samples) const override { return task_.weight(samples); }
   void assemble(std::size_t step, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,

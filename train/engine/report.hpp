@@ -17,6 +17,7 @@ struct RunStart {
   std::size_t first_step = 0;  ///< where this start of it begins
   std::size_t steps_per_epoch = 0;
   bool evaluation_due = false;  ///< it begins with the evaluation after `first_step` steps
+  WorkKind work = {};           ///< what its steps count
 };
 
 struct StepReport {
@@ -25,8 +26,8 @@ struct StepReport {
   double loss = 0.0;
   double gradient_norm = 0.0;  ///< before clipping
   double learning_rate = 0.0;
-  std::size_t sequences = 0;
-  std::size_t tokens = 0;  ///< real ones: there is no padding
+  std::size_t sequences = 0;  ///< samples, which RunStart::work names
+  std::size_t tokens = 0;     ///< rows of all samples, without padding; RunStart::work counts them
   double seconds = 0.0;
   double flops = 0.0;                     ///< operations of the step on all ranks, by formula
   std::size_t memory = 0;                 ///< peak resident bytes of this process
@@ -35,7 +36,7 @@ struct StepReport {
   bool skipped = false;                   ///< nothing was updated: the gradient was not finite with that loss scale
   StepParts parts = {};
 
-  double tokens_per_second() const { return seconds > 0.0 ? static_cast<double>(tokens) / seconds : 0.0; }
+  double tokens_per_second() const { return per_second(static_cast<double>(tokens), seconds); }
 };
 
 struct EvaluationReport {

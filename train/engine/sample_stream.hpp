@@ -1,5 +1,7 @@
 #pragma once
 
+#include "train/engine/work_kind.hpp"
+
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -16,7 +18,9 @@ class SampleStream {
   virtual std::size_t steps_per_epoch() const = 0;
   /// The samples of the global batch of `step` (from 0), in order: a function of the seed and the step alone.
   virtual std::vector<std::size_t> global_batch(std::size_t step) const = 0;
-  /// Rows (tokens) that a training sample takes in a batch.
+  /// What a step counts: tokens, unless the task says otherwise.
+  virtual WorkKind work() const { return {}; }
+  /// Rows (tokens, pixels) that a training sample takes in a batch.
   virtual std::size_t rows_of(std::size_t sample) const = 0;
   /// Returns the number that the sum of these samples' losses is divided by.
   virtual double weight(std::span<const std::size_t> samples) const = 0;

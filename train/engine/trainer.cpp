@@ -211,7 +211,8 @@ RunResult Trainer::run(const std::vector<Reporter*>& reporters, const std::strin
     reporter.start({.steps = state_->steps,
                     .first_step = start.steps,
                     .steps_per_epoch = state_->task.steps_per_epoch(),
-                    .evaluation_due = start.evaluation_due});
+                    .evaluation_due = start.evaluation_due,
+                    .work = state_->task.work()});
   });
   TrainingLoop loop(state_->parts(), state_->progress, reports, signals);
   const RunResult result = loop.run();

@@ -1,11 +1,14 @@
 #include "train/monitor/hyperparameters.hpp"
 
 #include "train/monitor/protocol_buffers.hpp"
+#include "train/monitor/run_record.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
+#include <utility>
 
 namespace mylos::train {
 namespace {
@@ -14,8 +17,6 @@ constexpr std::string_view hparams_plugin = "hparams";
 /// What runs are most often compared by. The tab sorts what it takes to differ before the rest, and shows the first
 /// few.
 constexpr std::array shown_first = {"learning-rate", "batch", "epochs", "precision", "mode", "ranks"};
-constexpr std::array shown_metrics = {"eval/f1", "eval/exact", "eval/loss", "train/epoch_loss",
-                                      "perf/tokens_per_second"};
 
 // google.protobuf.Value { double number_value = 2; string string_value = 3; bool bool_value = 4; }
 std::string encode_value(const nlohmann::json& value) {
@@ -37,23 +38,23 @@ std::uint64_t data_type(const nlohmann::json& value) { return value.is_boolean()
 //                      repeated MetricInfo metric_infos = 5; }
 // message HParamInfo { string name = 1; DataType type = 4; bool differs = 7; }
 // message MetricInfo { MetricName name = 1; }, message MetricName { string tag = 2; }
-std::string encode_experiment(std::span<const Hyperparameter> all, bool computes_on_gpus, double time) {
+std::string encode_experiment(const Hyperparameters& told, bool computes_on_gpus, double time) {
   std::string message;
   put_double(message, 3, time);
-  for (const Hyperparameter& parameter : all) {
+  for (const Hyperparameter& parameter : told.all) {
     std::string info;
     put_bytes(info, 1, parameter.name);
     put_integer(info, 4, data_type(parameter.value));
     if (std::ranges::find(shown_first, parameter.name) != shown_first.end()) put_integer(info, 7, 1);
     put_bytes(message, 4, info);
   }
-  const auto put_metric = [&](const char* tag) {
+  const auto put_metric = [&](const std::string& tag) {
     std::string name, info;
     put_bytes(name, 2, tag);
     put_bytes(info, 1, name);
     put_bytes(message, 5, info);
   };
-  std::ranges::for_each(shown_metrics, put_metric);
+  std::ranges::for_each(told.metrics, put_metric);
   if (computes_on_gpus) put_metric(energy_tag);
   return message;
 }
@@ -82,7 +83,13 @@ void add_as(EventFile& file, std::string_view tag, std::uint64_t field, std::str
 
 }  // namespace
 
-std::vector<Hyperparameter> hyperparameters_of(const nlohmann::ordered_json& run) {
+std::string evaluation_tag(const std::string& metric) {
+  return "eval/" + (metric == "validation_loss" ? "loss" : metric);
+}
+
+std::string rate_tag(const std::string& work) { return "perf/" + rate_key(work); }
+
+Hyperparameters hyperparameters_of(const nlohmann::ordered_json& run) {
   std::vector<Hyperparameter> all;
   const auto add_members = [&](const nlohmann::ordered_json& object) {
     for (const auto& [name, value] : object.items()) {
@@ -93,13 +100,18 @@ std::vector<Hyperparameter> hyperparameters_of(const nlohmann::ordered_json& run
   };
   add_members(run);
   if (run.contains("resolved")) add_members(run["resolved"]);
-  return all;
+  const nlohmann::json description = run;
+  std::vector<std::string> metrics;
+  for (const MetricKind& kind : metric_kinds_of(description)) metrics.push_back(evaluation_tag(kind.name));
+  std::ranges::reverse(metrics);
+  metrics.insert(metrics.end(), {"train/epoch_loss", rate_tag(work_of(description))});
+  return {std::move(all), std::move(metrics)};
 }
 
-void add_hyperparameters(EventFile& file, std::span<const Hyperparameter> all, bool computes_on_gpus) {
-  if (all.empty()) return;
-  add_as(file, "_hparams_/experiment", 2, encode_experiment(all, computes_on_gpus, file.now()));
-  add_as(file, "_hparams_/session_start_info", 3, encode_session_start(all, file.now()));
+void add_hyperparameters(EventFile& file, const Hyperparameters& told, bool computes_on_gpus) {
+  if (told.all.empty()) return;
+  add_as(file, "_hparams_/experiment", 2, encode_experiment(told, computes_on_gpus, file.now()));
+  add_as(file, "_hparams_/session_start_info", 3, encode_session_start(told.all, file.now()));
 }
 
 // message SessionEndInfo { Status status = 1; double end_time_secs = 2; }, where STATUS_SUCCESS is 1.

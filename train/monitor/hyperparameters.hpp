@@ -4,7 +4,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <span>
 #include <string>
 #include <vector>
 
@@ -20,11 +19,23 @@ struct Hyperparameter {
   nlohmann::json value;  ///< a number, a truth value or a text
 };
 
-/// Of a run.json: its options and what was resolved, without what has no value.
-std::vector<Hyperparameter> hyperparameters_of(const nlohmann::ordered_json& run);
+struct Hyperparameters {
+  std::vector<Hyperparameter> all;
+  std::vector<std::string> metrics;  ///< tags of scalars that runs are compared by
+};
 
-/// What the run is told; its metrics are scalars that are written anyway. With `computes_on_gpus` their energy is one.
-void add_hyperparameters(EventFile& file, std::span<const Hyperparameter> all, bool computes_on_gpus);
+/// The tag of an evaluation's metric: "eval/f1"; that of validation_loss is "eval/loss".
+std::string evaluation_tag(const std::string& metric);
+/// The tag of what steps do a second: "perf/tokens_per_second" of "tokens".
+std::string rate_tag(const std::string& work);
+
+/// Of a run.json: its options and what was resolved, without what has no value. The metrics are those of its
+/// evaluations, scores before losses, which a task names first; then the loss and speed of its training.
+Hyperparameters hyperparameters_of(const nlohmann::ordered_json& run);
+
+/// Does nothing where `told` has no hyperparameter. The scalars that are its metrics are written by others; with
+/// `computes_on_gpus` their energy is one more.
+void add_hyperparameters(EventFile& file, const Hyperparameters& told, bool computes_on_gpus);
 /// The run came to its end.
 void add_session_end(EventFile& file);
 

@@ -19,12 +19,13 @@ void MetricsFile::step(const StepReport& report) {
                {"loss", report.loss},
                {"gradient_norm", report.gradient_norm},
                {"learning_rate", report.learning_rate},
-               {"sequences", report.sequences},
-               {"tokens", report.tokens},
-               {"seconds", report.seconds},
-               {"tokens_per_second", report.tokens_per_second()},
-               {"memory", report.memory},
-               {"sent", report.sent}};
+               {work_.samples, report.sequences}};
+  const std::size_t work = work_.count(report.tokens);
+  line[work_.name] = work;
+  line["seconds"] = report.seconds;
+  line[rate_key(work_.name)] = per_second(static_cast<double>(work), report.seconds);
+  line["memory"] = report.memory;
+  line["sent"] = report.sent;
   if (report.loss_scale) {
     line["loss_scale"] = *report.loss_scale;
     line["skipped"] = report.skipped;

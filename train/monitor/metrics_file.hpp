@@ -11,7 +11,8 @@
 namespace mylos::train {
 
 /// metrics.jsonl: one JSON object a line, for a step {step, epoch, loss, gradient_norm, learning_rate, sequences,
-/// tokens, seconds, tokens_per_second, memory, sent (bytes)}, where a loss scale adapts {loss_scale, skipped}, and
+/// tokens, seconds, tokens_per_second, memory, sent (bytes)}, with other names for these three where the run counts
+/// other work (WorkKind), where a loss scale adapts {loss_scale, skipped}, and
 /// StepParts as {data_seconds, exchange_seconds (where it is known), update_seconds}; for an evaluation {step, every
 /// metric, seconds, best}; for a checkpoint that was written {step, checkpoint (its name), bytes, seconds}. Each ends
 /// with {time}, when it was written. Numbers that are not finite are null. Errors as LogFile's.
@@ -22,6 +23,7 @@ class MetricsFile final : public Reporter {
   explicit MetricsFile(std::filesystem::path path, Clock clock = seconds_since_1970, Notice notice = {})
       : file_(std::move(path), std::move(notice)), clock_(std::move(clock)) {}
 
+  void start(const RunStart& run) override { work_ = run.work; }
   void step(const StepReport& report) override;
   void evaluation(const EvaluationReport& report) override;
   void checkpoint(const CheckpointReport& report) override;
@@ -33,6 +35,7 @@ class MetricsFile final : public Reporter {
 
   LogFile file_;
   Clock clock_;
+  WorkKind work_;
 };
 
 /// Removes the lines of a metrics.jsonl that a run which goes on after `step` writes again: those of later steps and,

@@ -19,7 +19,7 @@
 namespace mylos::train {
 namespace {
 
-constexpr double rate_seconds = 5.0;     // what tokens per second are measured over
+constexpr double rate_seconds = 5.0;     // what work per second is measured over
 constexpr double loss_memory = 0.95;     // weight of the losses before, so about 20 steps count
 constexpr double refresh_seconds = 0.1;  // between two pictures of the refreshed line
 constexpr std::size_t plain_lines = 20;  // of a run, evenly spaced,
@@ -121,7 +121,7 @@ void Progress::start(const RunStart& run) {
 
 void Progress::step(const StepReport& report) {
   last_ = report;
-  tokens_.add(report.seconds, static_cast<double>(report.tokens));
+  work_.add(report.seconds, static_cast<double>(run_.work.count(report.tokens)));
   flops_.add(report.seconds, report.flops);
   seconds_ += report.seconds;
   smoothed_loss_ = loss_memory * smoothed_loss_ + (1.0 - loss_memory) * report.loss;
@@ -183,7 +183,7 @@ void Progress::show() {
 
 std::string Progress::loss_text() const { return fmt::format("loss {:.4f}", smoothed_loss_ / smoothing_weight_); }
 
-std::string Progress::rate_text() const { return fmt::format("{:.0f} tokens/s", tokens_.per_second()); }
+std::string Progress::rate_text() const { return fmt::format("{:.0f} {}/s", work_.per_second(), run_.work.name); }
 
 std::string Progress::share_text() const {
   if (view_.ceiling <= 0.0) return "";

@@ -36,9 +36,9 @@ class RecentRate {
   double seconds_ = 0.0, amount_ = 0.0;
 };
 
-/// Shows step, loss (smoothed over about 20 steps), the last evaluation's first scores, tokens per second, the share of
-/// what matrix products alone would reach, memory and time left; each evaluation, each checkpoint and each skipped step
-/// on a line of its own.
+/// Shows step, loss (smoothed over about 20 steps), the last evaluation's first scores, work per second (tokens,
+/// images), the share of what matrix products alone would reach, memory and time left; each evaluation, each checkpoint
+/// and each skipped step on a line of its own.
 class Progress final : public Reporter {
  public:
   Progress(std::ostream& out, ProgressView view);
@@ -70,7 +70,7 @@ class Progress final : public Reporter {
   ProgressView view_;
   RunStart run_;
   StepReport last_;
-  RecentRate tokens_, flops_;
+  RecentRate work_, flops_;
   std::string scores_;  ///< of the last evaluation
   double smoothed_loss_ = 0.0, smoothing_weight_ = 0.0;
   double seconds_ = 0.0;  ///< of steps and evaluations since the start

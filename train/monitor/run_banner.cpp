@@ -39,6 +39,15 @@ std::string ranks_text(const RunDescription& run) {
                      count_of(run.threads, "thread"), to_string(layout.mode), groups, leaves);
 }
 
+/// The size of a micro-batch is told once where a sample is what steps count.
+std::string steps_text(const RunDescription& run) {
+  const BatchShape& largest = run.memory.largest;
+  const std::string text = fmt::format("{} of {} ({:.4g} epochs), {} at once", count_text(run.steps),
+                                       count_of(run.batch, run.work.sample), run.epochs, count_text(largest.samples));
+  if (run.work.samples == run.work.name) return text;
+  return fmt::format("{}, {} at most", text, count_of(run.work.count(largest.rows), run.work.singular));
+}
+
 std::string ending(const RunResult& result) {
   const std::string steps = count_of(result.steps, "step");
   if (result.signal != 0) return fmt::format("{} after {}", interruption_text(result), steps);
@@ -66,10 +75,7 @@ std::string run_banner(const RunDescription& run) {
                                             count_of(run.threads, "thread"), run.execution));
   if (run.ranks > 1 || run.memory.layout.sharing.leaves > 0) text += named_line("ranks", ranks_text(run));
   text += rank_lines(run.places);
-  text += named_line("steps",
-                     fmt::format("{} of {} ({:.4g} epochs), {} at once, {} at most", count_text(run.steps),
-                                 count_of(run.batch, "sequence"), run.epochs, count_text(run.memory.largest.samples),
-                                 count_of(run.memory.largest.rows, "token")));
+  text += named_line("steps", steps_text(run));
   text += named_line("memory", memory_text(run));
   return text + named_line("output", run.output);
 }

@@ -32,6 +32,7 @@ struct RunDescription {
   std::vector<parallel::RankPlace> places;  ///< of every rank
   std::size_t steps = 0, batch = 0;
   double epochs = 0.0;  ///< that the steps are
+  WorkKind work = {};   ///< what the steps count
   MemoryPlan memory;    ///< expected
   std::size_t free_memory = 0;
   std::string output;

@@ -88,21 +88,29 @@ nlohmann::ordered_json to_json(std::span<const MetricKind> kinds) {
   return list;
 }
 
-std::vector<MetricKind> RunRecord::metric_kinds() const {
+std::vector<MetricKind> metric_kinds_of(const json& run) {
   const auto text_of = [](const json& kind, const char* name) {
     const json& value = member_or_null(kind, name);
     return value.is_string() ? value.get<std::string>() : std::string();
   };
   std::vector<MetricKind> kinds;
-  const json& listed = member_or_null(member_or_null(run, "resolved"), metrics_key);
+  const json& resolved = member_or_null(run, "resolved");
+  const json& listed = member_or_null(resolved, metrics_key);
   for (std::size_t i = 0; listed.is_array() && i < std::min(listed.size(), most_metrics); ++i) {
     const std::string name = text_of(listed[i], "name");
     if (name.empty()) continue;
     kinds.push_back({name, text_of(listed[i], "title"), text_of(listed[i], "unit"),
                      member_or_null(listed[i], "larger_is_better") != false});
   }
-  if (!kinds.empty()) return kinds;
+  if (!kinds.empty() || !member_or_null(resolved, work_key).is_null()) return kinds;
   return {{"validation_loss", "Validation loss", "", false}, {"exact", "Exact match", "%"}, {"f1", "F1", "%"}};
+}
+
+std::string work_of(const json& run) {
+  const json& counted = member_or_null(member_or_null(run, "resolved"), work_key);
+  const std::string name = counted.is_string() ? counted.get<std::string>() : std::string();
+  const auto is_part_of_key = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
+  return !name.empty() && std::ranges::all_of(name, is_part_of_key) ? name : WorkKind().name;
 }
 
 std::size_t RunRecord::planned_steps() const {

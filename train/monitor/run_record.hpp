@@ -1,6 +1,7 @@
 #pragma once
 
 #include "train/engine/metrics.hpp"
+#include "train/engine/work_kind.hpp"
 #include "train/monitor/metrics_reader.hpp"
 
 #include <nlohmann/json.hpp>
@@ -20,6 +21,15 @@ inline constexpr const char* metrics_key = "metrics";
 /// [{"name": ..., "title": ..., "unit": ..., "larger_is_better": ...}, ...]
 nlohmann::ordered_json to_json(std::span<const MetricKind> kinds);
 
+/// Key of what is resolved in run.json: what its steps count, as WorkKind::name.
+inline constexpr const char* work_key = "counts";
+
+/// The metrics of a run's task as its run.json lists them. One that does not say what steps count is of a version that
+/// knew no task but question answering: its metrics, where none are listed.
+std::vector<MetricKind> metric_kinds_of(const nlohmann::json& run);
+/// What a run's steps count, by its run.json; "tokens" where that does not say.
+std::string work_of(const nlohmann::json& run);
+
 struct RunRecord {
   std::filesystem::path directory;
   nlohmann::json run = nlohmann::json::object();  ///< run.json
@@ -37,9 +47,8 @@ struct RunRecord {
   bool finished = false;
   std::string ended = {};  ///< how it ended without having finished, "ended by SIGTERM"; empty where nothing says so
 
-  /// The metrics of its task as run.json lists them; those of question answering where it lists none, as versions that
-  /// knew no other task.
-  std::vector<MetricKind> metric_kinds() const;
+  std::vector<MetricKind> metric_kinds() const { return metric_kinds_of(run); }
+  std::string work() const { return work_of(run); }
   /// Steps of the whole run, 0 where that is not known, and how many of them are done.
   std::size_t planned_steps() const;
   std::size_t done_steps() const;

@@ -18,13 +18,13 @@ constexpr double seconds_a_gpu = 0.15;     // longer with many, so that they add
 constexpr double rest_for_reading = 99.0;  // and for a slow disk, so that reading takes a hundredth of the time
 
 /// What is drawn of a step, from its line in metrics.jsonl.
-StepReport step_of(const nlohmann::json& row) {
+StepReport step_of(const nlohmann::json& row, const WorkKind& work) {
   StepReport report;
   report.step = row["step"].get<std::size_t>();
   report.loss = number_of(row, "loss");
   report.gradient_norm = number_of(row, "gradient_norm");
   report.learning_rate = number_of(row, "learning_rate");
-  report.tokens = row.value("tokens", std::size_t{0});
+  report.tokens = row.value(work.name, std::size_t{0}) * work.rows;
   report.seconds = number_of(row, "seconds");
   report.memory = row.value("memory", std::size_t{0});
   if (row.contains("loss_scale")) report.loss_scale = number_of(row, "loss_scale");
@@ -33,17 +33,17 @@ StepReport step_of(const nlohmann::json& row) {
 
 }  // namespace
 
-TensorBoard::TensorBoard(const std::filesystem::path& run, std::vector<Hyperparameter> told, Notice notice)
+TensorBoard::TensorBoard(const std::filesystem::path& run, Hyperparameters told, Notice notice)
     : TensorBoard(run / event_file_name(), seconds_since_1970, std::move(told), std::move(notice)) {}
 
-TensorBoard::TensorBoard(const std::filesystem::path& file, EventFile::Clock clock, std::vector<Hyperparameter> told,
-                         Notice notice)
+TensorBoard::TensorBoard(const std::filesystem::path& file, EventFile::Clock clock, Hyperparameters told, Notice notice)
     : file_(file, std::move(clock), std::move(notice)),
       told_(std::move(told)),
       metrics_(file.parent_path() / "metrics.jsonl"),
       gpus_(file.parent_path()) {}
 
 void TensorBoard::start(const RunStart& run) {
+  work_ = run.work;
   steps_per_epoch_ = run.steps_per_epoch;
   last_step_ = run.first_step;
   // Also of the first one: TensorBoard heeds those that follow another. It voids whole steps, so that the step whose
@@ -65,9 +65,7 @@ void TensorBoard::step(const StepReport& report) {
 
 void TensorBoard::evaluation(const EvaluationReport& report) {
   std::vector<Scalar> scalars;
-  for (const auto& [name, value] : report.metrics) {
-    scalars.push_back({"eval/" + (name == "validation_loss" ? "loss" : name), value});
-  }
+  for (const auto& [name, value] : report.metrics) scalars.push_back({evaluation_tag(name), value});
   file_.add_scalars(report.step, scalars);
 }
 
@@ -76,15 +74,16 @@ std::optional<double> TensorBoard::close(bool ended) {
   const std::optional<double> joules = gpus_.joules();
   if (joules) file_.add_scalars(last_step_, std::array{Scalar{energy_tag, kilowatt_hours(*joules)}});
   if (ended) write_epoch_loss();
-  if (ended && !told_.empty()) add_session_end(file_);
+  if (ended && !told_.all.empty()) add_session_end(file_);
   return joules;
 }
 
 void TensorBoard::write_step(const StepReport& report) {
+  const auto work = static_cast<double>(work_.count(report.tokens));
   std::vector<Scalar> scalars = {{"train/loss", report.loss},
                                  {"train/gradient_norm", report.gradient_norm},
                                  {"train/learning_rate", report.learning_rate},
-                                 {"perf/tokens_per_second", report.tokens_per_second()},
+                                 {rate_tag(work_.name), per_second(work, report.seconds)},
                                  {"perf/memory", static_cast<double>(report.memory)}};
   if (report.loss_scale) scalars.push_back({"train/loss_scale", *report.loss_scale});
   file_.add_scalars(report.step, scalars);
@@ -121,7 +120,7 @@ void TensorBoard::take_earlier_steps(const RunStart& run) {
   MetricsReader(metrics_).read([this, &run](nlohmann::json&& row) {
     const auto step = row["step"].get<std::size_t>();
     if (!is_step_row(row) || step <= epoch_begin_ || step > run.first_step) return;
-    if (run.evaluation_due && step == run.first_step) write_step(step_of(row));
+    if (run.evaluation_due && step == run.first_step) write_step(step_of(row, work_));
     epoch_losses_ += number_of(row, "loss");
     ++epoch_steps_;
   });

@@ -5,23 +5,20 @@
 #include "train/monitor/gpu_follower.hpp"
 #include "train/monitor/hyperparameters.hpp"
 
-#include <span>
-#include <vector>
-
 namespace mylos::train {
 
 /// A run for TensorBoard: train/loss, train/epoch_loss (mean of the epoch's steps; where the
 /// run goes on inside an epoch, with those before that metrics.jsonl beside it has), train/gradient_norm,
-/// train/learning_rate, train/loss_scale (where one adapts), eval/<metric>, perf/tokens_per_second, perf/memory
+/// train/learning_rate, train/loss_scale (where one adapts), eval/<metric>, perf/tokens_per_second
+/// (or perf/images_per_second: what RunStart::work names), perf/memory
 /// (bytes), and gpu/<node>/<index>/utilization (percent), memory (bytes) and power (watts) as the nodes have written
 /// them; each step's and evaluation's flushed at once. Its hyperparameters, too. Errors as LogFile's.
 class TensorBoard final : public Reporter {
  public:
   /// Makes event_file_name() in the directory `run`.
-  explicit TensorBoard(const std::filesystem::path& run, std::vector<Hyperparameter> told = {}, Notice notice = {});
+  explicit TensorBoard(const std::filesystem::path& run, Hyperparameters told = {}, Notice notice = {});
   /// Of the run in the directory that `file` is in.
-  TensorBoard(const std::filesystem::path& file, EventFile::Clock clock, std::vector<Hyperparameter> told = {},
-              Notice notice = {});
+  TensorBoard(const std::filesystem::path& file, EventFile::Clock clock, Hyperparameters told = {}, Notice notice = {});
 
   /// Says that what other files hold of later steps is void; where the run begins with an evaluation, also of its step,
   /// which is written again from metrics.jsonl.
@@ -43,7 +40,8 @@ class TensorBoard final : public Reporter {
   void write_epoch_loss();
 
   EventFile file_;
-  std::vector<Hyperparameter> told_;
+  Hyperparameters told_;
+  WorkKind work_;
   std::filesystem::path metrics_;
   GpuFollower gpus_;
   double gpus_due_ = 0.0;  ///< seconds since 1970

@@ -298,13 +298,15 @@ TEST_F(TensorBoardFile, SaysNothingOfGpusWhereThereAreNone) {
 }
 
 TEST(Hyperparameters, AreOptionsAndWhatWasResolved) {
-  const auto all = hyperparameters_of(nlohmann::ordered_json::parse(R"({
+  const auto [all, metrics] = hyperparameters_of(nlohmann::ordered_json::parse(R"({
       "seed": 42, "mode": null, "learning-rate": 0.5, "deterministic": false, "precision": "half", "order": [1],
       "program": {"version": "0"}, "steps": 9, "resolved": {"mode": "sharded", "steps": 10, "gemm": {}}})"));
   std::vector<std::string> names;
   for (const Hyperparameter& parameter : all) names.push_back(parameter.name);
   EXPECT_THAT(names, ElementsAre("seed", "learning-rate", "deterministic", "precision", "mode", "steps"));
   EXPECT_EQ(all.back().value, 10);
+  EXPECT_THAT(metrics, ElementsAre("eval/f1", "eval/exact", "eval/loss", "train/epoch_loss", "perf/tokens_per_second"))
+      << "a version that listed no metrics";
 }
 
 /// A run that was started twice, and what TensorBoard itself makes of its files.
@@ -312,7 +314,8 @@ TEST(TensorBoard, IsReadByTensorBoard) {
   if (const std::string obstacle = tests::tensorboard_obstacle(); !obstacle.empty()) GTEST_SKIP() << obstacle;
   const tests::TemporaryDirectory directory;
   const std::filesystem::path run = directory / "run", samples = run / "gpus" / "node.one.jsonl";
-  const std::vector<Hyperparameter> told = {{"adam-beta1", true}, {"learning-rate", 0.25}, {"mode", "sharded"}};
+  const Hyperparameters told = {{{"adam-beta1", true}, {"learning-rate", 0.25}, {"mode", "sharded"}},
+                                {"eval/f1", "eval/loss"}};
   double time = 1000.0;
   const EventFile::Clock clock = [&time] { return time++; };
   const auto sample = [](double energy) {
