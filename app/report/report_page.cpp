@@ -125,7 +125,7 @@ HtmlTable comparison_columns(const std::vector<train::MetricKind>& scores, const
   return HtmlTable(std::move(columns));
 }
 
-/// "Exact match (%) and F1 (%) are the last evaluation's, "; empty where there are none.
+/// "F1 (%) and Exact match (%) are the last evaluation's, the loss is"; "The loss is" without scores.
 std::string scores_note(const std::vector<train::MetricKind>& scores) {
   std::string names;
   for (std::size_t i = 0; i < scores.size(); ++i) {
@@ -133,7 +133,8 @@ std::string scores_note(const std::vector<train::MetricKind>& scores) {
     names += train::metric_title(scores, scores[i].name);
     if (!scores[i].unit.empty()) names += " (" + scores[i].unit + ")";
   }
-  return names.empty() ? names : fmt::format("{} {} the last evaluation's, ", names, scores.size() == 1 ? "is" : "are");
+  if (names.empty()) return "The loss is";
+  return fmt::format("{} {} the last evaluation's, the loss is", names, scores.size() == 1 ? "is" : "are");
 }
 
 std::string comparison_note(const std::vector<train::MetricKind>& scores, const std::string& rate,
@@ -142,7 +143,7 @@ std::string comparison_note(const std::vector<train::MetricKind>& scores, const 
       "p", "class=\"note\"",
       fmt::format("{} are the median step's, and all {} over the training time; memory and what is sent are rank 0's; "
                   "speedup and efficiency (speedup over the ratio of ranks) are those of the median step and count "
-                  "from the first run on the fewest ranks. {}the loss is the mean of the last {} steps.",
+                  "from the first run on the fewest ranks. {} the mean of the last {} steps.",
                   rate, work, scores_note(scores), train::RunRecord::recent_steps));
 }
 

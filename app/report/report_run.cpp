@@ -81,7 +81,7 @@ void note_scores(ReportedRun& run) {
       run.missing.push_back("No evaluation was made yet: there are no scores and no answers.");
     }
   } else if (run.results.is_null()) {
-    run.missing.push_back("results.json is not there: the official script's scores are missing.");
+    run.missing.push_back("results.json is not there: the scores of best/ are missing.");
   }
 }
 

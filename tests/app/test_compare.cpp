@@ -1,6 +1,7 @@
 #include "app/report/compared_runs.hpp"
 
 #include "app/options/parse.hpp"
+#include "tests/app/image_run.hpp"
 #include "tests/app/rank_runs.hpp"
 
 #include <gmock/gmock.h>
@@ -12,9 +13,13 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+const std::vector<train::MetricKind> span_metrics = {
+    {"validation_loss", "Validation loss", "", false}, {"exact", "Exact match", "%"}, {"f1", "F1", "%"}};
+
 TEST(Compare, CountsFromTheFirstSettingOnTheFewestRanks) {
   const auto run = [](double seconds) {
-    return ComparedRun{.training_seconds = seconds, .tokens_per_second = 100.0 / seconds, .exact = {}, .f1 = 50.0};
+    return ComparedRun{
+        .training_seconds = seconds, .rate = 100.0 / seconds, .kinds = span_metrics, .metrics = {{"f1", 50.0}}};
   };
   const auto lines = comparison_json({{"replicated", 1, {run(4.0), run(5.0), run(9.0)}, {}},
                                       {"sharded", 2, {run(2.0), run(2.5), run(3.0)}, {}},
@@ -27,6 +32,90 @@ TEST(Compare, CountsFromTheFirstSettingOnTheFewestRanks) {
   EXPECT_EQ(lines[1]["f1"], 50.0);
   EXPECT_FALSE(lines[1].contains("exact"));
   EXPECT_EQ(lines[2]["failure"], "exit code 1: not enough slots");
+}
+
+/// As it was before tasks named their metrics.
+TEST(Compare, OfQuestionAnsweringHasItsTableAndKeys) {
+  const ComparedRun run{.total_seconds = 6.0,
+                        .training_seconds = 5.0,
+                        .rate = 20.0,
+                        .memory = 512.0 * (1 << 20),
+                        .sent = 1.5 * (1 << 20),
+                        .loss = 1.25,
+                        .kinds = span_metrics,
+                        .metrics = {{"validation_loss", 1.5}, {"exact", 40.25}, {"f1", 50.126}}};
+  const std::vector<ComparedSetting> settings = {{"replicated", 1, {run}, {}},
+                                                 {"sharded", 4, {}, "exit code 1: not enough slots"}};
+  EXPECT_EQ(
+      comparison_table(settings),
+      "mode               ranks   total s  training s  tokens/s  speedup efficiency  MiB a rank    sent MiB       "
+      "loss   exact      F1\n"
+      "replicated             1       6.0         5.0        20     1.00       1.00         512        1.50   "
+      "1.250000   40.25   50.13\n"
+      "sharded                4 exit code 1: not enough slots\n");
+  EXPECT_EQ(comparison_json({settings[0]}).dump(),
+            R"([{"mode":"replicated","ranks":1,"repeats":1,"total_seconds":6.0,"training_seconds":5.0,)"
+            R"("tokens_per_second":20.0,"speedup":1.0,"efficiency":1.0,"memory":536870912.0,)"
+            R"("sent_per_step":1572864.0,"loss":1.25,"exact":40.25,"f1":50.126}])");
+}
+
+TEST(Compare, FollowsTheMetricsAndTheWorkOfTheRun) {
+  const tests::TemporaryDirectory directory;
+  tests::write_image_run(directory.path());
+  const ComparedRun run = compared_run(train::read_run(directory.path()));
+  EXPECT_EQ(run.rate, 192.0);
+  EXPECT_EQ(run.mean_rate, 192.0);
+  const std::vector<ComparedSetting> settings = {{"replicated", 1, {run}, {}}};
+  EXPECT_EQ(
+      comparison_table(settings),
+      "mode               ranks   total s  training s  images/s  speedup efficiency  MiB a rank    sent MiB       "
+      "loss Perplexity Accuracy\n"
+      "replicated             1       0.0         1.0       192     1.00       1.00           0        0.00   "
+      "1.000000       12.5    87.65\n");
+  const auto line = comparison_json(settings)[0];
+  EXPECT_EQ(line["images_per_second"], 192.0);
+  EXPECT_FALSE(line.contains("tokens_per_second"));
+  EXPECT_FALSE(line.contains("validation_loss"));
+  EXPECT_EQ(line["perplexity"], 12.5);
+  EXPECT_EQ(line["accuracy"], 87.654);
+}
+
+TEST(Compare, OtherWorkHasNoSpeedup) {
+  const ComparedRun tokens{.rate = 20.0, .kinds = span_metrics}, images{.work = "images", .rate = 40.0};
+  const std::vector<ComparedSetting> settings = {{"replicated", 1, {tokens}, {}}, {"sharded", 2, {images}, {}}};
+  EXPECT_EQ(common_work(settings), std::nullopt);
+  const auto lines = comparison_json(settings);
+  EXPECT_EQ(lines[0]["speedup"], 1.0);
+  EXPECT_FALSE(lines[1].contains("speedup"));
+  EXPECT_FALSE(lines[1].contains("efficiency"));
+  EXPECT_EQ(lines[1]["images_per_second"], 40.0);
+}
+
+TEST(Compare, AMetricDoesNotTakeTheNameOfAnotherFigure) {
+  const ComparedRun run{.rate = 1.0,
+                        .loss = 2.0,
+                        .kinds = {{"validation_loss", ""}, {"mode", ""}, {"loss", ""}},
+                        .metrics = {{"mode", 3.0}, {"loss", 4.0}}};
+  const auto line = comparison_json({{"replicated", 1, {run}, {}}})[0];
+  EXPECT_EQ(line["mode"], "replicated");
+  EXPECT_EQ(line["loss"], 2.0);
+  EXPECT_THAT(comparison_table({{"replicated", 1, {run}, {}}}), HasSubstr("replicated"));
+}
+
+TEST(Compare, HeadingsAreShortAndHaveUnits) {
+  EXPECT_EQ(column_heading({"exact", "Exact match", "%"}), "exact");
+  EXPECT_EQ(column_heading({"f1", "F1", "%"}), "F1");
+  EXPECT_EQ(column_heading({"top5", ""}), "top5");
+  EXPECT_EQ(column_heading({"latency", "Latency", "ms", false}), "Latency ms");
+  EXPECT_EQ(metric_value_text({"latency", "Latency", "ms", false}, 12.3456), "12.346");
+  EXPECT_EQ(metric_value_text({"f1", "F1", "%"}, 12.3456), "12.35");
+}
+
+TEST(Compare, ALossAloneHasAColumn) {
+  const ComparedRun run{.kinds = {span_metrics.front()}, .metrics = {{"validation_loss", 1.5}}};
+  const auto metrics = compared_metrics({{"replicated", 1, {run}, {}}});
+  ASSERT_EQ(metrics.size(), 1u);
+  EXPECT_EQ(metrics.front().name, "validation_loss");
 }
 
 class CompareCommand : public tests::RankRuns {

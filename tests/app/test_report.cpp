@@ -1,6 +1,7 @@
 #include "app/report/report.hpp"
 
 #include "core/base/subprocess.hpp"
+#include "tests/app/image_run.hpp"
 #include "tests/app/tiny_run.hpp"
 
 #include <fmt/format.h>
@@ -102,6 +103,40 @@ TEST_F(Report, OfARunHasItsNumbers) {
   EXPECT_THAT(page, Not(HasSubstr("<h2>GPUs</h2>")));
 }
 
+TEST_F(Report, ShowsTheMetricsAndTheWorkThatTheRunNames) {
+  write_image_run(run_);
+  const std::string page = page_of({run_});
+  EXPECT_THAT(page, AllOf(HasSubstr("<dt>Accuracy</dt><dd>87.65<small>of best/"),
+                          HasSubstr("<dt>Perplexity</dt><dd>11.2500<small>the least"),
+                          HasSubstr("<dt>Speed</dt><dd>192<small>images/s, median step; 192 over"),
+                          HasSubstr("<b>Speed</b> <span>images/s, all ranks</span>")));
+  EXPECT_LT(page.find("<b>Validation loss</b>"), page.find("<b>Perplexity</b>"));
+  EXPECT_LT(page.find("<b>Perplexity</b>"), page.find("<b>Accuracy</b>")) << "in the order of the run's metrics";
+  EXPECT_THAT(page, AllOf(Not(HasSubstr("tokens/s")), Not(HasSubstr("F1"))));
+}
+
+TEST_F(Report, ComparesRunsByTheMetricsAndTheWorkThatTheyName) {
+  const fs::path other = directory_ / "other", text = directory_ / "text";
+  write_image_run(run_);
+  write_image_run(other);
+  const std::string page = page_of({run_, other});
+  EXPECT_THAT(page,
+              AllOf(HasSubstr(">efficiency</th><th scope=\"col\" class=\"n\">Accuracy</th>"
+                              "<th scope=\"col\" class=\"n\">Perplexity</th><th scope=\"col\" class=\"n\">loss</th>"
+                              "<th scope=\"col\" class=\"n\">median images/s</th>"),
+                    HasSubstr("<td class=\"n\">87.65</td><td class=\"n\">12.5</td>"),
+                    HasSubstr("images/s are the median step's, and all images over the training time"),
+                    HasSubstr("Accuracy (%) and Perplexity are the last evaluation's, the loss is the mean")));
+  EXPECT_THAT(page, AllOf(Not(HasSubstr("tokens/s")), Not(HasSubstr("F1"))));
+  write_run(text, 1, true);
+  write_file(text / "metrics.jsonl", step_line(1) + R"({"step": 1, "exact": 2.5, "f1": 3.5, "best": true})" + "\n");
+  const std::string mixed = page_of({run_, text});
+  EXPECT_THAT(mixed,
+              AllOf(HasSubstr(">median rate</th>"), HasSubstr(">192 images/s</td>"), HasSubstr(">2000 tokens/s</td>"),
+                    HasSubstr("<span>images/s, all ranks</span>"), HasSubstr("<span>tokens/s, all ranks</span>"),
+                    HasSubstr(">F1</th>"), HasSubstr(">Accuracy</th>"), HasSubstr(">3.50</td>")));
+}
+
 TEST_F(Report, OfSeveralRunsComparesThem) {
   const fs::path other = directory_ / "other";
   ASSERT_EQ(train(run_, {"--steps", "3"}).exit_code, 0);
@@ -111,6 +146,9 @@ TEST_F(Report, OfSeveralRunsComparesThem) {
               AllOf(HasSubstr("<h1>run and 1 other run</h1>"), HasSubstr("<h2>The runs</h2>"),
                     HasSubstr("<h2>What differs</h2>"), HasSubstr("<th scope=\"row\">learning-rate</th><td>0.01")));
   EXPECT_THAT(page, HasSubstr("From run to other, "));
+  EXPECT_THAT(page, AllOf(HasSubstr(">efficiency</th><th scope=\"col\" class=\"n\">F1</th>"
+                                    "<th scope=\"col\" class=\"n\">exact</th><th scope=\"col\" class=\"n\">loss</th>"
+                                    "<th scope=\"col\" class=\"n\">median tokens/s</th>")));
   EXPECT_THAT(page, Not(HasSubstr("<th scope=\"row\">max-length</th>")));
   EXPECT_EQ(report({run_, run_}).exit_code, 2);
 }

@@ -102,6 +102,7 @@ TEST_F(Runs, RunJsonRepeatsTheRun) {
   json one = read_json(run_ / "run.json"), two = read_json(again / "run.json");
   EXPECT_EQ(two["output"], again.string());
   EXPECT_EQ(one["resolved"]["steps"], 4);
+  EXPECT_EQ(one["resolved"]["counts"], "tokens");
   EXPECT_EQ(two["resolved"]["gemm"], one["resolved"]["gemm"]);
   for (const char* key : {"output", "state", "resolved"}) {
     one.erase(key);

@@ -1,4 +1,5 @@
 #include "core/base/process.hpp"
+#include "tests/app/image_run.hpp"
 #include "tests/app/tiny_run.hpp"
 
 #include <gmock/gmock.h>
@@ -74,6 +75,14 @@ TEST_F(Watch, ShowsTheMetricsThatTheRunLists) {
   const ProgramRun seen = run_mylos({"watch", run_, "--once"});
   EXPECT_THAT(seen.output, HasSubstr("top5 62.5"));
   EXPECT_THAT(seen.output, Not(HasSubstr("f1 50")));
+}
+
+TEST_F(Watch, ShowsTheWorkThatTheRunCounts) {
+  write_image_run(run_);
+  const ProgramRun seen = run_mylos({"watch", run_, "--once"});
+  ASSERT_EQ(seen.exit_code, 0) << seen.errors;
+  EXPECT_THAT(seen.output, HasSubstr("192 images/s, 1.0 KiB on a rank"));
+  EXPECT_THAT(seen.output, HasSubstr("step 2: validation loss 1.5, perplexity 12.5, accuracy 87.654, the best so far"));
 }
 
 TEST_F(Watch, ShowsHowFarARunIs) {

@@ -45,8 +45,8 @@ std::vector<json> rows_of(const fs::path& output) {
   std::vector<json> rows;
   train::MetricsReader(output / "metrics.jsonl").read([&](json&& row) {
     if (train::is_checkpoint_row(row)) return;
-    for (const char* name :
-         {"seconds", "tokens_per_second", "memory", "data_seconds", "exchange_seconds", "update_seconds", "time"}) {
+    for (const char* name : {"seconds", "tokens_per_second", "images_per_second", "memory", "data_seconds",
+                             "exchange_seconds", "update_seconds", "time"}) {
       row.erase(name);
     }
     rows.push_back(std::move(row));
@@ -282,6 +282,19 @@ TEST_F(TrainingLoop, ALastSaveThatFailsEndsACompleteRun) {
   EXPECT_EQ(last_step(config_.output), 8u);
   EXPECT_EQ(rows_of(config_.output), whole_rows());
   EXPECT_TRUE(fs::exists(config_.output / "last" / "model.safetensors"));
+}
+
+TEST_F(TrainingLoop, RowsOfAnImageTaskCountImages) {
+  config_.steps = 2;
+  config_.evaluate_on_start = false;
+  ImageTask images(ImageTaskConfig{.images_per_group = 16, .groups_per_batch = 6});
+  const TaskObserver observer;
+  ObservedTask task(images, observer);
+  start(task);
+  const json row = rows_of(config_.output).front();
+  EXPECT_EQ(row.at("groups"), 6);
+  EXPECT_EQ(row.at("images"), 96);
+  for (const char* name : {"tokens", "sequences"}) EXPECT_FALSE(row.contains(name)) << name;
 }
 
 TEST_F(TrainingLoop, AModelThatIsNotFiniteBeforeStep1HasNothingToKeep) {

@@ -47,6 +47,26 @@ TEST(MetricsFile, WritesOneObjectAStepAsItHappens) {
       "\n");
 }
 
+TEST(MetricsFile, NamesTheWorkThatTheRunCounts) {
+  const tests::TemporaryDirectory directory;
+  MetricsFile file(directory / "metrics.jsonl", no_clock);
+  WorkKind images = {.name = "images", .singular = "image", .rows = 50, .samples = "groups", .sample = "group"};
+  file.start({.work = images});
+  file.step(report);
+  images = {.name = "images", .singular = "image", .rows = 250, .samples = "images", .sample = "image"};
+  file.start({.work = images});
+  file.step(report);
+  const auto lines = lines_of(directory / "metrics.jsonl");
+  EXPECT_EQ(lines[0].at("groups"), 12);
+  EXPECT_EQ(lines[0].at("images"), 60);
+  EXPECT_EQ(lines[0].at("images_per_second"), 40.0);
+  EXPECT_EQ(lines[1].at("images"), 12) << "each sample is an image";
+  for (const Json& line : lines) {
+    EXPECT_TRUE(is_step_row(line));
+    for (const char* name : {"tokens", "tokens_per_second", "sequences"}) EXPECT_FALSE(line.contains(name)) << name;
+  }
+}
+
 TEST(MetricsFile, WritesEveryMetricOfAnEvaluation) {
   const tests::TemporaryDirectory directory;
   MetricsFile file(directory / "metrics.jsonl", no_clock);

@@ -69,6 +69,13 @@ TEST_F(ProgressTest, PlainLineSaysStepEpochLossRateAndTimeLeft) {
   EXPECT_EQ(written(), "step 1/200 (0 %)  epoch 0.01  loss 2.0000  2000 tokens/s  1:40 left\n");
 }
 
+TEST_F(ProgressTest, SpeedIsOfTheWorkThatTheRunCounts) {
+  const WorkKind images = {.name = "images", .singular = "image", .rows = 50, .samples = "groups", .sample = "group"};
+  begin(false, {.steps = 200, .steps_per_epoch = 100, .work = images});
+  step(0.5);
+  EXPECT_EQ(written(), "step 1/200 (0 %)  epoch 0.01  loss 2.0000  40 images/s  1:40 left\n");
+}
+
 TEST_F(ProgressTest, EscapesInAnErrorDoNotReachTheTerminal) {
   for (const bool terminal : {false, true}) {
     begin(terminal, {.steps = 200, .steps_per_epoch = 100});

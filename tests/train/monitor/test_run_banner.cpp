@@ -59,6 +59,14 @@ TEST(RunBanner, SaysAllThatARunDependsOn) {
       "output   runs/first\n");
 }
 
+TEST(RunBanner, NamesSamplesAndTheWorkThatTheRunCounts) {
+  RunDescription run = described_example();
+  run.work = {.name = "images", .singular = "image", .rows = 50, .samples = "groups", .sample = "group"};
+  EXPECT_THAT(run_banner(run), HasSubstr("276 of 8 groups (2 epochs), 4 at once, 30 images at most\n"));
+  run.work = {.name = "images", .singular = "image", .rows = 375, .samples = "images", .sample = "image"};
+  EXPECT_THAT(run_banner(run), HasSubstr("276 of 8 images (2 epochs), 4 at once\n"));
+}
+
 TEST(RunBanner, SaysTheLossScaleWhereOneAdapts) {
   RunDescription run = described_example();
   run.precision = "half";

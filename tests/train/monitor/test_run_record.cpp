@@ -73,6 +73,18 @@ TEST_F(RunFiles, SayWhichMetricsTheirTaskHas) {
   }
 }
 
+TEST_F(RunFiles, SayWhatTheirStepsCount) {
+  EXPECT_EQ(read_run(directory_.path()).work(), "tokens") << "a version that knew nothing else";
+  tests::write_file(directory_ / "run.json", R"({"resolved": {"counts": "images"}})");
+  EXPECT_EQ(read_run(directory_.path()).work(), "images");
+  EXPECT_TRUE(read_run(directory_.path()).metric_kinds().empty()) << "nothing is evaluated";
+  for (const char* text : {R"({"resolved": {"counts": 3}})", R"({"resolved": {"counts": "<b>"}})",
+                           R"({"resolved": {"counts": ""}})", R"({"resolved": []})"}) {
+    tests::write_file(directory_ / "run.json", text);
+    EXPECT_EQ(read_run(directory_.path()).work(), "tokens") << text;
+  }
+}
+
 TEST_F(RunFiles, MetricsThatAreNoneAreLeftOut) {
   tests::write_file(
       directory_ / "run.json",

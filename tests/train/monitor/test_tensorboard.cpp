@@ -3,6 +3,7 @@
 #include "core/base/crc32c.hpp"
 #include "tests/support/temporary.hpp"
 #include "tests/support/tensorboard.hpp"
+#include "train/monitor/run_record.hpp"
 #include "train/monitor/tensorboard.hpp"
 
 #include <gmock/gmock.h>
@@ -173,6 +174,19 @@ TEST_F(TensorBoardFile, HoldsAStepAsItHappens) {
                           std::pair("train/loss", 1.5f)));
 }
 
+TEST_F(TensorBoardFile, NamesTheWorkThatTheRunCounts) {
+  const WorkKind images = {.name = "images", .singular = "image", .rows = 50, .samples = "groups", .sample = "group"};
+  tests::write_file(directory_ / "metrics.jsonl",
+                    R"({"kind": "step", "step": 1, "images": 90, "loss": 1.0, "seconds": 1.5})"
+                    "\n");
+  board_.start({.steps = 6, .first_step = 1, .steps_per_epoch = 9, .evaluation_due = true, .work = images});
+  EXPECT_EQ(read_events(path_).back().scalars.at("perf/images_per_second"), 60.0f) << "the step that is written again";
+  board_.step(step_report(2, 1.5));
+  const auto scalars = read_events(path_).back().scalars;
+  EXPECT_EQ(scalars.at("perf/images_per_second"), 40.0f);
+  EXPECT_FALSE(scalars.contains("perf/tokens_per_second"));
+}
+
 TEST_F(TensorBoardFile, HoldsTheLossScaleWhereOneAdapts) {
   train::StepReport report = step_report(1, 1.5);
   report.loss_scale = 32768.0;
@@ -307,6 +321,18 @@ TEST(Hyperparameters, AreOptionsAndWhatWasResolved) {
   EXPECT_EQ(all.back().value, 10);
   EXPECT_THAT(metrics, ElementsAre("eval/f1", "eval/exact", "eval/loss", "train/epoch_loss", "perf/tokens_per_second"))
       << "a version that listed no metrics";
+}
+
+TEST(Hyperparameters, HaveTheMetricsAndTheWorkThatTheRunNames) {
+  const std::vector<MetricKind> kinds = {{"validation_loss", "Validation loss", "", false},
+                                         {"perplexity", "Perplexity", "", false},
+                                         {"accuracy", "Accuracy", "%"}};
+  nlohmann::ordered_json run = {{"seed", 42}, {"resolved", {{work_key, "images"}, {metrics_key, to_json(kinds)}}}};
+  EXPECT_THAT(hyperparameters_of(run).metrics, ElementsAre("eval/accuracy", "eval/perplexity", "eval/loss",
+                                                           "train/epoch_loss", "perf/images_per_second"));
+  run["resolved"].erase(metrics_key);
+  EXPECT_THAT(hyperparameters_of(run).metrics, ElementsAre("train/epoch_loss", "perf/images_per_second"))
+      << "nothing is evaluated";
 }
 
 /// A run that was started twice, and what TensorBoard itself makes of its files.
