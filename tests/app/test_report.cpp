@@ -125,8 +125,8 @@ TEST_F(Report, ComparesRunsByTheMetricsAndTheWorkThatTheyName) {
                               "<th scope=\"col\" class=\"n\">Perplexity</th><th scope=\"col\" class=\"n\">loss</th>"
                               "<th scope=\"col\" class=\"n\">median images/s</th>"),
                     HasSubstr("<td class=\"n\">87.65</td><td class=\"n\">12.5</td>"),
-                    HasSubstr("images/s are the median step's, and all images over the training time"),
-                    HasSubstr("Accuracy (%) and Perplexity are the last evaluation's, the loss is the mean")));
+                    HasSubstr("images/s are the median step&#39;s, and all images over the training time"),
+                    HasSubstr("Accuracy (%) and Perplexity are the last evaluation&#39;s, the loss is the mean")));
   EXPECT_THAT(page, AllOf(Not(HasSubstr("tokens/s")), Not(HasSubstr("F1"))));
   write_run(text, 1, true);
   write_file(text / "metrics.jsonl", step_line(1) + R"({"step": 1, "exact": 2.5, "f1": 3.5, "best": true})" + "\n");
