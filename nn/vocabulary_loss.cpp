@@ -3,6 +3,7 @@
 #include "core/base/error.hpp"
 #include "core/kernels/cross_entropy.hpp"
 #include "core/kernels/team.hpp"
+#include "core/kernels/work.hpp"
 
 #include <fmt/format.h>
 
@@ -103,7 +104,8 @@ void vocabulary_loss(const Pass& pass, const VocabularyHead& head, const Batch& 
 
 void sum_sample_losses(const ExecutionSpace& space, const ConstVector<std::size_t>& starts,
                        const ConstVector<float>& row_losses, const Vector<float>& losses) {
-  for_each_row("mylos::vocabulary_loss::samples", space, losses.size(), SampleSum{starts, row_losses, losses});
+  for_each_row(with_work("mylos::vocabulary_loss::samples", work_of(row_losses.size(), 1.0, sizeof(float))), space,
+               losses.size(), SampleSum{starts, row_losses, losses});
 }
 
 #define MYLOS_INSTANTIATE(T)                                                                                           \

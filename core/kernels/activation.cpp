@@ -4,6 +4,7 @@
 #include "core/kernels/column_sums.hpp"
 #include "core/kernels/math.hpp"
 #include "core/kernels/team.hpp"
+#include "core/kernels/work.hpp"
 
 #include <fmt/format.h>
 
@@ -83,8 +84,8 @@ template <class T>
 void bias_gelu(const ExecutionSpace& space, const ConstVector<T>& bias, const Matrix<T>& pre, const Matrix<T>& y) {
   check_bias(bias.size(), pre.extent(1));
   check_equal("bias_gelu", pre.extent(0), pre.extent(1), y.extent(0), y.extent(1));
-  for_each_row("mylos::activation::bias_gelu", space, pre.extent(0), BiasGelu<T>{bias, pre, y},
-               team_of_row<T>(space, pre.extent(1)));
+  for_each_row(with_work("mylos::activation::bias_gelu", work_of(pre.size(), 1.0 + gelu_flops, 3.0 * sizeof(T))), space,
+               pre.extent(0), BiasGelu<T>{bias, pre, y}, team_of_row<T>(space, pre.extent(1)));
 }
 
 template <class T>
@@ -93,8 +94,8 @@ void gelu(const ExecutionSpace& space, const ConstMatrix<T>& pre, const Matrix<T
   const T* const in = pre.data();
   T* const out = y.data();
   for_each_element(
-      "mylos::activation::gelu", space, y.size(), KOKKOS_LAMBDA(const T& x, T& result) { result = T(gelu(float(x))); },
-      in, written(out));
+      with_work("mylos::activation::gelu", work_of(y.size(), gelu_flops, 2.0 * sizeof(T))), space, y.size(),
+      KOKKOS_LAMBDA(const T& x, T& result) { result = T(gelu(float(x))); }, in, written(out));
 }
 
 template <class T>
@@ -103,15 +104,16 @@ void gelu_gradient(const ExecutionSpace& space, const ConstMatrix<T>& pre, const
   const T* const in = pre.data();
   T* const out = dy.data();
   for_each_element(
-      "mylos::activation::gelu_gradient", space, dy.size(),
-      KOKKOS_LAMBDA(const T& x, T& gradient) { gradient = T(float(gradient) * gelu_derivative(float(x))); }, in, out);
+      with_work("mylos::activation::gelu_gradient", work_of(dy.size(), gelu_derivative_flops, 3.0 * sizeof(T))), space,
+      dy.size(), KOKKOS_LAMBDA(const T& x, T& gradient) { gradient = T(float(gradient) * gelu_derivative(float(x))); },
+      in, out);
 }
 
 template <class T>
 void add_bias(const ExecutionSpace& space, const ConstVector<T>& bias, const Matrix<T>& x) {
   check_bias(bias.size(), x.extent(1));
-  for_each_row("mylos::activation::add_bias", space, x.extent(0), AddBias<T>{bias, x},
-               team_of_row<T>(space, x.extent(1)));
+  for_each_row(with_work("mylos::activation::add_bias", work_of(x.size(), 1.0, 2.0 * sizeof(T))), space, x.extent(0),
+               AddBias<T>{bias, x}, team_of_row<T>(space, x.extent(1)));
 }
 
 template <class T>
@@ -124,8 +126,10 @@ void add_column_sums(const ExecutionSpace& space, const ConstMatrix<T>& x, const
       .columns = kernels_in_teams ? sum_columns : columns,
       .aligned = columns * sizeof(T) % access_bytes == 0 && are_aligned(x.data(), partial.data())};
   const std::size_t groups = columns == 0 ? 0 : (columns + sharing.columns - 1) / sharing.columns;
-  for_each_row("mylos::activation::add_column_sums", space, partial.extent(0) * groups,
-               SumBlock<T>{x, partial, groups, sharing}, sharing.shape(space, access_bytes / sizeof(T)));
+  for_each_row(with_work("mylos::activation::add_column_sums",
+                         work_of(x.size(), 1.0, sizeof(T)) + work_of(partial.size(), 0.0, sizeof(float))),
+               space, partial.extent(0) * groups, SumBlock<T>{x, partial, groups, sharing},
+               sharing.shape(space, access_bytes / sizeof(T)));
   add_partial_sums(space, {{partial, sums}});
 }
 
@@ -135,7 +139,7 @@ void convert(const ExecutionSpace& space, const ConstVector<From>& from, const V
   const From* const in = from.data();
   To* const out = to.data();
   for_each_element(
-      "mylos::activation::convert", space, to.size(),
+      with_work("mylos::activation::convert", work_of(to.size(), 0.0, sizeof(From) + sizeof(To))), space, to.size(),
       KOKKOS_LAMBDA(const From& x, To& result) { result = To(float(x)); }, in, written(out));
 }
 

@@ -6,6 +6,7 @@
 #include "core/numeric.hpp"
 #include "core/random.hpp"
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -43,6 +44,8 @@ struct PackedSequences {
   ConstVector<std::size_t> starts;        ///< (S+1) first row of each; the last is T
   ConstVector<std::uint32_t> sample_ids;  ///< (S) place in the global batch, for dropout
   std::size_t longest = 0;                ///< rows of the longest
+  /// `starts` on the host, from which the work of a launch is known; may be empty.
+  std::span<const std::size_t> host_starts = {};
 };
 
 /// out (T, A D) = attention of qkv (T, (A + 2 KV) D: query heads, key heads, value heads).

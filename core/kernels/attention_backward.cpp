@@ -1,5 +1,6 @@
 #include "core/base/error.hpp"
 #include "core/kernels/attention_blocks.hpp"
+#include "core/kernels/attention_work.hpp"
 #include "core/kernels/math.hpp"
 #include "core/kernels/tensor_core_attention.hpp"
 
@@ -298,15 +299,17 @@ void attention_backward(const ExecutionSpace& space, const AttentionShape& shape
                                                 row_sums);
     }
   }
-  Kokkos::parallel_for("mylos::Attention::row_sums",
-                       Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::size_t>>(space, 0, out.extent(0)),
-                       attention::RowSums<T>{shape.heads, shape.head_size, out, dout, row_sums});
+  Kokkos::parallel_for(
+      with_work("mylos::Attention::row_sums", attention::row_sums_work(shape, out.extent(0), sizeof(T))),
+      Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::size_t>>(space, 0, out.extent(0)),
+      attention::RowSums<T>{shape.heads, shape.head_size, out, dout, row_sums});
   attention::BackwardSizes<attention::OperandOf<T>> sizes(static_cast<int>(sequences.longest),
                                                           static_cast<int>(shape.head_size));
   attention::Policy policy = attention::make_policy(space, sequences.sample_ids.size() * shape.key_value_heads);
   attention::set_scratch(policy, sizes);
   Kokkos::parallel_for(
-      "mylos::Attention::backward", with_functor_as_argument(policy),
+      with_work("mylos::Attention::backward", attention::backward_work(shape, sequences, sizeof(T))),
+      with_functor_as_argument(policy),
       attention::Backward<T>{shape, sequences, dropout, qkv, log_sum_exp, dout, row_sums, dqkv, sizes});
 }
 

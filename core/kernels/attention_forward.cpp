@@ -1,5 +1,6 @@
 #include "core/base/error.hpp"
 #include "core/kernels/attention_blocks.hpp"
+#include "core/kernels/attention_work.hpp"
 #include "core/kernels/math.hpp"
 #include "core/kernels/tensor_core_attention.hpp"
 
@@ -188,7 +189,8 @@ void attention_forward(const ExecutionSpace& space, const AttentionShape& shape,
                                                          static_cast<int>(shape.head_size));
   attention::Policy policy = attention::make_policy(space, sequences.sample_ids.size() * shape.heads);
   attention::set_scratch(policy, sizes);
-  Kokkos::parallel_for("mylos::Attention::forward", with_functor_as_argument(policy),
+  Kokkos::parallel_for(with_work("mylos::Attention::forward", attention::forward_work(shape, sequences, sizeof(T))),
+                       with_functor_as_argument(policy),
                        attention::Forward<T>{shape, sequences, dropout, qkv, out, log_sum_exp, sizes});
 }
 

@@ -1,6 +1,7 @@
 #include "core/kernels/column_sums.hpp"
 
 #include "core/base/error.hpp"
+#include "core/kernels/work.hpp"
 
 #include <fmt/format.h>
 
@@ -53,7 +54,9 @@ void add_partial_sums(const ExecutionSpace& space, std::initializer_list<Partial
     add.sharing.aligned = add.sharing.aligned && are_aligned(one.partial.data(), one.sums.data());
     add.all[count++] = one;
   }
-  for_each_row("mylos::column_sums::add", space, count * add.groups, add, partial_sum_sharing.shape(space, 4));
+  const std::size_t elements = count * all.begin()->partial.size();
+  for_each_row(with_work("mylos::column_sums::add", work_of(elements, 1.0, sizeof(float))), space, count * add.groups,
+               add, partial_sum_sharing.shape(space, 4));
 }
 
 }  // namespace mylos

@@ -3,6 +3,7 @@
 #include "core/base/error.hpp"
 #include "core/kernels/math.hpp"
 #include "core/kernels/team.hpp"
+#include "core/kernels/work.hpp"
 
 #include <fmt/format.h>
 
@@ -90,6 +91,12 @@ void check_gradient(const ConstMatrix<float>& logits, const Matrix<T>& dlogits) 
                       dlogits.extent(0), dlogits.extent(1)));
 }
 
+/// The largest logit, its difference from each, exponentials and their sum; for gradients exponentials again.
+template <class T>
+Work softmax_work(std::size_t logits, const Matrix<T>& dlogits) {
+  return work_of(logits, exp_flops + 3.0, sizeof(float)) + work_of(dlogits.size(), exp_flops + 3.0, sizeof(T));
+}
+
 }  // namespace
 
 template <class T>
@@ -103,7 +110,7 @@ void span_cross_entropy(const ExecutionSpace& space, const ConstVector<std::size
           fmt::format("span loss: {} losses for {} boundaries, {} start and {} end labels", samples,
                       sequence_starts.size(), start_labels.size(), end_labels.size()));
   check_gradient(logits, dlogits);
-  for_each_row("mylos::cross_entropy::span", space, samples,
+  for_each_row(with_work("mylos::cross_entropy::span", softmax_work(logits.size(), dlogits)), space, samples,
                SpanLoss<T>{sequence_starts, logits, start_labels, end_labels, scale, losses, dlogits});
 }
 
@@ -115,8 +122,8 @@ void cross_entropy(const ExecutionSpace& space, const ConstMatrix<float>& logits
           fmt::format("cross entropy: {} rows of logits, {} labels, {} losses", logits.extent(0), labels.size(),
                       losses.size()));
   check_gradient(logits, dlogits);
-  for_each_row("mylos::cross_entropy::classes", space, logits.extent(0),
-               ClassLoss<T>{logits, labels, scale, losses, dlogits});
+  for_each_row(with_work("mylos::cross_entropy::classes", softmax_work(logits.size(), dlogits)), space,
+               logits.extent(0), ClassLoss<T>{logits, labels, scale, losses, dlogits});
 }
 
 #define MYLOS_INSTANTIATE(T)                                                                                         \

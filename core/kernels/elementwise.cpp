@@ -2,6 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "core/kernels/chunks.hpp"
+#include "core/kernels/work.hpp"
 
 #include <fmt/format.h>
 
@@ -12,8 +13,8 @@ void add(const ExecutionSpace& space, const ConstVector<float>& x, const Vector<
   const float* const in = x.data();
   float* const out = y.data();
   for_each_element(
-      "mylos::elementwise::add", space, y.size(), KOKKOS_LAMBDA(const float& term, float& sum) { sum += term; }, in,
-      out);
+      with_work("mylos::elementwise::add", work_of(y.size(), 1.0, 3.0 * sizeof(float))), space, y.size(),
+      KOKKOS_LAMBDA(const float& term, float& sum) { sum += term; }, in, out);
 }
 
 }  // namespace mylos

@@ -2,6 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "core/kernels/column_sums.hpp"
+#include "core/kernels/work.hpp"
 
 #include <fmt/format.h>
 
@@ -64,16 +65,24 @@ struct GroupGradient {
   }
 };
 
+/// A first look-up writes, others read and write; each row of the table that occurs is read once.
+template <class T>
+std::optional<Work> lookup_work(const Matrix<T>& y, bool accumulate, std::size_t distinct) {
+  if (distinct == 0) return std::nullopt;
+  const double sums = accumulate ? 1.0 : 0.0;
+  return work_of(y.size(), sums, (1.0 + sums) * sizeof(T)) + work_of(distinct * y.extent(1), 0.0, sizeof(T));
+}
+
 }  // namespace
 
 template <class T>
 void embedding_lookup(const ExecutionSpace& space, const ConstVector<std::int32_t>& indices,
-                      const ConstMatrix<T>& table, bool accumulate, const Matrix<T>& y) {
+                      const ConstMatrix<T>& table, bool accumulate, const Matrix<T>& y, std::size_t distinct) {
   require(indices.size() == y.extent(0) && table.extent(1) == y.extent(1),
           fmt::format("embedding: {} indices into {} x {} for {} x {}", indices.size(), table.extent(0),
                       table.extent(1), y.extent(0), y.extent(1)));
-  for_each_row("mylos::embedding::lookup", space, y.extent(0), Lookup<T>{indices, table, accumulate, y},
-               team_of_row<T>(space, y.extent(1)));
+  for_each_row(with_work("mylos::embedding::lookup", lookup_work(y, accumulate, distinct)), space, y.extent(0),
+               Lookup<T>{indices, table, accumulate, y}, team_of_row<T>(space, y.extent(1)));
 }
 
 template <class T>
@@ -85,14 +94,16 @@ void embedding_gradient(const ExecutionSpace& space, const IndexGroups& groups, 
   RowSharing sharing = gradient_sharing(groups);
   sharing.aligned = dy.extent(1) * sizeof(T) % access_bytes == 0 && are_aligned(dy.data(), dtable.data());
   const std::size_t column_blocks = (dy.extent(1) + sharing.columns - 1) / sharing.columns;
-  for_each_row("mylos::embedding::gradient", space, groups.values.size() * column_blocks,
+  const Work work =
+      work_of(dy.size(), 1.0, sizeof(T)) + work_of(groups.values.size() * dy.extent(1), 0.0, 2.0 * sizeof(float));
+  for_each_row(with_work("mylos::embedding::gradient", work), space, groups.values.size() * column_blocks,
                GroupGradient<T>{groups, dy, dtable, column_blocks, sharing, padding},
                sharing.shape(space, access_bytes / sizeof(T)));
 }
 
 #define MYLOS_INSTANTIATE(T)                                                                                        \
   template void embedding_lookup<T>(const ExecutionSpace&, const ConstVector<std::int32_t>&, const ConstMatrix<T>&, \
-                                    bool, const Matrix<T>&);                                                        \
+                                    bool, const Matrix<T>&, std::size_t);                                           \
   template void embedding_gradient<T>(const ExecutionSpace&, const IndexGroups&, const ConstMatrix<T>&,             \
                                       const Matrix<float>&, std::int32_t);
 MYLOS_INSTANTIATE(float)

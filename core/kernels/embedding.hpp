@@ -9,9 +9,10 @@
 namespace mylos {
 
 /// y (T, H) = table[indices[row]] (first table) or += (further ones). Errors: none; indices were checked on the host.
+/// `distinct` says how many different indices there are, from which the work is known; 0 = unknown.
 template <class T>
 void embedding_lookup(const ExecutionSpace& space, const ConstVector<std::int32_t>& indices,
-                      const ConstMatrix<T>& table, bool accumulate, const Matrix<T>& y);
+                      const ConstMatrix<T>& table, bool accumulate, const Matrix<T>& y, std::size_t distinct = 0);
 
 /// Matches no index: every row gets its gradient.
 inline constexpr std::int32_t no_padding = -1;

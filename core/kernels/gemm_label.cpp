@@ -56,6 +56,14 @@ std::optional<GemmLabel> parse_gemm_label(std::string_view name) {
   return label;
 }
 
+Work product_work(const GemmLabel& product) {
+  const std::size_t m = product.m, n = product.n, k = product.k;
+  const auto input = static_cast<double>(bytes_of(product.input)),
+             output = static_cast<double>(bytes_of(product.output));
+  return work_of(m * n, 2.0 * static_cast<double>(k), (product.accumulates ? 2.0 : 1.0) * output) +
+         work_of(m * k + k * n, 0.0, input);
+}
+
 GemmRegion::GemmRegion(const GemmCall& call, std::string_view provider)
     : is_shown_(Kokkos::Profiling::profileLibraryLoaded()) {
   if (!is_shown_) return;

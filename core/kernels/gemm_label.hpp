@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/kernels/gemm.hpp"
+#include "core/kernels/work.hpp"
 
 #include <optional>
 #include <string>
@@ -26,6 +27,9 @@ struct GemmLabel {
 std::string to_string(const GemmLabel& label);
 /// The product that a region's name says; nothing where it is the name of another region.
 std::optional<GemmLabel> parse_gemm_label(std::string_view name);
+
+/// What the product itself does, without the kernels that providers launch beside it.
+Work product_work(const GemmLabel& product);
 
 /// Shows a product to the tools that listen, from construction to destruction; where none listens it does nothing.
 class GemmRegion {

@@ -3,6 +3,7 @@
 #include "core/numeric.hpp"
 
 #include <cstddef>
+#include <string>
 
 /// What a matrix product is, without its operands.
 namespace mylos {
@@ -25,6 +26,7 @@ struct GemmProduct {
   bool accumulate = false;                                            ///< C += instead of C =
   EpilogueKind epilogue = EpilogueKind::none;
   std::size_t count = 1;  ///< how often a pass has it
+  std::string name = {};  ///< "qkv/forward"
 
   double flops() const { return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
 };

@@ -2,6 +2,7 @@
 
 #include "core/kernels/activation.hpp"
 #include "core/kernels/team.hpp"
+#include "core/kernels/work.hpp"
 
 #include <algorithm>
 
@@ -44,7 +45,7 @@ template <class T>
 void narrow_product(const ExecutionSpace& space, const float* from, float beta, T* to, std::size_t size) {
   if (beta == 0.0f) return convert<float, T>(space, flat<float>(from, size), Vector<T>(to, size));
   for_each_element(
-      "mylos::gemm::accumulate", space, size,
+      with_work("mylos::gemm::accumulate", work_of(size, 2.0, sizeof(float) + 2.0 * sizeof(T))), space, size,
       KOKKOS_LAMBDA(std::size_t i) { to[i] = T(from[i] + beta * float(to[i])); });
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "core/kernels/layer_norm_held.hpp"
+#include "core/kernels/work.hpp"
 
 #include <fmt/format.h>
 
@@ -214,6 +215,13 @@ void for_each_task(const std::string& label, const ExecutionSpace& space, std::s
   for_each_row(label, space, tasks, Any{arrays});
 }
 
+/// Of a kernel with so many operations for each element of a (T, H) array, and reads and writes of `arrays` of them;
+/// mean and inverse are two floats a row.
+template <class T>
+Work norm_work(const ConstMatrix<T>& x, double flops, double arrays) {
+  return work_of(x.size(), flops, arrays * sizeof(T)) + work_of(x.extent(0), 0.0, 2.0 * sizeof(float));
+}
+
 template <class T>
 void normalize(const std::string& label, const ExecutionSpace& space, const ForwardArrays<T>& arrays) {
   const std::size_t rows = arrays.y.extent(0), columns = arrays.y.extent(1);
@@ -232,7 +240,7 @@ void bias_dropout_residual_layer_norm(const ExecutionSpace& space, const Dropout
                                       const ConstMatrix<T>& x, const ConstVector<T>& bias,
                                       const ConstMatrix<T>& residual, const LayerNormParameters<T>& parameters,
                                       const LayerNormSaved<T>& saved, const Matrix<T>& y) {
-  normalize<T>("mylos::layer_norm::bias_dropout_residual", space,
+  normalize<T>(with_work("mylos::layer_norm::bias_dropout_residual", norm_work<T>(y, 11.0, 4.0)), space,
                {dropout, rows, x, bias, residual, parameters, saved, y});
 }
 
@@ -249,7 +257,9 @@ void bias_dropout_residual_layer_norm_backward(const ExecutionSpace& space, cons
   const BackwardArrays<T> arrays{dropout,   rows, dy,         parameters, saved,
                                  dresidual, dx,   partial(0), partial(1), partial(2)};
   for_each_task<layer_norm::BackwardHeld<T, true>, ResidualBackward<T>>(
-      "mylos::layer_norm::bias_dropout_residual_backward", space, column_sum_blocks(count), columns, arrays);
+      with_work("mylos::layer_norm::bias_dropout_residual_backward",
+                norm_work<T>(dy, 22.0, 4.0) + work_of(3 * partial(0).size(), 0.0, sizeof(float))),
+      space, column_sum_blocks(count), columns, arrays);
   add_partial_sums(space, {{partial(0), dweight}, {partial(1), dbias_norm}, {partial(2), dbias}});
 }
 
@@ -257,14 +267,15 @@ template <class T>
 void layer_norm_again(const ExecutionSpace& space, const LayerNormParameters<T>& parameters,
                       const LayerNormSaved<T>& saved, const Matrix<T>& y) {
   check(parameters, saved, y.extent(0), y.extent(1));
-  for_each_row("mylos::layer_norm::again", space, y.extent(0), NormalizeAgain<T>{parameters, saved, y},
-               team_of_row<T>(space, y.extent(1)));
+  for_each_row(with_work("mylos::layer_norm::again", norm_work<T>(y, 4.0, 2.0)), space, y.extent(0),
+               NormalizeAgain<T>{parameters, saved, y}, team_of_row<T>(space, y.extent(1)));
 }
 
 template <class T>
 void layer_norm_dropout(const ExecutionSpace& space, const DropoutKey& dropout, const DropoutRows& rows,
                         const LayerNormParameters<T>& parameters, const LayerNormSaved<T>& saved, const Matrix<T>& y) {
-  normalize<T>("mylos::layer_norm::dropout", space, {dropout, rows, {}, {}, {}, parameters, saved, y});
+  normalize<T>(with_work("mylos::layer_norm::dropout", norm_work<T>(y, 9.0, 2.0)), space,
+               {dropout, rows, {}, {}, {}, parameters, saved, y});
 }
 
 template <class T>
@@ -277,8 +288,10 @@ void layer_norm_dropout_backward(const ExecutionSpace& space, const DropoutKey& 
   const Matrix<float> partial_w = partial_sums(workspace, 0, count, columns);
   const Matrix<float> partial_b = partial_sums(workspace, 1, count, columns);
   const BackwardArrays<T> arrays{dropout, rows, dy, parameters, saved, dz, {}, partial_w, partial_b, {}};
-  for_each_task<layer_norm::BackwardHeld<T, false>, DropoutBackward<T>>("mylos::layer_norm::dropout_backward", space,
-                                                                        column_sum_blocks(count), columns, arrays);
+  for_each_task<layer_norm::BackwardHeld<T, false>, DropoutBackward<T>>(
+      with_work("mylos::layer_norm::dropout_backward",
+                norm_work<T>(dy, 20.0, 3.0) + work_of(2 * partial_w.size(), 0.0, sizeof(float))),
+      space, column_sum_blocks(count), columns, arrays);
   add_partial_sums(space, {{partial_w, dweight}, {partial_b, dbias}});
 }
 

@@ -10,6 +10,10 @@
 /// -ffast-math, and give the same on every backend that contracts a * b + c alike.
 namespace mylos {
 
+// Operations of each function below, for the work of kernels (core/kernels/work.hpp).
+inline constexpr double exp_flops = 21.0, exp2_flops = 16.0;
+inline constexpr double gelu_flops = exp2_flops + 18.0, gelu_derivative_flops = exp2_flops + 25.0;
+
 /// e^x within 2 units in the last place; 0 below -87.33 (where results would be subnormal), infinity above 88.72, NaN
 /// for NaN. Source: Cephes expf (Moshier), with the power of two added to the exponent's bits.
 KOKKOS_INLINE_FUNCTION float exp_approximate(float x) {

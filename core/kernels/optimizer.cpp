@@ -2,6 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "core/kernels/chunks.hpp"
+#include "core/kernels/work.hpp"
 
 #include <fmt/format.h>
 
@@ -54,7 +55,7 @@ void adamw_update(const ExecutionSpace& space, const AdamWSettings& settings, co
   const auto rest1 = static_cast<float>(1.0 - s.beta1), rest2 = static_cast<float>(1.0 - s.beta2);
   const float scale = s.gradient_scale, epsilon = s.epsilon;
   for_each_element(
-      "mylos::optimizer::adamw", space, value.size(),
+      with_work("mylos::optimizer::adamw", work_of(value.size(), 15.0, 7.0 * sizeof(float))), space, value.size(),
       KOKKOS_LAMBDA(const float& gradient_of_weight, float& weight, float& mean, float& square) {
         const float scaled = gradient_of_weight * scale;
         const float m = beta1 * mean + rest1 * scaled;
@@ -77,7 +78,7 @@ void adamw_revert(const ExecutionSpace& space, const AdamWSettings& settings, co
   const auto inverse_root = static_cast<float>(1.0 / std::sqrt(settings.bias_correction2));
   const float epsilon = settings.epsilon;
   for_each_element(
-      "mylos::optimizer::adamw_revert", space, value.size(),
+      with_work("mylos::optimizer::adamw_revert", work_of(value.size(), 7.0, 4.0 * sizeof(float))), space, value.size(),
       KOKKOS_LAMBDA(const float& mean, const float& square, float& weight) {
         weight = (weight + step * mean / (Kokkos::sqrt(square) * inverse_root + epsilon)) / keep;
       },
@@ -91,7 +92,8 @@ void sgd_update(const ExecutionSpace& space, const SgdSettings& settings, const 
   const float* const g = gradient.data();
   float *const w = value.data(), *const slot = momentum.data();
   for_each_element(
-      "mylos::optimizer::sgd", space, value.size(),
+      with_work("mylos::optimizer::sgd", work_of(value.size(), s.nesterov ? 9.0 : 7.0, 5.0 * sizeof(float))), space,
+      value.size(),
       KOKKOS_LAMBDA(const float& gradient_of_weight, float& weight, float& slot_of_weight) {
         const float decayed = gradient_of_weight * s.gradient_scale + s.weight_decay * weight;
         const float b = s.momentum * slot_of_weight + decayed;
@@ -109,7 +111,7 @@ void sgd_revert(const ExecutionSpace& space, const SgdSettings& settings, const 
   const float* const slot = momentum.data();
   float* const w = value.data();
   for_each_element(
-      "mylos::optimizer::sgd_revert", space, value.size(),
+      with_work("mylos::optimizer::sgd_revert", work_of(value.size(), 2.0, 3.0 * sizeof(float))), space, value.size(),
       KOKKOS_LAMBDA(const float& slot_of_weight, float& weight) { weight += learning_rate * slot_of_weight; }, slot, w);
 }
 
@@ -118,8 +120,8 @@ void block_squared_sums(const ExecutionSpace& space, const ConstVector<float>& x
   const std::size_t blocks = norm_blocks(begin, begin + x.size());
   require(sums.size() == blocks,
           fmt::format("squared sums of {} elements: {} blocks, room for {}", x.size(), blocks, sums.size()));
-  for_each_row("mylos::optimizer::squared_sums", space, blocks, SquaredBlock{x, begin, sums},
-               {.threads = team_size_for(space, 1)});
+  for_each_row(with_work("mylos::optimizer::squared_sums", work_of(x.size(), 2.0, sizeof(float))), space, blocks,
+               SquaredBlock{x, begin, sums}, {.threads = team_size_for(space, 1)});
 }
 
 }  // namespace mylos

@@ -41,11 +41,13 @@ template <class T>
 void BertEmbeddings<T>::forward(const Pass& pass, const Batch& batch, float dropout, const Activations& saved) const {
   namespace names = question_answering;
   const auto& parameters = pass.parameters;
-  embedding_lookup<T>(pass.space, batch.integers(names::tokens), parameters.matrix<T>(words_), false, saved.norm.input);
-  embedding_lookup<T>(pass.space, batch.integers(names::positions), parameters.matrix<T>(positions_), true,
-                      saved.norm.input);
-  embedding_lookup<T>(pass.space, batch.integers(names::segments), parameters.matrix<T>(segments_), true,
-                      saved.norm.input);
+  const auto add_table = [&](const char* indices, std::size_t table, bool accumulate) {
+    embedding_lookup<T>(pass.space, batch.integers(indices), parameters.matrix<T>(table), accumulate, saved.norm.input,
+                        batch.groups(indices).values.size());
+  };
+  add_table(names::tokens, words_, false);
+  add_table(names::positions, positions_, true);
+  add_table(names::segments, segments_, true);
   layer_norm_dropout<T>(pass.space, {pass.seed, pass.step, dropout_site, dropout}, dropout_rows(batch),
                         layer_norm_parameters<T>(parameters, norm_, shape_.layer_norm_epsilon), saved.norm,
                         saved.output);

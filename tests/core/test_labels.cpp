@@ -7,6 +7,7 @@
 #include "core/kernels/optimizer.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/support/tool_callbacks.hpp"
+#include "tests/support/work_recorder.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -66,14 +67,16 @@ void run_rows(const Arrays& a) {
   layer_norm_dropout<T>(a.space, a.dropout, rows, a.parameters, a.saved, a.y);
   layer_norm_dropout_backward<T>(a.space, a.dropout, rows, a.y, a.parameters, a.saved, a.x, a.sums, a.sums,
                                  a.workspace);
-  embedding_lookup<T>(a.space, a.batch.integers("tokens"), Matrix<T>("test::table", 8, 8), true, a.y);
+  embedding_lookup<T>(a.space, a.batch.integers("tokens"), Matrix<T>("test::table", 8, 8), true, a.y,
+                      a.batch.groups("tokens").values.size());
   embedding_gradient<T>(a.space, a.batch.groups("tokens"), a.y, a.weight);
 }
 
 void run_attention(const Arrays& a) {
   using T = Arrays::Bf;
   const AttentionShape shape{.heads = 2, .key_value_heads = 1, .head_size = 4, .scale = 0.5f, .causal = true};
-  const PackedSequences sequences{a.batch.sample_starts(), a.batch.sample_ids(), a.batch.shape().longest};
+  const PackedSequences sequences{a.batch.sample_starts(), a.batch.sample_ids(), a.batch.shape().longest,
+                                  a.batch.host_sample_starts()};
   const Matrix<T> qkv("test::qkv", 6, shape.columns()), dqkv("test::dqkv", 6, shape.columns());
   const Matrix<float> log_sum_exp("test::log_sum_exp", 2, 6), row_sums("test::row_sums", 2, 6);
   attention_forward<T>(a.space, shape, sequences, a.dropout, qkv, a.x, log_sum_exp);
@@ -102,6 +105,22 @@ TEST(Labels, EveryKernelOfOursBeginsWithOurName) {
   EXPECT_THAT(recorder.foreign_launches(), ::testing::IsEmpty());
   EXPECT_TRUE(recorder.launched("mylos::layer_norm::bias_dropout_residual"));
   EXPECT_TRUE(recorder.launched("mylos::optimizer::adamw"));
+}
+
+TEST(Labels, EveryKernelOfOursReportsItsWork) {
+  const Arrays arrays;
+  const KokkosRecorder launched;
+  const WorkRecorder reported;
+  for (const std::string& provider : gemm_providers()) run_products(arrays, provider);
+  run_rows(arrays);
+  run_attention(arrays);
+  run_losses_and_updates(arrays);
+  std::map<std::string, std::size_t> launches;
+  for (const std::string& label : launched.launches()) {
+    if (label.starts_with("mylos::") && label != "mylos::reserve_scratch") ++launches[label];  // that one does nothing
+  }
+  EXPECT_GE(launches.size(), 15u);
+  for (const auto& [label, count] : launches) EXPECT_EQ(reported.calls(label), count) << label;
 }
 
 // A function of its own: kernels may not stand in the private functions that TEST makes.

@@ -17,7 +17,7 @@ AttentionShape attention_shape(const DecoderShape& shape) {
 }
 
 PackedSequences sequences(const Batch& batch) {
-  return {batch.sample_starts(), batch.sample_ids(), batch.shape().longest};
+  return {batch.sample_starts(), batch.sample_ids(), batch.shape().longest, batch.host_sample_starts()};
 }
 
 /// Linear layers that have no bias.

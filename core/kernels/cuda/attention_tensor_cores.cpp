@@ -1,5 +1,6 @@
 #include "core/base/error.hpp"
 #include "core/kernels/attention.hpp"
+#include "core/kernels/attention_work.hpp"
 #include "core/kernels/cuda/attention_tile_passes.hpp"
 #include "core/kernels/cuda/cuda_block.hpp"
 #include "core/kernels/tensor_core_attention.hpp"
@@ -24,8 +25,8 @@ void check_launch(cudaError_t error, const char* what) {
 
 /// Launches a pass over `heads` heads of `samples` sequences.
 template <class Pass>
-void launch(const char* label, const ExecutionSpace& space, std::size_t samples, std::size_t heads,
-            const typename Pass::Arguments& all) {
+void launch(const char* label, const std::optional<Work>& work, const ExecutionSpace& space, std::size_t samples,
+            std::size_t heads, const typename Pass::Arguments& all) {
   constexpr int bytes = Pass::octets * sizeof(Octet);
   const std::size_t blocks = block_count(samples, heads, all.longest, Pass::C::own_rows);
   if (blocks == 0) return;
@@ -35,7 +36,7 @@ void launch(const char* label, const ExecutionSpace& space, std::size_t samples,
       cudaFuncSetAttribute(pass_kernel<Pass>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   check_launch(has_room, "asking for shared memory");
   std::uint64_t id = 0;
-  Kokkos::Profiling::beginParallelFor(label, Kokkos::Tools::Experimental::device_id(space), &id);
+  Kokkos::Profiling::beginParallelFor(with_work(label, work), Kokkos::Tools::Experimental::device_id(space), &id);
   pass_kernel<Pass><<<static_cast<unsigned>(blocks), matrix::threads, bytes, space.cuda_stream()>>>(all);
   const cudaError_t launched = cudaGetLastError();
   Kokkos::Profiling::endParallelFor(id);
@@ -67,8 +68,8 @@ void tensor_core_forward(const ExecutionSpace& space, const AttentionShape& shap
                          const Matrix<float>& log_sum_exp) {
   const auto all = forward_arguments(shape, sequences, dropout, qkv, out, log_sum_exp);
   with_head_size(shape.head_size, [&](auto size) {
-    launch<ForwardPass<T, size>>("mylos::Attention::tensor_core_forward", space, sequences.sample_ids.size(),
-                                 shape.heads, all);
+    launch<ForwardPass<T, size>>("mylos::Attention::tensor_core_forward", forward_work(shape, sequences, sizeof(T)),
+                                 space, sequences.sample_ids.size(), shape.heads, all);
   });
 }
 
@@ -79,10 +80,11 @@ void tensor_core_backward(const ExecutionSpace& space, const AttentionShape& sha
                           const Matrix<float>& row_sums) {
   const auto all = backward_arguments(shape, sequences, dropout, qkv, out, log_sum_exp, dout, dqkv, row_sums);
   with_head_size(shape.head_size, [&](auto size) {
-    launch<QueryPass<T, size>>("mylos::Attention::tensor_core_backward_queries", space, sequences.sample_ids.size(),
+    launch<QueryPass<T, size>>("mylos::Attention::tensor_core_backward_queries",
+                               query_pass_work(shape, sequences, sizeof(T)), space, sequences.sample_ids.size(),
                                shape.heads, all);
-    launch<KeyPass<T, size>>("mylos::Attention::tensor_core_backward_keys", space, sequences.sample_ids.size(),
-                             shape.key_value_heads, all);
+    launch<KeyPass<T, size>>("mylos::Attention::tensor_core_backward_keys", key_pass_work(shape, sequences, sizeof(T)),
+                             space, sequences.sample_ids.size(), shape.key_value_heads, all);
   });
 }
 

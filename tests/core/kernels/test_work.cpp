@@ -1,0 +1,276 @@
+#include "core/kernels/work.hpp"
+
+#include "core/kernels/activation.hpp"
+#include "core/kernels/attention_work.hpp"
+#include "core/kernels/column_sums.hpp"
+#include "core/kernels/cross_entropy.hpp"
+#include "core/kernels/elementwise.hpp"
+#include "core/kernels/embedding.hpp"
+#include "core/kernels/gemm_label.hpp"
+#include "core/kernels/layer_norm.hpp"
+#include "core/kernels/optimizer.hpp"
+#include "tests/support/arrays.hpp"
+#include "tests/support/work_recorder.hpp"
+
+#include <gtest/gtest.h>
+
+namespace mylos {
+namespace {
+
+using tests::WorkRecorder;
+
+/// The bytes of arrays, each element once.
+template <class... Arrays>
+double bytes_of_arrays(const Arrays&... arrays) {
+  return (0.0 + ... + static_cast<double>(arrays.size() * sizeof(*arrays.data())));
+}
+
+/// What `launch` reports under `label`, in one call.
+template <class Launch>
+Work reported(const char* label, const Launch& launch) {
+  const WorkRecorder recorder;
+  launch();
+  Kokkos::fence("test::reported");
+  EXPECT_EQ(recorder.calls(label), 1u) << label;
+  const auto found = recorder.work().find(label);
+  return found == recorder.work().end() ? Work{} : found->second;
+}
+
+/// More rows than two blocks of column sums have, so that the last is not whole.
+constexpr std::size_t norm_rows = 2 * column_sum_rows + 3, columns = 7;
+
+template <class T>
+class WorkOf : public ::testing::Test {
+ protected:
+  ExecutionSpace space;
+  Matrix<T> x{"x", norm_rows, columns}, y{"y", norm_rows, columns}, z{"z", norm_rows, columns};
+  Vector<T> bias{"bias", columns};
+  Vector<float> sums{"sums", columns}, mean{"mean", norm_rows}, inverse{"inverse", norm_rows};
+  Vector<float> workspace{"workspace", column_sum_workspace(norm_rows, columns)};
+  Matrix<float> partial{"partial", 3, columns};  ///< of one array: three blocks
+  LayerNormParameters<T> parameters{bias, bias, 1e-5f};
+  LayerNormSaved<T> saved{z, mean, inverse};
+  DropoutKey dropout{.seed = 1, .step = 2, .site = 3, .probability = 0.1f};
+  Batch batch;
+  static constexpr double elements = static_cast<double>(norm_rows * columns);
+
+  void SetUp() override {
+    batch.reset(std::vector<std::size_t>{norm_rows}, std::vector<std::uint32_t>{0});
+    std::vector<std::int32_t> tokens(norm_rows, 3);
+    tokens[1] = 4;
+    batch.set_indices("tokens", tokens);
+  }
+};
+
+using Elements = ::testing::Types<float, bfloat16, half>;
+TYPED_TEST_SUITE(WorkOf, Elements);
+
+TYPED_TEST(WorkOf, ActivationsReadAndWriteTheirArrays) {
+  using T = TypeParam;
+  const auto& [x, y, bias, sums] = std::tie(this->x, this->y, this->bias, this->sums);
+  const ExecutionSpace& space = this->space;
+  const double n = this->elements;
+  EXPECT_EQ(reported("mylos::activation::bias_gelu", [&] { bias_gelu<T>(space, bias, x, y); }),
+            (Work{35.0 * n, bytes_of_arrays(x, x, y)}));
+  EXPECT_EQ(reported("mylos::activation::gelu", [&] { gelu<T>(space, x, y); }),
+            (Work{34.0 * n, bytes_of_arrays(x, y)}));
+  EXPECT_EQ(reported("mylos::activation::gelu_gradient", [&] { gelu_gradient<T>(space, x, y); }),
+            (Work{41.0 * n, bytes_of_arrays(x, y, y)}));
+  EXPECT_EQ(reported("mylos::activation::add_bias", [&] { add_bias<T>(space, bias, x); }),
+            (Work{n, bytes_of_arrays(x, x)}));
+  EXPECT_EQ(reported("mylos::activation::convert", [&] { convert<T, float>(space, bias, sums); }),
+            (Work{0.0, bytes_of_arrays(bias, sums)}));
+}
+
+TYPED_TEST(WorkOf, ColumnSumsGoThroughPartialSums) {
+  using T = TypeParam;
+  const auto launch = [&] { add_column_sums<T>(this->space, this->x, this->sums, this->workspace); };
+  EXPECT_EQ(reported("mylos::activation::add_column_sums", launch),
+            (Work{this->elements, bytes_of_arrays(this->x, this->partial)}));
+  EXPECT_EQ(reported("mylos::column_sums::add", launch), (Work{3.0 * columns, bytes_of_arrays(this->partial)}));
+}
+
+TYPED_TEST(WorkOf, LayerNormKeepsTwoFloatsARow) {
+  using T = TypeParam;
+  const auto& [x, y, z, bias, sums, mean, inverse] =
+      std::tie(this->x, this->y, this->z, this->bias, this->sums, this->mean, this->inverse);
+  const Matrix<float>& partial = this->partial;
+  const ExecutionSpace& space = this->space;
+  const DropoutRows rows = dropout_rows(this->batch);
+  const double n = this->elements;
+  EXPECT_EQ(reported("mylos::layer_norm::bias_dropout_residual",
+                     [&] {
+                       bias_dropout_residual_layer_norm<T>(space, this->dropout, rows, x, bias, y, this->parameters,
+                                                           this->saved, y);
+                     }),
+            (Work{11.0 * n, bytes_of_arrays(x, y, z, y, mean, inverse)}));
+  EXPECT_EQ(reported("mylos::layer_norm::again", [&] { layer_norm_again<T>(space, this->parameters, this->saved, y); }),
+            (Work{4.0 * n, bytes_of_arrays(z, y, mean, inverse)}));
+  EXPECT_EQ(reported("mylos::layer_norm::dropout",
+                     [&] { layer_norm_dropout<T>(space, this->dropout, rows, this->parameters, this->saved, y); }),
+            (Work{9.0 * n, bytes_of_arrays(z, y, mean, inverse)}));
+  const auto backward = [&] {
+    bias_dropout_residual_layer_norm_backward<T>(space, this->dropout, rows, y, this->parameters, this->saved, x, y,
+                                                 sums, sums, sums, this->workspace);
+  };
+  EXPECT_EQ(reported("mylos::layer_norm::bias_dropout_residual_backward", backward),
+            (Work{22.0 * n, bytes_of_arrays(y, z, x, y, mean, inverse, partial, partial, partial)}));
+  EXPECT_EQ(reported("mylos::column_sums::add", backward),
+            (Work{9.0 * columns, bytes_of_arrays(partial, partial, partial)}));
+  EXPECT_EQ(reported("mylos::layer_norm::dropout_backward",
+                     [&] {
+                       layer_norm_dropout_backward<T>(space, this->dropout, rows, y, this->parameters, this->saved, x,
+                                                      sums, sums, this->workspace);
+                     }),
+            (Work{20.0 * n, bytes_of_arrays(y, z, x, mean, inverse, partial, partial)}));
+}
+
+TYPED_TEST(WorkOf, EmbeddingsTouchTheRowsThatOccur) {
+  using T = TypeParam;
+  const Matrix<T> table("table", 9, columns), occurring("occurring", 2, columns);
+  const Matrix<float> dtable("dtable", 9, columns), doccurring("doccurring", 2, columns);
+  const auto lookup = [&](bool accumulate) {
+    return reported("mylos::embedding::lookup", [&] {
+      embedding_lookup<T>(this->space, this->batch.integers("tokens"), table, accumulate, this->y, 2);
+    });
+  };
+  EXPECT_EQ(lookup(false), (Work{0.0, bytes_of_arrays(this->y, occurring)}));
+  EXPECT_EQ(lookup(true), (Work{this->elements, bytes_of_arrays(this->y, this->y, occurring)}));
+  EXPECT_EQ(reported("mylos::embedding::gradient",
+                     [&] { embedding_gradient<T>(this->space, this->batch.groups("tokens"), this->y, dtable); }),
+            (Work{this->elements, bytes_of_arrays(this->y, doccurring, doccurring)}));
+}
+
+TYPED_TEST(WorkOf, LossesTakeExponentialsTwiceForGradients) {
+  using T = TypeParam;
+  const Matrix<float> logits("logits", 6, 2);
+  const Matrix<T> dlogits("dlogits", 6, 2);
+  const Vector<std::int32_t> labels("labels", 6);
+  const Vector<float> losses("losses", 6);
+  const auto loss = [&](const Matrix<T>& gradient) {
+    return reported("mylos::cross_entropy::classes",
+                    [&] { cross_entropy<T>(this->space, logits, labels, 1.0f, losses, gradient); });
+  };
+  EXPECT_EQ(loss(dlogits), (Work{12.0 * (2.0 * 21.0 + 6.0), bytes_of_arrays(logits, dlogits)}));
+  EXPECT_EQ(loss({}), (Work{12.0 * (21.0 + 3.0), bytes_of_arrays(logits)}));
+  Vector<std::size_t> starts("starts", 3);
+  Kokkos::deep_copy(starts, HostVector<std::size_t>(std::vector<std::size_t>{0, 2, 6}.data(), 3));
+  const Vector<float> two = slice(losses, 0, 2);
+  EXPECT_EQ(reported("mylos::cross_entropy::span",
+                     [&] {
+                       span_cross_entropy<T>(this->space, starts, logits, slice(labels, 0, 2), slice(labels, 0, 2),
+                                             1.0f, two, dlogits);
+                     }),
+            (Work{12.0 * (2.0 * 21.0 + 6.0), bytes_of_arrays(logits, dlogits)}));
+}
+
+TEST(Work, UpdatesMoveMastersSlotsAndGradients) {
+  const ExecutionSpace space;
+  const Vector<float> g("g", 1000), w("w", 1000), m("m", 1000), v("v", 1000);
+  EXPECT_EQ(reported("mylos::optimizer::adamw", [&] { adamw_update(space, {}, g, w, m, v); }),
+            (Work{15.0 * 1000, bytes_of_arrays(g, w, m, v, w, m, v)}));
+  EXPECT_EQ(reported("mylos::optimizer::adamw_revert", [&] { adamw_revert(space, {}, m, v, w); }),
+            (Work{7.0 * 1000, bytes_of_arrays(m, v, w, w)}));
+  EXPECT_EQ(reported("mylos::optimizer::sgd", [&] { sgd_update(space, {}, g, w, m); }),
+            (Work{7.0 * 1000, bytes_of_arrays(g, w, m, w, m)}));
+  EXPECT_EQ(reported("mylos::optimizer::sgd", [&] { sgd_update(space, {.nesterov = true}, g, w, m); }).flops, 9000.0);
+  EXPECT_EQ(reported("mylos::optimizer::sgd_revert", [&] { sgd_revert(space, {}, m, w); }),
+            (Work{2.0 * 1000, bytes_of_arrays(m, w, w)}));
+  const Vector<double> sums("sums", norm_blocks(0, 1000));
+  EXPECT_EQ(reported("mylos::optimizer::squared_sums", [&] { block_squared_sums(space, g, 0, sums); }),
+            (Work{2.0 * 1000, bytes_of_arrays(g)}));
+  EXPECT_EQ(reported("mylos::elementwise::add", [&] { add(space, g, w); }), (Work{1000.0, bytes_of_arrays(g, w, w)}));
+}
+
+/// Two sequences of 3 and 5 rows, 4 heads of 2.
+constexpr std::size_t host_starts[] = {0, 3, 8};
+const PackedSequences two_sequences{{}, {}, 5, host_starts};
+
+/// The pairs of rows that attention compares, one by one.
+double pairs(bool causal) {
+  double count = 0.0;
+  for (std::size_t i = 0; i < 2; ++i) {
+    for (std::size_t query = host_starts[i]; query < host_starts[i + 1]; ++query) {
+      for (std::size_t key = host_starts[i]; key < host_starts[i + 1]; ++key) count += causal && key > query ? 0 : 1;
+    }
+  }
+  return count;
+}
+
+TEST(Work, AttentionCountsItsProductsAndScores) {
+  using namespace attention;
+  const double statistics = 4.0 * 8 * 4;  // a float for each head and row
+  for (const bool causal : {false, true}) {
+    const AttentionShape shape{.heads = 4, .key_value_heads = 4, .head_size = 2, .causal = causal};
+    const double scores = 4.0 * pairs(causal);
+    for (const std::size_t element : {4, 2}) {
+      const double rows = 8.0 * 8.0 * static_cast<double>(element);  // a (T, H) array
+      EXPECT_EQ(forward_work(shape, two_sequences, element),
+                (Work{scores * (2 * 2 * 2 + 20.0), (3 + 1) * rows + statistics}));
+      EXPECT_EQ(backward_work(shape, two_sequences, element),
+                (Work{scores * (5 * 2 * 2 + 21.0), (3 + 1 + 3) * rows + 2 * statistics}));
+      EXPECT_EQ(row_sums_work(shape, 8, element), (Work{2.0 * 8 * 8, 2 * rows + statistics}));
+      EXPECT_EQ(query_pass_work(shape, two_sequences, element),
+                (Work{scores * (3 * 2 * 2 + 21.0), (5 + 1) * rows + 2 * statistics}));
+      EXPECT_EQ(key_pass_work(shape, two_sequences, element),
+                (Work{scores * (4 * 2 * 2 + 21.0), (4 + 2) * rows + 2 * statistics}));
+    }
+  }
+  EXPECT_EQ(pairs(false), 34.0);
+  EXPECT_EQ(pairs(true), 21.0);
+}
+
+TEST(Work, HeadsThatShareKeysReadThemOnce) {
+  const AttentionShape shape{.heads = 4, .key_value_heads = 2, .head_size = 2};
+  const double head = 8.0 * 2 * 4, statistics = 4.0 * 8 * 4;
+  EXPECT_EQ(attention::forward_work(shape, two_sequences, 4)->bytes, (4 + 4 + 4) * head + statistics);
+  EXPECT_EQ(attention::backward_work(shape, two_sequences, 4)->bytes, (8 + 4 + 8) * head + 2 * statistics);
+  EXPECT_EQ(attention::query_pass_work(shape, two_sequences, 4)->bytes, (8 + 8 + 4) * head + 2 * statistics);
+  EXPECT_EQ(attention::key_pass_work(shape, two_sequences, 4)->bytes, (8 + 4 + 4) * head + 2 * statistics);
+}
+
+TEST(Work, WithoutLengthsOrDistinctIndicesItIsNotReported) {
+  const AttentionShape shape{.heads = 4, .key_value_heads = 4, .head_size = 2};
+  EXPECT_FALSE(attention::forward_work(shape, {{}, {}, 5}, 4));
+  const WorkRecorder recorder;
+  EXPECT_STREQ(with_work("mylos::test", std::nullopt), "mylos::test");
+  const Matrix<float> table("table", 2, 3), y("y", 4, 3);
+  embedding_lookup<float>(ExecutionSpace(), Vector<std::int32_t>("indices", 4), table, false, y);
+  Kokkos::fence("test::lookup");
+  EXPECT_TRUE(recorder.work().empty());
+}
+
+TEST(Work, WhereNobodyListensALabelIsJustReturned) {
+  { const WorkRecorder recorder; }
+  EXPECT_STREQ(with_work("mylos::test", Work{1.0, 2.0}), "mylos::test");
+}
+
+TEST(Work, AProductsOwnIsThatOfItsThreeMatrices) {
+  GemmLabel product{.m = 3, .n = 5, .k = 7, .input = Precision::bfloat16, .output = Precision::float32, .provider = ""};
+  EXPECT_EQ(product_work(product).flops, 2.0 * 3 * 5 * 7);
+  EXPECT_EQ(product_work(product).bytes, (21.0 + 35.0) * 2 + 15.0 * 4);
+  product.accumulates = true;
+  EXPECT_EQ(product_work(product).bytes, (21.0 + 35.0) * 2 + 15.0 * 8);
+}
+
+TEST(Work, ConversionsOfAProductAreThoseOfItsMatrices) {
+  // The portable provider widens both operands of 16 bits; the result is narrowed, or added to what is there.
+  const Gemm gemm(gemm_providers().front());
+  const ExecutionSpace space;
+  const Matrix<bfloat16> x("x", 3, 7), w("w", 5, 7), y("y", 3, 5);
+  const auto multiply = [&](float beta) {
+    return [&, beta] { gemm.operator()<bfloat16, bfloat16>(space, Transpose::no, x, Transpose::yes, w, beta, y); };
+  };
+  const auto converted = [&](float beta) {
+    const WorkRecorder recorder;
+    multiply(beta)();
+    Kokkos::fence("test::converted");
+    return recorder.work().at("mylos::activation::convert");
+  };
+  EXPECT_EQ(converted(0.0f), (Work{0.0, (21.0 + 35.0 + 15.0) * 6}));
+  EXPECT_EQ(converted(1.0f), (Work{0.0, (21.0 + 35.0) * 6}));
+  EXPECT_EQ(reported("mylos::gemm::accumulate", multiply(1.0f)), (Work{2.0 * 15, 15.0 * (4 + 2 * 2)}));
+}
+
+}  // namespace
+}  // namespace mylos
