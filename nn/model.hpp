@@ -50,8 +50,8 @@ class Model {
   /// batch then holds labels.
   virtual Matrix<float> predict(const Pass& pass, const Batch& batch, const Vector<float>& losses) const = 0;
 
-  /// What a pass over a batch of this shape multiplies, so that providers can be chosen for it; equal products once,
-  /// with their count. None: the default provider computes everything.
+  /// What a pass over a batch of this shape multiplies, so that providers can be chosen for it and figures of it can be
+  /// named; equal products once, with their count and name. Empty: the default provider computes everything.
   virtual std::vector<GemmProduct> products(const BatchShape&, ParameterStore::Purpose) const { return {}; }
 
   /// Bytes that kernels work in beside the arena in a pass over a batch of this shape.
@@ -60,8 +60,11 @@ class Model {
     return 0;
   }
 
-  /// Floating-point operations of one training pass over a batch of this shape, for throughput figures.
-  virtual double training_flops(const BatchShape& shape) const = 0;
+  /// Floating-point operations of one training pass over a batch of this shape, for each unit of the table: forward,
+  /// what is recomputed, and backward. Any shape with rows and samples is allowed; only their numbers matter.
+  virtual std::vector<double> unit_flops(const BatchShape& shape, Recompute recompute) const = 0;
+  /// The sum over the units. Throughput figures are made of that without recomputation.
+  double training_flops(const BatchShape& shape, Recompute recompute = Recompute::none) const;
 };
 
 }  // namespace mylos::nn

@@ -20,7 +20,7 @@ AttentionShape attention_shape(const BertShape& shape) {
 }
 
 PackedSequences sequences(const Batch& batch) {
-  return {batch.sample_starts(), batch.sample_ids(), batch.shape().longest};
+  return {batch.sample_starts(), batch.sample_ids(), batch.shape().longest, batch.host_sample_starts()};
 }
 
 }  // namespace
@@ -124,11 +124,16 @@ template <class T>
 std::vector<GemmProduct> BertLayer<T>::products(const BertShape& shape, std::size_t rows,
                                                 ParameterStore::Purpose purpose) {
   const std::size_t hidden = shape.hidden, feed_forward = shape.feed_forward;
-  LinearProducts qkv{.in = hidden, .out = 3 * hidden, .forward = EpilogueKind::bias, .adds_input_gradient = true};
-  LinearProducts attention{.in = hidden, .out = hidden};
-  LinearProducts intermediate{
-      .in = hidden, .out = feed_forward, .forward = EpilogueKind::bias_gelu, .adds_input_gradient = true};
-  LinearProducts output{.in = feed_forward, .out = hidden, .input_gradient = EpilogueKind::gelu_gradient};
+  LinearProducts qkv{
+      .name = "qkv", .in = hidden, .out = 3 * hidden, .forward = EpilogueKind::bias, .adds_input_gradient = true};
+  LinearProducts attention{.name = "attention-output", .in = hidden, .out = hidden};
+  LinearProducts intermediate{.name = "intermediate",
+                              .in = hidden,
+                              .out = feed_forward,
+                              .forward = EpilogueKind::bias_gelu,
+                              .adds_input_gradient = true};
+  LinearProducts output{
+      .name = "output", .in = feed_forward, .out = hidden, .input_gradient = EpilogueKind::gelu_gradient};
   std::vector<GemmProduct> all;
   for (LinearProducts* linear : {&qkv, &attention, &intermediate, &output}) {
     linear->precision = precision_of<T>;
@@ -136,6 +141,16 @@ std::vector<GemmProduct> BertLayer<T>::products(const BertShape& shape, std::siz
     for (const GemmProduct& product : linear_products(*linear, rows, purpose)) all.push_back(product);
   }
   return all;
+}
+
+template <class T>
+double BertLayer<T>::training_flops(const BertShape& shape, const BatchShape& batch, Recompute recompute) {
+  const auto hidden = static_cast<double>(shape.hidden), feed_forward = static_cast<double>(shape.feed_forward);
+  const double length = static_cast<double>(batch.rows) / static_cast<double>(batch.samples);
+  const double qkv = 3.0 * hidden * hidden, scores = 2.0 * hidden * length;
+  const double forward = 4.0 * hidden * hidden + 2.0 * hidden * feed_forward + scores;
+  const double again = recompute == Recompute::layer ? forward : recompute == Recompute::attention ? qkv : 0.0;
+  return 2.0 * static_cast<double>(batch.rows) * (3.0 * forward + again);
 }
 
 template <class T>

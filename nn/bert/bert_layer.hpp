@@ -102,6 +102,10 @@ class BertLayer {
   /// What all layers of the model multiply in a pass over T rows.
   static std::vector<GemmProduct> products(const BertShape& shape, std::size_t rows, ParameterStore::Purpose purpose);
 
+  /// Operations of one layer's training pass over the batch: forward, what is recomputed if this layer recomputes, and
+  /// backward, which has two products for each one of the forward pass.
+  static double training_flops(const BertShape& shape, const BatchShape& batch, Recompute recompute);
+
   /// Bytes that kernels of a layer work in beside the arena.
   static std::size_t scratch_bytes(const BertShape& shape, const BatchShape& batch, ParameterStore::Purpose purpose,
                                    const TeamProcessor& processor);

@@ -47,7 +47,15 @@ class BertQuestionAnswering final : public Model {
   bool can_recompute(Recompute) const override { return true; }
 
   std::vector<GemmProduct> products(const BatchShape& shape, ParameterStore::Purpose purpose) const override {
-    return BertLayer<T>::products(shape_, shape.rows, purpose);
+    std::vector<GemmProduct> all = BertLayer<T>::products(shape_, shape.rows, purpose);
+    const LinearProducts head{.name = "head",
+                              .in = shape_.hidden,
+                              .out = 2,
+                              .precision = precision_of<T>,
+                              .forward = EpilogueKind::bias,
+                              .has_float_result = true};
+    for (const GemmProduct& product : linear_products(head, shape.rows, purpose)) all.push_back(product);
+    return all;
   }
 
   std::size_t scratch_bytes(const BatchShape& shape, ParameterStore::Purpose purpose,
@@ -57,7 +65,7 @@ class BertQuestionAnswering final : public Model {
 
   void train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const override;
   Matrix<float> predict(const Pass& pass, const Batch& batch, const Vector<float>& losses) const override;
-  double training_flops(const BatchShape& shape) const override;
+  std::vector<double> unit_flops(const BatchShape& shape, Recompute recompute) const override;
 
  private:
   struct HeadActivations {
@@ -225,12 +233,15 @@ Matrix<float> BertQuestionAnswering<T>::predict(const Pass& pass, const Batch& b
 }
 
 template <class T>
-double BertQuestionAnswering<T>::training_flops(const BatchShape& shape) const {
-  const double hidden = static_cast<double>(shape_.hidden), feed_forward = static_cast<double>(shape_.feed_forward);
-  const double weights = static_cast<double>(shape_.layers) * (4.0 * hidden * hidden + 2.0 * hidden * feed_forward);
-  const double mean_length = static_cast<double>(shape.rows) / static_cast<double>(shape.samples);
-  const double attention = 2.0 * static_cast<double>(shape_.layers) * hidden * mean_length;
-  return 6.0 * static_cast<double>(shape.rows) * (weights + 2.0 * hidden + attention);
+std::vector<double> BertQuestionAnswering<T>::unit_flops(const BatchShape& shape, Recompute recompute) const {
+  std::vector<double> flops(table_.units().size());  // looking up embeddings multiplies nothing
+  for (const BertLayer<T>& layer : layers_) {
+    // The last layer's backward pass begins while all that its forward pass made is still there.
+    const bool is_last = &layer == &layers_.back();
+    flops[layer.unit()] = BertLayer<T>::training_flops(shape_, shape, is_last ? Recompute::none : recompute);
+  }
+  flops[head_unit()] = 6.0 * static_cast<double>(shape.rows) * 2.0 * static_cast<double>(shape_.hidden);
+  return flops;
 }
 
 }  // namespace

@@ -22,16 +22,18 @@ std::vector<GemmProduct> linear_products(const LinearProducts& linear, std::size
                                      .n = linear.out,
                                      .k = linear.in,
                                      .input = precision,
-                                     .output = precision,
+                                     .output = linear.has_float_result ? Precision::float32 : precision,
                                      .epilogue = linear.forward,
-                                     .count = linear.count}};
+                                     .count = linear.count,
+                                     .name = linear.name + "/forward"}};
   if (purpose == ParameterStore::Purpose::inference) return products;
   products.push_back({.transpose_a = Transpose::yes,
                       .m = linear.out,
                       .n = linear.in,
                       .k = rows,
                       .input = precision,
-                      .count = linear.count});
+                      .count = linear.count,
+                      .name = linear.name + "/weight-gradient"});
   products.push_back({.m = rows,
                       .n = linear.in,
                       .k = linear.out,
@@ -39,7 +41,8 @@ std::vector<GemmProduct> linear_products(const LinearProducts& linear, std::size
                       .output = precision,
                       .accumulate = linear.adds_input_gradient,
                       .epilogue = linear.input_gradient,
-                      .count = linear.count});
+                      .count = linear.count,
+                      .name = linear.name + "/input-gradient"});
   return products;
 }
 

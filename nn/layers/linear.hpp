@@ -20,13 +20,15 @@ Linear find_linear(const ParameterTable& table, const std::string& name, std::si
 
 /// What a linear layer multiplies over T rows; the functions below say which epilogue is whose.
 struct LinearProducts {
+  std::string name = {};  ///< of the layer
   std::size_t in = 0, out = 0;
   Precision precision = Precision::float32;
   EpilogueKind forward = EpilogueKind::none, input_gradient = EpilogueKind::none;
   bool adds_input_gradient = false;  ///< linear_input_gradient with beta 1
+  bool has_float_result = false;     ///< of the forward product
   std::size_t count = 1;             ///< layers of these sizes
 };
-/// The products of a pass: forward, and for training the gradients of weight and input.
+/// The products of a pass: "<name>/forward", and for training "<name>/weight-gradient" and "<name>/input-gradient".
 std::vector<GemmProduct> linear_products(const LinearProducts& linear, std::size_t rows,
                                          ParameterStore::Purpose purpose);
 

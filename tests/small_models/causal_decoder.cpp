@@ -62,8 +62,17 @@ class CausalDecoder final : public nn::Model {
   void train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const override;
   Matrix<float> predict(const Pass& pass, const Batch& batch, const Vector<float>& losses) const override;
 
-  double training_flops(const BatchShape& shape) const override {
-    return 6.0 * static_cast<double>(shape.rows) * static_cast<double>(table_.size());
+  /// By the weights of each unit, forward and twice backward; with Recompute::layer all layers but the last run
+  /// forward again.
+  std::vector<double> unit_flops(const BatchShape& shape, Recompute recompute) const override {
+    std::vector<double> flops;
+    for (const ParameterUnit& unit : table_.units()) {
+      flops.push_back(6.0 * static_cast<double>(shape.rows) * static_cast<double>(unit.size));
+    }
+    for (std::size_t i = 0; recompute == Recompute::layer && i + 1 < layers_.size(); ++i) {
+      flops[layers_[i].unit()] *= 4.0 / 3.0;
+    }
+    return flops;
   }
 
  private:
@@ -103,9 +112,9 @@ void CausalDecoder::forward(const Pass& pass, const Batch& batch, const Activati
   const ParameterStore& parameters = pass.parameters;
   pass.schedule.acquire(embeddings_unit());
   embedding_lookup<float>(pass.space, batch.integers(words::tokens), parameters.matrix<float>(tokens_), false,
-                          saved.embedded);
+                          saved.embedded, batch.groups(words::tokens).values.size());
   embedding_lookup<float>(pass.space, batch.integers(words::positions), parameters.matrix<float>(positions_), true,
-                          saved.embedded);
+                          saved.embedded, batch.groups(words::positions).values.size());
   pass.schedule.release(embeddings_unit());
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     pass.schedule.acquire(layers_[layer].unit());

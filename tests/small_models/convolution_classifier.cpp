@@ -115,9 +115,16 @@ class ConvolutionClassifier final : public nn::Model {
   void train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const override;
   Matrix<float> predict(const Pass& pass, const Batch& batch, const Vector<float>& losses) const override;
 
-  double training_flops(const BatchShape& shape) const override {
-    const auto first = static_cast<double>(neighbours * first_.out), second = static_cast<double>(second_.out);
-    return 6.0 * static_cast<double>(shape.rows) * first * (1.0 + second / 4.0);
+  std::vector<double> unit_flops(const BatchShape& shape, nn::Recompute) const override {
+    const auto block = [&](const Block& one) {
+      return 6.0 * static_cast<double>(shape.rows * neighbours * one.in * one.out) / static_cast<double>(one.divisor);
+    };
+    const double images = static_cast<double>(shape.rows) / static_cast<double>(shape_.image.pixels());
+    std::vector<double> flops(table_.units().size());
+    flops[first_.rows.unit] = block(first_);
+    flops[second_.rows.unit] = block(second_);
+    flops[head_unit()] = 6.0 * images * static_cast<double>(second_.out * shape_.classes);
+    return flops;
   }
 
  private:

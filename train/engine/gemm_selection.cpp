@@ -61,6 +61,12 @@ GemmKey parse_key(const Json& object, const JsonPlace& place) {
   return key;
 }
 
+/// A product with fewer rows or columns of weights is hardly more than a pass over memory: the default provider
+/// computes it.
+constexpr std::size_t narrowest = 8;
+
+bool is_narrow(const GemmKey& key) { return std::min(key.n, key.k) < narrowest; }
+
 /// All that timings depend on and that can be asked for.
 std::string machine() {
   std::string text = fmt::format("cpu{} cpus {} {} threads {}", processor_name(), std::thread::hardware_concurrency(),
@@ -113,7 +119,9 @@ std::vector<GemmProduct> products_of_run(const nn::Model& model, const BatchShap
   std::vector<GemmProduct> all;
   const auto add = [&](BatchShape shape, ParameterStore::Purpose purpose) {
     for (std::size_t part = 1; shape.samples > 0 && part <= smallest_part && shape.rows > 0; part *= 2) {
-      for (const GemmProduct& product : model.products(shape, purpose)) all.push_back(product);
+      for (GemmProduct& product : model.products(shape, purpose)) {
+        if (!is_narrow(key_of(product))) all.push_back(std::move(product));
+      }
       shape.rows /= 2;
     }
   };

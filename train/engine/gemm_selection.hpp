@@ -24,7 +24,8 @@ GemmChoice parse_gemm_choice(const nlohmann::json& value, const std::string& nam
 bool is_built(const GemmChoice& choice);
 
 /// What a model multiplies in a run: for training over micro-batches up to `training` and down to an eighth of their
-/// rows, and for evaluation. A shape without samples is left out.
+/// rows, and for evaluation. Left out are a shape without samples, and products that the default provider computes
+/// because they are too narrow for a choice.
 std::vector<GemmProduct> products_of_run(const nn::Model& model, const BatchShape& training,
                                          const BatchShape& evaluation);
 

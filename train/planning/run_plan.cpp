@@ -18,24 +18,25 @@ constexpr std::size_t most_steps_looked_at = 64;
 
 /// What ranks compute of the run's steps, on average.
 struct MeanStep {
-  double slowest = 0.0;  ///< operations of the rank that has most
+  double slowest = 0.0;  ///< operations of the rank that has most, with those of recomputation
   double mean = 0.0;     ///< operations of a rank
   double tokens = 0.0;
   double micro_batches = 0.0;
 };
 
-double flops_of(const Workload& workload, std::span<const std::size_t> samples, std::span<const Places> micro_batches) {
+double flops_of(const Workload& workload, nn::Recompute recompute, std::span<const std::size_t> samples,
+                std::span<const Places> micro_batches) {
   double flops = 0.0;
   for (const Places& places : micro_batches) {
     if (places.empty()) continue;
     BatchShape shape{.samples = places.size()};
     for (const std::size_t place : places) shape.rows += workload.samples.rows_of(samples[place]);
-    flops += workload.model.training_flops(shape);
+    flops += workload.model.training_flops(shape, recompute);
   }
   return flops;
 }
 
-MeanStep mean_step(const Workload& workload, std::size_t steps, const MemoryPlan& plan) {
+MeanStep mean_step(const Workload& workload, nn::Recompute recompute, std::size_t steps, const MemoryPlan& plan) {
   MeanStep sum;
   const std::size_t count = std::min(steps, most_steps_looked_at);
   for (std::size_t i = 0; i < count; ++i) {
@@ -45,7 +46,7 @@ MeanStep mean_step(const Workload& workload, std::size_t steps, const MemoryPlan
         share_step(workload.samples, samples, plan.limit, without_idle_ranks(sharing, samples.size()));
     double most = 0.0, all = 0.0;
     for (const std::vector<Places>& own : shares.ranks) {
-      const double flops = flops_of(workload, samples, own);
+      const double flops = flops_of(workload, recompute, samples, own);
       most = std::max(most, flops);
       all += flops;
     }
@@ -56,20 +57,6 @@ MeanStep mean_step(const Workload& workload, std::size_t steps, const MemoryPlan
   }
   const auto steps_seen = static_cast<double>(count);
   return {sum.slowest / steps_seen, sum.mean / steps_seen, sum.tokens / steps_seen, sum.micro_batches / steps_seen};
-}
-
-/// Passes that are computed: recomputing a layer is another forward pass, of which a training pass has three's work;
-/// recomputing attention's inputs is one of a layer's twelve products' worth.
-double recomputed(nn::Recompute recompute) {
-  switch (recompute) {
-    case nn::Recompute::none:
-      return 1.0;
-    case nn::Recompute::attention:
-      return 1.0 + 1.0 / 12.0;
-    case nn::Recompute::layer:
-      return 4.0 / 3.0;
-  }
-  return 1.0;
 }
 
 /// Shares of a pass's work by unit: by size, but none more than the middle one, for larger ones are tables in which
@@ -110,14 +97,14 @@ std::vector<std::pair<std::size_t, double>> efficiencies(const Workload& workloa
                                                          const PlanTarget& target, const MeanStep& mean,
                                                          std::size_t micro_batches) {
   constexpr std::size_t most = 4096;
-  const double passes = recomputed(config.recompute) / target.rate.flops;
-  const double alone = time_of(workload, config, target, {}, 1, mean.mean * passes, micro_batches).total();
+  const double seconds_per_flop = 1.0 / target.rate.flops;
+  const double alone = time_of(workload, config, target, {}, 1, mean.mean * seconds_per_flop, micro_batches).total();
   std::vector<std::pair<std::size_t, double>> result;
   for (std::size_t count = 1; count <= most; count *= 2) {
     const std::size_t of_node = std::min(count, std::max<std::size_t>(target.ranks.of_node, 1));
     const RankCounts ranks{.ranks = count, .nodes = count / of_node, .of_node = of_node};
     const std::size_t shards = parallel::ranks_that_split(*config.parallel.mode, of_node, count);
-    const double work = (count == 1 ? mean.mean : mean.slowest) * passes;
+    const double work = (count == 1 ? mean.mean : mean.slowest) * seconds_per_flop;
     result.emplace_back(count, alone / time_of(workload, config, target, ranks, shards, work, micro_batches).total());
   }
   return result;
@@ -223,11 +210,11 @@ ModePlan plan_run(const Workload& workload, const TrainConfig& config, const Pla
   ModePlan plan{.mode = *config.parallel.mode};
   const std::size_t steps = total_steps(config, workload.samples);
   add_memory(workload, config, steps, target, plan);
-  const MeanStep mean = mean_step(workload, steps, plan.memory);
+  const MeanStep mean = mean_step(workload, config.recompute, steps, plan.memory);
   const auto micro_batches = static_cast<std::size_t>(std::max(1.0, std::round(mean.micro_batches)));
-  const double passes = recomputed(config.recompute) / target.rate.flops;
-  plan.step =
-      time_of(workload, config, target, target.ranks, plan.memory.layout.shards, mean.slowest * passes, micro_batches);
+  const double seconds_per_flop = 1.0 / target.rate.flops;
+  plan.step = time_of(workload, config, target, target.ranks, plan.memory.layout.shards,
+                      mean.slowest * seconds_per_flop, micro_batches);
   plan.tokens = mean.tokens;
   plan.training = static_cast<double>(steps) * plan.step.total();
   plan.checkpoints = checkpoint_seconds(workload, config, target, plan.training, steps);

@@ -36,8 +36,11 @@ class SizedModel final : public nn::Model {
   }
   void train(const nn::Pass&, const Batch&, float, const Vector<float>&) const override {}
   Matrix<float> predict(const nn::Pass&, const Batch&, const Vector<float>&) const override { return {}; }
-  double training_flops(const BatchShape& shape) const override {
-    return flops_per_row * static_cast<double>(shape.rows);
+  /// Units share the operations equally; with recomputation all run forward again.
+  std::vector<double> unit_flops(const BatchShape& shape, nn::Recompute recompute) const override {
+    const double passes = recompute == nn::Recompute::none ? 1.0 : 4.0 / 3.0;
+    const double all = passes * flops_per_row * static_cast<double>(shape.rows);
+    return std::vector<double>(table_.units().size(), all / static_cast<double>(table_.units().size()));
   }
 
  private:

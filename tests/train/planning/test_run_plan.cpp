@@ -81,8 +81,23 @@ TEST_F(RunPlan, SaysWhatWouldFit) {
   EXPECT_EQ(none.memory.activations, 2 * length * bytes_per_row);
 }
 
-TEST_F(RunPlan, RecomputingALayerIsAnotherForwardPass) {
-  // This model cannot; the refusal is the trainer's own.
+TEST_F(RunPlan, RecomputationTakesTheOperationsThatTheModelSays) {
+  const SizedModel recomputing(10, 4096, true, 0);
+  const auto compute = [&](nn::Recompute recompute) {
+    TrainConfig config;
+    config.parallel.mode = ModeKind::replicated;
+    config.recompute = recompute;
+    PlanTarget target;
+    target.machine = {.name = "test", .memory = std::size_t{1} << 30, .link = 1e9};
+    target.rate = {.flops = 1e9, .bandwidth = 1e9, .origin = ""};
+    return plan_run({recomputing, samples_}, config, target).step.compute;
+  };
+  EXPECT_DOUBLE_EQ(compute(nn::Recompute::none), 4 * length * flops_per_row / 1e9);
+  EXPECT_DOUBLE_EQ(compute(nn::Recompute::layer), 4.0 / 3.0 * 4 * length * flops_per_row / 1e9);
+}
+
+TEST_F(RunPlan, RecomputationThatAModelCannotIsRefused) {
+  // The refusal is the trainer's own.
   EXPECT_THROW(
       plan(ModeKind::replicated, 1, [](TrainConfig& config, PlanTarget&) { config.recompute = nn::Recompute::layer; }),
       std::runtime_error);

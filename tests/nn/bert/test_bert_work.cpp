@@ -1,0 +1,110 @@
+// What BERT says of its products and operations, held to those of a pass that is listened to.
+
+#include "nn/bert/bert_question_answering.hpp"
+#include "tests/nn/bert/bert_twin.hpp"
+#include "tests/support/product_recorder.hpp"
+#include "tests/support/work_recorder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace mylos::nn {
+namespace {
+
+using namespace tests;
+
+/// No two products of it have the same weights.
+constexpr BertShape sizes{
+    .vocabulary = 37, .hidden = 60, .layers = 3, .heads = 3, .feed_forward = 100, .positions = 19, .token_types = 2};
+
+/// What one training pass over sequences of 11 tokens does.
+struct HeardPass {
+  BatchShape shape;
+  std::vector<GemmLabel> products;
+  double product_flops = 0.0;
+  std::map<std::string, Work> kernels;
+};
+
+HeardPass hear(const Model& model, Precision precision, Recompute recompute) {
+  const TwinBatch data(sizes, {11, 11, 11});
+  Arena planned;
+  model.plan(planned, data.shape(), ParameterStore::Purpose::training, recompute);
+  Engine engine(model.table(), precision, planned.peak(), gemm_providers().front());
+  Batch batch;
+  data.fill(0, 3, batch);
+  Pass pass = engine.pass();
+  pass.recompute = recompute;
+  const ProductRecorder products;
+  const WorkRecorder kernels;
+  model.train(pass, batch, 1.0f, Vector<float>("test::losses", 3));
+  Kokkos::fence("test::hear");
+  HeardPass heard{data.shape(), products.products(), 0.0, kernels.work()};
+  for (const GemmLabel& product : heard.products) heard.product_flops += product_work(product).flops;
+  return heard;
+}
+
+TEST(BertWork, OperationsAreThoseOfTheProductsOfAPass) {
+  const auto model = make_bert_question_answering(sizes, Precision::float32);
+  const double pairs = 3.0 * 11 * 11, layers = 3.0, hidden = 60.0;
+  const double scores = 4.0 * hidden * pairs;  // of a layer's forward pass: two products of heads
+  for (const Recompute recompute : {Recompute::none, Recompute::attention, Recompute::layer}) {
+    const HeardPass heard = hear(*model, Precision::float32, recompute);
+    // A backward pass makes the scores again; the model counts the four products that are not made again.
+    const double passes = layers * 3.0 + (recompute == Recompute::layer ? layers - 1.0 : 0.0);
+    EXPECT_DOUBLE_EQ(model->training_flops(heard.shape, recompute), heard.product_flops + passes * scores)
+        << to_string(recompute);
+  }
+}
+
+TEST(BertWork, OperationsAreGivenByUnit) {
+  const auto model = make_bert_question_answering(sizes, Precision::float32);
+  const BatchShape shape{.samples = 3, .rows = 33, .longest = 11};
+  const double layer = 6.0 * 33 * (4.0 * 60 * 60 + 2.0 * 60 * 100 + 2.0 * 60 * 11), qkv = 2.0 * 33 * 3 * 60 * 60;
+  const double head = 6.0 * 33 * 2 * 60;
+  EXPECT_EQ(model->unit_flops(shape, Recompute::none), (std::vector<double>{0.0, layer, layer, layer, head}));
+  EXPECT_EQ(model->unit_flops(shape, Recompute::attention),
+            (std::vector<double>{0.0, layer + qkv, layer + qkv, layer, head}));
+  EXPECT_EQ(model->unit_flops(shape, Recompute::layer),
+            (std::vector<double>{0.0, layer / 3.0 * 4.0, layer / 3.0 * 4.0, layer, head}));
+  EXPECT_EQ(model->training_flops(shape), 3.0 * layer + head);
+}
+
+TEST(BertWork, ListsTheProductsOfAPass) {
+  using Key =
+      std::tuple<Transpose, Transpose, std::size_t, std::size_t, std::size_t, Precision, Precision, EpilogueKind>;
+  for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
+    const auto model = make_bert_question_answering(sizes, precision);
+    const HeardPass heard = hear(*model, precision, Recompute::none);
+    std::map<Key, std::size_t> computed, listed;
+    for (const GemmLabel& one : heard.products) {
+      ++computed[{one.transpose_a, one.transpose_b, one.m, one.n, one.k, one.input, one.output, one.epilogue}];
+    }
+    std::map<std::string, std::size_t> names;
+    for (const GemmProduct& one : model->products(heard.shape, ParameterStore::Purpose::training)) {
+      listed[{one.transpose_a, one.transpose_b, one.m, one.n, one.k, one.input, one.output, one.epilogue}] += one.count;
+      names[one.name] = one.count;
+    }
+    EXPECT_EQ(listed, computed);
+    EXPECT_EQ(names.size(), 15u);
+    EXPECT_EQ(names["qkv/weight-gradient"], 3u);
+    EXPECT_EQ(names["intermediate/input-gradient"], 3u);
+    EXPECT_EQ(names["head/forward"], 1u);
+  }
+}
+
+TEST(BertWork, KernelsReportTheWorkOfAllTheirCalls) {
+  const auto model = make_bert_question_answering(sizes, Precision::bfloat16);
+  const HeardPass heard = hear(*model, Precision::bfloat16, Recompute::none);
+  const double tokens = 33.0 * 60;  // elements of a (T, H) array; the sums are over all calls of the pass
+  EXPECT_EQ(heard.kernels.at("mylos::layer_norm::bias_dropout_residual").flops, 6 * 11.0 * tokens);
+  EXPECT_EQ(heard.kernels.at("mylos::layer_norm::dropout").flops, 9.0 * tokens);
+  EXPECT_EQ(heard.kernels.at("mylos::Attention::forward").flops, 3 * 363.0 * (4.0 * 60 + 3 * 20.0));
+  EXPECT_EQ(heard.kernels.at("mylos::Attention::backward").flops, 3 * 363.0 * (10.0 * 60 + 3 * 21.0));
+  EXPECT_EQ(heard.kernels.at("mylos::embedding::lookup").flops, 2.0 * tokens);
+  EXPECT_EQ(heard.kernels.at("mylos::embedding::gradient").flops, 3.0 * tokens);
+  EXPECT_EQ(heard.kernels.at("mylos::cross_entropy::span").bytes, 66.0 * (4 + 2));
+}
+
+}  // namespace
+}  // namespace mylos::nn

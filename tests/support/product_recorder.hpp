@@ -1,0 +1,31 @@
+#pragma once
+
+#include "core/kernels/gemm_label.hpp"
+
+#include <vector>
+
+namespace mylos::tests {
+
+/// Records, by the regions that tools see, the matrix products that are computed while it lives. One at a time.
+class ProductRecorder {
+ public:
+  ProductRecorder() {
+    recorded().clear();
+    Kokkos::Tools::Experimental::set_push_region_callback([](const char* name) {
+      if (const auto product = parse_gemm_label(name)) recorded().push_back(*product);
+    });
+  }
+  ~ProductRecorder() { Kokkos::Tools::Experimental::set_push_region_callback(nullptr); }
+  ProductRecorder(const ProductRecorder&) = delete;
+  ProductRecorder& operator=(const ProductRecorder&) = delete;
+
+  const std::vector<GemmLabel>& products() const { return recorded(); }
+
+ private:
+  static std::vector<GemmLabel>& recorded() {
+    static std::vector<GemmLabel> all;
+    return all;
+  }
+};
+
+}  // namespace mylos::tests
