@@ -293,9 +293,9 @@ int run_plan(const Arguments& told) {
   }
   settle_batch(arguments, arguments.plan.gpus);
   const PlannedModel model = read_model(arguments);
-  const train::PlanTarget target = make_target(arguments, model.config);
   const auto network =
       nn::make_bert_question_answering(tasks::bert_shape(model.config), arguments.run.engine.precision);
+  const train::PlanTarget target = make_target(arguments, *network);
   const train::LengthStream samples(model.lengths, arguments.run.squad.batch, arguments.run.engine.seed);
   const train::Workload workload(*network, samples);
   const std::vector<train::ModePlan> plans = plan_modes(arguments, workload, target);

@@ -273,8 +273,7 @@ train::ProgressView TrainCommand::progress_view() const {
   const Calibration here{.device = device_name(),
                          .threads = launch_.threads(),
                          .precision = arguments_.run.engine.precision,
-                         .layers = task_->bert().num_hidden_layers,
-                         .hidden = task_->bert().hidden_size};
+                         .model = size_of(task_->model())};
   view.ceiling = static_cast<double>(ranks_.size()) * measured_products(here, saved_calibrations());
   return view;
 }

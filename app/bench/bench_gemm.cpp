@@ -4,6 +4,8 @@
 #include "app/program/model_argument.hpp"
 #include "core/base/standard_output.hpp"
 #include "data/huggingface/bert_shapes.hpp"
+#include "nn/bert/bert_question_answering.hpp"
+#include "tasks/question_answering/bert_shape.hpp"
 
 #include <fmt/format.h>
 
@@ -22,10 +24,10 @@ data::NamedBert named_model(Arguments arguments) {
 
 std::vector<Json> rows_of(const ProductRates& rates, const std::vector<std::string>& providers) {
   std::vector<Json> rows;
-  const Product& product = rates.product;
+  const GemmProduct& product = rates.product;
   for (std::size_t i = 0; i < providers.size(); ++i) {
     rows.push_back({{"product", product.name},
-                    {"calls", product.calls},
+                    {"calls", static_cast<double>(product.count)},
                     {"m", product.m},
                     {"n", product.n},
                     {"k", product.k},
@@ -70,7 +72,8 @@ int bench_gemm(const Arguments& arguments) {
   }
   std::vector<ProductRates> products;
   Json rows = Json::array();
-  for (const Product& product : model_products(model.config, arguments.tokens, arguments.run.engine.precision)) {
+  const auto bert = nn::make_bert_question_answering(tasks::bert_shape(model.config), arguments.run.engine.precision);
+  for (const GemmProduct& product : training_products(*bert, arguments.tokens)) {
     timer.time(product, arguments.repeats, products.emplace_back());
     for (const Json& row : rows_of(products.back(), timer.providers())) {
       rows.push_back(row);

@@ -9,7 +9,6 @@
 #include "core/base/error.hpp"
 #include "core/base/median.hpp"
 #include "core/base/standard_output.hpp"
-#include "nn/bert/bert_question_answering.hpp"
 #include "tasks/question_answering/squad_task.hpp"
 #include "train/engine/trainer.hpp"
 #include "train/planning/run_plan.hpp"
@@ -18,7 +17,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -72,27 +70,6 @@ std::size_t micro_batches(const tasks::SquadTask& task, const train::StepReport&
   return count;
 }
 
-/// What the work of the step that made `report` depends on.
-StepShape shape_of(const tasks::SquadTask& task, const train::StepReport& report, const train::MicroBatchLimit& limit,
-                   Precision precision) {
-  namespace names = nn::question_answering;
-  const std::vector<std::size_t> samples = task.global_batch(report.step - 1);
-  std::vector<std::uint32_t> ids(samples.size());
-  std::iota(ids.begin(), ids.end(), 0u);
-  Batch batch;
-  task.assemble(report.step - 1, samples, ids, batch);
-  const auto distinct = [&](const char* name) { return static_cast<double>(batch.groups(name).values.size()); };
-  StepShape shape{.micro_batches = static_cast<double>(micro_batches(task, report, limit)),
-                  .tokens = static_cast<double>(report.tokens),
-                  .distinct_tokens = distinct(names::tokens),
-                  .distinct_positions = distinct(names::positions),
-                  .distinct_segments = distinct(names::segments),
-                  .precision = precision};
-  for (const std::size_t sample : samples) shape.squared_lengths += std::pow(task.rows_of(sample), 2.0);
-  for (const ParameterRow& row : task.model().table().rows()) shape.parameters += static_cast<double>(row.size);
-  return shape;
-}
-
 /// Times steps, and after each what bounds them. With a breakdown every other step is listened to instead, so that the
 /// figures of the whole step are those of steps that were not.
 class StepBench final : public train::Reporter {
@@ -112,7 +89,7 @@ class StepBench final : public train::Reporter {
 
   void step(const train::StepReport& report) override {
     if (listener_) {
-      profiled_.push_back({listener_->profile(), shape_of(task_, report, limit_, precision()), report.seconds});
+      profiled_.push_back({listener_->profile(), report.seconds});
       listener_.reset();
       return;
     }
@@ -137,6 +114,7 @@ class StepBench final : public train::Reporter {
   double tokens_per_second() const;
   double flops() const;
   Ceilings ceilings() const;
+  Breakdown breakdown() const { return make_breakdown(training_products(task_.model(), 1), profiled_, ceilings()); }
   Json product_json(const ProductRates& rates) const;
   void print_json() const;
   void print_text() const;
@@ -160,7 +138,7 @@ void StepBench::measure_ceilings(const train::StepReport& report) {
   // A device is ours alone: its rates do not change between steps as those of a host do.
   if (!runs_on_host && !bandwidths_.empty()) return;
   const std::size_t tokens = report.tokens / micro_batches(task_, report, limit_);
-  const std::vector<Product> products = model_products(task_.bert(), tokens, precision());
+  const std::vector<GemmProduct> products = training_products(task_.model(), tokens);
   products_.resize(products.size());
   for (std::size_t i = 0; i < products.size(); ++i) timer_.time(products[i], timings_a_step, products_[i]);
   bandwidths_.push_back(bandwidth_.measure());
@@ -192,8 +170,7 @@ Calibration StepBench::calibration() const {
           .host = runs_on_host,
           .threads = default_threads(),
           .precision = precision(),
-          .layers = task_.bert().num_hidden_layers,
-          .hidden = task_.bert().hidden_size,
+          .model = size_of(task_.model()),
           .flops = rate,
           .bandwidth = bandwidth,
           .products = ceiling_rate(products_)};
@@ -212,7 +189,7 @@ Json StepBench::product_json(const ProductRates& rates) const {
   Json gflops;
   for (std::size_t i = 0; i < timer_.providers().size(); ++i) gflops[timer_.providers()[i]] = 1e-9 * rates.rate(i);
   return {{"product", rates.product.name},
-          {"calls", rates.product.calls},
+          {"calls", static_cast<double>(rates.product.count)},
           {"gflops", gflops},
           {"fastest", timer_.providers()[fastest]}};
 }
@@ -235,7 +212,7 @@ void StepBench::print_json() const {
                  {"products", products},
                  {"calibration", to_json(calibration())}};
   if (arguments_.breakdown) {
-    result[breakdown_key] = to_json(make_breakdown(task_.bert(), profiled_, ceilings()), ceilings());
+    result[breakdown_key] = to_json(breakdown(), ceilings());
   }
   print_indented_json(result);
 }
@@ -250,7 +227,7 @@ void StepBench::print_text() const {
       "its fastest provider\n",
       tokens_per_second(), 1e-9 * flops(), 100.0 * flops() / ceiling, 1e-9 * ceiling));
   if (arguments_.breakdown) {
-    mylos::print(to_text(make_breakdown(task_.bert(), profiled_, ceilings()), ceilings()));
+    mylos::print(to_text(breakdown(), ceilings()));
   }
 }
 

@@ -11,11 +11,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace mylos::app {
 namespace {
 
 constexpr const char* key = "calibration";
+/// Below this distance two models have one size: the text of a calibration rounds.
+constexpr double same_size = 1e-9;
+
 constexpr const char* products_key = "product_flops_per_second";
 
 std::filesystem::path cache() { return data::cache_directory() / "bench"; }
@@ -45,14 +49,28 @@ Precision precision_named(const std::string& text, const std::string& name) {
 
 }  // namespace
 
+ModelSize size_of(const nn::Model& model) {
+  ModelSize size{.flops_per_row = model.training_flops({.samples = 1, .rows = 1, .longest = 1})};
+  for (const ParameterRow& row : model.table().rows()) size.parameters += row.size;
+  return size;
+}
+
+double distance(const ModelSize& one, const ModelSize& other) {
+  return std::abs(std::log(static_cast<double>(one.parameters) / static_cast<double>(other.parameters))) +
+         std::abs(std::log(one.flops_per_row / other.flops_per_row));
+}
+
 std::string device_name() { return runs_on_host ? processor_name() : usable_devices().front().name; }
 
 nlohmann::ordered_json to_json(const Calibration& calibration) {
-  nlohmann::ordered_json object = {
-      {"device", calibration.device},          {"host", calibration.host},
-      {"threads", calibration.threads},        {"precision", to_string(calibration.precision)},
-      {"layers", calibration.layers},          {"hidden", calibration.hidden},
-      {"flops_per_second", calibration.flops}, {"bytes_per_second", calibration.bandwidth}};
+  nlohmann::ordered_json object = {{"device", calibration.device},
+                                   {"host", calibration.host},
+                                   {"threads", calibration.threads},
+                                   {"precision", to_string(calibration.precision)},
+                                   {"parameters", calibration.model.parameters},
+                                   {"flops_per_row", calibration.model.flops_per_row},
+                                   {"flops_per_second", calibration.flops},
+                                   {"bytes_per_second", calibration.bandwidth}};
   if (calibration.products > 0.0) object[products_key] = calibration.products;
   return object;
 }
@@ -60,6 +78,8 @@ nlohmann::ordered_json to_json(const Calibration& calibration) {
 Calibration parse_calibration(const nlohmann::json& value, const std::string& name) {
   const JsonPlace place(name);
   const nlohmann::json& object = as_object(value, place);
+  ensure(!object.contains("layers") || object.contains("parameters"),
+         fmt::format("{}: an earlier program wrote this calibration; run `mylos bench step` again", name));
   Calibration calibration;
   calibration.device = string_member(object, "device", place);
   const nlohmann::json host = object.value("host", nlohmann::json(true));
@@ -67,8 +87,10 @@ Calibration parse_calibration(const nlohmann::json& value, const std::string& na
   calibration.host = host;
   calibration.threads = positive_count(object, "threads", place, name);
   calibration.precision = precision_named(string_member(object, "precision", place), name);
-  calibration.layers = positive_count(object, "layers", place, name);
-  calibration.hidden = positive_count(object, "hidden", place, name);
+  calibration.model.parameters = positive_count(object, "parameters", place, name);
+  calibration.model.flops_per_row =
+      as_number(member(object, "flops_per_row", place), JsonPlace(place, "flops_per_row"));
+  ensure(calibration.model.flops_per_row > 0.0, fmt::format("{}: \"flops_per_row\" is not a number above 0", name));
   calibration.flops = machine_rate(object, "flops_per_second", name);
   calibration.bandwidth = machine_rate(object, "bytes_per_second", name);
   if (object.contains(products_key)) calibration.products = machine_rate(object, products_key, name);
@@ -76,8 +98,9 @@ Calibration parse_calibration(const nlohmann::json& value, const std::string& na
 }
 
 void save_calibration(const Calibration& calibration) {
-  const std::string what = fmt::format("{} threads {} {} {} {}", calibration.device, calibration.threads,
-                                       to_string(calibration.precision), calibration.layers, calibration.hidden);
+  const std::string what =
+      fmt::format("{} threads {} {} {} {}", calibration.device, calibration.threads, to_string(calibration.precision),
+                  calibration.model.parameters, calibration.model.flops_per_row);
   try {
     std::filesystem::create_directories(cache());
     write_text(cache() / fmt::format("step-{:016x}.json", stable_hash(what)),
@@ -103,8 +126,8 @@ std::vector<Calibration> saved_calibrations() {
 
 double measured_products(const Calibration& run, std::span<const Calibration> measured) {
   const auto found = std::ranges::find_if(measured, [&](const Calibration& one) {
-    return one.device == run.device && one.precision == run.precision && one.layers == run.layers &&
-           one.hidden == run.hidden && (!one.host || one.threads == run.threads);
+    return one.device == run.device && one.precision == run.precision && distance(one.model, run.model) < same_size &&
+           (!one.host || one.threads == run.threads);
   });
   return found == measured.end() ? 0.0 : found->products;
 }

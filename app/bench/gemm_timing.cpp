@@ -1,12 +1,11 @@
 #include "app/bench/gemm_timing.hpp"
-#include "core/base/median.hpp"
 
 #include "core/base/error.hpp"
+#include "core/base/median.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <random>
@@ -15,21 +14,6 @@ namespace mylos::app {
 namespace {
 
 constexpr std::size_t checked_elements = 64;
-
-struct LinearSizes {
-  const char* name;
-  std::size_t out, in, count;
-};
-
-std::array<LinearSizes, 5> linear_layers(const data::BertConfig& model) {
-  const std::size_t hidden = model.hidden_size, feed_forward = model.intermediate_size;
-  const std::size_t layers = model.num_hidden_layers;
-  return {{{"qkv", 3 * hidden, hidden, layers},
-           {"attention-output", hidden, hidden, layers},
-           {"intermediate", feed_forward, hidden, layers},
-           {"output", hidden, feed_forward, layers},
-           {"head", 2, hidden, 1}}};
-}
 
 /// `count` reproducible values in [-1, 1).
 void fill(std::vector<float>& values, std::size_t count, unsigned seed) {
@@ -57,7 +41,7 @@ bool is_exact(std::string_view provider) {
 template <class In, class Out>
 class ProductRun {
  public:
-  ProductRun(const Product& product, const std::vector<float>& a, const std::vector<float>& b)
+  ProductRun(const GemmProduct& product, const std::vector<float>& a, const std::vector<float>& b)
       : product_(product),
         values_a_(a),
         values_b_(b),
@@ -100,7 +84,7 @@ class ProductRun {
     return sum;
   }
 
-  Product product_;
+  GemmProduct product_;
   ExecutionSpace space_;
   const std::vector<float>&values_a_, &values_b_;
   Vector<In> a_, b_;
@@ -127,7 +111,7 @@ void time_typed(const std::vector<std::unique_ptr<Gemm>>& gemms, const ProductRu
 
 /// f(In(), Out()) for the element types of a product; products write float or the operands' type.
 template <class F>
-void with_types(const Product& product, const F& f) {
+void with_types(const GemmProduct& product, const F& f) {
   const bool is_float = product.output == Precision::float32;
   if (product.input == Precision::float32) return f(float(), float());
   if (product.input == Precision::bfloat16) return is_float ? f(bfloat16(), float()) : f(bfloat16(), bfloat16());
@@ -136,35 +120,18 @@ void with_types(const Product& product, const F& f) {
 
 }  // namespace
 
-std::vector<Product> model_products(const data::BertConfig& model, std::size_t tokens, Precision precision) {
-  constexpr Transpose no = Transpose::no, yes = Transpose::yes;
-  constexpr Precision full = Precision::float32;
-  std::vector<Product> products;
-  for (const LinearSizes& linear : linear_layers(model)) {
-    const std::string name = linear.name;
-    const Precision result = name == "head" ? full : precision;  // the head's logits are float
-    const auto calls = static_cast<double>(linear.count);
-    products.push_back({name + "/forward", no, yes, tokens, linear.out, linear.in, precision, result, calls});
-    products.push_back({name + "/input-gradient", no, no, tokens, linear.in, linear.out, precision, precision, calls});
-    products.push_back({name + "/weight-gradient", yes, no, linear.out, linear.in, tokens, precision, full, calls});
-  }
-  return products;
+std::vector<GemmProduct> training_products(const nn::Model& model, std::size_t rows) {
+  return model.products({.samples = 1, .rows = rows, .longest = rows}, ParameterStore::Purpose::training);
 }
 
-std::string product_name(const data::BertConfig& model, const GemmLabel& label) {
-  for (const LinearSizes& linear : linear_layers(model)) {
-    const std::size_t tokens = label.transpose_a == Transpose::no ? label.m : label.k;
-    const std::array shape = {label.m, label.n, label.k};
-    const std::string name = linear.name;
-    if (label.transpose_a == Transpose::yes) {
-      if (shape == std::array{linear.out, linear.in, tokens}) return name + "/weight-gradient";
-    } else if (label.transpose_b == Transpose::yes) {
-      if (shape == std::array{tokens, linear.out, linear.in}) return name + "/forward";
-    } else if (shape == std::array{tokens, linear.in, linear.out}) {
-      return name + "/input-gradient";
-    }
-  }
-  return fmt::format("{} x {} x {}", label.m, label.n, label.k);
+std::string product_name(std::span<const GemmProduct> products, const GemmLabel& label) {
+  const auto same = [&](const GemmProduct& product) {
+    const bool rows_are_summed = product.transpose_a == Transpose::yes;
+    return product.transpose_a == label.transpose_a && product.transpose_b == label.transpose_b &&
+           product.n == label.n && (rows_are_summed ? product.m == label.m : product.k == label.k);
+  };
+  const auto found = std::ranges::find_if(products, same);
+  return found != products.end() ? found->name : fmt::format("{} x {} x {}", label.m, label.n, label.k);
 }
 
 double ProductRates::rate(std::size_t provider) const { return median(rates[provider]); }
@@ -183,7 +150,7 @@ ProductTimer::ProductTimer(std::vector<std::string> providers) : providers_(std:
 
 ProductTimer::~ProductTimer() = default;
 
-void ProductTimer::time(const Product& product, std::size_t repeats, ProductRates& rates) {
+void ProductTimer::time(const GemmProduct& product, std::size_t repeats, ProductRates& rates) {
   rates.product = product;
   rates.rates.resize(providers_.size());
   fill(values_a_, product.m * product.k, 1);
@@ -197,8 +164,9 @@ double combined_rate(const std::vector<ProductRates>& products,
                      const std::function<double(const ProductRates&)>& rate) {
   double flops = 0.0, seconds = 0.0;
   for (const ProductRates& rates : products) {
-    flops += rates.product.calls * rates.product.flops();
-    seconds += rates.product.calls * rates.product.flops() / rate(rates);
+    const double all = static_cast<double>(rates.product.count) * rates.product.flops();
+    flops += all;
+    seconds += all / rate(rates);
   }
   return flops / seconds;
 }

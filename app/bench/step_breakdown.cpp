@@ -14,50 +14,23 @@ namespace {
 
 using RowKey = std::pair<SpanKind, std::string>;
 
-/// A row's part in one step.
-struct Part {
-  SpanTotals totals;
-  std::optional<Work> work = Work{};
-};
+/// The rows of one step.
+using Parts = std::map<RowKey, SpanTotals>;
 
-using Parts = std::map<RowKey, Part>;
-
-std::string row_name(const data::BertConfig& model, const Span& span) {
+std::string row_name(std::span<const GemmProduct> products, const Span& span) {
   if (!span.product.empty()) return span.name + ", in a product";
   if (span.kind != SpanKind::product) return span.name;
   const GemmLabel label = parse_gemm_label(span.name).value();
-  return fmt::format("{} by {}", product_name(model, label), label.provider);
+  return fmt::format("{} by {}", product_name(products, label), label.provider);
 }
 
-Work times(double count, const Work& work) { return {count * work.flops, count * work.bytes}; }
-
-/// The work of all calls of one span in a step.
-std::optional<Work> work_of(const data::BertConfig& model, const ProfiledStep& step, const Span& span,
-                            const SpanTotals& totals) {
-  const auto calls = static_cast<double>(totals.calls);
-  if (span.kind == SpanKind::copy) return Work{0.0, totals.bytes};
-  if (span.kind == SpanKind::product) return times(calls, product_work(parse_gemm_label(span.name).value()));
-  if (span.product.empty()) return kernel_work(span.name, calls, model, step.shape);
-  // A kernel may run several times in a product; what it does there is known for the product as a whole.
-  const auto products = static_cast<double>(step.profile.at({SpanKind::product, span.product, {}}).calls);
-  const auto work = kernel_work_within(parse_gemm_label(span.product).value(), span.name);
-  return work ? std::optional(times(products, *work)) : std::nullopt;
-}
-
-Parts parts_of(const data::BertConfig& model, const ProfiledStep& step) {
+Parts parts_of(std::span<const GemmProduct> products, const ProfiledStep& step) {
   Parts parts;
   for (const auto& [span, totals] : step.profile) {
-    Part& part = parts[{span.kind, row_name(model, span)}];
-    part.totals.calls += totals.calls;
-    part.totals.seconds += totals.seconds;
-    if (span.kind == SpanKind::section) continue;
-    const std::optional<Work> work = work_of(model, step, span, totals);
-    if (!work || !part.work) {
-      part.work.reset();
-    } else {
-      part.work->flops += work->flops;
-      part.work->bytes += work->bytes;
-    }
+    SpanTotals& part = parts[{span.kind, row_name(products, span)}];
+    part.calls += totals.calls;
+    part.seconds += totals.seconds;
+    part.add_work(totals.work);
   }
   return parts;
 }
@@ -68,16 +41,16 @@ struct Samples {
   std::vector<double> flops, bytes, flop_rates, byte_rates, rooflines;
   bool has_work = true;
 
-  void add(const Part& part, double step_seconds, const Ceilings& ceilings) {
-    calls.push_back(static_cast<double>(part.totals.calls));
-    seconds.push_back(part.totals.seconds);
-    shares.push_back(part.totals.seconds / step_seconds);
+  void add(const SpanTotals& part, double step_seconds, const Ceilings& ceilings) {
+    calls.push_back(static_cast<double>(part.calls));
+    seconds.push_back(part.seconds);
+    shares.push_back(part.seconds / step_seconds);
     has_work = has_work && part.work;
-    if (!has_work || part.totals.seconds <= 0.0) return;
+    if (!has_work || part.seconds <= 0.0) return;
     flops.push_back(part.work->flops);
     bytes.push_back(part.work->bytes);
-    flop_rates.push_back(flops.back() / part.totals.seconds);
-    byte_rates.push_back(bytes.back() / part.totals.seconds);
+    flop_rates.push_back(flops.back() / part.seconds);
+    byte_rates.push_back(bytes.back() / part.seconds);
     rooflines.push_back(std::max(flop_rates.back() / ceilings.flops, byte_rates.back() / ceilings.bandwidth));
   }
 };
@@ -120,14 +93,14 @@ std::string row_text(const BreakdownRow& row) {
 
 }  // namespace
 
-Breakdown make_breakdown(const data::BertConfig& model, const std::vector<ProfiledStep>& steps,
+Breakdown make_breakdown(std::span<const GemmProduct> products, const std::vector<ProfiledStep>& steps,
                          const Ceilings& ceilings) {
   require(!steps.empty(), "breakdown: no steps");
   std::vector<Parts> parts;
   Parts all;
   std::vector<double> seconds, in_kernels, accounted;
   for (const ProfiledStep& step : steps) {
-    parts.push_back(parts_of(model, step));
+    parts.push_back(parts_of(products, step));
     all.insert(parts.back().begin(), parts.back().end());
     seconds.push_back(step.seconds);
     in_kernels.push_back(share_of(step, false));
@@ -139,7 +112,7 @@ Breakdown make_breakdown(const data::BertConfig& model, const std::vector<Profil
     Samples samples;
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const auto found = parts[i].find(key);
-      samples.add(found == parts[i].end() ? Part{} : found->second, steps[i].seconds, ceilings);
+      samples.add(found == parts[i].end() ? SpanTotals{} : found->second, steps[i].seconds, ceilings);
     }
     rows.push_back(make_row(key, samples));
   }

@@ -1,9 +1,10 @@
 #pragma once
 
-#include "app/bench/kernel_work.hpp"
 #include "app/bench/step_profile.hpp"
+#include "core/kernels/gemm_product.hpp"
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,6 @@ namespace mylos::app {
 /// One step that was listened to.
 struct ProfiledStep {
   Profile profile;
-  StepShape shape;
   double seconds = 0.0;  ///< by the clock on the wall
 };
 
@@ -30,7 +30,7 @@ struct BreakdownRow {
   double calls = 0.0;    ///< a step
   double seconds = 0.0;  ///< a step
   double share = 0.0;    ///< of the step's time
-  // Nothing where no formula knows the kernel, and for the host's work:
+  // Nothing where a kernel does not report its work, and for the host's work:
   std::optional<Work> work = {};                 ///< a step
   std::optional<double> flops = {}, bytes = {};  ///< a second
   std::optional<double> roofline = {};           ///< the least time that the two ceilings allow over the time taken
@@ -44,7 +44,8 @@ struct Breakdown {
   double accounted = 0.0;             ///< and in `kernels` and `host`
 };
 
-Breakdown make_breakdown(const data::BertConfig& model, const std::vector<ProfiledStep>& steps,
+/// Products have the names that they have in the model's list.
+Breakdown make_breakdown(std::span<const GemmProduct> products, const std::vector<ProfiledStep>& steps,
                          const Ceilings& ceilings);
 
 /// The table as text, a line a row.

@@ -37,19 +37,19 @@ bool is_part_of(const Span& outer, std::string_view name) {
 
 /// What Kokkos calls.
 struct StepProfile::Callbacks {
-  static void begin_kernel(const char* label, std::uint32_t, std::uint64_t*) {
-    listener->begin({SpanKind::kernel, label, {}});
-  }
+  static void begin_kernel(const char* label, std::uint32_t, std::uint64_t*) { listener->begin_kernel(label); }
   static void end_kernel(std::uint64_t) { listener->end(); }
   static void push_region(const char* name) {
-    listener->begin({parse_gemm_label(name) ? SpanKind::product : SpanKind::section, name, {}});
+    const std::optional<GemmLabel> product = parse_gemm_label(name);
+    listener->begin({product ? SpanKind::product : SpanKind::section, name, {}},
+                    product ? std::optional(product_work(*product)) : std::nullopt);
   }
   static void end_span() { listener->end(); }
   static void begin_copy(Kokkos::Tools::SpaceHandle, const char* to, const void*, Kokkos::Tools::SpaceHandle,
                          const char* from, const void*, std::uint64_t bytes) {
     const bool fills = is_value(from);
     listener->begin({SpanKind::copy, fmt::format("{} {}", fills ? "fill of" : "copy to", array_name(to)), {}},
-                    static_cast<double>(fills ? bytes : 2 * bytes));
+                    Work{.bytes = static_cast<double>(fills ? bytes : 2 * bytes)});
   }
 
   static tools::EventSet all() {
@@ -64,14 +64,24 @@ struct StepProfile::Callbacks {
   }
 };
 
+void SpanTotals::add_work(const std::optional<Work>& more) {
+  if (work && more) {
+    *work += *more;
+  } else {
+    work.reset();
+  }
+}
+
 StepProfile::StepProfile() : last_(Clock::now()) {
   require(listener == nullptr, "step profile: another one listens");
   listener = this;
   callbacks_before = tools::get_callbacks();
   tools::set_callbacks(Callbacks::all());
+  set_work_listener(this);
 }
 
 StepProfile::~StepProfile() {
+  set_work_listener(nullptr);
   tools::set_callbacks(callbacks_before);
   listener = nullptr;
 }
@@ -85,13 +95,24 @@ void StepProfile::count_time() {
   last_ = now;
 }
 
-void StepProfile::begin(Span span, double bytes) {
+void StepProfile::launching(const char* label, const Work& work) {
+  launching_ = label;
+  work_ = work;
+}
+
+void StepProfile::begin_kernel(const char* label) {
+  const bool has_reported = launching_ == label;
+  launching_.clear();
+  begin({SpanKind::kernel, label, {}}, has_reported ? std::optional(work_) : std::nullopt);
+}
+
+void StepProfile::begin(Span span, const std::optional<Work>& work) {
   count_time();
   if (!open_.empty() && is_part_of(open_.back()->first, span.name)) return open_.push_back(open_.back());
   if (!open_.empty() && open_.back()->first.kind == SpanKind::product) span.product = open_.back()->first.name;
   Entry& entry = *profile_.try_emplace(std::move(span)).first;
   ++entry.second.calls;
-  entry.second.bytes += bytes;
+  entry.second.add_work(work);
   open_.push_back(&entry);
 }
 

@@ -1,9 +1,12 @@
 #pragma once
 
+#include "core/kernels/work.hpp"
+
 #include <chrono>
 #include <compare>
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,14 +33,17 @@ struct Span {
 struct SpanTotals {
   std::size_t calls = 0;
   double seconds = 0.0;  ///< without the spans within it
-  double bytes = 0.0;    ///< read and written, of a copy
+  /// Of all calls; nothing where one of them did not report its work, as host code does not.
+  std::optional<Work> work = Work{};
+
+  void add_work(const std::optional<Work>& more);
 };
 
 using Profile = std::map<Span, SpanTotals>;
 
 /// Listens while it lives, in place of any other tool; one at a time. On a device each launch is waited for, so that
 /// its time is its own; kernels then do not overlap.
-class StepProfile {
+class StepProfile : private WorkListener {
  public:
   StepProfile();
   ~StepProfile();
@@ -53,12 +59,16 @@ class StepProfile {
   using Clock = std::chrono::steady_clock;
   using Entry = Profile::value_type;
 
-  void begin(Span span, double bytes = 0.0);
+  void launching(const char* label, const Work& work) override;
+  void begin_kernel(const char* label);
+  void begin(Span span, const std::optional<Work>& work);
   void end();
   /// Gives the time since the last event to the innermost span.
   void count_time();
 
   Profile profile_;
+  std::string launching_;     ///< the kernel whose work was reported last
+  Work work_;                 ///< what it does
   std::vector<Entry*> open_;  ///< innermost last
   Clock::time_point last_;
 };

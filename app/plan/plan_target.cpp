@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,16 +36,8 @@ bool serves(const Calibration& one, const Arguments& arguments) {
   return one.threads == planned_threads(arguments) && (any_cpu || one.device == processor_name());
 }
 
-/// How far two models are apart in size.
-double distance(const Calibration& one, const data::BertConfig& model) {
-  const auto ratio = [](std::size_t a, std::size_t b) {
-    return std::abs(std::log(static_cast<double>(a) / static_cast<double>(b)));
-  };
-  return ratio(one.hidden, model.hidden_size) + ratio(one.layers, model.num_hidden_layers);
-}
-
 /// Of the measurements that serve the one of the model nearest in size.
-std::optional<train::ComputeRate> measured_rate(const Arguments& arguments, const data::BertConfig& model) {
+std::optional<train::ComputeRate> measured_rate(const Arguments& arguments, const nn::Model& model) {
   const std::filesystem::path& named = arguments.plan.measured;
   std::vector<Calibration> all = named.empty() ? saved_calibrations() : std::vector{read_calibration(named)};
   std::erase_if(all, [&](const Calibration& one) { return !serves(one, arguments); });
@@ -56,11 +47,12 @@ std::optional<train::ComputeRate> measured_rate(const Arguments& arguments, cons
                      to_string(arguments.run.engine.precision),
                      is_host(arguments) ? fmt::format(" with {} threads", planned_threads(arguments)) : ""));
   }
+  const ModelSize size = size_of(model);
   const Calibration& best =
-      *std::ranges::min_element(all, {}, [&](const Calibration& one) { return distance(one, model); });
+      *std::ranges::min_element(all, {}, [&](const Calibration& one) { return distance(one.model, size); });
   return train::ComputeRate{best.flops, best.bandwidth,
-                            fmt::format("measured by bench step with {} layers of {}: {:.4g} TFLOP/s", best.layers,
-                                        best.hidden, 1e-12 * best.flops)};
+                            fmt::format("measured by bench step on a model of {:.4g} M parameters: {:.4g} TFLOP/s",
+                                        1e-6 * static_cast<double>(best.model.parameters), 1e-12 * best.flops)};
 }
 
 /// A rank on CPUs like the ones here.
@@ -97,7 +89,7 @@ std::size_t planned_threads(const Arguments& arguments) {
   return is_asked_for ? default_threads() : std::max<std::size_t>(1, default_threads() / (plan.gpus / plan.nodes));
 }
 
-train::PlanTarget make_target(const Arguments& arguments, const data::BertConfig& model) {
+train::PlanTarget make_target(const Arguments& arguments, const nn::Model& model) {
   constexpr double giga = 1e9, gib = 1u << 30;
   const PlanArguments& plan = arguments.plan;
   if (plan.gpu.empty()) throw UsageError("plan needs --gpu; see mylos plan --help");

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/options/arguments.hpp"
-#include "data/huggingface/bert_config.hpp"
+#include "nn/model.hpp"
 #include "train/planning/run_plan.hpp"
 
 #include <cstddef>
@@ -15,6 +15,6 @@ std::size_t planned_threads(const Arguments& arguments);
 /// With the rate at which it trains models like this one, measured or assumed. Errors: UsageError for what does not go
 /// together; std::runtime_error naming the file of a measurement that is of something else, or a precision that the
 /// machine has not.
-train::PlanTarget make_target(const Arguments& arguments, const data::BertConfig& model);
+train::PlanTarget make_target(const Arguments& arguments, const nn::Model& model);
 
 }  // namespace mylos::app

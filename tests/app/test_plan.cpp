@@ -172,15 +172,15 @@ TEST_F(Plan, TakesWhatBenchStepMeasured) {
   const app::Calibration measured{.device = "NVIDIA A100-SXM4-40GB",
                                   .host = false,
                                   .precision = Precision::bfloat16,
-                                  .layers = 12,
-                                  .hidden = 768,
+                                  .model = {108'893'186, 6.0 * (12 * (12.0 * 768 * 768 + 2 * 768) + 2 * 768)},
                                   .flops = 2e14,
                                   .bandwidth = 1e12};
   write_file(file, json({{"calibration", app::to_json(measured)}}).dump());
   const Words words = {"--model", "bert-base", "--gpu", "a100-40", "--precision",
                        "bf16",    "--batch",   "8",     "--bench", file};
   const json plan = planned(words);
-  EXPECT_THAT(plan["rate"].get<std::string>(), HasSubstr("measured by bench step with 12 layers of 768"));
+  EXPECT_THAT(plan["rate"].get<std::string>(),
+              HasSubstr("measured by bench step on a model of 108.9 M parameters: 200 TFLOP/s"));
   // 6 x T x (85 M weights, and attention's 2 L H 384) operations.
   const double flops = 6.0 * 8 * 384 * (12.0 * 12 * 768 * 768 + 2 * 768 + 2.0 * 12 * 768 * 384);
   EXPECT_NEAR(plan["modes"][0]["compute_seconds"].get<double>(), flops / 2e14, 1e-9 * flops / 2e14);

@@ -234,15 +234,18 @@ class PredictedScaling(Scratch):
 
     def test_a_measured_step_takes_the_place_of_the_others(self):
         measured = self.directory / "measured.json"
-        calibration = {"device": "NVIDIA A100-SXM4-40GB", "host": False, "threads": 8, "precision": "bfloat16", "layers": 12, "hidden": 768,
-                       "flops_per_second": 1e14, "bytes_per_second": 1.2e12}
+        calibration = {"device": "NVIDIA A100-SXM4-40GB", "host": False, "threads": 8, "precision": "bfloat16",
+                       "parameters": 108893186, "flops_per_row": 5.1e8, "flops_per_second": 1e14, "bytes_per_second": 1.2e12}
         measured.write_text(json.dumps({"calibration": calibration}))
         done, found = self.predict("--bench", measured, "--published", "replicated:2:1.5", "--published-link", "10")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual({row["step"] for row in found["efficiency"]}, {"measured"})
         self.assertGreater(found["steps"][0]["measured"], found["steps"][0]["assumed"])  # 100 where 125 TFLOP/s are assumed
-        measured.write_text(json.dumps({"calibration": {**calibration, "hidden": 512}}))
-        self.assertRegex(self.predict("--bench", measured)[0].stderr, "12 layers of 512 are neither bert-base, bert-large nor minilm")
+        measured.write_text(json.dumps({"calibration": {**calibration, "parameters": 512}}))
+        self.assertRegex(self.predict("--bench", measured)[0].stderr, "a model of 512 parameters is neither bert-base, bert-large nor minilm")
+        del calibration["parameters"]
+        measured.write_text(json.dumps({"calibration": calibration}))
+        self.assertRegex(self.predict("--bench", measured)[0].stderr, "an earlier program wrote this calibration")
 
     def test_a_step_shorter_than_its_optimizer_is_refused(self):
         self.assertRegex(self.predict("--step-ms", "1")[0].stderr, r"the optimizer alone takes 3\.\d ms; give a longer --step-ms")

@@ -1,6 +1,7 @@
 #include "app/bench/step_breakdown.hpp"
 
 #include "app/bench/breakdown_json.hpp"
+#include "core/kernels/gemm_label.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <gtest/gtest.h>
@@ -12,25 +13,20 @@ namespace {
 
 const std::string product = "mylos::gemm NT 10 4 4 float float bias_gelu = onednn";
 
-data::BertConfig small_bert() {
-  data::BertConfig config;
-  config.num_hidden_layers = 1;
-  config.hidden_size = 4;
-  config.num_attention_heads = 1;
-  config.intermediate_size = 16;
-  return config;
-}
+/// Weights (4, 4).
+const std::vector<GemmProduct> products = {
+    {.transpose_b = Transpose::yes, .m = 1, .n = 4, .k = 4, .name = "dense/forward"}};
 
 /// A step of 10 s: 8 in kernels, 1 on the host and 1 nowhere.
 ProfiledStep step() {
   ProfiledStep step;
   step.seconds = 10.0;
-  step.shape = {.tokens = 10, .squared_lengths = 100, .parameters = 100};
-  step.profile[{SpanKind::product, product, {}}] = {2, 4.0, 0.0};
-  step.profile[{SpanKind::kernel, "mylos::activation::gelu", product}] = {2, 1.0, 0.0};
-  step.profile[{SpanKind::kernel, "mylos::optimizer::adamw", {}}] = {3, 2.0, 0.0};
-  step.profile[{SpanKind::copy, "fill of mylos::gradients", {}}] = {1, 1.0, 80.0};
-  step.profile[{SpanKind::section, "mylos::TrainingStep::pass", {}}] = {1, 1.0, 0.0};
+  const Work of_product = product_work(*parse_gemm_label(product));
+  step.profile[{SpanKind::product, product, {}}] = {2, 4.0, of_product + of_product};
+  step.profile[{SpanKind::kernel, "mylos::activation::gelu", product}] = {2, 1.0, Work{2 * 40 * 34.0, 2 * 40 * 8.0}};
+  step.profile[{SpanKind::kernel, "mylos::optimizer::adamw", {}}] = {3, 2.0, Work{1500.0, 2800.0}};
+  step.profile[{SpanKind::copy, "fill of mylos::gradients", {}}] = {1, 1.0, Work{0.0, 80.0}};
+  step.profile[{SpanKind::section, "mylos::TrainingStep::pass", {}}] = {1, 1.0, std::nullopt};
   return step;
 }
 
@@ -41,9 +37,9 @@ const BreakdownRow& row(const Breakdown& breakdown, const std::string& name) {
 }
 
 TEST(StepBreakdown, EachRowHasItsWorkAndItsShareOfTheRoofline) {
-  const Breakdown breakdown = make_breakdown(small_bert(), {step()}, {.flops = 1000.0, .bandwidth = 100.0});
+  const Breakdown breakdown = make_breakdown(products, {step()}, {.flops = 1000.0, .bandwidth = 100.0});
   ASSERT_EQ(breakdown.kernels.size(), 4u);
-  EXPECT_EQ(breakdown.kernels[0].name, "attention-output/forward by onednn");
+  EXPECT_EQ(breakdown.kernels[0].name, "dense/forward by onednn");
   const BreakdownRow& first = breakdown.kernels[0];
   EXPECT_EQ(first.calls, 2.0);
   EXPECT_EQ(first.share, 0.4);
@@ -57,8 +53,17 @@ TEST(StepBreakdown, EachRowHasItsWorkAndItsShareOfTheRoofline) {
   EXPECT_EQ(*row(breakdown, "fill of mylos::gradients").bytes, 80.0);
 }
 
+TEST(StepBreakdown, ProductsOfAnyNumberOfRowsShareARow) {
+  ProfiledStep two = step();
+  const std::string longer = "mylos::gemm NT 20 4 4 float float bias_gelu = onednn";
+  two.profile[{SpanKind::product, longer, {}}] = {1, 1.0, product_work(*parse_gemm_label(longer))};
+  const Breakdown breakdown = make_breakdown(products, {two}, {.flops = 1.0, .bandwidth = 1.0});
+  EXPECT_EQ(row(breakdown, "dense/forward by onednn").calls, 3.0);
+  EXPECT_EQ(row(breakdown, "dense/forward by onednn").work->flops, (10 + 10 + 20) * 32.0);
+}
+
 TEST(StepBreakdown, SaysHowMuchOfTheStepIsAccounted) {
-  const Breakdown breakdown = make_breakdown(small_bert(), {step()}, {.flops = 1.0, .bandwidth = 1.0});
+  const Breakdown breakdown = make_breakdown(products, {step()}, {.flops = 1.0, .bandwidth = 1.0});
   EXPECT_EQ(breakdown.seconds, 10.0);
   EXPECT_EQ(breakdown.in_kernels, 0.8);
   EXPECT_EQ(breakdown.accounted, 0.9);
@@ -71,17 +76,17 @@ TEST(StepBreakdown, TakesMediansOverSteps) {
   std::vector<ProfiledStep> steps(3, step());
   steps[0].profile.at({SpanKind::kernel, "mylos::optimizer::adamw", {}}).seconds = 5.0;
   steps[1].profile.at({SpanKind::kernel, "mylos::optimizer::adamw", {}}).seconds = 4.0;
-  const Breakdown breakdown = make_breakdown(small_bert(), steps, {.flops = 1.0, .bandwidth = 1.0});
+  const Breakdown breakdown = make_breakdown(products, steps, {.flops = 1.0, .bandwidth = 1.0});
   EXPECT_EQ(row(breakdown, "mylos::optimizer::adamw").seconds, 4.0);
   EXPECT_EQ(breakdown.in_kernels, 1.0);
 }
 
-TEST(StepBreakdown, AKernelWithoutAFormulaIsShownWithoutWork) {
+TEST(StepBreakdown, AKernelThatReportsNoWorkIsShownWithout) {
   ProfiledStep unknown = step();
-  unknown.profile[{SpanKind::kernel, "mylos::new", {}}] = {1, 0.5, 0.0};
-  unknown.profile[{SpanKind::kernel, "mylos::new", product}] = {1, 0.25, 0.0};
+  unknown.profile[{SpanKind::kernel, "mylos::new", {}}] = {1, 0.5, std::nullopt};
+  unknown.profile[{SpanKind::kernel, "mylos::new", product}] = {1, 0.25, std::nullopt};
   const Ceilings ceilings{.flops = 1.0, .bandwidth = 1.0};
-  const Breakdown breakdown = make_breakdown(small_bert(), {unknown}, ceilings);
+  const Breakdown breakdown = make_breakdown(products, {unknown}, ceilings);
   EXPECT_FALSE(row(breakdown, "mylos::new").flops);
   EXPECT_FALSE(row(breakdown, "mylos::new, in a product").roofline);
   EXPECT_TRUE(to_json(breakdown, ceilings)["kernels"].back()["gflops"].is_null());
@@ -89,11 +94,11 @@ TEST(StepBreakdown, AKernelWithoutAFormulaIsShownWithoutWork) {
 
 TEST(StepBreakdown, IsPrinted) {
   const Ceilings ceilings{.flops = 2e9, .bandwidth = 3e9};
-  const std::string text = to_text(make_breakdown(small_bert(), {step()}, ceilings), ceilings);
+  const std::string text = to_text(make_breakdown(products, {step()}, ceilings), ceilings);
   EXPECT_NE(text.find("roofline: 2.0 GFLOP/s of the fastest product, 3.0 GB/s of a triad"), std::string::npos) << text;
   EXPECT_NE(text.find("sum: 80.0 % in kernels, 90.0 % with the host's work, of 10000.000 ms"), std::string::npos)
       << text;
-  EXPECT_NE(tests::error_of([&] { make_breakdown(small_bert(), {}, ceilings); }).find("no steps"), std::string::npos);
+  EXPECT_NE(tests::error_of([&] { make_breakdown(products, {}, ceilings); }).find("no steps"), std::string::npos);
 }
 
 }  // namespace

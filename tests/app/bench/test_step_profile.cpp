@@ -19,6 +19,13 @@ void wait(double seconds) {
   }
 }
 
+constexpr Work work_of_kernel{3.0, 5.0};
+
+/// A kernel that reports its work, or one that does not.
+void launch_reporting(const char* label) {
+  for_each_element(with_work(label, work_of_kernel), ExecutionSpace(), 100, KOKKOS_LAMBDA(std::size_t){});
+}
+
 void launch(const char* label) { for_each_element(label, ExecutionSpace(), 100, KOKKOS_LAMBDA(std::size_t){}); }
 
 TEST(StepProfile, TimeIsThatOfTheInnermostSpan) {
@@ -82,8 +89,37 @@ TEST(StepProfile, CopiesKnowTheirBytes) {
   Kokkos::deep_copy(space, host, a);
   space.fence("mylos::test::wait");
   ASSERT_EQ(listener.profile().size(), 2u);
-  EXPECT_EQ(listener.profile().at({SpanKind::copy, "fill of mylos::test", {}}).bytes, 800.0);
-  EXPECT_EQ(listener.profile().at({SpanKind::copy, "copy to mylos::test", {}}).bytes, 800.0);
+  EXPECT_EQ(listener.profile().at({SpanKind::copy, "fill of mylos::test", {}}).work->bytes, 800.0);
+  EXPECT_EQ(listener.profile().at({SpanKind::copy, "copy to mylos::test", {}}).work->bytes, 800.0);
+}
+
+TEST(StepProfile, WorkIsThatOfAllCallsAndOfNoneThatDidNotReport) {
+  const StepProfile listener;
+  for (int i = 0; i < 3; ++i) launch_reporting("test::reporting");
+  launch("test::silent");
+  launch_reporting("test::both");
+  launch("test::both");
+  with_work("test::never launched", work_of_kernel);
+  launch("test::another");
+  const auto work = [&](const char* label) { return listener.profile().at({SpanKind::kernel, label, {}}).work; };
+  EXPECT_EQ(work("test::reporting"), (Work{9.0, 15.0}));
+  EXPECT_FALSE(work("test::silent"));
+  EXPECT_FALSE(work("test::both"));
+  EXPECT_FALSE(work("test::another"));
+}
+
+TEST(StepProfile, ProductsAndTheKernelsWithinThemHaveTheirOwnWork) {
+  const StepProfile listener;
+  const Matrix<bfloat16> x("test::x", 5, 3), w("test::w", 4, 3), y("test::y", 5, 4);
+  const std::string provider = gemm_providers().front();
+  Gemm(provider).operator()<bfloat16, bfloat16>(ExecutionSpace(), Transpose::no, x, Transpose::yes, w, 0.0f, y,
+                                                {EpilogueKind::bias, Vector<bfloat16>("test::bias", 4), {}});
+  const std::string name = "mylos::gemm NT 5 4 3 bfloat16 bfloat16 bias = " + provider;
+  EXPECT_EQ(listener.profile().at({SpanKind::product, name, {}}).work, (Work{2.0 * 60, 2.0 * (15 + 12 + 20)}));
+  const SpanTotals& conversions = listener.profile().at({SpanKind::kernel, "mylos::activation::convert", name});
+  EXPECT_EQ(conversions.calls, 3u);
+  EXPECT_EQ(conversions.work, (Work{0.0, 6.0 * (15 + 12 + 20)}));
+  EXPECT_EQ(listener.profile().at({SpanKind::kernel, "mylos::activation::add_bias", name}).work, (Work{20.0, 80.0}));
 }
 
 TEST(StepProfile, OneListensAtATimeAndGivesBackWhatWasThere) {
