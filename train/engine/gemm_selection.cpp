@@ -119,9 +119,7 @@ std::vector<GemmProduct> products_of_run(const nn::Model& model, const BatchShap
   std::vector<GemmProduct> all;
   const auto add = [&](BatchShape shape, ParameterStore::Purpose purpose) {
     for (std::size_t part = 1; shape.samples > 0 && part <= smallest_part && shape.rows > 0; part *= 2) {
-      for (GemmProduct& product : model.products(shape, purpose)) {
-        if (!is_narrow(key_of(product))) all.push_back(std::move(product));
-      }
+      for (const GemmProduct& product : model.products(shape, purpose)) all.push_back(product);
       shape.rows /= 2;
     }
   };
@@ -180,7 +178,7 @@ GemmChoice select_gemm(const ExecutionSpace& space, const GemmConfig& config,
   for (const GemmProduct& product : products) {
     const GemmKey key = key_of(product);
     const auto found = known.products.find(key);
-    if (choice.products.contains(key)) continue;
+    if (is_narrow(key) || choice.products.contains(key)) continue;
     if (found == known.products.end()) {
       unknown.push_back(product);
     } else {

@@ -24,8 +24,7 @@ GemmChoice parse_gemm_choice(const nlohmann::json& value, const std::string& nam
 bool is_built(const GemmChoice& choice);
 
 /// What a model multiplies in a run: for training over micro-batches up to `training` and down to an eighth of their
-/// rows, and for evaluation. Left out are a shape without samples, and products that the default provider computes
-/// because they are too narrow for a choice.
+/// rows, and for evaluation. A shape without samples is left out.
 std::vector<GemmProduct> products_of_run(const nn::Model& model, const BatchShape& training,
                                          const BatchShape& evaluation);
 
@@ -48,8 +47,8 @@ class GemmCache {
 /// The choice for these products. With `tf32` the provider that rounds floats computes all. With `auto` and several
 /// providers: what the configuration carries from a recorded run, else from the cache; products that neither knows are
 /// measured, a second at most, and added to the cache. The fallback takes those that the second did not suffice for:
-/// the next start measures them. Errors: std::runtime_error where `tf32` is asked for and this build has no such
-/// provider.
+/// the next start measures them. It also takes products of fewer than 8 rows or columns of weights, which are never
+/// measured. Errors: std::runtime_error where `tf32` is asked for and this build has no such provider.
 GemmChoice select_gemm(const ExecutionSpace& space, const GemmConfig& config, const std::vector<GemmProduct>& products);
 
 }  // namespace mylos::train

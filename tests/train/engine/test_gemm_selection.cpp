@@ -26,10 +26,17 @@ std::vector<GemmProduct> products(std::size_t rows) {
   return model->products({.samples = 2, .rows = rows, .longest = rows}, Purpose::training);
 }
 
+/// Those of its layers, for which providers are chosen: its head has two columns.
+std::vector<GemmProduct> chosen_products(std::size_t rows) {
+  std::vector<GemmProduct> all = products(rows);
+  std::erase_if(all, [](const GemmProduct& product) { return product.name.starts_with("head/"); });
+  return all;
+}
+
 GemmChoice example() {
   GemmChoice choice{gemm_providers().front(), {}};
   std::size_t i = 0;
-  for (const GemmProduct& product : products(100)) {
+  for (const GemmProduct& product : chosen_products(100)) {
     choice.products[key_of(product)] = gemm_providers()[i++ % gemm_providers().size()];
   }
   return choice;
@@ -97,17 +104,6 @@ TEST(GemmSelection, ARunsProductsAreThoseOfItsMicroBatchesAndItsEvaluation) {
   EXPECT_EQ(rows({}, {}), std::multiset<std::size_t>());
 }
 
-TEST(GemmSelection, ProductsOfFewColumnsStayWithTheDefaultProvider) {
-  const auto model = nn::make_bert_question_answering(small, Precision::float32);
-  std::set<std::string> names;
-  for (const GemmProduct& product : products_of_run(*model, {1, 100, 60}, {1, 40, 40})) names.insert(product.name);
-  EXPECT_EQ(names.size(), 12u);
-  for (const char* direction : {"forward", "weight-gradient", "input-gradient"}) {
-    EXPECT_TRUE(names.contains(fmt::format("qkv/{}", direction)));
-    EXPECT_FALSE(names.contains(fmt::format("head/{}", direction)));  // of two columns
-  }
-}
-
 class GemmCacheFile : public ::testing::Test {
  protected:
   bool measures(const GemmConfig& config) {
@@ -173,6 +169,7 @@ TEST_F(GemmCacheFile, WhatWasRecordedComesFirst) {
   // What the recorded run did not have is measured and stands beside it.
   const GemmChoice more = select_gemm(ExecutionSpace(), config, products(1000));
   EXPECT_EQ(more.products.size(), has_several_ ? 24u : 12u);
+  for (const auto& [key, provider] : more.products) EXPECT_GE(std::min(key.n, key.k), 8u) << "too narrow for a choice";
   for (const auto& [key, provider] : example().products) EXPECT_EQ(more.products.at(key), provider);
 }
 
