@@ -1,5 +1,4 @@
 #include "app/options/commands.hpp"
-#include "app/options/usage_error.hpp"
 #include "app/program/compute.hpp"
 #include "app/program/model_argument.hpp"
 #include "app/report/excerpt.hpp"
@@ -8,6 +7,7 @@
 #include "core/base/standard_output.hpp"
 #include "core/base/text_file.hpp"
 #include "core/base/unicode.hpp"
+#include "core/base/usage_error.hpp"
 #include "tasks/question_answering/question_answerer.hpp"
 
 #include <fmt/format.h>
@@ -94,8 +94,7 @@ int run_ask(const Arguments& told) {
   const std::string context = read_context(arguments.context);
   const ComputeScope compute;
   check_precision(arguments.run.engine.precision, arguments.run.engine.gemm.tf32);
-  tasks::QuestionAnswerer answerer(arguments.run.squad, arguments.run.engine.precision, arguments.run.engine.gemm,
-                                   log_line);
+  tasks::QuestionAnswerer answerer(arguments.run, log_line);
   const bool highlight = may_highlight();
   const auto show = [&](const std::string& question, const data::PipelineAnswer& answer) {
     if (arguments.json) {

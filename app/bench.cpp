@@ -1,7 +1,7 @@
 #include "app/bench/bench.hpp"
 
-#include "app/options/usage_error.hpp"
 #include "app/run_commands.hpp"
+#include "core/base/usage_error.hpp"
 #include "parallel/launch/launcher.hpp"
 
 #include <fmt/format.h>
@@ -17,7 +17,8 @@ namespace {
 /// An option of the other benchmark would change nothing in this one.
 void refuse(const Arguments& arguments, std::string_view what, std::initializer_list<const char*> others) {
   for (const char* name : others) {
-    if (arguments.given.contains(name)) throw UsageError(fmt::format("bench {} has no --{}; leave it out", what, name));
+    if (arguments.sources.given.contains(name))
+      throw UsageError(fmt::format("bench {} has no --{}; leave it out", what, name));
   }
 }
 
@@ -38,7 +39,7 @@ int run_bench(const Arguments& arguments) {
     refuse(arguments, what,
            {"breakdown", "data", "vocab", "cased", "batch", "micro-batch", "micro-tokens", "recompute", "attention",
             "gemm"});
-    if (arguments.given.contains("model") && arguments.given.contains("shapes")) {
+    if (arguments.sources.given.contains("model") && arguments.sources.given.contains("shapes")) {
       throw UsageError("--model and --shapes exclude each other; leave one of them out");
     }
     return bench_gemm(arguments);

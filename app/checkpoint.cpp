@@ -1,11 +1,11 @@
 #include "app/checkpoint/checkpoint.hpp"
 
-#include "app/options/usage_error.hpp"
 #include "app/run_commands.hpp"
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
 #include "core/base/quantities.hpp"
 #include "core/base/standard_output.hpp"
+#include "core/base/usage_error.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 
 #include <fmt/format.h>
@@ -180,7 +180,7 @@ void check_words(const Arguments& arguments) {
     throw UsageError(fmt::format("checkpoint {} needs {}", verb, is_diff ? "two paths" : "one path"));
   }
   for (const char* name : {"model", "output"}) {
-    if (verb == "export" || !arguments.given.contains(name)) continue;
+    if (verb == "export" || !arguments.sources.given.contains(name)) continue;
     throw UsageError(fmt::format("checkpoint {} has no --{}; leave it out", verb, name));
   }
 }

@@ -80,11 +80,12 @@ Json common_settings(const Arguments& arguments) {
   Json settings = settings_json(*find_command("train"), arguments);
   settings[program_key] = program_json();
   // Times are compared, and nothing goes on with these runs.
-  const bool is_told = arguments.given.contains("checkpoint-every") || arguments.given.contains("save-strategy");
+  const bool is_told =
+      arguments.sources.given.contains("checkpoint-every") || arguments.sources.given.contains("save-strategy");
   if (!is_told) settings["checkpoint-every"] = "never";
   if (!arguments.batch_is_per_rank) return settings;
   const tasks::RunConfig& run = arguments.run;
-  settings["batch-per-rank"] = run.squad.batch / std::max<std::size_t>(run.engine.accumulation, 1);
+  settings["batch-per-rank"] = run.task.batch / std::max<std::size_t>(run.engine.accumulation, 1);
   settings.erase("batch");
   return settings;
 }

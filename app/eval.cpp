@@ -6,13 +6,15 @@
 #include "app/run_commands.hpp"
 #include "app/runs/evaluation_directory.hpp"
 #include "core/base/standard_output.hpp"
-#include "tasks/question_answering/squad_task.hpp"
 #include "train/engine/evaluator.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-/// mylos eval: answers a file's questions and scores the answers.
+#include <memory>
+#include <string>
+
+/// mylos eval: predicts the samples of a file and scores the predictions.
 namespace mylos::app {
 namespace {
 
@@ -23,11 +25,11 @@ nlohmann::ordered_json record_of(const Arguments& arguments) {
   return record;
 }
 
-/// How long the predictions alone took, and their loss where the questions have answers.
-std::string prediction_line(std::size_t windows, double seconds, const train::Metrics& metrics) {
+/// How long the predictions alone took, and their loss where the samples have labels.
+std::string prediction_line(const tasks::EvaluatedSamples& samples, double seconds, const train::Metrics& metrics) {
   const double* loss = train::find_metric(metrics, "validation_loss");
-  return fmt::format("predicted {} windows in {:.3f} s, {:.1f} windows/s{}", windows, seconds,
-                     static_cast<double>(windows) / seconds,
+  return fmt::format("predicted {0} {1} in {2:.3f} s, {3:.1f} {1}/s{4}", samples.count, samples.name, seconds,
+                     static_cast<double>(samples.count) / seconds,
                      loss == nullptr ? "" : fmt::format("; validation loss {:.6f}", *loss));
 }
 
@@ -37,20 +39,20 @@ int run_eval(const Arguments& told) {
   Arguments arguments = told;
   take_run_settings(*find_command("eval"), arguments);
   resolve_model_argument(arguments);
-  arguments.run.squad.dev = arguments.data;
+  arguments.run.task.dev = arguments.data;
   const train::TrainConfig& engine = arguments.run.engine;
   const EvaluationDirectory results(engine.output, arguments.overwrite);
-  tasks::SquadTask task(arguments.run.squad, engine.precision, engine.seed, log_line);
+  const std::unique_ptr<tasks::Task> task = arguments.task->make(arguments.run, log_line);
   const ComputeScope compute;
   check_precision(engine.precision, engine.gemm.tf32);
-  train::Evaluator evaluator(task, engine.precision, engine.gemm);
+  train::Evaluator evaluator(*task, engine.precision, engine.gemm);
   const train::Metrics metrics = evaluator.evaluate();
   results.begin(record_of(arguments));
-  task.write_results(engine.output);
-  log_line(prediction_line(task.evaluation()->windows().count(), evaluator.prediction_seconds(), metrics));
-  const std::string& score = task.evaluation()->official_score();
-  if (score.empty()) log_line(fmt::format("{}: no gold answers, so nothing is scored", arguments.data.string()));
-  print(score);
+  task->write_results(engine.output);
+  log_line(prediction_line(task->evaluated(), evaluator.prediction_seconds(), metrics));
+  const std::string scores = task->results_text();
+  if (scores.empty()) log_line(fmt::format("{}: no gold answers, so nothing is scored", arguments.data.string()));
+  print(scores);
   return 0;
 }
 

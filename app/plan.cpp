@@ -1,19 +1,13 @@
 #include "app/options/consistency.hpp"
 #include "app/options/options.hpp"
-#include "app/options/usage_error.hpp"
 #include "app/plan/job_script.hpp"
 #include "app/plan/plan_tables.hpp"
 #include "app/plan/plan_target.hpp"
-#include "app/program/model_argument.hpp"
 #include "app/run_commands.hpp"
 #include "core/base/error.hpp"
 #include "core/base/quantities.hpp"
 #include "core/base/standard_output.hpp"
-#include "data/huggingface/bert_shapes.hpp"
-#include "data/huggingface/model_names.hpp"
-#include "nn/bert/bert_question_answering.hpp"
-#include "tasks/question_answering/bert_shape.hpp"
-#include "tasks/question_answering/squad_task.hpp"
+#include "core/base/usage_error.hpp"
 #include "train/engine/length_stream.hpp"
 #include "train/planning/run_plan.hpp"
 
@@ -34,74 +28,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using parallel::ModeKind;
-
-/// Windows of SQuAD v1.1's training questions, cut by BERT's uncased vocabulary at 384 tokens with 128 shared: what a
-/// plan without data counts, each of them full.
-constexpr std::size_t squad_windows = 88'524;
-
-/// What is trained, as far as a plan knows it.
-struct PlannedModel {
-  std::string name;
-  data::BertConfig config;
-  std::vector<std::size_t> lengths;  ///< of the training windows
-  std::string data;                  ///< what they are of
-};
-
-std::vector<std::size_t> lengths_of(const tasks::SquadWindows& windows) {
-  std::vector<std::size_t> lengths(windows.count());
-  for (std::size_t i = 0; i < lengths.size(); ++i) lengths[i] = windows.length(i);
-  return lengths;
-}
-
-/// Errors: std::runtime_error where a model that is known by its sizes has no directory.
-void check_vocabulary(const Arguments& arguments, const data::NamedBert& known) {
-  try {
-    data::resolve_model(arguments.model);
-  } catch (const std::runtime_error&) {
-    fail(
-        fmt::format("--data {}: {} is known by its sizes, and cutting questions needs a directory with its vocabulary; "
-                    "get it with: mylos fetch {}; or leave out --data",
-                    arguments.data.string(), known.name, known.fetched));
-  }
-}
-
-/// A model that is known by its sizes needs no files, unless questions are to be cut by its vocabulary. Its name
-/// becomes the one that train and fetch know it by.
-data::NamedBert read_sizes(Arguments& arguments) {
-  tasks::SquadConfig& squad = arguments.run.squad;
-  std::error_code ignored;
-  const bool is_directory = std::filesystem::is_directory(arguments.model, ignored);
-  const data::NamedBert* const known = is_directory ? nullptr : data::find_bert_shape(arguments.model);
-  if (known != nullptr) arguments.model = known->fetched;
-  if (known != nullptr && !arguments.data.empty()) check_vocabulary(arguments, *known);
-  if (known == nullptr || !arguments.data.empty()) {
-    resolve_model_argument(arguments);
-    return {arguments.model, data::read_bert_config(squad.model / "config.json")};
-  }
-  const std::size_t positions = known->config.max_position_embeddings;
-  ensure(squad.max_length <= positions,
-         fmt::format("--max-length {}: {} has {} positions", squad.max_length, known->name, positions));
-  return *known;
-}
-
-PlannedModel read_model(Arguments& arguments) {
-  const data::NamedBert sizes = read_sizes(arguments);
-  PlannedModel model{.name = sizes.name, .config = sizes.config};
-  tasks::SquadConfig& squad = arguments.run.squad;
-  if (arguments.data.empty()) {
-    model.lengths.assign(squad_windows, squad.max_length);
-    model.data = fmt::format(
-        "{} windows of {} tokens, as many as SQuAD v1.1 has, each counted full; with --data FILE those that it has",
-        count_text(squad_windows), squad.max_length);
-    return model;
-  }
-  squad.train = arguments.data;
-  const tasks::SquadTask task(squad, arguments.run.engine.precision, arguments.run.engine.seed,
-                              [](const std::string& line) { log_line(line); });
-  model.lengths = lengths_of(*task.train_windows());
-  model.data = fmt::format("{}: {}", arguments.data.string(), count_of(model.lengths.size(), "window"));
-  return model;
-}
 
 std::vector<train::ModePlan> plan_modes(const Arguments& arguments, const train::Workload& workload,
                                         const train::PlanTarget& target) {
@@ -148,11 +74,11 @@ std::vector<PlannedOption> planned_options(const Arguments& told, const train::M
   if (plan.mode != ModeKind::hybrid) engine.parallel.shard_size = 0;
   if (engine.micro_tokens == 0 && engine.accumulation == 0) engine.micro_batch = plan.memory.largest.samples;
   std::set<std::string> shown = {"model", "mode", "precision", "batch", "micro-batch", "max-length"};
-  shown.insert(told.given.begin(), told.given.end());
+  shown.insert(told.sources.given.begin(), told.sources.given.end());
   shown.erase(engine.steps > 0 ? "epochs" : "steps");
   shown.insert(engine.steps > 0 ? "steps" : "epochs");
   std::vector<PlannedOption> options;
-  for (const Option& option : option_table()) {
+  for (const Option& option : option_table(*told.task)) {
     const bool is_shared = option.belongs_to(plan_command) && option.belongs_to(train_command) && option.print;
     if (!is_shared || !shown.contains(option.name)) continue;
     if (const auto value = value_as_typed(option.print(arguments))) options.emplace_back(option.name, *value);
@@ -177,7 +103,8 @@ std::string launched_line(const Arguments& arguments, const train::ModePlan& pla
   const std::string gpus = target.gpu == "cpu" ? "" : fmt::format(" --gpus-per-node={}", of_node);
   std::string line = fmt::format("srun --mpi=pmix --nodes={} --ntasks-per-node={} --cpus-per-task={}{} mylos train",
                                  target.nodes, of_node, planned_threads(arguments), gpus);
-  line += arguments.data.empty() ? " --dataset squad --do-train" : " --train " + shell_word(told_data(arguments));
+  line += arguments.data.empty() ? " " + arguments.task->planned_data_options()
+                                 : " --train " + shell_word(told_data(arguments));
   line += " --output run";
   for (const PlannedOption& option : planned_options(arguments, plan)) line += typed_words(option);
   return line;
@@ -222,31 +149,31 @@ Json json_of(const train::ModePlan& plan) {
           {"efficiency", efficiency}};
 }
 
-void print_json(const Arguments& arguments, const PlannedModel& model, const train::PlanTarget& target,
+void print_json(const Arguments& arguments, const tasks::PlannedRun& run, const train::PlanTarget& target,
                 const std::vector<train::ModePlan>& plans) {
   const train::ModePlan* best = recommended(plans);
   Json modes = Json::array();
   for (const train::ModePlan& plan : plans) modes.push_back(json_of(plan));
-  const Json result = {{"model", model.name},
-                       {"data", model.data},
+  const Json result = {{"model", run.name},
+                       {"data", run.data},
                        {"gpu", target.machine.name},
                        {"gpus", target.ranks.ranks},
                        {"nodes", target.ranks.nodes},
                        {"memory", target.machine.memory},
                        {"precision", to_string(arguments.run.engine.precision)},
-                       {"batch", arguments.run.squad.batch},
+                       {"batch", arguments.run.task.batch},
                        {"rate", target.rate.origin},
                        {"modes", modes},
                        {"recommended", best == nullptr ? Json(nullptr) : Json(launched_line(arguments, *best))}};
   print_indented_json(result);
 }
 
-void print_text(const Arguments& arguments, const PlannedModel& model, const train::PlanTarget& target,
+void print_text(const Arguments& arguments, const tasks::PlannedRun& run, const train::PlanTarget& target,
                 const train::Workload& workload, const std::vector<train::ModePlan>& plans) {
   const train::Machine& machine = target.machine;
-  print(named_line("model", fmt::format("{}: {}, {}", model.name, count_of(workload.model.table().size(), "parameter"),
+  print(named_line("model", fmt::format("{}: {}, {}", run.name, count_of(workload.model.table().size(), "parameter"),
                                         to_string(arguments.run.engine.precision))));
-  print(named_line("data", model.data));
+  print(named_line("data", run.data));
   print(named_line(
       "machine",
       fmt::format("{} x {} on {}, {} each, of which {} are kept free; {:.3g} GB/s between nodes, {:.3g} inside",
@@ -292,21 +219,21 @@ int run_plan(const Arguments& told) {
     throw UsageError("--job and --json exclude each other; give one of them");
   }
   settle_batch(arguments, arguments.plan.gpus);
-  const PlannedModel model = read_model(arguments);
-  const auto network =
-      nn::make_bert_question_answering(tasks::bert_shape(model.config), arguments.run.engine.precision);
-  const train::PlanTarget target = make_target(arguments, *network);
-  const train::LengthStream samples(model.lengths, arguments.run.squad.batch, arguments.run.engine.seed);
-  const train::Workload workload(*network, samples);
+  const tasks::PlannedRun run =
+      arguments.task->plan(arguments.model, arguments.data, arguments.run, arguments.sources, log_line);
+  arguments.model = run.model;
+  const train::PlanTarget target = make_target(arguments, *run.network);
+  const train::LengthStream samples(run.lengths, arguments.run.task.batch, arguments.run.engine.seed);
+  const train::Workload workload(*run.network, samples);
   const std::vector<train::ModePlan> plans = plan_modes(arguments, workload, target);
   const train::ModePlan* best = recommended(plans);
   if (!arguments.plan.job.empty()) {
     if (best == nullptr) fail(plans.front().obstacle);
     print_job(arguments, *best);
   } else if (arguments.json) {
-    print_json(arguments, model, target, plans);
+    print_json(arguments, run, target, plans);
   } else {
-    print_text(arguments, model, target, workload, plans);
+    print_text(arguments, run, target, workload, plans);
   }
   return best == nullptr ? 1 : 0;
 }

@@ -2,7 +2,6 @@
 
 #include "app/options/commands.hpp"
 #include "app/options/parse.hpp"
-#include "app/options/usage_error.hpp"
 #include "app/program/build_info.hpp"
 #include "app/program/exit_codes.hpp"
 #include "app/program/help.hpp"
@@ -13,6 +12,7 @@
 #include "core/base/files.hpp"
 #include "core/base/printable.hpp"
 #include "core/base/standard_output.hpp"
+#include "core/base/usage_error.hpp"
 #include "parallel/launch/launcher.hpp"
 #include "train/engine/memory.hpp"
 
@@ -71,7 +71,7 @@ void check_launch(const Command& command) {
 int run_command(const Command& command, std::span<const std::string> words) {
   const Arguments arguments = parse_arguments(command, words);
   if (arguments.help) {
-    print(command_help(command));
+    print(command_help(command, *arguments.task));
     return success;
   }
   check_launch(command);

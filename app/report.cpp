@@ -1,7 +1,6 @@
 #include "app/report/report.hpp"
 
 #include "app/bench/breakdown_json.hpp"
-#include "app/options/usage_error.hpp"
 #include "app/program/replaceable_file.hpp"
 #include "app/run_commands.hpp"
 #include "core/base/error.hpp"
@@ -9,6 +8,7 @@
 #include "core/base/json.hpp"
 #include "core/base/quantities.hpp"
 #include "core/base/standard_output.hpp"
+#include "core/base/usage_error.hpp"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,6 @@
 #include "app/options/commands.hpp"
 #include "app/options/config_file.hpp"
 #include "app/options/consistency.hpp"
-#include "app/options/usage_error.hpp"
 #include "app/program/build_info.hpp"
 #include "app/program/compute.hpp"
 #include "app/program/model_argument.hpp"
@@ -18,6 +17,7 @@
 #include "core/base/quantities.hpp"
 #include "core/base/signals.hpp"
 #include "core/base/standard_output.hpp"
+#include "core/base/usage_error.hpp"
 #include "core/base/walltime.hpp"
 #include "core/trace.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
@@ -38,6 +38,7 @@
 
 #include <chrono>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,7 +50,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// Bytes that best/, last/ and the copy that replaces one of them take: parameters are written as float.
-std::size_t output_bytes(const tasks::SquadTask& task) { return 3 * task.model().table().size() * sizeof(float); }
+std::size_t output_bytes(const tasks::Task& task) { return 3 * task.model().table().size() * sizeof(float); }
 
 /// What writes down what a run reports, on the rank that does.
 struct Writers {
@@ -120,7 +121,7 @@ class TrainCommand {
   ComputeScope compute_;  ///< from the start, because what ranks agree on goes through their communicator
   Arguments arguments_;
   Clock::time_point begin_;
-  std::optional<tasks::SquadTask> task_;
+  std::unique_ptr<tasks::Task> task_;
   nlohmann::ordered_json resumed_;  ///< run.json of the run that this one goes on with; null in a new one
   std::size_t free_memory_ = 0;
   std::vector<std::string> unwritten_;        ///< on the first rank, lines on records that are not in the run's files
@@ -192,10 +193,9 @@ void TrainCommand::watch_walltime() {
 }
 
 void TrainCommand::load_task() {
-  const tasks::RunConfig& run = arguments_.run;
   on_all_ranks(ranks_, [&] {
     const parallel::FileWork loading;
-    task_.emplace(run.squad, run.engine.precision, run.engine.seed, notice());
+    task_ = arguments_.task->make(arguments_.run, notice());
   });
   parallel::expect_equal_on_all_ranks(ranks_, described_run());
   drop_foreign_layout();

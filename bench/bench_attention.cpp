@@ -1,9 +1,9 @@
 #include "app/bench/bench.hpp"
 #include "app/bench/gemm_timing.hpp"
-#include "app/options/usage_error.hpp"
 #include "bench/bench_program.hpp"
 #include "core/base/error.hpp"
 #include "core/base/standard_output.hpp"
+#include "core/base/usage_error.hpp"
 #include "core/element_type.hpp"
 #include "core/kernels/attention.hpp"
 #include "core/kernels/gemm.hpp"
@@ -37,7 +37,7 @@ const std::vector<Shape> model_shapes = {{"minilm", 12, 32, {170, 150, 190, 165,
 
 /// Floating-point operations a second of the portable provider.
 double product_rate() {
-  app::Product product{.name = "square"};
+  GemmProduct product{.name = "square"};
   product.m = product.n = product.k = 1024;
   app::ProductRates rates;
   app::ProductTimer({gemm_providers().front()}).time(product, 7, rates);
@@ -181,7 +181,7 @@ std::vector<Shape> shapes_of(const Options& options) {
            options.counts("lengths", model_shapes.back().lengths)}};
 }
 
-/// The kernels that were named, or all that the build has for these elements and heads. Errors: app::UsageError.
+/// The kernels that were named, or all that the build has for these elements and heads. Errors: UsageError.
 std::vector<AttentionKernel> kernels_of(const Options& options, Precision precision, std::size_t head_size) {
   constexpr std::array all = {AttentionKernel::portable, AttentionKernel::tensor_cores};
   std::vector<std::string> names;
@@ -193,7 +193,7 @@ std::vector<AttentionKernel> kernels_of(const Options& options, Precision precis
     const std::string obstacle = attention_obstacle(kernel, precision, head_size);
     if (obstacle.empty()) kernels.push_back(kernel);
     if (obstacle.empty() || !options.has("kernel")) continue;
-    throw app::UsageError(fmt::format("--kernel {}: {}; leave it out", to_string(kernel), obstacle));
+    throw UsageError(fmt::format("--kernel {}: {}; leave it out", to_string(kernel), obstacle));
   }
   return kernels;
 }

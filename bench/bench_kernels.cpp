@@ -1,9 +1,9 @@
 #include "app/bench/bench.hpp"
-#include "app/options/usage_error.hpp"
 #include "bench/bench_program.hpp"
 #include "bench/kernel_cases.hpp"
 #include "core/base/error.hpp"
 #include "core/base/standard_output.hpp"
+#include "core/base/usage_error.hpp"
 #include "core/element_type.hpp"
 
 #include <fmt/format.h>
@@ -128,14 +128,14 @@ class KernelBench {
   Json copies_ = Json::array(), rows_ = Json::array();
 };
 
-/// Errors: app::UsageError where there is no such kernel.
+/// Errors: UsageError where there is no such kernel.
 void check_name(const std::string& only) {
   std::string names;
   for (const KernelKind& kind : kernel_kinds<float>()) {
     if (only.empty() || kind.name == only) return;
     names += " " + kind.name;
   }
-  throw app::UsageError(fmt::format("--only {}: expected one of{}", only, names));
+  throw UsageError(fmt::format("--only {}: expected one of{}", only, names));
 }
 
 Settings read_settings(const Options& options) {

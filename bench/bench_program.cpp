@@ -1,8 +1,8 @@
 #include "bench/bench_program.hpp"
 
-#include "app/options/usage_error.hpp"
-#include "app/options/values.hpp"
+#include "core/base/option_values.hpp"
 #include "core/base/standard_output.hpp"
+#include "core/base/usage_error.hpp"
 
 #include <fmt/format.h>
 
@@ -21,24 +21,24 @@ Options::Options(int argc, char** argv, std::initializer_list<std::string_view> 
     }
     const std::string_view name = word.starts_with("--") ? word.substr(2) : "";
     if (std::ranges::find(known, name) == known.end()) {
-      throw app::UsageError(fmt::format("{}: expected --json or --{} VALUE", word, fmt::join(known, " VALUE, --")));
+      throw UsageError(fmt::format("{}: expected --json or --{} VALUE", word, fmt::join(known, " VALUE, --")));
     }
-    if (i + 1 == argc) throw app::UsageError(fmt::format("{} wants a value", word));
+    if (i + 1 == argc) throw UsageError(fmt::format("{} wants a value", word));
     values_[std::string(name)] = argv[++i];
   }
 }
 
 std::vector<std::string> Options::words(std::string_view name) const {
   const auto found = values_.find(name);
-  return found == values_.end() ? std::vector<std::string>{} : app::split(found->second, ',');
+  return found == values_.end() ? std::vector<std::string>{} : split(found->second, ',');
 }
 
 std::vector<std::size_t> Options::counts(std::string_view name, const std::vector<std::size_t>& otherwise) const {
-  const app::CountRange range{1, 1'000'000};
+  const CountRange range{1, 1'000'000};
   std::vector<std::size_t> counts;
   for (const std::string& word : words(name)) {
-    const auto count = app::parse_count(word, range);
-    if (!count) throw app::UsageError(fmt::format("--{} {}: expected {}", name, word, app::describe(range)));
+    const auto count = parse_count(word, range);
+    if (!count) throw UsageError(fmt::format("--{} {}: expected {}", name, word, describe(range)));
     counts.push_back(*count);
   }
   return counts.empty() ? otherwise : counts;
@@ -54,11 +54,11 @@ std::string Options::text(std::string_view name, const std::string& otherwise) c
 }
 
 std::vector<float> Options::probabilities(std::string_view name, const std::vector<float>& otherwise) const {
-  const app::RealRange range{.smallest = 0.0, .largest = 1.0, .open_above = true};
+  const RealRange range{.smallest = 0.0, .largest = 1.0, .open_above = true};
   std::vector<float> values;
   for (const std::string& word : words(name)) {
-    const auto value = app::parse_real(word, range);
-    if (!value) throw app::UsageError(fmt::format("--{} {}: expected {}", name, word, app::describe(range)));
+    const auto value = parse_real(word, range);
+    if (!value) throw UsageError(fmt::format("--{} {}: expected {}", name, word, describe(range)));
     values.push_back(static_cast<float>(*value));
   }
   return values.empty() ? otherwise : values;
@@ -68,7 +68,7 @@ std::vector<std::string> Options::names(std::string_view name, const std::vector
   std::vector<std::string> named = words(name);
   for (const std::string& word : named) {
     if (std::ranges::find(choices, word) != choices.end()) continue;
-    throw app::UsageError(fmt::format("--{} {}: expected {}", name, word, fmt::join(choices, " or ")));
+    throw UsageError(fmt::format("--{} {}: expected {}", name, word, fmt::join(choices, " or ")));
   }
   return named.empty() ? choices : named;
 }
@@ -79,7 +79,7 @@ std::vector<Precision> Options::precisions(const std::vector<Precision>& otherwi
   for (const std::string& word : words("precision")) {
     const auto found = std::ranges::find(all, word, [](Precision one) { return to_string(one); });
     if (found == all.end())
-      throw app::UsageError(fmt::format("--precision {}: expected float, bfloat16 or half", word));
+      throw UsageError(fmt::format("--precision {}: expected float, bfloat16 or half", word));
     precisions.push_back(*found);
   }
   return precisions.empty() ? otherwise : precisions;
@@ -93,7 +93,7 @@ int run_program(std::string_view name, const std::function<void()>& body) {
     return 0;
   } catch (const ReaderGone&) {
     return 1;
-  } catch (const app::UsageError& error) {
+  } catch (const UsageError& error) {
     say(error);
     return 2;
   } catch (const std::exception& error) {

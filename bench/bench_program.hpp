@@ -19,12 +19,12 @@ namespace mylos::bench {
 /// Words after the program's name: "--name value", and "--json" by itself.
 class Options {
  public:
-  /// Errors: app::UsageError for a name that is not among `known`, or has no value.
+  /// Errors: UsageError for a name that is not among `known`, or has no value.
   Options(int argc, char** argv, std::initializer_list<std::string_view> known);
 
   bool json() const { return json_; }
   bool has(std::string_view name) const { return values_.contains(name); }
-  /// Values between commas, or `otherwise` where the option was not given. Errors: app::UsageError.
+  /// Values between commas, or `otherwise` where the option was not given. Errors: UsageError.
   std::vector<std::size_t> counts(std::string_view name, const std::vector<std::size_t>& otherwise) const;
   std::vector<float> probabilities(std::string_view name, const std::vector<float>& otherwise) const;
   /// Those of `choices` that were named, or all.

@@ -1,11 +1,11 @@
 #include "app/bench/bench.hpp"
 #include "app/bench/memory_bandwidth.hpp"
-#include "app/options/usage_error.hpp"
 #include "app/program/compute.hpp"
 #include "app/program/on_ranks.hpp"
 #include "core/base/error.hpp"
 #include "core/base/median.hpp"
 #include "core/base/standard_output.hpp"
+#include "core/base/usage_error.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "parallel/launch/launch.hpp"
 

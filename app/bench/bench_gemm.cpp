@@ -1,11 +1,7 @@
 #include "app/bench/bench.hpp"
 #include "app/bench/gemm_timing.hpp"
 #include "app/program/compute.hpp"
-#include "app/program/model_argument.hpp"
 #include "core/base/standard_output.hpp"
-#include "data/huggingface/bert_shapes.hpp"
-#include "nn/bert/bert_question_answering.hpp"
-#include "tasks/question_answering/bert_shape.hpp"
 
 #include <fmt/format.h>
 
@@ -16,10 +12,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-data::NamedBert named_model(Arguments arguments) {
-  if (arguments.model.empty()) return *data::find_bert_shape(arguments.shapes);
-  resolve_model_argument(arguments);
-  return {arguments.model, data::read_bert_config(arguments.run.squad.model / "config.json")};
+/// The model of --model or --shapes, without weights.
+tasks::PlannedRun planned_model(const Arguments& arguments) {
+  std::string name = arguments.model.empty() ? arguments.shapes : arguments.model;
+  if (name.empty()) name = arguments.task->known_models().front();
+  return arguments.task->plan(name, {}, arguments.run, arguments.sources, log_line);
 }
 
 std::vector<Json> rows_of(const ProductRates& rates, const std::vector<std::string>& providers) {
@@ -61,19 +58,18 @@ Json combined_rates(const std::vector<ProductRates>& products, const std::vector
 }  // namespace
 
 int bench_gemm(const Arguments& arguments) {
-  const data::NamedBert model = named_model(arguments);
+  const tasks::PlannedRun run = planned_model(arguments);
   const ComputeScope compute;
   check_precision(arguments.run.engine.precision, arguments.run.engine.gemm.tf32);
   ProductTimer timer(timed_providers(arguments));
   if (!arguments.json) {
     print_bench_context();
-    print(fmt::format("gemm: products of {}, {} tokens; m, n, k; the median of {}\n", model.name, arguments.tokens,
+    print(fmt::format("gemm: products of {}, {} tokens; m, n, k; the median of {}\n", run.name, arguments.tokens,
                       arguments.repeats));
   }
   std::vector<ProductRates> products;
   Json rows = Json::array();
-  const auto bert = nn::make_bert_question_answering(tasks::bert_shape(model.config), arguments.run.engine.precision);
-  for (const GemmProduct& product : training_products(*bert, arguments.tokens)) {
+  for (const GemmProduct& product : training_products(*run.network, arguments.tokens)) {
     timer.time(product, arguments.repeats, products.emplace_back());
     for (const Json& row : rows_of(products.back(), timer.providers())) {
       rows.push_back(row);
@@ -82,7 +78,7 @@ int bench_gemm(const Arguments& arguments) {
   }
   const Json rates = combined_rates(products, timer.providers());
   if (arguments.json) {
-    print(Json{{"context", bench_context()}, {"model", model.name}, {"products", rows}, {"gflops", rates}}.dump(2) +
+    print(Json{{"context", bench_context()}, {"model", run.name}, {"products", rows}, {"gflops", rates}}.dump(2) +
           "\n");
     return 0;
   }

@@ -3,13 +3,12 @@
 #include "app/bench/calibration.hpp"
 #include "app/bench/gemm_timing.hpp"
 #include "app/bench/memory_bandwidth.hpp"
-#include "app/options/usage_error.hpp"
 #include "app/program/compute.hpp"
 #include "app/program/model_argument.hpp"
 #include "core/base/error.hpp"
 #include "core/base/median.hpp"
 #include "core/base/standard_output.hpp"
-#include "tasks/question_answering/squad_task.hpp"
+#include "core/base/usage_error.hpp"
 #include "train/engine/trainer.hpp"
 #include "train/planning/run_plan.hpp"
 
@@ -17,6 +16,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -41,7 +41,7 @@ void log_once(const std::string& line) {
   if (said.insert(line).second) log_line(line);
 }
 
-double first_loss(train::TrainConfig config, tasks::SquadTask& task) {
+double first_loss(train::TrainConfig config, tasks::Task& task) {
   config.steps = 1;
   StepRecorder recorder;
   train::Trainer(config, task).run({&recorder});
@@ -49,7 +49,7 @@ double first_loss(train::TrainConfig config, tasks::SquadTask& task) {
 }
 
 /// One sequence at a time must give the loss of the whole batch, to rounding.
-void validate(const train::TrainConfig& config, tasks::SquadTask& task) {
+void validate(const train::TrainConfig& config, tasks::Task& task) {
   train::TrainConfig one_by_one = config;
   one_by_one.micro_batch = 1;
   one_by_one.micro_tokens = 0;
@@ -60,7 +60,7 @@ void validate(const train::TrainConfig& config, tasks::SquadTask& task) {
 }
 
 /// Micro-batches of the step that made `report`.
-std::size_t micro_batches(const tasks::SquadTask& task, const train::StepReport& report,
+std::size_t micro_batches(const tasks::Task& task, const train::StepReport& report,
                           const train::MicroBatchLimit& limit) {
   const std::vector<std::size_t> samples = task.global_batch(report.step - 1);
   std::size_t count = 0;
@@ -74,7 +74,7 @@ std::size_t micro_batches(const tasks::SquadTask& task, const train::StepReport&
 /// figures of the whole step are those of steps that were not.
 class StepBench final : public train::Reporter {
  public:
-  StepBench(const Arguments& arguments, tasks::SquadTask& task)
+  StepBench(const Arguments& arguments, tasks::Task& task)
       : arguments_(arguments), task_(task), timer_(timed_providers(arguments)) {}
 
   void run() {
@@ -120,7 +120,7 @@ class StepBench final : public train::Reporter {
   void print_text() const;
 
   const Arguments& arguments_;
-  tasks::SquadTask& task_;
+  tasks::Task& task_;
   ProductTimer timer_;
   std::size_t steps_ = 0;
   train::MicroBatchLimit limit_;
@@ -200,7 +200,7 @@ void StepBench::print_json() const {
   const double ceiling = ceiling_rate(products_);
   Json result = {{"context", bench_context()},
                  {"model", arguments_.model},
-                 {"batch", arguments_.run.squad.batch},
+                 {"batch", arguments_.run.task.batch},
                  {"precision", to_string(precision())},
                  {"provider", gemm_},
                  {"tokens", typical([](const auto& step) { return static_cast<double>(step.tokens); })},
@@ -220,7 +220,7 @@ void StepBench::print_json() const {
 void StepBench::print_text() const {
   print_bench_context();
   mylos::print(fmt::format("step: {}, batch {}, {}, {}; the median of {}\n", arguments_.model,
-                           arguments_.run.squad.batch, to_string(precision()), gemm_, arguments_.repeats));
+                           arguments_.run.task.batch, to_string(precision()), gemm_, arguments_.repeats));
   const double ceiling = ceiling_rate(products_);
   mylos::print(fmt::format(
       "{:.0f} tokens/s, {:.1f} GFLOP/s: {:.1f} % of the {:.1f} GFLOP/s that the model's products reach alone, each by "
@@ -238,13 +238,13 @@ int bench_step(const Arguments& told) {
   if (arguments.model.empty()) throw UsageError("bench step needs --model; see mylos bench --help");
   if (arguments.data.empty()) throw UsageError("bench step needs --data; see mylos bench --help");
   resolve_model_argument(arguments);
-  arguments.run.squad.train = arguments.data;
+  arguments.run.task.train = arguments.data;
   const train::TrainConfig& engine = arguments.run.engine;
-  tasks::SquadTask task(arguments.run.squad, engine.precision, engine.seed, log_once);
+  const std::unique_ptr<tasks::Task> task = arguments.task->make(arguments.run, log_once);
   const ComputeScope compute;
   check_precision(engine.precision, engine.gemm.tf32);
-  validate(engine, task);
-  StepBench bench(arguments, task);
+  validate(engine, *task);
+  StepBench bench(arguments, *task);
   bench.run();
   save_calibration(bench.calibration());
   bench.print();

@@ -1,21 +1,18 @@
 #include "app/bench/bench.hpp"
-#include "app/options/usage_error.hpp"
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/median.hpp"
 #include "core/base/printable.hpp"
-#include "core/base/python_text.hpp"
 #include "core/base/standard_output.hpp"
-#include "data/huggingface/bert_config.hpp"
+#include "core/base/usage_error.hpp"
 #include "data/huggingface/model_names.hpp"
-#include "data/huggingface/wordpiece_files.hpp"
-#include "data/squad/squad.hpp"
 #include "data/tokenizer/plain_wordpiece.hpp"
+#include "tasks/question_answering/question_texts.hpp"
 
 #include <fmt/format.h>
 
 #include <chrono>
-#include <string_view>
+#include <string>
 #include <vector>
 
 /// mylos bench tokenize: ids and offsets of a data set's texts, one thread. Starts neither Kokkos nor MPI.
@@ -24,34 +21,19 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Source {
-  std::filesystem::path vocabulary;
-  data::TokenizerOptions options;
-};
-
-Source find_source(const Arguments& arguments) {
+tasks::WordPieceSource find_source(const Arguments& arguments) {
   if (arguments.model.empty() == arguments.vocabulary.empty()) {
     throw UsageError("bench tokenize needs --vocab or --model, one of the two; see mylos bench --help");
   }
   if (arguments.model.empty()) {
     return {arguments.vocabulary, {.do_lower_case = !arguments.cased, .strip_accents = {}}};
   }
-  const std::filesystem::path model = data::resolve_model(arguments.model);
-  data::read_bert_config(model / "config.json");  // WordPiece is of no other family
-  const data::TokenizerOptions options = data::read_tokenizer_options(model);
-  return {data::vocabulary_path(model), options};
+  return tasks::wordpiece_source(data::resolve_model(arguments.model));
 }
 
-/// What building features tokenises: each context once, and each question.
-std::vector<std::string_view> texts_of(const data::SquadDataset& dataset) {
-  std::vector<std::string_view> texts(dataset.contexts.begin(), dataset.contexts.end());
-  for (const data::SquadQuestion& question : dataset.questions) texts.push_back(python_lstrip(question.question));
-  return texts;
-}
-
-void validate(const std::vector<std::string_view>& texts, const data::WordPieceTokenizer& tokenizer,
+void validate(const std::vector<std::string>& texts, const data::WordPieceTokenizer& tokenizer,
               const data::TokenizerOptions& options) {
-  for (const std::string_view text : texts) {
+  for (const std::string& text : texts) {
     const data::Tokens tokens = tokenizer.tokenize(text);
     const data::Tokens plain = data::plain_tokens(text, tokenizer.vocabulary(), options);
     ensure(tokens.ids == plain.ids && tokens.offsets == plain.offsets,
@@ -65,15 +47,15 @@ struct Measurement {
   double seconds = 0.0;
 };
 
-Measurement measure(const std::vector<std::string_view>& texts, const data::WordPieceTokenizer& tokenizer,
+Measurement measure(const std::vector<std::string>& texts, const data::WordPieceTokenizer& tokenizer,
                     std::size_t repeats) {
   Measurement measured{.texts = texts.size()};
-  for (const std::string_view text : texts) measured.bytes += text.size();
+  for (const std::string& text : texts) measured.bytes += text.size();
   std::vector<double> seconds;
   for (std::size_t repeat = 0; repeat < bench_warm_ups + repeats; ++repeat) {
     const Clock::time_point begin = Clock::now();
     data::Tokens tokens;
-    for (const std::string_view text : texts) tokenizer.tokenize(text, tokens);
+    for (const std::string& text : texts) tokenizer.tokenize(text, tokens);
     if (repeat >= bench_warm_ups) seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
     measured.tokens = tokens.ids.size();
   }
@@ -109,10 +91,9 @@ void print_measurement(const Arguments& arguments, const Measurement& measured) 
 
 int bench_tokenize(const Arguments& arguments) {
   if (arguments.data.empty()) throw UsageError("bench tokenize needs --data; see mylos bench --help");
-  const Source source = find_source(arguments);
+  const tasks::WordPieceSource source = find_source(arguments);
   const data::WordPieceTokenizer tokenizer(data::Vocabulary::load(source.vocabulary), source.options);
-  const data::SquadDataset dataset = data::read_squad(arguments.data);
-  const std::vector<std::string_view> texts = texts_of(dataset);
+  const std::vector<std::string> texts = tasks::tokenized_texts(arguments.data);
   validate(texts, tokenizer, source.options);
   print_measurement(arguments, measure(texts, tokenizer, arguments.repeats));
   return 0;

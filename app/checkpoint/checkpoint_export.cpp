@@ -1,19 +1,16 @@
 #include "app/checkpoint/checkpoint.hpp"
-#include "app/options/usage_error.hpp"
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
 #include "core/base/standard_output.hpp"
-#include "data/huggingface/bert_config.hpp"
+#include "core/base/usage_error.hpp"
 #include "data/huggingface/model_names.hpp"
-#include "data/huggingface/pretrained.hpp"
-#include "data/huggingface/wordpiece_files.hpp"
-#include "nn/bert/bert_question_answering.hpp"
-#include "tasks/question_answering/bert_shape.hpp"
+#include "tasks/task_kinds.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 /// mylos checkpoint export.
@@ -23,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr const char* model_group = "/model/";
+constexpr const char *model_group = "/model/", *state_group = "/state/";
 
 bool is_model_directory(const fs::path& path) {
   std::error_code unreadable;  // then it is none
@@ -53,26 +50,47 @@ fs::path model_directory(const Arguments& arguments, const fs::path& file, const
                    file.string(), recorded ? recorded->string() : "the model it was trained from"));
 }
 
-/// The model's tensors in the checkpoint, in the model's order. Errors: a tensor of another model.
-std::vector<const parallel::CheckpointDataset*> find_tensors(const parallel::CheckpointIndex& index,
-                                                             const fs::path& model, const data::BertConfig& config,
-                                                             const fs::path& file) {
-  const auto network = nn::make_bert_question_answering(tasks::bert_shape(config), Precision::float32);
-  std::vector<const parallel::CheckpointDataset*> tensors;
-  for (const ParameterRow& row : network->table().rows()) {
-    const parallel::CheckpointDataset* found = index.find(model_group + row.name);
+/// A tensor of the model with what the checkpoint has of it.
+struct SavedTensor {
+  const ParameterRow* row;
+  const parallel::CheckpointDataset* dataset;
+};
+
+/// Appends the datasets of `rows` below `group`. Errors: a tensor of another model.
+void find_tensors(const parallel::CheckpointIndex& index, std::span<const ParameterRow> rows, std::string_view group,
+                  const fs::path& model, const fs::path& file, std::vector<SavedTensor>& tensors) {
+  for (const ParameterRow& row : rows) {
+    const parallel::CheckpointDataset* found = index.find(std::string(group) + row.name);
     ensure(found != nullptr && found->shape == row.shape,
            fmt::format("{}: its tensors are not those of the model in {}: {} {} is not in it; name the model with "
                        "--model",
                        file.string(), model.string(), row.name, parallel::shape_text(row.shape)));
-    tensors.push_back(found);
+    tensors.push_back({&row, found});
   }
+}
+
+/// The tensors of an export, in its order: parameters, then state.
+std::vector<SavedTensor> exported_tensors(const parallel::CheckpointIndex& index, const ParameterTable& table,
+                                          const fs::path& model, const fs::path& file) {
+  std::vector<SavedTensor> tensors;
+  find_tensors(index, table.rows(), model_group, model, file, tensors);
   const auto in_file =
       std::ranges::count_if(index.datasets, [](const auto& dataset) { return dataset.name.starts_with(model_group); });
   ensure(static_cast<std::size_t>(in_file) == tensors.size(),
          fmt::format("{}: has {} tensors of a model, the model in {} has {}; name the model with --model",
                      file.string(), in_file, model.string(), tensors.size()));
+  find_tensors(index, table.state_rows(), state_group, model, file, tensors);
   return tensors;
+}
+
+/// The model in `directory` without data. Errors: those of its task's kind.
+std::unique_ptr<tasks::Task> load_model(const fs::path& directory) {
+  const tasks::TaskKind* found = tasks::kind_of_model(directory);
+  const tasks::TaskKind& kind = found == nullptr ? tasks::default_task_kind() : *found;
+  tasks::RunConfig run = tasks::default_run(kind, checkpoint_command);
+  run.task.model = directory;
+  kind.fit_model(run, directory.string(), {}, [](const std::string&) {});
+  return kind.make_model(run, [](const std::string&) {});
 }
 
 }  // namespace
@@ -82,23 +100,22 @@ int export_checkpoint(const Arguments& arguments) {
   if (output.empty()) throw UsageError("checkpoint export needs --output; see mylos checkpoint --help");
   const fs::path path = checkpoint_at(arguments.positional[1]);
   const parallel::CheckpointIndex index = parallel::read_checkpoint_index(path);
-  const fs::path model = model_directory(arguments, path, index.record);
-  const data::BertConfig config = data::read_bert_config(model / "config.json");
-  const auto tensors = find_tensors(index, model, config, path);
+  const fs::path directory = model_directory(arguments, path, index.record);
+  const std::unique_ptr<tasks::Task> task = load_model(directory);
+  const std::vector<SavedTensor> tensors = exported_tensors(index, task->model().table(), directory, path);
   std::error_code unreadable;  // is told by what writes there
   ensure(!fs::exists(output, unreadable) || fs::is_empty(output, unreadable),
          fmt::format("--output {}: is there already; choose a new directory", output.string()));
-  std::vector<data::TensorShape> shapes;
-  for (const auto* tensor : tensors) {
-    shapes.push_back({tensor->name.substr(std::string_view(model_group).size()), tensor->shape});
-  }
   const PositionedFile file(path, PositionedFile::Use::read);
-  const auto tokenizer = data::wordpiece_model_files(data::read_wordpiece_files(model), config.max_position_embeddings);
-  data::PretrainedWriter writer(output, data::bert_config_json(config), tokenizer, shapes);
-  for (const auto* tensor : tensors) {
-    read_dataset(file, *tensor, [&](std::span<const float> values) { writer.write(values); });
+  const std::unique_ptr<train::ModelExport> exported = task->start_export(output);
+  for (const auto& [row, dataset] : tensors) {
+    std::size_t first = 0;
+    read_dataset(file, *dataset, [&](std::span<const float> values) {
+      exported->write(*row, first, values);
+      first += values.size();
+    });
   }
-  writer.commit();
+  exported->commit();
   log_line(fmt::format("{}: written from {}", output.string(), path.string()));
   return 0;
 }

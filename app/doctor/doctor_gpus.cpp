@@ -1,6 +1,6 @@
 #include "app/doctor/doctor_gpus.hpp"
 
-#include "app/options/values.hpp"
+#include "core/base/option_values.hpp"
 #include "core/base/printable.hpp"
 #include "core/base/quantities.hpp"
 #include "parallel/communicator/nccl_communicator.hpp"

@@ -1,10 +1,10 @@
 #pragma once
 
-#include "tasks/question_answering/run_config.hpp"
+#include "core/base/option.hpp"
+#include "tasks/task_kinds.hpp"
 
 #include <filesystem>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,20 +39,16 @@ struct TypedOption {
 };
 
 struct Arguments {
-  tasks::RunConfig run;
+  const tasks::TaskKind* task = &tasks::default_task_kind();  ///< whose options and data the run has
+  tasks::RunConfig run = tasks::default_run(*task, 0);
   std::string model;                 ///< as typed; commands resolve it to a directory
-  std::string dataset;               ///< of train: "squad" or "squad_v2", whose files are looked for
-  bool do_train = false;             ///< what run_qa has to be told,
-  bool do_eval = false;              ///< and what of a dataset's files is read
   std::string save_strategy;         ///< Trainer's name for when checkpoints are written; empty = not given
   bool bf16 = false, fp16 = false;   ///< Trainer's names for a precision
   std::vector<std::string> remarks;  ///< options that were taken and have no effect
 
-  std::filesystem::path data;                     ///< what eval, prepare and bench read
-  std::filesystem::path context;                  ///< the text that ask reads
-  std::filesystem::path vocabulary;               ///< vocab.txt of tokenize and of bench tokenize
-  std::filesystem::path no_answer_probabilities;  ///< of score: {question id: probability}
-  double no_answer_threshold = 1.0;               ///< answers less likely than this to have none are taken as given
+  std::filesystem::path data;        ///< what eval, prepare and bench read
+  std::filesystem::path context;     ///< the text that ask reads
+  std::filesystem::path vocabulary;  ///< vocab.txt of tokenize and of bench tokenize
 
   std::optional<std::size_t> batch_per_rank;
   bool batch_is_per_rank = false;  ///< settled: the batch is what one rank takes of a step
@@ -79,7 +75,7 @@ struct Arguments {
   bool offsets = false;
   bool cased = false;
 
-  std::string shapes = "bert-base";    ///< of bench gemm
+  std::string shapes;                  ///< of bench gemm: a model that is known by its sizes; empty: the task's first
   std::size_t tokens = 3072;           ///< rows of the products that bench gemm times
   std::size_t repeats = 5;             ///< timings, of which the median counts
   bool breakdown = false;              ///< of bench step: where the time goes
@@ -92,8 +88,7 @@ struct Arguments {
   bool help = false;
   std::vector<std::string> positional;
   std::vector<TypedOption> typed;  ///< the options of the command line, in its order; not those of peers without effect
-  std::set<std::string> given;     ///< names of the options on the command line
-  std::set<std::string> configured;  ///< names of the options that --config set
+  OptionSources sources;
 };
 
 }  // namespace mylos::app

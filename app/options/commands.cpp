@@ -12,14 +12,16 @@ namespace {
 constexpr std::size_t any_number = std::numeric_limits<std::size_t>::max();
 
 constexpr std::array table = {
-    Command{"train", train_command, "--model M --train FILE [--dev FILE] --output DIR [options]",
-            "fine-tunes a model on questions and answers", 0, 0, true},
+    Command{"train", train_command, "--model M --train FILE [--dev FILE] --output DIR [options]", "fine-tunes a model",
+            0, 0, true},
     Command{"eval", eval_command, "--model M --data FILE --output DIR [options]",
-            "answers the questions of a file and scores the answers", 0, 0},
+            "predicts the samples of a file and scores the predictions", 0, 0},
     Command{"ask", ask_command, "--model M --context FILE [options] [QUESTION...]",
-            "answers questions about a text; without a question it reads them, one a line", 0, any_number},
+            "answers questions about a text; without a question it reads them, one a line", 0, any_number, false,
+            "question-answering"},
     Command{"score", score_command, "DATA PREDICTIONS [options]",
-            "prints what the official SQuAD script prints for these predictions", 2, 2},
+            "prints what the data set's official script prints for these predictions", 2, 2, false,
+            "question-answering"},
     Command{"tokenize", tokenize_command, "--vocab FILE [options]",
             "reads lines and prints each one's token ids as a JSON array", 0, 0},
     Command{"prepare", prepare_command, "--model M --data FILE --output FILE [options]",

@@ -18,6 +18,7 @@ struct Command {
   std::size_t least_positional = 0;
   std::size_t most_positional = 0;
   bool runs_on_ranks = false;  ///< together, or each for itself without harm
+  std::string_view task = {};  ///< the only kind of task that has it; empty = all
 };
 
 std::span<const Command> commands();

@@ -2,12 +2,12 @@
 
 #include "app/options/parse.hpp"
 #include "app/options/peer_options.hpp"
-#include "app/options/usage_error.hpp"
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
 #include "core/base/printable.hpp"
 #include "core/base/text_file.hpp"
+#include "core/base/usage_error.hpp"
 #include "core/device.hpp"
 #include "parallel/sharding/parameter_mode.hpp"
 #include "train/engine/gemm_selection.hpp"
@@ -49,23 +49,28 @@ std::string typed_value(const Json& value, const std::string& key, const std::fi
 }
 
 /// The option of `command` that `key` names; null where there is none. A configuration cannot name another one.
-const Option* option_of_key(const std::string& key, const Command& command) {
-  const Option* named = find_option(key);
+const Option* option_of_key(const std::string& key, const Command& command, const tasks::TaskKind& task) {
+  const Option* named = find_option(key, task);
   const bool is_key = named != nullptr && named->belongs_to(command.bit) && named->name != "config";
   return is_key ? named : nullptr;
 }
 
-[[noreturn]] void fail_unknown(const std::string& key, const Command& command, const std::filesystem::path& file) {
+[[noreturn]] void fail_unknown(const std::string& key, const Command& command, const tasks::TaskKind& task,
+                               const std::filesystem::path& file) {
+  if (const tasks::TaskKind* other = other_task_with(key, task)) {
+    throw UsageError(fmt::format("{}: {} belongs to --task {}, and this is a run of {}", file.string(), printable(key),
+                                 other->name(), task.title()));
+  }
   std::vector<std::string> names;
-  for (const Option& option : option_table()) {
-    if (option_of_key(option.name, command) != nullptr) names.push_back(option.name);
+  for (const Option& option : option_table(task)) {
+    if (option_of_key(option.name, command, task) != nullptr) names.push_back(option.name);
   }
   throw UsageError(fmt::format("{}: unknown key \"{}\"{}", file.string(), printable(key),
-                               suggestion_with_peers(normalized_name(key), std::move(names), "")));
+                               suggestion_with_peers(normalized_name(key), std::move(names), "", task)));
 }
 
 /// Takes a key that names an option of peers which has no effect here. Errors: UsageError where it would have one.
-void read_peer_option(const PeerOption& option, const std::string& key, const Json& value,
+void read_peer_option(const tasks::PeerOption& option, const std::string& key, const Json& value,
                       const std::filesystem::path& file, Arguments& arguments) {
   if (value.is_null() || (value.is_structured() && value.empty())) return;
   const std::string text = plain_text(value);
@@ -75,15 +80,15 @@ void read_peer_option(const PeerOption& option, const std::string& key, const Js
 
 void read_key(const std::string& key, const Json& value, const Command& command, const std::filesystem::path& file,
               Arguments& arguments) {
-  const Option* option = option_of_key(key, command);
+  const Option* option = option_of_key(key, command, *arguments.task);
   if (option == nullptr) {
-    const PeerOption* peer = find_peer_option(normalized_name(key));
-    if (peer == nullptr) fail_unknown(key, command, file);
+    const tasks::PeerOption* peer = find_peer_option(normalized_name(key), *arguments.task);
+    if (peer == nullptr) fail_unknown(key, command, *arguments.task, file);
     return read_peer_option(*peer, key, value, file, arguments);
   }
   if (value.is_null()) return;
   set_option(arguments, *option, typed_value(value, key, file), fmt::format("{}: {}", file.string(), option->name));
-  arguments.configured.insert(option->name);
+  arguments.sources.configured.insert(option->name);
 }
 
 /// Reads the recorded run's choice of GEMM providers.
@@ -142,7 +147,7 @@ bool had_default(const Json& saved, const std::string& name) {
 
 Json settings_json(const Command& command, const Arguments& arguments) {
   Json settings = Json::object();
-  for (const Option& option : option_table()) {
+  for (const Option& option : option_table(*arguments.task)) {
     if (option.belongs_to(command.bit) && option.print) settings[option.name] = option.print(arguments);
   }
   return settings;
@@ -150,7 +155,7 @@ Json settings_json(const Command& command, const Arguments& arguments) {
 
 Json changed_options(const Command& command, const Arguments& arguments) {
   const Json settings = settings_json(command, arguments);
-  const Json defaults = settings_json(command, default_arguments(command));
+  const Json defaults = settings_json(command, default_arguments(command, *arguments.task));
   Json names = Json::array();
   for (const auto& [name, value] : settings.items()) {
     if (defaults[name] != value) names.push_back(name);
@@ -174,7 +179,7 @@ std::vector<std::string> differing_settings(const Json& saved, const Command& co
                                             std::span<const std::string_view> may_differ) {
   std::vector<std::string> differing;
   const Json settings = settings_json(command, arguments);
-  const Json defaults = settings_json(command, default_arguments(command));
+  const Json defaults = settings_json(command, default_arguments(command, *arguments.task));
   for (const auto& [name, value] : settings.items()) {
     // A run of a version that had no such option went by its default.
     if (name == "output" || (!saved.contains(name) && !saved.contains(program_key))) continue;
@@ -193,7 +198,7 @@ void take_recorded_choices(const Json& saved, const std::filesystem::path& file,
   const Json& resolved = saved[resolved_key];
   train::GemmConfig& gemm = arguments.run.engine.gemm;
   const bool was_tf32 = saved.contains("tf32") && saved["tf32"] == true;
-  if (!arguments.given.contains("gemm") && was_tf32 == gemm.tf32) {
+  if (!arguments.sources.given.contains("gemm") && was_tf32 == gemm.tf32) {
     read_gemm(resolved, file, arguments);
     // A run that goes on in another build, on the CPU after a GPU, chooses again.
     if (gemm.recorded && !train::is_built(*gemm.recorded)) gemm.recorded.reset();

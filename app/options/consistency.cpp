@@ -2,9 +2,8 @@
 
 #include "app/options/options.hpp"
 #include "app/options/parse.hpp"
-#include "app/options/usage_error.hpp"
+#include "core/base/usage_error.hpp"
 #include "core/kernels/gemm.hpp"
-#include "data/squad/squad_files.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
 #include "parallel/communicator/nccl_communicator.hpp"
 #include "parallel/launch/launch.hpp"
@@ -19,26 +18,14 @@
 namespace mylos::app {
 namespace {
 
-bool was_given(const Arguments& arguments, const char* name) { return arguments.given.contains(name); }
+bool was_given(const Arguments& arguments, const char* name) { return arguments.sources.was_given(name); }
 
-bool was_configured(const Arguments& arguments, const char* name) { return arguments.configured.contains(name); }
+bool was_configured(const Arguments& arguments, const char* name) { return arguments.sources.was_configured(name); }
 
-/// Refuses two settings that mean the same where both are on the command line, or both only in the configuration.
-void exclude(const Arguments& arguments, const char* one, const char* other) {
-  const bool one_given = was_given(arguments, one), other_given = was_given(arguments, other);
-  if (one_given && other_given) {
-    throw UsageError(fmt::format("--{} and --{} exclude each other; give one of them", one, other));
-  }
-  if (one_given || other_given) return;
-  if (was_configured(arguments, one) && was_configured(arguments, other)) {
-    throw UsageError(
-        fmt::format("{} and {} exclude each other; leave one of them out of the configuration", one, other));
-  }
-}
+void exclude(const Arguments& arguments, const char* one, const char* other) { arguments.sources.exclude(one, other); }
 
-/// Whether only the configuration says `name`, and the command line says `other`, which excludes it and wins.
 bool is_overridden(const Arguments& arguments, const char* name, const char* other) {
-  return !was_given(arguments, name) && was_given(arguments, other);
+  return arguments.sources.is_overridden(name, other);
 }
 
 /// What says how a rank's part of a step is cut into micro-batches.
@@ -105,15 +92,15 @@ void drop_settings_of_replaced_choices(Arguments& arguments) {
 
 /// Refuses settings of an optimizer or a schedule that is not chosen. A run.json has them too, as their defaults.
 void check_settings_of_choices(const Command& command, const Arguments& arguments) {
-  const Arguments defaults = default_arguments(command);
+  const Arguments defaults = default_arguments(command, *arguments.task);
   for (const auto& [name, chooser, choice] : settings_of_choices) {
-    const std::string chosen = find_option(chooser)->print(arguments).get<std::string>();
+    const std::string chosen = find_option(chooser, *arguments.task)->print(arguments).get<std::string>();
     if (chosen == choice) continue;
     if (was_given(arguments, name)) {
       throw UsageError(fmt::format("--{} needs --{} {}, but the {} is {}; leave it out, or give --{} {}", name, chooser,
                                    choice, chooser, chosen, chooser, choice));
     }
-    const Option& option = *find_option(name);
+    const Option& option = *find_option(name, *arguments.task);
     if (option.print(arguments) == option.print(defaults)) continue;
     throw UsageError(fmt::format("{} needs {} {}, but the {} is {}; leave it out of the configuration", name, chooser,
                                  choice, chooser, chosen));
@@ -171,7 +158,7 @@ void settle_batches(Arguments& arguments) {
   exclude(arguments, "batch", "batch-per-rank");
   exclude_cuts(arguments);
   if (is_overridden(arguments, "batch-per-rank", "batch")) arguments.batch_per_rank.reset();
-  std::size_t& batch = arguments.run.squad.batch;
+  std::size_t& batch = arguments.run.task.batch;
   const std::size_t parts = arguments.run.engine.accumulation;
   arguments.batch_is_per_rank = arguments.batch_per_rank.has_value();
   if (arguments.batch_per_rank) {
@@ -188,14 +175,14 @@ void need(bool given, const Command& command, std::string_view name) {
 
 /// An option about evaluations is an error where there are none.
 void check_evaluation(const Arguments& arguments) {
-  if (!arguments.run.squad.dev.empty()) return;
+  if (!arguments.run.task.dev.empty()) return;
   const train::TrainConfig& engine = arguments.run.engine;
-  const char* without_use = engine.best_by != "loss"                    ? "best-by"
-                            : engine.patience > 0                       ? "patience"
-                            : engine.evaluate_every > 0                 ? "eval-every"
-                            : arguments.run.engine.evaluate_on_start    ? "eval-on-start"
-                            : arguments.run.squad.dev_limit.has_value() ? "dev-limit"
-                                                                        : nullptr;
+  const char* without_use = engine.best_by != "loss"                   ? "best-by"
+                            : engine.patience > 0                      ? "patience"
+                            : engine.evaluate_every > 0                ? "eval-every"
+                            : arguments.run.engine.evaluate_on_start   ? "eval-on-start"
+                            : arguments.run.task.dev_limit.has_value() ? "dev-limit"
+                                                                       : nullptr;
   if (without_use == nullptr) return;
   throw UsageError(fmt::format("--{} needs --dev: without it nothing is evaluated", without_use));
 }
@@ -230,24 +217,19 @@ void check_communicator(const Arguments& arguments) {
   }
 }
 
-/// What run_qa is told, as ours.
-void settle_dataset(Arguments& arguments) {
+/// What scripts of transformers are told to do, as ours.
+void check_doings(const Arguments& arguments) {
+  const tasks::TaskConfig& task = arguments.run.task;
   const bool is_said = was_given(arguments, "do-train") || was_configured(arguments, "do-train");
-  const bool is_denied = is_said && !arguments.do_train;
-  if (is_denied || (arguments.do_eval && !arguments.do_train)) {
+  const bool is_denied = is_said && !task.do_train;
+  if (is_denied || (task.do_eval && !task.do_train)) {
     throw UsageError("train trains: give --do_train as well, or score a model with mylos eval --model M --data FILE");
   }
-  exclude(arguments, "dataset", "train");
-  if (!arguments.dataset.empty() && !is_overridden(arguments, "dataset", "train")) {
-    const data::SquadFiles files = data::find_squad_files(arguments.dataset);
-    arguments.run.squad.train = files.train;
-    const bool is_evaluated = arguments.do_eval || !arguments.do_train;
-    const bool has_dev =
-        was_given(arguments, "dev") || (was_configured(arguments, "dev") && !was_given(arguments, "dataset"));
-    if (is_evaluated && !has_dev) arguments.run.squad.dev = files.dev;
-  }
-  if (!arguments.do_eval || !arguments.run.squad.dev.empty()) return;
-  throw UsageError("--do-eval needs something to evaluate on: --dev FILE (--validation_file), or --dataset squad");
+}
+
+void check_evaluated(const Arguments& arguments) {
+  if (!arguments.run.task.do_eval || !arguments.run.task.dev.empty()) return;
+  throw UsageError("--do-eval needs something to evaluate on: --dev FILE (--validation_file), or --dataset NAME");
 }
 
 /// Trainer's names for two of --precision's types.
@@ -270,7 +252,7 @@ void settle_save_strategy(Arguments& arguments) {
   const std::string& strategy = arguments.save_strategy;
   if (strategy.empty() || is_overridden(arguments, "save-strategy", "checkpoint-every")) return;
   train::CheckpointConfig& checkpoints = arguments.run.engine.checkpoints;
-  const auto& beside = was_given(arguments, "save-strategy") ? arguments.given : arguments.configured;
+  const auto& beside = was_given(arguments, "save-strategy") ? arguments.sources.given : arguments.sources.configured;
   const bool is_given = beside.contains("checkpoint-every"), is_in_steps = is_given && checkpoints.every_steps > 0;
   if (is_given && !is_in_steps) exclude(arguments, "save-strategy", "checkpoint-every");
   if (strategy == "steps") {
@@ -311,9 +293,11 @@ void check_extend(const Arguments& arguments) {
 }
 
 void settle_train(const Command& command, Arguments& arguments) {
-  settle_dataset(arguments);
+  check_doings(arguments);
+  arguments.task->settle(arguments.run, arguments.sources, command.bit);
+  check_evaluated(arguments);
   need(!arguments.model.empty(), command, "model");
-  need(!arguments.run.squad.train.empty(), command, "train");
+  need(!arguments.run.task.train.empty(), command, "train");
   need(!arguments.run.engine.output.empty(), command, "output");
   drop_what_was_overridden(arguments);
   check_optimizer(command, arguments);
@@ -358,29 +342,26 @@ void check_tf32(const Arguments& arguments) {
 }
 
 void check_attention(const Arguments& arguments) {
-  const AttentionKernel kernel = arguments.run.squad.attention;
+  const AttentionKernel kernel = arguments.run.task.attention;
   const std::string obstacle = attention_obstacle(kernel, arguments.run.engine.precision);
   if (!obstacle.empty()) throw UsageError(fmt::format("--attention {}: {}; leave it out", to_string(kernel), obstacle));
 }
 
 }  // namespace
 
-void check_windows(const Arguments& arguments) {
-  const tasks::SquadConfig& squad = arguments.run.squad;
-  if (squad.doc_stride < squad.max_length) return;
-  throw UsageError(
-      fmt::format("--doc-stride {}: expected less than --max-length, {}", squad.doc_stride, squad.max_length));
-}
-
 void settle(const Command& command, Arguments& arguments) {
   const bool has_output = !arguments.run.engine.output.empty();
   settle_precision(arguments);
   const bool asks = command.bit == ask_command || command.bit == eval_command;
-  if (!asks) check_windows(arguments);  // those of a run may stand in for what is not given
+  if (!asks) arguments.task->check(arguments.run);  // those of a run may stand in for what is not given
   check_loss_scale(arguments);
   check_tf32(arguments);
   check_attention(arguments);
-  if ((command.bit & train_command) != 0) settle_train(command, arguments);
+  if ((command.bit & train_command) != 0) {
+    settle_train(command, arguments);
+  } else {
+    arguments.task->settle(arguments.run, arguments.sources, command.bit);
+  }
   if ((command.bit & compare_command) != 0) settle_compare(arguments);
   if (command.bit == plan_command) settle_batches(arguments);
   if (command.bit == bench_command) exclude(arguments, "micro-tokens", "micro-batch");
@@ -402,7 +383,7 @@ void settle_ranks(Arguments& arguments, std::size_t ranks) {
 }
 
 void settle_batch(Arguments& arguments, std::size_t ranks) {
-  if (arguments.batch_is_per_rank) arguments.run.squad.batch *= ranks;
+  if (arguments.batch_is_per_rank) arguments.run.task.batch *= ranks;
   arguments.batch_is_per_rank = false;
 }
 

@@ -10,9 +10,6 @@ namespace mylos::app {
 /// there and that no option is given that would do nothing. Errors: UsageError.
 void settle(const Command& command, Arguments& arguments);
 
-/// Checks that neighbouring windows share less than a window. Errors: UsageError.
-void check_windows(const Arguments& arguments);
-
 /// What is said for a rank, once their number is known: until then there is one. Errors: UsageError.
 void settle_ranks(Arguments& arguments, std::size_t ranks);
 /// The batch alone.

@@ -2,18 +2,40 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 
 namespace mylos::app {
+namespace {
 
-const std::vector<Option>& option_table() {
-  static const std::vector<Option> table = [] {
-    std::vector<Option> all;
-    for (const auto part : {data_options, training_options, rank_options, answer_options, plan_options, tool_options}) {
-      std::ranges::move(part(), std::back_inserter(all));
-    }
-    return all;
-  }();
-  return table;
+std::vector<Option> make_table(const tasks::TaskKind& task) {
+  std::vector<Option> all;
+  for (std::vector<Option> part : {data_options(task), own_options(task), training_options(task), rank_options(),
+                                   plan_options(), tool_options(task)}) {
+    std::ranges::move(part, std::back_inserter(all));
+  }
+  return all;
+}
+
+template <class Table>
+auto find_called(const Table& table, const std::string& name) {
+  return std::ranges::find_if(table, [&](const auto& option) { return option.is_called(name); });
+}
+
+}  // namespace
+
+const std::vector<Option>& option_table(const tasks::TaskKind& task) {
+  static std::map<const tasks::TaskKind*, std::vector<Option>> tables;
+  const auto known = tables.find(&task);
+  return known != tables.end() ? known->second : tables.emplace(&task, make_table(task)).first->second;
+}
+
+std::vector<Option> own_options(const tasks::TaskKind& task) {
+  std::vector<Option> options;
+  for (const auto& option : task.options()) {
+    options.push_back(option_of_whole<Arguments>(
+        option, [](auto& arguments) -> auto& { return arguments.run; }));
+  }
+  return options;
 }
 
 std::string normalized_name(std::string_view name) {
@@ -22,10 +44,17 @@ std::string normalized_name(std::string_view name) {
   return normal;
 }
 
-const Option* find_option(std::string_view name) {
+const Option* find_option(std::string_view name, const tasks::TaskKind& task) {
+  const std::vector<Option>& table = option_table(task);
+  const auto found = find_called(table, normalized_name(name));
+  return found == table.end() ? nullptr : &*found;
+}
+
+const tasks::TaskKind* other_task_with(std::string_view name, const tasks::TaskKind& task) {
   const std::string normal = normalized_name(name);
-  for (const Option& option : option_table()) {
-    if (option.name == normal || std::ranges::find(option.aliases, normal) != option.aliases.end()) return &option;
+  for (const tasks::TaskKind* other : tasks::task_kinds()) {
+    const auto options = other->options();
+    if (other != &task && find_called(options, normal) != options.end()) return other;
   }
   return nullptr;
 }

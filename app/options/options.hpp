@@ -1,69 +1,50 @@
 #pragma once
 
 #include "app/options/arguments.hpp"
+#include "core/base/option.hpp"
+#include "core/base/option_kinds.hpp"
 
-#include <nlohmann/json.hpp>
-
-#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 /// The one table of options, from which parsing, --help and run.json derive.
 namespace mylos::app {
 
-/// The commands that have an option: a sum of these.
-enum CommandBit : unsigned {
-  train_command = 1,
-  eval_command = 2,
-  ask_command = 4,
-  score_command = 8,
-  tokenize_command = 16,
-  prepare_command = 32,
-  info_command = 64,
-  bench_command = 128,
-  checkpoint_command = 256,
-  plan_command = 512,
-  compare_command = 1024,
-  watch_command = 2048,
-  doctor_command = 4096,
-  report_command = 8192,
-};
+using Option = mylos::Option<Arguments>;
 
-struct Option {
-  std::string name;                  ///< "learning-rate"; users may write _ for -
-  std::vector<std::string> aliases;  ///< what the peers call it: "lr"
-  std::string placeholder;           ///< of the value, "X"; empty = a switch
-  std::string_view section;          ///< of the help
-  unsigned commands = 0;             ///< CommandBits
-  std::string help;                  ///< what it does, with the unit
-  std::string expects = {};          ///< what a value must be, "a whole number from 1 to 512"
-  /// Puts the value in its place; false, with the arguments as they were, where it is not what is expected.
-  std::function<bool(Arguments&, std::string_view)> parse = {};
-  /// The value for run.json, null where it is unset; empty where the option is no setting of the run.
-  std::function<nlohmann::ordered_json(const Arguments&)> print = {};
-  std::string alone = {};                 ///< the value where none follows the name; empty where one has to
-  std::vector<std::string> choices = {};  ///< the words among its values; completion offers them
+/// The columns of the table; the kind of option adds the rest.
+inline Option named(std::string name, std::vector<std::string> aliases, std::string placeholder,
+                    std::string_view section, unsigned commands, std::string help) {
+  return named_option<Arguments>(std::move(name), std::move(aliases), std::move(placeholder), section, commands,
+                                 std::move(help));
+}
 
-  bool is_switch() const { return placeholder.empty(); }
-  bool belongs_to(unsigned command) const { return (commands & command) != 0; }
-};
+/// The values of --mode and --modes.
+std::vector<Choice> mode_choices();
 
-/// All options of all commands, in the order in which help shows them.
-const std::vector<Option>& option_table();
+/// All options of all commands for runs of `task`, in the order in which help shows them: those of every task, and its
+/// own.
+const std::vector<Option>& option_table(const tasks::TaskKind& task = tasks::default_task_kind());
 
 /// `name` as the table writes it: with - for _.
 std::string normalized_name(std::string_view name);
 
-/// The option with this name or alias, normalised; null where there is none.
-const Option* find_option(std::string_view name);
+/// The option of that table with this name or alias, normalised; null where there is none.
+const Option* find_option(std::string_view name, const tasks::TaskKind& task = tasks::default_task_kind());
+
+/// Those of `task` alone.
+std::vector<Option> own_options(const tasks::TaskKind& task);
+
+/// A kind, other than `task`, that has an option of its own with this name or alias; null where there is none.
+const tasks::TaskKind* other_task_with(std::string_view name, const tasks::TaskKind& task);
 
 /// The parts of the table, one file each.
-std::vector<Option> data_options();
-std::vector<Option> training_options();
+std::vector<Option> data_options(const tasks::TaskKind& task);
+std::vector<Option> training_options(const tasks::TaskKind& task);
 std::vector<Option> rank_options();
-std::vector<Option> answer_options();
-std::vector<Option> tool_options();
+std::vector<Option> tool_options(const tasks::TaskKind& task);
 std::vector<Option> plan_options();
 
 }  // namespace mylos::app

@@ -3,11 +3,12 @@
 #include "app/options/config_file.hpp"
 #include "app/options/consistency.hpp"
 #include "app/options/peer_options.hpp"
-#include "app/options/usage_error.hpp"
-#include "app/options/values.hpp"
+#include "app/options/task_choice.hpp"
 #include "core/base/files.hpp"
+#include "core/base/option_values.hpp"
 #include "core/base/printable.hpp"
 #include "core/base/unicode.hpp"
+#include "core/base/usage_error.hpp"
 #include "data/huggingface/model_names.hpp"
 
 #include <fmt/format.h>
@@ -44,9 +45,9 @@ std::string commands_with(const Option& option) {
   return names;
 }
 
-std::vector<std::string> option_names(const Command& command) {
+std::vector<std::string> option_names(const Command& command, const tasks::TaskKind& task) {
   std::vector<std::string> names{"help"};
-  for (const Option& option : option_table()) {
+  for (const Option& option : option_table(task)) {
     if (!option.belongs_to(command.bit)) continue;
     names.push_back(option.name);
     names.insert(names.end(), option.aliases.begin(), option.aliases.end());
@@ -56,17 +57,22 @@ std::vector<std::string> option_names(const Command& command) {
 
 bool takes_peer_options(const Command& command) { return (command.bit & train_command) != 0; }
 
-/// The option of `command` that was typed as `name`. Errors: UsageError.
-const Option& get_option(const Command& command, const std::string& name) {
-  const Option* option = find_option(name);
+/// The option of `command` that was typed as `name`, for runs of `task`. Errors: UsageError.
+const Option& get_option(const Command& command, const tasks::TaskKind& task, const std::string& name) {
+  const Option* option = find_option(name, task);
   if (option != nullptr && option->belongs_to(command.bit)) return *option;
   if (option != nullptr) {
     throw UsageError(
         fmt::format("{} does not have --{}, which belongs to {}", command.name, name, commands_with(*option)));
   }
+  if (const tasks::TaskKind* other = other_task_with(name, task)) {
+    throw UsageError(fmt::format("{}: --{} belongs to --task {}, and this is a run of {}", command.name, name,
+                                 other->name(), task.title()));
+  }
   const std::string normal = normalized_name(name);
-  const std::string meant = takes_peer_options(command) ? suggestion_with_peers(normal, option_names(command), "--")
-                                                        : suggestion(normal, option_names(command), "--");
+  const std::vector<std::string> names = option_names(command, task);
+  const std::string meant =
+      takes_peer_options(command) ? suggestion_with_peers(normal, names, "--", task) : suggestion(normal, names, "--");
   throw UsageError(fmt::format("{} does not have --{}{}", command.name, printable(name), meant));
 }
 
@@ -96,7 +102,7 @@ std::optional<std::string> next_word(std::span<const std::string> words, std::si
 }
 
 /// The value of a peer's option; i moves to the last word that belongs to it.
-std::string peer_value(const PeerOption& option, const TypedName& typed, std::span<const std::string> words,
+std::string peer_value(const tasks::PeerOption& option, const TypedName& typed, std::span<const std::string> words,
                        std::size_t& i) {
   if (typed.value) return *typed.value;
   const std::optional<std::string> next = next_word(words, i);
@@ -109,14 +115,15 @@ std::string peer_value(const PeerOption& option, const TypedName& typed, std::sp
 
 /// Takes words[i], if it is an option of peers that has no effect here, with its value. Errors: UsageError where it
 /// would.
-bool take_peer_option(const Command& command, std::span<const std::string> words, std::size_t& i, Sorted& sorted) {
+bool take_peer_option(const Command& command, const tasks::TaskKind& task, std::span<const std::string> words,
+                      std::size_t& i, Sorted& sorted) {
   const TypedName typed(words[i]);
-  if (!takes_peer_options(command) || find_option(typed.name) != nullptr) return false;
-  if (const PeerOption* option = find_peer_option(typed.name)) {
+  if (!takes_peer_options(command) || find_option(typed.name, task) != nullptr) return false;
+  if (const tasks::PeerOption* option = find_peer_option(typed.name, task)) {
     sorted.remarks.push_back(remark_on(*option, "--" + typed.typed, peer_value(*option, typed, words, i)));
     return true;
   }
-  const PeerOption* denied = find_peer_option(typed.negated());
+  const tasks::PeerOption* denied = find_peer_option(typed.negated(), task);
   if (denied == nullptr || !denied->is_switch) return false;
   typed.refuse_value();
   remark_on(*denied, "--" + typed.typed, "false");
@@ -125,15 +132,16 @@ bool take_peer_option(const Command& command, std::span<const std::string> words
 }
 
 /// Reads the option words[i] and moves i to the last word that belongs to it.
-Occurrence read_option(const Command& command, std::span<const std::string> words, std::size_t& i) {
+Occurrence read_option(const Command& command, const tasks::TaskKind& task, std::span<const std::string> words,
+                       std::size_t& i) {
   const TypedName typed(words[i]);
   const std::string shown = "--" + typed.typed;
-  const Option* denied = find_option(typed.name) == nullptr ? find_option(typed.negated()) : nullptr;
+  const Option* denied = find_option(typed.name, task) == nullptr ? find_option(typed.negated(), task) : nullptr;
   if (denied != nullptr && denied->is_switch() && denied->belongs_to(command.bit)) {
     typed.refuse_value();
     return {denied, shown, "false"};
   }
-  const Option& option = get_option(command, typed.typed);
+  const Option& option = get_option(command, task, typed.typed);
   if (typed.value) return {&option, shown, *typed.value};
   const std::optional<std::string> next = next_word(words, i);
   if (option.is_switch()) {
@@ -154,7 +162,7 @@ bool looks_like_option(const std::string& word) {
          word.find(' ') == std::string::npos;
 }
 
-Sorted sort_words(const Command& command, std::span<const std::string> words) {
+Sorted sort_words(const Command& command, const tasks::TaskKind& task, std::span<const std::string> words) {
   Sorted sorted;
   for (std::size_t i = 0; i < words.size() && !sorted.help; ++i) {
     const std::string& word = words[i];
@@ -165,11 +173,11 @@ Sorted sort_words(const Command& command, std::span<const std::string> words) {
     }
     if (word == "--help" || word == "-h") {
       sorted.help = true;
-    } else if (word.starts_with("--") && take_peer_option(command, words, i, sorted)) {
+    } else if (word.starts_with("--") && take_peer_option(command, task, words, i, sorted)) {
       continue;
     } else if (word.starts_with("--")) {
       const std::size_t first = i;
-      sorted.options.push_back(read_option(command, words, i));
+      sorted.options.push_back(read_option(command, task, words, i));
       const auto begin = words.begin() + static_cast<std::ptrdiff_t>(first);
       sorted.options.back().words.assign(begin, words.begin() + static_cast<std::ptrdiff_t>(i) + 1);
     } else if (looks_like_option(word)) {
@@ -212,11 +220,11 @@ std::filesystem::path gemm_cache() {
 
 }  // namespace
 
-Arguments default_arguments(const Command& command) {
+Arguments default_arguments(const Command& command, const tasks::TaskKind& task) {
   Arguments arguments;
+  arguments.task = &task;
+  arguments.run = tasks::default_run(task, command.bit);
   arguments.run.engine.gemm.cache = gemm_cache();
-  // As transformers' question-answering pipeline, whose answers ask gives.
-  if (command.bit == ask_command) arguments.run.squad.max_answer_length = 15;
   if (command.bit == doctor_command) arguments.collective_timeout = 60.0;
   return arguments;
 }
@@ -232,8 +240,9 @@ void set_option(Arguments& arguments, const Option& option, std::string_view tex
 }
 
 Arguments parse_arguments(const Command& command, std::span<const std::string> words) {
-  Sorted sorted = sort_words(command, words);
-  Arguments arguments = default_arguments(command);
+  const tasks::TaskKind& task = choose_task(command, words);
+  Sorted sorted = sort_words(command, task, words);
+  Arguments arguments = default_arguments(command, task);
   arguments.help = sorted.help;
   if (sorted.help) return arguments;
   check_positional(command, sorted.positional);
@@ -247,7 +256,7 @@ Arguments parse_arguments(const Command& command, std::span<const std::string> w
   for (const Occurrence& occurrence : sorted.options) {
     check_recordable(command, occurrence);
     set_option(arguments, *occurrence.option, occurrence.value, occurrence.typed);
-    arguments.given.insert(occurrence.option->name);
+    arguments.sources.given.insert(occurrence.option->name);
     arguments.typed.push_back({occurrence.option->name, occurrence.words});
   }
   settle(command, arguments);

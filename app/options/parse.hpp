@@ -10,8 +10,8 @@
 /// From the words of a command line to Arguments.
 namespace mylos::app {
 
-/// What `command` does where nothing is said.
-Arguments default_arguments(const Command& command);
+/// What `command` does for runs of `task` where nothing is said.
+Arguments default_arguments(const Command& command, const tasks::TaskKind& task = tasks::default_task_kind());
 
 /// Reads what follows the command's name. Options are --name VALUE or --name=VALUE with - or _; after -- everything is
 /// positional. A --config file is read first, so that options win over it. With --help the rest is not looked at.

@@ -1,9 +1,9 @@
 #include "app/options/peer_options.hpp"
 
 #include "app/options/parse.hpp"
-#include "app/options/usage_error.hpp"
-#include "app/options/values.hpp"
+#include "core/base/option_values.hpp"
 #include "core/base/printable.hpp"
+#include "core/base/usage_error.hpp"
 #include "core/device.hpp"
 
 #include <fmt/format.h>
@@ -11,10 +11,13 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <span>
 #include <vector>
 
 namespace mylos::app {
 namespace {
+
+using tasks::PeerOption;
 
 constexpr std::string_view recorded =
     "every step is in metrics.jsonl and in TensorBoard's file, in the output directory";
@@ -62,8 +65,6 @@ constexpr std::array peer_table = {
     PeerOption{"pad-to-max-length", true, "", "sequences are packed, and nothing is padded"},
     PeerOption{"use-fast-tokenizer", true, "", "there is one tokenizer"},
     PeerOption{"remove-unused-columns", true, "", "only what the model reads is kept"},
-    PeerOption{"dataset-config-name", false, "plain_text,squad,squad_v2,None", "there is one of each",
-               "use --dataset squad or squad_v2"},
     PeerOption{"cache-dir", false, "", "models are looked for in Hugging Face's cache (HF_HOME) and in ours"},
     PeerOption{"model-revision", false, "main", "what refs/main names is taken",
                "fetch that revision and give its directory with --model"},
@@ -127,9 +128,9 @@ constexpr std::array peer_table = {
     PeerOption{"gradient-clip-val", false, "", "", by_clip},
     PeerOption{"val-check-interval", false, "", "", by_eval_every},
     PeerOption{"check-val-every-n-epoch", false, "", "", by_eval_every},
-    PeerOption{"limit-train-batches", false, "", "", "use --train-limit, in questions"},
-    PeerOption{"limit-val-batches", false, "", "", "use --dev-limit, in questions"},
-    PeerOption{"monitor", false, "", "", "use --best-by loss, f1 or exact"},
+    PeerOption{"limit-train-batches", false, "", "", "use --train-limit, in entries of the file"},
+    PeerOption{"limit-val-batches", false, "", "", "use --dev-limit, in entries of the file"},
+    PeerOption{"monitor", false, "", "", "use --best-by"},
     PeerOption{"every-n-train-steps", false, "", "", "use --checkpoint-every"},
     PeerOption{"save-top-k", false, "", "", "use --keep"},
     PeerOption{"max-time", false, "", "", "use --walltime with --stop-before"},
@@ -184,11 +185,19 @@ std::string plain_value(const PeerOption& option, std::string_view shown, std::s
 
 }  // namespace
 
-std::span<const PeerOption> peer_options() { return peer_table; }
+std::vector<PeerOption> peer_options(const tasks::TaskKind& task) {
+  std::vector<PeerOption> all(peer_table.begin(), peer_table.end());
+  const std::span<const PeerOption> own = task.peer_options();
+  all.insert(all.end(), own.begin(), own.end());
+  return all;
+}
 
-const PeerOption* find_peer_option(std::string_view name) {
-  const auto found = std::ranges::find(peer_table, name, &PeerOption::name);
-  return found == peer_table.end() ? nullptr : found;
+const PeerOption* find_peer_option(std::string_view name, const tasks::TaskKind& task) {
+  for (const std::span<const PeerOption> table : {std::span<const PeerOption>(peer_table), task.peer_options()}) {
+    const auto found = std::ranges::find(table, name, &PeerOption::name);
+    if (found != table.end()) return &*found;
+  }
+  return nullptr;
 }
 
 std::string remark_on(const PeerOption& option, std::string_view shown, std::string_view value) {
@@ -199,10 +208,11 @@ std::string remark_on(const PeerOption& option, std::string_view shown, std::str
   throw UsageError(fmt::format("{}{} is not supported; {}", shown, told, option.instead));
 }
 
-std::string suggestion_with_peers(std::string_view typed, std::vector<std::string> names, std::string_view prefix) {
-  for (const PeerOption& option : peer_table) names.emplace_back(option.name);
+std::string suggestion_with_peers(std::string_view typed, std::vector<std::string> names, std::string_view prefix,
+                                  const tasks::TaskKind& task) {
+  for (const PeerOption& option : peer_options(task)) names.emplace_back(option.name);
   const std::string nearest = nearest_name(typed, names);
-  const PeerOption* peer = find_peer_option(nearest);
+  const PeerOption* peer = find_peer_option(nearest, task);
   const bool is_refused = peer != nullptr && peer->why.empty();
   return is_refused ? fmt::format("; {}", peer->instead) : suggestion(typed, names, prefix);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
-#include <span>
+#include "tasks/task_kinds.hpp"
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,27 +11,21 @@
 /// refused with a line that names ours. docs/coming-from.md lists all of them.
 namespace mylos::app {
 
-struct PeerOption {
-  std::string_view name;  ///< with - for _
-  bool is_switch = false;
-  std::string_view harmless = {};  ///< the values without effect, separated by commas; empty = all
-  std::string_view why = {};       ///< why those have none; empty = every value is refused
-  std::string_view instead = {};   ///< what to do where the value is none of them
-  bool is_secret = false;          ///< its value is told nowhere
-};
-
-std::span<const PeerOption> peer_options();
+/// Those of every task, and those of the data of `task`.
+std::vector<tasks::PeerOption> peer_options(const tasks::TaskKind& task = tasks::default_task_kind());
 
 /// The one of that name, as the table writes it; null where there is none.
-const PeerOption* find_peer_option(std::string_view name);
+const tasks::PeerOption* find_peer_option(std::string_view name,
+                                          const tasks::TaskKind& task = tasks::default_task_kind());
 
 /// The line that says why `shown` `value` has no effect; `shown` is the option as it was typed ("--report_to"), or the
 /// key of a configuration with its file. Errors: UsageError where it would have one.
-std::string remark_on(const PeerOption& option, std::string_view shown, std::string_view value);
+std::string remark_on(const tasks::PeerOption& option, std::string_view shown, std::string_view value);
 
 /// Returns what an error about the unknown name `typed` adds: "; did you mean --batch?" where one of `names` is near,
 /// "; use --epochs" where a name of the peers is near that is refused with this answer, else an empty string. `prefix`
 /// stands before names ("--").
-std::string suggestion_with_peers(std::string_view typed, std::vector<std::string> names, std::string_view prefix);
+std::string suggestion_with_peers(std::string_view typed, std::vector<std::string> names, std::string_view prefix,
+                                  const tasks::TaskKind& task);
 
 }  // namespace mylos::app

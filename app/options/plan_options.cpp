@@ -1,4 +1,4 @@
-#include "app/options/option_kinds.hpp"
+#include "app/options/options.hpp"
 
 #include "train/planning/machine.hpp"
 

@@ -1,4 +1,4 @@
-#include "app/options/option_kinds.hpp"
+#include "app/options/options.hpp"
 
 #include "parallel/sharding/parameter_mode.hpp"
 
@@ -71,7 +71,7 @@ Option bucket_option() {
     if (value) arguments.run.engine.parallel.bucket = *value << 20;
     return value.has_value();
   };
-  option.print = [](const Arguments& arguments) { return to_json(arguments.run.engine.parallel.bucket >> 20); };
+  option.print = [](const Arguments& arguments) { return option_json(arguments.run.engine.parallel.bucket >> 20); };
   return option;
 }
 
@@ -86,7 +86,7 @@ Option leaves_option() {
     arguments.run.engine.parallel.leaves = *value;
     return true;
   };
-  option.print = [](const Arguments& arguments) { return to_json(arguments.run.engine.parallel.leaves); };
+  option.print = [](const Arguments& arguments) { return option_json(arguments.run.engine.parallel.leaves); };
   return option;
 }
 

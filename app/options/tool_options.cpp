@@ -1,4 +1,4 @@
-#include "app/options/option_kinds.hpp"
+#include "app/options/options.hpp"
 
 #include "core/kernels/gemm.hpp"
 
@@ -29,6 +29,20 @@ Option providers_option() {
             "of gemm and step: whose products are timed, by default all that do not round float, " + describe(choices));
   option.expects = "a list, separated by commas, of " + describe(choices);
   option.parse = parse_providers;
+  return option;
+}
+
+Option shapes_option(const tasks::TaskKind& task) {
+  std::vector<Choice> choices;
+  for (const std::string& name : task.known_models()) choices.push_back({name, {}});
+  Option option = choice_option(
+      named("shapes", {}, "NAME", general, bench_command,
+            "of gemm: " + describe(choices) + ", whose products are timed where no --model is given"),
+      choices, [](auto& a) -> auto& { return a.shapes; });
+  option.print = [choices](const Arguments& arguments) -> nlohmann::ordered_json {
+    if (!arguments.shapes.empty()) return arguments.shapes;
+    return choices.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(choices.front().name);
+  };
   return option;
 }
 
@@ -99,7 +113,7 @@ Option between_option() {
 
 }  // namespace
 
-std::vector<Option> tool_options() {
+std::vector<Option> tool_options(const tasks::TaskKind& task) {
   return {
       path_option(
           named("vocab", {}, "FILE", general, tokenize_command | bench_command, "vocab.txt: one token a line"),
@@ -111,11 +125,7 @@ std::vector<Option> tool_options() {
       switch_option(
           named("cased", {}, "", general, tokenize_command | bench_command, "keep case and accents"),
           [](auto& a) -> auto& { return a.cased; }),
-      choice_option(
-          named("shapes", {}, "NAME", general, bench_command,
-                "of gemm: bert-base, bert-large or minilm, whose "
-                "products are timed where no --model is given"),
-          {{"bert-base", {}}, {"bert-large", {}}, {"minilm", {}}}, [](auto& a) -> auto& { return a.shapes; }),
+      shapes_option(task),
       count_option(
           named("tokens", {}, "N", general, bench_command, "of gemm: tokens of a batch"), {1, 10'000'000},
           [](auto& a) -> auto& { return a.tokens; }),

@@ -1,4 +1,4 @@
-#include "app/options/option_kinds.hpp"
+#include "app/options/options.hpp"
 
 #include "core/kernels/gemm.hpp"
 #include "train/engine/loss_scale.hpp"
@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
 
 /// Options of the optimisation, its evaluations and what it computes with.
@@ -15,22 +17,6 @@ namespace {
 constexpr std::string_view length = "Length", batches = "Batches", optimizer = "Optimizer", evaluation = "Evaluation",
                            computing = "Computing", run = "Run";
 constexpr CountRange sequences{1, 1'000'000};
-
-/// An option whose names are those of an enumeration.
-template <class Field, class Parse, class Print>
-Option enumeration_option(Option option, std::vector<Choice> choices, Field field, Parse from_name, Print to_name) {
-  option.expects = describe(choices);
-  option.choices = names_of(choices);
-  option.parse = [choices = std::move(choices), field, from_name](Arguments& arguments, std::string_view text) {
-    const auto name = parse_choice(text, choices);
-    if (name) field(arguments) = from_name(*name);
-    return name.has_value();
-  };
-  option.print = [field, to_name](const Arguments& arguments) -> nlohmann::ordered_json {
-    return std::string(to_name(field(arguments)));
-  };
-  return option;
-}
 
 Option precision_option() {
   return enumeration_option(
@@ -96,7 +82,7 @@ Option attention_option() {
   return enumeration_option(
       named("attention", {}, "KERNEL", computing, train_command | eval_command | ask_command | bench_command,
             "portable, or tensor-cores: of GPUs from compute capability 8.0 on, in bfloat16 or half"),
-      {{"portable", {}}, {"tensor-cores", {}}}, [](auto& a) -> auto& { return a.run.squad.attention; },
+      {{"portable", {}}, {"tensor-cores", {}}}, [](auto& a) -> auto& { return a.run.task.attention; },
       [](std::string_view name) {
         return name == to_string(AttentionKernel::tensor_cores) ? AttentionKernel::tensor_cores
                                                                 : AttentionKernel::portable;
@@ -195,13 +181,13 @@ std::vector<Option> length_options() {
   return {
       real_option(
           named("epochs", {"num-train-epochs"}, "N", length, train_command | plan_command,
-                "passes over the training windows"),
+                "passes over the training data"),
           {0, 100'000, true}, [](auto& a) -> auto& { return a.run.engine.epochs; }),
       steps_option(),
       count_option(
           named("batch", {}, "N", batches, train_command | plan_command | bench_command,
                 "sequences a step over all ranks"),
-          sequences, [](auto& a) -> auto& { return a.run.squad.batch; }),
+          sequences, [](auto& a) -> auto& { return a.run.task.batch; }),
       count_option(
           named("batch-per-rank", {"per-device-train-batch-size"}, "N", batches, train_command | plan_command,
                 "sequences at once on a rank; excludes --batch"),
@@ -325,14 +311,14 @@ std::vector<Option> optimizer_options() {
           {0, 1e6}, [](auto& a) -> auto& { return a.run.engine.clip; }),
       real_option(
           named("dropout", {}, "P", optimizer, train_command, "probability; default: the model's"), {0, 1, false, true},
-          [](auto& a) -> auto& { return a.run.squad.dropout; }),
+          [](auto& a) -> auto& { return a.run.task.dropout; }),
       count_option(
           named("seed", {}, "N", optimizer, train_command, "of shuffling, dropout and a new head"),
           {0, std::numeric_limits<std::uint64_t>::max()}, [](auto& a) -> auto& { return a.run.engine.seed; }),
   };
 }
 
-std::vector<Option> run_options() {
+std::vector<Option> run_options(const tasks::TaskKind& task) {
   return {
       count_or_unset_option(
           named("eval-every", {"eval-steps"}, "N", evaluation, train_command,
@@ -344,9 +330,8 @@ std::vector<Option> run_options() {
           [](auto& a) -> auto& { return a.run.engine.evaluate_on_start; }),
       choice_option(
           named("best-by", {"metric-for-best-model"}, "METRIC", evaluation, train_command,
-                "loss, f1 or exact: what makes a model best/"),
-          {{"loss", {"eval_loss"}}, {"f1", {"eval_f1"}}, {"exact", {"exact_match", "eval_exact_match"}}},
-          [](auto& a) -> auto& { return a.run.engine.best_by; }),
+                describe(task.metrics()) + ": what makes a model best/"),
+          task.metrics(), [](auto& a) -> auto& { return a.run.engine.best_by; }),
       count_or_unset_option(
           named("patience", {}, "N", evaluation, train_command,
                 "evaluations without a better one before the run ends; default: never ends early"),
@@ -384,10 +369,11 @@ std::vector<Option> run_options() {
 
 }  // namespace
 
-std::vector<Option> training_options() {
+std::vector<Option> training_options(const tasks::TaskKind& task) {
   std::vector<Option> all;
-  for (const auto part : {length_options, schedule_options, optimizer_options, run_options, checkpoint_options}) {
-    for (Option& option : part()) all.push_back(std::move(option));
+  for (std::vector<Option> part :
+       {length_options(), schedule_options(), optimizer_options(), run_options(task), checkpoint_options()}) {
+    std::ranges::move(part, std::back_inserter(all));
   }
   return all;
 }

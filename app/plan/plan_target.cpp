@@ -1,11 +1,11 @@
 #include "app/plan/plan_target.hpp"
 
 #include "app/bench/calibration.hpp"
-#include "app/options/usage_error.hpp"
-#include "app/options/values.hpp"
 #include "app/program/compute.hpp"
 #include "core/base/error.hpp"
+#include "core/base/option_values.hpp"
 #include "core/base/processors.hpp"
+#include "core/base/usage_error.hpp"
 #include "train/engine/memory.hpp"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 #include "app/program/exit_codes.hpp"
 
-#include "app/options/usage_error.hpp"
 #include "app/program/out_of_memory.hpp"
 #include "core/base/standard_output.hpp"
+#include "core/base/usage_error.hpp"
 
 #include <fmt/format.h>
 

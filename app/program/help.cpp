@@ -54,9 +54,9 @@ std::string default_text(const nlohmann::ordered_json& value) {
 
 }  // namespace
 
-std::vector<std::string_view> option_sections(const Command& command) {
+std::vector<std::string_view> option_sections(const Command& command, const tasks::TaskKind& task) {
   std::vector<std::string_view> sections;
-  for (const Option& option : option_table()) {
+  for (const Option& option : option_table(task)) {
     const bool is_new = std::ranges::find(sections, option.section) == sections.end();
     if (option.belongs_to(command.bit) && is_new) sections.push_back(option.section);
   }
@@ -88,13 +88,13 @@ std::string program_help() {
          "mylos help --man prints a manual page, mylos help --bash a completion script.\n";
 }
 
-std::string command_help(const Command& command) {
-  const Arguments defaults = default_arguments(command);
+std::string command_help(const Command& command, const tasks::TaskKind& task) {
+  const Arguments defaults = default_arguments(command, task);
   std::string text =
       fmt::format("usage: mylos {} {}\n\n{}.\n", command.name, command.arguments, sentence(command.summary));
-  for (const std::string_view section : option_sections(command)) {
+  for (const std::string_view section : option_sections(command, task)) {
     text += fmt::format("\n{}:\n", section);
-    for (const Option& option : option_table()) {
+    for (const Option& option : option_table(task)) {
       if (!option.belongs_to(command.bit) || option.section != section) continue;
       const std::string name = option.is_switch() ? option.name : option.name + " " + option.placeholder;
       text += row("--" + name, option_text(option, defaults));

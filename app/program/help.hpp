@@ -12,11 +12,12 @@ namespace mylos::app {
 /// All commands.
 std::string program_help();
 
-/// Usage, and every option with unit, default and the peers' names.
-std::string command_help(const Command& command);
+/// Usage, and every option for runs of `task` with unit, default and the peers' names.
+std::string command_help(const Command& command, const tasks::TaskKind& task = tasks::default_task_kind());
 
-/// The sections of a command's options, in the order of the table.
-std::vector<std::string_view> option_sections(const Command& command);
+/// The sections of a command's options for runs of `task`, in the order of the table.
+std::vector<std::string_view> option_sections(const Command& command,
+                                              const tasks::TaskKind& task = tasks::default_task_kind());
 
 /// "help text [default] (also --alias)".
 std::string option_text(const Option& option, const Arguments& defaults);

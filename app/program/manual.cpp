@@ -1,13 +1,15 @@
 #include "app/program/manual.hpp"
 
 #include "app/options/parse.hpp"
-#include "app/options/values.hpp"
 #include "app/program/build_info.hpp"
 #include "app/program/help.hpp"
+#include "core/base/option_values.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace mylos::app {
@@ -35,6 +37,22 @@ std::string option_entry(const Option& option, const std::string& text) {
   return fmt::format(".TP\n\\fB{}\\fR{}\n{}\n", roff("--" + option.name), value, roff(text));
 }
 
+/// The options that a command has for tasks other than the default.
+std::string other_task_entries(const Command& command) {
+  std::string page;
+  for (const tasks::TaskKind* task : tasks::task_kinds()) {
+    if (task == &tasks::default_task_kind() || !command.task.empty()) continue;
+    const Arguments defaults = default_arguments(command, *task);
+    std::string entries;
+    for (const Option& option : own_options(*task)) {
+      if (option.belongs_to(command.bit)) entries += option_entry(option, option_text(option, defaults));
+    }
+    if (!entries.empty())
+      page += fmt::format(".PP\nWith {}:\n{}", roff(fmt::format("--task {}", task->name())), entries);
+  }
+  return page;
+}
+
 std::string command_entry(const Command& command) {
   std::string page = fmt::format(".SS {}\n\\fBmylos {}\\fR {}\n.PP\n{}.\n", command.name, command.name,
                                  roff(command.arguments), roff(sentence(command.summary)));
@@ -46,7 +64,7 @@ std::string command_entry(const Command& command) {
       page += option_entry(option, option_text(option, defaults));
     }
   }
-  return page;
+  return page + other_task_entries(command);
 }
 
 /// The words that a command's first argument is one of: "gemm|step ..." names two.
@@ -79,10 +97,21 @@ std::string name_pattern(const Option& option) {
   return pattern;
 }
 
+/// The options of every task, each name once.
+std::vector<Option> options_of_all_tasks() {
+  std::vector<Option> all = option_table();
+  for (const tasks::TaskKind* task : tasks::task_kinds()) {
+    for (Option& option : own_options(*task)) {
+      if (std::ranges::find(all, option.name, &Option::name) == all.end()) all.push_back(std::move(option));
+    }
+  }
+  return all;
+}
+
 /// A case for each option that takes words of its own.
-std::string value_cases() {
+std::string value_cases(const std::vector<Option>& all) {
   std::string cases;
-  for (const Option& option : option_table()) {
+  for (const Option& option : all) {
     if (option.choices.empty()) continue;
     cases += fmt::format("    {}) values=\"{}\" ;;\n", name_pattern(option), fmt::join(option.choices, " "));
   }
@@ -103,11 +132,12 @@ std::string manual_page() {
 }
 
 std::string bash_completion() {
+  const std::vector<Option> all = options_of_all_tasks();
   std::string names, cases;
   for (const Command& command : commands()) {
     names += fmt::format("{} ", command.name);
     std::string options;
-    for (const Option& option : option_table()) {
+    for (const Option& option : all) {
       if (option.belongs_to(command.bit)) options += fmt::format("--{} ", option.name);
     }
     cases += fmt::format("    {})\n      options=\"{}--help\"\n      words=\"{}\"\n      ;;\n", command.name, options,
@@ -140,7 +170,7 @@ _mylos() {{
 }}
 complete -o default -F _mylos mylos
 )",
-                     names, value_cases(), cases);
+                     names, value_cases(all), cases);
 }
 
 }  // namespace mylos::app

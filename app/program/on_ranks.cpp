@@ -1,8 +1,8 @@
 #include "app/program/on_ranks.hpp"
 
-#include "app/options/usage_error.hpp"
 #include "app/program/exit_codes.hpp"
 #include "core/base/standard_output.hpp"
+#include "core/base/usage_error.hpp"
 #include "parallel/communicator/agreement.hpp"
 
 #include <fmt/format.h>

@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-
 namespace mylos::app {
 
 namespace fs = std::filesystem;
@@ -19,14 +17,6 @@ void check_replaceable(const OutputFile& output, bool overwrite) {
   if (overwrite || fs::file_size(file, unreadable) == 0 || output.is_ours(file)) return;
   fail(fmt::format("{} {}: is there and is not {}; choose another name, or {}", output.option, file.string(),
                    output.kind, output.advice));
-}
-
-std::string beginning_of(const fs::path& file, std::size_t count) {
-  std::string begin(count, '\0');
-  std::ifstream stream(file, std::ios::binary);
-  stream.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  begin.resize(static_cast<std::size_t>(stream.gcount()));
-  return begin;
 }
 
 }  // namespace mylos::app

@@ -21,7 +21,4 @@ struct OutputFile {
 /// program, unless `overwrite`; also where it is a directory or a device.
 void check_replaceable(const OutputFile& output, bool overwrite);
 
-/// At most the first `count` bytes of a file; fewer where it is shorter or cannot be read.
-std::string beginning_of(const std::filesystem::path& file, std::size_t count = 1024);
-
 }  // namespace mylos::app

@@ -1,11 +1,12 @@
 #include "app/report/report_answers.hpp"
 
-#include "app/options/usage_error.hpp"
 #include "app/report/excerpt.hpp"
 #include "app/report/html.hpp"
-#include "app/report/run_answers.hpp"
 #include "core/base/quantities.hpp"
 #include "core/base/unicode.hpp"
+#include "core/base/usage_error.hpp"
+#include "tasks/question_answering/question_answering_kind.hpp"
+#include "tasks/question_answering/run_answers.hpp"
 #include "train/engine/evaluation_files.hpp"
 
 #include <fmt/format.h>
@@ -18,6 +19,12 @@
 
 namespace mylos::app {
 namespace {
+
+using tasks::AnswerChange;
+using tasks::Answers;
+using tasks::FinalAnswers;
+using tasks::Questions;
+using tasks::WrongAnswer;
 
 constexpr std::size_t shown_changes = 15, shown_errors = 25;
 
@@ -40,9 +47,9 @@ std::string answer_html(const data::ShortAnswer& answer, const std::optional<dou
 }
 
 /// The question's right answers, each once.
-std::string gold_text(const data::SquadQuestion& question) {
+std::string gold_text(const Questions::Question& question) {
   std::vector<std::string> texts;
-  for (const data::SquadAnswer& answer : question.answers) {
+  for (const auto& answer : question.answers) {
     if (std::ranges::find(texts, answer.text) == texts.end()) texts.push_back(answer.text);
   }
   std::string all;
@@ -65,12 +72,12 @@ std::string sentence_html(const std::string& context, const CodePointRange& rang
 }
 
 /// The sentence of the right answer, and where the one that was given stands only in another one, that too.
-std::string context_html(const data::SquadDataset& dataset, const data::SquadQuestion& question,
+std::string context_html(const Questions::Dataset& dataset, const Questions::Question& question,
                          const std::string& given) {
   const std::string& context = dataset.contexts[question.context];
   std::string html;
   std::string right_sentence;
-  for (const data::SquadAnswer& answer : question.answers) {
+  for (const auto& answer : question.answers) {
     if (!answer.aligned) continue;
     const auto length = static_cast<std::uint32_t>(decode_utf8(answer.text).size());
     const auto begin = static_cast<std::uint32_t>(answer.start);
@@ -88,7 +95,7 @@ std::string context_html(const data::SquadDataset& dataset, const data::SquadQue
 /// A question with what was answered; `given` is the answer whose sentence is shown.
 std::string item_html(const Questions& questions, const std::string& id, const std::string& given,
                       const std::vector<std::pair<std::string, std::string>>& rows) {
-  const data::SquadQuestion* question = questions.find(id);
+  const Questions::Question* question = questions.find(id);
   std::string html =
       element("p", "class=\"q\"",
               question == nullptr ? "question " + text_element("code", "", id) : escape_html(question->question));
@@ -130,12 +137,12 @@ std::string change_list(std::vector<AnswerChange> changes, const char* what, con
 
 std::string changes_html(const Answers& before, const Answers& after, const Questions& questions,
                          const ChangeNames& names) {
-  const std::vector<AnswerChange> changes = changed_answers(before, after, questions);
+  const std::vector<AnswerChange> changes = tasks::changed_answers(before, after, questions);
   std::vector<AnswerChange> worse, better, same;
   for (const AnswerChange& change : changes) {
     (change.gain() < 0.0 ? worse : change.gain() > 0.0 ? better : same).push_back(change);
   }
-  const std::size_t both = common_questions(before, after);
+  const std::size_t both = tasks::common_questions(before, after);
   if (both == 0) {
     return text_element("p", "", fmt::format("{} and {} answered no question in common.", names.before, names.after));
   }
@@ -168,7 +175,7 @@ const train::KeptEvaluation& kept_after(const std::vector<train::KeptEvaluation>
 }
 
 std::string errors_html(const FinalAnswers& final_answers, const Questions& questions) {
-  std::vector<WrongAnswer> wrong = worst_answers(final_answers.answers, questions);
+  std::vector<WrongAnswer> wrong = tasks::worst_answers(final_answers.answers, questions);
   const std::size_t all = wrong.size();
   wrong.resize(std::min(all, shown_errors));
   std::string items;
@@ -200,9 +207,10 @@ class AnswerReport {
     for (const ReportedRun& run : runs) {
       const bool same = !questions_.empty() && setting_text(run, "dev") == setting_text(runs.front(), "dev") &&
                         setting_text(run, "dev-limit") == setting_text(runs.front(), "dev-limit");
-      questions_.push_back(same ? questions_.front() : std::make_shared<const Questions>(read_questions(run)));
+      questions_.push_back(same ? questions_.front()
+                                : std::make_shared<const Questions>(tasks::read_questions(run.record)));
       answers_.emplace_back();
-      attempt(run, [&] { answers_.back() = read_final_answers(run); });
+      attempt(run, [&] { answers_.back() = tasks::read_final_answers(run.record); });
     }
   }
 
@@ -268,9 +276,12 @@ class AnswerReport {
   AnswersSection section_;
 };
 
+bool answers_questions(const ReportedRun& run) { return task_kind_of(run) == &tasks::question_answering(); }
+
 }  // namespace
 
 AnswersSection answers_html(const std::vector<ReportedRun>& runs, const StepPair& between) {
+  if (!std::ranges::all_of(runs, answers_questions)) return {};
   return AnswerReport(runs).section(between);
 }
 

@@ -20,8 +20,9 @@ struct AnswersSection {
 };
 
 /// Answers that changed between two evaluations of one run (`between` names their steps; empty = the first after a step
-/// and the last), or between several runs' final answers and the first run's; and each run's worst errors. Errors:
-/// UsageError where no evaluation was kept after a step of `between`.
+/// and the last), or between several runs' final answers and the first run's; and each run's worst errors. Empty where
+/// a run is of another task than question answering. Errors: UsageError where no evaluation was kept after a step of
+/// `between`.
 AnswersSection answers_html(const std::vector<ReportedRun>& runs, const StepPair& between);
 
 }  // namespace mylos::app

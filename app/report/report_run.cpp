@@ -1,11 +1,11 @@
 #include "app/report/report_run.hpp"
 
 #include "app/options/config_file.hpp"
-#include "app/options/usage_error.hpp"
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
 #include "core/base/quantities.hpp"
+#include "core/base/usage_error.hpp"
 #include "train/engine/evaluation_files.hpp"
 
 #include <fmt/format.h>
@@ -164,6 +164,11 @@ std::string setting_text(const ReportedRun& run, const char* key) { return membe
 std::string setting_text(const ReportedRun& run, const char* group, const char* key) {
   const auto found = run.record.run.find(group);
   return found == run.record.run.end() ? std::string() : member_text(*found, key);
+}
+
+const tasks::TaskKind* task_kind_of(const ReportedRun& run) {
+  const std::string name = setting_text(run, "task");
+  return name.empty() ? &tasks::default_task_kind() : tasks::find_task_kind(name);
 }
 
 std::vector<ReportedRun> read_reported_runs(std::span<const std::string> directories) {

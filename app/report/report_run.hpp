@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/report/compared_runs.hpp"
+#include "tasks/task_kinds.hpp"
 #include "train/monitor/gpu_record.hpp"
 #include "train/monitor/run_record.hpp"
 
@@ -29,6 +30,10 @@ std::vector<ReportedRun> read_reported_runs(std::span<const std::string> directo
 /// A value of run.json, of options or under "resolved" or "program": as text, empty where it is absent or null.
 std::string setting_text(const ReportedRun& run, const char* key);
 std::string setting_text(const ReportedRun& run, const char* group, const char* key);
+
+/// The kind of task that run.json names: the default where it names none, as versions that knew no other; null where
+/// this program has none of that name.
+const tasks::TaskKind* task_kind_of(const ReportedRun& run);
 
 /// The value as it would be typed, lists of names with commas; "not set" for null.
 std::string value_text(const nlohmann::json& value);

@@ -144,7 +144,9 @@ std::string description_html(const ReportedRun& run) {
   facts.add("model", given.empty() ? resolved : given);
   facts.add("training data", setting_text(run, "train") + around(", the first ", setting_text(run, "train-limit")));
   facts.add("evaluation data", setting_text(run, "dev") + around(", the first ", setting_text(run, "dev-limit")));
-  facts.add("rules", around("SQuAD ", setting_text(run, resolved_key, "squad")));
+  if (const tasks::TaskKind* task = task_kind_of(run)) {
+    for (const auto& [name, text] : task->facts(run.record.run)) facts.add(name.c_str(), text);
+  }
   facts.add("steps", joined({counted(run, "steps", "step"), around("", epochs_of(run), " epochs"),
                              around("batch ", setting_text(run, "batch")),
                              around("micro-batch ", setting_text(run, resolved_key, "micro-batch"))}));

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/options/arguments.hpp"
-#include "tasks/question_answering/squad_task.hpp"
+#include "tasks/interface/task.hpp"
 #include "train/monitor/output_start.hpp"
 
 #include <nlohmann/json.hpp>

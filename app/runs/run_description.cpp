@@ -17,20 +17,13 @@
 namespace mylos::app {
 namespace {
 
-train::DataDescription describe_data(const std::filesystem::path& file, const tasks::SquadWindows& windows) {
-  return {.file = file.string(),
-          .questions = windows.dataset.questions.size(),
-          .windows = windows.count(),
-          .tokens = windows.tokens()};
-}
-
 std::size_t parameters_of(const nn::Model& model) {
   std::size_t count = 0;
   for (const ParameterRow& row : model.table().rows()) count += row.size;
   return count;
 }
 
-double epochs_of(const tasks::SquadTask& task, const train::Trainer& trainer) {
+double epochs_of(const tasks::Task& task, const train::Trainer& trainer) {
   return static_cast<double>(trainer.steps()) / static_cast<double>(task.steps_per_epoch());
 }
 
@@ -49,22 +42,15 @@ nlohmann::ordered_json checksums_json(const std::vector<tasks::DataChecksum>& ch
   return members;
 }
 
-const char* version_name(data::SquadVersion version) { return version == data::SquadVersion::v2_0 ? "2.0" : "1.1"; }
-
 }  // namespace
 
-train::RunDescription describe_run(const Arguments& arguments, const tasks::SquadTask& task,
-                                   const train::Trainer& trainer, parallel::Launch& launch, std::size_t free_memory) {
-  const tasks::SquadConfig& squad = arguments.run.squad;
-  return {.model = arguments.model,
-          .layers = task.bert().num_hidden_layers,
-          .hidden = task.bert().hidden_size,
-          .heads = task.bert().num_attention_heads,
+train::RunDescription describe_run(const Arguments& arguments, const tasks::Task& task, const train::Trainer& trainer,
+                                   parallel::Launch& launch, std::size_t free_memory) {
+  const tasks::TaskConfig& told = arguments.run.task;
+  return {.model = fmt::format("{}: {}", arguments.model, task.model_text()),
           .parameters = parameters_of(task.model()),
-          .train = describe_data(squad.train, *task.train_windows()),
-          .dev = task.evaluation() == nullptr ? train::DataDescription{}
-                                              : describe_data(squad.dev, task.evaluation()->windows()),
-          .max_length = squad.max_length,
+          .train = fmt::format("{}: {}", told.train.string(), task.train_text()),
+          .dev = task.evaluation() == nullptr ? "" : fmt::format("{}: {}", told.dev.string(), task.dev_text()),
           .precision = std::string(to_string(arguments.run.engine.precision)),
           .loss_scale = trainer.loss_scale(),
           .gemm = describe(trainer.gemm()),
@@ -84,16 +70,14 @@ train::RunDescription describe_run(const Arguments& arguments, const tasks::Squa
 
 std::string checksum_text(const tasks::DataChecksum& data) { return fmt::format("{:08x}", data.checksum); }
 
-nlohmann::ordered_json run_json(const Arguments& arguments, const tasks::SquadTask& task, const train::Trainer& trainer,
+nlohmann::ordered_json run_json(const Arguments& arguments, const tasks::Task& task, const train::Trainer& trainer,
                                 parallel::Launch& launch) {
   const train::RankLayout& layout = trainer.plan().layout;
   nlohmann::ordered_json run = settings_json(*find_command("train"), arguments);
   run[program_key] = program_json();
   run[program_key][changed_key] = changed_options(*find_command("train"), arguments);
-  run[resolved_key] = {{"model", std::filesystem::absolute(arguments.run.squad.model).lexically_normal().string()},
-                       {"squad", version_name(task.train_windows()->dataset.version)},
+  run[resolved_key] = {{"model", std::filesystem::absolute(arguments.run.task.model).lexically_normal().string()},
                        {checksums_key, checksums_json(task.data_checksums())},
-                       {"dropout", arguments.run.squad.dropout.value_or(task.bert().hidden_dropout_prob)},
                        {"steps", trainer.steps()},
                        {"epochs", epochs_of(task, trainer)},
                        {train::work_key, task.work().name},
@@ -108,6 +92,7 @@ nlohmann::ordered_json run_json(const Arguments& arguments, const tasks::SquadTa
                        {"threads", launch.threads()},
                        {"mode", to_string(layout.mode)},
                        {"shard-size", layout.shards}};
+  run[resolved_key].update(task.resolved());
   if (const train::Evaluation* const evaluation = task.evaluation()) {
     run[resolved_key][train::metrics_key] = train::to_json(evaluation->kinds());
   }

@@ -1,7 +1,7 @@
 #include "app/runs/run_output.hpp"
 
-#include "app/options/values.hpp"
 #include "core/base/error.hpp"
+#include "core/base/option_values.hpp"
 #include "parallel/communicator/agreement.hpp"
 
 #include <fmt/format.h>

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <random>
 #include <utility>
 
@@ -200,6 +201,14 @@ void remove_abandoned(const std::filesystem::path& target) {
     const bool is_left = name != plain.filename() && whole_name(name) == plain.filename().string();
     if (is_left) std::filesystem::remove_all(entry.path(), ignored);
   }
+}
+
+std::string beginning_of(const std::filesystem::path& file, std::size_t count) {
+  std::string begin(count, '\0');
+  std::ifstream stream(file, std::ios::binary);
+  stream.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  begin.resize(static_cast<std::size_t>(stream.gcount()));
+  return begin;
 }
 
 }  // namespace mylos

@@ -62,6 +62,9 @@ class StagedDirectory {
 /// best.partial-old.
 std::string_view whole_name(std::string_view name);
 
+/// At most the first `count` bytes of a file; fewer where it is shorter or cannot be read.
+std::string beginning_of(const std::filesystem::path& file, std::size_t count = 1024);
+
 /// Removes what killed writers of `target` left beside it; for a caller that knows itself to be the only writer.
 void remove_abandoned(const std::filesystem::path& target);
 

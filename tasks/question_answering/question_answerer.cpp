@@ -28,11 +28,11 @@ train::GemmConfig untimed(train::GemmConfig gemm) {
 
 }  // namespace
 
-QuestionAnswerer::QuestionAnswerer(const SquadConfig& config, Precision precision, const train::GemmConfig& gemm,
-                                   const Notice& notice)
-    : config_(config),
-      task_(config, precision, notice),
-      evaluator_(task_, precision, untimed(gemm), SquadEvaluation::bound_of_batches(config.max_length)) {}
+QuestionAnswerer::QuestionAnswerer(const RunConfig& run, const Notice& notice)
+    : config_(squad_config(run)),
+      task_(run, notice, SquadTask::Reads::model),
+      evaluator_(task_, run.engine.precision, untimed(run.engine.gemm),
+                 SquadEvaluation::bound_of_batches(config_.max_length)) {}
 
 std::vector<data::PipelineAnswer> QuestionAnswerer::answer(const std::string& context,
                                                            const std::vector<std::string>& questions) {

@@ -12,12 +12,12 @@ namespace mylos::tasks {
 
 class QuestionAnswerer {
  public:
-  /// Loads the model of `config`, whose windows and longest answer hold. Errors: those of SquadTask and Evaluator.
-  QuestionAnswerer(const SquadConfig& config, Precision precision, const train::GemmConfig& gemm, const Notice& notice);
+  /// Loads the model of `run`, whose windows and longest answer hold. Errors: those of SquadTask and Evaluator.
+  QuestionAnswerer(const RunConfig& run, const Notice& notice);
 
-  /// One answer for each question, as transformers' question-answering pipeline gives it; where `config.squad` is 2.0
-  /// it may be none (handle_impossible_answer).
-  /// Errors: std::runtime_error where a text is not UTF-8 or a question leaves no room for the context.
+  /// One answer for each question, as transformers' question-answering pipeline gives it; where the settings say
+  /// SQuAD 2.0 it may be none (handle_impossible_answer). Errors: std::runtime_error where a text is not UTF-8 or a
+  /// question leaves no room for the context.
   std::vector<data::PipelineAnswer> answer(const std::string& context, const std::vector<std::string>& questions);
 
  private:

@@ -1,6 +1,7 @@
 #include "tasks/question_answering/squad_task.hpp"
 
 #include "core/base/error.hpp"
+#include "core/base/quantities.hpp"
 #include "data/huggingface/bert_tensors.hpp"
 #include "data/huggingface/safetensors.hpp"
 #include "data/squad/answer_files.hpp"
@@ -24,9 +25,9 @@ void check_length(const SquadConfig& config, const data::BertConfig& bert) {
           fmt::format("--max-length {}: the model has {} positions", config.max_length, bert.max_position_embeddings));
 }
 
-nn::BertShape shape_of(const SquadConfig& config, const data::BertConfig& bert, Precision precision) {
-  nn::BertShape shape = bert_shape(bert, config.dropout);
-  shape.attention = config.attention;
+nn::BertShape shape_of(const TaskConfig& told, const data::BertConfig& bert, Precision precision) {
+  nn::BertShape shape = bert_shape(bert, told.dropout);
+  shape.attention = told.attention;
   const std::string obstacle = attention_obstacle(shape.attention, precision, shape.hidden / shape.heads);
   if (!obstacle.empty()) {
     fail(fmt::format("--attention {}: {}; use --attention {}", to_string(shape.attention), obstacle,
@@ -56,34 +57,42 @@ class PretrainedExport final : public train::ModelExport {
   data::PretrainedWriter writer_;
 };
 
-}  // namespace
-
-SquadTask::SquadTask(const SquadConfig& config, Precision precision, Notice notice)
-    : config_(config),
-      notice_(std::move(notice)),
-      pretrained_(config.model),
-      bert_(data::read_bert_config(pretrained_)),
-      tokenizer_files_(data::read_wordpiece_files(config.model)),
-      tokenizer_(data::load_vocabulary(config.model, bert_.vocab_size), tokenizer_files_.options),
-      model_(nn::make_bert_question_answering(shape_of(config, bert_, precision), precision)) {
-  check_length(config, bert_);
+/// Fill is the part of max_length that windows use.
+std::string data_text(const SquadWindows& windows, std::size_t max_length) {
+  const std::size_t tokens = windows.tokens();
+  const double fill = 100.0 * static_cast<double>(tokens) / static_cast<double>(windows.count() * max_length);
+  return fmt::format("{}, {}, {}, fill {:.0f} %", count_of(windows.dataset.questions.size(), "question"),
+                     count_of(windows.count(), "window"), count_of(tokens, "token"), fill);
 }
 
-SquadTask::SquadTask(const SquadConfig& config, Precision precision, std::uint64_t seed, Notice notice)
-    : SquadTask(config, precision, std::move(notice)) {
-  if (!config.train.empty()) {
+}  // namespace
+
+SquadTask::SquadTask(const RunConfig& run, Notice notice, Reads reads)
+    : told_(run.task),
+      config_(squad_config(run)),
+      notice_(std::move(notice)),
+      pretrained_(told_.model),
+      bert_(data::read_bert_config(pretrained_)),
+      tokenizer_files_(data::read_wordpiece_files(told_.model)),
+      tokenizer_(data::load_vocabulary(told_.model, bert_.vocab_size), tokenizer_files_.options),
+      model_(nn::make_bert_question_answering(shape_of(told_, bert_, run.engine.precision), run.engine.precision)) {
+  check_length(config_, bert_);
+  if (reads == Reads::model_and_data) read_data(run);
+}
+
+void SquadTask::read_data(const RunConfig& run) {
+  if (!told_.train.empty()) {
     train_ = std::make_unique<SquadWindows>(
-        load_windows(config.train, tokenizer_, switches(), config, config.train_limit, true, notice_));
+        load_windows(told_.train, tokenizer_, switches(), config_, told_.train_limit, true, notice_));
     batcher_ = std::make_unique<WindowBatcher>(*train_);
-    sampler_ = std::make_unique<train::EpochSampler>(train_->count(), config.batch, seed);
-    if (!config.order.empty()) order_ = read_order(config.order, *train_);
+    sampler_ = std::make_unique<train::EpochSampler>(train_->count(), told_.batch, run.engine.seed);
+    if (!config_.order.empty()) order_ = read_order(config_.order, *train_);
   }
-  if (!config.dev.empty()) {
+  if (!told_.dev.empty()) {
     evaluation_ = std::make_unique<SquadEvaluation>(
-        load_windows(config.dev, tokenizer_, switches(), config, config.dev_limit, false, notice_), config);
-    ensure(
-        !train_ || evaluation_->labelled_windows() > 0,
-        fmt::format("{}: no question in it has an answer to score a model by; leave out --dev", config.dev.string()));
+        load_windows(told_.dev, tokenizer_, switches(), config_, told_.dev_limit, false, notice_), config_);
+    ensure(!train_ || evaluation_->labelled_windows() > 0,
+           fmt::format("{}: no question in it has an answer to score a model by; leave out --dev", told_.dev.string()));
   }
 }
 
@@ -98,12 +107,13 @@ void SquadTask::initial_values(const train::RowWriter& write) const {
       pretrained_.read_weights(wanted, data::bert_tensor_naming(), [&](std::size_t row, std::span<const float> values) {
         if (!other_head || !wanted[row].optional) write(wanted[row].name, values);
       });
-  if (!report.ignored.empty())
-    notice_(fmt::format("{}: {}", config_.model.string(), data::ignored_line(report, "question answering")));
+  if (!report.ignored.empty()) {
+    notice_(fmt::format("{}: {}", told_.model.string(), data::ignored_line(report, "question answering")));
+  }
   if (other_head) return read_head(write);
   if (!report.missing.empty() && train_) {
     notice_(fmt::format("{} has no qa_outputs: the head begins from Normal(0, {}) drawn by --seed",
-                        config_.model.string(), bert_.initializer_range));
+                        told_.model.string(), bert_.initializer_range));
   }
 }
 
@@ -136,11 +146,27 @@ void SquadTask::assemble(std::size_t, std::span<const std::size_t> samples, std:
 
 std::vector<DataChecksum> SquadTask::data_checksums() const {
   std::vector<DataChecksum> checksums;
-  if (train_) checksums.push_back({"train", config_.train, train_->checksum()});
-  if (evaluation_) checksums.push_back({"dev", config_.dev, evaluation_->windows().scored_checksum()});
+  if (train_) checksums.push_back({"train", told_.train, train_->checksum()});
+  if (evaluation_) checksums.push_back({"dev", told_.dev, evaluation_->windows().scored_checksum()});
   if (!order_.empty()) checksums.push_back({"order", config_.order, order_checksum(order_)});
   return checksums;
 }
+
+nlohmann::ordered_json SquadTask::resolved() const {
+  const bool is_v2 = train_->dataset.version == data::SquadVersion::v2_0;
+  return {{"squad", is_v2 ? "2.0" : "1.1"}, {"dropout", told_.dropout.value_or(bert_.hidden_dropout_prob)}};
+}
+
+std::string SquadTask::model_text() const {
+  return fmt::format("{}, hidden {}, {}", count_of(bert_.num_hidden_layers, "layer"), bert_.hidden_size,
+                     count_of(bert_.num_attention_heads, "head"));
+}
+
+std::string SquadTask::train_text() const { return data_text(*train_, config_.max_length); }
+
+std::string SquadTask::dev_text() const { return data_text(evaluation_->windows(), config_.max_length); }
+
+EvaluatedSamples SquadTask::evaluated() const { return {evaluation_->windows().count(), "windows"}; }
 
 void SquadTask::write_results(const std::filesystem::path& directory) const { evaluation_->write(directory); }
 

@@ -3,37 +3,28 @@
 #include "data/huggingface/bert_config.hpp"
 #include "data/huggingface/pretrained.hpp"
 #include "data/huggingface/wordpiece_files.hpp"
+#include "tasks/interface/task.hpp"
 #include "tasks/question_answering/squad_config.hpp"
 #include "tasks/question_answering/squad_evaluation.hpp"
 #include "tasks/question_answering/squad_windows.hpp"
 #include "train/engine/sampler.hpp"
-#include "train/engine/task.hpp"
 
-#include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 /// Question answering on SQuAD: windows of contexts as samples, spans as labels, exact match and F1 as scores.
 namespace mylos::tasks {
 
-/// A data file of a run, and the checksum of what the run takes from it: not of its bytes, so that a file which is
-/// moved, laid out anew or prepared keeps it.
-struct DataChecksum {
-  std::string option;  ///< that names the file: "train", "dev" or "order"
-  std::filesystem::path file;
-  std::uint32_t checksum = 0;
-};
-
-class SquadTask final : public train::Task {
+class SquadTask final : public Task {
  public:
-  /// Reads the model's configuration and vocabulary, and cuts both data sets into windows. `notice` gets a line on
-  /// whatever was left out. Errors: std::runtime_error on files, std::invalid_argument on options that do not fit them.
-  SquadTask(const SquadConfig& config, Precision precision, std::uint64_t seed, Notice notice);
-  /// The model alone, for questions that come later.
-  SquadTask(const SquadConfig& config, Precision precision, Notice notice);
+  enum class Reads { model_and_data, model };
+
+  /// Reads the model's configuration and vocabulary, and cuts both data sets into windows; or the model alone, for
+  /// questions that come later. `notice` gets a line on whatever was left out. Errors: std::runtime_error on files,
+  /// std::invalid_argument on options that do not fit them.
+  SquadTask(const RunConfig& run, Notice notice, Reads reads = Reads::model_and_data);
 
   const nn::Model& model() const override { return *model_; }
   void initial_values(const train::RowWriter& write) const override;
@@ -50,17 +41,24 @@ class SquadTask final : public train::Task {
   std::string short_answers() const override;
   std::unique_ptr<train::ModelExport> start_export(const std::filesystem::path& directory) const override;
 
-  const data::BertConfig& bert() const { return bert_; }
+  std::vector<DataChecksum> data_checksums() const override;
+  nlohmann::ordered_json resolved() const override;
+  std::string model_text() const override;
+  std::string train_text() const override;
+  std::string dev_text() const override;
+  EvaluatedSamples evaluated() const override;
+  std::string results_text() const override { return evaluation_->official_score(); }
+
   const data::WordPieceTokenizer& tokenizer() const { return tokenizer_; }
   /// Null where there is no training data.
   const SquadWindows* train_windows() const { return train_.get(); }
-  /// Of the files that the configuration names.
-  std::vector<DataChecksum> data_checksums() const;
 
  private:
+  void read_data(const RunConfig& run);
   void read_head(const train::RowWriter& write) const;
   const data::TokenizerOptions& switches() const { return tokenizer_files_.options; }
 
+  TaskConfig told_;
   SquadConfig config_;
   Notice notice_;
   data::PretrainedModel pretrained_;

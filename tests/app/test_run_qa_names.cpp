@@ -1,7 +1,7 @@
 #include "app/options/options.hpp"
 #include "app/options/parse.hpp"
 #include "app/options/peer_options.hpp"
-#include "app/options/usage_error.hpp"
+#include "core/base/usage_error.hpp"
 #include "tests/app/tiny_run.hpp"
 #include "tests/support/paths.hpp"
 
@@ -133,7 +133,7 @@ TEST_F(RunQa, WhatIsEvaluatedIsSaid) {
   const auto dev_of = [](const Words& words) {
     Words all = {"--model", "m", "--output", "o", "--dataset", "squad"};
     all.insert(all.end(), words.begin(), words.end());
-    return app::parse_arguments(*app::find_command("train"), all).run.squad.dev;
+    return app::parse_arguments(*app::find_command("train"), all).run.task.dev;
   };
   EXPECT_NE(dev_of({}), "");
   EXPECT_NE(dev_of({"--do_train", "--do_eval"}), "");
@@ -172,7 +172,7 @@ TEST(RunQaNames, TruthIsWrittenAsThere) {
 TEST(RunQaNames, SwitchesAreDeniedAsThere) {
   const app::Arguments arguments = parse_train({"--tf32", "--no_tf32", "--no_dataloader_pin_memory", "--batch", "3"});
   EXPECT_FALSE(arguments.run.engine.gemm.tf32);
-  EXPECT_EQ(arguments.run.squad.batch, 3u);
+  EXPECT_EQ(arguments.run.task.batch, 3u);
   ASSERT_EQ(arguments.remarks.size(), 1u);
   EXPECT_THAT(arguments.remarks.front(), HasSubstr("--no_dataloader_pin_memory has no effect here: "));
   EXPECT_THAT(error_of([] { parse_train({"--no_tf32=1"}); }), HasSubstr("--no_tf32 takes no value"));
@@ -191,7 +191,7 @@ TEST(RunQaNames, TokensAreNotTold) {
     ASSERT_EQ(arguments.remarks.size(), 1u);
     EXPECT_THAT(arguments.remarks.front(), Not(HasSubstr("hf_x")));
   }
-  EXPECT_EQ(parse_train({"--use_auth_token", "--batch", "3"}).run.squad.batch, 3u);
+  EXPECT_EQ(parse_train({"--use_auth_token", "--batch", "3"}).run.task.batch, 3u);
 }
 
 TEST(RunQaNames, TheTrainersDefaultsAreTaken) {
@@ -203,7 +203,7 @@ TEST(RunQaNames, TheTrainersDefaultsAreTaken) {
 }
 
 TEST(RunQaNames, EachIsTakenWithALineOrRefused) {
-  for (const app::PeerOption& option : app::peer_options()) {
+  for (const tasks::PeerOption& option : app::peer_options()) {
     SCOPED_TRACE(option.name);
     ASSERT_EQ(app::find_option(option.name), nullptr) << "it has an option of ours";
     const bool all_refused = option.why.empty(), all_taken = !all_refused && option.harmless.empty();
@@ -215,7 +215,7 @@ TEST(RunQaNames, EachIsTakenWithALineOrRefused) {
       const app::Arguments arguments = parse_train({name, value, "--batch", "3"});
       ASSERT_EQ(arguments.remarks.size(), 1u);
       EXPECT_THAT(arguments.remarks.front(), HasSubstr("has no effect here: " + std::string(option.why)));
-      EXPECT_EQ(arguments.run.squad.batch, 3u) << "what follows is read";
+      EXPECT_EQ(arguments.run.task.batch, 3u) << "what follows is read";
     }
     if (all_taken) continue;
     const std::string refused = error_of([&] { parse_train({name, option.is_switch ? "true" : "other"}); });
@@ -293,7 +293,7 @@ std::vector<PageRow> page_rows() {
 TEST(RunQaNames, ThePageTellsOfEach) {
   const std::string page = read_file(source_dir() / "docs/coming-from.md");
   const std::vector<PageRow> rows = page_rows();
-  for (const app::PeerOption& option : app::peer_options()) {
+  for (const tasks::PeerOption& option : app::peer_options()) {
     const std::string name = with_underscores(option.name);
     if (option.why.empty()) {
       EXPECT_TRUE(std::ranges::any_of(rows, [&](const PageRow& row) { return row.names.contains(name); })) << name;
@@ -312,10 +312,10 @@ TEST(RunQaNames, TheTablesOfThePageAreTheProgramsAnswers) {
       ++names;
       std::set<std::string> answered;
       if (const app::Option* option = app::find_option(name)) {
-        EXPECT_TRUE(option->belongs_to(app::train_command));
+        EXPECT_TRUE(option->belongs_to(train_command));
         if (option->name != app::normalized_name(name)) answered.insert(option->name);
       } else {
-        const app::PeerOption* peer = app::find_peer_option(app::normalized_name(name));
+        const tasks::PeerOption* peer = app::find_peer_option(app::normalized_name(name));
         ASSERT_NE(peer, nullptr) << "train neither takes nor answers it";
         answered = matches(std::string(peer->instead), "--([a-z][a-z0-9-]*)");
         if (peer->instead.empty()) {

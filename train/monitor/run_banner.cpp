@@ -10,13 +10,6 @@
 namespace mylos::train {
 namespace {
 
-std::string data_text(const DataDescription& data, std::size_t max_length) {
-  const std::size_t room = data.windows * max_length;
-  const double fill = room > 0 ? 100.0 * static_cast<double>(data.tokens) / static_cast<double>(room) : 0.0;
-  return fmt::format("{}: {}, {}, {}, fill {:.0f} %", data.file, count_of(data.questions, "question"),
-                     count_of(data.windows, "window"), count_of(data.tokens, "token"), fill);
-}
-
 /// Of one rank; what is free is for all ranks of its node.
 std::string memory_text(const RunDescription& run) {
   const MemoryPlan& plan = run.memory;
@@ -65,11 +58,9 @@ std::string training_text(const RunResult& result) {
 }  // namespace
 
 std::string run_banner(const RunDescription& run) {
-  std::string text =
-      named_line("model", fmt::format("{}: {}, hidden {}, {}, {}", run.model, count_of(run.layers, "layer"), run.hidden,
-                                      count_of(run.heads, "head"), count_of(run.parameters, "parameter")));
-  text += named_line("train", data_text(run.train, run.max_length));
-  if (!run.dev.file.empty()) text += named_line("dev", data_text(run.dev, run.max_length));
+  std::string text = named_line("model", fmt::format("{}, {}", run.model, count_of(run.parameters, "parameter")));
+  text += named_line("train", run.train);
+  if (!run.dev.empty()) text += named_line("dev", run.dev);
   const std::string scale = run.loss_scale.adapts() ? fmt::format(", loss scale {}", run.loss_scale.value()) : "";
   text += named_line("compute", fmt::format("{}{}, matrix products by {}, {} on {}", run.precision, scale, run.gemm,
                                             count_of(run.threads, "thread"), run.execution));

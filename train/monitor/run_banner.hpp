@@ -10,19 +10,11 @@
 /// What a run says before its first step and after its last.
 namespace mylos::train {
 
-struct DataDescription {
-  std::string file;           ///< empty = there is none, e.g. no --dev
-  std::size_t questions = 0;  ///< with fewer where a limit was given
-  std::size_t windows = 0;
-  std::size_t tokens = 0;  ///< of all windows
-};
-
 struct RunDescription {
-  std::string model;  ///< as the user named it
-  std::size_t layers = 0, hidden = 0, heads = 0;
+  std::string model;           ///< as the user named it, with its sizes: "minilm: 6 layers, hidden 384"
   std::size_t parameters = 0;  ///< elements
-  DataDescription train, dev;
-  std::size_t max_length = 0;  ///< tokens that a window may have
+  std::string train;           ///< the file with what it holds: "train.json: 100 questions, 120 windows"
+  std::string dev;             ///< the same; empty = there is none
   std::string precision;       ///< "float"
   LossScale loss_scale;
   std::string gemm;       ///< who computes matrix products, "onednn"
@@ -38,7 +30,7 @@ struct RunDescription {
   std::string output;
 };
 
-/// Lines of a name and what there is to say of it, each ended. Fill is the part of max_length that windows use.
+/// Lines of a name and what there is to say of it, each ended.
 std::string run_banner(const RunDescription& run);
 
 /// What ended a run before its last step: "ended by SIGTERM"; empty where no signal did.

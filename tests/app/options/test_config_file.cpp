@@ -1,9 +1,10 @@
 #include "app/options/config_file.hpp"
 
 #include "app/options/parse.hpp"
-#include "app/options/usage_error.hpp"
+#include "core/base/usage_error.hpp"
 #include "core/device.hpp"
 #include "core/kernels/gemm.hpp"
+#include "tasks/question_answering/squad_config.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <gmock/gmock.h>
@@ -52,14 +53,14 @@ TEST_F(ConfigFile, WhatIsSavedIsReadBack) {
   settings["state"] = {{"finished", true}};
   const Arguments again = parse(settings.dump());
   EXPECT_EQ(settings_json(train_, again), settings_json(train_, told));
-  EXPECT_EQ(again.run.squad.batch, 7u);
-  EXPECT_EQ(again.run.squad.dropout, 0.0);
+  EXPECT_EQ(again.run.task.batch, 7u);
+  EXPECT_EQ(again.run.task.dropout, 0.0);
 }
 
 TEST_F(ConfigFile, OptionsWin) {
   const std::string config = "{" + base_ + R"(, "batch": 4, "steps": 100, "warmup-steps": 5, "learning-rate": 1e-4})";
   const Arguments arguments = parse(config, {"--batch-per-rank=6", "--epochs=1", "--warmup=0.1"});
-  EXPECT_EQ(arguments.run.squad.batch, 6u);
+  EXPECT_EQ(arguments.run.task.batch, 6u);
   EXPECT_EQ(arguments.run.engine.steps, 0u);
   EXPECT_EQ(arguments.run.engine.warmup_steps, std::nullopt);
   EXPECT_EQ(arguments.run.engine.learning_rate, 1e-4);
@@ -86,10 +87,10 @@ TEST_F(ConfigFile, NamesAreThoseOfTheCommandLine) {
       R"({"model_name_or_path": "m", "train_file": "/t", "output-dir": "/o", "lr": 1e-4, "max_seq_length": 128})";
   const Arguments arguments = parse(config, {"--doc-stride=64"});
   EXPECT_EQ(arguments.model, "m");
-  EXPECT_EQ(arguments.run.squad.train, "/t");
+  EXPECT_EQ(arguments.run.task.train, "/t");
   EXPECT_EQ(arguments.run.engine.output, "/o");
   EXPECT_EQ(arguments.run.engine.learning_rate, 1e-4);
-  EXPECT_EQ(arguments.run.squad.max_length, 128u);
+  EXPECT_EQ(tasks::squad_config(arguments.run).max_length, 128u);
   EXPECT_EQ(parse("{" + base_ + R"(, "learning_rate": 2e-4})").run.engine.learning_rate, 2e-4);
 }
 
@@ -103,12 +104,12 @@ constexpr const char* run_qa_json = R"({
 
 TEST_F(ConfigFile, TakesTheNamesOfRunQa) {
   const Arguments arguments = parse(run_qa_json);
-  EXPECT_EQ(arguments.run.squad.dev, "/d");
-  EXPECT_TRUE(arguments.do_eval && arguments.overwrite);
-  EXPECT_EQ(arguments.run.squad.batch, 6u);
+  EXPECT_EQ(arguments.run.task.dev, "/d");
+  EXPECT_TRUE(arguments.run.task.do_eval && arguments.overwrite);
+  EXPECT_EQ(arguments.run.task.batch, 6u);
   EXPECT_TRUE(arguments.batch_is_per_rank);
   EXPECT_EQ(arguments.run.engine.precision, Precision::float16);
-  EXPECT_EQ(arguments.run.squad.squad, "2.0");
+  EXPECT_EQ(tasks::squad_config(arguments.run).squad, "2.0");
   EXPECT_EQ(arguments.resume, "auto");
   ASSERT_EQ(arguments.remarks.size(), 4u);
   EXPECT_EQ(arguments.remarks.front().find((directory_ / "run.json").string() + ": "), 0u) << arguments.remarks.front();
@@ -122,10 +123,10 @@ TEST_F(ConfigFile, OptionsWinOverPeersNamesOfTheSame) {
   EXPECT_EQ(parse(run_qa_json, {"--precision=float"}).run.engine.precision, Precision::float32);
   EXPECT_EQ(parse(run_qa_json, {"--bf16"}).run.engine.precision, Precision::bfloat16);
   const Arguments arguments = parse(run_qa_json, {"--batch=8"});
-  EXPECT_EQ(arguments.run.squad.batch, 8u);
+  EXPECT_EQ(arguments.run.task.batch, 8u);
   EXPECT_FALSE(arguments.batch_is_per_rank);
   const std::string data_set = R"({"model": "m", "output": "/o", "dataset_name": "squad"})";
-  EXPECT_EQ(parse(data_set, {"--train=/mine"}).run.squad.train, "/mine");
+  EXPECT_EQ(parse(data_set, {"--train=/mine"}).run.task.train, "/mine");
 }
 
 TEST_F(ConfigFile, NamesOfTheSameExcludeEachOther) {
@@ -297,7 +298,7 @@ TEST_F(ConfigFile, AnotherOptimizerOrScheduleDropsTheSettingsOfTheConfigurations
 TEST_F(ConfigFile, TheOrderOfWordsDoesNotMatter) {
   const std::string file = write("{" + base_ + R"(, "batch": 4})");
   const std::vector<std::string> words = {"--batch=9", "--config", file};
-  EXPECT_EQ(parse_arguments(train_, words).run.squad.batch, 9u);
+  EXPECT_EQ(parse_arguments(train_, words).run.task.batch, 9u);
 }
 
 TEST_F(ConfigFile, WrongFilesAreNamed) {

@@ -2,7 +2,7 @@
 
 #include "app/options/commands.hpp"
 #include "app/options/parse.hpp"
-#include "app/options/usage_error.hpp"
+#include "core/base/usage_error.hpp"
 #include "core/kernels/attention.hpp"
 #include "core/kernels/gemm.hpp"
 #include "parallel/launch/launch.hpp"
@@ -29,6 +29,7 @@ struct Example {
 const std::map<std::string, Example>& examples() {
   static const std::map<std::string, Example> all = {
       {"model", {"bert-base-uncased", "bert-base-uncased"}},
+      {"task", {"question-answering", "question-answering"}},
       {"train", {"/data/train.json", "/data/train.json"}},
       {"dev", {"/data/dev.json", "/data/dev.json"}},
       {"output", {"/runs/a", "/runs/a"}},

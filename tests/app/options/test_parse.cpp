@@ -2,7 +2,8 @@
 
 #include "app/options/consistency.hpp"
 
-#include "app/options/usage_error.hpp"
+#include "core/base/usage_error.hpp"
+#include "tasks/question_answering/squad_config.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <gtest/gtest.h>
@@ -26,17 +27,17 @@ std::string error_of_train(const Words& words) {
 TEST(Parse, DefaultsAreThoseOfTheInterface) {
   const Arguments arguments = parse_train({});
   EXPECT_EQ(arguments.run.engine.epochs, 2.0);
-  EXPECT_EQ(arguments.run.squad.batch, 12u);
+  EXPECT_EQ(arguments.run.task.batch, 12u);
   EXPECT_EQ(arguments.run.engine.learning_rate, 3e-5);
   EXPECT_EQ(arguments.run.engine.clip, 1.0);
-  EXPECT_EQ(arguments.run.squad.max_length, 384u);
-  EXPECT_EQ(arguments.run.squad.doc_stride, 128u);
-  EXPECT_EQ(arguments.run.squad.n_best, 20u);
-  EXPECT_EQ(arguments.run.squad.max_answer_length, 30u);
+  EXPECT_EQ(tasks::squad_config(arguments.run).max_length, 384u);
+  EXPECT_EQ(tasks::squad_config(arguments.run).doc_stride, 128u);
+  EXPECT_EQ(tasks::squad_config(arguments.run).n_best, 20u);
+  EXPECT_EQ(tasks::squad_config(arguments.run).max_answer_length, 30u);
   EXPECT_EQ(arguments.run.engine.seed, 42u);
 }
 
-TEST(Parse, TheLastOfSeveralValuesCounts) { EXPECT_EQ(parse_train({"--batch", "4", "--batch=8"}).run.squad.batch, 8u); }
+TEST(Parse, TheLastOfSeveralValuesCounts) { EXPECT_EQ(parse_train({"--batch", "4", "--batch=8"}).run.task.batch, 8u); }
 
 TEST(Parse, TyposGetASuggestion) {
   EXPECT_EQ(error_of_train({"--lerning_rate", "3"}),
@@ -56,7 +57,7 @@ TEST(Parse, MissingValuesAreNamed) {
 }
 
 TEST(Parse, NegativeNumbersAreValues) {
-  EXPECT_EQ(parse_train({"--null-threshold", "-2"}).run.squad.null_threshold, -2.0);
+  EXPECT_EQ(tasks::squad_config(parse_train({"--null-threshold", "-2"}).run).null_threshold, -2.0);
 }
 
 TEST(Parse, QuestionsMayBeginWithADash) {
@@ -65,7 +66,7 @@ TEST(Parse, QuestionsMayBeginWithADash) {
 }
 
 TEST(Parse, AskAnswersLikeThePipeline) {
-  EXPECT_EQ(parse("ask", {"--model=m", "--context=c"}).run.squad.max_answer_length, 15u);
+  EXPECT_EQ(tasks::squad_config(parse("ask", {"--model=m", "--context=c"}).run).max_answer_length, 15u);
 }
 
 TEST(Parse, PositionalArgumentsAreCounted) {
@@ -105,13 +106,13 @@ TEST(Parse, WhatRunJsonCannotRecordIsRefused) {
 TEST(Parse, HelpWinsOverWhatIsMissing) { EXPECT_TRUE(parse("train", {"--epochs=1", "-h"}).help); }
 
 TEST(Consistency, OneRanksBatchIsTheBatch) {
-  EXPECT_EQ(parse_train({"--per_device_train_batch_size=6"}).run.squad.batch, 6u);
+  EXPECT_EQ(parse_train({"--per_device_train_batch_size=6"}).run.task.batch, 6u);
   const Arguments accumulated = parse_train({"--batch-per-rank=6", "--gradient-accumulation-steps=4"});
-  EXPECT_EQ(accumulated.run.squad.batch, 24u);
+  EXPECT_EQ(accumulated.run.task.batch, 24u);
   EXPECT_EQ(accumulated.run.engine.accumulation, 4u);
   EXPECT_EQ(accumulated.run.engine.micro_batch, 0u);
   const Arguments divided = parse_train({"--batch=10", "--gradient_accumulation_steps=4"});
-  EXPECT_EQ(divided.run.squad.batch, 10u);
+  EXPECT_EQ(divided.run.task.batch, 10u);
   EXPECT_EQ(divided.run.engine.accumulation, 4u);
   EXPECT_EQ(error_of_train({"--batch=4", "--batch-per-rank=4"}),
             "--batch and --batch-per-rank exclude each other; give one of them");
@@ -125,7 +126,7 @@ TEST(Consistency, WhatIsSaidForARankCountsForEach) {
   const auto on_three = [](const std::vector<std::string>& words) {
     Arguments arguments = parse_train(words);
     settle_ranks(arguments, 3);
-    return arguments.run.squad.batch;
+    return arguments.run.task.batch;
   };
   EXPECT_EQ(on_three({"--batch-per-rank=6"}), 18u);
   EXPECT_EQ(on_three({"--batch-per-rank=6", "--gradient-accumulation-steps=4"}), 72u);

@@ -57,15 +57,18 @@ std::vector<train::StepReport> run_steps(const train::TrainConfig& config, Squad
   return recorder.steps;
 }
 
-SquadConfig minilm_squad(const fs::path& reference) {
+RunConfig minilm_squad(const fs::path& reference, Precision precision) {
+  RunConfig run;
+  run.engine.precision = precision;
+  run.task.model = minilm();
+  run.task.train = tests::shared_data() / "squad/v1.1/train.json";
+  run.task.batch = 8;
+  run.task.dropout = 0.0;
   SquadConfig config;
-  config.model = minilm();
-  config.train = tests::shared_data() / "squad/v1.1/train.json";
   config.head = reference / "qa_head.safetensors";
   config.order = reference / "order.jsonl";
-  config.batch = 8;
-  config.dropout = 0.0;
-  return config;
+  run.settings = config;
+  return run;
 }
 
 train::TrainConfig recorded_engine(Precision precision, std::size_t steps, double learning_rate,
@@ -85,7 +88,7 @@ void replay_minilm(Precision precision, double tolerance) {
   if (!fs::exists(reference)) GTEST_SKIP() << reference << " is not there (MYLOS_REFERENCE)";
   if (!fs::exists(tests::shared_data() / "squad")) GTEST_SKIP() << tests::shared_data() << " is not there (MYLOS_DATA)";
   if (minilm().empty()) GTEST_SKIP() << "MiniLM is not there: run `mylos fetch minilm`";
-  SquadTask task(minilm_squad(reference), precision, 42, [](const std::string&) {});
+  SquadTask task(minilm_squad(reference, precision), [](const std::string&) {});
   // The warm-up is longer than what is replayed, so that the schedule is the recorded one.
   const auto steps = run_steps(recorded_engine(precision, 20, 1e-4, 40), task);
   ASSERT_EQ(steps.size(), 20U);
@@ -98,23 +101,26 @@ TEST(replay_of_recorded_minilm, Bfloat16) { replay_minilm(Precision::bfloat16, 2
 TEST(replay_of_recorded_minilm, Half) { replay_minilm(Precision::float16, 5e-4); }
 
 /// The settings of scripts/record/examples_run.py.
-SquadConfig examples_squad(const fs::path& recorded) {
+RunConfig examples_squad(const fs::path& recorded, Precision precision) {
+  RunConfig run;
+  run.engine.precision = precision;
+  run.task.model = recorded;
+  run.task.train = tests::source_dir() / "examples/squad/train.json";
+  run.task.dev = tests::source_dir() / "examples/squad/dev.json";
+  run.task.batch = 8;
   SquadConfig config;
-  config.model = recorded;
-  config.train = tests::source_dir() / "examples/squad/train.json";
-  config.dev = tests::source_dir() / "examples/squad/dev.json";
   config.order = recorded / "order.jsonl";
-  config.batch = 8;
   config.max_length = 128;
   config.doc_stride = 32;
   config.null_threshold = 6.0;
-  return config;
+  run.settings = config;
+  return run;
 }
 
 /// Allows `other_answers` of the 384 answers to differ from the recording: many scores lie near the null threshold.
 void replay_examples(Precision precision, double tolerance, std::size_t other_answers) {
   const fs::path recorded = tests::golden_data() / "reference/examples_run";
-  SquadTask task(examples_squad(recorded), precision, 42, [](const std::string&) {});
+  SquadTask task(examples_squad(recorded, precision), [](const std::string&) {});
   const auto steps = run_steps(recorded_engine(precision, 300, 2e-3, 30), task);
   ASSERT_EQ(steps.size(), 300U);
   compare_steps(steps, recorded / "steps.jsonl", tolerance);

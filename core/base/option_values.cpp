@@ -1,4 +1,4 @@
-#include "app/options/values.hpp"
+#include "core/base/option_values.hpp"
 
 #include "core/base/walltime.hpp"
 
@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-namespace mylos::app {
+namespace mylos {
 namespace {
 
 /// The number that is all of `text`.
@@ -141,4 +141,4 @@ std::string nearest_name(std::string_view text, std::span<const std::string> nam
   return best;
 }
 
-}  // namespace mylos::app
+}  // namespace mylos

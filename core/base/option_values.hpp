@@ -9,7 +9,7 @@
 
 /// What users type after an option: numbers within a range, and names out of a list. Nothing is taken half: "12abc",
 /// " 3" and "1e999" are no numbers.
-namespace mylos::app {
+namespace mylos {
 
 /// Whole numbers from `smallest` to `largest`.
 struct CountRange {
@@ -60,4 +60,4 @@ std::string describe(std::span<const Choice> choices);
 /// The one of `names` that a user who typed `text` most likely meant; empty where none is near.
 std::string nearest_name(std::string_view text, std::span<const std::string> names);
 
-}  // namespace mylos::app
+}  // namespace mylos

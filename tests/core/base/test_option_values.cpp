@@ -1,8 +1,8 @@
-#include "app/options/values.hpp"
+#include "core/base/option_values.hpp"
 
 #include <gtest/gtest.h>
 
-namespace mylos::app {
+namespace mylos {
 namespace {
 
 TEST(Values, CountsAreWholeNumbersOfTheirRange) {
@@ -69,4 +69,4 @@ TEST(Values, DurationsAreReadAsPeopleAndSchedulersWriteThem) {
 }
 
 }  // namespace
-}  // namespace mylos::app
+}  // namespace mylos

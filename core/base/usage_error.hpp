@@ -3,11 +3,11 @@
 #include <stdexcept>
 
 /// What a user typed is wrong: one line that says what to change, exit code 2.
-namespace mylos::app {
+namespace mylos {
 
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-}  // namespace mylos::app
+}  // namespace mylos

@@ -1,11 +1,11 @@
-#include "app/report/run_answers.hpp"
+#include "tasks/question_answering/run_answers.hpp"
 
 #include "tests/support/temporary.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace mylos::app {
+namespace mylos::tasks {
 namespace {
 
 using ::testing::HasSubstr;
@@ -22,12 +22,12 @@ class RunAnswers : public testing::Test {
  protected:
   void SetUp() override {
     tests::write_file(directory_ / "dev.json", data);
-    run_.record.directory = directory_.path();
-    run_.record.run = {{"dev", (directory_ / "dev.json").string()}};
+    run_.directory = directory_.path();
+    run_.run = {{"dev", (directory_ / "dev.json").string()}};
   }
 
   tests::TemporaryDirectory directory_;
-  ReportedRun run_{.name = "run", .record = {}};
+  train::RunRecord run_;
 };
 
 TEST_F(RunAnswers, AreScoredAsTheOfficialScriptDoes) {
@@ -42,19 +42,19 @@ TEST_F(RunAnswers, AreScoredAsTheOfficialScriptDoes) {
 }
 
 TEST_F(RunAnswers, QuestionsAreThoseThatTheRunTook) {
-  run_.record.run["dev-limit"] = 2u;
+  run_.run["dev-limit"] = 2u;
   EXPECT_NE(read_questions(run_).find("b"), nullptr);
   EXPECT_EQ(read_questions(run_).find("c"), nullptr);
 }
 
 TEST_F(RunAnswers, SayWhyQuestionsAreNotThere) {
-  run_.record.run["dev"] = nullptr;
+  run_.run["dev"] = nullptr;
   EXPECT_THAT(read_questions(run_).problem, HasSubstr("names no evaluation data"));
-  run_.record.run["dev"] = (directory_ / "gone.json").string();
+  run_.run["dev"] = (directory_ / "gone.json").string();
   EXPECT_THAT(read_questions(run_).problem, HasSubstr("gone.json is not there any more"));
   tests::write_file(directory_ / "gone.json", "{");
   EXPECT_THAT(read_questions(run_).problem, HasSubstr("gone.json: not JSON"));
-  run_.record.run["dev"] = "/dev/zero";  // took all memory; a pipe waited for ever
+  run_.run["dev"] = "/dev/zero";  // took all memory; a pipe waited for ever
   EXPECT_EQ(read_questions(run_).problem, "/dev/zero is not a regular file and is not read");
 }
 
@@ -96,11 +96,11 @@ TEST_F(RunAnswers, FinalAnswersAreTheBestEvaluations) {
   EXPECT_EQ(read_final_answers(run_)->answers.at("a").text, "fox");
   tests::write_file(directory_ / "evaluations/1000.json", R"({"a": ["red fox", 0.5]})");
   tests::write_file(directory_ / "evaluations/2000.json", R"({"a": ["far", 0.5]})");
-  run_.record.evaluations = {{{"step", 1000}, {"best", true}}, {{"step", 2000}, {"best", false}}};
+  run_.evaluations = {{{"step", 1000}, {"best", true}}, {{"step", 2000}, {"best", false}}};
   const auto answers = read_final_answers(run_);
   EXPECT_EQ(answers->origin, "step 1,000, the best evaluation");
   EXPECT_EQ(answers->answers.at("a").text, "red fox");
 }
 
 }  // namespace
-}  // namespace mylos::app
+}  // namespace mylos::tasks

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "app/report/report_run.hpp"
 #include "data/squad/answer_files.hpp"
 #include "data/squad/squad.hpp"
+#include "train/monitor/run_record.hpp"
 
 #include <optional>
 #include <string>
@@ -11,12 +11,15 @@
 #include <vector>
 
 /// What runs answered, and how that compares with what they should have and with one another.
-namespace mylos::app {
+namespace mylos::tasks {
 
 using Answers = std::unordered_map<std::string, data::ShortAnswer>;
 
 /// The questions that a run was evaluated on.
 struct Questions {
+  using Question = data::SquadQuestion;
+  using Dataset = data::SquadDataset;
+
   data::SquadDataset dataset;
   std::unordered_map<std::string, std::size_t> places;  ///< of ids in dataset.questions
   std::string problem;                                  ///< why they are not there; empty where they are
@@ -27,7 +30,7 @@ struct Questions {
 };
 
 /// Those of the file that run.json names, as far as it was used. Never throws: what is wrong is the `problem`.
-Questions read_questions(const ReportedRun& run);
+Questions read_questions(const train::RunRecord& run);
 
 /// Answers after `step`. Errors: std::runtime_error naming the file.
 struct EvaluationAnswers {
@@ -43,7 +46,7 @@ struct FinalAnswers {
   Answers answers;
   bool has_probabilities = false;
 };
-std::optional<FinalAnswers> read_final_answers(const ReportedRun& run);
+std::optional<FinalAnswers> read_final_answers(const train::RunRecord& run);
 
 struct AnswerChange {
   std::string id;
@@ -68,4 +71,4 @@ struct WrongAnswer {
 /// Answers that are not exactly right, the lowest F1 first, of the same F1 the most probable first.
 std::vector<WrongAnswer> worst_answers(const Answers& answers, const Questions& questions);
 
-}  // namespace mylos::app
+}  // namespace mylos::tasks

@@ -1,5 +1,6 @@
-#include "app/report/run_answers.hpp"
+#include "tasks/question_answering/run_answers.hpp"
 
+#include "core/base/json.hpp"
 #include "core/base/quantities.hpp"
 #include "data/squad/feature_file.hpp"
 #include "data/squad/squad_metrics.hpp"
@@ -12,19 +13,25 @@
 #include <stdexcept>
 #include <tuple>
 
-namespace mylos::app {
+namespace mylos::tasks {
 namespace {
 
 namespace fs = std::filesystem;
 
-data::SquadDataset read_dataset(const ReportedRun& run, const fs::path& file) {
+/// A setting of run.json as text; empty where it is absent or null.
+std::string told_text(const train::RunRecord& run, const char* name) {
+  const auto found = run.run.find(name);
+  return found == run.run.end() || found->is_null() ? std::string() : plain_text(*found);
+}
+
+data::SquadDataset read_dataset(const train::RunRecord& run, const fs::path& file) {
   data::SquadDataset dataset =
       data::is_hdf5_file(file) ? data::read_feature_file(file).dataset : data::read_squad(file);
-  if (const std::string version = setting_text(run, "squad"); !version.empty()) {
+  if (const std::string version = told_text(run, "squad"); !version.empty()) {
     dataset.version = data::parse_squad_version(version);
   }
-  const auto limit = run.record.run.find("dev-limit");
-  if (limit != run.record.run.end() && limit->is_number_unsigned()) {
+  const auto limit = run.run.find("dev-limit");
+  if (limit != run.run.end() && limit->is_number_unsigned()) {
     data::limit_questions(dataset, limit->get<std::size_t>());
   }
   return dataset;
@@ -53,9 +60,9 @@ std::optional<double> Questions::f1(const std::string& id, const std::string& an
   return data::score_answer(*question, answer, dataset.version).f1;
 }
 
-Questions read_questions(const ReportedRun& run) {
+Questions read_questions(const train::RunRecord& run) {
   Questions questions;
-  const std::string file = setting_text(run, "dev");
+  const std::string file = told_text(run, "dev");
   std::error_code none;
   if (file.empty()) {
     questions.problem = "run.json names no evaluation data";
@@ -80,9 +87,9 @@ EvaluationAnswers read_evaluation_answers(const fs::path& file, std::size_t step
   return {step, data::read_short_answers(file)};
 }
 
-std::optional<FinalAnswers> read_final_answers(const ReportedRun& run) {
-  const fs::path& directory = run.record.directory;
-  const std::optional<std::size_t> best = best_step(run.record);
+std::optional<FinalAnswers> read_final_answers(const train::RunRecord& run) {
+  const fs::path& directory = run.directory;
+  const std::optional<std::size_t> best = best_step(run);
   for (const train::KeptEvaluation& kept : train::list_evaluations(directory)) {
     if (kept.step != best) continue;
     return FinalAnswers{fmt::format("step {}, the best evaluation", count_text(kept.step)),
@@ -128,4 +135,4 @@ std::vector<WrongAnswer> worst_answers(const Answers& answers, const Questions& 
   return wrong;
 }
 
-}  // namespace mylos::app
+}  // namespace mylos::tasks

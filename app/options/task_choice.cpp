@@ -1,0 +1,90 @@
+#include "app/options/task_choice.hpp"
+
+#include "app/options/options.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/json.hpp"
+#include "data/huggingface/model_names.hpp"
+
+#include <filesystem>
+#include <stdexcept>
+#include <system_error>
+
+namespace mylos::app {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The value of the last option called `name` or by an alias of it; empty where there is none.
+std::string typed_value_of(std::span<const std::string> words, std::string_view name) {
+  const Option& option = *find_option(name);
+  std::string value;
+  for (std::size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
+    const std::string& word = words[i];
+    if (!word.starts_with("--")) continue;
+    const std::size_t end = word.find('=');
+    if (!option.is_called(normalized_name(word.substr(2, end - 2)))) continue;
+    const bool has_next = i + 1 < words.size() && !words[i + 1].starts_with("--");
+    if (end != std::string::npos) {
+      value = word.substr(end + 1);
+    } else if (has_next) {
+      value = words[++i];
+    }
+  }
+  return value;
+}
+
+/// The members of a configuration; none where it cannot be read.
+Json read_settings(const std::string& file) {
+  std::error_code unreadable;
+  if (file.empty() || !std::filesystem::is_regular_file(file, unreadable)) return Json::object();
+  try {
+    Json settings = try_parse_ordered_json(read_text(file));
+    return settings.is_object() ? settings : Json::object();
+  } catch (const std::runtime_error&) {
+    return Json::object();
+  }
+}
+
+std::string text_member(const Json& object, std::string_view name) {
+  const Option& option = *find_option(name);
+  for (const auto& [key, value] : object.items()) {
+    if (value.is_string() && option.is_called(normalized_name(key))) return value.get<std::string>();
+  }
+  return {};
+}
+
+}  // namespace
+
+const tasks::TaskKind* kind_of_named_model(const std::string& model) {
+  if (model.empty()) return nullptr;
+  std::error_code unreadable;
+  const bool is_directory = std::filesystem::is_directory(model, unreadable);
+  const tasks::TaskKind* known = is_directory ? nullptr : tasks::kind_of_known_model(model);
+  if (known != nullptr) return known;
+  try {
+    return tasks::kind_of_model(data::resolve_model(model, false));
+  } catch (const std::runtime_error&) {
+    return nullptr;
+  }
+}
+
+const tasks::TaskKind& choose_task(const Command& command, std::span<const std::string> words) {
+  if (!command.task.empty()) {
+    const tasks::TaskKind* only = tasks::find_task_kind(command.task);
+    require(only != nullptr, "choose_task: a command of a task that is not in the table");
+    return *only;
+  }
+  const Json settings = read_settings(typed_value_of(words, "config"));
+  for (const std::string& name : {typed_value_of(words, "task"), text_member(settings, "task")}) {
+    const tasks::TaskKind* named = tasks::find_task_kind(name);
+    if (named != nullptr) return *named;
+  }
+  for (const std::string& model : {typed_value_of(words, "model"), text_member(settings, "model")}) {
+    const tasks::TaskKind* kind = kind_of_named_model(model);
+    if (kind != nullptr) return *kind;
+  }
+  return tasks::default_task_kind();
+}
+
+}  // namespace mylos::app

@@ -1,0 +1,132 @@
+#pragma once
+
+#include "core/base/option.hpp"
+#include "core/base/option_values.hpp"
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// How the kinds of options are read into a field of their target and printed from it. `field` is a generic callable
+/// that gives the field: [](auto& config) -> auto& { return config.batch; }.
+namespace mylos {
+
+/// The columns of a table of options; the kind of option adds the rest.
+template <class Target>
+Option<Target> named_option(std::string name, std::vector<std::string> aliases, std::string placeholder,
+                            std::string_view section, unsigned commands, std::string help) {
+  return {std::move(name), std::move(aliases), std::move(placeholder), section, commands, std::move(help)};
+}
+
+template <class T>
+nlohmann::ordered_json option_json(const T& value) {
+  return value;
+}
+
+/// null where there is none.
+template <class T>
+nlohmann::ordered_json option_json(const std::optional<T>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+}
+
+/// A value that `parse` makes of the text, nothing where it is not what is expected; the field may be absent
+/// (std::optional).
+template <class Target, class Field, class Parse>
+Option<Target> parsed_option(Option<Target> option, std::string expects, Field field, Parse parse) {
+  option.expects = std::move(expects);
+  option.parse = [field, parse = std::move(parse)](Target& target, std::string_view text) {
+    const auto value = parse(text);
+    if (value) field(target) = *value;
+    return value.has_value();
+  };
+  option.print = [field](const Target& target) { return option_json(field(target)); };
+  return option;
+}
+
+/// A whole number, which may be absent.
+template <class Target, class Field>
+Option<Target> count_option(Option<Target> option, CountRange range, Field field) {
+  return parsed_option(std::move(option), describe(range), field,
+                       [range](std::string_view text) { return parse_count(text, range); });
+}
+
+/// A whole number whose 0 means "not given".
+template <class Target, class Field>
+Option<Target> count_or_unset_option(Option<Target> option, CountRange range, Field field) {
+  option = count_option(std::move(option), range, field);
+  option.print = [field](const Target& target) {
+    return field(target) == 0 ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(field(target));
+  };
+  return option;
+}
+
+/// A number, which may be absent.
+template <class Target, class Field>
+Option<Target> real_option(Option<Target> option, RealRange range, Field field) {
+  return parsed_option(std::move(option), describe(range), field,
+                       [range](std::string_view text) { return parse_real(text, range); });
+}
+
+/// A duration in seconds, which may be absent.
+template <class Target, class Field>
+Option<Target> duration_option(Option<Target> option, Field field) {
+  return parsed_option(std::move(option), duration_expected, field, parse_duration);
+}
+
+/// true or false; the option alone means true.
+template <class Target, class Field>
+Option<Target> switch_option(Option<Target> option, Field field) {
+  return parsed_option(std::move(option), "nothing, true or false", field, parse_truth);
+}
+
+/// One name of a list, kept as a string, which may be absent.
+template <class Target, class Field>
+Option<Target> choice_option(Option<Target> option, std::vector<Choice> choices, Field field) {
+  option.choices = names_of(choices);
+  std::string expects = describe(choices);
+  return parsed_option(std::move(option), std::move(expects), field,
+                       [choices = std::move(choices)](std::string_view text) { return parse_choice(text, choices); });
+}
+
+/// An option whose names are those of an enumeration.
+template <class Target, class Field, class Parse, class Print>
+Option<Target> enumeration_option(Option<Target> option, std::vector<Choice> choices, Field field, Parse from_name,
+                                  Print to_name) {
+  option.expects = describe(choices);
+  option.choices = names_of(choices);
+  option.parse = [choices = std::move(choices), field, from_name](Target& target, std::string_view text) {
+    const auto name = parse_choice(text, choices);
+    if (name) field(target) = from_name(*name);
+    return name.has_value();
+  };
+  option.print = [field, to_name](const Target& target) -> nlohmann::ordered_json {
+    return std::string(to_name(field(target)));
+  };
+  return option;
+}
+
+/// A file or directory. Recorded absolute, so that a run.json means the same from every directory.
+template <class Target, class Field>
+Option<Target> path_option(Option<Target> option, Field field) {
+  option.expects = "a path";
+  option.parse = [field](Target& target, std::string_view text) {
+    if (!text.empty()) field(target) = text;
+    return !text.empty();
+  };
+  option.print = [field](const Target& target) -> nlohmann::ordered_json {
+    if (field(target).empty()) return nullptr;
+    return std::filesystem::absolute(field(target)).lexically_normal().string();
+  };
+  return option;
+}
+
+/// `option` as something that is done, not a setting that run.json keeps.
+template <class Target>
+Option<Target> unrecorded(Option<Target> option) {
+  option.print = {};
+  return option;
+}
+
+}  // namespace mylos

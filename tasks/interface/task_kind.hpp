@@ -1,0 +1,93 @@
+#pragma once
+
+#include "core/base/notice.hpp"
+#include "core/base/option.hpp"
+#include "core/base/option_values.hpp"
+#include "nn/model.hpp"
+#include "tasks/interface/peer_option.hpp"
+#include "tasks/interface/run_config.hpp"
+#include "tasks/interface/task.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mylos::tasks {
+
+/// A run as a plan knows it: a model without weights, and how long its samples are.
+struct PlannedRun {
+  std::string name;   ///< of the model
+  std::string model;  ///< what --model of train calls it
+  std::unique_ptr<nn::Model> network;
+  std::vector<std::size_t> lengths;  ///< rows of the training samples
+  std::string data;                  ///< what they are of: "questions.json: 120 windows"
+};
+
+/// One kind of tasks: the options it has, the models it serves, and what commands make of it. tasks/task_kinds.hpp has
+/// the table of them.
+class TaskKind {
+ public:
+  virtual ~TaskKind() = default;
+
+  /// As --task says it: "question-answering".
+  virtual std::string_view name() const = 0;
+  /// In texts: "question answering".
+  virtual std::string_view title() const = 0;
+  /// The files of its data, in the help: "questions.json or features.h5".
+  virtual std::string_view data_files() const = 0;
+  /// What the config.json of its models says as model_type.
+  virtual std::span<const std::string_view> model_types() const = 0;
+  /// Models that it knows by their sizes: names that plan takes without a directory.
+  virtual std::vector<std::string> known_models() const { return {}; }
+  /// Whether `name` is one of those, also by another name of it.
+  virtual bool knows_model(std::string_view) const { return false; }
+
+  /// Gives `run` the settings that hold where nothing is said to `command` (CommandBit).
+  virtual void set_defaults(RunConfig& run, unsigned command) const = 0;
+  /// The options that it has beside those of every task.
+  virtual std::vector<Option<RunConfig>> options() const = 0;
+  /// The options of peers for its data that have no effect here.
+  virtual std::span<const PeerOption> peer_options() const { return {}; }
+  /// The metrics that --best-by names, with the peers' names.
+  virtual std::vector<Choice> metrics() const { return {{"loss", {"eval_loss"}}}; }
+  /// Settles its options once all are read. Errors: UsageError where they exclude each other.
+  virtual void settle(RunConfig&, const OptionSources&, [[maybe_unused]] unsigned command) const {}
+  /// Errors: UsageError where settings do not go together.
+  virtual void check(const RunConfig&) const {}
+
+  /// The settings that `command` takes over from the run whose model it uses.
+  virtual std::vector<std::string_view> settings_of_run([[maybe_unused]] unsigned command) const { return {}; }
+  /// Fits the settings to the model in `run.task.model`, which the user called `name`. `notice` gets a line where a
+  /// default is made to fit. Errors: UsageError where a setting that was given does not fit.
+  virtual void fit_model(RunConfig&, [[maybe_unused]] const std::string& name, const OptionSources&,
+                         const Notice&) const {}
+
+  /// Reads the model's directory and the data. `notice` gets a line on whatever was left out. Errors:
+  /// std::runtime_error on files, std::invalid_argument on settings that do not fit them.
+  virtual std::unique_ptr<Task> make(const RunConfig& run, const Notice& notice) const = 0;
+  /// The model alone, for what exports it.
+  virtual std::unique_ptr<Task> make_model(const RunConfig& run, const Notice& notice) const = 0;
+  /// The run of the model called `name` (a directory, or one that is known by its sizes) on the file `data`, or, where
+  /// that is empty, on what most people train on. Errors: std::runtime_error, UsageError.
+  virtual PlannedRun plan(const std::string& name, const std::filesystem::path& data, RunConfig run,
+                          const OptionSources& sources, const Notice& notice) const = 0;
+  /// The options of train that name the data which `plan` counts without a file: "--dataset squad".
+  virtual std::string planned_data_options() const { return {}; }
+
+  /// Writes what `data` holds as samples into `output`, .h5 or .jsonl, and tells `notice` what it wrote.
+  virtual void prepare(const RunConfig& run, const std::filesystem::path& data, const std::filesystem::path& output,
+                       const Notice& notice) const = 0;
+  /// Whether `prepare` wrote this file.
+  virtual bool is_prepared(const std::filesystem::path& file) const = 0;
+
+  /// What a report says of the data's rules: {"rules", "SQuAD 2.0"}. `run` is a run.json.
+  virtual std::vector<std::pair<std::string, std::string>> facts(const nlohmann::json& /*run*/) const { return {}; }
+};
+
+}  // namespace mylos::tasks

@@ -1,0 +1,105 @@
+#include "tasks/question_answering/planned_questions.hpp"
+
+#include "core/base/error.hpp"
+#include "core/base/quantities.hpp"
+#include "core/base/usage_error.hpp"
+#include "data/huggingface/bert_shapes.hpp"
+#include "data/huggingface/model_names.hpp"
+#include "nn/bert/bert_question_answering.hpp"
+#include "tasks/question_answering/bert_shape.hpp"
+#include "tasks/question_answering/squad_task.hpp"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <system_error>
+#include <vector>
+
+namespace mylos::tasks {
+namespace {
+
+/// Windows of SQuAD v1.1's training questions, cut by BERT's uncased vocabulary at 384 tokens with 128 shared: what a
+/// plan without data counts, each of them full.
+constexpr std::size_t squad_windows = 88'524;
+
+std::size_t positions_of(const RunConfig& run) {
+  return data::read_bert_config(run.task.model / "config.json").max_position_embeddings;
+}
+
+std::vector<std::size_t> lengths_of(const SquadWindows& windows) {
+  std::vector<std::size_t> lengths(windows.count());
+  for (std::size_t i = 0; i < lengths.size(); ++i) lengths[i] = windows.length(i);
+  return lengths;
+}
+
+/// Errors: std::runtime_error where a model that is known by its sizes has no directory.
+void check_vocabulary(const data::NamedBert& known, const std::filesystem::path& file) {
+  try {
+    data::resolve_model(known.fetched);
+  } catch (const std::runtime_error&) {
+    fail(
+        fmt::format("--data {}: {} is known by its sizes, and cutting questions needs a directory with its vocabulary; "
+                    "get it with: mylos fetch {}; or leave out --data",
+                    file.string(), known.name, known.fetched));
+  }
+}
+
+void check_length(const RunConfig& run, const data::NamedBert& known) {
+  const std::size_t length = squad_config(run).max_length, positions = known.config.max_position_embeddings;
+  ensure(length <= positions, fmt::format("--max-length {}: {} has {} positions", length, known.name, positions));
+}
+
+/// The sizes of the model called `name`, and what train knows it by.
+data::NamedBert find_sizes(const std::string& name, const std::filesystem::path& file, RunConfig& run,
+                           const OptionSources& sources, const Notice& notice) {
+  std::error_code unreadable;  // is told where it is read
+  const bool is_directory = std::filesystem::is_directory(name, unreadable);
+  const data::NamedBert* const known = is_directory ? nullptr : data::find_bert_shape(name);
+  const std::string& trained = known == nullptr ? name : known->fetched;
+  if (known != nullptr && file.empty()) {
+    check_length(run, *known);
+    return *known;
+  }
+  if (known != nullptr) check_vocabulary(*known, file);
+  run.task.model = data::resolve_model(trained);
+  fit_windows(run, trained, sources, notice);
+  return {trained, data::read_bert_config(run.task.model / "config.json"), trained};
+}
+
+}  // namespace
+
+void fit_windows(RunConfig& run, const std::string& name, const OptionSources& sources, const Notice& notice) {
+  const std::size_t positions = positions_of(run);
+  std::size_t& length = squad_config(run).max_length;
+  if (length <= positions) return;
+  // What the user asked for is never changed.
+  if (sources.was_given("max-length")) {
+    throw UsageError(
+        fmt::format("--max-length {}: expected at most {}, the positions that {} has", length, positions, name));
+  }
+  notice(fmt::format("{} has {} positions: --max-length is {}", name, positions, positions));
+  length = positions;
+}
+
+PlannedRun plan_questions(const std::string& name, const std::filesystem::path& file, RunConfig run,
+                          const OptionSources& sources, const Notice& notice) {
+  const data::NamedBert sizes = find_sizes(name, file, run, sources, notice);
+  PlannedRun planned{.name = sizes.name,
+                     .model = sizes.fetched,
+                     .network = nn::make_bert_question_answering(bert_shape(sizes.config), run.engine.precision)};
+  if (file.empty()) {
+    const std::size_t length = squad_config(run).max_length;
+    planned.lengths.assign(squad_windows, length);
+    planned.data = fmt::format(
+        "{} windows of {} tokens, as many as SQuAD v1.1 has, each counted full; with --data FILE those that it has",
+        count_text(squad_windows), length);
+    return planned;
+  }
+  run.task.train = file;
+  const SquadTask task(run, notice);
+  planned.lengths = lengths_of(*task.train_windows());
+  planned.data = fmt::format("{}: {}", file.string(), count_of(planned.lengths.size(), "window"));
+  return planned;
+}
+
+}  // namespace mylos::tasks

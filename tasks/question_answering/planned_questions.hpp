@@ -1,0 +1,22 @@
+#pragma once
+
+#include "core/base/notice.hpp"
+#include "core/base/option.hpp"
+#include "tasks/interface/task_kind.hpp"
+
+#include <filesystem>
+#include <string>
+
+namespace mylos::tasks {
+
+/// Fits --max-length to the model in `run.task.model`, which the user called `name`: the default is made to fit, as
+/// run_qa does. Errors: UsageError where a length that was given is longer than the model has positions.
+void fit_windows(RunConfig& run, const std::string& name, const OptionSources& sources, const Notice& notice);
+
+/// A run of the model called `name` on the questions in `file`, or, where that is empty, on as many full windows as
+/// SQuAD v1.1 has. A model that is known by its sizes needs no directory but for the vocabulary that cuts questions.
+/// Errors: std::runtime_error where a file or directory is not there; UsageError of fit_windows.
+PlannedRun plan_questions(const std::string& name, const std::filesystem::path& file, RunConfig run,
+                          const OptionSources& sources, const Notice& notice);
+
+}  // namespace mylos::tasks

@@ -1,0 +1,113 @@
+#include "tasks/question_answering/question_answering_kind.hpp"
+
+#include "core/base/json.hpp"
+#include "core/base/usage_error.hpp"
+#include "data/huggingface/bert_shapes.hpp"
+#include "data/squad/squad_files.hpp"
+#include "tasks/question_answering/planned_questions.hpp"
+#include "tasks/question_answering/prepared_questions.hpp"
+#include "tasks/question_answering/question_answering_options.hpp"
+#include "tasks/question_answering/squad_task.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace mylos::tasks {
+namespace {
+
+constexpr std::array<std::string_view, 1> types = {"bert"};
+
+constexpr std::array<PeerOption, 1> peers = {
+    PeerOption{"dataset-config-name", false, "plain_text,squad,squad_v2,None", "there is one of each",
+               "use --dataset squad or squad_v2"},
+};
+
+/// Takes the files of a data set that is named.
+void settle_dataset(RunConfig& run, const OptionSources& sources) {
+  const std::string& dataset = squad_config(run).dataset;
+  sources.exclude("dataset", "train");
+  if (dataset.empty() || sources.is_overridden("dataset", "train")) return;
+  const data::SquadFiles files = data::find_squad_files(dataset);
+  run.task.train = files.train;
+  const bool is_evaluated = run.task.do_eval || !run.task.do_train;
+  const bool has_dev = sources.was_given("dev") || (sources.was_configured("dev") && !sources.was_given("dataset"));
+  if (is_evaluated && !has_dev) run.task.dev = files.dev;
+}
+
+class QuestionAnsweringKind final : public TaskKind {
+ public:
+  std::string_view name() const override { return "question-answering"; }
+  std::string_view title() const override { return "question answering"; }
+  std::string_view data_files() const override { return "questions.json or features.h5"; }
+  std::span<const std::string_view> model_types() const override { return types; }
+  std::vector<std::string> known_models() const override {
+    std::vector<std::string> names;
+    for (const data::NamedBert& shape : data::bert_shapes()) names.push_back(shape.name);
+    return names;
+  }
+  bool knows_model(std::string_view name) const override { return data::find_bert_shape(name) != nullptr; }
+
+  void set_defaults(RunConfig& run, unsigned command) const override {
+    SquadConfig config;
+    // As transformers' question-answering pipeline, whose answers ask gives.
+    if (command == ask_command) config.max_answer_length = 15;
+    run.settings = config;
+  }
+  std::vector<Option<RunConfig>> options() const override { return question_answering_options(); }
+  std::span<const PeerOption> peer_options() const override { return peers; }
+  std::vector<Choice> metrics() const override {
+    return {{"loss", {"eval_loss"}}, {"f1", {"eval_f1"}}, {"exact", {"exact_match", "eval_exact_match"}}};
+  }
+  void settle(RunConfig& run, const OptionSources& sources, unsigned command) const override {
+    if ((command & train_command) != 0) settle_dataset(run, sources);
+  }
+  void check(const RunConfig& run) const override {
+    const SquadConfig& config = squad_config(run);
+    if (config.doc_stride < config.max_length) return;
+    throw UsageError(
+        fmt::format("--doc-stride {}: expected less than --max-length, {}", config.doc_stride, config.max_length));
+  }
+
+  std::vector<std::string_view> settings_of_run(unsigned command) const override {
+    if (command == ask_command) return {"max-length", "doc-stride", "squad"};
+    return {"max-length", "doc-stride"};
+  }
+  void fit_model(RunConfig& run, const std::string& name, const OptionSources& sources,
+                 const Notice& notice) const override {
+    fit_windows(run, name, sources, notice);
+  }
+
+  std::unique_ptr<Task> make(const RunConfig& run, const Notice& notice) const override {
+    return std::make_unique<SquadTask>(run, notice);
+  }
+  std::unique_ptr<Task> make_model(const RunConfig& run, const Notice& notice) const override {
+    return std::make_unique<SquadTask>(run, notice, SquadTask::Reads::model);
+  }
+  PlannedRun plan(const std::string& name, const std::filesystem::path& file, RunConfig run,
+                  const OptionSources& sources, const Notice& notice) const override {
+    return plan_questions(name, file, std::move(run), sources, notice);
+  }
+  std::string planned_data_options() const override { return "--dataset squad --do-train"; }
+
+  void prepare(const RunConfig& run, const std::filesystem::path& file, const std::filesystem::path& output,
+               const Notice& notice) const override {
+    prepare_questions(run, file, output, notice);
+  }
+  bool is_prepared(const std::filesystem::path& file) const override { return is_prepared_questions(file); }
+
+  std::vector<std::pair<std::string, std::string>> facts(const nlohmann::json& run) const override {
+    const auto resolved = run.find("resolved");
+    if (resolved == run.end() || !resolved->is_object() || !resolved->contains("squad")) return {};
+    return {{"rules", "SQuAD " + plain_text((*resolved)["squad"])}};
+  }
+};
+
+}  // namespace
+
+const TaskKind& question_answering() {
+  static const QuestionAnsweringKind kind;
+  return kind;
+}
+
+}  // namespace mylos::tasks

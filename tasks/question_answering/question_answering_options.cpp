@@ -1,0 +1,135 @@
+#include "tasks/question_answering/question_answering_options.hpp"
+
+#include "core/base/option_kinds.hpp"
+#include "data/squad/squad_files.hpp"
+#include "tasks/question_answering/squad_config.hpp"
+
+#include <string>
+#include <utility>
+
+namespace mylos::tasks {
+namespace {
+
+constexpr std::string_view files = "Model and data", windows = "Windows", answers = "Answers";
+constexpr CountRange sequence_length{1, 65'536};  // the model's own limit is checked when it is read
+
+using OwnOption = Option<SquadConfig>;
+
+OwnOption own(std::string name, std::vector<std::string> aliases, std::string placeholder, std::string_view section,
+              unsigned commands, std::string help) {
+  return named_option<SquadConfig>(std::move(name), std::move(aliases), std::move(placeholder), section, commands,
+                                   std::move(help));
+}
+
+OwnOption version_option() {
+  return choice_option(
+      own("squad", {}, "VERSION", files, train_command | eval_command | ask_command | score_command | prepare_command,
+          "1.1 or 2.0, whose rules hold (2.0: a question may have no answer); default: judged from the data, in ask "
+          "that of the run that --model names, else 1.1"),
+      {{"1.1", {"v1.1"}}, {"2.0", {"2", "v2", "v2.0"}}}, [](auto& config) -> auto& { return config.squad; });
+}
+
+/// The hub's names; its files become --train and --dev, which run.json records.
+OwnOption dataset_option() {
+  OwnOption option = own("dataset", {"dataset-name"}, "NAME", files, train_command,
+                         "squad or squad_v2, as `mylos fetch squad` or Hugging Face's datasets got them: stands for "
+                         "--train, and for --dev unless --do-train is given without --do-eval");
+  option.expects = "squad or squad_v2; other data are given with --train and --dev";
+  option.choices = {"squad", "squad_v2"};
+  option.parse = [](SquadConfig& config, std::string_view text) {
+    if (!data::is_squad_name(text)) return false;
+    config.dataset = text;
+    return true;
+  };
+  return option;
+}
+
+/// run_qa's switch for the rules of SQuAD 2.0.
+OwnOption rules_option() {
+  OwnOption option = own("version-2-with-negative", {}, "", files, train_command, "the same as --squad 2.0");
+  option.expects = "nothing, true or false";
+  option.parse = [](SquadConfig& config, std::string_view text) {
+    const auto value = parse_truth(text);
+    if (value && *value) config.squad = "2.0";
+    return value.has_value();
+  };
+  return option;
+}
+
+std::vector<OwnOption> data_options() {
+  return {
+      version_option(),
+      path_option(
+          own("head", {}, "FILE", files, train_command,
+              "safetensors with qa_outputs.weight and .bias to begin from; default: the model's own, else "
+              "Normal(0, 0.02) from the seed"),
+          [](auto& config) -> auto& { return config.head; }),
+      path_option(
+          own("order", {}, "FILE", files, train_command,
+              "JSON lines, one step a line: a list of [question id, window index]; replaces shuffling"),
+          [](auto& config) -> auto& { return config.order; }),
+      switch_option(
+          own("strict", {}, "", files, train_command | eval_command | prepare_command,
+              "an answer whose offset does not match its text is an error, not a counted omission"),
+          [](auto& config) -> auto& { return config.strict; }),
+      dataset_option(),
+      rules_option(),
+  };
+}
+
+std::vector<OwnOption> window_options() {
+  constexpr unsigned reads_questions =
+      train_command | eval_command | ask_command | prepare_command | bench_command | plan_command;
+  return {
+      count_option(
+          own("max-length", {"max-seq-length"}, "N", windows, reads_questions, "tokens of a window at most"),
+          sequence_length, [](auto& config) -> auto& { return config.max_length; }),
+      count_option(
+          own("doc-stride", {}, "N", windows, reads_questions, "tokens that neighbouring windows share"),
+          sequence_length, [](auto& config) -> auto& { return config.doc_stride; }),
+      switch_option(
+          own("exact-labels", {}, "", windows, train_command | prepare_command | bench_command,
+              "label an answer that starts at a window's last token there, not as run_qa does"),
+          [](auto& config) -> auto& { return config.exact_labels; }),
+  };
+}
+
+std::vector<OwnOption> answer_options() {
+  constexpr unsigned scoring = train_command | eval_command;
+  return {
+      count_option(
+          own("n-best", {"n-best-size"}, "N", answers, scoring,
+              "best starts and ends of a window, and answers of a question, that are kept"),
+          {1, 10'000}, [](auto& config) -> auto& { return config.n_best; }),
+      count_option(
+          own("max-answer-length", {}, "N", answers, scoring | ask_command, "tokens of an answer at most"), {1, 65'536},
+          [](auto& config) -> auto& { return config.max_answer_length; }),
+      real_option(
+          own("null-threshold", {"null-score-diff-threshold"}, "X", answers, scoring,
+              "SQuAD 2.0: no answer where its score beats the best answer's by more than this, in logits"),
+          {-1e6, 1e6}, [](auto& config) -> auto& { return config.null_threshold; }),
+      path_option(
+          own("na-prob-file", {}, "FILE", answers, score_command,
+              "JSON {question id: probability that it has no answer}; adds the best thresholds (SQuAD 2.0)"),
+          [](auto& config) -> auto& { return config.no_answer_probabilities; }),
+      real_option(
+          own("na-prob-thresh", {}, "X", answers, score_command,
+              "count a question as unanswered where its probability is above this (SQuAD 2.0)"),
+          {-1e6, 1e6}, [](auto& config) -> auto& { return config.no_answer_threshold; }),
+  };
+}
+
+}  // namespace
+
+std::vector<Option<RunConfig>> question_answering_options() {
+  std::vector<Option<RunConfig>> all;
+  for (const auto part : {data_options, window_options, answer_options}) {
+    for (const OwnOption& option : part()) {
+      all.push_back(option_of_whole<RunConfig>(
+          option, [](auto& run) -> auto& { return squad_config(run); }));
+    }
+  }
+  return all;
+}
+
+}  // namespace mylos::tasks

@@ -1,0 +1,24 @@
+#include "tasks/question_answering/question_texts.hpp"
+
+#include "core/base/python_text.hpp"
+#include "data/huggingface/bert_config.hpp"
+#include "data/huggingface/wordpiece_files.hpp"
+#include "data/squad/squad.hpp"
+
+namespace mylos::tasks {
+
+std::vector<std::string> tokenized_texts(const std::filesystem::path& file) {
+  const data::SquadDataset dataset = data::read_squad(file);
+  std::vector<std::string> texts = dataset.contexts;
+  for (const data::SquadQuestion& question : dataset.questions) {
+    texts.emplace_back(python_lstrip(question.question));
+  }
+  return texts;
+}
+
+WordPieceSource wordpiece_source(const std::filesystem::path& directory) {
+  data::read_bert_config(directory / "config.json");  // WordPiece is of no other family
+  return {data::vocabulary_path(directory), data::read_tokenizer_options(directory)};
+}
+
+}  // namespace mylos::tasks

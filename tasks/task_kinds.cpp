@@ -1,0 +1,69 @@
+#include "tasks/task_kinds.hpp"
+
+#include "data/huggingface/model_type.hpp"
+#include "tasks/question_answering/question_answering_kind.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+namespace mylos::tasks {
+namespace {
+
+/// Kinds that programs of their own added.
+std::vector<const TaskKind*>& registered_kinds() {
+  static std::vector<const TaskKind*> kinds;
+  return kinds;
+}
+
+/// Empty where the directory has no configuration; what is wrong with one is told where it is read for more.
+std::string model_type_in(const std::filesystem::path& directory) {
+  try {
+    return data::model_type_of(directory);
+  } catch (const std::runtime_error&) {
+    return {};
+  }
+}
+
+template <class Predicate>
+const TaskKind* find_kind_that(const Predicate& serves) {
+  const std::vector<const TaskKind*> kinds = task_kinds();
+  const auto found = std::ranges::find_if(kinds, serves);
+  return found == kinds.end() ? nullptr : *found;
+}
+
+}  // namespace
+
+std::vector<const TaskKind*> task_kinds() {
+  std::vector<const TaskKind*> kinds = {&question_answering()};
+  kinds.insert(kinds.end(), registered_kinds().begin(), registered_kinds().end());
+  return kinds;
+}
+
+const TaskKind& default_task_kind() { return question_answering(); }
+
+const TaskKind* find_task_kind(std::string_view name) {
+  return find_kind_that([&](const TaskKind* kind) { return kind->name() == name; });
+}
+
+const TaskKind* kind_of_model(const std::filesystem::path& directory) {
+  const std::string type = model_type_in(directory);
+  return find_kind_that(
+      [&](const TaskKind* kind) { return std::ranges::find(kind->model_types(), type) != kind->model_types().end(); });
+}
+
+const TaskKind* kind_of_known_model(std::string_view name) {
+  return find_kind_that([&](const TaskKind* kind) { return kind->knows_model(name); });
+}
+
+RegisteredTaskKind::RegisteredTaskKind(const TaskKind& kind) : kind_(&kind) { registered_kinds().push_back(&kind); }
+
+RegisteredTaskKind::~RegisteredTaskKind() { std::erase(registered_kinds(), kind_); }
+
+RunConfig default_run(const TaskKind& kind, unsigned command) {
+  RunConfig run;
+  kind.set_defaults(run, command);
+  return run;
+}
+
+}  // namespace mylos::tasks

@@ -1,0 +1,67 @@
+#include "app/options/task_choice.hpp"
+
+#include "tests/small_models/small_kinds.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace mylos::app {
+namespace {
+
+using Words = std::vector<std::string>;
+
+class TaskChoice : public testing::Test {
+ protected:
+  void SetUp() override {
+    tests::write_file(directory_ / "words/config.json", R"({"model_type": "small_decoder"})");
+    tests::write_file(directory_ / "images/config.json", R"({"model_type": "small_classifier"})");
+  }
+
+  static std::string choice(const Words& words, const char* command = "train") {
+    return std::string(choose_task(*find_command(command), words).name());
+  }
+
+  tests::TemporaryDirectory directory_;
+  const std::string words_ = directory_ / "words", images_ = directory_ / "images";
+  tasks::RegisteredTaskKind next_word_{small_models::next_word()};
+  tasks::RegisteredTaskKind line_class_{small_models::line_class()};
+};
+
+TEST_F(TaskChoice, FollowsTheModelByAnyOfItsNames) {
+  EXPECT_EQ(choice({"--model", words_}), "next-word");
+  EXPECT_EQ(choice({"--model=" + images_}), "line-class");
+  EXPECT_EQ(choice({"--model_name_or_path", images_}), "line-class");
+  EXPECT_EQ(choice({"--model", images_, "--model", words_}), "next-word") << "the last one counts";
+  EXPECT_EQ(choice({"--model", "bert-base"}, "plan"), "question-answering");
+}
+
+TEST_F(TaskChoice, WhatIsNamedWinsOverTheModel) {
+  EXPECT_EQ(choice({"--model", words_, "--task", "line-class"}), "line-class");
+  const std::string config = directory_ / "run.json";
+  tests::write_file(config, R"({"task": "line-class", "model": ")" + words_ + "\"}");
+  EXPECT_EQ(choice({"--config", config}), "line-class");
+  EXPECT_EQ(choice({"--config", config, "--task=next-word"}), "next-word");
+  tests::write_file(config, R"({"model_name_or_path": ")" + words_ + "\"}");
+  EXPECT_EQ(choice({"--config", config}), "next-word");
+  EXPECT_EQ(choice({"--config", config, "--model", images_}), "line-class");
+}
+
+TEST_F(TaskChoice, IsTheDefaultWhereNothingSaysMore) {
+  EXPECT_EQ(choice({}), "question-answering");
+  EXPECT_EQ(choice({"--task"}), "question-answering");
+  EXPECT_EQ(choice({"--task", "chess"}), "question-answering") << "the option itself says what is wrong";
+  EXPECT_EQ(choice({"--model", directory_ / "none"}), "question-answering");
+  EXPECT_EQ(choice({"--config", directory_ / "none.json"}), "question-answering");
+  EXPECT_EQ(choice({"--", "--model", words_}), "question-answering");
+}
+
+TEST_F(TaskChoice, ACommandOfOneTaskHasNoChoice) {
+  EXPECT_EQ(choice({"--model", words_}, "ask"), "question-answering");
+  EXPECT_EQ(choice({"--task", "next-word"}, "score"), "question-answering");
+}
+
+}  // namespace
+}  // namespace mylos::app

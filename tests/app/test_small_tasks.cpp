@@ -1,0 +1,189 @@
+#include "tests/app/tiny_run.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+/// Tasks of other kinds than the program's own, through the program: the small models train, resume, are evaluated and
+/// reported with no change elsewhere.
+namespace mylos::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Words = std::vector<std::string>;
+
+class SmallTasks : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_file(words_ / "config.json", R"({"model_type": "small_decoder"})");
+    write_file(images_ / "config.json", R"({"model_type": "small_classifier"})");
+    write_file(sentences_, R"({"sentences": 320})");
+    write_file(some_sentences_, R"({"sentences": 40})");
+    write_file(groups_, R"({"groups": 12})");
+    write_file(some_images_, R"({"images": 60, "after": 12})");
+  }
+
+  static ProgramRun run_small(const Words& words) { return RunningProgram(words, "", {}, MYLOS_SMALL_PROGRAM).wait(); }
+
+  ProgramRun train_words(const Words& more) const {
+    Words words = {"train", "--model", words_,     "--train", sentences_, "--dev", some_sentences_,
+                   "--lr",  "1e-2",    "--output", run_,      "--batch",  "16"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_small(words);
+  }
+  ProgramRun train_images(const Words& more) const {
+    Words words = {"train", "--model", images_, "--train", groups_, "--dev", some_images_, "--output", run_};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_small(words);
+  }
+  std::vector<json> rows(const std::string& kind) const {
+    std::vector<json> rows;
+    std::istringstream lines(read_file(run_ / "metrics.jsonl"));
+    for (std::string line; std::getline(lines, line);) {
+      json row = json::parse(line);
+      if (row["kind"] == kind) rows.push_back(std::move(row));
+    }
+    return rows;
+  }
+
+  TemporaryDirectory directory_;
+  fs::path words_ = directory_ / "words", images_ = directory_ / "images", run_ = directory_ / "run";
+  fs::path sentences_ = directory_ / "sentences.json", some_sentences_ = directory_ / "dev.json";
+  fs::path groups_ = directory_ / "groups.json", some_images_ = directory_ / "images.json";
+  EnvironmentVariable cache_{"XDG_CACHE_HOME", (directory_ / "cache").string()};
+};
+
+TEST_F(SmallTasks, TheModelsTypeChoosesTheTask) {
+  const ProgramRun run = train_words(
+      {"--steps", "40", "--eval-every", "20", "--best-by", "accuracy", "--schedule", "constant", "--shortest", "3"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  const json config = read_json(run_ / "run.json");
+  EXPECT_EQ(config["task"], "next-word");
+  EXPECT_EQ(config["shortest"], 3);
+  EXPECT_FALSE(config.contains("max-length")) << "an option of another task";
+  EXPECT_EQ(config["resolved"]["generated"], true);
+  EXPECT_EQ(config["resolved"]["metrics"][1]["name"], "accuracy");
+  const std::vector<json> steps = rows("step"), evaluations = rows("evaluation");
+  ASSERT_EQ(steps.size(), 40u);
+  EXPECT_LT(steps.back()["loss"], 0.8 * steps.front()["loss"].get<double>());
+  ASSERT_EQ(evaluations.size(), 2u);
+  EXPECT_GT(evaluations.back()["accuracy"], evaluations.front()["accuracy"]);
+  EXPECT_EQ(json::parse(run.output)["accuracy"], evaluations.back()["accuracy"]);
+  EXPECT_THAT(run.errors, AllOf(HasSubstr("320 sentences"), HasSubstr("accuracy")));
+  EXPECT_EQ(read_json(run_ / "best/config.json")["model_type"], "small_decoder");
+}
+
+TEST_F(SmallTasks, DefaultsAreThoseOfTheTask) {
+  const ProgramRun run = train_images({"--epochs", "1"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  const json config = read_json(run_ / "run.json");
+  EXPECT_EQ(config["task"], "line-class");
+  EXPECT_EQ(config["optimizer"], "sgd");
+  EXPECT_EQ(config["batch"], 6);
+  EXPECT_THAT(config["program"]["changed"], Not(::testing::Contains("optimizer")));
+  const json step = rows("step").at(0);
+  EXPECT_EQ(step["images"], 6 * 16);
+  EXPECT_TRUE(step.contains("images_per_second"));
+  EXPECT_FALSE(step.contains("tokens"));
+}
+
+TEST_F(SmallTasks, ARunGoesOnFromItsCheckpoint) {
+  const Words few = {"--steps", "4", "--checkpoint-every", "2"}, more = {"--steps", "6", "--extend"};
+  ASSERT_EQ(train_images(few).exit_code, 0);
+  const ProgramRun extended = train_images(more);
+  ASSERT_EQ(extended.exit_code, 0) << extended.errors;
+  EXPECT_THAT(extended.errors, HasSubstr("extended from 4 steps to 6"));
+  EXPECT_EQ(rows("step").size(), 6u);
+  write_file(groups_, R"({"groups": 14})");
+  EXPECT_THAT(train_images({"--steps", "8", "--extend"}).errors, HasSubstr("holds other data than the run"));
+}
+
+TEST_F(SmallTasks, AModelOfARunIsEvaluatedAndExported) {
+  ASSERT_EQ(train_images({"--steps", "4", "--checkpoint-every", "4"}).exit_code, 0);
+  const ProgramRun scored =
+      run_small({"eval", "--model", run_, "--data", some_images_, "--output", directory_ / "scored"});
+  ASSERT_EQ(scored.exit_code, 0) << scored.errors;
+  EXPECT_THAT(scored.errors, HasSubstr("predicted 60 images in"));
+  EXPECT_EQ(json::parse(scored.output), read_json(run_ / "results.json"));
+  const ProgramRun exported =
+      run_small({"checkpoint", "export", run_, "--model", images_, "--output", directory_ / "exported"});
+  ASSERT_EQ(exported.exit_code, 0) << exported.errors;
+  EXPECT_EQ(read_file(directory_ / "exported/model.safetensors"), read_file(run_ / "last/model.safetensors"));
+}
+
+TEST_F(SmallTasks, AnOptionOfAnotherTaskSaysSo) {
+  EXPECT_THAT(train_images({"--shortest", "3"}).errors,
+              HasSubstr("train: --shortest belongs to --task next-word, and this is a run of classes of lines"));
+  EXPECT_THAT(train_words({"--doc-stride", "3"}).errors,
+              HasSubstr("--doc-stride belongs to --task question-answering"));
+  EXPECT_THAT(train_words({"--task", "chess"}).errors,
+              HasSubstr("--task chess: expected question-answering, next-word or line-class"));
+}
+
+TEST_F(SmallTasks, HelpShowsTheOptionsOfTheTask) {
+  const std::string help = run_small({"train", "--task", "next-word", "--help"}).output;
+  EXPECT_THAT(help, AllOf(HasSubstr("--shortest N"), HasSubstr("Sentences:"), HasSubstr("--micro-batch N"),
+                          HasSubstr("loss or accuracy: what makes a model best/"), Not(HasSubstr("--doc-stride"))));
+  EXPECT_THAT(run_small({"train", "--help"}).output, AllOf(HasSubstr("--doc-stride"), Not(HasSubstr("--shortest"))));
+}
+
+TEST_F(SmallTasks, ManualAndCompletionHaveTheOptionsOfAllTasks) {
+  EXPECT_THAT(run_small({"help", "--man"}).output,
+              AllOf(HasSubstr("With \\-\\-task next\\-word:\n.TP\n\\fB\\-\\-shortest\\fR \\fIN\\fR"),
+                    HasSubstr("\\fB\\-\\-doc\\-stride\\fR")));
+  const std::string script = run_small({"help", "--bash"}).output;
+  EXPECT_THAT(script, AllOf(HasSubstr("--shortest "), HasSubstr("--doc-stride ")));
+  EXPECT_THAT(script, HasSubstr("--task) values=\"question-answering next-word line-class\""));
+}
+
+TEST_F(SmallTasks, AConfigurationNamesItsTask) {
+  ASSERT_EQ(train_words({"--steps", "1", "--shortest", "5"}).exit_code, 0);
+  const ProgramRun again =
+      run_small({"train", "--config", run_ / "run.json", "--output", directory_ / "again", "--steps", "2"});
+  ASSERT_EQ(again.exit_code, 0) << again.errors;
+  EXPECT_EQ(read_json(directory_ / "again/run.json")["task"], "next-word");
+  EXPECT_EQ(read_json(directory_ / "again/run.json")["shortest"], 5);
+  write_file(directory_ / "mixed.json", R"({"task": "line-class", "shortest": 3})");
+  EXPECT_THAT(run_small({"train", "--config", directory_ / "mixed.json"}).errors,
+              HasSubstr("shortest belongs to --task next-word, and this is a run of classes of lines"));
+}
+
+TEST_F(SmallTasks, ReportsAndPlansFollowTheTask) {
+  ASSERT_EQ(train_images({"--steps", "2"}).exit_code, 0);
+  const ProgramRun page = run_small({"report", run_, "--output", directory_ / "report.html"});
+  ASSERT_EQ(page.exit_code, 0) << page.errors;
+  const std::string html = read_file(directory_ / "report.html");
+  EXPECT_THAT(html, AllOf(HasSubstr("Accuracy"), HasSubstr("images"), Not(HasSubstr("F1")), Not(HasSubstr("SQuAD"))));
+  const ProgramRun of_others = run_mylos({"report", run_, "--output", directory_ / "other.html"});
+  EXPECT_EQ(of_others.exit_code, 0) << of_others.errors;
+  EXPECT_THAT(read_file(directory_ / "other.html"), HasSubstr("Accuracy")) << "by a program without this task";
+  const ProgramRun watched = run_small({"watch", run_, "--once"});
+  EXPECT_THAT(watched.output, AllOf(HasSubstr("images/s"), Not(HasSubstr("F1"))));
+  const ProgramRun plan =
+      run_small({"plan", "--model", images_, "--data", groups_, "--gpu", "a100-40", "--gpus", "2", "--json"});
+  ASSERT_EQ(plan.exit_code, 0) << plan.errors;
+  EXPECT_EQ(json::parse(plan.output)["data"], "192 images");
+}
+
+TEST_F(SmallTasks, OthersThanTheirOwnTrainAsBefore) {
+  const TemporaryDirectory bert;
+  write_tiny_model(bert / "model");
+  write_file(bert / "train.json", tiny_questions());
+  const ProgramRun run = run_small({"train", "--model", bert / "model", "--train", bert / "train.json", "--output",
+                                    run_, "--max-length", "60", "--doc-stride", "20", "--steps", "1"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_EQ(read_json(run_ / "run.json")["task"], "question-answering");
+}
+
+}  // namespace
+}  // namespace mylos::tests

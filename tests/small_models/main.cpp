@@ -1,0 +1,10 @@
+#include "app/program.hpp"
+#include "tasks/task_kinds.hpp"
+#include "tests/small_models/small_kinds.hpp"
+
+/// mylos with two kinds of tasks more: nothing else of it changes.
+int main(int argc, char** argv) {
+  const mylos::tasks::RegisteredTaskKind words(mylos::small_models::next_word());
+  const mylos::tasks::RegisteredTaskKind lines(mylos::small_models::line_class());
+  return mylos::app::run_program({argv + 1, argv + argc});
+}

@@ -1,0 +1,248 @@
+#include "tests/small_models/small_kinds.hpp"
+
+#include "core/base/crc32c.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/json.hpp"
+#include "core/base/option_kinds.hpp"
+#include "core/base/quantities.hpp"
+#include "tests/small_models/image_task.hpp"
+#include "tests/small_models/text_task.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace mylos::small_models {
+namespace {
+
+using tasks::RunConfig;
+
+/// A number of a data file.
+std::size_t read_count(const std::filesystem::path& file, const char* name) {
+  const Json object = read_json(file);
+  ensure(object.is_object() && object.contains(name) && object[name].is_number_unsigned(),
+         fmt::format("{}: {}: expected a whole number", file.string(), name));
+  return object[name].get<std::size_t>();
+}
+
+/// Where a model that was exported lies; a directory without weights begins from the initialisers.
+std::filesystem::path start_of(const RunConfig& run) {
+  std::error_code unreadable;
+  return std::filesystem::exists(run.task.model / "model.safetensors", unreadable) ? run.task.model
+                                                                                   : std::filesystem::path();
+}
+
+/// Writes a model as its task does, and config.json beside it.
+class NamedExport final : public train::ModelExport {
+ public:
+  NamedExport(std::unique_ptr<train::ModelExport> model, std::filesystem::path directory, std::string_view type)
+      : model_(std::move(model)), directory_(std::move(directory)), type_(type) {}
+
+  void write(const ParameterRow& row, std::size_t first, std::span<const float> values) override {
+    model_->write(row, first, values);
+  }
+  void commit() override {
+    model_->commit();
+    write_text(directory_ / "config.json", Json{{"model_type", type_}}.dump() + "\n");
+  }
+
+ private:
+  std::unique_ptr<train::ModelExport> model_;
+  std::filesystem::path directory_;
+  std::string_view type_;
+};
+
+/// What a kind says of its data beside what the engine's task knows.
+struct SmallTexts {
+  std::string_view model_type;
+  std::string model, train, dev;
+  tasks::EvaluatedSamples evaluated;
+};
+
+/// A generated task as commands take it.
+class SmallTask final : public tasks::Task {
+ public:
+  SmallTask(std::unique_ptr<GeneratedTask> task, const RunConfig& run, SmallTexts texts)
+      : task_(std::move(task)), told_(run.task), texts_(std::move(texts)) {}
+
+  const nn::Model& model() const override { return task_->model(); }
+  void initial_values(const train::RowWriter& write) const override { task_->initial_values(write); }
+  std::size_t steps_per_epoch() const override { return task_->steps_per_epoch(); }
+  std::vector<std::size_t> global_batch(std::size_t step) const override { return task_->global_batch(step); }
+  train::WorkKind work() const override { return task_->work(); }
+  std::size_t rows_of(std::size_t sample) const override { return task_->rows_of(sample); }
+  double weight(std::span<const std::size_t> samples) const override { return task_->weight(samples); }
+  void assemble(std::size_t step, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
+                Batch& batch) const override {
+    task_->assemble(step, samples, ids, batch);
+  }
+  train::Evaluation* evaluation() const override { return told_.dev.empty() ? nullptr : task_->evaluation(); }
+  void write_results(const std::filesystem::path& directory) const override {
+    write_text(directory / "results.json", results_text());
+  }
+  std::unique_ptr<train::ModelExport> start_export(const std::filesystem::path& directory) const override {
+    return std::make_unique<NamedExport>(task_->start_export(directory), directory, texts_.model_type);
+  }
+
+  std::vector<tasks::DataChecksum> data_checksums() const override {
+    std::vector<tasks::DataChecksum> checksums;
+    if (!told_.train.empty()) checksums.push_back({"train", told_.train, checksum_of(told_.train)});
+    if (!told_.dev.empty()) checksums.push_back({"dev", told_.dev, checksum_of(told_.dev)});
+    return checksums;
+  }
+  nlohmann::ordered_json resolved() const override { return {{"generated", true}}; }
+  std::string model_text() const override { return texts_.model; }
+  std::string train_text() const override { return texts_.train; }
+  std::string dev_text() const override { return texts_.dev; }
+  tasks::EvaluatedSamples evaluated() const override { return texts_.evaluated; }
+  std::string results_text() const override {
+    nlohmann::ordered_json scores;
+    for (const auto& [name, value] : static_cast<GeneratedEvaluation*>(task_->evaluation())->metrics()) {
+      scores[name] = value;
+    }
+    return scores.dump(2) + "\n";
+  }
+
+ private:
+  static std::uint32_t checksum_of(const std::filesystem::path& file) {
+    const std::string text = read_text(file);
+    return crc32c(std::as_bytes(std::span(text)));
+  }
+
+  std::unique_ptr<GeneratedTask> task_;
+  tasks::TaskConfig told_;
+  SmallTexts texts_;
+};
+
+/// What the two kinds share.
+class SmallKind : public tasks::TaskKind {
+ public:
+  std::string_view data_files() const final { return "a JSON object of counts"; }
+  std::vector<Choice> metrics() const final { return {{"loss", {"eval_loss"}}, {"accuracy", {"eval_accuracy"}}}; }
+  std::unique_ptr<tasks::Task> make_model(const RunConfig& run, const Notice& notice) const final {
+    return make(run, notice);
+  }
+  void prepare(const RunConfig&, const std::filesystem::path&, const std::filesystem::path&,
+               const Notice&) const final {
+    fail(fmt::format("prepare: {} generates its data", name()));
+  }
+  bool is_prepared(const std::filesystem::path&) const final { return false; }
+  tasks::PlannedRun plan(const std::string& model, const std::filesystem::path& file, RunConfig run,
+                         const OptionSources&, const Notice& notice) const final {
+    run.task.train = file;
+    const std::unique_ptr<tasks::Task> task = make(run, notice);
+    tasks::PlannedRun planned{.name = model, .model = model, .network = network(), .data = task->train_text()};
+    const std::size_t samples = read_count(file, counted());
+    for (std::size_t i = 0; i < samples; ++i) planned.lengths.push_back(task->rows_of(i));
+    return planned;
+  }
+
+ protected:
+  virtual std::unique_ptr<nn::Model> network() const = 0;
+  /// What a data file of training counts.
+  virtual const char* counted() const = 0;
+};
+
+/// Of next-word.
+struct WordSettings {
+  std::size_t shortest = 4;
+};
+
+class NextWord final : public SmallKind {
+ public:
+  std::string_view name() const override { return "next-word"; }
+  std::string_view title() const override { return "next words"; }
+  std::span<const std::string_view> model_types() const override {
+    static constexpr std::array<std::string_view, 1> types = {"small_decoder"};
+    return types;
+  }
+
+  void set_defaults(RunConfig& run, unsigned) const override { run.settings = WordSettings(); }
+  std::vector<Option<RunConfig>> options() const override {
+    const auto shortest = count_option(
+        named_option<WordSettings>("shortest", {"min-words"}, "N", "Sentences", train_command | eval_command,
+                                   "words of a sentence at least"),
+        {2, 8}, [](auto& settings) -> auto& { return settings.shortest; });
+    return {option_of_whole<RunConfig>(
+        shortest, [](auto& run) -> auto& { return any_settings(run); })};
+  }
+
+  std::unique_ptr<tasks::Task> make(const RunConfig& run, const Notice&) const override {
+    TextTaskConfig config;
+    config.shortest = any_settings(run).shortest;
+    config.batch = run.task.batch;
+    config.seed = run.engine.seed;
+    config.start = start_of(run);
+    if (!run.task.train.empty()) config.sentences = read_count(run.task.train, "sentences");
+    if (!run.task.dev.empty()) config.evaluation_sentences = read_count(run.task.dev, "sentences");
+    SmallTexts texts{.model_type = model_types().front(),
+                     .model = count_of(config.shape.layers, "layer"),
+                     .train = count_of(config.sentences, "sentence"),
+                     .dev = count_of(config.evaluation_sentences, "sentence"),
+                     .evaluated = {config.evaluation_sentences, "sentences"}};
+    return std::make_unique<SmallTask>(std::make_unique<TextTask>(config), run, std::move(texts));
+  }
+
+ protected:
+  std::unique_ptr<nn::Model> network() const override { return make_causal_decoder(TextTaskConfig().shape, 0); }
+  const char* counted() const override { return "sentences"; }
+
+ private:
+  static const WordSettings& any_settings(const RunConfig& run) {
+    return std::any_cast<const WordSettings&>(run.settings);
+  }
+  static WordSettings& any_settings(RunConfig& run) { return std::any_cast<WordSettings&>(run.settings); }
+};
+
+class LineClass final : public SmallKind {
+ public:
+  std::string_view name() const override { return "line-class"; }
+  std::string_view title() const override { return "classes of lines"; }
+  std::span<const std::string_view> model_types() const override {
+    static constexpr std::array<std::string_view, 1> types = {"small_classifier"};
+    return types;
+  }
+
+  void set_defaults(RunConfig& run, unsigned) const override {
+    run.task.batch = 6;
+    run.engine.optimizer.kind = train::OptimizerKind::sgd;
+    run.engine.learning_rate = 0.05;
+    run.settings = 0;
+  }
+  std::vector<Option<RunConfig>> options() const override { return {}; }
+
+  std::unique_ptr<tasks::Task> make(const RunConfig& run, const Notice&) const override {
+    ImageTaskConfig config;
+    config.groups_per_batch = run.task.batch;
+    config.seed = run.engine.seed;
+    config.start = start_of(run);
+    if (!run.task.train.empty()) config.groups = read_count(run.task.train, "groups");
+    if (!run.task.dev.empty()) config.evaluation_images = read_count(run.task.dev, "images");
+    if (run.task.train.empty() && !run.task.dev.empty()) config.groups = read_count(run.task.dev, "after");
+    SmallTexts texts{.model_type = model_types().front(),
+                     .model = count_of(config.shape.classes, "class"),
+                     .train = count_of(config.groups * config.images_per_group, "image"),
+                     .dev = count_of(config.evaluation_images, "image"),
+                     .evaluated = {config.evaluation_images, "images"}};
+    return std::make_unique<SmallTask>(std::make_unique<ImageTask>(config), run, std::move(texts));
+  }
+
+ protected:
+  std::unique_ptr<nn::Model> network() const override { return make_convolution_classifier(ImageTaskConfig().shape); }
+  const char* counted() const override { return "groups"; }
+};
+
+}  // namespace
+
+const tasks::TaskKind& next_word() {
+  static const NextWord kind;
+  return kind;
+}
+
+const tasks::TaskKind& line_class() {
+  static const LineClass kind;
+  return kind;
+}
+
+}  // namespace mylos::small_models

@@ -1,0 +1,55 @@
+#include "tasks/task_kinds.hpp"
+
+#include "tests/small_models/small_kinds.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <gtest/gtest.h>
+
+namespace mylos::tasks {
+namespace {
+
+TEST(TaskKinds, TheDefaultIsTheFirst) {
+  EXPECT_EQ(task_kinds().front(), &default_task_kind());
+  EXPECT_EQ(find_task_kind("question-answering"), &default_task_kind());
+  EXPECT_EQ(find_task_kind("question answering"), nullptr);
+}
+
+TEST(TaskKinds, ARegisteredKindIsThereWhileItIsRegistered) {
+  EXPECT_EQ(find_task_kind("next-word"), nullptr);
+  {
+    const RegisteredTaskKind registered(small_models::next_word());
+    EXPECT_EQ(find_task_kind("next-word"), &small_models::next_word());
+    EXPECT_EQ(task_kinds().front(), &default_task_kind());
+  }
+  EXPECT_EQ(find_task_kind("next-word"), nullptr);
+}
+
+TEST(TaskKinds, AModelsConfigurationSaysItsKind) {
+  const RegisteredTaskKind registered(small_models::next_word());
+  const tests::TemporaryDirectory directory;
+  EXPECT_EQ(kind_of_model(directory.path()), nullptr) << "no config.json";
+  tests::write_file(directory / "config.json", R"({"model_type": "small_decoder"})");
+  EXPECT_EQ(kind_of_model(directory.path()), &small_models::next_word());
+  tests::write_file(directory / "config.json", R"({"model_type": "bert"})");
+  EXPECT_EQ(kind_of_model(directory.path()), &default_task_kind());
+  for (const char* config : {R"({"model_type": "roberta"})", R"({"model_type": 3})", "{", "[]"}) {
+    tests::write_file(directory / "config.json", config);
+    EXPECT_EQ(kind_of_model(directory.path()), nullptr) << config;
+  }
+}
+
+TEST(TaskKinds, KnownModelsHaveAKind) {
+  EXPECT_EQ(kind_of_known_model("bert-base"), &default_task_kind());
+  EXPECT_EQ(kind_of_known_model("bert-base-uncased"), &default_task_kind());
+  EXPECT_EQ(kind_of_known_model("resnet18"), nullptr);
+}
+
+TEST(TaskKinds, ARunBeginsWithTheDefaultsOfItsKind) {
+  EXPECT_EQ(default_run(default_task_kind(), train_command).task.batch, 12u);
+  const RunConfig images = default_run(small_models::line_class(), train_command);
+  EXPECT_EQ(images.task.batch, 6u);
+  EXPECT_EQ(images.engine.optimizer.kind, train::OptimizerKind::sgd);
+}
+
+}  // namespace
+}  // namespace mylos::tasks
