@@ -1,6 +1,6 @@
 """Checks what the compiler does not: who includes whom, who may name a vendor, how long a file is, that sources are listed and tested.
 
-    check_tree.py RULE ROOT      RULE: includes | table | vendors | lengths | sources | definitions | tests | pip
+    check_tree.py RULE ROOT      RULE: includes | table | vendors | families | lengths | sources | definitions | tests | pip
 
 Prints one line for each breach; exits 1 if there is one.
 """
@@ -30,7 +30,9 @@ ARROWS = {
     "train/engine": "nn parallel/* core core/base core/kernels",
     "train/planning": "train/engine parallel/* core core/base",
     "train/monitor": "train/engine parallel/* core core/base",
-    "tasks/question_answering": "train/* data/* nn/* core core/base core/kernels",
+    "tasks/interface": "train/* nn core core/base core/kernels",
+    "tasks/question_answering": "tasks/interface train/* data/* nn/* core core/base core/kernels",
+    "tasks": "tasks/* data/huggingface core/base",
     "app/options": "tasks/* train/* data/* nn/* parallel/* core/*",
     "app/program": "app/options tasks/* train/* data/* nn/* parallel/* core/*",
     "app/bench": "app/program app/options tasks/* train/* data/* nn/* parallel/* core/*",
@@ -61,6 +63,9 @@ VENDORS = {
     r"\b\w*[Jj]son::(?:parse|accept|sax_parse)\s*\(": r"core/base/json\.cpp",
     r"\bKokkosBlas\b": r"core/kernels/gemm_kokkos_kernels\.cpp",
 }
+
+# what names a model family or its data set, and the folders whose files may say it: the engine and the commands know no model
+FAMILIES = {r"(?i)squad|bert": r"(nn/bert|data|tasks|bench|tests)/.*"}
 
 # written by CMake, so not in the tree
 GENERATED = {"mylos_commit.hpp"}
@@ -118,6 +123,16 @@ def check_vendors(root):
             found = re.search(word, text)
             if found and not re.fullmatch(allowed, path.as_posix()):
                 yield f"{path}: names {found.group(0)}; only {allowed} may"
+
+
+def check_families(root):
+    """In texts and comments too: what is said of one family in a file of all is wrong of the next."""
+    for path in sources(root):
+        for number, line in enumerate((root / path).read_text().splitlines(), 1):
+            for word, allowed in FAMILIES.items():
+                found = re.search(word, line)
+                if found and not re.fullmatch(allowed, path.as_posix()):
+                    yield f"{path}:{number}: names {found.group(0)}; only files of {allowed} may"
 
 
 def check_lengths(root):
@@ -195,7 +210,7 @@ def check_pip(root):
 
 
 def main(rule, root):
-    check = {"includes": check_includes, "vendors": check_vendors, "lengths": check_lengths, "sources": check_sources,
+    check = {"includes": check_includes, "vendors": check_vendors, "families": check_families, "lengths": check_lengths, "sources": check_sources,
              "definitions": check_definitions, "pip": check_pip, "table": check_table, "tests": check_tests}[rule]
     breaches = list(check(pathlib.Path(root)))
     for breach in breaches:

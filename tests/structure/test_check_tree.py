@@ -32,6 +32,19 @@ class CheckTree(unittest.TestCase):
         self.assertLessEqual(len(breaches), 1)
         return breaches[0] if breaches else ""
 
+    def test_families_are_named_by_their_own_folders(self):
+        for path in ["core/device.hpp", "nn/layers/linear.cpp", "parallel/launch/launch.cpp", "train/engine/trainer.cpp", "app/train.cpp"]:
+            for line in ["// as in BERT", "struct SquadConfig;", 'fail("bert_config");']:
+                with self.subTest(path=path, line=line):
+                    self.write(path, line + "\n")
+                    breaches = list(check_tree.check_families(self.root))
+                    self.assertEqual(len(breaches), 1)
+                    self.assertTrue(breaches[0].startswith(f"{path}:1: names "), breaches[0])
+                    (self.root / path).unlink()
+        for path in ["nn/bert/bert_layer.cpp", "data/squad/squad.cpp", "tasks/question_answering/squad_task.cpp", "tests/app/test_runs.cpp"]:
+            self.write(path, "// BERT on SQuAD\n")
+        self.assertEqual(list(check_tree.check_families(self.root)), [])
+
     def test_arrow_against_the_direction(self):
         for path, target in [
             ("data/squad/squad.cpp", "nn/bert/bert_layer.hpp"),
@@ -50,6 +63,10 @@ class CheckTree(unittest.TestCase):
             ("train/planning/machine.cpp", "tasks/question_answering/squad_task.hpp"),
             ("tasks/question_answering/squad_task.cpp", "parallel/launch/launch.hpp"),
             ("tasks/question_answering/squad_task.cpp", "app/options/options.hpp"),
+            ("tasks/question_answering/squad_task.cpp", "tasks/task_kinds.hpp"),
+            ("tasks/interface/task_kind.cpp", "tasks/question_answering/squad_task.hpp"),
+            ("tasks/interface/task_kind.cpp", "data/squad/squad.hpp"),
+            ("tasks/task_kinds.cpp", "app/options/options.hpp"),
             ("app/options/parse.cpp", "app/program/help.hpp"),
             ("app/bench/bench_step.cpp", "app/report/html.hpp"),
             ("app/report/html.cpp", "app/program.hpp"),
