@@ -53,6 +53,8 @@ find_package(fmt CONFIG QUIET)
 mylos_require(fmt_FOUND "fmt" libfmt-dev fmt)
 find_package(nlohmann_json CONFIG QUIET)
 mylos_require(nlohmann_json_FOUND "nlohmann_json" nlohmann-json3-dev nlohmann-json)
+find_package(cxxopts 3.0 CONFIG QUIET)
+mylos_require(cxxopts_FOUND "cxxopts 3.0 or later" libcxxopts-dev cxxopts)
 
 find_package(PkgConfig QUIET)
 mylos_require(PkgConfig_FOUND "pkg-config" pkg-config pkgconf)

@@ -4,6 +4,7 @@
 #include "app/options/consistency.hpp"
 #include "app/options/peer_options.hpp"
 #include "app/options/task_choice.hpp"
+#include "app/options/words.hpp"
 #include "core/base/files.hpp"
 #include "core/base/option_values.hpp"
 #include "core/base/printable.hpp"
@@ -13,29 +14,13 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
 namespace mylos::app {
 namespace {
-
-/// An option as it was typed, still text.
-struct Occurrence {
-  const Option* option;
-  std::string typed;  ///< "--max_steps"
-  std::string value;
-  std::vector<std::string> words = {};  ///< all that belong to it
-};
-
-/// The command line sorted, but not yet read.
-struct Sorted {
-  std::vector<std::string> remarks;  ///< on options of peers that have no effect here
-  std::vector<Occurrence> options;
-  std::vector<std::string> positional;
-  bool help = false;
-};
 
 std::string commands_with(const Option& option) {
   std::string names;
@@ -57,11 +42,13 @@ std::vector<std::string> option_names(const Command& command, const tasks::TaskK
 
 bool takes_peer_options(const Command& command) { return (command.bit & train_command) != 0; }
 
-/// The option of `command` that was typed as `name`, for runs of `task`. Errors: UsageError.
-const Option& get_option(const Command& command, const tasks::TaskKind& task, const std::string& name) {
-  const Option* option = find_option(name, task);
-  if (option != nullptr && option->belongs_to(command.bit)) return *option;
-  if (option != nullptr) {
+/// Says why `command` does not have the option that was typed as `word`, for runs of `task`.
+[[noreturn]] void refuse_option(const Command& command, const tasks::TaskKind& task, const std::string& word) {
+  if (!word.starts_with("--")) {
+    throw UsageError(fmt::format("{} does not have {}; options begin with --", command.name, printable(word)));
+  }
+  const std::string name = word.substr(2), normal = normalized_name(name);
+  if (const Option* option = find_option(name, task)) {
     throw UsageError(
         fmt::format("{} does not have --{}, which belongs to {}", command.name, name, commands_with(*option)));
   }
@@ -69,124 +56,74 @@ const Option& get_option(const Command& command, const tasks::TaskKind& task, co
     throw UsageError(fmt::format("{}: --{} belongs to --task {}, and this is a run of {}", command.name, name,
                                  other->name(), task.title()));
   }
-  const std::string normal = normalized_name(name);
   const std::vector<std::string> names = option_names(command, task);
   const std::string meant =
       takes_peer_options(command) ? suggestion_with_peers(normal, names, "--", task) : suggestion(normal, names, "--");
   throw UsageError(fmt::format("{} does not have --{}{}", command.name, printable(name), meant));
 }
 
-constexpr std::string_view negation = "no-";  // as Trainer's --no_dataloader_pin_memory
+/// What a name means: an option of ours, else one of the peers.
+struct Meaning {
+  const Option* option = nullptr;
+  const tasks::PeerOption* peer = nullptr;
+  bool is_denied = false;  ///< --no-NAME, as Trainer's --no_dataloader_pin_memory
 
-/// What stands before and after "=" of an option's word.
-struct TypedName {
-  std::string typed;  ///< "max_steps"
-  std::string name;   ///< "max-steps"
-  std::optional<std::string> value;
-
-  explicit TypedName(const std::string& word) : typed(word.substr(2, word.find('=') - 2)) {
-    name = normalized_name(typed);
-    if (word.find('=') != std::string::npos) value = word.substr(word.find('=') + 1);
-  }
-  /// Of --no-NAME the name, else nothing.
-  std::string negated() const { return name.starts_with(negation) ? name.substr(negation.size()) : ""; }
-  void refuse_value() const {
-    if (value) throw UsageError(fmt::format("--{} takes no value", typed));
-  }
+  bool is_switch() const { return option != nullptr ? option->is_switch() : peer->is_switch; }
+  /// A secret may follow a switch of the peers: "--use_auth_token hf_...".
+  bool takes_word() const { return !is_denied && (!is_switch() || (peer != nullptr && peer->is_secret)); }
 };
 
-/// words[i + 1], where that is no option.
-std::optional<std::string> next_word(std::span<const std::string> words, std::size_t i) {
-  const bool has_next = i + 1 < words.size() && !words[i + 1].starts_with("--");
-  return has_next ? std::optional(words[i + 1]) : std::nullopt;
-}
-
-/// The value of a peer's option; i moves to the last word that belongs to it.
-std::string peer_value(const tasks::PeerOption& option, const TypedName& typed, std::span<const std::string> words,
-                       std::size_t& i) {
-  if (typed.value) return *typed.value;
-  const std::optional<std::string> next = next_word(words, i);
-  const bool takes_next = next && (!option.is_switch || option.is_secret || parse_truth(*next));
-  if (takes_next) return words[++i];
-  const bool is_refused = option.why.empty();  // whatever its value
-  if (!option.is_switch && !is_refused) throw UsageError(fmt::format("--{} needs a value", typed.typed));
-  return option.is_switch ? "true" : "";
-}
-
-/// Takes words[i], if it is an option of peers that has no effect here, with its value. Errors: UsageError where it
-/// would.
-bool take_peer_option(const Command& command, const tasks::TaskKind& task, std::span<const std::string> words,
-                      std::size_t& i, Sorted& sorted) {
-  const TypedName typed(words[i]);
-  if (!takes_peer_options(command) || find_option(typed.name, task) != nullptr) return false;
-  if (const tasks::PeerOption* option = find_peer_option(typed.name, task)) {
-    sorted.remarks.push_back(remark_on(*option, "--" + typed.typed, peer_value(*option, typed, words, i)));
-    return true;
+/// The names that `command` knows for runs of `task`. A name of ours comes before one of the peers.
+std::map<std::string, Meaning> meanings_of(const Command& command, const tasks::TaskKind& task) {
+  std::map<std::string, Meaning> meanings;
+  const auto add = [&](const std::string& name, Meaning meaning) {
+    meanings.emplace(name, meaning);
+    if (meaning.is_switch()) meanings.emplace("no-" + name, Meaning{meaning.option, meaning.peer, true});
+  };
+  for (const std::string& name : option_names(command, task)) {
+    if (name != "help") add(name, {find_option(name, task)});
   }
-  const tasks::PeerOption* denied = find_peer_option(typed.negated(), task);
-  if (denied == nullptr || !denied->is_switch) return false;
-  typed.refuse_value();
-  remark_on(*denied, "--" + typed.typed, "false");
-  sorted.remarks.push_back(fmt::format("--{} has no effect here: {}", typed.typed, denied->why));
-  return true;
+  if (!takes_peer_options(command)) return meanings;
+  for (const tasks::PeerOption& peer : peer_options(task)) {
+    add(std::string(peer.name), {nullptr, find_peer_option(peer.name, task)});
+  }
+  return meanings;
 }
 
-/// Reads the option words[i] and moves i to the last word that belongs to it.
-Occurrence read_option(const Command& command, const tasks::TaskKind& task, std::span<const std::string> words,
-                       std::size_t& i) {
-  const TypedName typed(words[i]);
-  const std::string shown = "--" + typed.typed;
-  const Option* denied = find_option(typed.name, task) == nullptr ? find_option(typed.negated(), task) : nullptr;
-  if (denied != nullptr && denied->is_switch() && denied->belongs_to(command.bit)) {
-    typed.refuse_value();
-    return {denied, shown, "false"};
-  }
-  const Option& option = get_option(command, task, typed.typed);
-  if (typed.value) return {&option, shown, *typed.value};
-  const std::optional<std::string> next = next_word(words, i);
-  if (option.is_switch()) {
-    // As the peers' parsers: "--bf16 True". Commands with arguments of their own take the word for one.
-    const bool has_value = command.most_positional == 0 && next && parse_truth(*next);
-    return {&option, shown, has_value ? words[++i] : "true"};
-  }
-  if (!next) {
-    if (!option.alone.empty()) return {&option, shown, option.alone};
-    throw UsageError(fmt::format("{} needs a value: {}", shown, option.expects));
-  }
-  return {&option, shown, words[++i]};
+/// The value of an option that was typed as `read`. Errors: UsageError where it has to have one.
+std::string value_of(const Meaning& meaning, const ReadOption& read) {
+  if (meaning.is_denied && read.value) throw UsageError(fmt::format("{} takes no value", read.typed));
+  if (read.value) return *read.value;
+  if (meaning.is_switch()) return meaning.is_denied ? "false" : "true";
+  if (meaning.peer != nullptr && meaning.peer->why.empty()) return "";  // refused whatever its value
+  if (meaning.peer != nullptr) throw UsageError(fmt::format("{} needs a value", read.typed));
+  if (!meaning.option->alone.empty()) return meaning.option->alone;
+  throw UsageError(fmt::format("{} needs a value: {}", read.typed, meaning.option->expects));
 }
 
-/// "-o", but not "-5 degrees", nor "-" for standard input.
-bool looks_like_option(const std::string& word) {
-  return word.size() > 1 && word[0] == '-' && std::isalpha(static_cast<unsigned char>(word[1])) != 0 &&
-         word.find(' ') == std::string::npos;
-}
+/// An option of ours, still text.
+struct Occurrence {
+  const Option* option;
+  ReadOption read;
+  std::string value;
+};
 
-Sorted sort_words(const Command& command, const tasks::TaskKind& task, std::span<const std::string> words) {
-  Sorted sorted;
-  for (std::size_t i = 0; i < words.size() && !sorted.help; ++i) {
-    const std::string& word = words[i];
-    if (word == "--") {
-      sorted.positional.insert(sorted.positional.end(), words.begin() + static_cast<std::ptrdiff_t>(i) + 1,
-                               words.end());
-      break;
-    }
-    if (word == "--help" || word == "-h") {
-      sorted.help = true;
-    } else if (word.starts_with("--") && take_peer_option(command, task, words, i, sorted)) {
+/// Sorts options into ours, which are returned, and those of the peers, which leave a remark.
+std::vector<Occurrence> take_options(const std::map<std::string, Meaning>& meanings, std::vector<ReadOption> options,
+                                     std::vector<std::string>& remarks) {
+  std::vector<Occurrence> ours;
+  for (ReadOption& read : options) {
+    const Meaning& meaning = meanings.at(read.name);
+    const std::string value = value_of(meaning, read);
+    if (meaning.option != nullptr) {
+      ours.push_back({meaning.option, std::move(read), value});
       continue;
-    } else if (word.starts_with("--")) {
-      const std::size_t first = i;
-      sorted.options.push_back(read_option(command, task, words, i));
-      const auto begin = words.begin() + static_cast<std::ptrdiff_t>(first);
-      sorted.options.back().words.assign(begin, words.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-    } else if (looks_like_option(word)) {
-      throw UsageError(fmt::format("{} does not have {}; options begin with --", command.name, printable(word)));
-    } else {
-      sorted.positional.push_back(word);
     }
+    const std::string remark = remark_on(*meaning.peer, read.typed, value);
+    remarks.push_back(meaning.is_denied ? fmt::format("{} has no effect here: {}", read.typed, meaning.peer->why)
+                                        : remark);
   }
-  return sorted;
+  return ours;
 }
 
 void check_positional(const Command& command, const std::vector<std::string>& positional) {
@@ -206,7 +143,7 @@ void check_recordable(const Command& command, const Occurrence& occurrence) {
   const std::optional<std::size_t> wrong = is_recorded ? first_invalid_utf8(occurrence.value) : std::nullopt;
   if (!wrong) return;
   throw UsageError(fmt::format("{}: not UTF-8 at byte {}, so run.json cannot record it; rename the file or directory",
-                               occurrence.typed, *wrong));
+                               occurrence.read.typed, *wrong));
 }
 
 /// Where timings of matrix products are kept; nowhere without a home.
@@ -241,23 +178,28 @@ void set_option(Arguments& arguments, const Option& option, std::string_view tex
 
 Arguments parse_arguments(const Command& command, std::span<const std::string> words) {
   const tasks::TaskKind& task = choose_task(command, words);
-  Sorted sorted = sort_words(command, task, words);
+  const std::map<std::string, Meaning> meanings = meanings_of(command, task);
+  std::vector<OptionName> names;
+  for (const auto& [name, meaning] : meanings) names.push_back({name, meaning.takes_word()});
+  const bool has_positional = command.most_positional > 0;
+  ReadWords read = read_words(names, words, has_positional ? TruthWords::positional : TruthWords::values);
   Arguments arguments = default_arguments(command, task);
-  arguments.help = sorted.help;
-  if (sorted.help) return arguments;
-  check_positional(command, sorted.positional);
-  arguments.positional = std::move(sorted.positional);
-  arguments.remarks = std::move(sorted.remarks);
-  for (const Occurrence& occurrence : sorted.options) {
-    if (occurrence.option->name != "config") continue;
-    set_option(arguments, *occurrence.option, occurrence.value, occurrence.typed);
+  arguments.help = read.help;
+  if (read.help) return arguments;
+  if (!read.unknown.empty()) refuse_option(command, task, read.unknown.front());
+  std::vector<Occurrence> options = take_options(meanings, std::move(read.options), arguments.remarks);
+  check_positional(command, read.positional);
+  arguments.positional = std::move(read.positional);
+  for (const Occurrence& each : options) {
+    if (each.option->name != "config") continue;
+    set_option(arguments, *each.option, each.value, each.read.typed);
     read_config_file(arguments.config, command, arguments);
   }
-  for (const Occurrence& occurrence : sorted.options) {
-    check_recordable(command, occurrence);
-    set_option(arguments, *occurrence.option, occurrence.value, occurrence.typed);
-    arguments.sources.given.insert(occurrence.option->name);
-    arguments.typed.push_back({occurrence.option->name, occurrence.words});
+  for (Occurrence& each : options) {
+    check_recordable(command, each);
+    set_option(arguments, *each.option, each.value, each.read.typed);
+    arguments.sources.given.insert(each.option->name);
+    arguments.typed.push_back({each.option->name, std::move(each.read.words)});
   }
   settle(command, arguments);
   return arguments;

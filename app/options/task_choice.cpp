@@ -1,6 +1,7 @@
 #include "app/options/task_choice.hpp"
 
 #include "app/options/options.hpp"
+#include "app/options/words.hpp"
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/json.hpp"
@@ -9,6 +10,7 @@
 #include <filesystem>
 #include <stdexcept>
 #include <system_error>
+#include <vector>
 
 namespace mylos::app {
 namespace {
@@ -18,18 +20,11 @@ using Json = nlohmann::ordered_json;
 /// The value of the last option called `name` or by an alias of it; empty where there is none.
 std::string typed_value_of(std::span<const std::string> words, std::string_view name) {
   const Option& option = *find_option(name);
+  std::vector<OptionName> names{{option.name}};
+  for (const std::string& alias : option.aliases) names.push_back({alias});
   std::string value;
-  for (std::size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
-    const std::string& word = words[i];
-    if (!word.starts_with("--")) continue;
-    const std::size_t end = word.find('=');
-    if (!option.is_called(normalized_name(word.substr(2, end - 2)))) continue;
-    const bool has_next = i + 1 < words.size() && !words[i + 1].starts_with("--");
-    if (end != std::string::npos) {
-      value = word.substr(end + 1);
-    } else if (has_next) {
-      value = words[++i];
-    }
+  for (const ReadOption& read : read_words(names, words, TruthWords::positional).options) {
+    if (read.value) value = *read.value;
   }
   return value;
 }

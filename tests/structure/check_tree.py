@@ -61,6 +61,7 @@ VENDORS = {
     r"\bdnnl\b": r"core/kernels/gemm_onednn\.cpp",
     # nlohmann's parser builds values of any depth, which end in a stack overflow; ours has a limit
     r"\b\w*[Jj]son::(?:parse|accept|sax_parse)\s*\(": r"core/base/json\.cpp",
+    r"\bcxxopts\b|\bCXXOPTS_\w+": r"app/options/words\.cpp",
     r"\bKokkosBlas\b": r"core/kernels/gemm_kokkos_kernels\.cpp",
 }
 

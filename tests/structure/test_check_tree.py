@@ -189,6 +189,12 @@ class CheckTree(unittest.TestCase):
             with self.subTest(path=path):
                 self.assertEqual(self.breaches_of(path, line), [])
 
+    def test_cxxopts_outside_its_file(self):
+        for line in ["#include <cxxopts.hpp>", "cxxopts::Options options;", "#define CXXOPTS_NO_REGEX true"]:
+            with self.subTest(line):
+                self.assertEqual(len(self.breaches_of("app/options/parse.cpp", line)), 1)
+                self.assertEqual(self.breaches_of("app/options/words.cpp", line), [])
+
     def test_json_parsed_without_the_depth_limit(self):
         for line in [
             "const json row = json::parse(line, nullptr, false);",

@@ -6,6 +6,7 @@
 #include "tasks/question_answering/squad_config.hpp"
 #include "tests/support/temporary.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace mylos::app {
@@ -104,6 +105,38 @@ TEST(Parse, WhatRunJsonCannotRecordIsRefused) {
 }
 
 TEST(Parse, HelpWinsOverWhatIsMissing) { EXPECT_TRUE(parse("train", {"--epochs=1", "-h"}).help); }
+
+TEST(Parse, HelpStopsEverythingElse) {
+  EXPECT_TRUE(parse("train", {"--quux", "--epochs", "--help", "more"}).help);
+  EXPECT_TRUE(parse("ask", {"--json", "-h"}).help);
+  EXPECT_FALSE(parse("ask", {"--model=m", "--context", "-h", "--", "--help"}).help);
+}
+
+TEST(Parse, ValuesAreShownAsTheyWereTyped) {
+  EXPECT_EQ(error_of_train({"--batch="}), "--batch \"\": expected a whole number from 1 to 1000000");
+  EXPECT_EQ(error_of_train({"--batch==3"}), "--batch =3: expected a whole number from 1 to 1000000");
+  EXPECT_EQ(error_of_train({"--batch", "!"}), "--batch !: expected a whole number from 1 to 1000000");
+  EXPECT_EQ(error_of_train({"--batch", "--"}), "--batch needs a value: a whole number from 1 to 1000000");
+  EXPECT_EQ(error_of_train({"--max_length", "1\n2"}), "--max_length 1\\x0a2: expected a whole number from 8 to 16384");
+  EXPECT_EQ(parse_train({"--output", "a=b, c"}).run.engine.output, "a=b, c");
+}
+
+TEST(Parse, WhatASwitchDoesNotTakeIsAnArgument) {
+  EXPECT_THAT(error_of_train({"--dry-run", "more"}), testing::StartsWith("train: \"more\" is one argument too many"));
+  EXPECT_EQ(error_of_train({"--no-overwrite=1"}), "--no-overwrite takes no value");
+  EXPECT_EQ(error_of_train({"--no-overwrite", "true"}), "--no-overwrite takes no value");
+}
+
+TEST(Parse, OptionsAreKeptInTheirOrder) {
+  const Arguments arguments =
+      parse_train({"--lr", "1e-3", "--no_overwrite", "--batch=2", "--report_to", "none", "--lr=1e-4"});
+  std::vector<Words> words;
+  for (const TypedOption& option : arguments.typed) words.push_back(option.words);
+  words.erase(words.begin(), words.begin() + 3);
+  EXPECT_EQ(words, (std::vector<Words>{{"--lr", "1e-3"}, {"--no_overwrite"}, {"--batch=2"}, {"--lr=1e-4"}}));
+  EXPECT_EQ(arguments.typed[3].name, "learning-rate");
+  EXPECT_EQ(arguments.run.engine.learning_rate, 1e-4);
+}
 
 TEST(Consistency, OneRanksBatchIsTheBatch) {
   EXPECT_EQ(parse_train({"--per_device_train_batch_size=6"}).run.task.batch, 6u);

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+/// Sorts the words of a command line. cxxopts does it; nothing else of the program knows that.
+namespace mylos::app {
+
+/// A name that may be typed, as the table of options writes it.
+struct OptionName {
+  std::string name;
+  bool takes_word = true;  ///< the word after it is its value; else it is a switch
+};
+
+/// An option as it was typed.
+struct ReadOption {
+  std::string name;                  ///< as its OptionName has it: "max-steps"
+  std::string typed;                 ///< "--max_steps"
+  std::optional<std::string> value;  ///< empty where none was typed
+  std::vector<std::string> words;    ///< all that belong to it
+};
+
+struct ReadWords {
+  std::vector<ReadOption> options;      ///< in the order in which they were typed
+  std::vector<std::string> unknown;     ///< other options, as typed and without values: "--lerning_rate", "-o"
+  std::vector<std::string> positional;  ///< with all that follows --
+  bool help = false;                    ///< --help or -h is among them
+};
+
+/// Whether the word after a switch is its value, where it is true or false: "--bf16 True".
+enum class TruthWords { values, positional };
+
+/// Sorts `words`. `names` are unique, and "help" is not among them. Never fails.
+ReadWords read_words(std::span<const OptionName> names, std::span<const std::string> words, TruthWords truths);
+
+}  // namespace mylos::app

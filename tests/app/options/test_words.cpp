@@ -1,0 +1,138 @@
+#include "app/options/words.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace mylos::app {
+namespace {
+
+using Words = std::vector<std::string>;
+
+const std::vector<OptionName>& known_names() {
+  static const std::vector<OptionName> names = {{"batch"},       {"batch-per-rank"}, {"bat"},       {"context"},
+                                                {"json", false}, {"no-json", false}, {"stage.two"}, {"bf16", false}};
+  return names;
+}
+
+ReadWords read(const Words& words, TruthWords truths = TruthWords::values) {
+  return read_words(known_names(), words, truths);
+}
+
+/// "batch=3" for an option with a value, "json" for one without.
+Words told(const ReadWords& read) {
+  Words all;
+  for (const ReadOption& option : read.options) all.push_back(option.name + (option.value ? "=" + *option.value : ""));
+  return all;
+}
+
+Words told(const Words& words, TruthWords truths = TruthWords::values) { return told(read(words, truths)); }
+
+TEST(CommandWords, ANameIsReadToItsEnd) {
+  EXPECT_EQ(told({"--bat", "1", "--batch", "2", "--batch-per-rank=3"}),
+            (Words{"bat=1", "batch=2", "batch-per-rank=3"}));
+  EXPECT_EQ(read({"--batch-per", "3"}).unknown, Words{"--batch-per"}) << "nothing is completed";
+  EXPECT_EQ(read({"--ba=3", "--b", "--", "--c"}).unknown, (Words{"--ba", "--b"}));
+  EXPECT_EQ(read({"--BATCH=3"}).unknown, Words{"--BATCH"});
+}
+
+TEST(CommandWords, NamesAreReadWithUnderscoresAndDots) {
+  const ReadWords all = read({"--batch_per_rank", "a_b", "--batch_per-rank=c_d", "--stage.two=3", "--stage.two", "4"});
+  EXPECT_EQ(told(all), (Words{"batch-per-rank=a_b", "batch-per-rank=c_d", "stage.two=3", "stage.two=4"}));
+  EXPECT_EQ(all.options[0].typed, "--batch_per_rank");
+  EXPECT_EQ(all.options[1].typed, "--batch_per-rank");
+  EXPECT_EQ(read({"--stage_two", "--stage-two=1", "--stage"}).unknown,
+            (Words{"--stage_two", "--stage-two", "--stage"}));
+}
+
+TEST(CommandWords, ValuesAreTakenAsTheyAre) {
+  for (const std::string value : {"",         "=",  "=3",  "!",  "a,b,,c",     "a b",    " ",    "a=b",
+                                  "-",        "-2", "-o",  "-h", "-5 degrees", "a\nb",   "\r\n", "\xff\xfe\x01",
+                                  "\xc3\xa9", "\"", "--x", "--", "--batch=4",  "--help", "true"}) {
+    SCOPED_TRACE(value);
+    EXPECT_EQ(told({"--context=" + value, "--json"}), (Words{"context=" + value, "json"}));
+    EXPECT_FALSE(read({"--context=" + value}).help);
+    if (value.starts_with("--")) continue;
+    EXPECT_EQ(told({"--context", value, "--json"}), (Words{"context=" + value, "json"}));
+    EXPECT_FALSE(read({"--context", value}).help);
+  }
+}
+
+TEST(CommandWords, AnOptionIsNoValue) {
+  EXPECT_EQ(told({"--context", "--batch", "--json"}), (Words{"context", "batch", "json"}));
+  EXPECT_EQ(told({"--context"}), Words{"context"});
+  const ReadWords ended = read({"--context", "--", "--batch=3"});
+  EXPECT_EQ(told(ended), Words{"context"});
+  EXPECT_EQ(ended.positional, Words{"--batch=3"});
+}
+
+TEST(CommandWords, ASwitchTakesTrueAndFalse) {
+  EXPECT_EQ(told({"--json", "True", "--bf16", "0", "--no-json"}), (Words{"json=True", "bf16=0", "no-json"}));
+  EXPECT_EQ(told({"--json=maybe", "--bf16="}), (Words{"json=maybe", "bf16="}));
+  const ReadWords word = read({"--json", "maybe"});
+  EXPECT_EQ(told(word), Words{"json"});
+  EXPECT_EQ(word.positional, Words{"maybe"});
+  const ReadWords positional = read({"--json", "true", "--batch", "1"}, TruthWords::positional);
+  EXPECT_EQ(told(positional), (Words{"json", "batch=1"}));
+  EXPECT_EQ(positional.positional, Words{"true"});
+}
+
+TEST(CommandWords, OtherWordsArePositional) {
+  const ReadWords all =
+      read({"Who, where?", "-", "-5", "-5 degrees", "--json", "", "!", "=", "a=b", "--", "-x", "--", "--batch", "-h"});
+  EXPECT_EQ(all.positional,
+            (Words{"Who, where?", "-", "-5", "-5 degrees", "", "!", "=", "a=b", "-x", "--", "--batch", "-h"}));
+  EXPECT_EQ(told(all), Words{"json"});
+  EXPECT_TRUE(all.unknown.empty());
+  EXPECT_FALSE(all.help);
+}
+
+TEST(CommandWords, OtherOptionsAreUnknown) {
+  const ReadWords all =
+      read({"--batch", "1", "--quux=secret", "---x", "--=3", "--\xc3\xa9", "--?", "--json", "-o", "-xh", "--batch=2"});
+  EXPECT_EQ(all.unknown, (Words{"--quux", "---x", "--", "--\xc3\xa9", "--?", "-o", "-xh"})) << "without values";
+  EXPECT_EQ(told(all), (Words{"batch=1", "json", "batch=2"})) << "those that are known are found beside them";
+  EXPECT_TRUE(read({"--quux", "-"}).positional == Words{"-"});
+}
+
+TEST(CommandWords, HelpIsFoundWhereItIsNoValue) {
+  for (const Words& words : {Words{"--help"}, Words{"-h"}, Words{"--quux", "--help", "x"}, Words{"--json", "-h"},
+                             Words{"--context", "--help"}, Words{"a", "-h", "--", "b"}}) {
+    EXPECT_TRUE(read(words).help) << words.front();
+  }
+  EXPECT_FALSE(read({"--context", "-h", "--", "--help", "-h"}).help);
+}
+
+TEST(CommandWords, EachOptionKeepsItsWordsAndItsPlace) {
+  const ReadWords all =
+      read({"a", "--batch", "1", "b", "--json", "yes", "--batch=2", "--json", "--context", "-3", "--context"});
+  std::vector<Words> words;
+  for (const ReadOption& option : all.options) words.push_back(option.words);
+  EXPECT_EQ(words,
+            (std::vector<Words>{
+                {"--batch", "1"}, {"--json", "yes"}, {"--batch=2"}, {"--json"}, {"--context", "-3"}, {"--context"}}));
+  EXPECT_EQ(all.positional, (Words{"a", "b"}));
+}
+
+TEST(CommandWords, ManyWordsAndLongOnesAreRead) {
+  Words words;
+  for (int i = 0; i < 2500; ++i) {
+    for (const std::string& word :
+         {std::string("--batch"), std::to_string(i), "--bat=" + std::to_string(i), std::string("w")}) {
+      words.push_back(word);
+    }
+  }
+  const ReadWords all = read(words);
+  ASSERT_EQ(all.options.size(), 5000u);
+  EXPECT_EQ(all.positional.size(), 2500u);
+  EXPECT_EQ(*all.options[4999].value, "2499");
+  const std::string long_word(1 << 20, 'a');
+  EXPECT_EQ(told({"--context=" + long_word, "--context", long_word, "--json=" + long_word}),
+            (Words{"context=" + long_word, "context=" + long_word, "json=" + long_word}));
+  EXPECT_EQ(read({"--" + long_word, long_word}).unknown.size(), 1u);
+}
+
+}  // namespace
+}  // namespace mylos::app
