@@ -42,12 +42,8 @@ std::vector<std::string> option_names(const Command& command, const tasks::TaskK
 
 bool takes_peer_options(const Command& command) { return (command.bit & train_command) != 0; }
 
-/// Says why `command` does not have the option that was typed as `word`, for runs of `task`.
-[[noreturn]] void refuse_option(const Command& command, const tasks::TaskKind& task, const std::string& word) {
-  if (!word.starts_with("--")) {
-    throw UsageError(fmt::format("{} does not have {}; options begin with --", command.name, printable(word)));
-  }
-  const std::string name = word.substr(2), normal = normalized_name(name);
+/// Says why `command` does not have an option called `name`, for runs of `task`.
+[[noreturn]] void refuse_option(const Command& command, const tasks::TaskKind& task, const std::string& name) {
   if (const Option* option = find_option(name, task)) {
     throw UsageError(
         fmt::format("{} does not have --{}, which belongs to {}", command.name, name, commands_with(*option)));
@@ -56,6 +52,7 @@ bool takes_peer_options(const Command& command) { return (command.bit & train_co
     throw UsageError(fmt::format("{}: --{} belongs to --task {}, and this is a run of {}", command.name, name,
                                  other->name(), task.title()));
   }
+  const std::string normal = normalized_name(name);
   const std::vector<std::string> names = option_names(command, task);
   const std::string meant =
       takes_peer_options(command) ? suggestion_with_peers(normal, names, "--", task) : suggestion(normal, names, "--");
@@ -108,22 +105,17 @@ struct Occurrence {
   std::string value;
 };
 
-/// Sorts options into ours, which are returned, and those of the peers, which leave a remark.
-std::vector<Occurrence> take_options(const std::map<std::string, Meaning>& meanings, std::vector<ReadOption> options,
-                                     std::vector<std::string>& remarks) {
-  std::vector<Occurrence> ours;
-  for (ReadOption& read : options) {
-    const Meaning& meaning = meanings.at(read.name);
-    const std::string value = value_of(meaning, read);
-    if (meaning.option != nullptr) {
-      ours.push_back({meaning.option, std::move(read), value});
-      continue;
-    }
-    const std::string remark = remark_on(*meaning.peer, read.typed, value);
-    remarks.push_back(meaning.is_denied ? fmt::format("{} has no effect here: {}", read.typed, meaning.peer->why)
-                                        : remark);
+/// Adds an option to `ours`, or the remark on one of the peers to `remarks`. Errors: UsageError.
+void take_option(const Meaning& meaning, ReadOption read, std::vector<Occurrence>& ours,
+                 std::vector<std::string>& remarks) {
+  const std::string value = value_of(meaning, read);
+  if (meaning.option != nullptr) {
+    ours.push_back({meaning.option, std::move(read), value});
+    return;
   }
-  return ours;
+  const std::string remark = remark_on(*meaning.peer, read.typed, value);
+  remarks.push_back(meaning.is_denied ? fmt::format("{} has no effect here: {}", read.typed, meaning.peer->why)
+                                      : remark);
 }
 
 void check_positional(const Command& command, const std::vector<std::string>& positional) {
@@ -186,8 +178,16 @@ Arguments parse_arguments(const Command& command, std::span<const std::string> w
   Arguments arguments = default_arguments(command, task);
   arguments.help = read.help;
   if (read.help) return arguments;
-  if (!read.unknown.empty()) refuse_option(command, task, read.unknown.front());
-  std::vector<Occurrence> options = take_options(meanings, std::move(read.options), arguments.remarks);
+  std::vector<Occurrence> options;
+  for (ReadOption& each : read.options) {
+    const auto known = meanings.find(each.name);
+    if (known == meanings.end()) refuse_option(command, task, each.typed.substr(2));
+    take_option(known->second, std::move(each), options, arguments.remarks);
+  }
+  if (!read.dashed.empty()) {
+    throw UsageError(
+        fmt::format("{} does not have {}; options begin with --", command.name, printable(read.dashed.front())));
+  }
   check_positional(command, read.positional);
   arguments.positional = std::move(read.positional);
   for (const Occurrence& each : options) {

@@ -86,24 +86,26 @@ cxxopts::ParseResult parse_marked(cxxopts::Options options, const std::vector<st
   return options.parse(static_cast<int>(pointers.size()), pointers.data());
 }
 
-/// Adds the options among `words`, which `arguments` has in the same order, and those that it lacks.
-void add_options(ReadWords& read, std::span<const std::string> words, std::span<const cxxopts::KeyValue> arguments) {
+/// The options among `words`. `arguments` has them in the same order, without those that have no name.
+std::vector<ReadOption> options_of(std::span<const std::string> words, std::span<const cxxopts::KeyValue> arguments) {
+  std::vector<ReadOption> options;
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (!is_option(words[i])) continue;  // no value looks like one where it stands apart
     const TypedName typed(words[i]);
     if (arguments.empty() || arguments.front().key() != declared_name(typed.name)) {
-      read.unknown.push_back(typed.typed);
+      options.push_back({typed.name, typed.typed, std::nullopt, {words[i]}});
       continue;
     }
     const std::string& value = arguments.front().value();
     const bool has_value = value[0] == value_mark;
     const auto of_option = words.subspan(i, has_value && !typed.value ? 2 : 1);
-    read.options.push_back({typed.name,
-                            typed.typed,
-                            has_value ? std::optional(value.substr(1)) : std::nullopt,
-                            {of_option.begin(), of_option.end()}});
+    options.push_back({typed.name,
+                       typed.typed,
+                       has_value ? std::optional(value.substr(1)) : std::nullopt,
+                       {of_option.begin(), of_option.end()}});
     arguments = arguments.subspan(1);
   }
+  return options;
 }
 
 }  // namespace
@@ -113,12 +115,12 @@ ReadWords read_words(std::span<const OptionName> names, std::span<const std::str
   const std::span<const std::string> before(words.begin(), end);
   const cxxopts::ParseResult result = parse_marked(declare(names), marked_words(before, truths));
   ReadWords read;
-  add_options(read, before, result.arguments());
+  read.options = options_of(before, result.arguments());
   for (const std::string& marked : result.unmatched()) {
     if (marked[0] != value_mark) continue;
     const std::string word = marked.substr(1);
     read.help = read.help || word == "-h";
-    (looks_like_option(word) ? read.unknown : read.positional).push_back(word);
+    (looks_like_option(word) ? read.dashed : read.positional).push_back(word);
   }
   read.help = read.help || result.count("help") != 0;
   if (end != words.end()) read.positional.insert(read.positional.end(), end + 1, words.end());

@@ -16,15 +16,15 @@ struct OptionName {
 
 /// An option as it was typed.
 struct ReadOption {
-  std::string name;                  ///< as its OptionName has it: "max-steps"
+  std::string name;                  ///< as an OptionName has it: "max-steps"; none has an unknown one's
   std::string typed;                 ///< "--max_steps"
-  std::optional<std::string> value;  ///< empty where none was typed
+  std::optional<std::string> value;  ///< empty where none was typed, and for an unknown name
   std::vector<std::string> words;    ///< all that belong to it
 };
 
 struct ReadWords {
   std::vector<ReadOption> options;      ///< in the order in which they were typed
-  std::vector<std::string> unknown;     ///< other options, as typed and without values: "--lerning_rate", "-o"
+  std::vector<std::string> dashed;      ///< "-o", of which no option is typed
   std::vector<std::string> positional;  ///< with all that follows --
   bool help = false;                    ///< --help or -h is among them
 };

@@ -117,8 +117,15 @@ TEST(Parse, ValuesAreShownAsTheyWereTyped) {
   EXPECT_EQ(error_of_train({"--batch==3"}), "--batch =3: expected a whole number from 1 to 1000000");
   EXPECT_EQ(error_of_train({"--batch", "!"}), "--batch !: expected a whole number from 1 to 1000000");
   EXPECT_EQ(error_of_train({"--batch", "--"}), "--batch needs a value: a whole number from 1 to 1000000");
-  EXPECT_EQ(error_of_train({"--max_length", "1\n2"}), "--max_length 1\\x0a2: expected a whole number from 8 to 16384");
+  EXPECT_EQ(error_of_train({"--max_length", "1\n2"}), "--max_length 1\\x0a2: expected a whole number from 1 to 65536");
   EXPECT_EQ(parse_train({"--output", "a=b, c"}).run.engine.output, "a=b, c");
+}
+
+TEST(Parse, TheFirstErrorIsTold) {
+  EXPECT_EQ(error_of_train({"--quux", "--epochs"}), "train does not have --quux");
+  EXPECT_THAT(error_of_train({"--epochs", "--quux"}), testing::StartsWith("--epochs needs a value: "));
+  EXPECT_THAT(error_of_train({"--max_epochs", "3", "--quux"}), testing::StartsWith("--max_epochs 3 is not supported"));
+  EXPECT_EQ(error_of_train({"--quux=hf_secret", "more"}), "train does not have --quux");
 }
 
 TEST(Parse, WhatASwitchDoesNotTakeIsAnArgument) {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <numeric>
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -21,6 +21,17 @@ ReadWords read(const Words& words, TruthWords truths = TruthWords::values) {
   return read_words(known_names(), words, truths);
 }
 
+/// The options among `words` that no name is for.
+Words unknown(const Words& words) {
+  Words all;
+  for (const ReadOption& option : read(words).options) {
+    if (std::ranges::find(known_names(), option.name, &OptionName::name) != known_names().end()) continue;
+    EXPECT_FALSE(option.value) << "it may be a secret";
+    all.push_back(option.typed);
+  }
+  return all;
+}
+
 /// "batch=3" for an option with a value, "json" for one without.
 Words told(const ReadWords& read) {
   Words all;
@@ -33,9 +44,9 @@ Words told(const Words& words, TruthWords truths = TruthWords::values) { return 
 TEST(CommandWords, ANameIsReadToItsEnd) {
   EXPECT_EQ(told({"--bat", "1", "--batch", "2", "--batch-per-rank=3"}),
             (Words{"bat=1", "batch=2", "batch-per-rank=3"}));
-  EXPECT_EQ(read({"--batch-per", "3"}).unknown, Words{"--batch-per"}) << "nothing is completed";
-  EXPECT_EQ(read({"--ba=3", "--b", "--", "--c"}).unknown, (Words{"--ba", "--b"}));
-  EXPECT_EQ(read({"--BATCH=3"}).unknown, Words{"--BATCH"});
+  EXPECT_EQ(unknown({"--batch-per", "3"}), Words{"--batch-per"}) << "nothing is completed";
+  EXPECT_EQ(unknown({"--ba=3", "--b", "--", "--c"}), (Words{"--ba", "--b"}));
+  EXPECT_EQ(unknown({"--BATCH=3"}), Words{"--BATCH"});
 }
 
 TEST(CommandWords, NamesAreReadWithUnderscoresAndDots) {
@@ -43,8 +54,7 @@ TEST(CommandWords, NamesAreReadWithUnderscoresAndDots) {
   EXPECT_EQ(told(all), (Words{"batch-per-rank=a_b", "batch-per-rank=c_d", "stage.two=3", "stage.two=4"}));
   EXPECT_EQ(all.options[0].typed, "--batch_per_rank");
   EXPECT_EQ(all.options[1].typed, "--batch_per-rank");
-  EXPECT_EQ(read({"--stage_two", "--stage-two=1", "--stage"}).unknown,
-            (Words{"--stage_two", "--stage-two", "--stage"}));
+  EXPECT_EQ(unknown({"--stage_two", "--stage-two=1", "--stage"}), (Words{"--stage_two", "--stage-two", "--stage"}));
 }
 
 TEST(CommandWords, ValuesAreTakenAsTheyAre) {
@@ -85,16 +95,20 @@ TEST(CommandWords, OtherWordsArePositional) {
   EXPECT_EQ(all.positional,
             (Words{"Who, where?", "-", "-5", "-5 degrees", "", "!", "=", "a=b", "-x", "--", "--batch", "-h"}));
   EXPECT_EQ(told(all), Words{"json"});
-  EXPECT_TRUE(all.unknown.empty());
+  EXPECT_TRUE(all.dashed.empty());
   EXPECT_FALSE(all.help);
 }
 
 TEST(CommandWords, OtherOptionsAreUnknown) {
-  const ReadWords all =
-      read({"--batch", "1", "--quux=secret", "---x", "--=3", "--\xc3\xa9", "--?", "--json", "-o", "-xh", "--batch=2"});
-  EXPECT_EQ(all.unknown, (Words{"--quux", "---x", "--", "--\xc3\xa9", "--?", "-o", "-xh"})) << "without values";
-  EXPECT_EQ(told(all), (Words{"batch=1", "json", "batch=2"})) << "those that are known are found beside them";
-  EXPECT_TRUE(read({"--quux", "-"}).positional == Words{"-"});
+  const Words words = {"--batch", "1",  "--quux=secret", "---x",     "--=3", "--\xc3\xa9", "--?",
+                       "--json",  "-o", "-xh",           "--batch=2"};
+  EXPECT_EQ(unknown(words), (Words{"--quux", "---x", "--", "--\xc3\xa9", "--?"}));
+  const ReadWords all = read(words);
+  EXPECT_EQ(all.dashed, (Words{"-o", "-xh"}));
+  EXPECT_EQ(told(all), (Words{"batch=1", "quux", "-x", "", "\xc3\xa9", "?", "json", "batch=2"}))
+      << "all in their order";
+  EXPECT_FALSE(all.help);
+  EXPECT_EQ(read({"--quux", "-"}).positional, Words{"-"});
 }
 
 TEST(CommandWords, HelpIsFoundWhereItIsNoValue) {
@@ -131,7 +145,7 @@ TEST(CommandWords, ManyWordsAndLongOnesAreRead) {
   const std::string long_word(1 << 20, 'a');
   EXPECT_EQ(told({"--context=" + long_word, "--context", long_word, "--json=" + long_word}),
             (Words{"context=" + long_word, "context=" + long_word, "json=" + long_word}));
-  EXPECT_EQ(read({"--" + long_word, long_word}).unknown.size(), 1u);
+  EXPECT_EQ(unknown({"--" + long_word, long_word}).size(), 1u);
 }
 
 }  // namespace
