@@ -14,7 +14,7 @@ namespace mylos::app {
 Arguments default_arguments(const Command& command, const tasks::TaskKind& task = tasks::default_task_kind());
 
 /// Reads what follows the command's name. Options are --name VALUE or --name=VALUE with - or _; after -- everything is
-/// positional. A --config file is read first, so that options win over it. With --help the rest is not looked at.
+/// positional. A --config file is read first, so that options win over it. With --help nothing else is looked at.
 /// Errors: UsageError naming the option, its value and what is expected.
 Arguments parse_arguments(const Command& command, std::span<const std::string> words);
 
