@@ -32,7 +32,7 @@ struct ReadWords {
 /// Whether the word after a switch is its value, where it is true or false: "--bf16 True".
 enum class TruthWords { values, positional };
 
-/// Sorts `words`. `names` are unique, and "help" is not among them. Never fails.
+/// Sorts `words`. `names` are unique and have two characters or more, and "help" is not among them. Never fails.
 ReadWords read_words(std::span<const OptionName> names, std::span<const std::string> words, TruthWords truths);
 
 }  // namespace mylos::app
