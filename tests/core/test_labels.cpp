@@ -3,8 +3,12 @@
 #include "core/kernels/cross_entropy.hpp"
 #include "core/kernels/embedding.hpp"
 #include "core/kernels/gemm.hpp"
+#include "core/kernels/largest_column.hpp"
 #include "core/kernels/layer_norm.hpp"
 #include "core/kernels/optimizer.hpp"
+#include "core/kernels/rms_norm.hpp"
+#include "core/kernels/rotary.hpp"
+#include "core/kernels/swiglu.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/support/tool_callbacks.hpp"
 #include "tests/support/work_recorder.hpp"
@@ -83,6 +87,23 @@ void run_attention(const Arrays& a) {
   attention_backward<T>(a.space, shape, sequences, a.dropout, qkv, a.x, log_sum_exp, a.y, dqkv, row_sums);
 }
 
+void run_decoder(const Arrays& a) {
+  using T = Arrays::Bf;
+  const RmsNormParameters<T> parameters{a.bias, 1e-5f};
+  const RmsNormSaved<T> saved{a.z, a.inverse};
+  residual_rms_norm<T>(a.space, a.x, parameters, saved, a.y);
+  residual_rms_norm<T>(a.space, {}, parameters, saved, a.y);
+  rms_norm_again<T>(a.space, parameters, saved, a.y);
+  rms_norm_backward<T>(a.space, parameters, saved, a.y, a.x, a.sums, a.workspace);
+  const Matrix<float> table("test::table", Arrays::rows, 4);
+  rotary_table(a.space, a.batch.integers("tokens"), {.pairs = 2, .radians = {1.0f, 0.1f}}, table);
+  rotate<T>(a.space, table, 2, Rotation::forward, a.x);
+  const Matrix<T> activation("test::activation", Arrays::rows, 4);
+  swiglu<T>(a.space, a.x, activation);
+  swiglu_backward<T>(a.space, a.x, activation);
+  largest_column(a.space, a.weight, a.sums);
+}
+
 void run_losses_and_updates(const Arrays& a) {
   const Matrix<float> logits("test::logits", 6, 2), classes("test::classes", 2, 3), dclasses("test::d", 2, 3);
   const Matrix<float> dlogits("test::dlogits", 6, 2);
@@ -101,6 +122,7 @@ TEST(Labels, EveryKernelOfOursBeginsWithOurName) {
   for (const std::string& provider : gemm_providers()) run_products(arrays, provider);
   run_rows(arrays);
   run_attention(arrays);
+  run_decoder(arrays);
   run_losses_and_updates(arrays);
   EXPECT_THAT(recorder.foreign_launches(), ::testing::IsEmpty());
   EXPECT_TRUE(recorder.launched("mylos::layer_norm::bias_dropout_residual"));
@@ -114,12 +136,13 @@ TEST(Labels, EveryKernelOfOursReportsItsWork) {
   for (const std::string& provider : gemm_providers()) run_products(arrays, provider);
   run_rows(arrays);
   run_attention(arrays);
+  run_decoder(arrays);
   run_losses_and_updates(arrays);
   std::map<std::string, std::size_t> launches;
   for (const std::string& label : launched.launches()) {
     if (label.starts_with("mylos::") && label != "mylos::reserve_scratch") ++launches[label];  // that one does nothing
   }
-  EXPECT_GE(launches.size(), 15u);
+  EXPECT_GE(launches.size(), 24u);
   for (const auto& [label, count] : launches) EXPECT_EQ(reported.calls(label), count) << label;
 }
 

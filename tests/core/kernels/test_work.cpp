@@ -7,8 +7,12 @@
 #include "core/kernels/elementwise.hpp"
 #include "core/kernels/embedding.hpp"
 #include "core/kernels/gemm_label.hpp"
+#include "core/kernels/largest_column.hpp"
 #include "core/kernels/layer_norm.hpp"
 #include "core/kernels/optimizer.hpp"
+#include "core/kernels/rms_norm.hpp"
+#include "core/kernels/rotary.hpp"
+#include "core/kernels/swiglu.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/support/work_recorder.hpp"
 
@@ -123,6 +127,44 @@ TYPED_TEST(WorkOf, LayerNormKeepsTwoFloatsARow) {
                                                       sums, sums, this->workspace);
                      }),
             (Work{20.0 * n, bytes_of_arrays(y, z, x, mean, inverse, partial, partial)}));
+}
+
+TYPED_TEST(WorkOf, RmsNormKeepsOneFloatARow) {
+  using T = TypeParam;
+  const auto& [x, y, z, inverse] = std::tie(this->x, this->y, this->z, this->inverse);
+  const ExecutionSpace& space = this->space;
+  const RmsNormParameters<T> parameters{this->bias, 1e-5f};
+  const RmsNormSaved<T> saved{z, inverse};
+  const double n = this->elements;
+  EXPECT_EQ(reported("mylos::rms_norm::residual", [&] { residual_rms_norm<T>(space, x, parameters, saved, y); }),
+            (Work{5.0 * n, bytes_of_arrays(x, z, z, y, inverse)}));
+  EXPECT_EQ(reported("mylos::rms_norm::forward", [&] { residual_rms_norm<T>(space, {}, parameters, saved, y); }),
+            (Work{4.0 * n, bytes_of_arrays(z, y, inverse)}));
+  EXPECT_EQ(reported("mylos::rms_norm::again", [&] { rms_norm_again<T>(space, parameters, saved, y); }),
+            (Work{2.0 * n, bytes_of_arrays(z, y, inverse)}));
+  EXPECT_EQ(reported("mylos::rms_norm::backward",
+                     [&] { rms_norm_backward<T>(space, parameters, saved, y, x, this->sums, this->workspace); }),
+            (Work{13.0 * n, bytes_of_arrays(z, y, x, x, inverse, this->partial)}));
+}
+
+TYPED_TEST(WorkOf, DecoderKernelsReadAndWriteTheirArrays) {
+  using T = TypeParam;
+  const ExecutionSpace& space = this->space;
+  const Matrix<float> table("table", norm_rows, 4);
+  const Matrix<T> qkv("qkv", norm_rows, 13), turned("turned", norm_rows, 12), gate_up("gate_up", norm_rows, 14);
+  const double pairs = static_cast<double>(norm_rows * 2), n = this->elements;
+  const auto positions = this->batch.integers("tokens");
+  EXPECT_EQ(reported("mylos::rotary::table", [&] { rotary_table(space, positions, {.pairs = 2}, table); }),
+            (Work{41.0 * pairs, bytes_of_arrays(positions, table)}));
+  EXPECT_EQ(reported("mylos::rotary::rotate", [&] { rotate<T>(space, table, 3, Rotation::forward, qkv); }),
+            (Work{3.0 * static_cast<double>(turned.size()), bytes_of_arrays(turned, turned, table)}));
+  EXPECT_EQ(reported("mylos::swiglu::forward", [&] { swiglu<T>(space, gate_up, this->y); }),
+            (Work{26.0 * n, bytes_of_arrays(gate_up, this->y)}));
+  EXPECT_EQ(reported("mylos::swiglu::backward", [&] { swiglu_backward<T>(space, gate_up, this->y); }),
+            (Work{33.0 * n, bytes_of_arrays(gate_up, gate_up, this->y, this->y)}));
+  const Matrix<float> logits("logits", norm_rows, 5);
+  EXPECT_EQ(reported("mylos::largest_column", [&] { largest_column(space, logits, this->mean); }),
+            (Work{2.0 * static_cast<double>(logits.size()), bytes_of_arrays(logits, this->mean)}));
 }
 
 TYPED_TEST(WorkOf, EmbeddingsTouchTheRowsThatOccur) {
