@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <string>
-#include <utility>
 
 #include "core/base/error.hpp"
 #include "core/base/json.hpp"
-#include "core/base/printable.hpp"
+#include "data/huggingface/config_reader.hpp"
 #include "data/huggingface/model_type.hpp"
 #include "data/huggingface/pretrained.hpp"
 
@@ -20,82 +19,17 @@ constexpr std::size_t largest_width = std::size_t{1} << 17;
 constexpr std::size_t most_layers = 1024;
 constexpr std::size_t most_positions = std::size_t{1} << 20;
 
-std::string value_text(const Json& value) { return printable(value.dump(-1, ' ', true)); }
-
-/// One config.json, read key by key.
-class ConfigReader {
- public:
-  ConfigReader(const Json& json, std::string file) : file_(std::move(file)), json_(json) {
-    ensure(json_.is_object(), fmt::format("{}: not a JSON object", file_));
-  }
-
-  /// Null where the key is absent or null, which are the same to Hugging Face but for pad_token_id.
-  const Json* find(const char* key) const {
-    const auto found = json_.find(key);
-    return found == json_.end() || found->is_null() ? nullptr : &*found;
-  }
-
-  bool is_null(const char* key) const {
-    const auto found = json_.find(key);
-    return found != json_.end() && found->is_null();
-  }
-
-  /// A size in [least, most]; where `value` is 0 as given the key must be there.
-  void read_size(const char* key, std::size_t least, std::size_t most, std::size_t& value, bool required) const {
-    const auto* entry = find(key);
-    if (entry == nullptr && required) fail(fmt::format("{}: no \"{}\"; a BERT model needs it", file_, key));
-    if (entry == nullptr) return;
-    if (!entry->is_number_unsigned() || entry->get<std::size_t>() < least || entry->get<std::size_t>() > most) {
-      fail(fmt::format("{}: {} = {} is not a whole number from {} to {}", file_, key, value_text(*entry), least, most));
-    }
-    value = entry->get<std::size_t>();
-  }
-
-  /// A number in [0, limit), or in (0, limit) where `positive`.
-  void read_number(const char* key, bool positive, double limit, double& value) const {
-    const auto* entry = find(key);
-    if (entry == nullptr) return;
-    const bool fits = entry->is_number() && entry->get<double>() < limit &&
-                      (positive ? entry->get<double>() > 0 : entry->get<double>() >= 0);
-    if (!fits) {
-      fail(fmt::format("{}: {} = {} is not a number {} 0 and below {}", file_, key, value_text(*entry),
-                       positive ? "above" : "of at least", limit));
-    }
-    value = entry->get<double>();
-  }
-
-  /// Fails unless the key is absent or one of two accepted values.
-  void read_choice(const char* key, std::string_view accepted, std::string_view alias) const {
-    const auto* entry = find(key);
-    if (entry == nullptr || *entry == accepted || *entry == alias) return;
-    fail(fmt::format("{}: {} = {} is not supported; only \"{}\" is", file_, key, value_text(*entry), accepted));
-  }
-
-  void refuse_true(const char* key) const {
-    const auto* entry = find(key);
-    if (entry == nullptr || *entry == false) return;
-    fail(fmt::format("{}: {} = {} is not supported; only false is (an encoder)", file_, key, value_text(*entry)));
-  }
-
-  const std::string& file() const { return file_; }
-  const Json& json() const { return json_; }
-
- private:
-  std::string file_;
-  const Json& json_;
-};
-
 /// The original releases have no model_type; their architecture then says what they are.
 void check_model_type(const ConfigReader& reader) {
   if (const auto* type = reader.find("model_type")) {
     if (*type == "bert") return;
-    fail(fmt::format("{}: model_type is {}; only \"bert\" is supported", reader.file(), value_text(*type)));
+    fail(fmt::format("{}: model_type is {}; only \"bert\" is supported", reader.file(), json_value_text(*type)));
   }
   if (model_type_of(reader.json(), reader.file()) == "bert") return;
   const auto* architectures = reader.find("architectures");
   if (architectures != nullptr && !architectures->empty()) {
     fail(fmt::format("{}: architectures is {}; only those of BERT are supported", reader.file(),
-                     value_text(*architectures)));
+                     json_value_text(*architectures)));
   }
   fail(fmt::format("{}: no \"model_type\"; add \"model_type\": \"bert\" if it is a BERT model", reader.file()));
 }
@@ -112,7 +46,7 @@ void check_together(const BertConfig& config, const std::string& file) {
 }  // namespace
 
 BertConfig parse_bert_config(const Json& json, const std::string& file) {
-  const ConfigReader reader(json, file);
+  const ConfigReader reader(json, file, "a BERT model");
   check_model_type(reader);
   BertConfig config;
   reader.read_size("vocab_size", 1, most_tokens, config.vocab_size, true);
@@ -130,8 +64,8 @@ BertConfig parse_bert_config(const Json& json, const std::string& file) {
   reader.read_number("initializer_range", false, 10.0, config.initializer_range);
   reader.read_choice("hidden_act", "gelu", "gelu_python");
   reader.read_choice("position_embedding_type", "absolute", "absolute");
-  reader.refuse_true("is_decoder");
-  reader.refuse_true("add_cross_attention");
+  reader.refuse_true("is_decoder", " (an encoder)");
+  reader.refuse_true("add_cross_attention", " (an encoder)");
   check_together(config, file);
   return config;
 }

@@ -1,0 +1,74 @@
+#include "data/huggingface/config_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "core/base/printable.hpp"
+
+namespace mylos::data {
+
+std::string json_value_text(const Json& value) { return printable(value.dump(-1, ' ', true)); }
+
+ConfigReader::ConfigReader(const Json& json, std::string file, std::string model)
+    : file_(std::move(file)), model_(std::move(model)), json_(json) {
+  ensure(json_.is_object(), fmt::format("{}: not a JSON object", file_));
+}
+
+const Json* ConfigReader::find(const char* key) const {
+  const auto found = json_.find(key);
+  return found == json_.end() || found->is_null() ? nullptr : &*found;
+}
+
+bool ConfigReader::is_null(const char* key) const {
+  const auto found = json_.find(key);
+  return found != json_.end() && found->is_null();
+}
+
+void ConfigReader::read_size(const char* key, std::size_t least, std::size_t most, std::size_t& value,
+                             bool required) const {
+  const auto* entry = find(key);
+  if (entry == nullptr && required) fail(fmt::format("{}: no \"{}\"; {} needs it", file_, key, model_));
+  if (entry == nullptr) return;
+  if (!entry->is_number_unsigned() || entry->get<std::size_t>() < least || entry->get<std::size_t>() > most) {
+    fail(fmt::format("{}: {} = {} is not a whole number from {} to {}", file_, key, json_value_text(*entry), least,
+                     most));
+  }
+  value = entry->get<std::size_t>();
+}
+
+void ConfigReader::read_number(const char* key, bool positive, double limit, double& value) const {
+  const auto* entry = find(key);
+  if (entry == nullptr) return;
+  const bool fits = entry->is_number() && entry->get<double>() < limit &&
+                    (positive ? entry->get<double>() > 0 : entry->get<double>() >= 0);
+  if (!fits) {
+    fail(fmt::format("{}: {} = {} is not a number {} 0 and below {}", file_, key, json_value_text(*entry),
+                     positive ? "above" : "of at least", limit));
+  }
+  value = entry->get<double>();
+}
+
+void ConfigReader::read_flag(const char* key, bool& value) const {
+  const auto* entry = find(key);
+  if (entry == nullptr) return;
+  if (!entry->is_boolean()) {
+    fail(fmt::format("{}: {} = {} is neither true nor false", file_, key, json_value_text(*entry)));
+  }
+  value = entry->get<bool>();
+}
+
+void ConfigReader::read_choice(const char* key, std::string_view accepted, std::string_view alias) const {
+  const auto* entry = find(key);
+  if (entry == nullptr || *entry == accepted || *entry == alias) return;
+  fail(fmt::format("{}: {} = {} is not supported; only \"{}\" is", file_, key, json_value_text(*entry), accepted));
+}
+
+void ConfigReader::refuse_true(const char* key, std::string_view why) const {
+  const auto* entry = find(key);
+  if (entry == nullptr || *entry == false) return;
+  fail(fmt::format("{}: {} = {} is not supported; only false is{}", file_, key, json_value_text(*entry), why));
+}
+
+}  // namespace mylos::data
