@@ -12,8 +12,15 @@
 namespace mylos::nn {
 namespace {
 
-constexpr std::size_t chunk_elements = std::size_t{1} << 22;  // 16 MiB of float logits
-constexpr std::size_t smallest_chunk = 64;                    // below it products lose speed
+constexpr std::size_t chunk_elements = std::size_t{1} << 25;  // 128 MiB of float logits
+constexpr std::size_t chunk_multiple = 128;                   // rows that products take at once
+
+/// Each chunk reads and writes the whole gradient of the head, (V, H): few large chunks move fewer bytes. The size
+/// depends on V alone, not on free memory, so that numbers do not either.
+std::size_t chunk_rows(std::size_t vocabulary) {
+  const std::size_t rows = chunk_elements / vocabulary;
+  return std::max(rows - rows % chunk_multiple, chunk_multiple);
+}
 
 /// Rows [begin, end) of a matrix.
 template <class T>
@@ -50,7 +57,7 @@ VocabularyHead find_vocabulary_head(const ParameterTable& table, const std::stri
   const auto& shape = table.row(row).shape;
   require(shape.size() == 2,
           fmt::format("vocabulary head: {} has {} dimensions, not the 2 of a matrix (V, H)", weight, shape.size()));
-  return {row, shape[0], std::max(chunk_elements / shape[0], smallest_chunk)};
+  return {row, shape[0], chunk_rows(shape[0])};
 }
 
 template <class T>
@@ -89,13 +96,14 @@ void vocabulary_loss(const Pass& pass, const VocabularyHead& head, const Batch& 
           fmt::format("vocabulary loss: {} labels and {} rows for a batch of {}", labels.size(), x.extent(0),
                       batch.shape().rows));
   const ConstMatrix<T> weight = pass.parameters.matrix<T>(head.weight);
+  const bool begins = pass.parameters.begins_gradient(head.weight, 1);
   const Matrix<float> dweight = pass.parameters.gradient_matrix(head.weight);
   for_each_logits_chunk<T>(pass, head, x, workspace, [&](std::size_t begin, const ConstMatrix<float>& logits) {
     const std::size_t end = begin + logits.extent(0);
     const Matrix<T> dlogits = row_range(workspace.dlogits, 0, logits.extent(0));
     chunk_cross_entropy<T>(pass, labels, scale, begin, end, logits, workspace, dlogits);
-    pass.gemm.operator()<T, float>(pass.space, Transpose::yes, dlogits, Transpose::no, row_range(x, begin, end), 1.0f,
-                                   dweight);
+    pass.gemm.operator()<T, float>(pass.space, Transpose::yes, dlogits, Transpose::no, row_range(x, begin, end),
+                                   begins && begin == 0 ? 0.0f : 1.0f, dweight);
     pass.gemm.operator()<T, T>(pass.space, Transpose::no, dlogits, Transpose::no, weight, 0.0f,
                                row_range(dx, begin, end));
   });

@@ -17,7 +17,7 @@ struct VocabularyHead {
   std::size_t chunk = 0;       ///< R, rows whose logits are held at once
 };
 
-/// Finds the row; R is chosen so that a chunk's logits take 16 MiB, but not less than 64 rows.
+/// Finds the row. R is the largest multiple of 128 rows whose logits fit in 128 MiB, and at least 128.
 /// Errors: std::invalid_argument if the row is no matrix.
 VocabularyHead find_vocabulary_head(const ParameterTable& table, const std::string& weight);
 
@@ -32,7 +32,8 @@ VocabularyWorkspace<T> take_vocabulary_workspace(Arena& arena, const VocabularyH
                                                  ParameterStore::Purpose purpose);
 
 /// Forward and backward from x (T, H) and labels (T), negative = ignored: losses (S) = the sum over each sample's rows,
-/// dx (T, H) = scale * gradient of their sum, dW += the same for W.
+/// dx (T, H) = scale * gradient of their sum, dW += the same for W. dx may be x: a chunk's rows are read before its
+/// gradient is written.
 template <class T>
 void vocabulary_loss(const Pass& pass, const VocabularyHead& head, const Batch& batch, const ConstMatrix<T>& x,
                      const ConstVector<std::int32_t>& labels, float scale, const VocabularyWorkspace<T>& workspace,

@@ -134,17 +134,19 @@ TYPED_TEST(VocabularyLoss, PredictionSeesEveryRowOnceAndGivesTheSameLosses) {
 
 TEST(VocabularyHead, HoldsFewRowsOfAlargeVocabulary) {
   ParameterTable::Builder builder;
-  builder.unit("head").row("large", {128256, 2}, {}).row("small", {100, 2}, {}).row("vector", {7}, {});
+  builder.unit("head").row("large", {300000, 2}, {}).row("middle", {32000, 2}, {}).row("small", {100, 2}, {});
+  builder.row("vector", {7}, {});
   const ParameterTable table = builder.build();
-  EXPECT_EQ(find_vocabulary_head(table, "large").chunk, 64u);
-  EXPECT_EQ(find_vocabulary_head(table, "small").chunk, (std::size_t{1} << 22) / 100);
+  EXPECT_EQ(find_vocabulary_head(table, "large").chunk, 128u);
+  EXPECT_EQ(find_vocabulary_head(table, "middle").chunk, 1024u) << "1048 rows fit in 128 MiB";
+  EXPECT_EQ(find_vocabulary_head(table, "small").chunk, 335488u);
   EXPECT_THAT(error_of([&] { find_vocabulary_head(table, "vector"); }),
               HasSubstr("vocabulary head: vector has 1 dimensions, not the 2 of a matrix (V, H)"));
 
   Arena measured;
   const VocabularyHead head = find_vocabulary_head(table, "large");
   take_vocabulary_workspace<float>(measured, head, 4096, ParameterStore::Purpose::training);
-  EXPECT_LT(measured.peak(), 3u * 64 * 128256 * sizeof(float));
+  EXPECT_LT(measured.peak(), 3u * 128 * 300000 * sizeof(float));
 }
 
 TEST(VocabularyHead, RefusesLabelsOfAnotherBatch) {

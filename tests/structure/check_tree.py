@@ -20,6 +20,7 @@ ARROWS = {
     "nn": "core core/base core/kernels",
     "nn/layers": "nn core core/base core/kernels",
     "nn/bert": "nn/layers nn core core/base core/kernels",
+    "nn/llama": "nn/layers nn core core/base core/kernels",
     "parallel/communicator": "core core/base core/kernels",
     "parallel/launch": "parallel/communicator core core/base",
     "parallel/sharding": "parallel/launch parallel/communicator core core/base core/kernels",
@@ -66,7 +67,10 @@ VENDORS = {
 }
 
 # what names a model family or its data set, and the folders whose files may say it: the engine and the commands know no model
-FAMILIES = {r"(?i)squad|bert": r"(nn/bert|data|tasks|bench|tests)/.*"}
+FAMILIES = {
+    r"(?i)squad|bert": r"(nn/bert|data|tasks|bench|tests)/.*",
+    r"(?i)llama": r"(nn/llama|data|tasks|bench|tests)/.*",
+}
 
 # written by CMake, so not in the tree
 GENERATED = {"mylos_commit.hpp"}

@@ -34,7 +34,7 @@ class CheckTree(unittest.TestCase):
 
     def test_families_are_named_by_their_own_folders(self):
         for path in ["core/device.hpp", "nn/layers/linear.cpp", "parallel/launch/launch.cpp", "train/engine/trainer.cpp", "app/train.cpp"]:
-            for line in ["// as in BERT", "struct SquadConfig;", 'fail("bert_config");']:
+            for line in ["// as in BERT", "struct SquadConfig;", 'fail("bert_config");', "// as in CodeLlama", "LlamaShape shape;"]:
                 with self.subTest(path=path, line=line):
                     self.write(path, line + "\n")
                     breaches = list(check_tree.check_families(self.root))
@@ -43,7 +43,12 @@ class CheckTree(unittest.TestCase):
                     (self.root / path).unlink()
         for path in ["nn/bert/bert_layer.cpp", "data/squad/squad.cpp", "tasks/question_answering/squad_task.cpp", "tests/app/test_runs.cpp"]:
             self.write(path, "// BERT on SQuAD\n")
+        for path in ["nn/llama/llama.cpp", "data/huggingface/llama_config.cpp", "tasks/language_modeling/text_task.cpp"]:
+            self.write(path, "// Llama\n")
         self.assertEqual(list(check_tree.check_families(self.root)), [])
+        for path, line in [("nn/llama/llama.cpp", "// as BERT"), ("nn/bert/bert_layer.cpp", "// as Llama")]:
+            self.write(path, line + "\n")
+        self.assertEqual(len(list(check_tree.check_families(self.root))), 2)
 
     def test_arrow_against_the_direction(self):
         for path, target in [

@@ -5,8 +5,8 @@
 
 #include "nn/bert/bert_question_answering.hpp"
 #include "tests/nn/bert/bert_twin.hpp"
+#include "tests/nn/gradient_check.hpp"
 #include "tests/support/temporary.hpp"
-#include "tests/support/worst.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -44,42 +44,6 @@ std::vector<std::vector<std::size_t>> packings() {
 std::string describe(const std::vector<std::size_t>& lengths, bool dropout) {
   return fmt::format("{} sequences, the first of {}, dropout {}", lengths.size(), lengths.front(),
                      dropout ? "on" : "off");
-}
-
-double norm_of(const Values& x) { return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0)); }
-
-double largest_of(const Values& x) {
-  double largest = 0.0;
-  for (const double value : x) largest = tests::worse_of(largest, std::fabs(value));
-  return largest;
-}
-
-/// Holds `gradient` to central differences of `loss`, which reads `x`: along the gradient itself, which every element
-/// has a part in, and in three single elements. `noise` is what rounding in float may do to an element.
-template <class Loss>
-void expect_gradient(Values& x, const Values& gradient, const Loss& loss, double noise, const std::string& what) {
-  ASSERT_EQ(x.size(), gradient.size()) << what;
-  const double length = norm_of(gradient), step = 1e-5;
-  const Values center = x;
-  const auto slope = [&](const auto& direction) {
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] = center[i] + step * direction(i);
-    const double above = loss();
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] = center[i] - step * direction(i);
-    const double below = loss();
-    x = center;
-    return (above - below) / (2.0 * step);
-  };
-  const double elements = std::sqrt(static_cast<double>(x.size()));
-  if (length > noise * elements) {
-    EXPECT_NEAR(slope([&](std::size_t i) { return gradient[i] / length; }), length, 1e-4 * length + noise * elements)
-        << what << " along its gradient";
-  }
-  for (std::size_t draw = 0; draw < 3; ++draw) {
-    const std::size_t element = uniform_below(x.size(), 77, x.size(), draw);
-    EXPECT_NEAR(slope([&](std::size_t i) { return i == element ? 1.0 : 0.0; }), gradient[element],
-                1e-4 * largest_of(gradient) + noise)
-        << what << " element " << element;
-  }
 }
 
 /// A layer behind another, so that its dropout sites are not the first ones.
@@ -161,18 +125,6 @@ TEST(BertLayer, ValuesAndGradientsMatchTheTwin) {
       }
     }
   }
-}
-
-/// The cosine of the angle between two vectors.
-double cosine(const Values& a, const Values& b) {
-  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0) / (norm_of(a) * norm_of(b));
-}
-
-/// Whether two gradients have one direction, to `angle` less than a cosine of 1, and one length, to `length` of it.
-void expect_same_gradient(const Values& gradient, const Values& exact, double angle, double length,
-                          const std::string& name) {
-  EXPECT_GT(cosine(gradient, exact), 1.0 - angle) << name;
-  EXPECT_NEAR(norm_of(gradient) / norm_of(exact), 1.0, length) << name;
 }
 
 /// `tolerance` is of the output and of the lengths of gradients, `angle` what their cosines may lack of 1.

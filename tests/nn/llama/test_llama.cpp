@@ -1,0 +1,326 @@
+// The whole model at odd sizes against the naive twin: grouped queries, heads apart from hidden / heads, tied and
+// untied heads and every scaling of rotary embeddings.
+
+#include "nn/llama/llama.hpp"
+
+#include "core/kernels/layer_norm.hpp"
+#include "tests/nn/gradient_check.hpp"
+#include "tests/nn/llama/llama_twin.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <numeric>
+
+namespace mylos::nn {
+namespace {
+
+using namespace tests;
+using ::testing::HasSubstr;
+
+/// 4 heads of 6 share 2 keys and values; their 24 columns are not the 20 of the model.
+LlamaShape grouped_llama(std::size_t layers = 2) {
+  return {.vocabulary = 37,
+          .hidden = 20,
+          .layers = layers,
+          .heads = 4,
+          .key_value_heads = 2,
+          .head_size = 6,
+          .feed_forward = 28,
+          .positions = 19,
+          .rope_theta = 50.0,
+          .rms_norm_epsilon = 1e-5f,
+          .initializer_range = 0.2f};
+}
+
+/// A tied head, one key/value head for all, and waves of 6 to 290 tokens: short, between and long.
+LlamaShape tied_llama() {
+  LlamaShape shape = grouped_llama();
+  shape.key_value_heads = 1;
+  shape.head_size = 12;
+  shape.tied = true;
+  shape.rope_theta = 100.0;
+  shape.rope_scaling = {RotaryScaling::Kind::llama3, 8.0, 1.0, 4.0, 40};
+  return shape;
+}
+
+LlamaShape linear_llama() {
+  LlamaShape shape = grouped_llama(1);
+  shape.key_value_heads = 4;
+  shape.head_size = 2;
+  shape.rope_scaling = {.kind = RotaryScaling::Kind::linear, .factor = 2.5};
+  return shape;
+}
+
+struct NamedLlama {
+  std::string name;
+  LlamaShape shape;
+};
+std::vector<NamedLlama> llamas() {
+  return {{"grouped", grouped_llama()}, {"tied", tied_llama()}, {"linear", linear_llama()}};
+}
+
+const std::vector<std::size_t> some_lengths{1, 19, 2, 7};
+constexpr std::array llama_recomputations = {Recompute::none, Recompute::attention, Recompute::layer};
+
+struct LlamaSetting {
+  explicit LlamaSetting(const LlamaShape& of, const std::string& provider = gemm_providers().front(),
+                        Recompute recomputed = Recompute::none, Precision precision = Precision::float32,
+                        const std::vector<std::size_t>& lengths = some_lengths)
+      : shape(of), recompute(recomputed), data(of, lengths), model(make_llama(of, precision)) {
+    engine = std::make_unique<Engine>(model->table(), precision, planned(), provider);
+  }
+  std::size_t planned() const {
+    Arena training, prediction;
+    model->plan(training, data.shape(), ParameterStore::Purpose::training, recompute);
+    model->plan(prediction, data.shape(), ParameterStore::Purpose::inference, Recompute::none);
+    return std::max(training.peak(), prediction.peak());
+  }
+  Pass pass() const {
+    Pass pass = engine->pass();
+    pass.recompute = recompute;
+    return pass;
+  }
+  /// Trains in micro-batches of `size` sequences; returns all losses.
+  Values train(std::size_t size, float scale) {
+    Values all;
+    Batch batch;
+    for (std::size_t begin = 0; begin < data.lengths.size(); begin += size) {
+      const std::size_t end = std::min(begin + size, data.lengths.size());
+      data.fill(begin, end, batch);
+      const Vector<float> losses("test::losses", end - begin);
+      model->train(pass(), batch, scale, losses);
+      const Values part = host_values(losses);
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+  }
+  Values logits() {
+    Batch batch;
+    data.fill(0, data.lengths.size(), batch);
+    Values all;
+    model->logits(engine->pass(), batch, [&](std::size_t first, const ConstMatrix<float>& chunk) {
+      EXPECT_EQ(first * shape.vocabulary, all.size());
+      const Values values = host_values(chunk);
+      all.insert(all.end(), values.begin(), values.end());
+    });
+    return all;
+  }
+  const std::string& name(std::size_t row) const { return model->table().row(row).name; }
+  std::size_t parameters() const { return model->table().rows().size(); }
+
+  LlamaShape shape;
+  Recompute recompute;
+  LlamaTwinBatch data;
+  std::unique_ptr<LlamaModel> model;
+  std::unique_ptr<Engine> engine;
+};
+
+TEST(LlamaModel, LossesAndEveryGradientMatchTheTwin) {
+  for (const auto& [llama, shape] : llamas()) {
+    for (const std::string& provider : exact_gemm_providers()) {
+      SCOPED_TRACE(llama + " " + provider);
+      LlamaSetting s(shape, provider);
+      constexpr double scale = 0.5;
+      LlamaTwin twin(shape, *s.engine, s.data);
+      expect_near(s.train(s.data.lengths.size(), static_cast<float>(scale)), twin.losses(), 1e-5, "losses");
+      const auto loss = [&] {
+        const Values losses = twin.losses();
+        return scale * std::accumulate(losses.begin(), losses.end(), 0.0);
+      };
+      for (std::size_t row = 0; row < s.parameters(); ++row) {
+        expect_gradient(twin.parameter(row), s.engine->gradient(row), loss, 4e-6, s.name(row));
+      }
+    }
+  }
+}
+
+TEST(LlamaModel, PredictionGivesTheLikeliestTokensAndLosses) {
+  for (const auto& [llama, shape] : llamas()) {
+    SCOPED_TRACE(llama);
+    LlamaSetting s(shape, gemm_providers().back());
+    const LlamaTwin twin(shape, *s.engine, s.data);
+    const Values logits = twin.logits();
+    expect_near(s.logits(), logits, 2e-5, "logits");
+    Batch batch;
+    s.data.fill(0, s.data.lengths.size(), batch);
+    const Vector<float> losses("test::losses", s.data.lengths.size());
+    const Matrix<float> outputs = s.model->predict(s.engine->pass(), batch, losses);
+    EXPECT_EQ(outputs.extent(1), 1u);
+    const Values likeliest = host_values(outputs);
+    for (std::size_t row = 0; row < s.data.rows(); ++row) {
+      const auto first = logits.begin() + static_cast<std::ptrdiff_t>(row * shape.vocabulary);
+      const auto largest = std::max_element(first, first + static_cast<std::ptrdiff_t>(shape.vocabulary)) - first;
+      EXPECT_EQ(likeliest[row], static_cast<double>(largest)) << "row " << row;
+    }
+    expect_near(host_values(losses), twin.losses(), 2e-5, "losses");
+    expect_near(host_values(s.model->predict(s.engine->pass(), batch, {})), likeliest, 0.0, "without losses");
+  }
+}
+
+TEST(LlamaModel, MicroBatchesGiveTheSameLossesAndGradients) {
+  LlamaSetting whole(tied_llama());
+  const Values losses = whole.train(4, 0.1f);
+  for (const std::size_t size : {1u, 3u}) {
+    LlamaSetting split(tied_llama());
+    expect_near(split.train(size, 0.1f), losses, 2e-6, fmt::format("losses by {}", size));
+    for (std::size_t row = 0; row < whole.parameters(); ++row) {
+      const Values expected = whole.engine->gradient(row), actual = split.engine->gradient(row);
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        ASSERT_NEAR(actual[i], expected[i], 1e-5 * largest_of(expected) + 1e-6) << whole.name(row) << " by " << size;
+      }
+    }
+  }
+}
+
+TEST(LlamaModel, TheGradientOfATiedHeadIsAddedToThatOfTheEmbeddings) {
+  LlamaSetting s(tied_llama());
+  EXPECT_EQ(s.model->table().units().back().borrowed, std::vector<std::size_t>{0});
+  s.train(4, 1.0f);
+  // Tokens that do not occur get their gradient from the head alone, those that do from both.
+  const Values gradient = s.engine->gradient(s.model->table().find("model.embed_tokens.weight"));
+  for (std::size_t token = 0; token < s.shape.vocabulary; ++token) {
+    const auto first = gradient.begin() + static_cast<std::ptrdiff_t>(token * s.shape.hidden);
+    EXPECT_GT(largest_of(Values(first, first + static_cast<std::ptrdiff_t>(s.shape.hidden))), 0.0) << token;
+  }
+}
+
+TEST(LlamaModel, ThePaddingTokensEmbeddingGetsNoGradient) {
+  LlamaShape shape = grouped_llama();
+  LlamaSetting all(shape);
+  shape.padding_token = all.data.tokens[3];
+  LlamaSetting padded(shape);
+  all.train(4, 1.0f), padded.train(4, 1.0f);
+  const Values expected = all.engine->gradient(0), actual = padded.engine->gradient(0);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const bool is_padding = static_cast<std::int32_t>(i / shape.hidden) == shape.padding_token;
+    ASSERT_EQ(actual[i], is_padding ? 0.0 : expected[i]) << "element " << i;
+    if (is_padding) {
+      EXPECT_NE(expected[i], 0.0);
+    }
+  }
+}
+
+TEST(LlamaModel, TellsTheScheduleEachUnitInBothDirections) {
+  for (const auto& [llama, shape] : llamas()) {
+    for (const Recompute recompute : llama_recomputations) {
+      SCOPED_TRACE(llama + " " + std::string(to_string(recompute)));
+      LlamaSetting s(shape, gemm_providers().front(), recompute);
+      const std::size_t units = s.model->table().units().size();
+      EXPECT_EQ(units, shape.layers + 2);
+      s.train(4, 1.0f);
+      EXPECT_EQ(s.engine->schedule.entries(), expected_training_schedule(units));
+      for (std::size_t unit = 0; unit < units; ++unit) {
+        expect_near(host_values(s.engine->store.unit_gradients(unit)), s.engine->schedule.gradients_when_ready(unit),
+                    0.0, "gradients written after they were said to be ready");
+      }
+      s.engine->schedule.clear();
+      Batch batch;
+      s.data.fill(0, 2, batch);
+      s.model->predict(s.engine->pass(), batch, {});
+      EXPECT_EQ(s.engine->schedule.entries(), expected_prediction_schedule(units));
+    }
+  }
+}
+
+TEST(LlamaModel, TakesWhatWasPlanned) {
+  for (const Recompute recompute : llama_recomputations) {
+    LlamaSetting s(grouped_llama(3), gemm_providers().front(), recompute);
+    Arena planned;
+    s.model->plan(planned, s.data.shape(), ParameterStore::Purpose::training, recompute);
+    s.train(4, 1.0f);
+    EXPECT_EQ(s.engine->arena.peak(), planned.peak()) << to_string(recompute);
+  }
+}
+
+TEST(LlamaModel, RecomputationChangesNoBit) {
+  for (const Precision precision : {Precision::float32, Precision::bfloat16, Precision::float16}) {
+    for (const std::string& provider : exact_gemm_providers()) {
+      LlamaSetting kept(grouped_llama(3), provider, Recompute::none, precision);
+      const Values losses = kept.train(3, 0.5f);
+      for (const Recompute recompute : llama_recomputations) {
+        const auto what = fmt::format("{} {} {} ", to_string(precision), provider, to_string(recompute));
+        LlamaSetting s(grouped_llama(3), provider, recompute, precision);
+        EXPECT_TRUE(s.model->can_recompute(recompute));
+        EXPECT_EQ(s.train(3, 0.5f), losses) << what;
+        for (std::size_t row = 0; row < s.parameters(); ++row) {
+          EXPECT_EQ(s.engine->gradient(row), kept.engine->gradient(row)) << what << s.name(row);
+        }
+      }
+    }
+  }
+}
+
+/// `tolerance` is of losses and of the lengths of gradients, `angle` what their cosines may lack of 1.
+void expect_llama_near_float(Precision precision, double tolerance, double angle) {
+  for (const std::string& provider : exact_gemm_providers()) {
+    SCOPED_TRACE(provider);
+    LlamaSetting s(grouped_llama(), provider, Recompute::none, precision), exact(grouped_llama(), provider);
+    for (std::size_t row = 0; row < s.parameters(); ++row) exact.engine->write(row, s.engine->values(row));
+    expect_near(s.train(4, 0.5f), exact.train(4, 0.5f), tolerance, "losses");
+    for (std::size_t row = 0; row < s.parameters(); ++row) {
+      expect_same_gradient(s.engine->gradient(row), exact.engine->gradient(row), angle, tolerance, s.name(row));
+    }
+  }
+}
+
+TEST(LlamaModel, Bfloat16StaysNearFloat) { expect_llama_near_float(Precision::bfloat16, 4e-2, 2e-3); }
+TEST(LlamaModel, HalfStaysNearFloat) { expect_llama_near_float(Precision::float16, 5e-3, 3e-5); }
+
+/// What a layer says that it keeps a token, in bytes, without what does not grow with tokens.
+std::size_t kept_llama_bytes(const LlamaShape& shape, std::size_t element, Recompute recompute) {
+  const std::size_t everything =
+      (2 * shape.hidden + shape.qkv_columns() + shape.query_columns() + 2 * shape.feed_forward) * element +
+      (shape.heads + 2) * 4;
+  return recompute == Recompute::none        ? everything
+         : recompute == Recompute::attention ? everything - shape.qkv_columns() * element
+                                             : shape.hidden * element;
+}
+
+TEST(LlamaModel, ALayerKeepsTheDocumentedBytesAToken) {
+  for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
+    for (const Recompute recompute : llama_recomputations) {
+      constexpr std::size_t rows = 64000;  // arrays then end at multiples of the arena's alignment
+      Arena few, many;
+      make_llama(grouped_llama(3), precision)->plan(few, {1, rows, 1}, ParameterStore::Purpose::training, recompute);
+      make_llama(grouped_llama(5), precision)->plan(many, {1, rows, 1}, ParameterStore::Purpose::training, recompute);
+      EXPECT_EQ(many.peak() - few.peak(), 2 * rows * kept_llama_bytes(grouped_llama(), bytes_of(precision), recompute))
+          << to_string(precision) << " " << to_string(recompute);
+    }
+  }
+}
+
+TEST(LlamaShape, FrequenciesOfLlama3AreShortBetweenAndLong) {
+  const RotaryFrequencies scaled = rotary_frequencies(tied_llama());
+  LlamaShape plain_shape = tied_llama();
+  plain_shape.rope_scaling = {};
+  const RotaryFrequencies plain = rotary_frequencies(plain_shape);
+  ASSERT_EQ(scaled.pairs, 6u);
+  EXPECT_EQ(scaled.radians[0], plain.radians[0]);
+  for (const std::size_t between : {1u, 2u}) {
+    EXPECT_LT(scaled.radians[between], plain.radians[between]);
+    EXPECT_GT(scaled.radians[between], plain.radians[between] / 8.0f);
+  }
+  for (const std::size_t lengthened : {3u, 4u, 5u}) {
+    EXPECT_EQ(scaled.radians[lengthened], plain.radians[lengthened] / 8.0f);
+  }
+}
+
+TEST(LlamaShape, RefusesWhatDoesNotFit) {
+  const auto message = [](const auto& change) {
+    LlamaShape shape = grouped_llama();
+    change(shape);
+    return error_of([&] { make_llama(shape, Precision::float32); });
+  };
+  EXPECT_THAT(message([](LlamaShape& s) { s.key_value_heads = 3; }),
+              HasSubstr("Llama: 4 heads are not a multiple of 3 key/value heads"));
+  EXPECT_THAT(message([](LlamaShape& s) { s.head_size = 5; }),
+              HasSubstr("Llama: head size 5 is not an even number from 2 to 256"));
+  EXPECT_THAT(message([](LlamaShape& s) { s.layers = 0; }), HasSubstr("Llama: 0 layers, hidden size 20"));
+}
+
+}  // namespace
+}  // namespace mylos::nn

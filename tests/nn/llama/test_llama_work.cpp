@@ -1,0 +1,116 @@
+// What Llama says of its products and operations, held to those of a pass that is listened to.
+
+#include "nn/llama/llama.hpp"
+#include "tests/nn/llama/llama_twin.hpp"
+#include "tests/support/product_recorder.hpp"
+#include "tests/support/work_recorder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+namespace mylos::nn {
+namespace {
+
+using namespace tests;
+
+/// No two products of it have the same weights. A piece of logits has 128 rows.
+LlamaShape llama_sizes() {
+  return {.vocabulary = 262144,
+          .hidden = 6,
+          .layers = 3,
+          .heads = 3,
+          .key_value_heads = 1,
+          .head_size = 4,
+          .feed_forward = 10,
+          .positions = 50};
+}
+
+/// What one training pass over sequences of 44 tokens does: a piece of logits and one of 4 rows.
+struct HeardLlama {
+  BatchShape shape;
+  std::vector<GemmLabel> products;
+  double product_flops = 0.0;
+  std::map<std::string, Work> kernels;
+};
+
+HeardLlama hear_llama(const Model& model, Precision precision, Recompute recompute) {
+  const LlamaTwinBatch data(llama_sizes(), {44, 44, 44});
+  Arena planned;
+  model.plan(planned, data.shape(), ParameterStore::Purpose::training, recompute);
+  Engine engine(model.table(), precision, planned.peak(), gemm_providers().back());
+  Batch batch;
+  data.fill(0, 3, batch);
+  Pass pass = engine.pass();
+  pass.recompute = recompute;
+  const ProductRecorder products;
+  const WorkRecorder kernels;
+  model.train(pass, batch, 1.0f, Vector<float>("test::losses", 3));
+  Kokkos::fence("test::hear_llama");
+  HeardLlama heard{data.shape(), products.products(), 0.0, kernels.work()};
+  for (const GemmLabel& product : heard.products) heard.product_flops += product_work(product).flops;
+  return heard;
+}
+
+TEST(LlamaWork, OperationsAreThoseOfTheProductsOfAPass) {
+  const auto model = make_llama(llama_sizes(), Precision::float32);
+  const double pairs = 3.0 * 44 * 45 / 2, layers = 3.0;
+  const double scores = 4.0 * 12 * pairs;  // of a layer's forward pass: two products of heads
+  for (const Recompute recompute : {Recompute::none, Recompute::attention, Recompute::layer}) {
+    const HeardLlama heard = hear_llama(*model, Precision::float32, recompute);
+    const double passes = layers * 3.0 + (recompute == Recompute::layer ? layers - 1.0 : 0.0);
+    EXPECT_DOUBLE_EQ(model->training_flops(heard.shape, recompute), heard.product_flops + passes * scores)
+        << to_string(recompute);
+  }
+}
+
+TEST(LlamaWork, OperationsAreGivenByUnit) {
+  const auto model = make_llama(llama_sizes(), Precision::float32);
+  const BatchShape shape{.samples = 3, .rows = 132, .longest = 44};
+  const double qkv = 6.0 * 20, down = 6.0 * 10, forward = qkv + 6.0 * 12 + 3 * down + 12.0 * 45, rows = 2.0 * 132;
+  const double layer = rows * 3.0 * forward, head = rows * 3.0 * 262144 * 6;
+  EXPECT_EQ(model->unit_flops(shape, Recompute::none), (std::vector<double>{0.0, layer, layer, layer, head}));
+  EXPECT_EQ(model->unit_flops(shape, Recompute::attention),
+            (std::vector<double>{0.0, layer + rows * qkv, layer + rows * qkv, layer, head}));
+  const double again = rows * (forward - down);
+  EXPECT_EQ(model->unit_flops(shape, Recompute::layer),
+            (std::vector<double>{0.0, layer + again, layer + again, layer, head}));
+}
+
+TEST(LlamaWork, ListsTheProductsOfAPass) {
+  using Key =
+      std::tuple<Transpose, Transpose, std::size_t, std::size_t, std::size_t, Precision, Precision, EpilogueKind>;
+  for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
+    const auto model = make_llama(llama_sizes(), precision);
+    const HeardLlama heard = hear_llama(*model, precision, Recompute::none);
+    std::map<Key, std::size_t> computed, listed;
+    for (const GemmLabel& one : heard.products) {
+      ++computed[{one.transpose_a, one.transpose_b, one.m, one.n, one.k, one.input, one.output, one.epilogue}];
+    }
+    std::set<std::string> names;
+    for (const GemmProduct& one : model->products(heard.shape, ParameterStore::Purpose::training)) {
+      listed[{one.transpose_a, one.transpose_b, one.m, one.n, one.k, one.input, one.output, one.epilogue}] += one.count;
+      names.insert(one.name);
+    }
+    EXPECT_EQ(listed, computed);
+    EXPECT_EQ(names.size(), 18u);
+    EXPECT_TRUE(names.contains("gate-up/forward") && names.contains("head/forward") &&
+                names.contains("head-rest/weight-gradient"));
+  }
+}
+
+TEST(LlamaWork, KernelsReportTheWorkOfAllTheirCalls) {
+  const auto model = make_llama(llama_sizes(), Precision::float32);
+  const HeardLlama heard = hear_llama(*model, Precision::float32, Recompute::none);
+  const double tokens = 132.0 * 6;  // elements of a (T, H) array; the sums are over all calls of the pass
+  EXPECT_EQ(heard.kernels.at("mylos::rms_norm::forward").flops, 4.0 * tokens) << "of the first layer alone";
+  EXPECT_EQ(heard.kernels.at("mylos::rms_norm::residual").flops, 6 * 5.0 * tokens);
+  EXPECT_EQ(heard.kernels.at("mylos::rms_norm::backward").flops, 7 * 13.0 * tokens);
+  EXPECT_EQ(heard.kernels.at("mylos::rotary::rotate").flops, 6 * 3.0 * 132 * 16);
+  EXPECT_EQ(heard.kernels.at("mylos::rotary::table").flops, 41.0 * 132 * 2);
+  EXPECT_EQ(heard.kernels.at("mylos::embedding::lookup").flops, 0.0);
+}
+
+}  // namespace
+}  // namespace mylos::nn
