@@ -1,0 +1,143 @@
+#include "tests/tasks/language_modeling/recorded_llama.hpp"
+
+#include "tests/support/arrays.hpp"
+#include "train/engine/initial_parameters.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace mylos::tests {
+
+namespace fs = std::filesystem;
+
+nn::LlamaShape recorded_llama_shape(const data::LlamaConfig& config) {
+  using Kind = nn::RotaryScaling::Kind;
+  using Type = data::RopeScaling::Type;
+  const data::RopeScaling& rope = config.rope_scaling;
+  return {.vocabulary = config.vocab_size,
+          .hidden = config.hidden_size,
+          .layers = config.num_hidden_layers,
+          .heads = config.num_attention_heads,
+          .key_value_heads = config.num_key_value_heads,
+          .head_size = config.head_dim,
+          .feed_forward = config.intermediate_size,
+          .positions = config.max_position_embeddings,
+          .rope_theta = config.rope_theta,
+          .rope_scaling = {.kind = rope.type == Type::linear   ? Kind::linear
+                                   : rope.type == Type::llama3 ? Kind::llama3
+                                                               : Kind::none,
+                           .factor = rope.factor,
+                           .low_frequency_factor = rope.low_freq_factor,
+                           .high_frequency_factor = rope.high_freq_factor,
+                           .original_positions = rope.original_max_position_embeddings},
+          .rms_norm_epsilon = static_cast<float>(config.rms_norm_eps),
+          .initializer_range = static_cast<float>(config.initializer_range),
+          .tied = config.tie_word_embeddings,
+          .padding_token = config.pad_token_id ? static_cast<std::int32_t>(*config.pad_token_id) : no_padding};
+}
+
+void RecordedTexts::add(std::span<const std::int32_t> ids) {
+  lengths.push_back(ids.size());
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    tokens.push_back(ids[i]);
+    positions.push_back(static_cast<std::int32_t>(i));
+    labels.push_back(i + 1 < ids.size() ? ids[i + 1] : -1);
+  }
+}
+
+void RecordedTexts::fill(std::size_t first, std::size_t count, std::span<const std::uint32_t> ids, Batch& batch) const {
+  namespace names = nn::language_modeling;
+  const auto offset = std::accumulate(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(first), 0ul);
+  const auto part = std::span(lengths).subspan(first, count);
+  const std::size_t rows = std::accumulate(part.begin(), part.end(), std::size_t{0});
+  batch.reset(part, ids);
+  batch.set_indices(names::tokens, std::span(tokens).subspan(offset, rows));
+  batch.set(names::positions, std::span(positions).subspan(offset, rows));
+  batch.set(names::labels, std::span(labels).subspan(offset, rows));
+}
+
+void RecordedTexts::fill(Batch& batch) const {
+  std::vector<std::uint32_t> ids(lengths.size());
+  std::iota(ids.begin(), ids.end(), 0u);
+  fill(0, lengths.size(), ids, batch);
+}
+
+BatchShape RecordedTexts::shape() const { return {lengths.size(), tokens.size(), *std::ranges::max_element(lengths)}; }
+
+RecordedTexts read_recorded_texts(const fs::path& batch_file) {
+  const data::SafetensorsFile recorded(batch_file);
+  const auto mask = recorded.read_integer("attention_mask"), ids = recorded.read_integer("input_ids");
+  const auto labels = recorded.read_integer("labels");
+  const std::size_t samples = recorded.find("input_ids")->shape[0], padded = recorded.find("input_ids")->shape[1];
+  RecordedTexts texts;
+  for (std::size_t sample = 0; sample < samples; ++sample) {
+    std::vector<std::int32_t> tokens;
+    for (std::size_t i = sample * padded; i < (sample + 1) * padded && mask[i] != 0; ++i) {
+      tokens.push_back(static_cast<std::int32_t>(ids[i]));
+      EXPECT_EQ(labels[i], ids[i]) << "every token but the first is predicted";
+    }
+    texts.add(tokens);
+  }
+  return texts;
+}
+
+RecordedLlamaTask::RecordedLlamaTask(const fs::path& folder, RecordedTexts texts)
+    : weights_(folder / "model.safetensors"),
+      texts_(std::move(texts)),
+      model_(
+          nn::make_llama(recorded_llama_shape(data::read_llama_config(folder / "config.json")), Precision::float32)) {}
+
+void RecordedLlamaTask::initial_values(const train::RowWriter& write) const {
+  const data::SafetensorsFile weights(weights_);
+  for (const data::TensorInfo& tensor : weights.tensors()) write(tensor.name, weights.read_float(tensor.name));
+}
+
+std::vector<std::size_t> RecordedLlamaTask::global_batch(std::size_t) const {
+  std::vector<std::size_t> all(texts_.lengths.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return all;
+}
+
+double RecordedLlamaTask::weight(std::span<const std::size_t> samples) const {
+  double predicted = 0.0;
+  for (const std::size_t sample : samples) predicted += static_cast<double>(texts_.lengths[sample] - 1);
+  return predicted;
+}
+
+namespace {
+
+std::size_t planned_llama_bytes(const RecordedLlamaTask& task, nn::Recompute recompute) {
+  Arena training, prediction;
+  task.model().plan(training, task.texts().shape(), ParameterStore::Purpose::training, recompute);
+  task.model().plan(prediction, task.texts().shape(), ParameterStore::Purpose::inference, nn::Recompute::none);
+  return std::max(training.peak(), prediction.peak());
+}
+
+}  // namespace
+
+LlamaEngine::LlamaEngine(const fs::path& folder, const std::string& provider, RecordedTexts texts,
+                         nn::Recompute recomputed)
+    : task(folder, std::move(texts)),
+      recompute(recomputed),
+      gemm(provider),
+      store(task.model().table(), Precision::float32, ParameterStore::Purpose::training),
+      mode(parallel::make_single_process_mode(store)),
+      optimizer(nn::make_adamw({.weight_decay = 0.01}, store.table(), mode->slices())),
+      arena("mylos::test::arena", planned_llama_bytes(task, recompute)) {
+  load_initial_parameters(space, task, std::nullopt, store, *mode);
+}
+
+std::vector<double> LlamaEngine::logits(const RecordedTexts& texts) {
+  Batch batch;
+  texts.fill(batch);
+  Values all;
+  task.model().logits(pass(), batch, [&](std::size_t, const ConstMatrix<float>& chunk) {
+    const Values values = host_values(chunk);
+    all.insert(all.end(), values.begin(), values.end());
+  });
+  return all;
+}
+
+}  // namespace mylos::tests

@@ -1,0 +1,94 @@
+#pragma once
+
+#include "core/kernels/gemm.hpp"
+#include "data/huggingface/llama_config.hpp"
+#include "data/huggingface/safetensors.hpp"
+#include "nn/llama/llama.hpp"
+#include "nn/optimizer.hpp"
+#include "parallel/sharding/parameter_mode.hpp"
+#include "train/engine/task.hpp"
+#include "train/engine/training_step.hpp"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+/// Models recorded from PyTorch, and an engine that holds one.
+namespace mylos::tests {
+
+/// The model's sizes from its configuration.
+nn::LlamaShape recorded_llama_shape(const data::LlamaConfig& config);
+
+/// Samples packed without padding; a label is the token that follows, none where a sample ends.
+struct RecordedTexts {
+  std::vector<std::size_t> lengths;
+  std::vector<std::int32_t> tokens, positions, labels;
+
+  void add(std::span<const std::int32_t> ids);
+  /// The packed batch of samples [first, first + count).
+  void fill(std::size_t first, std::size_t count, std::span<const std::uint32_t> ids, Batch& batch) const;
+  /// All of them.
+  void fill(Batch& batch) const;
+  std::size_t predicted() const { return tokens.size() - lengths.size(); }
+  BatchShape shape() const;
+};
+
+/// Those of a recorded batch, without its padding.
+RecordedTexts read_recorded_texts(const std::filesystem::path& batch_file);
+
+/// Trains on the recorded texts in every step.
+class RecordedLlamaTask final : public train::Task {
+ public:
+  RecordedLlamaTask(const std::filesystem::path& folder, RecordedTexts texts);
+
+  const nn::LlamaModel& model() const override { return *model_; }
+  void initial_values(const train::RowWriter& write) const override;
+  std::size_t steps_per_epoch() const override { return 1; }
+  std::vector<std::size_t> global_batch(std::size_t) const override;
+  std::size_t rows_of(std::size_t sample) const override { return texts_.lengths[sample]; }
+  double weight(std::span<const std::size_t> samples) const override;
+  void assemble(std::size_t, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
+                Batch& batch) const override {
+    texts_.fill(samples.front(), samples.size(), ids, batch);
+  }
+  train::Evaluation* evaluation() const override { return nullptr; }
+  void write_results(const std::filesystem::path&) const override {}
+  std::unique_ptr<train::ModelExport> start_export(const std::filesystem::path&) const override { return nullptr; }
+
+  const RecordedTexts& texts() const { return texts_; }
+
+ private:
+  std::filesystem::path weights_;
+  RecordedTexts texts_;
+  std::unique_ptr<nn::LlamaModel> model_;
+};
+
+/// All that a step needs, loaded with the recorded weights.
+struct LlamaEngine {
+  LlamaEngine(const std::filesystem::path& folder, const std::string& provider, RecordedTexts texts,
+              nn::Recompute recomputed = nn::Recompute::none);
+  LlamaEngine(const std::filesystem::path& folder, const std::string& provider,
+              nn::Recompute recomputed = nn::Recompute::none)
+      : LlamaEngine(folder, provider, read_recorded_texts(folder / "batch.safetensors"), recomputed) {}
+
+  nn::Pass pass() {
+    nn::Pass pass{space, gemm, store, mode->schedule(), arena};
+    pass.recompute = recompute;
+    return pass;
+  }
+  train::StepContext context() { return {task, store, *mode, *optimizer, gemm, arena, *ranks}; }
+  /// Logits (T, V) of these texts.
+  std::vector<double> logits(const RecordedTexts& texts);
+
+  RecordedLlamaTask task;
+  nn::Recompute recompute;
+  ExecutionSpace space;
+  Gemm gemm;
+  ParameterStore store;
+  std::unique_ptr<parallel::ParameterMode> mode;
+  std::unique_ptr<nn::Optimizer> optimizer;
+  Arena arena;
+  std::unique_ptr<parallel::Communicator> ranks = parallel::make_self_communicator();
+};
+
+}  // namespace mylos::tests
