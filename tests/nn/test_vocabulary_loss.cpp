@@ -109,6 +109,30 @@ TYPED_TEST(VocabularyLoss, LossesAndGradientsMatchTheTwinForAnyChunk) {
   }
 }
 
+TYPED_TEST(VocabularyLoss, AStepsFirstPassWritesTheGradientAndLaterOnesAddAndMayWorkInPlace) {
+  using T = TypeParam;
+  for (const std::size_t chunk : {5u, 1000u}) {
+    HeadSetting<T> s(gemm_providers().back(), chunk);
+    const Vector<float> losses("test::losses", s.lengths.size());
+    Values once;
+    for (const double passes : {1.0, 1.0, 2.0}) {  // two steps, and another pass of the second
+      if (passes == 1.0) s.engine.mode->begin_step(s.engine.space);
+      const Matrix<T> x = device_matrix<T>(s.x, s.rows, hidden), dx("test::dx", s.rows, hidden);
+      vocabulary_loss<T>(s.engine.pass(), s.head, s.batch, x, device_integers(s.labels), 1.0f, s.workspace(), losses,
+                         passes == 1.0 ? dx : x);
+      const Values gradient = s.engine.gradient(s.head.weight);
+      if (once.empty()) once = gradient;
+      Values expected = once;
+      for (double& value : expected) value *= passes;
+      expect_near(gradient, expected, 1e-6, fmt::format("dW after {} passes, chunks of {}", passes, chunk));
+      Values dx_twin = numeric_gradient(s.x, [&] { return s.total(); });
+      expect_near(host_values(passes == 1.0 ? dx : x), dx_twin, 1e-6 + 8.0 * rounding<T>, "dx");
+    }
+    Values dw_twin = numeric_gradient(s.weight, [&] { return s.total(); });
+    expect_near(once, dw_twin, 1e-6 + 4.0 * rounding<T>, "dW");
+  }
+}
+
 TYPED_TEST(VocabularyLoss, PredictionSeesEveryRowOnceAndGivesTheSameLosses) {
   using T = TypeParam;
   HeadSetting<T> s(gemm_providers().front(), 5);
