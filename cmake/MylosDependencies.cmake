@@ -61,6 +61,9 @@ mylos_require(PkgConfig_FOUND "pkg-config" pkg-config pkgconf)
 pkg_check_modules(utf8proc QUIET IMPORTED_TARGET libutf8proc)
 mylos_require(utf8proc_FOUND "utf8proc" libutf8proc-dev utf8proc)
 
+pkg_check_modules(sentencepiece QUIET IMPORTED_TARGET sentencepiece)
+mylos_require(sentencepiece_FOUND "SentencePiece" libsentencepiece-dev sentencepiece)
+
 if(MYLOS_ENABLE_ONEDNN)
   find_package(dnnl CONFIG QUIET)
   mylos_require(dnnl_FOUND "oneDNN (or set -DMYLOS_ENABLE_ONEDNN=OFF)" libdnnl-dev onednn)

@@ -60,6 +60,7 @@ VENDORS = {
     r"\bnvml[A-Z]\w*|\bnvml\.h\b": r"train/monitor/nvml\.cpp",
     r"\bhip[A-Z]\w+|__HIP\w*|\bsycl::": r"core/device\.hpp",
     r"\bdnnl\b": r"core/kernels/gemm_onednn\.cpp",
+    r"\bsentencepiece(?:::|_\w+\.h\b)": r"data/tokenizer/sentencepiece\.cpp",
     # nlohmann's parser builds values of any depth, which end in a stack overflow; ours has a limit
     r"\b\w*[Jj]son::(?:parse|accept|sax_parse)\s*\(": r"core/base/json\.cpp",
     r"\bcxxopts\b|\bCXXOPTS_\w+": r"app/options/words\.cpp",

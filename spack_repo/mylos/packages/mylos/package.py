@@ -84,6 +84,7 @@ class Mylos(CMakePackage, CudaPackage):
     depends_on("nlohmann-json@3.11:")
     depends_on("utf8proc@2.6:")
     depends_on("cxxopts@3:", type="build")
+    depends_on("sentencepiece@0.1.97:")
     depends_on("onednn@2.6: cpu_runtime=omp", when="+onednn +openmp")
     depends_on("onednn@2.6: cpu_runtime=seq", when="+onednn ~openmp")
     depends_on("mpi@3:", when="+mpi")

@@ -1,0 +1,187 @@
+#include "data/tokenizer/sentencepiece.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+
+#include "tests/support/paths.hpp"
+#include "tests/support/temporary.hpp"
+
+namespace mylos::data {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using tests::error_of_file;
+using tests::TemporaryDirectory;
+
+/// A protobuf field that holds `bytes`.
+std::string proto_field(int number, const std::string& bytes) {
+  return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
+}
+
+/// One piece with score 0; `kind`: 1 normal, 2 unknown, 3 control.
+std::string proto_piece(const std::string& text, char kind) {
+  return proto_field(1, proto_field(1, text) + std::string("\x15\0\0\0\0\x18", 6) + kind);
+}
+
+/// A BPE model (type 2) of five pieces and no normalisation: "<unk>", "<s>", "</s>", "a", "b".
+std::string letters_model() {
+  const std::string settings = std::string("\x18\x02", 2);
+  const std::string identity = proto_field(1, "identity") + std::string("\x18\0\x20\0", 4);
+  return proto_piece("<unk>", 2) + proto_piece("<s>", 3) + proto_piece("</s>", 3) + proto_piece("a", 1) +
+         proto_piece("b", 1) + proto_field(2, settings) + proto_field(3, identity);
+}
+
+class SentencePiece : public ::testing::Test {
+ protected:
+  SentencePieceTokenizer load(const std::string& bytes) {
+    tests::write_file(path_, bytes);
+    return SentencePieceTokenizer::load(path_);
+  }
+  std::string error(const std::string& bytes) {
+    return error_of_file(path_, [&] { load(bytes); });
+  }
+
+  TemporaryDirectory directory_;
+  std::filesystem::path path_ = directory_ / "tokenizer.model";
+};
+
+TEST_F(SentencePiece, EncodesAndDecodes) {
+  const auto tokenizer = load(letters_model());
+  EXPECT_EQ(tokenizer.size(), 5U);
+  EXPECT_EQ(tokenizer.unknown(), 0);
+  EXPECT_EQ(tokenizer.begin_of_text(), 1);
+  EXPECT_EQ(tokenizer.end_of_text(), 2);
+  EXPECT_EQ(tokenizer.piece(2), "</s>");
+  EXPECT_THAT(tokenizer.encode("abba"), ElementsAre(3, 4, 4, 3));
+  EXPECT_THAT(tokenizer.encode(""), ElementsAre());
+  EXPECT_EQ(tokenizer.decode(std::array<TokenId, 5>{1, 3, 4, 3, 2}), "aba");
+  EXPECT_EQ(tokenizer.decode({}), "");
+}
+
+TEST_F(SentencePiece, SpecialTokensInATextAreText) {
+  EXPECT_THAT(load(letters_model()).encode("<s>a</s>"), ElementsAre(0, 3, 0));  // runs of unknown characters are one
+}
+
+TEST_F(SentencePiece, AModelNeedsNeitherBosNorEos) {
+  const auto tokenizer = load(proto_piece("<unk>", 2) + proto_piece("a", 1) + proto_field(2, "\x18\x02") +
+                              proto_field(3, proto_field(1, "identity")));
+  EXPECT_EQ(tokenizer.begin_of_text(), std::nullopt);
+  EXPECT_EQ(tokenizer.end_of_text(), std::nullopt);
+}
+
+TEST_F(SentencePiece, RefusesTextThatIsNotUtf8AndIdsOutsideTheModel) {
+  const auto tokenizer = load(letters_model());
+  EXPECT_THAT(tests::error_of([&] { (void)tokenizer.encode("a\xC3"); }), HasSubstr("not UTF-8 at byte 1"));
+  const auto outside = "id 5 is outside the tokenizer's 5 pieces";
+  EXPECT_EQ(tests::error_of([&] { (void)tokenizer.decode(std::array<TokenId, 2>{3, 5}); }), outside);
+  EXPECT_EQ(tests::error_of([&] { (void)tokenizer.piece(5); }), outside);
+  EXPECT_EQ(tests::error_of([&] { (void)tokenizer.decode(std::array<TokenId, 1>{-1}); }),
+            "id -1 is outside the tokenizer's 5 pieces");
+}
+
+TEST_F(SentencePiece, TellsModelsApart) {
+  const auto identity = load(letters_model()).identity();
+  auto other = letters_model();
+  other.replace(other.find("\x01"
+                           "b"),
+                2,
+                "\x01"
+                "c");
+  EXPECT_EQ(identity, load(letters_model()).identity());
+  EXPECT_EQ(identity.pieces, 5U);
+  EXPECT_NE(identity, load(other).identity());
+}
+
+TEST_F(SentencePiece, NamesAFileThatIsNoModel) {
+  EXPECT_EQ(tests::error_of([&] { SentencePieceTokenizer::load(directory_ / "absent"); }),
+            "cannot read " + (directory_ / "absent").string() + ": No such file or directory");
+  EXPECT_EQ(error(""), "F: not a SentencePiece model: the file is empty");
+  const auto other = "F: not a SentencePiece model: it does not begin with a list of pieces";
+  EXPECT_EQ(error("{\"model\": 1}"), other);
+  EXPECT_EQ(error("\n\x7Fx"), other);
+  EXPECT_EQ(error("version https://example.org/spec/v1\n"), other);
+  EXPECT_EQ(error(proto_field(2, "") + proto_field(3, "")), "F: not a SentencePiece model: it has no pieces");
+  EXPECT_EQ(error(proto_piece("a", 1) + proto_field(2, "") + proto_field(3, "")),
+            "F: not a SentencePiece model: unk is not defined.");
+  EXPECT_EQ(error(proto_field(1, "\xFF\xFF") + proto_field(2, "") + proto_field(3, "")),
+            "F: not a SentencePiece model: its contents are damaged");
+}
+
+TEST_F(SentencePiece, NoMessageOfTheLibraryReachesTheUser) {
+  ::testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStdout();
+  load(letters_model());
+  error(proto_piece("a", 1) + proto_field(2, "") + proto_field(3, ""));
+  error(proto_field(1, "\xFF\xFF") + proto_field(2, "") + proto_field(3, ""));
+  error(proto_piece("<unk>", 2) + letters_model());
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
+}
+
+TEST_F(SentencePiece, AModelCutShortIsRefusedWhereverItEnds) {
+  const auto whole = letters_model();
+  for (std::size_t size = 1; size < whole.size(); ++size) {
+    const auto message = error(whole.substr(0, size));
+    EXPECT_THAT(message, AnyOf(HasSubstr("cut short"), EndsWith("it does not begin with a list of pieces"))) << size;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  }
+}
+
+// ---- recorded ids -------------------------------------------------------------------------------------------------
+
+/// The lines of tokens.jsonl of llama/`model`.
+std::vector<nlohmann::json> recorded_tokens(const std::filesystem::path& directory) {
+  std::vector<nlohmann::json> rows;
+  std::istringstream lines(tests::read_file(directory / "tokens.jsonl"));
+  for (std::string line; std::getline(lines, line);) rows.push_back(nlohmann::json::parse(line));
+  return rows;
+}
+
+void compare_recorded(const std::string& model) {
+  const auto directory = tests::shared_reference() / "llama" / model;
+  if (!std::filesystem::exists(directory)) GTEST_SKIP() << directory << " is not there (MYLOS_REFERENCE)";
+  const auto tokenizer = SentencePieceTokenizer::load(directory / "tokenizer.model");
+  EXPECT_EQ(tokenizer.size(), 512U);
+  const auto rows = recorded_tokens(directory);
+  ASSERT_EQ(rows.size(), 260U);
+  for (const auto& row : rows) {
+    const auto text = row.at("text").get<std::string>();
+    const auto ids = row.at("ids").get<std::vector<TokenId>>();
+    EXPECT_EQ(tokenizer.encode(text), ids) << row.dump();
+    EXPECT_EQ(tokenizer.decode(ids), row.contains("decoded") ? row.at("decoded").get<std::string>() : text)
+        << row.dump();
+  }
+}
+
+TEST(SentencePieceRecorded, ChessIdsAreSentencePieces) { compare_recorded("chess"); }
+TEST(SentencePieceRecorded, StoriesIdsAreSentencePieces) { compare_recorded("stories260K"); }
+
+TEST(SentencePieceRecorded, SeveralThreadsGetTheSameIds) {
+  const auto directory = tests::shared_reference() / "llama" / "chess";
+  if (!std::filesystem::exists(directory)) GTEST_SKIP() << directory << " is not there (MYLOS_REFERENCE)";
+  const auto tokenizer = SentencePieceTokenizer::load(directory / "tokenizer.model");
+  const auto rows = recorded_tokens(directory);
+  std::array<std::size_t, 4> wrong{};
+  std::vector<std::thread> threads;
+  for (std::size_t& count : wrong) {
+    threads.emplace_back([&tokenizer, &rows, &count] {
+      for (const auto& row : rows) {
+        const auto ids = tokenizer.encode(row.at("text").get_ref<const std::string&>());
+        count += ids == row.at("ids").get<std::vector<TokenId>>() ? 0 : 1;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_THAT(wrong, ElementsAre(0, 0, 0, 0));
+}
+
+}  // namespace
+}  // namespace mylos::data
