@@ -28,6 +28,7 @@ ARROWS = {
     "data/tokenizer": "core/base",
     "data/huggingface": "data/tokenizer core/base core/numeric.hpp",
     "data/squad": "data/huggingface data/tokenizer core/base",
+    "data/text": "data/tokenizer core/base",
     "train/engine": "nn parallel/* core core/base core/kernels",
     "train/planning": "train/engine parallel/* core core/base",
     "train/monitor": "train/engine parallel/* core core/base",

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <thread>
 
+#include "tests/data/tokenizer/letters_model.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -21,23 +22,9 @@ using ::testing::HasSubstr;
 using tests::error_of_file;
 using tests::TemporaryDirectory;
 
-/// A protobuf field that holds `bytes`.
-std::string proto_field(int number, const std::string& bytes) {
-  return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
-}
-
-/// One piece with score 0; `kind`: 1 normal, 2 unknown, 3 control.
-std::string proto_piece(const std::string& text, char kind) {
-  return proto_field(1, proto_field(1, text) + std::string("\x15\0\0\0\0\x18", 6) + kind);
-}
-
-/// A BPE model (type 2) of five pieces and no normalisation: "<unk>", "<s>", "</s>", "a", "b".
-std::string letters_model() {
-  const std::string settings = std::string("\x18\x02", 2);
-  const std::string identity = proto_field(1, "identity") + std::string("\x18\0\x20\0", 4);
-  return proto_piece("<unk>", 2) + proto_piece("<s>", 3) + proto_piece("</s>", 3) + proto_piece("a", 1) +
-         proto_piece("b", 1) + proto_field(2, settings) + proto_field(3, identity);
-}
+using tests::letters_model;
+using tests::proto_field;
+using tests::proto_piece;
 
 class SentencePiece : public ::testing::Test {
  protected:

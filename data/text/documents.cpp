@@ -1,0 +1,63 @@
+#include "data/text/documents.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/error.hpp"
+#include "data/text/json_documents.hpp"
+#include "data/text/pgn_documents.hpp"
+
+namespace mylos::data {
+namespace {
+
+class PlainTextDocuments : public DocumentReader {
+ public:
+  using DocumentReader::DocumentReader;
+
+  bool next(Document& document) override {
+    std::string_view line;
+    if (!lines_.next(line)) return false;
+    document.text = line;
+    document.ids.clear();
+    document.has_ids = false;
+    document.line = lines_.number();
+    return true;
+  }
+};
+
+/// The name's last extension in small letters.
+std::string ending_of(const std::filesystem::path& path) {
+  std::string ending = path.extension().string();
+  std::ranges::transform(ending, ending.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? char(c + ('a' - 'A')) : c; });
+  return ending;
+}
+
+}  // namespace
+
+DocumentFormat document_format(const std::filesystem::path& path) {
+  const std::string ending = ending_of(path);
+  if (ending == ".jsonl") return DocumentFormat::json_lines;
+  if (ending == ".pgn") return DocumentFormat::pgn;
+  if (ending == ".txt") return DocumentFormat::plain_text;
+  ensure(ending != ".gz", fmt::format("{}: gzip-compressed: decompress it first", path.string()));
+  fail(
+      fmt::format("{}: the name says no format; known are .jsonl (JSON lines), .pgn (chess games) and .txt (a document "
+                  "a line)",
+                  path.string()));
+}
+
+std::unique_ptr<DocumentReader> open_documents(const std::filesystem::path& path, DocumentFormat format,
+                                               const std::string& text_field) {
+  switch (format) {
+    case DocumentFormat::json_lines:
+      return std::make_unique<JsonDocuments>(path, text_field);
+    case DocumentFormat::pgn:
+      return std::make_unique<PgnDocuments>(path);
+    default:
+      return std::make_unique<PlainTextDocuments>(path);
+  }
+}
+
+}  // namespace mylos::data

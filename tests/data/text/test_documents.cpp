@@ -1,0 +1,46 @@
+#include "data/text/documents.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/data/text/read_documents.hpp"
+
+namespace mylos::data {
+namespace {
+
+using ::testing::ElementsAre;
+using tests::error_of;
+
+TEST(DocumentFormat, IsInTheName) {
+  EXPECT_EQ(document_format("a/games.jsonl"), DocumentFormat::json_lines);
+  EXPECT_EQ(document_format("games.pgn"), DocumentFormat::pgn);
+  EXPECT_EQ(document_format("GAMES.PGN"), DocumentFormat::pgn);
+  EXPECT_EQ(document_format("a.b.txt"), DocumentFormat::plain_text);
+  EXPECT_EQ(error_of([] { document_format("games.jsonl.gz"); }),
+            "games.jsonl.gz: gzip-compressed: decompress it first");
+  EXPECT_EQ(
+      error_of([] { document_format("games.csv"); }),
+      "games.csv: the name says no format; known are .jsonl (JSON lines), .pgn (chess games) and .txt (a document a "
+      "line)");
+}
+
+TEST(PlainTextDocuments, AreLines) {
+  const tests::TemporaryDirectory directory;
+  const auto documents = [&](const std::string& bytes) {
+    return tests::documents_in(directory / "a.txt", DocumentFormat::plain_text, bytes);
+  };
+  EXPECT_THAT(documents("one two\r\n\r\n three \nfour"), ElementsAre("1: one two", "2: ", "3:  three ", "4: four"));
+  EXPECT_THAT(documents(""), ElementsAre());
+  EXPECT_THAT(documents("a\n\xFF\n"), ElementsAre("error: F, line 2: not UTF-8 at byte 0; convert it to UTF-8"));
+}
+
+TEST(OpenDocuments, ReadsEachFormat) {
+  const tests::TemporaryDirectory directory;
+  const auto path = directory / "file";
+  EXPECT_THAT(tests::documents_in(path, DocumentFormat::json_lines, "{\"text\": \"a\"}"), ElementsAre("1: a"));
+  EXPECT_THAT(tests::documents_in(path, DocumentFormat::json_lines, "{\"x\": \"a\"}", "x"), ElementsAre("1: a"));
+  EXPECT_THAT(tests::documents_in(path, DocumentFormat::pgn, "1. e4 *"), ElementsAre("1: e4"));
+}
+
+}  // namespace
+}  // namespace mylos::data

@@ -1,0 +1,86 @@
+#include "data/text/json_documents.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/data/text/read_documents.hpp"
+#include "tests/support/paths.hpp"
+
+namespace mylos::data {
+namespace {
+
+using ::testing::ElementsAre;
+
+class JsonDocumentsTest : public ::testing::Test {
+ protected:
+  std::vector<std::string> read(const std::string& bytes, const std::string& text_field = {}) {
+    return tests::documents_in(directory_ / "games.jsonl", DocumentFormat::json_lines, bytes, text_field);
+  }
+  std::string error(const std::string& bytes, const std::string& text_field = {}) {
+    const auto lines = read(bytes, text_field);
+    return lines.size() == 1 && lines[0].starts_with("error: ") ? lines[0].substr(7) : "(no error)";
+  }
+
+  tests::TemporaryDirectory directory_;
+};
+
+TEST_F(JsonDocumentsTest, HaveOneOfThreeFields) {
+  EXPECT_THAT(read("{\"text\": \"a \\u00e9\\n\"}\n{\"id\": 7, \"text\": \"\"}\n"), ElementsAre("1: a \u00e9\n", "2: "));
+  EXPECT_THAT(read("{\"input_ids\": [5, 0, 2147483647]}\r\n{\"input_ids\": []}"),
+              ElementsAre("1: [5 0 2147483647]", "2: []"));
+  EXPECT_THAT(read("{\"Moves\": [\"e2e4\", \"e7e5\"], \"Result\": \"1-0\"}\n{\"Moves\": []}"),
+              ElementsAre("1: e2e4 e7e5", "2: "));
+}
+
+TEST_F(JsonDocumentsTest, BlankLinesCountAsLinesOnly) {
+  EXPECT_THAT(read("\n{\"text\": \"a\"}\n \t\r\n{\"text\": \"b\"}\n\n"), ElementsAre("2: a", "4: b"));
+}
+
+TEST_F(JsonDocumentsTest, TheFirstObjectDecidesForTheFile) {
+  const std::string both = R"({"text": "a", "input_ids": [1], "Moves": ["x"]})";
+  EXPECT_THAT(read(both), ElementsAre("1: [1]"));
+  EXPECT_THAT(read(both, "text"), ElementsAre("1: a"));
+  EXPECT_THAT(read(R"({"text": "a", "Moves": ["x"]})"), ElementsAre("1: a"));
+  EXPECT_THAT(read(R"({"input_ids": [1], "body": "b"})", "body"), ElementsAre("1: b"));
+  EXPECT_EQ(error("{\"text\": \"a\"}\n{\"input_ids\": [1]}\n"), "F, line 2: the key 'text' is missing");
+  EXPECT_EQ(error("{\"input_ids\": [1]}\n\n{\"text\": \"a\"}\n"), "F, line 3: the key 'input_ids' is missing");
+}
+
+TEST_F(JsonDocumentsTest, ABrokenLineIsNamed) {
+  EXPECT_EQ(error("{\"body\": \"a\"}"),
+            "F, line 1: none of the keys 'text', 'input_ids' and 'Moves'; name the one with the text by --text-field");
+  EXPECT_EQ(error("{\"text\": \"a\"}", "body"), "F, line 1: the key 'body' is missing");
+  EXPECT_EQ(error("{\"text\": \"a\"}\n{\"text\": 5}\n"), "F, line 2: text: expected string, found number");
+  EXPECT_EQ(error("{\"text\": null}"), "F, line 1: text: expected string, found null");
+  EXPECT_EQ(error("\n\n{\"Moves\": \"e2e4\"}"), "F, line 3: Moves: expected a list of strings");
+  EXPECT_EQ(error("{\"Moves\": [\"e2e4\", 5]}"), "F, line 1: Moves[1]: expected string, found number");
+  EXPECT_EQ(error("{\"input_ids\": 5}"), "F, line 1: input_ids: expected list, found number");
+  EXPECT_EQ(error("{\"input_ids\": [5, \"6\"]}"), "F, line 1: input_ids[1]: expected number, found string");
+  EXPECT_EQ(error("{\"input_ids\": [-1]}"),
+            "F, line 1: input_ids[0]: expected a whole number that is not negative, found -1");
+  EXPECT_EQ(error("{\"input_ids\": [1.5]}"),
+            "F, line 1: input_ids[0]: expected a whole number that is not negative, found 1.5");
+  EXPECT_EQ(error("{\"input_ids\": [2147483648]}"), "F, line 1: input_ids[0]: 2147483648 is no token id");
+  EXPECT_EQ(error("[1]"), "F, line 1: expected object, found list");
+  EXPECT_EQ(error("{\"text\": \"a\"}\n[1]"), "F, line 2: expected object, found list");
+}
+
+TEST_F(JsonDocumentsTest, WhatIsNoJsonIsNamedWithItsColumn) {
+  const auto truncated = error("{\"text\": \"a\"}\n{\"text\": ");
+  EXPECT_EQ(truncated, "F, line 2: not JSON at column 10: the text ends too early; is the file truncated?");
+  EXPECT_THAT(error("x"), ::testing::StartsWith("F, line 1: not JSON at column 1: "));
+  EXPECT_EQ(error("{\"text\": " + std::string(100, '[') + "}"), "F, line 1: nests deeper than 64 levels at column 73");
+  EXPECT_EQ(error("{\"text\": \"\xFF\"}"), "F, line 1: not UTF-8 at byte 10; convert it to UTF-8");
+}
+
+TEST(JsonDocumentsOfChess, AreLaionsRows) {
+  const auto path = tests::shared_data() / "chess" / "games-dev.jsonl";
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not there (MYLOS_DATA)";
+  JsonDocuments reader(path, {});
+  const auto documents = tests::describe_documents(reader);
+  ASSERT_EQ(documents.size(), 200U);
+  EXPECT_THAT(documents[0], ::testing::StartsWith("1: e2e4 e7e5 g1f3 b8c6 f1b5 "));
+}
+
+}  // namespace
+}  // namespace mylos::data
