@@ -1,0 +1,67 @@
+#include "data/text/sample_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+
+namespace mylos::data {
+namespace {
+
+constexpr std::size_t written_at_once = std::size_t{1} << 20;  // bytes
+
+std::string tokenizer_name(const SentencePieceIdentity& tokenizer) {
+  return fmt::format("of {} pieces with CRC-32C {:08x}", tokenizer.pieces, tokenizer.checksum);
+}
+
+std::string id_name(const std::optional<TokenId>& id) { return id ? fmt::format("{}", *id) : "none"; }
+
+const char* long_name(LongDocuments value) { return value == LongDocuments::split ? "split" : "truncate"; }
+
+/// Compares what the file and the run have of one thing.
+void compare(const std::filesystem::path& path, std::string_view what, const std::string& prepared,
+             const std::string& now) {
+  if (prepared == now) return;
+  fail(fmt::format(
+      "{} was prepared with {} {}, this run has {}; prepare it again with `mylos prepare`, or run with the same",
+      path.string(), what, prepared, now));
+}
+
+}  // namespace
+
+void check_prepared_for(const PreparedSamples& prepared, const std::filesystem::path& path,
+                        const std::optional<SentencePieceIdentity>& tokenizer, const SampleOptions& options) {
+  const SampleOptions& made = prepared.options;
+  if (prepared.tokenizer && tokenizer) {
+    compare(path, "a tokenizer", tokenizer_name(*prepared.tokenizer), tokenizer_name(*tokenizer));
+  }
+  compare(path, "--max-length", fmt::format("{}", made.max_length), fmt::format("{}", options.max_length));
+  compare(path, "--long", long_name(made.long_documents), long_name(options.long_documents));
+  compare(path, "BOS", id_name(made.begin), id_name(options.begin));
+  compare(path, "EOS", id_name(made.end), id_name(options.end));
+  if (made.vocabulary_size <= options.vocabulary_size) return;
+  const auto largest = std::ranges::max_element(prepared.set.ids);
+  if (largest == prepared.set.ids.end() || static_cast<std::size_t>(*largest) < options.vocabulary_size) return;
+  fail(fmt::format("{}: id {} is outside the model's vocabulary of {}; the file was prepared for one of {}",
+                   path.string(), *largest, options.vocabulary_size, made.vocabulary_size));
+}
+
+void write_sample_lines(const std::filesystem::path& path, const SampleSet& set) {
+  StagedFile file(path);
+  std::string text;
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    fmt::format_to(std::back_inserter(text), "{{\"line\": {}, \"input_ids\": [{}]}}\n", set.lines[i],
+                   fmt::join(set.sample(i), ", "));
+    if (text.size() < written_at_once) continue;
+    file.write(text);
+    text.clear();
+  }
+  file.write(text);
+  file.commit();
+}
+
+}  // namespace mylos::data

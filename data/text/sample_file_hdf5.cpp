@@ -1,0 +1,153 @@
+// What lies in a sample file: the arrays of SampleSet under their names, and attributes of the root for the rest.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/hdf5_file.hpp"
+#include "data/text/sample_file.hpp"
+
+namespace mylos::data {
+namespace {
+
+constexpr const char* format_name = "mylos samples";
+constexpr std::int64_t format_version = 1;
+constexpr std::int64_t no_id = -1;
+
+/// The counts, by the names of their attributes.
+constexpr std::pair<const char*, std::uint64_t SampleCounts::*> count_attributes[] = {
+    {"documents", &SampleCounts::documents},
+    {"empty_documents", &SampleCounts::empty_documents},
+    {"long_documents", &SampleCounts::long_documents},
+    {"tokens_left_out", &SampleCounts::tokens_left_out},
+    {"short_samples", &SampleCounts::short_samples}};
+
+void write_attributes(Hdf5Writer& file, const PreparedSamples& prepared) {
+  const SampleOptions& options = prepared.options;
+  file.set_attribute("format", format_name);
+  file.set_attribute("format_version", format_version);
+  file.set_attribute("max_length", static_cast<std::int64_t>(options.max_length));
+  file.set_attribute("truncate", options.long_documents == LongDocuments::truncate ? 1 : 0);
+  file.set_attribute("begin", options.begin ? *options.begin : no_id);
+  file.set_attribute("end", options.end ? *options.end : no_id);
+  file.set_attribute("vocabulary_size", static_cast<std::int64_t>(options.vocabulary_size));
+  if (prepared.tokenizer) {
+    file.set_attribute("tokenizer_pieces", static_cast<std::int64_t>(prepared.tokenizer->pieces));
+    file.set_attribute("tokenizer_crc32c", prepared.tokenizer->checksum);
+  }
+  for (const auto& [name, count] : count_attributes) {
+    file.set_attribute(name, static_cast<std::int64_t>(prepared.set.counts.*count));
+  }
+}
+
+/// Reads the arrays of one file and checks that they fit together; a checksum does not tell what wrote it.
+class SampleFileReader {
+ public:
+  explicit SampleFileReader(const std::filesystem::path& path) : name_(path.string()), file_(path) {}
+
+  PreparedSamples read() {
+    check(file_.has_attribute("format") && file_.text("format") == format_name,
+          "it is no file of samples by `mylos prepare`");
+    const auto version = file_.integer("format_version");
+    if (version != format_version) {
+      fail(fmt::format("{} has format version {}, this program reads {}; prepare it again", name_, version,
+                       format_version));
+    }
+    PreparedSamples prepared;
+    read_attributes(prepared);
+    SampleSet& set = prepared.set;
+    set.ids = file_.read<std::int32_t>("/ids");
+    set.starts = file_.read<std::uint64_t>("/starts");
+    set.documents = file_.read<std::uint64_t>("/documents");
+    set.lines = file_.read<std::uint64_t>("/lines");
+    check_arrays(set, prepared.options);
+    return prepared;
+  }
+
+ private:
+  void check(bool condition, std::string_view problem) const {
+    if (!condition) fail(fmt::format("{}: {}", name_, problem));
+  }
+
+  /// An attribute that counts something.
+  std::uint64_t count(const char* attribute) const {
+    const auto value = file_.integer(attribute);
+    if (value < 0) fail(fmt::format("{}: {} = {} is negative", name_, attribute, value));
+    return static_cast<std::uint64_t>(value);
+  }
+
+  /// BOS or EOS.
+  std::optional<TokenId> special_token(const char* attribute, std::size_t vocabulary_size) const {
+    const auto id = file_.integer(attribute);
+    if (id == no_id) return std::nullopt;
+    const bool is_inside = id >= 0 && static_cast<std::uint64_t>(id) < vocabulary_size;
+    check(is_inside && id <= std::numeric_limits<TokenId>::max(), "BOS or EOS is not of the vocabulary");
+    return static_cast<TokenId>(id);
+  }
+
+  void read_attributes(PreparedSamples& prepared) const {
+    SampleOptions& options = prepared.options;
+    options.max_length = count("max_length");
+    options.long_documents = count("truncate") != 0 ? LongDocuments::truncate : LongDocuments::split;
+    options.vocabulary_size = count("vocabulary_size");
+    options.begin = special_token("begin", options.vocabulary_size);
+    options.end = special_token("end", options.vocabulary_size);
+    if (file_.has_attribute("tokenizer_pieces")) {
+      prepared.tokenizer = {count("tokenizer_pieces"), static_cast<std::uint32_t>(count("tokenizer_crc32c"))};
+    }
+    for (const auto& [name, field] : count_attributes) prepared.set.counts.*field = count(name);
+  }
+
+  void check_arrays(const SampleSet& set, const SampleOptions& options) const {
+    const bool divides = !set.starts.empty() && set.starts.front() == 0 && std::ranges::is_sorted(set.starts) &&
+                         set.starts.back() == set.ids.size();
+    if (!divides) fail(fmt::format("{}: /starts does not divide {} elements", name_, set.ids.size()));
+    check(set.documents.size() + 1 == set.starts.size() && set.lines.size() == set.documents.size(),
+          "the arrays of the samples differ in length");
+    check(set.size() > 0, "it holds no sample");
+    check(std::ranges::is_sorted(set.documents) && set.documents.back() < set.counts.documents,
+          "the samples are not in the order of the documents");
+    for (std::size_t i = 0; i < set.size(); ++i) {
+      const std::size_t length = set.length(i);
+      if (length >= 2 && length <= options.max_length) continue;
+      fail(fmt::format("{}: sample {} has {} tokens, not 2 to {}", name_, i, length, options.max_length));
+    }
+    const auto is_outside = [&](TokenId id) {
+      return id < 0 || static_cast<std::size_t>(id) >= options.vocabulary_size;
+    };
+    check(std::ranges::none_of(set.ids, is_outside), "a token is not of the vocabulary");
+  }
+
+  std::string name_;
+  Hdf5Reader file_;
+};
+
+}  // namespace
+
+void write_sample_file(const std::filesystem::path& path, const PreparedSamples& prepared) {
+  Hdf5Writer file(path.string());
+  write_attributes(file, prepared);
+  file.write<std::int32_t>("/ids", prepared.set.ids);
+  file.write<std::uint64_t>("/starts", prepared.set.starts);
+  file.write<std::uint64_t>("/documents", prepared.set.documents);
+  file.write<std::uint64_t>("/lines", prepared.set.lines);
+  write_text(path, file.finish());
+}
+
+bool is_sample_file(const std::filesystem::path& path) {
+  constexpr std::string_view hdf5_signature = "\x89HDF\r\n\x1a\n";
+  if (beginning_of(path, hdf5_signature.size()) != hdf5_signature) return false;
+  try {
+    const Hdf5Reader file(path);
+    return file.has_attribute("format") && file.text("format") == format_name;
+  } catch (const std::runtime_error&) {  // too damaged to say what it is
+    return false;
+  }
+}
+
+PreparedSamples read_sample_file(const std::filesystem::path& path) { return SampleFileReader(path).read(); }
+
+}  // namespace mylos::data

@@ -1,0 +1,149 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <hdf5.h>
+
+#include <functional>
+#include <random>
+
+#include "core/base/hdf5_file.hpp"
+#include "data/text/sample_file.hpp"
+#include "tests/data/text/small_samples.hpp"
+#include "tests/support/hdf5_changes.hpp"
+#include "tests/support/temporary.hpp"
+
+namespace mylos::data {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using tests::small_samples;
+
+void expect_same(const PreparedSamples& read, const PreparedSamples& written) {
+  EXPECT_EQ(read.set, written.set);
+  EXPECT_EQ(read.tokenizer, written.tokenizer);
+  EXPECT_EQ(read.options.max_length, written.options.max_length);
+  EXPECT_EQ(read.options.long_documents, written.options.long_documents);
+  EXPECT_EQ(read.options.begin, written.options.begin);
+  EXPECT_EQ(read.options.end, written.options.end);
+  EXPECT_EQ(read.options.vocabulary_size, written.options.vocabulary_size);
+}
+
+/// A sample file of ours, and the error of reading it after a change.
+class SampleFileHdf5 : public ::testing::Test {
+ protected:
+  void SetUp() override { write_sample_file(path_, small_samples()); }
+
+  std::string message() const {
+    return tests::error_of_file(path_, [&] { read_sample_file(path_); });
+  }
+  std::string message_with(const std::function<void(PreparedSamples&)>& change) const {
+    auto prepared = small_samples();
+    change(prepared);
+    write_sample_file(path_, prepared);
+    return message();
+  }
+  std::string message_after(const std::function<void(hid_t file)>& change) const {
+    tests::change_hdf5(path_, change);
+    return message();
+  }
+
+  tests::TemporaryDirectory directory_;
+  std::filesystem::path path_ = directory_ / "samples.h5";
+};
+
+TEST_F(SampleFileHdf5, WhatIsWrittenReadsBack) {
+  expect_same(read_sample_file(path_), small_samples());
+  auto other = small_samples();
+  other.options.begin.reset(), other.options.end.reset();
+  other.options.long_documents = LongDocuments::truncate;
+  other.tokenizer.reset();
+  write_sample_file(path_, other);
+  expect_same(read_sample_file(path_), other);
+  EXPECT_TRUE(is_sample_file(path_));
+}
+
+TEST_F(SampleFileHdf5, OtherFilesAreNamedForWhatTheyAre) {
+  EXPECT_THAT(tests::error_of([&] { read_sample_file(directory_ / "absent.h5"); }),
+              HasSubstr("absent.h5: cannot open it as HDF5: "));
+  tests::write_file(path_, "{\"text\": \"a\"}");
+  EXPECT_EQ(message(), "F is not an HDF5 file");
+  EXPECT_FALSE(is_sample_file(path_));
+  for (const char* format : {"mylos features", "mylos samples"}) {
+    Hdf5Writer other("other");
+    other.set_attribute("format", format);
+    other.set_attribute("format_version", 9);
+    tests::write_file(path_, other.finish());
+    const bool is_ours = format == std::string("mylos samples");
+    EXPECT_EQ(is_sample_file(path_), is_ours);
+    EXPECT_EQ(message(), is_ours ? "F has format version 9, this program reads 1; prepare it again"
+                                 : "F: it is no file of samples by `mylos prepare`");
+  }
+}
+
+TEST_F(SampleFileHdf5, AFileCutShortIsNamed) {
+  const auto whole = tests::read_file(path_);
+  for (std::size_t size = 0; size < whole.size(); size += 97) {
+    tests::write_file(path_, whole.substr(0, size));
+    EXPECT_THAT(message(), AnyOf(HasSubstr("F: cannot open it as HDF5: "), HasSubstr("F is not an HDF5 file"))) << size;
+  }
+}
+
+TEST_F(SampleFileHdf5, NoFlippedByteGoesUnnoticed) {
+  const auto whole = tests::read_file(path_);
+  std::mt19937 random(5);
+  for (std::size_t place = 0; place < whole.size(); place += 1 + random() % 32) {
+    auto bytes = whole;
+    bytes[place] = static_cast<char>(bytes[place] ^ (1 << random() % 8));
+    tests::write_file(path_, bytes);
+    try {
+      expect_same(read_sample_file(path_), small_samples());  // a byte that nothing uses
+    } catch (const std::runtime_error& error) {
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST_F(SampleFileHdf5, ContentsThatContradictEachOtherAreNamed) {
+  const auto with = [&](auto change) { return message_with(change); };
+  EXPECT_EQ(with([](auto& p) { p.set.starts[1] = 100; }), "F: /starts does not divide 12 elements");
+  EXPECT_EQ(with([](auto& p) { p.set.starts.back() = 13; }), "F: /starts does not divide 12 elements");
+  EXPECT_EQ(with([](auto& p) { p.set.starts.front() = 1; }), "F: /starts does not divide 12 elements");
+  EXPECT_EQ(with([](auto& p) { p.set.starts.clear(); }), "F: /starts does not divide 12 elements");
+  EXPECT_EQ(with([](auto& p) { p.set.documents.pop_back(); }), "F: the arrays of the samples differ in length");
+  EXPECT_EQ(with([](auto& p) { p.set.lines.pop_back(); }), "F: the arrays of the samples differ in length");
+  const auto order = "F: the samples are not in the order of the documents";
+  EXPECT_EQ(with([](auto& p) { p.set.documents[0] = 3; }), order);
+  EXPECT_EQ(with([](auto& p) { p.set.documents[3] = 5; }), order);
+  EXPECT_EQ(with([](auto& p) { p.set.starts[1] = 1; }), "F: sample 0 has 1 tokens, not 2 to 4");
+  EXPECT_EQ(with([](auto& p) { p.options.max_length = 3; }), "F: sample 1 has 4 tokens, not 2 to 3");
+  EXPECT_EQ(with([](auto& p) { p.set.ids[5] = 11; }), "F: a token is not of the vocabulary");
+  EXPECT_EQ(with([](auto& p) { p.set.ids[5] = -1; }), "F: a token is not of the vocabulary");
+  EXPECT_EQ(with([](auto& p) { p.options.begin = 11; }), "F: BOS or EOS is not of the vocabulary");
+  EXPECT_EQ(with([](auto& p) { p.options.end = -2; }), "F: BOS or EOS is not of the vocabulary");
+  EXPECT_EQ(with([](auto& p) { p.options.max_length = static_cast<std::size_t>(-1); }),
+            "F: max_length = -1 is negative");
+  EXPECT_EQ(with([](auto& p) { p.set = {}; }), "F: it holds no sample");
+}
+
+TEST_F(SampleFileHdf5, SizesAreComparedWithTheFileBeforeMemoryIsTaken) {
+  const auto claim = [](hid_t file) {
+    tests::replace_dataset(file, "/ids", H5T_NATIVE_INT32, hsize_t{1} << 40, H5P_DEFAULT);
+  };
+  EXPECT_EQ(message_after(claim), "F: /ids has shape (1099511627776), which the file is too short for");
+  write_sample_file(path_, small_samples());
+  const auto link = [](hid_t file) {
+    H5Ldelete(file, "/lines", H5P_DEFAULT);
+    ASSERT_GE(H5Lcreate_external("other.h5", "/lines", file, "/lines", H5P_DEFAULT, H5P_DEFAULT), 0);
+  };
+  EXPECT_EQ(message_after(link), "F: /lines is a soft or external link; only hard links are followed");
+}
+
+TEST_F(SampleFileHdf5, AFileThatCannotBeWrittenIsNamedAndNothingIsLeft) {
+  std::filesystem::create_directory(directory_ / "folder");
+  EXPECT_EQ(tests::error_of([&] { write_sample_file(directory_ / "folder", small_samples()); }),
+            "cannot write " + (directory_ / "folder").string() + ": Is a directory");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory_.path()), {}), 2);
+}
+
+}  // namespace
+}  // namespace mylos::data
