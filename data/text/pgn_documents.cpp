@@ -31,12 +31,19 @@ bool is_move(std::string_view symbol) {
   return symbol == "--" || std::ranges::any_of(symbol, [](char c) { return is_digit(c) || is_letter(c); });
 }
 
+/// Whether the quote at `quote` belongs to the value of a tag: an odd number of backslashes before it says so.
+bool is_escaped(std::string_view line, std::size_t quote) {
+  const auto before = line.substr(0, quote);
+  const auto last = before.find_last_not_of('\\');
+  return (quote - (last == std::string_view::npos ? 0 : last + 1)) % 2 == 1;
+}
+
 /// The length of the tag that `line` begins with: up to a quote and a bracket, so that values may have both in them;
 /// 0 where the line does not close it.
 std::size_t tag_length(std::string_view line) {
   for (std::size_t quote = line.find('"'); quote != std::string_view::npos; quote = line.find('"', quote + 1)) {
     const auto close = line.find_first_not_of(" \t", quote + 1);
-    if (close != std::string_view::npos && line[close] == ']') return close + 1;
+    if (close != std::string_view::npos && line[close] == ']' && !is_escaped(line, quote)) return close + 1;
   }
   return 0;
 }

@@ -61,6 +61,7 @@ TEST_F(PgnDocumentsTest, AGameNeedsNoResultAndNoMoves) {
 TEST_F(PgnDocumentsTest, ValuesOfTagsMayHoldAnything) {
   EXPECT_THAT(read("[Event \"The \\\"big\\\" [one]\"][Site \"a {b\" ]\n[White \"an \"odd\" ; one (\"]\n1. e4"),
               ElementsAre("1: e4"));
+  EXPECT_THAT(read(R"([Event "A [\"b\"]"][Site "c\\"] 1. e4)"), ElementsAre("1: e4"));
 }
 
 TEST_F(PgnDocumentsTest, WhatIsNotClosedIsNamedWithItsLine) {
