@@ -136,9 +136,8 @@ std::size_t read_batch(DocumentReader& reader, std::vector<Document>& batch, std
 }  // namespace
 
 std::pair<std::size_t, std::size_t> SampleSet::samples_of(std::uint64_t document) const {
-  const auto found = std::ranges::equal_range(documents, document);
-  return {static_cast<std::size_t>(found.begin() - documents.begin()),
-          static_cast<std::size_t>(found.end() - documents.begin())};
+  const auto [first, last] = std::equal_range(documents.begin(), documents.end(), document);
+  return {static_cast<std::size_t>(first - documents.begin()), static_cast<std::size_t>(last - documents.begin())};
 }
 
 SampleSet read_samples(const std::filesystem::path& path, const SentencePieceTokenizer* tokenizer,
