@@ -65,7 +65,7 @@ TEST(SampleFile, IsWrittenAsLinesForPeople) {
   EXPECT_EQ(tests::read_file(path),
             "{\"line\": 1, \"input_ids\": [1, 3, 2]}\n{\"line\": 4, \"input_ids\": [1, 4, 5, 6]}\n"
             "{\"line\": 4, \"input_ids\": [7, 2]}\n{\"line\": 5, \"input_ids\": [1, 10, 2]}\n");
-  SampleOptions as_they_are = {.max_length = 4, .vocabulary_size = 11};
+  SampleOptions as_they_are = {.max_length = 4, .begin = {}, .end = {}, .vocabulary_size = 11};
   EXPECT_EQ(read_samples(path, nullptr, as_they_are, {}).ids, small_samples().set.ids);
 }
 
@@ -81,7 +81,7 @@ TEST(SampleFile, LinesLongerThanABlockAreWhole) {
   }
   set.counts.documents = 400;
   write_sample_lines(path, set);
-  EXPECT_EQ(read_samples(path, nullptr, {.max_length = 1000, .vocabulary_size = 400}, {}), set);
+  EXPECT_EQ(read_samples(path, nullptr, {.max_length = 1000, .begin = {}, .end = {}, .vocabulary_size = 400}, {}), set);
 }
 
 }  // namespace

@@ -14,7 +14,6 @@ namespace mylos::data {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::Pair;
 
 class Samples : public ::testing::Test {
  protected:
@@ -63,8 +62,8 @@ TEST_F(Samples, ALongDocumentContinuesAsAnotherSample) {
   EXPECT_THAT(samples(set), ElementsAre(ElementsAre(1, 3, 2), ElementsAre(1, 3, 4, 4), ElementsAre(3, 3, 4, 2),
                                         ElementsAre(1, 4, 2)));
   EXPECT_THAT(set.documents, ElementsAre(0, 1, 1, 2));
-  EXPECT_THAT(set.samples_of(1), Pair(1, 3));
-  EXPECT_THAT(set.samples_of(2), Pair(3, 4));
+  EXPECT_THAT(set.samples_of(1), ::testing::Pair(1, 3));
+  EXPECT_THAT(set.samples_of(2), ::testing::Pair(3, 4));
   EXPECT_EQ(set.counts, (SampleCounts{.documents = 3, .long_documents = 1}));
   EXPECT_THAT(describe_losses(set, options_),
               ElementsAre("1 of 3 documents is longer than 4 tokens; what follows continues as another sample"));
@@ -92,8 +91,8 @@ TEST_F(Samples, EmptyDocumentsAreCounted) {
   const auto set = read("a.txt", "\na\n \t \nb");
   EXPECT_THAT(samples(set), ElementsAre(ElementsAre(1, 3, 2), ElementsAre(1, 4, 2)));
   EXPECT_THAT(set.documents, ElementsAre(1, 3));  // numbers are those of the file
-  EXPECT_THAT(set.samples_of(0), Pair(0, 0));
-  EXPECT_THAT(set.samples_of(2), Pair(1, 1));
+  EXPECT_THAT(set.samples_of(0), ::testing::Pair(0, 0));
+  EXPECT_THAT(set.samples_of(2), ::testing::Pair(1, 1));
   EXPECT_EQ(set.counts, (SampleCounts{.documents = 4, .empty_documents = 2}));
   EXPECT_THAT(describe_losses(set, options_), ElementsAre("2 of 4 documents are empty and left out"));
   EXPECT_EQ(read("a.jsonl", "{\"input_ids\": []}\n{\"input_ids\": [3]}").counts.empty_documents, 1U);
