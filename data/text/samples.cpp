@@ -187,13 +187,13 @@ std::vector<std::string> describe_losses(const SampleSet& set, const SampleOptio
   }
   if (counts.long_documents > 0) {
     const bool is_split = options.long_documents == LongDocuments::split;
-    const auto fate = is_split ? "continues as another sample"
-                               : fmt::format("is cut there: {} left out", count_of(counts.tokens_left_out, "token"));
-    lines.push_back(fmt::format("{} {} longer than {} tokens; what follows {}", of_documents(counts.long_documents),
+    const auto fate = is_split ? std::string("split into several samples")
+                               : fmt::format("truncated: {} left out", count_of(counts.tokens_left_out, "token"));
+    lines.push_back(fmt::format("{} {} longer than {} tokens and {}", of_documents(counts.long_documents),
                                 is_are(counts.long_documents), count_text(options.max_length), fate));
   }
   if (counts.short_samples > 0) {
-    lines.push_back(fmt::format("{} of a single token {} left out: it predicts nothing",
+    lines.push_back(fmt::format("{} of a single token {} left out: one token predicts nothing",
                                 count_of(counts.short_samples, "sample"), is_are(counts.short_samples)));
   }
   return lines;

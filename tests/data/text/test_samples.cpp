@@ -66,14 +66,15 @@ TEST_F(Samples, ALongDocumentContinuesAsAnotherSample) {
   EXPECT_THAT(set.samples_of(2), ::testing::Pair(3, 4));
   EXPECT_EQ(set.counts, (SampleCounts{.documents = 3, .long_documents = 1}));
   EXPECT_THAT(describe_losses(set, options_),
-              ElementsAre("1 of 3 documents is longer than 4 tokens; what follows continues as another sample"));
+              ElementsAre("1 of 3 documents is longer than 4 tokens and split into several samples"));
 }
 
 TEST_F(Samples, ASingleTokenIsNoSample) {
   const auto set = read("a.txt", "abb\nb\n");  // 1 3 4 4 | 2
   EXPECT_THAT(samples(set), ElementsAre(ElementsAre(1, 3, 4, 4), ElementsAre(1, 4, 2)));
   EXPECT_EQ(set.counts, (SampleCounts{.documents = 2, .long_documents = 1, .short_samples = 1}));
-  EXPECT_EQ(describe_losses(set, options_).back(), "1 sample of a single token is left out: it predicts nothing");
+  EXPECT_EQ(describe_losses(set, options_).back(),
+            "1 sample of a single token is left out: one token predicts nothing");
   options_.begin.reset(), options_.end.reset();
   EXPECT_EQ(error("a.txt", "a\nb\n"), "F: no document has two tokens, and a single one predicts nothing");
 }
@@ -84,7 +85,7 @@ TEST_F(Samples, ALongDocumentMayBeTruncated) {
   EXPECT_THAT(samples(set), ElementsAre(ElementsAre(1, 3, 4, 4), ElementsAre(1, 3, 4, 2), ElementsAre(1, 3, 4, 4)));
   EXPECT_EQ(set.counts, (SampleCounts{.documents = 3, .long_documents = 2, .tokens_left_out = 5}));
   EXPECT_THAT(describe_losses(set, options_),
-              ElementsAre("2 of 3 documents are longer than 4 tokens; what follows is cut there: 5 tokens left out"));
+              ElementsAre("2 of 3 documents are longer than 4 tokens and truncated: 5 tokens left out"));
 }
 
 TEST_F(Samples, EmptyDocumentsAreCounted) {
