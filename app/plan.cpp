@@ -97,14 +97,13 @@ std::string typed_words(const PlannedOption& option) {
 }
 
 /// The recommended run, as it is started inside a job. Without data it is the one whose windows were counted.
-std::string launched_line(const Arguments& arguments, const train::ModePlan& plan) {
+std::string launched_line(const Arguments& arguments, const tasks::PlannedRun& run, const train::ModePlan& plan) {
   const PlanArguments& target = arguments.plan;
   const std::size_t of_node = target.gpus / target.nodes;
   const std::string gpus = target.gpu == "cpu" ? "" : fmt::format(" --gpus-per-node={}", of_node);
   std::string line = fmt::format("srun --mpi=pmix --nodes={} --ntasks-per-node={} --cpus-per-task={}{} mylos train",
                                  target.nodes, of_node, planned_threads(arguments), gpus);
-  line += arguments.data.empty() ? " " + arguments.task->planned_data_options()
-                                 : " --train " + shell_word(told_data(arguments));
+  line += arguments.data.empty() ? " " + run.data_options : " --train " + shell_word(told_data(arguments));
   line += " --output run";
   for (const PlannedOption& option : planned_options(arguments, plan)) line += typed_words(option);
   return line;
@@ -116,7 +115,7 @@ double walltime_of(const train::ModePlan& plan) {
   return std::ceil((margin * plan.job() + least) / step) * step;
 }
 
-Json json_of(const train::ModePlan& plan) {
+Json json_of(const train::ModePlan& plan, const train::WorkKind& work) {
   const train::MemoryPlan& memory = plan.memory;
   Json efficiency;
   for (const auto& [count, share] : plan.efficiency) efficiency[std::to_string(count)] = share;
@@ -142,7 +141,7 @@ Json json_of(const train::ModePlan& plan) {
           {"exchange_seconds", plan.step.exchange},
           {"exposed_seconds", plan.step.exposed},
           {"sent_bytes", plan.step.sent},
-          {"tokens_per_second", plan.tokens / plan.step.total()},
+          {train::rate_key(work.name), work.count(plan.tokens) / plan.step.total()},
           {"training_seconds", plan.training},
           {"checkpoint_seconds", plan.checkpoints},
           {"job_seconds", plan.job()},
@@ -153,7 +152,7 @@ void print_json(const Arguments& arguments, const tasks::PlannedRun& run, const 
                 const std::vector<train::ModePlan>& plans) {
   const train::ModePlan* best = recommended(plans);
   Json modes = Json::array();
-  for (const train::ModePlan& plan : plans) modes.push_back(json_of(plan));
+  for (const train::ModePlan& plan : plans) modes.push_back(json_of(plan, run.work));
   const Json result = {{"model", run.name},
                        {"data", run.data},
                        {"gpu", target.machine.name},
@@ -164,7 +163,7 @@ void print_json(const Arguments& arguments, const tasks::PlannedRun& run, const 
                        {"batch", arguments.run.task.batch},
                        {"rate", target.rate.origin},
                        {"modes", modes},
-                       {"recommended", best == nullptr ? Json(nullptr) : Json(launched_line(arguments, *best))}};
+                       {"recommended", best == nullptr ? Json(nullptr) : Json(launched_line(arguments, run, *best))}};
   print_indented_json(result);
 }
 
@@ -180,12 +179,12 @@ void print_text(const Arguments& arguments, const tasks::PlannedRun& run, const 
                   target.ranks.ranks, machine.name, count_of(target.ranks.nodes, "node"), bytes_text(machine.memory),
                   bytes_text(machine.reserved), 1e-9 * target.network.bandwidth, 1e-9 * machine.link)));
   print(named_line("rate", target.rate.origin) + "\n");
-  print_tables(plans);
+  print_tables(plans, run.work);
   for (const train::ModePlan& plan : plans) {
     if (!plan.fits) print(fmt::format("\n{}: {}\n", to_string(plan.mode), plan.obstacle));
   }
   if (const train::ModePlan* best = recommended(plans)) {
-    print("\n" + named_line("run", launched_line(arguments, *best)));
+    print("\n" + named_line("run", launched_line(arguments, run, *best)));
   }
 }
 
@@ -222,8 +221,9 @@ int run_plan(const Arguments& told) {
   const tasks::PlannedRun run =
       arguments.task->plan(arguments.model, arguments.data, arguments.run, arguments.sources, log_line);
   arguments.model = run.model;
+  arguments.run = run.config;
   const train::PlanTarget target = make_target(arguments, *run.network);
-  const train::LengthStream samples(run.lengths, arguments.run.task.batch, arguments.run.engine.seed);
+  const train::LengthStream samples(run.lengths, arguments.run.task.batch, arguments.run.engine.seed, run.work);
   const train::Workload workload(*run.network, samples);
   const std::vector<train::ModePlan> plans = plan_modes(arguments, workload, target);
   const train::ModePlan* best = recommended(plans);

@@ -78,8 +78,7 @@ std::vector<Precision> Options::precisions(const std::vector<Precision>& otherwi
   std::vector<Precision> precisions;
   for (const std::string& word : words("precision")) {
     const auto found = std::ranges::find(all, word, [](Precision one) { return to_string(one); });
-    if (found == all.end())
-      throw UsageError(fmt::format("--precision {}: expected float, bfloat16 or half", word));
+    if (found == all.end()) throw UsageError(fmt::format("--precision {}: expected float, bfloat16 or half", word));
     precisions.push_back(*found);
   }
   return precisions.empty() ? otherwise : precisions;

@@ -2,21 +2,26 @@
 #include "app/bench/gemm_timing.hpp"
 #include "app/program/compute.hpp"
 #include "core/base/standard_output.hpp"
+#include "core/base/usage_error.hpp"
 
 #include <fmt/format.h>
 
-#include <utility>
+#include <string>
+#include <vector>
 
 namespace mylos::app {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The model of --model or --shapes, without weights.
-tasks::PlannedRun planned_model(const Arguments& arguments) {
-  std::string name = arguments.model.empty() ? arguments.shapes : arguments.model;
-  if (name.empty()) name = arguments.task->known_models().front();
-  return arguments.task->plan(name, {}, arguments.run, arguments.sources, log_line);
+/// The model of --model or --shapes. Errors: UsageError where neither names one.
+std::string model_name(const Arguments& arguments) {
+  if (!arguments.model.empty()) return arguments.model;
+  if (!arguments.shapes.empty()) return arguments.shapes;
+  const std::vector<std::string> known = arguments.task->known_models();
+  if (!known.empty()) return known.front();
+  throw UsageError(
+      fmt::format("bench gemm needs --model: no model for {} is known by its sizes", arguments.task->title()));
 }
 
 std::vector<Json> rows_of(const ProductRates& rates, const std::vector<std::string>& providers) {
@@ -58,18 +63,19 @@ Json combined_rates(const std::vector<ProductRates>& products, const std::vector
 }  // namespace
 
 int bench_gemm(const Arguments& arguments) {
-  const tasks::PlannedRun run = planned_model(arguments);
+  const std::string name = model_name(arguments);
+  const auto network = arguments.task->network(name, arguments.run.engine.precision);
   const ComputeScope compute;
   check_precision(arguments.run.engine.precision, arguments.run.engine.gemm.tf32);
   ProductTimer timer(timed_providers(arguments));
   if (!arguments.json) {
     print_bench_context();
-    print(fmt::format("gemm: products of {}, {} tokens; m, n, k; the median of {}\n", run.name, arguments.tokens,
+    print(fmt::format("gemm: products of {}, {} tokens; m, n, k; the median of {}\n", name, arguments.tokens,
                       arguments.repeats));
   }
   std::vector<ProductRates> products;
   Json rows = Json::array();
-  for (const GemmProduct& product : training_products(*run.network, arguments.tokens)) {
+  for (const GemmProduct& product : training_products(*network, arguments.tokens)) {
     timer.time(product, arguments.repeats, products.emplace_back());
     for (const Json& row : rows_of(products.back(), timer.providers())) {
       rows.push_back(row);
@@ -78,8 +84,7 @@ int bench_gemm(const Arguments& arguments) {
   }
   const Json rates = combined_rates(products, timer.providers());
   if (arguments.json) {
-    print(Json{{"context", bench_context()}, {"model", run.name}, {"products", rows}, {"gflops", rates}}.dump(2) +
-          "\n");
+    print(Json{{"context", bench_context()}, {"model", name}, {"products", rows}, {"gflops", rates}}.dump(2) + "\n");
     return 0;
   }
   for (const auto& [name, rate] : rates.items()) {

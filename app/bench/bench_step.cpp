@@ -111,7 +111,7 @@ class StepBench final : public train::Reporter {
   /// The median over the steps that were not listened to.
   template <class Figure>
   double typical(const Figure& figure) const;
-  double tokens_per_second() const;
+  double work_per_second() const;
   double flops() const;
   Ceilings ceilings() const;
   Breakdown breakdown() const { return make_breakdown(training_products(task_.model(), 1), profiled_, ceilings()); }
@@ -151,8 +151,8 @@ double StepBench::typical(const Figure& figure) const {
   return median(figures);
 }
 
-double StepBench::tokens_per_second() const {
-  return typical([](const train::StepReport& step) { return step.tokens_per_second(); });
+double StepBench::work_per_second() const {
+  return typical([&](const train::StepReport& step) { return task_.work().count(step.tokens_per_second()); });
 }
 
 double StepBench::flops() const {
@@ -203,9 +203,10 @@ void StepBench::print_json() const {
                  {"batch", arguments_.run.task.batch},
                  {"precision", to_string(precision())},
                  {"provider", gemm_},
-                 {"tokens", typical([](const auto& step) { return static_cast<double>(step.tokens); })},
+                 {task_.work().name,
+                  typical([&](const auto& step) { return task_.work().count(static_cast<double>(step.tokens)); })},
                  {"seconds", typical([](const auto& step) { return step.seconds; })},
-                 {"tokens_per_second", tokens_per_second()},
+                 {train::rate_key(task_.work().name), work_per_second()},
                  {"gflops", 1e-9 * flops()},
                  {"gemm_gflops", 1e-9 * ceiling},
                  {"share_of_gemm", flops() / ceiling},
@@ -222,10 +223,14 @@ void StepBench::print_text() const {
   mylos::print(fmt::format("step: {}, batch {}, {}, {}; the median of {}\n", arguments_.model,
                            arguments_.run.task.batch, to_string(precision()), gemm_, arguments_.repeats));
   const double ceiling = ceiling_rate(products_);
-  mylos::print(fmt::format(
-      "{:.0f} tokens/s, {:.1f} GFLOP/s: {:.1f} % of the {:.1f} GFLOP/s that the model's products reach alone, each by "
-      "its fastest provider\n",
-      tokens_per_second(), 1e-9 * flops(), 100.0 * flops() / ceiling, 1e-9 * ceiling));
+  const std::string share = products_.empty()
+                                ? ""
+                                : fmt::format(
+                                      ": {:.1f} % of the {:.1f} GFLOP/s that the model's products reach alone, each by "
+                                      "its fastest provider",
+                                      100.0 * flops() / ceiling, 1e-9 * ceiling);
+  mylos::print(
+      fmt::format("{:.0f} {}/s, {:.1f} GFLOP/s{}\n", work_per_second(), task_.work().name, 1e-9 * flops(), share));
   if (arguments_.breakdown) {
     mylos::print(to_text(breakdown(), ceilings()));
   }

@@ -83,14 +83,10 @@ std::vector<SavedTensor> exported_tensors(const parallel::CheckpointIndex& index
   return tensors;
 }
 
-/// The model in `directory` without data. Errors: those of its task's kind.
-std::unique_ptr<tasks::Task> load_model(const fs::path& directory) {
+/// The kind of the model in `directory`; the default where nothing says it, whose errors then tell what is missing.
+const tasks::TaskKind& kind_in(const fs::path& directory) {
   const tasks::TaskKind* found = tasks::kind_of_model(directory);
-  const tasks::TaskKind& kind = found == nullptr ? tasks::default_task_kind() : *found;
-  tasks::RunConfig run = tasks::default_run(kind, checkpoint_command);
-  run.task.model = directory;
-  kind.fit_model(run, directory.string(), {}, [](const std::string&) {});
-  return kind.make_model(run, [](const std::string&) {});
+  return found == nullptr ? tasks::default_task_kind() : *found;
 }
 
 }  // namespace
@@ -101,13 +97,14 @@ int export_checkpoint(const Arguments& arguments) {
   const fs::path path = checkpoint_at(arguments.positional[1]);
   const parallel::CheckpointIndex index = parallel::read_checkpoint_index(path);
   const fs::path directory = model_directory(arguments, path, index.record);
-  const std::unique_ptr<tasks::Task> task = load_model(directory);
-  const std::vector<SavedTensor> tensors = exported_tensors(index, task->model().table(), directory, path);
+  const tasks::TaskKind& kind = kind_in(directory);
+  const std::unique_ptr<nn::Model> network = kind.network(directory.string(), Precision::float32);
+  const std::vector<SavedTensor> tensors = exported_tensors(index, network->table(), directory, path);
   std::error_code unreadable;  // is told by what writes there
   ensure(!fs::exists(output, unreadable) || fs::is_empty(output, unreadable),
          fmt::format("--output {}: is there already; choose a new directory", output.string()));
   const PositionedFile file(path, PositionedFile::Use::read);
-  const std::unique_ptr<train::ModelExport> exported = task->start_export(output);
+  const std::unique_ptr<train::ModelExport> exported = kind.start_export(directory, network->table(), output);
   for (const auto& [row, dataset] : tensors) {
     std::size_t first = 0;
     read_dataset(file, *dataset, [&](std::span<const float> values) {

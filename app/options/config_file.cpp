@@ -178,6 +178,10 @@ void read_config_file(const std::filesystem::path& file, const Command& command,
 std::vector<std::string> differing_settings(const Json& saved, const Command& command, const Arguments& arguments,
                                             std::span<const std::string_view> may_differ) {
   std::vector<std::string> differing;
+  // Settings of two tasks are not compared. Versions before wrote no task.
+  const std::string task(arguments.task->name());
+  const std::string before_task = saved.value("task", std::string(tasks::default_task_kind().name()));
+  if (before_task != task) return {fmt::format("task {}, now {}", before_task, task)};
   const Json settings = settings_json(command, arguments);
   const Json defaults = settings_json(command, default_arguments(command, *arguments.task));
   for (const auto& [name, value] : settings.items()) {

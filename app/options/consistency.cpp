@@ -71,9 +71,9 @@ constexpr std::array settings_of_choices = {
 
 /// Resets the settings of the optimizer or schedule that a configuration chose and the command line replaced. What the
 /// command line itself says of them is refused.
-void drop_settings_of_replaced_choices(Arguments& arguments) {
+void drop_settings_of_replaced_choices(const Command& command, Arguments& arguments) {
   train::TrainConfig& engine = arguments.run.engine;
-  const train::TrainConfig defaults;
+  const train::TrainConfig defaults = default_arguments(command, *arguments.task).run.engine;
   const bool is_adamw = engine.optimizer.kind == train::OptimizerKind::adamw;
   if (was_given(arguments, "optimizer") && is_adamw) {
     engine.optimizer.sgd.momentum = defaults.optimizer.sgd.momentum;
@@ -121,7 +121,7 @@ void take_peers_sgd(Arguments& arguments) {
 
 /// Refuses settings of the optimizer and its learning rate that contradict each other.
 void check_optimizer(const Command& command, Arguments& arguments) {
-  drop_settings_of_replaced_choices(arguments);
+  drop_settings_of_replaced_choices(command, arguments);
   check_settings_of_choices(command, arguments);
   take_peers_sgd(arguments);
   const train::TrainConfig& engine = arguments.run.engine;

@@ -35,6 +35,7 @@ Option task_option() {
             describe(choices) + "; default: as the model's config.json says (model_type)");
   option.expects = describe(choices);
   option.choices = names_of(choices);
+  option.is_derived = true;
   option.parse = [choices](Arguments&, std::string_view text) { return parse_choice(text, choices).has_value(); };
   option.print = [](const Arguments& arguments) -> nlohmann::ordered_json { return arguments.task->name(); };
   return option;
@@ -43,20 +44,22 @@ Option task_option() {
 }  // namespace
 
 std::vector<Option> data_options(const tasks::TaskKind& task) {
-  const std::string data_files(task.data_files());
+  const tasks::DataTexts texts = task.data_texts();
+  const std::string trained(texts.trained), entries(texts.entries);
   constexpr unsigned data_commands = eval_command | prepare_command | bench_command | plan_command;
   return {
       model_option(),
       task_option(),
       path_option(
-          named("train", {"train-file"}, "FILE", files, train_command, data_files + " to train on"),
+          named("train", {"train-file"}, "FILE", files, train_command, trained + " to train on"),
           [](auto& a) -> auto& { return a.run.task.train; }),
       path_option(
           named("dev", {"validation-file"}, "FILE", files, train_command,
-                data_files + " to evaluate on; without it nothing is scored"),
+                trained + " to evaluate on; without it nothing is scored"),
           [](auto& a) -> auto& { return a.run.task.dev; }),
       path_option(
-          named("data", {}, "FILE", files, data_commands, data_files), [](auto& a) -> auto& { return a.data; }),
+          named("data", {}, "FILE", files, data_commands, std::string(texts.read)),
+          [](auto& a) -> auto& { return a.data; }),
       path_option(
           named("context", {}, "FILE", files, ask_command, "the text that holds the answers; - reads standard input"),
           [](auto& a) -> auto& { return a.context; }),
@@ -68,11 +71,11 @@ std::vector<Option> data_options(const tasks::TaskKind& task) {
           [](auto& a) -> auto& { return a.run.engine.output; }),
       count_option(
           named("train-limit", {"max-train-samples"}, "N", files, train_command | prepare_command,
-                "take only the first N entries (questions) of the training file"),
+                "take only the first N " + entries + " of the training file"),
           {}, [](auto& a) -> auto& { return a.run.task.train_limit; }),
       count_option(
           named("dev-limit", {"max-eval-samples"}, "N", files, train_command | eval_command,
-                "take only the first N entries (questions) of the evaluation file"),
+                "take only the first N " + entries + " of the evaluation file"),
           {}, [](auto& a) -> auto& { return a.run.task.dev_limit; }),
       unrecorded(switch_option(
           named("do-train", {}, "", files, train_command, "as scripts of transformers are told; train always does"),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <utility>
 
 namespace mylos::app {
 namespace {
@@ -24,9 +25,11 @@ auto find_called(const Table& table, const std::string& name) {
 }  // namespace
 
 const std::vector<Option>& option_table(const tasks::TaskKind& task) {
-  static std::map<const tasks::TaskKind*, std::vector<Option>> tables;
-  const auto known = tables.find(&task);
-  return known != tables.end() ? known->second : tables.emplace(&task, make_table(task)).first->second;
+  // --task offers the kinds that are registered.
+  static std::map<std::pair<const tasks::TaskKind*, std::size_t>, std::vector<Option>> tables;
+  const std::pair key(&task, tasks::task_kinds().size());
+  const auto known = tables.find(key);
+  return known != tables.end() ? known->second : tables.emplace(key, make_table(task)).first->second;
 }
 
 std::vector<Option> own_options(const tasks::TaskKind& task) {

@@ -49,8 +49,7 @@ std::string text_member(const Json& object, std::string_view name) {
   return {};
 }
 
-}  // namespace
-
+/// The kind that serves `model`, a directory or a name; null where none does or there is no such model.
 const tasks::TaskKind* kind_of_named_model(const std::string& model) {
   if (model.empty()) return nullptr;
   std::error_code unreadable;
@@ -63,6 +62,8 @@ const tasks::TaskKind* kind_of_named_model(const std::string& model) {
     return nullptr;
   }
 }
+
+}  // namespace
 
 const tasks::TaskKind& choose_task(const Command& command, std::span<const std::string> words) {
   if (!command.task.empty()) {

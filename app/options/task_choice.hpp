@@ -13,7 +13,4 @@ namespace mylos::app {
 /// fails: what is wrong with a word is told where it is read.
 const tasks::TaskKind& choose_task(const Command& command, std::span<const std::string> words);
 
-/// The kind that serves `model`, a directory or a name; null where none does or there is no such model.
-const tasks::TaskKind* kind_of_named_model(const std::string& model);
-
 }  // namespace mylos::app

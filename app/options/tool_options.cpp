@@ -114,7 +114,7 @@ Option between_option() {
 }  // namespace
 
 std::vector<Option> tool_options(const tasks::TaskKind& task) {
-  return {
+  std::vector<Option> options = {
       path_option(
           named("vocab", {}, "FILE", general, tokenize_command | bench_command, "vocab.txt: one token a line"),
           [](auto& a) -> auto& { return a.vocabulary; }),
@@ -125,7 +125,6 @@ std::vector<Option> tool_options(const tasks::TaskKind& task) {
       switch_option(
           named("cased", {}, "", general, tokenize_command | bench_command, "keep case and accents"),
           [](auto& a) -> auto& { return a.cased; }),
-      shapes_option(task),
       count_option(
           named("tokens", {}, "N", general, bench_command, "of gemm: tokens of a batch"), {1, 10'000'000},
           [](auto& a) -> auto& { return a.tokens; }),
@@ -158,6 +157,8 @@ std::vector<Option> tool_options(const tasks::TaskKind& task) {
                 "print JSON; of watch once"),
           [](auto& a) -> auto& { return a.json; }),
   };
+  if (!task.known_models().empty()) options.push_back(shapes_option(task));
+  return options;
 }
 
 }  // namespace mylos::app

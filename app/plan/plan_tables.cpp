@@ -27,14 +27,14 @@ void print_memory(ModePlans plans) {
   }
 }
 
-void print_times(ModePlans plans) {
+void print_times(ModePlans plans, const train::WorkKind& work) {
   print(fmt::format("\n{:18} {:>6} {:>8} {:>8} {:>10} {:>10} {:>10} {:>10} {:>10} {:>12}\n", "time", "fits", "at once",
-                    "at most", "step ms", "compute", "optimizer", "exposed", "tokens/s", "job"));
+                    "at most", "step ms", "compute", "optimizer", "exposed", work.name + "/s", "job"));
   for (const train::ModePlan& plan : plans) {
     print(fmt::format("{:18} {:>6} {:>8} {:>8} {:>10.4g} {:>10.4g} {:>10.4g} {:>10.4g} {:>10.4g} {:>12}\n",
                       to_string(plan.mode), plan.fits ? "yes" : "no", plan.memory.largest.samples, plan.largest,
                       1e3 * plan.step.total(), 1e3 * plan.step.compute, 1e3 * plan.step.optimizer,
-                      1e3 * plan.step.exposed, plan.tokens / plan.step.total(), duration_text(plan.job())));
+                      1e3 * plan.step.exposed, work.count(plan.tokens) / plan.step.total(), duration_text(plan.job())));
   }
 }
 
@@ -56,13 +56,13 @@ bool exceeds_all(const train::ModePlan& plan) {
 }
 
 /// Where the micro-batch was made smaller to fit, and what efficiencies above 100 % come from.
-std::string notes(ModePlans plans) {
+std::string notes(ModePlans plans, const train::WorkKind& work) {
   std::string text;
   for (const train::ModePlan& plan : plans) {
     const train::MemoryPlan& memory = plan.memory;
     if (!plan.fits || memory.largest.samples >= memory.asked) continue;
     text += fmt::format("{}: planned with {} at once, because the {} of a rank's step do not fit at once\n",
-                        to_string(plan.mode), count_of(memory.largest.samples, "sequence"), memory.asked);
+                        to_string(plan.mode), count_of(memory.largest.samples, work.sample), memory.asked);
   }
   if (std::ranges::any_of(plans, exceeds_all)) {
     text += "efficiencies above 100 %: each rank updates its share of the parameters, where one GPU updates all\n";
@@ -72,11 +72,11 @@ std::string notes(ModePlans plans) {
 
 }  // namespace
 
-void print_tables(std::span<const train::ModePlan> plans) {
+void print_tables(std::span<const train::ModePlan> plans, const train::WorkKind& work) {
   print_memory(plans);
-  print_times(plans);
+  print_times(plans, work);
   print_efficiency(plans);
-  if (const std::string text = notes(plans); !text.empty()) print("\n" + text);
+  if (const std::string text = notes(plans, work); !text.empty()) print("\n" + text);
 }
 
 }  // namespace mylos::app

@@ -7,6 +7,6 @@
 namespace mylos::app {
 
 /// Prints what `mylos plan` says of each mode: memory, times, efficiencies, and notes on these where they need any.
-void print_tables(std::span<const train::ModePlan> plans);
+void print_tables(std::span<const train::ModePlan> plans, const train::WorkKind& work);
 
 }  // namespace mylos::app

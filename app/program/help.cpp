@@ -65,7 +65,7 @@ std::vector<std::string_view> option_sections(const Command& command, const task
 
 std::string option_text(const Option& option, const Arguments& defaults) {
   std::string text = option.help;
-  const std::string value = option.print ? default_text(option.print(defaults)) : "";
+  const std::string value = option.print && !option.is_derived ? default_text(option.print(defaults)) : "";
   if (!value.empty()) text += fmt::format(" [{}]", value);
   for (std::size_t i = 0; i < option.aliases.size(); ++i) {
     text += fmt::format("{}--{}{}", i == 0 ? " (also " : ", ", option.aliases[i],

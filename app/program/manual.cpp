@@ -102,7 +102,15 @@ std::vector<Option> options_of_all_tasks() {
   std::vector<Option> all = option_table();
   for (const tasks::TaskKind* task : tasks::task_kinds()) {
     for (Option& option : own_options(*task)) {
-      if (std::ranges::find(all, option.name, &Option::name) == all.end()) all.push_back(std::move(option));
+      const auto known = std::ranges::find(all, option.name, &Option::name);
+      if (known == all.end()) {
+        all.push_back(std::move(option));
+        continue;
+      }
+      known->commands |= option.commands;
+      for (std::string& choice : option.choices) {
+        if (std::ranges::find(known->choices, choice) == known->choices.end()) known->choices.push_back(choice);
+      }
     }
   }
   return all;

@@ -44,6 +44,15 @@ Json run_of_model(const std::string& model) {
   return run.is_object() && run.contains(train::OutputDirectory::state_key) ? run : Json();
 }
 
+/// Errors: UsageError where the model is of another task than the one that was chosen.
+void check_task(const Arguments& arguments) {
+  const tasks::TaskKind* served = tasks::kind_of_model(arguments.run.task.model);
+  if (served == nullptr || served == arguments.task) return;
+  throw UsageError(fmt::format("--model {} is a model for {} (--task {}), and this is a run of {} (--task {})",
+                               arguments.model, served->title(), served->name(), arguments.task->title(),
+                               arguments.task->name()));
+}
+
 }  // namespace
 
 void take_run_settings(const Command& command, Arguments& arguments) {
@@ -69,6 +78,7 @@ void resolve_model_argument(Arguments& arguments) {
 void resolve_model_argument(Arguments& arguments, const Notice& notice) {
   const bool is_first = parallel::launched_rank(parallel::process_environment) == 0;
   arguments.run.task.model = data::resolve_model(arguments.model, is_first);
+  check_task(arguments);
   arguments.task->fit_model(arguments.run, arguments.model, arguments.sources, notice);
 }
 

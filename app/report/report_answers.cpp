@@ -281,7 +281,15 @@ bool answers_questions(const ReportedRun& run) { return task_kind_of(run) == &ta
 }  // namespace
 
 AnswersSection answers_html(const std::vector<ReportedRun>& runs, const StepPair& between) {
-  if (!std::ranges::all_of(runs, answers_questions)) return {};
+  if (!std::ranges::all_of(runs, answers_questions)) {
+    if (between)
+      throw UsageError("--between compares answers, and a run of another task than question answering has none");
+    const bool has_some = std::ranges::any_of(runs, answers_questions);
+    return has_some ? AnswersSection{.changes = {},
+                                     .errors = {},
+                                     .problems = {"runs of other tasks have no answers, so that none are compared"}}
+                    : AnswersSection{};
+  }
   return AnswerReport(runs).section(between);
 }
 

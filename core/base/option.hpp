@@ -48,6 +48,7 @@ struct Option {
   std::function<nlohmann::ordered_json(const Target&)> print = {};
   std::string alone = {};                 ///< the value where none follows the name; empty where one has to
   std::vector<std::string> choices = {};  ///< the words among its values; completion offers them
+  bool is_derived = false;                ///< its value follows from others where it is not given: help shows none
 
   bool is_switch() const { return placeholder.empty(); }
   bool belongs_to(unsigned command) const { return (commands & command) != 0; }
@@ -60,9 +61,18 @@ struct Option {
 /// The option of a part as one of the whole: `part` finds the part, [](auto& whole) -> auto& { return whole.part; }.
 template <class Whole, class Part, class Finder>
 Option<Whole> option_of_whole(const Option<Part>& option, Finder part) {
-  Option<Whole> whole{
-      option.name, option.aliases, option.placeholder, option.section, option.commands, option.help, option.expects, {},
-      {},          option.alone,   option.choices};
+  Option<Whole> whole{option.name,
+                      option.aliases,
+                      option.placeholder,
+                      option.section,
+                      option.commands,
+                      option.help,
+                      option.expects,
+                      {},
+                      {},
+                      option.alone,
+                      option.choices,
+                      option.is_derived};
   whole.parse = [parse = option.parse, part](Whole& target, std::string_view text) {
     return parse(part(target), text);
   };

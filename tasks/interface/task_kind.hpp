@@ -20,13 +20,23 @@
 
 namespace mylos::tasks {
 
-/// A run as a plan knows it: a model without weights, and how long its samples are.
+/// What a run is planned with: a model without weights, and how long its samples are.
 struct PlannedRun {
+  RunConfig config;   ///< fitted to the model
   std::string name;   ///< of the model
   std::string model;  ///< what --model of train calls it
   std::unique_ptr<nn::Model> network;
-  std::vector<std::size_t> lengths;  ///< rows of the training samples
-  std::string data;                  ///< what they are of: "questions.json: 120 windows"
+  train::WorkKind work = {};              ///< what a step counts
+  std::vector<std::size_t> lengths = {};  ///< rows of the training samples
+  std::string data = {};                  ///< what they are of: "questions.json: 120 windows"
+  std::string data_options = {};          ///< options of train that name the data where no file does: "--dataset squad"
+};
+
+/// What the help says of the data.
+struct DataTexts {
+  std::string_view trained;  ///< files to train and evaluate on: "questions.json or features.h5"
+  std::string_view read;     ///< files that eval, prepare, bench and plan read
+  std::string_view entries;  ///< what --train-limit counts: "questions"
 };
 
 /// One kind of tasks: the options it has, the models it serves, and what commands make of it. tasks/task_kinds.hpp has
@@ -39,8 +49,7 @@ class TaskKind {
   virtual std::string_view name() const = 0;
   /// In texts: "question answering".
   virtual std::string_view title() const = 0;
-  /// The files of its data, in the help: "questions.json or features.h5".
-  virtual std::string_view data_files() const = 0;
+  virtual DataTexts data_texts() const = 0;
   /// What the config.json of its models says as model_type.
   virtual std::span<const std::string_view> model_types() const = 0;
   /// Models that it knows by their sizes: names that plan takes without a directory.
@@ -71,20 +80,25 @@ class TaskKind {
   /// Reads the model's directory and the data. `notice` gets a line on whatever was left out. Errors:
   /// std::runtime_error on files, std::invalid_argument on settings that do not fit them.
   virtual std::unique_ptr<Task> make(const RunConfig& run, const Notice& notice) const = 0;
-  /// The model alone, for what exports it.
-  virtual std::unique_ptr<Task> make_model(const RunConfig& run, const Notice& notice) const = 0;
-  /// The run of the model called `name` (a directory, or one that is known by its sizes) on the file `data`, or, where
-  /// that is empty, on what most people train on. Errors: std::runtime_error, UsageError.
-  virtual PlannedRun plan(const std::string& name, const std::filesystem::path& data, RunConfig run,
+  /// The model called `name` (a directory, or one that is known by its sizes) without weights. Errors:
+  /// std::runtime_error naming what is not there.
+  virtual std::unique_ptr<nn::Model> network(const std::string& name, Precision precision) const = 0;
+  /// Begins to write a model with the rows of `table` into `output`, with the configuration and the tokenizer's files
+  /// of the model in `directory`.
+  virtual std::unique_ptr<train::ModelExport> start_export(const std::filesystem::path& directory,
+                                                           const ParameterTable& table,
+                                                           const std::filesystem::path& output) const = 0;
+  /// The run of the model called `name` on the file `data`, or, where that is empty, on what most people train on.
+  /// Errors: std::runtime_error, UsageError.
+  virtual PlannedRun plan(const std::string& name, const std::filesystem::path& data, const RunConfig& run,
                           const OptionSources& sources, const Notice& notice) const = 0;
-  /// The options of train that name the data which `plan` counts without a file: "--dataset squad".
-  virtual std::string planned_data_options() const { return {}; }
 
-  /// Writes what `data` holds as samples into `output`, .h5 or .jsonl, and tells `notice` what it wrote.
+  /// Writes what `data` holds as samples into `output`, .h5 or .jsonl, and tells `notice` what it wrote. Errors:
+  /// UsageError where the kind prepares nothing.
   virtual void prepare(const RunConfig& run, const std::filesystem::path& data, const std::filesystem::path& output,
-                       const Notice& notice) const = 0;
+                       const Notice& notice) const;
   /// Whether `prepare` wrote this file.
-  virtual bool is_prepared(const std::filesystem::path& file) const = 0;
+  virtual bool is_prepared(const std::filesystem::path&) const { return false; }
 
   /// What a report says of the data's rules: {"rules", "SQuAD 2.0"}. `run` is a run.json.
   virtual std::vector<std::pair<std::string, std::string>> facts(const nlohmann::json& /*run*/) const { return {}; }

@@ -3,7 +3,6 @@
 #include "core/base/error.hpp"
 #include "core/base/quantities.hpp"
 #include "core/base/usage_error.hpp"
-#include "data/huggingface/bert_shapes.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "nn/bert/bert_question_answering.hpp"
 #include "tasks/question_answering/bert_shape.hpp"
@@ -49,24 +48,24 @@ void check_length(const RunConfig& run, const data::NamedBert& known) {
   ensure(length <= positions, fmt::format("--max-length {}: {} has {} positions", length, known.name, positions));
 }
 
-/// The sizes of the model called `name`, and what train knows it by.
-data::NamedBert find_sizes(const std::string& name, const std::filesystem::path& file, RunConfig& run,
-                           const OptionSources& sources, const Notice& notice) {
+/// Null where `name` is a directory or no known name.
+const data::NamedBert* find_known(const std::string& name) {
   std::error_code unreadable;  // is told where it is read
-  const bool is_directory = std::filesystem::is_directory(name, unreadable);
-  const data::NamedBert* const known = is_directory ? nullptr : data::find_bert_shape(name);
-  const std::string& trained = known == nullptr ? name : known->fetched;
-  if (known != nullptr && file.empty()) {
-    check_length(run, *known);
-    return *known;
-  }
-  if (known != nullptr) check_vocabulary(*known, file);
-  run.task.model = data::resolve_model(trained);
-  fit_windows(run, trained, sources, notice);
-  return {trained, data::read_bert_config(run.task.model / "config.json"), trained};
+  return std::filesystem::is_directory(name, unreadable) ? nullptr : data::find_bert_shape(name);
+}
+
+/// Finds the directory that --data needs, and fits the windows to the model in it.
+void read_directory(PlannedRun& planned, const OptionSources& sources, const Notice& notice) {
+  planned.config.task.model = data::resolve_model(planned.model);
+  fit_windows(planned.config, planned.model, sources, notice);
 }
 
 }  // namespace
+
+data::NamedBert find_bert_sizes(const std::string& name) {
+  if (const data::NamedBert* known = find_known(name)) return *known;
+  return {name, data::read_bert_config(data::resolve_model(name) / "config.json"), name};
+}
 
 void fit_windows(RunConfig& run, const std::string& name, const OptionSources& sources, const Notice& notice) {
   const std::size_t positions = positions_of(run);
@@ -81,22 +80,32 @@ void fit_windows(RunConfig& run, const std::string& name, const OptionSources& s
   length = positions;
 }
 
-PlannedRun plan_questions(const std::string& name, const std::filesystem::path& file, RunConfig run,
+PlannedRun plan_questions(const std::string& name, const std::filesystem::path& file, const RunConfig& run,
                           const OptionSources& sources, const Notice& notice) {
-  const data::NamedBert sizes = find_sizes(name, file, run, sources, notice);
-  PlannedRun planned{.name = sizes.name,
+  const data::NamedBert* const known = find_known(name);
+  if (known != nullptr && !file.empty()) check_vocabulary(*known, file);
+  const data::NamedBert sizes = find_bert_sizes(name);
+  PlannedRun planned{.config = run,
+                     .name = sizes.name,
                      .model = sizes.fetched,
                      .network = nn::make_bert_question_answering(bert_shape(sizes.config), run.engine.precision)};
+  if (known != nullptr && file.empty()) {
+    check_length(run, *known);
+  } else {
+    read_directory(planned, sources, notice);
+  }
   if (file.empty()) {
-    const std::size_t length = squad_config(run).max_length;
+    const std::size_t length = squad_config(planned.config).max_length;
     planned.lengths.assign(squad_windows, length);
     planned.data = fmt::format(
         "{} windows of {} tokens, as many as SQuAD v1.1 has, each counted full; with --data FILE those that it has",
         count_text(squad_windows), length);
+    planned.data_options = "--dataset squad --do-train";
     return planned;
   }
-  run.task.train = file;
-  const SquadTask task(run, notice);
+  RunConfig reading = planned.config;
+  reading.task.train = file;
+  const SquadTask task(reading, notice);
   planned.lengths = lengths_of(*task.train_windows());
   planned.data = fmt::format("{}: {}", file.string(), count_of(planned.lengths.size(), "window"));
   return planned;

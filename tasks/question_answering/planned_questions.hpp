@@ -2,6 +2,7 @@
 
 #include "core/base/notice.hpp"
 #include "core/base/option.hpp"
+#include "data/huggingface/bert_shapes.hpp"
 #include "tasks/interface/task_kind.hpp"
 
 #include <filesystem>
@@ -13,10 +14,14 @@ namespace mylos::tasks {
 /// run_qa does. Errors: UsageError where a length that was given is longer than the model has positions.
 void fit_windows(RunConfig& run, const std::string& name, const OptionSources& sources, const Notice& notice);
 
+/// The sizes of the model called `name`: one that is known by its sizes, or a directory or name that train takes.
+/// Errors: std::runtime_error where there is no such model.
+data::NamedBert find_bert_sizes(const std::string& name);
+
 /// A run of the model called `name` on the questions in `file`, or, where that is empty, on as many full windows as
 /// SQuAD v1.1 has. A model that is known by its sizes needs no directory but for the vocabulary that cuts questions.
 /// Errors: std::runtime_error where a file or directory is not there; UsageError of fit_windows.
-PlannedRun plan_questions(const std::string& name, const std::filesystem::path& file, RunConfig run,
+PlannedRun plan_questions(const std::string& name, const std::filesystem::path& file, const RunConfig& run,
                           const OptionSources& sources, const Notice& notice);
 
 }  // namespace mylos::tasks

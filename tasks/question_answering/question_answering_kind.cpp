@@ -3,7 +3,11 @@
 #include "core/base/json.hpp"
 #include "core/base/usage_error.hpp"
 #include "data/huggingface/bert_shapes.hpp"
+#include "data/huggingface/wordpiece_files.hpp"
 #include "data/squad/squad_files.hpp"
+#include "nn/bert/bert_question_answering.hpp"
+#include "tasks/interface/pretrained_export.hpp"
+#include "tasks/question_answering/bert_shape.hpp"
 #include "tasks/question_answering/planned_questions.hpp"
 #include "tasks/question_answering/prepared_questions.hpp"
 #include "tasks/question_answering/question_answering_options.hpp"
@@ -39,7 +43,9 @@ class QuestionAnsweringKind final : public TaskKind {
  public:
   std::string_view name() const override { return "question-answering"; }
   std::string_view title() const override { return "question answering"; }
-  std::string_view data_files() const override { return "questions.json or features.h5"; }
+  DataTexts data_texts() const override {
+    return {"questions.json or features.h5", "questions.json, or features.h5 where eval reads it", "questions"};
+  }
   std::span<const std::string_view> model_types() const override { return types; }
   std::vector<std::string> known_models() const override {
     std::vector<std::string> names;
@@ -81,14 +87,20 @@ class QuestionAnsweringKind final : public TaskKind {
   std::unique_ptr<Task> make(const RunConfig& run, const Notice& notice) const override {
     return std::make_unique<SquadTask>(run, notice);
   }
-  std::unique_ptr<Task> make_model(const RunConfig& run, const Notice& notice) const override {
-    return std::make_unique<SquadTask>(run, notice, SquadTask::Reads::model);
+  std::unique_ptr<nn::Model> network(const std::string& name, Precision precision) const override {
+    return nn::make_bert_question_answering(bert_shape(find_bert_sizes(name).config), precision);
   }
-  PlannedRun plan(const std::string& name, const std::filesystem::path& file, RunConfig run,
+  std::unique_ptr<train::ModelExport> start_export(const std::filesystem::path& directory, const ParameterTable& table,
+                                                   const std::filesystem::path& output) const override {
+    const data::BertConfig config = data::read_bert_config(directory / "config.json");
+    const auto files =
+        data::wordpiece_model_files(data::read_wordpiece_files(directory), config.max_position_embeddings);
+    return std::make_unique<PretrainedExport>(output, data::bert_config_json(config), files, table);
+  }
+  PlannedRun plan(const std::string& name, const std::filesystem::path& file, const RunConfig& run,
                   const OptionSources& sources, const Notice& notice) const override {
-    return plan_questions(name, file, std::move(run), sources, notice);
+    return plan_questions(name, file, run, sources, notice);
   }
-  std::string planned_data_options() const override { return "--dataset squad --do-train"; }
 
   void prepare(const RunConfig& run, const std::filesystem::path& file, const std::filesystem::path& output,
                const Notice& notice) const override {

@@ -1,10 +1,8 @@
 #include "tasks/question_answering/squad_order.hpp"
 
-#include "core/base/crc32c.hpp"
-#include "core/base/error.hpp"
 #include "core/base/json.hpp"
 #include "core/base/printable.hpp"
-#include "core/base/text_file.hpp"
+#include "tasks/interface/order_file.hpp"
 
 #include <fmt/format.h>
 
@@ -43,32 +41,11 @@ std::size_t find_window(const Json& entry, const std::unordered_map<std::string_
 }  // namespace
 
 std::vector<std::vector<std::size_t>> read_order(const std::filesystem::path& path, const SquadWindows& windows) {
-  const std::string text = read_text_file(path);
   const auto first = first_windows(windows);
-  std::vector<std::vector<std::size_t>> order;
-  std::size_t number = 0;
-  for (const std::string_view line : split_lines(text)) {
-    const std::string name = fmt::format("{}: line {}", path.string(), ++number);
-    const JsonPlace place(name);
-    if (line.find_first_not_of(" \t") == std::string_view::npos) {
-      place.fail("is blank; each line is a step, a list of [question id, window index]");
-    }
-    const Json step = parse_json(line, name);
-    if (as_list(step, place).empty()) place.fail("a step has no samples");
-    order.emplace_back();
-    for (const Json& entry : step) order.back().push_back(find_window(entry, first, windows, name));
-  }
-  ensure(!order.empty(), fmt::format("{}: no steps in it", path.string()));
-  return order;
-}
-
-std::uint32_t order_checksum(const std::vector<std::vector<std::size_t>>& order) {
-  std::vector<std::uint64_t> values;
-  for (const std::vector<std::size_t>& step : order) {
-    values.push_back(step.size());
-    values.insert(values.end(), step.begin(), step.end());
-  }
-  return crc32c(std::as_bytes(std::span(values)));
+  return read_order_file(path, "[question id, window index]",
+                         [&](const Json& entry, std::string_view line, std::vector<std::size_t>& step) {
+                           step.push_back(find_window(entry, first, windows, line));
+                         });
 }
 
 }  // namespace mylos::tasks

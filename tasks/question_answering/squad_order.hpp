@@ -2,7 +2,6 @@
 
 #include "tasks/question_answering/squad_windows.hpp"
 
-#include <cstdint>
 #include <filesystem>
 #include <vector>
 
@@ -12,8 +11,5 @@ namespace mylos::tasks {
 /// Reads `--order FILE`: JSON lines, one step a line, a list of [question id, window index]. Returns indices into
 /// `windows`, step by step. Errors: std::runtime_error naming the line and the id or window that is not there.
 std::vector<std::vector<std::size_t>> read_order(const std::filesystem::path& path, const SquadWindows& windows);
-
-/// Checksum of the windows of each step.
-std::uint32_t order_checksum(const std::vector<std::vector<std::size_t>>& order);
 
 }  // namespace mylos::tasks

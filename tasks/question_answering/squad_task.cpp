@@ -6,6 +6,8 @@
 #include "data/huggingface/safetensors.hpp"
 #include "data/squad/answer_files.hpp"
 #include "nn/bert/bert_question_answering.hpp"
+#include "tasks/interface/order_file.hpp"
+#include "tasks/interface/pretrained_export.hpp"
 #include "tasks/question_answering/bert_shape.hpp"
 #include "tasks/question_answering/squad_order.hpp"
 
@@ -35,27 +37,6 @@ nn::BertShape shape_of(const TaskConfig& told, const data::BertConfig& bert, Pre
   }
   return shape;
 }
-
-std::vector<data::TensorShape> tensors_of(const ParameterTable& table) {
-  std::vector<data::TensorShape> tensors;
-  for (const ParameterRow& row : table.rows()) tensors.push_back({row.name, row.shape});
-  return tensors;
-}
-
-/// A Hugging Face directory. BERT has no state rows.
-class PretrainedExport final : public train::ModelExport {
- public:
-  PretrainedExport(const std::filesystem::path& directory, const data::BertConfig& config,
-                   const data::WordPieceFiles& tokenizer, const ParameterTable& table)
-      : writer_(directory, data::bert_config_json(config),
-                data::wordpiece_model_files(tokenizer, config.max_position_embeddings), tensors_of(table)) {}
-
-  void write(const ParameterRow&, std::size_t, std::span<const float> values) override { writer_.write(values); }
-  void commit() override { writer_.commit(); }
-
- private:
-  data::PretrainedWriter writer_;
-};
 
 /// Fill is the part of max_length that windows use.
 std::string data_text(const SquadWindows& windows, std::size_t max_length) {
@@ -175,7 +156,8 @@ std::string SquadTask::short_answers() const {
 }
 
 std::unique_ptr<train::ModelExport> SquadTask::start_export(const std::filesystem::path& directory) const {
-  return std::make_unique<PretrainedExport>(directory, bert_, tokenizer_files_, model_->table());
+  const auto files = data::wordpiece_model_files(tokenizer_files_, bert_.max_position_embeddings);
+  return std::make_unique<PretrainedExport>(directory, data::bert_config_json(bert_), files, model_->table());
 }
 
 }  // namespace mylos::tasks

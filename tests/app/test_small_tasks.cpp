@@ -127,7 +127,7 @@ TEST_F(SmallTasks, AnOptionOfAnotherTaskSaysSo) {
   EXPECT_THAT(train_words({"--doc-stride", "3"}).errors,
               HasSubstr("--doc-stride belongs to --task question-answering"));
   EXPECT_THAT(train_words({"--task", "chess"}).errors,
-              HasSubstr("--task chess: expected question-answering, next-word or line-class"));
+              HasSubstr("--task chess: expected question-answering, language-modeling, next-word or line-class"));
 }
 
 TEST_F(SmallTasks, HelpShowsTheOptionsOfTheTask) {
@@ -143,7 +143,7 @@ TEST_F(SmallTasks, ManualAndCompletionHaveTheOptionsOfAllTasks) {
                     HasSubstr("\\fB\\-\\-doc\\-stride\\fR")));
   const std::string script = run_small({"help", "--bash"}).output;
   EXPECT_THAT(script, AllOf(HasSubstr("--shortest "), HasSubstr("--doc-stride ")));
-  EXPECT_THAT(script, HasSubstr("--task) values=\"question-answering next-word line-class\""));
+  EXPECT_THAT(script, HasSubstr("--task) values=\"question-answering language-modeling next-word line-class\""));
 }
 
 TEST_F(SmallTasks, AConfigurationNamesItsTask) {
@@ -172,7 +172,49 @@ TEST_F(SmallTasks, ReportsAndPlansFollowTheTask) {
   const ProgramRun plan =
       run_small({"plan", "--model", images_, "--data", groups_, "--gpu", "a100-40", "--gpus", "2", "--json"});
   ASSERT_EQ(plan.exit_code, 0) << plan.errors;
-  EXPECT_EQ(json::parse(plan.output)["data"], "192 images");
+  const json planned = json::parse(plan.output);
+  EXPECT_EQ(planned["data"], "192 images");
+  EXPECT_TRUE(planned["modes"][0].contains("images_per_second"));
+  EXPECT_FALSE(planned["modes"][0].contains("tokens_per_second"));
+  EXPECT_THAT(run_small({"plan", "--model", images_, "--data", groups_, "--gpu", "a100-40"}).output,
+              AllOf(HasSubstr("images/s"), Not(HasSubstr("tokens/s"))));
+}
+
+TEST_F(SmallTasks, BenchmarksCountTheWorkOfTheTask) {
+  const ProgramRun step =
+      run_small({"bench", "step", "--model", images_, "--data", groups_, "--repeats", "1", "--gemm", "kokkos-kernels"});
+  ASSERT_EQ(step.exit_code, 0) << step.errors;
+  EXPECT_THAT(step.output, AllOf(HasSubstr("images/s"), Not(HasSubstr("nan")), Not(HasSubstr("tokens/s"))));
+  const ProgramRun gemm = run_small({"bench", "gemm", "--task", "line-class"});
+  EXPECT_EQ(gemm.exit_code, 2);
+  EXPECT_THAT(gemm.errors, HasSubstr("bench gemm needs --model: no model for classes of lines is known by its sizes"));
+  EXPECT_THAT(run_small({"bench", "gemm", "--task", "line-class", "--shapes", "minilm"}).errors,
+              HasSubstr("bench does not have --shapes"));
+}
+
+TEST_F(SmallTasks, ARunOfAnotherTaskIsNotThisRun) {
+  ASSERT_EQ(train_words({"--steps", "1"}).exit_code, 0);
+  const ProgramRun other = train_images({"--steps", "1"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.errors, HasSubstr("holds a finished run with other options: task next-word, now line-class;"));
+}
+
+TEST_F(SmallTasks, AModelOfAnotherTaskIsRefused) {
+  const std::string line = "is a model for classes of lines (--task line-class), and this is a run of ";
+  EXPECT_THAT(
+      run_small({"train", "--task", "next-word", "--model", images_, "--train", sentences_, "--output", run_}).errors,
+      HasSubstr(line + "next words (--task next-word)"));
+  EXPECT_THAT(run_small({"ask", "--model", images_, "--context", sentences_, "who?"}).errors,
+              HasSubstr(line + "question answering (--task question-answering)"));
+}
+
+TEST_F(SmallTasks, WhatATaskHasNotIsSaid) {
+  EXPECT_THAT(run_small({"prepare", "--model", words_, "--data", sentences_, "--output", directory_ / "s.h5"}).errors,
+              HasSubstr("prepare: next words has nothing to prepare"));
+  ASSERT_EQ(train_images({"--steps", "1"}).exit_code, 0);
+  const ProgramRun report = run_small({"report", run_, "--output", directory_ / "report.html", "--between", "1,9"});
+  EXPECT_EQ(report.exit_code, 2);
+  EXPECT_THAT(report.errors, HasSubstr("--between compares answers"));
 }
 
 TEST_F(SmallTasks, OthersThanTheirOwnTrainAsBefore) {

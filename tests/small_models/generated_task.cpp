@@ -38,6 +38,11 @@ class SafetensorsExport final : public train::ModelExport {
 
 }  // namespace
 
+std::unique_ptr<train::ModelExport> start_safetensors(const std::filesystem::path& directory,
+                                                      const ParameterTable& table) {
+  return std::make_unique<SafetensorsExport>(directory, table);
+}
+
 void GeneratedEvaluation::take(std::size_t index, std::span<const float> outputs, std::span<const float> losses) {
   if (index == 0) loss_ = correct_ = 0.0;
   loss_ += std::accumulate(losses.begin(), losses.end(), 0.0);
@@ -72,7 +77,7 @@ void GeneratedTask::write_results(const std::filesystem::path& directory) const 
 }
 
 std::unique_ptr<train::ModelExport> GeneratedTask::start_export(const std::filesystem::path& directory) const {
-  return std::make_unique<SafetensorsExport>(directory, model_->table());
+  return start_safetensors(directory, model_->table());
 }
 
 }  // namespace mylos::small_models

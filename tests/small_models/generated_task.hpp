@@ -29,6 +29,10 @@ class GeneratedEvaluation : public train::Evaluation {
   train::Metrics metrics_;
 };
 
+/// Writes the rows of `table`, parameters and state, into model.safetensors of `directory`.
+std::unique_ptr<train::ModelExport> start_safetensors(const std::filesystem::path& directory,
+                                                      const ParameterTable& table);
+
 class GeneratedTask : public train::Task {
  public:
   const nn::Model& model() const override { return *model_; }

@@ -118,21 +118,26 @@ class SmallTask final : public tasks::Task {
 /// What the two kinds share.
 class SmallKind : public tasks::TaskKind {
  public:
-  std::string_view data_files() const final { return "a JSON object of counts"; }
+  tasks::DataTexts data_texts() const final {
+    return {"a JSON object of counts", "a JSON object of counts", "samples"};
+  }
   std::vector<Choice> metrics() const final { return {{"loss", {"eval_loss"}}, {"accuracy", {"eval_accuracy"}}}; }
-  std::unique_ptr<tasks::Task> make_model(const RunConfig& run, const Notice& notice) const final {
-    return make(run, notice);
+  std::unique_ptr<nn::Model> network(const std::string&, Precision) const final { return network(); }
+  std::unique_ptr<train::ModelExport> start_export(const std::filesystem::path&, const ParameterTable& table,
+                                                   const std::filesystem::path& output) const final {
+    return std::make_unique<NamedExport>(start_safetensors(output, table), output, model_types().front());
   }
-  void prepare(const RunConfig&, const std::filesystem::path&, const std::filesystem::path&,
-               const Notice&) const final {
-    fail(fmt::format("prepare: {} generates its data", name()));
-  }
-  bool is_prepared(const std::filesystem::path&) const final { return false; }
-  tasks::PlannedRun plan(const std::string& model, const std::filesystem::path& file, RunConfig run,
+  tasks::PlannedRun plan(const std::string& model, const std::filesystem::path& file, const RunConfig& run,
                          const OptionSources&, const Notice& notice) const final {
-    run.task.train = file;
-    const std::unique_ptr<tasks::Task> task = make(run, notice);
-    tasks::PlannedRun planned{.name = model, .model = model, .network = network(), .data = task->train_text()};
+    RunConfig reading = run;
+    reading.task.train = file;
+    const std::unique_ptr<tasks::Task> task = make(reading, notice);
+    tasks::PlannedRun planned{.config = run,
+                              .name = model,
+                              .model = model,
+                              .network = network(),
+                              .work = task->work(),
+                              .data = task->train_text()};
     const std::size_t samples = read_count(file, counted());
     for (std::size_t i = 0; i < samples; ++i) planned.lengths.push_back(task->rows_of(i));
     return planned;
@@ -221,7 +226,7 @@ class LineClass final : public SmallKind {
     if (!run.task.dev.empty()) config.evaluation_images = read_count(run.task.dev, "images");
     if (run.task.train.empty() && !run.task.dev.empty()) config.groups = read_count(run.task.dev, "after");
     SmallTexts texts{.model_type = model_types().front(),
-                     .model = count_of(config.shape.classes, "class"),
+                     .model = count_of(config.shape.classes, "kind") + " of lines",
                      .train = count_of(config.groups * config.images_per_group, "image"),
                      .dev = count_of(config.evaluation_images, "image"),
                      .evaluated = {config.evaluation_images, "images"}};

@@ -6,8 +6,8 @@
 
 namespace mylos::train {
 
-LengthStream::LengthStream(std::vector<std::size_t> lengths, std::size_t batch, std::uint64_t seed)
-    : lengths_(std::move(lengths)), sampler_(lengths_.size(), batch, seed) {
+LengthStream::LengthStream(std::vector<std::size_t> lengths, std::size_t batch, std::uint64_t seed, WorkKind work)
+    : lengths_(std::move(lengths)), sampler_(lengths_.size(), batch, seed), work_(std::move(work)) {
   require(!lengths_.empty(), "LengthStream: there are no samples");
 }
 

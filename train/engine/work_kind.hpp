@@ -16,6 +16,7 @@ struct WorkKind {
 
   /// How many there are in `batch_rows` rows of batches.
   std::size_t count(std::size_t batch_rows) const { return batch_rows / rows; }
+  double count(double batch_rows) const { return batch_rows / static_cast<double>(rows); }
 };
 
 /// 0 where no time passed.

@@ -120,6 +120,18 @@ TEST(Options, EveryNameSpellingAndFormIsRead) {
   }
 }
 
+TEST(Options, NamesOfATaskAreNoneOfAllTasks) {
+  for (const tasks::TaskKind* task : tasks::task_kinds()) {
+    std::set<std::string> names;
+    for (const Option& option : option_table(*task)) {
+      EXPECT_TRUE(names.insert(option.name).second) << task->name() << " " << option.name;
+      for (const std::string& alias : option.aliases) {
+        EXPECT_TRUE(names.insert(alias).second) << task->name() << " " << alias;
+      }
+    }
+  }
+}
+
 TEST(Options, NamesAndAliasesAreUnique) {
   std::set<std::string> names;
   for (const Option& option : option_table()) {

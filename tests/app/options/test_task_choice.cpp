@@ -1,5 +1,6 @@
 #include "app/options/task_choice.hpp"
 
+#include "app/options/parse.hpp"
 #include "tests/small_models/small_kinds.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -56,6 +57,11 @@ TEST_F(TaskChoice, IsTheDefaultWhereNothingSaysMore) {
   EXPECT_EQ(choice({"--model", directory_ / "none"}), "question-answering");
   EXPECT_EQ(choice({"--config", directory_ / "none.json"}), "question-answering");
   EXPECT_EQ(choice({"--", "--model", words_}), "question-answering");
+}
+
+TEST_F(TaskChoice, ARegisteredTaskIsAValueOfTheOption) {
+  const std::vector<std::string> words = {"--task", "line-class", "--model", images_, "--train", "t", "--output", "o"};
+  EXPECT_EQ(parse_arguments(*find_command("train"), words).task->name(), "line-class");
 }
 
 TEST_F(TaskChoice, ACommandOfOneTaskHasNoChoice) {
