@@ -100,6 +100,11 @@ class Program:
         self.path = path
         self.commands = {name: self.help(name) for name in re.findall(r"^  (\w+) ", self.run("--help"), re.MULTILINE)}
         self.commands["help"] = self.run("--help")
+        # Tasks have options of their own, which a command shows where it has --task.
+        words = re.search(r"--task\) values=\"([^\"]*)\"", self.run("help", "--bash"))
+        tasks = words.group(1).split() if words else []
+        self.of_tasks = {name: "".join(self.run(name, "--task", task, "--help") for task in tasks if "--task " in text)
+                         for name, text in self.commands.items()}
 
     def run(self, *words):
         return subprocess.run([self.path, *words], check=True, capture_output=True, text=True).stdout
@@ -108,7 +113,7 @@ class Program:
         return self.run(command, "--help")
 
     def options(self, command):
-        return set(OPTION.findall(self.commands[command])) | ALWAYS
+        return set(OPTION.findall(self.commands[command] + self.of_tasks.get(command, ""))) | ALWAYS
 
     def all_options(self):
         return set().union(*map(self.options, self.commands))

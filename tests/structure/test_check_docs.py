@@ -31,6 +31,7 @@ Not in this version:
 
 class FakeProgram(check_docs.Program):
     def __init__(self):
+        self.of_tasks = {"train": "  --text-field NAME  the field\n"}
         self.commands = {"train": HELP, "fetch": "usage: mylos fetch NAME\n"}
 
 
@@ -80,6 +81,7 @@ class CheckDocs(unittest.TestCase):
 
     def test_options_of_commands(self):
         self.assertEqual(self.options("`mylos train --batch 8 --model-name-or-path m`, `--strict`, `mylos --help`, `cmake --preset x`"), [])
+        self.assertEqual(self.options("`mylos train --text-field x`, `--text-field`"), [], "of another task")
         self.assertEqual(self.options("build/release/mylos train --modle x"), ["README.md:1: mylos train has no option --modle"])
         self.assertEqual(self.options("    mylos train \\\n      --batsch 2"), ["README.md:1: mylos train has no option --batsch"])
         self.assertEqual(self.options("`mylos fetch --batch`"), ["README.md:1: mylos fetch has no option --batch"])

@@ -1,5 +1,6 @@
 #include "tests/tasks/language_modeling/recorded_llama.hpp"
 
+#include "tasks/language_modeling/llama_shape_of.hpp"
 #include "tests/support/arrays.hpp"
 #include "train/engine/initial_parameters.hpp"
 
@@ -11,32 +12,6 @@
 namespace mylos::tests {
 
 namespace fs = std::filesystem;
-
-nn::LlamaShape recorded_llama_shape(const data::LlamaConfig& config) {
-  using Kind = nn::RotaryScaling::Kind;
-  using Type = data::RopeScaling::Type;
-  const data::RopeScaling& rope = config.rope_scaling;
-  return {.vocabulary = config.vocab_size,
-          .hidden = config.hidden_size,
-          .layers = config.num_hidden_layers,
-          .heads = config.num_attention_heads,
-          .key_value_heads = config.num_key_value_heads,
-          .head_size = config.head_dim,
-          .feed_forward = config.intermediate_size,
-          .positions = config.max_position_embeddings,
-          .rope_theta = config.rope_theta,
-          .rope_scaling = {.kind = rope.type == Type::linear   ? Kind::linear
-                                   : rope.type == Type::llama3 ? Kind::llama3
-                                                               : Kind::none,
-                           .factor = rope.factor,
-                           .low_frequency_factor = rope.low_freq_factor,
-                           .high_frequency_factor = rope.high_freq_factor,
-                           .original_positions = rope.original_max_position_embeddings},
-          .rms_norm_epsilon = static_cast<float>(config.rms_norm_eps),
-          .initializer_range = static_cast<float>(config.initializer_range),
-          .tied = config.tie_word_embeddings,
-          .padding_token = config.pad_token_id ? static_cast<std::int32_t>(*config.pad_token_id) : no_padding};
-}
 
 void RecordedTexts::add(std::span<const std::int32_t> ids) {
   lengths.push_back(ids.size());
@@ -87,7 +62,7 @@ RecordedLlamaTask::RecordedLlamaTask(const fs::path& folder, RecordedTexts texts
     : weights_(folder / "model.safetensors"),
       texts_(std::move(texts)),
       model_(
-          nn::make_llama(recorded_llama_shape(data::read_llama_config(folder / "config.json")), Precision::float32)) {}
+          nn::make_llama(tasks::llama_shape_of(data::read_llama_config(folder / "config.json")), Precision::float32)) {}
 
 void RecordedLlamaTask::initial_values(const train::RowWriter& write) const {
   const data::SafetensorsFile weights(weights_);

@@ -16,9 +16,6 @@
 /// Models recorded from PyTorch, and an engine that holds one.
 namespace mylos::tests {
 
-/// The model's sizes from its configuration.
-nn::LlamaShape recorded_llama_shape(const data::LlamaConfig& config);
-
 /// Samples packed without padding; a label is the token that follows, none where a sample ends.
 struct RecordedTexts {
   std::vector<std::size_t> lengths;

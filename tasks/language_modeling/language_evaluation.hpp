@@ -1,0 +1,44 @@
+#pragma once
+
+#include "data/text/samples.hpp"
+#include "tasks/language_modeling/language_samples.hpp"
+#include "train/engine/task.hpp"
+
+#include <string>
+#include <vector>
+
+namespace mylos::tasks {
+
+/// Scores a language model by the loss of a predicted token, in nats, its exponential (perplexity), and how often the
+/// likeliest token is the one that follows.
+class LanguageEvaluation final : public train::Evaluation {
+ public:
+  explicit LanguageEvaluation(data::SampleSet samples);
+  LanguageEvaluation(const LanguageEvaluation&) = delete;  // batches refer to the samples
+  LanguageEvaluation& operator=(const LanguageEvaluation&) = delete;
+
+  const data::SampleSet& samples() const { return samples_; }
+
+  std::size_t batches() const override { return slices_.size() - 1; }
+  BatchShape largest_batch() const override { return largest_; }
+  void assemble(std::size_t index, Batch& batch) const override;
+  void take(std::size_t index, std::span<const float> outputs, std::span<const float> losses) override;
+  train::Metrics score() override;
+  std::span<const train::MetricKind> kinds() const override;
+
+  /// The last score as results.json has it; empty before.
+  const std::string& results() const { return results_; }
+
+ private:
+  std::vector<std::size_t> samples_of(std::size_t index) const;
+
+  data::SampleSet samples_;
+  SampleBatcher batcher_;
+  std::vector<std::size_t> slices_;  ///< (batches + 1) samples before each batch: as many as fit a count of tokens
+  BatchShape largest_;
+  double loss_sum_ = 0.0;  ///< of the batches taken since the first
+  std::size_t right_ = 0;  ///< likeliest tokens that follow
+  std::string results_;
+};
+
+}  // namespace mylos::tasks

@@ -1,0 +1,99 @@
+#include "tasks/language_modeling/language_samples.hpp"
+
+#include "core/base/crc32c.hpp"
+#include "core/base/error.hpp"
+#include "data/text/sample_file.hpp"
+#include "nn/llama/llama.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <system_error>
+
+namespace mylos::tasks {
+
+namespace names = nn::language_modeling;
+
+namespace {
+
+constexpr std::int32_t no_label = -1;
+
+std::optional<data::TokenId> token_of(bool is_left_out, std::optional<std::size_t> id) {
+  if (is_left_out || !id) return std::nullopt;
+  return static_cast<data::TokenId>(*id);
+}
+
+}  // namespace
+
+std::optional<data::SentencePieceTokenizer> load_tokenizer(const std::filesystem::path& directory,
+                                                           const data::LlamaConfig& model) {
+  const std::filesystem::path file = directory / tokenizer_file;
+  std::error_code unreadable;  // is told where it is read
+  if (!std::filesystem::exists(file, unreadable)) return std::nullopt;
+  auto tokenizer = data::SentencePieceTokenizer::load(file);
+  ensure(tokenizer.size() <= model.vocab_size, fmt::format("{}: has {} pieces, and the model's vocab_size is {}",
+                                                           file.string(), tokenizer.size(), model.vocab_size));
+  return tokenizer;
+}
+
+std::vector<data::ModelFile> read_tokenizer_files(const data::PretrainedModel& model) {
+  static constexpr std::array<std::string_view, 5> names = {tokenizer_file, "tokenizer.json", "tokenizer_config.json",
+                                                            "special_tokens_map.json", "generation_config.json"};
+  return model.read_files(names);
+}
+
+data::SampleOptions sample_options(const LanguageConfig& config, const data::LlamaConfig& model) {
+  const auto end = model.eos_token_ids.empty() ? std::nullopt : std::optional(model.eos_token_ids.front());
+  return {.max_length = config.max_length,
+          .long_documents = config.long_documents,
+          .begin = token_of(config.no_bos, model.bos_token_id),
+          .end = token_of(config.no_eos, end),
+          .vocabulary_size = model.vocab_size};
+}
+
+data::SampleSet load_samples(const std::filesystem::path& path, const data::SentencePieceTokenizer* tokenizer,
+                             const data::LlamaConfig& model, const LanguageConfig& config,
+                             std::optional<std::size_t> limit, const Notice& notice) {
+  const data::SampleOptions options = sample_options(config, model);
+  const data::ReadOptions reading{.text_field = config.text_field, .limit = limit, .strict = config.strict};
+  data::SampleSet samples;
+  if (path.extension() == ".h5" || data::is_sample_file(path)) {
+    data::PreparedSamples prepared = data::read_sample_file(path);
+    data::check_prepared_for(prepared, path, tokenizer ? std::optional(tokenizer->identity()) : std::nullopt, options);
+    samples = std::move(prepared.set);
+    if (limit) data::limit_documents(samples, *limit);
+  } else {
+    samples = data::read_samples(path, tokenizer, options, reading);
+  }
+  for (const std::string& line : data::describe_losses(samples, options)) {
+    notice(fmt::format("{}: {}", path.string(), line));
+  }
+  return samples;
+}
+
+std::uint32_t checksum_of(const data::SampleSet& samples) {
+  const std::uint32_t ids = crc32c(std::as_bytes(std::span(samples.ids)));
+  std::vector<std::uint64_t> starts = samples.starts;
+  starts.push_back(ids);
+  return crc32c(std::as_bytes(std::span(starts)));
+}
+
+void SampleBatcher::assemble(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
+                             Batch& batch) const {
+  lengths_.clear();
+  for (std::vector<std::int32_t>* values : {&tokens_, &positions_, &labels_}) values->clear();
+  for (const std::size_t index : samples) {
+    const auto sample = samples_.sample(index);
+    lengths_.push_back(sample.size());
+    tokens_.insert(tokens_.end(), sample.begin(), sample.end());
+    labels_.insert(labels_.end(), sample.begin() + 1, sample.end());
+    labels_.push_back(no_label);
+    for (std::size_t i = 0; i < sample.size(); ++i) positions_.push_back(static_cast<std::int32_t>(i));
+  }
+  batch.reset(lengths_, ids);
+  batch.set_indices(names::tokens, tokens_);
+  batch.set(names::positions, std::span<const std::int32_t>(positions_));
+  batch.set(names::labels, std::span<const std::int32_t>(labels_));
+}
+
+}  // namespace mylos::tasks

@@ -1,0 +1,154 @@
+#include "tasks/language_modeling/language_task.hpp"
+
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/quantities.hpp"
+#include "data/huggingface/llama_tensors.hpp"
+#include "tasks/interface/order_file.hpp"
+#include "tasks/interface/pretrained_export.hpp"
+#include "tasks/language_modeling/llama_shape_of.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <system_error>
+
+namespace mylos::tasks {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool has_file(const fs::path& directory, const char* name) {
+  std::error_code unreadable;  // is told where it is read
+  return fs::exists(directory / name, unreadable);
+}
+
+/// Whether the directory has weights in any form, be it one that cannot be read.
+bool has_weights(const fs::path& directory) {
+  return std::ranges::any_of(std::array{"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
+                                        "pytorch_model.bin.index.json"},
+                             [&](const char* name) { return has_file(directory, name); });
+}
+
+nn::LlamaShape shape_of(const TaskConfig& told, const data::LlamaConfig& config, Precision precision) {
+  nn::LlamaShape shape = llama_shape_of(config);
+  shape.attention = told.attention;
+  const std::string obstacle = attention_obstacle(shape.attention, precision, shape.head_size);
+  if (!obstacle.empty()) {
+    fail(fmt::format("--attention {}: {}; use --attention {}", to_string(shape.attention), obstacle,
+                     to_string(AttentionKernel::portable)));
+  }
+  return shape;
+}
+
+/// The samples of the documents that each step of an order file names.
+std::vector<std::vector<std::size_t>> read_order(const fs::path& path, const data::SampleSet& samples) {
+  return read_order_file(path, "document numbers",
+                         [&](const Json& entry, std::string_view line, std::vector<std::size_t>& step) {
+                           const JsonPlace place(line);
+                           const std::size_t document = as_count(entry, place);
+                           const auto [first, last] = samples.samples_of(document);
+                           if (first == last) place.fail(fmt::format("the training data has no document {}", document));
+                           for (std::size_t sample = first; sample < last; ++sample) step.push_back(sample);
+                         });
+}
+
+}  // namespace
+
+LanguageTask::LanguageTask(const RunConfig& run, Notice notice)
+    : told_(run.task),
+      config_(language_config(run)),
+      notice_(std::move(notice)),
+      pretrained_(told_.model),
+      llama_(data::read_llama_config(pretrained_)),
+      tokenizer_files_(read_tokenizer_files(pretrained_)),
+      tokenizer_(load_tokenizer(told_.model, llama_)),
+      model_(nn::make_llama(shape_of(told_, llama_, run.engine.precision), run.engine.precision)) {
+  require(
+      config_.max_length <= llama_.max_position_embeddings,
+      fmt::format("--max-length {}: the model has {} positions", config_.max_length, llama_.max_position_embeddings));
+  read_data(run);
+}
+
+void LanguageTask::read_data(const RunConfig& run) {
+  if (!told_.train.empty()) {
+    train_ = std::make_unique<data::SampleSet>(
+        load_samples(told_.train, tokenizer(), llama_, config_, told_.train_limit, notice_));
+    batcher_ = std::make_unique<SampleBatcher>(*train_);
+    sampler_ = std::make_unique<train::EpochSampler>(train_->size(), told_.batch, run.engine.seed);
+    if (!config_.order.empty()) order_ = read_order(config_.order, *train_);
+  }
+  if (!told_.dev.empty()) {
+    evaluation_ = std::make_unique<LanguageEvaluation>(
+        load_samples(told_.dev, tokenizer(), llama_, config_, told_.dev_limit, notice_));
+  }
+}
+
+void LanguageTask::initial_values(const train::RowWriter& write) const {
+  if (!has_weights(told_.model)) {
+    ensure(train_ != nullptr,
+           fmt::format("{}: has no weights (model.safetensors or model.safetensors.index.json)", told_.model.string()));
+    notice_(fmt::format("{} has no weights: the model begins from Normal(0, {}) drawn by --seed", told_.model.string(),
+                        llama_.initializer_range));
+    return;
+  }
+  std::vector<data::TensorSpec> wanted;
+  for (const ParameterRow& row : model_->table().rows()) wanted.push_back({row.name, row.shape});
+  const data::WeightReport report = pretrained_.read_weights(
+      wanted, data::llama_tensor_naming(llama_.tie_word_embeddings),
+      [&](std::size_t row, std::span<const float> values) { write(wanted[row].name, values); });
+  if (!report.ignored.empty()) {
+    notice_(fmt::format("{}: {}", told_.model.string(), data::ignored_line(report, "language modelling")));
+  }
+}
+
+std::size_t LanguageTask::steps_per_epoch() const {
+  if (!order_.empty()) return order_.size();
+  return sampler_ ? sampler_->steps_per_epoch() : 0;
+}
+
+std::vector<std::size_t> LanguageTask::global_batch(std::size_t step) const {
+  return order_.empty() ? sampler_->batch(step) : order_[step % order_.size()];
+}
+
+double LanguageTask::weight(std::span<const std::size_t> samples) const {
+  std::size_t predicted = 0;
+  for (const std::size_t sample : samples) predicted += train_->length(sample) - 1;
+  return static_cast<double>(predicted);
+}
+
+void LanguageTask::assemble(std::size_t, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
+                            Batch& batch) const {
+  batcher_->assemble(samples, ids, batch);
+}
+
+void LanguageTask::write_results(const fs::path& directory) const {
+  write_text(directory / "results.json", evaluation_->results());
+}
+
+std::unique_ptr<train::ModelExport> LanguageTask::start_export(const fs::path& directory) const {
+  return std::make_unique<PretrainedExport>(directory, data::llama_config_json(llama_), tokenizer_files_,
+                                            model_->table());
+}
+
+std::vector<DataChecksum> LanguageTask::data_checksums() const {
+  std::vector<DataChecksum> checksums;
+  if (train_) checksums.push_back({"train", told_.train, checksum_of(*train_)});
+  if (evaluation_) checksums.push_back({"dev", told_.dev, checksum_of(evaluation_->samples())});
+  if (!order_.empty()) checksums.push_back({"order", config_.order, order_checksum(order_)});
+  return checksums;
+}
+
+std::string LanguageTask::model_text() const {
+  return fmt::format("{}, hidden {}, {}, {}", count_of(llama_.num_hidden_layers, "layer"), llama_.hidden_size,
+                     count_of(llama_.num_attention_heads, "head"),
+                     count_of(llama_.num_key_value_heads, "key/value head"));
+}
+
+std::string LanguageTask::text_of(const data::SampleSet& samples) {
+  return fmt::format("{}, {}, {}", count_of(samples.counts.documents, "document"), count_of(samples.size(), "sample"),
+                     count_of(samples.ids.size(), "token"));
+}
+
+}  // namespace mylos::tasks

@@ -1,0 +1,71 @@
+#pragma once
+
+#include "data/huggingface/llama_config.hpp"
+#include "data/huggingface/pretrained.hpp"
+#include "data/tokenizer/sentencepiece.hpp"
+#include "nn/llama/llama.hpp"
+#include "tasks/interface/task.hpp"
+#include "tasks/language_modeling/language_evaluation.hpp"
+#include "tasks/language_modeling/language_samples.hpp"
+#include "train/engine/sampler.hpp"
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+/// Language modelling: documents cut into samples, the token that follows as label, perplexity as score.
+namespace mylos::tasks {
+
+class LanguageTask final : public Task {
+ public:
+  /// Reads the model's configuration and tokenizer, and cuts both data sets into samples. `notice` gets a line on
+  /// whatever was left out. Errors: std::runtime_error on files, std::invalid_argument on options that do not fit them.
+  LanguageTask(const RunConfig& run, Notice notice);
+
+  const nn::Model& model() const override { return *model_; }
+  /// A directory without weights gives none to train on from the initialisers; without training data that is an error.
+  void initial_values(const train::RowWriter& write) const override;
+
+  std::size_t steps_per_epoch() const override;
+  std::vector<std::size_t> global_batch(std::size_t step) const override;
+  std::size_t rows_of(std::size_t sample) const override { return train_->length(sample); }
+  /// Predicted tokens.
+  double weight(std::span<const std::size_t> samples) const override;
+  void assemble(std::size_t step, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
+                Batch& batch) const override;
+
+  LanguageEvaluation* evaluation() const override { return evaluation_.get(); }
+  void write_results(const std::filesystem::path& directory) const override;
+  std::unique_ptr<train::ModelExport> start_export(const std::filesystem::path& directory) const override;
+
+  std::vector<DataChecksum> data_checksums() const override;
+  std::string model_text() const override;
+  std::string train_text() const override { return text_of(*train_); }
+  std::string dev_text() const override { return text_of(evaluation_->samples()); }
+  EvaluatedSamples evaluated() const override { return {evaluation_->samples().size(), "samples"}; }
+  std::string results_text() const override { return evaluation_->results(); }
+
+  /// Null where there is no training data.
+  const data::SampleSet* train_samples() const { return train_.get(); }
+
+ private:
+  void read_data(const RunConfig& run);
+  const data::SentencePieceTokenizer* tokenizer() const { return tokenizer_ ? &*tokenizer_ : nullptr; }
+  static std::string text_of(const data::SampleSet& samples);
+
+  TaskConfig told_;
+  LanguageConfig config_;
+  Notice notice_;
+  data::PretrainedModel pretrained_;
+  data::LlamaConfig llama_;
+  std::vector<data::ModelFile> tokenizer_files_;
+  std::optional<data::SentencePieceTokenizer> tokenizer_;  ///< empty where the directory has no tokenizer.model
+  std::unique_ptr<nn::LlamaModel> model_;
+  std::unique_ptr<data::SampleSet> train_;
+  std::unique_ptr<SampleBatcher> batcher_;
+  std::unique_ptr<train::EpochSampler> sampler_;
+  std::vector<std::vector<std::size_t>> order_;  ///< samples step by step, where a file gives them
+  std::unique_ptr<LanguageEvaluation> evaluation_;
+};
+
+}  // namespace mylos::tasks

@@ -1,0 +1,36 @@
+#include "tasks/language_modeling/prepared_documents.hpp"
+
+#include "core/base/files.hpp"
+#include "core/base/quantities.hpp"
+#include "data/text/sample_file.hpp"
+#include "tasks/language_modeling/language_samples.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+namespace mylos::tasks {
+
+void prepare_documents(const RunConfig& run, const std::filesystem::path& file, const std::filesystem::path& output,
+                       const Notice& notice) {
+  const LanguageConfig& config = language_config(run);
+  const data::LlamaConfig model = data::read_llama_config(run.task.model / "config.json");
+  const std::optional<data::SentencePieceTokenizer> tokenizer = load_tokenizer(run.task.model, model);
+  data::PreparedSamples prepared{
+      .set = load_samples(file, tokenizer ? &*tokenizer : nullptr, model, config, run.task.train_limit, notice),
+      .options = sample_options(config, model),
+      .tokenizer = {}};
+  if (tokenizer) prepared.tokenizer = tokenizer->identity();
+  output.extension() == ".h5" ? data::write_sample_file(output, prepared)
+                              : data::write_sample_lines(output, prepared.set);
+  notice(fmt::format("{}: {}, {}", output.string(), count_of(prepared.set.counts.documents, "document"),
+                     count_of(prepared.set.size(), "sample")));
+}
+
+bool is_prepared_documents(const std::filesystem::path& file) {
+  if (file.extension() == ".h5") return data::is_sample_file(file);
+  const std::string begin = beginning_of(file);
+  return begin.starts_with("{\"line\":") && begin.find("\"input_ids\":[") != std::string::npos;
+}
+
+}  // namespace mylos::tasks
