@@ -189,6 +189,15 @@ TEST_F(Plan, TakesWhatBenchStepMeasured) {
       HasSubstr("it is not of --gpu h200 in bfloat16"));
 }
 
+/// The default of --max-length is made to fit the model, and train is told so.
+TEST_F(Plan, TheRecommendedLineFitsAModelOfFewPositions) {
+  write_tiny_model(directory_ / "model");
+  const json plan = planned({"--model", directory_ / "model", "--gpu", "h100"});
+  EXPECT_THAT(plan["recommended"].get<std::string>(), HasSubstr(" --max-length 64 "));
+  EXPECT_THAT(run_mylos({"plan", "--model", directory_ / "model", "--gpu", "h100", "--job", "slurm"}).output,
+              HasSubstr("--max-length 64"));
+}
+
 /// A run of a tiny model in a folder whose name a shell takes for more than a word.
 class PlannedRun : public TinyRun {
  protected:
