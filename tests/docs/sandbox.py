@@ -42,6 +42,17 @@ def make_models(cache):
         make_model.main()
 
 
+def make_language_model(work):
+    """small-llama: a Llama without weights; games.jsonl and games-dev.jsonl: documents that bring their ids."""
+    config = {"model_type": "llama", "vocab_size": 29, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2,
+              "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 512, "bos_token_id": 1, "eos_token_id": 2}
+    (work / "small-llama").mkdir()
+    (work / "small-llama/config.json").write_text(json.dumps(config), encoding="utf-8")
+    for name, count in (("games.jsonl", QUESTIONS), ("games-dev.jsonl", 5)):
+        lines = [json.dumps({"input_ids": [3 + (5 * i + j) % 26 for j in range(4 + i % 7)]}) for i in range(count)]
+        (work / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def make_run(program, work, environment):
     """runs/first: a finished run with two checkpoints."""
     subprocess.run([program, "train", "--model", "minilm", "--train", "train-v1.1.json", "--dev", "dev-v1.1.json", "--output",
@@ -57,6 +68,7 @@ def make(folder, program, page):
     (programs / "mylos").symlink_to(program)
     copy_examples(work)
     make_models(home / ".cache/mylos")
+    make_language_model(work)
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "HF_", "SLURM_", "PBS_"))}
     environment |= {"HOME": str(home), "PATH": f"{programs}:{environment['PATH']}", "OMP_NUM_THREADS": "2", "OMP_PROC_BIND": "false",
                     "OMP_WAIT_POLICY": "passive"}
