@@ -54,8 +54,10 @@ SquadTask::SquadTask(const RunConfig& run, Notice notice, Reads reads)
       notice_(std::move(notice)),
       pretrained_(told_.model),
       bert_(data::read_bert_config(pretrained_)),
-      tokenizer_files_(data::read_wordpiece_files(told_.model)),
-      tokenizer_(data::load_vocabulary(told_.model, bert_.vocab_size), tokenizer_files_.options),
+      switches_(data::read_tokenizer_options(told_.model)),
+      tokenizer_files_(
+          data::wordpiece_model_files(data::read_wordpiece_files(told_.model), bert_.max_position_embeddings)),
+      tokenizer_(data::load_vocabulary(told_.model, bert_.vocab_size), switches_),
       model_(nn::make_bert_question_answering(shape_of(told_, bert_, run.engine.precision), run.engine.precision)) {
   check_length(config_, bert_);
   if (reads == Reads::model_and_data) read_data(run);
@@ -64,14 +66,14 @@ SquadTask::SquadTask(const RunConfig& run, Notice notice, Reads reads)
 void SquadTask::read_data(const RunConfig& run) {
   if (!told_.train.empty()) {
     train_ = std::make_unique<SquadWindows>(
-        load_windows(told_.train, tokenizer_, switches(), config_, told_.train_limit, true, notice_));
+        load_windows(told_.train, tokenizer_, switches_, config_, told_.train_limit, true, notice_));
     batcher_ = std::make_unique<WindowBatcher>(*train_);
     sampler_ = std::make_unique<train::EpochSampler>(train_->count(), told_.batch, run.engine.seed);
     if (!config_.order.empty()) order_ = read_order(config_.order, *train_);
   }
   if (!told_.dev.empty()) {
     evaluation_ = std::make_unique<SquadEvaluation>(
-        load_windows(told_.dev, tokenizer_, switches(), config_, told_.dev_limit, false, notice_), config_);
+        load_windows(told_.dev, tokenizer_, switches_, config_, told_.dev_limit, false, notice_), config_);
     ensure(!train_ || evaluation_->labelled_windows() > 0,
            fmt::format("{}: no question in it has an answer to score a model by; leave out --dev", told_.dev.string()));
   }
@@ -156,8 +158,8 @@ std::string SquadTask::short_answers() const {
 }
 
 std::unique_ptr<train::ModelExport> SquadTask::start_export(const std::filesystem::path& directory) const {
-  const auto files = data::wordpiece_model_files(tokenizer_files_, bert_.max_position_embeddings);
-  return std::make_unique<PretrainedExport>(directory, data::bert_config_json(bert_), files, model_->table());
+  return std::make_unique<PretrainedExport>(directory, data::bert_config_json(bert_), tokenizer_files_,
+                                            model_->table());
 }
 
 }  // namespace mylos::tasks

@@ -56,14 +56,14 @@ class SquadTask final : public Task {
  private:
   void read_data(const RunConfig& run);
   void read_head(const train::RowWriter& write) const;
-  const data::TokenizerOptions& switches() const { return tokenizer_files_.options; }
 
   TaskConfig told_;
   SquadConfig config_;
   Notice notice_;
   data::PretrainedModel pretrained_;
   data::BertConfig bert_;
-  data::WordPieceFiles tokenizer_files_;
+  data::TokenizerOptions switches_;
+  std::vector<data::ModelFile> tokenizer_files_;  ///< as exports have them, so that none is made for an export
   data::WordPieceTokenizer tokenizer_;
   std::unique_ptr<nn::Model> model_;
   std::unique_ptr<SquadWindows> train_;

@@ -39,7 +39,7 @@ std::size_t scratch_bytes(const Workload& workload, const BatchShape& largest, c
 
 /// What is written takes memory, and reporting; so do the stacks and heaps of threads: measured.
 std::size_t output_bytes(const Workload& workload, std::size_t threads) {
-  constexpr std::size_t reports = std::size_t{2} << 20, checkpoints = std::size_t{5} << 20;
+  constexpr std::size_t reports = std::size_t{11} << 18, checkpoints = std::size_t{5} << 20;
   constexpr std::size_t of_thread = std::size_t{64} << 10;
   std::size_t piece = 0;
   for (const ParameterRow& row : workload.model.table().rows()) piece = std::max(piece, row.size);
