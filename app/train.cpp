@@ -273,7 +273,7 @@ train::ProgressView TrainCommand::progress_view() const {
   const Calibration here{.device = device_name(),
                          .threads = launch_.threads(),
                          .precision = arguments_.run.engine.precision,
-                         .model = size_of(task_->model())};
+                         .model = model_size(task_->model())};
   view.ceiling = static_cast<double>(ranks_.size()) * measured_products(here, saved_calibrations());
   return view;
 }

@@ -170,7 +170,7 @@ Calibration StepBench::calibration() const {
           .host = runs_on_host,
           .threads = default_threads(),
           .precision = precision(),
-          .model = size_of(task_.model()),
+          .model = model_size(task_.model()),
           .flops = rate,
           .bandwidth = bandwidth,
           .products = ceiling_rate(products_)};

@@ -49,7 +49,7 @@ Precision precision_named(const std::string& text, const std::string& name) {
 
 }  // namespace
 
-ModelSize size_of(const nn::Model& model) {
+ModelSize model_size(const nn::Model& model) {
   ModelSize size{.flops_per_row = model.training_flops({.samples = 1, .rows = 1, .longest = 1})};
   for (const ParameterRow& row : model.table().rows()) size.parameters += row.size;
   return size;

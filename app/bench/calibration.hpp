@@ -19,7 +19,7 @@ struct ModelSize {
   std::size_t parameters = 0;  ///< of all rows of the table
   double flops_per_row = 0.0;  ///< operations of a training pass over one sample of one row
 };
-ModelSize size_of(const nn::Model& model);
+ModelSize model_size(const nn::Model& model);
 /// How far two sizes are apart; 0 = the same.
 double distance(const ModelSize& one, const ModelSize& other);
 

@@ -1,6 +1,3 @@
-// Without this cxxopts reads each word with a regular expression, and those of libstdc++ overflow the stack at 50 kB.
-#define CXXOPTS_NO_REGEX true
-
 #include "app/options/words.hpp"
 
 #include "app/options/options.hpp"

@@ -47,7 +47,7 @@ std::optional<train::ComputeRate> measured_rate(const Arguments& arguments, cons
                      to_string(arguments.run.engine.precision),
                      is_host(arguments) ? fmt::format(" with {} threads", planned_threads(arguments)) : ""));
   }
-  const ModelSize size = size_of(model);
+  const ModelSize size = model_size(model);
   const Calibration& best =
       *std::ranges::min_element(all, {}, [&](const Calibration& one) { return distance(one.model, size); });
   return train::ComputeRate{best.flops, best.bandwidth,

@@ -186,7 +186,7 @@ std::string comparison_table(const std::vector<ComparedSetting>& settings) {
     const std::string heading = column_heading(kind);
     table += fmt::format(" {:>{}}", heading, width_of(heading, least_metric_width));
   }
-  table += "\n";
+  table += '\n';
   for (const Json& line : comparison_json(settings)) {
     table += fmt::format("{:<18} {:>5} ", line["mode"].get<std::string>(), line["ranks"].get<std::size_t>());
     table += line.contains("failure") ? line["failure"].get<std::string>() + "\n" : table_line(line, metrics, work);

@@ -208,11 +208,11 @@ Matrix<float> Llama<T>::predict(const Pass& pass, const Batch& batch, const Vect
   for_each_logits_chunk<T>(
       pass, head_, memory.forward.scratch.normal, vocabulary, [&](std::size_t first, const ConstMatrix<float>& logits) {
         largest_column(pass.space, logits, slice(memory.likeliest, first, first + logits.extent(0)));
-        if (losses.size() == 0) return;
+        if (losses.extent(0) == 0) return;
         chunk_losses<T>(pass, batch.integers(language_modeling::labels), first, logits, vocabulary);
       });
   pass.schedule.release(head_unit());
-  if (losses.size() > 0) sum_sample_losses(pass.space, batch.sample_starts(), vocabulary.row_losses, losses);
+  if (losses.extent(0) > 0) sum_sample_losses(pass.space, batch.sample_starts(), vocabulary.row_losses, losses);
   return Matrix<float>(memory.likeliest.data(), batch.shape().rows, 1);
 }
 

@@ -29,7 +29,7 @@ std::unique_ptr<nn::Model> tiny_network() {
 Calibration tiny() {
   return {.device = processor_name(),
           .threads = 1,
-          .model = size_of(*tiny_network()),
+          .model = model_size(*tiny_network()),
           .flops = 1e9,
           .bandwidth = 1e9,
           .products = 2e9};
@@ -80,7 +80,7 @@ TEST(Calibration, DistanceIsOfParametersAndOfOperationsARow) {
 }
 
 TEST(Calibration, SizesAreThoseOfTheModel) {
-  const ModelSize size = size_of(*tiny_network());
+  const ModelSize size = model_size(*tiny_network());
   const std::size_t layer = 4 * (16 * 16 + 16) + 2 * 16 * 32 + 32 + 16 + 4 * 16;
   EXPECT_EQ(size.parameters, (81 + 64 + 2 + 2) * 16u + 2 * layer + 2 * 16 + 2);
   EXPECT_EQ(size.flops_per_row, 6.0 * (2 * (4.0 * 16 * 16 + 2.0 * 16 * 32 + 2.0 * 16) + 2.0 * 16));
