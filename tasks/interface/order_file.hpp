@@ -12,7 +12,7 @@
 namespace mylos::tasks {
 
 /// Appends the samples that an entry of a step names; `line` is the file and the line, for errors.
-using OrderEntry = std::function<void(const Json& entry, std::string_view line, std::vector<std::size_t>& step)>;
+using OrderEntry = std::function<void(const mylos::Json& entry, std::string_view line, std::vector<std::size_t>& step)>;
 
 /// Reads JSON lines, one step a line, each a list of entries; `entry` says in errors what one is: "[question id, window
 /// index]". Returns samples step by step. Errors: std::runtime_error naming the line.

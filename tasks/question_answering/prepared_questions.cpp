@@ -12,8 +12,6 @@
 namespace mylos::tasks {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 data::SquadDataset read_dataset(const RunConfig& run, const std::filesystem::path& file, const Notice& notice) {
   const SquadConfig& config = squad_config(run);
   data::SquadDataset dataset = data::read_squad(file);
@@ -40,21 +38,24 @@ std::string feature_line(const data::PreparedFeatures& prepared, const data::Fea
   features.append_input_ids(feature, ids);
   const std::size_t first = features.context_position(feature);
   const auto ranges = features.context_offsets(feature);
-  Json types = Json::array(), offsets = Json::array();
+  nlohmann::ordered_json types = nlohmann::ordered_json::array(), offsets = types;
   for (std::size_t token = 0; token < ids.size(); ++token) {
     const bool is_context = token >= first && token < first + ranges.size();
     types.push_back(token < first ? 0 : 1);
-    offsets.push_back(is_context ? Json::array({ranges[token - first].begin, ranges[token - first].end})
-                                 : Json(nullptr));
+    offsets.push_back(is_context
+                          ? nlohmann::ordered_json::array({ranges[token - first].begin, ranges[token - first].end})
+                          : nlohmann::ordered_json(nullptr));
   }
-  const auto label = [](std::int32_t position) { return position < 0 ? Json(nullptr) : Json(position); };
-  const Json line = {{"id", prepared.dataset.questions[feature.question].id},
-                     {"window", feature.window},
-                     {"input_ids", ids},
-                     {"token_type_ids", types},
-                     {"offsets", offsets},
-                     {"start", label(feature.start)},
-                     {"end", label(feature.end)}};
+  const auto label = [](std::int32_t position) {
+    return position < 0 ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(position);
+  };
+  const nlohmann::ordered_json line = {{"id", prepared.dataset.questions[feature.question].id},
+                                       {"window", feature.window},
+                                       {"input_ids", ids},
+                                       {"token_type_ids", types},
+                                       {"offsets", offsets},
+                                       {"start", label(feature.start)},
+                                       {"end", label(feature.end)}};
   return line.dump() + "\n";
 }
 
