@@ -1,12 +1,15 @@
 #include "app/bench/bench.hpp"
 
+#include "app/batch/bench_batch.hpp"
 #include "app/run_commands.hpp"
 #include "core/base/usage_error.hpp"
 #include "parallel/launch/launcher.hpp"
 
 #include <fmt/format.h>
 
-#include <initializer_list>
+#include <algorithm>
+#include <array>
+#include <string>
 #include <string_view>
 
 /// mylos bench: validates, then times.
@@ -14,11 +17,63 @@ namespace mylos::app {
 
 namespace {
 
-/// An option of the other benchmark would change nothing in this one.
-void refuse(const Arguments& arguments, std::string_view what, std::initializer_list<const char*> others) {
-  for (const char* name : others) {
-    if (arguments.sources.given.contains(name))
-      throw UsageError(fmt::format("bench {} has no --{}; leave it out", what, name));
+/// Sets of benchmarks.
+enum BenchmarkBit : unsigned { of_gemm = 1, of_step = 2, of_batch = 4, of_tokenize = 8, of_collectives = 16 };
+
+/// An option, and the benchmarks that have it.
+struct OptionOfBenchmarks {
+  const char* option;
+  unsigned benchmarks;  ///< bits of BenchmarkBit
+};
+constexpr std::array options_of_benchmarks = std::to_array<OptionOfBenchmarks>({
+    {"breakdown", of_step},
+    {"shapes", of_gemm},
+    {"tokens", of_gemm},
+    {"providers", of_gemm | of_step},
+    {"batch", of_step | of_batch},
+    {"micro-batch", of_step},
+    {"micro-tokens", of_step},
+    {"recompute", of_step | of_batch},
+    {"attention", of_step | of_batch},
+    {"gemm", of_step | of_batch},
+    {"tf32", of_gemm | of_step | of_batch},
+    {"precision", of_gemm | of_step | of_batch},
+    {"model", of_gemm | of_step | of_batch | of_tokenize},
+    {"data", of_step | of_batch | of_tokenize},
+    {"vocab", of_tokenize},
+    {"cased", of_tokenize},
+    {"modes", of_batch},
+    {"plan", of_batch},
+    {"gpu", of_batch},
+    {"gpus", of_batch},
+    {"nodes", of_batch},
+    {"threads", of_batch},
+    {"memory", of_batch},
+    {"network-bandwidth", of_batch},
+    {"link-bandwidth", of_batch},
+    {"bench", of_batch},
+});
+
+struct Benchmark {
+  std::string_view name;
+  BenchmarkBit bit;
+  int (*run)(const Arguments&);
+  bool runs_on_ranks = false;
+};
+constexpr std::array benchmarks = std::to_array<Benchmark>({{"gemm", of_gemm, bench_gemm},
+                                                            {"step", of_step, bench_step},
+                                                            {"batch", of_batch, bench_batch, true},
+                                                            {"tokenize", of_tokenize, bench_tokenize},
+                                                            {"collectives", of_collectives, bench_collectives, true}});
+
+/// An option of the other benchmarks would change nothing in this one.
+void check_options_of(const Benchmark& benchmark, const Arguments& arguments) {
+  for (const auto& [option, having] : options_of_benchmarks) {
+    if (!arguments.sources.was_given(option) || (having & benchmark.bit) != 0) continue;
+    throw UsageError(fmt::format("bench {} has no --{}; leave it out", benchmark.name, option));
+  }
+  if (benchmark.bit == of_gemm && arguments.sources.was_given("model") && arguments.sources.was_given("shapes")) {
+    throw UsageError("--model and --shapes exclude each other; leave one of them out");
   }
 }
 
@@ -34,34 +89,14 @@ void refuse_launcher(std::string_view what) {
 
 int run_bench(const Arguments& arguments) {
   const std::string& what = arguments.positional.front();
-  if (what != "collectives") refuse_launcher(what);
-  if (what == "gemm") {
-    refuse(arguments, what,
-           {"breakdown", "data", "vocab", "cased", "batch", "micro-batch", "micro-tokens", "recompute", "attention",
-            "gemm"});
-    if (arguments.sources.given.contains("model") && arguments.sources.given.contains("shapes")) {
-      throw UsageError("--model and --shapes exclude each other; leave one of them out");
-    }
-    return bench_gemm(arguments);
+  const auto found = std::ranges::find(benchmarks, what, &Benchmark::name);
+  if (found == benchmarks.end()) {
+    throw UsageError(
+        fmt::format("bench {}: expected gemm, step, batch, tokenize or collectives (this version has these)", what));
   }
-  if (what == "step") {
-    refuse(arguments, what, {"shapes", "tokens", "vocab", "cased"});
-    return bench_step(arguments);
-  }
-  if (what == "tokenize") {
-    refuse(arguments, what,
-           {"breakdown", "shapes", "tokens", "providers", "batch", "micro-batch", "micro-tokens", "recompute",
-            "attention", "gemm", "tf32", "precision"});
-    return bench_tokenize(arguments);
-  }
-  if (what == "collectives") {
-    refuse(arguments, what,
-           {"breakdown", "shapes", "tokens", "providers", "batch", "micro-batch", "micro-tokens", "recompute",
-            "attention", "gemm", "tf32", "precision", "model", "data", "vocab", "cased"});
-    return bench_collectives(arguments);
-  }
-  throw UsageError(
-      fmt::format("bench {}: expected gemm, step, tokenize or collectives (this version has these)", what));
+  if (!found->runs_on_ranks) refuse_launcher(what);
+  check_options_of(*found, arguments);
+  return found->run(arguments);
 }
 
 }  // namespace mylos::app

@@ -179,8 +179,8 @@ void check_words(const Arguments& arguments) {
   if (is_diff != (arguments.positional.size() == 3)) {
     throw UsageError(fmt::format("checkpoint {} needs {}", verb, is_diff ? "two paths" : "one path"));
   }
-  for (const char* name : {"model", "output"}) {
-    if (verb == "export" || !arguments.sources.given.contains(name)) continue;
+  for (const char* name : {"model", "output", "export-precision"}) {
+    if (verb == "export" || !arguments.sources.was_given(name)) continue;
     throw UsageError(fmt::format("checkpoint {} has no --{}; leave it out", verb, name));
   }
 }

@@ -80,8 +80,7 @@ Json common_settings(const Arguments& arguments) {
   Json settings = settings_json(*find_command("train"), arguments);
   settings[program_key] = program_json();
   // Times are compared, and nothing goes on with these runs.
-  const bool is_told =
-      arguments.sources.given.contains("checkpoint-every") || arguments.sources.given.contains("save-strategy");
+  const bool is_told = arguments.sources.was_given("checkpoint-every") || arguments.sources.was_given("save-strategy");
   if (!is_told) settings["checkpoint-every"] = "never";
   if (!arguments.batch_is_per_rank) return settings;
   const tasks::RunConfig& run = arguments.run;

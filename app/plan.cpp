@@ -1,14 +1,13 @@
 #include "app/options/consistency.hpp"
-#include "app/options/options.hpp"
 #include "app/plan/job_script.hpp"
 #include "app/plan/plan_tables.hpp"
 #include "app/plan/plan_target.hpp"
+#include "app/plan/train_line.hpp"
 #include "app/run_commands.hpp"
 #include "core/base/error.hpp"
 #include "core/base/quantities.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/base/usage_error.hpp"
-#include "train/engine/length_stream.hpp"
 #include "train/planning/run_plan.hpp"
 
 #include <fmt/format.h>
@@ -16,10 +15,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <optional>
+#include <memory>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 /// mylos plan: what fits and how long it takes. Starts neither Kokkos nor MPI.
@@ -55,64 +53,40 @@ const train::ModePlan* recommended(const std::vector<train::ModePlan>& plans) {
   return found == plans.end() ? nullptr : &*found;
 }
 
-/// Name and value of an option; a switch has no value.
-using PlannedOption = std::pair<std::string, std::string>;
-
-/// The value as it is typed; nothing where it is unset or a switch that is off.
-std::optional<std::string> value_as_typed(const Json& value) {
-  if (value.is_null() || value == false) return {};
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_number_float()) return fmt::format("{}", value.get<double>());
-  return value == true ? "" : value.dump();
-}
-
 /// The options of train that make the planned run: all that plan was given and train has, and what a plan settles.
-std::vector<PlannedOption> planned_options(const Arguments& told, const train::ModePlan& plan) {
+std::vector<TrainOption> planned_options(const Arguments& told, const train::ModePlan& plan,
+                                         const train::WorkKind& work) {
   Arguments arguments = told;
   train::TrainConfig& engine = arguments.run.engine;
   engine.parallel.mode = plan.mode;
   if (plan.mode != ModeKind::hybrid) engine.parallel.shard_size = 0;
-  if (engine.micro_tokens == 0 && engine.accumulation == 0) engine.micro_batch = plan.memory.largest.samples;
-  std::set<std::string> shown = {"model", "mode", "precision", "batch", "micro-batch", "max-length"};
+  if (engine.micro_tokens == 0 && engine.accumulation == 0) engine.micro_batch = work.batch_size(plan.memory.largest);
+  std::set<std::string, std::less<>> shown = {"model", "mode", "precision", "batch", "micro-batch", "max-length"};
   shown.insert(told.sources.given.begin(), told.sources.given.end());
   shown.erase(engine.steps > 0 ? "epochs" : "steps");
   shown.insert(engine.steps > 0 ? "steps" : "epochs");
-  std::vector<PlannedOption> options;
-  for (const Option& option : option_table(*told.task)) {
-    const bool is_shared = option.belongs_to(plan_command) && option.belongs_to(train_command) && option.print;
-    if (!is_shared || !shown.contains(option.name)) continue;
-    if (const auto value = value_as_typed(option.print(arguments))) options.emplace_back(option.name, *value);
-  }
+  std::vector<TrainOption> options = train_options(arguments, shown);
   if (arguments.plan.gpu != "cpu" && arguments.plan.gpus > 1) options.emplace_back("communicator", "nccl");
   return options;
 }
 
-std::string told_data(const Arguments& arguments) {
-  return arguments.data.empty() ? "" : std::filesystem::absolute(arguments.data).lexically_normal().string();
-}
-
-std::string typed_words(const PlannedOption& option) {
-  return fmt::format(" --{}{}{}", option.first, option.second.empty() ? "" : " ",
-                     option.second.empty() ? "" : shell_word(option.second));
-}
-
-/// The recommended run, as it is started inside a job. Without data it is the one whose windows were counted.
-std::string launched_line(const Arguments& arguments, const tasks::PlannedRun& run, const train::ModePlan& plan) {
-  const PlanArguments& target = arguments.plan;
-  const std::size_t of_node = target.gpus / target.nodes;
-  const std::string gpus = target.gpu == "cpu" ? "" : fmt::format(" --gpus-per-node={}", of_node);
-  std::string line = fmt::format("srun --mpi=pmix --nodes={} --ntasks-per-node={} --cpus-per-task={}{} mylos train",
-                                 target.nodes, of_node, planned_threads(arguments), gpus);
-  line += arguments.data.empty() ? " " + run.data_options : " --train " + shell_word(told_data(arguments));
-  line += " --output run";
-  for (const PlannedOption& option : planned_options(arguments, plan)) line += typed_words(option);
-  return line;
+std::string run_line(const Arguments& arguments, const tasks::PlannedRun& run, const train::ModePlan& plan) {
+  return launched_line(arguments, run.data_options, planned_options(arguments, plan, run.work));
 }
 
 /// A third more than predicted and ten minutes, in steps of ten minutes.
 double walltime_of(const train::ModePlan& plan) {
   constexpr double margin = 1.3, least = 600.0, step = 600.0;
   return std::ceil((margin * plan.job() + least) / step) * step;
+}
+
+/// {"none": 24, "attention": 28, "layer": 200}
+Json largest_json(const train::ModePlan& plan) {
+  Json largest = Json::object();
+  for (const auto& [recompute, samples] : plan.largest_of_each) {
+    largest[std::string(nn::to_string(recompute))] = samples;
+  }
+  return largest;
 }
 
 Json json_of(const train::ModePlan& plan, const train::WorkKind& work) {
@@ -132,9 +106,10 @@ Json json_of(const train::ModePlan& plan, const train::WorkKind& work) {
             {"activations", memory.activations},
             {"operands", memory.workspace + memory.scratch},
             {"output", memory.output}}},
-          {"micro_batch", memory.largest.samples},
+          {"micro_batch", work.batch_size(memory.largest)},
           {"asked_micro_batch", memory.asked},
           {"largest_micro_batch", plan.largest},
+          {"largest_micro_batches", largest_json(plan)},
           {"step_seconds", plan.step.total()},
           {"compute_seconds", plan.step.compute},
           {"optimizer_seconds", plan.step.optimizer},
@@ -163,7 +138,7 @@ void print_json(const Arguments& arguments, const tasks::PlannedRun& run, const 
                        {"batch", arguments.run.task.batch},
                        {"rate", target.rate.origin},
                        {"modes", modes},
-                       {"recommended", best == nullptr ? Json(nullptr) : Json(launched_line(arguments, run, *best))}};
+                       {"recommended", best == nullptr ? Json(nullptr) : Json(run_line(arguments, run, *best))}};
   print_indented_json(result);
 }
 
@@ -179,29 +154,29 @@ void print_text(const Arguments& arguments, const tasks::PlannedRun& run, const 
                   target.ranks.ranks, machine.name, count_of(target.ranks.nodes, "node"), bytes_text(machine.memory),
                   bytes_text(machine.reserved), 1e-9 * target.network.bandwidth, 1e-9 * machine.link)));
   print(named_line("rate", target.rate.origin) + "\n");
-  print_tables(plans, run.work);
+  print_tables(plans, run.work, target.ranks.ranks);
   for (const train::ModePlan& plan : plans) {
     if (!plan.fits) print(fmt::format("\n{}: {}\n", to_string(plan.mode), plan.obstacle));
   }
   if (const train::ModePlan* best = recommended(plans)) {
-    print("\n" + named_line("run", launched_line(arguments, run, *best)));
+    print("\n" + named_line("run", run_line(arguments, run, *best)));
   }
 }
 
-void print_job(const Arguments& arguments, const train::ModePlan& plan) {
+void print_job(const Arguments& arguments, const train::ModePlan& plan, const train::WorkKind& work) {
   const PlanArguments& target = arguments.plan;
   Job job{.nodes = target.nodes,
           .ranks_per_node = target.gpus / target.nodes,
           .threads = planned_threads(arguments),
           .gpus = target.gpu != "cpu",
           .walltime = walltime_of(plan),
-          .train = told_data(arguments)};
+          .train = data_path(arguments)};
   // What the script has a variable for; the rest stands in its OPTIONS.
   const std::map<std::string, std::string*> variables = {{"model", &job.model},
                                                          {"mode", &job.mode},
                                                          {"precision", &job.precision},
                                                          {"checkpoint-every", &job.checkpoints}};
-  for (const PlannedOption& option : planned_options(arguments, plan)) {
+  for (const TrainOption& option : planned_options(arguments, plan, work)) {
     const auto variable = variables.find(option.first);
     if (variable != variables.end()) *variable->second = option.second;
     if (variable == variables.end()) job.options += typed_words(option).substr(job.options.empty() ? 1 : 0);
@@ -223,13 +198,13 @@ int run_plan(const Arguments& told) {
   arguments.model = run.model;
   arguments.run = run.config;
   const train::PlanTarget target = make_target(arguments, *run.network);
-  const train::LengthStream samples(run.lengths, arguments.run.task.batch, arguments.run.engine.seed, run.work);
-  const train::Workload workload(*run.network, samples);
+  const std::shared_ptr<const train::SampleStream> samples = tasks::planned_samples(run);
+  const train::Workload workload(*run.network, *samples);
   const std::vector<train::ModePlan> plans = plan_modes(arguments, workload, target);
   const train::ModePlan* best = recommended(plans);
   if (!arguments.plan.job.empty()) {
     if (best == nullptr) fail(plans.front().obstacle);
-    print_job(arguments, *best);
+    print_job(arguments, *best, run.work);
   } else if (arguments.json) {
     print_json(arguments, run, target, plans);
   } else {

@@ -35,6 +35,8 @@ struct CommandFunction {
 constexpr auto functions = std::to_array<CommandFunction>({{"train", run_train},
                                                            {"eval", run_eval},
                                                            {"ask", run_ask},
+                                                           {"generate", run_generate},
+                                                           {"classify", run_classify},
                                                            {"score", run_score},
                                                            {"tokenize", run_tokenize},
                                                            {"prepare", run_prepare},

@@ -1,5 +1,6 @@
 #include "app/report/report.hpp"
 
+#include "app/batch/batch_json.hpp"
 #include "app/bench/breakdown_json.hpp"
 #include "app/program/replaceable_file.hpp"
 #include "app/run_commands.hpp"
@@ -26,15 +27,26 @@ std::vector<BreakdownRow> read_kernels(const fs::path& file) {
   return kernel_rows(read_json(file), name);
 }
 
+std::optional<BatchTable> read_batches(const fs::path& file) {
+  if (file.empty()) return std::nullopt;
+  return read_batch_table(read_json(file),
+                          fmt::format("--batches {}, which mylos bench batch --json prints", file.string()));
+}
+
 }  // namespace
 
 int run_report(const Arguments& arguments) {
   const fs::path output = arguments.run.engine.output.empty() ? "report.html" : arguments.run.engine.output;
+  if (arguments.positional.empty() && arguments.report.batches.empty()) {
+    throw UsageError("report needs a run's directory, or --batches FILE; see mylos report --help");
+  }
   if (arguments.report.between && arguments.positional.size() > 1) {
     throw UsageError("--between: compares evaluations of one run; name one, or leave it out to compare the runs");
   }
   check_replaceable({"--output", output, "a report", is_report}, arguments.overwrite);
-  const ReportSettings settings{.kernels = read_kernels(arguments.report.kernels), .between = arguments.report.between};
+  const ReportSettings settings{.kernels = read_kernels(arguments.report.kernels),
+                                .between = arguments.report.between,
+                                .batches = read_batches(arguments.report.batches)};
   const std::string html = report_html(read_reported_runs(arguments.positional), settings);
   write_text(output, html);
   log_line(fmt::format("{}: {}", output.string(), bytes_text(html.size())));

@@ -9,6 +9,8 @@ namespace mylos::app {
 int run_train(const Arguments& arguments);
 int run_eval(const Arguments& arguments);
 int run_ask(const Arguments& arguments);
+int run_generate(const Arguments& arguments);
+int run_classify(const Arguments& arguments);
 int run_score(const Arguments& arguments);
 int run_tokenize(const Arguments& arguments);
 int run_prepare(const Arguments& arguments);

@@ -1,44 +1,108 @@
 #include "app/run_commands.hpp"
 #include "core/base/error.hpp"
+#include "core/base/json.hpp"
+#include "core/base/option_values.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/base/unicode.hpp"
+#include "core/base/usage_error.hpp"
+#include "data/huggingface/model_names.hpp"
 #include "data/tokenizer/vocabulary.hpp"
 #include "data/tokenizer/wordpiece.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <functional>
 #include <iostream>
+#include <limits>
+#include <sstream>
 #include <string>
+#include <vector>
 
-/// mylos tokenize: lines in, one JSON value a line out.
+/// mylos tokenize: lines in, one JSON value a line out, or ids in and text out.
 namespace mylos::app {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json with_offsets(const data::Tokens& tokens, const data::Vocabulary& vocabulary) {
-  Json words = Json::array(), offsets = Json::array();
+OrderedJson with_offsets(const data::Tokens& tokens, const data::Vocabulary& vocabulary) {
+  OrderedJson words = OrderedJson::array(), offsets = OrderedJson::array();
   for (std::size_t i = 0; i < tokens.ids.size(); ++i) {
     words.push_back(vocabulary.token(tokens.ids[i]));
-    offsets.push_back(Json::array({tokens.offsets[i].begin, tokens.offsets[i].end}));
+    offsets.push_back(OrderedJson::array({tokens.offsets[i].begin, tokens.offsets[i].end}));
   }
   return {{"tokens", words}, {"ids", tokens.ids}, {"offsets", offsets}};
+}
+
+/// Calls `action` with each line of standard input and what errors call it.
+void for_each_line(const std::function<void(const std::string& line, const std::string& name)>& action) {
+  std::string line;
+  for (std::size_t number = 1; std::getline(std::cin, line); ++number) {
+    const std::string name = fmt::format("standard input, line {}", number);
+    ensure_utf8(line, name);
+    action(line, name);
+  }
+  ensure(!std::cin.bad(), "cannot read standard input");
+}
+
+constexpr auto largest_id = static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max());
+
+std::int32_t id_of(std::string_view word, const std::string& name) {
+  const auto id = parse_count(word, {0, largest_id});
+  ensure(id.has_value(),
+         fmt::format("{}: \"{}\" is no token id; write ids as a JSON list or separated by spaces", name, word));
+  return static_cast<std::int32_t>(*id);
+}
+
+/// "[1, 403]" or "1 403".
+std::vector<std::int32_t> ids_of(const std::string& line, const std::string& name) {
+  std::vector<std::int32_t> ids;
+  if (line.find('[') != std::string::npos) {
+    const JsonPlace place(name);
+    const Json list = parse_json(line, name);
+    for (const Json& id : as_list(list, place)) ids.push_back(id_of(id.dump(), name));
+    return ids;
+  }
+  std::istringstream words(line);
+  for (std::string word; words >> word;) ids.push_back(id_of(word, name));
+  return ids;
+}
+
+void tokenize_for(const tasks::TextTokenizer& tokenizer, bool decodes) {
+  for_each_line([&](const std::string& line, const std::string& name) {
+    if (!decodes) return print_json_text(OrderedJson(tokenizer.encode(line)).dump() + "\n");
+    const std::vector<std::int32_t> ids = ids_of(line, name);
+    std::string text;
+    try {
+      text = tokenizer.decode(ids);
+    } catch (const UsageError&) {
+      throw;
+    } catch (const std::runtime_error& error) {
+      fail(fmt::format("{}: {}", name, error.what()));
+    }
+    print(text + "\n");
+  });
+}
+
+void tokenize_by_vocabulary(const Arguments& arguments) {
+  const data::TokenizerOptions options{.do_lower_case = !arguments.cased, .strip_accents = {}};
+  const data::WordPieceTokenizer tokenizer(data::Vocabulary::load(arguments.vocabulary), options);
+  for_each_line([&](const std::string& line, const std::string&) {
+    const data::Tokens tokens = tokenizer.tokenize(line);
+    const OrderedJson result =
+        arguments.offsets ? with_offsets(tokens, tokenizer.vocabulary()) : OrderedJson(tokens.ids);
+    print_json_text(result.dump() + "\n");
+  });
 }
 
 }  // namespace
 
 int run_tokenize(const Arguments& arguments) {
-  const data::TokenizerOptions options{.do_lower_case = !arguments.cased, .strip_accents = {}};
-  const data::WordPieceTokenizer tokenizer(data::Vocabulary::load(arguments.vocabulary), options);
-  std::string line;
-  for (std::size_t number = 1; std::getline(std::cin, line); ++number) {
-    ensure_utf8(line, fmt::format("standard input, line {}", number));
-    const data::Tokens tokens = tokenizer.tokenize(line);
-    const Json result = arguments.offsets ? with_offsets(tokens, tokenizer.vocabulary()) : Json(tokens.ids);
-    print_json_text(result.dump() + "\n");
+  if (arguments.model.empty()) {
+    tokenize_by_vocabulary(arguments);
+  } else {
+    tokenize_for(*arguments.task->tokenizer(data::resolve_model(arguments.model)), arguments.decode);
   }
-  ensure(!std::cin.bad(), "cannot read standard input");
   return 0;
 }
 

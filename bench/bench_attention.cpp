@@ -17,10 +17,10 @@
 #include <string>
 #include <vector>
 
-/// bench_attention [--lengths N,N,...] [--heads A] [--head-size D] [--precision P,P] [--dropout X,X] [--repeats N]
-/// [--kernel K,K] [--json]: attention's forward and backward pass, on the shapes of two models where no lengths are
-/// given. Beside it a matrix product of 1024 x 1024 x 1024 by the portable provider in the same minute: the ratio says
-/// more than a rate on a shared machine. Checked, then timed.
+/// bench_attention [--lengths N,N,...] [--heads A] [--key-value-heads KV] [--head-size D] [--mask full|causal]
+/// [--precision P,P] [--dropout X,X] [--repeats N] [--kernel K,K] [--json]: attention's forward and backward pass, on
+/// the shapes of two models where no lengths are given. Beside it a matrix product of 1024 x 1024 x 1024 by the
+/// portable provider in the same minute: the ratio says more than a rate on a shared machine. Checked, then timed.
 namespace mylos::bench {
 namespace {
 
@@ -28,12 +28,13 @@ using Json = nlohmann::ordered_json;
 
 struct Shape {
   std::string name;
-  std::size_t heads, head_size;
+  std::size_t heads, key_value_heads, head_size;
   std::vector<std::size_t> lengths;
+  bool causal = false;
 };
 
-const std::vector<Shape> model_shapes = {{"minilm", 12, 32, {170, 150, 190, 165, 180, 160, 175, 170}},
-                                         {"bert-base", 12, 64, {40, 80, 120, 160, 200, 256, 320, 384}}};
+const std::vector<Shape> model_shapes = {{"minilm", 12, 12, 32, {170, 150, 190, 165, 180, 160, 175, 170}},
+                                         {"bert-base", 12, 12, 64, {40, 80, 120, 160, 200, 256, 320, 384}}};
 
 /// Floating-point operations a second of the portable provider.
 double product_rate() {
@@ -50,16 +51,17 @@ struct Problem {
   DropoutKey dropout;
   PackedSequences sequences;
   Matrix<T> qkv, out, dout, dqkv;
-  Matrix<float> log_sum_exp, row_sums;
-  double squares = 0.0;  ///< sum of length^2 over sequences
+  Matrix<float> log_sum_exp, row_sums, partial_sums;
+  double pairs = 0.0;  ///< of a query and a key that it sees
 
   Problem(const Shape& of, AttentionKernel kernel, float probability)
-      : shape{of.heads, of.heads, of.head_size, 1.0f / std::sqrt(static_cast<float>(of.head_size)), false, kernel},
+      : shape{of.heads, of.key_value_heads, of.head_size, 1.0f / std::sqrt(static_cast<float>(of.head_size)), of.causal,
+              kernel},
         dropout{.seed = 1, .step = 2, .site = 3, .probability = probability} {
     std::vector<std::size_t> starts{0};
     for (const std::size_t length : of.lengths) {
       starts.push_back(starts.back() + length);
-      squares += static_cast<double>(length * length);
+      pairs += static_cast<double>(of.causal ? length * (length + 1) / 2 : length * length);
     }
     const std::size_t rows = starts.back();
     const Vector<std::size_t> device_starts("mylos::bench::starts", starts.size());
@@ -70,6 +72,9 @@ struct Problem {
     dqkv = unwritten(rows, shape.columns());
     out = unwritten(rows, shape.heads * shape.head_size);
     dout = random(rows, shape.heads * shape.head_size, 2);
+    if (precision_of<T> != Precision::float32) {
+      partial_sums = Matrix<float>("mylos::bench::partial_sums", rows, shape.columns());
+    }
     log_sum_exp = Matrix<float>("mylos::bench::log_sum_exp", shape.heads, rows);
     row_sums = Matrix<float>("mylos::bench::row_sums", shape.heads, rows);
   }
@@ -95,7 +100,8 @@ struct Problem {
 
   void forward() const { attention_forward<T>(ExecutionSpace(), shape, sequences, dropout, qkv, out, log_sum_exp); }
   void backward() const {
-    attention_backward<T>(ExecutionSpace(), shape, sequences, dropout, qkv, out, log_sum_exp, dout, dqkv, row_sums);
+    attention_backward<T>(ExecutionSpace(), shape, sequences, dropout, qkv, out, log_sum_exp, dout, dqkv, row_sums,
+                          partial_sums);
   }
 };
 
@@ -120,10 +126,11 @@ void check(const Problem<T>& problem) {
   problem.backward();
   Kokkos::fence("mylos::bench::wait");
   const std::size_t width = problem.shape.heads * problem.shape.head_size;
-  const double by_values = inner(problem.dqkv, 2 * width, 3 * width, problem.qkv, 2 * width);
+  const std::size_t values = width + problem.shape.key_value_heads * problem.shape.head_size;
+  const double by_values = inner(problem.dqkv, values, problem.shape.columns(), problem.qkv, values);
   const double by_output = inner(problem.dout, 0, width, problem.out, 0);
   const double by_queries = inner(problem.dqkv, 0, width, problem.qkv, 0);
-  const double by_keys = inner(problem.dqkv, width, 2 * width, problem.qkv, width);
+  const double by_keys = inner(problem.dqkv, width, values, problem.qkv, width);
   const double size = std::sqrt(inner(problem.out, 0, width, problem.out, 0));
   const double tolerance = (precision_of<T> == Precision::float32 ? 1e-4 : 5e-2) * size;
   ensure(std::fabs(by_values - by_output) < tolerance && std::fabs(by_queries - by_keys) < tolerance,
@@ -139,8 +146,8 @@ struct Case {
 };
 
 /// Each pass counts the products that it cannot do without: two forward, five backward.
-Json pass_row(double seconds, double products, const Shape& shape, double squares) {
-  const double flops = 2.0 * products * squares * static_cast<double>(shape.heads * shape.head_size);
+Json pass_row(double seconds, double products, const Shape& shape, double pairs) {
+  const double flops = 2.0 * products * pairs * static_cast<double>(shape.heads * shape.head_size);
   return {{"seconds", seconds}, {"gflops", 1e-9 * flops / seconds}};
 }
 
@@ -154,11 +161,13 @@ Json measure(const Shape& shape, const Case& of, std::size_t repeats) {
           {"kernel", to_string(of.kernel)},
           {"precision", to_string(of.precision)},
           {"dropout", of.dropout},
+          {"mask", shape.causal ? "causal" : "full"},
           {"heads", shape.heads},
+          {"key_value_heads", shape.key_value_heads},
           {"head_size", shape.head_size},
           {"lengths", shape.lengths},
-          {"forward", pass_row(forward, 2.0, shape, problem.squares)},
-          {"backward", pass_row(backward, 5.0, shape, problem.squares)},
+          {"forward", pass_row(forward, 2.0, shape, problem.pairs)},
+          {"backward", pass_row(backward, 5.0, shape, problem.pairs)},
           {"product_gflops", 1e-9 * product_rate()}};
 }
 
@@ -176,9 +185,19 @@ void print_row(const Json& row) {
 }
 
 std::vector<Shape> shapes_of(const Options& options) {
-  if (!options.has("lengths") && !options.has("heads") && !options.has("head-size")) return model_shapes;
-  return {{"given", options.count("heads", 12), options.count("head-size", 64),
-           options.counts("lengths", model_shapes.back().lengths)}};
+  const std::string mask = options.text("mask", "full");
+  if (mask != "full" && mask != "causal") throw UsageError(fmt::format("--mask {}: expected full or causal", mask));
+  std::vector<Shape> shapes = model_shapes;
+  if (options.has("lengths") || options.has("heads") || options.has("head-size") || options.has("key-value-heads")) {
+    const std::size_t heads = options.count("heads", 12), key_value_heads = options.count("key-value-heads", heads);
+    if (heads % key_value_heads != 0) {
+      throw UsageError(fmt::format("--key-value-heads {}: expected a divisor of --heads {}", key_value_heads, heads));
+    }
+    shapes = {{"given", heads, key_value_heads, options.count("head-size", 64),
+               options.counts("lengths", model_shapes.back().lengths)}};
+  }
+  for (Shape& shape : shapes) shape.causal = mask == "causal";
+  return shapes;
 }
 
 /// The kernels that were named, or all that the build has for these elements and heads. Errors: UsageError.
@@ -211,7 +230,9 @@ std::vector<Case> cases_of(const Options& options, const Shape& shape) {
 }
 
 void run(int argc, char** argv) {
-  const Options options(argc, argv, {"lengths", "heads", "head-size", "precision", "dropout", "kernel", "repeats"});
+  const Options options(
+      argc, argv,
+      {"lengths", "heads", "key-value-heads", "head-size", "mask", "precision", "dropout", "kernel", "repeats"});
   const std::vector<Shape> measured = shapes_of(options);
   const std::size_t repeats = options.count("repeats", 11);
   for (const Shape& shape : measured) cases_of(options, shape);  // what cannot be honoured is said first

@@ -64,6 +64,13 @@ mylos_require(utf8proc_FOUND "utf8proc" libutf8proc-dev utf8proc)
 pkg_check_modules(sentencepiece QUIET IMPORTED_TARGET sentencepiece)
 mylos_require(sentencepiece_FOUND "SentencePiece" libsentencepiece-dev sentencepiece)
 
+find_package(JPEG QUIET)
+mylos_require(JPEG_FOUND "libjpeg-turbo" libjpeg-dev libjpeg-turbo)
+find_package(PNG QUIET)
+mylos_require(PNG_FOUND "libpng" libpng-dev libpng)
+find_package(ZLIB QUIET)
+mylos_require(ZLIB_FOUND "zlib" zlib1g-dev zlib-api)
+
 if(MYLOS_ENABLE_ONEDNN)
   find_package(dnnl CONFIG QUIET)
   mylos_require(dnnl_FOUND "oneDNN (or set -DMYLOS_ENABLE_ONEDNN=OFF)" libdnnl-dev onednn)

@@ -22,8 +22,8 @@ void forget(Fields& fields) {
 
 }  // namespace
 
-template <class Fields>
-auto Batch::find_field(const Fields& fields, std::string_view name, std::string_view kind) const {
+template <class T>
+ConstVector<T> Batch::find_field(const Fields<T>& fields, std::string_view name, std::string_view kind) const {
   const auto found = fields.find(name);
   if (found == fields.end() || !found->second.is_set) {
     std::vector<std::string_view> names;
@@ -80,6 +80,7 @@ void Batch::reset(std::span<const std::size_t> lengths, std::span<const std::uin
   marks_[++batches_ % 2].wait();
   forget(integers_);
   forget(floats_);
+  forget(bytes_);
   forget(groups_);
   host_starts_.assign(1, 0);
   host_positions_.clear();
@@ -97,19 +98,19 @@ void Batch::reset(std::span<const std::size_t> lengths, std::span<const std::uin
   upload<std::uint32_t>("mylos::Batch::samples_of_rows", host_samples_, samples_);
 }
 
-void Batch::set(std::string_view name, std::span<const std::int32_t> values) {
-  auto& field = integers_[std::string(name)];
-  upload<std::int32_t>(fmt::format("mylos::Batch::{}", name), values, field.values);
+template <class T>
+void Batch::set_field(Fields<T>& fields, std::string_view name, std::span<const T> values) {
+  Field<T>& field = fields[std::string(name)];
+  upload<T>(fmt::format("mylos::Batch::{}", name), values, field.values);
   field.size = values.size();
   field.is_set = true;
 }
 
-void Batch::set(std::string_view name, std::span<const float> values) {
-  auto& field = floats_[std::string(name)];
-  upload<float>(fmt::format("mylos::Batch::{}", name), values, field.values);
-  field.size = values.size();
-  field.is_set = true;
-}
+void Batch::set(std::string_view name, std::span<const std::int32_t> values) { set_field(integers_, name, values); }
+
+void Batch::set(std::string_view name, std::span<const float> values) { set_field(floats_, name, values); }
+
+void Batch::set(std::string_view name, std::span<const std::uint8_t> values) { set_field(bytes_, name, values); }
 
 void Batch::set_indices(std::string_view name, std::span<const std::int32_t> values) {
   set(name, values);
@@ -150,5 +151,15 @@ ConstVector<std::int32_t> Batch::integers(std::string_view name) const {
 }
 
 ConstVector<float> Batch::floats(std::string_view name) const { return find_field(floats_, name, "float"); }
+
+ConstVector<std::uint8_t> Batch::bytes(std::string_view name) const { return find_field(bytes_, name, "byte"); }
+
+bool Batch::has(std::string_view name) const {
+  const auto is_set = [name](const auto& fields) {
+    const auto found = fields.find(name);
+    return found != fields.end() && found->second.is_set;
+  };
+  return is_set(integers_) || is_set(floats_) || is_set(bytes_);
+}
 
 }  // namespace mylos

@@ -42,6 +42,7 @@ class Batch {
   /// Copies `values` to the device under `name`; replaces what was there.
   void set(std::string_view name, std::span<const std::int32_t> values);
   void set(std::string_view name, std::span<const float> values);
+  void set(std::string_view name, std::span<const std::uint8_t> values);
   /// As `set` for indices into a table, and groups them by value.
   void set_indices(std::string_view name, std::span<const std::int32_t> values);
 
@@ -59,6 +60,9 @@ class Batch {
   /// The array called `name`. Errors: std::invalid_argument naming what there is.
   ConstVector<std::int32_t> integers(std::string_view name) const;
   ConstVector<float> floats(std::string_view name) const;
+  ConstVector<std::uint8_t> bytes(std::string_view name) const;
+  /// Whether an array of any type is called `name`.
+  bool has(std::string_view name) const;
   /// The groups of an array that was given to `set_indices`.
   IndexGroups groups(std::string_view name) const;
 
@@ -99,8 +103,12 @@ class Batch {
   std::size_t room_for(std::size_t size) const;
   template <class T>
   void upload(const std::string& label, std::span<const T> values, Upload<T>& to, std::size_t capacity = 0);
-  template <class Fields>
-  auto find_field(const Fields& fields, std::string_view name, std::string_view kind) const;
+  template <class T>
+  using Fields = std::map<std::string, Field<T>, std::less<>>;
+  template <class T>
+  void set_field(Fields<T>& fields, std::string_view name, std::span<const T> values);
+  template <class T>
+  ConstVector<T> find_field(const Fields<T>& fields, std::string_view name, std::string_view kind) const;
 
   BatchShape largest_, shape_;
   ExecutionSpace queue_ = make_queue();
@@ -111,8 +119,9 @@ class Batch {
   std::vector<std::uint32_t> host_positions_, host_samples_;
   Upload<std::size_t> starts_;
   Upload<std::uint32_t> ids_, positions_, samples_;
-  std::map<std::string, Field<std::int32_t>, std::less<>> integers_;
-  std::map<std::string, Field<float>, std::less<>> floats_;
+  Fields<std::int32_t> integers_;
+  Fields<float> floats_;
+  Fields<std::uint8_t> bytes_;
   std::map<std::string, Groups, std::less<>> groups_;
 };
 

@@ -6,6 +6,7 @@
 #include <Kokkos_Macros.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -81,6 +82,8 @@ enum class Precision { float32, bfloat16, float16 };
 
 /// "float", "bfloat16" or "half": the names users type.
 std::string_view to_string(Precision precision);
+/// The precision of that name; nullopt where there is none.
+std::optional<Precision> parse_precision(std::string_view name);
 
 /// Bytes of one element.
 std::size_t bytes_of(Precision precision);

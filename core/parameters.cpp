@@ -44,7 +44,7 @@ ParameterRow make_row(std::string name, std::vector<std::size_t> shape, Initiali
   require(units > 0, fmt::format("parameter table: row {} comes before the first unit", name));
   const std::size_t size = product(shape);
   require(!shape.empty() && size > 0, fmt::format("parameter table: row {} is empty", name));
-  return {std::move(name), std::move(shape), units - 1, 0, size, group, initializer};
+  return {std::move(name), std::move(shape), units - 1, 0, size, group, initializer, {}};
 }
 
 std::size_t find_in(const std::map<std::string, std::size_t, std::less<>>& index, std::string_view name) {
@@ -74,9 +74,10 @@ ParameterTable::Builder& ParameterTable::Builder::row(std::string name, std::vec
 }
 
 ParameterTable::Builder& ParameterTable::Builder::state(std::string name, std::vector<std::size_t> shape,
-                                                        Initializer initializer) {
+                                                        Initializer initializer, StateRule rule) {
   const ParameterGroup frozen{.decay = false, .learning_rate_factor = 1.0f, .trainable = false};
   state_rows_.push_back(make_row(std::move(name), std::move(shape), initializer, frozen, units_.size()));
+  state_rows_.back().rule = rule;
   return *this;
 }
 
@@ -104,6 +105,13 @@ std::size_t ParameterTable::find(std::string_view name) const { return find_in(i
 
 std::size_t ParameterTable::find_state(std::string_view name) const { return find_in(state_index_, name); }
 
+std::size_t ParameterTable::observed_size() const { return observed_offset(state_sizes_.size()); }
+
+std::size_t ParameterTable::observed_offset(std::size_t unit) const {
+  return std::accumulate(state_sizes_.begin(), state_sizes_.begin() + static_cast<std::ptrdiff_t>(unit),
+                         std::size_t{0});
+}
+
 std::vector<ParameterSegment> ParameterTable::segments(std::size_t unit) const {
   std::vector<ParameterSegment> segments;
   for (const ParameterRow& row : rows_) {
@@ -119,16 +127,36 @@ std::size_t ParameterTable::size() const {
                          [](std::size_t sum, const ParameterUnit& unit) { return sum + unit.size; });
 }
 
+void initialize(const ParameterRow& row, std::uint64_t seed, std::size_t first, std::span<float> values) {
+  check_range(row, first, values.size());
+  const std::uint64_t stream = stable_hash(row.name);
+  const auto draw = [&](const auto& standard) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<float>(standard(first + i) * row.initializer.scale);
+    }
+  };
+  switch (row.initializer.kind) {
+    case Initializer::Kind::zeros:
+      std::ranges::fill(values, 0.0f);
+      return;
+    case Initializer::Kind::ones:
+      std::ranges::fill(values, 1.0f);
+      return;
+    case Initializer::Kind::normal:
+      return draw([&](std::uint64_t element) { return normal(seed, stream, element); });
+    case Initializer::Kind::uniform:
+      return draw([&](std::uint64_t element) { return 2.0f * uniform(philox(seed, element, stream).word[0]) - 1.0f; });
+  }
+}
+
 void initialize(const ParameterRow& row, std::uint64_t seed, std::span<float> values) {
   require(values.size() == row.size, fmt::format("{}: {} values for {}", row.name, values.size(), row.size));
-  if (row.initializer.kind != Initializer::Kind::normal) {
-    std::ranges::fill(values, row.initializer.kind == Initializer::Kind::ones ? 1.0f : 0.0f);
-    return;
-  }
-  const std::uint64_t stream = stable_hash(row.name);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<float>(normal(seed, stream, i) * row.initializer.standard_deviation);
-  }
+  initialize(row, seed, 0, values);
+}
+
+void check_range(const ParameterRow& row, std::size_t first, std::size_t count) {
+  require(first <= row.size && count <= row.size - first,
+          fmt::format("row {}: values {} to {} of {}", row.name, first, first + count, row.size));
 }
 
 }  // namespace mylos

@@ -20,8 +20,8 @@ std::size_t shard_size(std::size_t size, std::size_t shards);
 
 /// How a row that no file provides is filled.
 struct Initializer {
-  enum class Kind { zeros, ones, normal } kind = Kind::zeros;
-  float standard_deviation = 0.0f;  ///< of normal
+  enum class Kind { zeros, ones, normal, uniform } kind = Kind::zeros;
+  float scale = 0.0f;  ///< standard deviation of normal; uniform values lie in [-scale, scale)
 };
 
 /// What optimizers treat alike.
@@ -33,6 +33,15 @@ struct ParameterGroup {
   bool operator==(const ParameterGroup&) const = default;
 };
 
+/// How a state row changes once a step.
+struct StateRule {
+  enum class Kind {
+    average,  ///< state = (1 - momentum) state + momentum * the mean of what the step's samples observed
+    count,    ///< state += 1
+  } kind = Kind::average;
+  float momentum = 0.1f;
+};
+
 /// One named tensor. Its elements stand row-major at [offset, offset + size) of its unit.
 struct ParameterRow {
   std::string name;
@@ -42,7 +51,20 @@ struct ParameterRow {
   std::size_t size = 0;
   ParameterGroup group;
   Initializer initializer;
+  StateRule rule = {};  ///< of a state row
 };
+
+/// Elements [begin, end) of a row.
+struct RowRange {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+
+  std::size_t size() const { return end - begin; }
+  bool operator==(const RowRange&) const = default;
+};
+
+/// Errors: std::invalid_argument where `count` elements from `first` on do not lie in the row.
+void check_range(const ParameterRow& row, std::size_t first, std::size_t count);
 
 /// What is gathered, reduced, updated, recomputed and saved together.
 struct ParameterUnit {
@@ -69,6 +91,10 @@ class ParameterTable {
   /// state.
   std::span<const ParameterRow> state_rows() const { return state_rows_; }
   std::size_t state_size(std::size_t unit) const { return state_sizes_[unit]; }
+  /// Elements of all units' state: what a training pass observes of each sample, unit after unit.
+  std::size_t observed_size() const;
+  /// Where a unit's state begins among them.
+  std::size_t observed_offset(std::size_t unit) const;
 
   const ParameterRow& row(std::size_t index) const { return rows_[index]; }
   /// Index of the row called `name`. Errors: std::invalid_argument if there is none.
@@ -95,7 +121,7 @@ class ParameterTable::Builder {
   Builder& unit(std::string name);
   /// Adds a row. Errors: a name that is there already, an empty shape.
   Builder& row(std::string name, std::vector<std::size_t> shape, Initializer initializer, ParameterGroup group = {});
-  Builder& state(std::string name, std::vector<std::size_t> shape, Initializer initializer);
+  Builder& state(std::string name, std::vector<std::size_t> shape, Initializer initializer, StateRule rule = {});
   /// The current unit also reads the rows of `unit`, which came before it.
   Builder& borrow(std::string_view unit);
 
@@ -106,8 +132,11 @@ class ParameterTable::Builder {
   std::vector<ParameterUnit> units_;
 };
 
-/// The initial values of a row: a pure function of (row name, initializer, seed), so independent of ranks and of the
-/// other rows. `values` has row.size elements.
+/// The initial values of a row from its element `first` on. Each is a pure function of (row name, initializer, seed,
+/// element), so independent of ranks, of the other rows and of how the row is cut. Errors: std::invalid_argument where
+/// the range does not lie in the row.
+void initialize(const ParameterRow& row, std::uint64_t seed, std::size_t first, std::span<float> values);
+/// The whole row: `values` has row.size elements.
 void initialize(const ParameterRow& row, std::uint64_t seed, std::span<float> values);
 
 }  // namespace mylos

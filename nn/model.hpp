@@ -24,6 +24,9 @@ struct Pass {
   std::uint64_t seed = 0;  ///< dropout is drawn from (seed, step)
   std::uint64_t step = 0;
   Recompute recompute = Recompute::none;  ///< as it was planned
+  /// (S, ParameterTable::observed_size()) what each sample of a training pass observes for the state rows, which are
+  /// made from it once a step; empty: nothing is asked for.
+  Matrix<float> observed = {};
 };
 
 /// A network with its loss. Implementations are templates over the element type, made by a function of Precision.

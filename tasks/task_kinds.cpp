@@ -1,6 +1,7 @@
 #include "tasks/task_kinds.hpp"
 
 #include "data/huggingface/model_type.hpp"
+#include "tasks/image_classification/image_classification_kind.hpp"
 #include "tasks/language_modeling/language_modeling_kind.hpp"
 #include "tasks/question_answering/question_answering_kind.hpp"
 
@@ -36,7 +37,7 @@ const TaskKind* find_kind_that(const Predicate& serves) {
 }  // namespace
 
 std::vector<const TaskKind*> task_kinds() {
-  std::vector<const TaskKind*> kinds = {&question_answering(), &language_modeling()};
+  std::vector<const TaskKind*> kinds = {&question_answering(), &language_modeling(), &image_classification()};
   kinds.insert(kinds.end(), registered_kinds().begin(), registered_kinds().end());
   return kinds;
 }

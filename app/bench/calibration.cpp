@@ -41,10 +41,9 @@ std::size_t positive_count(const nlohmann::json& object, const char* member, con
 }
 
 Precision precision_named(const std::string& text, const std::string& name) {
-  for (const Precision precision : {Precision::float32, Precision::bfloat16, Precision::float16}) {
-    if (text == to_string(precision)) return precision;
-  }
-  fail(fmt::format("{}: \"precision\" is {}", name, text));
+  const std::optional<Precision> precision = parse_precision(text);
+  ensure(precision.has_value(), fmt::format("{}: \"precision\" is {}", name, text));
+  return *precision;
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 /// What `bench step` has measured of a machine, kept for plans.
 namespace mylos::app {
 
-/// What a calibration says of a model, so that a plan can take the measurement of the model nearest in size.
+/// The size of a model. A plan takes the measurement of the model that is nearest in size.
 struct ModelSize {
   std::size_t parameters = 0;  ///< of all rows of the table
   double flops_per_row = 0.0;  ///< operations of a training pass over one sample of one row

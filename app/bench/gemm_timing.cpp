@@ -1,5 +1,6 @@
 #include "app/bench/gemm_timing.hpp"
 
+#include "app/bench/product_element.hpp"
 #include "core/base/error.hpp"
 #include "core/base/median.hpp"
 
@@ -45,16 +46,18 @@ class ProductRun {
       : product_(product),
         values_a_(a),
         values_b_(b),
-        a_(upload<In>(a, product.m * product.k)),
-        b_(upload<In>(b, product.k * product.n)),
-        c_("mylos::bench::result", product.m * product.n) {}
+        a_(upload<In>(a, operand_sizes(product).a)),
+        b_(upload<In>(b, operand_sizes(product).b)),
+        c_("mylos::bench::result", operand_sizes(product).c) {}
 
   void multiply(const Gemm& gemm) const {
-    const bool ta = product_.transpose_a == Transpose::yes, tb = product_.transpose_b == Transpose::yes;
-    gemm.operator()<In, Out>(
-        space_, product_.transpose_a, as_matrix<In>(a_, ta ? product_.k : product_.m, ta ? product_.m : product_.k),
-        product_.transpose_b, as_matrix<In>(b_, tb ? product_.n : product_.k, tb ? product_.k : product_.n), 0.0f,
-        as_matrix<Out>(c_, product_.m, product_.n));
+    GemmCall call = call_of(product_);
+    call.a = a_.data();
+    call.b = b_.data();
+    call.c = c_.data();
+    call.beta = 0.0f;
+    call.epilogue = EpilogueKind::none;
+    gemm.multiply(space_, call);
     space_.fence("mylos::bench::multiply");
   }
 
@@ -62,11 +65,17 @@ class ProductRun {
     const auto c = Kokkos::create_mirror_view_and_copy(HostSpace(), c_);
     // A rounding of the output, and the sum's own: far below what one wrong term of order 1 makes.
     const double rounding = sizeof(Out) == 2 ? 1.0 / 128 : 1e-6, of_terms = is_exact(provider) ? 1e-5 : 1e-3;
+    // Where a sum in order is long, its roundings are those of the sum so far.
+    constexpr double of_long_sums = 1e-7;
+    const auto terms = static_cast<double>(terms_of(product_));
+    const std::size_t columns = result_columns(product_);
     std::minstd_rand generator(3);
     for (std::size_t i = 0; i < checked_elements; ++i) {
-      const std::size_t row = generator() % product_.m, column = generator() % product_.n;
-      const double expected = element(row, column), actual = static_cast<float>(c(row * product_.n + column));
-      if (std::abs(actual - expected) <= rounding * std::abs(expected) + of_terms * std::sqrt(product_.k)) continue;
+      const std::size_t at = generator() % c.size(), row = at / columns, column = at % columns;
+      const double expected = element(row, column), actual = static_cast<float>(c(at));
+      if (std::abs(actual - expected) <=
+          rounding * std::abs(expected) + of_terms * std::sqrt(terms) + of_long_sums * terms)
+        continue;
       fail(fmt::format("{} by {}: element ({}, {}) is {}, and should be {}", product_.name, provider, row, column,
                        actual, expected));
     }
@@ -74,14 +83,10 @@ class ProductRun {
 
  private:
   double element(std::size_t row, std::size_t column) const {
-    const bool ta = product_.transpose_a == Transpose::yes, tb = product_.transpose_b == Transpose::yes;
-    double sum = 0.0;
-    for (std::size_t i = 0; i < product_.k; ++i) {
-      const float a = In(values_a_[ta ? i * product_.m + row : row * product_.k + i]);
-      const float b = In(values_b_[tb ? column * product_.k + i : i * product_.n + column]);
-      sum += static_cast<double>(a) * static_cast<double>(b);
-    }
-    return sum;
+    const auto rounded = [](const std::vector<float>& values) {
+      return [&values](std::size_t index) { return static_cast<double>(static_cast<float>(In(values[index]))); };
+    };
+    return product_element(product_, row, column, rounded(values_a_), rounded(values_b_));
   }
 
   GemmProduct product_;
@@ -128,10 +133,13 @@ std::string product_name(std::span<const GemmProduct> products, const GemmLabel&
   const auto same = [&](const GemmProduct& product) {
     const bool rows_are_summed = product.transpose_a == Transpose::yes;
     return product.transpose_a == label.transpose_a && product.transpose_b == label.transpose_b &&
-           product.n == label.n && (rows_are_summed ? product.m == label.m : product.k == label.k);
+           product.convolution == label.convolution && product.n == label.n &&
+           (rows_are_summed ? product.m == label.m : product.k == label.k);
   };
   const auto found = std::ranges::find_if(products, same);
-  return found != products.end() ? found->name : fmt::format("{} x {} x {}", label.m, label.n, label.k);
+  if (found != products.end()) return found->name;
+  const std::string sizes = fmt::format("{} x {} x {}", label.m, label.n, label.k);
+  return label.convolution ? "convolution " + sizes : sizes;
 }
 
 double ProductRates::rate(std::size_t provider) const { return median(rates[provider]); }
@@ -153,8 +161,9 @@ ProductTimer::~ProductTimer() = default;
 void ProductTimer::time(const GemmProduct& product, std::size_t repeats, ProductRates& rates) {
   rates.product = product;
   rates.rates.resize(providers_.size());
-  fill(values_a_, product.m * product.k, 1);
-  fill(values_b_, product.k * product.n, 2);
+  const OperandSizes sizes = operand_sizes(product);
+  fill(values_a_, sizes.a, 1);
+  fill(values_b_, sizes.b, 2);
   with_types(product, [&]<class In, class Out>(In, Out) {
     time_typed(gemms_, ProductRun<In, Out>(product, values_a_, values_b_), repeats, rates);
   });

@@ -33,7 +33,7 @@ struct Span {
 struct SpanTotals {
   std::size_t calls = 0;
   double seconds = 0.0;  ///< without the spans within it
-  /// Of all calls; nothing where one of them did not report its work, as host code does not.
+  /// Sum over all calls. Empty if a call did not report its work; host code never does.
   std::optional<Work> work = Work{};
 
   void add_work(const std::optional<Work>& more);

@@ -27,25 +27,45 @@ bool is_model_directory(const fs::path& path) {
   return fs::exists(path / "config.json", unreadable);
 }
 
+/// The run.json of the run that wrote the checkpoint; null where the checkpoint has none.
+Json recorded_configuration(const parallel::CheckpointRecord& record) {
+  if (!record.has("configuration")) return {};
+  return try_parse_ordered_json(record.text("configuration"));
+}
+
+/// What the run resolved, as its configuration says; null where that says nothing.
+Json recorded_resolved(const parallel::CheckpointRecord& record) {
+  const Json configuration = recorded_configuration(record);
+  const Json resolved = configuration.is_object() ? configuration.value("resolved", Json()) : Json();
+  return resolved.is_object() ? resolved : Json();
+}
+
 /// The model that the run began from, as its configuration says.
 std::optional<fs::path> recorded_model(const parallel::CheckpointRecord& record) {
-  if (!record.has("configuration")) return std::nullopt;
-  const Json configuration = try_parse_ordered_json(record.text("configuration"));
-  const Json resolved = configuration.is_object() ? configuration.value("resolved", Json()) : Json();
+  const Json resolved = recorded_resolved(record);
   if (!resolved.is_object() || !resolved.contains("model") || !resolved["model"].is_string()) return std::nullopt;
   return fs::path(resolved["model"].get<std::string>());
 }
 
+/// The kind that trains a model of this name without a directory; null where none does, or it is a directory.
+const tasks::TaskKind* kind_by_name(const fs::path& model) {
+  std::error_code unreadable;  // then it is a name
+  const tasks::TaskKind* known = tasks::kind_of_known_model(model.string());
+  return known != nullptr && known->trains_by_name(model.string()) && !fs::is_directory(model, unreadable) ? known
+                                                                                                           : nullptr;
+}
+
 /// Where config.json and the tokenizer's files come from: --model, else the run's own last/ or best/, else the model
-/// it began from.
+/// it began from, which may be a name.
 fs::path model_directory(const Arguments& arguments, const fs::path& file, const parallel::CheckpointRecord& record) {
+  if (!arguments.model.empty() && kind_by_name(arguments.model) != nullptr) return arguments.model;
   if (!arguments.model.empty()) return data::resolve_model(arguments.model);
   const fs::path run = fs::absolute(file).parent_path().parent_path();
   for (const char* name : {"last", "best"}) {
     if (is_model_directory(run / name)) return run / name;
   }
   const std::optional<fs::path> recorded = recorded_model(record);
-  if (recorded && is_model_directory(*recorded)) return *recorded;
+  if (recorded && (is_model_directory(*recorded) || kind_by_name(*recorded) != nullptr)) return *recorded;
   fail(fmt::format("{}: config.json and vocab.txt of its model are needed, and {} is gone; name the model with --model",
                    file.string(), recorded ? recorded->string() : "the model it was trained from"));
 }
@@ -83,9 +103,25 @@ std::vector<SavedTensor> exported_tensors(const parallel::CheckpointIndex& index
   return tensors;
 }
 
+/// The command's settings with the precisions of the run that wrote the checkpoint. --export-precision wins over its
+/// own.
+tasks::RunConfig recorded_run(const Arguments& arguments, const parallel::CheckpointRecord& record) {
+  tasks::RunConfig run = arguments.run;
+  if (record.has("precision")) {
+    run.engine.precision = parse_precision(record.text("precision")).value_or(run.engine.precision);
+  }
+  const Json configuration = recorded_configuration(record);
+  const Json exported = configuration.is_object() ? configuration.value("export-precision", Json()) : Json();
+  if (!run.task.export_precision && exported.is_string()) {
+    run.task.export_precision = parse_precision(exported.get<std::string>());
+  }
+  return run;
+}
+
 /// The kind of the model in `directory`; the default where nothing says it, whose errors then tell what is missing.
 const tasks::TaskKind& kind_in(const fs::path& directory) {
-  const tasks::TaskKind* found = tasks::kind_of_model(directory);
+  const tasks::TaskKind* named = kind_by_name(directory);
+  const tasks::TaskKind* found = named != nullptr ? named : tasks::kind_of_model(directory);
   return found == nullptr ? tasks::default_task_kind() : *found;
 }
 
@@ -98,13 +134,15 @@ int export_checkpoint(const Arguments& arguments) {
   const parallel::CheckpointIndex index = parallel::read_checkpoint_index(path);
   const fs::path directory = model_directory(arguments, path, index.record);
   const tasks::TaskKind& kind = kind_in(directory);
-  const std::unique_ptr<nn::Model> network = kind.network(directory.string(), Precision::float32);
+  const tasks::TrainedModel trained{
+      .model = directory, .run = recorded_run(arguments, index.record), .resolved = recorded_resolved(index.record)};
+  const std::unique_ptr<nn::Model> network = kind.trained_network(trained);
   const std::vector<SavedTensor> tensors = exported_tensors(index, network->table(), directory, path);
   std::error_code unreadable;  // is told by what writes there
   ensure(!fs::exists(output, unreadable) || fs::is_empty(output, unreadable),
          fmt::format("--output {}: is there already; choose a new directory", output.string()));
   const PositionedFile file(path, PositionedFile::Use::read);
-  const std::unique_ptr<train::ModelExport> exported = kind.start_export(directory, network->table(), output);
+  const std::unique_ptr<train::ModelExport> exported = kind.start_export(trained, network->table(), output);
   for (const auto& [row, dataset] : tensors) {
     std::size_t first = 0;
     read_dataset(file, *dataset, [&](std::span<const float> values) {

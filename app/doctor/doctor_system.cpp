@@ -5,6 +5,7 @@
 #include "core/base/printable.hpp"
 #include "core/base/quantities.hpp"
 #include "data/huggingface/model_names.hpp"
+#include "tasks/task_kinds.hpp"
 #include "train/engine/memory.hpp"
 
 #include <fmt/format.h>
@@ -146,6 +147,11 @@ Findings cache_findings() {
 
 Findings model_findings(const std::string& model) {
   if (model.empty()) return {};
+  std::error_code unreadable;  // is told by what reads it
+  const tasks::TaskKind* kind = tasks::kind_of_known_model(model);
+  if (kind != nullptr && kind->trains_by_name(model) && !std::filesystem::is_directory(model, unreadable)) {
+    return {{Level::ok, "model", model + ", from the initialiser"}};
+  }
   try {
     return {{Level::ok, "model", data::resolve_model(model).string()}};
   } catch (const std::exception& error) {

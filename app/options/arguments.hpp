@@ -29,6 +29,7 @@ struct PlanArguments {
 /// What only report reads.
 struct ReportArguments {
   std::filesystem::path kernels;                               ///< what bench step --breakdown --json printed
+  std::filesystem::path batches;                               ///< what bench batch --json printed
   std::optional<std::pair<std::size_t, std::size_t>> between;  ///< two evaluations, by their steps
 };
 
@@ -44,6 +45,7 @@ struct Arguments {
   std::string model;                 ///< as typed; commands resolve it to a directory
   std::string save_strategy;         ///< Trainer's name for when checkpoints are written; empty = not given
   bool bf16 = false, fp16 = false;   ///< Trainer's names for a precision
+  bool no_fsdp = false;              ///< another name for --mode replicated
   std::vector<std::string> remarks;  ///< options that were taken and have no effect
 
   std::filesystem::path data;        ///< what eval, prepare and bench read
@@ -51,6 +53,8 @@ struct Arguments {
   std::filesystem::path vocabulary;  ///< vocab.txt of tokenize and of bench tokenize
 
   std::optional<std::size_t> batch_per_rank;
+  /// Sequences of a micro-batch; a rank's batch is that times --gradient-accumulation-steps.
+  std::optional<std::size_t> batch_size_per_device;
   bool batch_is_per_rank = false;  ///< settled: the batch is what one rank takes of a step
 
   std::filesystem::path config;       ///< a saved run.json
@@ -74,16 +78,19 @@ struct Arguments {
   bool json = false;
   bool offsets = false;
   bool cased = false;
+  bool decode = false;  ///< of tokenize
 
   std::string shapes;                  ///< of bench gemm: a model that is known by its sizes; empty: the task's first
   std::size_t tokens = 3072;           ///< rows of the products that bench gemm times
   std::size_t repeats = 5;             ///< timings, of which the median counts
   bool breakdown = false;              ///< of bench step: where the time goes
+  bool predicts = false;               ///< of bench batch: --plan, nothing runs
   std::vector<std::string> providers;  ///< empty = all of this build
 
   std::string launcher = "mpirun -n {n}";      ///< of compare: what starts a program on {n} ranks
   std::vector<std::size_t> ranks = {1, 2, 4};  ///< of compare
-  std::vector<std::string> modes = {"replicated", "sharded-optimizer", "sharded-gradients", "sharded"};  ///< of compare
+  std::vector<std::string> modes = {"replicated", "sharded-optimizer", "sharded-gradients",
+                                    "sharded"};  ///< of compare; bench batch has its own default
 
   bool help = false;
   std::vector<std::string> positional;

@@ -202,7 +202,7 @@ void take_recorded_choices(const Json& saved, const std::filesystem::path& file,
   const Json& resolved = saved[resolved_key];
   train::GemmConfig& gemm = arguments.run.engine.gemm;
   const bool was_tf32 = saved.contains("tf32") && saved["tf32"] == true;
-  if (!arguments.sources.given.contains("gemm") && was_tf32 == gemm.tf32) {
+  if (!arguments.sources.was_given("gemm") && was_tf32 == gemm.tf32) {
     read_gemm(resolved, file, arguments);
     // A run that goes on in another build, on the CPU after a GPU, chooses again.
     if (gemm.recorded && !train::is_built(*gemm.recorded)) gemm.recorded.reset();

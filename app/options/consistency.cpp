@@ -49,9 +49,29 @@ void drop_what_was_overridden(Arguments& arguments) {
       if (!was_given(arguments, other)) cut_of(engine, other) = 0;
     }
   }
-  for (const char* given :
-       {"model", "train", "dataset", "max-length", "batch", "batch-per-rank", "micro-batch", "micro-tokens",
-        "gradient-accumulation-steps", "mode", "shard-size", "precision", "bf16", "fp16", "recompute"}) {
+  for (const char* given : {"model",
+                            "train",
+                            "dataset",
+                            "max-length",
+                            "batch",
+                            "batch-per-rank",
+                            "batch-size-per-device",
+                            "micro-batch",
+                            "micro-tokens",
+                            "gradient-accumulation-steps",
+                            "mode",
+                            "no-fsdp",
+                            "shard-size",
+                            "precision",
+                            "bf16",
+                            "fp16",
+                            "recompute",
+                            "batch-norm-group",
+                            "image-size",
+                            "labels",
+                            "stem",
+                            "use-fsdp",
+                            "use-amp"}) {
     if (was_given(arguments, given)) arguments.run.engine.recorded_layout.reset();
   }
   if (was_given(arguments, "gemm") || was_given(arguments, "tf32")) arguments.run.engine.gemm.recorded.reset();
@@ -153,10 +173,25 @@ void exclude_cuts(Arguments& arguments) {
   }
 }
 
+/// Takes it as a batch per rank; returns the sequences of a micro-batch, 0 where it does not say how many.
+std::size_t take_batch_size_per_device(Arguments& arguments) {
+  constexpr const char* name = "batch-size-per-device";
+  if (!arguments.batch_size_per_device) return 0;
+  const auto is_replaced = [&](const char* other) {
+    exclude(arguments, name, other);
+    return is_overridden(arguments, name, other);
+  };
+  const bool has_batch = is_replaced("batch") || is_replaced("batch-per-rank");
+  const bool has_cut = is_replaced("micro-batch") || is_replaced("micro-tokens");
+  if (!has_batch) arguments.batch_per_rank = arguments.batch_size_per_device;
+  return has_batch || has_cut ? 0 : *arguments.batch_size_per_device;
+}
+
 /// For one rank: a batch per rank is what it takes at once, and N of them are a step.
 void settle_batches(Arguments& arguments) {
   exclude(arguments, "batch", "batch-per-rank");
   exclude_cuts(arguments);
+  const std::size_t micro_batch = take_batch_size_per_device(arguments);
   if (is_overridden(arguments, "batch-per-rank", "batch")) arguments.batch_per_rank.reset();
   std::size_t& batch = arguments.run.task.batch;
   const std::size_t parts = arguments.run.engine.accumulation;
@@ -167,6 +202,9 @@ void settle_batches(Arguments& arguments) {
     throw UsageError(fmt::format("--gradient-accumulation-steps {}: expected at most the batch, {}", parts, batch));
   }
   arguments.batch_per_rank.reset();
+  if (micro_batch == 0) return;
+  for (const char* cut : cuts) cut_of(arguments.run.engine, cut) = 0;
+  arguments.run.engine.micro_batch = micro_batch;
 }
 
 void need(bool given, const Command& command, std::string_view name) {
@@ -180,6 +218,7 @@ void check_evaluation(const Arguments& arguments) {
   const char* without_use = engine.best_by != "loss"                   ? "best-by"
                             : engine.patience > 0                      ? "patience"
                             : engine.evaluate_every > 0                ? "eval-every"
+                            : engine.evaluate_every_epochs > 0         ? "eval-every"
                             : arguments.run.engine.evaluate_on_start   ? "eval-on-start"
                             : arguments.run.task.dev_limit.has_value() ? "dev-limit"
                                                                        : nullptr;
@@ -200,9 +239,10 @@ void check_deterministic(const Arguments& arguments) {
         "depends on ranks and mode; leave one of them out");
   }
   if (engine.micro_batch == 0 && engine.micro_tokens == 0 && engine.accumulation == 0) return;
-  const char* given = engine.accumulation > 0  ? "gradient-accumulation-steps"
-                      : engine.micro_batch > 0 ? "micro-batch"
-                                               : "micro-tokens";
+  const char* given = arguments.batch_size_per_device ? "batch-size-per-device"
+                      : engine.accumulation > 0       ? "gradient-accumulation-steps"
+                      : engine.micro_batch > 0        ? "micro-batch"
+                                                      : "micro-tokens";
   throw UsageError(fmt::format("--deterministic cuts every step into its {} --leaves; leave out --{}",
                                engine.parallel.leaves, given));
 }
@@ -217,7 +257,7 @@ void check_communicator(const Arguments& arguments) {
   }
 }
 
-/// What scripts of transformers are told to do, as ours.
+/// Refuses what the scripts of transformers can be told to do and train cannot.
 void check_doings(const Arguments& arguments) {
   const tasks::TaskConfig& task = arguments.run.task;
   const bool is_said = was_given(arguments, "do-train") || was_configured(arguments, "do-train");
@@ -245,6 +285,15 @@ void settle_precision(Arguments& arguments) {
     if (is_overridden(arguments, name, "precision")) continue;
     arguments.run.engine.precision = precision;
   }
+}
+
+/// Another name for one of --mode's choices.
+void settle_no_fsdp(Arguments& arguments) {
+  if (!arguments.no_fsdp) return;
+  exclude(arguments, "no-fsdp", "mode");
+  if (is_overridden(arguments, "no-fsdp", "mode")) return;
+  arguments.run.engine.parallel.mode = parallel::ModeKind::replicated;
+  arguments.every_mode = false;
 }
 
 /// Trainer's name for when checkpoints are written. As there, save_steps counts only with "steps".
@@ -293,8 +342,6 @@ void check_extend(const Arguments& arguments) {
 }
 
 void settle_train(const Command& command, Arguments& arguments) {
-  check_doings(arguments);
-  arguments.task->settle(arguments.run, arguments.sources, command.bit);
   check_evaluated(arguments);
   need(!arguments.model.empty(), command, "model");
   need(!arguments.run.task.train.empty(), command, "train");
@@ -341,6 +388,20 @@ void check_tf32(const Arguments& arguments) {
                   default_gemm_provider()));
 }
 
+/// A model's directory says all of its tokenizer; a vocabulary has ids and offsets alone.
+void check_tokenizer(const Command& command, const Arguments& arguments) {
+  if (arguments.model.empty()) {
+    if (arguments.decode) need(false, command, "model");
+    if (arguments.vocabulary.empty()) throw UsageError("tokenize needs --model or --vocab; see mylos tokenize --help");
+    return;
+  }
+  if (!arguments.vocabulary.empty()) exclude(arguments, "model", "vocab");
+  for (const char* name : {"cased", "offsets"}) {
+    if (was_given(arguments, name))
+      throw UsageError(fmt::format("tokenize: --{} goes with --vocab, not --model", name));
+  }
+}
+
 void check_attention(const Arguments& arguments) {
   const AttentionKernel kernel = arguments.run.task.attention;
   const std::string obstacle = attention_obstacle(kernel, arguments.run.engine.precision);
@@ -352,21 +413,23 @@ void check_attention(const Arguments& arguments) {
 void settle(const Command& command, Arguments& arguments) {
   const bool has_output = !arguments.run.engine.output.empty();
   settle_precision(arguments);
-  const bool asks = command.bit == ask_command || command.bit == eval_command;
+  settle_no_fsdp(arguments);
+  const bool asks = command.bit == ask_command || command.bit == eval_command || command.bit == generate_command ||
+                    command.bit == classify_command;
   if (!asks) arguments.task->check(arguments.run);  // those of a run may stand in for what is not given
   check_loss_scale(arguments);
   check_tf32(arguments);
   check_attention(arguments);
-  if ((command.bit & train_command) != 0) {
-    settle_train(command, arguments);
-  } else {
-    arguments.task->settle(arguments.run, arguments.sources, command.bit);
-  }
+  const bool trains = (command.bit & train_command) != 0;
+  if (trains) check_doings(arguments);
+  arguments.task->settle(arguments.run, arguments.sources, command.bit);
+  if (trains) settle_train(command, arguments);
   if ((command.bit & compare_command) != 0) settle_compare(arguments);
   if (command.bit == plan_command) settle_batches(arguments);
   if (command.bit == bench_command) exclude(arguments, "micro-tokens", "micro-batch");
   if (command.bit == eval_command || command.bit == prepare_command) {
-    need(!arguments.model.empty(), command, "model");
+    const bool needs_model = command.bit == eval_command || arguments.task->prepares_for_model();
+    need(!needs_model || !arguments.model.empty(), command, "model");
     need(!arguments.data.empty(), command, "data");
     need(has_output, command, "output");
   }
@@ -374,7 +437,10 @@ void settle(const Command& command, Arguments& arguments) {
     need(!arguments.model.empty(), command, "model");
     need(!arguments.context.empty(), command, "context");
   }
-  if (command.bit == tokenize_command) need(!arguments.vocabulary.empty(), command, "vocab");
+  if (command.bit == generate_command || command.bit == classify_command) {
+    need(!arguments.model.empty(), command, "model");
+  }
+  if (command.bit == tokenize_command) check_tokenizer(command, arguments);
 }
 
 void settle_ranks(Arguments& arguments, std::size_t ranks) {
@@ -385,6 +451,7 @@ void settle_ranks(Arguments& arguments, std::size_t ranks) {
 void settle_batch(Arguments& arguments, std::size_t ranks) {
   if (arguments.batch_is_per_rank) arguments.run.task.batch *= ranks;
   arguments.batch_is_per_rank = false;
+  arguments.task->fit_ranks(arguments.run, ranks);
 }
 
 }  // namespace mylos::app

@@ -1,5 +1,10 @@
 #include "app/options/options.hpp"
 
+#include "data/images/synthetic_images.hpp"
+
+#include <string>
+#include <utility>
+
 /// Options of what is read, whatever the task.
 namespace mylos::app {
 namespace {
@@ -10,7 +15,7 @@ Option model_option() {
   Option option =
       named("model", {"model-name-or-path"}, "M", files,
             train_command | eval_command | ask_command | prepare_command | bench_command | checkpoint_command |
-                plan_command | doctor_command,
+                plan_command | doctor_command | generate_command | tokenize_command | classify_command,
             "a Hugging Face directory, a run's output directory (its best/), or a name that `mylos fetch` got");
   option.expects = "a directory or a name";
   option.parse = [](Arguments& arguments, std::string_view text) {
@@ -22,6 +27,17 @@ Option model_option() {
     std::error_code ignored;  // what cannot be looked at is a name
     if (!std::filesystem::is_directory(arguments.model, ignored)) return arguments.model;
     return std::filesystem::absolute(arguments.model).lexically_normal().string();
+  };
+  return option;
+}
+
+/// Data that is a file, a directory, or drawn ("synthetic:COUNTxHxW"), which is no path.
+template <class Field>
+Option path_or_drawn_option(Option option, Field field) {
+  option = path_option(std::move(option), field);
+  option.print = [print = option.print, field](const Arguments& arguments) -> nlohmann::ordered_json {
+    const std::string text = field(arguments).string();
+    return data::is_synthetic(text) ? nlohmann::ordered_json(text) : print(arguments);
   };
   return option;
 }
@@ -50,14 +66,14 @@ std::vector<Option> data_options(const tasks::TaskKind& task) {
   return {
       model_option(),
       task_option(),
-      path_option(
+      path_or_drawn_option(
           named("train", {"train-file"}, "FILE", files, train_command, trained + " to train on"),
           [](auto& a) -> auto& { return a.run.task.train; }),
-      path_option(
+      path_or_drawn_option(
           named("dev", {"validation-file"}, "FILE", files, train_command,
                 trained + " to evaluate on; without it nothing is scored"),
           [](auto& a) -> auto& { return a.run.task.dev; }),
-      path_option(
+      path_or_drawn_option(
           named("data", {}, "FILE", files, data_commands, std::string(texts.read)),
           [](auto& a) -> auto& { return a.data; }),
       path_option(

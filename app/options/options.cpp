@@ -1,5 +1,9 @@
 #include "app/options/options.hpp"
 
+#include "core/base/error.hpp"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -13,6 +17,11 @@ std::vector<Option> make_table(const tasks::TaskKind& task) {
   for (std::vector<Option> part : {data_options(task), own_options(task), training_options(task), rank_options(),
                                    plan_options(), tool_options(task)}) {
     std::ranges::move(part, std::back_inserter(all));
+  }
+  for (const auto& [name, alias] : task.aliases()) {
+    const auto option = std::ranges::find(all, name, &Option::name);
+    require(option != all.end(), fmt::format("an alias of --{}, which is not there", name));
+    option->aliases.emplace_back(alias);
   }
   return all;
 }

@@ -59,7 +59,7 @@ bool takes_peer_options(const Command& command) { return (command.bit & train_co
   throw UsageError(fmt::format("{} does not have --{}{}", command.name, printable(name), meant));
 }
 
-/// What a name means: an option of ours, else one of the peers.
+/// The option that a name means: one of ours, else one of a peer.
 struct Meaning {
   const Option* option = nullptr;
   const tasks::PeerOption* peer = nullptr;

@@ -10,7 +10,7 @@
 /// From the words of a command line to Arguments.
 namespace mylos::app {
 
-/// What `command` does for runs of `task` where nothing is said.
+/// Returns the defaults of `command` for runs of `task`.
 Arguments default_arguments(const Command& command, const tasks::TaskKind& task = tasks::default_task_kind());
 
 /// Reads what follows the command's name. Options are --name VALUE or --name=VALUE with - or _; after -- everything is

@@ -36,6 +36,7 @@ constexpr std::string_view by_eval_every = "use --eval-every, in steps; by defau
 constexpr std::string_view by_bucket = "use --bucket-mib, which bounds what is received at a time";
 constexpr std::string_view overlapped = "a unit's exchange always runs beside the next one's work";
 constexpr std::string_view no_offload = "leave it out: nothing is offloaded; mylos plan says which mode fits without";
+constexpr std::string_view units_are_layers = "the units are the embeddings, each layer and the head";
 constexpr std::string_view kept = "best/ (by --best-by) and last/ are both written";
 
 // A build computes on one kind of device.
@@ -144,7 +145,8 @@ constexpr std::array peer_table = {
     PeerOption{"zero-optimization.stage", false, "", "", by_mode},
     PeerOption{"zero-stage", false, "", "", by_mode},
     PeerOption{"sharding-strategy", false, "", "", "use --mode replicated, sharded-gradients, sharded or hybrid"},
-    PeerOption{"auto-wrap-policy", false, "", "the units are the embeddings, each layer and the head"},
+    PeerOption{"no-layer-wrap-policy", true, "false", units_are_layers, "leave it out: the units are always layers"},
+    PeerOption{"auto-wrap-policy", false, "", units_are_layers},
     PeerOption{"train-batch-size", false, "", "", "use --batch"},
     PeerOption{"train-micro-batch-size-per-gpu", false, "", "", "use --micro-batch"},
     PeerOption{"gradient-clipping", false, "", "", by_clip},

@@ -103,6 +103,9 @@ std::vector<Choice> mode_choices() {
 std::vector<Option> rank_options() {
   return {
       mode_option(),
+      unrecorded(switch_option(
+          named("no-fsdp", {}, "", ranks, train_command | plan_command, "the same as --mode replicated"),
+          [](auto& a) -> auto& { return a.no_fsdp; })),
       count_or_unset_option(
           named("shard-size", {}, "N", ranks, train_command | plan_command,
                 "ranks that split the model in hybrid mode; default: the ranks of a node"),

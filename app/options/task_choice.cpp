@@ -17,11 +17,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The value of the last option called `name` or by an alias of it; empty where there is none.
+/// The value of the last option called `name` or by an alias of it, be it of one kind alone; empty where there is none.
 std::string typed_value_of(std::span<const std::string> words, std::string_view name) {
   const Option& option = *find_option(name);
   std::vector<OptionName> names{{option.name}};
   for (const std::string& alias : option.aliases) names.push_back({alias});
+  for (const tasks::TaskKind* kind : tasks::task_kinds()) {
+    for (const tasks::OptionAlias& each : kind->aliases()) {
+      if (each.option == name) names.push_back({std::string(each.alias)});
+    }
+  }
   std::string value;
   for (const ReadOption& read : read_words(names, words, TruthWords::positional).options) {
     if (read.value) value = *read.value;

@@ -47,7 +47,8 @@ Option shapes_option(const tasks::TaskKind& task) {
 }
 
 Option modes_option() {
-  Option option = named("modes", {}, "A,B", general, compare_command, "modes of the runs");
+  Option option = named("modes", {}, "A,B", general, compare_command | bench_command,
+                        "modes of the runs; of bench batch, default: replicated, and sharded with several ranks");
   option.expects = "a list, separated by commas, of " + describe(mode_choices()) + "; or all";
   option.choices = names_of(mode_choices());
   option.choices.emplace_back("all");
@@ -123,6 +124,10 @@ std::vector<Option> tool_options(const tasks::TaskKind& task) {
                 "print {\"tokens\", \"ids\", \"offsets\"}; offsets count code points of the line"),
           [](auto& a) -> auto& { return a.offsets; }),
       switch_option(
+          named("decode", {}, "", general, tokenize_command,
+                "turn lines of ids, as JSON lists or separated by white space, into text; needs --model"),
+          [](auto& a) -> auto& { return a.decode; }),
+      switch_option(
           named("cased", {}, "", general, tokenize_command | bench_command, "keep case and accents"),
           [](auto& a) -> auto& { return a.cased; }),
       count_option(
@@ -139,6 +144,14 @@ std::vector<Option> tool_options(const tasks::TaskKind& task) {
           named("breakdown", {}, "", general, bench_command,
                 "of step: time, work and share of the roofline of each kernel, and the host's work"),
           [](auto& a) -> auto& { return a.breakdown; }),
+      switch_option(
+          named("plan", {}, "", general, bench_command,
+                "of batch: predict the table for the machine of --gpu, and run nothing"),
+          [](auto& a) -> auto& { return a.predicts; }),
+      unrecorded(path_option(
+          named("batches", {}, "FILE", general, report_command,
+                "what mylos bench batch --json printed: micro-batches, for the page"),
+          [](auto& a) -> auto& { return a.report.batches; })),
       between_option(),
       unrecorded(path_option(
           named("kernels", {}, "FILE", general, report_command,
@@ -152,8 +165,8 @@ std::vector<Option> tool_options(const tasks::TaskKind& task) {
           [](auto& a) -> auto& { return a.refresh; }),
       switch_option(
           named("json", {}, "", general,
-                ask_command | info_command | bench_command | checkpoint_command | compare_command | plan_command |
-                    watch_command | doctor_command,
+                ask_command | generate_command | info_command | bench_command | checkpoint_command | compare_command |
+                    plan_command | watch_command | doctor_command | classify_command,
                 "print JSON; of watch once"),
           [](auto& a) -> auto& { return a.json; }),
   };

@@ -18,20 +18,40 @@ constexpr std::string_view length = "Length", batches = "Batches", optimizer = "
                            computing = "Computing", run = "Run";
 constexpr CountRange sequences{1, 1'000'000};
 
+const std::vector<Choice>& precision_choices() {
+  static const std::vector<Choice> choices = {{"float", {"32", "fp32", "float32"}},
+                                              {"bfloat16", {"bf16", "bf16-mixed"}},
+                                              {"half", {"fp16", "float16", "16-mixed"}}};
+  return choices;
+}
+
 Option precision_option() {
   return enumeration_option(
       named("precision", {}, "TYPE", computing,
-            train_command | plan_command | eval_command | ask_command | bench_command,
+            train_command | plan_command | eval_command | ask_command | bench_command | generate_command |
+                classify_command,
             "float, bfloat16 or half: of values and activations; sums, master values and optimizer stay float"),
-      {{"float", {"32", "fp32", "float32"}},
-       {"bfloat16", {"bf16", "bf16-mixed"}},
-       {"half", {"fp16", "float16", "16-mixed"}}},
-      [](auto& a) -> auto& { return a.run.engine.precision; },
-      [](std::string_view name) {
-        if (name == "half") return Precision::float16;
-        return name == "float" ? Precision::float32 : Precision::bfloat16;
-      },
+      precision_choices(), [](auto& a) -> auto& { return a.run.engine.precision; },
+      [](std::string_view name) { return parse_precision(name).value(); },
       [](Precision precision) { return to_string(precision); });
+}
+
+Option export_precision_option() {
+  Option option = named("export-precision", {}, "TYPE", computing, train_command | checkpoint_command,
+                        "float, bfloat16 or half: of the weights in best/ and last/; default: float where --precision "
+                        "is float, else that of the weights it began from");
+  option.expects = describe(precision_choices());
+  option.choices = names_of(precision_choices());
+  option.parse = [](Arguments& arguments, std::string_view text) {
+    const auto name = parse_choice(text, precision_choices());
+    if (name) arguments.run.task.export_precision = parse_precision(*name);
+    return name.has_value();
+  };
+  option.print = [](const Arguments& arguments) -> nlohmann::ordered_json {
+    const std::optional<Precision>& precision = arguments.run.task.export_precision;
+    return precision ? nlohmann::ordered_json(to_string(*precision)) : nlohmann::ordered_json(nullptr);
+  };
+  return option;
 }
 
 Option loss_scale_option() {
@@ -105,7 +125,9 @@ Option resume_option() {
             "auto: an unfinished run in the output directory goes on from its latest checkpoint; PATH: "
             "a fresh start begins from that one, or the latest of that run; never: at step 1; as Trainer's, "
             "true is auto and false never [auto]");
-  option.expects = "auto, never, or a checkpoint or a run's directory";
+  option.expects =
+      "auto (as without it: an unfinished run in --output goes on by itself), never, or a checkpoint or a run's "
+      "directory";
   option.choices = {"auto", "never"};
   option.parse = [](Arguments& arguments, std::string_view text) {
     // Trainer's words. A name such as 1 or y, which a switch takes too, is a path.
@@ -168,7 +190,8 @@ std::vector<Option> checkpoint_options() {
 /// Trainer's default is -1: as not given.
 Option steps_option() {
   Option option = count_or_unset_option(
-      named("steps", {"max-steps"}, "N", length, train_command | plan_command, "steps of the run; wins over --epochs"),
+      named("steps", {"max-steps", "max-training-steps"}, "N", length, train_command | plan_command,
+            "steps of the run; wins over --epochs"),
       {}, [](auto& a) -> auto& { return a.run.engine.steps; });
   option.parse = [parse_number = option.parse](Arguments& arguments, std::string_view text) {
     if (text == "-1") arguments.run.engine.steps = 0;
@@ -185,13 +208,17 @@ std::vector<Option> length_options() {
           {0, 100'000, true}, [](auto& a) -> auto& { return a.run.engine.epochs; }),
       steps_option(),
       count_option(
-          named("batch", {}, "N", batches, train_command | plan_command | bench_command,
-                "sequences a step over all ranks"),
+          named("batch", {}, "N", batches, train_command | plan_command | bench_command | generate_command,
+                "sequences or images a step over all ranks; with generate: prompts that are continued together"),
           sequences, [](auto& a) -> auto& { return a.run.task.batch; }),
       count_option(
           named("batch-per-rank", {"per-device-train-batch-size"}, "N", batches, train_command | plan_command,
                 "sequences at once on a rank; excludes --batch"),
           sequences, [](auto& a) -> auto& { return a.batch_per_rank; }),
+      unrecorded(count_option(
+          named("batch-size-per-device", {}, "N", batches, train_command | plan_command,
+                "micro-batches of N, and a batch of N x --gradient-accumulation-steps [1] x ranks"),
+          sequences, [](auto& a) -> auto& { return a.batch_size_per_device; })),
       count_or_unset_option(
           named("micro-batch", {}, "N", batches, train_command | plan_command | bench_command,
                 "sequences at once on a rank, gradients accumulate; default: the most that fit in memory"),
@@ -313,18 +340,37 @@ std::vector<Option> optimizer_options() {
           named("dropout", {}, "P", optimizer, train_command, "probability; default: the model's"), {0, 1, false, true},
           [](auto& a) -> auto& { return a.run.task.dropout; }),
       count_option(
-          named("seed", {}, "N", optimizer, train_command, "of shuffling, dropout and a new head"),
+          named("seed", {}, "N", optimizer, train_command | generate_command,
+                "of shuffling, dropout and a new head; with generate: of the tokens that are drawn"),
           {0, std::numeric_limits<std::uint64_t>::max()}, [](auto& a) -> auto& { return a.run.engine.seed; }),
   };
 }
 
+/// A number counts steps; with its unit, epochs.
+Option eval_every_option() {
+  Option option = named("eval-every", {"eval-steps"}, "N|Nepochs", evaluation, train_command,
+                        "steps between evaluations, or epochs: 10epochs; default: an epoch");
+  option.expects = "a number of steps, or of epochs: 10epochs";
+  option.parse = [](Arguments& arguments, std::string_view text) {
+    const auto unit = text.find_first_not_of("0123456789");
+    const std::string_view name = unit == std::string_view::npos ? std::string_view() : text.substr(unit);
+    const auto count = parse_count(text.substr(0, unit), {});
+    if (!count || (!name.empty() && name != "epochs" && name != "epoch")) return false;
+    arguments.run.engine.evaluate_every = name.empty() ? *count : 0;
+    arguments.run.engine.evaluate_every_epochs = name.empty() ? 0 : *count;
+    return true;
+  };
+  option.print = [](const Arguments& arguments) -> nlohmann::ordered_json {
+    const train::TrainConfig& engine = arguments.run.engine;
+    if (engine.evaluate_every_epochs > 0) return fmt::format("{}epochs", engine.evaluate_every_epochs);
+    return engine.evaluate_every == 0 ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(engine.evaluate_every);
+  };
+  return option;
+}
+
 std::vector<Option> run_options(const tasks::TaskKind& task) {
   return {
-      count_or_unset_option(
-          named("eval-every", {"eval-steps"}, "N", evaluation, train_command,
-                "steps between evaluations; default: an "
-                "epoch"),
-          {}, [](auto& a) -> auto& { return a.run.engine.evaluate_every; }),
+      eval_every_option(),
       switch_option(
           named("eval-on-start", {}, "", evaluation, train_command, "evaluate also before step 1"),
           [](auto& a) -> auto& { return a.run.engine.evaluate_on_start; }),
@@ -337,6 +383,7 @@ std::vector<Option> run_options(const tasks::TaskKind& task) {
                 "evaluations without a better one before the run ends; default: never ends early"),
           {}, [](auto& a) -> auto& { return a.run.engine.patience; }),
       precision_option(),
+      export_precision_option(),
       unrecorded(switch_option(
           named("bf16", {}, "", computing, train_command, "the same as --precision bfloat16"),
           [](auto& a) -> auto& { return a.bf16; })),

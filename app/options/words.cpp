@@ -12,12 +12,12 @@
 namespace mylos::app {
 namespace {
 
-// What cxxopts is given before each value and positional word, so that none looks like an option to it, and as the
-// value of an option that has none.
+// Each value and positional word is given to cxxopts with this mark before it, so that none looks like an option. An
+// option without a value is given `no_value`.
 constexpr char value_mark = '=';
 constexpr const char* no_value = "!";
 
-/// What stands before and after "=" of an option's word.
+/// An option's word, split at its first "=".
 struct TypedName {
   std::string typed;  ///< "--max_steps"
   std::string name;   ///< "max-steps"

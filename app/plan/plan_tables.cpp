@@ -27,14 +27,42 @@ void print_memory(ModePlans plans) {
   }
 }
 
+/// Four digits, and no powers of ten.
+std::string digits(double value) {
+  return value < 1000.0 ? fmt::format("{:.4g}", value) : fmt::format("{:.0f}", value);
+}
+
 void print_times(ModePlans plans, const train::WorkKind& work) {
-  print(fmt::format("\n{:18} {:>6} {:>8} {:>8} {:>10} {:>10} {:>10} {:>10} {:>10} {:>12}\n", "time", "fits", "at once",
-                    "at most", "step ms", "compute", "optimizer", "exposed", work.name + "/s", "job"));
+  const auto row = [](const auto&... cells) {
+    print(fmt::format("{:18} {:>6} {:>12} {:>10} {:>10} {:>10} {:>10} {:>10} {:>12}\n", cells...));
+  };
+  print("\n");
+  row("time", "fits", "micro-batch", "step ms", "compute", "optimizer", "comm. wait", work.name + "/s", "job");
   for (const train::ModePlan& plan : plans) {
-    print(fmt::format("{:18} {:>6} {:>8} {:>8} {:>10.4g} {:>10.4g} {:>10.4g} {:>10.4g} {:>10.4g} {:>12}\n",
-                      to_string(plan.mode), plan.fits ? "yes" : "no", plan.memory.largest.samples, plan.largest,
-                      1e3 * plan.step.total(), 1e3 * plan.step.compute, 1e3 * plan.step.optimizer,
-                      1e3 * plan.step.exposed, work.count(plan.tokens) / plan.step.total(), duration_text(plan.job())));
+    row(to_string(plan.mode), plan.fits ? "yes" : "no", work.batch_size(plan.memory.largest),
+        digits(1e3 * plan.step.total()), digits(1e3 * plan.step.compute), digits(1e3 * plan.step.optimizer),
+        digits(1e3 * plan.step.exposed), digits(work.count(plan.tokens) / plan.step.total()),
+        duration_text(plan.job()));
+  }
+}
+
+/// By what is recomputed: on a rank, and on all ranks together.
+void print_largest(ModePlans plans, const train::WorkKind& work, std::size_t ranks) {
+  print(fmt::format("\nlargest micro-batch, in {}{}\n",
+                    work.sizes_batches ? work.name : work.samples + " as long as the longest",
+                    ranks > 1 ? fmt::format("; in brackets on all {} ranks together", ranks) : ""));
+  std::string head = fmt::format("{:18}", "--recompute");
+  for (const train::LargestMicroBatch& one : plans.front().largest_of_each) {
+    head += fmt::format(" {:>14}", nn::to_string(one.recompute));
+  }
+  print(head + "\n");
+  for (const train::ModePlan& plan : plans) {
+    std::string line = fmt::format("{:18}", to_string(plan.mode));
+    for (const train::LargestMicroBatch& one : plan.largest_of_each) {
+      const std::string all = ranks > 1 ? fmt::format(" ({})", one.samples * ranks) : "";
+      line += fmt::format(" {:>14}", one.samples == 0 ? "does not fit" : fmt::format("{}{}", one.samples, all));
+    }
+    print(line + "\n");
   }
 }
 
@@ -72,9 +100,10 @@ std::string notes(ModePlans plans, const train::WorkKind& work) {
 
 }  // namespace
 
-void print_tables(std::span<const train::ModePlan> plans, const train::WorkKind& work) {
+void print_tables(std::span<const train::ModePlan> plans, const train::WorkKind& work, std::size_t ranks) {
   print_memory(plans);
   print_times(plans, work);
+  print_largest(plans, work, ranks);
   print_efficiency(plans);
   if (const std::string text = notes(plans, work); !text.empty()) print("\n" + text);
 }

@@ -6,7 +6,8 @@
 
 namespace mylos::app {
 
-/// Prints what `mylos plan` says of each mode: memory, times, efficiencies, and notes on these where they need any.
-void print_tables(std::span<const train::ModePlan> plans, const train::WorkKind& work);
+/// Prints what `mylos plan` says of each mode: memory, times, the largest micro-batches, efficiencies, and notes
+/// on these where they need any.
+void print_tables(std::span<const train::ModePlan> plans, const train::WorkKind& work, std::size_t ranks);
 
 }  // namespace mylos::app

@@ -21,8 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What a run.json says of an option: what was chosen where nothing was said, else what was said; null where it says
-/// nothing.
+/// Returns the value of an option in a run.json: the resolved value if it has one, else the setting. Null if it has
+/// neither.
 Json run_setting(const Json& run, const std::string& name) {
   const Json resolved = run.value(resolved_key, Json());
   const Json chosen = resolved.is_object() ? resolved.value(name, Json()) : Json();
@@ -53,6 +53,12 @@ void check_task(const Arguments& arguments) {
                                arguments.task->name()));
 }
 
+/// Whether --model is a name that the task trains without a directory. A directory of that name comes first.
+bool is_trained_by_name(const Arguments& arguments) {
+  std::error_code unreadable;  // then it is a name
+  return !fs::is_directory(arguments.model, unreadable) && arguments.task->trains_by_name(arguments.model);
+}
+
 }  // namespace
 
 void take_run_settings(const Command& command, Arguments& arguments) {
@@ -77,7 +83,8 @@ void resolve_model_argument(Arguments& arguments) {
 
 void resolve_model_argument(Arguments& arguments, const Notice& notice) {
   const bool is_first = parallel::launched_rank(parallel::process_environment) == 0;
-  arguments.run.task.model = data::resolve_model(arguments.model, is_first);
+  arguments.run.task.model =
+      is_trained_by_name(arguments) ? fs::path(arguments.model) : data::resolve_model(arguments.model, is_first);
   check_task(arguments);
   arguments.task->fit_model(arguments.run, arguments.model, arguments.sources, notice);
 }

@@ -6,9 +6,9 @@
 
 namespace mylos::app {
 
-/// Finds the directory that --model means, puts it into the arguments, and fits the task's settings to it. Errors:
-/// std::runtime_error where there is no such model; UsageError where a setting does not fit it. `notice` gets a line
-/// where a default is made to fit; without it, standard error.
+/// Finds the directory that --model means, or the name that the task trains without one, puts it into the arguments,
+/// and fits the task's settings to it. Errors: std::runtime_error where there is no such model; UsageError where a
+/// setting does not fit it. `notice` gets a line where a default is made to fit; without it, standard error.
 void resolve_model_argument(Arguments& arguments, const Notice& notice);
 void resolve_model_argument(Arguments& arguments);
 

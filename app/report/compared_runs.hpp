@@ -44,7 +44,7 @@ std::vector<train::MetricKind> compared_metrics(const std::vector<ComparedSettin
 std::string column_heading(const train::MetricKind& kind);
 /// A value of a metric for people: percents with two decimals, others with five digits; "-" where it is not finite.
 std::string metric_value_text(const train::MetricKind& kind, double value);
-/// What the steps of all runs count; nothing where they differ.
+/// Returns what the steps of all runs count. Empty if they differ.
 std::optional<std::string> common_work(const std::vector<ComparedSetting>& settings);
 
 /// A line a setting, medians over its repeats; speedup and efficiency are those of the work a second, and count from

@@ -77,6 +77,19 @@ std::string text_element(std::string_view tag, std::string_view attributes, std:
   return element(tag, attributes, escape_html(text));
 }
 
+std::string base64_text(std::string_view bytes) {
+  constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    const std::string_view three = bytes.substr(i, 3);
+    std::uint32_t bits = 0;
+    for (std::size_t k = 0; k < 3; ++k)
+      bits = bits << 8 | (k < three.size() ? static_cast<std::uint8_t>(three[k]) : 0u);
+    for (std::size_t k = 0; k < 4; ++k) text += k <= three.size() ? digits[bits >> (18 - 6 * k) & 63] : '=';
+  }
+  return text;
+}
+
 void HtmlTable::add(const std::vector<std::string>& cells) {
   std::vector<std::string> escaped;
   for (const std::string& cell : cells) escaped.push_back(escape_html(cell));

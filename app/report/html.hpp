@@ -17,6 +17,9 @@ std::string element(std::string_view tag, std::string_view attributes, std::stri
 /// The same around text.
 std::string text_element(std::string_view tag, std::string_view attributes, std::string_view text);
 
+/// Bytes as base64, for `data:` addresses.
+std::string base64_text(std::string_view bytes);
+
 /// A table in a box of its own that scrolls where the page is narrower.
 class HtmlTable {
  public:

@@ -1,8 +1,10 @@
 #include "app/program/build_info.hpp"
 #include "app/report/html.hpp"
 #include "app/report/report.hpp"
+#include "app/report/report_batches.hpp"
 #include "app/report/report_curves.hpp"
 #include "app/report/report_gpus.hpp"
+#include "app/report/report_pictures.hpp"
 #include "app/report/report_settings.hpp"
 #include "app/report/report_style.hpp"
 #include "app/report/report_time.hpp"
@@ -205,35 +207,33 @@ std::string state_text(const ReportedRun& run) {
   return "not finished: " + progress_text(record);
 }
 
-std::string title_of(const std::vector<ReportedRun>& runs) {
+std::string title_of(const std::vector<ReportedRun>& runs, const ReportSettings& settings) {
+  if (runs.empty()) return settings.batches->model + ", micro-batches";
   std::string title = runs.front().name;
   if (runs.size() > 1) title += fmt::format(" and {}", count_of(runs.size() - 1, "other run"));
   return title;
 }
 
-std::string head_html(const std::vector<ReportedRun>& runs) {
+std::string head_html(const std::string& title) {
   return element("head", "",
                  std::string("\n<meta charset=\"utf-8\"/>\n") + report_mark +
                      "\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n" +
-                     text_element("title", "", title_of(runs) + " - mylos report") + "\n" +
-                     element("style", "", report_style)) +
+                     text_element("title", "", title + " - mylos report") + "\n" + element("style", "", report_style)) +
          "\n";
 }
 
-std::string header_html(const std::vector<ReportedRun>& runs) {
+std::string header_html(const std::vector<ReportedRun>& runs, const std::string& title) {
   const std::time_t now = std::time(nullptr);
   const std::string made = fmt::format("Made on {:%Y-%m-%d at %H:%M} UTC by mylos {}, commit {}.", fmt::gmtime(now),
                                        build_info().version, build_info().commit);
   const std::string state = runs.size() == 1 ? "A training run, " + state_text(runs.front()) + ". " : "";
-  return text_element("h1", "", title_of(runs)) + text_element("p", "class=\"quiet\"", state + made) + "\n";
+  return text_element("h1", "", title) + text_element("p", "class=\"quiet\"", state + made) + "\n";
 }
 
-}  // namespace
-
-std::string report_html(const std::vector<ReportedRun>& runs, const ReportSettings& settings) {
+/// What the files of runs say; there is one at least.
+void add_runs(const std::vector<ReportedRun>& runs, const ReportSettings& settings, const AnswersSection& answers,
+              const std::string& pictures, Page& page) {
   const bool one = runs.size() == 1;
-  const AnswersSection answers = answers_html(runs, settings.between);
-  Page page;
   page.add("run", "The run", one ? description_html(runs.front()) : "");
   page.add("runs", "The runs", one ? "" : comparison_html(runs));
   page.add("differences", "What differs", one ? "" : differences_html(runs));
@@ -242,10 +242,22 @@ std::string report_html(const std::vector<ReportedRun>& runs, const ReportSettin
   page.add("gpus", "GPUs", gpus_html(runs));
   page.add("changes", "Answers that changed", answers.changes);
   page.add("errors", "Worst errors", answers.errors);
-  std::string body = header_html(runs) + (one ? summary_html(runs.front()) : "");
+  page.add("pictures", "Worst mistakes", pictures);
+}
+
+}  // namespace
+
+std::string report_html(const std::vector<ReportedRun>& runs, const ReportSettings& settings) {
+  const std::string title = title_of(runs, settings);
+  AnswersSection answers = runs.empty() ? AnswersSection{} : answers_html(runs, settings.between);
+  const std::string pictures = pictures_html(runs, answers.problems);
+  Page page;
+  if (!runs.empty()) add_runs(runs, settings, answers, pictures, page);
+  page.add("batches", "Micro-batches", settings.batches ? batches_html(*settings.batches) : "");
+  std::string body = header_html(runs, title) + (runs.size() == 1 ? summary_html(runs.front()) : "");
   body += missing_html(runs, answers.problems) + page.html();
   return "<!DOCTYPE html>\n" +
-         element("html", "lang=\"en\"", "\n" + head_html(runs) + element("body", "", "\n" + body)) + "\n";
+         element("html", "lang=\"en\"", "\n" + head_html(title) + element("body", "", "\n" + body)) + "\n";
 }
 
 }  // namespace mylos::app

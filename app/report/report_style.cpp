@@ -101,6 +101,9 @@ summary { cursor: pointer; color: var(--quiet); font-size: .85rem; width: fit-co
 .answers dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .05rem .8rem; margin: .25rem 0; }
 .answers dt { color: var(--quiet); font-size: .85rem; padding-top: .1rem; }
 .answers dd { margin: 0; overflow-wrap: anywhere; }
+.pictures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(15rem, 100%), 1fr)); gap: .5rem 1.2rem; }
+.pictures img { display: block; max-width: 14rem; max-height: 14rem; }
+.pictures img.few { width: 7rem; height: 7rem; object-fit: contain; object-position: left; image-rendering: pixelated; }
 mark { background: var(--mark); color: var(--text); padding: 0 .1em; border-radius: 2px; }
 mark.p { background: var(--other); }
 .better { color: var(--good); } .worse { color: var(--bad); }

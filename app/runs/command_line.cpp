@@ -21,8 +21,8 @@ std::string how_to_go_on(const Arguments& arguments, bool goes_on, std::size_t r
     for (const std::string& word : option.words) command += " " + shell_word(word);
   }
   // These two override what --config says.
-  if (arguments.sources.configured.contains("overwrite")) command += " --no-overwrite";
-  if (arguments.sources.configured.contains("resume") && (goes_on || arguments.resume == "never"))
+  if (arguments.sources.was_configured("overwrite")) command += " --no-overwrite";
+  if (arguments.sources.was_configured("resume") && (goes_on || arguments.resume == "never"))
     command += " --resume auto";
   const bool is_saved = !parallel::resolve_checkpoint(arguments.run.engine.output).empty();
   return fmt::format("{}{}: {}", is_saved ? "to go on from the checkpoint" : "no checkpoint was saved; to begin anew",

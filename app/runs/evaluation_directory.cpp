@@ -15,8 +15,8 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr std::array written_names = {EvaluationDirectory::record_file, "predictions.json", "nbest_predictions.json",
-                                      "null_odds.json", "results.json"};
+constexpr std::array written_names = {EvaluationDirectory::record_file, "predictions.json", "predictions.jsonl",
+                                      "nbest_predictions.json",         "null_odds.json",   "results.json"};
 
 bool is_evaluation(const fs::path& path) {
   std::error_code unreadable;  // then it is not

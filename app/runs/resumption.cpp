@@ -17,8 +17,9 @@ namespace mylos::app {
 namespace {
 
 /// What changes how the numbers of a run are computed, or what becomes of them, but not what they are.
-constexpr std::array<std::string_view, 22> may_differ = {"mode",
+constexpr std::array<std::string_view, 24> may_differ = {"mode",
                                                          "precision",
+                                                         "export-precision",
                                                          "initial-loss-scale",
                                                          "micro-batch",
                                                          "micro-tokens",
@@ -37,6 +38,7 @@ constexpr std::array<std::string_view, 22> may_differ = {"mode",
                                                          "walltime",
                                                          "checkpoint-every",
                                                          "collective-timeout",
+                                                         "loader-threads",
                                                          "eval-on-start",
                                                          "strict"};
 

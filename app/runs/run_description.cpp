@@ -42,6 +42,17 @@ nlohmann::ordered_json checksums_json(const std::vector<tasks::DataChecksum>& ch
   return members;
 }
 
+/// The directory, absolute, or the name of a model that has none.
+std::string model_place(const std::filesystem::path& model) {
+  if (!std::filesystem::is_directory(model)) return model.string();
+  return std::filesystem::absolute(model).lexically_normal().string();
+}
+
+/// The largest batch of the run, as --batch counts it.
+std::size_t batch_size(const tasks::Task& task, std::size_t steps) {
+  return task.work().batch_size(train::largest_micro_batch(task, steps, {}));
+}
+
 }  // namespace
 
 train::RunDescription describe_run(const Arguments& arguments, const tasks::Task& task, const train::Trainer& trainer,
@@ -60,7 +71,7 @@ train::RunDescription describe_run(const Arguments& arguments, const tasks::Task
           .threads = launch.threads(),
           .places = launch.places(),
           .steps = trainer.steps(),
-          .batch = train::largest_global_batch(task, trainer.steps()),
+          .batch = batch_size(task, trainer.steps()),
           .epochs = epochs_of(task, trainer),
           .work = task.work(),
           .memory = trainer.plan(),
@@ -68,7 +79,7 @@ train::RunDescription describe_run(const Arguments& arguments, const tasks::Task
           .output = arguments.run.engine.output.string()};
 }
 
-std::string checksum_text(const tasks::DataChecksum& data) { return fmt::format("{:08x}", data.checksum); }
+std::string checksum_text(const tasks::DataChecksum& data) { return tasks::checksum_text(data.checksum); }
 
 nlohmann::ordered_json run_json(const Arguments& arguments, const tasks::Task& task, const train::Trainer& trainer,
                                 parallel::Launch& launch) {
@@ -76,12 +87,13 @@ nlohmann::ordered_json run_json(const Arguments& arguments, const tasks::Task& t
   nlohmann::ordered_json run = settings_json(*find_command("train"), arguments);
   run[program_key] = program_json();
   run[program_key][changed_key] = changed_options(*find_command("train"), arguments);
-  run[resolved_key] = {{"model", std::filesystem::absolute(arguments.run.task.model).lexically_normal().string()},
+  run[resolved_key] = {{"model", model_place(arguments.run.task.model)},
                        {checksums_key, checksums_json(task.data_checksums())},
                        {"steps", trainer.steps()},
                        {"epochs", epochs_of(task, trainer)},
                        {train::work_key, task.work().name},
-                       {"micro-batch", trainer.plan().largest.samples},
+                       {"batch", batch_size(task, trainer.steps())},
+                       {"micro-batch", task.work().batch_size(trainer.plan().largest)},
                        {"memory", trainer.plan().peak()},
                        {"gemm", train::to_json(trainer.gemm())},
                        {"execution", ExecutionSpace::name()},

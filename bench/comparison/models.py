@@ -1,4 +1,4 @@
-"""Models that both sides load from the same directory: MiniLM with a head, and BERTs of any shape with random weights."""
+"""Models that both sides load from the same directory: MiniLM with a head, BERTs and Llamas of any shape and ResNets with random weights."""
 
 import array
 import json
@@ -13,6 +13,20 @@ BLOCK = 1_000_003  # values drawn; prime, so that no matrix repeats itself row b
 DEVIATION = 0.02
 
 BERT_BASE = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072}
+
+# The chess games' tokenizer has 512 pieces; a model may have more rows.
+LLAMA_125M = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "num_key_value_heads": 4,
+              "intermediate_size": 2048, "vocab_size": 32000}
+LLAMA_SMALL = {"hidden_size": 192, "num_hidden_layers": 4, "num_attention_heads": 6, "num_key_value_heads": 2,
+               "intermediate_size": 512, "vocab_size": 512}
+
+
+# The last norm of a residual branch begins with this scale. With 1, a rounding grows a thousandfold through 50 layers, and PyTorch's own
+# second loss in float and in double differ by 3e-4.
+BRANCH = 0.2
+
+# torchvision's name -> blocks of each stage, convolutions of a block.
+RESNETS = {"resnet18": ((2, 2, 2, 2), 2), "resnet50": ((3, 4, 6, 3), 3)}
 
 
 class Values:
@@ -55,6 +69,53 @@ def shapes(config):
     yield from dense_shapes("qa_outputs.", 2, hidden)
 
 
+def llama_shapes(config):
+    """Name and shape of each tensor of LlamaForCausalLM, untied."""
+    hidden, inner, vocabulary = config["hidden_size"], config["intermediate_size"], config["vocab_size"]
+    keys = hidden // config["num_attention_heads"] * config["num_key_value_heads"]
+    yield "model.embed_tokens.weight", (vocabulary, hidden)
+    for layer in range(config["num_hidden_layers"]):
+        prefix = f"model.layers.{layer}."
+        for part, rows in (("q", hidden), ("k", keys), ("v", keys), ("o", hidden)):
+            yield f"{prefix}self_attn.{part}_proj.weight", (rows, hidden)
+        for part in ("gate", "up"):
+            yield f"{prefix}mlp.{part}_proj.weight", (inner, hidden)
+        yield prefix + "mlp.down_proj.weight", (hidden, inner)
+        yield prefix + "input_layernorm.weight", (hidden,)
+        yield prefix + "post_attention_layernorm.weight", (hidden,)
+    yield "model.norm.weight", (hidden,)
+    yield "lm_head.weight", (vocabulary, hidden)
+
+
+def resnet_shapes(name, labels, stem):
+    """Name and shape of each tensor of torchvision's ResNet."""
+    depths, convolutions = RESNETS[name]
+    kernel = 3 if stem == "cifar" else 7
+    yield "conv1.weight", (64, 3, kernel, kernel)
+    yield from batch_norm_shapes("bn1.", 64)
+    into = 64
+    for stage, depth in enumerate(depths):
+        inner = 64 << stage
+        out = inner * (4 if convolutions == 3 else 1)
+        for block in range(depth):
+            prefix = f"layer{stage + 1}.{block}."
+            kernels = (1, 3, 1) if convolutions == 3 else (3, 3)
+            widths = (into, *[inner] * (convolutions - 1), out)
+            for index, size in enumerate(kernels):
+                yield f"{prefix}conv{index + 1}.weight", (widths[index + 1], widths[index], size, size)
+                yield from batch_norm_shapes(f"{prefix}bn{index + 1}.", widths[index + 1])
+            if block == 0 and (stage > 0 or into != out):
+                yield prefix + "downsample.0.weight", (out, into, 1, 1)
+                yield from batch_norm_shapes(prefix + "downsample.1.", out)
+            into = out
+    yield from dense_shapes("fc.", labels, into)
+
+
+def batch_norm_shapes(prefix, channels):
+    for part in ("weight", "bias", "running_mean", "running_var"):
+        yield prefix + part, (channels,)
+
+
 def dense_shapes(prefix, out, into):
     yield prefix + "weight", (out, into)
     yield prefix + "bias", (out,)
@@ -65,13 +126,17 @@ def norm_shapes(prefix, hidden):
     yield prefix + "LayerNorm.bias", (hidden,)
 
 
+def floats(value, count):
+    return struct.pack("<f", value) * count
+
+
 def initial(name, shape, values):
     count = 1
     for size in shape:
         count *= size
-    if name.endswith("LayerNorm.weight"):
-        return struct.pack("<f", 1.0) * count
-    return bytes(4 * count) if name.endswith("bias") else values.take(count)
+    if len(shape) == 1 and name.endswith((".weight", ".running_var")):  # of norms
+        return floats(1.0, count)
+    return bytes(4 * count) if len(shape) == 1 else values.take(count)
 
 
 def write_safetensors(path, tensors):
@@ -116,6 +181,38 @@ def make_random_bert(directory, vocabulary, shape=None, seed=1, dropout=0.1):
     write_safetensors(directory / "model.safetensors", tensors)
     (directory / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     write_tokenizer(directory, vocabulary)
+    return directory
+
+
+def make_random_llama(directory, tokenizer, shape, positions=512, seed=1):
+    """A Llama of the given shape with random weights; returns `directory`. `tokenizer`: a directory that has one, or None."""
+    directory.mkdir(parents=True, exist_ok=True)
+    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "max_position_embeddings": positions,
+              "rms_norm_eps": 1e-5, "rope_theta": 1e6, "tie_word_embeddings": False, "initializer_range": DEVIATION,
+              "bos_token_id": 1, "eos_token_id": 2, "torch_dtype": "float32", **shape}
+    values = Values(seed)
+    write_safetensors(directory / "model.safetensors", [(name, rows, initial(name, rows, values)) for name, rows in llama_shapes(config)])
+    (directory / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    for name in ("tokenizer.model", "tokenizer_config.json") if tokenizer else ():
+        shutil.copyfile(pathlib.Path(tokenizer) / name, directory / name)
+    return directory
+
+
+def make_random_resnet(directory, name, labels, stem="imagenet", seed=1):
+    """A ResNet of RESNETS with random weights under torchvision's names; returns `directory`."""
+    directory.mkdir(parents=True, exist_ok=True)
+    depths, convolutions = RESNETS[name]
+    wide = convolutions == 3
+    config = {"architectures": ["ResNetForImageClassification"], "model_type": "resnet", "architecture": name, "depths": depths,
+              "embedding_size": 64, "hidden_sizes": [(256 if wide else 64) << stage for stage in range(4)], "hidden_act": "relu",
+              "layer_type": "bottleneck" if wide else "basic", "id2label": {str(label): f"LABEL_{label}" for label in range(labels)},
+              "mylos_stem": stem}
+    values = Values(seed)
+    last_norm = f".bn{convolutions}.weight"
+    tensors = [(tensor, shape, floats(BRANCH, shape[0]) if tensor.endswith(last_norm) else initial(tensor, shape, values))
+               for tensor, shape in resnet_shapes(name, labels, stem)]
+    write_safetensors(directory / "model.safetensors", tensors)
+    (directory / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     return directory
 
 

@@ -8,10 +8,9 @@ import signal
 import subprocess
 import time
 
-from comparison.questions import MAX_LENGTH, STRIDE
+from comparison.questions import WINDOWS
 
 MANY_STEPS = 1_000_000
-WINDOWS = ["--max-length", str(MAX_LENGTH), "--doc-stride", str(STRIDE)]
 
 
 # Open MPI wants a superuser, as in a container, to say that this is meant.
@@ -27,9 +26,9 @@ def environment(threads):
 
 def training_command(program, model, data, output, steps, *options, order=None):
     """`order`: a file in place of the data's own."""
-    return [program, "train", "--model", model, "--train", data.questions, "--order", order or data.order_file, "--output", output, "--steps",
-            str(steps), "--batch", str(data.size), "--micro-batch", str(data.size), "--learning-rate", "3e-5", "--schedule", "constant",
-            "--checkpoint-every", "never", *WINDOWS, *options]
+    return [program, "train", "--model", model, "--train", data.file, "--order", order or data.order_file, "--output", output, "--steps",
+            str(steps), "--batch", str(data.size), "--micro-batch", str(data.size), "--learning-rate", str(data.learning_rate), "--schedule", "constant",
+            "--checkpoint-every", "never", *data.options, *options]
 
 
 def steps_of(output):

@@ -6,9 +6,12 @@ import pathlib
 import random
 import subprocess
 
+from comparison.batches import Batches
+
 MAX_LENGTH = 384
 STRIDE = 128
 BATCH = 8
+WINDOWS = ["--max-length", str(MAX_LENGTH), "--doc-stride", str(STRIDE)]
 
 
 def flat_rows(path):
@@ -33,43 +36,30 @@ def first_questions(source, target, count):
     return write_rows(target, [row for row, _ in zip(flat_rows(source), range(count))])
 
 
-class TrainingSet:
+class TrainingSet(Batches):
     """A file of drawn questions, and their windows in random batches of `size` sequences."""
+
+    options = WINDOWS
+    without_dropout = ["--dropout", "0"]
 
     def __init__(self, program, model, source, directory, batches, seed=7, size=BATCH, environment=None):
         """`environment`: the program's, where it is not this process's."""
-        self.size = size
         rows = random.Random(seed).sample(list(flat_rows(source)), batches * size)
-        self.questions = write_rows(directory / "train.json", rows)
+        self.file = self.questions = write_rows(directory / "train.json", rows)
         self.tokens = token_counts(program, model, self.questions, directory, environment)
         windows = sorted(self.tokens)
         random.Random(seed).shuffle(windows)
-        self.order = [windows[first : first + size] for first in range(0, batches * size, size)]
-        self.order_file = self.write_order(directory / "order.jsonl", 0)
+        self.arrange([windows[first : first + size] for first in range(0, batches * size, size)], size, directory)
 
-    def write_order(self, path, first):
-        """All batches for --order, `first` at the front; returns `path`."""
-        path.write_text("".join(json.dumps(batch) + "\n" for batch in self.batches(first, len(self.order))), encoding="utf-8")
-        return path
-
-    def batch(self, step):
-        return self.order[step % len(self.order)]
-
-    def batches(self, first, count):
-        return [self.batch(first + step) for step in range(count)]
-
-    def grouped(self, turn, turns, count):
-        """`count` batches of windows of like length: spread evenly over the lengths, others in each of the turns."""
-        windows = sorted((window for batch in self.order for window in batch), key=lambda window: self.tokens[window])
-        groups = [windows[first : first + self.size] for first in range(0, len(windows), self.size)]
-        return [groups[int((part + (turn + 0.5) / turns) * len(groups) / count)] for part in range(count)]
+    def of_peer(self):
+        return {"questions": str(self.questions), "max_length": MAX_LENGTH, "stride": STRIDE}
 
 
 def token_counts(program, model, questions, directory, environment=None):
     """(question id, window index) -> tokens, as `mylos prepare` counts them."""
     prepared = directory / "windows.jsonl"
-    subprocess.run([program, "prepare", "--model", model, "--data", questions, "--output", prepared, "--max-length", str(MAX_LENGTH),
-                    "--doc-stride", str(STRIDE)], check=True, capture_output=True, text=True, env=environment)
+    subprocess.run([program, "prepare", "--model", model, "--data", questions, "--output", prepared, *WINDOWS], check=True,
+                   capture_output=True, text=True, env=environment)
     with open(prepared, encoding="utf-8") as file:
         windows = map(json.loads, file)
         return {(window["id"], window["window"]): len(window["input_ids"]) for window in windows}

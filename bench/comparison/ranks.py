@@ -10,8 +10,7 @@ import dataclasses
 from comparison import machine
 from comparison.mylos import run, steps_of, training_command
 from comparison.peer import PeerGroup
-from comparison.questions import MAX_LENGTH, STRIDE
-from comparison.training import LEARNING_RATE, LOSS_STEPS, LOSS_TOLERANCE, rate, say, say_rates
+from comparison.training import LOSS_STEPS, LOSS_TOLERANCE, rate, say, say_rates
 
 RANKS = 2
 ALONE = f"Mylos, 1 rank x {RANKS} threads"
@@ -57,12 +56,12 @@ def train(session, subject, mode, first, steps, *options):
 
 def check_losses(session, subject, mode, theirs, tolerance, against):
     """Ours in that mode gives these losses from the same weights on the same batches, dropout off."""
-    losses = [step["loss"] for step in train(session, subject, mode, 0, LOSS_STEPS, "--dropout", "0")]
+    losses = [step["loss"] for step in train(session, subject, mode, 0, LOSS_STEPS, *subject.data.without_dropout)]
     session.results.check(f"{subject.name}: {named(mode)}, against {against}, {LOSS_STEPS} steps", losses, theirs, tolerance)
 
 
 def in_turns(session, subject, runs, steps):
-    """Samples of real tokens a second. `runs`: name -> function of the first batch, which is not counted, and a count."""
+    """Samples of real tokens (or images) a second. `runs`: name -> function of the first batch, which is not counted, and a count."""
     samples = {name: [] for name in runs}
     for turn in range(session.rounds):
         for name, measure in runs.items():
@@ -79,7 +78,7 @@ def ours(session, subject, mode):
         records = train(session, subject, mode, first, count)[1:]
         notes["resident_mib"].append(max(record["memory"] for record in records) / 2**20)
         notes["sent_mib"].append(max(record.get("sent", 0) for record in records) / 2**20)
-        return rate(records)
+        return rate(records, subject.data)
 
     return measure, notes
 
@@ -97,13 +96,13 @@ def modes(session, subject, names):
     if not enough_cpus(session, what):
         return
     say(f"{subject.name}: checking losses")
-    expected = [step["loss"] for step in train(session, subject, None, 0, LOSS_STEPS, "--dropout", "0")]
+    expected = [step["loss"] for step in train(session, subject, None, 0, LOSS_STEPS, *subject.data.without_dropout)]
     for mode in names:
         check_losses(session, subject, mode, expected, MODE_TOLERANCE, ALONE)
     measured = {ALONE: ours(session, subject, None), **{named(mode): ours(session, subject, mode) for mode in names}}
     samples = in_turns(session, subject, {name: measure for name, (measure, _) in measured.items()}, STEPS)
     for name, values in samples.items():
-        session.results.cell(what, name, "real tokens/s", values, **measured[name][1])
+        session.results.cell(what, name, subject.data.unit, values, **measured[name][1])
     for mode in names:
         session.results.ratio(f"{what}, {mode}", f"1 rank x {RANKS} threads", samples[named(mode)], samples[ALONE], MODES[mode])
 
@@ -112,8 +111,8 @@ def modes(session, subject, names):
 def loaded(session, subject, wrapping, tuned, dropout=None):
     """The peer's processes with the model in them. `tuned`: in the environment of comparison/peer.py."""
     with PeerGroup(session.python, "distributed_training.py", RANKS, session.scratch("peer.log"), tuned) as group:
-        group.ask("load", wrapping=wrapping.script, model=str(subject.model), questions=str(subject.data.questions),
-                  max_length=MAX_LENGTH, stride=STRIDE, threads=1, learning_rate=LEARNING_RATE, dropout=dropout)
+        group.ask("load", wrapping=wrapping.script, model=str(subject.model), threads=1, learning_rate=subject.data.learning_rate,
+                  dropout=dropout, **subject.data.of_peer())
         yield group
 
 
@@ -125,7 +124,7 @@ def losses_of(replies):
 def peer_rate(subject, group):
     def measure(first, count):
         replies = group.ask("steps", batches=subject.data.batches(first, count), padding="longest")
-        return sum(replies[0]["tokens"][1:]) / max(sum(reply["seconds"][1:]) for reply in replies)
+        return sum(replies[0]["counts"][1:]) / max(sum(reply["seconds"][1:]) for reply in replies)
 
     return measure
 
@@ -144,5 +143,5 @@ def beside(session, subject, wrapping, tuned=False):
     with loaded(session, subject, wrapping, tuned) as group:
         samples = in_turns(session, subject, {named(mode): ours(session, subject, mode)[0], theirs: peer_rate(subject, group)}, STEPS_BESIDE)
     for name, values in samples.items():
-        session.results.cell(what, name, "real tokens/s", values)
+        session.results.cell(what, name, subject.data.unit, values)
     session.results.ratio(what, theirs, samples[named(mode)], samples[theirs], None if tuned else wrapping.asked)

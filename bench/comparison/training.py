@@ -9,22 +9,44 @@ from comparison import machine
 from comparison.environment import PeersMissing
 from comparison.mylos import MANY_STEPS, StandingRun, run, run_json, steps_of, training_command
 from comparison.peer import Peer
-from comparison.questions import MAX_LENGTH, STRIDE
 
-LEARNING_RATE = 3e-5
 LOSS_STEPS = 3
 LOSS_TOLERANCE = 1e-3
 BFLOAT16_TOLERANCE = 2e-2
 MEMORY_STEPS = 12
 
-# name -> how PyTorch runs. The last two are what a user who looks for speed does: sequences of like length together,
-# padded to a multiple of 8, in an environment that is tuned (comparison/peer.py); the faster of them counts.
+INSTALLED = "PyTorch, padded to the longest"
+TUNED = "PyTorch, padded to the longest, tuned"
+
+
+@dataclasses.dataclass
+class Way:
+    """How PyTorch runs. `tuned`: in the environment of comparison/peer.py, not as it is installed."""
+
+    padding: object = None  # "max", "longest", or a number of which the length is a multiple; None for images
+    grouped: bool = False  # sequences of like length together
+    compiled: bool = False
+    autocast: bool = False
+    tuned: bool = False
+    contends: bool = False  # the fastest of those that do is the best effort
+
+    def request(self):
+        return {"padding": self.padding, "compiled": self.compiled, "autocast": self.autocast}
+
+
+# Those of language models that contend are what a user who looks for speed does: grouped, padded to a multiple of 8.
 WAYS = {
-    "PyTorch, padded to 384": {"padding": "max", "grouped": False, "compiled": False},
-    "PyTorch, padded to the longest": {"padding": "longest", "grouped": False, "compiled": False},
-    "PyTorch, grouped by length": {"padding": 8, "grouped": True, "compiled": False},
-    "PyTorch, grouped, torch.compile": {"padding": 8, "grouped": True, "compiled": True},
+    "PyTorch, padded to 384": Way("max"),
+    INSTALLED: Way("longest"),
+    TUNED: Way("longest", tuned=True),
+    "PyTorch, grouped by length": Way(8, grouped=True, tuned=True, contends=True),
+    "PyTorch, grouped, torch.compile": Way(8, grouped=True, compiled=True, tuned=True, contends=True),
+    "PyTorch, channels-last": Way(contends=True),
+    "PyTorch, channels-last, tuned": Way(tuned=True, contends=True),
+    "PyTorch, channels-last, autocast": Way(autocast=True, contends=True),
+    "PyTorch, channels-last, autocast, tuned": Way(autocast=True, tuned=True, contends=True),
 }
+GROUPED = tuple(name for name, way in WAYS.items() if way.grouped)
 BEST = "PyTorch, best effort"
 
 
@@ -37,6 +59,8 @@ class Subject:
     data: object
     steps: int
     asked: dict
+    tolerance: float = LOSS_TOLERANCE  # of the losses against the peer's
+    memory_steps: int = MEMORY_STEPS
 
 
 def say(text):
@@ -48,51 +72,53 @@ def say_rates(text, samples):
 
 
 def load(peer, subject, session, dropout=None):
-    peer.ask("load", model=str(subject.model), questions=str(subject.data.questions), max_length=MAX_LENGTH, stride=STRIDE,
-             threads=session.threads, learning_rate=LEARNING_RATE, dropout=dropout)
+    peer.ask("load", model=str(subject.model), threads=session.threads, learning_rate=subject.data.learning_rate, dropout=dropout,
+             **subject.data.of_peer())
 
 
-def check_losses(session, subject, names):
+def check_losses(session, subject, names, options=()):
     """Ours and each way of PyTorch give the same losses from the same weights on the same batches, dropout off."""
     say(f"{subject.name}: checking losses")
     batches = subject.data.batches(0, LOSS_STEPS)
     output = session.scratch("check")
-    run(training_command(session.program, subject.model, subject.data, output, LOSS_STEPS, "--dropout", "0"), session.threads)
+    command = training_command(session.program, subject.model, subject.data, output, LOSS_STEPS, *subject.data.without_dropout, *options)
+    run(command, session.threads)
     ours = [step["loss"] for step in steps_of(output)]
     for name in names:
         way = WAYS[name]
-        with Peer(session.python, "pytorch_training.py", session.threads, session.scratch("check.log"), tuned=way["grouped"]) as peer:
+        with Peer(session.python, "pytorch_training.py", session.threads, session.scratch("check.log"), tuned=way.tuned) as peer:
             load(peer, subject, session, dropout=0.0)
             try:
-                reply = peer.ask("steps", batches=batches, padding=way["padding"], compiled=way["compiled"])
+                reply = peer.ask("steps", batches=batches, **way.request())
             except PeersMissing as reason:
                 session.results.leave_out(f"{subject.name}: {name}", reason)
                 continue
-        session.results.check(f"{subject.name}: {name}, {LOSS_STEPS} steps", ours, reply["losses"], LOSS_TOLERANCE)
+        tolerance = max(subject.tolerance, BFLOAT16_TOLERANCE if way.autocast else 0)
+        session.results.check(f"{subject.name}: {name}, {LOSS_STEPS} steps", ours, reply["losses"], tolerance)
         yield name
 
 
-def rate(records):
-    return sum(record["tokens"] for record in records) / sum(record["seconds"] for record in records)
+def rate(records, data):
+    return sum(record[data.counts] for record in records) / sum(record["seconds"] for record in records)
 
 
 def peer_turn(peer, subject, way, first, turn, turns):
-    """Real tokens a second over the batches that ours had (or as many of like lengths), after one that is not counted."""
+    """Real tokens (or images) a second over the batches that ours had (or as many of like lengths), after one that is not counted."""
     data, steps = subject.data, subject.steps
-    batches = data.grouped(turn, turns, steps) if way["grouped"] else data.batches(first, steps)
+    batches = data.grouped(turn, turns, steps) if way.grouped else data.batches(first, steps)
     warm_up = [batches[-1]]
-    reply = peer.ask("steps", batches=warm_up + batches, padding=way["padding"], compiled=way["compiled"])
-    return sum(reply["tokens"][1:]) / sum(reply["seconds"][1:])
+    reply = peer.ask("steps", batches=warm_up + batches, **way.request())
+    return sum(reply["counts"][1:]) / sum(reply["seconds"][1:])
 
 
 def start_peers(session, subject, ways, stack):
     """name -> the process that runs it: one for what people have, one that is tuned."""
     processes = {}
-    for tuned in sorted({WAYS[name]["grouped"] for name in ways}):
+    for tuned in sorted({WAYS[name].tuned for name in ways}):
         log = session.scratch(f"peer-{'tuned' if tuned else 'plain'}.log")
         processes[tuned] = stack.enter_context(Peer(session.python, "pytorch_training.py", session.threads, log, tuned=tuned))
         load(processes[tuned], subject, session)
-    peers = {name: processes[WAYS[name]["grouped"]] for name in ways}
+    peers = {name: processes[WAYS[name].tuned] for name in ways}
     warm_up(peers, subject)
     return peers
 
@@ -101,12 +127,12 @@ def warm_up(peers, subject):
     for name, peer in peers.items():
         say(f"{subject.name}: warming up {name}")
         way = WAYS[name]
-        batches = subject.data.grouped(0, 1, 4) if way["grouped"] else subject.data.batches(0, 1)
-        peer.ask("steps", batches=batches, padding=way["padding"], compiled=way["compiled"])
+        batches = subject.data.grouped(0, 1, 4) if way.grouped else subject.data.batches(0, 1)
+        peer.ask("steps", batches=batches, **way.request())
 
 
 def in_turns(session, subject, options, ways):
-    """Samples of real tokens a second. `options`: name of a run of ours -> (options, threads)."""
+    """Samples of real tokens (or images) a second. `options`: name of a run of ours -> (options, threads)."""
     samples = {name: [] for name in [*options, *ways]}
     with contextlib.ExitStack() as stack:
         ours = {}
@@ -119,7 +145,7 @@ def in_turns(session, subject, options, ways):
             first = 0
             for name, standing in ours.items():
                 first, records = standing.turn(subject.steps)
-                samples[name].append(rate(records))
+                samples[name].append(rate(records, subject.data))
             for name, peer in peers.items():
                 samples[name].append(peer_turn(peer, subject, WAYS[name], first, turn, session.rounds))
             say_rates(f"{subject.name}: round {turn + 1} of {session.rounds}", samples)
@@ -129,21 +155,21 @@ def in_turns(session, subject, options, ways):
 def record(session, subject, samples):
     what = f"{subject.name} training"
     for name, values in samples.items():
-        session.results.cell(what, name, "real tokens/s", values)
+        session.results.cell(what, name, subject.data.unit, values)
 
 
-def speed(session, subject):
-    """Ours against each way of padding."""
-    ways = list(check_losses(session, subject, WAYS))
-    samples = in_turns(session, subject, {"Mylos": ([], session.threads)}, ways)
+def speed(session, subject, ways, options=()):
+    """Ours, with `options`, against each of the ways, names of WAYS."""
+    ways = list(check_losses(session, subject, ways, options))
+    samples = in_turns(session, subject, {"Mylos": (options, session.threads)}, ways)
     record(session, subject, samples)
-    grouped = [name for name in ways if WAYS[name]["grouped"]]
+    contenders = [name for name in ways if WAYS[name].contends]
     what = f"{subject.name} training"
     for name in ways:
-        if name not in grouped:
-            session.results.ratio(what, name, samples["Mylos"], samples[name], subject.asked[name])
-    if grouped:
-        best = max(grouped, key=lambda name: statistics.median(samples[name]))
+        if name not in contenders:
+            session.results.ratio(what, name, samples["Mylos"], samples[name], subject.asked.get(name))
+    if contenders:
+        best = max(contenders, key=lambda name: statistics.median(samples[name]))
         session.results.ratio(what, f"{BEST} ({best.removeprefix('PyTorch, ')})", samples["Mylos"], samples[best], subject.asked[BEST])
 
 
@@ -152,7 +178,7 @@ def check_ours(session, subject, options, tolerance):
     losses = {}
     for name, (extra, threads) in options.items():
         output = session.scratch(f"check-{len(losses)}")
-        run(training_command(session.program, subject.model, subject.data, output, LOSS_STEPS, "--dropout", "0", *extra), threads)
+        run(training_command(session.program, subject.model, subject.data, output, LOSS_STEPS, *subject.data.without_dropout, *extra), threads)
         losses[name] = [step["loss"] for step in steps_of(output)]
     first = next(iter(losses.values()))
     for name, values in losses.items():
@@ -182,19 +208,19 @@ def threads(session, subject):
     session.results.ratio(f"{subject.name} training, {session.threads} threads", "1 thread", *samples.values(), asked)
 
 
-def memory(session, subject):
-    """Peak resident memory of whole training processes, the same steps each."""
+def memory(session, subject, name=INSTALLED):
+    """Peak resident memory of whole training processes, the same steps each; `name`: of WAYS."""
     say(f"{subject.name}: memory")
     what = f"{subject.name} training, peak resident memory"
-    command = training_command(session.program, subject.model, subject.data, session.scratch("memory"), MEMORY_STEPS)
+    command = training_command(session.program, subject.model, subject.data, session.scratch("memory"), subject.memory_steps)
     _, ours = run(command, session.threads)
     session.results.cell(what, "Mylos", "MiB", [ours / 2**20])
     with Peer(session.python, "pytorch_training.py", session.threads, session.scratch("memory.log")) as peer:
         load(peer, subject, session)
-        peer.ask("steps", batches=subject.data.batches(0, MEMORY_STEPS), padding="longest")
+        peer.ask("steps", batches=subject.data.batches(0, subject.memory_steps), **WAYS[name].request())
         theirs = peer.end()
-    session.results.cell(what, "PyTorch, padded to the longest", "MiB", [theirs / 2**20])
-    session.results.ratio(what, "PyTorch, padded to the longest", [ours], [theirs], 0.6, at_most=True)
+    session.results.cell(what, name, "MiB", [theirs / 2**20])
+    session.results.ratio(what, name, [ours], [theirs], subject.asked.get("memory", 0.6), at_most=True)
 
 
 def ceiling(session, subject):
@@ -202,8 +228,8 @@ def ceiling(session, subject):
     shares, rates, alone = [], [], []
     for turn in range(session.rounds):
         say(f"{subject.name}: bench step, round {turn + 1} of {session.rounds}")
-        command = [session.program, "bench", "step", "--model", subject.model, "--data", subject.data.questions, "--batch", "8",
-                   "--max-length", str(MAX_LENGTH), "--doc-stride", str(STRIDE), "--repeats", str(subject.steps), "--json"]
+        command = [session.program, "bench", "step", "--model", subject.model, "--data", subject.data.file,
+                   "--batch", str(subject.data.size), *subject.data.options, "--repeats", str(subject.steps), "--json"]
         step = run_json(command, session.threads)
         shares.append(100 * step["share_of_gemm"])
         rates.append(step["gflops"])

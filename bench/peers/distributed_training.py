@@ -38,14 +38,14 @@ class DistributedTrainer(Trainer):
         super().load(**settings)
         torch.manual_seed(self.rank)  # dropout of its own
 
-    def step(self, batch, padding, compiled):
+    def step(self, batch, padding, compiled, autocast):
         """This process' mean loss; the batch's is the mean of all processes, as their gradients are."""
         assert len(batch) % self.ranks == 0, "shares of equal size, or their mean is not the batch's"
-        return super().step(batch[self.rank :: self.ranks], padding, compiled)
+        return super().step(batch[self.rank :: self.ranks], padding, compiled, autocast)
 
-    def steps(self, batches, padding, compiled=False):
+    def steps(self, batches, **how):
         distributed.barrier()
-        return super().steps(batches, padding, compiled)
+        return super().steps(batches, **how)
 
 
 trainer = DistributedTrainer()

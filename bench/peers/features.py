@@ -5,7 +5,7 @@ import pathlib
 import sys
 
 import torch
-from transformers import BertTokenizerFast
+from transformers import BertForQuestionAnswering, BertTokenizerFast
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "scripts/record"))
 from labels import label
@@ -53,3 +53,40 @@ def span_losses(start_logits, end_logits, mask, starts, ends):
     lowest = torch.finfo(start_logits.dtype).min
     start_losses = cross_entropy(start_logits.masked_fill(hidden, lowest), starts, reduction="none")
     return (start_losses + cross_entropy(end_logits.masked_fill(hidden, lowest), ends, reduction="none")) / 2
+
+
+class FineTuning:
+    """As transformers' Trainer has it by default."""
+
+    def optimizer(self, parameters, learning_rate):
+        return torch.optim.AdamW(parameters, lr=learning_rate, weight_decay=0.0, fused=True)
+
+    def clip(self, parameters):
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+
+
+class QuestionAnswering(FineTuning):
+    """BERT on SQuAD. A sample is [question id, window index]."""
+
+    def __init__(self, model, questions, max_length, stride):
+        self.max_length = max_length
+        self.windows = load_windows(model, questions, max_length, stride)
+
+    def load(self, model, dropout):
+        """The model of a directory; `dropout`, where it is given, replaces its own."""
+        changes = {} if dropout is None else {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
+        return BertForQuestionAnswering.from_pretrained(model, attn_implementation="sdpa", **changes)
+
+    def of(self, batch):
+        """The windows of a batch."""
+        return [self.windows[id, window] for id, window in batch]
+
+    def collate(self, batch, padding):
+        return collate(self.of(batch), padding, self.max_length)
+
+    def loss(self, model, inputs, starts, ends):
+        output = model(**inputs)
+        return span_losses(output.start_logits, output.end_logits, inputs["attention_mask"], starts, ends).mean()
+
+    def count(self, batch):
+        return sum(len(ids) for ids, *_ in self.of(batch))

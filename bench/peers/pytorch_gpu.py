@@ -11,7 +11,7 @@ import time
 
 import torch
 import transformers
-from features import collate, padded_length, span_losses
+from features import padded_length, span_losses
 from pytorch_training import Trainer
 from serving import serve
 
@@ -136,10 +136,10 @@ class GpuTrainer(Trainer):
         return (self.packed_loss if self.packed else self.padded_loss)(inputs, starts, ends)
 
     def step(self, batch, padding, compiled):
-        windows = [self.windows[id, window] for id, window in batch]
-        inputs, starts, ends = collate(windows, padding, self.max_length)
+        windows = self.task.of(batch)
+        inputs, starts, ends = self.task.collate(batch, padding)
         if self.packed:
-            inputs |= pack(windows, padded_length([len(window[0]) for window in windows], padding, self.max_length))
+            inputs |= pack(windows, padded_length([len(window[0]) for window in windows], padding, self.task.max_length))
         inputs = {name: array.to(self.device, non_blocking=True) if torch.is_tensor(array) else array for name, array in inputs.items()}
         starts, ends = starts.to(self.device), ends.to(self.device)
         self.optimizer.zero_grad(set_to_none=True)
@@ -154,14 +154,14 @@ class GpuTrainer(Trainer):
         (scaler.scale(loss) if scaler else loss).backward()
         if scaler:
             scaler.unscale_(self.optimizer)
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.task.clip(self.model.parameters())
         scaler.step(self.optimizer) if scaler else self.optimizer.step()
         if scaler:
             scaler.update()
 
     def steps(self, batches, padding, compiled=False):
         """As Trainer's; each step's time ends when its loss is here, and the device has no more to do."""
-        reply = {"seconds": [], "losses": [], "tokens": [sum(len(self.windows[id, window][0]) for id, window in batch) for batch in batches]}
+        reply = {"seconds": [], "losses": [], "counts": [self.task.count(batch) for batch in batches]}
         if self.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats()
         for batch in batches:

@@ -151,7 +151,7 @@ class Beside:
         batches = self.data.grouped(0, 1, timed) if way["grouped"] else self.data.batches(steps // 3, timed)
         self.ask(peer, way, batches[:: max(1, steps // 5)], way["compiled"])  # warms up, compiles
         replies = [self.ask(peer, way, batches[turn::TURNS], way["compiled"]) for turn in range(TURNS)]
-        samples = [sum(reply["tokens"]) / sum(reply["seconds"]) for reply in replies]
+        samples = [sum(reply["counts"]) / sum(reply["seconds"]) for reply in replies]
         self.session.record.figure("beside", model=self.name, precision=precision, batch=self.sizes.batch, who=f"PyTorch, {name}",
                                    tokens_per_second=statistics.median(samples), samples=samples, losses_agree=agrees,
                                    ours_over_theirs=statistics.median(own) / statistics.median(samples),

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <string>
+#include <vector>
 
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
@@ -50,48 +51,63 @@ std::string scheme_of(const std::string& url) {
   return end == std::string::npos ? "https" : url.substr(0, end);
 }
 
+bool may_take_token(const std::string& url) {
+  return scheme_of(url) == "https" || url.starts_with("http://127.0.0.1:") || url.starts_with("http://localhost:");
+}
+
 [[noreturn]] void fail_refused(const std::string& why, const ProcessResult& result, std::uintmax_t most_bytes) {
   if (result.exit_code == curl_too_large) fail(fmt::format("{}; at most {} bytes are taken", why, most_bytes));
   if (result.exit_code == curl_other_scheme) fail(why + "; redirections are followed to https only");
   if (result.exit_code != curl_http_error) throw Unreachable(why);
   // The hub answers so of a repository that does not exist, too.
   const bool is_refused = result.output == "401" || result.output == "403";
-  fail(is_refused ? why + "; there is no such model, or it is private" : why);
+  fail(is_refused ? why +
+                        "; there is no such model, or it is private: HF_TOKEN must hold the token of somebody who may "
+                        "read it"
+                  : why);
 }
 
 }  // namespace
 
-Download download(const std::string& url, const std::filesystem::path& file, std::uintmax_t most_bytes) {
+Download download(const std::string& url, const std::filesystem::path& file, std::uintmax_t most_bytes,
+                  const std::string& token) {
   const std::filesystem::path headers = file.string() + ".headers";
-  const auto result = run_process({"curl",
-                                   "-q",  // no ~/.curlrc; it must be the first argument
-                                   "--proto-default",
-                                   "https",
-                                   "--proto",
-                                   "=" + scheme_of(url),
-                                   "--proto-redir",
-                                   "=https",
-                                   "--max-filesize",
-                                   fmt::format("{}", most_bytes),
-                                   "--fail",
-                                   "--silent",
-                                   "--show-error",
-                                   "--location",  //
-                                   "--connect-timeout",
-                                   "15",
-                                   "--speed-limit",
-                                   "1000",  // bytes a second
-                                   "--speed-time",
-                                   "60",
-                                   "--retry",
-                                   "2",
-                                   "--write-out",
-                                   "%{http_code}",  //
-                                   "--dump-header",
-                                   headers.string(),
-                                   "--output",
-                                   file.string(),
-                                   url});
+  std::vector<std::string> words{"curl",
+                                 "-q",  // no ~/.curlrc; it must be the first argument
+                                 "--proto-default",
+                                 "https",
+                                 "--proto",
+                                 fmt::format("={}", scheme_of(url)),
+                                 "--proto-redir",
+                                 "=https",
+                                 "--max-filesize",
+                                 fmt::format("{}", most_bytes),
+                                 "--fail",
+                                 "--silent",
+                                 "--show-error",
+                                 "--location",  //
+                                 "--connect-timeout",
+                                 "15",
+                                 "--speed-limit",
+                                 "1000",  // bytes a second
+                                 "--speed-time",
+                                 "60",
+                                 "--retry",
+                                 "2",
+                                 "--write-out",
+                                 "%{http_code}",  //
+                                 "--dump-header",
+                                 headers.string(),
+                                 "--output",
+                                 file.string(),
+                                 url};
+  std::string header;
+  if (!token.empty() && may_take_token(url)) {
+    // By standard input: anybody can read a command line, and a file would remain where this process is killed.
+    header = fmt::format("Authorization: Bearer {}\n", token);
+    words.insert(words.end(), {"--header", "@-"});
+  }
+  const auto result = run_process(words, header);
   const auto text = std::filesystem::exists(headers) ? read_text(headers) : std::string();
   std::filesystem::remove(headers);
   // Before 8.4.0 curl does not stop at the largest size where the server names no size.

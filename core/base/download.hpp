@@ -25,8 +25,10 @@ class Unreachable : public std::runtime_error {
 /// Gets `url` into `file` with curl, which gives up on a server that stalls, and honours the proxy variables but no
 /// ~/.curlrc. An address without a scheme is https, and redirections are followed to https only. A file the server does
 /// not have is not an error. Throws Unreachable where no server answers, and std::runtime_error with curl's reason
-/// where it refuses, redirects elsewhere, or has a file of more than `most_bytes`.
-Download download(const std::string& url, const std::filesystem::path& file, std::uintmax_t most_bytes);
+/// where it refuses, redirects elsewhere, or has a file of more than `most_bytes`. `token`, where there is one, says
+/// who asks; it goes to the server of `url` alone, and to none without encryption but one of this machine.
+Download download(const std::string& url, const std::filesystem::path& file, std::uintmax_t most_bytes,
+                  const std::string& token = {});
 
 /// The SHA-256 that the hub's X-Linked-Etag names among all headers of all redirections; empty where there is none.
 std::string linked_sha256(std::string_view headers);

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <random>
 #include <utility>
+#include <vector>
 
 #include "core/base/error.hpp"
 
@@ -19,7 +20,7 @@ namespace mylos {
 namespace {
 
 constexpr std::size_t least_buffer = 65536;  // bytes, for what does not tell its size
-constexpr std::string_view partial_suffix = ".partial-";
+constexpr std::string_view partial_suffix = ".partial-", replaced_suffix = ".replaced-";
 
 /// `target` without a trailing slash, so that it has a file name.
 std::filesystem::path without_trailing_slash(const std::filesystem::path& target) {
@@ -31,9 +32,9 @@ std::filesystem::path parent_of(const std::filesystem::path& target) {
 }
 
 /// A name beside `target` that no other process on any node picks.
-std::filesystem::path temporary_beside(const std::filesystem::path& target) {
+std::filesystem::path temporary_beside(const std::filesystem::path& target, std::string_view suffix = partial_suffix) {
   std::random_device random;
-  return parent_of(target) / fmt::format("{}{}{:08x}", target.filename().string(), partial_suffix, random());
+  return parent_of(target) / fmt::format("{}{}{:08x}", target.filename().string(), suffix, random());
 }
 
 /// A file open for reading.
@@ -84,8 +85,9 @@ void replace_directory(const std::filesystem::path& temporary, const std::filesy
     if (sync_directory(parent_of(target))) std::filesystem::remove_all(temporary);
     return;
   }
-  // Not every network file system can exchange: the old one steps aside, and is back if the rename fails.
-  const auto old = temporary_beside(target);
+  // Not every network file system can exchange: the old one steps aside, and is back if the rename fails. Where the
+  // process is killed in between, remove_abandoned puts it back.
+  const auto old = temporary_beside(target, replaced_suffix);
   if (::rename(target.c_str(), old.c_str()) != 0) fail_with_errno("replace", target, errno);
   if (::rename(temporary.c_str(), target.c_str()) != 0) {
     const int code = errno;
@@ -185,21 +187,30 @@ void StagedDirectory::commit() {
 
 std::string_view whole_name(std::string_view name) {
   constexpr std::size_t digits = 8;
-  const std::size_t end = name.rfind(partial_suffix);
-  if (end == std::string_view::npos) return name;
-  const std::string_view random = name.substr(end + partial_suffix.size());
-  const bool is_ours =
-      random.size() == digits && random.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-  return is_ours ? name.substr(0, end) : name;
+  for (const std::string_view suffix : {partial_suffix, replaced_suffix}) {
+    const std::size_t end = name.rfind(suffix);
+    if (end == std::string_view::npos) continue;
+    const std::string_view random = name.substr(end + suffix.size());
+    const bool is_ours =
+        random.size() == digits && random.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+    if (is_ours) return name.substr(0, end);
+  }
+  return name;
 }
 
 void remove_abandoned(const std::filesystem::path& target) {
   const std::filesystem::path plain = without_trailing_slash(target);
+  const std::string whole = plain.filename().string();
   std::error_code ignored;  // a leftover that cannot be removed harms nobody
+  std::vector<std::filesystem::path> left;
   for (const auto& entry : std::filesystem::directory_iterator(parent_of(plain), ignored)) {
     const std::string name = entry.path().filename().string();
-    const bool is_left = name != plain.filename() && whole_name(name) == plain.filename().string();
-    if (is_left) std::filesystem::remove_all(entry.path(), ignored);
+    if (name != whole && whole_name(name) == whole) left.push_back(entry.path());
+  }
+  for (const std::filesystem::path& path : left) {
+    const bool was_replaced = path.filename().string().starts_with(whole + std::string(replaced_suffix));
+    if (was_replaced && !std::filesystem::exists(plain) && ::rename(path.c_str(), plain.c_str()) == 0) continue;
+    std::filesystem::remove_all(path, ignored);
   }
 }
 

@@ -65,7 +65,9 @@ std::string_view whole_name(std::string_view name);
 /// At most the first `count` bytes of a file; fewer where it is shorter or cannot be read.
 std::string beginning_of(const std::filesystem::path& file, std::size_t count = 1024);
 
-/// Removes what killed writers of `target` left beside it; for a caller that knows itself to be the only writer.
+/// Removes what killed writers of `target` left beside it, and puts an earlier `target` back that one of them had moved
+/// aside, where there is no other (on file systems that cannot exchange directories); for a caller that knows itself to
+/// be the only writer.
 void remove_abandoned(const std::filesystem::path& target);
 
 }  // namespace mylos

@@ -30,6 +30,8 @@ enum CommandBit : unsigned {
   watch_command = 2048,
   doctor_command = 4096,
   report_command = 8192,
+  generate_command = 16384,
+  classify_command = 32768,
 };
 
 /// An option that fills a field of `Target`. core/base/option_kinds.hpp makes the usual kinds.

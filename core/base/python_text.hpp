@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-/// What Python 3 thinks of text, where official scoring scripts and run_qa rely on it.
+/// Text functions with the results of Python 3, on which official scoring scripts and run_qa rely.
 namespace mylos {
 
 /// str.isspace of one code point: what split() splits at and lstrip() strips.

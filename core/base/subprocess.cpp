@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,14 +46,40 @@ class Pipe {
   std::array<int, 2> ends_{};
 };
 
-/// Starts the program with the pipes as its standard output and error.
-pid_t start(const std::vector<std::string>& arguments, const Pipe& output, const Pipe& errors) {
+/// Text that a program that is started reads as its standard input. It is in memory: nothing remains of it, however
+/// this process ends.
+class Input {
+ public:
+  explicit Input(std::string_view text)
+      : descriptor_(text.empty() ? ::open("/dev/null", O_RDONLY | O_CLOEXEC)
+                                 : ::memfd_create("mylos-input", MFD_CLOEXEC)) {
+    if (text.empty() && descriptor_ >= 0) return;
+    const auto size = static_cast<ssize_t>(text.size());
+    const bool is_written = descriptor_ >= 0 && ::write(descriptor_, text.data(), text.size()) == size &&
+                            ::lseek(descriptor_, 0, SEEK_SET) == 0;
+    if (is_written) return;
+    const std::string reason = std::strerror(errno);
+    if (descriptor_ >= 0) ::close(descriptor_);
+    fail(fmt::format("cannot prepare the input of a program: {}", reason));
+  }
+  ~Input() { ::close(descriptor_); }
+  Input(const Input&) = delete;
+  Input& operator=(const Input&) = delete;
+
+  int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+/// Starts the program with these as its standard input, output and error.
+pid_t start(const std::vector<std::string>& arguments, const Input& input, const Pipe& output, const Pipe& errors) {
   std::vector<char*> pointers;
   for (const auto& argument : arguments) pointers.push_back(const_cast<char*>(argument.c_str()));
   pointers.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&actions, input.descriptor(), STDIN_FILENO);
   ::posix_spawn_file_actions_adddup2(&actions, output.write_end(), STDOUT_FILENO);
   ::posix_spawn_file_actions_adddup2(&actions, errors.write_end(), STDERR_FILENO);
   pid_t process = 0;
@@ -90,11 +117,12 @@ int wait_for(pid_t process) {
 
 }  // namespace
 
-ProcessResult run_process(const std::vector<std::string>& arguments) {
+ProcessResult run_process(const std::vector<std::string>& arguments, std::string_view input) {
   require(!arguments.empty(), "run_process needs a program");
+  const Input held(input);
   Pipe output;
   Pipe errors;
-  const auto process = start(arguments, output, errors);
+  const auto process = start(arguments, held, output, errors);
   output.close_write_end();
   errors.close_write_end();
   ProcessResult result;

@@ -55,18 +55,25 @@ void attention_forward(const ExecutionSpace& space, const AttentionShape& shape,
                        const DropoutKey& dropout, const ConstMatrix<T>& qkv, const Matrix<T>& out,
                        const Matrix<float>& log_sum_exp);
 
+/// Rows of a sequence that the portable backward pass takes at once. Longer sequences are cut into tiles, which teams
+/// share and which add up in an array of floats.
+inline constexpr int longest_attention_tile = 512;
+
 /// dqkv (T, (A + 2 KV) D) = gradient of qkv from dout (T, A D). `row_sums` (A, T) is workspace: sum of dout * out.
+/// `partial_sums` (T, (A + 2 KV) D) is workspace for sequences of more than `longest_attention_tile` rows in bfloat16
+/// and half; float needs none. Where it is empty, each sequence of these types is one tile, however long.
 template <class T>
 void attention_backward(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
                         const DropoutKey& dropout, const ConstMatrix<T>& qkv, const ConstMatrix<T>& out,
                         const ConstMatrix<float>& log_sum_exp, const ConstMatrix<T>& dout, const Matrix<T>& dqkv,
-                        const Matrix<float>& row_sums);
+                        const Matrix<float>& row_sums, const Matrix<float>& partial_sums = {});
 
 /// Bytes that the passes work in beside their arguments, at the most: for `samples` sequences of `longest` rows at the
-/// most. They do not work at the same time, so that a training pass takes the larger of the two.
+/// most. They do not work at the same time, so that a training pass takes the larger of the two. `has_partial_sums`:
+/// elements are floats, or the backward pass is given its array.
 std::size_t attention_forward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,
                                       const TeamProcessor& processor);
 std::size_t attention_backward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,
-                                       const TeamProcessor& processor);
+                                       const TeamProcessor& processor, bool has_partial_sums = true);
 
 }  // namespace mylos

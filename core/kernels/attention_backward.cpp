@@ -1,12 +1,19 @@
 #include "core/base/error.hpp"
 #include "core/kernels/attention_blocks.hpp"
+#include "core/kernels/attention_tiles.hpp"
 #include "core/kernels/attention_work.hpp"
 #include "core/kernels/math.hpp"
 #include "core/kernels/tensor_core_attention.hpp"
 
+#include <fmt/format.h>
+
+#include <optional>
+#include <type_traits>
+
 /// With P the probabilities, M the dropout factors (0 or 1 / (1 - p)), dP = M (dout v^T) and dS = P (dP - row sum of
 /// dout out): dv = (P M)^T dout, dq = scale dS k, dk = scale dS^T q. One team takes a key-value head of a sequence with
-/// all query heads that share it, so that nothing is added by two teams.
+/// all query heads that share it, so that nothing is added by two teams at a time. A long sequence is cut into tiles
+/// (attention_tiles.hpp), whose teams take turns in the same sums.
 namespace mylos {
 namespace attention {
 namespace {
@@ -93,10 +100,11 @@ struct RowSums {
   }
 };
 
-/// Where a team works.
+/// Where a team works: the keys [first_key, + keys) of a sequence.
 struct Place {
-  std::size_t sequence, first, key_head;
-  int length, stride;  ///< rows of the sequence, as they are and padded
+  std::size_t sequence, first, key_head;  ///< first: row of the batch
+  int length;                             ///< rows of the sequence
+  int first_key, keys, stride;            ///< stride: keys, padded
 };
 
 /// A row of scores and of dout v^T, and what they are compared with.
@@ -162,50 +170,80 @@ struct Backward {
   ConstMatrix<T> dout;
   ConstMatrix<float> row_sums;
   Matrix<T> dqkv;
+  Matrix<float> partial_sums;  ///< between the tiles of a sequence, as `dqkv` but unscaled
   using Operand = OperandOf<T>;
   using Scratch = BackwardScratch<Operand>;
   static constexpr int inner = inner_of<Operand>;
   BackwardSizes<Operand> sizes;
+  Wave wave;
 
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
-    const std::size_t sequence = team.league_rank() / shape.key_value_heads;
-    const std::size_t key_head = team.league_rank() % shape.key_value_heads, first = sequences.starts(sequence);
+    const int key_tile = team.league_rank() % wave.tiles;
+    const std::size_t head_index = team.league_rank() / wave.tiles, sequence = head_index / shape.key_value_heads;
+    const std::size_t first = sequences.starts(sequence);
     const int length = static_cast<int>(sequences.starts(sequence + 1) - first);
-    const Place place{sequence, first, key_head, length, round_up(length, lanes)};
+    const int group = static_cast<int>(shape.heads / shape.key_value_heads);
+    const Tile tile = wave.tile(key_tile, group, length, shape.causal);
+    if (tile.heads == 0) return;
+    const int first_key = key_tile * wave.side, keys = at_most(length - first_key, wave.side);
+    const Place place{
+        sequence, first, head_index % shape.key_value_heads, length, first_key, keys, round_up(keys, lanes)};
     const Scratch scratch = sizes.take_from(team);
-    begin(team, scratch, place);
-    const std::size_t group = shape.heads / shape.key_value_heads;
-    for (std::size_t head = key_head * group; head < (key_head + 1) * group; ++head) {
-      for (int query = 0; query < length; query += query_block) add_query_block(team, scratch, place, head, query);
+    begin(team, scratch, place, tile);
+    const int end = at_most(length, tile.first_query + wave.side);
+    for (int head = tile.head; head < tile.head + tile.heads; ++head) {
+      const std::size_t query_head = place.key_head * group + head;
+      for (int query = tile.first_query; query < end; query += query_block) {
+        add_query_block(team, scratch, place, tile, query_head, query);
+      }
     }
     team.team_barrier();
-    const auto scale_of_keys = [&](int) { return shape.scale; };
-    const auto one = [](int) { return 1.0f; };
-    const std::size_t key_column = shape.heads + key_head, value_column = key_column + shape.key_value_heads;
-    store(team, scratch.dkeys, length, sizes.depth, scale_of_keys, head_rows(dqkv, first, key_column, shape.head_size));
-    store(team, scratch.dvalues, length, sizes.depth, one, head_rows(dqkv, first, value_column, shape.head_size));
+    store_keys(team, scratch, place, tile);
   }
 
-  /// Loads keys and values, and clears their gradients.
-  KOKKOS_INLINE_FUNCTION void begin(const Team& team, const Scratch& scratch, const Place& place) const {
-    const auto keys = head_rows(qkv, place.first, shape.heads + place.key_head, shape.head_size);
-    const auto values =
-        head_rows(qkv, place.first, shape.heads + shape.key_value_heads + place.key_head, shape.head_size);
-    load_rows(team, keys, place.length, place.stride, sizes.depth, scratch.keys);
-    load_transposed(team, keys, place.length, place.stride, scratch.keys_transposed);
-    load_transposed(team, values, place.length, place.stride, scratch.values_transposed);
-    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, place.stride), [&](int row) {
-      for (int d = 0; d < sizes.depth; ++d) scratch.dkeys[row * sizes.depth + d] = 0.0f;
-      for (int d = 0; d < sizes.depth; ++d) scratch.dvalues[row * sizes.depth + d] = 0.0f;
-    });
+  /// Loads keys and values. Their gradients begin as zeros, or with the sums of the tiles before.
+  KOKKOS_INLINE_FUNCTION void begin(const Team& team, const Scratch& scratch, const Place& place,
+                                    const Tile& tile) const {
+    const std::size_t row = place.first + place.first_key, size = shape.head_size;
+    const std::size_t key_column = shape.heads + place.key_head, value_column = key_column + shape.key_value_heads;
+    const auto keys = head_rows(qkv, row, key_column, size), values = head_rows(qkv, row, value_column, size);
+    load_rows(team, keys, place.keys, place.stride, sizes.depth, scratch.keys);
+    load_transposed(team, keys, place.keys, place.stride, scratch.keys_transposed);
+    load_transposed(team, values, place.keys, place.stride, scratch.values_transposed);
+    if (tile.begins_keys) {
+      return Kokkos::parallel_for(Kokkos::TeamThreadRange(team, place.stride), [&](int index) {
+        for (int d = 0; d < sizes.depth; ++d) scratch.dkeys[index * sizes.depth + d] = 0.0f;
+        for (int d = 0; d < sizes.depth; ++d) scratch.dvalues[index * sizes.depth + d] = 0.0f;
+      });
+    }
+    const ConstMatrix<float> sums = partial_sums;
+    load_columns(team, head_rows(sums, row, key_column, size), place.keys, place.stride, sizes.depth, scratch.dkeys);
+    load_columns(team, head_rows(sums, row, value_column, size), place.keys, place.stride, sizes.depth,
+                 scratch.dvalues);
+  }
+
+  /// Stores the gradients of keys and values: scaled where the tile is the last one, else the sums so far.
+  KOKKOS_INLINE_FUNCTION void store_keys(const Team& team, const Scratch& scratch, const Place& place,
+                                         const Tile& tile) const {
+    const std::size_t row = place.first + place.first_key, size = shape.head_size;
+    const std::size_t key_column = shape.heads + place.key_head, value_column = key_column + shape.key_value_heads;
+    const int depth = sizes.depth;
+    const auto one = [](int) { return 1.0f; };
+    if (!tile.ends_keys) {
+      store(team, scratch.dkeys, place.keys, depth, one, head_rows(partial_sums, row, key_column, size));
+      return store(team, scratch.dvalues, place.keys, depth, one, head_rows(partial_sums, row, value_column, size));
+    }
+    const auto scale_of_keys = [&](int) { return shape.scale; };
+    store(team, scratch.dkeys, place.keys, depth, scale_of_keys, head_rows(dqkv, row, key_column, size));
+    store(team, scratch.dvalues, place.keys, depth, one, head_rows(dqkv, row, value_column, size));
   }
 
   KOKKOS_INLINE_FUNCTION void add_query_block(const Team& team, const Scratch& scratch, const Place& place,
-                                              std::size_t head, int query) const {
+                                              const Tile& tile, std::size_t head, int query) const {
     const std::size_t size = shape.head_size, first = place.first + query;
-    const int rows = place.length - query < query_block ? place.length - query : query_block;
-    const int padded = round_up(rows, tile_rows), depth = sizes.depth;
-    const int visible = shape.causal ? query + rows : place.length;
+    const int rows = at_most(place.length - query, query_block), padded = round_up(rows, tile_rows);
+    const int depth = sizes.depth, end = place.first_key + place.keys;
+    const int visible = shape.causal ? at_most(query + rows, end) : end;
     const auto queries = head_rows(qkv, first, head, size), douts = head_rows(dout, first, head, size);
     team.team_barrier();  // the block before has been stored
     load_columns(team, queries, rows, padded, depth / inner, scratch.query_columns);
@@ -214,12 +252,19 @@ struct Backward {
       load_rows(team, queries, rows, padded, depth, scratch.query);
       load_rows(team, douts, rows, padded, depth, scratch.dout);
     }
-    for (int key = 0; key < visible; key += key_block) {
-      const int keys = visible - key < key_block ? visible - key : key_block;
+    if (!tile.begins_queries) {
+      const ConstMatrix<float> sums = partial_sums;
+      load_columns(team, head_rows(sums, first, head, size), rows, padded, depth, scratch.dquery);
+    }
+    for (int key = place.first_key; key < visible; key += key_block) {
       const DropoutPlace draws{sequences.sample_ids(place.sequence), static_cast<std::uint32_t>(head), query, key};
-      add_key_block(team, scratch, place, draws, rows, keys);
+      add_key_block(team, scratch, place, draws, rows, at_most(visible - key, key_block));
     }
     team.team_barrier();
+    if (!tile.ends_queries) {
+      return store(
+          team, scratch.dquery, rows, depth, [](int) { return 1.0f; }, head_rows(partial_sums, first, head, size));
+    }
     store(
         team, scratch.dquery, rows, depth, [&](int) { return shape.scale; }, head_rows(dqkv, first, head, size));
   }
@@ -227,7 +272,7 @@ struct Backward {
   KOKKOS_INLINE_FUNCTION void add_key_block(const Team& team, const Scratch& scratch, const Place& place,
                                             const DropoutPlace& block, int rows, int keys) const {
     const int depth = sizes.depth, size = static_cast<int>(shape.head_size), padded = round_up(keys, lanes);
-    const int key = block.first_key, stride = place.stride;
+    const int key = block.first_key - place.first_key, stride = place.stride;
     const Block<float> scores{scratch.scores, padded}, dscores{scratch.dscores, padded};
     team.team_barrier();
     DropoutBlock draws{};
@@ -247,7 +292,7 @@ struct Backward {
     product<Operand>(team, keys, depth, rows, {scratch.gradients, 1, padded}, {scratch.query, depth}, true,
                      {scratch.dkeys + key * depth, depth});
     product<Operand>(team, rows, depth, keys, {scratch.gradients_columns, padded / inner, 1},
-                     {scratch.keys + key / inner * depth, depth}, key > 0, {scratch.dquery, depth});
+                     {scratch.keys + key / inner * depth, depth}, block.first_key > 0, {scratch.dquery, depth});
   }
 
   /// One row, or two where operands are pairs.
@@ -282,6 +327,31 @@ struct Backward {
   }
 };
 
+/// Launches the waves of tiles one after the other: each waits for the sums of the one before.
+template <class T>
+void launch_backward(const ExecutionSpace& space, Backward<T> backward, std::size_t samples,
+                     const std::optional<Work>& work) {
+  const AttentionShape& shape = backward.shape;
+  const int waves = backward.wave.count(static_cast<int>(shape.heads / shape.key_value_heads));
+  std::optional<Work> of_wave = work;
+  if (work.has_value()) of_wave = Work{work->flops / waves, work->bytes / waves};
+  Policy policy = make_policy(space, samples * shape.key_value_heads * static_cast<std::size_t>(backward.wave.tiles));
+  set_scratch(policy, backward.sizes);
+  for (backward.wave.number = 0; backward.wave.number < waves; ++backward.wave.number) {
+    Kokkos::parallel_for(with_work("mylos::Attention::backward", of_wave), with_functor_as_argument(policy), backward);
+  }
+}
+
+/// Where the tiles of a sequence add up: the gradient itself if it is of floats.
+template <class T>
+Matrix<float> sums_between_tiles(const Matrix<T>& dqkv, const Matrix<float>& given) {
+  if constexpr (std::is_same_v<T, float>) return dqkv;
+  require(given.extent(0) == 0 || (given.extent(0) == dqkv.extent(0) && given.extent(1) == dqkv.extent(1)),
+          fmt::format("attention: partial sums are {} x {}, the gradient {} x {}", given.extent(0), given.extent(1),
+                      dqkv.extent(0), dqkv.extent(1)));
+  return given;
+}
+
 }  // namespace
 }  // namespace attention
 
@@ -289,7 +359,7 @@ template <class T>
 void attention_backward(const ExecutionSpace& space, const AttentionShape& shape, const PackedSequences& sequences,
                         const DropoutKey& dropout, const ConstMatrix<T>& qkv, const ConstMatrix<T>& out,
                         const ConstMatrix<float>& log_sum_exp, const ConstMatrix<T>& dout, const Matrix<T>& dqkv,
-                        const Matrix<float>& row_sums) {
+                        const Matrix<float>& row_sums, const Matrix<float>& partial_sums) {
   attention::check_shapes(shape, sequences, qkv.extent(0), qkv.extent(1), dout.extent(1));
   const std::string obstacle = attention_obstacle(shape.kernel, precision_of<T>, shape.head_size);
   require(obstacle.empty(), "attention: " + obstacle);
@@ -303,28 +373,29 @@ void attention_backward(const ExecutionSpace& space, const AttentionShape& shape
       with_work("mylos::Attention::row_sums", attention::row_sums_work(shape, out.extent(0), sizeof(T))),
       Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::size_t>>(space, 0, out.extent(0)),
       attention::RowSums<T>{shape.heads, shape.head_size, out, dout, row_sums});
-  attention::BackwardSizes<attention::OperandOf<T>> sizes(static_cast<int>(sequences.longest),
-                                                          static_cast<int>(shape.head_size));
-  attention::Policy policy = attention::make_policy(space, sequences.sample_ids.size() * shape.key_value_heads);
-  attention::set_scratch(policy, sizes);
-  Kokkos::parallel_for(
-      with_work("mylos::Attention::backward", attention::backward_work(shape, sequences, sizeof(T))),
-      with_functor_as_argument(policy),
-      attention::Backward<T>{shape, sequences, dropout, qkv, log_sum_exp, dout, row_sums, dqkv, sizes});
+  const Matrix<float> sums = attention::sums_between_tiles(dqkv, partial_sums);
+  const attention::Wave wave = attention::first_wave(sequences.longest, sums.extent(0) > 0);
+  const attention::BackwardSizes<attention::OperandOf<T>> sizes(wave.side, static_cast<int>(shape.head_size));
+  attention::launch_backward(
+      space,
+      attention::Backward<T>{shape, sequences, dropout, qkv, log_sum_exp, dout, row_sums, dqkv, sums, sizes, wave},
+      sequences.sample_ids.size(), attention::backward_work(shape, sequences, sizeof(T)));
 }
 
 std::size_t attention_backward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,
-                                       const TeamProcessor& processor) {
+                                       const TeamProcessor& processor, bool has_partial_sums) {
   if (shape.kernel == AttentionKernel::tensor_cores) return 0;
-  const attention::BackwardSizes<float> sizes(static_cast<int>(longest), static_cast<int>(shape.head_size));
-  return attention::all_scratch_bytes(sizes, samples * shape.key_value_heads, processor);
+  const attention::Wave wave = attention::first_wave(longest, has_partial_sums);
+  const attention::BackwardSizes<float> sizes(wave.side, static_cast<int>(shape.head_size));
+  return attention::all_scratch_bytes(sizes, samples * shape.key_value_heads * static_cast<std::size_t>(wave.tiles),
+                                      processor);
 }
 
 #define MYLOS_INSTANTIATE(T)                                                                                \
   template void attention_backward<T>(const ExecutionSpace&, const AttentionShape&, const PackedSequences&, \
                                       const DropoutKey&, const ConstMatrix<T>&, const ConstMatrix<T>&,      \
                                       const ConstMatrix<float>&, const ConstMatrix<T>&, const Matrix<T>&,   \
-                                      const Matrix<float>&);
+                                      const Matrix<float>&, const Matrix<float>&);
 MYLOS_INSTANTIATE(float)
 MYLOS_INSTANTIATE(bfloat16)
 MYLOS_INSTANTIATE(half)

@@ -1,12 +1,13 @@
 #include "core/base/error.hpp"
 #include "core/kernels/attention_blocks.hpp"
+#include "core/kernels/attention_tiles.hpp"
 #include "core/kernels/attention_work.hpp"
 #include "core/kernels/math.hpp"
 #include "core/kernels/tensor_core_attention.hpp"
 
 /// For each block of queries: scores against a block of keys, softmax with a running maximum and sum, products with the
 /// values; rows are divided by their sums at the end. One block of keys holds 256, so that most sequences take one or
-/// two.
+/// two. A team takes a head of a sequence, or of a long sequence so many of its queries (attention_tiles.hpp).
 namespace mylos {
 namespace attention {
 namespace {
@@ -23,20 +24,28 @@ struct ForwardScratch {
   Operand *query, *probabilities;  ///< (query block, depth), (query block, key block): where `scores` are floats, there
   float *scores, *sums;            ///< (query block, key block), (query block, depth)
   float* draws;
-  RunningRow* rows;  ///< (query block)
+  RunningRow* rows;       ///< (query block)
+  float* kept_sums;       ///< (queries of a part, depth): between tiles of keys
+  RunningRow* kept_rows;  ///< (queries of a part)
 };
 
 template <class Operand>
 struct ForwardSizes : BlockSizes {
-  using BlockSizes::BlockSizes;
   static constexpr bool in_place = inner_of<Operand> == 1;
+  int kept_queries;  ///< 0 where all keys are loaded at once
+
+  ForwardSizes(const QueryParts& parts, int head_size)
+      : BlockSizes(parts.side, head_size), kept_queries(parts.parts == 1 ? 0 : parts.side) {}
 
   KOKKOS_INLINE_FUNCTION int keys() const { return padded_keys * depth / inner_of<Operand>; }
   KOKKOS_INLINE_FUNCTION int queries() const { return query_block * depth / inner_of<Operand>; }
   KOKKOS_INLINE_FUNCTION int probabilities() const {
     return in_place ? 0 : query_block * block_keys / inner_of<Operand>;
   }
-  std::size_t large() const { return scratch_bytes(2 * static_cast<std::size_t>(keys()), 2); }
+  std::size_t large() const {
+    return scratch_bytes(2 * static_cast<std::size_t>(keys()) + static_cast<std::size_t>(kept_queries * (depth + 2)),
+                         4);
+  }
   std::size_t fast() const {
     return scratch_bytes(
         queries() + probabilities() + query_block * (depth + block_keys + 2) + dropout_words(block_keys), 6);
@@ -49,7 +58,13 @@ struct ForwardSizes : BlockSizes {
                                     .scores = take(team, fast_level, query_block * block_keys),
                                     .sums = take(team, fast_level, query_block * depth),
                                     .draws = take(team, fast_level, dropout_words(block_keys)),
-                                    .rows = take<RunningRow>(team, fast_level, query_block)};
+                                    .rows = take<RunningRow>(team, fast_level, query_block),
+                                    .kept_sums = nullptr,
+                                    .kept_rows = nullptr};
+    if (kept_queries > 0) {
+      scratch.kept_sums = take(team, 1, kept_queries * depth);
+      scratch.kept_rows = take<RunningRow>(team, 1, kept_queries);
+    }
     if constexpr (in_place) {
       scratch.probabilities = scratch.scores;
     } else {
@@ -90,6 +105,13 @@ KOKKOS_INLINE_FUNCTION float exponentials(float scale, float maximum, int padded
   return fold(lane, [](float a, float b) { return a + b; });
 }
 
+/// Where a team works: the queries [begin, end) of a sequence and the keys [first_key, + keys) of a tile.
+struct ForwardPlace {
+  std::size_t sequence, head, first;  ///< first: row of the batch
+  int length, begin, end;
+  int first_key, keys, stride;  ///< stride: keys, padded
+};
+
 template <class T>
 struct Forward {
   AttentionShape shape;
@@ -99,58 +121,102 @@ struct Forward {
   Matrix<T> out;
   Matrix<float> log_sum_exp;
   using Operand = OperandOf<T>;
+  QueryParts parts;
   ForwardSizes<Operand> sizes;
 
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
-    const std::size_t sequence = team.league_rank() / shape.heads, head = team.league_rank() % shape.heads;
-    const std::size_t first = sequences.starts(sequence), size = shape.head_size;
-    const int length = static_cast<int>(sequences.starts(sequence + 1) - first);
-    const std::size_t key_head = shape.heads + head / (shape.heads / shape.key_value_heads);
-    const int stride = round_up(length, lanes), depth = sizes.depth;
+    // The last part of a causal sequence has the most work, and comes first.
+    const int part = parts.parts - 1 - team.league_rank() % parts.parts;
+    const std::size_t index = team.league_rank() / parts.parts, sequence = index / shape.heads;
+    const std::size_t first = sequences.starts(sequence);
+    const int length = static_cast<int>(sequences.starts(sequence + 1) - first), begin = part * parts.side;
+    if (begin >= length) return;
+    const int end = at_most(length, begin + parts.side), visible = shape.causal ? end : length;
     const ForwardScratch<Operand> scratch = sizes.take_from(team);
-    load_transposed(team, head_rows(qkv, first, key_head, size), length, stride, scratch.keys);
-    load_rows(team, head_rows(qkv, first, key_head + shape.key_value_heads, size), length, stride, depth,
-              scratch.values);
-    for (int query = 0; query < length; query += query_block) {
-      const int rows = length - query < query_block ? length - query : query_block;
-      const int visible = shape.causal ? query + rows : length;
-      team.team_barrier();  // the block before has been stored
-      load_columns(team, head_rows(qkv, first + query, head, size), rows, round_up(rows, tile_rows),
-                   depth / inner_of<Operand>, scratch.query);
-      for (int key = 0; key < visible; key += key_block) {
-        const int keys = visible - key < key_block ? visible - key : key_block;
-        const DropoutPlace place{sequences.sample_ids(sequence), static_cast<std::uint32_t>(head), query, key};
-        add_key_block(team, scratch, place, rows, keys, stride);
-      }
-      team.team_barrier();
-      const float kept = dropout.active() ? dropout.scale() : 1.0f;
-      store(
-          team, scratch.sums, rows, depth, [&](int row) { return kept / scratch.rows[row].sum; },
-          head_rows(out, first + query, head, size));
-      Kokkos::parallel_for(Kokkos::TeamThreadRange(team, rows), [&](int row) {
-        log_sum_exp(head, first + query + row) =
-            scratch.rows[row].maximum * shape.scale + Kokkos::log(scratch.rows[row].sum);
-      });
+    for (int key = 0; key < visible; key += parts.side) {
+      const int keys = at_most(visible - key, parts.side);
+      const ForwardPlace place{sequence, index % shape.heads,  first, length, begin, end, key,
+                               keys,     round_up(keys, lanes)};
+      team.team_barrier();  // the keys before have been read
+      load_keys(team, scratch, place);
+      for (int query = begin; query < end; query += query_block) attend(team, scratch, place, query);
     }
   }
 
-  /// Takes the keys [place.first_key, + keys) into the sums of a block of queries.
+  KOKKOS_FORCEINLINE_FUNCTION void load_keys(const Team& team, const ForwardScratch<Operand>& scratch,
+                                             const ForwardPlace& place) const {
+    const std::size_t row = place.first + place.first_key, size = shape.head_size;
+    const std::size_t key_head = shape.heads + place.head / (shape.heads / shape.key_value_heads);
+    load_transposed(team, head_rows(qkv, row, key_head, size), place.keys, place.stride, scratch.keys);
+    load_rows(team, head_rows(qkv, row, key_head + shape.key_value_heads, size), place.keys, place.stride, sizes.depth,
+              scratch.values);
+  }
+
+  /// Takes a tile of keys into the sums of a block of queries. The last tile that these see ends in the result; before
+  /// it the sums are kept.
+  KOKKOS_FORCEINLINE_FUNCTION void attend(const Team& team, const ForwardScratch<Operand>& scratch,
+                                          const ForwardPlace& place, int query) const {
+    const std::size_t size = shape.head_size, first = place.first + query;
+    const int rows = at_most(place.end - query, query_block), depth = sizes.depth;
+    const int visible = shape.causal ? query + rows : place.length, end = place.first_key + place.keys;
+    team.team_barrier();  // the block before has been stored
+    load_columns(team, head_rows(qkv, first, place.head, size), rows, round_up(rows, tile_rows),
+                 depth / inner_of<Operand>, scratch.query);
+    if (place.first_key > 0) restore(team, scratch, query - place.begin, rows);
+    for (int key = place.first_key; key < at_most(visible, end); key += key_block) {
+      const DropoutPlace draws{sequences.sample_ids(place.sequence), static_cast<std::uint32_t>(place.head), query,
+                               key};
+      add_key_block(team, scratch, place, draws, rows, at_most(at_most(visible, end) - key, key_block));
+    }
+    team.team_barrier();
+    if (end < visible) return keep(team, scratch, query - place.begin, rows);
+    const float kept = dropout.active() ? dropout.scale() : 1.0f;
+    store(
+        team, scratch.sums, rows, depth, [&](int row) { return kept / scratch.rows[row].sum; },
+        head_rows(out, first, place.head, size));
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, rows), [&](int row) {
+      log_sum_exp(place.head, first + row) =
+          scratch.rows[row].maximum * shape.scale + Kokkos::log(scratch.rows[row].sum);
+    });
+  }
+
+  KOKKOS_INLINE_FUNCTION void keep(const Team& team, const ForwardScratch<Operand>& scratch, int first,
+                                   int rows) const {
+    const int depth = sizes.depth;
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, rows), [&](int row) {
+      scratch.kept_rows[first + row] = scratch.rows[row];
+      for (int d = 0; d < depth; ++d) scratch.kept_sums[(first + row) * depth + d] = scratch.sums[row * depth + d];
+    });
+  }
+
+  KOKKOS_INLINE_FUNCTION void restore(const Team& team, const ForwardScratch<Operand>& scratch, int first,
+                                      int rows) const {
+    const int depth = sizes.depth;
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(team, rows), [&](int row) {
+      scratch.rows[row] = scratch.kept_rows[first + row];
+      for (int d = 0; d < depth; ++d) scratch.sums[row * depth + d] = scratch.kept_sums[(first + row) * depth + d];
+    });
+  }
+
+  /// Takes the keys [block.first_key, + keys) into the sums of a block of queries.
   KOKKOS_INLINE_FUNCTION void add_key_block(const Team& team, const ForwardScratch<Operand>& scratch,
-                                            const DropoutPlace& place, int rows, int keys, int stride) const {
+                                            const ForwardPlace& place, const DropoutPlace& block, int rows,
+                                            int keys) const {
     constexpr int inner = inner_of<Operand>;
     const int depth = sizes.depth, size = static_cast<int>(shape.head_size), padded = round_up(keys, lanes);
+    const int key = block.first_key - place.first_key;
     const Block<float> scores{scratch.scores, padded}, sums{scratch.sums, depth};
     team.team_barrier();
     DropoutBlock draws{};
-    if (dropout.active()) draws = draw_block(team, dropout, place, rows, keys, scratch.draws);
-    product<Operand>(team, rows, keys, size, {scratch.query, depth / inner, 1},
-                     {scratch.keys + place.first_key, stride}, false, scores);
+    if (dropout.active()) draws = draw_block(team, dropout, block, rows, keys, scratch.draws);
+    product<Operand>(team, rows, keys, size, {scratch.query, depth / inner, 1}, {scratch.keys + key, place.stride},
+                     false, scores);
     team.team_barrier();
-    const bool first = place.first_key == 0;
+    const bool first = block.first_key == 0;
     const float scale = shape.scale * log2_e;
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, rows), [&](int row) {
       float* x = scores.data + row * padded;
-      const int before = place.first_query + row + 1 - place.first_key;
+      const int before = block.first_query + row + 1 - block.first_key;
       hide_keys(shape.causal && before < keys ? before : keys, padded, x);
       const RunningRow before_block =
           first ? RunningRow{-Kokkos::Experimental::infinity_v<float>, 0.0f} : scratch.rows[row];
@@ -166,7 +232,7 @@ struct Forward {
     });
     team.team_barrier();
     product<Operand>(team, rows, depth, keys, {scratch.probabilities, padded / inner, 1},
-                     {scratch.values + place.first_key / inner * depth, depth}, !first, sums);
+                     {scratch.values + key / inner * depth, depth}, !first, sums);
   }
 };
 
@@ -185,20 +251,22 @@ void attention_forward(const ExecutionSpace& space, const AttentionShape& shape,
       return attention::tensor_core_forward<T>(space, shape, sequences, dropout, qkv, out, log_sum_exp);
     }
   }
-  attention::ForwardSizes<attention::OperandOf<T>> sizes(static_cast<int>(sequences.longest),
-                                                         static_cast<int>(shape.head_size));
-  attention::Policy policy = attention::make_policy(space, sequences.sample_ids.size() * shape.heads);
+  const attention::QueryParts parts = attention::query_parts(sequences.longest);
+  attention::ForwardSizes<attention::OperandOf<T>> sizes(parts, static_cast<int>(shape.head_size));
+  attention::Policy policy =
+      attention::make_policy(space, sequences.sample_ids.size() * shape.heads * static_cast<std::size_t>(parts.parts));
   attention::set_scratch(policy, sizes);
   Kokkos::parallel_for(with_work("mylos::Attention::forward", attention::forward_work(shape, sequences, sizeof(T))),
                        with_functor_as_argument(policy),
-                       attention::Forward<T>{shape, sequences, dropout, qkv, out, log_sum_exp, sizes});
+                       attention::Forward<T>{shape, sequences, dropout, qkv, out, log_sum_exp, parts, sizes});
 }
 
 std::size_t attention_forward_scratch(const AttentionShape& shape, std::size_t samples, std::size_t longest,
                                       const TeamProcessor& processor) {
   if (shape.kernel == AttentionKernel::tensor_cores) return 0;
-  const attention::ForwardSizes<float> sizes(static_cast<int>(longest), static_cast<int>(shape.head_size));
-  return attention::all_scratch_bytes(sizes, samples * shape.heads, processor);
+  const attention::QueryParts parts = attention::query_parts(longest);
+  const attention::ForwardSizes<float> sizes(parts, static_cast<int>(shape.head_size));
+  return attention::all_scratch_bytes(sizes, samples * shape.heads * static_cast<std::size_t>(parts.parts), processor);
 }
 
 #define MYLOS_INSTANTIATE(T)                                                                               \

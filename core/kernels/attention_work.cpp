@@ -5,7 +5,7 @@
 namespace mylos::attention {
 namespace {
 
-/// What a pass does: operations of each score, and arrays of each row, in heads of D elements and in floats a head.
+/// The work of a pass: operations for each score, and the arrays that each row reads and writes.
 struct PassWork {
   double products = 0.0;  ///< of D multiplications and additions, for each score
   double score_flops = 0.0;

@@ -30,21 +30,28 @@ KOKKOS_FORCEINLINE_FUNCTION float log_sum_exp(const Team& team, const Logits& lo
   return largest + Kokkos::log(sum);
 }
 
-/// The loss of one softmax; dlogits, which has the logits' stride, = scale * (softmax - one-hot(label)), or 0 where the
-/// label is ignored. A null dlogits is not written.
+/// The loss of one softmax; dlogits, which has the logits' stride, = scale * (softmax - target), or 0 where the label
+/// is ignored. A null dlogits is not written.
 template <class Team, class T>
 KOKKOS_FORCEINLINE_FUNCTION float softmax_loss(const Team& team, const Logits& logits, std::int32_t label, float scale,
-                                               T* dlogits) {
+                                               T* dlogits, float smoothing = 0.0f) {
   const bool counts = logits.counts(label);
   const float normalizer = counts ? log_sum_exp(team, logits) : 0.0f;
+  const float share = smoothing / static_cast<float>(logits.count);  // of each class in the target
   if (dlogits != nullptr) {
     const auto target = static_cast<std::size_t>(label);
     team_for(team, logits.count, [=](std::size_t i) {
       const float probability = counts ? exp_approximate(logits(i) - normalizer) : 0.0f;
-      dlogits[i * logits.stride] = T(scale * (probability - (counts && i == target ? 1.0f : 0.0f)));
+      const float expected = counts ? share + (i == target ? 1.0f - smoothing : 0.0f) : 0.0f;
+      dlogits[i * logits.stride] = T(scale * (probability - expected));
     });
   }
-  return counts ? normalizer - logits(static_cast<std::size_t>(label)) : 0.0f;
+  if (!counts) return 0.0f;
+  const float loss = normalizer - logits(static_cast<std::size_t>(label));
+  if (smoothing == 0.0f) return loss;
+  // The mean over the classes of what each would lose, without the difference of large sums.
+  const float others = share * team_sum(team, logits.count, [=](std::size_t i) { return normalizer - logits(i); });
+  return (1.0f - smoothing) * loss + others;
 }
 
 template <class T>
@@ -75,12 +82,14 @@ struct ClassLoss {
   float scale;
   Vector<float> losses;
   Matrix<T> dlogits;
+  float smoothing;
 
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t row) const {
     const std::size_t classes = logits.extent(1);
     T* const out = dlogits.size() > 0 ? dlogits.data() + row * classes : nullptr;
-    losses(row) = softmax_loss(team, Logits{logits.data() + row * classes, 1, classes}, labels(row), scale, out);
+    losses(row) =
+        softmax_loss(team, Logits{logits.data() + row * classes, 1, classes}, labels(row), scale, out, smoothing);
   }
 };
 
@@ -117,13 +126,15 @@ void span_cross_entropy(const ExecutionSpace& space, const ConstVector<std::size
 template <class T>
 void cross_entropy(const ExecutionSpace& space, const ConstMatrix<float>& logits,
                    const ConstVector<std::int32_t>& labels, float scale, const Vector<float>& losses,
-                   const Matrix<T>& dlogits) {
+                   const Matrix<T>& dlogits, float label_smoothing) {
   require(losses.size() == logits.extent(0) && labels.size() == logits.extent(0),
           fmt::format("cross entropy: {} rows of logits, {} labels, {} losses", logits.extent(0), labels.size(),
                       losses.size()));
+  require(label_smoothing >= 0.0f && label_smoothing <= 1.0f,
+          fmt::format("cross entropy: label smoothing {} is not between 0 and 1", label_smoothing));
   check_gradient(logits, dlogits);
   for_each_row(with_work("mylos::cross_entropy::classes", softmax_work(logits.size(), dlogits)), space,
-               logits.extent(0), ClassLoss<T>{logits, labels, scale, losses, dlogits});
+               logits.extent(0), ClassLoss<T>{logits, labels, scale, losses, dlogits, label_smoothing});
 }
 
 #define MYLOS_INSTANTIATE(T)                                                                                         \
@@ -132,7 +143,7 @@ void cross_entropy(const ExecutionSpace& space, const ConstMatrix<float>& logits
                                       const ConstVector<std::int32_t>&, float, const Vector<float>&,                 \
                                       const Matrix<T>&);                                                             \
   template void cross_entropy<T>(const ExecutionSpace&, const ConstMatrix<float>&, const ConstVector<std::int32_t>&, \
-                                 float, const Vector<float>&, const Matrix<T>&);
+                                 float, const Vector<float>&, const Matrix<T>&, float);
 MYLOS_INSTANTIATE(float)
 MYLOS_INSTANTIATE(bfloat16)
 MYLOS_INSTANTIATE(half)

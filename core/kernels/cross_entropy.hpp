@@ -17,10 +17,11 @@ void span_cross_entropy(const ExecutionSpace& space, const ConstVector<std::size
                         const Matrix<T>& dlogits);
 
 /// Classification. logits (R, C), labels (R) (negative = ignored): losses (R), and dlogits (R, C) = scale * gradient of
-/// their sum; not computed if it has no extent.
+/// their sum; not computed if it has no extent. With label smoothing e in [0, 1] the target is (1 - e) one-hot(label) +
+/// e / C (Szegedy et al. 2016, as PyTorch has it).
 template <class T>
 void cross_entropy(const ExecutionSpace& space, const ConstMatrix<float>& logits,
                    const ConstVector<std::int32_t>& labels, float scale, const Vector<float>& losses,
-                   const Matrix<T>& dlogits);
+                   const Matrix<T>& dlogits, float label_smoothing = 0.0f);
 
 }  // namespace mylos

@@ -1,6 +1,8 @@
 #include "core/kernels/gemm.hpp"
 
 #include "core/base/error.hpp"
+#include "core/kernels/float_convolution.hpp"
+#include "core/kernels/gathered_convolution.hpp"
 #include "core/kernels/gemm_label.hpp"
 #include "core/kernels/gemm_provider.hpp"
 
@@ -53,7 +55,22 @@ void check_epilogue(const GemmCall& call, const Epilogue<Out>& epilogue) {
 
 }  // namespace
 
-std::size_t widened_bytes(std::span<const GemmProduct> products) { return FloatOperands::bytes(products); }
+GemmCall call_of(const GemmProduct& product) {
+  return {.transpose_a = product.transpose_a,
+          .transpose_b = product.transpose_b,
+          .m = product.m,
+          .n = product.n,
+          .k = product.k,
+          .input = product.input,
+          .output = product.output,
+          .beta = product.accumulate ? 1.0f : 0.0f,
+          .epilogue = product.epilogue,
+          .convolution = product.convolution};
+}
+
+std::size_t widened_bytes(std::span<const GemmProduct> products) {
+  return FloatOperands::bytes(products) + FloatConvolution::bytes(products);
+}
 
 std::size_t host_product_bytes(std::span<const GemmProduct> products, std::size_t threads) {
   if (products.empty()) return 0;
@@ -61,7 +78,7 @@ std::size_t host_product_bytes(std::span<const GemmProduct> products, std::size_
   constexpr std::size_t depth = 240, columns = 768, code = std::size_t{2} << 20;
   std::size_t widest = 0;
   for (const GemmProduct& product : products) widest = std::max(widest, product.n);
-  return code + threads * depth * (widest + columns) * sizeof(float);
+  return code + threads * depth * (widest + columns) * sizeof(float) + GatheredConvolution::bytes(products);
 }
 
 std::vector<std::string> gemm_providers() {

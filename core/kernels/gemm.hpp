@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,9 +38,14 @@ struct GemmCall {
   EpilogueKind epilogue = EpilogueKind::none;
   const void* bias = nullptr;
   void* pre = nullptr;
+  std::optional<Convolution> convolution = {};  ///< operands as GemmProduct says; without an epilogue
 };
 
-/// A library that computes products. One file each; a new one is added to the list in core/CMakeLists.txt.
+/// The call of `product` without its operands.
+GemmCall call_of(const GemmProduct& product);
+
+/// A library that computes products, and convolutions among them: where it has none of its own, by its products
+/// (core/kernels/gathered_convolution.hpp). One file each; a new one is added to the list in core/CMakeLists.txt.
 class GemmProvider {
  public:
   virtual ~GemmProvider() = default;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <limits>
@@ -14,17 +15,22 @@ int doublings(std::size_t one, std::size_t other) {
   return std::abs(static_cast<int>(std::bit_width(one)) - static_cast<int>(std::bit_width(other)));
 }
 
+/// Rows beyond which the fastest provider of a convolution is taken to be the same.
+constexpr std::size_t most_convolution_rows = 256;
+
 }  // namespace
 
 GemmKey key_of(const GemmProduct& product) {
   const bool rows_are_summed = product.transpose_a == Transpose::yes;
-  return {product.transpose_a,
-          product.transpose_b,
-          product.input,
-          product.output,
-          product.n,
-          rows_are_summed ? product.m : product.k,
-          std::bit_floor(rows_are_summed ? product.k : product.m)};
+  const std::size_t rows = rows_are_summed ? product.k : product.m;
+  return {.transpose_a = product.transpose_a,
+          .transpose_b = product.transpose_b,
+          .input = product.input,
+          .output = product.output,
+          .n = product.n,
+          .k = rows_are_summed ? product.m : product.k,
+          .convolution = product.convolution,
+          .rows = std::bit_floor(product.convolution ? std::min(rows, most_convolution_rows) : rows)};
 }
 
 const std::string& provider_of(const GemmChoice& choice, const GemmKey& key) {

@@ -4,19 +4,22 @@
 
 #include <compare>
 #include <map>
+#include <optional>
 #include <string>
 
 /// Which provider computes which products: a value that can be compared, sent and written down.
 namespace mylos {
 
 /// What a provider is chosen by. Of a product's three extents one is the rows T of a batch, which differ from one batch
-/// to the next: m, or k where A is transposed (a weight's gradient). The others are the product's own.
+/// to the next: m, or k where A is transposed (a weight's gradient). The others are the product's own. Convolutions of
+/// 256 rows and more are in one bucket: providers compute them in blocks, or image by image.
 struct GemmKey {
   Transpose transpose_a = Transpose::no, transpose_b = Transpose::no;
   Precision input = Precision::float32, output = Precision::float32;
   std::size_t n = 0;
-  std::size_t k = 0;     ///< m where A is transposed
-  std::size_t rows = 0;  ///< T rounded down to a power of two: its bucket
+  std::size_t k = 0;                            ///< m where A is transposed
+  std::optional<Convolution> convolution = {};  ///< its rows are the pixels of its result
+  std::size_t rows = 0;                         ///< T rounded down to a power of two: its bucket
 
   auto operator<=>(const GemmKey&) const = default;
 };

@@ -1,9 +1,15 @@
+#include "core/kernels/float_convolution.hpp"
+#include "core/kernels/gathered_convolution.hpp"
 #include "core/kernels/gemm_provider.hpp"
 
 #include <KokkosKernels_config.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <KokkosBlas3_gemm.hpp>
+
+#include <algorithm>
+#include <iterator>
+#include <vector>
 
 /// Products by Kokkos Kernels: OpenBLAS or another BLAS on the host, cuBLAS on NVIDIA devices. Float only; 16-bit
 /// operands are converted, which costs a pass over each.
@@ -34,9 +40,10 @@ class KokkosKernelsGemm : public GemmProvider {
  public:
   std::string_view name() const override;
   std::string version() const override;
-  std::size_t workspace_bytes(std::span<const GemmProduct> products) override { return FloatOperands::bytes(products); }
+  std::size_t workspace_bytes(std::span<const GemmProduct> products) override;
 
   void multiply(const ExecutionSpace& space, const GemmCall& call) override {
+    if (call.convolution) return convolve(space, call);
     if (call.input != Precision::float32) {
       const GemmCall product = operands_.widen(space, call);
       multiply_float(space, product);
@@ -49,7 +56,16 @@ class KokkosKernelsGemm : public GemmProvider {
   }
 
  private:
+  void convolve(const ExecutionSpace& space, const GemmCall& call) {
+    if (call.input != Precision::float32) {
+      return float_images_.compute(space, call, [&](const GemmCall& product) { convolve(space, product); });
+    }
+    gathered_.compute(space, call, [&](const GemmCall& product) { multiply(space, product); });
+  }
+
   FloatOperands operands_;
+  GatheredConvolution gathered_;
+  FloatConvolution float_images_;
 };
 
 }  // namespace
@@ -59,6 +75,13 @@ const GemmProviderEntry kokkos_kernels_gemm{
     "kokkos-kernels", []() -> std::unique_ptr<GemmProvider> { return std::make_unique<KokkosKernelsGemm>(); }};
 
 std::string_view KokkosKernelsGemm::name() const { return kokkos_kernels_gemm.name; }
+
+std::size_t KokkosKernelsGemm::workspace_bytes(std::span<const GemmProduct> products) {
+  std::vector<GemmProduct> in_float = FloatConvolution::widened(products);
+  std::ranges::copy_if(products, std::back_inserter(in_float),
+                       [](const GemmProduct& product) { return product.input == Precision::float32; });
+  return FloatOperands::bytes(products) + FloatConvolution::bytes(products) + GatheredConvolution::bytes(in_float);
+}
 
 std::string KokkosKernelsGemm::version() const {
   return fmt::format("{}.{}.{}, {} {}", KOKKOSKERNELS_VERSION_MAJOR, KOKKOSKERNELS_VERSION_MINOR,

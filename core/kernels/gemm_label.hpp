@@ -18,12 +18,15 @@ struct GemmLabel {
   Precision input = Precision::float32, output = Precision::float32;
   EpilogueKind epilogue = EpilogueKind::none;
   bool accumulates = false;  ///< beta is 1
-  std::string provider;
+  std::string provider = {};
+  std::optional<Convolution> convolution = {};
 
   bool operator==(const GemmLabel&) const = default;
 };
 
-/// "mylos::gemm NT 1400 1152 384 bfloat16 bfloat16 bias = onednn"; "+=" where the product is added to C.
+/// "mylos::gemm NT 1400 1152 384 bfloat16 bfloat16 bias = onednn"; "+=" where the product is added to C. Of a
+/// convolution of 32 images of 56 x 56 x 64 to 128 channels by kernels of 3 x 3, with stride 2 and padding 1:
+/// "mylos::convolution forward 32 56 56 64 128 3 3 2 1 float float = onednn".
 std::string to_string(const GemmLabel& label);
 /// The product that a region's name says; nothing where it is the name of another region.
 std::optional<GemmLabel> parse_gemm_label(std::string_view name);

@@ -9,7 +9,8 @@
 namespace mylos {
 namespace {
 
-/// Rows that a product is first timed with: enough for the rate that a provider reaches, few enough to be quick.
+/// Rows that a product is first timed with, or least pixels of a convolution's result: enough for the rate that a
+/// provider reaches, few enough to be quick.
 constexpr std::size_t probe_rows = 256;
 constexpr std::size_t rounds = 3;
 /// A provider that needs this many times the fastest's time for the probe is not timed further.
@@ -19,13 +20,11 @@ constexpr double margin = 0.97;
 
 double total_flops(const GemmProduct& product) { return static_cast<double>(product.count) * product.flops(); }
 
-std::size_t rows_of(const GemmProduct& product) {
-  return product.transpose_a == Transpose::yes ? product.k : product.m;
-}
-
-GemmProduct with_rows(GemmProduct product, std::size_t rows) {
-  (product.transpose_a == Transpose::yes ? product.k : product.m) = std::min(rows, rows_of(product));
-  return product;
+/// What `product` is first timed with.
+GemmProduct probe_of(const GemmProduct& product) {
+  if (!product.convolution) return with_batch_extent(product, probe_rows);
+  const std::size_t pixels = product.convolution->shape.out_pixels();
+  return with_batch_extent(product, (probe_rows + pixels - 1) / pixels);
 }
 
 /// Timings that sum up what they took.
@@ -61,11 +60,13 @@ std::vector<std::size_t> contenders(const GemmMeasurement& measurement, const st
   return left;
 }
 
-/// `product` with as many rows as let `calls` calls end within `seconds`, where `probe` took `probe_seconds`.
+/// `product` with as many rows, or images, as let `calls` calls end within `seconds`, where `probe` took
+/// `probe_seconds`.
 GemmProduct affordable(const GemmProduct& product, const GemmProduct& probe, double probe_seconds, double seconds,
                        std::size_t calls) {
-  const double rows = static_cast<double>(rows_of(probe)) * seconds / (probe_seconds * static_cast<double>(calls));
-  return with_rows(product, static_cast<std::size_t>(std::clamp(rows, 0.0, static_cast<double>(rows_of(product)))));
+  const double rows = static_cast<double>(batch_extent(probe)) * seconds / (probe_seconds * static_cast<double>(calls));
+  return with_batch_extent(product,
+                           static_cast<std::size_t>(std::clamp(rows, 0.0, static_cast<double>(batch_extent(product)))));
 }
 
 /// least[i] = the least time of provider i for `product`, for those that are `left`; the others keep what they have.
@@ -82,14 +83,14 @@ void time_in_turns(const GemmProduct& product, const std::vector<std::size_t>& l
 std::size_t fastest_provider(const GemmMeasurement& measurement, const GemmProduct& product, double seconds,
                              Stopwatch& watch) {
   const double end = watch.spent() + seconds;
-  const GemmProduct probe = with_rows(product, probe_rows);
+  const GemmProduct probe = probe_of(product);
   std::vector<double> least;
   for (std::size_t i = 0; i < measurement.providers.size(); ++i) least.push_back(watch.probe(i, probe));
   const std::vector<std::size_t> left = contenders(measurement, least);
   const GemmProduct timed =
       affordable(product, probe, *std::ranges::max_element(least), end - watch.spent(), left.size() * (rounds + 1));
   // Where no more rows can be afforded the probes decide.
-  if (left.size() > 1 && rows_of(timed) >= rows_of(probe)) time_in_turns(timed, left, watch, least);
+  if (left.size() > 1 && batch_extent(timed) >= batch_extent(probe)) time_in_turns(timed, left, watch, least);
   return *std::ranges::min_element(left, {}, [&](std::size_t provider) {
     return least[provider] * (measurement.providers[provider] == measurement.fallback ? margin : 1.0);
   });
@@ -101,17 +102,11 @@ class Operands {
   explicit Operands(const ExecutionSpace& space) : space_(space) {}
 
   GemmCall call(const GemmProduct& product) {
-    GemmCall call{.transpose_a = product.transpose_a, .transpose_b = product.transpose_b};
-    call.m = product.m;
-    call.n = product.n;
-    call.k = product.k;
-    call.input = product.input;
-    call.output = product.output;
-    call.a = memory(0, call.m * call.k);
-    call.b = memory(1, call.k * call.n);
-    call.c = memory(2, call.m * call.n);
-    call.beta = product.accumulate ? 1.0f : 0.0f;
-    call.epilogue = product.epilogue;
+    GemmCall call = call_of(product);
+    const OperandSizes sizes = operand_sizes(product);
+    call.a = memory(0, sizes.a);
+    call.b = memory(1, sizes.b);
+    call.c = memory(2, sizes.c);
     call.bias = memory(3, call.n);
     call.pre = memory(4, call.epilogue == EpilogueKind::none ? 0 : call.m * call.n);
     return call;

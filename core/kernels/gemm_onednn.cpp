@@ -1,4 +1,7 @@
 #include "core/kernels/activation.hpp"
+#include "core/kernels/convolution_onednn.hpp"
+#include "core/kernels/float_convolution.hpp"
+#include "core/kernels/gathered_convolution.hpp"
 #include "core/kernels/gemm_provider.hpp"
 #include "core/kernels/recently_used.hpp"
 
@@ -6,6 +9,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 #include <unordered_map>
 #include <vector>
@@ -13,7 +17,8 @@
 /// Products by oneDNN on the host: float everywhere, 16 bits where the CPU has instructions for them (AVX512-BF16,
 /// AMX); elsewhere 16-bit operands are converted. The bias is fused, and beta = 1 is a sum. Two providers: one reads
 /// the operands as they are, the other first copies a weight (B, where A is not transposed) into the layout that oneDNN
-/// likes best, which pays where it is read by many rows.
+/// likes best, which pays where it is read by many rows. Convolutions of the first are products of gathered rows; the
+/// other has oneDNN's own, which want weights in layouts of theirs.
 namespace mylos {
 namespace {
 
@@ -38,18 +43,6 @@ struct Product {
 
 enum class Weights { as_they_are, packed };
 
-memory::data_type type_of(Precision precision) {
-  switch (precision) {
-    case Precision::bfloat16:
-      return memory::data_type::bf16;
-    case Precision::float16:
-      return memory::data_type::f16;
-    case Precision::float32:
-      break;
-  }
-  return memory::data_type::f32;
-}
-
 /// The same matrix in whatever layout the primitive prefers.
 memory::desc any_layout(const memory::desc& description) {
 #if DNNL_VERSION_MAJOR >= 3
@@ -63,7 +56,7 @@ memory::desc any_layout(const memory::desc& description) {
 memory::desc describe(Precision precision, Transpose transpose, std::size_t rows, std::size_t columns) {
   const auto r = static_cast<memory::dim>(rows), c = static_cast<memory::dim>(columns);
   const memory::dims strides = transpose == Transpose::no ? memory::dims{c, 1} : memory::dims{1, r};
-  return {{r, c}, type_of(precision), strides};
+  return {{r, c}, onednn_type(precision), strides};
 }
 
 bool fuses_bias(EpilogueKind kind) { return kind == EpilogueKind::bias || kind == EpilogueKind::bias_gelu; }
@@ -91,6 +84,9 @@ dnnl::matmul::primitive_desc describe_matmul(const Product& product, const memor
 /// Primitives kept: enough for two shapes of a transformer's micro-batch. Packed batches of the same length are rare,
 /// so that more would hardly be found again.
 constexpr std::size_t most_products = 32;
+/// And for blocks of convolutions, whose shapes do not change: two dozen of a residual network, each with three passes
+/// of up to four shapes of blocks.
+constexpr std::size_t most_blocks = 288;
 
 /// Bytes that a primitive holds at the most, most of it code that is generated for its shape; where a CPU has no
 /// AVX-512 oneDNN's own sgemm stands in, whose code is shared. Measured.
@@ -113,24 +109,38 @@ class OneDnnGemm : public GemmProvider {
   std::string_view name() const override;
   std::string version() const override;
   std::size_t workspace_bytes(std::span<const GemmProduct> products) override;
-  std::size_t growth_bytes() const override { return (products_.most() - products_.size()) * bytes_of_primitive(); }
+  std::size_t growth_bytes() const override {
+    const std::size_t blocks = blocks_.size() == 0 ? 0 : blocks_.most() - blocks_.size();
+    return (products_.most() - products_.size() + blocks + convolutions_.growth()) * bytes_of_primitive();
+  }
 
   void multiply(const ExecutionSpace& space, const GemmCall& call) override {
+    if (call.convolution) return convolve(space, call);
+    multiply(space, call, products_);
+  }
+
+ private:
+  using Products = RecentlyUsed<Shape, Product>;
+
+  void multiply(const ExecutionSpace& space, const GemmCall& call, Products& products) {
     GemmCall product = call;
     product.c = product_target(call);
-    if (const Product* native = find(product_of(product))) {
+    if (const Product* native = find(product_of(product), products)) {
       execute(*native, product);
       return with_type(call.output, [&]<class T>(T) { apply_rest<T>(space, call); });
     }
     product = operands_.widen(space, call);
-    execute(*find(product_of(product)), product);
+    execute(*find(product_of(product), products), product);
     operands_.narrow(space, call, product);
   }
-
- private:
   /// The primitive for this product, made at the first call of its shape; null where oneDNN has none but its reference.
-  const Product* find(const GemmProduct& asked);
+  const Product* find(const GemmProduct& asked, Products& products);
   Product make(const Shape& shape);
+  /// Whether there are products of such elements.
+  bool multiplies(Precision precision);
+  /// Whether it is computed by a convolution of oneDNN.
+  bool has_convolution(const GemmProduct& product);
+  void convolve(const ExecutionSpace& space, const GemmCall& call);
   /// B as the primitive reads it.
   memory pack(const Product& product, const GemmCall& call);
   void execute(const Product& product, const GemmCall& call);
@@ -138,32 +148,65 @@ class OneDnnGemm : public GemmProvider {
   Weights weights_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};
-  RecentlyUsed<Shape, Product> products_{most_products};
+  Products products_{most_products}, blocks_{most_blocks};
   GemmWorkspace scratch_, packed_;
   FloatOperands operands_;
+  GatheredConvolution gathered_;
+  FloatConvolution float_images_;
+  OneDnnConvolution convolutions_{engine_, stream_};
 };
 
-const Product* OneDnnGemm::find(const GemmProduct& asked) {
+const Product* OneDnnGemm::find(const GemmProduct& asked, Products& products) {
   const Shape shape = shape_of(asked);
-  const Product& found = products_.get(shape, [&] { return make(shape); });
+  const Product& found = products.get(shape, [&] { return make(shape); });
   return found.primitive.get(true) != nullptr ? &found : nullptr;
 }
 
+bool OneDnnGemm::multiplies(Precision precision) {
+  constexpr std::size_t extent = 64;
+  const GemmProduct product{.m = extent, .n = extent, .k = extent, .input = precision, .output = precision};
+  return precision == Precision::float32 || find(product, blocks_) != nullptr;
+}
+
+bool OneDnnGemm::has_convolution(const GemmProduct& product) {
+  return weights_ == Weights::packed && convolutions_.has(product);
+}
+
+void OneDnnGemm::convolve(const ExecutionSpace& space, const GemmCall& call) {
+  if (has_convolution(product_of(call))) return convolutions_.compute(call);
+  if (!multiplies(call.input)) {
+    return float_images_.compute(space, call, [&](const GemmCall& product) { convolve(space, product); });
+  }
+  gathered_.compute(space, call, [&](const GemmCall& product) { multiply(space, product, blocks_); });
+}
+
 std::size_t OneDnnGemm::workspace_bytes(std::span<const GemmProduct> products) {
-  std::vector<GemmProduct> converted;
+  std::vector<GemmProduct> converted, convolutions;
   std::size_t packed = 0, scratch = 0;
   for (const GemmProduct& product : products) {
-    const Product* made = find(product);
+    if (product.convolution) {
+      const bool is_native = has_convolution(product) || multiplies(product.input);
+      (is_native ? convolutions : converted).push_back(product);
+      continue;
+    }
+    const Product* made = find(product, products_);
     if (made == nullptr) {
       converted.push_back(product);
       GemmProduct widened = product;
       widened.input = widened.output = Precision::float32;
-      made = find(widened);
+      made = find(widened, products_);
     }
     if (made->pack.get(true) != nullptr) packed = std::max<std::size_t>(packed, made->packed.get_size());
     scratch = std::max<std::size_t>(scratch, made->scratch.get_size());
   }
-  return packed + scratch + FloatOperands::bytes(converted);
+  std::ranges::copy(FloatConvolution::widened(converted), std::back_inserter(convolutions));
+  std::size_t own = 0;
+  for (const GemmProduct& product : convolutions) {
+    if (has_convolution(product)) own = std::max(own, convolutions_.bytes(product));
+  }
+  std::erase_if(convolutions, [&](const GemmProduct& product) { return has_convolution(product); });
+  return packed + scratch + own + FloatOperands::bytes(converted) + FloatConvolution::bytes(converted) +
+         GatheredConvolution::bytes(convolutions);
 }
 
 Product OneDnnGemm::make(const Shape& shape) {

@@ -86,7 +86,7 @@ void FloatOperands::narrow(const ExecutionSpace& space, const GemmCall& call, co
 std::size_t FloatOperands::bytes(std::span<const GemmProduct> products) {
   std::size_t a = 0, b = 0, c = 0;
   for (const GemmProduct& product : products) {
-    if (product.input == Precision::float32) continue;
+    if (product.input == Precision::float32 || product.convolution) continue;
     a = std::max(a, product.m * product.k);
     b = std::max(b, product.k * product.n);
     if (product.output != Precision::float32) c = std::max(c, product.m * product.n);

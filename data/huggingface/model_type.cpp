@@ -16,12 +16,20 @@ bool names_bert(const Json& config) {
   return first.is_string() && first.get_ref<const std::string&>().starts_with("Bert");
 }
 
+/// True where timm's `architecture` is a ResNet's.
+bool names_resnet(const Json& config) {
+  const auto found = config.find("architecture");
+  return found != config.end() && found->is_string() && found->get_ref<const std::string&>().starts_with("resnet");
+}
+
 }  // namespace
 
 std::string model_type_of(const Json& config, const std::string& file) {
   ensure(config.is_object(), fmt::format("{}: not a JSON object", file));
   const auto found = config.find("model_type");
-  if (found == config.end() || found->is_null()) return names_bert(config) ? "bert" : "";
+  if (found == config.end() || found->is_null()) {
+    return names_bert(config) ? "bert" : names_resnet(config) ? "resnet" : "";
+  }
   if (found->is_string()) return found->get<std::string>();
   fail(fmt::format("{}: model_type = {} is not a string", file, printable(found->dump())));
 }

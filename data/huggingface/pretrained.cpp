@@ -30,6 +30,8 @@ std::string listed(const std::vector<std::string>& names) {
 WeightReport match(const WeightFiles& files, std::span<const TensorSpec> wanted, const TensorNaming& naming,
                    const std::string& directory) {
   WeightReport report;
+  files.check_unnamed(naming);
+  for (const WeightEntry& entry : files.unnamed()) report.ignored.push_back(entry.tensor->name);
   std::set<std::string_view> names;
   std::vector<std::string> needed;
   for (const auto& spec : wanted) {
@@ -44,6 +46,15 @@ WeightReport match(const WeightFiles& files, std::span<const TensorSpec> wanted,
       fail(fmt::format("{}: tensor \"{}\" has shape {}, the model of config.json needs {}", file->path().string(),
                        printable(tensor->name), shape_text(tensor->shape), shape_text(spec.shape)));
     }
+    const bool is_integer = tensor->type == "I64" || tensor->type == "I32";
+    if (spec.is_count && !is_integer) {
+      fail(fmt::format("{} has type {}; counts are I64 or I32", tensor_subject(file->path().string(), tensor->name),
+                       tensor->type));
+    }
+    if (!spec.is_count && !safetensors_precision(tensor->type)) {
+      fail(fmt::format("{} has type {}; weights are F32, BF16, F16 or F64",
+                       tensor_subject(file->path().string(), tensor->name), tensor->type));
+    }
   }
   if (!needed.empty())
     fail(fmt::format("the weights in {} lack {} of {} tensors: {}", directory, needed.size(), wanted.size(),
@@ -51,14 +62,20 @@ WeightReport match(const WeightFiles& files, std::span<const TensorSpec> wanted,
   std::vector<std::string> extra;
   for (const auto& [name, entry] : files.entries()) {
     if (names.contains(name)) continue;
-    const bool is_ignored = naming.is_ignored != nullptr && naming.is_ignored(name);
-    (is_ignored ? report.ignored : extra).push_back(entry.tensor->name);
+    (naming.ignores(name) ? report.ignored : extra).push_back(entry.tensor->name);
   }
   if (!extra.empty()) {
     fail(fmt::format("the weights in {} have {} tensors that {} of this config.json does not: {}", directory,
                      extra.size(), naming.model, listed(extra)));
   }
   return report;
+}
+
+/// Whole numbers as float, from element `first` on.
+void read_counts(const WeightEntry& entry, std::size_t first, std::span<float> values) {
+  const std::vector<std::int64_t> counts = entry.file->read_integer(entry.tensor->name);
+  require(first <= counts.size() && values.size() <= counts.size() - first, "counts beyond the end of their tensor");
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(counts[first + i]);
 }
 
 }  // namespace
@@ -78,6 +95,10 @@ PretrainedModel::PretrainedModel(std::filesystem::path directory) : directory_(s
 
 std::string PretrainedModel::model_type() const { return model_type_of(Json(config_), config_path().string()); }
 
+Precision PretrainedModel::weights_precision() const {
+  return WeightFiles(directory_).precision().value_or(Precision::float32);
+}
+
 std::vector<ModelFile> PretrainedModel::read_files(std::span<const std::string_view> names) const {
   std::vector<ModelFile> files;
   for (const std::string_view name : names) {
@@ -91,14 +112,14 @@ WeightReport PretrainedModel::read_weights(std::span<const TensorSpec> wanted, c
                                            const WeightSink& sink) const {
   const WeightFiles files(directory_, naming.canonical);
   auto report = match(files, wanted, naming, directory_.string());
-  std::vector<float> values;
   for (std::size_t row = 0; row < wanted.size(); ++row) {
     const auto found = files.entries().find(wanted[row].name);
     if (found == files.entries().end()) continue;
-    const auto& [file, tensor] = found->second;
-    values.resize(element_count(tensor->shape, tensor->name));
-    file->read_float(tensor->name, values);
-    sink(row, values);
+    const WeightEntry& entry = found->second;
+    sink(row, [&entry, is_count = wanted[row].is_count](std::size_t first, std::span<float> values) {
+      if (is_count) return read_counts(entry, first, values);
+      entry.file->read_float(entry.tensor->name, first, values);
+    });
   }
   return report;
 }

@@ -7,20 +7,19 @@
 #include "core/base/files.hpp"
 #include "core/base/printable.hpp"
 #include "data/huggingface/pretrained.hpp"
+#include "data/huggingface/weight_files.hpp"
 
 namespace mylos::data {
 namespace {
 
 constexpr const char* config_name = "config.json";
-constexpr const char* weights_name = "model.safetensors";
 
 /// Throws where `files` could not stand beside the configuration and the weights.
 void check_names(std::span<const ModelFile> files) {
-  std::set<std::string_view> names = {config_name, weights_name, "model.safetensors.index.json"};
+  std::set<std::string_view> names = {config_name, weights_file, weights_index_file};
   for (const ModelFile& file : files) {
-    const bool is_name = !file.name.empty() && file.name != "." && file.name != ".." &&
-                         file.name.find('/') == std::string::npos && file.name.find('\0') == std::string::npos;
-    require(is_name, fmt::format("\"{}\" is not the name of a file in a model directory", printable(file.name)));
+    require(is_file_name(file.name),
+            fmt::format("\"{}\" is not the name of a file in a model directory", printable(file.name)));
     require(names.insert(file.name).second,
             fmt::format("{}: a model directory holds only one file of this name", printable(file.name)));
   }
@@ -38,8 +37,9 @@ const std::filesystem::path& prepared(const std::filesystem::path& directory, st
 std::string model_json_text(const OrderedJson& json) { return json.dump(2) + "\n"; }
 
 PretrainedWriter::PretrainedWriter(const std::filesystem::path& directory, const OrderedJson& config,
-                                   std::span<const ModelFile> files, std::span<const TensorShape> weights)
-    : staged_(prepared(directory, files)), weights_(staged_.path() / weights_name, weights) {
+                                   std::span<const ModelFile> files, std::span<const TensorShape> weights,
+                                   const WeightFormat& format)
+    : staged_(prepared(directory, files)), weights_(staged_.path(), weights, format) {
   write_text(staged_.path() / config_name, model_json_text(config));
   for (const ModelFile& file : files) write_text(staged_.path() / file.name, file.bytes);
 }
@@ -50,8 +50,9 @@ void PretrainedWriter::commit() {
 }
 
 void write_pretrained(const std::filesystem::path& directory, const OrderedJson& config,
-                      std::span<const ModelFile> files, std::span<const NamedTensor> weights) {
-  PretrainedWriter writer(directory, config, files, shapes_of(weights));
+                      std::span<const ModelFile> files, std::span<const NamedTensor> weights,
+                      const WeightFormat& format) {
+  PretrainedWriter writer(directory, config, files, shapes_of(weights), format);
   for (const auto& tensor : weights) writer.write(tensor.values);
   writer.commit();
 }

@@ -66,6 +66,13 @@ Converter<std::int64_t> integer_converter(std::string_view type) {
 
 }  // namespace
 
+std::optional<Precision> safetensors_precision(std::string_view type) {
+  if (type == "F16") return Precision::float16;
+  if (type == "BF16") return Precision::bfloat16;
+  if (type == "F32" || type == "F64") return Precision::float32;
+  return std::nullopt;
+}
+
 SafetensorsFile::SafetensorsFile(std::filesystem::path path) : path_(std::move(path)) {
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor_ < 0) fail(fmt::format("cannot read {}: {}", path_.string(), std::strerror(errno)));
@@ -115,27 +122,29 @@ void SafetensorsFile::read_bytes(const TensorInfo& tensor, std::uint64_t first, 
   read_at(descriptor_, data_start_ + tensor.begin + first, bytes, path_.string());
 }
 
-void SafetensorsFile::read_float(std::string_view name, std::span<float> values) const {
+void SafetensorsFile::read_float(std::string_view name, std::size_t first, std::span<float> values) const {
   const auto& tensor = get(name);
   const auto what = tensor_subject(path_.string(), name);
   const auto to_float = float_converter(tensor.type);
   if (to_float == nullptr) fail(fmt::format("{} has type {}, not F16, BF16, F32 or F64", what, tensor.type));
-  require(values.size() == element_count(tensor.shape, what),
-          fmt::format("{} of shape {} does not fit {} values", what, shape_text(tensor.shape), values.size()));
-  if (tensor.type == "F32") return read_bytes(tensor, 0, std::as_writable_bytes(values));
+  const std::size_t size = element_count(tensor.shape, what);
+  require(first <= size && values.size() <= size - first,
+          fmt::format("{} of shape {} has no values {} to {}", what, shape_text(tensor.shape), first,
+                      first + values.size()));
   const auto width = safetensors_type_bytes(tensor.type);
+  if (tensor.type == "F32") return read_bytes(tensor, first * width, std::as_writable_bytes(values));
   std::vector<std::byte> chunk(std::min(chunk_bytes, values.size() * width));
-  for (std::size_t first = 0; first < values.size(); first += chunk_bytes / width) {
-    const auto count = std::min(chunk_bytes / width, values.size() - first);
+  for (std::size_t done = 0; done < values.size(); done += chunk_bytes / width) {
+    const auto count = std::min(chunk_bytes / width, values.size() - done);
     const auto bytes = std::span(chunk).first(count * width);
-    read_bytes(tensor, first * width, bytes);
-    to_float(bytes, values.data() + first);
+    read_bytes(tensor, (first + done) * width, bytes);
+    to_float(bytes, values.data() + done);
   }
 }
 
 std::vector<float> SafetensorsFile::read_float(std::string_view name) const {
   std::vector<float> values(element_count(get(name).shape, name));
-  read_float(name, values);
+  read_float(name, 0, values);
   return values;
 }
 

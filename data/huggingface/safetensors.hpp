@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,6 +28,10 @@ struct TensorInfo {
 
 /// Bytes of an element of the type the format calls `name`; 0 where it has no such type.
 std::size_t safetensors_type_bytes(std::string_view name);
+
+/// The type of a tensor that read_float reads: F64 is wider than any we write and counts as float32; empty for one that
+/// it refuses.
+std::optional<Precision> safetensors_precision(std::string_view type);
 
 /// Number of elements. Throws std::runtime_error naming `what` where the product overflows.
 std::size_t element_count(std::span<const std::size_t> shape, std::string_view what);
@@ -64,9 +69,11 @@ class SafetensorsFile {
   const TensorInfo* find(std::string_view name) const;
 
   /// Values of an F16, BF16, F32 or F64 tensor as float, row-major. Throws std::runtime_error for another type or an
-  /// absent name; the second form std::invalid_argument where `values` has not the tensor's size.
+  /// absent name.
   std::vector<float> read_float(std::string_view name) const;
-  void read_float(std::string_view name, std::span<float> values) const;
+  /// Those from element `first` on; no other byte of the tensor is read. Throws also std::invalid_argument where they
+  /// do not lie in the tensor.
+  void read_float(std::string_view name, std::size_t first, std::span<float> values) const;
 
   /// Values of an I32 or I64 tensor, row-major. Throws std::runtime_error for another type or an absent name.
   std::vector<std::int64_t> read_integer(std::string_view name) const;
@@ -86,6 +93,7 @@ class SafetensorsFile {
 struct TensorShape {
   std::string name;
   std::vector<std::size_t> shape;
+  bool is_count = false;  ///< whole numbers, written as I64 whatever the type of the others
 };
 
 /// Writes a safetensors file whose values come piece by piece, so that they never stand in memory together. The file
@@ -102,8 +110,16 @@ class SafetensorsWriter {
   void commit();
 
  private:
+  /// Neighbouring tensors of one type.
+  struct Stretch {
+    std::size_t end = 0;  ///< elements of the file up to its end
+    bool is_count = false;
+  };
+
   StagedFile file_;
   Precision type_;
+  std::vector<Stretch> stretches_;
+  std::size_t stretch_ = 0;                 ///< that is being written
   std::size_t expected_ = 0, written_ = 0;  ///< elements
 };
 

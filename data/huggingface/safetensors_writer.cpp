@@ -33,8 +33,10 @@ std::string header_text(std::span<const TensorShape> tensors, Precision type) {
   std::uint64_t begin = 0;
   for (const auto& tensor : tensors) {
     require(names.insert(tensor.name).second, fmt::format("tensor \"{}\" would be written twice", tensor.name));
-    const auto end = begin + element_count(tensor.shape, tensor.name) * bytes_of(type);
-    header[tensor.name] = {{"dtype", type_name(type)}, {"shape", tensor.shape}, {"data_offsets", {begin, end}}};
+    const std::size_t width = tensor.is_count ? sizeof(std::int64_t) : bytes_of(type);
+    const auto end = begin + element_count(tensor.shape, tensor.name) * width;
+    header[tensor.name] = {
+        {"dtype", tensor.is_count ? "I64" : type_name(type)}, {"shape", tensor.shape}, {"data_offsets", {begin, end}}};
     begin = end;
   }
   auto text = header.dump();
@@ -48,7 +50,7 @@ void write_converted(StagedFile& file, std::span<const float> values) {
   for (std::size_t first = 0; first < values.size(); first += chunk_elements) {
     const auto part = values.subspan(first, std::min(chunk_elements, values.size() - first));
     chunk.clear();
-    for (const float value : part) chunk.push_back(Target(value));
+    for (const float value : part) chunk.push_back(static_cast<Target>(value));
     file.write(std::as_bytes(std::span(chunk)));
   }
 }
@@ -72,7 +74,11 @@ void write_values(StagedFile& file, std::span<const float> values, Precision typ
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::span<const TensorShape> tensors,
                                      Precision type)
     : file_(path), type_(type) {
-  for (const auto& tensor : tensors) expected_ += element_count(tensor.shape, tensor.name);
+  for (const auto& tensor : tensors) {
+    expected_ += element_count(tensor.shape, tensor.name);
+    if (stretches_.empty() || stretches_.back().is_count != tensor.is_count) stretches_.push_back({0, tensor.is_count});
+    stretches_.back().end = expected_;
+  }
   const auto header = header_text(tensors, type);
   const std::uint64_t header_bytes = header.size();
   file_.write(std::as_bytes(std::span(&header_bytes, 1)));
@@ -80,8 +86,16 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::spa
 }
 
 void SafetensorsWriter::write(std::span<const float> values) {
-  written_ += values.size();
-  write_values(file_, values, type_);
+  while (!values.empty()) {
+    while (stretch_ + 1 < stretches_.size() && written_ == stretches_[stretch_].end) ++stretch_;
+    const bool is_last = stretch_ + 1 >= stretches_.size();  // too many values are told by commit()
+    const std::size_t count = is_last ? values.size() : std::min(values.size(), stretches_[stretch_].end - written_);
+    const bool is_count = !stretches_.empty() && stretches_[stretch_].is_count;
+    if (is_count) write_converted<std::int64_t>(file_, values.first(count));
+    if (!is_count) write_values(file_, values.first(count), type_);
+    written_ += count;
+    values = values.subspan(count);
+  }
 }
 
 void SafetensorsWriter::commit() {

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <set>
+#include <system_error>
 #include <utility>
 
 #include "core/base/error.hpp"
@@ -27,60 +31,123 @@ constexpr std::string_view convert_command =
   fail(fmt::format("{} has no model.safetensors", directory.string()));
 }
 
-/// The shard of each tensor, by the names of the index.
-std::map<std::string, std::string> read_weight_map(const std::filesystem::path& index) {
+/// The tensors of each shard, by the names of the index.
+std::map<std::string, std::set<std::string>> read_weight_map(const std::filesystem::path& index) {
   const auto json = read_json(index);
   const bool has_map = json.is_object() && json.contains("weight_map") && json["weight_map"].is_object();
   ensure(has_map, fmt::format("{}: no object \"weight_map\"", index.string()));
-  std::map<std::string, std::string> shards;
+  std::map<std::string, std::set<std::string>> shards;
   for (const auto& [name, shard] : json["weight_map"].items()) {
     if (!shard.is_string())
       fail(fmt::format("{}: the file of \"{}\" is not a string", index.string(), printable(name)));
-    shards[name] = shard.get<std::string>();
-    if (shards[name].empty() || shards[name].find('/') != std::string::npos) {
+    const auto file = shard.get<std::string>();
+    if (!is_file_name(file)) {
       fail(fmt::format("{}: \"{}\" is in \"{}\", which is not a file's name in this directory", index.string(),
-                       printable(name), printable(shards[name])));
+                       printable(name), printable(file)));
     }
+    shards[file].insert(name);
   }
   return shards;
 }
 
+/// Throws where a shard lacks a tensor that the index says it has.
+void check_shard(const SafetensorsFile& file, const std::set<std::string>& named, const std::filesystem::path& index) {
+  for (const std::string& name : named) {
+    if (file.find(name) != nullptr) continue;
+    fail(fmt::format("{}: \"{}\" should be in {}, which has no such tensor", index.string(), printable(name),
+                     printable(file.path().filename().string())));
+  }
+}
+
+[[noreturn]] void fail_twice(const WeightEntry& entry, const WeightEntry& first) {
+  fail(fmt::format("{} is also there as \"{}\" in {}", tensor_subject(entry.file->path().string(), entry.tensor->name),
+                   printable(first.tensor->name), first.file->path().filename().string()));
+}
+
 }  // namespace
 
+bool is_file_name(std::string_view name) {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos &&
+         name.find('\0') == std::string_view::npos;
+}
+
+bool has_weight_files(const std::filesystem::path& directory) {
+  std::error_code unreadable;  // is told where it is read
+  return std::ranges::any_of(
+      std::array{weights_file, weights_index_file, "pytorch_model.bin", "pytorch_model.bin.index.json"},
+      [&](const char* name) { return std::filesystem::exists(directory / name, unreadable); });
+}
+
 WeightFiles::WeightFiles(const std::filesystem::path& directory, CanonicalName canonical) : canonical_(canonical) {
-  if (std::filesystem::exists(directory / "model.safetensors")) {
-    open_single(directory / "model.safetensors");
-  } else if (std::filesystem::exists(directory / "model.safetensors.index.json")) {
-    open_shards(directory / "model.safetensors.index.json");
+  if (std::filesystem::exists(directory / weights_file)) {
+    open_single(directory / weights_file);
+  } else if (std::filesystem::exists(directory / weights_index_file)) {
+    open_shards(directory / weights_index_file);
   } else {
     fail_without_weights(directory);
   }
 }
 
-void WeightFiles::open_single(const std::filesystem::path& path) {
-  const auto& file = *files_.emplace_back(std::make_unique<SafetensorsFile>(path));
-  for (const auto& tensor : file.tensors()) {
-    const std::string name = canonical_ == nullptr ? tensor.name : canonical_(tensor.name);
-    const auto [place, is_new] = entries_.try_emplace(name, WeightEntry{&file, &tensor});
-    if (is_new) continue;
-    const auto& first = place->second;
-    fail(fmt::format("{}: tensor \"{}\" is also there as \"{}\" in {}", path.string(), printable(tensor.name),
-                     printable(first.tensor->name), first.file->path().filename().string()));
+void WeightFiles::check_unnamed(const TensorNaming& naming) const {
+  for (const WeightEntry& entry : unnamed_) {
+    const std::string name = canonical_name(*entry.tensor);
+    if (naming.ignores(name)) continue;
+    const auto named = entries_.find(name);
+    if (named != entries_.end()) fail_twice(entry, named->second);
+    fail(fmt::format("{} is not in {}: the file is of another model, or the index is; fetch both again",
+                     tensor_subject(entry.file->path().string(), entry.tensor->name), weights_index_file));
   }
 }
 
+std::string WeightFiles::canonical_name(const TensorInfo& tensor) const {
+  return canonical_ == nullptr ? tensor.name : canonical_(tensor.name);
+}
+
+std::optional<Precision> WeightFiles::precision() const {
+  std::map<Precision, std::uint64_t> bytes;
+  for (const auto& [name, entry] : entries_) {
+    const std::optional<Precision> one = safetensors_precision(entry.tensor->type);
+    if (one) bytes[*one] += entry.tensor->end - entry.tensor->begin;
+  }
+  const auto most = std::ranges::max_element(bytes, {}, &std::pair<const Precision, std::uint64_t>::second);
+  return most == bytes.end() ? std::nullopt : std::optional(most->first);
+}
+
+void WeightFiles::add(const SafetensorsFile& file, const TensorInfo& tensor) {
+  const WeightEntry entry{&file, &tensor};
+  const auto [place, is_new] = entries_.try_emplace(canonical_name(tensor), entry);
+  if (!is_new) fail_twice(entry, place->second);
+}
+
+void WeightFiles::open_single(const std::filesystem::path& path) {
+  const auto& file = *files_.emplace_back(std::make_unique<SafetensorsFile>(path));
+  for (const auto& tensor : file.tensors()) add(file, tensor);
+}
+
 void WeightFiles::open_shards(const std::filesystem::path& index) {
-  std::map<std::string, const SafetensorsFile*> opened;
-  for (const auto& [name, shard] : read_weight_map(index)) {
-    if (!opened.contains(shard)) {
-      open_single(index.parent_path() / shard);
-      opened[shard] = files_.back().get();
-    }
-    if (opened[shard]->find(name) == nullptr) {
-      fail(fmt::format("{}: \"{}\" should be in {}, which has no such tensor", index.string(), printable(name),
+  for (const auto& [shard, names] : read_weight_map(index)) {
+    const std::filesystem::path path = index.parent_path() / shard;
+    if (!std::filesystem::exists(path)) {
+      fail(fmt::format("{}: \"{}\" is in {}, which is not there; fetch it", index.string(), printable(*names.begin()),
                        printable(shard)));
     }
+    const auto& file = *files_.emplace_back(std::make_unique<SafetensorsFile>(path));
+    check_shard(file, names, index);
+    for (const auto& tensor : file.tensors()) {
+      if (names.contains(tensor.name)) {
+        add(file, tensor);
+      } else {
+        unnamed_.push_back({&file, &tensor});
+      }
+    }
   }
+}
+
+std::set<std::string> shard_files(const std::filesystem::path& index) {
+  std::set<std::string> files;
+  for (const auto& [shard, names] : read_weight_map(index)) files.insert(shard);
+  ensure(!files.empty(), fmt::format("{}: \"weight_map\" names no tensor", index.string()));
+  return files;
 }
 
 }  // namespace mylos::data

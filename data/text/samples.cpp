@@ -135,6 +135,12 @@ std::size_t read_batch(DocumentReader& reader, std::vector<Document>& batch, std
 
 }  // namespace
 
+std::vector<std::size_t> SampleSet::lengths() const {
+  std::vector<std::size_t> lengths(size());
+  for (std::size_t sample = 0; sample < size(); ++sample) lengths[sample] = length(sample);
+  return lengths;
+}
+
 std::pair<std::size_t, std::size_t> SampleSet::samples_of(std::uint64_t document) const {
   const auto [first, last] = std::equal_range(documents.begin(), documents.end(), document);
   return {static_cast<std::size_t>(first - documents.begin()), static_cast<std::size_t>(last - documents.begin())};

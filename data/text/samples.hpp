@@ -51,6 +51,8 @@ struct SampleSet {
 
   std::size_t size() const { return documents.size(); }
   std::size_t length(std::size_t sample) const { return starts[sample + 1] - starts[sample]; }
+  /// Of all samples.
+  std::vector<std::size_t> lengths() const;
   std::span<const TokenId> sample(std::size_t index) const { return {ids.data() + starts[index], length(index)}; }
   /// Tokens that are predicted: all but each sample's first.
   std::uint64_t predicted() const { return ids.size() - size(); }

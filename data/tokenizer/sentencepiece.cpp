@@ -122,6 +122,13 @@ std::string SentencePieceTokenizer::piece(TokenId id) const {
   return model_->processor.IdToPiece(id);
 }
 
+std::optional<unsigned char> SentencePieceTokenizer::byte(TokenId id) const {
+  constexpr std::size_t digits_begin = 3;  // <0x0A>
+  check_id(id);
+  if (!model_->processor.IsByte(id)) return std::nullopt;
+  return static_cast<unsigned char>(std::stoul(model_->processor.IdToPiece(id).substr(digits_begin, 2), nullptr, 16));
+}
+
 TokenId SentencePieceTokenizer::unknown() const { return model_->processor.unk_id(); }
 std::optional<TokenId> SentencePieceTokenizer::begin_of_text() const { return id_or_none(model_->processor.bos_id()); }
 std::optional<TokenId> SentencePieceTokenizer::end_of_text() const { return id_or_none(model_->processor.eos_id()); }

@@ -43,6 +43,8 @@ class SentencePieceTokenizer {
   std::size_t size() const { return identity_.pieces; }
   /// How the model names a token: "▁the", "<s>", "<0x0A>". Errors as decode.
   std::string piece(TokenId id) const;
+  /// The byte that a token stands for ("<0x0A>"); empty for other tokens. Errors as decode.
+  std::optional<unsigned char> byte(TokenId id) const;
   TokenId unknown() const;
   /// Empty where the model has no such token. config.json, not the model, decides what training adds.
   std::optional<TokenId> begin_of_text() const;

@@ -117,7 +117,8 @@ std::size_t BertLayer<T>::scratch_bytes(const BertShape& shape, const BatchShape
   const AttentionShape attention = attention_shape(shape);
   const std::size_t forward = attention_forward_scratch(attention, batch.samples, batch.longest, processor);
   if (purpose == ParameterStore::Purpose::inference) return forward;
-  return std::max(forward, attention_backward_scratch(attention, batch.samples, batch.longest, processor));
+  return std::max(forward, attention_backward_scratch(attention, batch.samples, batch.longest, processor,
+                                                      precision_of<T> == Precision::float32));
 }
 
 template <class T>

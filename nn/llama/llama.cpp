@@ -48,7 +48,7 @@ class Llama final : public LlamaModel {
 
   void plan(Arena& arena, const BatchShape& shape, Purpose purpose, Recompute recompute) const override {
     if (purpose == Purpose::training) {
-      take_training(arena, shape.rows, recompute);
+      take_training(arena, shape, recompute);
     } else {
       take_prediction(arena, shape.rows);
     }
@@ -88,7 +88,7 @@ class Llama final : public LlamaModel {
     Vector<float> likeliest;  ///< (T)
   };
 
-  Training take_training(Arena& arena, std::size_t rows, Recompute recompute) const;
+  Training take_training(Arena& arena, const BatchShape& batch, Recompute recompute) const;
   Prediction take_prediction(Arena& arena, std::size_t rows) const;
 
   /// Up to the head's input, which is then in memory.scratch.normal; the head's unit is acquired.
@@ -110,7 +110,8 @@ class Llama final : public LlamaModel {
 };
 
 template <class T>
-typename Llama<T>::Training Llama<T>::take_training(Arena& arena, std::size_t rows, Recompute recompute) const {
+typename Llama<T>::Training Llama<T>::take_training(Arena& arena, const BatchShape& batch, Recompute recompute) const {
+  const std::size_t rows = batch.rows;
   Training memory{};
   Forward& forward = memory.forward;
   forward.rotary = arena.matrix<float>(rows, shape_.head_size);
@@ -121,7 +122,7 @@ typename Llama<T>::Training Llama<T>::take_training(Arena& arena, std::size_t ro
   forward.norm = {arena.matrix<T>(rows, shape_.hidden), arena.vector<float>(rows)};
   forward.vocabulary = take_vocabulary_workspace<T>(arena, head_, rows, Purpose::training);
   memory.dx = arena.matrix<T>(rows, shape_.hidden);
-  memory.workspace = LlamaLayer<T>::take_workspace(arena, shape_, rows);
+  memory.workspace = LlamaLayer<T>::take_workspace(arena, shape_, batch);
   forward.scratch = memory.workspace.forward();
   return memory;
 }
@@ -166,7 +167,7 @@ void Llama<T>::forward(const Pass& pass, const Batch& batch, const Forward& memo
 template <class T>
 void Llama<T>::train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const {
   pass.arena.rewind(0);
-  const Training memory = take_training(pass.arena, batch.shape().rows, pass.recompute);
+  const Training memory = take_training(pass.arena, batch.shape(), pass.recompute);
   forward(pass, batch, memory.forward);
   const Matrix<T>& normal = memory.workspace.normal;  // becomes its gradient
   vocabulary_loss<T>(pass, head_, batch, normal, batch.integers(language_modeling::labels), scale,

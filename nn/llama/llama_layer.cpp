@@ -21,6 +21,14 @@ Linear find_projection(const ParameterTable& table, const std::string& name, std
   return {.weight = table.find(name + ".weight"), .stacked = stacked};
 }
 
+/// Rows of the array in which attention adds up the tiles of long sequences, of which `batch` may have some.
+template <class T>
+std::size_t partial_rows(const LlamaShape& shape, const BatchShape& batch) {
+  const bool needed = precision_of<T> != Precision::float32 && shape.attention == AttentionKernel::portable &&
+                      batch.longest > static_cast<std::size_t>(longest_attention_tile);
+  return needed ? batch.rows : 0;
+}
+
 template <class T>
 RmsNormSaved<T> take_norm(Arena& arena, std::size_t rows, std::size_t columns) {
   return {arena.matrix<T>(rows, columns), arena.vector<float>(rows)};
@@ -84,7 +92,8 @@ LlamaLayerScratch<T> LlamaLayer<T>::take_scratch(Arena& arena, const LlamaShape&
 }
 
 template <class T>
-LlamaLayerWorkspace<T> LlamaLayer<T>::take_workspace(Arena& arena, const LlamaShape& shape, std::size_t rows) {
+LlamaLayerWorkspace<T> LlamaLayer<T>::take_workspace(Arena& arena, const LlamaShape& shape, const BatchShape& batch) {
+  const std::size_t rows = batch.rows;
   // Each pair of arrays takes turns: the first is done with when the second is filled, or the other way round.
   T* const narrow = arena.vector<T>(rows * std::max(shape.hidden, shape.query_columns())).data();
   T* const wide = arena.vector<T>(rows * std::max(shape.feed_forward, shape.qkv_columns())).data();
@@ -93,6 +102,7 @@ LlamaLayerWorkspace<T> LlamaLayer<T>::take_workspace(Arena& arena, const LlamaSh
           .dactivation = Matrix<T>(wide, rows, shape.feed_forward),
           .dqkv = Matrix<T>(wide, rows, shape.qkv_columns()),
           .row_sums = arena.matrix<float>(shape.heads, rows),
+          .partial_dqkv = arena.matrix<float>(partial_rows<T>(shape, batch), shape.qkv_columns()),
           .column_sums = arena.vector<float>(column_sum_workspace(rows, shape.hidden))};
 }
 
@@ -191,7 +201,7 @@ void LlamaLayer<T>::attention_part_backward(const Pass& pass, const LlamaTokens&
   linear_weight_gradient<T>(pass, attention_output_, saved.context, dx);
   linear_input_gradient<T>(pass, attention_output_, dx, 0.0f, work.dcontext);
   attention_backward<T>(pass.space, attention_shape(shape_), packed_sequences(tokens.batch), {}, saved.qkv,
-                        saved.context, saved.log_sum_exp, work.dcontext, work.dqkv, work.row_sums);
+                        saved.context, saved.log_sum_exp, work.dcontext, work.dqkv, work.row_sums, work.partial_dqkv);
   rotate<T>(pass.space, tokens.rotary, shape_.heads + shape_.key_value_heads, Rotation::backward, work.dqkv);
   rms_norm_again<T>(pass.space, norm(pass, attention_norm_), saved.attention_norm, work.normal);
   linear_weight_gradient<T>(pass, query_key_value_, work.normal, work.dqkv);

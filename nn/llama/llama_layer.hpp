@@ -39,14 +39,21 @@ struct LlamaLayerScratch {
 /// What the backward pass of any layer works in, and the forward pass before it.
 template <class T>
 struct LlamaLayerWorkspace {
-  Matrix<T> normal;           ///< (T, H) results of norms, then their gradients
-  Matrix<T> dcontext;         ///< (T, A D), in the memory of `normal`
-  Matrix<T> dactivation;      ///< (T, F)
-  Matrix<T> dqkv;             ///< (T, (A + 2 KV) D), in the memory of `dactivation`
-  Matrix<float> row_sums;     ///< (A, T)
-  Vector<float> column_sums;  ///< of H columns, as column_sum_workspace says
+  Matrix<T> normal;            ///< (T, H) results of norms, then their gradients
+  Matrix<T> dcontext;          ///< (T, A D), in the memory of `normal`
+  Matrix<T> dactivation;       ///< (T, F)
+  Matrix<T> dqkv;              ///< (T, (A + 2 KV) D), in the memory of `dactivation`
+  Matrix<float> row_sums;      ///< (A, T)
+  Matrix<float> partial_dqkv;  ///< (T, (A + 2 KV) D) where attention needs it
+  Vector<float> column_sums;   ///< of H columns, as column_sum_workspace says
 
   LlamaLayerScratch<T> forward() const { return {normal, dactivation}; }
+};
+
+/// The rows of a layer in the table, for passes of another kind over the same parameters.
+struct LlamaLayerRows {
+  std::size_t unit, attention_norm, mlp_norm;
+  Linear query_key_value, attention_output, gate_up, down;
 };
 
 /// Adds the row `name`.weight (size) of an RMSNorm, which is not decayed.
@@ -66,7 +73,7 @@ class LlamaLayer {
                                                    Recompute recompute = Recompute::none,
                                                    const LlamaLayerActivations<T>* before = nullptr);
   static LlamaLayerScratch<T> take_scratch(Arena& arena, const LlamaShape& shape, std::size_t rows);
-  static LlamaLayerWorkspace<T> take_workspace(Arena& arena, const LlamaShape& shape, std::size_t rows);
+  static LlamaLayerWorkspace<T> take_workspace(Arena& arena, const LlamaShape& shape, const BatchShape& batch);
 
   /// What all layers of the model multiply in a pass over T rows.
   static std::vector<GemmProduct> products(const LlamaShape& shape, std::size_t rows, ParameterStore::Purpose purpose);
@@ -89,6 +96,9 @@ class LlamaLayer {
 
   /// The unit of its rows.
   std::size_t unit() const { return unit_; }
+  LlamaLayerRows rows() const {
+    return {unit_, attention_norm_, mlp_norm_, query_key_value_, attention_output_, gate_up_, down_};
+  }
 
  private:
   void project(const Pass& pass, const LlamaTokens& tokens, const LlamaLayerActivations<T>& saved,

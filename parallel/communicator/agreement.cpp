@@ -64,6 +64,8 @@ std::int64_t maximum(Communicator& ranks, std::int64_t value) {
   return *std::max_element(all.begin(), all.end());
 }
 
+std::int64_t minimum(Communicator& ranks, std::int64_t value) { return -maximum(ranks, -value); }
+
 void sum_in_place(Communicator& ranks, std::span<double> values) {
   const ExecutionSpace space;
   ranks.all_reduce(space, host_buffer(values.data(), values.size()), "agreement").wait(space);

@@ -21,6 +21,7 @@ class SharedError : public std::runtime_error {
 /// Sum in the order of Communicator, the same bits on each rank.
 double sum(Communicator& ranks, double value);
 std::int64_t maximum(Communicator& ranks, std::int64_t value);
+std::int64_t minimum(Communicator& ranks, std::int64_t value);
 /// values becomes the sum over ranks, element by element.
 void sum_in_place(Communicator& ranks, std::span<double> values);
 

@@ -88,6 +88,10 @@ class Communicator {
                            const std::string& what) = 0;
   virtual Event broadcast(const ExecutionSpace& space, const Buffer& data, std::size_t root,
                           const std::string& what) = 0;
+  /// The `data` of rank `from` comes to rank `to`, whose `data` is of the same size. That of the other ranks is neither
+  /// read nor written; they do not wait.
+  virtual Event transfer(const ExecutionSpace& space, const Buffer& data, std::size_t from, std::size_t to,
+                         const std::string& what) = 0;
   /// Returns when all ranks have come.
   virtual void barrier(const std::string& what) = 0;
 

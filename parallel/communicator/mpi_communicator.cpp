@@ -70,6 +70,14 @@ class MpiCommunicator final : public MpiRanks {
     return submit<Broadcast>(name("broadcast of", what, data), group_, root, bytes_of(data), image_of(space, data));
   }
 
+  Event transfer(const ExecutionSpace& space, const Buffer& data, std::size_t from, std::size_t to,
+                 const std::string& what) override {
+    check_transfer(data, from, to, size(), what);
+    const OperationName transfer_name = name("transfer of", what, data);
+    if (from == to || (rank() != from && rank() != to)) return {};
+    return submit<Transfer>(transfer_name, group_, from, to, bytes_of(data), image_of(space, data));
+  }
+
   void barrier(const std::string& what) override {
     const auto operation = std::make_shared<Barrier>(name("barrier at", what, {}), group_);
     context_.thread.submit(operation);

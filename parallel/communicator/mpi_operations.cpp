@@ -15,8 +15,8 @@ using Progress = QueuedOperation::Progress;
 /// Up to here an array's time is that of messages, not of bytes.
 constexpr std::size_t short_bytes = std::size_t{64} << 10;
 
-/// What is broadcast at a time.
-constexpr std::size_t broadcast_bytes = std::size_t{4} << 20;
+/// What is broadcast or transferred at a time.
+constexpr std::size_t piece_bytes = std::size_t{4} << 20;
 
 Parts in_bytes(const Parts& elements, ElementType type) {
   return {elements.count * bytes_of(type), elements.part * bytes_of(type)};
@@ -136,7 +136,7 @@ Broadcast::Broadcast(OperationName name, const MpiGroup& group, std::size_t root
 Progress Broadcast::advance() {
   if (request_ == MPI_REQUEST_NULL) {
     if (begun_ == bytes_) return Progress::done;
-    const std::size_t piece = std::min(broadcast_bytes, bytes_ - begun_);
+    const std::size_t piece = std::min(piece_bytes, bytes_ - begun_);
     MYLOS_CHECK_MPI(MPI_Ibcast(result() + begun_, static_cast<int>(piece), MPI_BYTE, static_cast<int>(root_),
                                group().ranks, &request_));
     if (group().rank == root_) count_sent(piece * (group().size - 1));
@@ -144,6 +144,23 @@ Progress Broadcast::advance() {
   }
   if (!has_ended(request_)) return Progress::waiting;
   return begun_ == bytes_ ? Progress::done : Progress::moved;
+}
+
+Transfer::Transfer(OperationName name, const MpiGroup& group, std::size_t from, std::size_t to, std::size_t bytes,
+                   HostImage data)
+    : MpiOperation(std::move(name), group, std::move(data)), from_(from), to_(to), bytes_(bytes) {}
+
+Progress Transfer::advance() {
+  if (!messages_.done()) return Progress::waiting;
+  if (begun_ == bytes_) return Progress::done;
+  const std::size_t piece = std::min(piece_bytes, bytes_ - begun_);
+  if (group().rank == from_) {
+    messages_.send(group(), to_, result() + begun_, piece);
+  } else {
+    messages_.receive(group(), from_, result() + begun_, piece);
+  }
+  begun_ += piece;
+  return Progress::moved;
 }
 
 Progress Barrier::advance() {

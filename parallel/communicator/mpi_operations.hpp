@@ -108,6 +108,18 @@ class Broadcast final : public MpiOperation {
   MPI_Request request_ = MPI_REQUEST_NULL;
 };
 
+/// Between two ranks, in pieces; the others do not take part.
+class Transfer final : public MpiOperation {
+ public:
+  Transfer(OperationName name, const MpiGroup& group, std::size_t from, std::size_t to, std::size_t bytes,
+           HostImage data);
+  Progress advance() override;
+
+ private:
+  std::size_t from_, to_, bytes_, begun_ = 0;
+  MpiMessages messages_;
+};
+
 class Barrier : public QueuedOperation {
  public:
   Barrier(OperationName name, const MpiGroup& group) : QueuedOperation(std::move(name)), group_(group) {}

@@ -226,6 +226,24 @@ class NcclCommunicator final : public Communicator {
     return submit(space, link, name("broadcast of", what, data), std::move(steps));
   }
 
+  Event transfer(const ExecutionSpace& space, const Buffer& data, std::size_t from, std::size_t to,
+                 const std::string& what) override {
+    check_transfer(data, from, to, size(), what);
+    if (data.place == Place::host) return hosts_->transfer(space, data, from, to, what);
+    const std::shared_ptr<NcclLink> link = connected(space);
+    const OperationName transfer_name = name("transfer of", what, data);
+    if (from == to || (rank() != from && rank() != to)) return {};
+    Steps steps;
+    if (data.count > 0) {
+      steps.emplace_back([=, is_sender = rank() == from] {
+        const std::vector<Message> message{{is_sender ? to : from, static_cast<std::byte*>(data.data), bytes_of(data)}};
+        link->exchange(is_sender ? message : std::vector<Message>(), is_sender ? std::vector<Message>() : message);
+        if (is_sender) count_sent(bytes_of(data));
+      });
+    }
+    return submit(space, link, transfer_name, std::move(steps));
+  }
+
   void barrier(const std::string& what) override { hosts_->barrier(what); }
   /// Of host arrays; device arrays' pieces are what device_exchange_bytes says.
   void set_bucket(std::size_t bytes) override { hosts_->set_bucket(bytes); }

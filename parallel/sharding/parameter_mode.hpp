@@ -63,8 +63,16 @@ class ParameterMode {
 
   /// Master values of a row from its element `first` on, on the host of every rank.
   virtual void read_row(std::size_t row, std::size_t first, std::span<float> values) = 0;
-  /// Sets a row, which every rank gives whole; `publish_values` makes it seen. Not collective.
-  virtual void write_row(std::size_t row, std::span<const float> values) = 0;
+  /// The same on the host of the first rank only. Every rank that has some of them sends those and no others;
+  /// `values`, of one size on all ranks, is left undefined on the others.
+  virtual void gather_row(std::size_t row, std::size_t first, std::span<float> values) = 0;
+  /// The elements of a row whose masters this rank has; empty where it has none. Not collective.
+  virtual RowRange owned_range(std::size_t row) const = 0;
+  /// Sets elements of a row from `first` on, of which each rank keeps those of its owned_range: it need not be given
+  /// the others. `publish_values` makes them seen. Not collective.
+  virtual void write_row(std::size_t row, std::size_t first, std::span<const float> values) = 0;
+  /// The same from the row's first element on.
+  void write_row(std::size_t row, std::span<const float> values) { write_row(row, 0, values); }
 };
 
 /// How many neighbouring ranks split a unit in a mode: the size of Mesh's shard groups. `shard_size` is of hybrid.

@@ -26,7 +26,9 @@ class SlicedMode : public ParameterMode, private UnitSchedule {
   UnitRange saved_range(std::size_t unit, std::size_t rank) const override;
   double sum_of_blocks(std::span<const double> values) override;
   void read_row(std::size_t row, std::size_t first, std::span<float> values) override;
-  void write_row(std::size_t row, std::span<const float> values) override;
+  void gather_row(std::size_t row, std::size_t first, std::span<float> values) override;
+  RowRange owned_range(std::size_t row) const override;
+  void write_row(std::size_t row, std::size_t first, std::span<const float> values) override;
 
  protected:
   SlicedMode(Mesh& mesh, ParameterStore& store)
@@ -53,6 +55,16 @@ class SlicedMode : public ParameterMode, private UnitSchedule {
   virtual void complete_values(std::size_t unit) = 0;
   virtual void leave_values(std::size_t unit) = 0;
   virtual void reduce_gradients(std::size_t unit) = 0;
+
+  /// Calls `use(owner, piece, first)` for each piece of a row's values that one rank of ranks_ has, `first` being its
+  /// place in the unit.
+  template <class Use>
+  void for_each_owner(std::size_t row, std::size_t first, std::span<float> values, const Use& use) const;
+  /// piece = masters from element `first` of this rank's slice of a unit on.
+  void copy_masters(const ParameterSlice& mine, std::size_t first, std::span<float> piece) const {
+    Kokkos::deep_copy(HostValues(piece.data(), piece.size()),
+                      slice(mine.master, first - mine.begin, first - mine.begin + piece.size()));
+  }
 
   /// This rank's part of a unit's memory.
   template <class T>
@@ -118,34 +130,58 @@ double SlicedMode::sum_of_blocks(std::span<const double> values) {
   return sum;
 }
 
-void SlicedMode::read_row(std::size_t row, std::size_t first, std::span<float> values) {
+template <class Use>
+void SlicedMode::for_each_owner(std::size_t row, std::size_t first, std::span<float> values, const Use& use) const {
   const ParameterRow& description = store_.table().row(row);
-  require(first <= description.size && values.size() <= description.size - first,
-          fmt::format("row: values {} to {} of {}", first, first + values.size(), description.size));
+  check_range(description, first, values.size());
   const ParameterSlice& mine = slices_[description.unit];
   const std::size_t part = mine.end - mine.begin, begin = description.offset + first, end = begin + values.size();
   for (std::size_t at = begin; at < end;) {
     const std::size_t owner = at / part, piece_end = std::min(end, (owner + 1) * part);
-    const std::span<float> piece = values.subspan(at - begin, piece_end - at);
-    if (owner == ranks_.rank()) {
-      Kokkos::deep_copy(HostValues(piece.data(), piece.size()),
-                        slice(mine.master, at - mine.begin, piece_end - mine.begin));
-    }
-    ranks_.broadcast({}, {piece.data(), piece.size(), ElementType::float32, Place::host}, owner, "rows").wait({});
+    use(owner, values.subspan(at - begin, piece_end - at), at);
     at = piece_end;
   }
 }
 
-void SlicedMode::write_row(std::size_t row, std::span<const float> values) {
+void SlicedMode::read_row(std::size_t row, std::size_t first, std::span<float> values) {
+  const ParameterSlice& mine = slices_[store_.table().row(row).unit];
+  for_each_owner(row, first, values, [&](std::size_t owner, std::span<float> piece, std::size_t at) {
+    if (owner == ranks_.rank()) copy_masters(mine, at, piece);
+    ranks_.broadcast({}, {piece.data(), piece.size(), ElementType::float32, Place::host}, owner, "rows").wait({});
+  });
+}
+
+void SlicedMode::gather_row(std::size_t row, std::size_t first, std::span<float> values) {
+  constexpr std::size_t root = 0;
+  // The world's first rank is the first of its group; the other groups have the same values.
+  if (mesh_.world().rank() >= ranks_.size()) return check_range(store_.table().row(row), first, values.size());
+  const ParameterSlice& mine = slices_[store_.table().row(row).unit];
+  for_each_owner(row, first, values, [&](std::size_t owner, std::span<float> piece, std::size_t at) {
+    if (owner == ranks_.rank()) copy_masters(mine, at, piece);
+    if (owner == root) return;
+    ranks_.transfer({}, {piece.data(), piece.size(), ElementType::float32, Place::host}, owner, root, "rows").wait({});
+  });
+}
+
+RowRange SlicedMode::owned_range(std::size_t row) const {
   const ParameterRow& description = store_.table().row(row);
-  require(values.size() == description.size,
-          fmt::format("row {}: {} values for {}", description.name, values.size(), description.size));
   const ParameterSlice& mine = slices_[description.unit];
-  const std::size_t begin = std::max(mine.begin, description.offset);
-  const std::size_t end = std::min(mine.end, description.offset + description.size);
+  const auto bounded = [&](std::size_t at) {
+    return std::clamp(at, description.offset, description.offset + description.size) - description.offset;
+  };
+  return {bounded(mine.begin), bounded(mine.end)};
+}
+
+void SlicedMode::write_row(std::size_t row, std::size_t first, std::span<const float> values) {
+  const ParameterRow& description = store_.table().row(row);
+  check_range(description, first, values.size());
+  const RowRange owned = owned_range(row);
+  const std::size_t begin = std::max(first, owned.begin), end = std::min(first + values.size(), owned.end);
   if (begin >= end) return;
-  const ConstHostValues source(values.data() + (begin - description.offset), end - begin);
-  Kokkos::deep_copy(slice(mine.master, begin - mine.begin, end - mine.begin), source);
+  const ParameterSlice& mine = slices_[description.unit];
+  const ConstHostValues source(values.data() + (begin - first), end - begin);
+  const std::size_t target = description.offset + begin - mine.begin;
+  Kokkos::deep_copy(slice(mine.master, target, target + source.size()), source);
 }
 
 /// Values whole on every rank; gradients and optimizer whole or in slices. What one rank updates the others gather,

@@ -1,5 +1,9 @@
 #include "tasks/interface/pretrained_export.hpp"
 
+#include "core/base/error.hpp"
+
+#include <utility>
+
 namespace mylos::tasks {
 namespace {
 
@@ -9,10 +13,34 @@ std::vector<data::TensorShape> tensors_of(const ParameterTable& table) {
   return tensors;
 }
 
+OrderedJson with_dtype(OrderedJson config, Precision precision) {
+  config["torch_dtype"] = torch_dtype(precision);
+  return config;
+}
+
 }  // namespace
 
-PretrainedExport::PretrainedExport(const std::filesystem::path& directory, const OrderedJson& config,
-                                   std::span<const data::ModelFile> files, const ParameterTable& table)
-    : writer_(directory, config, files, tensors_of(table)) {}
+Precision export_precision(const RunConfig& run, const data::PretrainedModel& model) {
+  if (run.task.export_precision) return *run.task.export_precision;
+  if (run.engine.precision == Precision::float32 || !model.has_weights()) return Precision::float32;
+  return model.weights_precision();
+}
+
+std::string_view torch_dtype(Precision precision) {
+  switch (precision) {
+    case Precision::float32:
+      return "float32";
+    case Precision::bfloat16:
+      return "bfloat16";
+    case Precision::float16:
+      return "float16";
+  }
+  fail("unknown precision");
+}
+
+PretrainedExport::PretrainedExport(const std::filesystem::path& directory, OrderedJson config,
+                                   std::span<const data::ModelFile> files, const ParameterTable& table,
+                                   const data::WeightFormat& format)
+    : writer_(directory, with_dtype(std::move(config), format.precision), files, tensors_of(table), format) {}
 
 }  // namespace mylos::tasks

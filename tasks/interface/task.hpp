@@ -2,6 +2,7 @@
 
 #include "train/engine/task.hpp"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <cstddef>
@@ -20,6 +21,9 @@ struct DataChecksum {
   std::filesystem::path file;
   std::uint32_t checksum = 0;
 };
+
+/// A checksum as run.json has it.
+inline std::string checksum_text(std::uint32_t checksum) { return fmt::format("{:08x}", checksum); }
 
 /// How many samples an evaluation predicts, and what they are called: 3, "windows".
 struct EvaluatedSamples {

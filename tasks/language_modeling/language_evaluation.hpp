@@ -1,6 +1,7 @@
 #pragma once
 
 #include "data/text/samples.hpp"
+#include "tasks/interface/evaluation_slices.hpp"
 #include "tasks/language_modeling/language_samples.hpp"
 #include "train/engine/task.hpp"
 
@@ -19,8 +20,8 @@ class LanguageEvaluation final : public train::Evaluation {
 
   const data::SampleSet& samples() const { return samples_; }
 
-  std::size_t batches() const override { return slices_.size() - 1; }
-  BatchShape largest_batch() const override { return largest_; }
+  std::size_t batches() const override { return slices_.count(); }
+  BatchShape largest_batch() const override { return slices_.largest(); }
   void assemble(std::size_t index, Batch& batch) const override;
   void take(std::size_t index, std::span<const float> outputs, std::span<const float> losses) override;
   train::Metrics score() override;
@@ -30,12 +31,9 @@ class LanguageEvaluation final : public train::Evaluation {
   const std::string& results() const { return results_; }
 
  private:
-  std::vector<std::size_t> samples_of(std::size_t index) const;
-
   data::SampleSet samples_;
   SampleBatcher batcher_;
-  std::vector<std::size_t> slices_;  ///< (batches + 1) samples before each batch: as many as fit a count of tokens
-  BatchShape largest_;
+  EvaluationSlices slices_;
   double loss_sum_ = 0.0;  ///< of the batches taken since the first
   std::size_t right_ = 0;  ///< likeliest tokens that follow
   std::string results_;

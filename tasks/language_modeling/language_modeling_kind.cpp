@@ -1,5 +1,6 @@
 #include "tasks/language_modeling/language_modeling_kind.hpp"
 
+#include "core/base/usage_error.hpp"
 #include "data/huggingface/llama_shapes.hpp"
 #include "tasks/interface/pretrained_export.hpp"
 #include "tasks/language_modeling/language_modeling_options.hpp"
@@ -8,12 +9,26 @@
 #include "tasks/language_modeling/planned_documents.hpp"
 #include "tasks/language_modeling/prepared_documents.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
+#include <utility>
 
 namespace mylos::tasks {
 namespace {
 
 constexpr std::array<std::string_view, 1> types = {"llama"};
+
+class PieceTokenizer final : public TextTokenizer {
+ public:
+  explicit PieceTokenizer(data::SentencePieceTokenizer tokenizer) : tokenizer_(std::move(tokenizer)) {}
+
+  std::vector<std::int32_t> encode(std::string_view text) const override { return tokenizer_.encode(text); }
+  std::string decode(std::span<const std::int32_t> ids) const override { return tokenizer_.decode(ids); }
+
+ private:
+  data::SentencePieceTokenizer tokenizer_;
+};
 
 class LanguageModelingKind final : public TaskKind {
  public:
@@ -31,12 +46,20 @@ class LanguageModelingKind final : public TaskKind {
   }
   bool knows_model(std::string_view name) const override { return data::find_llama_shape(name) != nullptr; }
 
-  void set_defaults(RunConfig& run, unsigned) const override { run.settings = LanguageConfig(); }
+  void set_defaults(RunConfig& run, unsigned command) const override {
+    run.settings = LanguageConfig();
+    if (command == generate_command) run.task.batch = 1;  // a line that is typed is answered before the next one
+  }
   std::vector<Option<RunConfig>> options() const override { return language_modeling_options(); }
   std::vector<Choice> metrics() const override {
     return {{"loss", {"eval_loss"}}, {"perplexity", {}}, {"accuracy", {"eval_accuracy"}}};
   }
-  std::vector<std::string_view> settings_of_run(unsigned) const override {
+  void check(const RunConfig& run) const override {
+    if (run.task.dropout.value_or(0.0) == 0.0) return;
+    throw UsageError(fmt::format("--dropout {}: these models have no dropout; leave it out", *run.task.dropout));
+  }
+  std::vector<std::string_view> settings_of_run(unsigned command) const override {
+    if (command == generate_command) return {"no-bos"};
     return {"max-length", "long", "text-field", "no-bos", "no-eos"};
   }
   void fit_model(RunConfig& run, const std::string& name, const OptionSources& sources,
@@ -50,11 +73,12 @@ class LanguageModelingKind final : public TaskKind {
   std::unique_ptr<nn::Model> network(const std::string& name, Precision precision) const override {
     return nn::make_llama(llama_shape_of(find_llama_sizes(name)), precision);
   }
-  std::unique_ptr<train::ModelExport> start_export(const std::filesystem::path& directory, const ParameterTable& table,
+  std::unique_ptr<train::ModelExport> start_export(const TrainedModel& trained, const ParameterTable& table,
                                                    const std::filesystem::path& output) const override {
-    const data::PretrainedModel model(directory);
+    const data::PretrainedModel model(trained.model);
     return std::make_unique<PretrainedExport>(output, data::llama_config_json(data::read_llama_config(model)),
-                                              read_tokenizer_files(model), table);
+                                              read_tokenizer_files(model), table,
+                                              data::WeightFormat{.precision = export_precision(trained.run, model)});
   }
   PlannedRun plan(const std::string& name, const std::filesystem::path& file, const RunConfig& run,
                   const OptionSources& sources, const Notice& notice) const override {
@@ -66,6 +90,11 @@ class LanguageModelingKind final : public TaskKind {
     prepare_documents(run, file, output, notice);
   }
   bool is_prepared(const std::filesystem::path& file) const override { return is_prepared_documents(file); }
+
+  std::unique_ptr<TextTokenizer> tokenizer(const std::filesystem::path& directory) const override {
+    return std::make_unique<PieceTokenizer>(
+        require_tokenizer(directory, data::read_llama_config(directory / "config.json")));
+  }
 };
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace mylos::tasks {
 namespace {
 
-constexpr std::string_view files = "Model and data", documents = "Documents";
+constexpr std::string_view files = "Model and data", documents = "Documents", generation = "Generation";
 constexpr unsigned reads_documents = train_command | eval_command | prepare_command | bench_command | plan_command;
 
 using OwnOption = Option<LanguageConfig>;
@@ -66,7 +66,8 @@ std::vector<OwnOption> own_options() {
           {2, 1'048'576}, [](auto& config) -> auto& { return config.max_length; }),
       long_option(),
       switch_option(
-          own("no-bos", {}, "", documents, reads_documents, "begin no document with the model's BOS token"),
+          own("no-bos", {}, "", documents, reads_documents | generate_command,
+              "begin no document or prompt with the model's BOS token"),
           [](auto& config) -> auto& { return config.no_bos; }),
       switch_option(
           own("no-eos", {}, "", documents, reads_documents, "end no document with the model's EOS token"),
@@ -74,14 +75,33 @@ std::vector<OwnOption> own_options() {
   };
 }
 
+std::vector<OwnOption> generation_options() {
+  return {
+      count_option(
+          own("max-new-tokens", {}, "N", generation, generate_command, "tokens of a continuation at most"),
+          {1, 1'000'000'000}, [](auto& config) -> auto& { return config.generation.max_new_tokens; }),
+      real_option(
+          own("temperature", {}, "X", generation, generate_command,
+              "divides the logits before a token is drawn; 0: always the likeliest token"),
+          {.smallest = 0.0, .largest = 1e6},
+          [](auto& config) -> auto& { return config.generation.sampling.temperature; }),
+      count_option(
+          own("top-k", {}, "N", generation, generate_command, "draw among the N likeliest tokens"), {1, 1'000'000'000},
+          [](auto& config) -> auto& { return config.generation.sampling.top_k; }),
+      real_option(
+          own("top-p", {}, "X", generation, generate_command,
+              "draw among the fewest likeliest tokens whose probabilities add up to X"),
+          {.smallest = 0.0, .largest = 1.0, .open_below = true},
+          [](auto& config) -> auto& { return config.generation.sampling.top_p; }),
+  };
+}
+
 }  // namespace
 
 std::vector<Option<RunConfig>> language_modeling_options() {
   std::vector<Option<RunConfig>> all;
-  for (const OwnOption& option : own_options()) {
-    all.push_back(option_of_whole<RunConfig>(
-        option, [](auto& run) -> auto& { return language_config(run); }));
-  }
+  append_options(all, own_options());
+  append_options(all, generation_options());
   return all;
 }
 

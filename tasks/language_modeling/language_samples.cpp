@@ -2,13 +2,14 @@
 
 #include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
+#include "data/huggingface/sentencepiece_files.hpp"
 #include "data/text/sample_file.hpp"
 #include "nn/llama/llama.hpp"
 
 #include <fmt/format.h>
 
-#include <array>
 #include <system_error>
+#include <utility>
 
 namespace mylos::tasks {
 
@@ -26,20 +27,26 @@ std::optional<data::TokenId> token_of(bool is_left_out, std::optional<std::size_
 }  // namespace
 
 std::optional<data::SentencePieceTokenizer> load_tokenizer(const std::filesystem::path& directory,
-                                                           const data::LlamaConfig& model) {
-  const std::filesystem::path file = directory / tokenizer_file;
-  std::error_code unreadable;  // is told where it is read
-  if (!std::filesystem::exists(file, unreadable)) return std::nullopt;
-  auto tokenizer = data::SentencePieceTokenizer::load(file);
-  ensure(tokenizer.size() <= model.vocab_size, fmt::format("{}: has {} pieces, and the model's vocab_size is {}",
-                                                           file.string(), tokenizer.size(), model.vocab_size));
-  return tokenizer;
+                                                           const data::LlamaConfig& model, const Notice& notice) {
+  std::optional<data::SentencePieceTokenizer> tokenizer = data::load_sentencepiece(directory, model.vocab_size);
+  if (tokenizer || !notice) return tokenizer;
+  std::error_code unreadable;  // is not read here
+  const bool has_other = std::filesystem::exists(directory / data::fast_tokenizer_file, unreadable);
+  notice(fmt::format("{} has no {}{}: documents must bring their ids, as input_ids in JSON lines", directory.string(),
+                     data::sentencepiece_file,
+                     has_other ? fmt::format(", and its {} is not read", data::fast_tokenizer_file) : ""));
+  return std::nullopt;
+}
+
+data::SentencePieceTokenizer require_tokenizer(const std::filesystem::path& directory, const data::LlamaConfig& model) {
+  std::optional<data::SentencePieceTokenizer> tokenizer = load_tokenizer(directory, model);
+  ensure(tokenizer.has_value(), fmt::format("{}: has no {}, which texts need; put the model's tokenizer there",
+                                            directory.string(), data::sentencepiece_file));
+  return std::move(*tokenizer);
 }
 
 std::vector<data::ModelFile> read_tokenizer_files(const data::PretrainedModel& model) {
-  static constexpr std::array<std::string_view, 5> names = {tokenizer_file, "tokenizer.json", "tokenizer_config.json",
-                                                            "special_tokens_map.json", "generation_config.json"};
-  return model.read_files(names);
+  return model.read_files(data::sentencepiece_files);
 }
 
 data::SampleOptions sample_options(const LanguageConfig& config, const data::LlamaConfig& model) {

@@ -16,13 +16,13 @@
 /// Documents cut into samples, as batches.
 namespace mylos::tasks {
 
-/// The file of a model's directory that SentencePiece reads.
-inline constexpr const char* tokenizer_file = "tokenizer.model";
-
-/// The tokenizer in a model's directory; empty where it has none. Errors: std::runtime_error naming the file where it
-/// cannot be read or has more pieces than the model has rows.
+/// The tokenizer in a model's directory; empty where it has none, which `notice` is told where it is set. Errors:
+/// std::runtime_error naming the file where it cannot be read or has more pieces than the model has rows.
 std::optional<data::SentencePieceTokenizer> load_tokenizer(const std::filesystem::path& directory,
-                                                           const data::LlamaConfig& model);
+                                                           const data::LlamaConfig& model, const Notice& notice = {});
+
+/// The same. Errors: std::runtime_error also where it has none: what is missing.
+data::SentencePieceTokenizer require_tokenizer(const std::filesystem::path& directory, const data::LlamaConfig& model);
 
 /// The files that a written model needs to be used as the one in `model`.
 std::vector<data::ModelFile> read_tokenizer_files(const data::PretrainedModel& model);

@@ -11,25 +11,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <system_error>
 
 namespace mylos::tasks {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool has_file(const fs::path& directory, const char* name) {
-  std::error_code unreadable;  // is told where it is read
-  return fs::exists(directory / name, unreadable);
-}
-
-/// Whether the directory has weights in any form, be it one that cannot be read.
-bool has_weights(const fs::path& directory) {
-  return std::ranges::any_of(std::array{"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
-                                        "pytorch_model.bin.index.json"},
-                             [&](const char* name) { return has_file(directory, name); });
-}
 
 nn::LlamaShape shape_of(const TaskConfig& told, const data::LlamaConfig& config, Precision precision) {
   nn::LlamaShape shape = llama_shape_of(config);
@@ -54,6 +40,8 @@ std::vector<std::vector<std::size_t>> read_order(const fs::path& path, const dat
                          });
 }
 
+bool reads_data(const TaskConfig& told) { return !told.train.empty() || !told.dev.empty(); }
+
 }  // namespace
 
 LanguageTask::LanguageTask(const RunConfig& run, Notice notice)
@@ -63,11 +51,12 @@ LanguageTask::LanguageTask(const RunConfig& run, Notice notice)
       pretrained_(told_.model),
       llama_(data::read_llama_config(pretrained_)),
       tokenizer_files_(read_tokenizer_files(pretrained_)),
-      tokenizer_(load_tokenizer(told_.model, llama_)),
+      tokenizer_(load_tokenizer(told_.model, llama_, reads_data(told_) ? notice_ : Notice{})),
       model_(nn::make_llama(shape_of(told_, llama_, run.engine.precision), run.engine.precision)) {
   require(
       config_.max_length <= llama_.max_position_embeddings,
       fmt::format("--max-length {}: the model has {} positions", config_.max_length, llama_.max_position_embeddings));
+  if (!told_.train.empty()) export_format_.precision = export_precision(run, pretrained_);
   read_data(run);
 }
 
@@ -86,7 +75,7 @@ void LanguageTask::read_data(const RunConfig& run) {
 }
 
 void LanguageTask::initial_values(const train::RowWriter& write) const {
-  if (!has_weights(told_.model)) {
+  if (!pretrained_.has_weights()) {
     ensure(train_ != nullptr,
            fmt::format("{}: has no weights (model.safetensors or model.safetensors.index.json)", told_.model.string()));
     notice_(fmt::format("{} has no weights: the model begins from Normal(0, {}) drawn by --seed", told_.model.string(),
@@ -95,9 +84,9 @@ void LanguageTask::initial_values(const train::RowWriter& write) const {
   }
   std::vector<data::TensorSpec> wanted;
   for (const ParameterRow& row : model_->table().rows()) wanted.push_back({row.name, row.shape});
-  const data::WeightReport report = pretrained_.read_weights(
-      wanted, data::llama_tensor_naming(llama_.tie_word_embeddings),
-      [&](std::size_t row, std::span<const float> values) { write(wanted[row].name, values); });
+  const data::WeightReport report =
+      pretrained_.read_weights(wanted, data::llama_tensor_naming(llama_.tie_word_embeddings),
+                               [&](std::size_t row, const data::TensorReader& read) { write(wanted[row].name, read); });
   if (!report.ignored.empty()) {
     notice_(fmt::format("{}: {}", told_.model.string(), data::ignored_line(report, "language modelling")));
   }
@@ -129,7 +118,7 @@ void LanguageTask::write_results(const fs::path& directory) const {
 
 std::unique_ptr<train::ModelExport> LanguageTask::start_export(const fs::path& directory) const {
   return std::make_unique<PretrainedExport>(directory, data::llama_config_json(llama_), tokenizer_files_,
-                                            model_->table());
+                                            model_->table(), export_format_);
 }
 
 std::vector<DataChecksum> LanguageTask::data_checksums() const {

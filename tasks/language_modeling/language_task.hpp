@@ -48,6 +48,9 @@ class LanguageTask final : public Task {
   /// Null where there is no training data.
   const data::SampleSet* train_samples() const { return train_.get(); }
 
+  const std::filesystem::path& directory() const { return pretrained_.directory(); }
+  const data::LlamaConfig& config() const { return llama_; }
+
  private:
   void read_data(const RunConfig& run);
   const data::SentencePieceTokenizer* tokenizer() const { return tokenizer_ ? &*tokenizer_ : nullptr; }
@@ -59,6 +62,7 @@ class LanguageTask final : public Task {
   data::PretrainedModel pretrained_;
   data::LlamaConfig llama_;
   std::vector<data::ModelFile> tokenizer_files_;
+  data::WeightFormat export_format_;
   std::optional<data::SentencePieceTokenizer> tokenizer_;  ///< empty where the directory has no tokenizer.model
   std::unique_ptr<nn::LlamaModel> model_;
   std::unique_ptr<data::SampleSet> train_;

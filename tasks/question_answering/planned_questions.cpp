@@ -2,16 +2,17 @@
 
 #include "core/base/error.hpp"
 #include "core/base/quantities.hpp"
-#include "core/base/usage_error.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "nn/bert/bert_question_answering.hpp"
+#include "tasks/interface/fit_length.hpp"
+#include "tasks/interface/known_model.hpp"
 #include "tasks/question_answering/bert_shape.hpp"
 #include "tasks/question_answering/squad_task.hpp"
 
 #include <fmt/format.h>
 
-#include <stdexcept>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace mylos::tasks {
@@ -20,28 +21,6 @@ namespace {
 /// Windows of SQuAD v1.1's training questions, cut by BERT's uncased vocabulary at 384 tokens with 128 shared: what a
 /// plan without data counts, each of them full.
 constexpr std::size_t squad_windows = 88'524;
-
-std::size_t positions_of(const RunConfig& run) {
-  return data::read_bert_config(run.task.model / "config.json").max_position_embeddings;
-}
-
-std::vector<std::size_t> lengths_of(const SquadWindows& windows) {
-  std::vector<std::size_t> lengths(windows.count());
-  for (std::size_t i = 0; i < lengths.size(); ++i) lengths[i] = windows.length(i);
-  return lengths;
-}
-
-/// Errors: std::runtime_error where a model that is known by its sizes has no directory.
-void check_vocabulary(const data::NamedBert& known, const std::filesystem::path& file) {
-  try {
-    data::resolve_model(known.fetched);
-  } catch (const std::runtime_error&) {
-    fail(
-        fmt::format("--data {}: {} is known by its sizes, and cutting questions needs a directory with its vocabulary; "
-                    "get it with: mylos fetch {}; or leave out --data",
-                    file.string(), known.name, known.fetched));
-  }
-}
 
 void check_length(const RunConfig& run, const data::NamedBert& known) {
   const std::size_t length = squad_config(run).max_length, positions = known.config.max_position_embeddings;
@@ -54,46 +33,46 @@ const data::NamedBert* find_known(const std::string& name) {
   return std::filesystem::is_directory(name, unreadable) ? nullptr : data::find_bert_shape(name);
 }
 
-/// Finds the directory that --data needs, and fits the windows to the model in it.
-void read_directory(PlannedRun& planned, const OptionSources& sources, const Notice& notice) {
-  planned.config.task.model = data::resolve_model(planned.model);
-  fit_windows(planned.config, planned.model, sources, notice);
+/// The sizes of the model in a directory that the user called `name`.
+data::NamedBert read_sizes(const std::string& name, const std::filesystem::path& directory) {
+  return {name, data::read_bert_config(directory / "config.json"), name};
+}
+
+/// The sizes of the planned model. Where there is a directory, it becomes the run's and the windows are fitted to it.
+data::NamedBert find_planned_sizes(const std::string& name, const std::filesystem::path& file, RunConfig& run,
+                                   const OptionSources& sources, const Notice& notice) {
+  const data::NamedBert* const known = find_known(name);
+  if (known != nullptr && file.empty()) {
+    check_length(run, *known);
+    return *known;
+  }
+  run.task.model =
+      known == nullptr ? data::resolve_model(name) : find_known_directory(known->name, known->fetched, file);
+  const data::NamedBert sizes = known == nullptr ? read_sizes(name, run.task.model) : *known;
+  fit_max_length(squad_config(run).max_length, sizes.config.max_position_embeddings, sizes.fetched, sources, notice);
+  return sizes;
 }
 
 }  // namespace
 
 data::NamedBert find_bert_sizes(const std::string& name) {
   if (const data::NamedBert* known = find_known(name)) return *known;
-  return {name, data::read_bert_config(data::resolve_model(name) / "config.json"), name};
+  return read_sizes(name, data::resolve_model(name));
 }
 
 void fit_windows(RunConfig& run, const std::string& name, const OptionSources& sources, const Notice& notice) {
-  const std::size_t positions = positions_of(run);
-  std::size_t& length = squad_config(run).max_length;
-  if (length <= positions) return;
-  // What the user asked for is never changed.
-  if (sources.was_given("max-length")) {
-    throw UsageError(
-        fmt::format("--max-length {}: expected at most {}, the positions that {} has", length, positions, name));
-  }
-  notice(fmt::format("{} has {} positions: --max-length is {}", name, positions, positions));
-  length = positions;
+  const std::size_t positions = data::read_bert_config(run.task.model / "config.json").max_position_embeddings;
+  fit_max_length(squad_config(run).max_length, positions, name, sources, notice);
 }
 
 PlannedRun plan_questions(const std::string& name, const std::filesystem::path& file, const RunConfig& run,
                           const OptionSources& sources, const Notice& notice) {
-  const data::NamedBert* const known = find_known(name);
-  if (known != nullptr && !file.empty()) check_vocabulary(*known, file);
-  const data::NamedBert sizes = find_bert_sizes(name);
-  PlannedRun planned{.config = run,
+  RunConfig fitted = run;
+  const data::NamedBert sizes = find_planned_sizes(name, file, fitted, sources, notice);
+  PlannedRun planned{.config = std::move(fitted),
                      .name = sizes.name,
                      .model = sizes.fetched,
                      .network = nn::make_bert_question_answering(bert_shape(sizes.config), run.engine.precision)};
-  if (known != nullptr && file.empty()) {
-    check_length(run, *known);
-  } else {
-    read_directory(planned, sources, notice);
-  }
   if (file.empty()) {
     const std::size_t length = squad_config(planned.config).max_length;
     planned.lengths.assign(squad_windows, length);
@@ -106,7 +85,7 @@ PlannedRun plan_questions(const std::string& name, const std::filesystem::path& 
   RunConfig reading = planned.config;
   reading.task.train = file;
   const SquadTask task(reading, notice);
-  planned.lengths = lengths_of(*task.train_windows());
+  planned.lengths = task.train_windows()->lengths();
   planned.data = fmt::format("{}: {}", file.string(), count_of(planned.lengths.size(), "window"));
   return planned;
 }

@@ -39,6 +39,19 @@ void settle_dataset(RunConfig& run, const OptionSources& sources) {
   if (is_evaluated && !has_dev) run.task.dev = files.dev;
 }
 
+/// WordPiece drops white space, so that ids do not say the text.
+class WordTokenizer final : public TextTokenizer {
+ public:
+  explicit WordTokenizer(const std::filesystem::path& directory)
+      : tokenizer_(data::load_vocabulary(directory, data::read_bert_config(directory / "config.json").vocab_size),
+                   data::read_tokenizer_options(directory)) {}
+
+  std::vector<std::int32_t> encode(std::string_view text) const override { return tokenizer_.tokenize(text).ids; }
+
+ private:
+  data::WordPieceTokenizer tokenizer_;
+};
+
 class QuestionAnsweringKind final : public TaskKind {
  public:
   std::string_view name() const override { return "question-answering"; }
@@ -90,12 +103,17 @@ class QuestionAnsweringKind final : public TaskKind {
   std::unique_ptr<nn::Model> network(const std::string& name, Precision precision) const override {
     return nn::make_bert_question_answering(bert_shape(find_bert_sizes(name).config), precision);
   }
-  std::unique_ptr<train::ModelExport> start_export(const std::filesystem::path& directory, const ParameterTable& table,
+  std::unique_ptr<train::ModelExport> start_export(const TrainedModel& trained, const ParameterTable& table,
                                                    const std::filesystem::path& output) const override {
-    const data::BertConfig config = data::read_bert_config(directory / "config.json");
+    const data::PretrainedModel model(trained.model);
+    const data::BertConfig config = data::read_bert_config(model);
     const auto files =
-        data::wordpiece_model_files(data::read_wordpiece_files(directory), config.max_position_embeddings);
-    return std::make_unique<PretrainedExport>(output, data::bert_config_json(config), files, table);
+        data::wordpiece_model_files(data::read_wordpiece_files(trained.model), config.max_position_embeddings);
+    return std::make_unique<PretrainedExport>(output, data::bert_config_json(config), files, table,
+                                              data::WeightFormat{.precision = export_precision(trained.run, model)});
+  }
+  std::unique_ptr<TextTokenizer> tokenizer(const std::filesystem::path& directory) const override {
+    return std::make_unique<WordTokenizer>(directory);
   }
   PlannedRun plan(const std::string& name, const std::filesystem::path& file, const RunConfig& run,
                   const OptionSources& sources, const Notice& notice) const override {

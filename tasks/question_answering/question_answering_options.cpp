@@ -123,12 +123,7 @@ std::vector<OwnOption> answer_options() {
 
 std::vector<Option<RunConfig>> question_answering_options() {
   std::vector<Option<RunConfig>> all;
-  for (const auto part : {data_options, window_options, answer_options}) {
-    for (const OwnOption& option : part()) {
-      all.push_back(option_of_whole<RunConfig>(
-          option, [](auto& run) -> auto& { return squad_config(run); }));
-    }
-  }
+  for (const auto part : {data_options, window_options, answer_options}) append_options(all, part());
   return all;
 }
 

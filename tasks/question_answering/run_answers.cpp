@@ -37,16 +37,6 @@ data::SquadDataset read_dataset(const train::RunRecord& run, const fs::path& fil
   return dataset;
 }
 
-/// The step of the last evaluation that was the best so far.
-std::optional<std::size_t> best_step(const train::RunRecord& run) {
-  std::optional<std::size_t> step;
-  for (const nlohmann::json& row : run.evaluations) {
-    const auto best = row.find("best");
-    if (best != row.end() && best->is_boolean() && best->get<bool>()) step = row["step"].get<std::size_t>();
-  }
-  return step;
-}
-
 }  // namespace
 
 const data::SquadQuestion* Questions::find(const std::string& id) const {
@@ -89,7 +79,7 @@ EvaluationAnswers read_evaluation_answers(const fs::path& file, std::size_t step
 
 std::optional<FinalAnswers> read_final_answers(const train::RunRecord& run) {
   const fs::path& directory = run.directory;
-  const std::optional<std::size_t> best = best_step(run);
+  const std::optional<std::size_t> best = run.best_step();
   for (const train::KeptEvaluation& kept : train::list_evaluations(directory)) {
     if (kept.step != best) continue;
     return FinalAnswers{fmt::format("step {}, the best evaluation", count_text(kept.step)),

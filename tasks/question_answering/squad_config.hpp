@@ -27,7 +27,7 @@ struct SquadConfig {
 };
 
 /// Those of a run of question answering.
-inline const SquadConfig& squad_config(const RunConfig& run) { return std::any_cast<const SquadConfig&>(run.settings); }
-inline SquadConfig& squad_config(RunConfig& run) { return std::any_cast<SquadConfig&>(run.settings); }
+inline const SquadConfig& squad_config(const RunConfig& run) { return settings_of<SquadConfig>(run); }
+inline SquadConfig& squad_config(RunConfig& run) { return settings_of<SquadConfig>(run); }
 
 }  // namespace mylos::tasks

@@ -15,9 +15,6 @@
 namespace mylos::tasks {
 namespace {
 
-/// Tokens predicted at once: enough to fill the machine, few enough to stay in its caches.
-constexpr std::size_t slice_tokens = 2048;
-
 data::AnswerOptions answer_options(const SquadConfig& config, data::SquadVersion version) {
   return {.version = version,
           .n_best = config.n_best,
@@ -61,25 +58,11 @@ void write_or_remove(const std::filesystem::path& path, const std::string& text)
 }  // namespace
 
 SquadEvaluation::SquadEvaluation(SquadWindows windows, const SquadConfig& config)
-    : windows_(std::move(windows)), config_(config), batcher_(windows_) {
+    : windows_(std::move(windows)), config_(config), batcher_(windows_), slices_(windows_.lengths()) {
   check_version(windows_.dataset);
   logit_starts_.push_back(0);
-  Slice part;
   for (std::size_t window = 0; window < windows_.count(); ++window) {
-    const std::size_t length = windows_.length(window);
-    const std::size_t rows = logit_starts_[window] - logit_starts_[part.begin];
-    if (part.end > part.begin && rows + length > slice_tokens) {
-      slices_.push_back(part);
-      part = {window, window};
-    }
-    part.end = window + 1;
-    logit_starts_.push_back(logit_starts_.back() + length);
-    largest_.longest = std::max(largest_.longest, length);
-  }
-  slices_.push_back(part);
-  for (const Slice& each : slices_) {
-    largest_.samples = std::max(largest_.samples, each.end - each.begin);
-    largest_.rows = std::max(largest_.rows, logit_starts_[each.end] - logit_starts_[each.begin]);
+    logit_starts_.push_back(logit_starts_.back() + windows_.length(window));
   }
   start_logits_.resize(logit_starts_.back());
   end_logits_.resize(logit_starts_.back());
@@ -87,7 +70,7 @@ SquadEvaluation::SquadEvaluation(SquadWindows windows, const SquadConfig& config
 
 BatchShape SquadEvaluation::bound_of_batches(std::size_t max_length) {
   constexpr std::size_t shortest = 3;  // [CLS] and two [SEP]
-  const std::size_t rows = std::max(slice_tokens, max_length);
+  const std::size_t rows = std::max(EvaluationSlices::most_rows, max_length);
   return {.samples = rows / shortest, .rows = rows, .longest = max_length};
 }
 
@@ -96,15 +79,13 @@ std::size_t SquadEvaluation::labelled_windows() const {
 }
 
 void SquadEvaluation::assemble(std::size_t index, Batch& batch) const {
-  const Slice& part = slices_[index];
-  std::vector<std::size_t> windows(part.end - part.begin);
-  std::iota(windows.begin(), windows.end(), part.begin);
+  const std::vector<std::size_t> windows = slices_.samples(index);
   batcher_.assemble(windows, std::vector<std::uint32_t>(windows.begin(), windows.end()), batch);
 }
 
 void SquadEvaluation::take(std::size_t index, std::span<const float> logits, std::span<const float> losses) {
   if (index == 0) loss_sum_ = 0.0;
-  keep(slices_[index], logits);
+  keep(index, logits);
   loss_sum_ += std::accumulate(losses.begin(), losses.end(), 0.0);
 }
 
@@ -125,8 +106,8 @@ train::Metrics SquadEvaluation::score() {
   return score_answers();
 }
 
-void SquadEvaluation::keep(const Slice& part, std::span<const float> logits) {
-  const std::size_t begin = logit_starts_[part.begin], rows = logit_starts_[part.end] - begin;
+void SquadEvaluation::keep(std::size_t index, std::span<const float> logits) {
+  const std::size_t begin = logit_starts_[slices_.begin(index)], rows = logit_starts_[slices_.end(index)] - begin;
   for (std::size_t row = 0; row < rows; ++row) {
     start_logits_[begin + row] = logits[2 * row];
     end_logits_[begin + row] = logits[2 * row + 1];

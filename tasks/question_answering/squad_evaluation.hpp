@@ -1,6 +1,7 @@
 #pragma once
 
 #include "data/squad/answers.hpp"
+#include "tasks/interface/evaluation_slices.hpp"
 #include "tasks/question_answering/squad_windows.hpp"
 #include "train/engine/task.hpp"
 
@@ -23,8 +24,8 @@ class SquadEvaluation final : public train::Evaluation {
   /// What no batch exceeds, whatever the questions, where windows have at most `max_length` tokens.
   static BatchShape bound_of_batches(std::size_t max_length);
 
-  std::size_t batches() const override { return slices_.size(); }
-  BatchShape largest_batch() const override { return largest_; }
+  std::size_t batches() const override { return slices_.count(); }
+  BatchShape largest_batch() const override { return slices_.largest(); }
   void assemble(std::size_t index, Batch& batch) const override;
   void take(std::size_t index, std::span<const float> logits, std::span<const float> losses) override;
   std::size_t kept_bytes() const override;
@@ -44,21 +45,15 @@ class SquadEvaluation final : public train::Evaluation {
   void write(const std::filesystem::path& directory) const;
 
  private:
-  /// Windows [begin, end) predicted at once: as many as fit a fixed count of tokens.
-  struct Slice {
-    std::size_t begin = 0;
-    std::size_t end = 0;
-  };
-
-  void keep(const Slice& part, std::span<const float> logits);
+  /// Keeps the logits of batch `index`.
+  void keep(std::size_t index, std::span<const float> logits);
   void find_answers();
   train::Metrics score_answers();
 
   SquadWindows windows_;
   SquadConfig config_;
   WindowBatcher batcher_;
-  std::vector<Slice> slices_;
-  BatchShape largest_;
+  EvaluationSlices slices_;
   std::vector<std::size_t> logit_starts_;         ///< (windows + 1) tokens before each window
   std::vector<float> start_logits_, end_logits_;  ///< of all windows
   std::vector<data::Answer> answers_;

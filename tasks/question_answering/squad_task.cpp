@@ -60,6 +60,7 @@ SquadTask::SquadTask(const RunConfig& run, Notice notice, Reads reads)
       tokenizer_(data::load_vocabulary(told_.model, bert_.vocab_size), switches_),
       model_(nn::make_bert_question_answering(shape_of(told_, bert_, run.engine.precision), run.engine.precision)) {
   check_length(config_, bert_);
+  if (!told_.train.empty()) export_format_.precision = export_precision(run, pretrained_);
   if (reads == Reads::model_and_data) read_data(run);
 }
 
@@ -86,10 +87,11 @@ void SquadTask::initial_values(const train::RowWriter& write) const {
     wanted.push_back({row.name, row.shape, row.name.starts_with(head_prefix)});
   }
   const bool other_head = !config_.head.empty();
-  const data::WeightReport report =
-      pretrained_.read_weights(wanted, data::bert_tensor_naming(), [&](std::size_t row, std::span<const float> values) {
-        if (!other_head || !wanted[row].optional) write(wanted[row].name, values);
-      });
+  const data::WeightReport report = pretrained_.read_weights(wanted, data::bert_tensor_naming(),
+                                                             [&](std::size_t row, const data::TensorReader& read) {
+                                                               if (!other_head || !wanted[row].optional)
+                                                                 write(wanted[row].name, read);
+                                                             });
   if (!report.ignored.empty()) {
     notice_(fmt::format("{}: {}", told_.model.string(), data::ignored_line(report, "question answering")));
   }
@@ -109,7 +111,7 @@ void SquadTask::read_head(const train::RowWriter& write) const {
     ensure(tensor->shape == row.shape,
            fmt::format("{}: {} has shape {}, the model needs {}", config_.head.string(), row.name,
                        data::shape_text(tensor->shape), data::shape_text(row.shape)));
-    write(row.name, file.read_float(row.name));
+    write(row.name, [&](std::size_t first, std::span<float> values) { file.read_float(row.name, first, values); });
   }
 }
 
@@ -158,8 +160,8 @@ std::string SquadTask::short_answers() const {
 }
 
 std::unique_ptr<train::ModelExport> SquadTask::start_export(const std::filesystem::path& directory) const {
-  return std::make_unique<PretrainedExport>(directory, data::bert_config_json(bert_), tokenizer_files_,
-                                            model_->table());
+  return std::make_unique<PretrainedExport>(directory, data::bert_config_json(bert_), tokenizer_files_, model_->table(),
+                                            export_format_);
 }
 
 }  // namespace mylos::tasks

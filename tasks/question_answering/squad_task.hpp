@@ -64,6 +64,7 @@ class SquadTask final : public Task {
   data::BertConfig bert_;
   data::TokenizerOptions switches_;
   std::vector<data::ModelFile> tokenizer_files_;  ///< as exports have them, so that none is made for an export
+  data::WeightFormat export_format_;
   data::WordPieceTokenizer tokenizer_;
   std::unique_ptr<nn::Model> model_;
   std::unique_ptr<SquadWindows> train_;

@@ -77,6 +77,12 @@ SquadWindows load_windows(const std::filesystem::path& path, const data::WordPie
   return windows;
 }
 
+std::vector<std::size_t> SquadWindows::lengths() const {
+  std::vector<std::size_t> lengths(count());
+  for (std::size_t window = 0; window < count(); ++window) lengths[window] = length(window);
+  return lengths;
+}
+
 std::size_t SquadWindows::tokens() const {
   std::size_t sum = 0;
   for (std::size_t window = 0; window < count(); ++window) sum += length(window);

@@ -20,6 +20,8 @@ struct SquadWindows {
 
   std::size_t count() const { return features.features.size(); }
   std::size_t length(std::size_t window) const { return features.length(features.features[window]); }
+  /// Of all windows.
+  std::vector<std::size_t> lengths() const;
   /// Tokens of all windows together.
   std::size_t tokens() const;
   /// Of all windows' ids and labels: equal where the same is trained on or evaluated.

@@ -21,31 +21,19 @@ const std::string& mpiexec();
 /// A tiny run by several ranks, on one thread each.
 class RankRuns : public TinyRun {
  protected:
+  using TinyRun::TinyRun;
   void SetUp() override {
     if (mpiexec().empty()) GTEST_SKIP() << "a build without MPI";
     TinyRun::SetUp();
-    write_file(dev_, tiny_questions());
+    write_file(dev_, family_.documents());
   }
 
   std::vector<std::string> train_words(const std::filesystem::path& output,
                                        const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> words = {"train",
-                                      "--model",
-                                      model_,
-                                      "--train",
-                                      train_,
-                                      "--dev",
-                                      dev_,
-                                      "--output",
-                                      output,
-                                      "--lr",
-                                      "1e-3",
-                                      "--max-length",
-                                      "60",
-                                      "--doc-stride",
-                                      "20",
-                                      "--gemm",
-                                      default_gemm_provider()};
+    std::vector<std::string> words =
+        with_options({"train", "--model", model_, "--train", train_, "--dev", dev_, "--output", output, "--lr", "1e-3",
+                      "--gemm", default_gemm_provider()},
+                     {});
     if (std::ranges::none_of(more, [](const std::string& word) { return word.starts_with("--batch"); })) {
       words.insert(words.end(), {"--batch", "5"});
     }
@@ -78,7 +66,6 @@ class RankRuns : public TinyRun {
   /// The same for at least `bytes`.
   static void wait_for_size(const std::filesystem::path& file, std::uintmax_t bytes);
 
-  std::filesystem::path dev_ = directory_ / "dev.json";
   EnvironmentVariable root_{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, sure_{"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
       crowded_{"OMPI_MCA_rmaps_base_oversubscribe", "1"}, loose_{"OMPI_MCA_hwloc_base_binding_policy", "none"},
       threads_{"OMP_NUM_THREADS", "1"}, limit_{"MPIEXEC_TIMEOUT", "100"};  // seconds; nothing may hang

@@ -303,7 +303,7 @@ TEST_F(BadInput, EvalAskAndPrepare) {
   expect_refused(run({"bench", "step", "--micro-tokens", "90", "--micro-batch", "2"}), "micro-tokens", 2);
   expect_refused(run({"bench", "gemm", "--cased"}), "bench gemm has no --cased", 2);
   expect_refused(run({"bench", "tokenize", "--batch", "4"}), "bench tokenize has no --batch", 2);
-  expect_refused(run({"bench", "sort"}), "gemm, step, tokenize or collectives", 2);
+  expect_refused(run({"bench", "sort"}), "gemm, step, batch, tokenize or collectives", 2);
   expect_refused(run({"bench", "tokenize", "--vocab", model_ / "vocab.txt"}), "--data", 2);
   expect_refused(run({"bench", "tokenize", "--data", train_}), "--vocab or --model", 2);
   expect_refused(run_mylos({"score", "/no/data.json", train_}), "/no/data.json");

@@ -1,6 +1,7 @@
 #include "app/report/compared_runs.hpp"
 
 #include "app/options/parse.hpp"
+#include "tests/app/family.hpp"
 #include "tests/app/image_run.hpp"
 #include "tests/app/rank_runs.hpp"
 
@@ -120,6 +121,7 @@ TEST(Compare, ALossAloneHasAColumn) {
 
 class CompareCommand : public tests::RankRuns {
  protected:
+  using RankRuns::RankRuns;
   std::vector<std::string> compare_words(const std::vector<std::string>& more) const {
     std::vector<std::string> words = train_words(run_, {"--steps", "3"});
     words.front() = "compare";
@@ -128,7 +130,9 @@ class CompareCommand : public tests::RankRuns {
   }
 };
 
-TEST_F(CompareCommand, PrintsALineForEveryModeAndNumberOfRanks) {
+using CompareOfFamily = tests::OnFamily<CompareCommand>;
+
+TEST_P(CompareOfFamily, PrintsALineForEveryModeAndNumberOfRanks) {
   const tests::ProgramRun run =
       tests::run_mylos(compare_words({"--modes", "replicated,sharded", "--ranks", "1,2", "--repeats", "1", "--json"}));
   ASSERT_EQ(run.exit_code, 0) << run.errors;
@@ -136,11 +140,14 @@ TEST_F(CompareCommand, PrintsALineForEveryModeAndNumberOfRanks) {
   ASSERT_EQ(lines.size(), 4u);
   for (const auto& line : lines) {
     EXPECT_NEAR(line["loss"].get<double>(), lines[0]["loss"].get<double>(), 1e-5);
-    EXPECT_EQ(line["f1"], lines[0]["f1"]);
+    ASSERT_TRUE(line.contains(family_.metric)) << line;
+    EXPECT_EQ(line[family_.metric], lines[0][family_.metric]);
     EXPECT_EQ(line["sent_per_step"].get<double>() > 0.0, line["ranks"] == 2) << line;
   }
   EXPECT_TRUE(std::filesystem::exists(run_ / "comparison.json"));
 }
+
+MYLOS_FOR_EACH_FAMILY(CompareOfFamily);
 
 TEST_F(CompareCommand, ABatchPerRankIsMultipliedByTheRanksOfEachRun) {
   std::vector<std::string> words = train_words(run_, {"--steps", "2", "--batch-per-rank", "2"});

@@ -1,3 +1,4 @@
+#include "tests/app/family.hpp"
 #include "tests/app/rank_runs.hpp"
 
 #include <gmock/gmock.h>
@@ -18,6 +19,7 @@ using Words = std::vector<std::string>;
 /// The program, trying a folder of its own.
 class DoctorProgram : public TinyRun {
  protected:
+  using TinyRun::TinyRun;
   void SetUp() override {
     TinyRun::SetUp();
     fs::create_directories(run_);
@@ -29,7 +31,9 @@ class DoctorProgram : public TinyRun {
   }
 };
 
-TEST_F(DoctorProgram, AloneFindsNoError) {
+using DoctorOfFamily = OnFamily<DoctorProgram>;
+
+TEST_P(DoctorOfFamily, AloneFindsNoError) {
   const ProgramRun run = run_mylos(words({"--model", model_}));
   EXPECT_EQ(run.exit_code, 0) << run.output << run.errors;
   for (const char* name :
@@ -44,6 +48,8 @@ TEST_F(DoctorProgram, AloneFindsNoError) {
   EXPECT_EQ(report["errors"], 0);
   EXPECT_EQ(report["findings"][0]["name"], "program");
 }
+
+MYLOS_FOR_EACH_FAMILY(DoctorOfFamily);
 
 TEST_F(DoctorProgram, ErrorsExitWithOne) {
   const ProgramRun missing = run_mylos(words({"--model", "/no/model"}));

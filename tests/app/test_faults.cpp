@@ -1,6 +1,7 @@
 #include "core/kernels/gemm.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
+#include "tests/app/family.hpp"
 #include "tests/app/rank_runs.hpp"
 #include "tests/support/ranks.hpp"
 #include "tests/support/sanitized.hpp"
@@ -12,6 +13,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <map>
 #include <optional>
 #include <random>
 #include <thread>
@@ -40,6 +42,7 @@ bool is_open_mpi() {
 
 class Faults : public RankRuns {
  protected:
+  using RankRuns::RankRuns;
   static constexpr std::size_t ranks = 2;
 
   void SetUp() override {
@@ -48,7 +51,7 @@ class Faults : public RankRuns {
   }
 
   Words words(const fs::path& output, const Words& more = {}) const {
-    Words all = {"--steps", "60", "--dropout", "0.1", "--mode", "sharded", "--eval-every", "1000", "--keep", "2"};
+    Words all = with_noise({"--steps", "60", "--mode", "sharded", "--eval-every", "1000", "--keep", "2"});
     all.insert(all.end(), more.begin(), more.end());
     return train_words(output, all);
   }
@@ -142,6 +145,39 @@ TEST_F(Faults, AKilledRankLosesNothing) {
     }
   }
 }
+
+using FaultsOfFamily = OnFamily<Faults>;
+
+/// Killed in the middle, each time on other ranks and in another mode than the time before.
+TEST_P(FaultsOfFamily, AKilledRunGoesOnOnOtherRanksInAnotherMode) {
+  const fs::path whole = directory_ / "whole";
+  const auto words_in = [&](const fs::path& output, const std::string& mode, const std::string& micro_batch) {
+    return words(output, {"--steps", "150", "--checkpoint-every", "10", "--mode", mode, "--micro-batch", micro_batch});
+  };
+  ASSERT_EQ(run_on(1, words_in(whole, "replicated", "5")).exit_code, 0);
+  const std::size_t bytes = fs::file_size(whole / "metrics.jsonl");
+  std::size_t starts = 0;
+  for (const auto& [count, mode] : {std::pair{2, "sharded"}, {4, "hybrid"}, {1, "replicated"}}) {
+    RunningProgram running(launched(std::vector<Words>(count, words_in(run_, mode, "2"))), "", {}, mpiexec());
+    wait_for_size(run_ / "metrics.jsonl", ++starts * bytes / 5);
+    for (const int process : processes_of(run_)) ::kill(process, SIGKILL);
+    EXPECT_NE(running.wait().exit_code, 0);
+  }
+  const ProgramRun rest = run_on(3, words_in(run_, "sharded-gradients", "1"));
+  ASSERT_EQ(rest.exit_code, 0) << rest.errors;
+  EXPECT_THAT(rest.errors, HasSubstr("goes on after step "));
+  const auto expected = metrics_of(whole), actual = metrics_of(run_);
+  std::map<std::size_t, double> losses;
+  for (const auto& row : actual) {
+    if (row.contains("loss")) losses[row["step"]] = row["loss"];
+  }
+  EXPECT_EQ(losses.size(), 150u);
+  for (const auto& row : expected) {
+    if (row.contains("loss")) EXPECT_NEAR(losses[row["step"]], row["loss"].get<double>(), 1e-5) << row["step"];
+  }
+}
+
+MYLOS_FOR_EACH_FAMILY(FaultsOfFamily);
 
 TEST_F(Faults, AStoppedRankIsNamedAndEndsTheRun) {
   RunningProgram running(

@@ -1,4 +1,5 @@
 #include "tests/app/tiny_run.hpp"
+#include "tests/data/tokenizer/letters_model.hpp"
 #include "tests/support/paths.hpp"
 
 #include <gmock/gmock.h>
@@ -20,28 +21,17 @@ using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 using Words = std::vector<std::string>;
 
 /// A small Llama without weights or tokenizer, and documents that bring their ids.
-class LanguageRuns : public testing::Test {
+class LanguageRuns : public TinyRun {
  protected:
+  LanguageRuns() : TinyRun(llama_family()) {}
   void SetUp() override {
-    write_file(model_ / "config.json", R"({"model_type": "llama", "vocab_size": 29, "hidden_size": 16,
-      "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
-      "max_position_embeddings": 32, "rms_norm_eps": 1e-5, "bos_token_id": 1, "eos_token_id": 2})");
-    write_file(train_, documents(40));
-    write_file(dev_, documents(9));
-  }
-
-  /// Each counts upwards from where it begins, and is of another length.
-  static std::string documents(std::size_t count) {
-    std::string lines;
-    for (std::size_t i = 0; i < count; ++i) {
-      json ids = json::array();
-      for (std::size_t j = 0; j < 4 + i % 7; ++j) ids.push_back(3 + (5 * i + j) % 26);
-      lines += json{{"input_ids", ids}}.dump() + "\n";
-    }
-    return lines;
+    TinyRun::SetUp();
+    write_file(train_, tiny_documents(40));
+    write_file(dev_, tiny_documents(9));
   }
 
   ProgramRun train(const fs::path& output, const Words& more) const {
@@ -49,6 +39,15 @@ class LanguageRuns : public testing::Test {
                    "--batch", "4",       "--lr", "1e-2",    "--gemm", default_provider()};
     words.insert(words.end(), more.begin(), more.end());
     return run_mylos(words);
+  }
+  /// One line of error, the last; before it there may be notices.
+  static void expect_refused(const ProgramRun& run, const std::string& what, int exit_code = 1) {
+    EXPECT_EQ(run.exit_code, exit_code) << run.errors;
+    const Words lines = run.error_lines();
+    ASSERT_FALSE(lines.empty()) << what;
+    EXPECT_THAT(lines.back(), AllOf(StartsWith("mylos: error: "), HasSubstr(what)));
+    const auto is_error = [](const std::string& line) { return line.starts_with("mylos: error: "); };
+    EXPECT_EQ(std::ranges::count_if(lines, is_error), 1) << run.errors;
   }
   static std::vector<json> rows(const fs::path& run, const std::string& kind) {
     std::vector<json> rows;
@@ -59,11 +58,6 @@ class LanguageRuns : public testing::Test {
     }
     return rows;
   }
-
-  TemporaryDirectory directory_;
-  fs::path model_ = directory_ / "model", train_ = directory_ / "train.jsonl", dev_ = directory_ / "dev.jsonl";
-  fs::path run_ = directory_ / "run";
-  EnvironmentVariable cache_{"XDG_CACHE_HOME", (directory_ / "cache").string()};
 };
 
 TEST_F(LanguageRuns, TrainFromTheInitialiserWritesWhatTheInterfaceSays) {
@@ -91,8 +85,8 @@ TEST_F(LanguageRuns, EvalScoresTheBestModelAsTrainingDid) {
   const json found = json::parse(scored.output), expected = read_json(run_ / "results.json");
   EXPECT_NEAR(found["loss"].get<double>(), expected["loss"].get<double>(), 1e-6);
   EXPECT_EQ(found["tokens"], expected["tokens"]);
-  EXPECT_THAT(run_mylos({"eval", "--model", model_, "--data", dev_, "--output", directory_ / "none"}).errors,
-              HasSubstr("has no weights (model.safetensors"));
+  expect_refused(run_mylos({"eval", "--model", model_, "--data", dev_, "--output", directory_ / "none"}),
+                 "has no weights (model.safetensors");
 }
 
 TEST_F(LanguageRuns, AResumedRunIsTheSame) {
@@ -107,24 +101,6 @@ TEST_F(LanguageRuns, AResumedRunIsTheSame) {
   const ProgramRun exported = run_mylos({"checkpoint", "export", whole, "--output", directory_ / "exported"});
   ASSERT_EQ(exported.exit_code, 0) << exported.errors;
   EXPECT_EQ(read_file(directory_ / "exported/model.safetensors"), read_file(whole / "last/model.safetensors"));
-}
-
-TEST_F(LanguageRuns, MicroBatchesAndRecomputationGiveTheSameLosses) {
-  const auto losses = [&](const std::string& name, const Words& more) {
-    Words words = {"--steps", "5"};
-    words.insert(words.end(), more.begin(), more.end());
-    const ProgramRun run = train(directory_ / name, words);
-    EXPECT_EQ(run.exit_code, 0) << run.errors;
-    std::vector<double> all;
-    for (const json& row : rows(directory_ / name, "step")) all.push_back(row["loss"].get<double>());
-    return all;
-  };
-  const std::vector<double> whole = losses("whole", {});
-  ASSERT_EQ(whole.size(), 5u);
-  EXPECT_EQ(losses("layer", {"--recompute", "layer"}), whole);
-  EXPECT_EQ(losses("attention", {"--recompute", "attention"}), whole);
-  const std::vector<double> single = losses("single", {"--micro-batch", "1"});
-  for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(single[i], whole[i], 1e-5 * whole[i]) << i;
 }
 
 TEST_F(LanguageRuns, PreparedSamplesTrainAlike) {
@@ -148,22 +124,56 @@ TEST_F(LanguageRuns, DocumentsAreSplitOrTruncated) {
   EXPECT_THAT(cut.errors, AllOf(HasSubstr("40 documents, 40 samples"), HasSubstr("tokens left out")));
 }
 
+/// As Llama 3's directories are.
+TEST_F(LanguageRuns, WithoutATokenizerModelDocumentsBringTheirIds) {
+  write_file(model_ / "tokenizer.json", "{}");
+  const std::string told = "has no tokenizer.model, and its tokenizer.json is not read: documents must bring their ids";
+  const ProgramRun run = train(run_, {"--steps", "2"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.errors, HasSubstr(model_.string() + " " + told));
+  EXPECT_EQ(read_file(run_ / "best/tokenizer.json"), "{}");
+  const ProgramRun scored = run_mylos({"eval", "--model", run_, "--data", dev_, "--output", directory_ / "scored"});
+  EXPECT_EQ(scored.exit_code, 0) << scored.errors;
+  EXPECT_THAT(scored.errors, HasSubstr(told));
+  write_file(directory_ / "texts.txt", "e2e4\n");
+  expect_refused(
+      run_mylos({"eval", "--model", run_, "--data", directory_ / "texts.txt", "--output", directory_ / "x"}),
+      "texts.txt, line 1: text, but the model's directory has no tokenizer.model; bring the ids as input_ids");
+}
+
+TEST_F(LanguageRuns, ATokenizerMayHaveFewerPiecesThanTheModel) {
+  write_file(model_ / "tokenizer.model", letters_model());  // 5 pieces
+  write_file(train_, "{\"text\": \"abba\"}\n{\"text\": \"ab\"}\n{\"text\": \"baab\"}\n{\"text\": \"bb\"}\n");
+  const ProgramRun run = train(run_, {"--steps", "1"});
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  EXPECT_THAT(run.errors, Not(HasSubstr("tokenizer.model")));
+  json config = read_json(model_ / "config.json");
+  config["vocab_size"] = 4;
+  write_file(model_ / "config.json", config.dump());
+  expect_refused(train(directory_ / "other", {"--steps", "1"}),
+                 "tokenizer.model: has 5 pieces, and the model's vocab_size is 4");
+}
+
 TEST_F(LanguageRuns, BadInputIsNamed) {
-  const auto error = [&](const std::string& lines, const Words& more = {}) {
+  const auto expect_error = [&](const std::string& lines, const std::string& what, const Words& more = {},
+                                int exit_code = 1) {
     write_file(train_, lines);
-    const ProgramRun run = train(run_, more);
-    EXPECT_NE(run.exit_code, 0);
+    expect_refused(train(run_, more), what, exit_code);
     EXPECT_FALSE(fs::exists(run_ / "last"));
-    return run.errors;
   };
-  EXPECT_THAT(error("{\"input_ids\": [3, 4]}\n{\"input_ids\": [3, 29]}\n"),
-              AllOf(HasSubstr("train.jsonl, line 2"), HasSubstr("29")));
-  EXPECT_THAT(error("{\"input_ids\": [3, 4]}\n{\"input_ids\": 3}\n"), HasSubstr("train.jsonl, line 2"));
-  EXPECT_THAT(error("{\"text\": \"e2e4\"}\n"), HasSubstr("tokenizer"));
-  EXPECT_THAT(error(""), HasSubstr("train.jsonl"));
-  EXPECT_THAT(error(documents(4), {"--max-length", "64"}), HasSubstr("--max-length 64: expected at most 32"));
-  EXPECT_THAT(error(documents(4), {"--doc-stride", "8"}),
-              HasSubstr("--doc-stride belongs to --task question-answering"));
+  const std::string first = "{\"input_ids\": [3, 4]}\n", place = train_.string() + ", line 2";
+  expect_error(first + "{\"input_ids\": [3, 29]}\n",
+               place + ": input_ids[1]: id 29 is outside the model's vocabulary of 29");
+  expect_error(first + "{\"input_ids\": [3, -1]}\n", place);
+  expect_error(first + "{\"input_ids\": [3, 2147483648]}\n", place);
+  expect_error(first + "{\"input_ids\": 3}\n", place);
+  expect_error("{\"text\": \"e2e4\"}\n", "no tokenizer.model");
+  expect_error("", train_.string() + ": no document");
+  expect_error("\n\n", train_.string() + ": no document");
+  expect_error(first + "{\"input_ids\": []}\n", place, {"--strict"});
+  expect_error(tiny_documents(4), "--max-length 64: expected at most 32", {"--max-length", "64"}, 2);
+  expect_error(tiny_documents(4), "--doc-stride belongs to --task question-answering", {"--doc-stride", "8"}, 2);
+  expect_error(tiny_documents(4), "--dropout 0.1: these models have no dropout; leave it out", {"--dropout", "0.1"}, 2);
 }
 
 TEST_F(LanguageRuns, PlansKnowModelsBySize) {
@@ -175,7 +185,7 @@ TEST_F(LanguageRuns, PlansKnowModelsBySize) {
     if (mode["mode"] == "replicated") EXPECT_EQ(mode["fits"], false);
     if (mode["mode"] == "sharded") EXPECT_EQ(mode["fits"], true);
   }
-  EXPECT_THAT(planned["recommended"].get<std::string>(), HasSubstr("--model codellama-7b"));
+  EXPECT_THAT(planned["recommended"].get<std::string>(), HasSubstr("--model codellama/CodeLlama-7b-hf"));
 }
 
 /// The default length is made to fit, and the recommended line says it.

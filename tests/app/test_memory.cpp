@@ -1,3 +1,4 @@
+#include "tests/app/tiny_family.hpp"
 #include "tests/app/tiny_model.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/process.hpp"
@@ -49,21 +50,37 @@ void expect_at_most(double figure, const ProgramRun& run) {
 
 struct Setting {
   std::string provider, precision, recompute;
+  const Family& family = bert_family();
 };
+
+/// A model of the family that is large enough for its memory to be told from the program's, and data of its longest
+/// samples; returns what train is told of the samples.
+Words write_large_run(const Family& family, const fs::path& model, const fs::path& train) {
+  if (&family == &bert_family()) {
+    write_tiny_model(model, {.positions = positions, .hidden = 384, .layers = 4, .feed_forward = 1536});
+    write_file(train, long_questions(32, positions));
+  } else {
+    write_tiny_llama(
+        model,
+        {.vocabulary = 2000, .positions = positions, .hidden = 384, .layers = 4, .feed_forward = 1024, .heads = 6});
+    write_file(train, tiny_documents(32, positions - 2));  // BOS and EOS
+  }
+  Words words = {"--max-length", std::to_string(positions)};
+  words.insert(words.end(), family.noise.begin(), family.noise.end());
+  return words;
+}
 
 class PredictedMemory : public testing::TestWithParam<Setting> {};
 
 TEST_P(PredictedMemory, IsNeverExceededAndAtMostEightPercentMore) {
   if (heap_is_sanitized) GTEST_SKIP() << "sanitizers take memory of their own";
-  const auto& [provider, precision, recompute] = GetParam();
+  const auto& [provider, precision, recompute, family] = GetParam();
   if (run_mylos({"info"}).output.find(provider) == std::string::npos) GTEST_SKIP() << "no " << provider << " here";
   const TemporaryDirectory directory;
-  const fs::path model = directory / "model", train = directory / "train.json", run = directory / "run";
-  write_tiny_model(model, {.positions = positions, .hidden = 384, .layers = 4, .feed_forward = 1536});
-  write_file(train, long_questions(32, positions));
-  Words words = {"train",   "--model", model,     "--train",     train,          "--output",    run,
-                 "--batch", "16",      "--steps", "2",           "--max-length", "384",         "--dropout",
-                 "0.1",     "--gemm",  provider,  "--precision", precision,      "--recompute", recompute};
+  const fs::path model = directory / "model", train = directory / ("train" + family.ending), run = directory / "run";
+  Words words = write_large_run(family, model, train);
+  words.insert(words.begin(), {"train", "--model", model, "--train", train, "--output", run, "--batch", "16", "--steps",
+                               "2", "--gemm", provider, "--precision", precision, "--recompute", recompute});
   Words dry = words;
   dry.push_back("--dry-run");
   const ProgramRun said = run_mylos(dry);
@@ -75,18 +92,18 @@ TEST_P(PredictedMemory, IsNeverExceededAndAtMostEightPercentMore) {
   expect_at_most(predicted(trained.errors), trained);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, PredictedMemory,
-                         testing::Values(Setting{"onednn", "float", "none"}, Setting{"onednn", "float", "layer"},
-                                         Setting{"onednn", "bfloat16", "none"},
-                                         Setting{"onednn-packed", "float", "none"},
-                                         Setting{"kokkos-kernels", "float", "attention"},
-                                         Setting{"kokkos-kernels", "bfloat16", "none"},
-                                         Setting{"onednn", "half", "none"}),
-                         [](const auto& of) {
-                           std::string provider = of.param.provider;
-                           std::ranges::replace(provider, '-', '_');
-                           return provider + "_" + of.param.precision + "_" + of.param.recompute;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Of, PredictedMemory,
+    testing::Values(Setting{"onednn", "float", "none"}, Setting{"onednn", "float", "layer"},
+                    Setting{"onednn", "bfloat16", "none"}, Setting{"onednn-packed", "float", "none"},
+                    Setting{"kokkos-kernels", "float", "attention"}, Setting{"kokkos-kernels", "bfloat16", "none"},
+                    Setting{"onednn", "half", "none"}, Setting{"onednn", "float", "none", llama_family()},
+                    Setting{"onednn", "bfloat16", "layer", llama_family()}),
+    [](const auto& of) {
+      std::string provider = of.param.provider;
+      std::ranges::replace(provider, '-', '_');
+      return of.param.family.name + "_" + provider + "_" + of.param.precision + "_" + of.param.recompute;
+    });
 
 /// Runs whose steps all differ in their tokens, so that products are made for new shapes all the time.
 struct LongRun {

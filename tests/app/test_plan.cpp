@@ -87,8 +87,8 @@ TEST_F(Plan, NamesAreThoseThatFetchGets) {
       run_mylos({"plan", "--model", "bert-base", "--gpu", "h100", "--data", file}).error_lines();
   ASSERT_EQ(errors.size(), 1u);
   EXPECT_EQ(errors[0], "mylos: error: --data " + file.string() +
-                           ": bert-base is known by its sizes, and cutting questions needs a directory with its "
-                           "vocabulary; get it with: mylos fetch bert-base-uncased; or leave out --data");
+                           ": bert-base is known by its sizes, and cutting data into samples needs a directory "
+                           "with its tokenizer; get it with: mylos fetch bert-base-uncased; or leave out --data");
 }
 
 TEST_F(Plan, NotesSayWhatWasMadeToFitAndWhatExceedsAll) {

@@ -1,3 +1,4 @@
+#include "tests/app/family.hpp"
 #include "tests/app/rank_runs.hpp"
 
 #include <gmock/gmock.h>
@@ -22,6 +23,7 @@ using ::testing::StartsWith;
 using Words = std::vector<std::string>;
 
 using RanksOfTheProgram = RankRuns;
+using RanksOfFamily = OnFamily<RankRuns>;
 
 /// Lines that the program says of itself; mpirun adds its own.
 Words errors_of(const ProgramRun& run) {
@@ -38,7 +40,16 @@ void expect_error(const ProgramRun& run, const std::string& what, int exit_code 
 
 json run_json_of(const fs::path& run) { return json::parse(read_file(run / "run.json")); }
 
-TEST_F(RanksOfTheProgram, TrainAsOneDoes) {
+/// Results with the same names, whose numbers are as near as losses are.
+void expect_results_near(const json& results, const json& expected) {
+  ASSERT_EQ(results.size(), expected.size()) << results;
+  for (const auto& [name, value] : expected.items()) {
+    ASSERT_TRUE(results.contains(name)) << name;
+    EXPECT_NEAR(results[name].get<double>(), value.get<double>(), 1e-5 * value.get<double>()) << name;
+  }
+}
+
+TEST_P(RanksOfFamily, TrainAsOneDoes) {
   const fs::path one = directory_ / "one", three = directory_ / "three";
   const ProgramRun alone = run_mylos(train_words(one));
   ASSERT_EQ(alone.exit_code, 0) << alone.errors;
@@ -51,7 +62,7 @@ TEST_F(RanksOfTheProgram, TrainAsOneDoes) {
     if (expected[i].contains("checkpoint")) continue;
     const char* key = expected[i].contains("loss") ? "loss" : "validation_loss";
     EXPECT_NEAR(actual[i][key].get<double>(), expected[i][key].get<double>(), 1e-4) << expected[i];
-    EXPECT_EQ(actual[i].value("f1", 0.0), expected[i].value("f1", 0.0));
+    EXPECT_EQ(actual[i].value(family_.metric, 0.0), expected[i].value(family_.metric, 0.0));
   }
   const json resolved = run_json_of(three)["resolved"];
   EXPECT_EQ(resolved["ranks"], 3);
@@ -59,7 +70,7 @@ TEST_F(RanksOfTheProgram, TrainAsOneDoes) {
   EXPECT_EQ(resolved["threads"], 1);
   EXPECT_EQ(resolved["mode"], "sharded");
   EXPECT_EQ(run_json_of(three)["state"]["finished"], true);
-  EXPECT_EQ(together.output, alone.output) << "the results, once";
+  expect_results_near(json::parse(together.output), json::parse(alone.output));  // the results, once
   EXPECT_THAT(together.errors, HasSubstr("ranks    3 on 1 node, 1 thread each; sharded\n"));
   const Words lines = together.error_lines();
   EXPECT_EQ(std::ranges::count_if(lines, [](const std::string& line) { return line.starts_with("done after "); }), 1);
@@ -67,11 +78,11 @@ TEST_F(RanksOfTheProgram, TrainAsOneDoes) {
   // A finished run is left alone by any number of ranks.
   const ProgramRun again = run_on(2, train_words(three, {"--mode", "fsdp"}));
   EXPECT_EQ(again.exit_code, 0) << again.errors;
-  EXPECT_EQ(again.output, alone.output);
+  EXPECT_EQ(again.output, together.output);
   EXPECT_THAT(again.errors, HasSubstr("--overwrite trains anew"));
 }
 
-TEST_F(RanksOfTheProgram, DeterministicRunsWriteTheSameBytes) {
+TEST_P(RanksOfFamily, DeterministicRunsWriteTheSameBytes) {
   const auto weights = [](const fs::path& run) { return read_file(run / "last" / "model.safetensors"); };
   const fs::path one = directory_ / "one", four = directory_ / "four";
   const ProgramRun alone = run_mylos(train_words(one, {"--deterministic"}));
@@ -84,7 +95,7 @@ TEST_F(RanksOfTheProgram, DeterministicRunsWriteTheSameBytes) {
   expect_error(run_on(3, train_words(run_, {"--deterministic"})), "8 leaves cannot be split among 3 ranks");
 }
 
-TEST_F(RanksOfTheProgram, ABatchPerRankCountsForEach) {
+TEST_P(RanksOfFamily, ABatchPerRankCountsForEach) {
   const ProgramRun run = run_on(2, train_words(run_, {"--batch-per-rank", "2", "--steps", "1"}));
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_EQ(run_json_of(run_)["batch"], 4);
@@ -96,7 +107,23 @@ TEST_F(RanksOfTheProgram, ABatchPerRankCountsForEach) {
   EXPECT_EQ(run_json_of(run_)["resolved"]["micro-batch"], 2) << "2 and 3 sequences, each in 2 parts";
 }
 
-TEST_F(RanksOfTheProgram, DryRunsTellTheMemoryOfARank) {
+/// Also where a rank has more samples than others, because they are shared out by their tokens.
+TEST_P(RanksOfFamily, ABatchSizePerDeviceIsTheMicroBatch) {
+  const ProgramRun run = run_on(2, train_words(run_, {"--batch_size_per_device", "2", "--gradient_accumulation_steps",
+                                                      "2", "--max_training_steps", "2", "--no_fsdp"}));
+  ASSERT_EQ(run.exit_code, 0) << run.errors;
+  const json resolved = run_json_of(run_)["resolved"];
+  EXPECT_EQ(resolved["batch"], 8);
+  EXPECT_EQ(resolved["micro-batch"], 2);
+  EXPECT_EQ(resolved["steps"], 2);
+  EXPECT_EQ(resolved["mode"], "replicated");
+  EXPECT_EQ(metrics_of(run_).front()["sequences"], 8);
+  const ProgramRun same = run_on(2, train_words(run_, {"--batch", "8", "--micro-batch", "2", "--steps", "2"}));
+  EXPECT_EQ(same.exit_code, 0) << same.errors;
+  EXPECT_THAT(same.errors, HasSubstr("--overwrite trains anew")) << "it is the same run";
+}
+
+TEST_P(RanksOfFamily, DryRunsTellTheMemoryOfARank) {
   const ProgramRun run = run_on(2, train_words(run_, {"--dry-run", "--mode", "zero1"}));
   EXPECT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_THAT(run.errors, HasSubstr("at most on a rank: "));
@@ -131,7 +158,7 @@ TEST_F(RanksOfTheProgram, WhatDiffersBetweenRanksIsNamed) {
   expect_error(run_on({train_words(run_), other}), "mylos: error: rank 1: the configuration is ");
 }
 
-TEST_F(RanksOfTheProgram, OneSpeaksUnlessAllAreToldTo) {
+TEST_P(RanksOfFamily, OneSpeaksUnlessAllAreToldTo) {
   const ProgramRun one = run_on(2, train_words(directory_ / "one", {"--steps", "2"}));
   ASSERT_EQ(one.exit_code, 0) << one.errors;
   EXPECT_THAT(one.errors, AllOf(HasSubstr("\nstep 2/2 (100 %)"), Not(HasSubstr("rank 0: step"))));
@@ -150,7 +177,7 @@ TEST_F(RanksOfTheProgram, OtherCommandsRunAlone) {
   EXPECT_FALSE(fs::exists(run_));
 }
 
-TEST_F(RanksOfTheProgram, ASignalEndsAllAtAStepsEnd) {
+TEST_P(RanksOfFamily, ASignalEndsAllAtAStepsEnd) {
   RunningProgram program(
       launched(std::vector<Words>(2, train_words(run_, {"--steps", "1000000", "--mode", "sharded"}))), "", {},
       mpiexec());
@@ -161,6 +188,8 @@ TEST_F(RanksOfTheProgram, ASignalEndsAllAtAStepsEnd) {
   EXPECT_FALSE(fs::exists(run_ / "last")) << "its checkpoint has the weights";
   EXPECT_THAT(run.errors, HasSubstr("ended by SIGUSR1 after"));
 }
+
+MYLOS_FOR_EACH_FAMILY(RanksOfFamily);
 
 }  // namespace
 }  // namespace mylos::tests

@@ -1,6 +1,7 @@
 #include "app/report/report.hpp"
 
 #include "core/base/subprocess.hpp"
+#include "tests/app/family.hpp"
 #include "tests/app/image_run.hpp"
 #include "tests/app/tiny_run.hpp"
 
@@ -23,12 +24,12 @@ using Words = std::vector<std::string>;
 
 class Report : public TinyRun {
  protected:
+  using TinyRun::TinyRun;
+
   ProgramRun train(const fs::path& output, const Words& more = {}) const {
-    Words words = {"train", "--model",      model_, "--train", train_, "--dev",
-                   train_,  "--output",     output, "--lr",    "1e-2", "--max-length",
-                   "60",    "--doc-stride", "20",   "--batch", "4"};
-    words.insert(words.end(), more.begin(), more.end());
-    return run_mylos(words);
+    return run_mylos(with_options({"train", "--model", model_, "--train", train_, "--dev", train_, "--output", output,
+                                   "--lr", "1e-2", "--batch", "4"},
+                                  more));
   }
 
   ProgramRun report(const Words& arguments) const {
@@ -80,12 +81,11 @@ class Report : public TinyRun {
   fs::path page_ = directory_ / "report.html";
 };
 
-TEST_F(Report, OfARunHasItsNumbers) {
+using ReportOfFamily = OnFamily<Report>;
+
+TEST_P(ReportOfFamily, OfARunHasItsNumbers) {
   ASSERT_EQ(train(run_, {"--epochs", "4", "--checkpoint-every", "6", "--seed", "7"}).exit_code, 0);
   const std::string page = page_of({run_});
-  const json results = read_json(run_ / "results.json");
-  EXPECT_THAT(page, HasSubstr(fmt::format("<dt>F1</dt><dd>{:.2f}<small>", results["f1"].get<double>())));
-  EXPECT_THAT(page, HasSubstr(fmt::format("<dt>Exact match</dt><dd>{:.2f}<small>", results["exact"].get<double>())));
   std::istringstream lines(read_file(run_ / "metrics.jsonl"));
   for (std::string line; std::getline(lines, line);) {
     const json row = json::parse(line);
@@ -96,11 +96,36 @@ TEST_F(Report, OfARunHasItsNumbers) {
   }
   EXPECT_THAT(page, AllOf(HasSubstr("finished after 12 steps"), HasSubstr("<h2>Curves</h2>"),
                           HasSubstr("<b>Validation loss</b>"), HasSubstr("forward and backward passes"),
-                          HasSubstr("checkpoints"), HasSubstr("<h2>Answers that changed</h2>"),
-                          HasSubstr("From step 3 to step 12, "), HasSubstr("<h2>Worst errors</h2>")));
+                          HasSubstr("checkpoints"), HasSubstr("<dt>" + family_.title + "</dt><dd>")));
   EXPECT_THAT(page, AllOf(HasSubstr("<td>7</td>"), HasSubstr("1 rank, 1 node")));
   EXPECT_THAT(page, Not(HasSubstr("What is not there")));
   EXPECT_THAT(page, Not(HasSubstr("<h2>GPUs</h2>")));
+}
+
+TEST_P(ReportOfFamily, OfSeveralRunsComparesThem) {
+  const fs::path other = directory_ / "other";
+  ASSERT_EQ(train(run_, {"--steps", "3"}).exit_code, 0);
+  ASSERT_EQ(train(other, {"--steps", "6", "--lr", "1e-3"}).exit_code, 0);
+  const std::string page = page_of({run_, other});
+  EXPECT_THAT(page,
+              AllOf(HasSubstr("<h1>run and 1 other run</h1>"), HasSubstr("<h2>The runs</h2>"),
+                    HasSubstr("<h2>What differs</h2>"), HasSubstr("<th scope=\"row\">learning-rate</th><td>0.01")));
+  EXPECT_THAT(page, HasSubstr(">" + family_.title + "</th>"));
+  EXPECT_THAT(page, HasSubstr(">loss</th><th scope=\"col\" class=\"n\">median tokens/s</th>"));
+  EXPECT_THAT(page, Not(HasSubstr("<th scope=\"row\">max-length</th>")));
+  EXPECT_EQ(report({run_, run_}).exit_code, 2);
+}
+
+MYLOS_FOR_EACH_FAMILY(ReportOfFamily);
+
+TEST_F(Report, ShowsScoresAndAnswersThatChanged) {
+  ASSERT_EQ(train(run_, {"--epochs", "4"}).exit_code, 0);
+  const std::string page = page_of({run_});
+  const json results = read_json(run_ / "results.json");
+  EXPECT_THAT(page, HasSubstr(fmt::format("<dt>F1</dt><dd>{:.2f}<small>", results["f1"].get<double>())));
+  EXPECT_THAT(page, HasSubstr(fmt::format("<dt>Exact match</dt><dd>{:.2f}<small>", results["exact"].get<double>())));
+  EXPECT_THAT(page, AllOf(HasSubstr("<h2>Answers that changed</h2>"), HasSubstr("From step 3 to step 12, "),
+                          HasSubstr("<h2>Worst errors</h2>")));
 }
 
 TEST_F(Report, ShowsTheMetricsAndTheWorkThatTheRunNames) {
@@ -137,20 +162,14 @@ TEST_F(Report, ComparesRunsByTheMetricsAndTheWorkThatTheyName) {
                     HasSubstr(">F1</th>"), HasSubstr(">Accuracy</th>"), HasSubstr(">3.50</td>")));
 }
 
-TEST_F(Report, OfSeveralRunsComparesThem) {
+TEST_F(Report, OfSeveralRunsComparesTheirAnswers) {
   const fs::path other = directory_ / "other";
   ASSERT_EQ(train(run_, {"--steps", "3"}).exit_code, 0);
   ASSERT_EQ(train(other, {"--steps", "6", "--lr", "1e-3"}).exit_code, 0);
-  const std::string page = page_of({run_, other});
-  EXPECT_THAT(page,
-              AllOf(HasSubstr("<h1>run and 1 other run</h1>"), HasSubstr("<h2>The runs</h2>"),
-                    HasSubstr("<h2>What differs</h2>"), HasSubstr("<th scope=\"row\">learning-rate</th><td>0.01")));
-  EXPECT_THAT(page, HasSubstr("From run to other, "));
-  EXPECT_THAT(page, AllOf(HasSubstr(">efficiency</th><th scope=\"col\" class=\"n\">F1</th>"
-                                    "<th scope=\"col\" class=\"n\">exact</th><th scope=\"col\" class=\"n\">loss</th>"
-                                    "<th scope=\"col\" class=\"n\">median tokens/s</th>")));
-  EXPECT_THAT(page, Not(HasSubstr("<th scope=\"row\">max-length</th>")));
-  EXPECT_EQ(report({run_, run_}).exit_code, 2);
+  EXPECT_THAT(page_of({run_, other}),
+              AllOf(HasSubstr("From run to other, "),
+                    HasSubstr(">efficiency</th><th scope=\"col\" class=\"n\">F1</th>"
+                              "<th scope=\"col\" class=\"n\">exact</th><th scope=\"col\" class=\"n\">loss</th>")));
 }
 
 TEST_F(Report, RunsThatAnsweredOtherQuestionsHaveNoneInCommon) {

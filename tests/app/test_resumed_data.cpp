@@ -48,7 +48,7 @@ class ResumedData : public ResumedRuns {
     return text.replace(at, what.size(), with);
   }
 
-  fs::path dev_ = directory_ / "dev.json", order_ = directory_ / "order.jsonl";
+  fs::path order_ = directory_ / "order.jsonl";
 };
 
 TEST_F(ResumedData, EditedInPlaceIsRefused) {

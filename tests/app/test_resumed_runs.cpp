@@ -1,3 +1,4 @@
+#include "tests/app/family.hpp"
 #include "tests/app/resumed_runs.hpp"
 #include "tests/support/tensorboard.hpp"
 
@@ -25,7 +26,9 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Words = std::vector<std::string>;
 
-TEST_F(ResumedRuns, GiveTheNumbersOfAnUninterruptedRun) {
+using ResumedRunsOfFamily = OnFamily<ResumedRuns>;
+
+TEST_P(ResumedRunsOfFamily, GiveTheNumbersOfAnUninterruptedRun) {
   ASSERT_EQ(train(directory_ / "whole").exit_code, 0);
   for (const std::size_t steps : {1, 4, 8}) {
     leave_unfinished(run_, steps);
@@ -41,7 +44,7 @@ TEST_F(ResumedRuns, GiveTheNumbersOfAnUninterruptedRun) {
   }
 }
 
-TEST_F(ResumedRuns, ShowEachStepOnceInTensorBoard) {
+TEST_P(ResumedRunsOfFamily, ShowEachStepOnceInTensorBoard) {
   if (const std::string obstacle = tensorboard_obstacle(); !obstacle.empty()) GTEST_SKIP() << obstacle;
   leave_unfinished(run_, 4);
   std::this_thread::sleep_for(std::chrono::milliseconds(1100));  // event files are in the order of their seconds
@@ -49,22 +52,22 @@ TEST_F(ResumedRuns, ShowEachStepOnceInTensorBoard) {
   const json read = json::parse(tensorboard_reads(directory_.path()));
   const json& scalars = read["scalars"]["run"];
   const std::vector<json> rows = metrics(run_);
-  std::vector<json> losses, f1;
+  std::vector<json> losses, scores;
   for (const json& row : rows) {
     if (row.contains("loss")) losses.push_back({row["step"], row["loss"].get<float>()});
-    if (row.contains("f1")) f1.push_back({row["step"], row["f1"].get<float>()});
+    if (row.contains(family_.metric)) scores.push_back({row["step"], row[family_.metric].get<float>()});
   }
   ASSERT_EQ(losses.size(), 9u);
   EXPECT_EQ(scalars["train/loss"], json(losses));
-  EXPECT_EQ(scalars["eval/f1"], json(f1));
+  EXPECT_EQ(scalars["eval/" + family_.metric], json(scores));
   const json& session = read["sessions"]["run"];
   EXPECT_EQ(session["status"], "STATUS_SUCCESS");
   EXPECT_EQ(session["hyperparameters"]["learning-rate"], 1e-3);
   EXPECT_EQ(session["hyperparameters"]["mode"], "replicated");
-  EXPECT_EQ(session["metrics"]["eval/f1"], f1.back()[1]);
+  EXPECT_EQ(session["metrics"]["eval/" + family_.metric], scores.back()[1]);
 }
 
-TEST_F(ResumedRuns, ASignalLeavesACheckpoint) {
+TEST_P(ResumedRunsOfFamily, ASignalLeavesACheckpoint) {
   const Words endless = {"--steps", "100000", "--eval-every", "100000"};
   RunningProgram running(words(run_, endless));
   await_metrics(run_);
@@ -99,7 +102,7 @@ TEST_F(ResumedRuns, OptionsThatDifferAreListed) {
   EXPECT_EQ(other.exit_code, 0) << other.errors;
 }
 
-TEST_F(ResumedRuns, AMicroBatchThatThePlanChoseIsTakenAgain) {
+TEST_P(ResumedRunsOfFamily, AMicroBatchThatThePlanChoseIsTakenAgain) {
   const auto micro_batch = [](const fs::path& run) {
     return json::parse(read_file(run / "run.json"))["resolved"]["micro-batch"].get<int>();
   };
@@ -123,21 +126,21 @@ TEST_F(ResumedRuns, AMicroBatchThatThePlanChoseIsTakenAgain) {
   EXPECT_THAT(again.errors, Not(HasSubstr("losses may differ")));
 }
 
-TEST_F(ResumedRuns, AnotherMicroBatchIsTold) {
+TEST_P(ResumedRunsOfFamily, AnotherMicroBatchIsTold) {
   leave_unfinished(run_, 4);
   const ProgramRun run = train(run_, {"--micro-batch", "2"});
   EXPECT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_THAT(run.errors, HasSubstr("micro-batch 2, before 4: losses may differ in their last digits"));
 }
 
-TEST_F(ResumedRuns, APrecisionMayChange) {
+TEST_P(ResumedRunsOfFamily, APrecisionMayChange) {
   leave_unfinished(run_, 4);
   const ProgramRun run = train(run_, {"--precision", "bfloat16"});
   EXPECT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_EQ(metrics(run_).back()["step"], 9);
 }
 
-TEST_F(ResumedRuns, HalfGoesOnWithItsLossScale) {
+TEST_P(ResumedRunsOfFamily, HalfGoesOnWithItsLossScale) {
   const Words half = {"--precision", "16-mixed", "--initial-loss-scale", "16777216"};
   Words saving = half;
   saving.insert(saving.end(), {"--checkpoint-every", "1", "--keep", "20"});
@@ -162,7 +165,7 @@ TEST_F(ResumedRuns, HalfGoesOnWithItsLossScale) {
   EXPECT_EQ(read_file(run_ / "last/model.safetensors"), read_file(directory_ / "whole" / "last/model.safetensors"));
 }
 
-TEST_F(ResumedRuns, SgdGoesOnWithItsMomentumAndSchedule) {
+TEST_P(ResumedRunsOfFamily, SgdGoesOnWithItsMomentumAndSchedule) {
   const Words sgd = {"--optimizer",    "sgd",  "--momentum",    "0.9", "--nesterov",          "--lr",  "0.1",
                      "--schedule",     "step", "--decay-steps", "3,6", "--learning-rate-min", "0.005", "--decay-all",
                      "--weight-decay", "0.01"};
@@ -262,7 +265,7 @@ TEST_F(ResumedRuns, ADamagedCheckpointIsRefused) {
   EXPECT_EQ(older.exit_code, 0) << older.errors;
 }
 
-TEST_F(ResumedRuns, WhatIsNoCheckpointOfTheRunIsRefused) {
+TEST_P(ResumedRunsOfFamily, WhatIsNoCheckpointOfTheRunIsRefused) {
   leave_unfinished(run_, 4);
   const fs::path file = run_ / "checkpoints" / "step-000004.h5", features = directory_ / "features.h5";
   const std::string whole = read_file(file);
@@ -273,11 +276,11 @@ TEST_F(ResumedRuns, WhatIsNoCheckpointOfTheRunIsRefused) {
   expect_refused(train(run_), "step-000004.h5 is not an HDF5 file");
   std::string flipped = whole;
   const auto place = parallel::read_checkpoint_index(run_ / "checkpoints" / "step-000003.h5")
-                         .find("/optimizer/v/qa_outputs.weight")
+                         .find("/optimizer/v/" + family_.row)
                          ->offset;  // in every checkpoint of a run
   flipped[place] = static_cast<char>(flipped[place] ^ 1);
   write_file(file, flipped);
-  expect_refused(train(run_), "step-000004.h5: /optimizer/v/qa_outputs.weight, elements 0 to ");
+  expect_refused(train(run_), "step-000004.h5: /optimizer/v/" + family_.row + ", elements 0 to ");
   write_file(file, whole);
   EXPECT_EQ(train(run_).exit_code, 0);
 }
@@ -299,7 +302,7 @@ TEST_F(ResumedRuns, ADryRunSaysWhereItWouldStart) {
   EXPECT_THAT(finished.errors, HasSubstr("holds this run, finished"));
 }
 
-TEST_F(ResumedRuns, AFinishedRunIsExtended) {
+TEST_P(ResumedRunsOfFamily, AFinishedRunIsExtended) {
   ASSERT_EQ(train(run_, {"--checkpoint-every", "4"}).exit_code, 0);
   const fs::path file = run_ / "checkpoints" / "step-000009.h5";
   ASSERT_TRUE(fs::exists(file)) << "of the last step";
@@ -381,7 +384,7 @@ TEST_F(ResumedRuns, CheckpointsComeByDefaultAndAsTrainerSays) {
   EXPECT_THAT(steps_of({"--save_strategy", "steps", "--save_steps", "4"}), ElementsAre(4, 8, 9));
 }
 
-TEST_F(ResumedRuns, KillsAreSurvived) {
+TEST_P(ResumedRunsOfFamily, KillsAreSurvived) {
   ASSERT_EQ(train(directory_ / "whole", {"--steps", "60", "--eval-every", "60"}).exit_code, 0);
   const Words words = {"--steps", "60", "--eval-every", "60", "--checkpoint-every", "1"};
   for (int kill = 0; kill < 15; ++kill) {
@@ -396,6 +399,8 @@ TEST_F(ResumedRuns, KillsAreSurvived) {
   EXPECT_EQ(last.exit_code, 0) << last.errors;
   EXPECT_EQ(metrics(run_), metrics(directory_ / "whole"));
 }
+
+MYLOS_FOR_EACH_FAMILY(ResumedRunsOfFamily);
 
 }  // namespace
 }  // namespace mylos::tests

@@ -232,6 +232,8 @@ TEST(RunQaNames, WhatHasAnotherNameHereIsAnsweredWithIt) {
   EXPECT_EQ(error_of([] { parse_train({"--max_epochs", "3"}); }), "--max_epochs 3 is not supported; use --epochs");
   EXPECT_EQ(error_of([] { parse_train({"--devices"}); }),
             "--devices is not supported; leave it out: ranks come from the launcher (srun, mpirun), one a GPU");
+  EXPECT_EQ(error_of([] { parse_train({"--no_layer_wrap_policy"}); }),
+            "--no_layer_wrap_policy is not supported; leave it out: the units are always layers");
   EXPECT_EQ(error_of([] { parse_train({"--zero_optimization.stage=2"}); }),
             "--zero_optimization.stage 2 is not supported; use --mode (sharded-optimizer, sharded-gradients, sharded, "
             "hybrid)");

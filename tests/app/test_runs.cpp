@@ -1,3 +1,4 @@
+#include "tests/app/family.hpp"
 #include "tests/app/tiny_run.hpp"
 
 #include <fcntl.h>
@@ -23,6 +24,7 @@ using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
 class Runs : public EvaluatedRun {};
+using RunsOfFamily = OnFamily<EvaluatedRun>;
 
 /// Losses of the steps in a metrics.jsonl.
 std::vector<double> losses(const fs::path& run) {
@@ -62,7 +64,7 @@ TEST_F(Runs, TrainWritesWhatTheInterfaceSays) {
   EXPECT_NE(run.errors.find("step 0: "), std::string::npos);
 }
 
-TEST_F(Runs, AFinishedRunPrintsItsResults) {
+TEST_P(RunsOfFamily, AFinishedRunPrintsItsResults) {
   const ProgramRun first = train(run_, {"--steps", "2"});
   const std::string metrics = read_file(run_ / "metrics.jsonl");
   const ProgramRun second = train(run_, {"--steps", "2"});
@@ -73,7 +75,7 @@ TEST_F(Runs, AFinishedRunPrintsItsResults) {
   EXPECT_EQ(losses(run_).size(), 3u);
 }
 
-TEST_F(Runs, AFinishedRunNamesTheOptionsThatDiffer) {
+TEST_P(RunsOfFamily, AFinishedRunNamesTheOptionsThatDiffer) {
   const ProgramRun first = train(run_, {"--steps", "2"});
   EXPECT_EQ(train(run_, {"--steps", "2"}).errors.find("other options"), std::string::npos);
   const ProgramRun second = train(run_, {"--steps", "3", "--seed", "7", "--precision", "bf16"});
@@ -92,8 +94,8 @@ TEST_F(Runs, AFinishedRunNamesTheOptionsThatDiffer) {
   EXPECT_EQ(third.output, first.output);
 }
 
-TEST_F(Runs, RunJsonRepeatsTheRun) {
-  const Words options = {"--steps", "4", "--warmup", "0.5", "--seed", "7", "--dropout", "0.2", "--gemm", "auto"};
+TEST_P(RunsOfFamily, RunJsonRepeatsTheRun) {
+  const Words options = with_noise({"--steps", "4", "--warmup", "0.5", "--seed", "7", "--gemm", "auto"});
   ASSERT_EQ(train(run_, options).exit_code, 0);
   const fs::path again = directory_ / "again";
   const ProgramRun run = run_mylos({"train", "--config", run_ / "run.json", "--output", again});
@@ -111,7 +113,7 @@ TEST_F(Runs, RunJsonRepeatsTheRun) {
   EXPECT_EQ(one, two);
 }
 
-TEST_F(Runs, TheMicroBatchDoesNotChangeTheLosses) {
+TEST_P(RunsOfFamily, TheMicroBatchDoesNotChangeTheLosses) {
   ASSERT_EQ(train(run_, {"--steps", "4"}).exit_code, 0);
   for (const char* more : {"--micro-batch=1", "--gradient-accumulation-steps=2", "--micro-tokens=100"}) {
     ASSERT_EQ(train(directory_ / "other", {"--steps", "4", "--overwrite", more}).exit_code, 0);
@@ -119,7 +121,7 @@ TEST_F(Runs, TheMicroBatchDoesNotChangeTheLosses) {
   }
 }
 
-TEST_F(Runs, RecomputationDoesNotChangeTheLosses) {
+TEST_P(RunsOfFamily, RecomputationDoesNotChangeTheLosses) {
   ASSERT_EQ(train(run_, {"--steps", "4"}).exit_code, 0);
   for (const char* more : {"--recompute=attention", "--gradient-checkpointing"}) {
     ASSERT_EQ(train(directory_ / "other", {"--steps", "4", "--overwrite", more}).exit_code, 0);
@@ -134,17 +136,16 @@ TEST_F(Runs, FewerTokensThanASequenceHasIsRefused) {
   EXPECT_FALSE(fs::exists(run_ / "run.json"));
 }
 
-TEST_F(Runs, WithoutDevBestIsLast) {
-  const Words words = {"train",   "--model", model_,         "--train", train_,         "--output", run_,
-                       "--steps", "2",       "--max-length", "60",      "--doc-stride", "20"};
-  const ProgramRun run = run_mylos(words);
+TEST_P(RunsOfFamily, WithoutDevBestIsLast) {
+  const ProgramRun run =
+      run_mylos(with_options({"train", "--model", model_, "--train", train_, "--output", run_, "--steps", "2"}, {}));
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_EQ(run.output, "");
   EXPECT_FALSE(fs::exists(run_ / "results.json"));
   EXPECT_EQ(read_file(run_ / "best/model.safetensors"), read_file(run_ / "last/model.safetensors"));
 }
 
-TEST_F(Runs, ADryRunWritesNothing) {
+TEST_P(RunsOfFamily, ADryRunWritesNothing) {
   const ProgramRun run = train(run_, {"--dry-run"});
   EXPECT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_NE(run.errors.find("memory   "), std::string::npos);
@@ -329,7 +330,7 @@ TEST_F(Runs, TimingsOfProductsAreKept) {
   for (const json& product : timed) EXPECT_NE(std::ranges::find(again, product), again.end()) << product;
 }
 
-TEST_F(Runs, SignalsEndARunAtAStepsEnd) {
+TEST_P(RunsOfFamily, SignalsEndARunAtAStepsEnd) {
   for (const auto& [signal, exit_code] : {std::pair{SIGINT, 130}, {SIGTERM, 143}, {SIGUSR1, 85}}) {
     fs::remove_all(run_);
     RunningProgram program(train_words(run_, {"--steps", "1000000"}));
@@ -343,6 +344,8 @@ TEST_F(Runs, SignalsEndARunAtAStepsEnd) {
   EXPECT_EQ(again.exit_code, 1);
   EXPECT_THAT(again.errors, HasSubstr("steps 1000000, now 2"));
 }
+
+MYLOS_FOR_EACH_FAMILY(RunsOfFamily);
 
 }  // namespace
 }  // namespace mylos::tests

@@ -127,7 +127,8 @@ TEST_F(SmallTasks, AnOptionOfAnotherTaskSaysSo) {
   EXPECT_THAT(train_words({"--doc-stride", "3"}).errors,
               HasSubstr("--doc-stride belongs to --task question-answering"));
   EXPECT_THAT(train_words({"--task", "chess"}).errors,
-              HasSubstr("--task chess: expected question-answering, language-modeling, next-word or line-class"));
+              HasSubstr("--task chess: expected question-answering, language-modeling, image-classification, next-word "
+                        "or line-class"));
 }
 
 TEST_F(SmallTasks, HelpShowsTheOptionsOfTheTask) {
@@ -143,7 +144,9 @@ TEST_F(SmallTasks, ManualAndCompletionHaveTheOptionsOfAllTasks) {
                     HasSubstr("\\fB\\-\\-doc\\-stride\\fR")));
   const std::string script = run_small({"help", "--bash"}).output;
   EXPECT_THAT(script, AllOf(HasSubstr("--shortest "), HasSubstr("--doc-stride ")));
-  EXPECT_THAT(script, HasSubstr("--task) values=\"question-answering language-modeling next-word line-class\""));
+  EXPECT_THAT(
+      script,
+      HasSubstr("--task) values=\"question-answering language-modeling image-classification next-word line-class\""));
 }
 
 TEST_F(SmallTasks, AConfigurationNamesItsTask) {

@@ -1,4 +1,5 @@
 #include "core/base/process.hpp"
+#include "tests/app/family.hpp"
 #include "tests/app/image_run.hpp"
 #include "tests/app/tiny_run.hpp"
 
@@ -20,6 +21,7 @@ using testing::Not;
 
 class Watch : public TinyRun {
  protected:
+  using TinyRun::TinyRun;
   /// At once for those who read it, as the program does.
   void replace(const std::filesystem::path& file, const std::string& text) const {
     write_file(directory_ / "written", text);
@@ -169,16 +171,22 @@ TEST_F(Watch, AFinishedRunHasUsedEnergyAndItsGpusDoNothing) {
   EXPECT_THAT(seen, Not(HasSubstr("Fake")));
 }
 
-TEST_F(Watch, EndsWhenTheRunDoes) {
-  RunningProgram train({"train", "--model", model_, "--train", train_, "--output", run_, "--steps", "60", "--batch",
-                        "4", "--max-length", "60", "--doc-stride", "20", "--checkpoint-every", "20"});
+using WatchOfFamily = OnFamily<Watch>;
+
+TEST_P(WatchOfFamily, EndsWhenTheRunDoes) {
+  RunningProgram train(with_options({"train", "--model", model_, "--train", train_, "--dev", train_, "--output", run_,
+                                     "--steps", "60", "--batch", "4", "--checkpoint-every", "20"},
+                                    {}));
   await_metrics(run_);
   const ProgramRun seen = run_mylos({"watch", run_, "--refresh", "0.05"});
   EXPECT_EQ(train.wait().exit_code, 0);
   EXPECT_EQ(seen.exit_code, 0) << seen.errors;
   EXPECT_THAT(seen.output, HasSubstr(": finished"));
   EXPECT_THAT(seen.output, HasSubstr("60 of 60, 100.0 %"));
+  EXPECT_THAT(seen.output, HasSubstr(family_.metric));
 }
+
+MYLOS_FOR_EACH_FAMILY(WatchOfFamily);
 
 TEST_F(Watch, ShowsItsPictureWhileTheRunGoesOn) {
   write_run(false);

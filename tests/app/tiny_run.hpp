@@ -1,5 +1,6 @@
 #pragma once
 
+#include "tests/app/tiny_family.hpp"
 #include "tests/app/tiny_model.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/temporary.hpp"
@@ -34,34 +35,49 @@ inline std::string default_provider() {
 
 inline nlohmann::json read_json(const std::filesystem::path& path) { return nlohmann::json::parse(read_file(path)); }
 
-/// A tiny model and questions for it in files, and the name of a directory for a run.
+/// A tiny model of a family and data for it in files, and the name of a directory for a run.
 class TinyRun : public testing::Test {
  protected:
+  explicit TinyRun(const Family& family = bert_family()) : family_(family) {}
   void SetUp() override {
-    write_tiny_model(model_);
-    write_file(train_, tiny_questions());
+    family_.write_model(model_);
+    write_file(train_, family_.documents());
   }
 
+  /// `words` and the family's options of train, then `more`.
+  std::vector<std::string> with_options(std::vector<std::string> words, const std::vector<std::string>& more) const {
+    words.insert(words.end(), family_.options.begin(), family_.options.end());
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  std::vector<std::string> with_noise(std::vector<std::string> words) const {
+    words.insert(words.end(), family_.noise.begin(), family_.noise.end());
+    return words;
+  }
+
+  const Family& family_;
   TemporaryDirectory directory_;
-  std::filesystem::path model_ = directory_ / "model", train_ = directory_ / "train.json", run_ = directory_ / "run";
+  std::filesystem::path model_ = directory_ / "model", train_ = directory_ / ("train" + family_.ending),
+                        dev_ = directory_ / ("dev" + family_.ending), run_ = directory_ / "run";
   EnvironmentVariable cache_{"XDG_CACHE_HOME", (directory_ / "cache").string()};  ///< of timings, not the user's
 };
 
 /// A tiny run that is evaluated, with windows shorter than some of its texts.
 class EvaluatedRun : public TinyRun {
  protected:
+  using TinyRun::TinyRun;
   using Words = std::vector<std::string>;
 
   void SetUp() override {
     TinyRun::SetUp();
-    write_file(dev_, tiny_questions());
+    write_file(dev_, family_.documents());
   }
 
   /// Runs that must agree to the last bit cannot each time their own provider of products.
   Words train_words(const std::filesystem::path& output, const Words& more = {}) const {
-    Words words = {"train",        "--model", model_,         "--train", train_,    "--dev", dev_,   "--output", output,
-                   "--max-length", "60",      "--doc-stride", "20",      "--batch", "4",     "--lr", "1e-3"};
-    words.insert(words.end(), more.begin(), more.end());
+    Words words = with_options({"train", "--model", model_, "--train", train_, "--dev", dev_, "--output", output,
+                                "--batch", "4", "--lr", "1e-3"},
+                               more);
     if (std::ranges::find(more, "--gemm") == more.end()) words.insert(words.end(), {"--gemm", default_provider()});
     return words;
   }
@@ -69,8 +85,6 @@ class EvaluatedRun : public TinyRun {
     return run_mylos(train_words(output, more));
   }
   ProgramRun train_here(const Words& more) const { return train(run_, more); }
-
-  std::filesystem::path dev_ = directory_ / "dev.json";
 };
 
 }  // namespace mylos::tests

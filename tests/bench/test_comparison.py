@@ -3,10 +3,12 @@
 test_comparison.py MYLOS
 """
 
+import dataclasses
 import json
 import math
 import pathlib
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -16,7 +18,7 @@ import xml.dom.minidom
 sys.dont_write_bytecode = True
 BENCH = pathlib.Path(__file__).resolve().parents[2] / "bench"
 sys.path.insert(0, str(BENCH))
-from comparison import environment, models, mylos, peer, plot, questions, results, scaling
+from comparison import environment, games, models, mylos, peer, pictures, plot, questions, results, scaling, training
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "which", "mill", "?", "the", "a"]
 SMALL = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
@@ -118,6 +120,79 @@ class Batches(Scratch):
     def test_a_run_that_fails_says_why(self):
         with self.assertRaisesRegex(RuntimeError, "no model"):
             mylos.run(mylos.training_command(sys.argv[1], "no-such-model", self.data, self.directory / "run", 1), threads=1)
+
+
+class Games(Scratch):
+    def setUp(self):
+        super().setUp()
+        shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1, "intermediate_size": 24,
+                 "vocab_size": 40}
+        self.model = models.make_random_llama(self.directory / "model", None, shape)
+        self.file = self.directory / "games.jsonl"
+        self.file.write_text("".join(json.dumps({"input_ids": [3 + number % 30] * (2 + number)}) + "\n" for number in range(19))
+                             + json.dumps({"input_ids": [5] * 600}) + "\n")
+        self.data = games.GameSet(sys.argv[1], self.model, self.file, self.directory, batches=4, size=4)
+
+    def test_a_model_has_every_tensor_once_and_norms_of_ones(self):
+        tensors = list(models.read_safetensors(self.model / "model.safetensors"))
+        config = json.loads((self.model / "config.json").read_text())
+        self.assertEqual([(name, tuple(shape)) for name, shape, _ in tensors], list(models.llama_shapes(config)))
+        ones = {name for name, shape, data in tensors if data == struct.pack("<f", 1.0) * shape[0]}
+        self.assertEqual(ones, {name for name, shape, _ in tensors if len(shape) == 1})
+
+    def test_games_have_the_tokens_that_the_program_counts(self):
+        self.assertEqual(self.data.tokens, [4 + number for number in range(19)] + [512], "with BOS and EOS, or cut")
+
+    def test_each_game_is_in_one_batch_at_most(self):
+        drawn = [game for batch in self.data.order for game in batch]
+        self.assertEqual((len(set(drawn)), {len(batch) for batch in self.data.order}), (16, {4}))
+
+    def test_our_run_follows_the_order(self):
+        output = self.directory / "run"
+        mylos.run(mylos.training_command(sys.argv[1], self.model, self.data, output, 3), threads=1)
+        tokens = [sum(self.data.tokens[game] for game in batch) for batch in self.data.batches(0, 3)]
+        self.assertEqual([step["tokens"] for step in mylos.steps_of(output)], tokens)
+
+
+class Ways(unittest.TestCase):
+    def test_grouped_ways_are_tuned(self):
+        self.assertEqual(len(training.GROUPED), 2)
+        for name in training.GROUPED:
+            self.assertTrue(training.WAYS[name].tuned and training.WAYS[name].contends)
+        self.assertEqual(training.WAYS[training.TUNED], dataclasses.replace(training.WAYS[training.INSTALLED], tuned=True))
+
+    def test_images_contend_tuned_and_as_installed(self):
+        for name in ("PyTorch, channels-last", "PyTorch, channels-last, autocast"):
+            way = training.WAYS[name]
+            self.assertTrue(way.contends and not way.tuned)
+            self.assertEqual(training.WAYS[f"{name}, tuned"], dataclasses.replace(way, tuned=True))
+
+
+class Pictures(Scratch):
+    def setUp(self):
+        super().setUp()
+        self.model = models.make_random_resnet(self.directory / "model", "resnet18", 10, "cifar")
+
+    def test_a_model_has_torchvisions_tensors(self):
+        tensors = {name: (tuple(shape), data) for name, shape, data in models.read_safetensors(self.model / "model.safetensors")}
+        self.assertEqual(len(tensors), 20 * 5 + 2, "convolutions with their norms, and the last layer")
+        self.assertEqual(tensors["layer2.0.downsample.0.weight"][0], (128, 64, 1, 1))
+        self.assertNotIn("layer1.0.downsample.0.weight", tensors)
+        scale = lambda name: struct.unpack_from("<f", tensors[name][1])[0]
+        self.assertEqual((scale("layer1.0.bn1.weight"), scale("layer1.0.bn1.running_var"), scale("layer1.0.bn1.bias")), (1, 1, 0))
+        self.assertAlmostEqual(scale("layer1.0.bn2.weight"), models.BRANCH)
+
+    def test_bottlenecks_widen_in_the_first_stage_too(self):
+        shapes = dict(models.resnet_shapes("resnet50", 1000, "imagenet"))
+        self.assertEqual(len(shapes), 53 * 5 + 2)
+        self.assertEqual(shapes["layer1.0.downsample.0.weight"], (256, 64, 1, 1))
+        self.assertEqual(shapes["layer4.2.conv3.weight"], (2048, 512, 1, 1))
+
+    def test_our_run_follows_the_order(self):
+        data = pictures.PictureSet(self.directory / "data", 8, 4)
+        self.assertEqual(sorted(image for batch in data.order for image in batch), list(range(pictures.COUNT)))
+        mylos.run(mylos.training_command(sys.argv[1], self.model, data, self.directory / "run", 2, "--labels", "10"), threads=1)
+        self.assertEqual([step[data.counts] for step in mylos.steps_of(self.directory / "run")], [4, 4])
 
 
 class PeerGroups(Scratch):

@@ -1,6 +1,7 @@
-"""bench_kernels and bench_attention: every kernel passes their checks in every precision, and what they print is what was asked for.
+"""bench_kernels, bench_attention, bench_convolution and bench_generate: every kernel passes their checks in every precision, and what they print
+is what was asked for.
 
-test_programs.py BENCH_KERNELS BENCH_ATTENTION
+test_programs.py BENCH_KERNELS BENCH_ATTENTION BENCH_CONVOLUTION BENCH_GENERATE
 """
 
 import json
@@ -63,12 +64,72 @@ class Attention(unittest.TestCase):
             for name, products in (("forward", 2), ("backward", 5)):
                 self.assertAlmostEqual(row[name]["gflops"] * row[name]["seconds"] * 1e9 / (2 * products * squares * 2 * 32), 1)
 
+    def test_a_causal_mask_halves_the_pairs(self):
+        done = run(sys.argv[2], "--lengths", "5,600", "--heads", "4", "--key-value-heads", "2", "--head-size", "16", "--mask", "causal",
+                   "--precision", "float,bfloat16", "--dropout", "0", "--repeats", "1", "--kernel", "portable", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        pairs = 5 * 6 / 2 + 600 * 601 / 2
+        for row in json.loads(done.stdout)["attention"]:
+            self.assertEqual((row["mask"], row["key_value_heads"]), ("causal", 2))
+            self.assertAlmostEqual(row["forward"]["gflops"] * row["forward"]["seconds"] * 1e9 / (2 * 2 * pairs * 4 * 16), 1)
+
+    def test_a_shape_that_cannot_be(self):
+        for words, message in (("--mask half", "--mask half: expected full or causal"),
+                               ("--heads 4 --key-value-heads 3", "--key-value-heads 3: expected a divisor of --heads 4")):
+            done = run(sys.argv[2], *words.split())
+            self.assertEqual((done.returncode, done.stderr), (2, f"bench_attention: error: {message}\n"))
+
     def test_a_kernel_that_cannot_be_had(self):
         done = run(sys.argv[2], "--kernel", "fast")
         self.assertEqual((done.returncode, done.stderr), (2, "bench_attention: error: --kernel fast: expected portable or tensor-cores\n"))
         done = run(sys.argv[2], "--kernel", "tensor-cores", "--precision", "float")
         self.assertEqual(done.returncode, 2)
         self.assertRegex(done.stderr, r"^bench_attention: error: --kernel tensor-cores: .*; leave it out\n$")
+
+
+class Convolution(unittest.TestCase):
+    def test_all_passes_of_a_network(self):
+        done = run(sys.argv[3], "--model", "resnet18-cifar", "--images", "1", "--repeats", "1", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(done.stdout)
+        rows = found["convolutions"]
+        self.assertEqual(sum(row["count"] for row in rows), 3 * 20 - 1)
+        self.assertEqual(rows[0]["convolution"], "stem/forward")
+        self.assertAlmostEqual(1e9 * rows[0]["gflop"], 2 * 32 * 32 * 64 * 27, 0)
+        self.assertAlmostEqual(sum(row["count"] * row["gflop"] for row in rows), 3 * 1.111, delta=0.02)
+        rates = found["passes"][0]["images_per_second"]
+        self.assertEqual(max(rates, key=rates.get), "fastest of each")
+        for row in rows:
+            self.assertEqual(row["gflops"][row["fastest"]], max(row["gflops"].values()), row)
+
+    def test_a_network_that_is_not_known(self):
+        done = run(sys.argv[3], "--model", "resnet51")
+        self.assertEqual((done.returncode, done.stderr),
+                         (2, "bench_convolution: error: --model resnet51: expected resnet50 or resnet18-cifar\n"))
+
+
+class Generate(unittest.TestCase):
+    def test_every_precision_and_count_of_rows(self):
+        done = run(sys.argv[4], "--hidden", "64", "--layers", "2", "--heads", "4", "--key-value-heads", "2", "--feed-forward", "128", "--vocabulary",
+                   "500", "--rows", "1,3", "--precision", "float,bfloat16,half", "--prompt", "8", "--tokens", "2", "--rounds", "2", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = json.loads(done.stdout)["generation"]
+        self.assertEqual([(row["precision"], row["rows"]) for row in rows],
+                         [(precision, count) for precision in ("float", "bfloat16", "half") for count in (1, 3)])
+        layer = 64 * (64 + 2 * 32) + 64 * 64 + 3 * 64 * 128 + 2 * 64
+        elements = 2 * layer + 64 + 500 * 64  # all but the embeddings
+        for row in rows:
+            self.assertEqual(row["weights_bytes"], elements * (4 if row["precision"] == "float" else 2))
+            self.assertAlmostEqual(row["tokens_per_second"] * row["seconds"], row["rows"])
+            self.assertEqual(len(row["shares"]), 2)
+            self.assertGreater(min(row["shares"]), 0)
+
+    def test_a_shape_that_cannot_be(self):
+        for words, message in (("--heads 5", "5 heads are not a multiple of 4 key/value heads"), ("--rows 0", "--rows 0: expected a whole number"),
+                               ("--hiden 4", "--hiden: expected --json or ")):
+            done = run(sys.argv[4], *words.split())
+            self.assertEqual((done.returncode != 0, len(done.stderr.splitlines())), (True, 1), done.stderr)
+            self.assertRegex(done.stderr, f"^bench_generate: error: .*{message}")
 
 
 if __name__ == "__main__":

@@ -55,8 +55,12 @@ TEST(Batch, AnotherBatchReplacesTheOneBefore) {
   begin(batch, {4, 4}, {0, 1});
   batch.set("labels", std::vector<std::int32_t>{1, 2});
   batch.set("weights", std::vector<float>{0.5f, 1.5f});
+  batch.set("pixels", std::vector<std::uint8_t>{0, 127, 255});
+  EXPECT_THAT(host(batch.bytes("pixels")), ElementsAre(0, 127, 255));
+  EXPECT_TRUE(batch.has("pixels") && batch.has("labels") && batch.has("weights"));
   batch.set_indices("tokens", std::vector<std::int32_t>{1, 1, 1, 1, 2, 2, 2, 2});
   begin(batch, {1}, {3});
+  EXPECT_FALSE(batch.has("pixels") || batch.has("labels") || batch.has("weights"));
   EXPECT_THAT(host(batch.positions()), ElementsAre(0));
   EXPECT_EQ(batch.shape().longest, 1u);
   EXPECT_THROW(batch.integers("labels"), std::invalid_argument);

@@ -1,11 +1,16 @@
 #include "core/kernels/activation.hpp"
 #include "core/kernels/attention.hpp"
+#include "core/kernels/batch_norm.hpp"
+#include "core/kernels/cached_attention.hpp"
 #include "core/kernels/cross_entropy.hpp"
 #include "core/kernels/embedding.hpp"
+#include "core/kernels/few_rows_product.hpp"
 #include "core/kernels/gemm.hpp"
 #include "core/kernels/largest_column.hpp"
 #include "core/kernels/layer_norm.hpp"
 #include "core/kernels/optimizer.hpp"
+#include "core/kernels/pixels.hpp"
+#include "core/kernels/pooling.hpp"
 #include "core/kernels/rms_norm.hpp"
 #include "core/kernels/rotary.hpp"
 #include "core/kernels/swiglu.hpp"
@@ -104,6 +109,18 @@ void run_decoder(const Arrays& a) {
   largest_column(a.space, a.weight, a.sums);
 }
 
+void run_generation(const Arrays& a) {
+  using T = Arrays::Bf;
+  const AttentionShape shape{.heads = 2, .key_value_heads = 1, .head_size = 2, .scale = 0.5f, .causal = true};
+  const Vector<T> memory("test::cache", 16);
+  const KeyValueCache<T> cache{memory, memory, 1, 8};
+  const CachedRows rows{Vector<std::int32_t>("test::slots", Arrays::rows), a.batch.integers("tokens"), 8, 17};
+  const Vector<float> workspace("test::blocks", cached_attention_workspace(shape, Arrays::rows, 8));
+  store_keys_values<T>(a.space, shape, a.x, rows, cache);
+  cached_attention<T>(a.space, shape, a.x, rows, cache, workspace, Matrix<T>("test::out", Arrays::rows, 4));
+  few_rows_product<T, T>(a.space, a.x, a.y, Matrix<T>("test::product", Arrays::rows, Arrays::rows));
+}
+
 void run_losses_and_updates(const Arrays& a) {
   const Matrix<float> logits("test::logits", 6, 2), classes("test::classes", 2, 3), dclasses("test::d", 2, 3);
   const Matrix<float> dlogits("test::dlogits", 6, 2);
@@ -116,6 +133,33 @@ void run_losses_and_updates(const Arrays& a) {
   block_squared_sums(a.space, a.sums, 0, Vector<double>("test::blocks", 1));
 }
 
+void run_images(const Arrays& a) {
+  using T = Arrays::Bf;
+  // Six images of one pixel for BatchNorm, and one of 2 x 3 for pooling.
+  const ImageGroups groups{a.batch.sample_starts(), a.batch.samples_of_rows(), 1};
+  const BatchNormStatistics statistics{Matrix<float>("test::means", 2, Arrays::columns),
+                                       Matrix<float>("test::inverses", 2, Arrays::columns)};
+  const BatchNormInput<T> input{a.z, statistics, a.bias, a.bias};
+  const BatchNormGradients gradients{a.sums, a.sums};
+  const Vector<float> workspace("test::norms", batch_norm_workspace(2, Arrays::rows, 1, Arrays::columns));
+  batch_norm_statistics<T>(a.space, groups, a.z, 1e-5f, statistics, {}, workspace);
+  running_batch_norm_statistics(a.space, a.sums, a.sums, 1e-5f, {as_matrix(a.sums, 1, 8), as_matrix(a.sums, 1, 8)});
+  batch_norm_relu<T>(a.space, groups, input, a.y);
+  batch_norm_residual_relu<T>(a.space, groups, input, a.x, a.y);
+  batch_norm_shortcut_relu<T>(a.space, groups, input, input, a.y);
+  batch_norm_backward<T>(a.space, groups, input, a.y, a.x, gradients, workspace);
+  batch_norm_relu_backward<T>(a.space, groups, input, a.y, {}, a.x, gradients, workspace);
+  batch_norm_sum_relu_backward<T>(a.space, groups, input, a.y, a.x, {}, a.x, gradients, workspace);
+  const PoolingShape shape{.height = 2, .width = 3};
+  const Matrix<std::uint8_t> taken("test::taken", 2, Arrays::columns);
+  const Matrix<T> pooled("test::pooled", 2, Arrays::columns);
+  max_pool<T>(a.space, shape, a.x, pooled, taken);
+  max_pool_backward<T>(a.space, shape, taken, pooled, pooled, a.x);
+  average_pool<T>(a.space, a.x, pooled);
+  average_pool_backward<T>(a.space, pooled, a.x);
+  normalize_pixels<T>(a.space, {1, {0.5f}, {0.5f}}, Vector<std::uint8_t>("test::bytes", 6), Matrix<T>("test::v", 6, 1));
+}
+
 TEST(Labels, EveryKernelOfOursBeginsWithOurName) {
   const Arrays arrays;
   const KokkosRecorder recorder;
@@ -123,6 +167,8 @@ TEST(Labels, EveryKernelOfOursBeginsWithOurName) {
   run_rows(arrays);
   run_attention(arrays);
   run_decoder(arrays);
+  run_generation(arrays);
+  run_images(arrays);
   run_losses_and_updates(arrays);
   EXPECT_THAT(recorder.foreign_launches(), ::testing::IsEmpty());
   EXPECT_TRUE(recorder.launched("mylos::layer_norm::bias_dropout_residual"));
@@ -137,6 +183,8 @@ TEST(Labels, EveryKernelOfOursReportsItsWork) {
   run_rows(arrays);
   run_attention(arrays);
   run_decoder(arrays);
+  run_generation(arrays);
+  run_images(arrays);
   run_losses_and_updates(arrays);
   std::map<std::string, std::size_t> launches;
   for (const std::string& label : launched.launches()) {

@@ -146,6 +146,11 @@ TEST(Precision, HasANameAndASize) {
   EXPECT_EQ(to_string(Precision::float32), "float");
   EXPECT_EQ(to_string(Precision::bfloat16), "bfloat16");
   EXPECT_EQ(to_string(Precision::float16), "half");
+  for (const Precision precision : {Precision::float32, Precision::bfloat16, Precision::float16}) {
+    EXPECT_EQ(parse_precision(to_string(precision)), precision);
+  }
+  EXPECT_EQ(parse_precision("Half"), std::nullopt);
+  EXPECT_EQ(parse_precision(""), std::nullopt);
   EXPECT_EQ(bytes_of(Precision::float32), sizeof(float));
   EXPECT_EQ(bytes_of(Precision::bfloat16), sizeof(bfloat16));
   EXPECT_EQ(bytes_of(Precision::float16), sizeof(half));

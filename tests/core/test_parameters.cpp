@@ -17,7 +17,8 @@ using tests::error_of;
 
 constexpr Initializer zeros{.kind = Initializer::Kind::zeros};
 constexpr Initializer ones{.kind = Initializer::Kind::ones};
-constexpr Initializer normal_{.kind = Initializer::Kind::normal, .standard_deviation = 0.02f};
+constexpr Initializer normal_{.kind = Initializer::Kind::normal, .scale = 0.02f};
+constexpr Initializer uniform_{.kind = Initializer::Kind::uniform, .scale = 0.3f};
 constexpr ParameterGroup no_decay{.decay = false};
 constexpr ParameterGroup frozen{.trainable = false};
 
@@ -81,6 +82,9 @@ TEST(ParameterTable, StateRowsCountWithinTheirUnit) {
   const ParameterTable table = example();
   EXPECT_EQ(table.state_size(0), 0u);
   EXPECT_EQ(table.state_size(1), 6u);
+  EXPECT_EQ(table.observed_size(), 6u);
+  EXPECT_EQ(table.observed_offset(0), 0u);
+  EXPECT_EQ(table.observed_offset(1), 0u);
   EXPECT_EQ(table.state_rows()[table.find_state("count")].offset, 5u);
   EXPECT_FALSE(table.state_rows()[0].group.trainable);
 }
@@ -120,6 +124,18 @@ TEST(Initialize, FillsByTheRowsOwnRule) {
   EXPECT_NEAR(std::sqrt(squares / 30000.0), 0.02, 0.0005);
 }
 
+TEST(Initialize, UniformValuesFillTheirInterval) {
+  ParameterTable::Builder builder;
+  builder.unit("u").row("large", {100, 300}, uniform_);
+  std::vector<int> tenths(10);
+  for (const float value : initial(builder.build(), "large", 1)) {
+    ASSERT_GE(value, -0.3f);
+    ASSERT_LT(value, 0.3f);
+    ++tenths.at(static_cast<std::size_t>((value + 0.3f) / 0.06001f));
+  }
+  for (const int count : tenths) EXPECT_NEAR(count, 3000, 250);
+}
+
 TEST(Initialize, DependsOnNameAndSeedButNotOnOtherRows) {
   const ParameterTable table = example();
   ParameterTable::Builder alone;
@@ -127,6 +143,23 @@ TEST(Initialize, DependsOnNameAndSeedButNotOnOtherRows) {
   EXPECT_EQ(initial(table, "k.weight", 1), initial(alone.build(), "k.weight", 1));
   EXPECT_NE(initial(table, "k.weight", 1), initial(table, "q.weight", 1));
   EXPECT_NE(initial(table, "k.weight", 1), initial(table, "k.weight", 2));
+}
+
+TEST(Initialize, ARangeHasTheValuesOfTheWholeRow) {
+  const ParameterTable table = example();
+  for (const char* name : {"k.weight", "q.bias", "fixed"}) {
+    const ParameterRow& row = table.row(table.find(name));
+    const std::vector<float> whole = initial(table, name, 5);
+    for (std::size_t first = 0; first <= row.size; ++first) {
+      std::vector<float> part((row.size - first + 1) / 2, 7.0f);
+      initialize(row, 5, first, part);
+      const auto begin = whole.begin() + static_cast<std::ptrdiff_t>(first);
+      EXPECT_TRUE(std::equal(part.begin(), part.end(), begin)) << name << " from " << first;
+    }
+  }
+  std::vector<float> two(2);
+  EXPECT_THAT(error_of([&] { initialize(table.row(table.find("k.weight")), 1, 11, two); }),
+              HasSubstr("row k.weight: values 11 to 13 of 12"));
 }
 
 TEST(Initialize, RefusesAnotherSize) {

@@ -42,15 +42,34 @@ def make_models(cache):
         make_model.main()
 
 
+def tokenizer_model(characters):
+    """A tokenizer.model, which is a protobuf: BPE, no normalisation, and a piece for each character."""
+    def field(number, content):
+        return bytes([number << 3 | 2, len(content)]) + content
+
+    def piece(text, kind):
+        return field(1, field(1, text.encode()) + b"\x15\0\0\0\0\x18" + bytes([kind]))
+
+    special = piece("<unk>", 2) + piece("<s>", 3) + piece("</s>", 3)
+    return special + b"".join(piece(one, 1) for one in characters) + field(2, b"\x18\x02") + field(3, field(1, b"identity") + b"\x18\0\x20\0")
+
+
 def make_language_model(work):
-    """small-llama: a Llama without weights; games.jsonl and games-dev.jsonl: documents that bring their ids."""
+    """small-llama: a Llama without weights; games.jsonl and games-dev.jsonl: documents that bring their ids; prompts.txt."""
     config = {"model_type": "llama", "vocab_size": 29, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2,
               "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 512, "bos_token_id": 1, "eos_token_id": 2}
     (work / "small-llama").mkdir()
     (work / "small-llama/config.json").write_text(json.dumps(config), encoding="utf-8")
+    (work / "small-llama/tokenizer.model").write_bytes(tokenizer_model("abcdefgh12345678\u2581"))
+    (work / "prompts.txt").write_text("e2e4 e7e5\n\nd2d4\n", encoding="utf-8")
     for name, count in (("games.jsonl", QUESTIONS), ("games-dev.jsonl", 5)):
         lines = [json.dumps({"input_ids": [3 + (5 * i + j) % 26 for j in range(4 + i % 7)]}) for i in range(count)]
         (work / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def draw_shapes(work):
+    """shapes: a few of the pictures that docs/images.md draws."""
+    subprocess.run([sys.executable, "-B", ROOT / "examples/shapes/draw_shapes.py", work / "shapes", "--train", "8", "--dev", "2"], check=True)
 
 
 def make_run(program, work, environment):
@@ -69,6 +88,7 @@ def make(folder, program, page):
     copy_examples(work)
     make_models(home / ".cache/mylos")
     make_language_model(work)
+    draw_shapes(work)
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "HF_", "SLURM_", "PBS_"))}
     environment |= {"HOME": str(home), "PATH": f"{programs}:{environment['PATH']}", "OMP_NUM_THREADS": "2", "OMP_PROC_BIND": "false",
                     "OMP_WAIT_POLICY": "passive"}

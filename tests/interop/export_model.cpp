@@ -33,9 +33,10 @@ void export_model(const std::filesystem::path& source, const std::filesystem::pa
   const WordPieceFiles tokenizer = read_wordpiece_files(source);
   const auto specs = tensors_of(source);
   std::vector<std::vector<float>> values(specs.size());
-  const auto report = model.read_weights(
-      specs, bert_tensor_naming(),
-      [&](std::size_t row, std::span<const float> data) { values[row].assign(data.begin(), data.end()); });
+  const auto report = model.read_weights(specs, bert_tensor_naming(), [&](std::size_t row, const TensorReader& read) {
+    values[row].resize(element_count(specs[row].shape, specs[row].name));
+    read(0, values[row]);
+  });
   if (!report.ignored.empty()) std::cerr << ignored_line(report, "question answering") << '\n';
   std::vector<NamedTensor> weights;
   for (std::size_t row = 0; row < specs.size(); ++row)

@@ -20,6 +20,9 @@ TWO_NODES = ("--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=1")
 NO_GPUS = "--gpus-per-node=0"
 TINY = "--lr 1e-3 --max-length 60 --doc-stride 20 --batch 6 --dropout 0.1 --gemm kokkos-kernels"
 ENDLESS = 1_000_000
+# A rank of Open MPI 4.1 sometimes crashes inside MPI_Init under srun (docs/jobs.md): the others then wait for a second only.
+SRUN = "srun --mpi=pmix --wait=1"
+CRASHED = "139"  # the exit code of signal 11
 
 
 def expect(condition, what):
@@ -70,9 +73,20 @@ class Site:
         told = self.cluster.wait_for_end(job, seconds)
         expect(told["ExitCode"].split(":")[0] == str(code), f"job {job}: {told['ExitCode']}:\n{self.log(job)}")
 
+    def trains_well(self, variables):
+        """Runs train-cpu.sbatch on both nodes, once more where a rank crashed before the run said anything; its job."""
+        for _ in range(2):
+            job = self.submit("train-cpu.sbatch", *TWO_NODES, **variables)
+            told = self.cluster.wait_for_end(job)
+            if told["ExitCode"].split(":")[0] != CRASHED or "\nmodel " in "\n" + self.log(job):
+                break
+            print(f"job {job}: a rank crashed inside MPI_Init:\n{self.log(job)}")
+        self.ends_well(job)
+        return job
+
     def whole_run(self, output, steps, **more):
         """The losses of an uninterrupted run on both nodes."""
-        self.ends_well(self.submit("train-cpu.sbatch", *TWO_NODES, **self.variables(output, f"--steps {steps}", **more)))
+        self.trains_well(self.variables(output, f"--steps {steps}", LAUNCHER=SRUN, **more))
         return self.losses(output)
 
     def slow_once(self, seconds):
@@ -93,8 +107,7 @@ class Site:
 
 def test_both_nodes(site):
     """MPI over two nodes by srun and by mpirun: the same losses; the log says where each rank is."""
-    job = site.submit("train-cpu.sbatch", *TWO_NODES, **site.variables("srun", "--steps 8", DEV=str(site.home / "train.json")))
-    site.ends_well(job)
+    job = site.trains_well(site.variables("srun", "--steps 8", DEV=str(site.home / "train.json")))
     log = site.log(job)
     for text in ("ranks    2 on 2 nodes", f"\njob      Slurm {job}\n", "\nrank     0: n1, processors ",
                  "\nrank     1: n2, processors "):
@@ -131,7 +144,7 @@ def test_early_end(site):
     """A rank that ends before MPI begins does not leave the others in it: the scripts' srun --wait, here with less time."""
     ends = site.fake("ends", f'[ "$SLURM_PROCID" = 1 ] && exit 3\nexec "{site.mylos}" "$@"')
     job = site.submit("train-cpu.sbatch", *TWO_NODES,
-                      **site.variables("run", "--steps 8", MYLOS=ends, LAUNCHER="srun --mpi=pmix --wait=1"))
+                      **site.variables("run", "--steps 8", MYLOS=ends, LAUNCHER=SRUN))
     site.ends_badly(job, 137)
     expect("task 1: Exited with exit code 3" in site.log(job), site.log(job))
 
@@ -159,12 +172,12 @@ def test_production_shapes(site):
 def test_four_ranks_of_a_node(site):
     """train-gpu.sbatch as it is: four ranks, each sees the four GPUs of its node."""
     sees = site.fake("sees", f'echo "$SLURM_PROCID of $SLURM_NTASKS: $CUDA_VISIBLE_DEVICES, $SLURM_CPUS_PER_TASK, $*"')
-    job = site.submit("train-gpu.sbatch", **site.variables("run", "", MYLOS=sees, PRECISION="half"))
+    job = site.submit("train-gpu.sbatch", **site.variables("run", "", MYLOS=sees, PRECISION="half", BATCH_SIZE_PER_DEVICE="4"))
     site.ends_well(job)
     devices = ",".join(str(i) for i in range(NODE_GPUS))
     for rank in range(4):
         expect(f"{rank} of 4: {devices}, 8, train --model" in site.log(job), site.log(job))
-    expect("--precision half --mode replicated" in site.log(job), site.log(job))
+    expect("--precision half --mode replicated --micro-batch 4 --lr" in site.log(job), site.log(job))
 
 
 def test_missing_variables(site):
@@ -187,7 +200,7 @@ def test_time_limit(site):
     """The walltime's end: Slurm's own signal, a checkpoint, back into the queue, and on to the end with equal losses."""
     steps = 120
     job = site.submit("requeue.sbatch", *TWO_NODES, NO_GPUS, "--time=00:01:00", "--signal=B:USR1@50", **site.variables(
-        "run", f"--steps {steps}", CHECKPOINT_EVERY="1", MYLOS=site.slow_once(0.3)))
+        "run", f"--steps {steps}", CHECKPOINT_EVERY="1", MYLOS=site.slow_once(0.3), LAUNCHER=SRUN))
     whole = site.whole_run("whole", steps)
     told = site.ends_well(job, 120)
     log = site.log(job)
@@ -200,7 +213,7 @@ def test_time_limit(site):
 
 def test_restarts(site):
     """A signal each time: the run goes on until MAX_RESTARTS."""
-    job = site.submit("requeue.sbatch", *TWO_NODES, NO_GPUS, **site.variables("run", f"--steps {ENDLESS}", MAX_RESTARTS="1"))
+    job = site.submit("requeue.sbatch", *TWO_NODES, NO_GPUS, **site.variables("run", f"--steps {ENDLESS}", MAX_RESTARTS="1", LAUNCHER=SRUN))
     site.wait_for_step("run", 5)
     site.cluster.run("scancel", "--batch", "--signal=USR1", job)
     wait_for("the restart", lambda: "goes on after step" in site.log(job), 60)
@@ -248,7 +261,7 @@ def test_crash_at_start(site):
 
 def test_scancel(site):
     """A cancelled job leaves a checkpoint, does not come back, and the same command goes on from there."""
-    variables = site.variables("run", f"--steps {ENDLESS}")
+    variables = site.variables("run", f"--steps {ENDLESS}", LAUNCHER=SRUN)
     job = site.submit("requeue.sbatch", *TWO_NODES, NO_GPUS, **variables)
     site.wait_for_step("run", 5)
     site.cluster.run("scancel", job)
@@ -265,7 +278,7 @@ def test_scancel(site):
 def test_dead_rank(site):
     """A rank that is killed: its run ends, and goes on from the checkpoint before."""
     job = site.submit("requeue.sbatch", *TWO_NODES, NO_GPUS, **site.variables(
-        "run", "--steps 60", CHECKPOINT_EVERY="5", MYLOS=site.slow_once(0.3), LAUNCHER="srun --mpi=pmix --wait=1"))
+        "run", "--steps 60", CHECKPOINT_EVERY="5", MYLOS=site.slow_once(0.3), LAUNCHER=SRUN))
     site.wait_for_step("run", 16)
     ranks = [each for each in site.cluster.processes("train", str(site.home / "run")) if node_of(each) == "n2"
              and b"srun" not in pathlib.Path(f"/proc/{each}/cmdline").read_bytes()]
@@ -304,7 +317,7 @@ def kill_node(cluster, node):
 def test_dead_node(site):
     """A node that is gone: Slurm notices, requeues the job, and it goes on when there are two nodes again."""
     job = site.submit("requeue.sbatch", *TWO_NODES, NO_GPUS, **site.variables(
-        "run", "--steps 60", CHECKPOINT_EVERY="5", MYLOS=site.slow_once(0.3)))
+        "run", "--steps 60", CHECKPOINT_EVERY="5", MYLOS=site.slow_once(0.3), LAUNCHER="srun --mpi=pmix --wait=10"))
     site.wait_for_step("run", 16)
     kill_node(site.cluster, "n2")
     wait_for("the job to leave its node", lambda: site.cluster.job(job)["Restarts"] == "1", 90, 0.2)

@@ -18,7 +18,7 @@ import tiny
 
 CODES = {signal.SIGTERM: 143, signal.SIGINT: 130}
 SCRIPTS = ("slurm/train-cpu.sbatch", "slurm/train-gpu.sbatch", "slurm/requeue.sbatch", "pbs/train-cpu.pbs",
-           "pbs/train-gpu.pbs", "pbs/resubmit.pbs")
+           "pbs/train-gpu.pbs", "pbs/derecho.pbs", "pbs/resubmit.pbs")
 # Stands in for a launcher and its ranks: it saves on SIGUSR1 only, as a run under Open MPI's mpirun does.
 SAVES_ON_USR1 = """#!/bin/sh
 save() {

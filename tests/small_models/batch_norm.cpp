@@ -108,21 +108,15 @@ void group_statistics(const ExecutionSpace& space, const NormGroups& groups, con
                Statistics{groups, x, statistics});
 }
 
-void update_running_statistics(const ExecutionSpace& space, const NormGroups& groups,
-                               const ConstVector<std::uint32_t>& sample_ids, const NormStatistics& statistics,
-                               float momentum, const NormStatistics& running) {
+void observe_statistics(const ExecutionSpace& space, const NormGroups& groups, const NormStatistics& statistics,
+                        const Matrix<float>& observed, std::size_t mean_column, std::size_t variance_column) {
   const std::size_t channels = statistics.mean.extent(1);
   for_each_element(
-      "mylos::small_models::running_statistics", space, statistics.mean.size(), KOKKOS_LAMBDA(std::size_t i) {
+      "mylos::small_models::observe_statistics", space, statistics.mean.size(), KOKKOS_LAMBDA(std::size_t i) {
         const std::size_t group = i / channels, c = i % channels;
-        // A step whose loss is not finite is not taken: its statistics must not stay either.
-        const bool finite =
-            Kokkos::isfinite(statistics.mean(group, c)) && Kokkos::isfinite(statistics.variance(group, c));
-        if (sample_ids(group) != 0 || !finite) return;
-        const float count = float(groups.begin(group + 1) - groups.begin(group));
-        const float unbiased = statistics.variance(group, c) * count / (count - 1.0f);
-        running.mean(0, c) += momentum * (statistics.mean(group, c) - running.mean(0, c));
-        running.variance(0, c) += momentum * (unbiased - running.variance(0, c));
+        const float count = static_cast<float>(groups.begin(group + 1) - groups.begin(group));
+        observed(group, mean_column + c) = statistics.mean(group, c);
+        observed(group, variance_column + c) = statistics.variance(group, c) * count / (count - 1.0f);
       });
 }
 

@@ -32,11 +32,10 @@ struct NormParameters {
 void group_statistics(const ExecutionSpace& space, const NormGroups& groups, const ConstMatrix<float>& x,
                       const NormStatistics& statistics);
 
-/// running = (1 - momentum) running + momentum * statistics, with the unbiased variance as PyTorch has it, of the group
-/// that comes first in the global batch (sample id 0), wherever that is computed; of no other, and not if not finite.
-void update_running_statistics(const ExecutionSpace& space, const NormGroups& groups,
-                               const ConstVector<std::uint32_t>& sample_ids, const NormStatistics& statistics,
-                               float momentum, const NormStatistics& running);
+/// Writes what each group observed: its means, and its variances unbiased, as PyTorch keeps them, from these columns of
+/// `observed` on.
+void observe_statistics(const ExecutionSpace& space, const NormGroups& groups, const NormStatistics& statistics,
+                        const Matrix<float>& observed, std::size_t mean_column, std::size_t variance_column);
 
 /// y (T, C) from x (T, C).
 void normalize_relu(const ExecutionSpace& space, const NormGroups& groups, const NormStatistics& statistics,

@@ -171,6 +171,10 @@ class ConvolutionClassifier final : public nn::Model {
     return {as_matrix(pass.parameters.state(block.rows.running_mean), 1, block.out),
             as_matrix(pass.parameters.state(block.rows.running_variance), 1, block.out)};
   }
+  std::size_t observed_column(std::size_t state) const {
+    const ParameterRow& row = table_.state_rows()[state];
+    return table_.observed_offset(row.unit) + row.offset;
+  }
   static NormGroups groups(const Batch& batch, const Block& block) {
     return {batch.sample_starts(), batch.samples_of_rows(), block.divisor};
   }
@@ -191,7 +195,10 @@ void ConvolutionClassifier::forward_block(const Pass& pass, const Batch& batch, 
   nn::linear_without_bias<float>(pass, block.rows.convolution, saved.columns, saved.convolved);
   if (purpose == Purpose::training) {
     group_statistics(pass.space, images, saved.convolved, saved.statistics);
-    update_running_statistics(pass.space, images, batch.sample_ids(), saved.statistics, shape_.momentum, statistics);
+    if (pass.observed.size() > 0) {
+      observe_statistics(pass.space, images, saved.statistics, pass.observed, observed_column(block.rows.running_mean),
+                         observed_column(block.rows.running_variance));
+    }
     statistics = saved.statistics;
   }
   normalize_relu(pass.space, images, statistics, norm_parameters(pass, block), saved.convolved, saved.normal);

@@ -123,7 +123,7 @@ class SmallKind : public tasks::TaskKind {
   }
   std::vector<Choice> metrics() const final { return {{"loss", {"eval_loss"}}, {"accuracy", {"eval_accuracy"}}}; }
   std::unique_ptr<nn::Model> network(const std::string&, Precision) const final { return network(); }
-  std::unique_ptr<train::ModelExport> start_export(const std::filesystem::path&, const ParameterTable& table,
+  std::unique_ptr<train::ModelExport> start_export(const tasks::TrainedModel&, const ParameterTable& table,
                                                    const std::filesystem::path& output) const final {
     return std::make_unique<NamedExport>(start_safetensors(output, table), output, model_types().front());
   }
@@ -169,13 +169,14 @@ class NextWord final : public SmallKind {
         named_option<WordSettings>("shortest", {"min-words"}, "N", "Sentences", train_command | eval_command,
                                    "words of a sentence at least"),
         {2, 8}, [](auto& settings) -> auto& { return settings.shortest; });
-    return {option_of_whole<RunConfig>(
-        shortest, [](auto& run) -> auto& { return any_settings(run); })};
+    std::vector<Option<RunConfig>> all;
+    tasks::append_options<WordSettings>(all, {shortest});
+    return all;
   }
 
   std::unique_ptr<tasks::Task> make(const RunConfig& run, const Notice&) const override {
     TextTaskConfig config;
-    config.shortest = any_settings(run).shortest;
+    config.shortest = tasks::settings_of<WordSettings>(run).shortest;
     config.batch = run.task.batch;
     config.seed = run.engine.seed;
     config.start = start_of(run);
@@ -192,12 +193,6 @@ class NextWord final : public SmallKind {
  protected:
   std::unique_ptr<nn::Model> network() const override { return make_causal_decoder(TextTaskConfig().shape, 0); }
   const char* counted() const override { return "sentences"; }
-
- private:
-  static const WordSettings& any_settings(const RunConfig& run) {
-    return std::any_cast<const WordSettings&>(run.settings);
-  }
-  static WordSettings& any_settings(RunConfig& run) { return std::any_cast<WordSettings&>(run.settings); }
 };
 
 class LineClass final : public SmallKind {

@@ -48,7 +48,7 @@ class Recipe(unittest.TestCase):
     def test_what_the_build_looks_for_is_depended_on(self):
         names = {re.match(r"[\w-]+", spec).group() for spec, _, _ in self.directives.dependencies}
         found = {"c", "cxx", "cmake", "pkgconfig", "kokkos", "kokkos-kernels", "fmt", "nlohmann-json", "utf8proc", "cxxopts", "onednn", "mpi", "hdf5", "cuda", "nccl", "googletest"}
-        found |= {"sentencepiece"}
+        found |= {"sentencepiece", "libjpeg-turbo", "libpng", "zlib-api"}
         self.assertLessEqual(found, names)
 
     def test_environments(self):

@@ -21,12 +21,14 @@ ARROWS = {
     "nn/layers": "nn core core/base core/kernels",
     "nn/bert": "nn/layers nn core core/base core/kernels",
     "nn/llama": "nn/layers nn core core/base core/kernels",
+    "nn/resnet": "nn/layers nn core core/base core/kernels",
     "parallel/communicator": "core core/base core/kernels",
     "parallel/launch": "parallel/communicator core core/base",
     "parallel/sharding": "parallel/launch parallel/communicator core core/base core/kernels",
     "parallel/checkpoint": "parallel/sharding parallel/launch parallel/communicator core core/base",
     "data/tokenizer": "core/base",
     "data/huggingface": "data/tokenizer core/base core/numeric.hpp",
+    "data/images": "core/base core/random.hpp",
     "data/squad": "data/huggingface data/tokenizer core/base",
     "data/text": "data/tokenizer core/base",
     "train/engine": "nn parallel/* core core/base core/kernels",
@@ -35,6 +37,7 @@ ARROWS = {
     "tasks/interface": "data/huggingface train/* nn core core/base core/kernels",
     "tasks/question_answering": "tasks/interface train/* data/* nn/* core core/base core/kernels",
     "tasks/language_modeling": "tasks/interface train/* data/* nn/* core core/base core/kernels",
+    "tasks/image_classification": "tasks/interface train/* data/* nn/* core core/base core/kernels",
     "tasks": "tasks/* data/huggingface core/base",
     "app/options": "tasks/* train/* data/* nn/* parallel/* core/*",
     "app/program": "app/options tasks/* train/* data/* nn/* parallel/* core/*",
@@ -42,7 +45,8 @@ ARROWS = {
     "app/doctor": "app/program app/options tasks/* train/* data/* nn/* parallel/* core/*",
     "app/checkpoint": "app/program app/options tasks/* train/* data/* nn/* parallel/* core/*",
     "app/plan": "app/bench app/program app/options tasks/* train/* data/* nn/* parallel/* core/*",
-    "app/report": "app/bench app/program app/options tasks/* train/* data/* nn/* parallel/* core/*",
+    "app/batch": "app/plan app/bench app/program app/options tasks/* train/* data/* nn/* parallel/* core/*",
+    "app/report": "app/batch app/bench app/program app/options tasks/* train/* data/* nn/* parallel/* core/*",
     "app/runs": "app/plan app/bench app/program app/options tasks/* train/* data/* nn/* parallel/* core/*",
     "app": "app/* tasks/* train/* data/* nn/* parallel/* core/*",
 }
@@ -61,8 +65,11 @@ VENDORS = {
     r"\bp?nccl[A-Z]\w*|(?<!\x22)\bNCCL_(?!DEBUG\b)\w+|\bnccl\.h\b": r"parallel/communicator/nccl_(communicator\.cpp|(operations|library|streams)\.[ch]pp)",
     r"\bnvml[A-Z]\w*|\bnvml\.h\b": r"train/monitor/nvml\.cpp",
     r"\bhip[A-Z]\w+|__HIP\w*|\bsycl::": r"core/device\.hpp",
-    r"\bdnnl\b": r"core/kernels/gemm_onednn\.cpp",
+    r"\bdnnl\b": r"core/kernels/(convolution|gemm)_onednn\.[ch]pp",
     r"\bsentencepiece(?:::|_\w+\.h\b)": r"data/tokenizer/sentencepiece\.cpp",
+    r"\bj(?:peglib|error)\.h\b|\bjpeg_\w+\(": r"data/images/decode_jpeg\.cpp",
+    r"\bpng\.h\b|\bpng_\w+\(": r"data/images/(de|en)code_png\.cpp",
+    r"\bzlib\.h\b|\bgz[a-z]+\(": r"data/images/inflated_file\.cpp",
     # nlohmann's parser builds values of any depth, which end in a stack overflow; ours has a limit
     r"\b\w*[Jj]son::(?:parse|accept|sax_parse)\s*\(": r"core/base/json\.cpp",
     r"\bcxxopts\b|\bCXXOPTS_\w+": r"app/options/words\.cpp",
@@ -73,6 +80,7 @@ VENDORS = {
 FAMILIES = {
     r"(?i)squad|bert": r"(nn/bert|data|tasks|bench|tests)/.*",
     r"(?i)llama": r"(nn/llama|data|tasks|bench|tests)/.*",
+    r"(?i)resnet": r"(nn/resnet|data|tasks|bench|tests)/.*",
 }
 
 # written by CMake, so not in the tree

@@ -14,8 +14,8 @@ namespace {
 /// The first byte of a client that wants TLS, which this server does not speak.
 constexpr char tls_handshake = 0x16;
 
-/// The path of the request on `connection`, read up to the blank line.
-std::string requested_path(int connection) {
+/// The request on `connection`, up to the blank line.
+std::string read_request(int connection) {
   std::string request;
   std::array<char, 1024> buffer;
   while (request.find("\r\n\r\n") == std::string::npos) {
@@ -24,6 +24,10 @@ std::string requested_path(int connection) {
     request.append(buffer.data(), static_cast<std::size_t>(count));
     if (request.front() == tls_handshake) return {};
   }
+  return request;
+}
+
+std::string requested_path(const std::string& request) {
   const auto begin = request.find(' ') + 1;
   return request.substr(begin, request.find(' ', begin) - begin);
 }
@@ -65,8 +69,10 @@ void HttpServer::serve() const {
   for (;;) {
     const int connection = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
     if (connection < 0) return;
-    const auto known = replies_.find(requested_path(connection));
-    const auto reply = known == replies_.end() ? HttpReply{404, "", "none"} : known->second;
+    const std::string request = read_request(connection);
+    const auto known = replies_.find(requested_path(request));
+    auto reply = known == replies_.end() ? HttpReply{404, "", "none"} : known->second;
+    if (request.find(reply.needs) == std::string::npos) reply = {401, "", "no"};
     send_all(connection, "HTTP/1.1 " + std::to_string(reply.status) +
                              " Reply\r\nConnection: close\r\nContent-Length: " + std::to_string(reply.body.size()) +
                              "\r\n" + reply.headers + "\r\n" + reply.body);

@@ -11,6 +11,7 @@ struct HttpReply {
   int status = 200;
   std::string headers;  // each "Name: value\r\n"
   std::string body;
+  std::string needs = {};  // a header line of the request; 401 without it
 };
 
 /// A web server on the loopback interface that knows the given paths and answers 404 to others, until it is destroyed.

@@ -41,7 +41,12 @@ TEST(TaskKinds, AModelsConfigurationSaysItsKind) {
 TEST(TaskKinds, KnownModelsHaveAKind) {
   EXPECT_EQ(kind_of_known_model("bert-base"), &default_task_kind());
   EXPECT_EQ(kind_of_known_model("bert-base-uncased"), &default_task_kind());
-  EXPECT_EQ(kind_of_known_model("resnet18"), nullptr);
+  EXPECT_EQ(kind_of_known_model("resnet20"), nullptr);
+  const TaskKind* images = find_task_kind("image-classification");
+  EXPECT_EQ(kind_of_known_model("resnet18"), images);
+  EXPECT_TRUE(images->trains_by_name("resnet18"));
+  EXPECT_FALSE(images->trains_by_name("microsoft/resnet-18")) << "is fetched with its weights";
+  EXPECT_FALSE(default_task_kind().trains_by_name("bert-base"));
 }
 
 TEST(TaskKinds, ARunBeginsWithTheDefaultsOfItsKind) {

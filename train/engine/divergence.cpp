@@ -2,21 +2,33 @@
 
 #include "parallel/communicator/agreement.hpp"
 #include "train/engine/model_export.hpp"
+#include "train/engine/pieces.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace mylos::train {
 namespace {
 
+/// Each rank looks at the masters that it owns. Collective.
 bool weights_are_finite(const RunParts& run) {
   bool finite = true;
-  read_parameters(run.store, run.mode, [&](const ParameterRow&, std::size_t, std::span<const float> values) {
-    finite = finite && std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
-  });
-  return finite;
+  std::vector<float> values;
+  for (const ParameterSlice& part : run.mode.slices()) {
+    // What fills up the last slices of a unit is of no row, and may be anything.
+    const std::size_t size = run.store.table().units()[part.unit].size;
+    const std::size_t owned = std::min(part.end, size) - std::min(part.begin, size);
+    for_each_piece(owned, [&](std::size_t first, std::size_t count) {
+      values.resize(count);
+      const Kokkos::View<float*, HostSpace, Kokkos::MemoryUnmanaged> target(values.data(), count);
+      Kokkos::deep_copy(target, slice(part.master, first, first + count));
+      finite = finite && std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
+    });
+  }
+  return parallel::maximum(run.ranks, finite ? 0 : 1) == 0;
 }
 
 /// Exports the weights before the divergence. Returns the words that say so; empty where there are none to keep.

@@ -1,8 +1,7 @@
 #include "train/engine/evaluator.hpp"
 
-#include "parallel/sharding/parameter_mode.hpp"
 #include "train/engine/gemm_selection.hpp"
-#include "train/engine/initial_parameters.hpp"
+#include "train/engine/loaded_parameters.hpp"
 #include "train/engine/model_predictor.hpp"
 #include "train/engine/workload.hpp"
 
@@ -21,19 +20,15 @@ struct Evaluator::State {
   State(Task& evaluated, Precision precision, const GemmConfig& products, const BatchShape& largest)
       : task(evaluated),
         gemm(select_gemm(space, products, products_of_run(evaluated.model(), {}, largest))),
-        store(evaluated.model().table(), precision, ParameterStore::Purpose::inference),
-        mode(parallel::make_single_process_mode(store)),
+        parameters(space, evaluated, precision),
         arena(planned_arena(evaluated, largest)),
-        predictor(*ranks, space, evaluated.model(), store, mode->schedule(), gemm, arena, largest) {
-    load_initial_parameters(space, task, std::nullopt, store, *mode);
-  }
+        predictor(*ranks, space, evaluated.model(), parameters.store(), parameters.schedule(), gemm, arena, largest) {}
 
   Task& task;
   std::unique_ptr<parallel::Communicator> ranks = parallel::make_self_communicator();
   ExecutionSpace space;
   Gemm gemm;
-  ParameterStore store;
-  std::unique_ptr<parallel::ParameterMode> mode;
+  LoadedParameters parameters;
   Arena arena;
   ModelPredictor predictor;
 };

@@ -20,6 +20,7 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* transpositions[] = {"NN", "NT", "TN", "TT"};
+constexpr const char* passes[] = {"forward", "input_gradient", "weight_gradient"};
 constexpr Precision precisions[] = {Precision::float32, Precision::bfloat16, Precision::float16};
 
 /// The smallest micro-batches measured have this part of the largest one's rows.
@@ -47,19 +48,65 @@ Precision precision_member(const Json& object, const char* key, const JsonPlace&
   return precisions[index_member(object, key, place, precisions, [](Precision one) { return to_string(one); })];
 }
 
+/// The shape and pass of a convolution, as `to_json` writes them.
+Convolution parse_convolution(const Json& object, const JsonPlace& place) {
+  const std::size_t pass =
+      index_member(object, "pass", place, passes, [](const char* name) { return std::string_view(name); });
+  const ConvolutionShape shape{count_member(object, "height", place),
+                               count_member(object, "width", place),
+                               count_member(object, "in", place),
+                               count_member(object, "out", place),
+                               count_member(object, "kernel_height", place),
+                               count_member(object, "kernel_width", place),
+                               count_member(object, "stride", place),
+                               count_member(object, "padding", place)};
+  if (shape.stride == 0) place.fail("stride 0: expected a positive number");
+  return {shape, static_cast<ConvolutionPass>(pass)};
+}
+
+OrderedJson convolution_json(const Convolution& convolution) {
+  const ConvolutionShape& shape = convolution.shape;
+  return {{"pass", passes[static_cast<std::size_t>(convolution.pass)]},
+          {"height", shape.height},
+          {"width", shape.width},
+          {"in", shape.in},
+          {"out", shape.out},
+          {"kernel_height", shape.kernel_height},
+          {"kernel_width", shape.kernel_width},
+          {"stride", shape.stride},
+          {"padding", shape.padding}};
+}
+
 GemmKey parse_key(const Json& object, const JsonPlace& place) {
   const std::size_t transposed =
       index_member(object, "transpose", place, transpositions, [](const char* name) { return std::string_view(name); });
-  const GemmKey key{transposed / 2 == 1 ? Transpose::yes : Transpose::no,
-                    transposed % 2 == 1 ? Transpose::yes : Transpose::no,
-                    precision_member(object, "input", place),
-                    precision_member(object, "output", place),
-                    count_member(object, "n", place),
-                    count_member(object, "k", place),
-                    count_member(object, "rows", place)};
+  GemmKey key{.transpose_a = transposed / 2 == 1 ? Transpose::yes : Transpose::no,
+              .transpose_b = transposed % 2 == 1 ? Transpose::yes : Transpose::no,
+              .input = precision_member(object, "input", place),
+              .output = precision_member(object, "output", place),
+              .n = count_member(object, "n", place),
+              .k = count_member(object, "k", place),
+              .rows = count_member(object, "rows", place)};
   if (!std::has_single_bit(key.rows)) place.fail(fmt::format("rows {}: expected a power of two", key.rows));
+  if (const Json* convolution = find_member(object, "convolution", place)) {
+    const JsonPlace its_place(place, "convolution");
+    key.convolution = parse_convolution(as_object(*convolution, its_place), its_place);
+  }
   return key;
 }
+
+OrderedJson product_json(const GemmKey& key, const std::string& provider) {
+  OrderedJson product{
+      {"transpose", transposition(key)}, {"n", key.n},      {"k", key.k}, {"input", to_string(key.input)},
+      {"output", to_string(key.output)}, {"rows", key.rows}};
+  if (key.convolution) product["convolution"] = convolution_json(*key.convolution);
+  product["provider"] = provider;
+  return product;
+}
+
+/// What measuring may take. A network of convolutions has dozens of different ones, a transformer a handful of
+/// products.
+constexpr double seconds_for_products = 1.0, seconds_for_convolutions = 4.0;
 
 /// A product with fewer rows or columns of weights is hardly more than a pass over memory: the default provider
 /// computes it.
@@ -89,15 +136,7 @@ bool is_built(const GemmChoice& choice) {
 
 OrderedJson to_json(const GemmChoice& choice) {
   OrderedJson products = OrderedJson::array();
-  for (const auto& [key, provider] : choice.products) {
-    products.push_back({{"transpose", transposition(key)},
-                        {"n", key.n},
-                        {"k", key.k},
-                        {"input", to_string(key.input)},
-                        {"output", to_string(key.output)},
-                        {"rows", key.rows},
-                        {"provider", provider}});
-  }
+  for (const auto& [key, provider] : choice.products) products.push_back(product_json(key, provider));
   return {{"default", choice.fallback}, {"products", std::move(products)}};
 }
 
@@ -186,7 +225,12 @@ GemmChoice select_gemm(const ExecutionSpace& space, const GemmConfig& config,
     }
   }
   if (unknown.empty()) return choice;
-  const GemmChoice measured = measure_gemm(space, {.providers = providers, .fallback = choice.fallback}, unknown);
+  const bool has_convolutions =
+      std::ranges::any_of(unknown, [](const GemmProduct& product) { return product.convolution.has_value(); });
+  const GemmMeasurement measurement{.providers = providers,
+                                    .fallback = choice.fallback,
+                                    .seconds = has_convolutions ? seconds_for_convolutions : seconds_for_products};
+  const GemmChoice measured = measure_gemm(space, measurement, unknown);
   choice.products.insert(measured.products.begin(), measured.products.end());
   // What the time did not suffice for is said as well, so that a recorded choice is the whole choice.
   for (const GemmProduct& product : unknown) choice.products.emplace(key_of(product), choice.fallback);

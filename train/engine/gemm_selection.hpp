@@ -14,7 +14,9 @@
 /// the record of another run, the cache or a measurement.
 namespace mylos::train {
 
-/// {"default": "onednn", "products": [{"transpose": "NT", "n", "k", "input", "output", "rows", "provider"}]}.
+/// {"default": "onednn", "products": [{"transpose": "NT", "n", "k", "input", "output", "rows", "provider"}]}. A
+/// convolution has also "convolution": {"pass": "forward", "height", "width", "in", "out", "kernel_height",
+/// "kernel_width", "stride", "padding"}; records without one are of products.
 nlohmann::ordered_json to_json(const GemmChoice& choice);
 /// Errors: std::runtime_error beginning with `name`, where the value is not of this form. Whether this build has the
 /// providers is seen by Gemm.
@@ -46,9 +48,10 @@ class GemmCache {
 
 /// The choice for these products. With `tf32` the provider that rounds floats computes all. With `auto` and several
 /// providers: what the configuration carries from a recorded run, else from the cache; products that neither knows are
-/// measured, a second at most, and added to the cache. The fallback takes those that the second did not suffice for:
-/// the next start measures them. It also takes products of fewer than 8 rows or columns of weights, which are never
-/// measured. Errors: std::runtime_error where `tf32` is asked for and this build has no such provider.
+/// measured, a second at most (four where there are convolutions), and added to the cache. The fallback takes those
+/// that the time did not suffice for: the next start measures them. It also takes products of fewer than 8 rows or
+/// columns of weights, which are never measured. Errors: std::runtime_error where `tf32` is asked for and this build
+/// has no such provider.
 GemmChoice select_gemm(const ExecutionSpace& space, const GemmConfig& config, const std::vector<GemmProduct>& products);
 
 }  // namespace mylos::train

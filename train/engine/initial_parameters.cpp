@@ -1,6 +1,7 @@
 #include "train/engine/initial_parameters.hpp"
 
 #include "core/base/error.hpp"
+#include "train/engine/pieces.hpp"
 
 #include <fmt/format.h>
 
@@ -11,44 +12,70 @@
 namespace mylos::train {
 namespace {
 
-using Write = std::function<void(std::size_t row, std::span<const float> values)>;
+/// Fills this rank's part of one row after the other.
+class RowFiller {
+ public:
+  RowFiller(ParameterStore& store, parallel::ParameterMode& mode) : table_(store.table()), store_(store), mode_(mode) {}
 
-/// Calls `write` for every row that the task gave no values for.
-void initialize_others(std::span<const ParameterRow> rows, const std::set<std::string>& given,
-                       std::optional<std::uint64_t> seed, const Write& write) {
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    if (given.contains(rows[row].name)) continue;
-    if (!seed) {
-      fail(fmt::format("the model has no {}: it was not fine-tuned for this task; train it first", rows[row].name));
-    }
-    std::vector<float> values(rows[row].size);
-    initialize(rows[row], *seed, values);
-    write(row, values);
+  /// The row called `name`, a parameter or state. Errors: std::invalid_argument where there is none.
+  void fill(const std::string& name, const ValueReader& read) {
+    const auto states = table_.state_rows();
+    if (std::ranges::find(states, name, &ParameterRow::name) != states.end()) return fill_state(name, read);
+    const std::size_t row = table_.find(name);
+    fill_pieces(mode_.owned_range(row), read,
+                [&](std::size_t first, std::span<const float> values) { mode_.write_row(row, first, values); });
   }
-}
 
-bool has_row(std::span<const ParameterRow> rows, const std::string& name) {
-  return std::ranges::find(rows, name, &ParameterRow::name) != rows.end();
+ private:
+  /// Every rank has all of it.
+  void fill_state(const std::string& name, const ValueReader& read) {
+    const std::size_t row = table_.find_state(name);
+    const auto state = store_.state(row);
+    fill_pieces({0, state.size()}, read, [&](std::size_t first, std::span<const float> values) {
+      const Kokkos::View<const float*, HostSpace, Kokkos::MemoryUnmanaged> source(values.data(), values.size());
+      Kokkos::deep_copy(slice(state, first, first + values.size()), source);
+    });
+  }
+
+  template <class Write>
+  void fill_pieces(const RowRange& range, const ValueReader& read, const Write& write) {
+    for_each_piece(range.size(), [&](std::size_t first, std::size_t count) {
+      piece_.resize(count);
+      read(range.begin + first, piece_);
+      write(range.begin + first, std::span<const float>(piece_));
+    });
+  }
+
+  const ParameterTable& table_;
+  ParameterStore& store_;
+  parallel::ParameterMode& mode_;
+  std::vector<float> piece_;
+};
+
+/// Fills every row that the task gave no values for.
+void initialize_others(std::span<const ParameterRow> rows, const std::set<std::string>& given,
+                       std::optional<std::uint64_t> seed, RowFiller& filler) {
+  for (const ParameterRow& row : rows) {
+    if (given.contains(row.name)) continue;
+    if (!seed) {
+      fail(fmt::format("the model has no {}: it was not fine-tuned for this task; train it first", row.name));
+    }
+    filler.fill(row.name, [&](std::size_t first, std::span<float> values) { initialize(row, *seed, first, values); });
+  }
 }
 
 }  // namespace
 
 void fill_parameters(const Task& task, std::optional<std::uint64_t> seed, ParameterStore& store,
                      parallel::ParameterMode& mode) {
-  const ParameterTable& table = store.table();
-  const Write write_parameter = [&](std::size_t row, std::span<const float> values) { mode.write_row(row, values); };
-  const Write write_state = [&](std::size_t row, std::span<const float> values) {
-    const Kokkos::View<const float*, HostSpace, Kokkos::MemoryUnmanaged> source(values.data(), values.size());
-    Kokkos::deep_copy(store.state(row), source);
-  };
+  RowFiller filler(store, mode);
   std::set<std::string> given;
-  task.initial_values([&](const std::string& name, std::span<const float> values) {
+  task.initial_values(RowWriter([&](const std::string& name, const ValueReader& read) {
     given.insert(name);
-    if (has_row(table.state_rows(), name)) return write_state(table.find_state(name), values);
-    write_parameter(table.find(name), values);
-  });
-  initialize_others(table.rows(), given, seed, write_parameter);
-  initialize_others(table.state_rows(), given, seed, write_state);
+    filler.fill(name, read);
+  }));
+  initialize_others(store.table().rows(), given, seed, filler);
+  initialize_others(store.table().state_rows(), given, seed, filler);
 }
 
 void load_initial_parameters(const ExecutionSpace& space, const Task& task, std::optional<std::uint64_t> seed,

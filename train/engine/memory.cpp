@@ -137,4 +137,11 @@ std::size_t peak_resident_memory() {
   return kibibytes_in("/proc/self/status", "VmHWM:");
 }
 
+bool reset_peak_resident_memory() {
+  if constexpr (!runs_on_host) return true;
+  std::ofstream file("/proc/self/clear_refs");
+  file << 5 << std::flush;  // proc(5): sets VmHWM to what is resident now
+  return file.good();
+}
+
 }  // namespace mylos::train

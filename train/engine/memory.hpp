@@ -17,6 +17,9 @@ std::size_t available_host_memory();
 /// has taken of the device now.
 std::size_t resident_memory();
 std::size_t peak_resident_memory();
+/// Makes the peak count from now on, as that of a process of its own. Returns false where the system does not let this
+/// process do so; on a device it always counts from now on.
+bool reset_peak_resident_memory();
 
 /// Sets what the C library's heaps keep: blocks of 128 KiB and more go back to the system when they are freed. Else
 /// that bound grows up to 32 MiB with what is freed, and the aligned blocks that each product takes for each thread

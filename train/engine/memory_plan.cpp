@@ -1,10 +1,12 @@
 #include "train/engine/memory_plan.hpp"
 
 #include "core/base/error.hpp"
+#include "core/base/quantities.hpp"
 #include "core/kernels/gemm_measure.hpp"
 #include "train/engine/gemm_selection.hpp"
 #include "train/engine/memory.hpp"
-#include "train/engine/model_export.hpp"
+#include "train/engine/observed_state.hpp"
+#include "train/engine/pieces.hpp"
 #include "train/engine/run_bounds.hpp"
 
 #include <fmt/format.h>
@@ -37,22 +39,32 @@ std::size_t scratch_bytes(const Workload& workload, const BatchShape& largest, c
   return std::max(training, workload.model.scratch_bytes(evaluated, ParameterStore::Purpose::inference, processor));
 }
 
+/// Bytes of the largest piece in which rows are loaded and exported.
+std::size_t largest_piece(const ParameterTable& table) {
+  std::size_t largest = 0;
+  for (const ParameterRow& row : table.rows()) largest = std::max(largest, row.size);
+  return std::min(largest, piece_elements) * sizeof(float);
+}
+
+/// What the state rows of a step are made from.
+std::size_t observed_bytes(const Workload& workload, std::size_t steps, const Sharing& sharing) {
+  const std::size_t batch = largest_global_batch(workload.samples, steps);
+  return ObservedState::bytes(workload.model.table(), (batch + sharing.ranks - 1) / sharing.ranks, batch);
+}
+
 /// What is written takes memory, and reporting; so do the stacks and heaps of threads: measured.
 std::size_t output_bytes(const Workload& workload, std::size_t threads) {
   constexpr std::size_t reports = std::size_t{11} << 18, checkpoints = std::size_t{5} << 20;
   constexpr std::size_t of_thread = std::size_t{64} << 10;
-  std::size_t piece = 0;
-  for (const ParameterRow& row : workload.model.table().rows()) piece = std::max(piece, row.size);
-  return std::min(piece, piece_elements) * sizeof(float) + workload.kept_bytes + reports + checkpoints +
-         threads * of_thread;
+  return largest_piece(workload.model.table()) + workload.kept_bytes + reports + checkpoints + threads * of_thread;
 }
 
 /// What passes over plan.largest take beside the parameters.
-void count_passes(MemoryPlan& plan, const Workload& workload, const TrainConfig& config, const RankCounts& ranks) {
-  plan.activations = activation_bytes(workload, plan.largest, config.recompute);
+void count_passes(MemoryPlan& plan, const Workload& workload, nn::Recompute recompute, const RankCounts& ranks) {
+  plan.activations = activation_bytes(workload, plan.largest, recompute);
   plan.scratch = scratch_bytes(workload, plan.largest, ranks.processor());
   const std::vector<GemmProduct> products = largest_products(workload, plan);
-  plan.output = ranks.on_host ? output_bytes(workload, ranks.threads) : 0;
+  plan.output = ranks.on_host ? output_bytes(workload, ranks.threads) + workload.samples.loaded_bytes(plan.largest) : 0;
   plan.workspace = widened_bytes(products) + (ranks.on_host ? host_product_bytes(products, ranks.threads) : 0);
 }
 
@@ -72,15 +84,13 @@ MemoryPlan plan_for(const Workload& workload, const TrainConfig& config, std::si
   const parallel::ModeMemory held =
       parallel::mode_memory(plan.mode, layout.shards, workload.model.table(), config.precision);
   plan.values = held.values;
-  plan.gradients = held.gradients;
+  plan.gradients = held.gradients + observed_bytes(workload, steps, layout.sharing);
   plan.exchange =
       held.exchange + (ranks.on_host ? parallel::exchange_bytes(layout.sharing.ranks, config.parallel.bucket) : 0);
   plan.optimizer = held.slices * slots * sizeof(float);
-  count_passes(plan, workload, config, ranks);
+  count_passes(plan, workload, config.recompute, ranks);
   // Rows are loaded in memory of the host, which a device build does not plan.
-  for (const ParameterRow& row : workload.model.table().rows()) {
-    if (ranks.on_host) plan.loading = std::max(plan.loading, row.size * sizeof(float));
-  }
+  plan.loading = ranks.on_host ? largest_piece(workload.model.table()) : 0;
   return plan;
 }
 
@@ -89,14 +99,24 @@ bool is_cut(const TrainConfig& config) {
   return config.micro_batch > 0 || config.micro_tokens > 0 || config.accumulation > 0 || config.parallel.deterministic;
 }
 
+/// What a micro-batch may have, where a step has up to `largest` samples.
+MicroBatchLimit micro_batch_limit(const TrainConfig& config, const WorkKind& work, std::size_t largest) {
+  MicroBatchLimit limit{.samples = largest, .tokens = config.micro_tokens, .parts = config.accumulation};
+  if (config.micro_batch == 0) return limit;
+  if (work.sizes_batches) {
+    limit.tokens = config.micro_batch * work.rows;
+  } else {
+    limit.samples = std::min(config.micro_batch, largest);
+  }
+  return limit;
+}
+
 /// The plan in a mode: where the micro-batch is not chosen, halved until it fits or has one sample.
 MemoryPlan plan_mode(const Workload& workload, const TrainConfig& config, std::size_t steps, std::size_t available,
                      const RankLayout& layout, const RankCounts& ranks) {
   const std::size_t largest = largest_global_batch(workload.samples, steps);
   const bool chosen = is_cut(config);
-  MicroBatchLimit limit{.samples = config.micro_batch > 0 ? std::min(config.micro_batch, largest) : largest,
-                        .tokens = config.micro_tokens,
-                        .parts = config.accumulation};
+  MicroBatchLimit limit = micro_batch_limit(config, workload.samples.work(), largest);
   MemoryPlan plan = plan_for(workload, config, steps, limit, layout, ranks);
   const std::size_t asked = plan.largest.samples;
   if (!chosen) limit.samples = plan.limit.samples = asked;
@@ -143,6 +163,16 @@ void check_settings(const Workload& workload, const TrainConfig& config, std::si
                    config.micro_tokens, longest));
 }
 
+/// Where batches count images, a full one needs a sample for every rank.
+void check_samples_of_ranks(const SampleStream& stream, std::size_t steps, const RankCounts& ranks) {
+  const WorkKind work = stream.work();
+  if (!work.sizes_batches) return;
+  const std::size_t samples = largest_global_batch(stream, steps);
+  if (samples >= ranks.ranks) return;
+  fail(fmt::format("a full batch has {}, fewer than the {}; use smaller {}, a larger --batch or fewer ranks",
+                   count_of(samples, work.sample), count_of(ranks.ranks, "rank"), work.samples));
+}
+
 /// What the run is about to be told, whether it fits and with what it would.
 struct Search {
   const Workload& workload;
@@ -171,6 +201,9 @@ bool cut_finer(TrainConfig& config, const Search& search) {
   const std::size_t batch = largest_global_batch(search.workload.samples, search.steps);
   if (config.accumulation > 0) return (config.accumulation *= 2) <= batch;
   if (config.micro_tokens > 0) return halve(config.micro_tokens, longest_sample(search.workload.samples, search.steps));
+  if (search.workload.samples.work().sizes_batches) {
+    return config.micro_batch > 0 && halve(config.micro_batch, longest_sample(search.workload.samples, search.steps));
+  }
   config.micro_batch = std::min(config.micro_batch, batch);
   return config.micro_batch > 0 && halve(config.micro_batch, 1);
 }
@@ -197,6 +230,7 @@ std::string fitting_words(const Search& search, TrainConfig config, parallel::Mo
 std::size_t fitting_length(const Search& search, TrainConfig config, parallel::ModeKind mode) {
   constexpr std::size_t step = 32, least = 160;
   if (config.accumulation > 0 || config.parallel.deterministic) return 0;
+  if (search.workload.samples.work().sizes_batches) return 0;  // samples are as long as they are
   config.micro_batch = 1;
   config.micro_tokens = 0;
   const auto& [workload, steps, available, ranks] = search;
@@ -204,7 +238,7 @@ std::size_t fitting_length(const Search& search, TrainConfig config, parallel::M
   MemoryPlan plan = plan_mode(workload, config, steps, unlimited, lay_out(config, mode, ranks), ranks);
   for (std::size_t length = (plan.largest.longest - 1) / step * step; length >= least; length -= step) {
     plan.largest = {1, length, length};
-    count_passes(plan, workload, config, ranks);
+    count_passes(plan, workload, config.recompute, ranks);
     if (plan.total() <= available) return length;
   }
   return 0;
@@ -302,6 +336,13 @@ void note_products(MemoryPlan& plan, const ExecutionSpace& space, const Gemm& ge
   plan.before = peak_resident_memory();  // with what measuring took, above an earlier peak too
 }
 
+MemoryPlan with_micro_batch(MemoryPlan plan, const BatchShape& shape, const Workload& workload, nn::Recompute recompute,
+                            const RankCounts& ranks) {
+  plan.largest = shape;
+  count_passes(plan, workload, recompute, ranks);
+  return plan;
+}
+
 std::vector<GemmProduct> largest_products(const Workload& workload, const MemoryPlan& plan) {
   std::vector<GemmProduct> products = workload.model.products(plan.largest, ParameterStore::Purpose::training);
   const BatchShape evaluated = workload.evaluation;
@@ -316,6 +357,8 @@ MemoryPlan plan_memory(const Workload& workload, const TrainConfig& config, std:
                        const RankCounts& ranks) {
   using parallel::ModeKind;
   check_settings(workload, config, steps);
+  check_samples_of_ranks(workload.samples, steps, ranks);
+  const WorkKind work = workload.samples.work();
   if (std::optional<MemoryPlan> recorded = plan_recorded(workload, config, steps, available, ranks)) return *recorded;
   const ModeKind mode = config.parallel.mode.value_or(ModeKind::replicated);
   MemoryPlan plan = plan_mode(workload, config, steps, available, lay_out(config, mode, ranks), ranks);
@@ -323,12 +366,13 @@ MemoryPlan plan_memory(const Workload& workload, const TrainConfig& config, std:
     plan = plan_mode(workload, config, steps, available, lay_out(config, ModeKind::sharded, ranks), ranks);
   }
   if (plan.total() > available) {
-    fail(fmt::format(
-        "memory: {:.2f} GiB are needed (values {:.2f}, gradients {:.2f}, optimizer {:.2f}, activations of "
-        "{} tokens {:.2f}), {:.2f} GiB are free{}; {}",
-        gibibytes(plan.total()), gibibytes(plan.values), gibibytes(plan.gradients + plan.exchange),
-        gibibytes(plan.optimizer), plan.largest.rows, gibibytes(plan.activations + plan.scratch), gibibytes(available),
-        address_space_note(), advice({workload, steps, available, ranks}, config, plan.layout.mode)));
+    fail(
+        fmt::format("memory: {:.2f} GiB are needed (values {:.2f}, gradients {:.2f}, optimizer {:.2f}, activations of "
+                    "{} {} {:.2f}), {:.2f} GiB are free{}; {}",
+                    gibibytes(plan.total()), gibibytes(plan.values), gibibytes(plan.gradients + plan.exchange),
+                    gibibytes(plan.optimizer), work.count(plan.largest.rows), work.name,
+                    gibibytes(plan.activations + plan.scratch), gibibytes(available), address_space_note(),
+                    advice({workload, steps, available, ranks}, config, plan.layout.mode)));
   }
   return plan;
 }

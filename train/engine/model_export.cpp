@@ -2,8 +2,8 @@
 
 #include "parallel/communicator/agreement.hpp"
 #include "parallel/communicator/file_work.hpp"
+#include "train/engine/pieces.hpp"
 
-#include <algorithm>
 #include <exception>
 #include <string>
 #include <vector>
@@ -52,18 +52,21 @@ void read_rows(std::span<const ParameterRow> rows, const RowSink& take, const Re
 
 }  // namespace
 
-void for_each_piece(std::size_t size, const std::function<void(std::size_t first, std::size_t count)>& use) {
-  for (std::size_t first = 0; first < size; first += piece_elements) use(first, std::min(piece_elements, size - first));
-}
-
 void read_state(const ParameterStore& store, std::size_t state_row, std::size_t first, std::span<float> values) {
   const Kokkos::View<float*, HostSpace, Kokkos::MemoryUnmanaged> target(values.data(), values.size());
   Kokkos::deep_copy(target, slice(store.state(state_row), first, first + values.size()));
 }
 
-void read_parameters(const ParameterStore& store, parallel::ParameterMode& mode, const RowSink& take) {
-  read_rows(store.table().rows(), take,
-            [&](std::size_t row, std::size_t first, std::span<float> values) { mode.read_row(row, first, values); });
+void gather_parameters(parallel::Communicator& ranks, const ParameterStore& store, parallel::ParameterMode& mode,
+                       const RowSink& take) {
+  const bool is_first = ranks.rank() == 0;
+  const RowSink take_first = [&](const ParameterRow& row, std::size_t first, std::span<const float> values) {
+    if (is_first) take(row, first, values);
+    // Ranks that have nothing of a row do not run ahead of it for longer than it takes: --collective-timeout.
+    if (first + values.size() == row.size) ranks.barrier("a row that is exported");
+  };
+  read_rows(store.table().rows(), take_first,
+            [&](std::size_t row, std::size_t first, std::span<float> values) { mode.gather_row(row, first, values); });
 }
 
 void read_states(const ParameterStore& store, const RowSink& take) {
@@ -80,7 +83,7 @@ void export_model(parallel::Communicator& ranks, const Task& task, const Paramet
   const RowSink write = [&](const ParameterRow& row, std::size_t begin, std::span<const float> values) {
     first.attempt([&] { target->write(row, begin, values); });
   };
-  read_parameters(store, mode, write);
+  gather_parameters(ranks, store, mode, write);
   read_states(store, write);
   parallel::on_first_rank(ranks, [&] {
     first.check();

@@ -59,6 +59,7 @@ PredictionEnd ModelPredictor::predict(Evaluation& evaluation, const StopQuestion
   const std::size_t batches = evaluation.batches(), ranks = ranks_.size();
   PredictionEnd end;
   std::exception_ptr failure;  // is told when no rank waits for this one
+  evaluation.read_ahead(std::min(ranks_.rank(), batches - 1), ranks);
   for (std::size_t first = 0; first < batches && end.complete(); first += ranks) {
     // A rank without a batch repeats the last one: its pass may be part of collectives.
     const Counts own = forward(evaluation, std::min(first + ranks_.rank(), batches - 1));

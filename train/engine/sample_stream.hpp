@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/batch.hpp"
 #include "train/engine/work_kind.hpp"
 
 #include <cstddef>
@@ -20,6 +21,8 @@ class SampleStream {
   virtual std::vector<std::size_t> global_batch(std::size_t step) const = 0;
   /// What a step counts: tokens, unless the task says otherwise.
   virtual WorkKind work() const { return {}; }
+  /// Bytes that samples take which are read ahead of batches up to this shape.
+  virtual std::size_t loaded_bytes(const BatchShape&) const { return 0; }
   /// Rows (tokens, pixels) that a training sample takes in a batch.
   virtual std::size_t rows_of(std::size_t sample) const = 0;
   /// Returns the number that the sum of these samples' losses is divided by.

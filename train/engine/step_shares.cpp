@@ -55,16 +55,6 @@ Places leaf_places(std::size_t leaf, std::size_t leaves, std::size_t samples) {
 
 }  // namespace
 
-std::size_t StepShares::rank_of(std::size_t place) const {
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    for (const Places& places : ranks[rank]) {
-      if (std::ranges::binary_search(places, place)) return rank;
-    }
-  }
-  require(false, fmt::format("step shares: no rank computes place {}", place));
-  return 0;
-}
-
 std::size_t leaf_of(const Sharing& sharing, std::size_t rank, std::size_t round) {
   const std::size_t together = sharing.reduced_together, groups = sharing.ranks / together;
   return rank / together * (sharing.leaves / groups) + round * together + rank % together;

@@ -31,8 +31,6 @@ struct StepShares {
   std::size_t shortest = 0;                ///< place of the shortest sample, the first of several
 
   std::size_t micro_batches() const { return ranks.front().size(); }
-  /// The rank that computes `place`.
-  std::size_t rank_of(std::size_t place) const;
 };
 
 /// Splits a global batch, which is not empty. Without leaves: the longest sample first, each to the rank with the

@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// The seam between the engine and what is learned: a task brings the model, the samples and the scores. The trainer,
@@ -25,6 +26,9 @@ class Evaluation {
   virtual std::size_t batches() const = 0;
   /// What no batch exceeds.
   virtual BatchShape largest_batch() const = 0;
+  /// Says which batches this rank is about to ask for, in order: `first`, `first + stride`, ..., and after the last of
+  /// these maybe the evaluation's last one. An evaluation that reads files can begin to.
+  virtual void read_ahead(std::size_t /*first*/, std::size_t /*stride*/) const {}
   /// Makes batch `index`: a function of the index alone.
   virtual void assemble(std::size_t index, Batch& batch) const = 0;
   /// Takes the model's outputs for batch `index` (row-major, as Model::predict says) and the loss of each of its
@@ -50,15 +54,43 @@ class ModelExport {
   virtual void commit() = 0;
 };
 
-/// Takes the initial values of the row called `name`, parameters and state alike.
-using RowWriter = std::function<void(const std::string& name, std::span<const float> values)>;
+/// Gives the values of a row from its element `first` on.
+using ValueReader = std::function<void(std::size_t first, std::span<float> values)>;
+
+/// Takes the initial values of rows, parameters and state alike, by their names. Of each it reads the elements that it
+/// needs, in pieces, before the call returns: a task can leave a row of hundreds of megabytes in its file.
+class RowWriter {
+ public:
+  using Take = std::function<void(const std::string& name, const ValueReader& read)>;
+
+  explicit RowWriter(Take take) : take_(std::move(take)) {}
+
+  void operator()(const std::string& name, const ValueReader& read) const { take_(name, read); }
+  /// Values that are in memory, all of the row.
+  void operator()(const std::string& name, std::span<const float> values) const;
+
+ private:
+  Take take_;
+};
+
+/// What a rank asks a task to assemble, from a step on.
+struct ExpectedBatches {
+  std::size_t first_step = 0, steps = 0;  ///< steps [first_step, steps)
+  /// The samples of each micro-batch that this rank makes of a step, in order. May be called by any thread, and refers
+  /// to nothing but the task.
+  std::function<std::vector<std::vector<std::size_t>>(std::size_t step)> batches_of = {};
+};
 
 class Task : public SampleStream {
  public:
   virtual const nn::Model& model() const = 0;
   /// Gives `write` the rows whose values are known, from pretrained weights; the others begin from their initialisers.
+  /// The rows, and the errors found before a value is read, are the same whatever `write` reads.
   virtual void initial_values(const RowWriter& write) const = 0;
 
+  /// Says what this rank is about to assemble, so that a task that reads files can begin to. Nothing depends on it but
+  /// time.
+  virtual void read_ahead(const ExpectedBatches& /*expected*/) const {}
   /// Makes the batch of these training samples of `step`; ids are their places in the global batch. Whatever changes a
   /// sample (augmentation) is a function of the seed, the step and the sample.
   virtual void assemble(std::size_t step, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,

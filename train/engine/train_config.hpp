@@ -54,7 +54,7 @@ struct ParallelConfig {
 /// planning anew may give another layout, and sums in another order.
 struct RecordedLayout {
   std::size_t ranks = 0;
-  std::size_t micro_batch = 0;  ///< samples of the largest one
+  std::size_t micro_batch = 0;  ///< the largest one, as TrainConfig counts it
   parallel::ModeKind mode = parallel::ModeKind::replicated;
   std::string device = {};  ///< of a device build its name, e.g. "NVIDIA H200"
 };
@@ -76,7 +76,7 @@ struct TrainConfig {
   std::filesystem::path output;  ///< the run's directory
   std::size_t steps = 0;         ///< of the whole run, e.g. 7380; 0 = epochs times the task's steps
   double epochs = 2.0;
-  std::size_t micro_batch = 0;   ///< samples at once on a rank; 0 = the largest that fits
+  std::size_t micro_batch = 0;   ///< samples at once on a rank, or images; 0 = the largest that fits
   std::size_t micro_tokens = 0;  ///< the same in tokens, e.g. 4096; 0 = no limit
   std::size_t accumulation = 0;  ///< micro-batches a step on a rank, e.g. 4; 0 = as many as the others make
   std::optional<RecordedLayout> recorded_layout = {};  ///< taken again on as many ranks where nothing else is asked for
@@ -99,10 +99,11 @@ struct TrainConfig {
   GemmConfig gemm;
   ParallelConfig parallel;
   CheckpointConfig checkpoints;
-  std::size_t evaluate_every = 0;  ///< steps; 0 = an epoch
-  bool evaluate_on_start = false;  ///< once before step 1, for a figure to compare with
-  std::string best_by = "loss";    ///< "loss" or a metric of the task
-  std::size_t patience = 0;        ///< evaluations without a better one before stopping; 0 = never
+  std::size_t evaluate_every = 0;         ///< steps; 0 = an epoch
+  std::size_t evaluate_every_epochs = 0;  ///< the same in epochs; wins where it is not 0
+  bool evaluate_on_start = false;         ///< once before step 1, for a figure to compare with
+  std::string best_by = "loss";           ///< "loss" or a metric of the task
+  std::size_t patience = 0;               ///< evaluations without a better one before stopping; 0 = never
 };
 
 /// The learning rate over a run of `steps` steps. W = ceil(ratio * steps) unless steps of warm-up are given.

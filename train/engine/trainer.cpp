@@ -11,6 +11,7 @@
 #include "train/engine/initial_parameters.hpp"
 #include "train/engine/memory.hpp"
 #include "train/engine/model_export.hpp"
+#include "train/engine/rank_memory.hpp"
 #include "train/engine/run_bounds.hpp"
 #include "train/engine/run_parts.hpp"
 #include "train/engine/training_loop.hpp"
@@ -31,17 +32,6 @@ auto made_on_every_rank(parallel::Communicator& ranks, const Make& make) {
   std::optional<decltype(make())> made;
   parallel::on_every_rank(ranks, [&] { made.emplace(make()); });
   return std::move(*made);
-}
-
-/// Bytes that each rank may still take, where those of a node, or of a device, share what is free.
-std::size_t available_on_every_rank(const Ranks& ranks) {
-  ranks.world.barrier("free memory");  // so that no rank takes what another has not counted
-  const parallel::RankPlace& mine = ranks.places[ranks.world.rank()];
-  const auto sharing = std::ranges::count_if(ranks.places, [&](const parallel::RankPlace& place) {
-    return place.node == mine.node && place.device == mine.device;
-  });
-  const std::size_t free = std::min<std::size_t>(available_memory(static_cast<std::size_t>(sharing)), INT64_MAX);
-  return static_cast<std::size_t>(-parallel::maximum(ranks.world, -static_cast<std::int64_t>(free)));
 }
 
 /// Kernels sum in the order of their threads.

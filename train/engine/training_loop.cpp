@@ -28,7 +28,10 @@ std::optional<LastUpdate> update_before(const RunProgress& start, const nn::Lear
 }
 
 bool is_evaluated(const RunParts& run, std::size_t step) {
-  const std::size_t every = run.config.evaluate_every > 0 ? run.config.evaluate_every : run.task.steps_per_epoch();
+  const std::size_t epochs = run.config.evaluate_every_epochs, epoch = run.task.steps_per_epoch();
+  const std::size_t every = epochs > 0                      ? epochs * epoch
+                            : run.config.evaluate_every > 0 ? run.config.evaluate_every
+                                                            : epoch;
   return run.task.evaluation() != nullptr && (step % every == 0 || step == run.steps);
 }
 

@@ -15,6 +15,7 @@ TrainingStep::TrainingStep(const StepContext& context, const StepSettings& setti
     : context_(context),
       settings_(settings),
       norm_(context.store.table(), context.mode.slices()),
+      observed_(context.store, context.ranks),
       batch_(settings.micro_batch),
       losses_("mylos::TrainingStep::losses", settings.largest_batch + 1),
       host_losses_("mylos::TrainingStep::host_losses", settings.largest_batch + 1) {}
@@ -30,7 +31,7 @@ StepResult TrainingStep::run(const ExecutionSpace& space, const StepCourse& cour
   // The norm is on the host, so nothing runs here.
   const double waited = parallel::waited_seconds();
   const Stopwatch updating;
-  if (is_finite(result)) update(space, course, result.gradient_norm);
+  if (is_finite(result)) update(space, course, batch, result.gradient_norm);
   if constexpr (runs_on_host) {
     result.parts.update = updating.seconds() - (parallel::waited_seconds() - waited);
     result.parts.exchange = parallel::waited_seconds() - waited_before;
@@ -66,20 +67,42 @@ TrainingStep::GlobalBatch TrainingStep::begin_batch(std::size_t step) {
 TrainingStep::GlobalBatch TrainingStep::take_batch(std::size_t step, StepParts& parts) {
   if (auto begun = std::exchange(begun_, std::nullopt); begun && begun->step == step) return std::move(*begun);
   const Stopwatch making;
+  read_ahead(step);
   GlobalBatch batch = begin_batch(step);
   parts.data = making.seconds();
   return batch;
 }
 
+/// Tells the task which samples this rank will assemble from `step` on. The function outlives this object where the
+/// task keeps it, so it refers to the task alone.
+void TrainingStep::read_ahead(std::size_t step) const {
+  const SampleStream& stream = context_.task;
+  const auto batches_of = [&stream, limit = settings_.limit, sharing = settings_.sharing,
+                           rank = context_.ranks.rank()](std::size_t number) {
+    const std::vector<std::size_t> samples = stream.global_batch(number);
+    const StepShares shares = share_step(stream, samples, limit, sharing);
+    std::vector<std::vector<std::size_t>> batches;
+    for (const Places& places : shares.ranks[rank]) {
+      std::vector<std::size_t>& batch = batches.emplace_back();
+      for (const std::size_t place : places) batch.push_back(samples[place]);
+      if (places.empty()) batch.push_back(samples[shares.shortest]);
+    }
+    return batches;
+  };
+  context_.task.read_ahead({.first_step = step, .steps = settings_.steps, .batches_of = batches_of});
+}
+
 void TrainingStep::accumulate(const ExecutionSpace& space, const StepCourse& course, const GlobalBatch& batch,
                               StepParts& parts) {
-  const nn::Pass pass{space,          context_.gemm,  context_.store, context_.mode.schedule(),
-                      context_.arena, settings_.seed, course.step,    context_.recompute};
+  nn::Pass pass{space,          context_.gemm,  context_.store, context_.mode.schedule(),
+                context_.arena, settings_.seed, course.step,    context_.recompute};
   const float scale = static_cast<float>(course.loss_scale / batch.weight);
   const std::span<const Places> own = batch.of_rank(context_.ranks.rank());
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::pass");
   context_.mode.begin_step(space);
-  std::size_t computed = 0;
+  std::size_t computed = 0, own_samples = 0;
+  for (const Places& places : own) own_samples += places.size();
+  observed_.begin_step(own_samples);
   for (std::size_t i = 0; i < own.size(); ++i) {
     const Places& places = own[i];
     const Stopwatch making;
@@ -88,6 +111,7 @@ void TrainingStep::accumulate(const ExecutionSpace& space, const StepCourse& cou
     context_.mode.begin_micro_batch(i + 1 == own.size());
     const bool filler = places.empty();
     const std::size_t first = filler ? settings_.largest_batch : computed;
+    pass.observed = observed_.rows(filler ? own_samples : computed, batch_.shape().samples);
     context_.task.model().train(pass, batch_, filler ? 0.0f : scale,
                                 slice(losses_, first, first + batch_.shape().samples));
     computed += places.size();
@@ -115,22 +139,12 @@ void TrainingStep::reduce(const ExecutionSpace& space, const GlobalBatch& batch,
                           StepResult& result) {
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::reduce");
   context_.mode.finish_gradients(space);
-  share_state(space, batch.shares.rank_of(0));
   result.loss = sum_losses(space, batch) / batch.weight;
   result.gradient_norm = std::sqrt(context_.mode.sum_of_blocks(norm_.block_sums(space))) / loss_scale;
 }
 
-/// State rows are computed from the first sample of the batch, by one rank.
-void TrainingStep::share_state(const ExecutionSpace& space, std::size_t root) {
-  const ParameterTable& table = context_.store.table();
-  for (std::size_t unit = 0; unit < table.units().size(); ++unit) {
-    if (table.state_size(unit) == 0) continue;
-    const parallel::Buffer state = parallel::buffer_of(context_.store.unit_state(unit));
-    context_.ranks.broadcast(space, state, root, "state of " + table.units()[unit].name).wait(space);
-  }
-}
-
-void TrainingStep::update(const ExecutionSpace& space, const StepCourse& course, double norm) {
+void TrainingStep::update(const ExecutionSpace& space, const StepCourse& course, const GlobalBatch& batch,
+                          double norm) {
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::update");
   // The constant is that of PyTorch's clip_grad_norm_.
   const double clip = settings_.clip > 0.0 ? std::min(1.0, settings_.clip / (norm + 1e-6)) : 1.0;
@@ -138,6 +152,18 @@ void TrainingStep::update(const ExecutionSpace& space, const StepCourse& course,
                                     .learning_rate = static_cast<float>(course.learning_rate),
                                     .gradient_scale = static_cast<float>(clip / course.loss_scale)});
   context_.mode.publish_values(space);
+  update_state(space, batch);
+}
+
+void TrainingStep::update_state(const ExecutionSpace& space, const GlobalBatch& batch) {
+  if (context_.store.table().observed_size() == 0) return;
+  std::vector<double> rows;
+  for (const std::size_t sample : batch.samples) rows.push_back(static_cast<double>(context_.task.rows_of(sample)));
+  std::vector<std::size_t> computed;
+  for (const Places& places : batch.of_rank(context_.ranks.rank())) {
+    computed.insert(computed.end(), places.begin(), places.end());
+  }
+  observed_.update(space, rows, computed);
 }
 
 /// Each loss is added to zeros only, and all in the order of the batch: no bit depends on who computed what.

@@ -5,6 +5,7 @@
 #include "nn/learning_rate.hpp"
 #include "nn/optimizer.hpp"
 #include "parallel/sharding/parameter_mode.hpp"
+#include "train/engine/observed_state.hpp"
 #include "train/engine/step_parts.hpp"
 #include "train/engine/step_shares.hpp"
 #include "train/engine/task.hpp"
@@ -78,17 +79,19 @@ class TrainingStep {
 
   GlobalBatch choose_samples(std::size_t step) const;
   GlobalBatch begin_batch(std::size_t step);
+  void read_ahead(std::size_t step) const;
   GlobalBatch take_batch(std::size_t step, StepParts& parts);
   void accumulate(const ExecutionSpace& space, const StepCourse& course, const GlobalBatch& batch, StepParts& parts);
   void assemble(const GlobalBatch& batch, const Places& places);
   void reduce(const ExecutionSpace& space, const GlobalBatch& batch, double loss_scale, StepResult& result);
-  void share_state(const ExecutionSpace& space, std::size_t root);
-  void update(const ExecutionSpace& space, const StepCourse& course, double norm);
+  void update(const ExecutionSpace& space, const StepCourse& course, const GlobalBatch& batch, double norm);
+  void update_state(const ExecutionSpace& space, const GlobalBatch& batch);
   double sum_losses(const ExecutionSpace& space, const GlobalBatch& batch);
 
   StepContext context_;
   StepSettings settings_;
   nn::GradientNorm norm_;
+  ObservedState observed_;
   Batch batch_;
   std::optional<GlobalBatch> begun_;  ///< the next step's, whose first micro-batch batch_ holds
   std::vector<std::size_t> samples_;  ///< of the micro-batch that is being made,

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "core/batch.hpp"
+
 #include <cstddef>
 #include <string>
 
@@ -13,10 +15,16 @@ struct WorkKind {
   std::string samples =
       "sequences";  ///< plural, a key of metrics.jsonl; the `name` again where a sample is one of them
   std::string sample = "sequence";
+  /// Whether --batch and --micro-batch count these, and not samples: images, whose samples are groups of them.
+  bool sizes_batches = false;
 
   /// How many there are in `batch_rows` rows of batches.
   std::size_t count(std::size_t batch_rows) const { return batch_rows / rows; }
   double count(double batch_rows) const { return batch_rows / static_cast<double>(rows); }
+  /// The size of a batch of this shape as --batch and --micro-batch count it, and what they count.
+  std::size_t batch_size(const BatchShape& shape) const { return sizes_batches ? count(shape.rows) : shape.samples; }
+  const std::string& batch_unit() const { return sizes_batches ? singular : sample; }
+  const std::string& batch_units() const { return sizes_batches ? name : samples; }
 };
 
 /// 0 where no time passed.

@@ -35,8 +35,10 @@ std::string ranks_text(const RunDescription& run) {
 /// The size of a micro-batch is told once where a sample is what steps count.
 std::string steps_text(const RunDescription& run) {
   const BatchShape& largest = run.memory.largest;
-  const std::string text = fmt::format("{} of {} ({:.4g} epochs), {} at once", count_text(run.steps),
-                                       count_of(run.batch, run.work.sample), run.epochs, count_text(largest.samples));
+  const std::string text =
+      fmt::format("{} of {} ({:.4g} epochs), {} at once", count_text(run.steps),
+                  count_of(run.batch, run.work.batch_unit()), run.epochs, count_text(run.work.batch_size(largest)));
+  if (run.work.sizes_batches) return fmt::format("{} in {}", text, count_of(largest.samples, run.work.sample));
   if (run.work.samples == run.work.name) return text;
   return fmt::format("{}, {} at most", text, count_of(run.work.count(largest.rows), run.work.singular));
 }

@@ -18,9 +18,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array written_names = {
-    run_file_name, "metrics.jsonl", "results.json", "predictions.json", "nbest_predictions.json",   "null_odds.json",
-    "best",        "last",          "report.html",  evaluations_name,   parallel::checkpoints_name, gpu_records_name};
+constexpr std::array written_names = {run_file_name,
+                                      "metrics.jsonl",
+                                      "results.json",
+                                      "predictions.json",
+                                      "predictions.jsonl",
+                                      "nbest_predictions.json",
+                                      "null_odds.json",
+                                      "best",
+                                      "last",
+                                      "report.html",
+                                      evaluations_name,
+                                      parallel::checkpoints_name,
+                                      gpu_records_name};
 constexpr std::string_view event_prefix = "events.out.tfevents.";
 
 }  // namespace

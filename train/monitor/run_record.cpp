@@ -133,6 +133,15 @@ double RunRecord::recent_loss() const {
   return std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
 }
 
+std::optional<std::size_t> RunRecord::best_step() const {
+  std::optional<std::size_t> step;
+  for (const nlohmann::json& row : evaluations) {
+    const auto best = row.find("best");
+    if (best != row.end() && best->is_boolean() && best->get<bool>()) step = row["step"].get<std::size_t>();
+  }
+  return step;
+}
+
 RunFollower::RunFollower(fs::path directory, std::size_t kept)
     : record_{.directory = std::move(directory)},
       metrics_(record_.directory / "metrics.jsonl"),

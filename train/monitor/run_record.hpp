@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -57,6 +58,8 @@ struct RunRecord {
   /// Mean of the losses of the last `recent_steps` that are finite; not a number where none is.
   double recent_loss() const;
   static constexpr std::size_t recent_steps = 50;
+  /// The step of the last evaluation that was the best so far; nothing where there is none.
+  std::optional<std::size_t> best_step() const;
 };
 
 /// Reads the directory of a run again and again, of metrics.jsonl each time what is new.

@@ -110,34 +110,6 @@ std::vector<std::pair<std::size_t, double>> efficiencies(const Workload& workloa
   return result;
 }
 
-/// Bytes that a rank may take.
-std::size_t room(const PlanTarget& target) {
-  const std::size_t taken = target.machine.reserved + target.program;
-  return target.machine.memory > taken ? target.machine.memory - taken : 0;
-}
-
-/// The most of the longest samples at once for which everything fits, by doubling and halving.
-std::size_t largest_micro_batch_that_fits(const Workload& workload, const MemoryPlan& plan, const RankCounts& ranks,
-                                          nn::Recompute recompute, std::size_t available) {
-  const std::size_t held = plan.values + plan.gradients + plan.exchange + plan.optimizer;
-  const auto fits = [&](std::size_t samples) {
-    constexpr auto training = ParameterStore::Purpose::training;
-    const BatchShape shape{samples, samples * plan.largest.longest, plan.largest.longest};
-    Arena arena;
-    workload.model.plan(arena, shape, training, recompute);
-    const std::size_t scratch = workload.model.scratch_bytes(shape, training, ranks.processor());
-    return held + arena.peak() + plan.workspace + scratch <= available;
-  };
-  constexpr std::size_t most = 65536;
-  std::size_t low = 0, high = 1;
-  while (high <= most && fits(high)) low = std::exchange(high, 2 * high);
-  while (high - low > 1 && high <= most) {
-    const std::size_t middle = (low + high) / 2;
-    (fits(middle) ? low : high) = middle;
-  }
-  return low;
-}
-
 /// The smallest other kind of GPU on which it fits; empty where there is none.
 std::string larger_kind(const Workload& workload, const TrainConfig& config, std::size_t steps,
                         const PlanTarget& target) {
@@ -145,7 +117,8 @@ std::string larger_kind(const Workload& workload, const TrainConfig& config, std
   std::ranges::stable_sort(kinds, {}, &Machine::memory);
   for (const Machine& kind : kinds) {
     const std::size_t available = kind.memory - kind.reserved;
-    if (kind.name == target.machine.name || kind.peak(config.precision) == 0.0 || available <= room(target)) continue;
+    if (kind.name == target.machine.name || kind.peak(config.precision) == 0.0 || available <= room_of(target))
+      continue;
     try {
       RankCounts ranks = target.ranks;
       ranks.threads = kind.threads;
@@ -161,7 +134,7 @@ std::string larger_kind(const Workload& workload, const TrainConfig& config, std
 void add_memory(const Workload& workload, const TrainConfig& config, std::size_t steps, const PlanTarget& target,
                 ModePlan& plan) {
   try {
-    plan.memory = plan_memory(workload, config, steps, room(target), target.ranks);
+    plan.memory = plan_memory(workload, config, steps, room_of(target), target.ranks);
     plan.fits = true;
   } catch (const std::runtime_error& error) {
     plan.obstacle = error.what();
@@ -170,7 +143,10 @@ void add_memory(const Workload& workload, const TrainConfig& config, std::size_t
     plan.memory = plan_memory(workload, config, steps, std::numeric_limits<std::size_t>::max(), target.ranks);
   }
   plan.memory.program = target.program;
-  plan.largest = largest_micro_batch_that_fits(workload, plan.memory, target.ranks, config.recompute, room(target));
+  plan.largest_of_each = largest_micro_batches(workload, plan.memory, target.ranks, room_of(target));
+  for (const LargestMicroBatch& each : plan.largest_of_each) {
+    if (each.recompute == config.recompute) plan.largest = each.samples;
+  }
 }
 
 /// With the one after the last step, which every run with an interval has.
@@ -203,6 +179,37 @@ std::vector<ModeKind> possible_modes(const RankCounts& ranks) {
   modes.insert(modes.end(), {ModeKind::sharded_optimizer, ModeKind::sharded_gradients, ModeKind::sharded});
   if (ranks.nodes > 1 && ranks.of_node > 1) modes.push_back(ModeKind::hybrid);
   return modes;
+}
+
+std::size_t room_of(const PlanTarget& target) {
+  const std::size_t taken = target.machine.reserved + target.program;
+  return target.machine.memory > taken ? target.machine.memory - taken : 0;
+}
+
+std::size_t largest_micro_batch_that_fits(const Workload& workload, const MemoryPlan& plan, const RankCounts& ranks,
+                                          nn::Recompute recompute, std::size_t available) {
+  const auto fits = [&](std::size_t samples) {
+    const BatchShape shape{samples, samples * plan.largest.longest, plan.largest.longest};
+    return with_micro_batch(plan, shape, workload, recompute, ranks).total() <= available;
+  };
+  constexpr std::size_t most = 65536;
+  std::size_t low = 0, high = 1;
+  while (high <= most && fits(high)) low = std::exchange(high, 2 * high);
+  while (high - low > 1 && high <= most) {
+    const std::size_t middle = (low + high) / 2;
+    (fits(middle) ? low : high) = middle;
+  }
+  return low * (workload.samples.work().sizes_batches ? plan.largest.longest : 1);
+}
+
+std::vector<LargestMicroBatch> largest_micro_batches(const Workload& workload, const MemoryPlan& plan,
+                                                     const RankCounts& ranks, std::size_t available) {
+  std::vector<LargestMicroBatch> all;
+  for (const nn::Recompute recompute : {nn::Recompute::none, nn::Recompute::attention, nn::Recompute::layer}) {
+    if (!workload.model.can_recompute(recompute)) continue;
+    all.push_back({recompute, largest_micro_batch_that_fits(workload, plan, ranks, recompute, available)});
+  }
+  return all;
 }
 
 ModePlan plan_run(const Workload& workload, const TrainConfig& config, const PlanTarget& target) {

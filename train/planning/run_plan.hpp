@@ -21,12 +21,19 @@ struct PlanTarget {
   double storage = 1e9;     ///< bytes a second that checkpoints are written with
 };
 
+/// How many samples at once fit with one setting of --recompute.
+struct LargestMicroBatch {
+  nn::Recompute recompute = nn::Recompute::none;
+  std::size_t samples = 0;  ///< the most of the longest at once on a rank, whatever the batch; 0 = none fits
+};
+
 struct ModePlan {
   parallel::ModeKind mode = parallel::ModeKind::replicated;
   bool fits = false;
   std::string obstacle;     ///< where it does not fit: what would
   MemoryPlan memory;        ///< where it does not fit, of one sequence at once
   std::size_t largest = 0;  ///< the most of the longest sequences at once on a rank that fit; 0 = none
+  std::vector<LargestMicroBatch> largest_of_each;  ///< the same with every --recompute that the model can
   StepTime step;
   double tokens = 0.0;       ///< of a step on all ranks, on average
   double training = 0.0;     ///< seconds of all steps
@@ -40,6 +47,17 @@ struct ModePlan {
 /// The plan of `workload` in config.parallel.mode, which is given. Steps are predicted from the mean of up to 64 of the
 /// run's own. Errors: std::runtime_error for what the model, samples or ranks cannot honour in any memory.
 ModePlan plan_run(const Workload& workload, const TrainConfig& config, const PlanTarget& target);
+
+/// The most of the longest samples at once that fit into `available` bytes of a rank, by doubling and halving, with
+/// what `plan` (of the same mode and ranks) holds beside a pass; 0 = none.
+std::size_t largest_micro_batch_that_fits(const Workload& workload, const MemoryPlan& plan, const RankCounts& ranks,
+                                          nn::Recompute recompute, std::size_t available);
+/// The same with every recomputation that the model can.
+std::vector<LargestMicroBatch> largest_micro_batches(const Workload& workload, const MemoryPlan& plan,
+                                                     const RankCounts& ranks, std::size_t available);
+
+/// Bytes that a rank of `target` may take.
+std::size_t room_of(const PlanTarget& target);
 
 /// Modes that a number of ranks allows, in the order of mylos train's options.
 std::vector<parallel::ModeKind> possible_modes(const RankCounts& ranks);

@@ -1,5 +1,6 @@
 #include "core/base/error.hpp"
 #include "core/kernels/activation.hpp"
+#include "core/kernels/gathered_convolution.hpp"
 #include "core/kernels/gemm_provider.hpp"
 
 #include <cublasLt.h>
@@ -154,12 +155,15 @@ class CublasLtGemm : public GemmProvider {
   std::string version() const override { return fmt::format("{}", cublasLtGetVersion()); }
   /// A quarter more than is asked for: GemmWorkspace. Not the copies in float of a product that cuBLASLt has no
   /// algorithm for.
-  std::size_t workspace_bytes(std::span<const GemmProduct>) override {
-    constexpr std::size_t asked = workspace_size + workspace_alignment;
+  std::size_t workspace_bytes(std::span<const GemmProduct> products) override {
+    const std::size_t asked = workspace_size + workspace_alignment + GatheredConvolution::bytes(products);
     return asked + asked / 4;
   }
 
   void multiply(const ExecutionSpace& space, const GemmCall& call) override {
+    if (call.convolution) {
+      return convolution_.compute(space, call, [&](const GemmCall& product) { multiply(space, product); });
+    }
     const Plan& plan = plan_for(call);
     if (plan.algorithm) return launch(space, plan, call);
     if (call.input == Precision::float32) {
@@ -284,6 +288,7 @@ class CublasLtGemm : public GemmProvider {
   Handle handle_;
   GemmWorkspace workspace_;
   FloatOperands floats_;
+  GatheredConvolution convolution_;
   std::map<Key, Plan> plans_;
   std::map<std::pair<Key, bool>, std::optional<cublasLtMatmulAlgo_t>> algorithms_;  ///< of representatives
 };

@@ -2,6 +2,7 @@
 
 #include "core/base/median.hpp"
 #include "nn/bert/bert_question_answering.hpp"
+#include "nn/layers/convolution.hpp"
 #include "tests/support/temporary.hpp"
 
 #include <gtest/gtest.h>
@@ -60,6 +61,32 @@ TEST(GemmTiming, EveryProviderIsTimedOnEveryProduct) {
     }
     EXPECT_GT(ceiling_rate(all), 0.0);
   }
+}
+
+TEST(GemmTiming, EveryProviderIsTimedOnEveryConvolution) {
+  const ConvolutionShape shape{
+      .height = 7, .width = 6, .in = 3, .out = 5, .kernel_height = 3, .kernel_width = 3, .stride = 2, .padding = 1};
+  for (const Precision precision : {Precision::float32, Precision::bfloat16, Precision::float16}) {
+    ProductTimer timer(gemm_providers());
+    const auto list = nn::convolution_products({.name = "stem", .shape = shape, .precision = precision}, 3,
+                                               ParameterStore::Purpose::training);
+    for (const GemmProduct& product : list) {
+      ProductRates rates;
+      timer.time(product, 1, rates);
+      EXPECT_GT(rates.rate(rates.fastest()), 0.0);
+      const auto label = parse_gemm_label(to_string(GemmLabel{.transpose_a = product.transpose_a,
+                                                              .transpose_b = product.transpose_b,
+                                                              .m = product.m,
+                                                              .n = product.n,
+                                                              .k = product.k,
+                                                              .provider = "any",
+                                                              .convolution = product.convolution}));
+      ASSERT_TRUE(label);
+      EXPECT_EQ(product_name(list, *label), product.name);
+    }
+  }
+  EXPECT_EQ(product_name({}, {.m = 36, .n = 5, .k = 27, .convolution = Convolution{shape, ConvolutionPass::forward}}),
+            "convolution 36 x 5 x 27");
 }
 
 TEST(GemmTiming, TheCeilingTakesTheFastestProviderOfEachProduct) {

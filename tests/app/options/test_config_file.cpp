@@ -82,6 +82,20 @@ TEST_F(ConfigFile, WhatIsComputedAtOnceIsReplacedWhole) {
             "micro-tokens and micro-batch exclude each other; leave one of them out of the configuration");
 }
 
+TEST_F(ConfigFile, ABatchSizePerDeviceIsReplacedByWhatTheCommandLineSays) {
+  const std::string sizes = "{" + base_ + R"(, "batch_size_per_device": 3, "gradient_accumulation_steps": 2})",
+                    others = "{" + base_ + R"(, "batch": 4, "micro-tokens": 600})";
+  const auto batches = [](const Arguments& arguments) {
+    const train::TrainConfig& engine = arguments.run.engine;
+    return std::array{arguments.run.task.batch, engine.micro_batch, engine.micro_tokens, engine.accumulation};
+  };
+  using Batches = std::array<std::size_t, 4>;
+  EXPECT_EQ(batches(parse(sizes)), (Batches{6, 3, 0, 0}));
+  EXPECT_EQ(batches(parse(sizes, {"--batch=8"})), (Batches{8, 0, 0, 2}));
+  EXPECT_EQ(batches(parse(sizes, {"--micro-batch=1"})), (Batches{3, 1, 0, 0}));
+  EXPECT_EQ(batches(parse(others, {"--batch-size-per-device=5"})), (Batches{5, 5, 0, 0}));
+}
+
 TEST_F(ConfigFile, NamesAreThoseOfTheCommandLine) {
   const std::string config =
       R"({"model_name_or_path": "m", "train_file": "/t", "output-dir": "/o", "lr": 1e-4, "max_seq_length": 128})";

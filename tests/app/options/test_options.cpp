@@ -70,6 +70,7 @@ const std::map<std::string, Example>& examples() {
       {"keep", {"5", 5}},
       {"on-save-error", {"continue", "continue"}},
       {"precision", {"bf16-mixed", "bfloat16"}},
+      {"export-precision", {"fp16", "half"}},
       {"gemm", {"kokkos-kernels", "kokkos-kernels"}},
       {"recompute", {"attention", "attention"}},
       {"mode", {"ddp", "replicated"}},
@@ -117,6 +118,16 @@ TEST(Options, EveryNameSpellingAndFormIsRead) {
         EXPECT_EQ(recorded(option, option.is_switch() ? alone : apart), example.recorded);
       }
     }
+  }
+}
+
+TEST(Options, EvaluationsComeAfterStepsOrEpochs) {
+  const Option& option = *find_option("eval-every");
+  EXPECT_EQ(recorded(option, {"--eval-every", "10epochs"}), "10epochs");
+  EXPECT_EQ(recorded(option, {"--eval-every", "1epoch"}), "1epochs");
+  EXPECT_EQ(recorded(option, {"--eval-every", "10epochs", "--eval-every", "7"}), 7);
+  for (const char* wrong : {"0epochs", "epochs", "10 epochs", "-1", "1.5epochs"}) {
+    EXPECT_THROW(recorded(option, {"--eval-every", wrong}), UsageError) << wrong;
   }
 }
 
@@ -184,7 +195,9 @@ TEST(Options, WhatIsOutOfRangeIsRefusedWithTheRange) {
       {"--communication-precision=half", "--communication-precision half: expected float or bfloat16"},
       {"--leaves=12", "--leaves 12: expected a power of two from 1 to 1024"},
       {"--leaves=2048", "--leaves 2048: expected a power of two from 1 to 1024"},
-      {"--resume=", "--resume \"\": expected auto, never, or a checkpoint or a run's directory"},
+      {"--resume=",
+       "--resume \"\": expected auto (as without it: an unfinished run in --output goes on by itself), never, or a "
+       "checkpoint or a run's directory"},
       {"--checkpoint-every=0", "--checkpoint-every 0: expected a number of steps, epoch, never, or a duration: "},
       {"--checkpoint-every=1.5", "--checkpoint-every 1.5: expected a number of steps, epoch, never, or a duration"},
       {"--save-strategy=best", "--save-strategy best: expected no, epoch or steps"},

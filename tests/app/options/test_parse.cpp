@@ -90,7 +90,8 @@ TEST(Parse, WhatACommandNeedsIsNamed) {
             }),
             "eval needs --data; see mylos eval --help");
   EXPECT_EQ(tests::error_of([] { parse("ask", {"--model=m"}); }), "ask needs --context; see mylos ask --help");
-  EXPECT_EQ(tests::error_of([] { parse("tokenize", {}); }), "tokenize needs --vocab; see mylos tokenize --help");
+  EXPECT_EQ(tests::error_of([] { parse("tokenize", {}); }),
+            "tokenize needs --model or --vocab; see mylos tokenize --help");
   EXPECT_EQ(tests::error_of([] {
               parse("prepare", {"--model=m", "--data=d"});
             }),
@@ -172,6 +173,34 @@ TEST(Consistency, WhatIsSaidForARankCountsForEach) {
   EXPECT_EQ(on_three({"--batch-per-rank=6", "--gradient-accumulation-steps=4"}), 72u);
   EXPECT_EQ(on_three({"--batch=20", "--gradient-accumulation-steps=2"}), 20u);
   EXPECT_EQ(on_three({"--batch=20", "--micro-batch=5"}), 20u);
+}
+
+TEST(Consistency, ABatchSizePerDeviceIsAMicroBatchAndPartOfTheBatch) {
+  const auto on_three = [](const std::vector<std::string>& words) {
+    Arguments arguments = parse_train(words);
+    settle_ranks(arguments, 3);
+    const train::TrainConfig& engine = arguments.run.engine;
+    EXPECT_EQ(engine.accumulation, 0u) << "the micro-batch says it";
+    return std::pair(arguments.run.task.batch, engine.micro_batch);
+  };
+  EXPECT_EQ(on_three({"--batch_size_per_device", "6"}), std::pair(18ul, 6ul));
+  EXPECT_EQ(on_three({"--batch_size_per_device=6", "--gradient_accumulation_steps=4"}), std::pair(72ul, 6ul));
+  for (const std::string other : {"--batch", "--batch-per-rank", "--micro-batch", "--micro-tokens"}) {
+    EXPECT_EQ(error_of_train({"--batch-size-per-device=6", other + "=4"}),
+              "--batch-size-per-device and " + other + " exclude each other; give one of them");
+  }
+  EXPECT_EQ(error_of_train({"--batch-size-per-device=0"}),
+            "--batch-size-per-device 0: expected a whole number from 1 to 1000000");
+  EXPECT_THAT(error_of_train({"--batch-size-per-device=6", "--deterministic"}),
+              testing::EndsWith("leave out --batch-size-per-device"));
+}
+
+TEST(Consistency, NoFsdpIsReplicated) {
+  EXPECT_EQ(parse_train({"--no_fsdp"}).run.engine.parallel.mode, parallel::ModeKind::replicated);
+  EXPECT_EQ(parse_train({"--no_fsdp", "false"}).run.engine.parallel.mode, std::nullopt);
+  EXPECT_EQ(parse("plan", {"--model", "m", "--no_fsdp"}).run.engine.parallel.mode, parallel::ModeKind::replicated);
+  EXPECT_EQ(error_of_train({"--no-fsdp", "--mode=sharded"}),
+            "--no-fsdp and --mode exclude each other; give one of them");
 }
 
 TEST(Consistency, TokensAtOnceExcludeSequencesAtOnce) {

@@ -54,7 +54,7 @@ TEST(Completion, HasTheOptionsOfEachCommand) {
       EXPECT_EQ(there, option.belongs_to(command.bit)) << command.name << " " << option.name;
     }
   }
-  EXPECT_NE(script.find("words=\"gemm step tokenize collectives\""), std::string::npos);
+  EXPECT_NE(script.find("words=\"gemm step batch tokenize collectives\""), std::string::npos);
 }
 
 TEST(Completion, OffersTheValuesOfOptionsThatTakeOneOfAFew) {

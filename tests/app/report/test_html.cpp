@@ -37,6 +37,14 @@ TEST(Html, ElementsHoldMarkupOrText) {
   EXPECT_EQ(text_element("p", "", "1 < 2"), "<p>1 &lt; 2</p>");
 }
 
+TEST(Html, BytesAreWrittenAsBase64) {
+  EXPECT_EQ(base64_text(""), "");
+  EXPECT_EQ(base64_text("f"), "Zg==");
+  EXPECT_EQ(base64_text("fo"), "Zm8=");
+  EXPECT_EQ(base64_text("foo"), "Zm9v");
+  EXPECT_EQ(base64_text("\xff\xfe\xfd\xfb"), "//79+w==");
+}
+
 TEST(Html, ATableHasItsCellsEscaped) {
   HtmlTable table({{"<name>", HtmlTable::Align::left}, {"n", HtmlTable::Align::right}});
   EXPECT_TRUE(table.empty());

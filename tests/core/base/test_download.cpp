@@ -3,7 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <fstream>
 #include <string>
+#include <thread>
 
 #include "tests/support/http_server.hpp"
 #include "tests/support/temporary.hpp"
@@ -62,7 +69,8 @@ TEST(Download, GetsFilesAndTheirLinkedSums) {
   EXPECT_FALSE(download(server.url() + "/absent", directory / "g", most_bytes).found);
   EXPECT_EQ(error_of([&] { download(server.url() + "/secret", directory / "g", most_bytes); }),
             "cannot fetch " + server.url() +
-                "/secret: curl: (22) The requested URL returned error: 403; there is no such model, or it is private");
+                "/secret: curl: (22) The requested URL returned error: 403; there is no such model, or it is private: "
+                "HF_TOKEN must hold the token of somebody who may read it");
   EXPECT_THROW(download("http://127.0.0.1:1/f", directory / "g", most_bytes), Unreachable);
   try {
     download(server.url() + "/secret", directory / "g", most_bytes);
@@ -71,6 +79,76 @@ TEST(Download, GetsFilesAndTheirLinkedSums) {
   } catch (const std::runtime_error&) {
   }
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 1);
+}
+
+TEST(Download, ATokenOpensWhatIsPrivateAndIsNotLeftBehind) {
+  const TemporaryDirectory directory;
+  const EnvironmentVariable no_proxy("no_proxy", "127.0.0.1");
+  const tests::HttpServer server({{"/secret", {200, "", "abc", "Authorization: Bearer hf_abc\r\n"}}});
+  EXPECT_TRUE(download(server.url() + "/secret", directory / "f", most_bytes, "hf_abc").found);
+  EXPECT_THAT(error_of([&] { download(server.url() + "/secret", directory / "g", most_bytes, "hf_other"); }),
+              HasSubstr("returned error: 401; "));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 1);
+}
+
+/// Puts a program in the place of curl as long as the object lives.
+class CurlStandIn {
+ public:
+  CurlStandIn(const std::filesystem::path& folder, const std::string& script)
+      : path_("PATH", folder.string() + ":/usr/bin:/bin") {
+    write_file(folder / "curl", "#!/bin/sh\n" + script);
+    std::filesystem::permissions(folder / "curl", std::filesystem::perms::owner_all);
+  }
+
+ private:
+  EnvironmentVariable path_;
+};
+
+TEST(Download, NobodyElseCanReadATokenMeanwhile) {
+  const TemporaryDirectory directory;
+  const std::string noted = (directory / "noted").string();
+  std::filesystem::create_directory(directory / "files");
+  const CurlStandIn curl(directory / "bin", "echo \"$*\" >" + noted + ".words\ncat >" + noted + ".input\nls -A " +
+                                                (directory / "files").string() + " >" + noted + ".files\n");
+  download("https://127.0.0.1:1/f", directory / "files/f", most_bytes, "hf_abc");
+  EXPECT_EQ(tests::read_file(noted + ".input"), "Authorization: Bearer hf_abc\n");
+  EXPECT_THAT(tests::read_file(noted + ".words"), HasSubstr(" --header @-\n"));
+  EXPECT_EQ(tests::read_file(noted + ".words").find("hf_abc"), std::string::npos);
+  EXPECT_EQ(tests::read_file(noted + ".files"), "");
+  download("http://example.org/f", directory / "files/f", most_bytes, "hf_abc");
+  EXPECT_EQ(tests::read_file(noted + ".input"), "") << "sent without encryption";
+  EXPECT_EQ(tests::read_file(noted + ".words").find("--header @"), std::string::npos);
+}
+
+/// The process that a stand-in wrote down once it ran.
+pid_t process_in(const std::filesystem::path& file) {
+  pid_t process = 0;
+  for (int tries = 0; tries < 1000 && process == 0; ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    std::ifstream(file) >> process;
+  }
+  return process;
+}
+
+TEST(Download, AKilledProcessLeavesNoToken) {
+  const TemporaryDirectory directory;
+  std::filesystem::create_directory(directory / "files");
+  const std::filesystem::path running = directory / "running";
+  const CurlStandIn curl(directory / "bin", "echo $$ >" + running.string() + ".part\nmv " + running.string() +
+                                                ".part " + running.string() + "\nexec sleep 60\n");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    download("https://127.0.0.1:1/f", directory / "files/f", most_bytes, "hf_abc");
+    ::_exit(0);
+  }
+  const pid_t started = process_in(running);
+  ::kill(child, SIGKILL);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  ASSERT_GT(started, 0);
+  ::kill(started, SIGKILL);
+  EXPECT_TRUE(std::filesystem::is_empty(directory / "files"));
 }
 
 TEST(Download, RedirectionsAreFollowedToHttpsOnly) {

@@ -4,10 +4,42 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
 #include <string>
 
 #include "tests/support/file_size_limit.hpp"
 #include "tests/support/temporary.hpp"
+
+namespace {
+
+/// What the file system under a StagedDirectory does.
+struct FileSystem {
+  bool exchanges = true;
+  int renames_until_kill = -1;  ///< the process dies before the one after them
+};
+FileSystem file_system;
+
+}  // namespace
+
+/// These stand for the system's. NFS cannot exchange directories.
+extern "C" int renameat2(int from_directory, const char* from, int to_directory, const char* to, unsigned int flags) {
+  if (!file_system.exchanges) {
+    errno = EINVAL;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_renameat2, from_directory, from, to_directory, to, flags));
+}
+extern "C" int rename(const char* from, const char* to) {
+  if (file_system.renames_until_kill == 0) ::raise(SIGKILL);
+  --file_system.renames_until_kill;
+  return static_cast<int>(::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
+}
 
 namespace mylos {
 namespace {
@@ -90,6 +122,54 @@ TEST(Files, StagedDirectoryReplacesAnExistingOneWhole) {
   EXPECT_EQ(read_file(directory / "best/new"), "new");
   EXPECT_FALSE(std::filesystem::exists(directory / "best/old"));
   EXPECT_EQ(entries(directory.path()), 1u);
+}
+
+/// A file system that cannot exchange directories while the object lives.
+class WithoutExchange {
+ public:
+  explicit WithoutExchange(int renames_until_kill = -1) { file_system = {false, renames_until_kill}; }
+  ~WithoutExchange() { file_system = {}; }
+  WithoutExchange(const WithoutExchange&) = delete;
+  WithoutExchange& operator=(const WithoutExchange&) = delete;
+};
+
+void replace_best(const std::filesystem::path& best, const std::string& text) {
+  StagedDirectory staged(best);
+  write_file(staged.path() / "model", text);
+  staged.commit();
+}
+
+TEST(Files, StagedDirectoryReplacesWhereDirectoriesCannotBeExchanged) {
+  const TemporaryDirectory directory;
+  write_file(directory / "best/old", "old");
+  const WithoutExchange nfs;
+  replace_best(directory / "best", "new");
+  EXPECT_EQ(read_file(directory / "best/model"), "new");
+  EXPECT_FALSE(std::filesystem::exists(directory / "best/old"));
+  EXPECT_EQ(entries(directory.path()), 1u);
+}
+
+/// Between the renames there is no `best`; the old one is there under another name, and the next writer finds it.
+TEST(Files, AWriterKilledWhereDirectoriesCannotBeExchangedLosesNothing) {
+  for (const int renames : {0, 1}) {
+    const TemporaryDirectory directory;
+    write_file(directory / "best/model", "old");
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const WithoutExchange nfs(renames);
+      replace_best(directory / "best", "new");
+      ::_exit(0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFSIGNALED(status));
+    EXPECT_EQ(std::filesystem::exists(directory / "best"), renames == 0);
+    remove_abandoned(directory / "best");
+    EXPECT_EQ(read_file(directory / "best/model"), "old") << renames;
+    EXPECT_EQ(entries(directory.path()), 1u) << renames;
+    replace_best(directory / "best", "newer");
+    EXPECT_EQ(read_file(directory / "best/model"), "newer");
+  }
 }
 
 TEST(Files, StagedDirectoryDoesNotReplaceAFile) {

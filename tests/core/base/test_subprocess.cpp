@@ -28,6 +28,11 @@ TEST(Subprocess, MuchOnBothStreamsDoesNotBlock) {
 
 TEST(Subprocess, StandardInputIsEmpty) { EXPECT_EQ(run_process({"cat"}).output, ""); }
 
+TEST(Subprocess, StandardInputIsWhatWasGiven) {
+  const std::string text(200'000, 'a');  // more than a pipe holds
+  EXPECT_EQ(run_process({"cat"}, text).output, text);
+}
+
 TEST(Subprocess, ASignalIsAnExitCode) { EXPECT_EQ(run_process({"sh", "-c", "kill -9 $$"}).exit_code, 128 + 9); }
 
 TEST(Subprocess, AProgramThatIsNotThereIsNamed) {

@@ -53,6 +53,9 @@ const std::vector<Case> cases = {
     {"GroupedCausalDropout", 4, 1, 40, true, 0.1f, {50, 17, 130}},
     {"Dropout", 2, 2, 32, false, 0.1f, {8, 100, 61, 385}},
     {"LargeHead", 1, 1, 130, false, 0.3f, {45}},
+    {"Tiles", 2, 2, 16, false, 0.0f, {769, 40, 513}},
+    {"CausalGroupedTiles", 4, 2, 20, true, 0.0f, {520, 300, 1030}},
+    {"GroupedTilesDropout", 3, 1, 8, false, 0.2f, {256, 600}},
 };
 
 class Attention : public testing::TestWithParam<Case> {};
@@ -100,6 +103,64 @@ TEST(AttentionPacking, SequenceAloneGivesTheSameBits) {
       EXPECT_EQ(to_host(alone.out), rows_of(together.out, rows.first, rows.second)) << "sequence " << s;
       EXPECT_EQ(to_host(alone.dqkv), rows_of(together.dqkv, rows.first, rows.second)) << "sequence " << s;
     }
+  }
+}
+
+/// Without an array for sums between tiles a sequence of bfloat16 or half is one tile.
+template <class T>
+void expect_the_bits_of_one_tile(const Case& c) {
+  const Problem<T> problem(c);
+  problem.forward();
+  problem.backward();
+  const auto whole = to_host(problem.dqkv);
+  Kokkos::deep_copy(problem.dqkv, T(7.0f));
+  const Matrix<float> sums("sums", problem.dqkv.extent(0), problem.dqkv.extent(1));
+  Kokkos::deep_copy(sums, 7.0f);
+  attention_backward<T>(ExecutionSpace(), problem.shape, problem.sequences, problem.dropout, problem.qkv, problem.out,
+                        problem.log_sum_exp, problem.dout, problem.dqkv, problem.row_sums, sums);
+  EXPECT_EQ(to_host(problem.dqkv), whole);
+  EXPECT_NE(to_host(Matrix<float>(Kokkos::subview(sums, Kokkos::make_pair(40, 41), Kokkos::ALL))),
+            std::vector<double>(sums.extent(1), 7.0))
+      << "no tile has passed a sum on";
+}
+
+TEST(AttentionTiles, GiveTheBitsOfOneTile) {
+  for (const bool causal : {false, true}) {
+    const Case c{"", 4, 2, 20, causal, 0.1f, {40, 1030, 513, 300}};
+    expect_the_bits_of_one_tile<bfloat16>(c);
+    expect_the_bits_of_one_tile<half>(c);
+  }
+}
+
+/// Later rows of a causal sequence have no influence on the first ones if their gradient is zero: these have the bits
+/// of the shorter sequence, which is one tile.
+TEST(AttentionTiles, BeginningOfACausalSequenceHasTheBitsOfAShorterOne) {
+  constexpr std::size_t beginning = longest_attention_tile;
+  const Problem<float> longer({"", 2, 1, 24, true, 0.1f, {beginning + 300}}),
+      shorter({"", 2, 1, 24, true, 0.1f, {beginning}});
+  const auto first = [](const auto& matrix) {
+    return Kokkos::subview(matrix, Kokkos::make_pair(std::size_t{0}, beginning), Kokkos::ALL);
+  };
+  const auto rest = Kokkos::make_pair(beginning, beginning + 300);
+  Kokkos::deep_copy(shorter.qkv, first(longer.qkv));
+  Kokkos::deep_copy(shorter.dout, first(longer.dout));
+  Kokkos::deep_copy(Kokkos::subview(longer.dout, rest, Kokkos::ALL), 0.0f);
+  for (const Problem<float>* problem : {&longer, &shorter}) {
+    problem->forward();
+    problem->backward();
+  }
+  EXPECT_EQ(rows_of(longer.out, 0, beginning), to_host(shorter.out));
+  EXPECT_EQ(rows_of(longer.dqkv, 0, beginning), to_host(shorter.dqkv));
+}
+
+TEST(AttentionTiles, PartialSumsOfAnotherShapeAreRefused) {
+  const Problem<half> p({"", 2, 2, 8, false, 0.0f, {5, 3}});
+  try {
+    attention_backward<half>(ExecutionSpace(), p.shape, p.sequences, p.dropout, p.qkv, p.out, p.log_sum_exp, p.dout,
+                             p.dqkv, p.row_sums, Matrix<float>("", 8, 47));
+    FAIL() << "no error";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_THAT(error.what(), HasSubstr("partial sums are 8 x 47, the gradient 8 x 48"));
   }
 }
 
@@ -237,6 +298,18 @@ TEST(AttentionScratch, IsThatOfTheTeamsADeviceRunsAtOnce) {
   EXPECT_EQ(attention_backward_scratch(shape, 3, 384, device(128 * 10)), backward * 10 / 12) << "10 teams at once";
   EXPECT_EQ(attention_backward_scratch(shape, 0, 0, plenty), 0u);
   EXPECT_GT(attention_backward_scratch(shape, 1, 385, plenty), backward);
+}
+
+TEST(AttentionScratch, OfLongSequencesIsThatOfTheirTiles) {
+  const AttentionShape shape{.heads = 2, .key_value_heads = 1, .head_size = 64};
+  const TeamProcessor host{.threads = 4, .on_host = true};
+  const std::size_t longest = longest_attention_tile;
+  EXPECT_LT(attention_forward_scratch(shape, 1, 100 * longest, host),
+            attention_forward_scratch(shape, 1, longest, host));
+  EXPECT_LT(attention_backward_scratch(shape, 1, 100 * longest, host),
+            attention_backward_scratch(shape, 1, longest, host));
+  EXPECT_GT(attention_backward_scratch(shape, 1, 100 * longest, host, false),
+            50 * attention_backward_scratch(shape, 1, longest, host));
 }
 
 TEST(AttentionScratch, IsNotCountedForTeamsThatAnH100DoesNotRun) {

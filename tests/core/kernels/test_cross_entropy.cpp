@@ -60,6 +60,38 @@ TYPED_TEST(CrossEntropy, ClassesMatchTheTwinAndTheNumericGradient) {
   }
 }
 
+/// The loss by its definition: (1 - e) times the label's, and e times the mean of those of all classes.
+Values smoothed_twin(const Values& logits, std::size_t classes, const std::vector<std::int32_t>& labels, double e) {
+  Values losses = loss_twin(logits, classes, labels);
+  for (std::size_t row = 0; row < labels.size(); ++row) {
+    if (labels[row] < 0 || static_cast<std::size_t>(labels[row]) >= classes) continue;
+    double mean = 0.0;
+    for (std::size_t other = 0; other < classes; ++other) {
+      std::vector<std::int32_t> relabelled = labels;
+      relabelled[row] = static_cast<std::int32_t>(other);
+      mean += loss_twin(logits, classes, relabelled)[row] / static_cast<double>(classes);
+    }
+    losses[row] = (1.0 - e) * losses[row] + e * mean;
+  }
+  return losses;
+}
+
+TYPED_TEST(CrossEntropy, SmoothedLabelsMatchTheTwinAndTheNumericGradient) {
+  using T = TypeParam;
+  for (const std::size_t classes : {1u, 5u, 67u}) {
+    const std::vector<std::int32_t> labels{0, static_cast<std::int32_t>(classes) - 1, -1};
+    Values logits = random_values(3 * classes, 1, 8.0);
+    const Vector<float> losses("test::losses", 3);
+    const Matrix<T> dlogits("test::dlogits", 3, classes);
+    cross_entropy<T>({}, device_matrix<float>(logits, 3, classes), device_integers(labels), 0.25f, losses, dlogits,
+                     0.125f);
+    expect_near(host_values(losses), smoothed_twin(logits, classes, labels, 0.125), 1e-6, "losses");
+    const Values numeric =
+        numeric_gradient(logits, [&] { return 0.25 * sum(smoothed_twin(logits, classes, labels, 0.125)); });
+    expect_near(host_values(dlogits), numeric, rounding<T> + 1e-6, "dlogits");
+  }
+}
+
 /// Start and end logits (T, 2) of packed sequences.
 struct Spans {
   std::vector<std::size_t> starts{0};
@@ -174,6 +206,8 @@ TEST(CrossEntropyErrors, ShowBothSides) {
               HasSubstr("cross entropy: logits are 4 x 2, their gradient 4 x 3"));
   EXPECT_THAT(error_of([&] { cross_entropy<float>({}, rows, three, 1.0f, two, {}); }),
               HasSubstr("cross entropy: 2 rows of logits, 3 labels, 2 losses"));
+  EXPECT_THAT(error_of([&] { cross_entropy<float>({}, rows, labels, 1.0f, two, {}, 1.5f); }),
+              HasSubstr("cross entropy: label smoothing 1.5 is not between 0 and 1"));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
 #include <utility>
 
@@ -29,6 +30,51 @@ TEST(GemmChoice, RowsCountByTheirBucket) {
   GemmProduct other = forward(100);
   other.input = Precision::bfloat16;
   EXPECT_NE(key_of(other), key_of(forward(100)));
+}
+
+/// 3 x 3 over images of 28 x 28 x 16.
+GemmProduct convolution(std::size_t images, ConvolutionPass pass = ConvolutionPass::forward) {
+  const ConvolutionShape shape{
+      .height = 28, .width = 28, .in = 16, .out = 8, .kernel_height = 3, .kernel_width = 3, .padding = 1};
+  return convolution_product({shape, pass}, images, Precision::float32);
+}
+
+TEST(GemmChoice, AConvolutionIsAProductOfItsOwn) {
+  const GemmProduct product = convolution(1);
+  EXPECT_EQ(key_of(product).rows, 256u);
+  EXPECT_EQ(key_of(convolution(6)), key_of(convolution(600))) << "as fast for many images";
+  GemmProduct few = product, fewer = product;
+  few.m = 99;
+  fewer.m = 50;
+  EXPECT_EQ(key_of(few).rows, 64u);
+  EXPECT_NE(key_of(few), key_of(fewer));
+  GemmProduct plain = product, strided = product;
+  plain.convolution.reset();
+  strided.convolution->shape.stride = 2;
+  EXPECT_NE(key_of(plain), key_of(product));
+  EXPECT_NE(key_of(strided), key_of(product));
+  const GemmChoice choice{"default", {{key_of(product), "its own"}}};
+  EXPECT_EQ(provider_of(choice, key_of(convolution(9))), "its own");
+  EXPECT_EQ(provider_of(choice, key_of(plain)), "default");
+  EXPECT_EQ(provider_of(choice, key_of(strided)), "default");
+}
+
+TEST(GemmChoice, AConvolutionsSizesAreThoseOfItsImages) {
+  const std::size_t x = 3 * 28 * 28 * 16, y = 3 * 28 * 28 * 8, weight = 8 * 9 * 16;
+  const auto sizes = [](ConvolutionPass pass) {
+    const OperandSizes of = operand_sizes(convolution(3, pass));
+    return std::array{of.a, of.b, of.c};
+  };
+  EXPECT_EQ(sizes(ConvolutionPass::forward), (std::array{x, weight, y}));
+  EXPECT_EQ(sizes(ConvolutionPass::input_gradient), (std::array{y, weight, x}));
+  EXPECT_EQ(sizes(ConvolutionPass::weight_gradient), (std::array{y, x, weight}));
+  for (const auto pass :
+       {ConvolutionPass::forward, ConvolutionPass::input_gradient, ConvolutionPass::weight_gradient}) {
+    EXPECT_EQ(convolution(3, pass).flops(), 2.0 * static_cast<double>(y) * 9 * 16);
+    EXPECT_EQ(batch_extent(convolution(3, pass)), 3u);
+    EXPECT_EQ(batch_extent(with_batch_extent(convolution(3, pass), 2)), 2u);
+    EXPECT_EQ(batch_extent(with_batch_extent(convolution(3, pass), 5)), 3u);
+  }
 }
 
 TEST(GemmChoice, TheNearestBucketOfTheSameProductDecides) {
@@ -112,6 +158,19 @@ TEST(GemmMeasurement, TheSecondsAreKept) {
   EXPECT_EQ(slow.most_rows, 256u);
 }
 
+TEST(GemmMeasurement, AConvolutionIsTimedWithWholeImages) {
+  std::vector<std::size_t> images;
+  const GemmTimer timer = [&](std::size_t provider, const GemmProduct& product) {
+    images.push_back(batch_extent(product));
+    EXPECT_EQ(product.m, images.back() * 28 * 28);
+    return provider == 0 ? 1e-4 : 1.1e-4;
+  };
+  const GemmChoice choice = choose_gemm(two_providers(), {convolution(40)}, timer);
+  EXPECT_EQ(choice.products.at(key_of(convolution(40))), "first");
+  EXPECT_EQ(images.front(), 1u) << "of 784 pixels";
+  EXPECT_EQ(images.back(), 40u);
+}
+
 TEST(GemmMeasurement, WhatAPassHasMostOfComesFirst) {
   GemmMeasurement measurement = two_providers();
   measurement.seconds = 1e-9;
@@ -141,6 +200,10 @@ TEST(GemmMeasurement, EveryProductOfThisBuildsProvidersIsTimed) {
         products.push_back(product);
       }
     }
+  }
+  for (const auto pass :
+       {ConvolutionPass::forward, ConvolutionPass::input_gradient, ConvolutionPass::weight_gradient}) {
+    products.push_back(convolution(2, pass));
   }
   const GemmMeasurement measurement{exact_gemm_providers(), default_gemm_provider(), 30.0};
   const KokkosRecorder recorder;

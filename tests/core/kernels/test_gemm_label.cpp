@@ -1,5 +1,7 @@
 #include "core/kernels/gemm_label.hpp"
 
+#include "core/kernels/convolution.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -55,6 +57,40 @@ TEST(GemmLabel, ARegionAroundAProductSaysWhatItIs) {
   }
 }
 
+TEST(GemmLabel, ARegionAroundAConvolutionSaysItsShape) {
+  const ConvolutionShape shape{
+      .height = 4, .width = 5, .in = 3, .out = 2, .kernel_height = 3, .kernel_width = 1, .stride = 2, .padding = 1};
+  const Matrix<bfloat16> x("test::x", 2 * 20, 3), weight("test::weight", 2, 9), y("test::y", 2 * 8, 2);
+  const Matrix<float> dweight("test::dweight", 2, 9);
+  for (const std::string& provider : gemm_providers()) {
+    const Gemm gemm(provider);
+    {
+      const RegionRecorder recorder;
+      convolve<bfloat16>(ExecutionSpace(), gemm, shape, x, weight, y);
+      convolve_weight_gradient<bfloat16>(ExecutionSpace(), gemm, shape, x, y, 1.0f, dweight);
+      convolve_input_gradient<bfloat16>(ExecutionSpace(), gemm, shape, y, weight, x);
+    }
+    std::vector<std::string> products;
+    for (const std::string& name : RegionRecorder::names()) {
+      if (name.starts_with("mylos::")) products.push_back(name);
+    }
+    const std::string sizes = " 2 4 5 3 2 3 1 2 1 bfloat16 ";
+    EXPECT_THAT(products,
+                ::testing::ElementsAre("mylos::convolution forward" + sizes + "bfloat16 = " + provider,
+                                       "mylos::convolution weight_gradient" + sizes + "float += " + provider,
+                                       "mylos::convolution input_gradient" + sizes + "bfloat16 = " + provider));
+    for (const std::string& name : products) {
+      const auto label = parse_gemm_label(name);
+      ASSERT_TRUE(label) << name;
+      EXPECT_EQ(to_string(*label), name);
+      EXPECT_EQ(product_work(*label).flops, 2.0 * 2 * 8 * 2 * 9);
+    }
+    // Images, weights and results once; the float gradient is read as well.
+    EXPECT_EQ(product_work(*parse_gemm_label(products[0])).bytes, 2.0 * (120 + 18 + 32));
+    EXPECT_EQ(product_work(*parse_gemm_label(products[1])).bytes, 2.0 * (120 + 32) + 8.0 * 18);
+  }
+}
+
 TEST(GemmLabel, IsReadBack) {
   for (const Precision precision : {Precision::float32, Precision::bfloat16, Precision::float16}) {
     for (const EpilogueKind epilogue :
@@ -80,6 +116,10 @@ TEST(GemmLabel, OtherRegionsHaveNone) {
        {"", "mylos::gemm", "KokkosBlas::gemm[TPL_BLAS,double]", "mylos::gemm N 5 4 3 float float none = onednn",
         "mylos::gemm NX 5 4 3 float float none = onednn", "mylos::gemm NT five 4 3 float float none = onednn",
         "mylos::gemm NT 5 4 3 double float none = onednn", "mylos::gemm NT 5 4 3 float float relu = onednn",
+        "mylos::convolution backward 2 4 5 3 2 3 1 2 1 float float = onednn",
+        "mylos::convolution forward 2 4 5 3 2 3 1 2 float float = onednn",
+        "mylos::convolution forward 2 4 5 3 2 3 1 0 1 float float = onednn",
+        "mylos::convolution forward 2 4 5 3 2 3 1 2 1 float float none = onednn",
         "mylos::gemm NT 5 4 3 float float none -= onednn", "mylos::gemm NT 5 4 3 float float none ="}) {
     EXPECT_FALSE(parse_gemm_label(name)) << name;
   }

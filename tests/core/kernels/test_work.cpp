@@ -2,6 +2,7 @@
 
 #include "core/kernels/activation.hpp"
 #include "core/kernels/attention_work.hpp"
+#include "core/kernels/batch_norm.hpp"
 #include "core/kernels/column_sums.hpp"
 #include "core/kernels/cross_entropy.hpp"
 #include "core/kernels/elementwise.hpp"
@@ -10,6 +11,8 @@
 #include "core/kernels/largest_column.hpp"
 #include "core/kernels/layer_norm.hpp"
 #include "core/kernels/optimizer.hpp"
+#include "core/kernels/pixels.hpp"
+#include "core/kernels/pooling.hpp"
 #include "core/kernels/rms_norm.hpp"
 #include "core/kernels/rotary.hpp"
 #include "core/kernels/swiglu.hpp"
@@ -165,6 +168,68 @@ TYPED_TEST(WorkOf, DecoderKernelsReadAndWriteTheirArrays) {
   const Matrix<float> logits("logits", norm_rows, 5);
   EXPECT_EQ(reported("mylos::largest_column", [&] { largest_column(space, logits, this->mean); }),
             (Work{2.0 * static_cast<double>(logits.size()), bytes_of_arrays(logits, this->mean)}));
+}
+
+/// 67 images of one pixel: partial sums have a row for each.
+TYPED_TEST(WorkOf, BatchNormReadsItsArraysTwiceForGradients) {
+  using T = TypeParam;
+  const auto& [x, y, z, space] = std::tie(this->x, this->y, this->z, this->space);
+  const double n = this->elements;
+  const ImageGroups groups{this->batch.sample_starts(), this->batch.samples_of_rows(), 1};
+  const BatchNormStatistics statistics{Matrix<float>("mean", 1, columns), Matrix<float>("inverse", 1, columns)};
+  const BatchNormInput<T> input{x, statistics, this->bias, this->bias};
+  const Vector<float> workspace("workspace", batch_norm_workspace(1, norm_rows, 1, columns));
+  const Matrix<float> partial("partial", norm_rows, columns);
+  const auto take = [&] { batch_norm_statistics<T>(space, groups, x, 1e-5f, statistics, {}, workspace); };
+  EXPECT_EQ(reported("mylos::batch_norm::block_statistics", take),
+            (Work{5.0 * n, bytes_of_arrays(x, partial, partial)}));
+  EXPECT_EQ(reported("mylos::batch_norm::group_statistics", take), (Work{6.0 * n, bytes_of_arrays(partial, partial)}));
+  EXPECT_EQ(reported("mylos::batch_norm::relu", [&] { batch_norm_relu<T>(space, groups, input, y); }),
+            (Work{5.0 * n, bytes_of_arrays(x, y)}));
+  EXPECT_EQ(
+      reported("mylos::batch_norm::residual_relu", [&] { batch_norm_residual_relu<T>(space, groups, input, z, y); }),
+      (Work{6.0 * n, bytes_of_arrays(x, y, z)}));
+  EXPECT_EQ(reported("mylos::batch_norm::shortcut_relu",
+                     [&] { batch_norm_shortcut_relu<T>(space, groups, input, input, y); }),
+            (Work{10.0 * n, bytes_of_arrays(x, y, z)}));
+  const BatchNormGradients gradients{this->sums, this->sums};
+  const auto backward = [&](const ConstMatrix<T>& also) {
+    return [&, also] { batch_norm_relu_backward<T>(space, groups, input, y, also, x, gradients, workspace); };
+  };
+  const auto of_sum = [&] { batch_norm_sum_relu_backward<T>(space, groups, input, z, y, z, x, gradients, workspace); };
+  const char* const sums = "mylos::batch_norm::gradient_sums";
+  EXPECT_EQ(reported(sums, backward({})), (Work{8.0 * n, bytes_of_arrays(x, y, partial, partial)}));
+  EXPECT_EQ(reported(sums, backward(z)), (Work{9.0 * n, bytes_of_arrays(x, y, z, y, partial, partial)}));
+  EXPECT_EQ(reported(sums, of_sum), (Work{5.0 * n, bytes_of_arrays(x, y, z, z, y, partial, partial)}));
+  EXPECT_EQ(reported("mylos::batch_norm::input_gradient", backward({})), (Work{9.0 * n, bytes_of_arrays(x, y, x)}));
+  EXPECT_EQ(reported("mylos::batch_norm::input_gradient", of_sum), (Work{5.0 * n, bytes_of_arrays(x, y, x)}));
+}
+
+TYPED_TEST(WorkOf, PoolingKeepsAByteOfEachWindow) {
+  using T = TypeParam;
+  const Matrix<T> x("x", 24, columns), y("y", 6, columns), mean("mean", 2, columns), pixels("pixels", 10, 3);
+  const Matrix<std::uint8_t> taken("taken", 6, columns);
+  const Vector<std::uint8_t> bytes("bytes", 30);
+  const PoolingShape shape{.height = 3, .width = 4};
+  const ExecutionSpace& space = this->space;
+  const double n = 24.0 * columns, pooled = 6.0 * columns;
+  EXPECT_EQ(reported("mylos::pooling::max",
+                     [&] {
+                       max_pool<T>(space, {3, 4, 2, 2, 1}, x, Matrix<T>("y", 12, columns), {});
+                     }),
+            (Work{8.0 * pooled, bytes_of_arrays(x, y, y)}));
+  EXPECT_EQ(reported("mylos::pooling::max_backward",
+                     [&] {
+                       max_pool_backward<T>(space, {2, 6, 2, 2, 0}, taken, y, y, x);
+                     }),
+            (Work{3.0 * n, bytes_of_arrays(x, y, y, taken)}));
+  EXPECT_EQ(reported("mylos::pooling::average", [&] { average_pool<T>(space, x, mean); }),
+            (Work{n + 2.0 * columns, bytes_of_arrays(x, mean)}));
+  EXPECT_EQ(reported("mylos::pooling::average_backward", [&] { average_pool_backward<T>(space, mean, x); }),
+            (Work{n, bytes_of_arrays(x, mean)}));
+  const PixelNormalization normalization{3, {}, {1.0f, 1.0f, 1.0f}};
+  EXPECT_EQ(reported("mylos::pixels::normalize", [&] { normalize_pixels<T>(space, normalization, bytes, pixels); }),
+            (Work{90.0, bytes_of_arrays(bytes, pixels)}));
 }
 
 TYPED_TEST(WorkOf, EmbeddingsTouchTheRowsThatOccur) {

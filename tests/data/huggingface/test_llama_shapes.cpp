@@ -22,6 +22,10 @@ TEST(LlamaShapes, HaveThePublishedCountsOfParameters) {
   EXPECT_EQ(parameters_of(find_llama_shape("codellama-34b")->config), 33'743'970'304u);
 }
 
+TEST(LlamaShapes, AreFoundByTheNameThatIsFetched) {
+  for (const NamedLlama& known : llama_shapes()) EXPECT_EQ(find_llama_shape(known.fetched), &known);
+}
+
 TEST(LlamaShapes, OtherNamesHaveNone) {
   EXPECT_EQ(find_llama_shape("llama-2-7B"), nullptr);
   EXPECT_EQ(find_llama_shape(""), nullptr);

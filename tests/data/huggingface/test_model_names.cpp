@@ -121,7 +121,7 @@ TEST_F(ModelNames, AnUnknownNameSaysWhereItWasLookedForAndHowToGetIt) {
             "no model \"runs/roberta-mine\": looked at runs/roberta-mine (no such directory), " +
                 (root_ / "cache/mylos/models/runs/roberta-mine").string() + ", " +
                 (root_ / "hf/hub/models--runs--roberta-mine").string() +
-                "; runs/roberta-mine is the name of a RoBERTa model; only BERT models are supported, such as "
+                "; runs/roberta-mine is the name of a RoBERTa model; BERT models and Llamas are supported, such as "
                 "bert-base-uncased");
   EXPECT_EQ(error_of([] { cached_model_directory("../x"); }), "\"../x\" is not a model's name");
 }

@@ -6,10 +6,11 @@ namespace mylos::data {
 namespace {
 
 TEST(OtherArchitectures, AreKnownByTheirNames) {
-  EXPECT_EQ(architecture_obstacle("roberta-base"),
-            "roberta-base is the name of a RoBERTa model; only BERT models are supported, such as bert-base-uncased");
+  EXPECT_EQ(
+      architecture_obstacle("roberta-base"),
+      "roberta-base is the name of a RoBERTa model; BERT models and Llamas are supported, such as bert-base-uncased");
   EXPECT_EQ(architecture_obstacle("microsoft/DeBERTa-v3-base"),
-            "microsoft/DeBERTa-v3-base is the name of a DeBERTa model; only BERT models are supported, such as "
+            "microsoft/DeBERTa-v3-base is the name of a DeBERTa model; BERT models and Llamas are supported, such as "
             "bert-base-uncased");
   for (const char* name :
        {"FacebookAI/xlm-roberta-large", "distilbert-base-uncased", "albert-base-v2", "gpt2",

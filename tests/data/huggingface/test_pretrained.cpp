@@ -58,6 +58,13 @@ Tensors whole() {
   return tensors;
 }
 
+/// All values of a tensor.
+std::vector<float> whole(const TensorReader& read, const TensorSpec& spec) {
+  std::vector<float> values(element_count(spec.shape, spec.name));
+  read(0, values);
+  return values;
+}
+
 /// A model directory with these weights, read as `wanted` asks.
 struct Loaded {
   explicit Loaded(const Tensors& tensors, Precision type = Precision::float32) {
@@ -65,8 +72,8 @@ struct Loaded {
     tensors.write(directory / "model.safetensors", type);
     message = error_of([&] {
       report = PretrainedModel(directory.path())
-                   .read_weights(wanted, bert_tensor_naming(), [&](std::size_t row, std::span<const float> data) {
-                     values[row].assign(data.begin(), data.end());
+                   .read_weights(wanted, bert_tensor_naming(), [&](std::size_t row, const TensorReader& read) {
+                     values[row] = whole(read, wanted[row]);
                    });
     });
   }
@@ -90,6 +97,26 @@ TEST(Pretrained, ReadsSixteenBitFiles) {
     const Loaded loaded(whole(), type);
     EXPECT_THAT(loaded.values.at(1), ElementsAre(1, 2, 3, 4));
   }
+}
+
+TEST(Pretrained, WeightsThatAreNoFloatingPointNumbersAreNamedBeforeAnyIsRead) {
+  const TemporaryDirectory directory;
+  write_file(directory / "config.json", tiny_config);
+  const std::string header =
+      R"({"bert.embeddings.LayerNorm.weight":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+      R"("bert.encoder.layer.0.output.dense.weight":{"dtype":"I8","shape":[2,2],"data_offsets":[8,12]}})";
+  const std::uint64_t size = header.size();
+  write_file(directory / "model.safetensors",
+             std::string(reinterpret_cast<const char*>(&size), sizeof size) + header + std::string(12, '\0'));
+  bool was_read = false;
+  EXPECT_THAT(
+      error_of([&] {
+        PretrainedModel(directory.path())
+            .read_weights(wanted, bert_tensor_naming(), [&](std::size_t, const TensorReader&) { was_read = true; });
+      }),
+      EndsWith("model.safetensors: tensor \"bert.encoder.layer.0.output.dense.weight\" has type I8; weights are "
+               "F32, BF16, F16 or F64"));
+  EXPECT_FALSE(was_read);
 }
 
 TEST(Pretrained, UnderstandsLegacyAndBareNames) {
@@ -174,9 +201,9 @@ TEST(Pretrained, WhatIsWrittenReadsBack) {
   EXPECT_EQ(read.vocabulary, tokenizer.vocabulary);
   EXPECT_EQ(read.tokenizer_json, "{}");
   std::map<std::size_t, std::vector<float>> back;
-  const auto report = model.read_weights(
-      wanted, bert_tensor_naming(),
-      [&](std::size_t row, std::span<const float> data) { back[row].assign(data.begin(), data.end()); });
+  const auto report = model.read_weights(wanted, bert_tensor_naming(), [&](std::size_t row, const TensorReader& read) {
+    back[row] = whole(read, wanted[row]);
+  });
   EXPECT_TRUE(report.missing.empty());
   EXPECT_THAT(back.at(1), ElementsAre(1, 2, 3, 4));
   EXPECT_THAT(back.at(2), ElementsAre(3, 4));
@@ -209,9 +236,8 @@ TEST(Pretrained, AModelOfAnyFamilyIsReadAndWrittenBack) {
                             .is_ignored = [](std::string_view name) { return name == "toy.inverse_frequencies"; }};
   const std::vector<TensorSpec> specs{{"toy.bias", {3}}, {"toy.gate.weight", {2, 3}}};
   std::vector<std::vector<float>> values(2);
-  const auto report = model.read_weights(specs, naming, [&](std::size_t row, std::span<const float> data) {
-    values[row].assign(data.begin(), data.end());
-  });
+  const auto report = model.read_weights(
+      specs, naming, [&](std::size_t row, const TensorReader& read) { values[row] = whole(read, specs[row]); });
   EXPECT_THAT(values[0], ElementsAre(1, 2, 3));
   EXPECT_THAT(values[1], ElementsAre(1, 2, 3, 4, 5, 6));
   EXPECT_EQ(ignored_line(report, "play"), "1 tensors not used for play are ignored: toy.inverse_frequencies");
@@ -227,6 +253,31 @@ TEST(Pretrained, AModelOfAnyFamilyIsReadAndWrittenBack) {
   EXPECT_EQ(tests::read_file(directory / "best/toy.model"), tests::read_file(directory / "toy/toy.model"));
   EXPECT_EQ(SafetensorsFile(directory / "best/model.safetensors").read_float("toy.bias"), values[0]);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory / "best"), {}), 3);
+}
+
+/// As transformers does. One that the model needs, or does not know, stays an error.
+TEST(Pretrained, AnIgnoredTensorNeedsNoPlaceInTheIndex) {
+  const TemporaryDirectory directory;
+  write_toy_model(directory / "toy");
+  const auto error_for_index = [&](const char* rows, const TensorNaming& naming, std::vector<std::string>& ignored) {
+    write_file(directory / "toy/model.safetensors.index.json", std::string("{\"weight_map\":{") + rows + "}}");
+    const std::vector<TensorSpec> specs{{"toy.bias", {3}}, {"toy.gate.weight", {2, 3}}};
+    return error_of(
+        [&] { ignored = PretrainedModel(directory / "toy").read_weights(specs, naming, [](auto&&...) {}).ignored; });
+  };
+  const TensorNaming naming{.model = "a toy",
+                            .is_ignored = [](std::string_view name) { return name == "toy.inverse_frequencies"; }};
+  constexpr auto both = R"("toy.gate.weight":"model-00001-of-00002.safetensors",
+                           "toy.bias":"model-00002-of-00002.safetensors")";
+  std::vector<std::string> ignored;
+  EXPECT_EQ(error_for_index(both, naming, ignored), "(nothing was thrown)");
+  EXPECT_THAT(ignored, ElementsAre("toy.inverse_frequencies"));
+  EXPECT_THAT(error_for_index(both, {.model = "a toy"}, ignored),
+              HasSubstr("tensor \"toy.inverse_frequencies\" is not in model.safetensors.index.json: the file is of"));
+  EXPECT_THAT(error_for_index(R"("toy.gate.weight":"model-00001-of-00002.safetensors",
+                                 "toy.inverse_frequencies":"model-00002-of-00002.safetensors")",
+                              naming, ignored),
+              HasSubstr("tensor \"toy.bias\" is not in model.safetensors.index.json: the file is of"));
 }
 
 TEST(Pretrained, AFamilyThatIgnoresNothingNamesItsExtraTensors) {
@@ -269,7 +320,8 @@ TEST(Pretrained, ReadsTheReferenceModel) {
   for (const auto& tensor : file.tensors()) all.push_back({tensor.name, tensor.shape});
   std::size_t values = 0;
   const auto report = PretrainedModel(path).read_weights(
-      all, bert_tensor_naming(), [&](std::size_t, std::span<const float> row) { values += row.size(); });
+      all, bert_tensor_naming(),
+      [&](std::size_t row, const TensorReader& read) { values += whole(read, all[row]).size(); });
   EXPECT_TRUE(report.missing.empty() && report.ignored.empty());
   EXPECT_EQ(values, 16202u);
 }

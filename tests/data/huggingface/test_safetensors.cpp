@@ -108,8 +108,25 @@ TEST(Safetensors, ReadsDoublesAndUnalignedData) {
   EXPECT_THAT(error_of([&] { file.read_float("q\nr"); }), EndsWith("f has no tensor \"q\\x0ar\""));
   EXPECT_THAT(error_of([&] { file.read_integer("q"); }), EndsWith("f has no tensor \"q\""));
   std::vector<float> three(3);
-  EXPECT_THAT(error_of([&] { file.read_float("d", three); }),
-              HasSubstr("tensor \"d\" of shape (2) does not fit 3 values"));
+  EXPECT_THAT(error_of([&] { file.read_float("d", 0, three); }),
+              HasSubstr("tensor \"d\" of shape (2) has no values 0 to 3"));
+  EXPECT_THAT(error_of([&] { file.read_float("d", 3, {}); }), HasSubstr("has no values 3 to 3"));
+}
+
+TEST(Safetensors, ReadsARangeOfATensor) {
+  const TemporaryDirectory directory;
+  std::vector<float> values(300'001);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 251);
+  for (const auto type : {Precision::float32, Precision::bfloat16, Precision::float16}) {
+    const std::vector<NamedTensor> tensors{{"before", {3}, std::span(values).first(3)}, {"t", {values.size()}, values}};
+    write_safetensors(directory / "f", tensors, type);
+    const SafetensorsFile file(directory / "f");
+    for (const std::size_t first : {std::size_t{0}, std::size_t{1}, std::size_t{262'145}, values.size()}) {
+      std::vector<float> part((values.size() - first) / 2);
+      file.read_float("t", first, part);
+      EXPECT_TRUE(std::ranges::equal(part, std::span(values).subspan(first, part.size()))) << first;
+    }
+  }
 }
 
 TEST(Safetensors, ReadsTheReferenceBatch) {

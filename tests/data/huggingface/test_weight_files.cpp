@@ -52,16 +52,85 @@ TEST(WeightFiles, WrongIndexesAreNamed) {
   EXPECT_THAT(message("[]"), EndsWith("index.json: no object \"weight_map\""));
   EXPECT_THAT(message(R"({"weight_map":3})"), EndsWith("index.json: no object \"weight_map\""));
   EXPECT_THAT(message(R"({"weight_map":{"a":3}})"), EndsWith("index.json: the file of \"a\" is not a string"));
-  EXPECT_THAT(message(R"({"weight_map":{"a":"../b"}})"),
-              EndsWith("index.json: \"a\" is in \"../b\", which is not a file's name in this directory"));
+  for (const std::string file : {"../b", "/b", "a/b", ".", "..", "", "b\\u0000c"}) {
+    EXPECT_THAT(message((R"({"weight_map":{"a":")" + file + R"("}})").c_str()),
+                EndsWith("which is not a file's name in this directory"))
+        << file;
+  }
+  EXPECT_THAT(message(R"({"weight_map":{"a":"../b"}})"), HasSubstr("index.json: \"a\" is in \"../b\", which"));
   EXPECT_THAT(message(R"({"weight_map":{"a":"absent.safetensors"}})"),
-              EndsWith("absent.safetensors: No such file or directory"));
+              EndsWith("index.json: \"a\" is in absent.safetensors, which is not there; fetch it"));
   write_one(directory / "s.safetensors", "b");
   EXPECT_THAT(message(R"({"weight_map":{"a":"s.safetensors"}})"),
               EndsWith("index.json: \"a\" should be in s.safetensors, which has no such tensor"));
-  write_one(directory / "t.safetensors", "b");
-  EXPECT_THAT(message(R"({"weight_map":{"b":"s.safetensors","c":"t.safetensors"}})"),
-              EndsWith("t.safetensors: tensor \"b\" is also there as \"b\" in s.safetensors"));
+  write_one(directory / "s.safetensors", "embeddings.LayerNorm.gamma");
+  write_one(directory / "t.safetensors", "embeddings.LayerNorm.weight");
+  write_file(
+      directory / "model.safetensors.index.json",
+      R"({"weight_map":{"embeddings.LayerNorm.gamma":"s.safetensors","embeddings.LayerNorm.weight":"t.safetensors"}})");
+  EXPECT_THAT(
+      error_of([&] { WeightFiles files(directory.path(), canonical_bert_name); }),
+      EndsWith(
+          "t.safetensors: tensor \"embeddings.LayerNorm.weight\" is also there as \"embeddings.LayerNorm.gamma\" in "
+          "s.safetensors"));
+}
+
+/// Whoever reads the weights knows whether the model ignores them.
+TEST(WeightFiles, TensorsThatTheIndexDoesNotNameAreApart) {
+  const TemporaryDirectory directory;
+  const std::vector<float> one{1.0F};
+  write_safetensors(directory / "s.safetensors", std::vector<NamedTensor>{{"a", {1}, one}, {"b", {1}, one}});
+  write_one(directory / "t.safetensors", "a");
+  write_one(directory / "u.safetensors", "c");
+  write_file(directory / "model.safetensors.index.json", R"({"weight_map":{"a":"s.safetensors"}})");
+  const WeightFiles files(directory.path());
+  ASSERT_EQ(files.entries().size(), 1u);
+  ASSERT_EQ(files.unnamed().size(), 1u) << "files that the index does not name are not read";
+  TensorNaming naming;
+  naming.is_ignored = [](std::string_view name) { return name == "b"; };
+  EXPECT_NO_THROW(files.check_unnamed(naming));
+  EXPECT_THAT(error_of([&] { files.check_unnamed({}); }),
+              EndsWith("s.safetensors: tensor \"b\" is not in model.safetensors.index.json: the "
+                       "file is of another model, or the index is; fetch both again"));
+}
+
+TEST(WeightFiles, AShardCutShortIsNamedWithItsTensor) {
+  const TemporaryDirectory directory;
+  write_one(directory / "s.safetensors", "a");
+  write_file(directory / "model.safetensors.index.json", R"({"weight_map":{"a":"s.safetensors"}})");
+  const auto size = std::filesystem::file_size(directory / "s.safetensors");
+  std::filesystem::resize_file(directory / "s.safetensors", size - 1);
+  EXPECT_THAT(
+      message_for(directory),
+      HasSubstr("s.safetensors: tensor \"a\" ends at byte 4, but the file has 3 bytes of data: it was cut short"));
+  std::filesystem::resize_file(directory / "s.safetensors", 20);
+  EXPECT_THAT(message_for(directory), HasSubstr("s.safetensors: its header claims"));
+}
+
+/// The hub's cache keeps files elsewhere and links to them.
+TEST(WeightFiles, AShardMayBeALink) {
+  const TemporaryDirectory directory;
+  write_one(directory / "blobs/0123", "a");
+  write_file(directory / "snapshot/model.safetensors.index.json", R"({"weight_map":{"a":"s.safetensors"}})");
+  std::filesystem::create_symlink("../blobs/0123", directory / "snapshot/s.safetensors");
+  EXPECT_TRUE(WeightFiles(directory / "snapshot").entries().contains("a"));
+  std::filesystem::remove(directory / "blobs/0123");
+  EXPECT_THAT(error_of([&] { WeightFiles files(directory / "snapshot"); }), HasSubstr("which is not there; fetch it"));
+}
+
+TEST(WeightFiles, TheirTypeIsThatOfMostOfThem) {
+  const TemporaryDirectory directory;
+  const std::vector<float> many(8, 1.0F), one{1.0F};
+  const std::vector<NamedTensor> a{{"a", {8}, many}}, b{{"b", {1}, one}};
+  write_file(directory / "model.safetensors.index.json", R"({"weight_map":{"a":"s.safetensors","b":"t.safetensors"}})");
+  write_safetensors(directory / "s.safetensors", a, Precision::bfloat16);
+  write_safetensors(directory / "t.safetensors", b, Precision::bfloat16);
+  EXPECT_EQ(WeightFiles(directory.path()).precision(), Precision::bfloat16);
+  // Older Llamas have buffers in float beside weights in 16 bits.
+  write_safetensors(directory / "t.safetensors", b, Precision::float32);
+  EXPECT_EQ(WeightFiles(directory.path()).precision(), Precision::bfloat16);
+  write_safetensors(directory / "s.safetensors", a, Precision::float32);
+  EXPECT_EQ(WeightFiles(directory.path()).precision(), Precision::float32);
 }
 
 TEST(WeightFiles, APickleIsRefusedWithTheCommandThatConvertsIt) {

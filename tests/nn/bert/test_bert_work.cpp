@@ -2,8 +2,7 @@
 
 #include "nn/bert/bert_question_answering.hpp"
 #include "tests/nn/bert/bert_twin.hpp"
-#include "tests/support/product_recorder.hpp"
-#include "tests/support/work_recorder.hpp"
+#include "tests/nn/heard_pass.hpp"
 
 #include <gtest/gtest.h>
 
@@ -19,29 +18,8 @@ constexpr BertShape sizes{
     .vocabulary = 37, .hidden = 60, .layers = 3, .heads = 3, .feed_forward = 100, .positions = 19, .token_types = 2};
 
 /// What one training pass over sequences of 11 tokens does.
-struct HeardPass {
-  BatchShape shape;
-  std::vector<GemmLabel> products;
-  double product_flops = 0.0;
-  std::map<std::string, Work> kernels;
-};
-
 HeardPass hear(const Model& model, Precision precision, Recompute recompute) {
-  const TwinBatch data(sizes, {11, 11, 11});
-  Arena planned;
-  model.plan(planned, data.shape(), ParameterStore::Purpose::training, recompute);
-  Engine engine(model.table(), precision, planned.peak(), gemm_providers().front());
-  Batch batch;
-  data.fill(0, 3, batch);
-  Pass pass = engine.pass();
-  pass.recompute = recompute;
-  const ProductRecorder products;
-  const WorkRecorder kernels;
-  model.train(pass, batch, 1.0f, Vector<float>("test::losses", 3));
-  Kokkos::fence("test::hear");
-  HeardPass heard{data.shape(), products.products(), 0.0, kernels.work()};
-  for (const GemmLabel& product : heard.products) heard.product_flops += product_work(product).flops;
-  return heard;
+  return hear_pass(model, TwinBatch(sizes, {11, 11, 11}), precision, recompute, gemm_providers().front());
 }
 
 TEST(BertWork, OperationsAreThoseOfTheProductsOfAPass) {
@@ -71,18 +49,14 @@ TEST(BertWork, OperationsAreGivenByUnit) {
 }
 
 TEST(BertWork, ListsTheProductsOfAPass) {
-  using Key =
-      std::tuple<Transpose, Transpose, std::size_t, std::size_t, std::size_t, Precision, Precision, EpilogueKind>;
   for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
     const auto model = make_bert_question_answering(sizes, precision);
     const HeardPass heard = hear(*model, precision, Recompute::none);
-    std::map<Key, std::size_t> computed, listed;
-    for (const GemmLabel& one : heard.products) {
-      ++computed[{one.transpose_a, one.transpose_b, one.m, one.n, one.k, one.input, one.output, one.epilogue}];
-    }
+    ProductCounts computed, listed;
+    for (const GemmLabel& one : heard.products) count_product(computed, one, 1);
     std::map<std::string, std::size_t> names;
     for (const GemmProduct& one : model->products(heard.shape, ParameterStore::Purpose::training)) {
-      listed[{one.transpose_a, one.transpose_b, one.m, one.n, one.k, one.input, one.output, one.epilogue}] += one.count;
+      count_product(listed, one, one.count);
       names[one.name] = one.count;
     }
     EXPECT_EQ(listed, computed);

@@ -1,9 +1,8 @@
 // What Llama says of its products and operations, held to those of a pass that is listened to.
 
 #include "nn/llama/llama.hpp"
+#include "tests/nn/heard_pass.hpp"
 #include "tests/nn/llama/llama_twin.hpp"
-#include "tests/support/product_recorder.hpp"
-#include "tests/support/work_recorder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -28,29 +27,8 @@ LlamaShape llama_sizes() {
 }
 
 /// What one training pass over sequences of 44 tokens does: a piece of logits and one of 4 rows.
-struct HeardLlama {
-  BatchShape shape;
-  std::vector<GemmLabel> products;
-  double product_flops = 0.0;
-  std::map<std::string, Work> kernels;
-};
-
-HeardLlama hear_llama(const Model& model, Precision precision, Recompute recompute) {
-  const LlamaTwinBatch data(llama_sizes(), {44, 44, 44});
-  Arena planned;
-  model.plan(planned, data.shape(), ParameterStore::Purpose::training, recompute);
-  Engine engine(model.table(), precision, planned.peak(), gemm_providers().back());
-  Batch batch;
-  data.fill(0, 3, batch);
-  Pass pass = engine.pass();
-  pass.recompute = recompute;
-  const ProductRecorder products;
-  const WorkRecorder kernels;
-  model.train(pass, batch, 1.0f, Vector<float>("test::losses", 3));
-  Kokkos::fence("test::hear_llama");
-  HeardLlama heard{data.shape(), products.products(), 0.0, kernels.work()};
-  for (const GemmLabel& product : heard.products) heard.product_flops += product_work(product).flops;
-  return heard;
+HeardPass hear_llama(const Model& model, Precision precision, Recompute recompute) {
+  return hear_pass(model, LlamaTwinBatch(llama_sizes(), {44, 44, 44}), precision, recompute, gemm_providers().back());
 }
 
 TEST(LlamaWork, OperationsAreThoseOfTheProductsOfAPass) {
@@ -58,7 +36,7 @@ TEST(LlamaWork, OperationsAreThoseOfTheProductsOfAPass) {
   const double pairs = 3.0 * 44 * 45 / 2, layers = 3.0;
   const double scores = 4.0 * 12 * pairs;  // of a layer's forward pass: two products of heads
   for (const Recompute recompute : {Recompute::none, Recompute::attention, Recompute::layer}) {
-    const HeardLlama heard = hear_llama(*model, Precision::float32, recompute);
+    const HeardPass heard = hear_llama(*model, Precision::float32, recompute);
     const double passes = layers * 3.0 + (recompute == Recompute::layer ? layers - 1.0 : 0.0);
     EXPECT_DOUBLE_EQ(model->training_flops(heard.shape, recompute), heard.product_flops + passes * scores)
         << to_string(recompute);
@@ -79,18 +57,14 @@ TEST(LlamaWork, OperationsAreGivenByUnit) {
 }
 
 TEST(LlamaWork, ListsTheProductsOfAPass) {
-  using Key =
-      std::tuple<Transpose, Transpose, std::size_t, std::size_t, std::size_t, Precision, Precision, EpilogueKind>;
   for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
     const auto model = make_llama(llama_sizes(), precision);
-    const HeardLlama heard = hear_llama(*model, precision, Recompute::none);
-    std::map<Key, std::size_t> computed, listed;
-    for (const GemmLabel& one : heard.products) {
-      ++computed[{one.transpose_a, one.transpose_b, one.m, one.n, one.k, one.input, one.output, one.epilogue}];
-    }
+    const HeardPass heard = hear_llama(*model, precision, Recompute::none);
+    ProductCounts computed, listed;
+    for (const GemmLabel& one : heard.products) count_product(computed, one, 1);
     std::set<std::string> names;
     for (const GemmProduct& one : model->products(heard.shape, ParameterStore::Purpose::training)) {
-      listed[{one.transpose_a, one.transpose_b, one.m, one.n, one.k, one.input, one.output, one.epilogue}] += one.count;
+      count_product(listed, one, one.count);
       names.insert(one.name);
     }
     EXPECT_EQ(listed, computed);
@@ -102,7 +76,7 @@ TEST(LlamaWork, ListsTheProductsOfAPass) {
 
 TEST(LlamaWork, KernelsReportTheWorkOfAllTheirCalls) {
   const auto model = make_llama(llama_sizes(), Precision::float32);
-  const HeardLlama heard = hear_llama(*model, Precision::float32, Recompute::none);
+  const HeardPass heard = hear_llama(*model, Precision::float32, Recompute::none);
   const double tokens = 132.0 * 6;  // elements of a (T, H) array; the sums are over all calls of the pass
   EXPECT_EQ(heard.kernels.at("mylos::rms_norm::forward").flops, 4.0 * tokens) << "of the first layer alone";
   EXPECT_EQ(heard.kernels.at("mylos::rms_norm::residual").flops, 6 * 5.0 * tokens);

@@ -18,6 +18,8 @@ TEST(Agreement, NumbersAreSummedComparedAndGathered) {
   EXPECT_EQ(sum(world(), 1.5), 1.5 * static_cast<double>(ranks()));
   EXPECT_EQ(maximum(world(), -rank()), 0);
   EXPECT_EQ(maximum(world(), rank() - 10), ranks() - 11);
+  EXPECT_EQ(minimum(world(), rank() - 10), -10);
+  EXPECT_EQ(minimum(world(), -rank()), 1 - ranks());
   std::vector<double> values{1.0, static_cast<double>(rank())};
   sum_in_place(world(), values);
   EXPECT_EQ(values[0], static_cast<double>(ranks()));

@@ -254,6 +254,23 @@ TEST_P(CommunicatorContract, BroadcastGivesTheRootsArrayToAll) {
   }
 }
 
+TEST_P(CommunicatorContract, TransferGivesOneRanksArrayToAnotherAndTouchesNoOther) {
+  // What NCCL's first operation sends to set itself up does not count.
+  ranks.broadcast(space, whole(on_device(std::vector<float>{1.0f})), 0, "test").wait(space);
+  for (const std::size_t size : sizes) {
+    const std::size_t last = ranks.size() - 1;
+    for (const auto& [from, to] : {std::pair{last, std::size_t{0}}, {std::size_t{0}, last}, {last, last}}) {
+      const Vector<float> data = on_device(values_of<float>(ranks.rank(), size, 9 + from));
+      const std::uint64_t sent_before = sent_bytes();
+      ranks.transfer(space, whole(data), from, to, "test").wait(space);
+      const bool is_sender = from != to && ranks.rank() == from;
+      EXPECT_EQ(sent_bytes() - sent_before, is_sender ? size * sizeof(float) : 0) << size << " elements";
+      const std::size_t holds = ranks.rank() == to ? from : ranks.rank();
+      EXPECT_TRUE(same_bytes(on_host(data), values_of<float>(holds, size, 9 + from))) << size << " elements";
+    }
+  }
+}
+
 TEST_P(CommunicatorContract, OperationsUnderWayAreCarriedOutInOrder) {
   constexpr std::size_t size = 50000;
   const std::size_t part = size / ranks.size(), count = part * ranks.size();
@@ -355,6 +372,8 @@ TEST_P(CommunicatorContract, SizesAndTypesThatDoNotFitAreTheCallersFault) {
               HasSubstr("units: sums have another type"));
   EXPECT_THAT(tests::error_of([&] { ranks.broadcast(space, whole(two), ranks.size(), "units"); }),
               HasSubstr("units: from rank"));
+  EXPECT_THAT(tests::error_of([&] { ranks.transfer(space, whole(two), 0, ranks.size(), "units"); }),
+              HasSubstr("units: from rank 0 to rank " + std::to_string(ranks.size()) + " of"));
   const Buffer bytes{two.data(), 8, ElementType::byte, Place::device};
   EXPECT_THAT(tests::error_of([&] { ranks.all_reduce(space, bytes, "units"); }), HasSubstr("bytes have no sum"));
   if (ranks.size() > 1) {

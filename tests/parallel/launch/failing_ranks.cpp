@@ -3,19 +3,39 @@
 #include "parallel/launch/launch.hpp"
 
 #include <fmt/format.h>
+#include <mpi.h>
 #include <unistd.h>
 #include <Kokkos_Core.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 
 /// Ranks of which the last one fails in its third step, for test_watch.cpp: failing_ranks HOW DIRECTORY. Each rank
 /// writes its process into a file of the directory.
+namespace {
+
+std::atomic<bool> barriers_fail = false;
+constexpr std::string_view escapes = "a plug\x1b]0;t\x07 was pulled";
+
+}  // namespace
+
+/// These stand for those of the MPI library, which are reached by their other names.
+int MPI_Ibarrier(MPI_Comm ranks, MPI_Request* request) {  // NOLINT(readability-identifier-naming)
+  return barriers_fail ? MPI_ERR_OTHER : PMPI_Ibarrier(ranks, request);
+}
+int MPI_Error_string(int code, char* text, int* length) {  // NOLINT(readability-identifier-naming)
+  if (!barriers_fail) return PMPI_Error_string(code, text, length);
+  *length = static_cast<int>(escapes.copy(text, MPI_MAX_ERROR_STRING));
+  return MPI_SUCCESS;
+}
+
 namespace mylos::parallel {
 namespace {
 
@@ -55,6 +75,7 @@ void run(const std::string& how, const std::string& directory) {
     if (step == 3) fail_as(how, world);
     world.all_reduce(space, buffer_of(gradients), "layer 3 gradients").wait(space);
   }
+  barriers_fail = how == "last barrier";
   if (how == "end" && world.rank() + 1 == world.size()) std::raise(SIGSTOP);
 }
 

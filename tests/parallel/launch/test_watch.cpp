@@ -32,21 +32,23 @@ class FailingRanks : public ::testing::Test {
     return run.errors;
   }
 
-  /// The last rank goes without a word. The others have to say so, and to end with an error: mpirun leaves them alone,
-  /// prints nothing and ends with 0. One that ends the launch may leave no time to another to tell its exit code.
-  void expect_named_by_its_peers(const std::string& how) {
-    const OthersSurvive others;
+  /// As errors_of; `codes_` then has a line for the exit code of each of the first `count` ranks that could tell it.
+  std::string errors_with_codes(const std::string& how, std::size_t count) {
     const std::string command =
         "\"$0\" \"$@\"; echo $? > '" + (directory_ / "code.").string() + "'$OMPI_COMM_WORLD_RANK";
     const ProgramRun run = run_ranks(ranks, {"-c", command, MYLOS_FAILING_RANKS, how, directory_.path().string()},
                                      "/bin/sh", std::chrono::seconds(20));
     EXPECT_NE(run.exit_code, 124) << "not within 20 s";
-    EXPECT_THAT(run.errors, ContainsRegex(gone));
-    std::string codes;
-    for (std::size_t rank = 0; rank + 1 < ranks; ++rank) {
-      codes += read_file(directory_ / ("code." + std::to_string(rank)));
-    }
-    EXPECT_THAT(codes, MatchesRegex("(1\n)+"));
+    for (std::size_t rank = 0; rank < count; ++rank) codes_ += read_file(directory_ / ("code." + std::to_string(rank)));
+    return run.errors;
+  }
+
+  /// The last rank goes without a word. The others have to say so, and to end with an error: mpirun leaves them alone,
+  /// prints nothing and ends with 0. One that ends the launch may leave no time to another to tell its exit code.
+  void expect_named_by_its_peers(const std::string& how) {
+    const OthersSurvive others;
+    EXPECT_THAT(errors_with_codes(how, ranks - 1), ContainsRegex(gone));
+    EXPECT_THAT(codes_, MatchesRegex("(1\n)+"));
   }
 
   void TearDown() override {
@@ -58,6 +60,7 @@ class FailingRanks : public ::testing::Test {
   }
 
   int exit_code_ = 0;
+  std::string codes_;
 
  private:
   TemporaryDirectory directory_;
@@ -137,6 +140,16 @@ TEST_F(FailingRanks, EscapesInTheNameOfANodeDoNotReachTheTerminal) {
   EXPECT_THAT(errors, HasSubstr("mylos: error: rank 3 on n]0;t has not come to: "));
   EXPECT_THAT(errors, AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\x07"))));
   EXPECT_NE(exit_code_, 0);
+}
+
+/// Of ranks that met no error until the end, and cannot end together.
+TEST_F(FailingRanks, TheLastErrorHasNoEscapesAndTheRanksDoNotEndWellAfterIt) {
+  if (!OthersSurvive::is_possible()) GTEST_SKIP() << "this launcher ends the other ranks itself";
+  const OthersSurvive others;
+  const std::string errors = errors_with_codes("last barrier", ranks);
+  EXPECT_THAT(errors, ContainsRegex("mylos: error: barrier.*: MPI_Ibarrier: a plug]0;t was pulled\n"));
+  EXPECT_THAT(errors, AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\x07"))));
+  EXPECT_THAT(codes_, MatchesRegex("(1\n)+"));
 }
 
 TEST_F(FailingRanks, RanksInOtherOperationsAreTold) {

@@ -22,21 +22,28 @@ void RecordedTexts::add(std::span<const std::int32_t> ids) {
   }
 }
 
-void RecordedTexts::fill(std::size_t first, std::size_t count, std::span<const std::uint32_t> ids, Batch& batch) const {
+void RecordedTexts::fill(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids, Batch& batch) const {
   namespace names = nn::language_modeling;
-  const auto offset = std::accumulate(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(first), 0ul);
-  const auto part = std::span(lengths).subspan(first, count);
-  const std::size_t rows = std::accumulate(part.begin(), part.end(), std::size_t{0});
-  batch.reset(part, ids);
-  batch.set_indices(names::tokens, std::span(tokens).subspan(offset, rows));
-  batch.set(names::positions, std::span(positions).subspan(offset, rows));
-  batch.set(names::labels, std::span(labels).subspan(offset, rows));
+  RecordedTexts chosen;
+  for (const std::size_t sample : samples) {
+    const auto first = std::accumulate(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(sample), 0ul);
+    chosen.lengths.push_back(lengths[sample]);
+    for (std::size_t row = first; row < first + lengths[sample]; ++row) {
+      chosen.tokens.push_back(tokens[row]);
+      chosen.positions.push_back(positions[row]);
+      chosen.labels.push_back(labels[row]);
+    }
+  }
+  batch.reset(chosen.lengths, ids);
+  batch.set_indices(names::tokens, chosen.tokens);
+  batch.set(names::positions, std::span<const std::int32_t>(chosen.positions));
+  batch.set(names::labels, std::span<const std::int32_t>(chosen.labels));
 }
 
 void RecordedTexts::fill(Batch& batch) const {
-  std::vector<std::uint32_t> ids(lengths.size());
-  std::iota(ids.begin(), ids.end(), 0u);
-  fill(0, lengths.size(), ids, batch);
+  std::vector<std::size_t> samples(lengths.size());
+  std::iota(samples.begin(), samples.end(), std::size_t{0});
+  fill(samples, std::vector<std::uint32_t>(samples.begin(), samples.end()), batch);
 }
 
 BatchShape RecordedTexts::shape() const { return {lengths.size(), tokens.size(), *std::ranges::max_element(lengths)}; }
@@ -93,12 +100,15 @@ std::size_t planned_llama_bytes(const RecordedLlamaTask& task, nn::Recompute rec
 }  // namespace
 
 LlamaEngine::LlamaEngine(const fs::path& folder, const std::string& provider, RecordedTexts texts,
-                         nn::Recompute recomputed)
+                         const LlamaLayout& layout)
     : task(folder, std::move(texts)),
-      recompute(recomputed),
+      recompute(layout.recompute),
       gemm(provider),
-      store(task.model().table(), Precision::float32, ParameterStore::Purpose::training),
-      mode(parallel::make_single_process_mode(store)),
+      ranks(layout.world != nullptr ? *layout.world : *alone),
+      mesh(ranks, layout.shards),
+      store(task.model().table(), Precision::float32, ParameterStore::Purpose::training,
+            parallel::store_layout(layout.mode, mesh.shard().size())),
+      mode(parallel::make_parameter_mode({.kind = layout.mode}, mesh, store)),
       optimizer(nn::make_adamw({.weight_decay = 0.01}, store.table(), mode->slices())),
       arena("mylos::test::arena", planned_llama_bytes(task, recompute)) {
   load_initial_parameters(space, task, std::nullopt, store, *mode);

@@ -22,8 +22,8 @@ struct RecordedTexts {
   std::vector<std::int32_t> tokens, positions, labels;
 
   void add(std::span<const std::int32_t> ids);
-  /// The packed batch of samples [first, first + count).
-  void fill(std::size_t first, std::size_t count, std::span<const std::uint32_t> ids, Batch& batch) const;
+  /// The packed batch of these samples.
+  void fill(std::span<const std::size_t> samples, std::span<const std::uint32_t> ids, Batch& batch) const;
   /// All of them.
   void fill(Batch& batch) const;
   std::size_t predicted() const { return tokens.size() - lengths.size(); }
@@ -46,7 +46,7 @@ class RecordedLlamaTask final : public train::Task {
   double weight(std::span<const std::size_t> samples) const override;
   void assemble(std::size_t, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
                 Batch& batch) const override {
-    texts_.fill(samples.front(), samples.size(), ids, batch);
+    texts_.fill(samples, ids, batch);
   }
   train::Evaluation* evaluation() const override { return nullptr; }
   void write_results(const std::filesystem::path&) const override {}
@@ -60,20 +60,27 @@ class RecordedLlamaTask final : public train::Task {
   std::unique_ptr<nn::LlamaModel> model_;
 };
 
+/// How an engine keeps activations and shares parameters; on the ranks of `world`, where it is not null.
+struct LlamaLayout {
+  nn::Recompute recompute = nn::Recompute::none;
+  parallel::ModeKind mode = parallel::ModeKind::replicated;
+  std::size_t shards = 1;  ///< ranks that split a unit
+  parallel::Communicator* world = nullptr;
+};
+
 /// All that a step needs, loaded with the recorded weights.
 struct LlamaEngine {
   LlamaEngine(const std::filesystem::path& folder, const std::string& provider, RecordedTexts texts,
-              nn::Recompute recomputed = nn::Recompute::none);
-  LlamaEngine(const std::filesystem::path& folder, const std::string& provider,
-              nn::Recompute recomputed = nn::Recompute::none)
-      : LlamaEngine(folder, provider, read_recorded_texts(folder / "batch.safetensors"), recomputed) {}
+              const LlamaLayout& layout = {});
+  LlamaEngine(const std::filesystem::path& folder, const std::string& provider, const LlamaLayout& layout = {})
+      : LlamaEngine(folder, provider, read_recorded_texts(folder / "batch.safetensors"), layout) {}
 
   nn::Pass pass() {
     nn::Pass pass{space, gemm, store, mode->schedule(), arena};
     pass.recompute = recompute;
     return pass;
   }
-  train::StepContext context() { return {task, store, *mode, *optimizer, gemm, arena, *ranks}; }
+  train::StepContext context() { return {task, store, *mode, *optimizer, gemm, arena, ranks}; }
   /// Logits (T, V) of these texts.
   std::vector<double> logits(const RecordedTexts& texts);
 
@@ -81,11 +88,13 @@ struct LlamaEngine {
   nn::Recompute recompute;
   ExecutionSpace space;
   Gemm gemm;
+  std::unique_ptr<parallel::Communicator> alone = parallel::make_self_communicator();
+  parallel::Communicator& ranks;
+  parallel::Mesh mesh;
   ParameterStore store;
   std::unique_ptr<parallel::ParameterMode> mode;
   std::unique_ptr<nn::Optimizer> optimizer;
   Arena arena;
-  std::unique_ptr<parallel::Communicator> ranks = parallel::make_self_communicator();
 };
 
 }  // namespace mylos::tests

@@ -2,14 +2,15 @@
 
 #include "core/base/json.hpp"
 #include "core/base/text_file.hpp"
-#include "core/kernels/gemm.hpp"
 #include "tasks/language_modeling/language_task.hpp"
-#include "tests/support/paths.hpp"
+#include "tests/tasks/recorded_runs.hpp"
+#include "tests/tasks/step_recorder.hpp"
 #include "train/engine/evaluator.hpp"
 #include "train/engine/trainer.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace mylos::tasks {
@@ -17,74 +18,60 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class ChessRecorder final : public train::Reporter {
- public:
-  void step(const train::StepReport& report) override { steps.push_back(report); }
-  std::vector<train::StepReport> steps;
-};
-
 class RecordedChess : public testing::Test {
  protected:
   void SetUp() override {
-    if (!fs::exists(reference_)) GTEST_SKIP() << reference_ << " is not there (MYLOS_REFERENCE)";
-    if (!fs::exists(games_)) GTEST_SKIP() << games_ << " is not there (MYLOS_DATA)";
-    run_.task.model = reference_;
-    run_.task.train = games_ / "games-train.jsonl";
-    run_.task.dev = games_ / "games-dev.jsonl";
-    run_.task.batch = 8;
-    LanguageConfig config;
-    config.max_length = 256;
-    config.long_documents = data::LongDocuments::truncate;
-    config.order = reference_ / "order.jsonl";
-    run_.settings = config;
-    train::TrainConfig& engine = run_.engine;
-    engine.steps = 400;
-    engine.warmup_steps = 40;
-    engine.learning_rate = 1e-3;
-    engine.optimizer.adamw = {.beta2 = 0.95, .weight_decay = 0.1};
-    engine.gemm.provider = default_gemm_provider();
+    if (!recorded_.obstacle.empty()) GTEST_SKIP() << recorded_.obstacle;
   }
 
-  static Json read(const fs::path& file) { return parse_json(read_text_file(file), file.string()); }
-
-  /// Losses within 2e-6 over the first hundred steps and 1e-5 over all: PyTorch's own noise is 2.4e-7 and 3.5e-7.
-  void compare_steps(const std::vector<train::StepReport>& steps) const {
-    const std::string recorded = read_text_file(reference_ / "steps.jsonl");
-    const auto lines = split_lines(recorded);
-    ASSERT_EQ(steps.size(), lines.size());
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      const Json expected = parse_json(lines[i], "steps.jsonl");
-      SCOPED_TRACE("step " + std::to_string(i + 1));
-      const double loss = expected["loss"].get<double>(), norm = expected["gradient_norm"].get<double>();
-      EXPECT_EQ(steps[i].tokens, expected["tokens"].get<std::size_t>());
-      EXPECT_NEAR(steps[i].learning_rate, expected["learning_rate"].get<double>(), 1e-12);
-      EXPECT_NEAR(steps[i].loss, loss, (i < 100 ? 2e-6 : 1e-5) * loss);
-      EXPECT_NEAR(steps[i].gradient_norm, norm, 1e-4 * norm);
-    }
+  Json recorded_results(const char* when) const {
+    const fs::path file = recorded_.recording / "results.json";
+    return parse_json(read_text_file(file), file.string())[when];
+  }
+  /// The perplexity that the results of a task tell.
+  static double perplexity_of(const LanguageTask& task) {
+    return parse_json(task.results_text(), "results")["perplexity"];
   }
 
-  fs::path reference_ = tests::shared_reference() / "llama/chess", games_ = tests::shared_data() / "chess";
-  RunConfig run_;
+  tests::RecordedRun recorded_ = tests::recorded_chess();
 };
 
 TEST_F(RecordedChess, BeginsWithTheRecordedScore) {
-  LanguageTask task(run_, [](const std::string&) {});
+  LanguageTask task(recorded_.run, [](const std::string&) {});
   EXPECT_EQ(task.evaluation()->samples().predicted(), 28404u);
-  const train::Metrics metrics = train::Evaluator(task, Precision::float32, run_.engine.gemm).evaluate();
-  const Json before = read(reference_ / "results.json")["before"];
+  const train::Metrics metrics = train::Evaluator(task, Precision::float32, recorded_.run.engine.gemm).evaluate();
+  const Json before = recorded_results("before");
   EXPECT_NEAR(*train::find_metric(metrics, "validation_loss"), before["mean_nll"].get<double>(), 1e-5);
   EXPECT_NEAR(*train::find_metric(metrics, "accuracy"), before["accuracy"].get<double>(), 1e-9);
 }
 
 TEST_F(RecordedChess, TrainsAsRecorded) {
-  LanguageTask task(run_, [](const std::string&) {});
-  ChessRecorder recorder;
-  train::Trainer(run_.engine, task).run({&recorder});
-  compare_steps(recorder.steps);
-  const Json after = read(reference_ / "results.json")["after"], found = parse_json(task.results_text(), "results");
+  LanguageTask task(recorded_.run, [](const std::string&) {});
+  tests::StepRecorder recorder;
+  train::Trainer(recorded_.run.engine, task).run({&recorder});
+  ASSERT_EQ(recorder.steps.size(), 400u);
+  // PyTorch's own noise of the loss is 2.4e-7 over 100 steps and 3.5e-7 over 400.
+  tests::expect_recorded_steps(recorder.steps, recorded_.recording, [](std::size_t step) {
+    return tests::StepBounds{step <= 100 ? 2e-6 : 1e-5, 1e-4};
+  });
+  const Json after = recorded_results("after"), found = parse_json(task.results_text(), "results");
   const double perplexity = after["perplexity"].get<double>();
   EXPECT_NEAR(found["perplexity"].get<double>(), perplexity, 1e-4 * perplexity);
   EXPECT_NEAR(found["accuracy"].get<double>(), after["accuracy"].get<double>(), 1e-4);
+}
+
+/// In the types of 16 bits the whole run ends with the perplexity that float has, within 1 %.
+TEST_F(RecordedChess, SixteenBitsEndWithThePerplexityOfFloat) {
+  const double expected = recorded_results("after")["perplexity"];
+  for (const Precision precision : {Precision::bfloat16, Precision::float16}) {
+    recorded_.run.engine.precision = precision;
+    LanguageTask task(recorded_.run, [](const std::string&) {});
+    tests::StepRecorder recorder;
+    train::Trainer(recorded_.run.engine, task).run({&recorder});
+    EXPECT_TRUE(std::ranges::none_of(recorder.steps, &train::StepReport::skipped)) << to_string(precision);
+    EXPECT_NEAR(perplexity_of(task), expected, 0.01 * expected) << to_string(precision);
+    RecordProperty(std::string(to_string(precision)), std::to_string(perplexity_of(task) / expected));
+  }
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include "tasks/question_answering/squad_task.hpp"
 #include "tests/support/paths.hpp"
 #include "tests/support/temporary.hpp"
+#include "tests/tasks/recorded_runs.hpp"
+#include "tests/tasks/step_recorder.hpp"
 #include "train/engine/trainer.hpp"
 
 #include <gtest/gtest.h>
@@ -19,12 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class StepRecorder final : public train::Reporter {
- public:
-  void step(const train::StepReport& report) override { steps.push_back(report); }
-  std::vector<train::StepReport> steps;
-};
-
 /// Where the model is that `mylos fetch minilm` brings; empty where it was not fetched.
 fs::path minilm() {
   try {
@@ -34,25 +30,15 @@ fs::path minilm() {
   }
 }
 
-/// Compares losses within `tolerance`, and gradient norms within ten times as much, with the first steps of a
-/// recording.
+/// Compares losses within `tolerance`, and gradient norms within ten times as much.
 void compare_steps(const std::vector<train::StepReport>& steps, const fs::path& recording, double tolerance) {
-  const std::string recorded = read_text_file(recording);
-  const auto lines = split_lines(recorded);
-  ASSERT_LE(steps.size(), lines.size());
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    const Json expected = parse_json(lines[i], "steps.jsonl");
-    SCOPED_TRACE("step " + std::to_string(i + 1));
-    EXPECT_EQ(steps[i].tokens, expected["tokens"].get<std::size_t>());
-    EXPECT_DOUBLE_EQ(steps[i].learning_rate, expected["learning_rate"].get<double>());
-    EXPECT_NEAR(steps[i].loss, expected["loss"].get<double>(), tolerance * expected["loss"].get<double>());
-    EXPECT_NEAR(steps[i].gradient_norm, expected["gradient_norm"].get<double>(),
-                10.0 * tolerance * expected["gradient_norm"].get<double>());
-  }
+  tests::expect_recorded_steps(steps, recording, [&](std::size_t) {
+    return tests::StepBounds{tolerance, 10.0 * tolerance};
+  });
 }
 
-std::vector<train::StepReport> run_steps(const train::TrainConfig& config, SquadTask& task) {
-  StepRecorder recorder;
+std::vector<train::StepReport> run_steps(const train::TrainConfig& config, Task& task) {
+  tests::StepRecorder recorder;
   train::Trainer(config, task).run({&recorder});
   return recorder.steps;
 }
@@ -71,12 +57,12 @@ RunConfig minilm_squad(const fs::path& reference, Precision precision) {
   return run;
 }
 
-train::TrainConfig recorded_engine(Precision precision, std::size_t steps, double learning_rate,
-                                   std::size_t warmup_steps) {
+/// The warm-up is longer than what is replayed, so that the schedule is the recorded one.
+train::TrainConfig minilm_engine(Precision precision) {
   train::TrainConfig config;
-  config.steps = steps;
-  config.learning_rate = learning_rate;
-  config.warmup_steps = warmup_steps;
+  config.steps = 20;
+  config.learning_rate = 1e-4;
+  config.warmup_steps = 40;
   config.optimizer.adamw.weight_decay = 0.01;
   config.precision = precision;
   config.gemm.provider = default_gemm_provider();  // not the fastest by a measurement, which may differ each time
@@ -89,10 +75,9 @@ void replay_minilm(Precision precision, double tolerance) {
   if (!fs::exists(tests::shared_data() / "squad")) GTEST_SKIP() << tests::shared_data() << " is not there (MYLOS_DATA)";
   if (minilm().empty()) GTEST_SKIP() << "MiniLM is not there: run `mylos fetch minilm`";
   SquadTask task(minilm_squad(reference, precision), [](const std::string&) {});
-  // The warm-up is longer than what is replayed, so that the schedule is the recorded one.
-  const auto steps = run_steps(recorded_engine(precision, 20, 1e-4, 40), task);
+  const auto steps = run_steps(minilm_engine(precision), task);
   ASSERT_EQ(steps.size(), 20U);
-  compare_steps(steps, reference / "steps.jsonl", tolerance);
+  compare_steps(steps, reference, tolerance);
 }
 
 TEST(replay_of_recorded_minilm, Float) { replay_minilm(Precision::float32, 1e-5); }
@@ -100,35 +85,19 @@ TEST(replay_of_recorded_minilm, Bfloat16) { replay_minilm(Precision::bfloat16, 2
 /// One rounding to half's 11 bits, 2^-11.
 TEST(replay_of_recorded_minilm, Half) { replay_minilm(Precision::float16, 5e-4); }
 
-/// The settings of scripts/record/examples_run.py.
-RunConfig examples_squad(const fs::path& recorded, Precision precision) {
-  RunConfig run;
-  run.engine.precision = precision;
-  run.task.model = recorded;
-  run.task.train = tests::source_dir() / "examples/squad/train.json";
-  run.task.dev = tests::source_dir() / "examples/squad/dev.json";
-  run.task.batch = 8;
-  SquadConfig config;
-  config.order = recorded / "order.jsonl";
-  config.max_length = 128;
-  config.doc_stride = 32;
-  config.null_threshold = 6.0;
-  run.settings = config;
-  return run;
-}
-
 /// Allows `other_answers` of the 384 answers to differ from the recording: many scores lie near the null threshold.
 void replay_examples(Precision precision, double tolerance, std::size_t other_answers) {
-  const fs::path recorded = tests::golden_data() / "reference/examples_run";
-  SquadTask task(examples_squad(recorded, precision), [](const std::string&) {});
-  const auto steps = run_steps(recorded_engine(precision, 300, 2e-3, 30), task);
+  tests::RecordedRun recorded = tests::recorded_examples();
+  recorded.run.engine.precision = precision;
+  const auto task = recorded.task();
+  const auto steps = run_steps(recorded.run.engine, *task);
   ASSERT_EQ(steps.size(), 300U);
-  compare_steps(steps, recorded / "steps.jsonl", tolerance);
+  compare_steps(steps, recorded.recording, tolerance);
 
   const tests::TemporaryDirectory directory;
-  task.write_results(directory.path());
+  task->write_results(directory.path());
   const auto read = [](const fs::path& file) { return parse_json(read_text_file(file), file.string()); };
-  const Json found = read(directory / "predictions.json"), expected = read(recorded / "predictions.json");
+  const Json found = read(directory / "predictions.json"), expected = read(recorded.recording / "predictions.json");
   ASSERT_EQ(found.size(), expected.size());
   std::size_t others = 0;
   for (const auto& [id, text] : expected.items()) others += found.at(id) == text ? 0 : 1;

@@ -6,8 +6,8 @@
 #include "tests/small_models/span_task.hpp"
 #include "tests/small_models/text_task.hpp"
 #include "tests/support/launch.hpp"
+#include "tests/support/rank_outcomes.hpp"
 #include "tests/support/shared_directory.hpp"
-#include "tests/support/worst.hpp"
 #include "train/engine/trainer.hpp"
 
 #include <fmt/format.h>
@@ -24,63 +24,20 @@ namespace {
 
 using parallel::ModeKind;
 using ::testing::HasSubstr;
+using tests::expect_same_bits;
+using tests::in_mode;
+using tests::relative_difference;
+using tests::run_on_all_ranks;
+using tests::run_on_one_rank;
+using tests::RunOutcome;
+using tests::same_bits;
 using train::Task;
 using train::TrainConfig;
 
-constexpr ModeKind modes[] = {ModeKind::replicated, ModeKind::sharded_optimizer, ModeKind::sharded_gradients,
-                              ModeKind::sharded, ModeKind::hybrid};
 constexpr std::size_t steps = 50;
 
 train::Ranks all_ranks() { return train::ranks_of(tests::launch()); }
 parallel::Communicator& world() { return tests::launch().world(); }
-
-/// Keeps what a run reports.
-class Log final : public train::Reporter {
- public:
-  void step(const train::StepReport& report) override {
-    losses.push_back(report.loss);
-    norms.push_back(report.gradient_norm);
-    scales.push_back(report.loss_scale.value_or(1.0));
-  }
-  std::vector<double> losses, norms, scales;
-};
-
-struct Outcome {
-  std::vector<double> losses, norms, scales;
-  train::Metrics before, after;  ///< of evaluations around the run
-  std::vector<float> weights;    ///< all rows, and all state rows
-};
-
-Outcome run(const TrainConfig& config, Task& task, train::Trainer& trainer) {
-  Outcome outcome;
-  Log log;
-  outcome.before = trainer.evaluate();
-  trainer.run({&log});
-  outcome.after = trainer.evaluate();
-  outcome.losses = log.losses;
-  outcome.norms = log.norms;
-  outcome.scales = log.scales;
-  EXPECT_EQ(log.losses.size(), config.steps);
-  const ParameterTable& table = task.model().table();
-  for (const auto rows : {table.rows(), table.state_rows()}) {
-    for (const ParameterRow& row : rows) {
-      std::vector<float> values(row.size);
-      trainer.read_row(row.name, values);
-      outcome.weights.insert(outcome.weights.end(), values.begin(), values.end());
-    }
-  }
-  return outcome;
-}
-
-Outcome run_on_all_ranks(const TrainConfig& config, Task& task) {
-  train::Trainer trainer(config, task, all_ranks());
-  return run(config, task, trainer);
-}
-
-Outcome run_on_one_rank(const TrainConfig& config, Task& task) {
-  train::Trainer trainer(config, task);
-  return run(config, task, trainer);
-}
 
 /// A job that is run in many ways.
 struct Job {
@@ -130,35 +87,9 @@ Job half_job() {
   return job;
 }
 
-/// A size of hybrid's groups that divides the ranks and is neither 1 nor all, where there is one.
-std::size_t shard_size() { return world().size() % 2 == 0 ? 2 : 1; }
-
-TrainConfig in_mode(TrainConfig config, ModeKind mode) {
-  config.parallel.mode = mode;
-  config.parallel.shard_size = mode == ModeKind::hybrid ? shard_size() : 0;
-  return config;
-}
-
-/// The largest relative difference.
-double difference(const std::vector<double>& values, const std::vector<double>& expected) {
-  double most = values.size() == expected.size() ? 0.0 : 1.0;
-  for (std::size_t i = 0; i < std::min(values.size(), expected.size()); ++i) {
-    most = tests::worse_of(most, std::abs(values[i] - expected[i]) / std::abs(expected[i]));
-  }
-  return most;
-}
-
-template <class Value>
-bool same_bits(const std::vector<Value>& values, const std::vector<Value>& expected) {
-  using Bits = std::conditional_t<sizeof(Value) == 4, std::uint32_t, std::uint64_t>;
-  return std::ranges::equal(
-      values, expected, {}, [](Value value) { return std::bit_cast<Bits>(value); },
-      [](Value value) { return std::bit_cast<Bits>(value); });
-}
-
-void expect_near(const Outcome& outcome, const Outcome& expected) {
-  EXPECT_LE(difference(outcome.losses, expected.losses), 1e-5);
-  EXPECT_LE(difference(outcome.norms, expected.norms), 1e-4);
+void expect_near(const RunOutcome& outcome, const RunOutcome& expected) {
+  EXPECT_LE(relative_difference(outcome.losses, expected.losses), 1e-5);
+  EXPECT_LE(relative_difference(outcome.norms, expected.norms), 1e-4);
   EXPECT_EQ(outcome.before, expected.before) << "the same weights have the same scores, to the last digit";
   for (std::size_t i = 0; i < expected.after.size(); ++i) {
     EXPECT_NEAR(outcome.after[i].second, expected.after[i].second, 1e-4 * expected.after[i].second);
@@ -168,9 +99,9 @@ void expect_near(const Outcome& outcome, const Outcome& expected) {
 TEST(ManyRanks, EveryModeGivesTheLossesOfOneRank) {
   for (const Job& job : jobs()) {
     const std::unique_ptr<Task> task = job.make();
-    const Outcome expected = run_on_one_rank(job.config, *task);
+    const RunOutcome expected = run_on_one_rank(job.config, *task);
     EXPECT_LT(expected.losses.back(), expected.losses.front()) << job.name;
-    for (const ModeKind mode : modes) {
+    for (const ModeKind mode : tests::every_mode) {
       for (const std::size_t micro_batch : {std::size_t{0}, job.micro_batch}) {
         SCOPED_TRACE(fmt::format("{} {} by {}", job.name, to_string(mode), micro_batch));
         TrainConfig config = in_mode(job.config, mode);
@@ -186,15 +117,15 @@ TEST(ManyRanks, HalfSkipsTheSameStepsInEveryMode) {
   Job job = half_job();
   job.config.steps = 25;
   const std::unique_ptr<Task> task = job.make();
-  const Outcome expected = run_on_one_rank(job.config, *task);
+  const RunOutcome expected = run_on_one_rank(job.config, *task);
   EXPECT_GT(std::ranges::count_if(expected.norms, [](double norm) { return !std::isfinite(norm); }), 2);
   EXPECT_LT(expected.scales.back(), train::LossScale::largest);
-  for (const ModeKind mode : modes) {
+  for (const ModeKind mode : tests::every_mode) {
     for (const bool rounded : {false, true}) {
       TrainConfig config = in_mode(job.config, mode);
       config.parallel.bfloat16_gradients = rounded;
-      const Outcome outcome = run_on_all_ranks(config, *task);
-      EXPECT_LE(difference(outcome.losses, expected.losses), rounded ? 1e-2 : 1e-3) << to_string(mode);
+      const RunOutcome outcome = run_on_all_ranks(config, *task);
+      EXPECT_LE(relative_difference(outcome.losses, expected.losses), rounded ? 1e-2 : 1e-3) << to_string(mode);
       EXPECT_EQ(outcome.scales, expected.scales) << to_string(mode);
     }
   }
@@ -208,16 +139,11 @@ TEST(ManyRanks, DeterministicIsBitForBitInEveryMode) {
     job.config.parallel.deterministic = true;
     job.config.steps = 20;
     const std::unique_ptr<Task> task = job.make();
-    const Outcome expected = run_on_one_rank(job.config, *task);
-    for (const ModeKind mode : modes) {
+    const RunOutcome expected = run_on_one_rank(job.config, *task);
+    for (const ModeKind mode : tests::every_mode) {
       SCOPED_TRACE(fmt::format("{} {}", job.name, to_string(mode)));
-      const Outcome outcome = run_on_all_ranks(in_mode(job.config, mode), *task);
-      EXPECT_TRUE(same_bits(outcome.losses, expected.losses));
-      EXPECT_TRUE(same_bits(outcome.norms, expected.norms));
-      EXPECT_EQ(outcome.scales, expected.scales);
-      EXPECT_TRUE(same_bits(outcome.weights, expected.weights));
-      EXPECT_EQ(outcome.before, expected.before);
-      EXPECT_EQ(outcome.after, expected.after);
+      const RunOutcome outcome = run_on_all_ranks(in_mode(job.config, mode), *task);
+      expect_same_bits(outcome, expected);
     }
   }
 }
@@ -232,16 +158,16 @@ TEST(ManyRanks, BucketsChangeNoBit) {
                  .positions = 24,
                  .token_types = 2};
   SpanTask task(spans);
-  for (const ModeKind mode : modes) {
+  for (const ModeKind mode : tests::every_mode) {
     for (const bool rounded : {false, true}) {
       TrainConfig config = in_mode(jobs().front().config, mode);
       config.steps = 4;
       config.parallel.bfloat16_gradients = rounded;
-      const Outcome expected = run_on_all_ranks(config, task);
+      const RunOutcome expected = run_on_all_ranks(config, task);
       for (const std::size_t bucket : {std::size_t{1}, std::size_t{1} << 18, std::size_t{1} << 28}) {
         SCOPED_TRACE(fmt::format("{} in pieces of {}", to_string(mode), bucket));
         config.parallel.bucket = bucket;
-        const Outcome outcome = run_on_all_ranks(config, task);
+        const RunOutcome outcome = run_on_all_ranks(config, task);
         EXPECT_TRUE(same_bits(outcome.losses, expected.losses));
         EXPECT_TRUE(same_bits(outcome.weights, expected.weights));
       }
@@ -252,11 +178,11 @@ TEST(ManyRanks, BucketsChangeNoBit) {
 TEST(ManyRanks, Bfloat16GradientsStayClose) {
   const Job job = jobs().front();
   const std::unique_ptr<Task> task = job.make();
-  const Outcome expected = run_on_one_rank(job.config, *task);
-  for (const ModeKind mode : modes) {
+  const RunOutcome expected = run_on_one_rank(job.config, *task);
+  for (const ModeKind mode : tests::every_mode) {
     TrainConfig config = in_mode(job.config, mode);
     config.parallel.bfloat16_gradients = true;
-    EXPECT_LE(difference(run_on_all_ranks(config, *task).losses, expected.losses), 1e-2) << to_string(mode);
+    EXPECT_LE(relative_difference(run_on_all_ranks(config, *task).losses, expected.losses), 1e-2) << to_string(mode);
   }
 }
 
@@ -271,7 +197,7 @@ TEST(ManyRanks, ExportsAreThoseOfOneRank) {
   config.output = one.path();
   train::Trainer(config, *task).run({});
   const std::string expected = tests::read_file(one / "last/model.safetensors");
-  for (const ModeKind mode : modes) {
+  for (const ModeKind mode : tests::every_mode) {
     TrainConfig shared = in_mode(config, mode);
     shared.output = all / std::string(to_string(mode));
     train::Trainer(shared, *task, all_ranks()).run({});
@@ -306,7 +232,8 @@ TEST(ManyRanks, AReporterThatFailsOnOneRankEndsAllRanks) {
   const Job job = jobs().front();
   const std::unique_ptr<Task> task = job.make();
   FailingReporter failing;
-  Log log;
+  RunOutcome outcome;
+  tests::OutcomeRecorder log(outcome, 0);
   const std::size_t last = world().size() - 1;
   std::vector<train::Reporter*> reporters = {&log};
   if (world().rank() == last) reporters.push_back(&failing);
@@ -314,7 +241,7 @@ TEST(ManyRanks, AReporterThatFailsOnOneRankEndsAllRanks) {
   const std::string error = tests::error_of([&] { trainer.run(reporters); });
   EXPECT_THAT(error, HasSubstr("the disk is full"));
   EXPECT_THAT(error, HasSubstr(last > 0 ? fmt::format("rank {}: ", last) : ""));
-  EXPECT_EQ(log.losses.size(), 2u);
+  EXPECT_EQ(outcome.losses.size(), 2u);
 }
 
 /// A task in which one sample of the third step is damaged: only the rank that computes it sees that.
@@ -345,7 +272,7 @@ TEST(ManyRanks, WhatIsNotFiniteOnOneRankStopsAll) {
   ImageTaskConfig images{.groups = 15, .images_per_group = 4, .groups_per_batch = 5};
   images.shape = {.image = {8, 8}, .first_channels = 4, .second_channels = 8};
   DamagedTask task(images);
-  for (const ModeKind mode : modes) {
+  for (const ModeKind mode : tests::every_mode) {
     TrainConfig config = in_mode(jobs()[1].config, mode);
     config.output = directory / std::string(to_string(mode));
     train::Trainer trainer(config, task, all_ranks());

@@ -4,7 +4,10 @@
 #include "tests/support/sanitized.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+
+#include <cstring>
 
 namespace mylos::train {
 namespace {
@@ -17,6 +20,24 @@ TEST(Memory, OfThisProcessAndMachineIsKnown) {
   }
   release_unused_memory();
   EXPECT_GT(resident_memory(), std::size_t{1} << 20);
+}
+
+TEST(Memory, ThePeakCountsFromWhereItWasReset) {
+  if (!runs_on_host || tests::heap_is_sanitized) GTEST_SKIP() << "the peak is not this program's own";
+  constexpr std::size_t large = std::size_t{256} << 20;
+  const auto touch = [](std::size_t bytes) {
+    void* const taken = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(taken, MAP_FAILED);
+    std::memset(taken, 1, bytes);
+    ::munmap(taken, bytes);
+  };
+  touch(large);
+  const std::size_t before = peak_resident_memory();
+  if (!reset_peak_resident_memory()) GTEST_SKIP() << "this system does not let a process reset its peak";
+  EXPECT_LT(peak_resident_memory(), before - large / 2);
+  touch(large / 4);
+  EXPECT_GT(peak_resident_memory(), resident_memory() + large / 8);
+  EXPECT_LT(peak_resident_memory(), before - large / 2);
 }
 
 TEST(Memory, TheAddressSpaceBoundsWhatIsAvailable) {

@@ -80,6 +80,51 @@ TEST(PlanMemory, TakesARecordedMicroBatchWhateverIsFree) {
   EXPECT_EQ(plan_memory(task, config, 1, plenty).limit.samples, 5u) << "the user asks for another";
 }
 
+/// Samples that are groups of images, which batches count.
+class GroupsOfImages final : public SampleStream {
+ public:
+  explicit GroupsOfImages(std::vector<std::size_t> images) : images_(std::move(images)) {}
+  std::size_t steps_per_epoch() const override { return 1; }
+  std::vector<std::size_t> global_batch(std::size_t) const override { return images_; }
+  WorkKind work() const override {
+    return {.name = "images", .singular = "image", .samples = "groups", .sample = "group", .sizes_batches = true};
+  }
+  std::size_t rows_of(std::size_t sample) const override { return sample; }
+  double weight(std::span<const std::size_t>) const override { return 1.0; }
+
+ private:
+  std::vector<std::size_t> images_;
+};
+
+TEST(PlanMemory, TheMicroBatchCountsImagesWhereSamplesAreGroupsOfThem) {
+  const SizedModel model(1, elements, false, 0);
+  const GroupsOfImages images({4, 4, 4, 5});
+  const Workload workload(model, images);
+  TrainConfig config;
+  const auto largest = [&](std::size_t available) { return plan_memory(workload, config, 1, available).largest; };
+  EXPECT_EQ(largest(plenty).rows, 17u);
+  config.micro_batch = 8;
+  EXPECT_EQ(largest(plenty).rows, 8u);
+  EXPECT_EQ(largest(plenty).samples, 2u);
+  EXPECT_EQ(images.work().batch_size(largest(plenty)), 8u);
+  config.micro_batch = 3;
+  EXPECT_EQ(largest(plenty).rows, 5u) << "a group at least";
+  config.micro_batch = 0;
+  config.recorded_layout = {.ranks = 1, .micro_batch = 8};
+  EXPECT_EQ(largest(plenty).rows, 8u) << "it was recorded in images";
+  config.recorded_layout.reset();
+  EXPECT_EQ(largest(elements * 16 + 9 * bytes_per_row).samples, 2u) << "halved until it fits";
+}
+
+TEST(PlanMemory, EveryRankNeedsAGroup) {
+  const SizedModel model(1, elements, false, 0);
+  const GroupsOfImages images({4, 4, 4});
+  const Workload workload(model, images);
+  EXPECT_NO_THROW(plan_memory(workload, {}, 1, plenty, {.ranks = 3, .of_node = 3}));
+  EXPECT_EQ(tests::error_of([&] { plan_memory(workload, {}, 1, plenty, {.ranks = 4, .of_node = 4}); }),
+            "a full batch has 3 groups, fewer than the 4 ranks; use smaller groups, a larger --batch or fewer ranks");
+}
+
 TEST(PlanMemory, TakesTheMicroBatchThatIsAsked) {
   TrainConfig config;
   config.micro_batch = 3;

@@ -108,7 +108,7 @@ struct NormTwin {
   }
 };
 
-TEST(BatchNorm, ForwardBackwardAndRunningStatisticsMatchTheTwin) {
+TEST(BatchNorm, ForwardBackwardAndObservedStatisticsMatchTheTwin) {
   NormTwin twin;
   std::vector<std::uint32_t> groups_of_rows;
   for (std::uint32_t row = 0; row < 40; ++row) groups_of_rows.push_back(row < 14 ? 0 : row < 18 ? 1 : 2);
@@ -131,22 +131,24 @@ TEST(BatchNorm, ForwardBackwardAndRunningStatisticsMatchTheTwin) {
   expect_near(host_values(dgamma), numeric_gradient(twin.gamma, loss), 2e-5, "dgamma");
   expect_near(host_values(dbeta), numeric_gradient(twin.beta, loss), 2e-5, "dbeta");
 
-  // Only the group that is first in the global batch, here the third, is followed.
-  Kokkos::deep_copy(running.mean, 1.0f);
-  Kokkos::deep_copy(running.variance, 2.0f);
-  update_running_statistics({}, groups, device_integers(std::vector<std::uint32_t>{4, 9, 0}), statistics, 0.25f,
-                            running);
-  Values mean, variance;
-  for (std::size_t c = 0; c < channels; ++c) {
-    mean.push_back(0.75 + 0.25 * twin.statistics(2, c).first);
-    variance.push_back(1.5 + 0.25 * twin.statistics(2, c).second * 11.0 / 10.0);
+  const Matrix<float> observed("test::observed", 3, 2 * channels);
+  observe_statistics({}, groups, statistics, observed, 0, channels);
+  Values expected_observed, mean, variance;
+  for (std::size_t group = 0; group < 3; ++group) {
+    const double rows = static_cast<double>(twin.starts[group + 1] - twin.starts[group]) / 2;
+    for (std::size_t c = 0; c < channels; ++c) expected_observed.push_back(twin.statistics(group, c).first);
+    for (std::size_t c = 0; c < channels; ++c) {
+      expected_observed.push_back(twin.statistics(group, c).second * rows / (rows - 1.0));
+    }
   }
-  expect_near(host_values(running.mean), mean, 1e-6, "running mean");
-  expect_near(host_values(running.variance), variance, 1e-6, "running variance");
-  update_running_statistics({}, groups, device_integers(std::vector<std::uint32_t>{4, 9, 5}), statistics, 0.25f,
-                            running);
-  expect_near(host_values(running.mean), mean, 1e-6, "of a batch without the first group");
+  expect_near(host_values(observed), expected_observed, 2e-6, "observed");
 
+  for (std::size_t c = 0; c < channels; ++c) {
+    mean.push_back(0.1 * static_cast<double>(c));
+    variance.push_back(0.5 + static_cast<double>(c));
+  }
+  Kokkos::deep_copy(running.mean, device_matrix<float>(mean, 1, channels));
+  Kokkos::deep_copy(running.variance, device_matrix<float>(variance, 1, channels));
   normalize_relu({}, groups, running, parameters, x, y);
   Values expected;
   for (std::size_t i = 0; i < twin.x.size(); ++i) {

@@ -107,14 +107,6 @@ TEST(StepShares, EveryRankMakesAsManyPartsAsItIsTold) {
   }
 }
 
-TEST(StepShares, SayWhoComputesAPlace) {
-  const StepShares shares = share(unlike, 3);
-  for (std::size_t place = 0; place < unlike.size(); ++place) {
-    const std::vector<Places>& own = shares.ranks[shares.rank_of(place)];
-    EXPECT_TRUE(std::ranges::any_of(own, [&](const Places& places) { return std::ranges::count(places, place) == 1; }));
-  }
-}
-
 /// The leaves in the order in which the sums of a step take them in: each rank's rounds, where micro-batches are summed
 /// before ranks; within a group of ranks round by round, where each micro-batch is summed over ranks first.
 std::vector<Places> in_order_of_sums(const StepShares& shares, std::size_t together) {

@@ -226,6 +226,14 @@ TEST_F(TrainingLoop, ASignalBeforeTheFirstBatchSavesToo) {
   expect_resumed_as_whole();
 }
 
+TEST_F(TrainingLoop, EvaluationsMayBeEpochsApart) {
+  config_.evaluate_every = 1;
+  config_.evaluate_every_epochs = 100;  // wins: only the last step
+  std::size_t evaluations = 0;
+  start({.on_evaluation_batch = [&](std::size_t index, Batch&) { evaluations += index == 0 ? 1 : 0; }});
+  EXPECT_EQ(evaluations, 2u) << "before the first step, and after the last";
+}
+
 TEST_F(TrainingLoop, ASignalAfterTheLastEvaluationEndsACompleteRun) {
   EXPECT_EQ(start({.on_results = [] { std::raise(SIGTERM); }}).signal, SIGTERM) << "the first of three";
   config_.evaluate_every = 100;  // only the last

@@ -7,8 +7,9 @@ namespace {
 
 // People name copies NAME.partial-old, and clearing a directory removes what is a run's.
 TEST(RunFileNames, ThoseThatWritersGiveAreARuns) {
-  for (const char* ours : {"run.json", "run.json.partial-0badcafe", "best", "best.partial-0badcafe", "metrics.jsonl",
-                           "events.out.tfevents.1.host.2", ".lock", ".probe"}) {
+  for (const char* ours :
+       {"run.json", "run.json.partial-0badcafe", "best", "best.partial-0badcafe", "best.replaced-0badcafe",
+        "metrics.jsonl", "events.out.tfevents.1.host.2", ".lock", ".probe"}) {
     EXPECT_TRUE(is_run_file(ours)) << ours;
   }
   for (const char* others : {"best.partial-old", "metrics.jsonl.partial-0badcafe.bak", "run.json.partial-0BADCAFE",

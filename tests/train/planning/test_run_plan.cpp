@@ -60,6 +60,23 @@ TEST_F(RunPlan, TheLargestMicroBatchFitsAndOneMoreDoesNot) {
   EXPECT_EQ(small.memory.asked, 4u);
 }
 
+TEST_F(RunPlan, TheLargestMicroBatchIsToldOfEveryRecomputationThatTheModelCan) {
+  EXPECT_EQ(plan(ModeKind::replicated, 1).largest_of_each.size(), 1u);
+  const SizedModel recomputing(10, 4096, true, 0);
+  TrainConfig config;
+  config.parallel.mode = ModeKind::replicated;
+  PlanTarget target;
+  target.machine = {.name = "test", .memory = parameters * 16 + 7 * length * bytes_per_row, .link = 1e9};
+  target.rate = {.flops = 1e9, .bandwidth = 1e9, .origin = ""};
+  target.ranks = {.ranks = 1, .nodes = 1, .of_node = 1, .on_host = false};
+  const ModePlan plan = plan_run({recomputing, samples_}, config, target);
+  ASSERT_EQ(plan.largest_of_each.size(), 3u);
+  EXPECT_EQ(plan.largest_of_each[0].recompute, nn::Recompute::none);
+  EXPECT_EQ(plan.largest_of_each[0].samples, 7u);
+  EXPECT_EQ(plan.largest_of_each[2].recompute, nn::Recompute::layer);
+  EXPECT_EQ(plan.largest_of_each[2].samples, 14u) << "this model then takes half as much";
+}
+
 TEST_F(RunPlan, ARefusedMicroBatchShowsItsOwnFigure) {
   const ModePlan four = plan(ModeKind::replicated, 1, [](TrainConfig& config, PlanTarget& target) {
     config.micro_batch = 4;

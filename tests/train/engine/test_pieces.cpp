@@ -1,4 +1,4 @@
-#include "train/engine/model_export.hpp"
+#include "train/engine/pieces.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,139 @@
+#include "app/options/commands.hpp"
+#include "app/program/compute.hpp"
+#include "app/program/model_argument.hpp"
+#include "app/run_commands.hpp"
+#include "core/base/error.hpp"
+#include "core/base/standard_output.hpp"
+#include "core/base/unicode.hpp"
+#include "tasks/language_modeling/generator.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <iostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// mylos generate: continues texts.
+namespace mylos::app {
+namespace {
+
+/// Prints the texts of prompts that grow together one after the other: of the first that has not ended each token as it
+/// comes.
+class TextsInOrder {
+ public:
+  explicit TextsInOrder(std::size_t count) : texts_(count) {}
+
+  void take(std::size_t index, std::string_view more, bool is_done) {
+    texts_[index].waiting += more;
+    texts_[index].is_done = is_done;
+    while (first_ < texts_.size()) {
+      Text& text = texts_[first_];
+      print(std::exchange(text.waiting, {}));
+      if (!text.is_done) break;
+      print("\n");
+      ++first_;
+    }
+    flush_output();
+  }
+
+ private:
+  struct Text {
+    std::string waiting;  ///< not printed yet
+    bool is_done = false;
+  };
+  std::vector<Text> texts_;
+  std::size_t first_ = 0;  ///< that has not ended
+};
+
+struct NamedPrompt {
+  std::string text;
+  tasks::Prompt prompt;
+};
+
+std::string continuation_json(const std::string& prompt, const tasks::Continuation& continuation) {
+  const nlohmann::ordered_json object = {{"prompt", prompt},
+                                         {"ids", continuation.ids},
+                                         {"text", continuation.text},
+                                         {"log_probabilities", continuation.log_probabilities},
+                                         {"stop", continuation.stop}};
+  return object.dump() + "\n";
+}
+
+void continue_prompts(tasks::Generator& generator, std::span<const NamedPrompt> named, bool json) {
+  std::vector<tasks::Prompt> prompts;
+  for (const NamedPrompt& one : named) prompts.push_back(one.prompt);
+  if (!json) {
+    TextsInOrder texts(prompts.size());
+    generator.generate(
+        prompts, [&](std::size_t index, std::string_view more, bool is_done) { texts.take(index, more, is_done); });
+    return;
+  }
+  const std::vector<tasks::Continuation> continuations = generator.generate(prompts);
+  for (std::size_t i = 0; i < named.size(); ++i) print_json_text(continuation_json(named[i].text, continuations[i]));
+  flush_output();
+}
+
+/// Prompts that are typed or piped in, one a line, `batch` together. Those before a line that is no prompt are
+/// continued.
+void continue_lines(const tasks::Generator& generator, std::size_t batch,
+                    const std::function<void(std::span<const NamedPrompt>)>& answer) {
+  const bool asks = ::isatty(STDIN_FILENO) == 1;
+  std::vector<NamedPrompt> group;
+  const auto answer_group = [&] {
+    answer(group);
+    group.clear();
+  };
+  std::string line;
+  for (std::size_t number = 0;; ++number) {
+    if (asks) std::cerr << "prompt> " << std::flush;
+    if (!std::getline(std::cin, line)) break;
+    if (line.ends_with('\r')) line.pop_back();
+    try {
+      ensure_utf8(line, fmt::format("standard input, line {}", number + 1));
+      group.push_back({line, generator.read_prompt(line, number)});
+    } catch (const std::exception&) {
+      answer_group();
+      throw;
+    }
+    if (group.size() == batch) answer_group();
+  }
+  answer_group();
+  ensure(!std::cin.bad(), "cannot read standard input");
+}
+
+}  // namespace
+
+int run_generate(const Arguments& told) {
+  Arguments arguments = told;
+  for (std::size_t i = 0; i < arguments.positional.size(); ++i) {
+    ensure_utf8(arguments.positional[i], fmt::format("prompt {}", i + 1));
+  }
+  take_run_settings(*find_command("generate"), arguments);
+  resolve_model_argument(arguments, [](const std::string&) {});  // prompts are not cut: no length has to fit
+  const ComputeScope compute;
+  check_precision(arguments.run.engine.precision, arguments.run.engine.gemm.tf32);
+  tasks::Generator generator(arguments.run, log_line);
+  const std::size_t batch = arguments.run.task.batch;
+  const auto answer = [&](std::span<const NamedPrompt> prompts) {
+    if (!prompts.empty()) continue_prompts(generator, prompts, arguments.json);
+  };
+  if (arguments.positional.empty()) {
+    continue_lines(generator, batch, answer);
+    return 0;
+  }
+  std::vector<NamedPrompt> prompts;
+  for (const std::string& text : arguments.positional) {
+    prompts.push_back({text, generator.read_prompt(text, prompts.size())});
+  }
+  for (std::size_t begin = 0; begin < prompts.size(); begin += batch) {
+    answer(std::span(prompts).subspan(begin, std::min(batch, prompts.size() - begin)));
+  }
+  return 0;
+}
+
+}  // namespace mylos::app

@@ -1,0 +1,250 @@
+#include "app/bench/bench.hpp"
+#include "app/bench/memory_bandwidth.hpp"
+#include "app/program/compute.hpp"
+#include "bench/bench_program.hpp"
+#include "core/base/error.hpp"
+#include "core/base/standard_output.hpp"
+#include "nn/llama/llama.hpp"
+#include "nn/llama/llama_decoder.hpp"
+#include "parallel/sharding/parameter_mode.hpp"
+#include "tasks/language_modeling/sampling.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <vector>
+
+/// bench_generate [--rows B,B] [--precision P,P] [--prompt N] [--tokens N] [--rounds N] [--hidden H] [--layers L]
+/// [--heads A] [--key-value-heads KV] [--feed-forward F] [--vocabulary V] [--json]: a token of each of B sequences,
+/// generated as `mylos generate` does, against the time that reading the weights once takes at the memory's bandwidth,
+/// measured in turns. The sizes are those of a model of 125 M parameters where none are given. The tokens are those of
+/// full forward passes, checked before anything is timed.
+namespace mylos::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t checked_tokens = 4;
+
+nn::LlamaShape shape_of(const Options& options) {
+  nn::LlamaShape shape{.vocabulary = options.count("vocabulary", 32'000),
+                       .hidden = options.count("hidden", 768),
+                       .layers = options.count("layers", 12),
+                       .heads = options.count("heads", 12),
+                       .key_value_heads = options.count("key-value-heads", 4),
+                       .feed_forward = options.count("feed-forward", 2048)};
+  shape.head_size = shape.hidden / shape.heads;
+  return shape;
+}
+
+/// A model of random weights.
+class Model {
+ public:
+  Model(const nn::LlamaShape& shape, Precision precision)
+      : shape_(shape),
+        network_(nn::make_llama(shape, precision)),
+        store_(network_->table(), precision, ParameterStore::Purpose::inference),
+        mode_(parallel::make_single_process_mode(store_)),
+        decoder_(nn::make_llama_decoder(shape, precision, network_->table())) {
+    constexpr std::size_t period = 65521;  // a prime; to draw each weight would take longer than what is timed
+    std::vector<float> drawn(period);
+    for (std::size_t i = 0; i < period; ++i) drawn[i] = 0.05f * static_cast<float>(normal(7, 1, i));
+    std::size_t at = 0;
+    for (std::size_t row = 0; row < network_->table().rows().size(); ++row) {
+      const ParameterRow& of = network_->table().row(row);
+      std::vector<float> values(of.size, 1.0f);
+      if (of.shape.size() > 1) std::ranges::generate(values, [&] { return drawn[at++ % period]; });
+      mode_->write_row(row, values);
+    }
+    mode_->publish_values(space_);
+  }
+
+  /// Bytes of the weights that a step reads: all but the embeddings, of which it looks up a row.
+  double bytes() const {
+    std::size_t elements = 0;
+    for (const ParameterRow& row : network_->table().rows()) {
+      if (row.name != "model.embed_tokens.weight") elements += row.size;
+    }
+    return static_cast<double>(elements * bytes_of(store_.precision()));
+  }
+
+  void begin(const nn::DecoderShape& sizes) {
+    Arena planned;
+    decoder_->plan(planned, sizes);
+    network_->plan(planned, {1, sizes.positions, sizes.positions}, ParameterStore::Purpose::inference,
+                   nn::Recompute::none);
+    arena_ = Arena("mylos::bench::generate", planned.peak());
+    decoder_->begin(pass(), sizes);
+  }
+  /// The likeliest next tokens of all slots.
+  std::vector<std::int32_t> start(std::span<const std::vector<std::int32_t>> prompts) {
+    std::vector<std::int32_t> tokens;
+    for (std::size_t slot = 0; slot < prompts.size(); ++slot) {
+      tokens.push_back(choose(decoder_->prefill(pass(), slot, prompts[slot])).front());
+    }
+    return tokens;
+  }
+  std::vector<std::int32_t> step(std::span<const std::size_t> slots, std::span<const std::int32_t> tokens) {
+    return choose(decoder_->step(pass(), slots, tokens));
+  }
+  /// Logits of the last of these tokens by a pass over all. The decoder has to begin anew after it.
+  std::vector<float> full(std::span<const std::int32_t> tokens) {
+    Batch batch;
+    std::vector<std::int32_t> positions(tokens.size());
+    std::iota(positions.begin(), positions.end(), 0);
+    const std::size_t lengths[] = {tokens.size()};
+    const std::uint32_t ids[] = {0};
+    batch.reset(lengths, ids);
+    batch.set_indices(nn::language_modeling::tokens, tokens);
+    batch.set(nn::language_modeling::positions, std::span<const std::int32_t>(positions));
+    std::vector<float> last;
+    network_->logits(pass(), batch, [&](std::size_t, const ConstMatrix<float>& logits) {
+      const auto host = Kokkos::create_mirror_view_and_copy(HostSpace(), logits);
+      const float* const row = host.data() + (host.extent(0) - 1) * host.extent(1);
+      last.assign(row, row + host.extent(1));
+    });
+    return last;
+  }
+
+ private:
+  nn::Pass pass() { return {space_, gemm_, store_, mode_->schedule(), arena_}; }
+  std::vector<std::int32_t> choose(const ConstMatrix<float>& logits) {
+    const auto host = Kokkos::create_mirror_view_and_copy(HostSpace(), logits);
+    std::vector<std::int32_t> tokens;
+    for (std::size_t row = 0; row < host.extent(0); ++row) {
+      const auto chosen = sampler_.choose({host.data() + row * host.extent(1), host.extent(1)}, row, 0);
+      ensure(chosen.has_value(), "generate: logits are not finite");
+      tokens.push_back(chosen->id);
+    }
+    return tokens;
+  }
+
+  nn::LlamaShape shape_;
+  ExecutionSpace space_;
+  Gemm gemm_{default_gemm_provider()};
+  std::unique_ptr<nn::LlamaModel> network_;
+  ParameterStore store_;
+  std::unique_ptr<parallel::ParameterMode> mode_;
+  std::unique_ptr<nn::LlamaDecoder> decoder_;
+  Arena arena_;
+  tasks::Sampler sampler_{{}, 0};
+};
+
+std::vector<std::vector<std::int32_t>> random_prompts(const nn::LlamaShape& shape, std::size_t rows,
+                                                      std::size_t length) {
+  std::vector<std::vector<std::int32_t>> prompts(rows);
+  for (std::size_t i = 0; i < rows * length; ++i) {
+    prompts[i / length].push_back(static_cast<std::int32_t>(uniform_below(shape.vocabulary, 3, 0, i)));
+  }
+  return prompts;
+}
+
+std::vector<std::size_t> all_slots(std::size_t rows) {
+  std::vector<std::size_t> slots(rows);
+  std::iota(slots.begin(), slots.end(), std::size_t{0});
+  return slots;
+}
+
+/// The first tokens of each sequence are the likeliest by passes over all before them; in 16 bits, whose passes round
+/// in other places than steps, nearly the likeliest.
+void check(Model& model, const nn::DecoderShape& sizes, Precision precision,
+           std::span<const std::vector<std::int32_t>> prompts) {
+  model.begin(sizes);
+  std::vector<std::vector<std::int32_t>> texts(prompts.begin(), prompts.end());
+  std::vector<std::int32_t> tokens = model.start(prompts);
+  for (std::size_t i = 0; i < checked_tokens; ++i) {
+    if (i > 0) tokens = model.step(all_slots(prompts.size()), tokens);
+    for (std::size_t row = 0; row < prompts.size(); ++row) texts[row].push_back(tokens[row]);
+  }
+  const float tolerance = precision == Precision::float32 ? 0.0f : 0.05f;
+  for (std::size_t row = 0; row < prompts.size(); ++row) {
+    for (std::size_t length = prompts[row].size(); length < texts[row].size(); ++length) {
+      const std::vector<float> logits = model.full(std::span(texts[row]).first(length));
+      const float largest = *std::ranges::max_element(logits);
+      const float chosen = logits[static_cast<std::size_t>(texts[row][length])];
+      ensure(chosen >= largest - tolerance * std::fabs(largest),
+             fmt::format("generate: token {} of sequence {} has the logit {}, and the largest of a full pass is {}",
+                         length, row, chosen, largest));
+    }
+  }
+}
+
+struct Setting {
+  nn::LlamaShape shape;
+  std::size_t prompt, tokens, rounds;
+};
+
+Json measure(Model& model, app::MemoryBandwidth& memory, const Setting& of, Precision precision, std::size_t rows) {
+  const nn::DecoderShape sizes{rows, of.prompt + std::max(of.tokens * of.rounds, checked_tokens) + 2, of.prompt};
+  const auto prompts = random_prompts(of.shape, rows, of.prompt);
+  check(model, sizes, precision, prompts);
+  model.begin(sizes);
+  const std::vector<std::size_t> slots = all_slots(rows);
+  std::vector<std::int32_t> tokens = model.start(prompts);
+  tokens = model.step(slots, tokens);
+  std::vector<double> seconds, bandwidths, shares;
+  for (std::size_t round = 0; round < of.rounds; ++round) {
+    bandwidths.push_back(memory.measure());
+    const Clock::time_point begin = Clock::now();
+    for (std::size_t i = 0; i < of.tokens; ++i) tokens = model.step(slots, tokens);
+    const double whole = std::chrono::duration<double>(Clock::now() - begin).count();
+    seconds.push_back(whole / static_cast<double>(of.tokens));
+    bandwidths.back() = std::max(bandwidths.back(), memory.measure());
+    shares.push_back(model.bytes() / bandwidths.back() / seconds.back());
+  }
+  const double second = median(seconds), bandwidth = median(bandwidths);
+  return {{"precision", to_string(precision)},
+          {"rows", rows},
+          {"weights_bytes", model.bytes()},
+          {"bandwidth", bandwidth},
+          {"seconds", second},
+          {"tokens_per_second", static_cast<double>(rows) / second},
+          {"share", median(shares)},
+          {"shares", shares}};
+}
+
+void print_generation(const Json& row) {
+  const auto [least, most] = std::ranges::minmax(row["shares"].get<std::vector<double>>());
+  print(fmt::format(
+      "{}/rows={}: {:.4g} ms a step, {:.1f} tokens/s; {:.0f} MB of weights at {:.1f} GB/s take {:.4g} ms: "
+      "{:.0f} % ({:.0f} to {:.0f})\n",
+      row["precision"].get<std::string>(), row["rows"].get<std::size_t>(), 1e3 * row["seconds"].get<double>(),
+      row["tokens_per_second"].get<double>(), 1e-6 * row["weights_bytes"].get<double>(),
+      1e-9 * row["bandwidth"].get<double>(), 1e3 * row["weights_bytes"].get<double>() / row["bandwidth"].get<double>(),
+      100.0 * row["share"].get<double>(), 100.0 * least, 100.0 * most));
+}
+
+void run(int argc, char** argv) {
+  const Options options(argc, argv,
+                        {"rows", "precision", "prompt", "tokens", "rounds", "hidden", "layers", "heads",
+                         "key-value-heads", "feed-forward", "vocabulary"});
+  Setting of{shape_of(options), options.count("prompt", 64), options.count("tokens", 20), options.count("rounds", 9)};
+  const std::vector<Precision> precisions = options.precisions({Precision::float32});
+  const std::vector<std::size_t> counts = options.counts("rows", {1});
+  of.shape.positions = of.prompt + std::max(of.tokens * of.rounds, checked_tokens) + 2;
+  nn::check_shape(of.shape);
+  const app::ComputeScope compute;
+  app::MemoryBandwidth memory;
+  std::vector<Json> rows;
+  for (const Precision precision : precisions) {
+    Model model(of.shape, precision);
+    for (const std::size_t count : counts) {
+      rows.push_back(measure(model, memory, of, precision, count));
+      if (!options.json()) print_generation(rows.back());
+      flush_output();
+    }
+  }
+  if (options.json()) print(Json{{"context", app::bench_context()}, {"generation", rows}}.dump(2) + "\n");
+}
+
+}  // namespace
+}  // namespace mylos::bench
+
+int main(int argc, char** argv) {
+  return mylos::bench::run_program("bench_generate", [&] { mylos::bench::run(argc, argv); });
+}

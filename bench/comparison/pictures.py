@@ -1,0 +1,27 @@
+"""Random images that both sides draw for themselves, in batches: nothing is read or decoded while a step is timed."""
+
+from comparison.batches import Batches
+
+COUNT = 128
+LABELS = 1000
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+class PictureSet(Batches):
+    """`synthetic:COUNTxSIZExSIZE` in batches of `size` images; BatchNorm normalises over a whole batch, as PyTorch's does."""
+
+    counts = "images"
+    unit = "images/s"
+    learning_rate = 0.01
+    without_dropout = []  # a ResNet has none
+
+    def __init__(self, directory, pixels, size):
+        directory.mkdir(parents=True, exist_ok=True)
+        self.pixels = pixels
+        self.file = f"synthetic:{COUNT}x{pixels}x{pixels}"
+        self.options = ["--batch-norm-group", str(size), "--mean", ",".join(map(str, MEAN)), "--std", ",".join(map(str, STD))]
+        images = list(range(COUNT))
+        self.arrange([images[first : first + size] for first in range(0, COUNT, size)], size, directory)
+
+    def of_peer(self):
+        return {"task": "image-classification", "count": COUNT, "size": self.pixels, "labels": LABELS, "mean": MEAN, "std": STD}

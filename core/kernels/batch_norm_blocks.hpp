@@ -1,0 +1,192 @@
+#pragma once
+
+#include "core/base/error.hpp"
+#include "core/kernels/batch_norm.hpp"
+#include "core/kernels/team.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+/// How BatchNorm's kernels cut an array: each image into blocks of rows, the same for any number of images, groups and
+/// threads. A block stays in cache between two passes over it.
+namespace mylos::batch_norm {
+
+/// Elements that a block has, about.
+inline constexpr std::size_t block_elements = kernels_in_teams ? 65536 : 16384;
+/// Rows of partial sums must be few beside those that they are of, and sums in float of few terms.
+inline constexpr std::size_t least_rows = 16, most_rows = 256;
+/// Channels whose partial sums a task adds up.
+inline constexpr std::size_t channel_group = kernels_in_teams ? 32 : 16;
+
+/// The rows of a block.
+struct BlockRows {
+  std::size_t begin, count;
+};
+
+struct ImageBlocks {
+  std::size_t pixels, rows, of_image;
+
+  ImageBlocks(std::size_t image_pixels, std::size_t channels)
+      : pixels(image_pixels),
+        rows(std::min(image_pixels, std::clamp(block_elements / channels, least_rows, most_rows))),
+        of_image((image_pixels + rows - 1) / rows) {}
+
+  KOKKOS_FORCEINLINE_FUNCTION std::size_t image(std::size_t block) const { return block / of_image; }
+  KOKKOS_FORCEINLINE_FUNCTION BlockRows range(std::size_t block) const {
+    const std::size_t first = block % of_image * rows;
+    return {image(block) * pixels + first, pixels - first < rows ? pixels - first : rows};
+  }
+};
+
+KOKKOS_FORCEINLINE_FUNCTION std::size_t channel_groups(std::size_t channels) {
+  return (channels + channel_group - 1) / channel_group;
+}
+
+/// body(row, column) for all elements of a block of rows, in any order.
+template <class Body>
+KOKKOS_FORCEINLINE_FUNCTION void for_elements(const HostTeam& team, std::size_t rows, std::size_t columns,
+                                              const Body& body) {
+  for (std::size_t row = 0; row < rows; ++row) {
+    team_for(team, columns, [=](std::size_t column) { body(row, column); });
+  }
+}
+
+template <class Team, class Body>
+KOKKOS_FORCEINLINE_FUNCTION void for_elements(const Team& team, std::size_t rows, std::size_t columns,
+                                              const Body& body) {
+  team_for(team, rows * columns, [=](std::size_t i) { body(i / columns, i % columns); });
+}
+
+/// Terms of an element, each for a sum over rows.
+template <std::size_t count>
+struct SumTerms {
+  float value[count];
+
+  KOKKOS_FORCEINLINE_FUNCTION void operator+=(const SumTerms& other) {
+    for (std::size_t k = 0; k < count; ++k) value[k] += other.value[k];
+  }
+};
+
+template <std::size_t count>
+struct BlockTerms {
+  double value[count];
+};
+
+/// Where `count` sums of each column go.
+template <std::size_t count>
+struct ColumnSums {
+  float* sums[count];
+
+  KOKKOS_FORCEINLINE_FUNCTION void add(std::size_t c, const SumTerms<count>& terms) const {
+    for (std::size_t k = 0; k < count; ++k) sums[k][c] += terms.value[k];
+  }
+};
+
+/// The sums of term(row, c) over `rows` rows, which is called once for each element. Four rows are added up before they
+/// are added to the sum.
+template <std::size_t count, class Team, class Term>
+KOKKOS_FORCEINLINE_FUNCTION void sum_rows(const Team& team, std::size_t rows, std::size_t columns, const Term& term,
+                                          const ColumnSums<count>& to) {
+  constexpr std::size_t at_once = 4;
+  team_for(team, columns, [=](std::size_t c) {
+    for (std::size_t k = 0; k < count; ++k) to.sums[k][c] = 0.0f;
+  });
+  const std::size_t whole = rows - rows % at_once;
+  for (std::size_t row = 0; row < whole; row += at_once) {
+    team_for(team, columns, [=](std::size_t c) {
+      SumTerms<count> sum = term(row, c);
+      for (std::size_t k = 1; k < at_once; ++k) sum += term(row + k, c);
+      to.add(c, sum);
+    });
+  }
+  for (std::size_t row = whole; row < rows; ++row) {
+    team_for(team, columns, [=](std::size_t c) { to.add(c, term(row, c)); });
+  }
+}
+
+/// then(c, sums) for each of `columns` channels, channel_group at most: sums[k] is that of term(block, c).value[k] over
+/// blocks [first, last), in their order, in double.
+template <std::size_t count, class Term, class Then>
+KOKKOS_FORCEINLINE_FUNCTION void for_block_sums(const HostTeam& team, std::size_t first, std::size_t last,
+                                                std::size_t columns, const Term& term, const Then& then) {
+  double sums[count][channel_group] = {};
+  for (std::size_t block = first; block < last; ++block) {
+    team_for(team, columns, [&](std::size_t c) {
+      const BlockTerms<count> terms = term(block, c);
+      for (std::size_t k = 0; k < count; ++k) sums[k][c] += terms.value[k];
+    });
+  }
+  for (std::size_t c = 0; c < columns; ++c) {
+    double of_channel[count];
+    for (std::size_t k = 0; k < count; ++k) of_channel[k] = sums[k][c];
+    then(c, of_channel);
+  }
+}
+
+template <std::size_t count, class Team, class Term, class Then>
+KOKKOS_FORCEINLINE_FUNCTION void for_block_sums(const Team& team, std::size_t first, std::size_t last,
+                                                std::size_t columns, const Term& term, const Then& then) {
+  team_for(team, columns, [=](std::size_t c) {
+    double sums[count] = {};
+    for (std::size_t block = first; block < last; ++block) {
+      const BlockTerms<count> terms = term(block, c);
+      for (std::size_t k = 0; k < count; ++k) sums[k] += terms.value[k];
+    }
+    then(c, sums);
+  });
+}
+
+/// An array's normalisation, for one group.
+template <class T>
+struct ChannelNormalizer {
+  const float *mean, *inverse;
+  const T *weight, *bias;
+
+  KOKKOS_FORCEINLINE_FUNCTION ChannelNormalizer(const BatchNormInput<T>& input, const ImageGroups& groups,
+                                                std::size_t image) {
+    const BatchNormStatistics& statistics = input.statistics;
+    const std::size_t row = statistics.mean.extent(0) == 1 ? 0 : groups.of_images(image);
+    mean = statistics.mean.data() + row * statistics.mean.extent(1);
+    inverse = statistics.inverse.data() + row * statistics.mean.extent(1);
+    weight = input.weight.data();
+    bias = input.bias.data();
+  }
+  KOKKOS_FORCEINLINE_FUNCTION float scale(std::size_t c) const { return inverse[c] * float(weight[c]); }
+  KOKKOS_FORCEINLINE_FUNCTION float operator()(const T& x, std::size_t c) const {
+    return (float(x) - mean[c]) * scale(c) + float(bias[c]);
+  }
+};
+
+/// Errors: std::invalid_argument where an array is not that of the groups' images.
+template <class View>
+void check_rows(const ImageGroups& groups, const View& array, std::size_t channels, const char* name) {
+  const std::size_t rows = groups.images() * groups.pixels;
+  require(array.extent(0) == rows && array.extent(1) == channels,
+          fmt::format("BatchNorm of {} images of {} pixels and {} channels: {} is {} x {}", groups.images(),
+                      groups.pixels, channels, name, array.extent(0), array.extent(1)));
+}
+
+template <class T>
+void check_input(const ImageGroups& groups, const BatchNormInput<T>& input) {
+  const std::size_t channels = input.weight.size();
+  check_rows(groups, input.x, channels, "x");
+  const Matrix<float>& mean = input.statistics.mean;
+  require(input.bias.size() == channels && mean.extent(1) == channels && input.statistics.inverse.extent(1) == channels,
+          fmt::format("BatchNorm of {} channels: bias has {}, statistics {} and {}", channels, input.bias.size(),
+                      mean.extent(1), input.statistics.inverse.extent(1)));
+  require(
+      (mean.extent(0) == 1 || mean.extent(0) == groups.count()) && input.statistics.inverse.extent(0) == mean.extent(0),
+      fmt::format("BatchNorm of {} groups: statistics of {} and {}", groups.count(), mean.extent(0),
+                  input.statistics.inverse.extent(0)));
+}
+
+/// What the workspace holds.
+struct Workspace {
+  Matrix<float> first, second;        ///< (blocks, C)
+  Matrix<float> scale, slope, shift;  ///< (S, C) of the backward pass
+};
+
+Workspace workspace_of(const ImageGroups& groups, std::size_t channels, const Vector<float>& memory);
+
+}  // namespace mylos::batch_norm

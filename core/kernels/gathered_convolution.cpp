@@ -1,0 +1,345 @@
+#include "core/kernels/gathered_convolution.hpp"
+
+#include "core/kernels/activation.hpp"
+#include "core/kernels/chunks.hpp"
+#include "core/kernels/work.hpp"
+
+#include <algorithm>
+
+namespace mylos {
+namespace {
+
+/// Bytes of gathered rows that are multiplied at once, which stay in a host's cache between both; but no fewer rows
+/// than pay for the other operand, which each product packs anew.
+constexpr std::size_t block_bytes = std::size_t{2} << 20, least_block_rows = 256;
+
+/// Rows (N grid_height grid_width, taps_height taps_width channels) of patches of images: position (r, c) of the grid
+/// reads the pixels from (r step + first_row, c step + first_column) on; those outside the image are zeros.
+struct Patches {
+  std::size_t height = 0, width = 0, channels = 0;  ///< of the images
+  std::size_t grid_height = 0, grid_width = 0, step = 1;
+  std::ptrdiff_t first_row = 0, first_column = 0;
+  std::size_t taps_height = 0, taps_width = 0;
+
+  KOKKOS_INLINE_FUNCTION std::size_t grid() const { return grid_height * grid_width; }
+  KOKKOS_INLINE_FUNCTION std::size_t columns() const { return taps_height * taps_width * channels; }
+};
+
+template <class T>
+struct GatherRow {
+  Patches patches;
+  std::size_t first;  ///< row of the block among all rows
+  const T* images;
+  T* rows;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t row) const {
+    const std::size_t position = first + row, image = position / patches.grid(), in_image = position % patches.grid();
+    const auto height = static_cast<std::ptrdiff_t>(patches.height), width = static_cast<std::ptrdiff_t>(patches.width);
+    const auto taps = static_cast<std::ptrdiff_t>(patches.taps_width);
+    const std::ptrdiff_t top =
+        static_cast<std::ptrdiff_t>(in_image / patches.grid_width * patches.step) + patches.first_row;
+    const std::ptrdiff_t left =
+        static_cast<std::ptrdiff_t>(in_image % patches.grid_width * patches.step) + patches.first_column;
+    // The taps [begin, end) of each line are inside the image.
+    const std::ptrdiff_t end = left + taps <= width ? taps : (left < width ? width - left : 0);
+    const std::ptrdiff_t begin = left >= 0 ? 0 : (-left < end ? -left : end);
+    const auto before = static_cast<std::size_t>(begin) * patches.channels,
+               inside = static_cast<std::size_t>(end - begin) * patches.channels,
+               after = static_cast<std::size_t>(taps - end) * patches.channels;
+    T* to = rows + row * patches.columns();
+    for (std::size_t tap = 0; tap < patches.taps_height; ++tap, to += before + inside + after) {
+      const std::ptrdiff_t line = top + static_cast<std::ptrdiff_t>(tap);
+      if (line < 0 || line >= height || inside == 0) {
+        fill(team, to, before + inside + after);
+        continue;
+      }
+      const auto pixel =
+          static_cast<std::size_t>((static_cast<std::ptrdiff_t>(image) * height + line) * width + left + begin);
+      const T* const from = images + pixel * patches.channels;
+      T* const out = to + before;
+      fill(team, to, before);
+      team_for(team, inside, [=](std::size_t i) { out[i] = from[i]; });
+      fill(team, out + inside, after);
+    }
+  }
+
+ private:
+  template <class Team>
+  KOKKOS_FORCEINLINE_FUNCTION static void fill(const Team& team, T* to, std::size_t count) {
+    team_for(team, count, [=](std::size_t i) { to[i] = T(0.0f); });
+  }
+};
+
+/// Rows [first, first + rows) of the patches.
+void gather(const ExecutionSpace& space, Precision precision, const Patches& patches, const void* images,
+            std::size_t first, std::size_t rows, void* to) {
+  with_type(precision, [&]<class T>(T) {
+    for_each_row(with_work("mylos::convolution::gather", work_of(rows * patches.columns(), 0.0, 2.0 * sizeof(T))),
+                 space, rows, GatherRow<T>{patches, first, static_cast<const T*>(images), static_cast<T*>(to)},
+                 team_of_row<T>(space, patches.columns()));
+  });
+}
+
+/// Patches of x for the forward pass and for weight gradients.
+Patches patches_of_x(const ConvolutionShape& shape) {
+  const auto offset = -static_cast<std::ptrdiff_t>(shape.padding);
+  return {shape.height, shape.width, shape.in, shape.out_height(),  shape.out_width(),
+          shape.stride, offset,      offset,   shape.kernel_height, shape.kernel_width};
+}
+
+/// The taps of a kernel's extent that reach the pixels first, first + stride ... of dx, and where they read dy: pixel
+/// first + stride r reads from r + offset on, the last tap first.
+struct PhaseTaps {
+  std::size_t first_tap = 0, count = 0;
+  std::ptrdiff_t offset = 0;
+};
+
+PhaseTaps taps_of_phase(const ConvolutionShape& shape, std::size_t phase, std::size_t kernel) {
+  const std::size_t first = (phase + shape.padding) % shape.stride;
+  const std::size_t count = first < kernel ? (kernel - first - 1) / shape.stride + 1 : 0;
+  return {first, count,
+          static_cast<std::ptrdiff_t>((phase + shape.padding) / shape.stride) - static_cast<std::ptrdiff_t>(count) + 1};
+}
+
+/// The pixels of dx whose row and column have these remainders by the stride: their sums have the same taps.
+struct Phase {
+  std::size_t row = 0, column = 0;
+  PhaseTaps rows, columns;
+  Patches patches;  ///< of dy
+};
+
+std::size_t pixels_of_phase(std::size_t pixels, std::size_t phase, std::size_t stride) {
+  return phase < pixels ? (pixels - phase - 1) / stride + 1 : 0;
+}
+
+Phase make_phase(const ConvolutionShape& shape, std::size_t row, std::size_t column) {
+  Phase phase{row,
+              column,
+              taps_of_phase(shape, row, shape.kernel_height),
+              taps_of_phase(shape, column, shape.kernel_width),
+              {}};
+  phase.patches = {shape.out_height(),
+                   shape.out_width(),
+                   shape.out,
+                   pixels_of_phase(shape.height, row, shape.stride),
+                   pixels_of_phase(shape.width, column, shape.stride),
+                   1,
+                   phase.rows.offset,
+                   phase.columns.offset,
+                   phase.rows.count,
+                   phase.columns.count};
+  return phase;
+}
+
+template <class Use>
+void for_each_phase(const ConvolutionShape& shape, const Use& use) {
+  for (std::size_t row = 0; row < std::min(shape.stride, shape.height); ++row) {
+    for (std::size_t column = 0; column < std::min(shape.stride, shape.width); ++column) {
+      use(make_phase(shape, row, column));
+    }
+  }
+}
+
+/// to (taps out, in) = the taps of a phase of a weight (out, kernel_height, kernel_width, in), the last first.
+template <class T>
+struct WeightsOfPhase {
+  ConvolutionShape shape;
+  PhaseTaps rows, columns;
+  const T* weight;
+  T* to;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t row) const {
+    const std::size_t tap = row / shape.out, output = row % shape.out;
+    const std::size_t i = rows.first_tap + shape.stride * (rows.count - 1 - tap / columns.count);
+    const std::size_t j = columns.first_tap + shape.stride * (columns.count - 1 - tap % columns.count);
+    const T* const from = weight + ((output * shape.kernel_height + i) * shape.kernel_width + j) * shape.in;
+    T* const out = to + row * shape.in;
+    team_for(team, shape.in, [=](std::size_t c) { out[c] = from[c]; });
+  }
+};
+
+/// Writes rows of a phase to their pixels of dx; without rows, zeros.
+template <class T>
+struct SpreadRow {
+  Phase phase;
+  std::size_t height, width, channels, stride;  ///< of dx
+  std::size_t first;                            ///< row of the block among all rows
+  const T* rows;
+  T* dx;
+
+  template <class Team>
+  KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t row) const {
+    const std::size_t grid = phase.patches.grid(), position = first + row;
+    const std::size_t image = position / grid, in_image = position % grid;
+    const std::size_t r = phase.row + stride * (in_image / phase.patches.grid_width);
+    const std::size_t c = phase.column + stride * (in_image % phase.patches.grid_width);
+    T* const to = dx + ((image * height + r) * width + c) * channels;
+    if (rows == nullptr) return team_for(team, channels, [=](std::size_t i) { to[i] = T(0.0f); });
+    const T* const from = rows + row * channels;
+    team_for(team, channels, [=](std::size_t i) { to[i] = from[i]; });
+  }
+};
+
+void spread(const ExecutionSpace& space, Precision precision, const ConvolutionShape& shape, const Phase& phase,
+            std::size_t first, std::size_t rows, const void* from, void* dx) {
+  with_type(precision, [&]<class T>(T) {
+    const double copies = from == nullptr ? 1.0 : 2.0;
+    for_each_row(with_work("mylos::convolution::spread", work_of(rows * shape.in, 0.0, copies * sizeof(T))), space,
+                 rows,
+                 SpreadRow<T>{phase, shape.height, shape.width, shape.in, shape.stride, first,
+                              static_cast<const T*>(from), static_cast<T*>(dx)},
+                 team_of_row<T>(space, shape.in));
+  });
+}
+
+/// How the rows of patches are cut into blocks: several images, or some lines of the grid of one. Only the last block
+/// depends on the number of images, and only where several share one.
+struct Blocks {
+  std::size_t images = 1;  ///< that share a block
+  std::size_t lines = 0;   ///< of the grid in a block of one image
+};
+
+Blocks blocks_of(const Patches& patches, Precision precision) {
+  const std::size_t row_bytes = patches.columns() * bytes_of(precision);
+  const std::size_t rows = std::max(block_bytes / row_bytes, least_block_rows), grid = patches.grid();
+  if (rows >= grid) return {rows / grid, patches.grid_height};
+  const std::size_t pieces = std::min((grid + rows - 1) / rows, patches.grid_height);
+  return {1, (patches.grid_height + pieces - 1) / pieces};
+}
+
+/// use(first row, rows) for each block of so many images' patches.
+template <class Use>
+void for_each_block(const Patches& patches, Precision precision, std::size_t images, const Use& use) {
+  const Blocks blocks = blocks_of(patches, precision);
+  for (std::size_t image = 0; image < images; image += blocks.images) {
+    const std::size_t together = std::min(blocks.images, images - image), first = image * patches.grid();
+    if (blocks.lines == patches.grid_height) {
+      use(first, together * patches.grid());
+      continue;
+    }
+    for (std::size_t line = 0; line < patches.grid_height; line += blocks.lines) {
+      use(first + line * patches.grid_width, std::min(blocks.lines, patches.grid_height - line) * patches.grid_width);
+    }
+  }
+}
+
+std::size_t gathered_rows(const Patches& patches, Precision precision, std::size_t images) {
+  const Blocks blocks = blocks_of(patches, precision);
+  return std::min(images, blocks.images) * blocks.lines * patches.grid_width;
+}
+
+/// The plain product of `call`'s precisions.
+GemmCall plain(const GemmCall& call, std::size_t m, std::size_t n, std::size_t k) {
+  GemmCall product = call;
+  product.convolution = std::nullopt;
+  product.m = m;
+  product.n = n;
+  product.k = k;
+  return product;
+}
+
+/// Whether the one phase has all pixels of dx, which products then write themselves.
+bool writes_whole_rows(const ConvolutionShape& shape) { return shape.stride == 1; }
+
+}  // namespace
+
+void GatheredConvolution::compute(const ExecutionSpace& space, const GemmCall& call, const Multiply& multiply) {
+  if (call.convolution->shape.is_pointwise()) return multiply(plain(call, call.m, call.n, call.k));
+  switch (call.convolution->pass) {
+    case ConvolutionPass::forward:
+      return forward(space, call, multiply);
+    case ConvolutionPass::input_gradient:
+      return input_gradient(space, call, multiply);
+    case ConvolutionPass::weight_gradient:
+      return weight_gradient(space, call, multiply);
+  }
+}
+
+void GatheredConvolution::forward(const ExecutionSpace& space, const GemmCall& call, const Multiply& multiply) {
+  const ConvolutionShape& shape = call.convolution->shape;
+  const Patches patches = patches_of_x(shape);
+  const std::size_t images = call.m / patches.grid();
+  void* const rows =
+      gathered_.get(gathered_rows(patches, call.input, images) * patches.columns() * bytes_of(call.input));
+  for_each_block(patches, call.input, images, [&](std::size_t first, std::size_t count) {
+    gather(space, call.input, patches, call.a, first, count, rows);
+    GemmCall product = plain(call, count, call.n, call.k);
+    product.a = rows;
+    product.c = element_of(call.c, first * call.n, call.output);
+    multiply(product);
+  });
+}
+
+void GatheredConvolution::weight_gradient(const ExecutionSpace& space, const GemmCall& call, const Multiply& multiply) {
+  const ConvolutionShape& shape = call.convolution->shape;
+  const Patches patches = patches_of_x(shape);
+  const std::size_t images = call.k / patches.grid();
+  void* const rows =
+      gathered_.get(gathered_rows(patches, call.input, images) * patches.columns() * bytes_of(call.input));
+  for_each_block(patches, call.input, images, [&](std::size_t first, std::size_t count) {
+    gather(space, call.input, patches, call.b, first, count, rows);
+    GemmCall product = plain(call, call.m, call.n, count);
+    product.a = element_of(call.a, first * call.m, call.input);
+    product.b = rows;
+    product.beta = first == 0 ? call.beta : 1.0f;
+    multiply(product);
+  });
+}
+
+void GatheredConvolution::input_gradient(const ExecutionSpace& space, const GemmCall& call, const Multiply& multiply) {
+  const ConvolutionShape& shape = call.convolution->shape;
+  const std::size_t images = call.m / shape.out_pixels();
+  void* const weights = weights_.get(shape.out * shape.terms() * bytes_of(call.input));
+  for_each_phase(shape, [&](const Phase& phase) {
+    const Patches& patches = phase.patches;
+    const std::size_t terms = patches.columns();
+    if (terms == 0) {
+      return spread(space, call.output, shape, phase, 0, images * patches.grid(), nullptr, call.c);
+    }
+    with_type(call.input, [&]<class T>(T) {
+      const Work work = work_of(terms * shape.in, 0.0, 2.0 * sizeof(T));
+      for_each_row(
+          with_work("mylos::convolution::weights", work), space, terms,
+          WeightsOfPhase<T>{shape, phase.rows, phase.columns, static_cast<const T*>(call.b), static_cast<T*>(weights)},
+          team_of_row<T>(space, shape.in));
+    });
+    const std::size_t most = gathered_rows(patches, call.input, images);
+    void* const rows = gathered_.get(most * terms * bytes_of(call.input));
+    void* const results = writes_whole_rows(shape) ? nullptr : results_.get(most * shape.in * bytes_of(call.output));
+    for_each_block(patches, call.input, images, [&](std::size_t first, std::size_t count) {
+      gather(space, call.input, patches, call.a, first, count, rows);
+      GemmCall product = plain(call, count, shape.in, terms);
+      product.a = rows;
+      product.b = weights;
+      product.c = results == nullptr ? element_of(call.c, first * shape.in, call.output) : results;
+      multiply(product);
+      if (results != nullptr) spread(space, call.output, shape, phase, first, count, results, call.c);
+    });
+  });
+}
+
+std::size_t GatheredConvolution::bytes(std::span<const GemmProduct> products) {
+  std::size_t gathered = 0, weights = 0, results = 0;
+  for (const GemmProduct& product : products) {
+    if (!product.convolution || product.convolution->shape.is_pointwise()) continue;
+    const ConvolutionShape& shape = product.convolution->shape;
+    const std::size_t images = batch_extent(product), element = bytes_of(product.input);
+    if (product.convolution->pass != ConvolutionPass::input_gradient) {
+      const Patches patches = patches_of_x(shape);
+      gathered = std::max(gathered, gathered_rows(patches, product.input, images) * patches.columns() * element);
+      continue;
+    }
+    weights = std::max(weights, shape.out * shape.terms() * element);
+    for_each_phase(shape, [&](const Phase& phase) {
+      if (phase.patches.columns() == 0) return;
+      const std::size_t rows = gathered_rows(phase.patches, product.input, images);
+      gathered = std::max(gathered, rows * phase.patches.columns() * element);
+      if (!writes_whole_rows(shape)) results = std::max(results, rows * shape.in * element);
+    });
+  }
+  return gathered + weights + results;
+}
+
+}  // namespace mylos

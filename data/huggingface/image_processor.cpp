@@ -1,0 +1,221 @@
+#include "data/huggingface/image_processor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "core/base/error.hpp"
+#include "core/base/json.hpp"
+#include "data/huggingface/config_reader.hpp"
+
+namespace mylos::data {
+namespace {
+
+constexpr std::size_t largest_side = 16384;  // that of --image-size
+constexpr double scale = 1.0 / 255.0;
+constexpr int bilinear = 2, bicubic = 3;  // as Pillow numbers its filters
+/// ConvNextImageProcessor, which is that of ResNets: it crops below so many pixels and warps from there on.
+constexpr std::size_t least_warped = 384;
+constexpr double usual_crop = 224.0 / 256.0;
+
+std::vector<float> read_channels(const ConfigReader& reader, const char* key, bool positive) {
+  const Json* list = reader.find(key);
+  if (list == nullptr) return {};
+  const auto is_value = [&](const Json& each) {
+    return each.is_number() && std::isfinite(each.get<double>()) && (!positive || each.get<double>() > 0.0);
+  };
+  bool fits = list->is_array() && (list->size() == 1 || list->size() == 3);
+  for (const Json& each : *list) fits = fits && is_value(each);
+  if (!fits) {
+    fail(fmt::format("{}: {} = {} is not a list of one or three numbers{}", reader.file(), key, json_value_text(*list),
+                     positive ? " above 0" : ""));
+  }
+  return list->get<std::vector<float>>();
+}
+
+[[noreturn]] void fail_size(const ConfigReader& reader, const char* key, const Json& value) {
+  fail(fmt::format("{}: {} = {} is not the size of a square of 1 to {} pixels", reader.file(), key,
+                   json_value_text(value), largest_side));
+}
+
+/// `side`, which stands in `value`.
+std::size_t side_of(const ConfigReader& reader, const char* key, const Json& value, const Json& side) {
+  if (!side.is_number_unsigned() || side == 0 || side.get<std::size_t>() > largest_side) fail_size(reader, key, value);
+  return side.get<std::size_t>();
+}
+
+/// The class that prepares the images, without "ImageProcessor", "FeatureExtractor" and what follows them.
+std::string class_of(const ConfigReader& reader) {
+  for (const char* key : {"image_processor_type", "feature_extractor_type"}) {
+    const Json* type = reader.find(key);
+    if (type == nullptr || !type->is_string()) continue;
+    const std::string name = type->get<std::string>();
+    return name.substr(0, std::min(name.find("ImageProcessor"), name.find("FeatureExtractor")));
+  }
+  return "ConvNext";
+}
+
+/// Whether both sides are given: {"height": n, "width": n}, or a number where the class takes it so.
+bool gives_both_sides(const ConfigReader& reader, const std::string& name) {
+  const Json* size = reader.find("size");
+  if (size == nullptr) return false;
+  return size->is_object() ? size->contains("height") : name == "ViT" || name == "DeiT";
+}
+
+bool read_resample(const ConfigReader& reader, bool usual) {
+  const Json* filter = reader.find("resample");
+  if (filter == nullptr) return usual;
+  if (*filter == bilinear || *filter == bicubic) return *filter == bicubic;
+  fail(fmt::format("{}: resample = {} is not supported; only 2 (bilinear) and 3 (bicubic) are", reader.file(),
+                   json_value_text(*filter)));
+}
+
+/// The fraction of `resized` that `size` is, by which it is found again: their quotient may be rounded up.
+double fraction_of(std::size_t size, std::size_t resized) {
+  const double fraction = static_cast<double>(size) / static_cast<double>(resized);
+  const auto found = static_cast<std::size_t>(static_cast<double>(size) / fraction);
+  return found == resized ? fraction : std::nextafter(fraction, 0.0);
+}
+
+/// A number, {"shortest_edge": n}, or {"height": n, "width": n}.
+std::optional<std::size_t> read_side(const ConfigReader& reader, const char* key) {
+  const Json* size = reader.find(key);
+  if (size == nullptr) return std::nullopt;
+  const Json* side = size;
+  if (size->is_object() && size->contains("shortest_edge")) side = &(*size)["shortest_edge"];
+  if (size->is_object() && size->contains("height") && size->value("width", Json()) == (*size)["height"]) {
+    side = &(*size)["height"];
+  }
+  return side_of(reader, key, *size, *side);
+}
+
+std::optional<double> read_fraction(const ConfigReader& reader) {
+  if (reader.find("crop_pct") == nullptr) return std::nullopt;
+  double fraction = 1.0;
+  reader.read_number("crop_pct", true, 1.0 + 1e-9, fraction);
+  return fraction;
+}
+
+void check_scale(const ConfigReader& reader) {
+  bool rescales = true;
+  reader.read_flag("do_rescale", rescales);
+  double factor = scale;
+  reader.read_number("rescale_factor", true, 1.0, factor);
+  if (rescales && std::abs(factor - scale) < 1e-6) return;
+  fail(fmt::format("{}: do_rescale = {} with rescale_factor = {} is not supported; only 1/255 is", reader.file(),
+                   rescales, factor));
+}
+
+void check_channels(const ConfigReader& reader, const ImageProcessor& processor) {
+  if (processor.mean.size() == processor.deviation.size()) return;
+  fail(fmt::format("{}: a mean of {} channels and a deviation of {}", reader.file(), processor.mean.size(),
+                   processor.deviation.size()));
+}
+
+ImageProcessor read_transformers_file(const ConfigReader& reader) {
+  check_scale(reader);
+  ImageProcessor processor;
+  bool normalizes = true;
+  reader.read_flag("do_normalize", normalizes);
+  processor.mean = read_channels(reader, "image_mean", false);
+  processor.deviation = read_channels(reader, "image_std", true);
+  if (!normalizes) {
+    processor.mean = {0.0f};
+    processor.deviation = {1.0f};
+  }
+  const std::string name = class_of(reader);
+  bool crops = true;
+  reader.read_flag("do_center_crop", crops);
+  crops = crops && reader.find("crop_size") != nullptr;
+  processor.size = read_side(reader, crops ? "crop_size" : "size");
+  processor.crop_fraction = read_fraction(reader);
+  processor.is_bicubic = read_resample(reader, name == "CLIP" || name == "Bit" || name == "DeiT");
+  processor.warps = gives_both_sides(reader, name);
+  const auto resized = crops ? read_side(reader, "size") : std::nullopt;
+  if (resized && processor.size) {  // CLIP's way to say it
+    if (*processor.size > *resized) {
+      fail(fmt::format("{}: crop_size = {} is larger than size = {}, which would pad images and is not supported",
+                       reader.file(), *processor.size, *resized));
+    }
+    processor.crop_fraction = fraction_of(*processor.size, *resized);
+  } else if (!processor.warps && name == "ConvNext" && processor.size) {
+    processor.warps = *processor.size >= least_warped;
+    processor.crop_fraction = processor.warps ? 1.0 : processor.crop_fraction.value_or(usual_crop);
+  } else if (processor.warps || (processor.size && !processor.crop_fraction)) {
+    processor.crop_fraction = 1.0;  // only ConvNext resizes to more than its size
+  }
+  check_channels(reader, processor);
+  return processor;
+}
+
+ImageProcessor read_timm_file(const ConfigReader& reader) {
+  ImageProcessor processor;
+  processor.mean = read_channels(reader, "mean", false);
+  processor.deviation = read_channels(reader, "std", true);
+  processor.crop_fraction = read_fraction(reader);
+  std::string filter = "bicubic";
+  if (const Json* named = reader.find("interpolation")) filter = named->is_string() ? named->get<std::string>() : "";
+  processor.is_bicubic = filter == "bicubic";
+  if (!processor.is_bicubic && filter != "bilinear") {
+    fail(fmt::format("{}: interpolation = {} is not supported; only bilinear and bicubic are", reader.file(),
+                     json_value_text(reader.json()["interpolation"])));
+  }
+  const Json* input = reader.find("input_size");  // channels, height, width
+  if (input != nullptr) {
+    if (!input->is_array() || input->size() != 3 || (*input)[1] != (*input)[2]) fail_size(reader, "input_size", *input);
+    processor.size = side_of(reader, "input_size", *input, (*input)[1]);
+  }
+  check_channels(reader, processor);
+  return processor;
+}
+
+}  // namespace
+
+std::optional<ImageProcessor> read_image_processor(const std::filesystem::path& directory) {
+  const auto file = directory / image_processor_file, config = directory / "config.json";
+  constexpr const char* title = "an image classifier";
+  if (std::filesystem::exists(file)) {
+    const Json json = read_json(file);
+    return read_transformers_file({json, file.string(), title});
+  }
+  if (!std::filesystem::exists(config)) return std::nullopt;
+  const Json json = read_json(config);
+  if (!json.is_object() || !json.contains("pretrained_cfg")) return std::nullopt;
+  return read_timm_file({json["pretrained_cfg"], config.string() + ": pretrained_cfg", title});
+}
+
+std::vector<double> shortest_decimals(const std::vector<float>& values) {
+  std::vector<double> decimals;
+  for (const float value : values) decimals.push_back(std::stod(fmt::format("{}", value)));
+  return decimals;
+}
+
+OrderedJson image_processor_json(const ImageProcessor& processor) {
+  const double fraction = processor.crop_fraction.value_or(1.0);
+  const std::size_t size = processor.size.value_or(0);
+  const auto resized = static_cast<std::size_t>(static_cast<double>(size) / fraction);
+  const bool crops_alone = processor.warps ? fraction < 1.0 : size >= least_warped;
+  const auto square = [](std::size_t side) { return OrderedJson({{"height", side}, {"width", side}}); };
+  const char* name = !processor.warps ? crops_alone ? "Bit" : "ConvNext" : crops_alone ? "DeiT" : "ViT";
+  OrderedJson json;
+  if (crops_alone) json["crop_size"] = square(size);
+  if (!crops_alone && !processor.warps) {
+    json["crop_pct"] = processor.crop_fraction ? OrderedJson(fraction) : OrderedJson();
+  }
+  if (crops_alone) json["do_center_crop"] = true;
+  json["do_normalize"] = true;
+  json["do_rescale"] = true;
+  json["do_resize"] = true;
+  json["image_mean"] = shortest_decimals(processor.mean);
+  json["image_processor_type"] = std::string(name) + "ImageProcessor";
+  json["image_std"] = shortest_decimals(processor.deviation);
+  json["resample"] = processor.is_bicubic ? bicubic : bilinear;
+  json["rescale_factor"] = scale;
+  const std::size_t side = crops_alone ? resized : size;
+  json["size"] = processor.warps ? square(side) : OrderedJson({{"shortest_edge", side}});
+  return json;
+}
+
+}  // namespace mylos::data

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+
+#include "data/tokenizer/sentencepiece.hpp"
+
+/// The files of a SentencePiece tokenizer in a model directory.
+namespace mylos::data {
+
+inline constexpr std::string_view sentencepiece_file = "tokenizer.model";
+/// What transformers' fast tokenizers read. Newer Llamas have nothing else; it is copied, not read.
+inline constexpr std::string_view fast_tokenizer_file = "tokenizer.json";
+
+/// The files that a directory of such a model may hold beside config.json and its weights.
+inline constexpr std::array<std::string_view, 5> sentencepiece_files = {
+    sentencepiece_file, fast_tokenizer_file, "tokenizer_config.json", "special_tokens_map.json",
+    "generation_config.json"};
+
+/// Reads tokenizer.model of `directory`. Returns nullopt where there is none. Throws std::runtime_error naming the file
+/// where it cannot be read, or has more pieces than the `vocabulary` of the model; fewer are padding.
+std::optional<SentencePieceTokenizer> load_sentencepiece(const std::filesystem::path& directory,
+                                                         std::size_t vocabulary);
+
+}  // namespace mylos::data

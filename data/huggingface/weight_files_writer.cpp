@@ -1,0 +1,113 @@
+#include "data/huggingface/weight_files_writer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/python_json.hpp"
+#include "data/huggingface/weight_files.hpp"
+
+namespace mylos::data {
+namespace {
+
+std::uint64_t tensor_bytes(const TensorShape& tensor, Precision precision) {
+  const std::size_t width = tensor.is_count ? sizeof(std::int64_t) : bytes_of(precision);
+  return std::uint64_t{element_count(tensor.shape, tensor.name)} * width;
+}
+
+/// Each shard's writer would find only the doubles of its own.
+void check_tensor_names(std::span<const TensorShape> tensors) {
+  std::set<std::string_view> names;
+  for (const TensorShape& tensor : tensors) {
+    require(names.insert(tensor.name).second, fmt::format("tensor \"{}\" would be written twice", tensor.name));
+  }
+}
+
+}  // namespace
+
+std::vector<std::size_t> divide_into_shards(std::span<const TensorShape> tensors, const WeightFormat& format) {
+  std::vector<std::size_t> counts(1);
+  std::uint64_t bytes = 0;  // of the last shard
+  for (const TensorShape& tensor : tensors) {
+    const std::uint64_t more = tensor_bytes(tensor, format.precision);
+    if (counts.back() > 0 && bytes + more > format.shard_bytes) {
+      counts.push_back(0);
+      bytes = 0;
+    }
+    ++counts.back();
+    bytes += more;
+  }
+  return counts;
+}
+
+WeightFilesWriter::WeightFilesWriter(std::filesystem::path directory, std::span<const TensorShape> tensors,
+                                     const WeightFormat& format)
+    : directory_(std::move(directory)),
+      tensors_(tensors.begin(), tensors.end()),
+      format_(format),
+      counts_(divide_into_shards(tensors, format)) {
+  check_tensor_names(tensors);
+  begin_shard();
+}
+
+std::filesystem::path WeightFilesWriter::path_of(std::size_t shard) const {
+  if (counts_.size() == 1) return directory_ / weights_file;
+  return directory_ / fmt::format("model-{:05}-of-{:05}.safetensors", shard + 1, counts_.size());
+}
+
+void WeightFilesWriter::begin_shard() {
+  const auto held = std::span(tensors_).subspan(first_, counts_[shard_]);
+  left_ = 0;
+  for (const TensorShape& tensor : held) left_ += element_count(tensor.shape, tensor.name);
+  file_.emplace(path_of(shard_), held, format_.precision);
+}
+
+void WeightFilesWriter::write(std::span<const float> values) {
+  while (!values.empty()) {
+    if (left_ == 0 && shard_ + 1 < counts_.size()) {
+      file_->commit();
+      first_ += counts_[shard_++];
+      begin_shard();
+      continue;
+    }
+    const bool is_last = shard_ + 1 == counts_.size();
+    const std::size_t count = is_last ? values.size() : std::min(left_, values.size());
+    file_->write(values.first(count));
+    left_ -= std::min(left_, count);
+    values = values.subspan(count);
+  }
+}
+
+void WeightFilesWriter::commit() {
+  require(shard_ + 1 == counts_.size(),
+          fmt::format("{} values of {} are missing, and later files", left_, path_of(shard_).filename().string()));
+  file_->commit();
+  if (counts_.size() > 1) write_index();
+}
+
+void WeightFilesWriter::write_index() const {
+  std::map<std::string, std::string> files;
+  std::uint64_t bytes = 0, parameters = 0;
+  std::size_t tensor = 0;
+  for (std::size_t shard = 0; shard < counts_.size(); ++shard) {
+    const std::string file = path_of(shard).filename().string();
+    for (std::size_t end = tensor + counts_[shard]; tensor < end; ++tensor) {
+      files[tensors_[tensor].name] = file;
+      bytes += tensor_bytes(tensors_[tensor], format_.precision);
+      parameters += element_count(tensors_[tensor].shape, tensors_[tensor].name);
+    }
+  }
+  OrderedJson index;
+  index["metadata"] = {{"total_parameters", parameters}, {"total_size", bytes}};
+  index["weight_map"] = files;
+  write_text(directory_ / weights_index_file, index.dump(2) + "\n");
+}
+
+}  // namespace mylos::data

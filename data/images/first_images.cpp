@@ -1,0 +1,34 @@
+#include "data/images/first_images.hpp"
+
+#include <utility>
+
+#include "core/base/error.hpp"
+
+namespace mylos::data {
+namespace {
+
+class FirstImages final : public ImageSet {
+ public:
+  FirstImages(std::unique_ptr<ImageSet> set, std::size_t count) : set_(std::move(set)) {
+    labels_.assign(set_->labels().begin(), set_->labels().begin() + static_cast<std::ptrdiff_t>(count));
+    label_names_ = set_->label_names();
+    shape_ = set_->shape();
+  }
+
+  std::string name(std::size_t index) const override { return set_->name(index); }
+  std::string place(std::size_t index) const override { return set_->place(index); }
+  std::string encoded(std::size_t index) const override { return set_->encoded(index); }
+
+ private:
+  std::unique_ptr<ImageSet> set_;
+};
+
+}  // namespace
+
+std::unique_ptr<ImageSet> first_images(std::unique_ptr<ImageSet> set, std::size_t count) {
+  require(count > 0, "first_images: none is asked for");
+  if (count >= set->size()) return set;
+  return std::make_unique<FirstImages>(std::move(set), count);
+}
+
+}  // namespace mylos::data

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <memory>
+
+#include "data/images/image_set.hpp"
+
+namespace mylos::data {
+
+/// The first `count` images of a data set, with all of its labels; the set itself where it has no more.
+std::unique_ptr<ImageSet> first_images(std::unique_ptr<ImageSet> set, std::size_t count);
+
+}  // namespace mylos::data

@@ -1,0 +1,91 @@
+#include "data/images/idx_images.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "core/base/error.hpp"
+#include "data/images/inflated_file.hpp"
+#include "data/images/memory_images.hpp"
+
+namespace mylos::data {
+namespace {
+
+constexpr std::size_t digits = 10;                  // labels
+constexpr std::size_t most_idx_images = 100000000;  // so that products of sizes fit
+
+/// The file `name`-`type` or `name`.`type`, as some archives have it, or either with .gz; empty where none is there.
+std::optional<std::filesystem::path> find_idx_file(const std::filesystem::path& directory, const std::string& name,
+                                                   const char* type) {
+  for (const char* separator : {"-", "."}) {
+    for (const char* ending : {"", ".gz"}) {
+      const auto path = directory / fmt::format("{}{}{}{}", name, separator, type, ending);
+      if (std::filesystem::is_regular_file(path)) return path;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<IdxFiles> find_idx_pair(const std::filesystem::path& directory, const std::string& kind) {
+  const auto images = find_idx_file(directory, kind + "-images", "idx3-ubyte");
+  const auto labels = find_idx_file(directory, kind + "-labels", "idx1-ubyte");
+  if (!images && !labels) return std::nullopt;
+  const char* missing = images ? "labels-idx1" : "images-idx3";
+  if (!images || !labels) fail(fmt::format("{} has no {}-{}-ubyte[.gz]", directory.string(), kind, missing));
+  return IdxFiles{*images, *labels};
+}
+
+/// The sizes of an idx file of bytes.
+std::vector<std::size_t> read_idx_header(InflatedFile& file, std::size_t dimensions) {
+  const auto number = [&] {
+    std::size_t value = 0;
+    for (const char byte : file.read(4)) value = value << 8 | static_cast<unsigned char>(byte);
+    return value;
+  };
+  const std::size_t mark = number(), expected = 0x800 + dimensions;
+  if (mark != expected) {
+    fail(fmt::format("{} begins with {:08x}, an idx file of {} begins with {:08x}", file.path().string(), mark,
+                     dimensions == 1 ? "labels" : "images", expected));
+  }
+  std::vector<std::size_t> sizes(dimensions);
+  std::ranges::generate(sizes, number);
+  if (sizes[0] > most_idx_images) fail(fmt::format("{} says that it has {} images", file.path().string(), sizes[0]));
+  return sizes;
+}
+
+}  // namespace
+
+std::optional<IdxFiles> find_idx_files(const std::filesystem::path& directory, ImagePart part) {
+  std::pair<const char*, const char*> kinds("train", "t10k");
+  if (part == ImagePart::test) std::swap(kinds.first, kinds.second);
+  const auto wanted = find_idx_pair(directory, kinds.first);
+  return wanted ? wanted : find_idx_pair(directory, kinds.second);
+}
+
+std::unique_ptr<ImageSet> read_idx_images(const IdxFiles& files) {
+  MemoryImages::Content content{.label_names = numbered_labels(digits)};
+  InflatedFile images(files.images), labels(files.labels);
+  const auto sizes = read_idx_header(images, 3);
+  const auto count = read_idx_header(labels, 1).front();
+  if (sizes[0] != count) {
+    fail(fmt::format("{} has {} images, {} has {} labels", files.images.string(), sizes[0], files.labels.string(),
+                     count));
+  }
+  ensure(count > 0, fmt::format("{} has no images", files.images.string()));
+  try {
+    check_image_size(sizes[1], sizes[2]);
+  } catch (const std::runtime_error& error) {
+    fail(fmt::format("{}: an image {}", files.images.string(), error.what()));
+  }
+  content.shape = {sizes[1], sizes[2], 1};
+  content.files = {{files.images, count}};
+  content.pixels = images.read(count * content.shape.size());
+  images.expect_end();
+  for (const char label : labels.read(count)) content.labels.push_back(static_cast<unsigned char>(label));
+  labels.expect_end();
+  return std::make_unique<MemoryImages>(std::move(content));
+}
+
+}  // namespace mylos::data

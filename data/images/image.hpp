@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace mylos::data {
+
+/// Sizes in pixels. Pixels lie row by row, the channels of one side by side (HWC).
+struct ImageShape {
+  std::size_t height = 0;
+  std::size_t width = 0;
+  std::size_t channels = 0;  ///< 3: red, green, blue; 1: grey
+
+  std::size_t size() const { return height * width * channels; }
+  bool operator==(const ImageShape&) const = default;
+};
+
+/// A decoded picture.
+struct Image {
+  ImageShape shape;
+  std::vector<std::uint8_t> pixels;  ///< shape.size() of them
+
+  const std::uint8_t* row(std::size_t y) const { return pixels.data() + y * shape.width * shape.channels; }
+  std::uint8_t* row(std::size_t y) { return pixels.data() + y * shape.width * shape.channels; }
+};
+
+/// A rectangle of pixels.
+struct Region {
+  std::size_t top = 0;
+  std::size_t left = 0;
+  std::size_t height = 0;
+  std::size_t width = 0;
+
+  bool operator==(const Region&) const = default;
+};
+
+/// Chooses the part of a picture that is needed, once its height and width are known. Empty: all of it.
+using ChooseRegion = std::function<Region(std::size_t height, std::size_t width)>;
+
+/// Pixels that a picture may have: Pillow refuses more as a decompression bomb.
+inline constexpr std::size_t most_pixels = 178956970;
+
+/// Throws std::runtime_error, with the sizes but without a file, where a picture has no pixels or too many.
+void check_image_size(std::size_t height, std::size_t width);
+
+/// The chosen part of a picture of this size. Throws std::invalid_argument where it is empty or outside.
+Region chosen_region(const ChooseRegion& choose, std::size_t height, std::size_t width);
+
+/// Copies a part of an image, which must lie inside.
+Image crop(const Image& image, const Region& region);
+
+}  // namespace mylos::data

@@ -1,0 +1,137 @@
+// What lies in an image file: /bytes, all pictures one after the other; /starts, where each begins; /checksums,
+// /labels; /label_names and /names, each name followed by a zero byte; and attributes of the root.
+#include <fmt/format.h>
+#include <hdf5.h>
+
+#include <algorithm>
+#include <span>
+
+#include "core/base/crc32c.hpp"
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/hdf5_file.hpp"
+#include "core/base/positioned_file.hpp"
+#include "data/images/image_file.hpp"
+
+namespace mylos::data {
+namespace {
+
+std::vector<std::string> split_names(const std::vector<std::uint8_t>& bytes) {
+  std::vector<std::string> names;
+  std::string name;
+  for (const std::uint8_t byte : bytes) {
+    if (byte != 0) {
+      name += static_cast<char>(byte);
+    } else {
+      names.push_back(std::move(name));
+      name.clear();
+    }
+  }
+  return names;
+}
+
+class PreparedImages : public ImageSet {
+ public:
+  explicit PreparedImages(const std::filesystem::path& path) : file_(path, PositionedFile::Use::read) {
+    Hdf5Reader reader(path);
+    check(reader.has_attribute("format") && reader.text("format") == image_file_format,
+          "it is no file of images by `mylos prepare`");
+    const auto version = reader.integer("format_version");
+    if (version != image_file_version) {
+      fail(fmt::format("{} has format version {}, this program reads {}; prepare it again", path.string(), version,
+                       image_file_version));
+    }
+    read_shape(reader);
+    labels_ = reader.read<std::int32_t>("/labels");
+    starts_ = reader.read<std::uint64_t>("/starts");
+    checksums_ = reader.read<std::uint32_t>("/checksums");
+    label_names_ = split_names(reader.read<std::uint8_t>("/label_names"));
+    names_ = split_names(reader.read<std::uint8_t>("/names"));
+    locate_bytes(path);
+    check_prepared_arrays();
+  }
+
+  std::string name(std::size_t index) const override { return names_.empty() ? std::string() : names_.at(index); }
+
+  std::string place(std::size_t index) const override {
+    const std::string file = fmt::format("{}, image {}", file_.path().string(), index);
+    return names_.empty() ? file : fmt::format("{} ({})", file, names_.at(index));
+  }
+
+  std::string encoded(std::size_t index) const override {
+    std::string bytes(starts_.at(index + 1) - starts_[index], '\0');
+    file_.read(offset_ + starts_[index], std::as_writable_bytes(std::span(bytes)));
+    const auto found = crc32c(std::as_bytes(std::span(bytes)));
+    if (found != checksums_[index]) {
+      fail(fmt::format("{} has CRC32C {:08x}, not {:08x}: the file is damaged; prepare it again", place(index), found,
+                       checksums_[index]));
+    }
+    return bytes;
+  }
+
+ private:
+  void check(bool condition, std::string_view problem) const {
+    if (!condition) fail(fmt::format("{}: {}", file_.path().string(), problem));
+  }
+
+  void read_shape(const Hdf5Reader& reader) {
+    if (!reader.has_attribute("height")) return;
+    const auto height = reader.integer("height"), width = reader.integer("width"),
+               channels = reader.integer("channels");
+    check(height > 0 && width > 0 && (channels == 1 || channels == 3) &&
+              static_cast<std::size_t>(height) <= most_pixels / static_cast<std::size_t>(width),
+          fmt::format("images have a shape of {} x {} x {}", height, width, channels));
+    shape_ = {static_cast<std::size_t>(height), static_cast<std::size_t>(width), static_cast<std::size_t>(channels)};
+  }
+
+  void locate_bytes(const std::filesystem::path& path) {
+    Hdf5Source source(path);
+    const Hdf5Id dataset(source.open("/bytes"), H5Oclose);
+    const Hdf5Array array = source.locate(dataset.get(), 1, "/bytes");
+    offset_ = array.offset;
+    bytes_ = array.size;
+  }
+
+  void check_prepared_arrays() const {
+    check(!labels_.empty(), "it holds no image");
+    const bool divides =
+        !starts_.empty() && starts_.front() == 0 && std::ranges::is_sorted(starts_) && starts_.back() == bytes_;
+    if (!divides) fail(fmt::format("{}: /starts does not divide {} bytes", file_.path().string(), bytes_));
+    check(starts_.size() == size() + 1 && checksums_.size() == size() && (names_.empty() || names_.size() == size()),
+          "the arrays of the images differ in length");
+    for (std::size_t i = 0; i < size(); ++i) {
+      const bool is_named = labels_[i] >= 0 && static_cast<std::size_t>(labels_[i]) < label_names_.size();
+      if (!is_named) fail(fmt::format("{}: label {} of {} labels", place(i), labels_[i], label_names_.size()));
+      const std::uint64_t bytes = starts_[i + 1] - starts_[i];
+      if (shape_ && bytes != shape_->size()) {
+        fail(fmt::format("{} has {} bytes for {} pixels and channels", place(i), bytes, shape_->size()));
+      }
+    }
+  }
+
+  PositionedFile file_;
+  std::uint64_t offset_ = 0;  ///< of /bytes in the file
+  std::uint64_t bytes_ = 0;
+  std::vector<std::uint64_t> starts_;
+  std::vector<std::uint32_t> checksums_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace
+
+std::unique_ptr<ImageSet> open_image_file(const std::filesystem::path& path) {
+  return std::make_unique<PreparedImages>(path);
+}
+
+bool is_image_file(const std::filesystem::path& path) {
+  constexpr std::string_view hdf5_mark = "\x89HDF\r\n\x1a\n";
+  if (beginning_of(path, hdf5_mark.size()) != hdf5_mark) return false;
+  try {
+    const Hdf5Reader file(path);
+    return file.has_attribute("format") && file.text("format") == image_file_format;
+  } catch (const std::runtime_error&) {  // too damaged to say what it is
+    return false;
+  }
+}
+
+}  // namespace mylos::data

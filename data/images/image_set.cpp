@@ -1,0 +1,41 @@
+#include "data/images/image_set.hpp"
+
+#include <fmt/format.h>
+
+#include "core/base/error.hpp"
+#include "data/images/cifar_images.hpp"
+#include "data/images/class_directories.hpp"
+#include "data/images/decode.hpp"
+#include "data/images/idx_images.hpp"
+#include "data/images/image_file.hpp"
+#include "data/images/synthetic_images.hpp"
+
+namespace mylos::data {
+
+Image ImageSet::decode(std::size_t index, const ChooseRegion& choose) const {
+  const std::string bytes = encoded(index);
+  if (shape_) {
+    Image image{*shape_, {bytes.begin(), bytes.end()}};
+    if (!choose) return image;
+    return crop(image, chosen_region(choose, shape_->height, shape_->width));
+  }
+  try {
+    return decode_image(bytes, choose);
+  } catch (const std::runtime_error& error) {
+    fail(fmt::format("{}: {}; `mylos prepare` leaves damaged pictures out", place(index), error.what()));
+  }
+}
+
+std::unique_ptr<ImageSet> open_images(const std::string& data, ImagePart part, const ImageSetOptions& options) {
+  if (is_synthetic(data)) return make_synthetic_images(data, options.synthetic_labels);
+  const std::filesystem::path path = data;
+  if (!std::filesystem::is_directory(path)) {
+    ensure(std::filesystem::exists(path), fmt::format("{} is not there", data));
+    return open_image_file(path);
+  }
+  if (const auto files = find_idx_files(path, part)) return read_idx_images(*files);
+  if (const auto files = find_cifar_files(path, part)) return read_cifar_images(*files);
+  return open_class_directories(path, options.check_names);
+}
+
+}  // namespace mylos::data

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace mylos::data {
+
+/// Reads a file from its beginning, decompressing it where it is gzip's. Errors are std::runtime_error naming the file.
+class InflatedFile {
+ public:
+  explicit InflatedFile(std::filesystem::path path);
+  ~InflatedFile();
+  InflatedFile(const InflatedFile&) = delete;
+  InflatedFile& operator=(const InflatedFile&) = delete;
+
+  /// Reads exactly `count` bytes; throws where there are fewer. Memory grows with what is there, not with `count`, and
+  /// no more than `count` bytes are decompressed.
+  std::string read(std::size_t count);
+  /// Throws where there is more.
+  void expect_end();
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  /// Reads up to `count` bytes; fewer only at the end.
+  std::size_t read_into(char* target, std::size_t count);
+
+  std::filesystem::path path_;
+  void* file_;
+  std::uint64_t position_ = 0;  ///< in the decompressed bytes
+};
+
+}  // namespace mylos::data

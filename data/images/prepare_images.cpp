@@ -1,0 +1,71 @@
+#include "data/images/prepare_images.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <span>
+#include <thread>
+
+#include "core/base/crc32c.hpp"
+#include "core/base/error.hpp"
+#include "data/images/decode.hpp"
+#include "data/images/image_file.hpp"
+
+namespace mylos::data {
+namespace {
+
+/// What became of an image: its size and checksum, or why it is left out.
+struct CheckedImage {
+  PreparedImage image;
+  std::string problem;
+};
+
+CheckedImage check_image(const ImageSet& set, std::size_t index) {
+  try {
+    const std::string bytes = set.encoded(index);
+    if (!set.shape()) decode_image(bytes);
+    return {{index, bytes.size(), crc32c(std::as_bytes(std::span(bytes)))}, {}};
+  } catch (const std::exception& error) {
+    const std::string place = set.place(index), reason = error.what();
+    return {{index, 0, 0}, reason.find(place) == std::string::npos ? fmt::format("{}: {}", place, reason) : reason};
+  }
+}
+
+std::vector<CheckedImage> check_images(const ImageSet& set, const PrepareOptions& options) {
+  std::vector<CheckedImage> checked(set.size());
+  std::atomic<std::size_t> next = 0;
+  std::atomic<bool> is_over = false;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < set.size() && !is_over; i = next++) {
+      checked[i] = check_image(set, i);
+      if (options.strict && !checked[i].problem.empty()) is_over = true;
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 1; i < options.threads; ++i) threads.emplace_back(work);
+  work();
+  threads.clear();
+  return checked;
+}
+
+}  // namespace
+
+PrepareCounts prepare_images(const ImageSet& set, const std::filesystem::path& path, const PrepareOptions& options) {
+  std::vector<PreparedImage> images;
+  PrepareCounts counts;
+  for (const CheckedImage& checked : check_images(set, options)) {
+    if (checked.problem.empty()) {
+      images.push_back(checked.image);
+      continue;
+    }
+    if (options.strict) fail(fmt::format("{}; without --strict it is left out", checked.problem));
+    if (counts.left_out++ == 0) counts.first_left_out = checked.problem;
+  }
+  counts.images = images.size();
+  if (images.empty()) fail(fmt::format("no image can be read; the first: {}", counts.first_left_out));
+  write_image_file(path, set, images, counts.left_out);
+  return counts;
+}
+
+}  // namespace mylos::data

@@ -1,0 +1,101 @@
+#include "tasks/image_classification/classifier_model.hpp"
+
+#include "core/base/error.hpp"
+#include "data/huggingface/channels_last.hpp"
+#include "data/huggingface/resnet_shapes.hpp"
+#include "data/huggingface/resnet_tensors.hpp"
+#include "tasks/interface/pretrained_export.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <system_error>
+#include <vector>
+
+namespace mylos::tasks {
+namespace {
+
+/// A row as the files have it, and how it is permuted where it is of a convolution.
+struct WantedRow {
+  data::TensorSpec spec;
+  std::optional<data::ConvolutionSizes> convolution;
+};
+
+WantedRow parameter_row(const ParameterRow& row, bool is_optional) {
+  WantedRow wanted{.spec = {row.name, row.shape, is_optional}, .convolution = {}};
+  if (row.shape.size() == 4) {
+    const data::ConvolutionSizes sizes = data::channels_last_sizes(row.shape);
+    wanted.spec.shape = {sizes.out, sizes.in, sizes.height, sizes.width};
+    wanted.convolution = sizes;
+  }
+  return wanted;
+}
+
+/// Old files have no count of batches.
+WantedRow state_row(const ParameterRow& row) {
+  if (data::is_batch_count(row.name)) return {{row.name, {}, true, true}, {}};
+  return {{row.name, row.shape}, {}};
+}
+
+std::vector<WantedRow> wanted_rows(const ClassifierModel& model, const ParameterTable& table, bool trains) {
+  std::vector<WantedRow> wanted;
+  for (const ParameterRow& row : table.rows()) {
+    const bool is_head = data::is_resnet_classifier(row.name);
+    if (!is_head || !model.new_classifier) wanted.push_back(parameter_row(row, is_head && trains));
+  }
+  for (const ParameterRow& row : table.state_rows()) wanted.push_back(state_row(row));
+  return wanted;
+}
+
+}  // namespace
+
+ClassifierModel read_classifier(const std::filesystem::path& model) {
+  std::error_code unreadable;  // then it is a name
+  ClassifierModel read{.name = model.string(), .config = {}, .pretrained = {}, .processor = {}};
+  const data::NamedResnet* known = data::find_resnet_shape(read.name);
+  if (known != nullptr && !std::filesystem::is_directory(model, unreadable)) {
+    read.config = known->config;
+    return read;
+  }
+  read.pretrained.emplace(model);
+  read.config = data::read_resnet_config(*read.pretrained);
+  read.processor = data::read_image_processor(model);
+  return read;
+}
+
+void choose_stem(ClassifierModel& model, std::optional<data::ResnetStem> stem) {
+  if (!stem || *stem == model.config.stem) return;
+  ensure(!model.has_weights(), fmt::format("--stem {}: the weights in {} have the stem {}; leave it out",
+                                           to_string(*stem), model.name, to_string(model.config.stem)));
+  model.config.stem = *stem;
+}
+
+Precision classifier_precision(const RunConfig& run, const ClassifierModel& model) {
+  return model.pretrained ? export_precision(run, *model.pretrained)
+                          : run.task.export_precision.value_or(Precision::float32);
+}
+
+void read_classifier_weights(const ClassifierModel& model, const ParameterTable& table, bool trains,
+                             const train::RowWriter& write, const Notice& notice) {
+  const std::vector<WantedRow> wanted = wanted_rows(model, table, trains);
+  std::vector<data::TensorSpec> specs;
+  for (const WantedRow& row : wanted) specs.push_back(row.spec);
+  const data::WeightReport report = model.pretrained->read_weights(
+      specs, data::resnet_tensor_naming(!model.new_classifier), [&](std::size_t row, const data::TensorReader& read) {
+        const auto& convolution = wanted[row].convolution;
+        write(specs[row].name, convolution ? data::read_channels_last(read, *convolution) : read);
+      });
+  bool lacks_classifier = false;
+  for (const std::string& name : report.missing) {
+    constexpr std::array zero{0.0f};
+    if (data::is_batch_count(name)) write(name, zero);
+    lacks_classifier = lacks_classifier || data::is_resnet_classifier(name);
+  }
+  if (model.new_classifier) {
+    notice(fmt::format("{}: its last layer has other labels, and begins anew, drawn by --seed", model.name));
+  } else if (lacks_classifier) {
+    notice(fmt::format("{} has no last layer (classifier.1): it begins from values drawn by --seed", model.name));
+  }
+}
+
+}  // namespace mylos::tasks

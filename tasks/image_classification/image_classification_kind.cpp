@@ -1,0 +1,174 @@
+#include "tasks/image_classification/image_classification_kind.hpp"
+
+#include "core/base/quantities.hpp"
+#include "core/base/usage_error.hpp"
+#include "data/huggingface/resnet_shapes.hpp"
+#include "data/images/image_file.hpp"
+#include "data/images/synthetic_images.hpp"
+#include "tasks/image_classification/group_stream.hpp"
+#include "tasks/image_classification/image_config.hpp"
+#include "tasks/image_classification/image_options.hpp"
+#include "tasks/image_classification/image_task.hpp"
+#include "tasks/image_classification/planned_images.hpp"
+#include "tasks/image_classification/prepared_images.hpp"
+#include "tasks/image_classification/trained_classifier.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace mylos::tasks {
+namespace {
+
+constexpr std::array<std::string_view, 1> types = {"resnet"};
+
+/// What Derecho's examples call the options of every task.
+constexpr std::array aliases_of_examples = {
+    OptionAlias{"model", "arch"},
+    OptionAlias{"epochs", "num-epochs"},
+    OptionAlias{"batch-per-rank", "batch-size"},
+    OptionAlias{"seed", "random-seed"},
+};
+
+constexpr std::string_view by_output = "use --output DIR: best/, last/, checkpoints/ and metrics.jsonl are in it";
+constexpr std::array<PeerOption, 4> peers = {
+    PeerOption{"backend", false, "", "", "use --communicator auto, mpi or nccl"},
+    PeerOption{"model-dir", false, "", "", by_output},
+    PeerOption{"model-filename", false, "", "", by_output},
+    PeerOption{"logfile", false, "", "",
+               "every step is in metrics.jsonl of --output, and `mylos compare` prints epoch times by number of GPUs"},
+};
+
+/// --use-syn with --steps-syn batches of --image-size: their number is that of the batch of all ranks.
+void settle_drawn_images(RunConfig& run, const OptionSources& sources) {
+  ImageConfig& config = image_config(run);
+  if (!config.use_syn) {
+    if (config.steps_syn > 0) throw UsageError("--steps-syn needs --use-syn; give both or none");
+    return;
+  }
+  sources.exclude("use-syn", "train");
+  if (config.steps_syn == 0) throw UsageError("--use-syn needs --steps-syn N: steps of an epoch");
+  run.task.train = "synthetic:";
+}
+
+void draw_images(RunConfig& run) {
+  const ImageConfig& config = image_config(run);
+  if (!config.use_syn) return;
+  const std::size_t side = config.image_size > 0 ? config.image_size : 224;
+  run.task.train = fmt::format("synthetic:{}x{}x{}", config.steps_syn * run.task.batch, side, side);
+}
+
+/// Other names of settings of every task.
+void settle_switches(RunConfig& run, const OptionSources& sources) {
+  const ImageConfig& config = image_config(run);
+  if (config.use_fsdp) {
+    sources.exclude("use-fsdp", "mode");
+    if (!sources.is_overridden("use-fsdp", "mode")) run.engine.parallel.mode = parallel::ModeKind::sharded;
+  }
+  if (config.use_amp) {
+    sources.exclude("use-amp", "precision");
+    if (!sources.is_overridden("use-amp", "precision")) run.engine.precision = Precision::bfloat16;
+  }
+}
+
+class ImageClassificationKind final : public TaskKind {
+ public:
+  std::string_view name() const override { return "image-classification"; }
+  std::string_view title() const override { return "image classification"; }
+  DataTexts data_texts() const override {
+    constexpr std::string_view data =
+        "a directory of class directories, of CIFAR's or of MNIST's files, synthetic:COUNTxHxW, or images.h5";
+    return {data, data, "images"};
+  }
+  std::span<const std::string_view> model_types() const override { return types; }
+  std::vector<std::string> known_models() const override {
+    std::vector<std::string> names;
+    for (const data::NamedResnet& shape : data::resnet_shapes()) names.push_back(shape.name);
+    return names;
+  }
+  bool knows_model(std::string_view name) const override { return data::find_resnet_sizes(name) != nullptr; }
+  bool trains_by_name(std::string_view name) const override { return data::find_resnet_shape(name) != nullptr; }
+
+  void set_defaults(RunConfig& run, unsigned) const override {
+    run.settings = ImageConfig();
+    run.task.batch = 256;
+    run.engine.optimizer.kind = train::OptimizerKind::sgd;
+    run.engine.learning_rate = 0.1;
+    run.engine.clip = 0.0;
+  }
+  std::vector<Option<RunConfig>> options() const override { return image_options(); }
+  std::span<const OptionAlias> aliases() const override { return aliases_of_examples; }
+  std::span<const PeerOption> peer_options() const override { return peers; }
+  std::vector<Choice> metrics() const override { return {{"loss", {"eval_loss"}}, {"accuracy", {"eval_accuracy"}}}; }
+  void settle(RunConfig& run, const OptionSources& sources, unsigned command) const override {
+    if ((command & train_command) != 0) settle_drawn_images(run, sources);
+    settle_switches(run, sources);
+  }
+  void check(const RunConfig& run) const override {
+    if (run.task.dropout.value_or(0.0) != 0.0) {
+      throw UsageError(fmt::format("--dropout {}: these models have no dropout; leave it out", *run.task.dropout));
+    }
+    if (run.engine.micro_tokens > 0) {
+      throw UsageError(fmt::format("--micro-tokens {}: images have no tokens; use --micro-batch, in images",
+                                   run.engine.micro_tokens));
+    }
+  }
+  /// Errors: UsageError where a micro-batch holds no group, or a full batch has fewer groups than there are ranks.
+  void fit_ranks(RunConfig& run, std::size_t ranks) const override {
+    draw_images(run);
+    const ImageConfig& config = image_config(run);
+    if (!config.order.empty()) return;  // says the batches
+    const std::size_t batch = run.task.batch, group = group_size(config, batch);
+    const std::size_t groups = BatchGroups{batch, group}.count();
+    if (groups < ranks) {
+      throw UsageError(fmt::format(
+          "--batch {} has {} of {} (--batch-norm-group), fewer than the {} ranks; use "
+          "--batch-norm-group {}, a larger --batch, or fewer ranks",
+          batch, count_of(groups, "group"), count_of(group, "image"), ranks, std::max<std::size_t>(1, batch / ranks)));
+    }
+    if (run.engine.micro_batch > 0 && run.engine.micro_batch < group) {
+      throw UsageError(
+          fmt::format("--micro-batch {}: micro-batches are whole groups of {} (--batch-norm-group); use at "
+                      "least {}, or smaller groups",
+                      run.engine.micro_batch, count_of(group, "image"), group));
+    }
+  }
+
+  std::size_t micro_batch_step(const RunConfig& run) const override {
+    return group_size(image_config(run), run.task.batch);
+  }
+
+  std::unique_ptr<Task> make(const RunConfig& run, const Notice& notice) const override {
+    return std::make_unique<ImageTask>(run, notice);
+  }
+  std::unique_ptr<nn::Model> network(const std::string& name, Precision precision) const override {
+    return make_image_network(name, precision);
+  }
+  std::unique_ptr<nn::Model> trained_network(const TrainedModel& trained) const override {
+    return make_trained_network(trained);
+  }
+  std::unique_ptr<train::ModelExport> start_export(const TrainedModel& trained, const ParameterTable& table,
+                                                   const std::filesystem::path& output) const override {
+    return export_trained_classifier(trained, table, output);
+  }
+  PlannedRun plan(const std::string& name, const std::filesystem::path& data, const RunConfig& run,
+                  const OptionSources&, const Notice& notice) const override {
+    return plan_images(name, data, run, notice);
+  }
+
+  void prepare(const RunConfig& run, const std::filesystem::path& data, const std::filesystem::path& output,
+               const Notice& notice) const override {
+    prepare_image_file(run, data, output, notice);
+  }
+  bool prepares_for_model() const override { return false; }
+  bool is_prepared(const std::filesystem::path& file) const override { return data::is_image_file(file); }
+};
+
+}  // namespace
+
+const TaskKind& image_classification() {
+  static const ImageClassificationKind kind;
+  return kind;
+}
+
+}  // namespace mylos::tasks

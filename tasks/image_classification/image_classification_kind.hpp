@@ -1,0 +1,10 @@
+#pragma once
+
+#include "tasks/interface/task_kind.hpp"
+
+namespace mylos::tasks {
+
+/// Image classification with ResNets.
+const TaskKind& image_classification();
+
+}  // namespace mylos::tasks

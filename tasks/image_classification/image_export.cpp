@@ -1,0 +1,49 @@
+#include "tasks/image_classification/image_export.hpp"
+
+#include "data/huggingface/resnet_tensors.hpp"
+#include "tasks/interface/pretrained_export.hpp"
+
+#include <vector>
+
+namespace mylos::tasks {
+namespace {
+
+std::vector<data::TensorShape> tensors_of(const ParameterTable& table) {
+  std::vector<data::TensorShape> tensors;
+  for (const ParameterRow& row : table.rows()) {
+    tensors.push_back({row.name, row.shape});
+    if (row.shape.size() != 4) continue;
+    const data::ConvolutionSizes sizes = data::channels_last_sizes(row.shape);
+    tensors.back().shape = {sizes.out, sizes.in, sizes.height, sizes.width};
+  }
+  for (const ParameterRow& row : table.state_rows()) {
+    const bool is_count = data::is_batch_count(row.name);
+    tensors.push_back({row.name, is_count ? std::vector<std::size_t>() : row.shape, is_count});
+  }
+  return tensors;
+}
+
+std::vector<data::ModelFile> processor_file(const ImageInput& input) {
+  const data::ImageProcessor processor{.mean = input.mean,
+                                       .deviation = input.deviation,
+                                       .size = input.size,
+                                       .crop_fraction = input.crop_fraction,
+                                       .warps = input.warps,
+                                       .is_bicubic = input.resampling == data::Resampling::bicubic};
+  return {{data::image_processor_file, data::model_json_text(data::image_processor_json(processor))}};
+}
+
+}  // namespace
+
+ImageExport::ImageExport(const std::filesystem::path& directory, const data::ResnetConfig& config,
+                         const ImageInput& input, const ParameterTable& table, const data::WeightFormat& format)
+    : writer_(directory, data::resnet_config_json(config, torch_dtype(format.precision)), processor_file(input),
+              tensors_of(table), format) {}
+
+void ImageExport::write(const ParameterRow& row, std::size_t first, std::span<const float> values) {
+  if (row.shape.size() != 4) return writer_.write(values);
+  if (first == 0) convolution_.emplace(data::channels_last_sizes(row.shape));
+  convolution_->write(values, [this](std::span<const float> channel) { writer_.write(channel); });
+}
+
+}  // namespace mylos::tasks

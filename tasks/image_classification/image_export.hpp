@@ -1,0 +1,31 @@
+#pragma once
+
+#include "core/parameters.hpp"
+#include "data/huggingface/channels_last.hpp"
+#include "data/huggingface/pretrained.hpp"
+#include "data/huggingface/resnet_config.hpp"
+#include "tasks/image_classification/image_input.hpp"
+#include "train/engine/task.hpp"
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace mylos::tasks {
+
+/// The export of an image classifier as a directory that transformers loads: weights in PyTorch's order, BatchNorm's
+/// running values and counts, and preprocessor_config.json.
+class ImageExport final : public train::ModelExport {
+ public:
+  ImageExport(const std::filesystem::path& directory, const data::ResnetConfig& config, const ImageInput& input,
+              const ParameterTable& table, const data::WeightFormat& format);
+
+  void write(const ParameterRow& row, std::size_t first, std::span<const float> values) override;
+  void commit() override { writer_.commit(); }
+
+ private:
+  data::PretrainedWriter writer_;
+  std::optional<data::ChannelsFirst> convolution_;  ///< that is being written
+};
+
+}  // namespace mylos::tasks

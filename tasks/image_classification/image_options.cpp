@@ -1,0 +1,175 @@
+#include "tasks/image_classification/image_options.hpp"
+
+#include "core/base/option_kinds.hpp"
+#include "tasks/image_classification/image_config.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <string>
+#include <utility>
+
+namespace mylos::tasks {
+namespace {
+
+constexpr std::string_view files = "Model and data", images = "Images";
+constexpr unsigned reads_images = train_command | eval_command | bench_command | plan_command;
+constexpr unsigned trains = train_command | bench_command | plan_command;
+
+using OwnOption = Option<ImageConfig>;
+
+OwnOption own(std::string name, std::vector<std::string> aliases, std::string placeholder, std::string_view section,
+              unsigned commands, std::string help) {
+  return named_option<ImageConfig>(std::move(name), std::move(aliases), std::move(placeholder), section, commands,
+                                   std::move(help));
+}
+
+/// A number for each channel, which run.json has as they are typed: a key of --config is no list.
+template <class Field>
+OwnOption channels_option(OwnOption option, RealRange range, Field field) {
+  option.expects = fmt::format("one number, or three separated by commas, each {}", describe(range));
+  option.parse = [range, field](ImageConfig& config, std::string_view text) {
+    std::vector<float> values;
+    for (const std::string& word : split(text, ',')) {
+      const auto value = parse_real(word, range);
+      if (!value) return false;
+      values.push_back(static_cast<float>(*value));
+    }
+    if (values.size() != 1 && values.size() != 3) return false;
+    field(config) = std::move(values);
+    return true;
+  };
+  option.print = [field](const ImageConfig& config) -> nlohmann::ordered_json {
+    if (field(config).empty()) return nullptr;
+    return fmt::format("{}", fmt::join(field(config), ","));
+  };
+  return option;
+}
+
+OwnOption augment_option() {
+  using data::Augmentation;
+  return enumeration_option(
+      own("augment", {}, "WHAT", images, trains,
+          "none; crop-flip: 4 black pixels at each side, a random crop and flip, for CIFAR; imagenet: a random part of "
+          "8 to 100 % of the area and ratio 3/4 to 4/3, resized, and a flip"),
+      {{"none", {}}, {"crop-flip", {}}, {"imagenet", {}}}, [](auto& config) -> auto& { return config.augment; },
+      [](std::string_view name) {
+        return name == "none"       ? Augmentation::none
+               : name == "imagenet" ? Augmentation::imagenet
+                                    : Augmentation::crop_flip;
+      },
+      [](Augmentation kind) {
+        return kind == Augmentation::none ? "none" : kind == Augmentation::imagenet ? "imagenet" : "crop-flip";
+      });
+}
+
+OwnOption stem_option() {
+  OwnOption option = own("stem", {}, "NAME", files, trains,
+                         "imagenet: 7 x 7 with stride 2 and pooling; cifar: 3 x 3 without, for small images, which "
+                         "transformers has not; default: the model's own, else imagenet");
+  option.expects = "imagenet or cifar";
+  option.choices = {"imagenet", "cifar"};
+  option.parse = [](ImageConfig& config, std::string_view text) {
+    if (text != "imagenet" && text != "cifar") return false;
+    config.stem = text == "cifar" ? data::ResnetStem::cifar : data::ResnetStem::imagenet;
+    return true;
+  };
+  option.print = [](const ImageConfig& config) -> nlohmann::ordered_json {
+    if (!config.stem) return nullptr;
+    return std::string(to_string(*config.stem));
+  };
+  return option;
+}
+
+OwnOption part_option() {
+  using data::ImagePart;
+  return enumeration_option(
+      own("part", {}, "NAME", files, prepare_command,
+          "of CIFAR's or MNIST's directory: training files, as --train takes, or test files, as --dev does"),
+      {{"training", {}}, {"test", {}}}, [](auto& config) -> auto& { return config.part; },
+      [](std::string_view name) { return name == "test" ? ImagePart::test : ImagePart::training; },
+      [](ImagePart part) { return part == ImagePart::test ? "test" : "training"; });
+}
+
+std::vector<OwnOption> data_options() {
+  return {
+      count_or_unset_option(
+          own("labels", {}, "N", files, reads_images,
+              "labels of the model; with a directory of another number its last layer begins anew; default: the "
+              "model's, else the data's; of synthetic data: 1000"),
+          {1, 1'000'000}, [](auto& config) -> auto& { return config.labels; }),
+      stem_option(),
+      path_option(
+          own("order", {}, "FILE", files, train_command,
+              "JSON lines, one step a line: a list of image numbers, from 0; replaces shuffling"),
+          [](auto& config) -> auto& { return config.order; }),
+      part_option(),
+      switch_option(
+          own("strict", {}, "", files, prepare_command, "a damaged picture is an error, not a counted omission"),
+          [](auto& config) -> auto& { return config.strict; }),
+  };
+}
+
+std::vector<OwnOption> image_size_options() {
+  const CountRange sides{1, 16'384};
+  return {
+      count_or_unset_option(
+          own("image-size", {}, "N", images, reads_images | classify_command,
+              "height and width that the model sees, in pixels; default: the data's, or that of the model's "
+              "preprocessor_config.json (first in eval and classify), else 224"),
+          sides, [](auto& config) -> auto& { return config.image_size; }),
+      augment_option(),
+      channels_option(
+          own("mean", {}, "A,B,C", images, reads_images | classify_command,
+              "subtracted from each channel, whose values are from 0 to 1; default: that of the model's "
+              "preprocessor_config.json, else of the data set: MNIST, CIFAR, else ImageNet"),
+          {-10.0, 10.0}, [](auto& config) -> auto& { return config.mean; }),
+      channels_option(
+          own("std", {}, "A,B,C", images, reads_images | classify_command, "divides each channel; default: as --mean"),
+          {.smallest = 0.0, .largest = 10.0, .open_below = true},
+          [](auto& config) -> auto& { return config.deviation; }),
+      real_option(
+          own("label-smoothing", {"label-smoothing-factor"}, "X", images, train_command,
+              "part of a label's weight in the loss that all labels share"),
+          {.smallest = 0.0, .largest = 1.0, .open_above = true},
+          [](auto& config) -> auto& { return config.label_smoothing; }),
+      count_or_unset_option(
+          own("batch-norm-group", {}, "N", images, trains,
+              "images of a BatchNorm group, a fixed part of the batch on any number of ranks; default: 32, or the "
+              "batch where it is smaller"),
+          {1, 1'000'000}, [](auto& config) -> auto& { return config.batch_norm_group; }),
+      count_option(
+          own("loader-threads", {}, "N", images, train_command | eval_command | prepare_command | bench_command,
+              "threads of a rank that decode and augment ahead of the step"),
+          {1, 1024}, [](auto& config) -> auto& { return config.loader_threads; }),
+  };
+}
+
+/// What Derecho's examples are told.
+std::vector<OwnOption> example_options() {
+  return {
+      unrecorded(switch_option(
+          own("use-syn", {}, "", images, train_command,
+              "train on random images of --image-size [224]: --train synthetic:COUNTxHxW"),
+          [](auto& config) -> auto& { return config.use_syn; })),
+      unrecorded(count_option(
+          own("steps-syn", {}, "N", images, train_command, "with --use-syn: steps of an epoch"), {1, 1'000'000'000},
+          [](auto& config) -> auto& { return config.steps_syn; })),
+      unrecorded(switch_option(
+          own("use-fsdp", {}, "", images, train_command | plan_command, "the same as --mode sharded"),
+          [](auto& config) -> auto& { return config.use_fsdp; })),
+      unrecorded(switch_option(
+          own("use-amp", {}, "", images, train_command | plan_command, "the same as --precision bfloat16"),
+          [](auto& config) -> auto& { return config.use_amp; })),
+  };
+}
+
+}  // namespace
+
+std::vector<Option<RunConfig>> image_options() {
+  std::vector<Option<RunConfig>> all;
+  for (const auto part : {data_options, image_size_options, example_options}) append_options(all, part());
+  return all;
+}
+
+}  // namespace mylos::tasks

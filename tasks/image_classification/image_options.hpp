@@ -1,0 +1,13 @@
+#pragma once
+
+#include "core/base/option.hpp"
+#include "tasks/interface/run_config.hpp"
+
+#include <vector>
+
+namespace mylos::tasks {
+
+/// The options of image classification, which fill its ImageConfig.
+std::vector<Option<RunConfig>> image_options();
+
+}  // namespace mylos::tasks

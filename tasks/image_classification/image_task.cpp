@@ -1,0 +1,263 @@
+#include "tasks/image_classification/image_task.hpp"
+
+#include "core/base/error.hpp"
+#include "core/base/files.hpp"
+#include "core/base/printable.hpp"
+#include "core/base/quantities.hpp"
+#include "core/base/unicode.hpp"
+#include "data/images/synthetic_images.hpp"
+#include "nn/resnet/resnet.hpp"
+#include "tasks/image_classification/image_export.hpp"
+#include "tasks/image_classification/image_labels.hpp"
+#include "tasks/image_classification/resnet_shape_of.hpp"
+#include "tasks/interface/order_file.hpp"
+#include "tasks/interface/pretrained_export.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace mylos::tasks {
+namespace {
+
+std::vector<std::vector<std::size_t>> read_order(const std::filesystem::path& path, std::size_t images) {
+  return read_order_file(path, "image numbers",
+                         [&](const Json& entry, std::string_view line, std::vector<std::size_t>& step) {
+                           const JsonPlace place(line);
+                           const std::size_t image = as_count(entry, place);
+                           if (image >= images) place.fail(fmt::format("the training data has no image {}", image));
+                           step.push_back(image);
+                         });
+}
+
+/// Whether as many labels have no name that is among `labels`.
+bool has_other_names(const data::ImageSet& set, const std::vector<std::string>& labels) {
+  return set.label_names().size() == labels.size() && std::ranges::none_of(set.label_names(), [&](const auto& name) {
+           return std::ranges::find(labels, name) != labels.end();
+         });
+}
+
+/// The requests of a rank's training, from its first expected step on.
+class ExpectedImages {
+ public:
+  ExpectedImages(const GroupStream& stream, const train::ExpectedBatches& expected)
+      : stream_(stream), expected_(expected), step_(expected.first_step) {}
+
+  std::optional<data::ImageRequest> next() {
+    while (index_ == batches_.size()) {
+      if (step_ == expected_.steps) return std::nullopt;
+      batches_ = expected_.batches_of(step_++);
+      index_ = 0;
+    }
+    data::ImageRequest request{step_ - 1, {}};
+    for (const std::size_t sample : batches_[index_++]) {
+      const std::vector<std::size_t> images = stream_.images_of(sample);
+      request.images.insert(request.images.end(), images.begin(), images.end());
+    }
+    return request;
+  }
+
+ private:
+  GroupStream stream_;  ///< its own: it keeps an epoch's order, and is asked by the loader's threads
+  train::ExpectedBatches expected_;
+  std::size_t step_, index_ = 0;
+  std::vector<std::vector<std::size_t>> batches_;  ///< of the step before step_
+};
+
+}  // namespace
+
+ImageTask::ImageTask(const RunConfig& run, Notice notice)
+    : told_(run.task),
+      config_(image_config(run)),
+      notice_(std::move(notice)),
+      classifier_(read_classifier(run.task.model)) {
+  choose_stem(classifier_, config_.stem);
+  open_data();
+  settle_labels();
+  settle_channels();
+  const data::ImageSet* set = train_ ? train_.get() : dev_.get();
+  input_ = resolve_input(config_, classifier_.processor, set, classifier_.config.num_channels,
+                         train_ ? PreferredSize::data : PreferredSize::model);
+  check_size_for_stem(input_.size, classifier_.config.stem);
+  network_ = nn::make_resnet(resnet_shape_of(classifier_.config, input_, train_ ? config_.label_smoothing : 0.0),
+                             run.engine.precision);
+  if (train_) make_stream(run);
+  if (dev_) {
+    evaluation_ = std::make_unique<ImageEvaluation>(std::move(dev_), classifier_.config.labels, dev_labels_, input_,
+                                                    config_.loader_threads);
+  }
+}
+
+void ImageTask::open_data() {
+  // Labels of images that are drawn are those of the model.
+  const std::size_t labels = config_.labels > 0       ? config_.labels
+                             : classifier_.pretrained ? classifier_.config.labels.size()
+                                                      : 0;
+  if (!told_.train.empty()) {
+    train_ = open_image_data(told_.train, data::ImagePart::training, labels, told_.train_limit);
+  }
+  if (!told_.dev.empty()) dev_ = open_image_data(told_.dev, data::ImagePart::test, labels, told_.dev_limit);
+}
+
+void ImageTask::settle_labels() {
+  std::vector<std::string>& labels = classifier_.config.labels;
+  const data::ImageSet* set = train_ ? train_.get() : dev_.get();
+  const std::string data = train_ ? told_.train.string() : told_.dev.string();
+  for (const data::ImageSet* each : {train_.get(), dev_.get()}) {
+    if (each == nullptr) continue;
+    for (const std::string& name : each->label_names())
+      ensure_utf8(name, fmt::format("{}: the name of label {}", data, printable(name)));
+  }
+  const bool has_names = labels != data::unnamed_labels(labels.size());
+  if (!classifier_.pretrained || (train_ && !classifier_.has_weights() && !has_names)) {
+    if (set != nullptr) labels = name_labels(config_.labels, set->label_names(), data);
+    if (set == nullptr && config_.labels > 0) labels = data::unnamed_labels(config_.labels);
+  } else if (config_.labels > 0 &&
+             (config_.labels != labels.size() || (train_ && has_names && has_other_names(*set, labels)))) {
+    ensure(train_ != nullptr, fmt::format("--labels {}: {} was made for {}; leave it out", config_.labels,
+                                          classifier_.name, count_of(labels.size(), "label")));
+    classifier_.new_classifier = true;
+    labels = name_labels(config_.labels, set->label_names(), data);
+  } else if (train_ && !has_names && labels.size() == set->label_names().size()) {
+    labels = set->label_names();
+  }
+  if (set != nullptr && has_names && has_other_names(*set, labels)) {
+    notice_(fmt::format("{}: its labels are taken by their numbers: {} as {}, the first of {}", data,
+                        printable(set->label_names().front()), printable(labels.front()), classifier_.name));
+  }
+  if (train_) {
+    const std::vector<std::string>& names = train_->label_names();
+    train_labels_ = match_labels(names, told_.train.string(), labels, classifier_.name,
+                                 fmt::format("train with --labels {} to begin its last layer anew", names.size()));
+  }
+  if (dev_) {
+    const std::vector<std::string>& names = dev_->label_names();
+    const bool can_choose = train_ && data::is_synthetic(told_.train.string());
+    dev_labels_ = match_labels(names, told_.dev.string(), labels, classifier_.name,
+                               can_choose ? fmt::format("use --labels {}, or data of the model's labels", names.size())
+                                          : std::string(other_data));
+  }
+}
+
+void ImageTask::settle_channels() {
+  const data::ImageSet* set = train_ ? train_.get() : dev_.get();
+  if (!classifier_.pretrained && set != nullptr) classifier_.config.num_channels = data::channels_of(*set);
+}
+
+void ImageTask::make_stream(const RunConfig& run) {
+  export_format_.precision = classifier_precision(run, classifier_);
+  if (!config_.order.empty()) {
+    order_ = read_order(config_.order, train_->size());
+    const std::size_t largest = std::ranges::max_element(order_, {}, &std::vector<std::size_t>::size)->size();
+    stream_ = std::make_unique<GroupStream>(order_, group_size(config_, largest));
+  } else {
+    stream_ =
+        std::make_unique<GroupStream>(train_->size(), told_.batch, group_size(config_, told_.batch), run.engine.seed);
+  }
+  check_groups();
+  data::TransformOptions transform = transform_options(input_);
+  transform.augmentation = config_.augment;
+  batches_ = std::make_unique<ImageBatches>(
+      *train_, train_labels_, input_,
+      data::LoaderOptions{.transform = transform, .seed = run.engine.seed, .threads = config_.loader_threads});
+  if (classifier_.config.stem == data::ResnetStem::cifar) {
+    notice_("--stem cifar: mylos reads the models that are written; transformers knows no such stem, and does not");
+  }
+}
+
+/// Errors: std::runtime_error where BatchNorm would see one value of a channel, whose gradient is zero.
+void ImageTask::check_groups() const {
+  const auto last = nn::resnet_stages(resnet_shape_of(classifier_.config, input_, 0.0)).back().back().last();
+  if (last.out_pixels() > 1) return;
+  for (std::size_t step = 0; step < stream_->steps_per_epoch(); ++step) {
+    for (const std::size_t sample : stream_->global_batch(step)) {
+      ensure(stream_->rows_of(sample) > 1,
+             fmt::format("step {}: BatchNorm over one image whose last features are 1 x 1 learns nothing; use a larger "
+                         "--batch and --batch-norm-group, or a larger --image-size",
+                         step + 1));
+    }
+  }
+}
+
+std::size_t ImageTask::loaded_bytes(const BatchShape& largest) const {
+  return data::loader_bytes(largest.rows, input_.size * input_.size * data::channels_of(*train_));
+}
+
+void ImageTask::initial_values(const train::RowWriter& write) const {
+  if (classifier_.has_weights()) {
+    read_classifier_weights(classifier_, network_->table(), train_ != nullptr, write, notice_);
+    return;
+  }
+  ensure(train_ != nullptr,
+         fmt::format("{} has no weights; train it first, or give the directory of a model that has", classifier_.name));
+  notice_(fmt::format("{} has no weights: the model begins from values drawn by --seed", classifier_.name));
+}
+
+train::WorkKind ImageTask::work() const { return stream_ ? stream_->work() : GroupStream(1, 1, 1, 0).work(); }
+
+void ImageTask::read_ahead(const train::ExpectedBatches& expected) const {
+  const auto images = std::make_shared<ExpectedImages>(*stream_, expected);
+  batches_->reader().read_ahead([images](std::uint64_t) { return images->next(); });
+}
+
+void ImageTask::assemble(std::size_t step, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
+                         Batch& batch) const {
+  std::vector<std::uint64_t> images;
+  std::vector<std::size_t> lengths;
+  for (const std::size_t sample : samples) {
+    const std::vector<std::size_t> group = stream_->images_of(sample);
+    lengths.push_back(group.size());
+    images.insert(images.end(), group.begin(), group.end());
+  }
+  batches_->assemble(step, images, lengths, ids, batch);
+}
+
+void ImageTask::write_results(const std::filesystem::path& directory) const {
+  write_text(directory / "results.json", evaluation_->results());
+  write_text(directory / "predictions.jsonl", evaluation_->prediction_lines());
+}
+
+std::unique_ptr<train::ModelExport> ImageTask::start_export(const std::filesystem::path& directory) const {
+  return std::make_unique<ImageExport>(directory, classifier_.config, input_, network_->table(), export_format_);
+}
+
+std::vector<DataChecksum> ImageTask::data_checksums() const {
+  std::vector<DataChecksum> checksums;
+  if (train_) checksums.push_back({"train", told_.train, checksum_of(*train_)});
+  if (evaluation_) checksums.push_back({"dev", told_.dev, checksum_of(evaluation_->set())});
+  if (!order_.empty()) checksums.push_back({"order", config_.order, order_checksum(order_)});
+  return checksums;
+}
+
+nlohmann::ordered_json ImageTask::resolved() const {
+  nlohmann::ordered_json chosen = {{"image-size", input_.size},
+                                   {"crop-fraction", input_.crop_fraction},
+                                   {"warps", input_.warps},
+                                   {"resample", to_string(input_.resampling)},
+                                   {"mean", data::shortest_decimals(input_.mean)},
+                                   {"std", data::shortest_decimals(input_.deviation)},
+                                   {"labels", classifier_.config.labels.size()},
+                                   {"label-names", classifier_.config.labels},
+                                   {"channels", classifier_.config.num_channels},
+                                   {"stem", to_string(classifier_.config.stem)}};
+  if (stream_) chosen["batch-norm-group"] = group_size(config_, stream_->largest_batch());
+  return chosen;
+}
+
+std::string ImageTask::model_text() const {
+  const data::ResnetConfig& config = classifier_.config;
+  std::size_t blocks = 0;
+  for (const std::size_t depth : config.depths) blocks += depth;
+  return fmt::format("{} {}, {}, {} stem, {}", count_text(blocks), config.bottleneck ? "bottlenecks" : "basic blocks",
+                     count_of(config.num_channels, "channel"), to_string(config.stem),
+                     count_of(config.labels.size(), "label"));
+}
+
+std::string ImageTask::train_text() const {
+  const std::size_t largest = stream_->largest_batch();
+  return fmt::format("{}, {} x {} pixels, BatchNorm over groups of {}", describe_images(*train_), input_.size,
+                     input_.size, group_size(config_, largest));
+}
+
+}  // namespace mylos::tasks

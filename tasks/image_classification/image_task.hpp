@@ -1,0 +1,80 @@
+#pragma once
+
+#include "core/base/notice.hpp"
+#include "tasks/image_classification/classifier_model.hpp"
+#include "tasks/image_classification/group_stream.hpp"
+#include "tasks/image_classification/image_config.hpp"
+#include "tasks/image_classification/image_data.hpp"
+#include "tasks/image_classification/image_evaluation.hpp"
+#include "tasks/image_classification/image_input.hpp"
+#include "tasks/interface/task.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+/// Image classification: pictures decoded ahead of the step, groups of BatchNorm as samples, accuracy as score.
+namespace mylos::tasks {
+
+class ImageTask final : public Task {
+ public:
+  /// Reads the model's directory, or takes the sizes of a known one, and opens both data sets. `notice` gets a line on
+  /// whatever was chosen or left out. Errors: std::runtime_error on files and on settings that do not fit them.
+  ImageTask(const RunConfig& run, Notice notice);
+
+  const nn::Model& model() const override { return *network_; }
+  /// A model without weights begins from the initialisers; without training data that is an error.
+  void initial_values(const train::RowWriter& write) const override;
+
+  std::size_t steps_per_epoch() const override { return stream_ ? stream_->steps_per_epoch() : 0; }
+  std::vector<std::size_t> global_batch(std::size_t step) const override { return stream_->global_batch(step); }
+  train::WorkKind work() const override;
+  std::size_t loaded_bytes(const BatchShape& largest) const override;
+  std::size_t rows_of(std::size_t sample) const override { return stream_->rows_of(sample); }
+  double weight(std::span<const std::size_t> samples) const override { return stream_->weight(samples); }
+  void read_ahead(const train::ExpectedBatches& expected) const override;
+  void assemble(std::size_t step, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
+                Batch& batch) const override;
+
+  ImageEvaluation* evaluation() const override { return evaluation_.get(); }
+  void write_results(const std::filesystem::path& directory) const override;
+  std::string short_answers() const override { return mistakes_json(evaluation_->mistakes()); }
+  std::unique_ptr<train::ModelExport> start_export(const std::filesystem::path& directory) const override;
+
+  std::vector<DataChecksum> data_checksums() const override;
+  nlohmann::ordered_json resolved() const override;
+  std::string model_text() const override;
+  std::string train_text() const override;
+  std::string dev_text() const override { return describe_images(evaluation_->set()); }
+  EvaluatedSamples evaluated() const override { return {evaluation_->set().size(), "images"}; }
+  std::string results_text() const override { return evaluation_->results(); }
+
+  const ClassifierModel& classifier() const { return classifier_; }
+  const ImageInput& input() const { return input_; }
+  /// Null where there is no training data.
+  const GroupStream* stream() const { return stream_.get(); }
+
+ private:
+  void open_data();
+  void settle_labels();
+  void settle_channels();
+  void make_stream(const RunConfig& run);
+  void check_groups() const;
+
+  TaskConfig told_;
+  ImageConfig config_;
+  Notice notice_;
+  ClassifierModel classifier_;
+  data::WeightFormat export_format_;
+  std::unique_ptr<data::ImageSet> train_, dev_;  ///< dev_ until the evaluation has it
+  std::vector<std::int32_t> train_labels_, dev_labels_;
+  ImageInput input_;
+  std::unique_ptr<nn::Model> network_;
+  std::unique_ptr<GroupStream> stream_;
+  std::unique_ptr<ImageBatches> batches_;
+  std::vector<std::vector<std::size_t>> order_;  ///< images step by step, where a file gives them
+  std::unique_ptr<ImageEvaluation> evaluation_;
+};
+
+}  // namespace mylos::tasks

@@ -1,0 +1,66 @@
+#include "tasks/image_classification/planned_images.hpp"
+
+#include "core/base/quantities.hpp"
+#include "data/huggingface/model_names.hpp"
+#include "data/huggingface/resnet_shapes.hpp"
+#include "nn/resnet/resnet.hpp"
+#include "tasks/image_classification/image_task.hpp"
+#include "tasks/image_classification/resnet_shape_of.hpp"
+
+#include <fmt/format.h>
+
+#include <system_error>
+#include <utility>
+
+namespace mylos::tasks {
+namespace {
+
+/// What a plan without data counts: ImageNet's.
+constexpr std::size_t imagenet_images = 1'281'167;
+
+/// Where the model lies, or its name where it is known by its sizes: also by the name that its weights are fetched by.
+std::filesystem::path find_model(const std::string& name) {
+  std::error_code unreadable;  // is told where it is read
+  const data::NamedResnet* known = data::find_resnet_sizes(name);
+  if (known != nullptr && !std::filesystem::is_directory(name, unreadable)) return known->name;
+  return data::resolve_model(name);
+}
+
+}  // namespace
+
+std::unique_ptr<nn::Model> make_image_network(const std::string& name, Precision precision) {
+  const ClassifierModel model = read_classifier(find_model(name));
+  const ImageInput input = resolve_input({}, model.processor, nullptr, model.config.num_channels, PreferredSize::model);
+  return nn::make_resnet(resnet_shape_of(model.config, input), precision);
+}
+
+PlannedRun plan_images(const std::string& name, const std::filesystem::path& data, const RunConfig& run,
+                       const Notice& notice) {
+  RunConfig config = run;
+  config.task.model = find_model(name);
+  PlannedRun planned{.config = config, .name = name, .model = name, .network = nullptr};
+  if (!data.empty()) {
+    config.task.train = data;
+    const ImageTask task(config, notice);
+    planned.samples = std::make_shared<GroupStream>(*task.stream());
+    planned.network = nn::make_resnet(resnet_shape_of(task.classifier().config, task.input()), run.engine.precision);
+    planned.data = fmt::format("{}: {}", data.string(), task.train_text());
+  } else {
+    ImageConfig& images = image_config(config);
+    ClassifierModel model = read_classifier(config.task.model);
+    choose_stem(model, images.stem);
+    if (images.labels > 0) model.config.labels = data::unnamed_labels(images.labels);
+    const ImageInput input =
+        resolve_input(images, model.processor, nullptr, model.config.num_channels, PreferredSize::model);
+    const std::size_t group = group_size(images, run.task.batch);
+    planned.samples = std::make_shared<GroupStream>(imagenet_images, run.task.batch, group, run.engine.seed);
+    planned.network = nn::make_resnet(resnet_shape_of(model.config, input), run.engine.precision);
+    planned.data = fmt::format("{}, as ImageNet has, {} x {} pixels; with --data DATA those that it has",
+                               count_of(imagenet_images, "image"), input.size, input.size);
+    planned.data_options = "--train DATA";
+  }
+  planned.work = planned.samples->work();
+  return planned;
+}
+
+}  // namespace mylos::tasks

@@ -1,0 +1,23 @@
+#include "tasks/image_classification/resnet_shape_of.hpp"
+
+namespace mylos::tasks {
+
+nn::ResnetShape resnet_shape_of(const data::ResnetConfig& config, const ImageInput& input, double label_smoothing) {
+  nn::ResnetShape shape;
+  shape.bottleneck = config.bottleneck;
+  shape.embedding = config.embedding_size;
+  shape.channels = config.num_channels;
+  shape.labels = config.labels.size();
+  shape.height = shape.width = input.size;
+  shape.hidden = config.hidden_sizes;
+  shape.depths = config.depths;
+  shape.downsample_in_first_stage = config.downsample_in_first_stage;
+  shape.downsample_in_bottleneck = config.downsample_in_bottleneck;
+  shape.stem = config.stem == data::ResnetStem::cifar ? nn::ResnetShape::Stem::cifar : nn::ResnetShape::Stem::imagenet;
+  shape.mean = input.mean;
+  shape.deviation = input.deviation;
+  shape.label_smoothing = static_cast<float>(label_smoothing);
+  return shape;
+}
+
+}  // namespace mylos::tasks

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "data/huggingface/resnet_config.hpp"
+#include "nn/resnet/resnet_shape.hpp"
+#include "tasks/image_classification/image_input.hpp"
+
+/// Between config.json and the model, which may not know each other.
+namespace mylos::tasks {
+
+nn::ResnetShape resnet_shape_of(const data::ResnetConfig& config, const ImageInput& input,
+                                double label_smoothing = 0.0);
+
+}  // namespace mylos::tasks

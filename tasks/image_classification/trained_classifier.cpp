@@ -1,0 +1,120 @@
+#include "tasks/image_classification/trained_classifier.hpp"
+
+#include <fmt/format.h>
+
+#include "core/base/json.hpp"
+#include "nn/resnet/resnet.hpp"
+#include "tasks/image_classification/classifier_model.hpp"
+#include "tasks/image_classification/image_export.hpp"
+#include "tasks/image_classification/image_input.hpp"
+#include "tasks/image_classification/resnet_shape_of.hpp"
+#include "tasks/interface/pretrained_export.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace mylos::tasks {
+namespace {
+
+/// Members of what a run resolved, each of which may be absent.
+class ResolvedRun {
+ public:
+  explicit ResolvedRun(const Json& resolved) : resolved_(resolved.is_null() ? Json::object() : resolved) {}
+
+  template <class Take>
+  void member(const char* key, const Take& take) const {
+    if (const Json* value = find_member(resolved_, key, place_)) take(*value, JsonPlace(place_, key));
+  }
+
+ private:
+  Json resolved_;
+  JsonPlace place_{"the checkpoint's configuration, resolved"};
+};
+
+struct TrainedClassifier {
+  ClassifierModel model;
+  ImageInput input;
+};
+
+constexpr std::size_t largest_size = 16384;
+
+void read_labels(const ResolvedRun& run, std::vector<std::string>& labels) {
+  run.member("labels", [&](const Json& value, const JsonPlace& place) {
+    const std::size_t count = as_count(value, place);
+    constexpr std::size_t most = 1'000'000;  // that of --labels
+    if (count == 0 || count > most) place.fail(fmt::format("is not 1 to {}", most));
+    if (count != labels.size()) labels = data::unnamed_labels(count);
+  });
+  run.member("label-names", [&](const Json& value, const JsonPlace& place) {
+    if (as_list(value, place).size() != labels.size()) place.fail("has another number than labels");
+    for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = as_string(value[i], JsonPlace(place, i));
+  });
+}
+
+/// A number for each channel.
+void read_channels(const Json& value, const JsonPlace& place, std::size_t channels, std::vector<float>& into) {
+  if (as_list(value, place).size() != channels)
+    place.fail(fmt::format("is not a list of {} numbers, one for each channel", channels));
+  into.clear();
+  for (std::size_t i = 0; i < channels; ++i)
+    into.push_back(static_cast<float>(as_number(value[i], JsonPlace(place, i))));
+}
+
+TrainedClassifier read_trained(const TrainedModel& trained) {
+  TrainedClassifier read{.model = read_classifier(trained.model), .input = {}};
+  data::ResnetConfig& config = read.model.config;
+  const ResolvedRun run(trained.resolved);
+  read_labels(run, config.labels);
+  run.member("channels", [&](const Json& value, const JsonPlace& place) {
+    config.num_channels = as_count(value, place);
+    if (config.num_channels != 1 && config.num_channels != 3) place.fail("is neither 1 nor 3");
+  });
+  run.member("stem", [&](const Json& value, const JsonPlace& place) {
+    const std::string& stem = as_string(value, place);
+    if (stem != "imagenet" && stem != "cifar") place.fail("is neither imagenet nor cifar");
+    config.stem = stem == "cifar" ? data::ResnetStem::cifar : data::ResnetStem::imagenet;
+  });
+  read.input = resolve_input({}, read.model.processor, nullptr, config.num_channels, PreferredSize::model);
+  run.member("image-size", [&](const Json& value, const JsonPlace& place) {
+    read.input.size = as_count(value, place);
+    if (read.input.size > largest_size) place.fail(fmt::format("is more than {}", largest_size));
+  });
+  run.member("crop-fraction", [&](const Json& value, const JsonPlace& place) {
+    read.input.crop_fraction = as_number(value, place);
+    // Not NaN either.
+    if (!(read.input.crop_fraction >= 0.01 && read.input.crop_fraction <= 1.0)) place.fail("is not 0.01 to 1");
+  });
+  run.member("warps", [&](const Json& value, const JsonPlace& place) { read.input.warps = as_bool(value, place); });
+  run.member("resample", [&](const Json& value, const JsonPlace& place) {
+    const std::string& filter = as_string(value, place);
+    if (filter != "bilinear" && filter != "bicubic") place.fail("is neither bilinear nor bicubic");
+    read.input.resampling = filter == "bicubic" ? data::Resampling::bicubic : data::Resampling::bilinear;
+  });
+  run.member("mean", [&](const Json& value, const JsonPlace& place) {
+    read_channels(value, place, config.num_channels, read.input.mean);
+  });
+  run.member("std", [&](const Json& value, const JsonPlace& place) {
+    read_channels(value, place, config.num_channels, read.input.deviation);
+    if (!std::ranges::all_of(read.input.deviation, [](float one) { return one > 0.0f; })) place.fail("is not positive");
+  });
+  check_size_for_stem(read.input.size, config.stem);
+  return read;
+}
+
+}  // namespace
+
+std::unique_ptr<nn::Model> make_trained_network(const TrainedModel& trained) {
+  const TrainedClassifier read = read_trained(trained);
+  return nn::make_resnet(resnet_shape_of(read.model.config, read.input), Precision::float32);
+}
+
+std::unique_ptr<train::ModelExport> export_trained_classifier(const TrainedModel& trained, const ParameterTable& table,
+                                                              const std::filesystem::path& output) {
+  const TrainedClassifier read = read_trained(trained);
+  const Precision precision = classifier_precision(trained.run, read.model);
+  return std::make_unique<ImageExport>(output, read.model.config, read.input, table,
+                                       data::WeightFormat{.precision = precision});
+}
+
+}  // namespace mylos::tasks

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "core/parameters.hpp"
+#include "nn/model.hpp"
+#include "tasks/interface/task_kind.hpp"
+#include "train/engine/task.hpp"
+
+#include <filesystem>
+#include <memory>
+
+/// Image classifiers from checkpoints. Labels, channels, stem, and size, mean and deviation of the images are those of
+/// the run where its run.json says them, else those of the model's directory. Errors: std::runtime_error naming what
+/// does not fit.
+namespace mylos::tasks {
+
+std::unique_ptr<nn::Model> make_trained_network(const TrainedModel& trained);
+
+std::unique_ptr<train::ModelExport> export_trained_classifier(const TrainedModel& trained, const ParameterTable& table,
+                                                              const std::filesystem::path& output);
+
+}  // namespace mylos::tasks

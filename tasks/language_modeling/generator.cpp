@@ -1,0 +1,176 @@
+#include "tasks/language_modeling/generator.hpp"
+
+#include "core/base/error.hpp"
+#include "core/base/quantities.hpp"
+#include "core/device.hpp"
+#include "core/kernels/scratch.hpp"
+#include "core/numeric.hpp"
+#include "tasks/language_modeling/generated_text.hpp"
+#include "tasks/language_modeling/llama_shape_of.hpp"
+#include "train/engine/gemm_selection.hpp"
+#include "train/engine/memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace mylos::tasks {
+namespace {
+
+/// The run without data.
+RunConfig without_data(RunConfig run) {
+  run.task.train.clear();
+  run.task.dev.clear();
+  // Timing the providers would take longer than a prompt, whose numbers would then depend on the timings.
+  train::GemmConfig& gemm = run.engine.gemm;
+  if (gemm.provider == train::GemmConfig::automatic && !gemm.recorded) gemm.provider = default_gemm_provider();
+  return run;
+}
+
+/// The task. Errors: std::runtime_error where its weights are larger than the memory that is free.
+const LanguageTask& with_room_for_weights(const LanguageTask& task, Precision precision) {
+  const std::size_t needed = task.model().table().size() * bytes_of(precision), available = train::available_memory();
+  ensure(needed <= available,
+         fmt::format("the weights of {} need {} of memory in {}, and {} are free{}{}", task.directory().string(),
+                     bytes_text(needed), to_string(precision), bytes_text(available), train::address_space_note(),
+                     precision == Precision::float32 ? "; use --precision bfloat16" : ""));
+  return task;
+}
+
+}  // namespace
+
+/// A prompt that is being continued.
+struct Generator::Sequence {
+  std::size_t index;  ///< its slot, and its place in the call
+  const Prompt* prompt;
+  GeneratedText text;
+  std::size_t most;  ///< tokens of its continuation
+  Continuation result = {};
+
+  bool is_done() const { return !result.stop.empty(); }
+};
+
+Generator::Generator(const RunConfig& run, const Notice& notice)
+    : task_(without_data(run), notice),
+      config_(language_config(run)),
+      tokenizer_(require_tokenizer(task_.directory(), task_.config())),
+      gemm_(train::select_gemm(space_, without_data(run).engine.gemm, {})),
+      parameters_(space_, with_room_for_weights(task_, run.engine.precision), run.engine.precision),
+      decoder_(nn::make_llama_decoder(llama_shape_of(task_.config()), run.engine.precision, task_.model().table())),
+      sampler_(config_.generation.sampling, run.engine.seed) {}
+
+Prompt Generator::read_prompt(const std::string& text, std::uint64_t number) const {
+  const data::LlamaConfig& config = task_.config();
+  Prompt prompt;
+  prompt.number = number;
+  if (config.bos_token_id && !config_.no_bos) prompt.ids.push_back(static_cast<data::TokenId>(*config.bos_token_id));
+  prompt.text_begin = prompt.ids.size();
+  for (const data::TokenId id : tokenizer_.encode(text)) prompt.ids.push_back(id);
+  const std::string name = fmt::format("prompt {}", number + 1);
+  ensure(!prompt.ids.empty(),
+         fmt::format("{} has no tokens, and no BOS begins it; give it a text, or leave out --no-bos", name));
+  ensure(prompt.ids.size() <= config.max_position_embeddings,
+         fmt::format("{} has {} tokens, and the model has {} positions (max_position_embeddings); shorten it", name,
+                     prompt.ids.size(), config.max_position_embeddings));
+  return prompt;
+}
+
+/// Prompt and continuation together have as many tokens as the model has positions, at the most.
+std::size_t Generator::most_tokens(const Prompt& prompt) const {
+  return std::min(config_.generation.max_new_tokens, task_.config().max_position_embeddings - prompt.ids.size());
+}
+
+void Generator::reserve(std::span<const Prompt> prompts) {
+  nn::DecoderShape shape{.slots = prompts.size()};
+  for (const Prompt& prompt : prompts) {
+    shape.longest_prompt = std::max(shape.longest_prompt, prompt.ids.size());
+    shape.positions = std::max(shape.positions, prompt.ids.size() + most_tokens(prompt));
+  }
+  Arena planned;
+  decoder_->plan(planned, shape);
+  if (planned.peak() > arena_.capacity()) {
+    arena_ = {};
+    const TeamProcessor processor{.threads = static_cast<std::size_t>(space_.concurrency()), .on_host = runs_on_host};
+    const std::size_t needed = planned.peak() + decoder_->scratch_bytes(shape, processor);
+    const std::size_t available = train::available_memory();
+    ensure(needed <= available,
+           fmt::format("{} of {} tokens need {} of memory, and {} are free{}; use a smaller --batch or "
+                       "--max-new-tokens, or --precision bfloat16",
+                       count_of(shape.slots, "sequence"), shape.positions, bytes_text(needed), bytes_text(available),
+                       train::address_space_note()));
+    arena_ = Arena("mylos::generation", planned.peak());
+  }
+  decoder_->begin(pass(), shape);
+}
+
+void Generator::take_token(Sequence& sequence, std::span<const float> logits, const TextAction& action) {
+  Continuation& result = sequence.result;
+  const std::size_t position = sequence.prompt->ids.size() + result.ids.size();
+  const std::optional<ChosenToken> token = sampler_.choose(logits, sequence.prompt->number, position);
+  ensure(token.has_value(),
+         fmt::format("prompt {}: the logits of token {} are not finite; use another --precision, or check the weights",
+                     sequence.prompt->number + 1, result.ids.size() + 1));
+  result.ids.push_back(token->id);
+  result.log_probabilities.push_back(token->log_probability);
+  if (std::ranges::find(task_.config().eos_token_ids, static_cast<std::size_t>(token->id)) !=
+      task_.config().eos_token_ids.end()) {
+    result.stop = "eos";
+  } else {
+    sequence.text.append(token->id);
+    if (result.ids.size() == sequence.most) {
+      result.stop = sequence.most == config_.generation.max_new_tokens ? "length" : "positions";
+    }
+  }
+  if (action) action(sequence.index, sequence.text.take_more(sequence.is_done()), sequence.is_done());
+}
+
+void Generator::take_tokens(std::span<Sequence* const> rows, const ConstMatrix<float>& logits,
+                            const TextAction& action) {
+  const auto host = Kokkos::create_mirror_view_and_copy(HostSpace(), logits);
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    take_token(*rows[row], {host.data() + row * host.extent(1), host.extent(1)}, action);
+  }
+}
+
+std::vector<Continuation> Generator::generate(std::span<const Prompt> prompts, const TextAction& action) {
+  if (prompts.empty()) return {};
+  reserve(prompts);
+  std::vector<Sequence> sequences;
+  for (const Prompt& prompt : prompts) {
+    const std::span text = std::span(prompt.ids).subspan(prompt.text_begin);
+    sequences.push_back({sequences.size(), &prompt, {tokenizer_, text}, most_tokens(prompt)});
+  }
+  for (Sequence& sequence : sequences) {
+    if (sequence.most == 0) {
+      sequence.result.stop = "positions";
+      if (action) action(sequence.index, {}, true);
+      continue;
+    }
+    Sequence* const row = &sequence;
+    take_tokens({&row, 1}, decoder_->prefill(pass(), sequence.index, sequence.prompt->ids), action);
+  }
+  std::vector<Sequence*> rows;
+  std::vector<std::size_t> slots;
+  std::vector<std::int32_t> tokens;
+  for (;;) {
+    rows.clear(), slots.clear(), tokens.clear();
+    for (Sequence& sequence : sequences) {
+      if (sequence.is_done()) continue;
+      rows.push_back(&sequence);
+      slots.push_back(sequence.index);
+      tokens.push_back(sequence.result.ids.back());
+    }
+    if (rows.empty()) break;
+    take_tokens(rows, decoder_->step(pass(), slots, tokens), action);
+  }
+  std::vector<Continuation> results;
+  for (Sequence& sequence : sequences) {
+    sequence.result.text = sequence.text.text();
+    results.push_back(std::move(sequence.result));
+  }
+  return results;
+}
+
+}  // namespace mylos::tasks

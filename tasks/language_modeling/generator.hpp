@@ -1,0 +1,72 @@
+#pragma once
+
+#include "core/arena.hpp"
+#include "nn/llama/llama_decoder.hpp"
+#include "tasks/language_modeling/language_task.hpp"
+#include "tasks/language_modeling/sampling.hpp"
+#include "train/engine/loaded_parameters.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// Continuations of prompts by a language model that is loaded once.
+namespace mylos::tasks {
+
+/// A prompt as ids, BOS included where the model has one.
+struct Prompt {
+  std::uint64_t number = 0;  ///< of the command's prompts, from 0: what tokens are drawn by
+  std::vector<data::TokenId> ids;
+  std::size_t text_begin = 0;  ///< ids before those of its text
+};
+
+struct Continuation {
+  std::vector<data::TokenId> ids;         ///< with the EOS that ended it
+  std::vector<double> log_probabilities;  ///< of each, as ChosenToken says
+  std::string text;                       ///< of the ids, without the prompt's
+  /// "eos"; "length": as many tokens as were asked for; "positions": as many as the model has positions for.
+  std::string_view stop;
+};
+
+class Generator {
+ public:
+  /// Loads the model of `run`. Errors: std::runtime_error where it has no weights or no tokenizer, and those of
+  /// LanguageTask.
+  Generator(const RunConfig& run, const Notice& notice);
+
+  /// The prompt of a text, which may be empty where the model has a BOS. Errors: std::runtime_error where the text is
+  /// not UTF-8, has no tokens, or has more than the model has positions.
+  Prompt read_prompt(const std::string& text, std::uint64_t number) const;
+
+  /// Is given what a token adds to the text of prompt `index` of a call, and whether it was the last one.
+  using TextAction = std::function<void(std::size_t index, std::string_view more, bool is_done)>;
+  /// Continues the prompts together; each has the continuation that it has alone. Errors: std::runtime_error where
+  /// memory does not suffice for them, or a logit is not finite.
+  std::vector<Continuation> generate(std::span<const Prompt> prompts, const TextAction& action = {});
+
+ private:
+  struct Sequence;
+
+  nn::Pass pass() { return {space_, gemm_, parameters_.store(), parameters_.schedule(), arena_}; }
+  std::size_t most_tokens(const Prompt& prompt) const;
+  void reserve(std::span<const Prompt> prompts);
+  void take_tokens(std::span<Sequence* const> rows, const ConstMatrix<float>& logits, const TextAction& action);
+  void take_token(Sequence& sequence, std::span<const float> logits, const TextAction& action);
+
+  LanguageTask task_;
+  LanguageConfig config_;
+  data::SentencePieceTokenizer tokenizer_;
+  ExecutionSpace space_;
+  Gemm gemm_;
+  train::LoadedParameters parameters_;
+  std::unique_ptr<nn::LlamaDecoder> decoder_;
+  Arena arena_;
+  Sampler sampler_;
+};
+
+}  // namespace mylos::tasks

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "tests/app/tiny_run.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+/// Tests of the program that hold for every family of models are written once and run for each.
+namespace mylos::tests {
+
+/// A fixture that is derived from TinyRun, on the family of the test's parameter.
+template <class Runs>
+class OnFamily : public Runs, public testing::WithParamInterface<const Family*> {
+ protected:
+  OnFamily() : Runs(*testing::WithParamInterface<const Family*>::GetParam()) {}
+};
+
+inline const std::vector<const Family*>& families() {
+  static const std::vector<const Family*> all = {&bert_family(), &llama_family()};
+  return all;
+}
+
+inline std::string family_name(const testing::TestParamInfo<const Family*>& info) { return info.param->name; }
+
+}  // namespace mylos::tests
+
+/// Runs the TEST_P of a fixture for every family.
+#define MYLOS_FOR_EACH_FAMILY(fixture) \
+  INSTANTIATE_TEST_SUITE_P(Families, fixture, testing::ValuesIn(mylos::tests::families()), mylos::tests::family_name)

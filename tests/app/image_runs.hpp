@@ -1,0 +1,77 @@
+#pragma once
+
+#include "tests/app/rank_runs.hpp"
+#include "tests/app/tiny_run.hpp"
+#include "tests/data/images/recorded_images.hpp"
+#include "tests/data/images/small_images.hpp"
+#include "tests/tasks/image_classification/small_classifier.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace mylos::tests {
+
+/// A small ResNet without weights and small digits: 41 to train on, so that a batch of 8 leaves one over, and 20 to
+/// score.
+class ImageRuns : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_small_classifier(model_);
+    write_small_digits(digits_, 41, 20);
+  }
+
+  /// Of the small model on the digits, in batches of 8 and groups of 4, unless `more` says otherwise.
+  std::vector<std::string> train_words(const std::filesystem::path& output,
+                                       const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> words = {"train", "--output", output, "--gemm", default_provider()};
+    const auto unless_given = [&](const std::vector<std::string>& other) {
+      if (std::ranges::find(more, other.front()) == more.end()) words.insert(words.end(), other.begin(), other.end());
+    };
+    if (std::ranges::find(more, "--arch") == more.end()) unless_given({"--model", model_});
+    unless_given({"--train", digits_});
+    unless_given({"--dev", digits_});
+    unless_given({"--batch", "8"});
+    unless_given({"--batch-norm-group", "4"});
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  ProgramRun train(const std::filesystem::path& output, const std::vector<std::string>& more = {}) const {
+    return run_mylos(train_words(output, more));
+  }
+  /// One line of error, the last; before it there may be notices.
+  static void expect_refused(const ProgramRun& run, const std::string& what, int exit_code = 1) {
+    EXPECT_EQ(run.exit_code, exit_code) << run.errors;
+    const std::vector<std::string> lines = run.error_lines();
+    ASSERT_FALSE(lines.empty()) << what;
+    EXPECT_THAT(lines.back(), testing::AllOf(testing::StartsWith("mylos: error: "), testing::HasSubstr(what)));
+  }
+  static std::vector<nlohmann::json> rows(const std::filesystem::path& run, const std::string& kind) {
+    std::vector<nlohmann::json> rows;
+    std::istringstream lines(read_file(run / "metrics.jsonl"));
+    for (std::string line; std::getline(lines, line);) {
+      nlohmann::json row = nlohmann::json::parse(line);
+      if (row["kind"] == kind) rows.push_back(std::move(row));
+    }
+    return rows;
+  }
+  /// Two classes with two PNG files each.
+  void write_pictures() const {
+    for (const char* file : {"cats/1.png", "cats/2.png", "dogs/1.png", "dogs/2.png"}) {
+      write_file(pictures_ / file, recorded_image_file("decoded.jsonl", "png RGB"));
+    }
+  }
+
+  TemporaryDirectory directory_;
+  std::filesystem::path model_ = directory_ / "model", digits_ = directory_ / "digits",
+                        pictures_ = directory_ / "pictures", run_ = directory_ / "run";
+  EnvironmentVariable cache_{"XDG_CACHE_HOME", (directory_ / "cache").string()};  ///< of timings, not the user's
+};
+
+}  // namespace mylos::tests

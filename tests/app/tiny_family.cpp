@@ -1,0 +1,61 @@
+#include "tests/app/tiny_family.hpp"
+
+#include "tests/app/tiny_model.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace mylos::tests {
+
+void write_tiny_llama(const std::filesystem::path& directory, const TinyLlama& model) {
+  const nlohmann::json config = {{"model_type", "llama"},
+                                 {"vocab_size", model.vocabulary},
+                                 {"hidden_size", model.hidden},
+                                 {"intermediate_size", model.feed_forward},
+                                 {"num_hidden_layers", model.layers},
+                                 {"num_attention_heads", model.heads},
+                                 {"num_key_value_heads", model.key_value_heads},
+                                 {"max_position_embeddings", model.positions},
+                                 {"rms_norm_eps", 1e-5},
+                                 {"bos_token_id", 1},
+                                 {"eos_token_id", 2}};
+  write_file(directory / "config.json", config.dump());
+}
+
+std::string tiny_documents(std::size_t count, std::size_t length) {
+  std::string lines;
+  for (std::size_t i = 0; i < count; ++i) {
+    nlohmann::json ids = nlohmann::json::array();
+    for (std::size_t j = 0; j < (length > 0 ? length : 4 + i % 7); ++j) ids.push_back(3 + (5 * i + j) % 26);
+    lines += nlohmann::json{{"input_ids", ids}}.dump() + "\n";
+  }
+  return lines;
+}
+
+const Family& bert_family() {
+  static const Family family{.name = "bert",
+                             .ending = ".json",
+                             .options = {"--max-length", "60", "--doc-stride", "20"},
+                             .noise = {"--dropout", "0.1"},
+                             .metric = "f1",
+                             .title = "F1",
+                             .row = "qa_outputs.weight",
+                             .write_model = [](const std::filesystem::path& model) { write_tiny_model(model); },
+                             .documents = [] { return tiny_questions(); }};
+  return family;
+}
+
+const Family& llama_family() {
+  static const Family family{.name = "llama",
+                             .ending = ".jsonl",
+                             .options = {"--max-length", "32"},
+                             .noise = {},
+                             .metric = "accuracy",
+                             .title = "Accuracy",
+                             .row = "lm_head.weight",
+                             .write_model = [](const std::filesystem::path& model) { write_tiny_llama(model); },
+                             .documents = [] { return tiny_documents(12); }};
+  return family;
+}
+
+}  // namespace mylos::tests

@@ -1,0 +1,115 @@
+// What Mylos makes of a Llama's directory, for comparisons with transformers:
+//   llama_directory logits MODEL DOCUMENT OUTPUT           the logits (T, V) of one document of ids, as safetensors
+//   llama_directory copy MODEL DOCUMENT TARGET TYPE BYTES  the model written again, in files of at most BYTES
+// DOCUMENT is JSON lines with one object: {"input_ids": [...]}.
+
+#include "core/arena.hpp"
+#include "core/kernels/gemm.hpp"
+#include "data/huggingface/llama_config.hpp"
+#include "nn/llama/llama.hpp"
+#include "tasks/interface/pretrained_export.hpp"
+#include "tasks/language_modeling/language_config.hpp"
+#include "tasks/language_modeling/language_task.hpp"
+#include "tasks/language_modeling/llama_shape_of.hpp"
+#include "tests/support/arrays.hpp"
+#include "train/engine/initial_parameters.hpp"
+#include "train/engine/model_export.hpp"
+
+#include <Kokkos_Core.hpp>
+
+#include <iostream>
+#include <string>
+
+namespace {
+
+using namespace mylos;
+
+tasks::RunConfig run_on(const std::string& model, const std::string& document) {
+  tasks::RunConfig run;
+  run.task.model = model;
+  run.task.dev = document;
+  run.settings = tasks::LanguageConfig{.max_length = 64, .no_bos = true, .no_eos = true};
+  return run;
+}
+
+/// The model of a directory with its weights, as evaluation loads them.
+struct LoadedLlama {
+  LoadedLlama(const std::string& directory, const std::string& document)
+      : task(run_on(directory, document), [](const std::string&) {}),
+        model(nn::make_llama(tasks::llama_shape_of(data::read_llama_config(data::PretrainedModel(directory))),
+                             Precision::float32)),
+        store(model->table(), Precision::float32, ParameterStore::Purpose::inference),
+        mode(parallel::make_single_process_mode(store)) {
+    train::load_initial_parameters(space, task, std::nullopt, store, *mode);
+  }
+
+  tasks::LanguageTask task;
+  std::unique_ptr<nn::LlamaModel> model;
+  ExecutionSpace space;
+  ParameterStore store;
+  std::unique_ptr<parallel::ParameterMode> mode;
+};
+
+void write_logits(LoadedLlama& loaded, const std::string& output) {
+  train::Evaluation& evaluation = *loaded.task.evaluation();
+  Arena measured;
+  loaded.model->plan(measured, evaluation.largest_batch(), ParameterStore::Purpose::inference, nn::Recompute::none);
+  Arena arena("mylos::test::arena", measured.peak());
+  Batch batch;
+  evaluation.assemble(0, batch);
+  const Gemm gemm(default_gemm_provider());
+  std::vector<float> logits;
+  std::size_t columns = 0;
+  loaded.model->logits({loaded.space, gemm, loaded.store, loaded.mode->schedule(), arena, 0, 0}, batch,
+                       [&](std::size_t, const ConstMatrix<float>& chunk) {
+                         const tests::Values values = tests::host_values(chunk);
+                         logits.insert(logits.end(), values.begin(), values.end());
+                         columns = chunk.extent(1);
+                       });
+  data::write_safetensors(output,
+                          std::vector<data::NamedTensor>{{"logits", {logits.size() / columns, columns}, logits}});
+}
+
+Precision type_called(const std::string& name) {
+  if (const auto type = parse_precision(name)) return *type;
+  throw std::runtime_error(name + " is no type");
+}
+
+void write_copy(LoadedLlama& loaded, const std::string& source, const std::string& target,
+                const data::WeightFormat& format) {
+  const OrderedJson config = data::llama_config_json(data::read_llama_config(data::PretrainedModel(source)));
+  tasks::PretrainedExport copy(target, config, {}, loaded.model->table(), format);
+  const auto alone = parallel::make_self_communicator();
+  train::gather_parameters(*alone, loaded.store, *loaded.mode,
+                           [&](const ParameterRow& row, std::size_t first, std::span<const float> values) {
+                             copy.write(row, first, values);
+                           });
+  copy.commit();
+}
+
+int run(const std::vector<std::string>& words) {
+  if (words.size() == 4 && words[0] == "logits") {
+    LoadedLlama loaded(words[1], words[2]);
+    write_logits(loaded, words[3]);
+    return 0;
+  }
+  if (words.size() == 6 && words[0] == "copy") {
+    LoadedLlama loaded(words[1], words[2]);
+    write_copy(loaded, words[1], words[3], {.precision = type_called(words[4]), .shard_bytes = std::stoull(words[5])});
+    return 0;
+  }
+  std::cerr << "usage: llama_directory logits MODEL DOCUMENT OUTPUT | copy MODEL DOCUMENT TARGET TYPE BYTES\n";
+  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Kokkos::ScopeGuard kokkos;
+  try {
+    return run({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    std::cerr << "error: " << error.what() << '\n';
+    return 1;
+  }
+}

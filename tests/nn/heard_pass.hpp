@@ -1,0 +1,54 @@
+#pragma once
+
+#include "tests/support/arrays.hpp"
+#include "tests/support/engine.hpp"
+#include "tests/support/product_recorder.hpp"
+#include "tests/support/work_recorder.hpp"
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace mylos::tests {
+
+/// What one training pass of a model does, listened to.
+struct HeardPass {
+  BatchShape shape;
+  std::vector<GemmLabel> products;
+  double product_flops = 0.0;
+  std::map<std::string, Work> kernels;
+};
+
+/// Trains a model in `precision` once on all three samples of `data`, with products by `provider`.
+template <class Data>
+HeardPass hear_pass(const nn::Model& model, const Data& data, Precision precision, nn::Recompute recompute,
+                    const std::string& provider) {
+  Arena planned;
+  model.plan(planned, data.shape(), ParameterStore::Purpose::training, recompute);
+  Engine engine(model.table(), precision, planned.peak(), provider);
+  Batch batch;
+  data.fill(0, 3, batch);
+  nn::Pass pass = engine.pass();
+  pass.recompute = recompute;
+  const ProductRecorder products;
+  const WorkRecorder kernels;
+  model.train(pass, batch, 1.0f, Vector<float>("test::losses", 3));
+  Kokkos::fence("test::hear_pass");
+  HeardPass heard{data.shape(), products.products(), 0.0, kernels.work()};
+  for (const GemmLabel& product : heard.products) heard.product_flops += product_work(product).flops;
+  return heard;
+}
+
+/// What tells one product from another, with how often there is such a one.
+using ProductCounts = std::map<
+    std::tuple<Transpose, Transpose, std::size_t, std::size_t, std::size_t, Precision, Precision, EpilogueKind>,
+    std::size_t>;
+
+/// Adds a product, a GemmLabel or a GemmProduct, `count` times.
+template <class Product>
+void count_product(ProductCounts& counts, const Product& one, std::size_t count) {
+  counts[{one.transpose_a, one.transpose_b, one.m, one.n, one.k, one.input, one.output, one.epilogue}] += count;
+}
+
+}  // namespace mylos::tests

@@ -1,0 +1,144 @@
+#include "parallel/sharding/parameter_mode.hpp"
+#include "tests/support/launch.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+/// What of a row a rank has, is given and sends: run by one, two, three and four ranks.
+namespace mylos::parallel {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr ModeKind all_kinds[] = {ModeKind::replicated, ModeKind::sharded_optimizer, ModeKind::sharded_gradients,
+                                  ModeKind::sharded, ModeKind::hybrid};
+
+/// Rows of which slices of a unit cut some and miss others.
+ParameterTable rows_table() {
+  ParameterTable::Builder builder;
+  builder.unit("first").row("words", {300, 10}, {}).row("scale", {7}, {}, {.decay = false});
+  builder.unit("second").row("weight", {50, 100}, {}).row("out", {2048}, {});
+  return builder.build();
+}
+
+float value_of(std::size_t row, std::size_t i) { return static_cast<float>(10000 * row + i); }
+
+std::vector<float> values_of(std::size_t row, std::size_t first, std::size_t count) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = value_of(row, first + i);
+  return values;
+}
+
+struct Rows {
+  explicit Rows(ModeKind kind, Precision precision = Precision::float32)
+      : mesh(tests::launch().world(), ranks_that_split(kind, 2, tests::launch().world().size())),
+        store(table, precision, ParameterStore::Purpose::training, store_layout(kind, mesh.shard().size())),
+        mode(make_parameter_mode({.kind = kind}, mesh, store)) {}
+
+  /// Each rank gives the elements it owns, in pieces of `piece`.
+  void fill(std::size_t piece) const {
+    for (std::size_t row = 0; row < table.rows().size(); ++row) {
+      const RowRange owned = mode->owned_range(row);
+      for (std::size_t first = owned.begin; first < owned.end; first += piece) {
+        mode->write_row(row, first, values_of(row, first, std::min(piece, owned.end - first)));
+      }
+    }
+  }
+
+  ParameterTable table = rows_table();
+  Mesh mesh;
+  ParameterStore store;
+  std::unique_ptr<ParameterMode> mode;
+};
+
+template <class Check>
+void for_each_kind(const Check& check) {
+  for (const ModeKind kind : all_kinds) {
+    if (kind == ModeKind::hybrid && tests::launch().world().size() % 2 != 0) continue;
+    SCOPED_TRACE(std::string(to_string(kind)));
+    check(kind);
+  }
+}
+
+TEST(RowRanges, OfAGroupAreDisjointAndAllOfARow) {
+  for_each_kind([](ModeKind kind) {
+    const Rows rows(kind);
+    for (std::size_t row = 0; row < rows.table.rows().size(); ++row) {
+      const std::size_t size = rows.table.row(row).size;
+      const RowRange owned = rows.mode->owned_range(row);
+      ASSERT_LE(owned.begin, owned.end);
+      ASSERT_LE(owned.end, size);
+      std::vector<double> times(size);
+      for (std::size_t i = owned.begin; i < owned.end; ++i) times[i] = 1.0;
+      std::vector<float> sums(times.begin(), times.end());
+      rows.mesh.shard().all_reduce({}, {sums.data(), sums.size(), ElementType::float32, Place::host}, "times").wait({});
+      EXPECT_TRUE(std::ranges::all_of(sums, [](float sum) { return sum == 1.0f; }));
+    }
+  });
+}
+
+TEST(RowRanges, OwnedElementsAreAllThatARankNeeds) {
+  for_each_kind([](ModeKind kind) {
+    for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
+      const Rows rows(kind, precision);
+      rows.fill(617);
+      for (std::size_t row = 0; row < rows.table.rows().size(); ++row) {
+        const std::size_t size = rows.table.row(row).size;
+        std::vector<float> values(size);
+        rows.mode->read_row(row, 0, values);
+        EXPECT_EQ(values, values_of(row, 0, size)) << rows.table.row(row).name;
+      }
+    }
+  });
+}
+
+TEST(RowRanges, WhatARankDoesNotOwnIsLeftOut) {
+  for_each_kind([](ModeKind kind) {
+    const Rows rows(kind);
+    for (std::size_t row = 0; row < rows.table.rows().size(); ++row) {
+      rows.mode->write_row(row, values_of(row, 0, rows.table.row(row).size));
+      std::vector<float> values(rows.table.row(row).size / 2);
+      rows.mode->read_row(row, 1, values);
+      EXPECT_EQ(values, values_of(row, 1, values.size()));
+    }
+  });
+}
+
+TEST(RowRanges, TheFirstRankGathersAndEveryElementIsSentOnceAtMost) {
+  for_each_kind([](ModeKind kind) {
+    const Rows rows(kind);
+    rows.fill(100000);
+    Communicator& world = tests::launch().world();
+    for (std::size_t row = 0; row < rows.table.rows().size(); ++row) {
+      const std::size_t size = rows.table.row(row).size;
+      const std::size_t first = size / 3;
+      std::vector<float> values(size - first);
+      const std::uint64_t before = sent_bytes();
+      rows.mode->gather_row(row, first, values);
+      const RowRange owned = rows.mode->owned_range(row);
+      const bool sends = world.rank() > 0 && world.rank() < rows.mesh.shard().size() && owned.end > first;
+      const std::size_t expected = sends ? owned.end - std::max(first, owned.begin) : 0;
+      EXPECT_EQ(sent_bytes() - before, expected * sizeof(float)) << rows.table.row(row).name;
+      if (world.rank() == 0) EXPECT_EQ(values, values_of(row, first, values.size()));
+    }
+    world.barrier("the next mode");
+  });
+}
+
+TEST(RowRanges, ElementsBeyondTheRowAreRefused) {
+  const Rows rows(ModeKind::sharded);
+  std::vector<float> two(2);
+  const auto expected = HasSubstr("row scale: values 6 to 8 of 7");
+  const std::size_t row = rows.table.find("scale");
+  EXPECT_THAT(tests::error_of([&] { rows.mode->read_row(row, 6, two); }), expected);
+  EXPECT_THAT(tests::error_of([&] { rows.mode->gather_row(row, 6, two); }), expected);
+  EXPECT_THAT(tests::error_of([&] { rows.mode->write_row(row, 6, two); }), expected);
+}
+
+}  // namespace
+}  // namespace mylos::parallel

@@ -1,0 +1,170 @@
+#include "core/base/json.hpp"
+#include "core/base/text_file.hpp"
+#include "data/huggingface/llama_config.hpp"
+#include "nn/llama/llama.hpp"
+#include "tasks/language_modeling/language_config.hpp"
+#include "tasks/language_modeling/language_task.hpp"
+#include "tasks/language_modeling/llama_shape_of.hpp"
+#include "tasks/question_answering/squad_config.hpp"
+#include "tasks/question_answering/squad_task.hpp"
+#include "tests/app/tiny_model.hpp"
+#include "tests/support/launch.hpp"
+#include "tests/support/temporary.hpp"
+#include "train/engine/initial_parameters.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+/// What a rank reads of a model's weights, and the values that it then has, for every family: run by 1, 2 and 4 ranks.
+namespace mylos::tasks {
+namespace {
+
+namespace fs = std::filesystem;
+using parallel::ModeKind;
+
+constexpr std::uint64_t seed = 7;
+
+/// Bytes that this process has read from files; empty where the system does not count them.
+std::optional<std::uint64_t> bytes_read() {
+  std::istringstream words(read_text_file("/proc/self/io"));
+  std::string name;
+  std::uint64_t count = 0;
+  while (words >> name >> count) {
+    if (name == "rchar:") return count;
+  }
+  return std::nullopt;
+}
+
+bool has_read_counter() {
+  std::error_code unreadable;
+  return fs::exists("/proc/self/io", unreadable);
+}
+
+/// A model directory with weights of type `precision`, and its task.
+struct WrittenTask {
+  std::unique_ptr<Task> task;
+  fs::path weights;      ///< the file that is read
+  std::string is_drawn;  ///< the beginning of the names of rows that the file lacks; empty where it has all
+};
+
+WrittenTask language_task(const fs::path& directory, Precision precision) {
+  const std::string config =
+      R"({"model_type": "llama", "vocab_size": 1500, "hidden_size": 128, "intermediate_size": 352,
+      "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 32,
+      "rms_norm_eps": 1e-5, "bos_token_id": 1, "eos_token_id": 2})";
+  tests::write_file(directory / "train.jsonl", "{\"input_ids\": [5, 6, 7]}\n{\"input_ids\": [7, 8]}\n");
+  const data::LlamaConfig parsed = data::parse_llama_config(parse_json(config, "config"), "config");
+  const auto model = nn::make_llama(llama_shape_of(parsed), Precision::float32);
+  std::vector<std::vector<float>> values;
+  std::vector<data::NamedTensor> tensors;
+  for (const ParameterRow& row : model->table().rows()) {
+    values.emplace_back(row.size);
+    initialize(row, 11, values.back());
+  }
+  for (std::size_t row = 0; row < values.size(); ++row) {
+    tensors.push_back({model->table().row(row).name, model->table().row(row).shape, values[row]});
+  }
+  data::write_pretrained(directory / "model", data::llama_config_json(parsed), {}, tensors, {.precision = precision});
+  RunConfig run;
+  run.task.model = directory / "model";
+  run.task.train = directory / "train.jsonl";
+  run.task.batch = 1;
+  run.settings = LanguageConfig{.max_length = 16};
+  return {std::make_unique<LanguageTask>(run, Notice()), directory / "model/model.safetensors", ""};
+}
+
+WrittenTask squad_task(const fs::path& directory, Precision) {
+  tests::write_tiny_model(directory / "model",
+                          {.has_head = false, .hidden = 128, .layers = 3, .feed_forward = 512, .heads = 4});
+  tests::write_file(directory / "train.json", tests::tiny_questions());
+  RunConfig run;
+  run.task.model = directory / "model";
+  run.task.train = directory / "train.json";
+  run.task.batch = 1;
+  run.settings = SquadConfig{.max_length = 60, .doc_stride = 20};
+  return {std::make_unique<SquadTask>(run, [](const std::string&) {}), directory / "model/model.safetensors",
+          "qa_outputs."};
+}
+
+struct Family {
+  const char* name;
+  WrittenTask (*make)(const fs::path& directory, Precision precision);
+  Precision precision;
+};
+
+class InitialWeights : public testing::TestWithParam<Family> {
+ protected:
+  static constexpr ModeKind kinds[] = {ModeKind::replicated, ModeKind::sharded_optimizer, ModeKind::sharded_gradients,
+                                       ModeKind::sharded, ModeKind::hybrid};
+
+  template <class Check>
+  void for_each_mode(const Check& check) {
+    for (const ModeKind kind : kinds) {
+      const std::size_t ranks = tests::launch().world().size();
+      if (kind == ModeKind::hybrid && ranks % 2 != 0) continue;
+      SCOPED_TRACE(std::string(to_string(kind)));
+      parallel::Mesh mesh(tests::launch().world(), ranks_that_split(kind, 2, ranks));
+      ParameterStore store(written_.task->model().table(), Precision::float32, ParameterStore::Purpose::training,
+                           store_layout(kind, mesh.shard().size()));
+      const auto mode = make_parameter_mode({.kind = kind}, mesh, store);
+      check(store, *mode);
+    }
+  }
+
+  tests::TemporaryDirectory directory_;  // each rank's own
+  WrittenTask written_ = GetParam().make(directory_.path(), GetParam().precision);
+};
+
+TEST_P(InitialWeights, AreThoseOfTheFileBitForBit) {
+  const data::SafetensorsFile file(written_.weights);
+  for_each_mode([&](ParameterStore& store, parallel::ParameterMode& mode) {
+    train::fill_parameters(*written_.task, seed, store, mode);
+    for (std::size_t row = 0; row < store.table().rows().size(); ++row) {
+      const ParameterRow& description = store.table().row(row);
+      std::vector<float> expected(description.size), values(description.size);
+      const bool is_drawn = !written_.is_drawn.empty() && description.name.starts_with(written_.is_drawn);
+      if (is_drawn) {
+        initialize(description, seed, expected);
+      } else {
+        expected = file.read_float(description.name);
+      }
+      mode.read_row(row, 0, values);
+      EXPECT_EQ(std::memcmp(values.data(), expected.data(), values.size() * sizeof(float)), 0) << description.name;
+    }
+  });
+}
+
+TEST_P(InitialWeights, ARankReadsTheBytesThatItOwns) {
+  if (!has_read_counter()) GTEST_SKIP() << "the system does not count what is read";
+  const std::uint64_t header = fs::file_size(written_.weights);
+  for_each_mode([&](ParameterStore& store, parallel::ParameterMode& mode) {
+    std::uint64_t owned = 0, all = 0;
+    for (std::size_t row = 0; row < store.table().rows().size(); ++row) {
+      if (!written_.is_drawn.empty() && store.table().row(row).name.starts_with(written_.is_drawn)) continue;
+      owned += mode.owned_range(row).size() * bytes_of(GetParam().precision);
+      all += store.table().row(row).size * bytes_of(GetParam().precision);
+    }
+    const std::uint64_t before = *bytes_read();
+    train::fill_parameters(*written_.task, seed, store, mode);
+    const std::uint64_t taken = *bytes_read() - before;
+    EXPECT_GE(taken, owned);
+    constexpr std::uint64_t elsewhere = 4096;  // the counter itself, and MPI
+    EXPECT_LE(taken, owned + (header - all) + elsewhere) << "of " << all << " bytes";
+    tests::launch().world().barrier("the next mode");
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, InitialWeights,
+                         testing::Values(Family{"language_modeling", language_task, Precision::float32},
+                                         Family{"language_modeling_bfloat16", language_task, Precision::bfloat16},
+                                         Family{"question_answering", squad_task, Precision::float32}),
+                         [](const auto& family) { return std::string(family.param.name); });
+
+}  // namespace
+}  // namespace mylos::tasks

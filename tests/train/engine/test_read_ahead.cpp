@@ -1,0 +1,69 @@
+#include "tests/small_models/image_task.hpp"
+#include "train/engine/trainer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+namespace mylos::train {
+namespace {
+
+using Assembled = std::vector<std::pair<std::size_t, std::vector<std::size_t>>>;  // steps and samples
+
+/// A task that keeps what it was told to expect, and what it then was asked for.
+class ToldTask final : public Task {
+ public:
+  const nn::Model& model() const override { return task_.model(); }
+  void initial_values(const RowWriter& write) const override { task_.initial_values(write); }
+  std::size_t steps_per_epoch() const override { return task_.steps_per_epoch(); }
+  std::vector<std::size_t> global_batch(std::size_t step) const override { return task_.global_batch(step); }
+  WorkKind work() const override { return task_.work(); }
+  std::size_t rows_of(std::size_t sample) const override { return task_.rows_of(sample); }
+  double weight(std::span<const std::size_t> samples) const override { return task_.weight(samples); }
+  void read_ahead(const ExpectedBatches& expected) const override {
+    for (std::size_t step = expected.first_step; step < expected.steps; ++step) {
+      for (const auto& samples : expected.batches_of(step)) expected_.emplace_back(step, samples);
+    }
+    ++told_;
+  }
+  void assemble(std::size_t step, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
+                Batch& batch) const override {
+    assembled_.emplace_back(step, std::vector(samples.begin(), samples.end()));
+    task_.assemble(step, samples, ids, batch);
+  }
+  Evaluation* evaluation() const override { return nullptr; }
+  void write_results(const std::filesystem::path&) const override {}
+  std::unique_ptr<ModelExport> start_export(const std::filesystem::path& directory) const override {
+    return task_.start_export(directory);
+  }
+
+  mutable Assembled expected_, assembled_;
+  mutable int told_ = 0;
+
+ private:
+  small_models::ImageTask task_{{.groups = 9, .images_per_group = 2, .groups_per_batch = 4}};
+};
+
+TrainConfig config_of_steps(std::size_t steps) {
+  TrainConfig config;
+  config.steps = steps;
+  config.gemm.provider = default_gemm_provider();
+  return config;
+}
+
+TEST(ReadAhead, TheTaskIsToldWhatItWillBeAskedFor) {
+  for (const bool deterministic : {false, true}) {
+    ToldTask task;
+    TrainConfig config = config_of_steps(5);
+    config.micro_batch = deterministic ? 0 : 3;
+    config.parallel = {.deterministic = deterministic, .leaves = 8};  // more than samples: some are fillers
+    Trainer(config, task).run({});
+    EXPECT_EQ(task.told_, 1);
+    EXPECT_EQ(task.expected_, task.assembled_) << (deterministic ? "deterministic" : "by the limit");
+    EXPECT_GE(task.assembled_.size(), 8u);
+  }
+}
+
+}  // namespace
+}  // namespace mylos::train
