@@ -273,5 +273,6 @@ size_t stand_in_busy_streams() {
 }
 
 void stand_in_fail_device() { device_failed = true; }
+int stand_in_device_failed() { return device_failed ? 1 : 0; }
 
 }  // extern "C"

@@ -56,6 +56,7 @@ cudaError_t cudaFree(void* memory);
 size_t stand_in_busy_streams(void);
 /* From here on every query of the device fails with cudaErrorLaunchFailure, as after a kernel's bad access. */
 void stand_in_fail_device(void);
+int stand_in_device_failed(void);
 
 #ifdef __cplusplus
 }

@@ -99,9 +99,9 @@ ncclResult_t ask(ncclComm_t communicator, cudaStream_t stream, Work work) {
   if (const ncclResult_t wrong = check(communicator, stream); wrong != ncclSuccess) return wrong;
   ++operations;
   if (operation_fault("call")) return refuse(ncclInternalError, "injected");
-  if (operation_fault("device")) stand_in_fail_device();
   State& state = *communicator->state;
-  work.hangs = operation_fault("hang") || operation_fault("async") || operation_fault("device");
+  work.hangs = operation_fault("hang") || operation_fault("async");
+  work.fails_device = operation_fault("device");
   if (operation_fault("async")) {
     refuse(ncclRemoteError, "injected");
     state.error = ncclRemoteError;

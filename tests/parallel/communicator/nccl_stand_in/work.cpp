@@ -63,10 +63,14 @@ std::vector<std::vector<std::byte>> take_sent(const Work& work) {
   return copies;
 }
 
+/// After an abort or on a device that has failed, an operation touches no memory: its arrays may be gone.
 void run(State& state, const Work& work) {
-  std::vector<std::vector<std::byte>> copies = take_sent(work), received;
+  if (work.fails_device) stand_in_fail_device();
+  const bool runs = !state.aborted && stand_in_device_failed() == 0;
+  std::vector<std::vector<std::byte>> copies, received;
+  if (runs) copies = take_sent(work);
   std::this_thread::sleep_for(operation_time);
-  while (work.hangs && !state.aborted) std::this_thread::sleep_for(milliseconds(1));
+  while ((work.hangs || !runs) && !state.aborted) std::this_thread::sleep_for(milliseconds(1));
   if (state.aborted) {
     std::this_thread::sleep_for(abort_time);
     return;

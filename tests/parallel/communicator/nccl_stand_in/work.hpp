@@ -29,6 +29,7 @@ struct Work {
   Message sum;
   ncclDataType_t type = ncclUint8;
   bool hangs = false;
+  bool fails_device = false;  ///< as its kernel begins
 };
 
 /// Shared by a communicator and its operations.
