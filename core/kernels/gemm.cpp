@@ -5,6 +5,7 @@
 #include "core/kernels/gathered_convolution.hpp"
 #include "core/kernels/gemm_label.hpp"
 #include "core/kernels/gemm_provider.hpp"
+#include "core/kernels/winograd_sizes.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -78,7 +79,8 @@ std::size_t host_product_bytes(std::span<const GemmProduct> products, std::size_
   constexpr std::size_t depth = 240, columns = 768, code = std::size_t{2} << 20;
   std::size_t widest = 0;
   for (const GemmProduct& product : products) widest = std::max(widest, product.n);
-  return code + threads * depth * (widest + columns) * sizeof(float) + GatheredConvolution::bytes(products);
+  return code + threads * depth * (widest + columns) * sizeof(float) + GatheredConvolution::bytes(products) +
+         winograd_bytes(products);
 }
 
 std::vector<std::string> gemm_providers() {

@@ -4,6 +4,8 @@
 #include "core/kernels/gathered_convolution.hpp"
 #include "core/kernels/gemm_provider.hpp"
 #include "core/kernels/recently_used.hpp"
+#include "core/kernels/winograd_convolution.hpp"
+#include "core/kernels/winograd_sizes.hpp"
 
 #include <fmt/format.h>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -17,8 +19,8 @@
 /// Products by oneDNN on the host: float everywhere, 16 bits where the CPU has instructions for them (AVX512-BF16,
 /// AMX); elsewhere 16-bit operands are converted. The bias is fused, and beta = 1 is a sum. Two providers: one reads
 /// the operands as they are, the other first copies a weight (B, where A is not transposed) into the layout that oneDNN
-/// likes best, which pays where it is read by many rows. Convolutions of the first are products of gathered rows; the
-/// other has oneDNN's own, which want weights in layouts of theirs.
+/// likes best, which pays where it is read by many rows. Convolutions of the first are Winograd's where they can be,
+/// and else products of gathered rows; the other has oneDNN's own, which want weights in layouts of theirs.
 namespace mylos {
 namespace {
 
@@ -30,6 +32,7 @@ struct Shape {
   Transpose transpose_a, transpose_b;
   Precision input, output;
   bool accumulate, has_bias;
+  std::size_t count = 1;  ///< of such products in one call
 
   auto operator<=>(const Shape&) const = default;
 };
@@ -52,11 +55,14 @@ memory::desc any_layout(const memory::desc& description) {
 #endif
 }
 
-/// Row-major rows x columns after the transposition.
-memory::desc describe(Precision precision, Transpose transpose, std::size_t rows, std::size_t columns) {
-  const auto r = static_cast<memory::dim>(rows), c = static_cast<memory::dim>(columns);
+/// Row-major rows x columns after the transposition, `count` of them one after the other.
+memory::desc describe(std::size_t count, Precision precision, Transpose transpose, std::size_t rows,
+                      std::size_t columns) {
+  const auto n = static_cast<memory::dim>(count), r = static_cast<memory::dim>(rows),
+             c = static_cast<memory::dim>(columns);
   const memory::dims strides = transpose == Transpose::no ? memory::dims{c, 1} : memory::dims{1, r};
-  return {{r, c}, onednn_type(precision), strides};
+  if (count == 1) return {{r, c}, onednn_type(precision), strides};
+  return {{n, r, c}, onednn_type(precision), {r * c, strides[0], strides[1]}};
 }
 
 bool fuses_bias(EpilogueKind kind) { return kind == EpilogueKind::bias || kind == EpilogueKind::bias_gelu; }
@@ -135,12 +141,18 @@ class OneDnnGemm : public GemmProvider {
   }
   /// The primitive for this product, made at the first call of its shape; null where oneDNN has none but its reference.
   const Product* find(const GemmProduct& asked, Products& products);
+  const Product* find(const Shape& shape, Products& products);
   Product make(const Shape& shape);
   /// Whether there are products of such elements.
   bool multiplies(Precision precision);
   /// Whether it is computed by a convolution of oneDNN.
   bool has_convolution(const GemmProduct& product);
+  /// Whether it is computed by Winograd's transforms.
+  bool transforms(const GemmProduct& product) const {
+    return weights_ == Weights::as_they_are && has_winograd(product);
+  }
   void convolve(const ExecutionSpace& space, const GemmCall& call);
+  void multiply(const ProductBatch& batch);
   /// B as the primitive reads it.
   memory pack(const Product& product, const GemmCall& call);
   void execute(const Product& product, const GemmCall& call);
@@ -153,11 +165,15 @@ class OneDnnGemm : public GemmProvider {
   FloatOperands operands_;
   GatheredConvolution gathered_;
   FloatConvolution float_images_;
+  WinogradConvolution winograd_;
   OneDnnConvolution convolutions_{engine_, stream_};
 };
 
 const Product* OneDnnGemm::find(const GemmProduct& asked, Products& products) {
-  const Shape shape = shape_of(asked);
+  return find(shape_of(asked), products);
+}
+
+const Product* OneDnnGemm::find(const Shape& shape, Products& products) {
   const Product& found = products.get(shape, [&] { return make(shape); });
   return found.primitive.get(true) != nullptr ? &found : nullptr;
 }
@@ -172,8 +188,29 @@ bool OneDnnGemm::has_convolution(const GemmProduct& product) {
   return weights_ == Weights::packed && convolutions_.has(product);
 }
 
+void OneDnnGemm::multiply(const ProductBatch& batch) {
+  Shape shape{batch.m,
+              batch.n,
+              batch.k,
+              batch.transpose_a,
+              batch.transpose_b,
+              Precision::float32,
+              Precision::float32,
+              batch.beta != 0.0f,
+              false};
+  shape.count = batch.count;
+  GemmCall call{.m = batch.m, .n = batch.n, .k = batch.k};
+  call.a = batch.a;
+  call.b = batch.b;
+  call.c = batch.c;
+  execute(*find(shape, blocks_), call);
+}
+
 void OneDnnGemm::convolve(const ExecutionSpace& space, const GemmCall& call) {
   if (has_convolution(product_of(call))) return convolutions_.compute(call);
+  if (transforms(product_of(call))) {
+    return winograd_.compute(space, call, [&](const ProductBatch& batch) { multiply(batch); });
+  }
   if (!multiplies(call.input)) {
     return float_images_.compute(space, call, [&](const GemmCall& product) { convolve(space, product); });
   }
@@ -204,17 +241,20 @@ std::size_t OneDnnGemm::workspace_bytes(std::span<const GemmProduct> products) {
   for (const GemmProduct& product : convolutions) {
     if (has_convolution(product)) own = std::max(own, convolutions_.bytes(product));
   }
-  std::erase_if(convolutions, [&](const GemmProduct& product) { return has_convolution(product); });
+  std::vector<GemmProduct> transformed, gathered;
+  for (const GemmProduct& product : convolutions) {
+    if (!has_convolution(product)) (transforms(product) ? transformed : gathered).push_back(product);
+  }
   return packed + scratch + own + FloatOperands::bytes(converted) + FloatConvolution::bytes(converted) +
-         GatheredConvolution::bytes(convolutions);
+         GatheredConvolution::bytes(gathered) + winograd_bytes(transformed);
 }
 
 Product OneDnnGemm::make(const Shape& shape) {
   Product product;
-  product.a = describe(shape.input, shape.transpose_a, shape.m, shape.k);
-  product.b = describe(shape.input, shape.transpose_b, shape.k, shape.n);
-  product.c = describe(shape.output, Transpose::no, shape.m, shape.n);
-  if (shape.has_bias) product.bias = describe(shape.output, Transpose::no, 1, shape.n);
+  product.a = describe(shape.count, shape.input, shape.transpose_a, shape.m, shape.k);
+  product.b = describe(shape.count, shape.input, shape.transpose_b, shape.k, shape.n);
+  product.c = describe(shape.count, shape.output, Transpose::no, shape.m, shape.n);
+  if (shape.has_bias) product.bias = describe(1, shape.output, Transpose::no, 1, shape.n);
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (shape.accumulate) {

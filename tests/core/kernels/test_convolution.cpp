@@ -81,14 +81,24 @@ struct Problem {
 
 std::vector<Problem> problems() {
   return {
-      {{5, 5, 1, 1, 1, 1}, 1},           {{7, 9, 3, 8, 3, 3, 1, 1}, 2},   {{9, 7, 8, 16, 3, 3, 2, 1}, 3},
-      {{8, 8, 16, 8, 1, 1, 2, 0}, 2},    {{6, 5, 17, 16, 1, 1, 1, 0}, 5}, {{17, 13, 3, 16, 7, 7, 2, 3}, 2},
-      {{6, 11, 16, 17, 5, 5, 1, 2}, 2},  {{11, 6, 1, 3, 5, 3, 2, 3}, 4},  // padding beyond what the kernel reaches
-      {{4, 4, 64, 64, 3, 3, 1, 1}, 5},                                    // of which some share a block
-      {{3, 3, 8, 17, 3, 3, 1, 0}, 3},                                     // one pixel left
-      {{2, 9, 3, 8, 1, 5, 3, 2}, 2},   // a stride beyond the kernel, and beyond the height
-      {{5, 4, 16, 3, 7, 7, 1, 3}, 1},  // a kernel larger than the image
+      {{5, 5, 1, 1, 1, 1}, 1},
+      {{7, 9, 3, 8, 3, 3, 1, 1}, 2},
+      {{9, 7, 8, 16, 3, 3, 2, 1}, 3},
+      {{8, 8, 16, 8, 1, 1, 2, 0}, 2},
+      {{6, 5, 17, 16, 1, 1, 1, 0}, 5},
+      {{17, 13, 3, 16, 7, 7, 2, 3}, 2},
+      {{6, 11, 16, 17, 5, 5, 1, 2}, 2},
+      {{11, 6, 1, 3, 5, 3, 2, 3}, 4},   // padding beyond what the kernel reaches
+      {{4, 4, 64, 64, 3, 3, 1, 1}, 5},  // of which some share a block
+      {{3, 3, 8, 17, 3, 3, 1, 0}, 3},   // one pixel left
+      {{2, 9, 3, 8, 1, 5, 3, 2}, 2},    // a stride beyond the kernel, and beyond the height
+      {{5, 4, 16, 3, 7, 7, 1, 3}, 1},   // a kernel larger than the image
       {{56, 56, 64, 17, 3, 3, 1, 1}, 1},
+      {{9, 6, 8, 17, 3, 3, 1, 2}, 3},   // tiles of which a part lies outside of the
+                                        // result
+      {{5, 8, 16, 8, 3, 3, 1, 3}, 2},   // and of which some read padding alone
+      {{1, 4, 257, 9, 3, 3, 1, 1}, 2},  // more channels than are transformed at once
+      {{97, 96, 8, 8, 3, 3, 1, 1}, 4},  // more tiles than a block has
   };
 }
 
@@ -188,10 +198,9 @@ TEST_P(Convolutions, GradientsAreAdjointOverManyImagesOfHalf) {
   check_adjoint<half>(GetParam(), {{64, 64, 32, 32, 1, 1, 1, 0}, 21});
 }
 
-TEST_P(Convolutions, GiveTheSameBitsTwice) {
+void check_bits_of_two_calls(const std::string& provider, const Problem& problem) {
   const ExecutionSpace space;
-  const Gemm gemm(GetParam());
-  const Problem problem{{13, 13, 64, 64, 3, 3, 2, 1}, 5};
+  const Gemm gemm(provider);
   const Arrays<float> arrays(problem);
   const auto y = unwritten<float>(problem.y_rows(), 64), dx = unwritten<float>(problem.x_rows(), 64),
              dweight = unwritten<float>(64, problem.shape.terms());
@@ -207,25 +216,38 @@ TEST_P(Convolutions, GiveTheSameBitsTwice) {
   EXPECT_TRUE(same_bits(dweight, again_dweight));
 }
 
-TEST_P(Convolutions, AllocateNothingForFewerImagesOnceWarm) {
+TEST_P(Convolutions, GiveTheSameBitsTwice) {
+  for (const std::size_t stride : {1u, 2u}) {
+    check_bits_of_two_calls(GetParam(), {{13, 13, 64, 64, 3, 3, stride, 1}, 5});
+  }
+}
+
+template <class T>
+void check_allocations(const std::string& provider, const Problem& problem) {
   const ExecutionSpace space;
-  const Gemm gemm(GetParam());
-  const Problem problem{{14, 14, 32, 32, 3, 3, 2, 1}, 8};
-  const Arrays<bfloat16> arrays(problem);
-  const Matrix<bfloat16> y("test::y", problem.y_rows(), 32), dx("test::dx", problem.x_rows(), 32);
+  const Gemm gemm(provider);
+  const Arrays<T> arrays(problem);
+  const Matrix<T> y("test::y", problem.y_rows(), 32), dx("test::dx", problem.x_rows(), 32);
   const Matrix<float> dweight("test::dweight", 32, problem.shape.terms());
   const auto pass = [&](std::size_t images) {
-    const auto part = [&](const Matrix<bfloat16>& all) {
-      return Matrix<bfloat16>(all.data(), all.extent(0) / problem.images * images, all.extent(1));
+    const auto part = [&](const Matrix<T>& all) {
+      return Matrix<T>(all.data(), all.extent(0) / problem.images * images, all.extent(1));
     };
-    convolve<bfloat16>(space, gemm, problem.shape, part(arrays.x_), arrays.weight_, part(y));
-    convolve_input_gradient<bfloat16>(space, gemm, problem.shape, part(arrays.dy_), arrays.weight_, part(dx));
-    convolve_weight_gradient<bfloat16>(space, gemm, problem.shape, part(arrays.x_), part(arrays.dy_), 1.0f, dweight);
+    convolve<T>(space, gemm, problem.shape, part(arrays.x_), arrays.weight_, part(y));
+    convolve_input_gradient<T>(space, gemm, problem.shape, part(arrays.dy_), arrays.weight_, part(dx));
+    convolve_weight_gradient<T>(space, gemm, problem.shape, part(arrays.x_), part(arrays.dy_), 1.0f, dweight);
   };
   pass(8);
   const KokkosRecorder recorder;
   for (const std::size_t images : {7u, 1u, 8u, 3u}) pass(images);
   EXPECT_TRUE(recorder.allocations().empty()) << recorder.allocations().front().label;
+}
+
+TEST_P(Convolutions, AllocateNothingForFewerImagesOnceWarm) {
+  for (const std::size_t stride : {1u, 2u}) {
+    check_allocations<float>(GetParam(), {{14, 14, 32, 32, 3, 3, stride, 1}, 8});
+    check_allocations<bfloat16>(GetParam(), {{14, 14, 32, 32, 3, 3, stride, 1}, 8});
+  }
 }
 
 std::string name_of(const ::testing::TestParamInfo<std::string>& info) {

@@ -1,0 +1,56 @@
+#include "core/kernels/winograd_sizes.hpp"
+
+#include <algorithm>
+
+namespace mylos {
+namespace {
+
+/// Bytes of transformed tiles that are multiplied at once and stay in a cache meanwhile, and the least number of tiles
+/// that pays for reading the weights, or adding to their gradient, anew.
+constexpr std::size_t tile_block_bytes = std::size_t{8} << 20, least_tiles = 256;
+
+/// Fewer channels than this are read by products too narrow to gain.
+constexpr std::size_t least_channels = 8;
+
+constexpr std::size_t place_bytes = winograd_places * sizeof(float);
+
+}  // namespace
+
+WinogradTiles winograd_tiles(const Convolution& convolution) {
+  const ConvolutionShape& shape = convolution.shape;
+  if (convolution.pass == ConvolutionPass::input_gradient) return {shape.height, shape.width};
+  return {shape.out_height(), shape.out_width()};
+}
+
+std::size_t winograd_tiles_at_once(const ConvolutionShape& shape, std::size_t tiles) {
+  return std::min(tiles, std::max(least_tiles, tile_block_bytes / (place_bytes * (shape.in + shape.out))));
+}
+
+WinogradBytes winograd_workspace(const GemmProduct& product) {
+  const ConvolutionShape& shape = product.convolution->shape;
+  const std::size_t tiles =
+      winograd_tiles_at_once(shape, batch_extent(product) * winograd_tiles(*product.convolution).tiles());
+  const bool is_reversed = product.convolution->pass == ConvolutionPass::input_gradient;
+  const std::size_t from = is_reversed ? shape.out : shape.in, to = is_reversed ? shape.in : shape.out;
+  return {tiles * from * place_bytes, tiles * to * place_bytes, shape.out * shape.in * place_bytes};
+}
+
+bool has_winograd(const GemmProduct& product) {
+  if (!product.convolution || product.input != Precision::float32) return false;
+  const ConvolutionShape& shape = product.convolution->shape;
+  return shape.kernel_height == 3 && shape.kernel_width == 3 && shape.stride == 1 &&
+         std::min(shape.in, shape.out) >= least_channels;
+}
+
+std::size_t winograd_bytes(std::span<const GemmProduct> products) {
+  WinogradBytes most;
+  for (const GemmProduct& product : products) {
+    if (!has_winograd(product)) continue;
+    const WinogradBytes bytes = winograd_workspace(product);
+    most = {std::max(most.images, bytes.images), std::max(most.results, bytes.results),
+            std::max(most.weights, bytes.weights)};
+  }
+  return most.images + most.results + most.weights;
+}
+
+}  // namespace mylos
