@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -27,7 +26,7 @@ class ImageRuns : public testing::Test {
     write_small_digits(digits_, 41, 20);
   }
 
-  /// Of the small model on the digits, in batches of 8 and groups of 4, unless `more` says otherwise.
+  /// Trains the small model on the digits in batches of 8 and groups of 4, unless `more` says otherwise.
   std::vector<std::string> train_words(const std::filesystem::path& output,
                                        const std::vector<std::string>& more = {}) const {
     std::vector<std::string> words = {"train", "--output", output, "--gemm", default_provider()};
@@ -52,14 +51,19 @@ class ImageRuns : public testing::Test {
     ASSERT_FALSE(lines.empty()) << what;
     EXPECT_THAT(lines.back(), testing::AllOf(testing::StartsWith("mylos: error: "), testing::HasSubstr(what)));
   }
+  /// The rows of one kind of its metrics.jsonl.
   static std::vector<nlohmann::json> rows(const std::filesystem::path& run, const std::string& kind) {
-    std::vector<nlohmann::json> rows;
-    std::istringstream lines(read_file(run / "metrics.jsonl"));
-    for (std::string line; std::getline(lines, line);) {
-      nlohmann::json row = nlohmann::json::parse(line);
-      if (row["kind"] == kind) rows.push_back(std::move(row));
-    }
+    std::vector<nlohmann::json> rows = metrics_of(run);
+    std::erase_if(rows, [&](const nlohmann::json& row) { return row["kind"] != kind; });
     return rows;
+  }
+  /// A run on synthetic images as Derecho's scripts write it.
+  std::vector<std::string> derecho_words(const std::vector<std::string>& more) const {
+    std::vector<std::string> words = {"train",    "--arch",       "resnet18", "--use_syn",       "--image_size",
+                                      "16",       "--batch_size", "4",        "--num_epochs",    "1",
+                                      "--output", run_,           "--gemm",   default_provider()};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
   }
   /// Two classes with two PNG files each.
   void write_pictures() const {

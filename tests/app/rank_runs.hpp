@@ -18,8 +18,33 @@ namespace mylos::tests {
 /// The program that launches ranks; empty in a build without MPI.
 const std::string& mpiexec();
 
-/// A tiny run by several ranks, on one thread each.
-class RankRuns : public TinyRun {
+/// Starts ranks of one thread each. A run that hangs ends after a while.
+class RankLauncher {
+ protected:
+  /// One program for each rank.
+  static std::vector<std::string> launched(const std::vector<std::vector<std::string>>& ranks) {
+    std::vector<std::string> words;
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      if (i > 0) words.emplace_back(":");
+      words.insert(words.end(), {"-n", "1", program()});
+      words.insert(words.end(), ranks[i].begin(), ranks[i].end());
+    }
+    return words;
+  }
+  static ProgramRun run_on(const std::vector<std::vector<std::string>>& ranks) {
+    return RunningProgram(launched(ranks), "", {}, mpiexec()).wait();
+  }
+  static ProgramRun run_on(std::size_t ranks, const std::vector<std::string>& words) {
+    return run_on(std::vector<std::vector<std::string>>(ranks, words));
+  }
+
+  EnvironmentVariable root_{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, sure_{"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+      crowded_{"OMPI_MCA_rmaps_base_oversubscribe", "1"}, loose_{"OMPI_MCA_hwloc_base_binding_policy", "none"},
+      threads_{"OMP_NUM_THREADS", "1"}, limit_{"MPIEXEC_TIMEOUT", "100"};  // seconds
+};
+
+/// A tiny run by several ranks.
+class RankRuns : public TinyRun, protected RankLauncher {
  protected:
   using TinyRun::TinyRun;
   void SetUp() override {
@@ -41,23 +66,6 @@ class RankRuns : public TinyRun {
     return words;
   }
 
-  /// One program for each rank.
-  static std::vector<std::string> launched(const std::vector<std::vector<std::string>>& ranks) {
-    std::vector<std::string> words;
-    for (std::size_t i = 0; i < ranks.size(); ++i) {
-      if (i > 0) words.emplace_back(":");
-      words.insert(words.end(), {"-n", "1", program()});
-      words.insert(words.end(), ranks[i].begin(), ranks[i].end());
-    }
-    return words;
-  }
-  static ProgramRun run_on(const std::vector<std::vector<std::string>>& ranks) {
-    return RunningProgram(launched(ranks), "", {}, mpiexec()).wait();
-  }
-  static ProgramRun run_on(std::size_t ranks, const std::vector<std::string>& words) {
-    return run_on(std::vector<std::vector<std::string>>(ranks, words));
-  }
-
   /// The processes of this machine that run with `output`, once there are so many of them; fewer after a minute.
   static std::vector<int> wait_for_ranks(const std::filesystem::path& output, std::size_t ranks);
   static std::vector<int> processes_of(const std::filesystem::path& output);
@@ -65,10 +73,6 @@ class RankRuns : public TinyRun {
   static void wait_for_file(const std::filesystem::path& file) { wait_for_size(file, 1); }
   /// The same for at least `bytes`.
   static void wait_for_size(const std::filesystem::path& file, std::uintmax_t bytes);
-
-  EnvironmentVariable root_{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, sure_{"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
-      crowded_{"OMPI_MCA_rmaps_base_oversubscribe", "1"}, loose_{"OMPI_MCA_hwloc_base_binding_policy", "none"},
-      threads_{"OMP_NUM_THREADS", "1"}, limit_{"MPIEXEC_TIMEOUT", "100"};  // seconds; nothing may hang
 };
 
 /// The lines of its metrics.jsonl.

@@ -9,29 +9,21 @@ using nlohmann::json;
 using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
-/// On ranks of one thread each.
-class ImageRanks : public ImageRuns {
+class ImageRanks : public ImageRuns, protected RankLauncher {
  protected:
   void SetUp() override {
     if (mpiexec().empty()) GTEST_SKIP() << "a build without MPI";
     ImageRuns::SetUp();
   }
-  ProgramRun run_on(std::size_t ranks, const fs::path& output, const Words& more) const {
-    Words words = {"-n", std::to_string(ranks), program()};
-    const Words own = train_words(output, more);
-    words.insert(words.end(), own.begin(), own.end());
-    return RunningProgram(words, "", {}, mpiexec()).wait();
+  ProgramRun train_on(std::size_t ranks, const fs::path& output, const Words& more) const {
+    return run_on(ranks, train_words(output, more));
   }
-
-  EnvironmentVariable root_{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, sure_{"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
-      crowded_{"OMPI_MCA_rmaps_base_oversubscribe", "1"}, loose_{"OMPI_MCA_hwloc_base_binding_policy", "none"},
-      threads_{"OMP_NUM_THREADS", "1"}, limit_{"MPIEXEC_TIMEOUT", "100"};
 };
 
 TEST_F(ImageRanks, DoNotChangeDeterministicRuns) {
   const Words more = {"--epochs", "1", "--batch", "16", "--deterministic", "--leaves", "4", "--augment", "crop-flip"};
   const fs::path alone = directory_ / "alone";
-  const ProgramRun single = run_on(1, alone, more), both = run_on(2, run_, more);
+  const ProgramRun single = train_on(1, alone, more), both = train_on(2, run_, more);
   ASSERT_EQ(single.exit_code, 0) << single.errors;
   ASSERT_EQ(both.exit_code, 0) << both.errors;
   EXPECT_EQ(read_file(run_ / "last/model.safetensors"), read_file(alone / "last/model.safetensors"));
@@ -39,42 +31,18 @@ TEST_F(ImageRanks, DoNotChangeDeterministicRuns) {
 }
 
 TEST_F(ImageRanks, NeedAGroupEach) {
-  const ProgramRun run = run_on(4, run_, {"--steps", "1", "--batch-norm-group", "8", "--batch", "16"});
+  const ProgramRun run = train_on(4, run_, {"--steps", "1", "--batch-norm-group", "8", "--batch", "16"});
   EXPECT_NE(run.exit_code, 0);
   EXPECT_THAT(run.errors, HasSubstr("--batch 16 has 2 groups of 8 images (--batch-norm-group), fewer than the 4 ranks; "
                                     "use --batch-norm-group 4, a larger --batch, or fewer ranks"));
   const ProgramRun few =
-      run_on(2, run_, {"--steps", "1", "--train-limit", "5", "--batch-norm-group", "8", "--batch", "16"});
+      train_on(2, run_, {"--steps", "1", "--train-limit", "5", "--batch-norm-group", "8", "--batch", "16"});
   EXPECT_NE(few.exit_code, 0);
   EXPECT_THAT(few.errors, HasSubstr("a full batch has 1 group, fewer than the 2 ranks"));
 }
 
 TEST_F(ImageRanks, SyntheticImagesAreAsManyAsAllRanksTake) {
-  const ProgramRun run = RunningProgram({"-n",
-                                         "2",
-                                         program(),
-                                         "train",
-                                         "--arch",
-                                         "resnet18",
-                                         "--use_syn",
-                                         "--image_size",
-                                         "16",
-                                         "--steps_syn",
-                                         "2",
-                                         "--batch_size",
-                                         "4",
-                                         "--batch-norm-group",
-                                         "4",
-                                         "--labels",
-                                         "3",
-                                         "--num_epochs",
-                                         "1",
-                                         "--output",
-                                         run_,
-                                         "--gemm",
-                                         default_provider()},
-                                        "", {}, mpiexec())
-                             .wait();
+  const ProgramRun run = run_on(2, derecho_words({"--steps_syn", "2", "--labels", "3", "--batch-norm-group", "4"}));
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_EQ(read_json(run_ / "run.json")["train"], "synthetic:16x16x16");
   EXPECT_EQ(rows(run_, "step").size(), 2u);

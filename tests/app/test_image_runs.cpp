@@ -313,29 +313,8 @@ TEST_F(ImageRuns, BenchBatchTriesWholeGroups) {
 }
 
 TEST_F(ImageRuns, DerechosScriptsAreUnderstood) {
-  const Words words = {"train",
-                       "--arch",
-                       "resnet18",
-                       "--use_syn",
-                       "--image_size",
-                       "16",
-                       "--steps_syn",
-                       "3",
-                       "--batch_size",
-                       "4",
-                       "--num_epochs",
-                       "1",
-                       "--random_seed",
-                       "7",
-                       "--use_fsdp",
-                       "--learning_rate",
-                       "0.01",
-                       "--labels",
-                       "4",
-                       "--output",
-                       run_,
-                       "--gemm",
-                       default_provider()};
+  const Words words = derecho_words(
+      {"--steps_syn", "3", "--random_seed", "7", "--use_fsdp", "--learning_rate", "0.01", "--labels", "4"});
   const ProgramRun run = run_mylos(words);
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   const json record = read_json(run_ / "run.json");
