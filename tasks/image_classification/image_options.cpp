@@ -1,6 +1,8 @@
 #include "tasks/image_classification/image_options.hpp"
 
 #include "core/base/option_kinds.hpp"
+#include "data/huggingface/image_processor.hpp"
+#include "data/huggingface/resnet_config.hpp"
 #include "tasks/image_classification/image_config.hpp"
 
 #include <fmt/format.h>
@@ -97,7 +99,7 @@ std::vector<OwnOption> data_options() {
           own("labels", {}, "N", files, reads_images,
               "labels of the model; with a directory of another number its last layer begins anew; default: the "
               "model's, else the data's; of synthetic data: 1000"),
-          {1, 1'000'000}, [](auto& config) -> auto& { return config.labels; }),
+          {1, data::most_resnet_labels}, [](auto& config) -> auto& { return config.labels; }),
       stem_option(),
       path_option(
           own("order", {}, "FILE", files, train_command,
@@ -111,7 +113,7 @@ std::vector<OwnOption> data_options() {
 }
 
 std::vector<OwnOption> image_size_options() {
-  const CountRange sides{1, 16'384};
+  const CountRange sides{1, data::largest_image_side};
   return {
       count_or_unset_option(
           own("image-size", {}, "N", images, reads_images | classify_command,
@@ -145,7 +147,7 @@ std::vector<OwnOption> image_size_options() {
   };
 }
 
-/// What Derecho's examples are told.
+/// The options of Derecho's examples.
 std::vector<OwnOption> example_options() {
   return {
       unrecorded(switch_option(

@@ -37,12 +37,10 @@ struct TrainedClassifier {
   ImageInput input;
 };
 
-constexpr std::size_t largest_size = 16384;
-
 void read_labels(const ResolvedRun& run, std::vector<std::string>& labels) {
   run.member("labels", [&](const Json& value, const JsonPlace& place) {
     const std::size_t count = as_count(value, place);
-    constexpr std::size_t most = 1'000'000;  // that of --labels
+    constexpr std::size_t most = data::most_resnet_labels;
     if (count == 0 || count > most) place.fail(fmt::format("is not 1 to {}", most));
     if (count != labels.size()) labels = data::unnamed_labels(count);
   });
@@ -78,7 +76,8 @@ TrainedClassifier read_trained(const TrainedModel& trained) {
   read.input = resolve_input({}, read.model.processor, nullptr, config.num_channels, PreferredSize::model);
   run.member("image-size", [&](const Json& value, const JsonPlace& place) {
     read.input.size = as_count(value, place);
-    if (read.input.size > largest_size) place.fail(fmt::format("is more than {}", largest_size));
+    if (read.input.size > data::largest_image_side)
+      place.fail(fmt::format("is more than {}", data::largest_image_side));
   });
   run.member("crop-fraction", [&](const Json& value, const JsonPlace& place) {
     read.input.crop_fraction = as_number(value, place);
