@@ -64,7 +64,7 @@ class Model {
     mode_->publish_values(space_);
   }
 
-  /// Bytes of the weights that a step reads: all but the embeddings, of which it looks up a row.
+  /// The weights that a step reads, in bytes: all but the embeddings, of which it looks up one row.
   double bytes() const {
     std::size_t elements = 0;
     for (const ParameterRow& row : network_->table().rows()) {

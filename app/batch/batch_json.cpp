@@ -48,7 +48,7 @@ nlohmann::ordered_json row_json(const BatchRow& row, const std::string& work, bo
   return json;
 }
 
-/// What `parse` makes of a name.
+/// The value that `parse` reads from the name at `key`.
 template <class Parse>
 auto parsed_member(const mylos::Json& object, const char* key, const JsonPlace& place, Parse parse) {
   const std::string& text = string_member(object, key, place);

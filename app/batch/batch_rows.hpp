@@ -77,7 +77,7 @@ const BatchRow* fastest_row(const std::vector<BatchRow>& rows);
 /// larger; empty with fewer than two rows that ran.
 std::optional<double> loss_difference(const std::vector<BatchRow>& rows);
 
-/// What loss_difference may be: rows compute the same steps, in other orders.
+/// The largest loss_difference that rounding explains: rows compute the same steps in other orders.
 double loss_tolerance(Precision precision);
 
 /// "sharded, --recompute layer, micro-batch 8".

@@ -17,7 +17,7 @@ std::string needed_text(const BatchTable& table, const BatchRow& row);
 /// "sharded none 29 (116), layer 152 (608)": one line for each mode.
 std::vector<std::string> largest_lines(const BatchTable& table);
 
-/// What is said of the losses of the first step; empty where there are none to compare.
+/// The sentence that compares the losses of the first step; empty where there are none to compare.
 std::string losses_text(const BatchTable& table, double tolerance);
 
 }  // namespace mylos::app

@@ -33,7 +33,7 @@ Json recorded_configuration(const parallel::CheckpointRecord& record) {
   return try_parse_ordered_json(record.text("configuration"));
 }
 
-/// What the run resolved, as its configuration says; null where that says nothing.
+/// The `resolved` of the configuration in a checkpoint; null where it has none.
 Json recorded_resolved(const parallel::CheckpointRecord& record) {
   const Json configuration = recorded_configuration(record);
   const Json resolved = configuration.is_object() ? configuration.value("resolved", Json()) : Json();

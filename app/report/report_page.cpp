@@ -230,7 +230,7 @@ std::string header_html(const std::vector<ReportedRun>& runs, const std::string&
   return text_element("h1", "", title) + text_element("p", "class=\"quiet\"", state + made) + "\n";
 }
 
-/// What the files of runs say; there is one at least.
+/// Adds the sections that are read from the files of the runs, of which there is at least one.
 void add_runs(const std::vector<ReportedRun>& runs, const ReportSettings& settings, const AnswersSection& answers,
               const std::string& pictures, Page& page) {
   const bool one = runs.size() == 1;

@@ -19,7 +19,7 @@ static_assert(tile_side % key_block == 0 && tile_side % query_block == 0 && tile
 
 KOKKOS_INLINE_FUNCTION constexpr int at_most(int value, int most) { return value < most ? value : most; }
 
-/// What a team does of a tile's queries.
+/// The part of a tile's queries that a team computes.
 struct Tile {
   int head = 0, heads = 0;      ///< of those that share keys; heads 0: there is nothing to do
   int first_query = 0;          ///< of the sequence
@@ -38,7 +38,7 @@ struct Wave {
   /// Launches that the heads of a group take. One tile has them all in one launch.
   int count(int group) const { return tiles == 1 ? 1 : (group + 1) * tiles - 1; }
 
-  /// What this launch does with the j-th keys of a sequence.
+  /// The part that this launch computes of the j-th keys of a sequence.
   KOKKOS_INLINE_FUNCTION Tile tile(int j, int group, int length, bool causal) const {
     if (tiles == 1) return {0, group, 0, true, true, true, true};
     const int own_tiles = (length + side - 1) / side, i = number - j;

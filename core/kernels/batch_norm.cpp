@@ -32,8 +32,8 @@ using batch_norm::ChannelNormalizer;
 using batch_norm::ImageBlocks;
 using batch_norm::SumTerms;
 
-/// Of one block: first = the mean of its rows, second = the sum of squared differences from it. Differences from the
-/// first row are summed, which are small where the mean is large.
+/// For one block, first = the mean of its rows and second = the sum of squared differences from it. Differences from
+/// the first row are summed, which are small where the mean is large.
 template <class T>
 struct NormBlockStatistics {
   ImageBlocks blocks;
@@ -108,7 +108,7 @@ struct NormGroupStatistics {
   }
 };
 
-/// What is added to BN(x) before the ReLU, for the image of a block.
+/// The residual that is added to BN(x) before the ReLU, for the image of a block.
 struct NoResidual {
   struct Block {
     KOKKOS_FORCEINLINE_FUNCTION float operator()(std::size_t, std::size_t) const { return 0.0f; }

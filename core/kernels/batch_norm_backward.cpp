@@ -29,7 +29,7 @@ struct NormBackwardArrays {
   batch_norm::Workspace work;
 };
 
-/// Of one block: first = the sum of g, second = that of g (x - mean).
+/// For one block, first = the sum of g and second = that of g (x - mean).
 template <class T, ReluMask mask, bool adds>
 struct NormGradientSums {
   NormBackwardArrays<T> arrays;

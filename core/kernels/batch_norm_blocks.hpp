@@ -181,7 +181,7 @@ void check_input(const ImageGroups& groups, const BatchNormInput<T>& input) {
                   input.statistics.inverse.extent(0)));
 }
 
-/// What the workspace holds.
+/// The arrays of the workspace.
 struct Workspace {
   Matrix<float> first, second;        ///< (blocks, C)
   Matrix<float> scale, slope, shift;  ///< (S, C) of the backward pass

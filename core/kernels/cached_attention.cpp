@@ -55,7 +55,7 @@ struct StoreRow {
   }
 };
 
-/// What the blocks of a row's head leave: (B, A, blocks, D + 2).
+/// The partial results of the blocks of each head of a row: (B, A, blocks, D + 2).
 struct BlockResults {
   float* data;
   std::size_t heads, blocks, size;

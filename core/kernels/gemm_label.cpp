@@ -48,7 +48,7 @@ GemmProduct product_of(const GemmLabel& label) {
           .convolution = label.convolution};
 }
 
-/// What follows the prefix of a product.
+/// Reads the sizes that follow the prefix of a product.
 std::optional<GemmLabel> parse_sizes(std::istream& words) {
   std::string letters;
   GemmLabel label;
@@ -61,7 +61,7 @@ std::optional<GemmLabel> parse_sizes(std::istream& words) {
   return label;
 }
 
-/// What follows the prefix of a convolution.
+/// Reads the sizes that follow the prefix of a convolution.
 std::optional<GemmLabel> parse_convolution(std::istream& words) {
   const auto pass = read_name<ConvolutionPass>(words, passes);
   if (!pass) return std::nullopt;

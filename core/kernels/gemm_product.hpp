@@ -40,7 +40,7 @@ struct GemmProduct {
 /// A convolution of so many images, of and into elements of `precision`; the weight gradient is float.
 GemmProduct convolution_product(const Convolution& convolution, std::size_t images, Precision precision);
 
-/// What a batch has many of: rows of the product, or images of a convolution.
+/// The extent that grows with the batch: rows of the product, or images of a convolution.
 std::size_t batch_extent(const GemmProduct& product);
 /// The same product of at most so many rows or images.
 GemmProduct with_batch_extent(GemmProduct product, std::size_t extent);

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-/// What `mylos fetch NAME` does: gets models and data sets from their public places into our cache, checked and whole.
+/// Gets models and data sets from their public places into our cache, checked and whole, for `mylos fetch NAME`.
 namespace mylos::data {
 
 /// What `fetch` can get, as the help text of the command says it.

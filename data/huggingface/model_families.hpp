@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-/// What the directories of each family of models hold, so that `mylos fetch` gets all of it.
+/// The files in the directories of each family of models, which `mylos fetch` gets.
 namespace mylos::data {
 
 struct ModelFamily {

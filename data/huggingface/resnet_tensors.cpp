@@ -27,7 +27,7 @@ std::optional<std::size_t> take_number(std::string_view& text) {
   return number;
 }
 
-/// What follows "layer1.0." in torchvision's names; empty where it is none of them.
+/// Our name of a tensor of a block from the part of torchvision's after "layer1.0."; empty where it is unknown.
 std::string name_in_block(std::string_view part) {
   if (take(part, "downsample.0.")) return fmt::format("shortcut.convolution.{}", part);
   if (take(part, "downsample.1.")) return fmt::format("shortcut.normalization.{}", part);

@@ -12,7 +12,7 @@
 namespace mylos::data {
 
 inline constexpr std::string_view sentencepiece_file = "tokenizer.model";
-/// What transformers' fast tokenizers read. Newer Llamas have nothing else; it is copied, not read.
+/// The file of transformers' fast tokenizers, the only one of newer Llamas. It is copied, and not read.
 inline constexpr std::string_view fast_tokenizer_file = "tokenizer.json";
 
 /// The files that a directory of such a model may hold beside config.json and its weights.

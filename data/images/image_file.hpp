@@ -17,7 +17,7 @@ namespace mylos::data {
 inline constexpr const char* image_file_format = "mylos images";
 inline constexpr std::int64_t image_file_version = 1;
 
-/// What is written of each image.
+/// An image as it is written.
 struct PreparedImage {
   std::size_t index = 0;    ///< in the data set it comes from
   std::uint64_t bytes = 0;  ///< of ImageSet::encoded

@@ -12,7 +12,7 @@ namespace mylos::tasks {
 /// std::runtime_error where there are fewer than `names`; `data` names what has those.
 std::vector<std::string> name_labels(std::size_t count, const std::vector<std::string>& names, const std::string& data);
 
-/// What to do about data of other labels than a model's, where the model cannot change.
+/// Advice where the data has other labels than the model and the model cannot change.
 inline constexpr const char* other_data = "use data of the model's labels";
 
 /// The model's number for each label of the data: by name where the model has all names, by number where it has none of

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-/// What a run takes for something else, with the pictures.
+/// The images that a run classifies wrongly, with their pictures.
 namespace mylos::tasks {
 
 struct MistakePicture {

@@ -92,7 +92,7 @@ class TaskKind {
   /// Fits the settings to the number of ranks, once the batch is that of all of them. Errors: UsageError where so many
   /// ranks cannot share a batch.
   virtual void fit_ranks(RunConfig&, [[maybe_unused]] std::size_t ranks) const {}
-  /// What micro-batches are multiples of, as --micro-batch counts them.
+  /// The number that every micro-batch is a multiple of, in the units of --micro-batch.
   virtual std::size_t micro_batch_step(const RunConfig&) const { return 1; }
   /// Errors: UsageError where settings do not go together.
   virtual void check(const RunConfig&) const {}

@@ -217,7 +217,7 @@ TEST_F(BenchBatch, ARowThatFailsOnOneRankFailsOnBothAndTheTableGoesOn) {
   if (mpiexec().empty()) GTEST_SKIP() << "a build without MPI";
   if (heap_is_sanitized || !runs_on_host) GTEST_SKIP() << "arrays are not those of the C++ library";
   const Words row = words({"--modes", "replicated,fsdp", "--recompute", "layer", "--json"});
-  // Of some 10 MiB, which the products of a row need.
+  // About 10 MiB: as much as the products of a row need.
   Words all = {"-n", "1", program()};
   all.insert(all.end(), row.begin(), row.end());
   for (const std::string& word : {std::string(":"), std::string("-n"), std::string("1"), std::string("/usr/bin/env"),

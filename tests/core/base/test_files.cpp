@@ -18,7 +18,7 @@
 
 namespace {
 
-/// What the file system under a StagedDirectory does.
+/// The behaviour of the file system under a StagedDirectory.
 struct FileSystem {
   bool exchanges = true;
   int renames_until_kill = -1;  ///< the process dies before the one after them

@@ -157,7 +157,7 @@ TEST(WeightFilesWriter, WithoutCommitTheOldOneStaysWhole) {
   EXPECT_THAT(names_in(directory.path()), ElementsAre("best"));
 }
 
-/// What every file of a directory holds.
+/// The contents of every file of a directory, by its name.
 std::map<std::string, std::string> contents_of(const std::filesystem::path& directory) {
   std::map<std::string, std::string> contents;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {

@@ -142,7 +142,7 @@ TEST_F(FailingRanks, EscapesInTheNameOfANodeDoNotReachTheTerminal) {
   EXPECT_NE(exit_code_, 0);
 }
 
-/// Of ranks that met no error until the end, and cannot end together.
+/// The ranks meet no error until the end, and cannot end together.
 TEST_F(FailingRanks, TheLastErrorHasNoEscapesAndTheRanksDoNotEndWellAfterIt) {
   if (!OthersSurvive::is_possible()) GTEST_SKIP() << "this launcher ends the other ranks itself";
   const OthersSurvive others;
