@@ -1,13 +1,14 @@
-"""bench_kernels, bench_attention, bench_convolution and bench_generate: every kernel passes their checks in every precision, and what they print
-is what was asked for.
+"""The benchmarks: every kernel passes their checks in every precision, and what they print is what was asked for.
 
-test_programs.py BENCH_KERNELS BENCH_ATTENTION BENCH_CONVOLUTION BENCH_GENERATE
+test_programs.py BENCH_KERNELS BENCH_ATTENTION BENCH_CONVOLUTION BENCH_GENERATE BENCH_IMAGES
 """
 
 import json
 import os
+import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
 
 KERNELS = ["layer-norm", "layer-norm-gradient", "gelu", "gelu-gradient", "bias-gradient", "embedding", "embedding-gradient", "span-loss",
@@ -130,6 +131,28 @@ class Generate(unittest.TestCase):
             done = run(sys.argv[4], *words.split())
             self.assertEqual((done.returncode != 0, len(done.stderr.splitlines())), (True, 1), done.stderr)
             self.assertRegex(done.stderr, f"^bench_generate: error: .*{message}")
+
+
+class Images(unittest.TestCase):
+    def test_passes_over_all_images(self):
+        done = run(sys.argv[5], "--data", "synthetic:35x20x30", "--size", "16", "--rounds", "2", "--passes", "3", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(done.stdout)
+        self.assertEqual((found["images"], len(found["seconds"])), (3 * 35, 2))
+        self.assertGreater(min(found["seconds"]), 0)
+
+    def test_pixels_of_an_evaluation(self):
+        with tempfile.TemporaryDirectory() as directory:
+            pixels = pathlib.Path(directory) / "pixels"
+            done = run(sys.argv[5], "--data", "synthetic:5x20x30", "--size", "16", "--write", str(pixels))
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+            self.assertEqual(pixels.stat().st_size, 5 * 16 * 16 * 3)
+            self.assertGreater(len(set(pixels.read_bytes())), 100)
+
+    def test_data_that_are_not_there(self):
+        done = run(sys.argv[5], "--data", "/nowhere")
+        self.assertEqual((done.returncode != 0, len(done.stderr.splitlines())), (True, 1), done.stderr)
+        self.assertRegex(done.stderr, "^bench_images: error: .*/nowhere")
 
 
 if __name__ == "__main__":
