@@ -34,59 +34,38 @@ std::vector<std::uint8_t> transformed(const ImageSet& set, const TransformOption
   return pixels;
 }
 
-/// `passes` passes over the images in batches, each with other random choices, by one thread of a loader.
-class Passes {
- public:
-  Passes(const ImageSet& set, const TransformOptions& transform, std::uint64_t passes)
-      : batches_((set.size() + images_of_batch - 1) / images_of_batch * passes),
-        loader_(set, {.transform = transform, .threads = 1},
-                [this, size = set.size()](std::uint64_t number) { return request(size, number); }) {}
-  const data::ImageBatch* next() { return loader_.next(); }
-
- private:
-  std::optional<data::ImageRequest> request(std::size_t size, std::uint64_t number) const {
-    if (number == batches_) return std::nullopt;
-    const std::uint64_t each = (size + images_of_batch - 1) / images_of_batch;
-    data::ImageRequest request{.step = number / each, .images = {}};
-    const std::size_t first = number % each * images_of_batch;
-    request.images.resize(std::min(images_of_batch, size - first));
-    std::iota(request.images.begin(), request.images.end(), first);
-    return request;
-  }
-
-  std::uint64_t batches_;
-  data::ImageLoader loader_;
-};
-
-/// Every image of a pass is what transform_image makes of it. Errors: std::runtime_error.
+/// A loader's batch of the first images has what transform_image makes of each. Errors: std::runtime_error.
 void check_images(const ImageSet& set, const TransformOptions& transform) {
-  Passes passes(set, transform, 1);
-  while (const data::ImageBatch* batch = passes.next()) {
-    const std::size_t bytes = batch->pixels.size() / batch->images.size();
-    for (std::size_t i = 0; i < batch->images.size(); ++i) {
-      const std::vector<std::uint8_t> alone = transformed(set, transform, {0, batch->step, batch->images[i]});
-      const auto in_batch = batch->pixels.begin() + static_cast<std::ptrdiff_t>(i * bytes);
-      ensure(alone.size() == bytes && std::equal(alone.begin(), alone.end(), in_batch),
-             fmt::format("{} differs in the loader", set.place(batch->images[i])));
-    }
+  data::ImageRequest request;
+  request.images.resize(std::min(images_of_batch, set.size()));
+  std::iota(request.images.begin(), request.images.end(), 0);
+  data::ImageLoader loader(set, {.transform = transform},
+                           [&](std::uint64_t number) { return number == 0 ? std::optional(request) : std::nullopt; });
+  const data::ImageBatch& batch = *loader.next();
+  const std::size_t bytes = batch.pixels.size() / batch.images.size();
+  for (std::size_t i = 0; i < batch.images.size(); ++i) {
+    const std::vector<std::uint8_t> alone = transformed(set, transform, {0, 0, batch.images[i]});
+    const auto in_batch = batch.pixels.begin() + static_cast<std::ptrdiff_t>(i * bytes);
+    ensure(alone.size() == bytes && std::equal(alone.begin(), alone.end(), in_batch),
+           fmt::format("{} differs in the loader", set.place(batch.images[i])));
   }
 }
 
-/// Seconds of `passes` passes, with each batch normalised as soon as it is there.
+/// Seconds of `passes` passes over the images, each with other random choices, one image after another.
 double seconds_of_passes(const ImageSet& set, const TransformOptions& transform, std::uint64_t passes) {
   using Clock = std::chrono::steady_clock;
   const PixelNormalization normalization{
       .channels = 3, .mean = {0.485f, 0.456f, 0.406f}, .deviation = {0.229f, 0.224f, 0.225f}};
   const std::size_t pixels = transform.size * transform.size;
-  const Matrix<float> normalized("mylos::bench::images", images_of_batch * pixels, 3);
+  const Matrix<float> normalized("mylos::bench::images", pixels, 3);
   const ExecutionSpace space;
   const Clock::time_point begin = Clock::now();
-  Passes all(set, transform, passes);
-  while (const data::ImageBatch* batch = all.next()) {
-    const std::size_t rows = batch->images.size() * pixels;
-    normalize_pixels<float>(space, normalization, ConstVector<std::uint8_t>(batch->pixels.data(), batch->pixels.size()),
-                            Matrix<float>(normalized.data(), rows, 3));
-    space.fence("mylos::bench::images");
+  for (std::uint64_t pass = 0; pass < passes; ++pass) {
+    for (std::size_t image = 0; image < set.size(); ++image) {
+      const std::vector<std::uint8_t> bytes = transformed(set, transform, {0, pass, image});
+      normalize_pixels<float>(space, normalization, ConstVector<std::uint8_t>(bytes.data(), bytes.size()), normalized);
+      space.fence("mylos::bench::images");
+    }
   }
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }

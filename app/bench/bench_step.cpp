@@ -9,6 +9,7 @@
 #include "core/base/median.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/base/usage_error.hpp"
+#include "core/kernels/winograd_sizes.hpp"
 #include "train/engine/trainer.hpp"
 #include "train/planning/run_plan.hpp"
 
@@ -179,6 +180,7 @@ Calibration StepBench::calibration() const {
 Ceilings StepBench::ceilings() const {
   Ceilings ceilings{.bandwidth = median(bandwidths_)};
   for (const ProductRates& product : products_) {
+    if (has_winograd(product.product)) continue;  // its rate may count operations that are not done
     ceilings.flops = std::max(ceilings.flops, product.rate(product.fastest()));
   }
   return ceilings;

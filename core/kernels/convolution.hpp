@@ -10,7 +10,7 @@
 /// The portable computation (core/kernels/gathered_convolution.hpp) gathers blocks of rows, whose number depends on the
 /// shape alone, and multiplies them. An image that fills a block or more has the same bits whatever other images are in
 /// the call; of smaller images several share a block, and the bits are as independent as the provider's rows are of the
-/// number of rows.
+/// number of rows. Other computations than the portable one say so of theirs.
 namespace mylos {
 
 /// y (N OH OW, out) = the convolution of x (N H W, in) with weight (out, kernel_height kernel_width in). Errors, here

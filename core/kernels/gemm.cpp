@@ -78,9 +78,11 @@ std::size_t host_product_bytes(std::span<const GemmProduct> products, std::size_
   // oneDNN's and OpenBLAS' blocks of the operands, measured: a few hundred columns of each at a time.
   constexpr std::size_t depth = 240, columns = 768, code = std::size_t{2} << 20;
   std::size_t widest = 0;
+  std::vector<GemmProduct> of_float = FloatConvolution::widened(products);
+  of_float.insert(of_float.end(), products.begin(), products.end());
   for (const GemmProduct& product : products) widest = std::max(widest, product.n);
   return code + threads * depth * (widest + columns) * sizeof(float) + GatheredConvolution::bytes(products) +
-         winograd_bytes(products);
+         winograd_bytes(of_float);
 }
 
 std::vector<std::string> gemm_providers() {

@@ -16,7 +16,7 @@ int doublings(std::size_t one, std::size_t other) {
 }
 
 /// Rows beyond which the fastest provider of a convolution is taken to be the same.
-constexpr std::size_t most_convolution_rows = 256;
+constexpr std::size_t most_convolution_rows = 1024;
 
 }  // namespace
 

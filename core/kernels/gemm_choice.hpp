@@ -12,7 +12,8 @@ namespace mylos {
 
 /// What a provider is chosen by. Of a product's three extents one is the rows T of a batch, which differ from one batch
 /// to the next: m, or k where A is transposed (a weight's gradient). The others are the product's own. Convolutions of
-/// 256 rows and more are in one bucket: providers compute them in blocks, or image by image.
+/// 1,024 rows and more are in one bucket: providers compute them in blocks, or image by image, and what they do once
+/// for each call is little beside that.
 struct GemmKey {
   Transpose transpose_a = Transpose::no, transpose_b = Transpose::no;
   Precision input = Precision::float32, output = Precision::float32;

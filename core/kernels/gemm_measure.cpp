@@ -9,9 +9,9 @@
 namespace mylos {
 namespace {
 
-/// Rows that a product is first timed with, or least pixels of a convolution's result: enough for the rate that a
+/// Rows that a product is first timed with, and least pixels of a convolution's result: enough for the rate that a
 /// provider reaches, few enough to be quick.
-constexpr std::size_t probe_rows = 256;
+constexpr std::size_t probe_rows = 256, probe_pixels = 1024;
 constexpr std::size_t rounds = 3;
 /// A provider that needs this many times the fastest's time for the probe is not timed further.
 constexpr double hopeless = 1.5;
@@ -24,7 +24,7 @@ double total_flops(const GemmProduct& product) { return static_cast<double>(prod
 GemmProduct probe_of(const GemmProduct& product) {
   if (!product.convolution) return with_batch_extent(product, probe_rows);
   const std::size_t pixels = product.convolution->shape.out_pixels();
-  return with_batch_extent(product, (probe_rows + pixels - 1) / pixels);
+  return with_batch_extent(product, (probe_pixels + pixels - 1) / pixels);
 }
 
 /// Timings that sum up what they took.

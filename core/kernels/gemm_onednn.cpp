@@ -90,8 +90,8 @@ dnnl::matmul::primitive_desc describe_matmul(const Product& product, const memor
 /// Primitives kept: enough for two shapes of a transformer's micro-batch. Packed batches of the same length are rare,
 /// so that more would hardly be found again.
 constexpr std::size_t most_products = 32;
-/// And for blocks of convolutions, whose shapes do not change: two dozen of a residual network, each with three passes
-/// of up to four shapes of blocks.
+/// And for blocks of convolutions: two dozen of a residual network, each with three passes of up to four shapes of
+/// blocks, which two or three sizes of batches share in part.
 constexpr std::size_t most_blocks = 288;
 
 /// Bytes that a primitive holds at the most, most of it code that is generated for its shape; where a CPU has no
@@ -155,7 +155,8 @@ class OneDnnGemm : public GemmProvider {
   void multiply(const ProductBatch& batch);
   /// B as the primitive reads it.
   memory pack(const Product& product, const GemmCall& call);
-  void execute(const Product& product, const GemmCall& call);
+  /// `count`: of the products in the call.
+  void execute(const Product& product, const GemmCall& call, std::size_t count = 1);
 
   Weights weights_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
@@ -203,7 +204,7 @@ void OneDnnGemm::multiply(const ProductBatch& batch) {
   call.a = batch.a;
   call.b = batch.b;
   call.c = batch.c;
-  execute(*find(shape, blocks_), call);
+  execute(*find(shape, blocks_), call, batch.count);
 }
 
 void OneDnnGemm::convolve(const ExecutionSpace& space, const GemmCall& call) {
@@ -291,8 +292,8 @@ constexpr std::size_t least_workspace = std::size_t{8} << 20;
 
 /// Workspace to hold for a product that wants `scratch` bytes. oneDNN's wish does not grow with the shape: a smaller
 /// product may want more than a larger one. This bound does, so that what the largest product took is enough for all.
-std::size_t held_workspace(std::size_t scratch, const GemmCall& call) {
-  const std::size_t operands = (call.m * call.k + call.k * call.n + call.m * call.n) * sizeof(float);
+std::size_t held_workspace(std::size_t scratch, const GemmCall& call, std::size_t count) {
+  const std::size_t operands = count * (call.m * call.k + call.k * call.n + call.m * call.n) * sizeof(float);
   return std::max({scratch, operands, least_workspace});
 }
 
@@ -304,7 +305,7 @@ memory OneDnnGemm::pack(const Product& product, const GemmCall& call) {
   return packed;
 }
 
-void OneDnnGemm::execute(const Product& product, const GemmCall& call) {
+void OneDnnGemm::execute(const Product& product, const GemmCall& call, std::size_t count) {
   const auto wrap = [this](const memory::desc& description, const void* data) {
     return memory(description, engine_, const_cast<void*>(data));
   };
@@ -314,7 +315,7 @@ void OneDnnGemm::execute(const Product& product, const GemmCall& call) {
   if (fuses_bias(call.epilogue)) arguments.emplace(DNNL_ARG_BIAS, wrap(product.bias, call.bias));
   const std::size_t scratch = product.scratch.get_size();
   if (scratch > 0) {
-    void* const workspace = scratch_.get(held_workspace(scratch, call));
+    void* const workspace = scratch_.get(held_workspace(scratch, call, count));
     arguments.emplace(DNNL_ARG_SCRATCHPAD, wrap(product.scratch, workspace));
   }
   product.primitive.execute(stream_, arguments);
@@ -335,7 +336,8 @@ std::string_view OneDnnGemm::name() const {
 
 std::string OneDnnGemm::version() const {
   const dnnl_version_t* version = dnnl_version();
-  return fmt::format("{}.{}.{}, instructions {:#x}", version->major, version->minor, version->patch,
+  // The second number grows with a change of how products or convolutions are computed, so that they are timed anew.
+  return fmt::format("{}.{}.{}, ours 2, instructions {:#x}", version->major, version->minor, version->patch,
                      static_cast<unsigned>(dnnl::get_effective_cpu_isa()));
 }
 

@@ -33,8 +33,8 @@ struct Square {
     outside_ = outside;
   }
   /// The pixel at its channel `first`.
-  Pixel* pixel(std::size_t place, std::size_t first) const {
-    return at[place] == outside_ ? outside_ : at[place] + first;
+  Pixel* pixel(std::size_t position, std::size_t first) const {
+    return at[position] == outside_ ? outside_ : at[position] + first;
   }
 
  private:
@@ -53,7 +53,7 @@ void for_each_chunk(std::size_t channels, const Use& use) {
 struct TransformImages {
   WinogradTiles grid;
   std::size_t height, width, channels;  ///< of the images
-  std::ptrdiff_t offset;                ///< of a tile's first row and column from the tile's place in the result
+  std::ptrdiff_t offset;                ///< of a tile's first row and column from those of the tile in the result
   std::size_t first, count;             ///< tiles of this block
   const float* images;
   float* to;
@@ -64,8 +64,9 @@ struct TransformImages {
                                         static_cast<std::ptrdiff_t>(in_image / grid.columns() * 2) + offset,
                                         static_cast<std::ptrdiff_t>(in_image % grid.columns() * 2) + offset, no_pixel);
     for_each_chunk(channels, [&](std::size_t begin, std::size_t size) {
-      const float* d[winograd_places];
-      for (std::size_t place = 0; place < winograd_places; ++place) d[place] = square.pixel(place, begin);
+      const float* d[winograd_positions];
+      for (std::size_t position = 0; position < winograd_positions; ++position)
+        d[position] = square.pixel(position, begin);
       const std::size_t stride = count * channels;
       float* const v = to + row * channels + begin;
       team_for(team, size, [=](std::size_t c) {
@@ -147,7 +148,6 @@ struct TransformResults {
           top[j] = m0 + m1 + m2;
           bottom[j] = m1 - m2 - m3;
         }
-        // Those outside all go to one place, so they come first.
         y3[c] = bottom[1] - bottom[2] - bottom[3];
         y2[c] = bottom[0] + bottom[1] + bottom[2];
         y1[c] = top[1] - top[2] - top[3];
@@ -169,7 +169,7 @@ struct TransformWeights {
     // Half a turn exchanges the first and the last row, and column, of what is transformed.
     const std::size_t stride = out * in, first = flips ? 3 : 0, last = flips ? 0 : 3;
     const std::size_t lines[4] = {first, 1, 2, last};
-    float* u[winograd_places];
+    float* u[winograd_positions];
     for (std::size_t i = 0; i < 4; ++i) {
       for (std::size_t j = 0; j < 4; ++j) u[4 * i + j] = to + (4 * lines[i] + lines[j]) * stride + output * in;
     }
@@ -252,16 +252,17 @@ void WinogradConvolution::convolve(const ExecutionSpace& space, const GemmCall& 
   auto* const m = static_cast<float*>(results_.get(bytes.results));
   auto* const u = static_cast<float*>(weights_.get(bytes.weights));
   const auto padding = static_cast<std::ptrdiff_t>(shape.padding);
-  transform(space, "mylos::convolution::winograd_weights", shape.out, shape.out * shape.in, 32.0, 9.0 + winograd_places,
+  transform(space, "mylos::convolution::winograd_weights", shape.out, shape.out * shape.in, 35.0,
+            9.0 + winograd_positions,
             TransformWeights{shape.out, shape.in, is_gradient, static_cast<const float*>(call.b), u});
   const std::size_t from = is_gradient ? shape.out : shape.in, to = is_gradient ? shape.in : shape.out;
   for (std::size_t first = 0; first < tiles; first += at_once) {
     const std::size_t count = std::min(at_once, tiles - first);
-    transform(space, "mylos::convolution::winograd_images", count, count * from, 32.0, 4.0 + winograd_places,
+    transform(space, "mylos::convolution::winograd_images", count, count * from, 32.0, 4.0 + winograd_positions,
               TransformImages{grid, is_gradient ? shape.out_height() : shape.height,
                               is_gradient ? shape.out_width() : shape.width, from, is_gradient ? padding - 2 : -padding,
                               first, count, static_cast<const float*>(call.a), v});
-    multiply({.count = winograd_places,
+    multiply({.count = winograd_positions,
               .transpose_b = is_gradient ? Transpose::no : Transpose::yes,
               .m = count,
               .n = to,
@@ -269,7 +270,7 @@ void WinogradConvolution::convolve(const ExecutionSpace& space, const GemmCall& 
               .a = v,
               .b = u,
               .c = m});
-    transform(space, "mylos::convolution::winograd_results", count, count * to, 24.0, 4.0 + winograd_places,
+    transform(space, "mylos::convolution::winograd_results", count, count * to, 24.0, 4.0 + winograd_positions,
               TransformResults{grid, to, first, count, m, static_cast<float*>(call.c)});
   }
 }
@@ -285,12 +286,12 @@ void WinogradConvolution::weight_gradient(const ExecutionSpace& space, const Gem
   auto* const q = static_cast<float*>(weights_.get(bytes.weights));
   for (std::size_t first = 0; first < tiles; first += at_once) {
     const std::size_t count = std::min(at_once, tiles - first);
-    transform(space, "mylos::convolution::winograd_images", count, count * shape.in, 32.0, 4.0 + winograd_places,
+    transform(space, "mylos::convolution::winograd_images", count, count * shape.in, 32.0, 4.0 + winograd_positions,
               TransformImages{grid, shape.height, shape.width, shape.in, -static_cast<std::ptrdiff_t>(shape.padding),
                               first, count, static_cast<const float*>(call.b), v});
-    transform(space, "mylos::convolution::winograd_gradients", count, count * shape.out, 12.0, 4.0 + winograd_places,
+    transform(space, "mylos::convolution::winograd_gradients", count, count * shape.out, 12.0, 4.0 + winograd_positions,
               TransformGradients{grid, shape.out, first, count, static_cast<const float*>(call.a), p});
-    multiply({.count = winograd_places,
+    multiply({.count = winograd_positions,
               .transpose_a = Transpose::yes,
               .m = shape.out,
               .n = shape.in,
@@ -300,8 +301,9 @@ void WinogradConvolution::weight_gradient(const ExecutionSpace& space, const Gem
               .c = q,
               .beta = first == 0 ? 0.0f : 1.0f});
   }
-  transform(space, "mylos::convolution::winograd_weight_gradients", shape.out, shape.out * shape.in, 32.0,
-            9.0 + winograd_places,
+  const double added = call.beta != 0.0f ? 9.0 : 0.0;
+  transform(space, "mylos::convolution::winograd_weight_gradients", shape.out, shape.out * shape.in, 42.0 + added,
+            9.0 + added + winograd_positions,
             TransformWeightGradients{shape.out, shape.in, call.beta, q, static_cast<float*>(call.c)});
 }
 

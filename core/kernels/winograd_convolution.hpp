@@ -20,9 +20,11 @@ struct ProductBatch {
 /// Convolutions of 3 x 3 and stride 1 in float on the host, by Winograd's minimal filtering F(2 x 2, 3 x 3): each tile
 /// of 2 x 2 pixels of the result takes 16 multiplications for a pair of channels in place of 36. Tiles of 4 x 4 pixels
 /// of the images, the weights and, for weight gradients, tiles of 2 x 2 pixels of dy are transformed; the elements at
-/// each of the 16 places of their tiles are multiplied as matrices, a block of tiles at a time; and what comes out is
-/// transformed back. Rounding is that of a sum of the same terms, times a few. Source: Lavin and Gray, Fast Algorithms
-/// for Convolutional Neural Networks, CVPR 2016.
+/// each of the 16 positions of their tiles are multiplied as matrices, a block of tiles at a time; and what comes out
+/// is transformed back. Blocks run across images: bits are the same for the same images in a call, and else as
+/// independent of others as the provider's rows are. Rounding is that of a sum of the same terms, times a few; a pixel
+/// that is not finite makes its whole tile so. Source: Lavin and Gray, Fast Algorithms for Convolutional Neural
+/// Networks, CVPR 2016.
 class WinogradConvolution {
  public:
   /// Queues a batch of products.

@@ -9,10 +9,10 @@ namespace {
 /// that pays for reading the weights, or adding to their gradient, anew.
 constexpr std::size_t tile_block_bytes = std::size_t{8} << 20, least_tiles = 256;
 
-/// Fewer channels than this are read by products too narrow to gain.
+/// With fewer channels the products are so narrow that nothing is gained.
 constexpr std::size_t least_channels = 8;
 
-constexpr std::size_t place_bytes = winograd_places * sizeof(float);
+constexpr std::size_t position_bytes = winograd_positions * sizeof(float);
 
 }  // namespace
 
@@ -23,7 +23,7 @@ WinogradTiles winograd_tiles(const Convolution& convolution) {
 }
 
 std::size_t winograd_tiles_at_once(const ConvolutionShape& shape, std::size_t tiles) {
-  return std::min(tiles, std::max(least_tiles, tile_block_bytes / (place_bytes * (shape.in + shape.out))));
+  return std::min(tiles, std::max(least_tiles, tile_block_bytes / (position_bytes * (shape.in + shape.out))));
 }
 
 WinogradBytes winograd_workspace(const GemmProduct& product) {
@@ -32,14 +32,18 @@ WinogradBytes winograd_workspace(const GemmProduct& product) {
       winograd_tiles_at_once(shape, batch_extent(product) * winograd_tiles(*product.convolution).tiles());
   const bool is_reversed = product.convolution->pass == ConvolutionPass::input_gradient;
   const std::size_t from = is_reversed ? shape.out : shape.in, to = is_reversed ? shape.in : shape.out;
-  return {tiles * from * place_bytes, tiles * to * place_bytes, shape.out * shape.in * place_bytes};
+  return {tiles * from * position_bytes, tiles * to * position_bytes, shape.out * shape.in * position_bytes};
 }
 
 bool has_winograd(const GemmProduct& product) {
   if (!product.convolution || product.input != Precision::float32) return false;
   const ConvolutionShape& shape = product.convolution->shape;
-  return shape.kernel_height == 3 && shape.kernel_width == 3 && shape.stride == 1 &&
-         std::min(shape.in, shape.out) >= least_channels;
+  if (shape.kernel_height != 3 || shape.kernel_width != 3 || shape.stride != 1) return false;
+  // Multiplications of a pair of channels by the transforms and by the definition: the transforms take time of their
+  // own, so that they must save a quarter.
+  const WinogradTiles tiles = winograd_tiles(*product.convolution);
+  const std::size_t transformed = winograd_positions * tiles.tiles(), direct = 9 * tiles.height * tiles.width;
+  return 4 * transformed < 3 * direct && std::min(shape.in, shape.out) >= least_channels;
 }
 
 std::size_t winograd_bytes(std::span<const GemmProduct> products) {

@@ -8,7 +8,7 @@
 /// memory.
 namespace mylos {
 
-inline constexpr std::size_t winograd_places = 16;  ///< elements of a transformed tile
+inline constexpr std::size_t winograd_positions = 16;  ///< elements of a transformed tile
 
 /// The tiles of 2 x 2 pixels that cover each of some images of height x width, line by line.
 struct WinogradTiles {
@@ -24,14 +24,15 @@ WinogradTiles winograd_tiles(const Convolution& convolution);
 /// Tiles that are transformed and multiplied at once, of all that there are.
 std::size_t winograd_tiles_at_once(const ConvolutionShape& shape, std::size_t tiles);
 
-/// Bytes of the workspaces for a convolution: what is transformed of the images, of the results or their gradients, and
-/// of the weights or their gradients.
+/// Bytes of the workspaces for a convolution: a block of transformed images, a block of transformed results or of their
+/// gradients, and the transformed weights or their gradients.
 struct WinogradBytes {
   std::size_t images = 0, results = 0, weights = 0;
 };
 WinogradBytes winograd_workspace(const GemmProduct& product);
 
-/// Whether the product is a convolution of 3 x 3 and stride 1 in float, with channels enough to gain by the transforms.
+/// Whether the product is a convolution of 3 x 3 and stride 1 in float that gains by the transforms: it has channels
+/// enough, and images of which tiles do not stand out too far.
 bool has_winograd(const GemmProduct& product);
 
 /// Bytes of workspace when all of these that have transforms were computed.

@@ -276,8 +276,8 @@ namespace {
 /// A data set by the name that `mylos fetch` knows it by.
 struct KnownDataSet {
   std::string_view name;
-  std::string (*files)();           ///< the names of all, as a list to read
-  std::string_view they_are_named;  ///< the command line's way to name them elsewhere
+  std::string (*files)();       ///< the names of all, as a list to read
+  std::string_view where_else;  ///< what the command line can say instead
   void (*verify)(const path& directory);
   void (*fetch)(const path& target, const FetchLog& log);
 };
@@ -304,7 +304,7 @@ std::string copying_hint(const KnownDataSet* data, const path& target) {
         target.string());
   }
   return fmt::format("without a network, copy {} from elsewhere to {}, or {}", data->files(), target.string(),
-                     data->they_are_named);
+                     data->where_else);
 }
 
 void fetch_model(const std::string& name, const path& target, const FetchLog& log) {

@@ -98,7 +98,8 @@ std::vector<Problem> problems() {
                                         // result
       {{5, 8, 16, 8, 3, 3, 1, 3}, 2},   // and of which some read padding alone
       {{1, 4, 257, 9, 3, 3, 1, 1}, 2},  // more channels than are transformed at once
-      {{97, 96, 8, 8, 3, 3, 1, 1}, 4},  // more tiles than a block has
+      {{97, 96, 8, 8, 3, 3, 1, 1}, 8},  // more tiles than two blocks have
+      {{4, 3, 9, 257, 3, 3, 1, 1}, 2},
   };
 }
 
@@ -246,6 +247,7 @@ void check_allocations(const std::string& provider, const Problem& problem) {
 TEST_P(Convolutions, AllocateNothingForFewerImagesOnceWarm) {
   for (const std::size_t stride : {1u, 2u}) {
     check_allocations<float>(GetParam(), {{14, 14, 32, 32, 3, 3, stride, 1}, 8});
+    check_allocations<float>(GetParam(), {{48, 48, 32, 32, 3, 3, stride, 1}, 8});
     check_allocations<bfloat16>(GetParam(), {{14, 14, 32, 32, 3, 3, stride, 1}, 8});
   }
 }
@@ -277,18 +279,23 @@ TEST(Convolution, AnImageOfABlockOrMoreHasTheSameBitsWhateverOthersThereAre) {
   EXPECT_TRUE(same_bits(alone_dx, last(dx)));
 }
 
-TEST(Convolution, OfNoImagesWritesWhatItShould) {
+void check_no_images(std::size_t in, std::size_t out) {
   const ExecutionSpace space;
   const Gemm gemm(default_gemm_provider());
-  const ConvolutionShape shape{4, 4, 2, 3, 3, 3, 1, 1};
-  const Matrix<float> none_x("test::x", 0, 2), none_y("test::y", 0, 3), weight("test::weight", 3, 18);
+  const ConvolutionShape shape{4, 4, in, out, 3, 3, 1, 1};
+  const Matrix<float> none_x("test::x", 0, in), none_y("test::y", 0, out), weight("test::weight", out, 9 * in);
   convolve<float>(space, gemm, shape, none_x, weight, none_y);
   convolve_input_gradient<float>(space, gemm, shape, none_y, weight, none_x);
   Kokkos::deep_copy(weight, 7.0f);
   convolve_weight_gradient<float>(space, gemm, shape, none_x, none_y, 1.0f, weight);
-  EXPECT_EQ(host_values(weight), Values(54, 7.0));
+  EXPECT_EQ(host_values(weight), Values(9 * in * out, 7.0));
   convolve_weight_gradient<float>(space, gemm, shape, none_x, none_y, 0.0f, weight);
-  EXPECT_EQ(host_values(weight), Values(54, 0.0));
+  EXPECT_EQ(host_values(weight), Values(9 * in * out, 0.0));
+}
+
+TEST(Convolution, OfNoImagesWritesWhatItShould) {
+  check_no_images(2, 3);
+  check_no_images(8, 16);
 }
 
 TEST(Convolution, ErrorsShowTheSizes) {
