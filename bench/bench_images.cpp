@@ -57,13 +57,17 @@ double seconds_of_passes(const ImageSet& set, const TransformOptions& transform,
   const PixelNormalization normalization{
       .channels = 3, .mean = {0.485f, 0.456f, 0.406f}, .deviation = {0.229f, 0.224f, 0.225f}};
   const std::size_t pixels = transform.size * transform.size;
+  const Vector<std::uint8_t> copied("mylos::bench::pixels", 3 * pixels);
   const Matrix<float> normalized("mylos::bench::images", pixels, 3);
   const ExecutionSpace space;
   const Clock::time_point begin = Clock::now();
   for (std::uint64_t pass = 0; pass < passes; ++pass) {
     for (std::size_t image = 0; image < set.size(); ++image) {
       const std::vector<std::uint8_t> bytes = transformed(set, transform, {0, pass, image});
-      normalize_pixels<float>(space, normalization, ConstVector<std::uint8_t>(bytes.data(), bytes.size()), normalized);
+      Kokkos::deep_copy(
+          space, copied,
+          Kokkos::View<const std::uint8_t*, HostSpace, Kokkos::MemoryUnmanaged>(bytes.data(), bytes.size()));
+      normalize_pixels<float>(space, normalization, copied, normalized);
       space.fence("mylos::bench::images");
     }
   }
