@@ -27,7 +27,7 @@ namespace {
 using namespace tests;
 
 /// One batch of two samples, and arrays of every shape that kernels take; H = 8, two heads.
-struct Arrays {
+struct LabelArrays {
   static constexpr std::size_t rows = 6, columns = 8;
   using Bf = bfloat16;
 
@@ -42,16 +42,16 @@ struct Arrays {
   LayerNormParameters<Bf> parameters{bias, bias, 1e-5f};
   LayerNormSaved<Bf> saved{z, mean, inverse};
 
-  Arrays() {
+  LabelArrays() {
     batch.reset(std::vector<std::size_t>{2, 4}, std::vector<std::uint32_t>{0, 1});
     batch.set_indices("tokens", std::vector<std::int32_t>{0, 1, 2, 1, 0, 7});
     batch.set("labels", std::vector<std::int32_t>{0, 1});
   }
 };
 
-void run_products(const Arrays& a, const std::string& provider) {
+void run_products(const LabelArrays& a, const std::string& provider) {
   const Gemm gemm(provider);
-  using T = Arrays::Bf;
+  using T = LabelArrays::Bf;
   for (const EpilogueKind kind :
        {EpilogueKind::none, EpilogueKind::bias, EpilogueKind::bias_gelu, EpilogueKind::gelu_gradient}) {
     gemm.operator()<T, T>(a.space, Transpose::no, a.x, Transpose::yes, a.y, 0.0f, Matrix<T>(a.z.data(), 6, 6),
@@ -61,8 +61,8 @@ void run_products(const Arrays& a, const std::string& provider) {
   gemm.operator()<T, float>(a.space, Transpose::yes, a.x, Transpose::no, a.y, 1.0f, a.weight);
 }
 
-void run_rows(const Arrays& a) {
-  using T = Arrays::Bf;
+void run_rows(const LabelArrays& a) {
+  using T = LabelArrays::Bf;
   const DropoutRows rows = dropout_rows(a.batch);
   bias_gelu<T>(a.space, a.bias, a.x, a.y);
   gelu<T>(a.space, a.x, a.y);
@@ -81,8 +81,8 @@ void run_rows(const Arrays& a) {
   embedding_gradient<T>(a.space, a.batch.groups("tokens"), a.y, a.weight);
 }
 
-void run_attention(const Arrays& a) {
-  using T = Arrays::Bf;
+void run_attention(const LabelArrays& a) {
+  using T = LabelArrays::Bf;
   const AttentionShape shape{.heads = 2, .key_value_heads = 1, .head_size = 4, .scale = 0.5f, .causal = true};
   const PackedSequences sequences{a.batch.sample_starts(), a.batch.sample_ids(), a.batch.shape().longest,
                                   a.batch.host_sample_starts()};
@@ -92,36 +92,36 @@ void run_attention(const Arrays& a) {
   attention_backward<T>(a.space, shape, sequences, a.dropout, qkv, a.x, log_sum_exp, a.y, dqkv, row_sums);
 }
 
-void run_decoder(const Arrays& a) {
-  using T = Arrays::Bf;
+void run_decoder(const LabelArrays& a) {
+  using T = LabelArrays::Bf;
   const RmsNormParameters<T> parameters{a.bias, 1e-5f};
   const RmsNormSaved<T> saved{a.z, a.inverse};
   residual_rms_norm<T>(a.space, a.x, parameters, saved, a.y);
   residual_rms_norm<T>(a.space, {}, parameters, saved, a.y);
   rms_norm_again<T>(a.space, parameters, saved, a.y);
   rms_norm_backward<T>(a.space, parameters, saved, a.y, a.x, a.sums, a.workspace);
-  const Matrix<float> table("test::table", Arrays::rows, 4);
+  const Matrix<float> table("test::table", LabelArrays::rows, 4);
   rotary_table(a.space, a.batch.integers("tokens"), {.pairs = 2, .radians = {1.0f, 0.1f}}, table);
   rotate<T>(a.space, table, 2, Rotation::forward, a.x);
-  const Matrix<T> activation("test::activation", Arrays::rows, 4);
+  const Matrix<T> activation("test::activation", LabelArrays::rows, 4);
   swiglu<T>(a.space, a.x, activation);
   swiglu_backward<T>(a.space, a.x, activation);
   largest_column(a.space, a.weight, a.sums);
 }
 
-void run_generation(const Arrays& a) {
-  using T = Arrays::Bf;
+void run_generation(const LabelArrays& a) {
+  using T = LabelArrays::Bf;
   const AttentionShape shape{.heads = 2, .key_value_heads = 1, .head_size = 2, .scale = 0.5f, .causal = true};
   const Vector<T> memory("test::cache", 16);
   const KeyValueCache<T> cache{memory, memory, 1, 8};
-  const CachedRows rows{Vector<std::int32_t>("test::slots", Arrays::rows), a.batch.integers("tokens"), 8, 17};
-  const Vector<float> workspace("test::blocks", cached_attention_workspace(shape, Arrays::rows, 8));
+  const CachedRows rows{Vector<std::int32_t>("test::slots", LabelArrays::rows), a.batch.integers("tokens"), 8, 17};
+  const Vector<float> workspace("test::blocks", cached_attention_workspace(shape, LabelArrays::rows, 8));
   store_keys_values<T>(a.space, shape, a.x, rows, cache);
-  cached_attention<T>(a.space, shape, a.x, rows, cache, workspace, Matrix<T>("test::out", Arrays::rows, 4));
-  few_rows_product<T, T>(a.space, a.x, a.y, Matrix<T>("test::product", Arrays::rows, Arrays::rows));
+  cached_attention<T>(a.space, shape, a.x, rows, cache, workspace, Matrix<T>("test::out", LabelArrays::rows, 4));
+  few_rows_product<T, T>(a.space, a.x, a.y, Matrix<T>("test::product", LabelArrays::rows, LabelArrays::rows));
 }
 
-void run_losses_and_updates(const Arrays& a) {
+void run_losses_and_updates(const LabelArrays& a) {
   const Matrix<float> logits("test::logits", 6, 2), classes("test::classes", 2, 3), dclasses("test::d", 2, 3);
   const Matrix<float> dlogits("test::dlogits", 6, 2);
   const auto labels = a.batch.integers("labels");
@@ -133,15 +133,15 @@ void run_losses_and_updates(const Arrays& a) {
   block_squared_sums(a.space, a.sums, 0, Vector<double>("test::blocks", 1));
 }
 
-void run_images(const Arrays& a) {
-  using T = Arrays::Bf;
+void run_images(const LabelArrays& a) {
+  using T = LabelArrays::Bf;
   // Six images of one pixel for BatchNorm, and one of 2 x 3 for pooling.
   const ImageGroups groups{a.batch.sample_starts(), a.batch.samples_of_rows(), 1};
-  const BatchNormStatistics statistics{Matrix<float>("test::means", 2, Arrays::columns),
-                                       Matrix<float>("test::inverses", 2, Arrays::columns)};
+  const BatchNormStatistics statistics{Matrix<float>("test::means", 2, LabelArrays::columns),
+                                       Matrix<float>("test::inverses", 2, LabelArrays::columns)};
   const BatchNormInput<T> input{a.z, statistics, a.bias, a.bias};
   const BatchNormGradients gradients{a.sums, a.sums};
-  const Vector<float> workspace("test::norms", batch_norm_workspace(2, Arrays::rows, 1, Arrays::columns));
+  const Vector<float> workspace("test::norms", batch_norm_workspace(2, LabelArrays::rows, 1, LabelArrays::columns));
   batch_norm_statistics<T>(a.space, groups, a.z, 1e-5f, statistics, {}, workspace);
   running_batch_norm_statistics(a.space, a.sums, a.sums, 1e-5f, {as_matrix(a.sums, 1, 8), as_matrix(a.sums, 1, 8)});
   batch_norm_relu<T>(a.space, groups, input, a.y);
@@ -151,8 +151,8 @@ void run_images(const Arrays& a) {
   batch_norm_relu_backward<T>(a.space, groups, input, a.y, {}, a.x, gradients, workspace);
   batch_norm_sum_relu_backward<T>(a.space, groups, input, a.y, a.x, {}, a.x, gradients, workspace);
   const PoolingShape shape{.height = 2, .width = 3};
-  const Matrix<std::uint8_t> taken("test::taken", 2, Arrays::columns);
-  const Matrix<T> pooled("test::pooled", 2, Arrays::columns);
+  const Matrix<std::uint8_t> taken("test::taken", 2, LabelArrays::columns);
+  const Matrix<T> pooled("test::pooled", 2, LabelArrays::columns);
   max_pool<T>(a.space, shape, a.x, pooled, taken);
   max_pool_backward<T>(a.space, shape, taken, pooled, pooled, a.x);
   average_pool<T>(a.space, a.x, pooled);
@@ -161,7 +161,7 @@ void run_images(const Arrays& a) {
 }
 
 TEST(Labels, EveryKernelOfOursBeginsWithOurName) {
-  const Arrays arrays;
+  const LabelArrays arrays;
   const KokkosRecorder recorder;
   for (const std::string& provider : gemm_providers()) run_products(arrays, provider);
   run_rows(arrays);
@@ -176,7 +176,7 @@ TEST(Labels, EveryKernelOfOursBeginsWithOurName) {
 }
 
 TEST(Labels, EveryKernelOfOursReportsItsWork) {
-  const Arrays arrays;
+  const LabelArrays arrays;
   const KokkosRecorder launched;
   const WorkRecorder reported;
   for (const std::string& provider : gemm_providers()) run_products(arrays, provider);

@@ -47,8 +47,8 @@ struct Format<half> {
 
 template <class T>
 class Numeric : public ::testing::Test {};
-using Types = ::testing::Types<bfloat16, half>;
-TYPED_TEST_SUITE(Numeric, Types);
+using SixteenBitTypes = ::testing::Types<bfloat16, half>;
+TYPED_TEST_SUITE(Numeric, SixteenBitTypes);
 
 TYPED_TEST(Numeric, EveryPatternWidensToItsValueAndBack) {
   using T = TypeParam;

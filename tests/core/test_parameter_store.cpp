@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using tests::error_of;
 using Purpose = ParameterStore::Purpose;
 
-ParameterTable example() {
+ParameterTable two_stored_units() {
   const Initializer zeros;
   const ParameterGroup no_decay{.decay = false};
   ParameterTable::Builder builder;
@@ -38,7 +38,7 @@ TYPED_TEST_SUITE(Store, Types);
 
 TYPED_TEST(Store, RowsAreViewsIntoTheirUnit) {
   using T = TypeParam;
-  const ParameterTable table = example();
+  const ParameterTable table = two_stored_units();
   const ParameterStore store(table, precision_of<T>, Purpose::training);
   const Vector<T> unit = store.unit_values<T>(1);
   EXPECT_EQ(unit.size(), table.units()[1].size);
@@ -57,7 +57,7 @@ TYPED_TEST(Store, RowsAreViewsIntoTheirUnit) {
 
 TYPED_TEST(Store, NeighboursStackIntoOneMatrix) {
   using T = TypeParam;
-  const ParameterTable table = example();
+  const ParameterTable table = two_stored_units();
   const ParameterStore store(table, precision_of<T>, Purpose::training);
   const std::size_t q = table.find("q.weight");
   EXPECT_EQ(store.stacked_matrix<T>(q, 2).data(), store.values<T>(q).data());
@@ -81,7 +81,7 @@ TYPED_TEST(Store, NeighboursOfUnlikeHeightStackToo) {
 
 TYPED_TEST(Store, CountsItsBytes) {
   using T = TypeParam;
-  const ParameterTable table = example();
+  const ParameterTable table = two_stored_units();
   const std::size_t elements = table.size(), state = 6 * sizeof(float);
   EXPECT_EQ(ParameterStore(table, precision_of<T>, Purpose::inference).bytes(), elements * sizeof(T) + state);
   EXPECT_EQ(ParameterStore(table, precision_of<T>, Purpose::training).bytes(),
@@ -89,7 +89,7 @@ TYPED_TEST(Store, CountsItsBytes) {
 }
 
 TEST(ParameterStore, GradientsAndStateBeginAtZero) {
-  const ParameterTable table = example();
+  const ParameterTable table = two_stored_units();
   const ParameterStore store(table, Precision::bfloat16, Purpose::training);
   for (std::size_t unit = 0; unit < 2; ++unit) {
     for (const Vector<float>& array : {store.unit_gradients(unit), store.unit_state(unit)}) {
@@ -117,7 +117,7 @@ void begin_after(const ParameterStore& store, float value) {
 }
 
 TEST(ParameterStore, RowsThatAreWrittenWholeAreNotClearedBefore) {
-  const ParameterTable table = example();
+  const ParameterTable table = two_stored_units();
   const ParameterStore store(table, Precision::float32, Purpose::training);
   const std::size_t q = table.find("q.weight"), k = table.find("k.weight"), filter = table.find("filter");
   begin_after(store, 7.0f);
@@ -136,7 +136,7 @@ TEST(ParameterStore, RowsThatAreWrittenWholeAreNotClearedBefore) {
 }
 
 TEST(ParameterStore, GradientsThatNobodyWroteAreZeroInTheEnd) {
-  const ParameterTable table = example();
+  const ParameterTable table = two_stored_units();
   const ParameterStore store(table, Precision::float32, Purpose::training);
   const std::size_t q = table.find("q.weight");
   begin_after(store, 7.0f);
@@ -147,7 +147,7 @@ TEST(ParameterStore, GradientsThatNobodyWroteAreZeroInTheEnd) {
 }
 
 TEST(ParameterStore, ARowThatIsAddedToFirstIsClearedFromThenOn) {
-  const ParameterTable table = example();
+  const ParameterTable table = two_stored_units();
   const ParameterStore store(table, Precision::float32, Purpose::training);
   const std::size_t q = table.find("q.weight"), k = table.find("k.weight");
   begin_after(store, 7.0f);
@@ -167,13 +167,13 @@ TEST(ParameterStore, ARowThatIsAddedToFirstIsClearedFromThenOn) {
 }
 
 TEST(ParameterStore, WithoutAStepGradientsAreAddedTo) {
-  const ParameterTable table = example();
+  const ParameterTable table = two_stored_units();
   const ParameterStore store(table, Precision::float32, Purpose::training);
   EXPECT_FALSE(store.begins_gradient(table.find("q.weight"), 2));
 }
 
 TEST(ParameterStore, ErrorsNameBothSides) {
-  const ParameterTable table = example();
+  const ParameterTable table = two_stored_units();
   const ParameterStore store(table, Precision::float32, Purpose::inference);
   EXPECT_THROW(store.unit_values<bfloat16>(0), std::invalid_argument);
   EXPECT_THAT(error_of([&] { store.values<bfloat16>(0); }),

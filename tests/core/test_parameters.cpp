@@ -23,7 +23,7 @@ constexpr ParameterGroup no_decay{.decay = false};
 constexpr ParameterGroup frozen{.trainable = false};
 
 /// Two units; the second interleaves groups, as a layer of weights and biases does.
-ParameterTable example() {
+ParameterTable two_units() {
   ParameterTable::Builder builder;
   builder.unit("embeddings").row("table", {10, 4}, normal_);
   builder.unit("layer")
@@ -39,7 +39,7 @@ ParameterTable example() {
 }
 
 TEST(ParameterTable, LaysRowsOutByGroupInTheOrderTheyCame) {
-  const ParameterTable table = example();
+  const ParameterTable table = two_units();
   const auto offset = [&](std::string_view name) { return table.row(table.find(name)).offset; };
   EXPECT_EQ(offset("table"), 0u);
   EXPECT_EQ(offset("q.weight"), 0u);
@@ -54,7 +54,7 @@ TEST(ParameterTable, LaysRowsOutByGroupInTheOrderTheyCame) {
 }
 
 TEST(ParameterTable, RowsKnowTheirShapeAndUnit) {
-  const ParameterTable table = example();
+  const ParameterTable table = two_units();
   const ParameterRow& row = table.row(table.find("k.weight"));
   EXPECT_EQ(row.name, "k.weight");
   EXPECT_THAT(row.shape, ElementsAre(3, 4));
@@ -65,7 +65,7 @@ TEST(ParameterTable, RowsKnowTheirShapeAndUnit) {
 }
 
 TEST(ParameterTable, SegmentsCoverAUnitOnce) {
-  const std::vector<ParameterSegment> segments = example().segments(1);
+  const std::vector<ParameterSegment> segments = two_units().segments(1);
   ASSERT_EQ(segments.size(), 3u);
   EXPECT_EQ(segments[0].begin, 0u);
   EXPECT_EQ(segments[0].end, 24u);
@@ -79,7 +79,7 @@ TEST(ParameterTable, SegmentsCoverAUnitOnce) {
 }
 
 TEST(ParameterTable, StateRowsCountWithinTheirUnit) {
-  const ParameterTable table = example();
+  const ParameterTable table = two_units();
   EXPECT_EQ(table.state_size(0), 0u);
   EXPECT_EQ(table.state_size(1), 6u);
   EXPECT_EQ(table.observed_size(), 6u);
@@ -91,9 +91,9 @@ TEST(ParameterTable, StateRowsCountWithinTheirUnit) {
 
 TEST(ParameterTable, ErrorsNameTheRow) {
   using Builder = ParameterTable::Builder;
-  EXPECT_THROW(example().find("q.wieght"), std::invalid_argument);
-  EXPECT_THAT(error_of([] { example().find("q.wieght"); }), HasSubstr("parameter table: no row is called q.wieght"));
-  EXPECT_THAT(error_of([] { example().find_state("table"); }), HasSubstr("no row is called table"));
+  EXPECT_THROW(two_units().find("q.wieght"), std::invalid_argument);
+  EXPECT_THAT(error_of([] { two_units().find("q.wieght"); }), HasSubstr("parameter table: no row is called q.wieght"));
+  EXPECT_THAT(error_of([] { two_units().find_state("table"); }), HasSubstr("no row is called table"));
   EXPECT_THAT(error_of([] { Builder().row("early", {1}, zeros); }),
               HasSubstr("parameter table: row early comes before the first unit"));
   EXPECT_THAT(error_of([] { Builder().unit("u").row("none", {}, zeros); }), HasSubstr("row none is empty"));
@@ -114,7 +114,7 @@ std::vector<float> initial(const ParameterTable& table, std::string_view name, s
 }
 
 TEST(Initialize, FillsByTheRowsOwnRule) {
-  const ParameterTable table = example();
+  const ParameterTable table = two_units();
   EXPECT_THAT(initial(table, "q.bias", 1), ElementsAre(0.0f, 0.0f, 0.0f));
   EXPECT_THAT(initial(table, "fixed", 1), ElementsAre(1.0f, 1.0f));
   ParameterTable::Builder builder;
@@ -137,7 +137,7 @@ TEST(Initialize, UniformValuesFillTheirInterval) {
 }
 
 TEST(Initialize, DependsOnNameAndSeedButNotOnOtherRows) {
-  const ParameterTable table = example();
+  const ParameterTable table = two_units();
   ParameterTable::Builder alone;
   alone.unit("other").row("k.weight", {3, 4}, normal_);
   EXPECT_EQ(initial(table, "k.weight", 1), initial(alone.build(), "k.weight", 1));
@@ -146,7 +146,7 @@ TEST(Initialize, DependsOnNameAndSeedButNotOnOtherRows) {
 }
 
 TEST(Initialize, ARangeHasTheValuesOfTheWholeRow) {
-  const ParameterTable table = example();
+  const ParameterTable table = two_units();
   for (const char* name : {"k.weight", "q.bias", "fixed"}) {
     const ParameterRow& row = table.row(table.find(name));
     const std::vector<float> whole = initial(table, name, 5);
@@ -163,7 +163,7 @@ TEST(Initialize, ARangeHasTheValuesOfTheWholeRow) {
 }
 
 TEST(Initialize, RefusesAnotherSize) {
-  const ParameterTable table = example();
+  const ParameterTable table = two_units();
   std::vector<float> values(11);
   EXPECT_THAT(error_of([&] { initialize(table.row(table.find("k.weight")), 1, values); }),
               HasSubstr("k.weight: 11 values for 12"));

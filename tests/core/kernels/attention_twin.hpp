@@ -191,8 +191,8 @@ AttentionExpected naive_attention(const AttentionProblem<T>& problem) {
 }
 
 /// Every element of `got` is within `tolerance` of `expected`, as a part of the largest expected one.
-inline void expect_near(const std::vector<double>& got, const std::vector<double>& expected, double tolerance,
-                        const char* what) {
+inline void expect_near_largest(const std::vector<double>& got, const std::vector<double>& expected, double tolerance,
+                                const char* what) {
   ASSERT_EQ(got.size(), expected.size());
   double largest = 0.0;
   for (const double x : expected) largest = std::max(largest, std::fabs(x));

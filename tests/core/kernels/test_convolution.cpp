@@ -1,5 +1,6 @@
 #include "core/kernels/convolution.hpp"
 
+#include "tests/core/kernels/provider_name.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/support/temporary.hpp"
 #include "tests/support/tool_callbacks.hpp"
@@ -18,7 +19,7 @@ using namespace tests;
 using ::testing::HasSubstr;
 
 /// A convolution of some images, naively.
-struct Problem {
+struct ConvolutionProblem {
   ConvolutionShape shape;
   std::size_t images = 1;
 
@@ -79,7 +80,7 @@ struct Problem {
   }
 };
 
-std::vector<Problem> problems() {
+std::vector<ConvolutionProblem> convolution_problems() {
   return {
       {{5, 5, 1, 1, 1, 1}, 1},
       {{7, 9, 3, 8, 3, 3, 1, 1}, 2},
@@ -110,11 +111,11 @@ double tolerance(double terms) {
 }
 
 template <class T>
-struct Arrays {
+struct ConvolutionArrays {
   Values x, weight, dy;
   Matrix<T> x_, weight_, dy_;
 
-  explicit Arrays(const Problem& problem)
+  explicit ConvolutionArrays(const ConvolutionProblem& problem)
       : x(random_values<T>(problem.x_rows() * problem.shape.in, 1)),
         weight(random_values<T>(problem.shape.out * problem.shape.terms(), 2)),
         dy(random_values<T>(problem.y_rows() * problem.shape.out, 3)),
@@ -135,10 +136,10 @@ template <class T>
 void check_passes(const std::string& provider) {
   const ExecutionSpace space;
   const Gemm gemm(provider);
-  for (const Problem& problem : problems()) {
+  for (const ConvolutionProblem& problem : convolution_problems()) {
     const ConvolutionShape& shape = problem.shape;
     const std::string what = provider + ": " + problem.name();
-    const Arrays<T> arrays(problem);
+    const ConvolutionArrays<T> arrays(problem);
     const auto y = unwritten<T>(problem.y_rows(), shape.out), dx = unwritten<T>(problem.x_rows(), shape.in);
     convolve<T>(space, gemm, shape, arrays.x_, arrays.weight_, y);
     expect_near(host_values(y), problem.forward(arrays.x, arrays.weight),
@@ -172,11 +173,11 @@ double dot(const Values& a, const Values& b) {
 
 /// dy . y = dx . x = dweight . weight.
 template <class T>
-void check_adjoint(const std::string& provider, const Problem& problem) {
+void check_adjoint(const std::string& provider, const ConvolutionProblem& problem) {
   const ExecutionSpace space;
   const Gemm gemm(provider);
   const ConvolutionShape& shape = problem.shape;
-  const Arrays<T> arrays(problem);
+  const ConvolutionArrays<T> arrays(problem);
   const auto y = unwritten<T>(problem.y_rows(), shape.out), dx = unwritten<T>(problem.x_rows(), shape.in);
   const auto dweight = unwritten<float>(shape.out, shape.terms());
   convolve<T>(space, gemm, shape, arrays.x_, arrays.weight_, y);
@@ -199,10 +200,10 @@ TEST_P(Convolutions, GradientsAreAdjointOverManyImagesOfHalf) {
   check_adjoint<half>(GetParam(), {{64, 64, 32, 32, 1, 1, 1, 0}, 21});
 }
 
-void check_bits_of_two_calls(const std::string& provider, const Problem& problem) {
+void check_bits_of_two_calls(const std::string& provider, const ConvolutionProblem& problem) {
   const ExecutionSpace space;
   const Gemm gemm(provider);
-  const Arrays<float> arrays(problem);
+  const ConvolutionArrays<float> arrays(problem);
   const auto y = unwritten<float>(problem.y_rows(), 64), dx = unwritten<float>(problem.x_rows(), 64),
              dweight = unwritten<float>(64, problem.shape.terms());
   const auto again_y = unwritten<float>(problem.y_rows(), 64), again_dx = unwritten<float>(problem.x_rows(), 64),
@@ -224,10 +225,10 @@ TEST_P(Convolutions, GiveTheSameBitsTwice) {
 }
 
 template <class T>
-void check_allocations(const std::string& provider, const Problem& problem) {
+void check_allocations(const std::string& provider, const ConvolutionProblem& problem) {
   const ExecutionSpace space;
   const Gemm gemm(provider);
-  const Arrays<T> arrays(problem);
+  const ConvolutionArrays<T> arrays(problem);
   const Matrix<T> y("test::y", problem.y_rows(), 32), dx("test::dx", problem.x_rows(), 32);
   const Matrix<float> dweight("test::dweight", 32, problem.shape.terms());
   const auto pass = [&](std::size_t images) {
@@ -252,19 +253,13 @@ TEST_P(Convolutions, AllocateNothingForFewerImagesOnceWarm) {
   }
 }
 
-std::string name_of(const ::testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(Gemm, Convolutions, ::testing::ValuesIn(exact_gemm_providers()), name_of);
+INSTANTIATE_TEST_SUITE_P(Gemm, Convolutions, ::testing::ValuesIn(exact_gemm_providers()), provider_name);
 
 TEST(Convolution, AnImageOfABlockOrMoreHasTheSameBitsWhateverOthersThereAre) {
   const ExecutionSpace space;
   const Gemm gemm("kokkos-kernels");
-  const Problem three{{64, 64, 64, 64, 3, 3, 1, 1}, 3};
-  const Arrays<float> arrays(three);
+  const ConvolutionProblem three{{64, 64, 64, 64, 3, 3, 1, 1}, 3};
+  const ConvolutionArrays<float> arrays(three);
   const auto y = unwritten<float>(three.y_rows(), 64), dx = unwritten<float>(three.x_rows(), 64);
   convolve<float>(space, gemm, three.shape, arrays.x_, arrays.weight_, y);
   convolve_input_gradient<float>(space, gemm, three.shape, arrays.dy_, arrays.weight_, dx);

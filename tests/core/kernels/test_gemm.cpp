@@ -1,5 +1,6 @@
 #include "core/kernels/gemm.hpp"
 
+#include "tests/core/kernels/provider_name.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/support/temporary.hpp"
 #include "tests/support/tool_callbacks.hpp"
@@ -19,8 +20,8 @@ namespace {
 using namespace tests;
 using ::testing::HasSubstr;
 
-double gelu_twin(double x) { return 0.5 * x * std::erfc(-x / std::numbers::sqrt2); }
-double gelu_derivative_twin(double x) {
+double gelu_of(double x) { return 0.5 * x * std::erfc(-x / std::numbers::sqrt2); }
+double gelu_derivative_of(double x) {
   return 0.5 * std::erfc(-x / std::numbers::sqrt2) + x * std::exp(-0.5 * x * x) / std::sqrt(2.0 * std::numbers::pi);
 }
 
@@ -110,8 +111,8 @@ void check_epilogues(const std::string& provider) {
   Values biased(size), activated(size), scaled(size);
   for (std::size_t i = 0; i < size; ++i) {
     biased[i] = product[i] + bias[i % problem.n];
-    activated[i] = gelu_twin(biased[i]);
-    scaled[i] = product[i] * gelu_derivative_twin(given_pre[i]);
+    activated[i] = gelu_of(biased[i]);
+    scaled[i] = product[i] * gelu_derivative_of(given_pre[i]);
   }
   const auto run = [&](EpilogueKind kind, const Matrix<T>& pre) {
     const Matrix<T> c("test::c", problem.m, problem.n);
@@ -161,13 +162,7 @@ TEST_P(GemmProviders, AllocatesNothingAtSmallerSizesOnceWarm) {
   EXPECT_TRUE(recorder.allocations().empty()) << recorder.allocations().front().label;
 }
 
-std::string name_of(const ::testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(Gemm, GemmProviders, ::testing::ValuesIn(exact_gemm_providers()), name_of);
+INSTANTIATE_TEST_SUITE_P(Gemm, GemmProviders, ::testing::ValuesIn(exact_gemm_providers()), provider_name);
 
 TEST(Gemm, PortableProviderComesFirst) { EXPECT_EQ(gemm_providers().front(), "kokkos-kernels"); }
 

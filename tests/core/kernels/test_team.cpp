@@ -9,7 +9,7 @@
 namespace mylos {
 namespace {
 
-constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr float infinite = std::numeric_limits<float>::infinity();
 
 struct LargestOfPrefix {
   ConstVector<float> values;
@@ -47,16 +47,16 @@ std::vector<float> prefix_maxima(const std::vector<float>& values) {
 }
 
 TEST(TeamMax, OfNothingIsMinusInfinity) {
-  EXPECT_EQ(prefix_maxima({3.0f, 5.0f, -1.0f}), (std::vector<float>{-infinity, 3.0f, 5.0f, 5.0f}));
+  EXPECT_EQ(prefix_maxima({3.0f, 5.0f, -1.0f}), (std::vector<float>{-infinite, 3.0f, 5.0f, 5.0f}));
 }
 
 TEST(TeamMax, OfMinusInfinitiesIsMinusInfinity) {
-  EXPECT_EQ(prefix_maxima({-infinity, -infinity, -2e38f}),
-            (std::vector<float>{-infinity, -infinity, -infinity, -2e38f}));
+  EXPECT_EQ(prefix_maxima({-infinite, -infinite, -2e38f}),
+            (std::vector<float>{-infinite, -infinite, -infinite, -2e38f}));
 }
 
 TEST(TeamMax, OfManyIsTheLargest) {
-  std::vector<float> values(1000), expected(1, -infinity);
+  std::vector<float> values(1000), expected(1, -infinite);
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] = std::sin(static_cast<float>(i * i));
     expected.push_back(std::max(expected.back(), values[i]));
@@ -70,7 +70,7 @@ TEST(TeamMax, OfAHostTeamIsTheSame) {
     values(0) = -3.0f;
     values(1) = 4.0f;
     for (std::size_t row = 0; row < 3; ++row) LargestOfPrefixByHostTeam{values, largest}(row);
-    EXPECT_EQ(largest(0), -infinity);
+    EXPECT_EQ(largest(0), -infinite);
     EXPECT_EQ(largest(1), -3.0f);
     EXPECT_EQ(largest(2), 4.0f);
   } else {
