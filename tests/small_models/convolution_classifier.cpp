@@ -45,14 +45,14 @@ struct BlockWorkspace {
   NormStatistics sums;                          ///< (S, out)
 };
 
-struct Activations {
+struct ClassifierActivations {
   BlockActivations first, second;
   Matrix<float> logits;        ///< (N, classes)
   Vector<float> image_losses;  ///< (N)
   Vector<std::size_t> starts;  ///< (S+1) first image of each sample
 };
 
-struct Workspace {
+struct ClassifierWorkspace {
   Matrix<float> dlogits, dsecond, dfirst;  ///< gradients of the logits and of both blocks' results
   BlockWorkspace first, second;
   Vector<float> column_sums;
@@ -134,7 +134,7 @@ class ConvolutionClassifier final : public nn::Model {
             arena.matrix<float>(rows, block.out), take_statistics(arena, shape.samples, block.out),
             arena.matrix<float>(rows / block.window.pixels(), block.out)};
   }
-  Activations take_activations(Arena& arena, const BatchShape& shape) const {
+  ClassifierActivations take_activations(Arena& arena, const BatchShape& shape) const {
     const std::size_t images = shape.rows / shape_.image.pixels();
     return {take_block(arena, first_, shape), take_block(arena, second_, shape),
             arena.matrix<float>(images, shape_.classes), arena.vector<float>(images),
@@ -145,7 +145,7 @@ class ConvolutionClassifier final : public nn::Model {
     return {arena.matrix<float>(rows, block.out), arena.matrix<float>(rows, block.out),
             arena.matrix<float>(rows, neighbours * block.in), take_statistics(arena, shape.samples, block.out)};
   }
-  Workspace take_workspace(Arena& arena, const BatchShape& shape) const {
+  ClassifierWorkspace take_workspace(Arena& arena, const BatchShape& shape) const {
     const std::size_t images = shape.rows / shape_.image.pixels();
     return {arena.matrix<float>(images, shape_.classes),
             arena.matrix<float>(images, second_.out),
@@ -155,14 +155,14 @@ class ConvolutionClassifier final : public nn::Model {
             arena.vector<float>(column_sum_workspace(images, shape_.classes))};
   }
 
-  void forward(const Pass& pass, const Batch& batch, Purpose purpose, const Activations& saved) const;
+  void forward(const Pass& pass, const Batch& batch, Purpose purpose, const ClassifierActivations& saved) const;
   void forward_block(const Pass& pass, const Batch& batch, Purpose purpose, const Block& block,
                      const ConstMatrix<float>& input, const BlockActivations& saved) const;
   /// Parameter gradients and work.dconvolved.
   void backward_block(const Pass& pass, const Batch& batch, const Block& block, const BlockActivations& saved,
                       const ConstMatrix<float>& dpooled, const BlockWorkspace& work) const;
-  void loss(const Pass& pass, const Batch& batch, float scale, const Activations& saved, const Vector<float>& losses,
-            const Matrix<float>& dlogits) const;
+  void loss(const Pass& pass, const Batch& batch, float scale, const ClassifierActivations& saved,
+            const Vector<float>& losses, const Matrix<float>& dlogits) const;
 
   NormParameters norm_parameters(const Pass& pass, const Block& block) const {
     return {pass.parameters.values<float>(block.rows.gamma), pass.parameters.values<float>(block.rows.beta)};
@@ -207,7 +207,7 @@ void ConvolutionClassifier::forward_block(const Pass& pass, const Batch& batch, 
 }
 
 void ConvolutionClassifier::forward(const Pass& pass, const Batch& batch, Purpose purpose,
-                                    const Activations& saved) const {
+                                    const ClassifierActivations& saved) const {
   require(batch.shape().rows % shape_.image.pixels() == 0,
           fmt::format("classifier: {} pixels are no whole number of {} x {} images", batch.shape().rows,
                       shape_.image.height, shape_.image.width));
@@ -218,7 +218,7 @@ void ConvolutionClassifier::forward(const Pass& pass, const Batch& batch, Purpos
   nn::linear_forward<float>(pass, head_, saved.second.pooled, saved.logits);
 }
 
-void ConvolutionClassifier::loss(const Pass& pass, const Batch& batch, float scale, const Activations& saved,
+void ConvolutionClassifier::loss(const Pass& pass, const Batch& batch, float scale, const ClassifierActivations& saved,
                                  const Vector<float>& losses, const Matrix<float>& dlogits) const {
   cross_entropy<float>(pass.space, saved.logits, batch.integers(images::classes), scale, saved.image_losses, dlogits);
   count_images(pass.space, batch.sample_starts(), shape_.image.pixels(), saved.starts);
@@ -239,8 +239,8 @@ void ConvolutionClassifier::backward_block(const Pass& pass, const Batch& batch,
 void ConvolutionClassifier::train(const Pass& pass, const Batch& batch, float scale,
                                   const Vector<float>& losses) const {
   pass.arena.rewind(0);
-  const Activations saved = take_activations(pass.arena, batch.shape());
-  const Workspace work = take_workspace(pass.arena, batch.shape());
+  const ClassifierActivations saved = take_activations(pass.arena, batch.shape());
+  const ClassifierWorkspace work = take_workspace(pass.arena, batch.shape());
   forward(pass, batch, Purpose::training, saved);
   loss(pass, batch, scale, saved, losses, work.dlogits);
 
@@ -265,7 +265,7 @@ void ConvolutionClassifier::train(const Pass& pass, const Batch& batch, float sc
 
 Matrix<float> ConvolutionClassifier::predict(const Pass& pass, const Batch& batch, const Vector<float>& losses) const {
   pass.arena.rewind(0);
-  const Activations saved = take_activations(pass.arena, batch.shape());
+  const ClassifierActivations saved = take_activations(pass.arena, batch.shape());
   forward(pass, batch, Purpose::inference, saved);
   pass.schedule.release(head_unit());
   if (losses.size() > 0) loss(pass, batch, 0.0f, saved, losses, {});
