@@ -1,6 +1,7 @@
 #include "core/kernels/activation.hpp"
 
 #include "core/kernels/layer_norm.hpp"
+#include "tests/core/kernels/gelu_twin.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -9,7 +10,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <numbers>
 
 namespace mylos {
 namespace {
@@ -19,8 +19,6 @@ using ::testing::HasSubstr;
 
 constexpr std::size_t all_rows[] = {1, 3, 1000};
 constexpr std::size_t all_columns[] = {1, 7, 60, 384, 768};
-
-double gelu_twin(double x) { return 0.5 * x * std::erfc(-x / std::numbers::sqrt2); }
 
 /// check(rows, columns, name) for every size.
 template <class Check>

@@ -1,5 +1,6 @@
 #include "core/kernels/gemm.hpp"
 
+#include "tests/core/kernels/gelu_twin.hpp"
 #include "tests/core/kernels/provider_name.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/support/temporary.hpp"
@@ -9,21 +10,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstdlib>
 #include <fstream>
-#include <numbers>
 
 namespace mylos {
 namespace {
 
 using namespace tests;
 using ::testing::HasSubstr;
-
-double gelu_of(double x) { return 0.5 * x * std::erfc(-x / std::numbers::sqrt2); }
-double gelu_derivative_of(double x) {
-  return 0.5 * std::erfc(-x / std::numbers::sqrt2) + x * std::exp(-0.5 * x * x) / std::sqrt(2.0 * std::numbers::pi);
-}
 
 struct Problem {
   Transpose transpose_a, transpose_b;
@@ -111,8 +105,8 @@ void check_epilogues(const std::string& provider) {
   Values biased(size), activated(size), scaled(size);
   for (std::size_t i = 0; i < size; ++i) {
     biased[i] = product[i] + bias[i % problem.n];
-    activated[i] = gelu_of(biased[i]);
-    scaled[i] = product[i] * gelu_derivative_of(given_pre[i]);
+    activated[i] = gelu_twin(biased[i]);
+    scaled[i] = product[i] * gelu_derivative_twin(given_pre[i]);
   }
   const auto run = [&](EpilogueKind kind, const Matrix<T>& pre) {
     const Matrix<T> c("test::c", problem.m, problem.n);
