@@ -14,6 +14,7 @@ DAEMONS = ("munged", "slurmctld", "slurmd")
 PROGRAMS = ("sbatch", "srun", "scontrol", "squeue", "scancel")
 # Nodes are said to have what production nodes have; devices are null devices, because Slurm shows GPUs only for devices.
 NODE_CPUS, NODE_GPUS = 32, 4
+ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")  # states of a job
 PBS_PLUGIN = pathlib.Path("/usr/lib/x86_64-linux-gnu/slurm-wlm/spank_pbs.so")
 # mknod: character devices have a major and a minor number; 1, 3 is /dev/null.
 NULL_DEVICE = os.makedev(1, 3)
@@ -145,9 +146,11 @@ class Cluster:
             os.mknod(self.base / "gpus" / f"gpu{i}", stat.S_IFCHR | 0o666, NULL_DEVICE)
         (self.base / "gres.conf").write_text(
             f"NodeName=n[1-2] Name=gpu File={self.base}/gpus/gpu[0-{NODE_GPUS - 1}]\n")
-        # What a PBS server gives besides the variables of Slurm's plugin: a line for each rank.
+        # A job has a temporary directory of its own, as at sites: launchers keep their sessions there, and those of jobs
+        # that start and end at once shared one. A PBS server also gives a file with a line for each rank.
         (self.base / "prolog").write_text(
-            '#!/bin/sh\n[ -n "$PBS_JOBID" ] || exit 0\nfile=' + str(self.base) + '/nodes.$SLURM_JOB_ID\n'
+            '#!/bin/sh\nmkdir -p ' + str(self.base) + '/tmp.$SLURM_JOB_ID && echo "export TMPDIR=' + str(self.base) +
+            '/tmp.$SLURM_JOB_ID"\n[ -n "$PBS_JOBID" ] || exit 0\nfile=' + str(self.base) + '/nodes.$SLURM_JOB_ID\n'
             'for node in $(scontrol show hostnames "$SLURM_JOB_NODELIST"); do\n'
             '  i=0; while [ "$i" -lt "$((SLURM_NTASKS / SLURM_JOB_NUM_NODES))" ]; do echo "$node"; i=$((i + 1)); done\n'
             'done >"$file"\necho "export PBS_NODEFILE=$file"\n')
@@ -241,4 +244,4 @@ class Cluster:
         return self.job(number)
 
     def wait_for_end(self, number, seconds=90):
-        return self.wait_for_state(number, "COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", seconds=seconds)
+        return self.wait_for_state(number, *ENDED, seconds=seconds)

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 
-from cluster import NODE_GPUS, PBS_PLUGIN, Cluster, require_slurm, skip, wait_for
+from cluster import ENDED, NODE_GPUS, PBS_PLUGIN, Cluster, require_slurm, skip, wait_for
 import tiny
 
 # Each node one rank of one thread: two ranks are what two processors carry.
@@ -377,6 +377,19 @@ def pbs_log(site, job, script):
     return "".join(file.read_text() for file in sorted(site.home.glob(f"{script}.[oe]{job}*")))
 
 
+def start_pbs(site, script, **variables):
+    """Submits a job and waits until its run has begun; submits once more where Open MPI could not start its daemons."""
+    for _ in range(2):
+        job = submit_pbs(site, script, **variables)
+        record = pathlib.Path(variables["OUTPUT"]) / "run.json"
+        wait_for(f"the run of job {job} to begin",
+                 lambda: record.exists() or site.cluster.state(job) in ENDED)
+        if record.exists() or "An ORTE daemon has unexpectedly failed" not in pbs_log(site, job, script):
+            break
+        print(f"job {job}: mpirun could not start its daemons:\n{pbs_log(site, job, script)}")
+    return job
+
+
 def pbs_script(site, name, select):
     """A copy of a script with another select line, which qsub's command line cannot give to its stand-in."""
     text = (site.scripts / "pbs" / name).read_text()
@@ -408,8 +421,8 @@ def test_pbs_resubmit(site):
     # Of a walltime of 24 s, 20 are left when the run stops: 4 s after its start.
     variables = site.variables("run", f"--steps {steps}", CHECKPOINT_EVERY="1", WALLTIME="24", STOP_BEFORE="20", MYLOS=slow,
                                RESTARTS="0")
-    first = submit_pbs(site, script, **variables)
-    last = submit_pbs(site, script, **{**variables, "OUTPUT": str(site.home / "once"), "MAX_RESTARTS": "0"})
+    first = start_pbs(site, script, **variables)
+    last = start_pbs(site, script, **{**variables, "OUTPUT": str(site.home / "once"), "MAX_RESTARTS": "0"})
     whole = site.whole_run("whole", steps)
     starts, log = 0, ""
     job = first
