@@ -170,11 +170,13 @@ void print_job(const Arguments& arguments, const train::ModePlan& plan, const tr
           .threads = planned_threads(arguments),
           .gpus = target.gpu != "cpu",
           .walltime = walltime_of(plan),
-          .train = data_path(arguments)};
+          .train = data_path(arguments),
+          .communicator = "auto"};
   // What the script has a variable for; the rest stands in its OPTIONS.
   const std::map<std::string, std::string*> variables = {{"model", &job.model},
                                                          {"mode", &job.mode},
                                                          {"precision", &job.precision},
+                                                         {"communicator", &job.communicator},
                                                          {"checkpoint-every", &job.checkpoints}};
   for (const TrainOption& option : planned_options(arguments, plan, work)) {
     const auto variable = variables.find(option.first);

@@ -135,7 +135,10 @@ int TrainCommand::run() {
     resolve_model_argument(arguments_, notice());
     settle_ranks(arguments_, ranks_.size());
     check_precision(arguments_.run.engine.precision, arguments_.run.engine.gemm.tf32);
-    launch_.use_communicator(arguments_.communicator, arguments_.run.engine.parallel.deterministic);
+    const bool ordered_sums = arguments_.run.engine.parallel.deterministic;
+    if (const std::string remark = launch_.use_communicator(arguments_.communicator, ordered_sums); !remark.empty()) {
+      notice()(remark);
+    }
   });
   for (const std::string& remark : arguments_.remarks) notice()(remark);
   check_trace();

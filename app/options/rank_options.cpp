@@ -53,7 +53,7 @@ Option communication_precision_option() {
 Option communicator_option() {
   Option option = choice_option(
       named("communicator", {}, "NAME", ranks, train_command,
-            "auto, mpi or nccl: through what ranks exchange arrays of devices; auto is mpi"),
+            "auto, mpi or nccl: what GPUs exchange arrays through; auto is mpi until NCCL is validated on GPUs"),
       {{"auto", {}}, {"mpi", {}}, {"nccl", {}}}, [](auto& a) -> auto& { return a.communicator; });
   option.expects = "auto, mpi or nccl";
   return option;

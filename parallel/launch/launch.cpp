@@ -4,6 +4,7 @@
 #include "core/base/printable.hpp"
 #include "core/base/processors.hpp"
 #include "parallel/communicator/nccl_communicator.hpp"
+#include "parallel/launch/communicator_choice.hpp"
 #include "parallel/launch/launcher.hpp"
 #include "parallel/launch/rank_runtime.hpp"
 
@@ -37,6 +38,7 @@ static_assert(std::is_trivially_copyable_v<Station>);
 struct Device {
   std::array<char, 64> id{};
   std::array<char, 128> name{};
+  bool has_nccl = false;
 };
 
 /// Cut where there is no room.
@@ -171,11 +173,13 @@ void Launch::gather_devices() {
     state_->device = info.index;
     copy_text(info.id, mine.id);
     copy_text(fmt::format("GPU {} {}", info.index, info.name), mine.name);
+    mine.has_nccl = nccl_obstacle().empty();
   }
   const std::vector<Device> devices = gather_values(*state_->runtime, mine);
   for (std::size_t rank = 0; rank < devices.size(); ++rank) {
     state_->places[rank].device = devices[rank].id.data();
     state_->places[rank].device_name = devices[rank].name.data();
+    state_->places[rank].has_nccl = devices[rank].has_nccl;
   }
 }
 
@@ -186,17 +190,22 @@ std::unique_ptr<Communicator> Launch::make_nccl_ranks(bool ordered_sums) {
   return state_->runtime->make_nccl_ranks(ordered_sums);
 }
 
-void Launch::use_communicator(std::string_view name, bool ordered_sums) {
+std::string Launch::use_communicator(std::string_view name, bool ordered_sums) {
   ensure(name == "auto" || name == "mpi" || name == "nccl",
          fmt::format("--communicator {}: it is auto, mpi or nccl", name));
-  if (name == "mpi") return;
-  if (name == "auto") return check_devices_apart(places());
-  if (world().size() == 1) {
-    if (const std::string obstacle = nccl_obstacle(); !obstacle.empty()) fail(obstacle);
-    return;
+  if (name == "mpi") return {};
+  CommunicatorChoice choice{.nccl = true, .remark = {}};
+  if (name == "auto") {
+    check_devices_apart(places());
+    choice = choose_communicator(places());
+  } else if (const std::string obstacle = nccl_obstacle(); !obstacle.empty()) {
+    fail(obstacle);
   }
-  state_->nccl_ranks = make_nccl_ranks(ordered_sums);
-  state_->world = state_->nccl_ranks.get();
+  if (choice.nccl && world().size() > 1) {
+    state_->nccl_ranks = make_nccl_ranks(ordered_sums);
+    state_->world = state_->nccl_ranks.get();
+  }
+  return choice.remark;
 }
 
 const std::vector<RankPlace>& Launch::places() const { return state_->places; }

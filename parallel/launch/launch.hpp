@@ -26,6 +26,7 @@ struct RankPlace {
       {};                       ///< "GPU 0 NVIDIA A100-SXM4-80GB", its index as this rank counts; empty in a host build
   std::string processors = {};  ///< that it may run on, "0-7"
   std::string job = {};         ///< of the batch system (launcher.hpp); empty outside of one
+  bool has_nccl = false;        ///< it has a device, and found NCCL's library
 };
 
 /// Whether this build has MPI; without it every launch is one rank.
@@ -54,10 +55,11 @@ class Launch {
   /// ranks share a device.
   std::unique_ptr<Communicator> make_nccl_ranks(bool ordered_sums);
   /// What carries device arrays between ranks from here on, before the first of them. `name` is what --communicator
-  /// takes: "auto", today MPI; "mpi", where ranks may share a device; "nccl", where world() is from here on what
-  /// make_nccl_ranks gives (what it was stays valid; one rank exchanges nothing). Not collective. Errors:
+  /// takes: "auto", what choose_communicator takes; "mpi", where ranks may share a device; "nccl", where world() is
+  /// from here on what make_nccl_ranks gives (what it was stays valid; one rank exchanges nothing). Returns a line for
+  /// the run's log, empty where there is nothing to say, the same on all ranks. Not collective. Errors:
   /// std::runtime_error as above, the same on all ranks but where a single machine lacks NCCL.
-  void use_communicator(std::string_view name, bool ordered_sums);
+  std::string use_communicator(std::string_view name, bool ordered_sums);
   /// Of every rank.
   const std::vector<RankPlace>& places() const;
   const RankPlace& place() const;

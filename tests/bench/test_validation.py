@@ -36,6 +36,32 @@ def link(path, to):
     path.symlink_to(pathlib.Path(to).resolve())
 
 
+def passed_on_a_gpu(part, folder=ROOT / "bench/results"):
+    """Whether a committed table of scripts/validate-gpu has checks of this part, and all of them passed."""
+    tables = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json"))]
+    checks = [[check["passed"] for check in table.get("checks", []) if check["part"] == part] for table in tables]
+    return any(found and all(found) for found in checks)
+
+
+class Defaults(unittest.TestCase):
+    """What the program takes by itself on GPUs has passed on one."""
+
+    def test_nccl_is_the_default_once_a_table_shows_that_it_passed(self):
+        text = (ROOT / "parallel/launch/communicator_choice.hpp").read_text(encoding="utf-8")
+        says = f"nccl_is_validated = {'true' if passed_on_a_gpu('nccl') else 'false'};"
+        self.assertIn(says, text, "parallel/launch/communicator_choice.hpp does not say what bench/results shows")
+
+    def test_a_table_counts_where_all_checks_of_the_part_passed(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            self.assertFalse(passed_on_a_gpu("nccl", folder))
+            checks = [{"part": "nccl", "passed": True}, {"part": "runs", "passed": False}]
+            write(folder / "a.json", json.dumps({"checks": checks}))
+            self.assertTrue(passed_on_a_gpu("nccl", folder))
+            write(folder / "a.json", json.dumps({"checks": [*checks, {"part": "nccl", "passed": False}]}))
+            self.assertFalse(passed_on_a_gpu("nccl", folder))
+
+
 class Beside(unittest.TestCase):
     def test_rates_are_of_thirds(self):
         records = [{"tokens": 10, "seconds": seconds} for seconds in (1, 1, 2, 2, 5, 5)]

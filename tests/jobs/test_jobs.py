@@ -42,7 +42,7 @@ class Site:
 
     def variables(self, output, options="", **more):
         return {"MODEL": str(self.home / "model"), "TRAIN": str(self.home / "train.json"), "OUTPUT": str(self.home / output),
-                "MYLOS": self.mylos, "PRECISION": "float", "OPTIONS": f"{TINY} {options}", **more}
+                "MYLOS": self.mylos, "PRECISION": "float", "COMMUNICATOR": "auto", "OPTIONS": f"{TINY} {options}", **more}
 
     def submit(self, script, *options, **variables):
         return self.cluster.submit(self.scripts / "slurm" / script, *options, f"--output={self.home}/%x-%A.%a.out" if any(
@@ -172,12 +172,13 @@ def test_production_shapes(site):
 def test_four_ranks_of_a_node(site):
     """train-gpu.sbatch as it is: four ranks, each sees the four GPUs of its node."""
     sees = site.fake("sees", f'echo "$SLURM_PROCID of $SLURM_NTASKS: $CUDA_VISIBLE_DEVICES, $SLURM_CPUS_PER_TASK, $*"')
-    job = site.submit("train-gpu.sbatch", **site.variables("run", "", MYLOS=sees, PRECISION="half", BATCH_SIZE_PER_DEVICE="4"))
+    job = site.submit("train-gpu.sbatch", **site.variables("run", "", MYLOS=sees, PRECISION="half", BATCH_SIZE_PER_DEVICE="4",
+                                                       COMMUNICATOR=""))
     site.ends_well(job)
     devices = ",".join(str(i) for i in range(NODE_GPUS))
     for rank in range(4):
         expect(f"{rank} of 4: {devices}, 8, train --model" in site.log(job), site.log(job))
-    expect("--precision half --mode replicated --micro-batch 4 --lr" in site.log(job), site.log(job))
+    expect("--precision half --mode replicated --communicator nccl --micro-batch 4 --lr" in site.log(job), site.log(job))
 
 
 def test_missing_variables(site):

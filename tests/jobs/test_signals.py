@@ -77,7 +77,7 @@ class Desk:
         job, self.log = self.launch(["bash", str(path)], output, **{
             "PATH": f"{self.base}:{os.environ['PATH']}", "OUTPUT": str(output), "PBS_NODEFILE": str(self.base / "nodes"),
             "SLURM_JOB_NAME": "mylos", "PBS_JOBNAME": "mylos", "SLURM_JOB_ID": "7", "SLURM_CPUS_PER_TASK": "1",
-            "SCRIPT": str(path), "WALLTIME": "1:00:00", **variables})
+            "SCRIPT": str(path), "WALLTIME": "1:00:00", "COMMUNICATOR": "auto", **variables})
         return job
 
     def ends_with(self, job, code, output):
