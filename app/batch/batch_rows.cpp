@@ -21,10 +21,12 @@ std::optional<double> spread(const std::vector<BatchRow>& rows, std::optional<do
 }  // namespace
 
 std::vector<std::size_t> tried_micro_batches(std::size_t batch, std::size_t ranks, std::size_t step) {
-  const std::size_t steps = (batch + step - 1) / step;
-  const std::size_t part = std::min(batch, (steps + ranks - 1) / ranks * step);
+  // A single left-over image joins the group before, so that the largest of n groups have an image more.
+  const std::size_t joined = step > 1 && batch > step && batch % step == 1 ? 1 : 0;
+  const std::size_t steps = (batch - joined + step - 1) / step;
+  const std::size_t part = std::min(batch, (steps + ranks - 1) / ranks * step + joined);
   std::vector<std::size_t> tried;
-  for (std::size_t samples = step; samples < part; samples *= 2) tried.push_back(samples);
+  for (std::size_t samples = step; samples + joined < part; samples *= 2) tried.push_back(samples + joined);
   tried.push_back(part);
   return tried;
 }

@@ -59,7 +59,8 @@ struct BatchTable {
   bool is_measured() const { return rate.empty(); }
 };
 
-/// `step` times the powers of two, below a rank's part of `batch`, and that part: parts are whole steps.
+/// `step` times the powers of two, below a rank's part of `batch`, and that part: parts are whole steps. Where `batch`
+/// leaves a single sample over, each size is one larger, because that sample joins the step before.
 std::vector<std::size_t> tried_micro_batches(std::size_t batch, std::size_t ranks, std::size_t step = 1);
 
 /// Rows of every mode with every recomputation, in this order: micro-batches grow until `try_setting` gives a row that

@@ -69,7 +69,7 @@ inline RunOutcome outcome_of(train::Trainer& trainer, const train::Task& task, s
   if (task.evaluation() != nullptr) outcome.before = trainer.evaluate();
   trainer.run({&recorder});
   if (task.evaluation() != nullptr) outcome.after = trainer.evaluate();
-  EXPECT_EQ(outcome.losses.size(), last_step > 0 ? last_step : trainer.steps());
+  EXPECT_EQ(outcome.losses.size(), (last_step > 0 ? last_step : trainer.steps()) - trainer.first_step());
   outcome.weights = weights_of(trainer, task.model().table());
   return outcome;
 }

@@ -28,6 +28,9 @@ TEST(TriedMicroBatches, AreWholeSteps) {
   EXPECT_THAT(tried_micro_batches(96, 2, 32), ElementsAre(32, 64));
   EXPECT_THAT(tried_micro_batches(72, 1, 32), ElementsAre(32, 64, 72));
   EXPECT_THAT(tried_micro_batches(16, 1, 16), ElementsAre(16));
+  EXPECT_THAT(tried_micro_batches(65, 1, 32), ElementsAre(33, 65)) << "groups of 32 and 33 images";
+  EXPECT_THAT(tried_micro_batches(33, 1, 32), ElementsAre(33));
+  EXPECT_THAT(tried_micro_batches(129, 2, 32), ElementsAre(33, 65));
 }
 
 TEST(BatchRows, GrowUntilOneDoesNotFitOrFails) {

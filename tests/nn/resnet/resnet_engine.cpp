@@ -1,14 +1,12 @@
 #include "tests/nn/resnet/resnet_engine.hpp"
 
+#include "data/huggingface/resnet_config.hpp"
 #include "data/huggingface/safetensors.hpp"
 #include "data/images/image_set.hpp"
 #include "tests/support/paths.hpp"
 #include "train/engine/initial_parameters.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
-#include <fstream>
 #include <numeric>
 
 namespace mylos::tests {
@@ -86,19 +84,18 @@ LabelledImages read_digits() {
 }
 
 nn::ResnetShape read_resnet_shape(const fs::path& config, std::size_t height, std::size_t width) {
-  std::ifstream file(config);
-  const auto json = nlohmann::json::parse(file);
+  const data::ResnetConfig read = data::read_resnet_config(config);
   nn::ResnetShape shape;
   shape.height = height;
   shape.width = width;
-  shape.channels = json["num_channels"].get<std::size_t>();
-  shape.bottleneck = json["layer_type"] == "bottleneck";
-  shape.embedding = json["embedding_size"].get<std::size_t>();
-  shape.hidden = json["hidden_sizes"].get<std::vector<std::size_t>>();
-  shape.depths = json["depths"].get<std::vector<std::size_t>>();
-  shape.downsample_in_first_stage = json.value("downsample_in_first_stage", false);
-  shape.downsample_in_bottleneck = json.value("downsample_in_bottleneck", false);
-  shape.labels = json["id2label"].size();
+  shape.channels = read.num_channels;
+  shape.bottleneck = read.bottleneck;
+  shape.embedding = read.embedding_size;
+  shape.hidden = read.hidden_sizes;
+  shape.depths = read.depths;
+  shape.downsample_in_first_stage = read.downsample_in_first_stage;
+  shape.downsample_in_bottleneck = read.downsample_in_bottleneck;
+  shape.labels = read.labels.size();
   shape.mean.assign(shape.channels, 0.1307f);
   shape.deviation.assign(shape.channels, 0.3081f);
   return shape;

@@ -1,17 +1,24 @@
 // Digits in groups of 16 on all ranks of this program: BatchNorm sees the same groups on every launch.
 
+#include "parallel/checkpoint/checkpoint_file.hpp"
 #include "tasks/image_classification/image_config.hpp"
+#include "tests/nn/resnet/resnet_engine.hpp"
 #include "tests/support/rank_outcomes.hpp"
+#include "tests/support/shared_directory.hpp"
 #include "tests/tasks/recorded_runs.hpp"
+#include "train/engine/run_checkpoints.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <array>
 #include <bit>
+#include <optional>
 
 namespace mylos::tests {
 namespace {
+
+namespace fs = std::filesystem;
 
 /// Images at once on a rank; 0: as many as it has of a step.
 constexpr std::array<std::size_t, 3> images_at_once = {0, 16, 32};
@@ -24,20 +31,49 @@ class DigitsOnRanks : public testing::Test {
     tasks::image_config(recorded_.run).batch_norm_group = 16;
   }
 
+  /// The checkpoint of a run that is at the recorded state after `done` steps, which holds SGD's momentum too.
+  fs::path write_checkpoint(const fs::path& directory, const train::Task& task, std::size_t done) const {
+    const fs::path state = recorded_.recording / fmt::format("state-{}.safetensors", done);
+    const nn::ResnetShape shape = read_resnet_shape(recorded_.recording / "config.json", 28, 28);
+    ResnetEngine engine({shape, Precision::float32, state, {}, {{{0}}}}, default_gemm_provider());
+    engine.read_momentum(state);
+    train::TrainConfig config = recorded_.run.engine;
+    config.output = directory;
+    train::RunCheckpoints checkpoints({*engine.ranks, engine.store, *engine.mode, *engine.optimizer}, config,
+                                      {.steps = config.steps, .steps_per_epoch = task.steps_per_epoch()});
+    checkpoints.prepare("{}");
+    return checkpoints.save({.steps = done}, train::BestModel(config.best_by, 0, {})).file;
+  }
+
+  /// Two steps after `done` in every mode, on all ranks and on one. A rounding flips a rectifier soon, so that only the
+  /// first steps can be compared.
+  void compare_first_steps(const train::TrainConfig& start, train::Task& task, std::size_t done) const {
+    const RunOutcome expected = run_on_one_rank(start, task, done + 2);
+    for (std::size_t i = 0; i < std::size(every_mode); ++i) {
+      train::TrainConfig config = in_mode(start, every_mode[i]);
+      config.micro_batch = images_at_once[(i + done / 100 + launch().world().size()) % images_at_once.size()];
+      const RunOutcome outcome = run_on_all_ranks(config, task, done + 2);
+      EXPECT_LE(relative_difference(outcome.losses, expected.losses), 1e-5)
+          << fmt::format("{} by {} after {} steps", to_string(every_mode[i]), config.micro_batch, done);
+    }
+  }
+
   RecordedRun recorded_ = recorded_digits();
 };
 
-// A rounding flips a rectifier soon, so that only the first steps can be compared.
 TEST_F(DigitsOnRanks, EveryModeGivesTheLossesOfOneRank) {
-  constexpr std::size_t steps = 2;
+  compare_first_steps(recorded_.run.engine, *recorded_.task(), 0);
+}
+
+TEST_F(DigitsOnRanks, EveryModeGivesTheLossesOfOneRankFromEachRecordedState) {
+  if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "A build without HDF5";
   const auto task = recorded_.task();
-  const RunOutcome expected = run_on_one_rank(recorded_.run.engine, *task, steps);
-  for (std::size_t i = 0; i < std::size(every_mode); ++i) {
-    train::TrainConfig config = in_mode(recorded_.run.engine, every_mode[i]);
-    config.micro_batch = images_at_once[(i + launch().world().size()) % images_at_once.size()];
-    const RunOutcome outcome = run_on_all_ranks(config, *task, steps);
-    EXPECT_LE(relative_difference(outcome.losses, expected.losses), 1e-5)
-        << fmt::format("{} by {}", to_string(every_mode[i]), config.micro_batch);
+  const SharedDirectory directory;
+  for (const std::size_t done : {100u, 200u, 300u}) {
+    train::TrainConfig config = recorded_.run.engine;
+    config.checkpoints.resume = parallel::on_first_rank(
+        launch().world(), [&] { return write_checkpoint(directory.path(), *task, done).string(); });
+    compare_first_steps(config, *task, done);
   }
 }
 
