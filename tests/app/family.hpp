@@ -18,7 +18,7 @@ class OnFamily : public Runs, public testing::WithParamInterface<const Family*> 
 };
 
 inline const std::vector<const Family*>& families() {
-  static const std::vector<const Family*> all = {&bert_family(), &llama_family()};
+  static const std::vector<const Family*> all = {&bert_family(), &llama_family(), &resnet_family()};
   return all;
 }
 

@@ -50,7 +50,7 @@ class RankRuns : public TinyRun, protected RankLauncher {
   void SetUp() override {
     if (mpiexec().empty()) GTEST_SKIP() << "a build without MPI";
     TinyRun::SetUp();
-    write_file(dev_, family_.documents());
+    family_.write_data(dev_);
   }
 
   std::vector<std::string> train_words(const std::filesystem::path& output,

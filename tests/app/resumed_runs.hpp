@@ -61,8 +61,8 @@ class ResumedRuns : public TinyRun {
     for (std::string line; std::getline(lines, line);) {
       nlohmann::json row = nlohmann::json::parse(line);
       if (row.contains("checkpoint")) continue;  // a run that went on has made others
-      for (const char* key :
-           {"seconds", "tokens_per_second", "memory", "data_seconds", "exchange_seconds", "update_seconds", "time"}) {
+      for (const char* key : {"seconds", "tokens_per_second", "images_per_second", "memory", "data_seconds",
+                              "exchange_seconds", "update_seconds", "time"}) {
         row.erase(key);
       }
       rows.push_back(std::move(row));

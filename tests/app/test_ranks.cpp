@@ -99,7 +99,7 @@ TEST_P(RanksOfFamily, ABatchPerRankCountsForEach) {
   const ProgramRun run = run_on(2, train_words(run_, {"--batch-per-rank", "2", "--steps", "1"}));
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_EQ(run_json_of(run_)["batch"], 4);
-  EXPECT_EQ(metrics_of(run_).front()["sequences"], 4);
+  EXPECT_EQ(metrics_of(run_).front()[family_.samples], 4);
   const ProgramRun parts =
       run_on(2, train_words(run_, {"--overwrite", "--gradient-accumulation-steps", "2", "--steps", "1"}));
   ASSERT_EQ(parts.exit_code, 0) << parts.errors;
@@ -117,7 +117,7 @@ TEST_P(RanksOfFamily, ABatchSizePerDeviceIsTheMicroBatch) {
   EXPECT_EQ(resolved["micro-batch"], 2);
   EXPECT_EQ(resolved["steps"], 2);
   EXPECT_EQ(resolved["mode"], "replicated");
-  EXPECT_EQ(metrics_of(run_).front()["sequences"], 8);
+  EXPECT_EQ(metrics_of(run_).front()[family_.samples], 8);
   const ProgramRun same = run_on(2, train_words(run_, {"--batch", "8", "--micro-batch", "2", "--steps", "2"}));
   EXPECT_EQ(same.exit_code, 0) << same.errors;
   EXPECT_THAT(same.errors, HasSubstr("--overwrite trains anew")) << "it is the same run";

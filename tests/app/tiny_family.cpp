@@ -1,7 +1,9 @@
 #include "tests/app/tiny_family.hpp"
 
 #include "tests/app/tiny_model.hpp"
+#include "tests/data/images/small_images.hpp"
 #include "tests/support/temporary.hpp"
+#include "tests/tasks/image_classification/small_classifier.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -33,28 +35,58 @@ std::string tiny_documents(std::size_t count, std::size_t length) {
 }
 
 const Family& bert_family() {
-  static const Family family{.name = "bert",
-                             .ending = ".json",
-                             .options = {"--max-length", "60", "--doc-stride", "20"},
-                             .noise = {"--dropout", "0.1"},
-                             .metric = "f1",
-                             .title = "F1",
-                             .row = "qa_outputs.weight",
-                             .write_model = [](const std::filesystem::path& model) { write_tiny_model(model); },
-                             .documents = [] { return tiny_questions(); }};
+  static const Family family{
+      .name = "bert",
+      .ending = ".json",
+      .options = {"--max-length", "60", "--doc-stride", "20"},
+      .noise = {"--dropout", "0.1"},
+      .metric = "f1",
+      .title = "F1",
+      .row = "qa_outputs.weight",
+      .slot = "v",
+      .work = "tokens",
+      .samples = "sequences",
+      .recomputation = "attention",
+      .drifts = false,
+      .write_model = [](const std::filesystem::path& model) { write_tiny_model(model); },
+      .write_data = [](const std::filesystem::path& path) { write_file(path, tiny_questions()); }};
   return family;
 }
 
 const Family& llama_family() {
-  static const Family family{.name = "llama",
-                             .ending = ".jsonl",
-                             .options = {"--max-length", "32"},
-                             .noise = {},
+  static const Family family{
+      .name = "llama",
+      .ending = ".jsonl",
+      .options = {"--max-length", "32"},
+      .noise = {},
+      .metric = "accuracy",
+      .title = "Accuracy",
+      .row = "lm_head.weight",
+      .slot = "v",
+      .work = "tokens",
+      .samples = "sequences",
+      .recomputation = "attention",
+      .drifts = false,
+      .write_model = [](const std::filesystem::path& model) { write_tiny_llama(model); },
+      .write_data = [](const std::filesystem::path& path) { write_file(path, tiny_documents(12)); }};
+  return family;
+}
+
+const Family& resnet_family() {
+  static const Family family{.name = "resnet",
+                             .ending = "",
+                             .options = {"--batch-norm-group", "1"},
+                             .noise = {"--augment", "crop-flip"},
                              .metric = "accuracy",
                              .title = "Accuracy",
-                             .row = "lm_head.weight",
-                             .write_model = [](const std::filesystem::path& model) { write_tiny_llama(model); },
-                             .documents = [] { return tiny_documents(12); }};
+                             .row = "classifier.1.weight",
+                             .slot = "momentum",
+                             .work = "images",
+                             .samples = "groups",
+                             .recomputation = "layer",
+                             .drifts = true,
+                             .write_model = [](const std::filesystem::path& model) { write_small_classifier(model); },
+                             .write_data = [](const std::filesystem::path& path) { write_small_digits(path, 12, 12); }};
   return family;
 }
 

@@ -10,19 +10,25 @@ namespace mylos::tests {
 
 struct Family {
   std::string name;                  ///< "bert"
-  std::string ending;                ///< of files of data
+  std::string ending;                ///< of files of data; empty where data are a directory
   std::vector<std::string> options;  ///< of train, for the length of the samples
   std::vector<std::string> noise;    ///< options with which a step draws random numbers; empty where it never does
   std::string metric;                ///< one beside the loss, in metrics.jsonl
   std::string title;                 ///< what pages call it
   std::string row;                   ///< a parameter, by its name in a checkpoint
+  std::string slot;                  ///< of its optimizer, by its name in a checkpoint
+  std::string work, samples;         ///< what a step counts, by their names in metrics.jsonl
+  std::string recomputation;         ///< one that the model has
+  bool drifts;                       ///< a rounding flips rectifiers, so that only deterministic runs stay together
   void (*write_model)(const std::filesystem::path& directory);
-  std::string (*documents)();  ///< 12 samples to train and to evaluate on
+  void (*write_data)(const std::filesystem::path& path);  ///< 12 samples to train and to evaluate on
 };
 
 const Family& bert_family();
 /// It begins from the initialiser, and its documents bring their ids.
 const Family& llama_family();
+/// It begins from the initialiser, and normalises over groups of one image, so that a sample is an image.
+const Family& resnet_family();
 
 struct TinyLlama {
   std::size_t vocabulary = 29, positions = 32;

@@ -41,7 +41,7 @@ class TinyRun : public testing::Test {
   explicit TinyRun(const Family& family = bert_family()) : family_(family) {}
   void SetUp() override {
     family_.write_model(model_);
-    write_file(train_, family_.documents());
+    family_.write_data(train_);
   }
 
   /// `words` and the family's options of train, then `more`.
@@ -70,7 +70,7 @@ class EvaluatedRun : public TinyRun {
 
   void SetUp() override {
     TinyRun::SetUp();
-    write_file(dev_, family_.documents());
+    family_.write_data(dev_);
   }
 
   /// Runs that must agree to the last bit cannot each time their own provider of products.
