@@ -108,6 +108,7 @@ class TrainCommand {
   void say_banner(const train::Trainer& trainer) const;
   int say_what_would_be();
   int report_finished(const RunOutput& output) const;
+  void warn_without_lock(const RunOutput& output) const;
   void say_start(const train::OutputStart& start) const;
   int run_in(RunOutput& output);
   void take_up(const std::filesystem::path& checkpoint);
@@ -145,6 +146,7 @@ int TrainCommand::run() {
   watch_walltime();
   if (arguments_.dry_run) return say_what_would_be();
   RunOutput output(ranks_, arguments_.run.engine.output, output_rules());
+  warn_without_lock(output);
   say_start(output.start());
   return output.start().finished ? report_finished(output) : run_in(output);
 }
@@ -241,6 +243,13 @@ void TrainCommand::say_start(const train::OutputStart& start) const {
   if (!is_first()) return;
   if (start.finished) log_line(fmt::format("{} holds this run, finished; --overwrite trains anew", output));
   if (!start.remark.empty()) log_line(start.remark);
+}
+
+void TrainCommand::warn_without_lock(const RunOutput& output) const {
+  const std::string obstacle = output.directory() == nullptr ? "" : output.directory()->lock_obstacle();
+  if (obstacle.empty()) return;
+  log_line(fmt::format("warning: --output {}: the file system has no locks ({}): let no other run write there",
+                       arguments_.run.engine.output.string(), obstacle));
 }
 
 /// Everything but the run: nothing is written.

@@ -178,6 +178,10 @@ std::vector<Option> checkpoint_options() {
       count_option(
           named("keep", {"save-total-limit"}, "K", run, train_command, "checkpoints that stay, the latest ones"),
           {1, 1'000'000}, [](auto& a) -> auto& { return a.run.engine.checkpoints.keep; }),
+      count_or_unset_option(
+          named("writers", {}, "N", run, train_command,
+                "ranks that write a checkpoint; default: 4 on each node, at most 64 in all"),
+          {}, [](auto& a) -> auto& { return a.run.engine.checkpoints.writers; }),
       enumeration_option(
           named("on-save-error", {}, "WHAT", run, train_command,
                 "stop or continue, where a checkpoint cannot be written; those before it stay"),

@@ -17,7 +17,7 @@ namespace mylos::app {
 namespace {
 
 /// What changes how the numbers of a run are computed, or what becomes of them, but not what they are.
-constexpr std::array<std::string_view, 24> may_differ = {"mode",
+constexpr std::array<std::string_view, 25> may_differ = {"mode",
                                                          "precision",
                                                          "export-precision",
                                                          "initial-loss-scale",
@@ -33,6 +33,7 @@ constexpr std::array<std::string_view, 24> may_differ = {"mode",
                                                          "communicator",
                                                          "communication-precision",
                                                          "keep",
+                                                         "writers",
                                                          "on-save-error",
                                                          "stop-before",
                                                          "walltime",

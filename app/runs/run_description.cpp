@@ -103,7 +103,8 @@ nlohmann::ordered_json run_json(const Arguments& arguments, const tasks::Task& t
                        {"nodes", launch.nodes()},
                        {"threads", launch.threads()},
                        {"mode", to_string(layout.mode)},
-                       {"shard-size", layout.shards}};
+                       {"shard-size", layout.shards},
+                       {"writers", trainer.checkpoint_writers()}};
   run[resolved_key].update(task.resolved());
   if (const train::Evaluation* const evaluation = task.evaluation()) {
     run[resolved_key][train::metrics_key] = train::to_json(evaluation->kinds());

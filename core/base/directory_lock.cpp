@@ -38,11 +38,15 @@ int lock(int descriptor) {
   constexpr std::chrono::milliseconds pause(50);
   constexpr int attempts = 40;  // 2 s
   for (int attempt = 1; ::flock(descriptor, LOCK_EX | LOCK_NB) != 0; ++attempt) {
-    if (errno != EWOULDBLOCK || attempt == attempts) return errno;
+    if (errno == EINTR) continue;
+    if (errno != EWOULDBLOCK || attempt >= attempts) return errno;
     std::this_thread::sleep_for(pause);
   }
   return 0;
 }
+
+/// Of NFS without its lock service, and of Lustre that is mounted without flock.
+bool has_no_locks(int code) { return code == ENOLCK || code == EOPNOTSUPP || code == ENOSYS; }
 
 /// Its descriptor. The holder is written into the file, so it may not be a link to one of somebody else.
 int open_lock(const std::filesystem::path& directory) {
@@ -64,14 +68,18 @@ int open_lock(const std::filesystem::path& directory) {
 
 DirectoryLock::DirectoryLock(const std::filesystem::path& directory) : descriptor_(open_lock(directory)) {
   const int code = lock(descriptor_);
-  if (code == 0) {
+  if (has_no_locks(code)) obstacle_ = std::strerror(code);
+  if (code == 0 || has_no_locks(code)) {
     write_holder(descriptor_);
-  } else if (code == EWOULDBLOCK) {
-    const std::string holder = content_of(descriptor_);
-    ::close(descriptor_);
-    fail(fmt::format("--output {}: a run is writing there ({}); let it end, stop it, or choose another directory",
-                     directory.string(), holder));
+    return;
   }
+  const std::string holder = content_of(descriptor_);
+  ::close(descriptor_);
+  ensure(code == EWOULDBLOCK,
+         fmt::format("--output {}: cannot lock {}: {}; choose another directory", directory.string(), file_name,
+                     std::strerror(code)));
+  fail(fmt::format("--output {}: a run is writing there ({}); let it end, stop it, or choose another directory",
+                   directory.string(), holder));
 }
 
 DirectoryLock::~DirectoryLock() { ::close(descriptor_); }

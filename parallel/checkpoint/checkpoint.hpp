@@ -6,11 +6,12 @@
 
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 /// Saving what a run is made of, and reading it with any number of ranks. All functions are collective over `world`.
-/// Each rank writes what it owns to its place in one file and reads what its slices need; memory for a few MiB is all
+/// A few ranks write to one file what all of them own, and each reads what its slices need; memory for a few MiB is all
 /// that either takes. Only rank 0 asks the file system what is there. Errors: std::runtime_error on every rank, with
 /// the file and what is wrong with it.
 namespace mylos::parallel {
@@ -34,8 +35,8 @@ struct CheckpointArrays {
   std::vector<HeldRange> held;
   std::vector<CheckpointGroup> groups;
   std::vector<Vector<float>> state;  ///< of every state row all values, on every rank
-  /// The elements of a unit that a rank writes: within what it holds; those of all ranks are disjoint and all of the
-  /// unit.
+  /// The elements of a unit that a rank saves, by itself or through its writer: within what it holds; those of all
+  /// ranks are disjoint and all of the unit.
   std::function<UnitRange(std::size_t unit, std::size_t rank)> saved_range;
 };
 
@@ -47,6 +48,7 @@ struct SaveReport {
   std::filesystem::path file;
   std::size_t bytes = 0;  ///< of all arrays
   double seconds = 0.0;
+  std::string warning = {};  ///< what failed when the file was complete: `latest`, or removing older ones
 
   double bytes_per_second() const { return seconds > 0.0 ? static_cast<double>(bytes) / seconds : 0.0; }
 };
@@ -59,9 +61,11 @@ void prepare_checkpoints(Communicator& world, const std::filesystem::path& direc
 /// Writes <directory>/step-000123.h5 under another name, flushes and renames it, points `latest` to it, and then
 /// removes the oldest beyond `keep` (at least 1) and those of later steps, which another course of the run left.
 /// Damaged ones do not count; what this run has not written or loaded itself is read to know. Where it fails, what was
-/// there stays. `record` is rank 0's. Values are as of what was launched before.
+/// there stays. What fails after the renaming is a warning: the checkpoint is complete, and find_checkpoint finds it. `record` is rank 0's. Values are as of what was launched before. `writer_of` says for each rank which one
+/// writes what it saves (see choose_writers); empty: each writes its own. The file does not depend on it.
 SaveReport save_checkpoint(Communicator& world, const std::filesystem::path& directory, std::size_t step,
-                           const CheckpointArrays& arrays, const CheckpointRecord& record, std::size_t keep);
+                           const CheckpointArrays& arrays, const CheckpointRecord& record, std::size_t keep,
+                           std::span<const std::size_t> writer_of = {});
 
 /// The file that `path` means (see resolve_checkpoint), the same on every rank; empty where there is none.
 std::filesystem::path find_checkpoint(Communicator& world, const std::filesystem::path& path);

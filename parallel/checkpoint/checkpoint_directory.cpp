@@ -90,6 +90,36 @@ void remove_oldest(std::span<const CheckpointEntry> entries, std::size_t keep) {
   }
 }
 
+/// Removes the checkpoints of later steps, which another course of the run left, and those before the newest `keep`.
+void remove_others(const fs::path& directory, std::size_t step, std::size_t keep) {
+  std::vector<CheckpointEntry> entries = list_checkpoints(directory);
+  const auto later = std::ranges::upper_bound(entries, step, {}, &CheckpointEntry::step);
+  for (auto entry = later; entry != entries.end(); ++entry) remove_file(entry->file);
+  entries.erase(later, entries.end());
+  remove_oldest(entries, keep);
+}
+
+/// The message of what `work` throws; empty where it throws nothing.
+template <class Work>
+std::string error_of(const Work& work) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return {};
+}
+
+/// Whether `entry` is of a later step than the one that `latest` names, and was written after that file. A checkpoint
+/// that another course of the run left is of a later step, too, but older than `latest`.
+bool supersedes(const CheckpointEntry& entry, const fs::path& named) {
+  std::error_code entry_unknown, latest_unknown;
+  const auto written = fs::last_write_time(entry.file, entry_unknown);
+  const auto latest_written = fs::last_write_time(entry.file.parent_path() / latest_name, latest_unknown);
+  if (entry_unknown || latest_unknown || written <= latest_written) return false;
+  return entry.step > step_of(named.filename().string()) && has_whole_structure(entry.file);
+}
+
 }  // namespace
 
 fs::path checkpoint_file_name(std::size_t step) { return fmt::format("{}{:06}{}", prefix, step, suffix); }
@@ -118,30 +148,30 @@ fs::path resolve_checkpoint(const fs::path& path) {
   std::error_code unreadable;  // is told by the call that opens it
   if (fs::exists(path, unreadable) && !fs::is_directory(path, unreadable)) return path;
   const fs::path directory = checkpoints_directory(path);
-  if (const auto latest = read_latest(directory)) return *latest;
   const std::vector<CheckpointEntry> entries = list_checkpoints(directory);
+  const auto latest = read_latest(directory);
+  if (latest && (entries.empty() || !supersedes(entries.back(), *latest))) return *latest;
   return entries.empty() ? fs::path() : entries.back().file;
 }
 
-void publish_checkpoint(const fs::path& directory, std::size_t step, std::size_t keep) {
+std::string publish_checkpoint(const fs::path& directory, std::size_t step, std::size_t keep) {
   const fs::path name = checkpoint_file_name(step);
   rename_file(unfinished_name(directory / name), directory / name);
   sync_directory(directory);
   note_whole(directory / name);
-  write_latest(directory, name);
-  std::vector<CheckpointEntry> entries = list_checkpoints(directory);
-  const auto later = std::ranges::upper_bound(entries, step, {}, &CheckpointEntry::step);
-  for (auto entry = later; entry != entries.end(); ++entry) remove_file(entry->file);
-  entries.erase(later, entries.end());
-  remove_oldest(entries, keep);
+  const std::string unnamed = error_of([&] { write_latest(directory, name); });
+  const std::string kept = error_of([&] { remove_others(directory, step, keep); });
+  return unnamed + (unnamed.empty() || kept.empty() ? "" : "; ") + kept;
 }
 
 void withdraw_checkpoint(const fs::path& directory, std::size_t step) {
   const std::vector<CheckpointEntry> entries = list_checkpoints(directory);
   const auto is_other = [step](const CheckpointEntry& entry) { return entry.step != step; };
   const auto other = std::find_if(entries.rbegin(), entries.rend(), is_other);
-  if (other != entries.rend()) write_latest(directory, other->file.filename());
+  // Removed first: a later step than that of `latest` would be gone on from.
   remove_file(directory / checkpoint_file_name(step));
+  sync_directory(directory);
+  if (other != entries.rend()) write_latest(directory, other->file.filename());
 }
 
 void clear_unfinished(const fs::path& directory) {

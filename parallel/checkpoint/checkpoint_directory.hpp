@@ -24,13 +24,15 @@ std::filesystem::path checkpoints_directory(const std::filesystem::path& path);
 /// Whole checkpoints, in the order of steps; none where there is no such directory.
 std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& directory);
 
-/// A file is itself; a directory means the checkpoint that its `latest` names, or the last step where that is gone.
+/// A file is itself; a directory means the checkpoint that its `latest` names, or the last step where that is gone. A
+/// complete file of a later step that is newer than `latest` is taken instead: `latest` could not be written after it.
 /// Empty where there is none.
 std::filesystem::path resolve_checkpoint(const std::filesystem::path& path);
 
 /// Renames a finished checkpoint to its name, points `latest` to it and removes those of later steps, and those before
-/// the newest `keep` whole ones. A damaged one is not counted.
-void publish_checkpoint(const std::filesystem::path& directory, std::size_t step, std::size_t keep);
+/// the newest `keep` whole ones. A damaged one is not counted. Returns what failed once the file had its name: `latest`
+/// or removing others; empty where nothing did. Errors: the file does not get its name.
+std::string publish_checkpoint(const std::filesystem::path& directory, std::size_t step, std::size_t keep);
 
 /// Removes the checkpoint of a step, and points `latest` to the newest of the others.
 void withdraw_checkpoint(const std::filesystem::path& directory, std::size_t step);

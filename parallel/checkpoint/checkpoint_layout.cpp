@@ -5,18 +5,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace mylos::parallel {
 namespace {
 
-void cut(std::vector<WrittenRange>& ranges, std::size_t begin, std::size_t end, std::size_t writer) {
+void cut(std::vector<WrittenRange>& ranges, std::size_t begin, std::size_t end, std::size_t owner) {
   for (std::size_t first = begin; first < end; first += checksum_elements) {
-    ranges.push_back({first, std::min(checksum_elements, end - first), writer});
+    ranges.push_back({first, std::min(checksum_elements, end - first), owner});
   }
 }
 
-/// The ranges of a unit that ranks write, in the order of elements, and their ranks.
-std::vector<WrittenRange> writers_of(const CheckpointArrays& arrays, std::size_t unit, std::size_t ranks) {
+/// The ranges of a unit that ranks save, in the order of elements, and their ranks.
+std::vector<WrittenRange> owners_of(const CheckpointArrays& arrays, std::size_t unit, std::size_t ranks) {
   std::vector<WrittenRange> written;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     const UnitRange range = arrays.saved_range(unit, rank);
@@ -26,7 +27,7 @@ std::vector<WrittenRange> writers_of(const CheckpointArrays& arrays, std::size_t
   std::size_t next = 0;
   for (const WrittenRange& range : written) {
     require(range.first == next, fmt::format("checkpoint: rank {} writes unit {} from element {}, expected {}",
-                                             range.writer, unit, range.first, next));
+                                             range.owner, unit, range.first, next));
     next += range.count;
   }
   require(next == arrays.table->units()[unit].size,
@@ -63,12 +64,35 @@ std::vector<WrittenRange> written_ranges(const CheckpointArrays& arrays, const P
     cut(ranges, 0, row.size, 0);
     return ranges;
   }
-  for (const WrittenRange& whole : writers_of(arrays, row.unit, ranks)) {
+  for (const WrittenRange& whole : owners_of(arrays, row.unit, ranks)) {
     const std::size_t begin = std::max(whole.first, row.offset);
     const std::size_t end = std::min(whole.first + whole.count, row.offset + row.size);
-    if (begin < end) cut(ranges, begin - row.offset, end - row.offset, whole.writer);
+    if (begin < end) cut(ranges, begin - row.offset, end - row.offset, whole.owner);
   }
   return ranges;
+}
+
+std::vector<WrittenChunk> cut_into_chunks(std::span<const WrittenRange> ranges,
+                                          std::span<const std::size_t> writer_of) {
+  std::vector<WrittenChunk> chunks;
+  if (ranges.empty()) return chunks;
+  const std::size_t end = ranges.back().first + ranges.back().count;
+  for (std::size_t begin = 0; begin < ranges.size();) {
+    const std::size_t first = ranges[begin].first;
+    std::size_t next = begin + 1;
+    // What is left behind a chunk is not shorter than one.
+    const auto is_whole = [&] {
+      const std::size_t reached = next < ranges.size() ? ranges[next].first : end;
+      return reached == end || (reached - first >= written_elements && end - reached >= written_elements);
+    };
+    while (!is_whole()) ++next;
+    const std::size_t chunk_end = next < ranges.size() ? ranges[next].first : end;
+    const auto parts = ranges.subspan(begin, next - begin);
+    const auto middle = std::prev(std::ranges::upper_bound(parts, first + (chunk_end - first) / 2, {}, &WrittenRange::first));
+    chunks.push_back({parts, writer_of[middle->owner]});
+    begin = next;
+  }
+  return chunks;
 }
 
 std::vector<HeldPart> held_parts(const CheckpointArrays& arrays, const PlannedDataset& dataset) {

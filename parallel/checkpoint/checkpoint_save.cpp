@@ -1,17 +1,16 @@
-#include "core/base/crc32c.hpp"
 #include "core/base/error.hpp"
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "parallel/checkpoint/checkpoint_layout.hpp"
-#include "parallel/checkpoint/host_piece.hpp"
+#include "parallel/checkpoint/values_writer.hpp"
 #include "parallel/communicator/file_work.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <numeric>
 #include <random>
 
 namespace mylos::parallel {
@@ -20,15 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t ranges_at_once = 4;  // written with one call: 4 MiB
-
-struct PlannedFile {
-  std::vector<PlannedDataset> datasets;
-  std::vector<std::vector<WrittenRange>> ranges;  ///< of each dataset
-};
-
 PlannedFile plan_file(const CheckpointArrays& arrays, std::size_t ranks) {
-  PlannedFile plan{plan_datasets(arrays), {}};
+  PlannedFile plan{plan_datasets(arrays), {}, {}};
   for (PlannedDataset& dataset : plan.datasets) {
     plan.ranges.push_back(written_ranges(arrays, dataset, ranks));
     dataset.shape.ranges = plan.ranges.back().size();
@@ -61,59 +53,12 @@ std::vector<DatasetPlace> create_file(Communicator& world, const fs::path& file,
   return to_places(bytes, plan.datasets.size());
 }
 
-/// Writes what this rank owns of one file.
-class RankWriter {
- public:
-  RankWriter(const fs::path& file, const CheckpointArrays& arrays, std::size_t rank)
-      : file_(file, PositionedFile::Use::write), arrays_(arrays), rank_(rank) {}
-
-  void write(const PlannedDataset& dataset, std::span<const WrittenRange> ranges, const DatasetPlace& place) {
-    const auto is_mine = [this](const WrittenRange& range) { return range.writer == rank_; };
-    // A rank's ranges of a row are neighbours.
-    const auto first = std::ranges::find_if(ranges, is_mine);
-    const auto last = std::find_if_not(first, ranges.end(), is_mine);
-    if (first == last) return;
-    std::vector<std::byte> checksums;
-    for (auto range = first; range != last;) {
-      const auto end = range + std::min<std::ptrdiff_t>(ranges_at_once, last - range);
-      write_piece(dataset, {range, end}, place.values, checksums);
-      range = end;
-    }
-    const auto index = static_cast<std::uint64_t>(first - ranges.begin());
-    file_.write(place.checksums + index * checksum_row_bytes, checksums);
-  }
-  void finish() { file_.sync_and_close(); }
-
- private:
-  void write_piece(const PlannedDataset& dataset, std::span<const WrittenRange> ranges, std::uint64_t place,
-                   std::vector<std::byte>& checksums) {
-    const std::size_t begin = ranges.front().first, end = ranges.back().first + ranges.back().count;
-    const std::span<const float> values = piece_.read(part_of(dataset, begin, end));
-    for (const WrittenRange& range : ranges) {
-      const auto part = values.subspan(range.first - begin, range.count);
-      const ChecksumRange row{range.first, range.count, crc32c(std::as_bytes(part))};
-      checksums.resize(checksums.size() + checksum_row_bytes);
-      pack_checksum_row(row, std::span(checksums).last<checksum_row_bytes>());
-    }
-    const std::uint64_t offset = place + begin * sizeof(float);
-    file_.write(offset, std::as_bytes(values));
-    file_.begin_flush(offset, values.size_bytes());
-  }
-
-  Vector<float> part_of(const PlannedDataset& dataset, std::size_t begin, std::size_t end) const {
-    for (const HeldPart& part : held_parts(arrays_, dataset)) {
-      if (part.begin <= begin && end <= part.end) return slice(part.values, begin - part.begin, end - part.begin);
-    }
-    require(false, fmt::format("checkpoint: rank {} is to write elements {} to {} of {}, which it does not hold", rank_,
-                               begin, end, dataset.shape.name));
-    return {};
-  }
-
-  PositionedFile file_;
-  const CheckpointArrays& arrays_;
-  std::size_t rank_;
-  HostPiece piece_{ranges_at_once * checksum_elements};
-};
+/// Each one writes what it saves.
+std::vector<std::size_t> every_rank(std::size_t ranks) {
+  std::vector<std::size_t> writer_of(ranks);
+  std::iota(writer_of.begin(), writer_of.end(), std::size_t{0});
+  return writer_of;
+}
 
 /// Makes a file with a random name and returns that.
 std::string make_probe(const fs::path& directory) {
@@ -164,30 +109,32 @@ void prepare_checkpoints(Communicator& world, const fs::path& directory, std::si
 }
 
 SaveReport save_checkpoint(Communicator& world, const fs::path& directory, std::size_t step,
-                           const CheckpointArrays& arrays, const CheckpointRecord& record, std::size_t keep) {
+                           const CheckpointArrays& arrays, const CheckpointRecord& record, std::size_t keep,
+                           std::span<const std::size_t> writer_of) {
   require(keep > 0, "checkpoints: keep at least one");
+  const std::vector<std::size_t> own = every_rank(world.size());
+  if (writer_of.empty()) writer_of = own;
+  require(writer_of.size() == world.size() && writer_of[0] == 0, "checkpoints: rank 0 is a writer, and each rank has one");
   const Clock::time_point begin = Clock::now();
   const fs::path file = directory / checkpoint_file_name(step), unfinished = unfinished_name(file);
-  const PlannedFile plan = plan_file(arrays, world.size());
+  PlannedFile plan = plan_file(arrays, world.size());
+  std::string warning;
   Kokkos::fence("mylos::Checkpoint::save");
   try {
-    const std::vector<DatasetPlace> places = create_file(world, unfinished, plan, record);
+    plan.places = create_file(world, unfinished, plan, record);
+    ValuesWriter writer(world, unfinished, arrays, plan, writer_of);
+    writer.write();
     on_every_rank(world, [&] {
-      const FileWork saving;
-      RankWriter writer(unfinished, arrays, world.rank());
-      for (std::size_t i = 0; i < places.size(); ++i) writer.write(plan.datasets[i], plan.ranges[i], places[i]);
+      const FileWork flushing;
       writer.finish();
     });
-    on_first_rank(world, [&] {
-      publish_checkpoint(directory, step, keep);
-      return std::string();
-    });
+    warning = on_first_rank(world, [&] { return publish_checkpoint(directory, step, keep); });
   } catch (...) {
     std::error_code ignored;  // the next start removes it
     if (world.rank() == 0) fs::remove(unfinished, ignored);
     throw;
   }
-  return {file, checkpoint_bytes(arrays), std::chrono::duration<double>(Clock::now() - begin).count()};
+  return {file, checkpoint_bytes(arrays), std::chrono::duration<double>(Clock::now() - begin).count(), warning};
 }
 
 }  // namespace mylos::parallel

@@ -52,6 +52,7 @@ struct CheckpointReport {
   std::size_t bytes = 0;   ///< of its arrays
   double seconds = 0.0;    ///< until it was on the disk
   std::string error = {};  ///< why it was not written, where the run goes on without it
+  std::string warning = {};  ///< what failed after it was complete; empty where nothing did
 };
 
 class Reporter {

@@ -4,6 +4,7 @@
 #include "core/base/json.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
+#include "parallel/checkpoint/checkpoint_writers.hpp"
 #include "parallel/communicator/agreement.hpp"
 
 #include <fmt/format.h>
@@ -115,6 +116,8 @@ bool evaluation_due(const CheckpointRecord& record) {
 RunCheckpoints::RunCheckpoints(const SavedParts& parts, const TrainConfig& config, const RunCourse& course)
     : parts_(parts), config_(config), course_(course) {}
 
+std::size_t RunCheckpoints::writers() const { return parallel::count_writers(parts_.writer_of); }
+
 bool RunCheckpoints::enabled() const { return !config_.output.empty() && parallel::has_checkpoint_files(); }
 
 void RunCheckpoints::prepare(std::string description) {
@@ -146,9 +149,11 @@ CheckpointReport RunCheckpoints::save(const RunProgress& progress, const BestMod
   CheckpointReport report{.step = progress.steps, .file = directory / parallel::checkpoint_file_name(progress.steps)};
   try {
     const parallel::SaveReport saved = parallel::save_checkpoint(parts_.ranks, directory, progress.steps, arrays(),
-                                                                 record(progress, best), config_.checkpoints.keep);
+                                                                 record(progress, best), config_.checkpoints.keep,
+                                                                 parts_.writer_of);
     report.bytes = saved.bytes;
     report.seconds = saved.seconds;
+    report.warning = saved.warning;
     held_ = progress.steps;
   } catch (const std::runtime_error& error) {
     if (config_.checkpoints.stop_on_error) throw;

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <vector>
 
 /// A run's checkpoints: when they are due, what is in them, and how a run goes on from one.
 namespace mylos::train {
@@ -35,12 +36,16 @@ struct SavedParts {
   const ParameterStore& store;
   parallel::ParameterMode& mode;
   nn::Optimizer& optimizer;
+  std::vector<std::size_t> writer_of;  ///< for each rank the one that writes what it saves
 };
 
-/// Every call but `enabled` is collective, and an error of one rank is one of all.
+/// Every call but `enabled` and `writers` is collective, and an error of one rank is one of all.
 class RunCheckpoints {
  public:
   RunCheckpoints(const SavedParts& parts, const TrainConfig& config, const RunCourse& course);
+
+  /// Ranks that write one.
+  std::size_t writers() const;
 
   /// Whether this run can write any: it has an output directory, and the build has HDF5.
   bool enabled() const;

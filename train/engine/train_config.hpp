@@ -65,6 +65,7 @@ struct CheckpointConfig {
   bool every_epoch = false;           ///< at the end of each; every_steps wins
   double every_seconds = 600.0;       ///< 0 = not by time; both others win
   std::size_t keep = 2;               ///< how many stay
+  std::size_t writers = 0;            ///< ranks that write one, e.g. 16; 0 = 4 on each node, 64 in all
   bool stop_on_error = true;          ///< a checkpoint that cannot be written ends the run
   std::filesystem::path resume = {};  ///< the file to go on from; empty = from step 1
   bool extend = false;                ///< the run of that file may have been planned with fewer steps

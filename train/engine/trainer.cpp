@@ -4,6 +4,7 @@
 #include "core/base/json.hpp"
 #include "core/base/signals.hpp"
 #include "core/kernels/scratch.hpp"
+#include "parallel/checkpoint/checkpoint_writers.hpp"
 #include "parallel/communicator/agreement.hpp"
 #include "parallel/communicator/file_work.hpp"
 #include "train/engine/agreed_reports.hpp"
@@ -112,7 +113,9 @@ struct Trainer::State {
               .seed = configuration.seed}),
         predictor(ranks.world, space, trained.model(), store, mode->schedule(), gemm, arena,
                   Workload(trained).evaluation),
-        checkpoints({ranks.world, store, *mode, *optimizer}, config,
+        checkpoints({ranks.world, store, *mode, *optimizer,
+                     parallel::choose_writers(ranks.places, configuration.checkpoints.writers)},
+                    config,
                     {.steps = steps, .steps_per_epoch = trained.steps_per_epoch()}),
         best(configuration.best_by, configuration.patience, kinds_of(trained)) {
     ranks.world.set_bucket(config.parallel.bucket);
@@ -183,6 +186,7 @@ std::size_t Trainer::steps() const { return state_->steps; }
 std::size_t Trainer::first_step() const { return state_->start.steps; }
 bool Trainer::evaluation_due() const { return state_->start.evaluation_due; }
 const LossScale& Trainer::loss_scale() const { return state_->progress.loss_scale; }
+std::size_t Trainer::checkpoint_writers() const { return state_->checkpoints.writers(); }
 const GemmChoice& Trainer::gemm() const { return state_->gemm.choice(); }
 
 Metrics Trainer::evaluate() {

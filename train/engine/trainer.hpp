@@ -36,6 +36,8 @@ class Trainer {
   bool evaluation_due() const;
   /// For the next step.
   const LossScale& loss_scale() const;
+  /// Ranks that write a checkpoint.
+  std::size_t checkpoint_writers() const;
   /// Who computes the matrix products.
   const GemmChoice& gemm() const;
 

@@ -45,6 +45,9 @@ class OutputDirectory {
   /// Says that it does not go on, and why: "ended by SIGTERM". The next begin() takes it back.
   void end(const std::string& how);
 
+  /// Why nothing keeps another run from writing there at the same time; empty where the directory is locked.
+  std::string lock_obstacle() const { return lock_ ? lock_->obstacle() : ""; }
+
   const std::filesystem::path& path() const { return path_; }
 
  private:

@@ -87,6 +87,10 @@ std::string checkpoint_line(const CheckpointReport& report) {
                      bytes_text(report.bytes), report.seconds, bytes_text(static_cast<std::size_t>(rate)));
 }
 
+std::string checkpoint_warning(const CheckpointReport& report) {
+  return fmt::format("step {}: warning: the checkpoint is complete, but {}\n", report.step, report.warning);
+}
+
 }  // namespace
 
 ProgressView stderr_view() {
@@ -139,6 +143,7 @@ void Progress::evaluation(const EvaluationReport& report) {
 void Progress::checkpoint(const CheckpointReport& report) {
   seconds_ += report.seconds;
   show_line(checkpoint_line(report));
+  if (!report.warning.empty()) show_line(checkpoint_warning(report));
 }
 
 /// On its own, above the line that is refreshed.

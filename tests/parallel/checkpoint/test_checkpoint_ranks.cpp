@@ -3,16 +3,45 @@
 #include "parallel/checkpoint/checkpoint.hpp"
 #include "parallel/checkpoint/checkpoint_directory.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
+#include "parallel/checkpoint/checkpoint_layout.hpp"
+#include "parallel/checkpoint/checkpoint_writers.hpp"
+#include "parallel/communicator/agreement.hpp"
 #include "tests/parallel/checkpoint/saved_arrays.hpp"
 #include "tests/support/file_size_limit.hpp"
 #include "tests/support/launch.hpp"
 #include "tests/support/shared_directory.hpp"
 
+#include <dlfcn.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
+#include <mutex>
 #include <optional>
+
+namespace {
+
+/// A write of this process.
+struct Write {
+  std::uint64_t offset = 0;
+  std::size_t bytes = 0;
+};
+std::mutex writes_mutex;
+std::vector<Write> writes;
+
+}  // namespace
+
+/// Stands before the system's function, and records what is written at offsets.
+extern "C" ssize_t pwrite(int descriptor, const void* data, size_t size, off_t offset) {
+  static const auto system_pwrite = reinterpret_cast<decltype(::pwrite)*>(::dlsym(RTLD_NEXT, "pwrite"));
+  const ssize_t written = system_pwrite(descriptor, data, size, offset);
+  const std::lock_guard lock(writes_mutex);
+  if (written > 0) writes.push_back({static_cast<std::uint64_t>(offset), static_cast<std::size_t>(written)});
+  return written;
+}
 
 namespace mylos::parallel {
 namespace {
@@ -40,7 +69,11 @@ class CheckpointRanks : public ::testing::Test {
     return save_checkpoint(ranks, path_, step, saved.arrays(), tests::saved_record(step), 2).file;
   }
   std::size_t differing(Communicator& ranks, const fs::path& file, std::size_t step, Spread spread) {
-    SavedArrays loaded(table_, spread, ranks.rank(), ranks.size());
+    return differing(ranks, file, step, spread, table_);
+  }
+  static std::size_t differing(Communicator& ranks, const fs::path& file, std::size_t step, Spread spread,
+                               const ParameterTable& table) {
+    SavedArrays loaded(table, spread, ranks.rank(), ranks.size());
     load_checkpoint(ranks, file, loaded.arrays());
     return loaded.differing(step);
   }
@@ -72,6 +105,73 @@ TEST_F(CheckpointRanks, AnyNumberReadsWhatAnyNumberWrote) {
   }
 }
 
+/// Rows of which some are longer than what is written with one call, and a few short ones.
+ParameterTable long_table() {
+  ParameterTable::Builder builder;
+  builder.unit("one").row("one.weight", {3000, 1000}, {}).row("one.bias", {300}, {}).state("one.mean", {5}, {});
+  builder.unit("two").row("two.weight", {1'500'001}, {}).row("two.other", {1'200'000}, {});
+  return builder.build();
+}
+
+/// The writes of this process to arrays of at least 4 MiB.
+std::vector<Write> writes_to_long_arrays(const CheckpointIndex& index) {
+  std::vector<Write> found;
+  for (const Write& write : writes) {
+    const auto is_in = [&](const CheckpointDataset& dataset) {
+      return dataset.size >= written_elements && dataset.offset <= write.offset && write.offset < dataset.offset + dataset.size * sizeof(float);
+    };
+    if (std::ranges::any_of(index.datasets, is_in)) found.push_back(write);
+  }
+  return found;
+}
+
+/// Names, checksums and values of a file, not the times that HDF5 keeps.
+std::string content_of(const fs::path& path, const CheckpointIndex& index) {
+  std::string content;
+  const PositionedFile file(path, PositionedFile::Use::read);
+  for (const CheckpointDataset& dataset : index.datasets) {
+    content += dataset.name;
+    for (const ChecksumRange& range : dataset.ranges) {
+      content += fmt::format(" {} {} {}", range.first, range.count, range.crc32c);
+    }
+    std::string values(dataset.size * sizeof(float), '\0');
+    file.read(dataset.offset, std::as_writable_bytes(std::span(values)));
+    content += values;
+  }
+  return content;
+}
+
+// A thousand processes that write one file keep a parallel file system busy with locks (torchtitan 1301).
+TEST_F(CheckpointRanks, AFewRanksWriteLongRangesOfAFileThatDoesNotDependOnThem) {
+  const ParameterTable table = long_table();
+  const std::size_t ranks = world().size();
+  std::string written_by_all;
+  for (const Spread spread : {Spread::sharded, Spread::replicated}) {
+    SavedArrays saved(table, spread, world().rank(), ranks);
+    saved.fill(1);
+    for (std::size_t writers = ranks; writers > 0; --writers) {
+      const std::vector<std::size_t> writer_of = choose_writers(tests::launch().places(), writers);
+      ASSERT_EQ(count_writers(writer_of), writers);
+      writes.clear();
+      const fs::path file =
+          save_checkpoint(world(), path_, 1, saved.arrays(), tests::saved_record(1), 2, writer_of).file;
+      const CheckpointIndex index = read_checkpoint_index(file);
+      const std::vector<Write> mine = writes_to_long_arrays(index);
+      const bool is_writer = writer_of[world().rank()] == world().rank();
+      EXPECT_TRUE(is_writer || writes.empty()) << writers;
+      EXPECT_TRUE(std::ranges::all_of(mine, [](const Write& write) { return write.bytes >= (4u << 20); })) << writers;
+      // In each of three groups two of the longest array, and one of each of the others.
+      EXPECT_EQ(sum(world(), static_cast<double>(mine.size())), 12.0) << writers;
+      EXPECT_TRUE(writers == ranks || is_writer != mine.empty()) << writers;
+      const std::string content = content_of(file, index);
+      if (writers == ranks && spread == Spread::sharded) written_by_all = content;
+      EXPECT_TRUE(content == written_by_all) << writers;
+      EXPECT_EQ(differing(world(), file, 1, Spread::sharded, table), 0u);
+      world().barrier("test");
+    }
+  }
+}
+
 // Ranks that disagree on what is there wait for each other for ever (KempnerForge 49).
 TEST_F(CheckpointRanks, OnlyTheFirstRankAsksTheFileSystem) {
   const fs::path file = save(world(), 3, Spread::sharded);
@@ -95,16 +195,25 @@ TEST_F(CheckpointRanks, ADirectoryThatIsNotSharedIsRefused) {
 
 // One rank that cannot write leaves the others waiting (transformers 48569).
 TEST_F(CheckpointRanks, AnErrorOfOneRankIsAnErrorOfAllAndLeavesTheLastOne) {
-  const fs::path kept = save(world(), 1, Spread::sharded);
-  {
+  const ParameterTable table = long_table();
+  SavedArrays saved(table, Spread::sharded, world().rank(), world().size());
+  saved.fill(1);
+  const auto save_with = [&](std::size_t step, std::size_t writers) {
+    const std::vector<std::size_t> writer_of = choose_writers(tests::launch().places(), writers);
+    return save_checkpoint(world(), path_, step, saved.arrays(), tests::saved_record(step), 2, writer_of).file;
+  };
+  const fs::path kept = save_with(1, world().size());
+  // With fewer writers the last rank sends to one that fails.
+  for (const std::size_t writers : {world().size(), (world().size() + 1) / 2}) {
     std::optional<tests::FileSizeLimit> limit;
-    if (world().rank() + 1 == world().size()) limit.emplace(2'000'000);
-    EXPECT_THAT(error_of([&] { save(world(), 2, Spread::sharded); }), HasSubstr("step-000002.h5.tmp: File too large"));
+    const std::vector<std::size_t> writer_of = choose_writers(tests::launch().places(), writers);
+    if (world().rank() == writer_of.back()) limit.emplace(2'000'000);
+    EXPECT_THAT(error_of([&] { save_with(2, writers); }), HasSubstr("step-000002.h5.tmp: File too large"));
   }
   world().barrier("test");
   EXPECT_FALSE(fs::exists(path_ / "step-000002.h5.tmp"));
   EXPECT_EQ(find_checkpoint(world(), path_), kept);
-  EXPECT_EQ(differing(world(), kept, 1, Spread::replicated), 0u);
+  EXPECT_EQ(differing(world(), kept, 1, Spread::replicated, table), 0u);
 }
 
 TEST_F(CheckpointRanks, AFlippedByteIsNamedOnEveryRank) {

@@ -1,0 +1,71 @@
+#include "parallel/checkpoint/checkpoint_writers.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace mylos::parallel {
+namespace {
+
+using Ranks = std::vector<std::size_t>;
+
+std::vector<Ranks> ranks_of_nodes(std::span<const RankPlace> places) {
+  std::vector<Ranks> nodes;
+  for (std::size_t rank = 0; rank < places.size(); ++rank) {
+    nodes.resize(std::max(nodes.size(), places[rank].node + 1));
+    nodes[places[rank].node].push_back(rank);
+  }
+  return nodes;
+}
+
+std::size_t default_writers(const std::vector<Ranks>& nodes) {
+  std::size_t count = 0;
+  for (const Ranks& node : nodes) count += std::min(node.size(), writers_of_node);
+  return std::min(count, most_writers);
+}
+
+/// Where part `index` of `parts` begins in `size` items that are divided evenly.
+std::size_t part_begin(std::size_t size, std::size_t parts, std::size_t index) { return index * size / parts; }
+
+/// Writers on each node: one more on every node in turn, as long as it has ranks; with fewer writers than nodes, one on
+/// nodes at even distances.
+std::vector<std::size_t> writers_of_nodes(const std::vector<Ranks>& nodes, std::size_t writers) {
+  std::vector<std::size_t> count(nodes.size(), 0);
+  if (writers < nodes.size()) {
+    for (std::size_t i = 0; i < writers; ++i) count[part_begin(nodes.size(), writers, i)] = 1;
+    return count;
+  }
+  while (writers > 0) {
+    for (std::size_t node = 0; node < nodes.size() && writers > 0; ++node) {
+      if (count[node] == nodes[node].size()) continue;
+      ++count[node];
+      --writers;
+    }
+  }
+  return count;
+}
+
+}  // namespace
+
+std::vector<std::size_t> choose_writers(std::span<const RankPlace> places, std::size_t writers) {
+  const std::vector<Ranks> nodes = ranks_of_nodes(places);
+  const std::size_t wanted = std::min(writers == 0 ? default_writers(nodes) : writers, places.size());
+  const std::vector<std::size_t> count = writers_of_nodes(nodes, wanted);
+  std::vector<std::size_t> writer_of(places.size());
+  std::size_t last = 0;  // the writer before the node; node 0 always has one
+  for (std::size_t node = 0; node < nodes.size(); ++node) {
+    const Ranks& ranks = nodes[node];
+    for (const std::size_t rank : ranks) writer_of[rank] = last;
+    for (std::size_t i = 0; i < count[node]; ++i) {
+      const std::size_t begin = part_begin(ranks.size(), count[node], i);
+      last = ranks[begin];
+      for (std::size_t k = begin; k < part_begin(ranks.size(), count[node], i + 1); ++k) writer_of[ranks[k]] = last;
+    }
+  }
+  return writer_of;
+}
+
+std::size_t count_writers(std::span<const std::size_t> writer_of) {
+  return std::set<std::size_t>(writer_of.begin(), writer_of.end()).size();
+}
+
+}  // namespace mylos::parallel
