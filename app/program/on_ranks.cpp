@@ -23,7 +23,8 @@ int on_ranks(parallel::Launch& launch, const std::function<int()>& work) {
   } catch (const ReaderGone&) {
     return report_exception();
   } catch (const std::exception&) {
-    const int exit_code = report_exception(true, alone ? "" : fmt::format("rank {}: ", rank));
+    const bool is_printed = alone || launch.announce_error();
+    const int exit_code = report_exception(is_printed, alone ? "" : fmt::format("rank {}: ", rank));
     if (alone) return exit_code;
     throw AlreadyTold{exit_code};
   }

@@ -13,7 +13,7 @@ struct AlreadyTold {
 };
 
 /// The exit code of `work`, which all ranks run. An error that all ranks have is told by the first one, one that only
-/// this rank has by this rank, which then throws AlreadyTold so that `launch` does not wait for the others.
+/// some ranks have by the lowest of them; these then throw AlreadyTold so that `launch` does not wait for the others.
 int on_ranks(parallel::Launch& launch, const std::function<int()>& work);
 
 /// Runs `work`, which is not collective, on every rank. An error of any is one of all: UsageError where it was that,

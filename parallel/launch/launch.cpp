@@ -216,6 +216,7 @@ std::size_t Launch::threads() const { return state_->threads; }
 std::size_t Launch::device() const { return state_->device; }
 void Launch::set_time_limit(std::chrono::duration<double> limit) { state_->runtime->set_time_limit(limit); }
 void Launch::note_step(std::size_t step) { state_->runtime->note_step(step); }
+bool Launch::announce_error() { return state_->runtime->announce_error(); }
 const std::string& Launch::library() const { return state_->library; }
 
 const DeviceInfo& device_of_rank(std::span<const DeviceInfo> devices, std::size_t rank_of_node) {

@@ -77,6 +77,9 @@ class Launch {
   void set_time_limit(std::chrono::duration<double> limit);
   /// What those lines say of this rank from here on; counted from 1.
   void note_step(std::size_t step);
+  /// Announces to the other ranks that this one ends because of an error, so that the program prints one line. Returns
+  /// whether this rank is to print its error: false where a lower rank announced one at about the same time.
+  bool announce_error();
   /// "Open MPI v4.1.4"; "none" in a build without MPI.
   const std::string& library() const;
 

@@ -28,6 +28,8 @@ constexpr int watch_tag = 0;
 constexpr milliseconds gone_for_sure{150};
 /// One rank tells; the next ones do where it does not.
 constexpr milliseconds first_tells{3000};
+/// How long a rank with an error waits for the announcement of a lower one.
+constexpr milliseconds announcement{500};
 /// After this the process ends without MPI, and takes its peers along.
 constexpr seconds abort_limit{5};
 
@@ -67,9 +69,15 @@ RankState state_in(const RankMessage& message, const std::string& host) {
 }  // namespace
 
 MpiWatch::MpiWatch(const MpiGroup& ranks, std::vector<RankPlace> places, std::span<const NodePeer> peers)
-    : ranks_(ranks), places_(std::move(places)), peers_(peers) {}
+    : ranks_(ranks), places_(std::move(places)), peers_(peers), failed_(places_.size()) {}
 
 void MpiWatch::look(const Waiting& waiting) {
+  if (has_error_ && !announced_) {
+    for (std::size_t rank = 0; rank < places_.size(); ++rank) {
+      if (rank != ranks_.rank) send(rank, {.error = true});
+    }
+    announced_ = true;
+  }
   receive_all(waiting);
   if (waiting.under_way) {
     look_for_peers(waiting);
@@ -78,6 +86,14 @@ void MpiWatch::look(const Waiting& waiting) {
     asked_ = peers_gone_ = false;
     excused_ = 0.0;
   }
+}
+
+bool MpiWatch::announce_error() {
+  has_error_ = true;
+  const Clock::time_point end = Clock::now() + announcement;
+  const auto is_decided = [&] { return announced_ && (ranks_.rank == 0 || failed_ < ranks_.rank); };
+  while (!is_decided() && Clock::now() < end) std::this_thread::sleep_for(milliseconds(1));
+  return failed_ > ranks_.rank;
 }
 
 RankState MpiWatch::state_of(const Waiting& waiting) const {
@@ -117,6 +133,10 @@ void MpiWatch::receive_all(const Waiting& waiting) {
     MYLOS_CHECK_MPI(
         MPI_Recv(&message, sizeof message, MPI_BYTE, status.MPI_SOURCE, watch_tag, ranks_.ranks, MPI_STATUS_IGNORE));
     const auto from = static_cast<std::size_t>(status.MPI_SOURCE);
+    if (message.error) {
+      failed_ = std::min(failed_.load(), from);
+      continue;
+    }
     if (!states_.empty()) states_[from] = state_in(message, places_[from].host);
     if (message.question) send(from, message_of(state_of(waiting), false));
   }
@@ -152,6 +172,7 @@ void MpiWatch::look_for_peers(const Waiting& waiting) {
   std::size_t first = 0;
   while (places_[first].node != node || is_gone(first)) ++first;
   if (now - gone_at_ < (first == ranks_.rank ? gone_for_sure : gone_for_sure + first_tells)) return;
+  if (failed_ < places_.size()) end_all({});  // it has printed why
   std::vector<std::string> names;
   for (const NodePeer& peer : gone) names.push_back(fmt::format("rank {} (process {})", peer.rank, peer.process));
   end_all(

@@ -21,6 +21,7 @@ namespace mylos::parallel {
 /// A RankState as it travels.
 struct RankMessage {
   bool question = false;
+  bool error = false;  ///< the rank ends because of an error, and no more is known
   RankState::Activity activity = RankState::Activity::silent;
   std::uint64_t step = 0, bytes = 0, group = 0, sequence = 0;
   double seconds = 0.0, file_seconds = 0.0;
@@ -40,6 +41,10 @@ class MpiWatch final : public Watch {
 
   void set_time_limit(std::chrono::duration<double> limit) { limit_ = limit.count(); }
   void note_step(std::size_t step) { step_ = step; }
+  /// Tells the other ranks, through the communication thread, that this one ends because of an error, so that they do
+  /// not report that it is gone. Returns whether this rank is the one to print its error: false where a lower rank has
+  /// an error at about the same time. Called by another thread than the communication thread.
+  bool announce_error();
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -63,6 +68,8 @@ class MpiWatch final : public Watch {
   NodePeers peers_;
   std::atomic<double> limit_{600.0};  ///< seconds
   std::atomic<std::size_t> step_{0};
+  std::atomic<bool> has_error_{false}, announced_{false};
+  std::atomic<std::size_t> failed_;  ///< the lowest rank that has announced an error; the number of ranks: none has
 
   std::vector<RankState> states_;
   bool asked_ = false;

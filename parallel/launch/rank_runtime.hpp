@@ -39,6 +39,8 @@ class RankRuntime {
   virtual std::unique_ptr<Communicator> make_nccl_ranks(bool ordered_sums) = 0;
   virtual void set_time_limit(std::chrono::duration<double> limit) = 0;
   virtual void note_step(std::size_t step) = 0;
+  /// See Launch. After start().
+  virtual bool announce_error() = 0;
   /// Ends the library when all ranks have come to their end.
   virtual void finish() = 0;
   /// The same, without the ranks that do not come to their end at once.

@@ -22,6 +22,7 @@ class Alone final : public RankRuntime {
   std::unique_ptr<Communicator> make_nccl_ranks(bool) override { fail(nccl_obstacle()); }
   void set_time_limit(std::chrono::duration<double>) override {}
   void note_step(std::size_t) override {}
+  bool announce_error() override { return true; }
   void finish() override {}
   void abandon() override {}
 

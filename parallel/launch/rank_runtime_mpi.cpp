@@ -155,6 +155,8 @@ class MpiRuntime final : public RankRuntime {
     if (watch_) watch_->note_step(step);
   }
 
+  bool announce_error() override { return !watch_ || watch_->announce_error(); }
+
   void finish() override {
     if (context_) {
       world_->barrier("the end of the program");

@@ -41,6 +41,29 @@ TEST_F(ImageRanks, NeedAGroupEach) {
   EXPECT_THAT(few.errors, HasSubstr("a full batch has 1 group, fewer than the 2 ranks"));
 }
 
+/// Both ranks evaluate the damaged picture, because there are fewer batches than ranks; one of them trains on it.
+TEST_F(ImageRanks, ADamagedPictureIsNamedInOneLine) {
+  write_pictures();
+  for (const char* data : {"--train", "--dev"}) {
+    SCOPED_TRACE(data);
+    const fs::path damaged = directory_ / data;
+    fs::copy(pictures_, damaged, fs::copy_options::recursive);
+    write_file(damaged / "dogs/2.png", "no picture");
+    Words more = {"--arch",  "resnet18", "--image-size",       "16", "--epochs", "1",
+                  "--batch", "4",        "--batch-norm-group", "2"};
+    for (const char* option : {"--train", "--dev"}) {
+      more.insert(more.end(), {option, std::string(option) == data ? damaged : pictures_});
+    }
+    const ProgramRun run = train_on(2, directory_ / "output", more);
+    EXPECT_EQ(run.exit_code, 1);
+    Words lines = run.error_lines();
+    std::erase_if(lines, [](const std::string& line) { return !line.starts_with("mylos: "); });
+    ASSERT_EQ(lines.size(), 1u) << run.errors;
+    EXPECT_THAT(lines.front(), HasSubstr("dogs/2.png: is neither JPEG nor PNG; `mylos prepare` leaves damaged"));
+    fs::remove_all(directory_ / "output");
+  }
+}
+
 TEST_F(ImageRanks, SyntheticImagesAreAsManyAsAllRanksTake) {
   const ProgramRun run = run_on(2, derecho_words({"--steps_syn", "2", "--labels", "3", "--batch-norm-group", "4"}));
   ASSERT_EQ(run.exit_code, 0) << run.errors;

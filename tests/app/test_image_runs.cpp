@@ -40,6 +40,8 @@ TEST_F(ImageRuns, TrainWritesWhatTheInterfaceSays) {
   EXPECT_EQ(record["resolved"]["counts"], "images");
   EXPECT_EQ(record["resolved"]["batch"], 9) << "the 41st image joins the step before";
   EXPECT_EQ(record["resolved"]["micro-batch"], 9);
+  EXPECT_THAT(read_file(run_ / "run.json"),
+              HasSubstr("\n    \"label-names\": [\"0\",\"1\",\"2\",\"3\",\"4\",\"5\",\"6\",\"7\",\"8\",\"9\"],\n"));
   const std::vector<json> steps = rows(run_, "step"), evaluations = rows(run_, "evaluation");
   ASSERT_EQ(steps.size(), 30u);
   EXPECT_EQ(steps[0]["images"], 8);

@@ -41,6 +41,27 @@ void take_and_give_back(const fs::path& file, std::size_t bytes) {
   fs::remove(file, absent);
 }
 
+std::string one_line(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+/// Appends `value` with a line for each member of an object. A list without objects and lists takes one line, so that a
+/// thousand names of labels do.
+void append_json(std::string& text, const Json& value, std::size_t indent) {
+  const bool is_open = !value.empty() && (value.is_object() || (value.is_array() && value.front().is_structured()));
+  if (!is_open) {
+    text += one_line(value);
+    return;
+  }
+  const char* separator = "\n";
+  text += value.is_object() ? '{' : '[';
+  for (const auto& [key, member] : value.items()) {
+    text += separator + std::string(indent + 2, ' ');
+    if (value.is_object()) text += one_line(key) + ": ";
+    append_json(text, member, indent + 2);
+    separator = ",\n";
+  }
+  text += "\n" + std::string(indent, ' ') + (value.is_object() ? '}' : ']');
+}
+
 }  // namespace
 
 OutputDirectory::OutputDirectory(fs::path path, const OutputRules& rules) : path_(std::move(path)), rules_(rules) {
@@ -112,7 +133,9 @@ void OutputDirectory::end(const std::string& how) {
 }
 
 void OutputDirectory::write_run() {
-  write_text(path_ / run_file_name, run_.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  std::string text;
+  append_json(text, run_, 0);
+  write_text(path_ / run_file_name, text + "\n");
 }
 
 }  // namespace mylos::train
