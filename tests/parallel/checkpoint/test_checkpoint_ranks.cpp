@@ -12,6 +12,7 @@
 #include "tests/support/shared_directory.hpp"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,12 +35,14 @@ std::vector<Write> writes;
 
 }  // namespace
 
-/// Stands before the system's function, and records what is written at offsets.
+/// Stands before the system's function, and records what is written at offsets of a file that is open for writing
+/// only, as those of ranks that write values are. Rank 0 also reads the file that it lays out.
 extern "C" ssize_t pwrite(int descriptor, const void* data, size_t size, off_t offset) {
   static const auto system_pwrite = reinterpret_cast<decltype(::pwrite)*>(::dlsym(RTLD_NEXT, "pwrite"));
   const ssize_t written = system_pwrite(descriptor, data, size, offset);
+  const bool is_for_writing_only = (::fcntl(descriptor, F_GETFL) & O_ACCMODE) == O_WRONLY;
   const std::lock_guard lock(writes_mutex);
-  if (written > 0) writes.push_back({static_cast<std::uint64_t>(offset), static_cast<std::size_t>(written)});
+  if (written > 0 && is_for_writing_only) writes.push_back({static_cast<std::uint64_t>(offset), static_cast<std::size_t>(written)});
   return written;
 }
 
