@@ -3,6 +3,7 @@
 #include "core/base/process.hpp"
 #include "core/base/quantities.hpp"
 #include "core/base/signals.hpp"
+#include "core/base/subprocess.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -19,6 +20,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
+#include <optional>
+#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -28,6 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* shared_text = "the first rank's file is seen";
+constexpr std::string_view lustre_name = "Lustre";
 constexpr std::string_view scrap_prefix = ".mylos-doctor-";
 
 /// Files that a handler of signals can remove: fixed memory, which it reads.
@@ -142,8 +147,7 @@ FileSystemKind file_system_kind(unsigned long number) {
   // From the kernel's magic.h and the file systems' own sources.
   static constexpr std::array rows = {
       Row{0x0BD00BD0,
-          {"Lustre", Level::ok,
-           "lfs setstripe -c 4 -S 4M on it before the first run spreads checkpoints over servers"}},
+          {lustre_name, Level::ok}},
       Row{0x47504653, {"GPFS", Level::ok}},
       Row{0x19830326, {"BeeGFS", Level::ok}},
       Row{0x00C36400, {"Ceph", Level::ok}},
@@ -195,6 +199,38 @@ OutputPlace find_output(const fs::path& wanted) {
           {{Level::ok, "output", fmt::format("{} is not there yet: {} is tried", wanted.string(), there.string())}}};
 }
 
+Findings striping_findings(const fs::path& directory) {
+  static constexpr const char* advice =
+      "lfs setstripe -c 4 -S 4M on it before the first run spreads checkpoints over servers";
+  std::string said, obstacle;
+  try {
+    const ProcessResult result = run_process({"lfs", "getstripe", "-d", directory.string()});
+    (result.exit_code == 0 ? said : obstacle) = result.exit_code == 0 ? result.output : last_line(result.errors);
+  } catch (const std::exception& error) {
+    obstacle = error.what();
+  }
+  // "stripe_count:  4 stripe_size:   4194304 pattern: ..."
+  const auto value_of = [&](const std::string& name) {
+    std::istringstream rest(said.substr(std::min(said.size(), said.find(name) + name.size())));
+    long long value = 0;
+    if (said.find(name) == std::string::npos || !(rest >> value)) return std::optional<long long>();
+    return std::optional(value);
+  };
+  const auto count = value_of("stripe_count:"), size = value_of("stripe_size:");
+  if (!count || !size) {
+    return {{Level::ok, "striping", fmt::format("unknown: {}", obstacle.empty() ? "lfs names no stripe count" : obstacle),
+             advice}};
+  }
+  const bool is_single = *count == 0 || *count == 1;  // 0: the file system's default, mostly one server
+  const std::string servers = *count < 0    ? "all servers"
+                              : *count == 0 ? "the default number of servers"
+                                            : fmt::format("{} server{}", *count, *count == 1 ? "" : "s");
+  return {{is_single ? Level::warning : Level::ok, "striping",
+           fmt::format("files are spread over {}, in stripes of {}", servers,
+                       bytes_text(static_cast<std::size_t>(std::max(*size, 0ll)))),
+           is_single ? advice : ""}};
+}
+
 Findings directory_findings(const fs::path& directory) {
   struct statfs about {};
   if (::statfs(directory.c_str(), &about) != 0) {
@@ -204,6 +240,10 @@ Findings directory_findings(const fs::path& directory) {
   const FileSystemKind kind = file_system_kind(static_cast<unsigned long>(about.f_type) & 0xFFFFFFFFul);
   Findings findings = {
       {kind.level, "output", fmt::format("{}: {}", directory.string(), kind.name), std::string(kind.advice)}};
+  if (kind.name == lustre_name) {
+    const Findings striping = striping_findings(directory);
+    findings.insert(findings.end(), striping.begin(), striping.end());
+  }
   struct statvfs room {};
   if (::statvfs(directory.c_str(), &room) != 0) return findings;
   const Findings space = space_findings({room.f_bavail * room.f_frsize, room.f_files == 0 || room.f_favail > 0});

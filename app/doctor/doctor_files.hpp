@@ -32,6 +32,8 @@ struct OutputPlace {
 };
 OutputPlace find_output(const std::filesystem::path& wanted);
 
+/// How Lustre spreads new files of `directory` over its servers, as `lfs` says.
+Findings striping_findings(const std::filesystem::path& directory);
 /// What it is and what is free there. `directory` is there.
 Findings directory_findings(const std::filesystem::path& directory);
 struct SpaceFacts {

@@ -265,9 +265,28 @@ TEST(DoctorSystem, CachesAndModels) {
 
 TEST(DoctorFiles, KnowFileSystemsByTheirNumber) {
   EXPECT_EQ(file_system_kind(0x6969).name, "NFS");
-  EXPECT_THAT(std::string(file_system_kind(0x0BD00BD0).advice), HasSubstr("lfs setstripe"));
+  EXPECT_EQ(file_system_kind(0x0BD00BD0).name, "Lustre");
   EXPECT_EQ(file_system_kind(0x01021994).level, Level::warning);
   EXPECT_EQ(file_system_kind(1).level, Level::ok);
+}
+
+TEST(DoctorFiles, SayHowLustreSpreadsFilesOverServers) {
+  const TemporaryDirectory programs;
+  const auto told_with = [&](const std::string& lines) {
+    const std::filesystem::path lfs = programs / "lfs";
+    write_file(lfs, "#!/bin/sh\ntest \"$*\" = 'getstripe -d /scratch/run' || exit 2\n" + lines);
+    std::filesystem::permissions(lfs, std::filesystem::perms::owner_all);
+    const EnvironmentVariable path("PATH", programs.path().string() + ":/usr/bin:/bin");
+    return told(striping_findings("/scratch/run"));
+  };
+  EXPECT_THAT(told_with("echo 'stripe_count:  8 stripe_size:   4194304 pattern: raid0 stripe_offset: -1'\n"),
+              HasSubstr("ok       striping    files are spread over 8 servers, in stripes of 4.00 MiB"));
+  EXPECT_THAT(told_with("echo 'stripe_count:  -1 stripe_size:   1048576'\n"), HasSubstr("over all servers"));
+  const std::string one = told_with("echo 'stripe_count:  1 stripe_size:   1048576'\n");
+  EXPECT_THAT(one, HasSubstr("warning  striping    files are spread over 1 server, in stripes of 1.00 MiB"));
+  EXPECT_THAT(one, HasSubstr("lfs setstripe -c 4 -S 4M"));
+  EXPECT_THAT(told_with("echo 'error: not on a Lustre filesystem' >&2; exit 1\n"),
+              HasSubstr("ok       striping    unknown: error: not on a Lustre filesystem"));
 }
 
 TEST(DoctorFiles, SayWhyAFolderDoesNotServe) {

@@ -7,6 +7,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 BATCHES = {"TOTAL_BATCH_SIZE": "64", "BATCH_SIZE_PER_DEVICE": "4"}
 GIVEN = {"MODEL": "model", "TRAIN": "train", "OUTPUT": "no-such-run", "MYLOS": "true", "LAUNCHER": "echo", "OPTIONS": "--epochs 3"}
@@ -32,9 +33,27 @@ def breaches(script):
             yield f"with {given} it passes {told(script, **given)}"
 
 
+def striping_breaches(script, folder):
+    """On Lustre the run's directory is striped before the run starts; elsewhere none is made."""
+    calls, output = folder / "calls", folder / script.name
+    lfs = folder / "lfs"
+    lfs.write_text(f'#!/bin/sh\necho "$*" >>"{calls}"\n')
+    lfs.chmod(0o755)
+    calls.write_text("")
+    told(script, OUTPUT=str(output), PATH=f"{folder}:{os.environ['PATH']}")
+    if calls.read_text() != f"setstripe -c 4 -S 4M {output}\n" or not output.is_dir():
+        yield f"with an lfs it calls {calls.read_text()!r}"
+    told(script, OUTPUT=str(folder / "unstriped"))
+    if (folder / "unstriped").exists():
+        yield "without an lfs it makes the run's directory"
+
+
 def main(folder):
     scripts = [file for file in sorted(pathlib.Path(folder).resolve().rglob("*")) if file.is_file() and file.stem != "compare"]
     found = [f"{script}: {breach}" for script in scripts for breach in breaches(script)]
+    with tempfile.TemporaryDirectory() as scratch:
+        scratch = pathlib.Path(scratch).resolve()
+        found += [f"{script}: {breach}" for script in scripts for breach in striping_breaches(script, scratch)]
     print("\n".join(found))
     return 1 if found or len(scripts) < 6 else 0
 

@@ -100,8 +100,9 @@ struct Trainer::State {
         gemm(ready_gemm(ranks, space, configuration, trained, plan)),
         mesh(ranks.world, plan.layout.shards),
         store(made_on_every_rank(ranks.world, [this] { return make_store(); })),
-        mode(parallel::make_parameter_mode(plan.mode, mesh, store)),
-        optimizer(make_optimizer(configuration.optimizer, store.table(), mode->slices())),
+        mode(made_on_every_rank(ranks.world, [this] { return parallel::make_parameter_mode(plan.mode, mesh, store); })),
+        optimizer(made_on_every_rank(
+            ranks.world, [&] { return make_optimizer(configuration.optimizer, store.table(), mode->slices()); })),
         arena(made_on_every_rank(ranks.world, [this] { return Arena("mylos::activations", plan.activations); })),
         step({trained, store, *mode, *optimizer, gemm, arena, ranks.world, configuration.recompute},
              {.steps = steps,
