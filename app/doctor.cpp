@@ -15,6 +15,7 @@
 #include "core/base/quantities.hpp"
 #include "core/base/standard_output.hpp"
 #include "core/base/walltime.hpp"
+#include "core/kernels/gemm.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -175,6 +176,7 @@ Findings Doctor::look_with_places() const {
   Findings findings = memory_findings(memory_facts(ranks_of_node_));
   append(findings, nccl_findings());
   if (!runs_on_host) {
+    append(findings, provider_findings(built_gemm_providers(), gemm_provider_obstacle));
     append(findings, nccl_environment_findings(parallel::process_environment, names_below("/sys/class/net"),
                                                names_below("/sys/class/infiniband")));
   }

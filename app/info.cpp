@@ -19,9 +19,18 @@ using Json = nlohmann::ordered_json;
 
 Json version_or_null(const std::string& version) { return version.empty() ? Json(nullptr) : Json(version); }
 
+/// {"cudnn": "cuDNN cannot be loaded (...); ..."}: the providers of this build that cannot be used here, and why.
+Json missing_providers() {
+  Json missing = Json::object();
+  for (const std::string& name : built_gemm_providers()) {
+    if (const std::string obstacle = gemm_provider_obstacle(name); !obstacle.empty()) missing[name] = obstacle;
+  }
+  return missing;
+}
+
 Json describe_build() {
   const BuildInfo build = build_info();
-  return {{"version", build.version},
+  Json info = {{"version", build.version},
           {"commit", build.commit},
           {"compiler", build.compiler},
           {"build_type", build.build_type},
@@ -36,11 +45,20 @@ Json describe_build() {
           {"cpu_features_present", present_cpu_feature_names()},
           {"cpus", usable_cpus()},
           {"threads", default_threads()}};
+  if (const Json missing = missing_providers(); !missing.empty()) info["missing_providers"] = missing;
+  return info;
 }
 
 std::string text_of(const Json& value) {
   if (value.is_null()) return "not in this build";
   if (value.is_string()) return value.get<std::string>();
+  if (value.is_object()) {
+    std::string text;
+    for (const auto& [name, why] : value.items()) {
+      text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", name, why.get<std::string>());
+    }
+    return text;
+  }
   if (!value.is_array()) return value.dump();
   const auto words = value.get<std::vector<std::string>>();
   return words.empty() ? "none beyond the platform's least" : fmt::format("{}", fmt::join(words, " "));

@@ -107,6 +107,22 @@ std::vector<Findings> shared_gpu_findings(std::span<const std::string> devices) 
   return findings;
 }
 
+Findings provider_findings(std::span<const std::string> providers,
+                           const std::function<std::string(std::string_view)>& obstacle) {
+  Findings findings;
+  std::vector<std::string> usable;
+  for (const std::string& name : providers) {
+    const std::string why = obstacle(name);
+    if (why.empty()) {
+      usable.push_back(name);
+    } else {
+      findings.push_back({Level::warning, "providers", fmt::format("{} is not used: {}", name, why)});
+    }
+  }
+  findings.insert(findings.begin(), {Level::ok, "providers", fmt::format("{}", fmt::join(usable, ", "))});
+  return findings;
+}
+
 Findings nccl_findings() {
   if (runs_on_host) return {};
   if (!parallel::has_nccl()) {

@@ -4,8 +4,10 @@
 #include "core/device.hpp"
 #include "parallel/launch/launcher.hpp"
 
+#include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// GPUs, their driver, and NCCL.
@@ -27,6 +29,11 @@ const DeviceInfo* own_device(const GpuFacts& facts);
 Findings gpu_findings(const GpuFacts& facts);
 /// `devices`: the id that each rank takes, empty where it takes none. For each rank its findings.
 std::vector<Findings> shared_gpu_findings(std::span<const std::string> devices);
+
+/// Providers of products and convolutions in a build for GPUs, some of which need libraries of the vendor.
+/// `obstacle(name)`: why a provider cannot be used; empty where it can.
+Findings provider_findings(std::span<const std::string> providers,
+                           const std::function<std::string(std::string_view)>& obstacle);
 
 /// NCCL, where the build has it.
 Findings nccl_findings();

@@ -12,7 +12,7 @@ constexpr std::string_view general = "Options";
 
 /// "a,b" as a list of providers of this build.
 bool parse_providers(Arguments& arguments, std::string_view text) {
-  const std::vector<std::string> known = gemm_providers();
+  const std::vector<std::string> known = built_gemm_providers();
   std::vector<std::string> chosen = split(text, ',');
   for (const std::string& name : chosen) {
     if (std::ranges::find(known, name) == known.end()) return false;
@@ -23,7 +23,7 @@ bool parse_providers(Arguments& arguments, std::string_view text) {
 
 Option providers_option() {
   std::vector<Choice> choices;
-  for (const std::string& name : gemm_providers()) choices.push_back({name, {}});
+  for (const std::string& name : built_gemm_providers()) choices.push_back({name, {}});
   Option option =
       named("providers", {}, "A,B", general, bench_command,
             "of gemm and step: whose products are timed, by default all that do not round float, " + describe(choices));

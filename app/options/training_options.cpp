@@ -90,7 +90,7 @@ Option recompute_option() {
 
 Option gemm_option() {
   std::vector<Choice> choices{{train::GemmConfig::automatic, {}}};
-  for (const std::string& name : exact_gemm_providers()) choices.push_back({name, {}});
+  for (const std::string& name : built_exact_gemm_providers()) choices.push_back({name, {}});
   return choice_option(
       named("gemm", {}, "PROVIDER", computing, train_command | eval_command | ask_command | bench_command,
             "what computes matrix products: " + describe(choices) +

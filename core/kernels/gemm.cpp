@@ -26,6 +26,21 @@ namespace {
 const std::array providers = {MYLOS_GEMM_PROVIDERS};
 #undef X
 
+std::string obstacle_of(const GemmProviderEntry& entry) {
+  return entry.obstacle == nullptr ? std::string() : entry.obstacle();
+}
+
+bool is_usable(const GemmProviderEntry& entry) { return obstacle_of(entry).empty(); }
+
+template <class Predicate>
+std::vector<std::string> names_of(const Predicate& is_wanted) {
+  std::vector<std::string> names;
+  for (const GemmProviderEntry* entry : providers) {
+    if (is_wanted(*entry)) names.emplace_back(entry->name);
+  }
+  return names;
+}
+
 template <class T>
 std::string shape(Transpose transpose, const ConstMatrix<T>& matrix) {
   return fmt::format("{} x {}{}", matrix.extent(0), matrix.extent(1), transpose == Transpose::yes ? " transposed" : "");
@@ -85,18 +100,33 @@ std::size_t host_product_bytes(std::span<const GemmProduct> products, std::size_
          winograd_bytes(of_float);
 }
 
-std::vector<std::string> gemm_providers() {
-  std::vector<std::string> names;
-  for (const GemmProviderEntry* entry : providers) names.emplace_back(entry->name);
-  return names;
+std::vector<std::string> built_gemm_providers() {
+  return names_of([](const GemmProviderEntry&) { return true; });
 }
 
-std::vector<std::string> exact_gemm_providers() {
-  std::vector<std::string> names;
+std::vector<std::string> built_exact_gemm_providers() {
+  return names_of([](const GemmProviderEntry& entry) { return !entry.rounds_float; });
+}
+
+std::string gemm_provider_obstacle(std::string_view name) {
   for (const GemmProviderEntry* entry : providers) {
-    if (!entry->rounds_float) names.emplace_back(entry->name);
+    if (entry->name == name) return obstacle_of(*entry);
   }
-  return names;
+  return {};
+}
+
+std::vector<std::string> gemm_providers() { return names_of(is_usable); }
+
+std::vector<std::string> exact_gemm_providers() {
+  return names_of([](const GemmProviderEntry& entry) { return !entry.rounds_float && is_usable(entry); });
+}
+
+std::vector<std::string> timed_gemm_providers(bool of_convolutions, bool on_host) {
+  return names_of([&](const GemmProviderEntry& entry) {
+    const bool is_candidate =
+        entry.convolutions_only ? of_convolutions : on_host || entry.name == default_gemm_provider();
+    return is_candidate && !entry.rounds_float && is_usable(entry);
+  });
 }
 
 std::string tf32_gemm_provider() {
@@ -106,11 +136,13 @@ std::string tf32_gemm_provider() {
   return {};
 }
 
-std::string default_gemm_provider() { return gemm_providers().back(); }
+std::string default_gemm_provider() { return std::string(providers.back()->name); }
 
 std::unique_ptr<GemmProvider> make_gemm_provider(std::string_view name) {
   for (const GemmProviderEntry* entry : providers) {
-    if (entry->name == name) return entry->make();
+    if (entry->name != name) continue;
+    if (const std::string obstacle = obstacle_of(*entry); !obstacle.empty()) fail(obstacle);
+    return entry->make();
   }
   fail(fmt::format("no GEMM provider \"{}\" in this build; there are: {}", name, fmt::join(gemm_providers(), ", ")));
 }

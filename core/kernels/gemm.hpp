@@ -69,11 +69,25 @@ std::size_t host_product_bytes(std::span<const GemmProduct> products, std::size_
 std::size_t widened_bytes(std::span<const GemmProduct> products);
 
 /// Names of the providers of this build, the portable one first.
+std::vector<std::string> built_gemm_providers();
+
+/// Those of them that round no float operands, whether they can be used here or not.
+std::vector<std::string> built_exact_gemm_providers();
+
+/// Why the provider `name` of this build cannot be used here, in one line that says what to change; empty where it can.
+/// Some look for a library of the vendor when they are first asked.
+std::string gemm_provider_obstacle(std::string_view name);
+
+/// Names of the providers of this build that can be used here, the portable one first.
 std::vector<std::string> gemm_providers();
 
 /// Those of them that multiply float operands as they are: timing chooses among these only, and what is less exact is
 /// taken where it is asked for (--tf32).
 std::vector<std::string> exact_gemm_providers();
+
+/// The exact providers that are timed against each other for products, or for convolutions. On a device only the
+/// vendor's are meant for speed: one for products, and for convolutions those that compute nothing else as well.
+std::vector<std::string> timed_gemm_providers(bool of_convolutions, bool on_host = runs_on_host);
 
 /// The provider that rounds float operands to TF32, 10 fraction bits, for tensor cores; empty where the build has none.
 std::string tf32_gemm_provider();
@@ -81,7 +95,7 @@ std::string tf32_gemm_provider();
 /// The provider of products for which none was chosen: the last of the build, which is the most particular.
 std::string default_gemm_provider();
 
-/// The provider called `name`. Errors: std::runtime_error listing what this build has.
+/// The provider called `name`. Errors: std::runtime_error listing what this build has, or with the provider's obstacle.
 std::unique_ptr<GemmProvider> make_gemm_provider(std::string_view name);
 
 /// The typed front of the providers, which is what layers call.

@@ -11,6 +11,10 @@ struct GemmProviderEntry {
   std::string_view name;
   std::unique_ptr<GemmProvider> (*make)();
   bool rounds_float = false;  ///< float operands lose bits in it, those that TF32 has not
+  /// Why it cannot be used on this machine, in one line that says what to change; empty where it can. Null where it
+  /// always can.
+  std::string (*obstacle)() = nullptr;
+  bool convolutions_only = false;  ///< all else is computed by the default provider
 };
 
 inline GemmProduct product_of(const GemmCall& call) {

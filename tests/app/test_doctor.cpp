@@ -205,6 +205,20 @@ TEST(DoctorGpus, FindsRanksOnOneGpu) {
   EXPECT_EQ(findings[1].size() + findings[3].size() + findings[4].size(), 0u);
 }
 
+TEST(DoctorGpus, NamesProvidersThatLackTheirLibrary) {
+  const std::vector<std::string> providers = {"kokkos-kernels", "cudnn", "cublaslt"};
+  const Findings all = provider_findings(providers, [](std::string_view) { return std::string(); });
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].level, Level::ok);
+  EXPECT_EQ(all[0].text, "kokkos-kernels, cudnn, cublaslt");
+  const Findings some = provider_findings(
+      providers, [](std::string_view name) { return std::string(name == "cudnn" ? "cuDNN cannot be loaded" : ""); });
+  ASSERT_EQ(some.size(), 2u);
+  EXPECT_EQ(some[0].text, "kokkos-kernels, cublaslt");
+  EXPECT_EQ(some[1].level, Level::warning);
+  EXPECT_EQ(some[1].text, "cudnn is not used: cuDNN cannot be loaded");
+}
+
 TEST(DoctorNccl, LooksThroughItsVariables) {
   const Words interfaces = {"eth0", "ib0", "lo"}, adapters = {"mlx5_0"};
   const auto found = [&](std::map<std::string, std::string> set) {

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <thread>
 
 namespace mylos::train {
@@ -114,6 +115,9 @@ constexpr std::size_t narrowest = 8;
 
 bool is_narrow(const GemmKey& key) { return std::min(key.n, key.k) < narrowest; }
 
+/// Several providers of this build compute such products fast enough to be timed.
+bool is_timed(const GemmProduct& product) { return timed_gemm_providers(product.convolution.has_value()).size() > 1; }
+
 /// All that timings depend on and that can be asked for.
 std::string machine() {
   std::string text = fmt::format("cpu{} cpus {} {} threads {}", processor_name(), std::thread::hardware_concurrency(),
@@ -205,16 +209,16 @@ GemmChoice select_gemm(const ExecutionSpace& space, const GemmConfig& config,
     return {tf32_gemm_provider(), {}};
   }
   if (config.provider != GemmConfig::automatic) return {config.provider, {}};
-  const std::vector<std::string> providers = exact_gemm_providers();
   GemmChoice choice{default_gemm_provider(), {}};
-  // On a device only the vendor's has been meant for speed: timing the others would cost each start a second.
-  if (!runs_on_host || providers.size() < 2 || products.empty()) return config.recorded.value_or(choice);
   if (config.recorded) choice = *config.recorded;
+  std::vector<GemmProduct> timed;
+  std::ranges::copy_if(products, std::back_inserter(timed), is_timed);
+  if (timed.empty()) return choice;
 
   const GemmCache cache(config.cache);
   GemmChoice known = cache.read();
   std::vector<GemmProduct> unknown;
-  for (const GemmProduct& product : products) {
+  for (const GemmProduct& product : timed) {
     const GemmKey key = key_of(product);
     const auto found = known.products.find(key);
     if (is_narrow(key) || choice.products.contains(key)) continue;
@@ -227,7 +231,7 @@ GemmChoice select_gemm(const ExecutionSpace& space, const GemmConfig& config,
   if (unknown.empty()) return choice;
   const bool has_convolutions =
       std::ranges::any_of(unknown, [](const GemmProduct& product) { return product.convolution.has_value(); });
-  const GemmMeasurement measurement{.providers = providers,
+  const GemmMeasurement measurement{.providers = timed_gemm_providers(has_convolutions),
                                     .fallback = choice.fallback,
                                     .seconds = has_convolutions ? seconds_for_convolutions : seconds_for_products};
   const GemmChoice measured = measure_gemm(space, measurement, unknown);

@@ -1,0 +1,81 @@
+#include "core/kernels/cuda/cudnn_library.hpp"
+
+#include "core/base/error.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <exception>
+
+namespace mylos::cudnn {
+namespace {
+
+constexpr std::size_t major_version = 9;
+constexpr const char* remedy =
+    "load cuDNN 9 (its module, or its folder in LD_LIBRARY_PATH), or use --gemm auto or cublaslt";
+
+std::string one_line(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  while (text.ends_with(' ')) text.pop_back();
+  return text;
+}
+
+template <class Function>
+void find(void* library, const char* file, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(::dlsym(library, name));
+  if (function != nullptr) return;
+  fail(fmt::format("{} has no {}: it is not cuDNN, or not version {}; {}", file, name, major_version, remedy));
+}
+
+/// "9.19.0" of 91900; up to version 8 the number had one digit less: 8907 is 8.9.7.
+std::string version_text(std::size_t version) {
+  const std::size_t unit = version < 10000 ? 1000 : 10000;
+  return fmt::format("{}.{}.{}", version / unit, version % unit / 100, version % 100);
+}
+
+}  // namespace
+
+Library load(const char* file) {
+  void* const handle = ::dlopen(file, RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) fail(fmt::format("cuDNN cannot be loaded ({}); {}", one_line(::dlerror()), remedy));
+  Library library;
+#define MYLOS_CUDNN_FIND(member, name, result, arguments) find(handle, file, #name, library.member);
+  MYLOS_CUDNN_FUNCTIONS(MYLOS_CUDNN_FIND)
+#undef MYLOS_CUDNN_FIND
+  const std::size_t version = library.get_version();
+  library.version = version_text(version);
+  if (version / 10000 != major_version) {
+    fail(fmt::format("{} is cuDNN {}, and this build is for cuDNN {}; {}", file, library.version, major_version, remedy));
+  }
+  return library;
+}
+
+const Library& library() {
+  static const Library loaded = load("libcudnn.so.9");
+  return loaded;
+}
+
+std::string obstacle() {
+  static const std::string text = []() -> std::string {
+    try {
+      library();
+      return {};
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+  }();
+  return text;
+}
+
+void check(const Library& library, Status status, const std::string& what) {
+  if (status == success) return;
+  std::array<char, 512> words{};
+  library.get_last_error_string(words.data(), words.size() - 1);
+  const std::string more = one_line(words.data());
+  fail(fmt::format("cuDNN: {}: {}{}", what, library.get_error_string(status),
+                   more.empty() ? "" : fmt::format(" ({})", more)));
+}
+
+}  // namespace mylos::cudnn
