@@ -36,7 +36,9 @@ class Cudnn : public ::testing::Test {
     if (is_library_refused()) GTEST_SKIP() << "the library is refused in this process";
     void* const library = ::dlopen("libcudnn.so.9", RTLD_NOW);
     ASSERT_NE(library, nullptr) << ::dlerror();
-    state_ = reinterpret_cast<decltype(&cudnn_stand_in_state)>(::dlsym(library, "cudnn_stand_in_state"))();
+    const auto get = reinterpret_cast<decltype(&cudnn_stand_in_state)>(::dlsym(library, "cudnn_stand_in_state"));
+    ASSERT_NE(get, nullptr) << "another cuDNN than the stand-in was found";
+    state_ = get();
     *state_ = {};
   }
   void TearDown() override {
@@ -149,7 +151,8 @@ TEST_F(Cudnn, ErrorsAreOneLineThatNamesTheConvolution) {
   EXPECT_THAT(of_call, AllOf(HasSubstr("cuDNN: convolution of 3 images of 9 x 7 x 8 to 16 channels by kernels of 3 x 3 "
                                        "in bfloat16: CUDNN_STATUS_EXECUTION_FAILED (injected)"),
                              Not(HasSubstr("\n"))));
-  *state_ = {.status_of_choice = not_initialized};
+  *state_ = {};
+  state_->status_of_choice = not_initialized;
   EXPECT_THAT(error_of([] { Passes<float>("cudnn"); }), HasSubstr("cuDNN: choosing an algorithm for the convolution"));
   *state_ = {};
 }
