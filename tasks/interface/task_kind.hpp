@@ -31,6 +31,7 @@ struct PlannedRun {
   std::vector<std::size_t> lengths = {};                    ///< rows of the training samples, which are shuffled
   std::shared_ptr<const train::SampleStream> samples = {};  ///< the samples of each step, instead of lengths
   std::string data = {};                                    ///< what they are of: "questions.json: 120 windows"
+  bool trains = true;  ///< false: only plans know the model
   std::string data_options = {};  ///< options of train that name the data where no file does: "--dataset squad"
 };
 
@@ -74,6 +75,8 @@ class TaskKind {
   virtual std::vector<std::string> known_models() const { return {}; }
   /// Whether `name` is one of those, also by another name of it.
   virtual bool knows_model(std::string_view) const { return false; }
+  /// Whether only plans know `name`: training does not take it.
+  virtual bool only_plans(std::string_view) const { return false; }
   /// Whether training takes `name` without a directory: a model that it knows by its sizes, from the initialiser.
   virtual bool trains_by_name(std::string_view) const { return false; }
 

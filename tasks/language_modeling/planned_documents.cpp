@@ -1,6 +1,7 @@
 #include "tasks/language_modeling/planned_documents.hpp"
 
 #include "core/base/quantities.hpp"
+#include "core/base/usage_error.hpp"
 #include "data/huggingface/llama_shapes.hpp"
 #include "data/huggingface/model_names.hpp"
 #include "tasks/interface/fit_length.hpp"
@@ -25,7 +26,36 @@ const data::NamedLlama* find_known(const std::string& name) {
   return std::filesystem::is_directory(name, unreadable) ? nullptr : data::find_llama_shape(name);
 }
 
+/// Full samples of --max-length tokens.
+void take_full_samples(PlannedRun& planned) {
+  const std::size_t length = language_config(planned.config).max_length;
+  planned.lengths.assign(full_samples, length);
+  planned.data = fmt::format("{} samples of {} tokens, each counted full", count_text(full_samples), length);
+  planned.data_options = "--train FILE";
+}
+
+PlannedRun plan_gpt(const NamedGpt& gpt, const std::filesystem::path& file, const RunConfig& run,
+                    const OptionSources& sources, const Notice& notice) {
+  if (!file.empty()) {
+    throw UsageError(fmt::format("--data {}: {} has no tokenizer, because only plans know it; leave --data out",
+                                 file.string(), gpt.name));
+  }
+  PlannedRun planned{.config = run,
+                     .name = gpt.name,
+                     .model = gpt.name,
+                     .network = nn::make_gpt_sizes(gpt.shape, run.engine.precision)};
+  fit_max_length(language_config(planned.config).max_length, gpt.shape.positions, gpt.name, sources, notice);
+  planned.trains = false;
+  take_full_samples(planned);
+  return planned;
+}
+
 }  // namespace
+
+const NamedGpt* find_known_gpt(const std::string& name) {
+  std::error_code unreadable;  // is told where it is read
+  return std::filesystem::is_directory(name, unreadable) ? nullptr : find_gpt_shape(name);
+}
 
 data::LlamaConfig find_llama_sizes(const std::string& name) {
   if (const data::NamedLlama* known = find_known(name)) return known->config;
@@ -39,6 +69,7 @@ void fit_samples(RunConfig& run, const std::string& name, const OptionSources& s
 
 PlannedRun plan_documents(const std::string& name, const std::filesystem::path& file, const RunConfig& run,
                           const OptionSources& sources, const Notice& notice) {
+  if (const NamedGpt* gpt = find_known_gpt(name)) return plan_gpt(*gpt, file, run, sources, notice);
   const data::NamedLlama* const known = find_known(name);
   RunConfig fitted = run;
   if (known == nullptr) {
@@ -54,11 +85,8 @@ PlannedRun plan_documents(const std::string& name, const std::filesystem::path& 
                      .model = known == nullptr ? name : known->fetched,
                      .network = nn::make_llama(llama_shape_of(sizes), run.engine.precision)};
   if (file.empty()) {
-    const std::size_t length = language_config(planned.config).max_length;
-    planned.lengths.assign(full_samples, length);
-    planned.data = fmt::format("{} samples of {} tokens, each counted full; with --data FILE those that it has",
-                               count_text(full_samples), length);
-    planned.data_options = "--train FILE";
+    take_full_samples(planned);
+    planned.data += "; with --data FILE those that it has";
     return planned;
   }
   RunConfig reading = planned.config;
