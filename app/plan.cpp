@@ -110,6 +110,7 @@ Json json_of(const train::ModePlan& plan, const train::WorkKind& work) {
           {"asked_micro_batch", memory.asked},
           {"largest_micro_batch", plan.largest},
           {"largest_micro_batches", largest_json(plan)},
+          {"kept_bytes_per_flop", plan.kept_per_flop},
           {"step_seconds", plan.step.total()},
           {"compute_seconds", plan.step.compute},
           {"optimizer_seconds", plan.step.optimizer},
@@ -125,18 +126,21 @@ Json json_of(const train::ModePlan& plan, const train::WorkKind& work) {
 
 void print_json(const Arguments& arguments, const tasks::PlannedRun& run, const train::PlanTarget& target,
                 const std::vector<train::ModePlan>& plans) {
-  const train::ModePlan* best = recommended(plans);
+  const train::ModePlan* best = run.trains ? recommended(plans) : nullptr;
   Json modes = Json::array();
   for (const train::ModePlan& plan : plans) modes.push_back(json_of(plan, run.work));
   const Json result = {{"model", run.name},
                        {"data", run.data},
                        {"gpu", target.machine.name},
+                       {"compared", target.machine.is_compared},
                        {"gpus", target.ranks.ranks},
                        {"nodes", target.ranks.nodes},
                        {"memory", target.machine.memory},
                        {"precision", to_string(arguments.run.engine.precision)},
                        {"batch", arguments.run.task.batch},
                        {"rate", target.rate.origin},
+                       {"flops_per_second", target.rate.flops},
+                       {"bytes_per_second", target.rate.bandwidth},
                        {"modes", modes},
                        {"recommended", best == nullptr ? Json(nullptr) : Json(run_line(arguments, run, *best))}};
   print_indented_json(result);
@@ -158,7 +162,7 @@ void print_text(const Arguments& arguments, const tasks::PlannedRun& run, const 
   for (const train::ModePlan& plan : plans) {
     if (!plan.fits) print(fmt::format("\n{}: {}\n", to_string(plan.mode), plan.obstacle));
   }
-  if (const train::ModePlan* best = recommended(plans)) {
+  if (const train::ModePlan* best = recommended(plans); best != nullptr && run.trains) {
     print("\n" + named_line("run", run_line(arguments, run, *best)));
   }
 }
@@ -205,6 +209,7 @@ int run_plan(const Arguments& told) {
   const std::vector<train::ModePlan> plans = plan_modes(arguments, workload, target);
   const train::ModePlan* best = recommended(plans);
   if (!arguments.plan.job.empty()) {
+    if (!run.trains) fail(fmt::format("--job {}: only plans know --model {}; no run trains it", arguments.plan.job, run.name));
     if (best == nullptr) fail(plans.front().obstacle);
     print_job(arguments, *best, run.work);
   } else if (arguments.json) {

@@ -59,7 +59,7 @@ BatchTable planned_batches(const Arguments& told) {
                            return plan_row(workload, with_setting(arguments, setting).run.engine, target, setting,
                                            setting.micro_batch == tried.front(), table.largest);
                          });
-  if (const BatchRow* const fastest = fastest_row(table.rows)) {
+  if (const BatchRow* const fastest = fastest_row(table.rows); fastest != nullptr && run.trains) {
     std::vector<TrainOption> options = row_options(arguments, fastest->setting);
     if (arguments.plan.gpu != "cpu" && ranks > 1) options.emplace_back("communicator", "nccl");
     table.line = launched_line(arguments, run.data_options, options);

@@ -20,6 +20,7 @@ constexpr const char* key = "calibration";
 /// Below this distance two models have one size: the text of a calibration rounds.
 constexpr double same_size = 1e-9;
 
+constexpr const char* kept_key = "kept_bytes_per_flop";
 constexpr const char* products_key = "product_flops_per_second";
 
 std::filesystem::path cache() { return data::cache_directory() / "bench"; }
@@ -70,6 +71,7 @@ nlohmann::ordered_json to_json(const Calibration& calibration) {
                                    {"flops_per_row", calibration.model.flops_per_row},
                                    {"flops_per_second", calibration.flops},
                                    {"bytes_per_second", calibration.bandwidth}};
+  if (calibration.kept_per_flop > 0.0) object[kept_key] = calibration.kept_per_flop;
   if (calibration.products > 0.0) object[products_key] = calibration.products;
   return object;
 }
@@ -92,6 +94,10 @@ Calibration parse_calibration(const nlohmann::json& value, const std::string& na
   ensure(calibration.model.flops_per_row > 0.0, fmt::format("{}: \"flops_per_row\" is not a number above 0", name));
   calibration.flops = machine_rate(object, "flops_per_second", name);
   calibration.bandwidth = machine_rate(object, "bytes_per_second", name);
+  if (object.contains(kept_key)) {
+    calibration.kept_per_flop = as_number(object[kept_key], JsonPlace(place, kept_key));
+    ensure(calibration.kept_per_flop > 0.0, fmt::format("{}: \"{}\" is not a number above 0", name, kept_key));
+  }
   if (object.contains(products_key)) calibration.products = machine_rate(object, products_key, name);
   return calibration;
 }

@@ -11,7 +11,7 @@ constexpr unsigned planning = plan_command | bench_command;  // bench batch --pl
 
 Option gpu_option() {
   std::vector<Choice> kinds = {{"cpu", {}}};
-  for (const train::Machine& kind : train::gpu_kinds()) kinds.push_back({kind.name, {}});
+  for (const train::Machine& kind : train::gpu_kinds()) kinds.push_back({kind.name, kind.aliases});
   return choice_option(
       named("gpu", {}, "KIND", machine, planning,
             "what computes: " + describe(kinds) +

@@ -50,7 +50,7 @@ std::optional<train::ComputeRate> measured_rate(const Arguments& arguments, cons
   const ModelSize size = model_size(model);
   const Calibration& best =
       *std::ranges::min_element(all, {}, [&](const Calibration& one) { return distance(one.model, size); });
-  return train::ComputeRate{best.flops, best.bandwidth,
+  return train::ComputeRate{best.flops, best.bandwidth, best.kept_per_flop,
                             fmt::format("measured by bench step on a model of {:.4g} M parameters: {:.4g} TFLOP/s",
                                         1e-6 * static_cast<double>(best.model.parameters), 1e-12 * best.flops)};
 }
@@ -67,6 +67,10 @@ train::Machine host_machine(const Arguments& arguments, std::size_t ranks_of_nod
   machine.copies = true;
   return machine;
 }
+
+/// What NCCL holds of a device for its connections: 16 channels with buffers of 4 MiB (NCCL_BUFFSIZE) and those of its
+/// other protocols, to and from the neighbours of a ring. Assumed, not measured.
+constexpr std::size_t nccl_buffers = std::size_t{192} << 20;
 
 /// What is taken for the rate where nobody has measured it.
 train::ComputeRate assumed_rate(const Arguments& arguments, const train::Machine& machine) {
@@ -105,6 +109,7 @@ train::PlanTarget make_target(const Arguments& arguments, const nn::Model& model
   if (plan.link) target.machine.link = *plan.link * giga;
   const std::optional<train::ComputeRate> measured = measured_rate(arguments, model);
   target.rate = measured ? *measured : assumed_rate(arguments, target.machine);
+  if (!host && plan.gpus > 1) target.machine.reserved += nccl_buffers;
   target.network.bandwidth = plan.network * giga;
   target.storage = plan.storage * giga;
   target.ranks = {

@@ -59,6 +59,14 @@ bool is_trained_by_name(const Arguments& arguments) {
   return !fs::is_directory(arguments.model, unreadable) && arguments.task->trains_by_name(arguments.model);
 }
 
+/// Errors: UsageError where --model is a name that only plans know.
+void check_trainable(const Arguments& arguments) {
+  std::error_code unreadable;
+  if (fs::is_directory(arguments.model, unreadable) || !arguments.task->only_plans(arguments.model)) return;
+  throw UsageError(fmt::format("--model {}: only `mylos plan` knows this model; --model takes BERT, Llama or ResNet",
+                               arguments.model));
+}
+
 }  // namespace
 
 void take_run_settings(const Command& command, Arguments& arguments) {
@@ -82,6 +90,7 @@ void resolve_model_argument(Arguments& arguments) {
 }
 
 void resolve_model_argument(Arguments& arguments, const Notice& notice) {
+  check_trainable(arguments);
   const bool is_first = parallel::launched_rank(parallel::process_environment) == 0;
   arguments.run.task.model =
       is_trained_by_name(arguments) ? fs::path(arguments.model) : data::resolve_model(arguments.model, is_first);

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 
@@ -29,8 +30,9 @@ const data::NamedLlama* find_known(const std::string& name) {
 /// Full samples of --max-length tokens.
 void take_full_samples(PlannedRun& planned) {
   const std::size_t length = language_config(planned.config).max_length;
-  planned.lengths.assign(full_samples, length);
-  planned.data = fmt::format("{} samples of {} tokens, each counted full", count_text(full_samples), length);
+  planned.lengths.assign(std::max(full_samples, planned.config.task.batch), length);
+  planned.data =
+      fmt::format("{} samples of {} tokens, each counted full", count_text(planned.lengths.size()), length);
   planned.data_options = "--train FILE";
 }
 

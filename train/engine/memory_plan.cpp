@@ -59,6 +59,15 @@ std::size_t output_bytes(const Workload& workload, std::size_t threads) {
   return largest_piece(workload.model.table()) + workload.kept_bytes + reports + checkpoints + threads * of_thread;
 }
 
+/// What a rank holds for what others send it, where it computes: of the host's memory for any sum; of a device's only
+/// for sums in a fixed order, which --deterministic and gradients in bfloat16 take.
+std::size_t received_bytes(const TrainConfig& config, const RankLayout& layout, const RankCounts& ranks) {
+  const std::size_t count = layout.sharing.ranks;
+  if (ranks.on_host) return parallel::exchange_bytes(count, config.parallel.bucket);
+  const bool ordered = layout.sharing.leaves > 0 || config.parallel.bfloat16_gradients;
+  return ordered ? parallel::device_exchange_bytes(count) : 0;
+}
+
 /// What passes over plan.largest take beside the parameters.
 void count_passes(MemoryPlan& plan, const Workload& workload, nn::Recompute recompute, const RankCounts& ranks) {
   plan.activations = activation_bytes(workload, plan.largest, recompute);
@@ -85,8 +94,7 @@ MemoryPlan plan_for(const Workload& workload, const TrainConfig& config, std::si
       parallel::mode_memory(plan.mode, layout.shards, workload.model.table(), config.precision);
   plan.values = held.values;
   plan.gradients = held.gradients + observed_bytes(workload, steps, layout.sharing);
-  plan.exchange =
-      held.exchange + (ranks.on_host ? parallel::exchange_bytes(layout.sharing.ranks, config.parallel.bucket) : 0);
+  plan.exchange = held.exchange + received_bytes(config, layout, ranks);
   plan.optimizer = held.slices * slots * sizeof(float);
   count_passes(plan, workload, config.recompute, ranks);
   // Rows are loaded in memory of the host, which a device build does not plan.

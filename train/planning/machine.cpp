@@ -5,19 +5,43 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace mylos::train {
 namespace {
 
 constexpr std::size_t gib = std::size_t{1} << 30;
-/// CUDA's context, cuBLASLt's code and workspace, NCCL's buffers: not measured yet.
-constexpr std::size_t gpu_reserve = 2 * gib;
+/// CUDA's context, cuBLASLt's code and workspace: not measured yet.
+constexpr std::size_t gpu_reserve = 3 * gib / 2;
+
+/// Fitted to half of the published runs of sharded training (docs/plan.md).
+constexpr double share_beside_exchange = 0.5;
 
 /// Threads that one of a GPU's multiprocessors runs at once, on all of these kinds.
 constexpr std::size_t of_multiprocessor = 2048;
 
 /// Shares of a data sheet that fine-tuning reaches: assumptions, said so wherever they are used.
 constexpr double share_of_16_bit = 0.40, share_of_float = 0.70, share_of_bandwidth = 0.80;
+
+struct Peaks {
+  double float32, bfloat16, half;
+};
+
+Machine gpu(const char* name, std::size_t memory, const Peaks& peaks, double bandwidth, double link,
+            std::size_t threads, bool is_compared, std::vector<std::string> aliases = {}) {
+  return {.name = name,
+          .aliases = std::move(aliases),
+          .memory = memory,
+          .reserved = gpu_reserve,
+          .float32 = peaks.float32,
+          .bfloat16 = peaks.bfloat16,
+          .half = peaks.half,
+          .bandwidth = bandwidth,
+          .link = link,
+          .threads = threads,
+          .contention = share_beside_exchange,
+          .is_compared = is_compared};
+}
 
 }  // namespace
 
@@ -34,13 +58,17 @@ double Machine::peak(Precision precision) const {
 }
 
 std::span<const Machine> gpu_kinds() {
+  constexpr std::size_t volta = 80 * of_multiprocessor, ampere = 108 * of_multiprocessor;
+  constexpr std::size_t hopper = 132 * of_multiprocessor, blackwell = 148 * of_multiprocessor;
   static const std::array kinds = {
-      Machine{"v100-16", 16 * gib, gpu_reserve, 15.7e12, 0.0, 125e12, 0.90e12, 120e9, 4, 80 * of_multiprocessor},
-      Machine{"v100-32", 32 * gib, gpu_reserve, 15.7e12, 0.0, 125e12, 0.90e12, 120e9, 4, 80 * of_multiprocessor},
-      Machine{"a100-40", 40 * gib, gpu_reserve, 19.5e12, 312e12, 312e12, 1.555e12, 240e9, 4, 108 * of_multiprocessor},
-      Machine{"a100-80", 80 * gib, gpu_reserve, 19.5e12, 312e12, 312e12, 2.039e12, 240e9, 4, 108 * of_multiprocessor},
-      Machine{"h100", 80 * gib, gpu_reserve, 67e12, 989e12, 989e12, 3.35e12, 360e9, 4, 132 * of_multiprocessor},
-      Machine{"h200", 141'000'000'000, gpu_reserve, 67e12, 989e12, 989e12, 4.8e12, 360e9, 4, 132 * of_multiprocessor},
+      gpu("v100-16", 16 * gib, {15.7e12, 0.0, 125e12}, 0.90e12, 120e9, volta, false),
+      gpu("v100-32", 32 * gib, {15.7e12, 0.0, 125e12}, 0.90e12, 120e9, volta, false),
+      gpu("a100-40", 40 * gib, {19.5e12, 312e12, 312e12}, 1.555e12, 240e9, ampere, true, {"a100_40gb"}),
+      gpu("a100-80", 80 * gib, {19.5e12, 312e12, 312e12}, 2.039e12, 240e9, ampere, true, {"a100_80gb"}),
+      gpu("h100", 80 * gib, {67e12, 989e12, 989e12}, 3.35e12, 360e9, hopper, true, {"h100_80gb"}),
+      gpu("h200", 141'000'000'000, {67e12, 989e12, 989e12}, 4.8e12, 360e9, hopper, false),
+      gpu("gh200", 96'000'000'000, {67e12, 989e12, 989e12}, 4.0e12, 360e9, hopper, false),
+      gpu("b200", 180'000'000'000, {75e12, 2250e12, 2250e12}, 7.7e12, 720e9, blackwell, false),
   };
   return kinds;
 }

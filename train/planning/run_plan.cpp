@@ -87,7 +87,8 @@ StepTime time_of(const Workload& workload, const TrainConfig& config, const Plan
     units.push_back({work / 3.0, 2.0 * work / 3.0, value * size, gradient * size, sizeof(float) * size});
   }
   const double slices = static_cast<double>(table.size()) / static_cast<double>(shards);
-  const Links links{target.machine.link, ranks.of_node, target.network, target.machine.copies};
+  const Links links{target.machine.link, ranks.of_node, target.network, target.machine.copies,
+                    target.machine.contention};
   const StepLayout layout{*config.parallel.mode, ranks.ranks, shards, micro_batches};
   return step_time(layout, links, units, optimizer_bytes * slices / target.rate.bandwidth);
 }
@@ -95,9 +96,8 @@ StepTime time_of(const Workload& workload, const TrainConfig& config, const Plan
 /// The same on `ranks` ranks that each compute what a rank does here.
 std::vector<std::pair<std::size_t, double>> efficiencies(const Workload& workload, const TrainConfig& config,
                                                          const PlanTarget& target, const MeanStep& mean,
-                                                         std::size_t micro_batches) {
+                                                         std::size_t micro_batches, double seconds_per_flop) {
   constexpr std::size_t most = 4096;
-  const double seconds_per_flop = 1.0 / target.rate.flops;
   const double alone = time_of(workload, config, target, {}, 1, mean.mean * seconds_per_flop, micro_batches).total();
   std::vector<std::pair<std::size_t, double>> result;
   for (std::size_t count = 1; count <= most; count *= 2) {
@@ -181,6 +181,21 @@ std::vector<ModeKind> possible_modes(const RankCounts& ranks) {
   return modes;
 }
 
+double kept_bytes_per_flop(const nn::Model& model, const BatchShape& shape) {
+  Arena arena;
+  model.plan(arena, shape, ParameterStore::Purpose::training, nn::Recompute::none);
+  return static_cast<double>(arena.peak()) / model.training_flops(shape);
+}
+
+double seconds_per_flop(const ComputeRate& rate, double kept_per_flop) {
+  // Kept arrays are written once and read once each way, as are their gradients and what is not kept. Fitted to half of
+  // the published runs of sharded training (docs/plan.md).
+  constexpr double passes = 7.5, least = 0.25;
+  if (rate.kept_per_flop == 0.0) return 1.0 / rate.flops;
+  const double more = passes * (kept_per_flop - rate.kept_per_flop) / rate.bandwidth;
+  return std::max(1.0 / rate.flops + more, least / rate.flops);
+}
+
 std::size_t room_of(const PlanTarget& target) {
   const std::size_t taken = target.machine.reserved + target.program;
   return target.machine.memory > taken ? target.machine.memory - taken : 0;
@@ -219,13 +234,14 @@ ModePlan plan_run(const Workload& workload, const TrainConfig& config, const Pla
   add_memory(workload, config, steps, target, plan);
   const MeanStep mean = mean_step(workload, config.recompute, steps, plan.memory);
   const auto micro_batches = static_cast<std::size_t>(std::max(1.0, std::round(mean.micro_batches)));
-  const double seconds_per_flop = 1.0 / target.rate.flops;
-  plan.step = time_of(workload, config, target, target.ranks, plan.memory.layout.shards,
-                      mean.slowest * seconds_per_flop, micro_batches);
+  plan.kept_per_flop = kept_bytes_per_flop(workload.model, plan.memory.largest);
+  const double operation = seconds_per_flop(target.rate, plan.kept_per_flop);
+  plan.step = time_of(workload, config, target, target.ranks, plan.memory.layout.shards, mean.slowest * operation,
+                      micro_batches);
   plan.tokens = mean.tokens;
   plan.training = static_cast<double>(steps) * plan.step.total();
   plan.checkpoints = checkpoint_seconds(workload, config, target, plan.training, steps);
-  plan.efficiency = efficiencies(workload, config, target, mean, micro_batches);
+  plan.efficiency = efficiencies(workload, config, target, mean, micro_batches, operation);
   return plan;
 }
 

@@ -35,6 +35,7 @@ struct ModePlan {
   std::size_t largest = 0;  ///< the most of the longest sequences at once on a rank that fit; 0 = none
   std::vector<LargestMicroBatch> largest_of_each;  ///< the same with every --recompute that the model can
   StepTime step;
+  double kept_per_flop = 0.0;  ///< kept_bytes_per_flop of the model in the largest micro-batch
   double tokens = 0.0;       ///< of a step on all ranks, on average
   double training = 0.0;     ///< seconds of all steps
   double checkpoints = 0.0;  ///< seconds of writing them, and the model at the end
@@ -55,6 +56,14 @@ std::size_t largest_micro_batch_that_fits(const Workload& workload, const Memory
 /// The same with every recomputation that the model can.
 std::vector<LargestMicroBatch> largest_micro_batches(const Workload& workload, const MemoryPlan& plan,
                                                      const RankCounts& ranks, std::size_t available);
+
+/// Bytes of activations that a training pass over a batch of this shape keeps for each of its operations, nothing being
+/// recomputed. What kernels other than products read and write is proportional to them: narrow models move more.
+double kept_bytes_per_flop(const nn::Model& model, const BatchShape& shape);
+
+/// Seconds of an operation of the passes of a model with `kept_per_flop`. `rate.flops` is of the model it was measured
+/// on, with rate.kept_per_flop; the bytes that one of the two moves more or less go at rate.bandwidth.
+double seconds_per_flop(const ComputeRate& rate, double kept_per_flop);
 
 /// Bytes that a rank of `target` may take.
 std::size_t room_of(const PlanTarget& target);

@@ -1,7 +1,6 @@
 #include "train/planning/step_time.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace mylos::train {
 namespace {
@@ -11,10 +10,14 @@ using parallel::ModeKind;
 /// Two clocks, of the rank's computing and of its one exchange at a time.
 class Clocks {
  public:
-  /// `hides`: exchanges run beside the computing.
-  explicit Clocks(bool hides) : hides_(hides) {}
+  /// `hides`: exchanges run beside the computing, and take the share `contention` of it meanwhile.
+  Clocks(bool hides, double contention) : hides_(hides), left_(1.0 - contention) {}
 
-  void compute(double seconds) { now_ += seconds; }
+  /// Computes what takes `seconds` alone.
+  void compute(double seconds) {
+    const double beside = std::clamp(free_ - now_, 0.0, seconds / left_);
+    now_ += seconds + beside * (1.0 - left_);
+  }
   /// Begins an exchange now, or when the one before it has ended; gives when it ends.
   double exchange(double seconds) {
     free_ = std::max(free_, now_) + seconds;
@@ -30,6 +33,7 @@ class Clocks {
 
  private:
   bool hides_;
+  double left_;
   double now_ = 0.0, free_ = 0.0, sum_ = 0.0;
 };
 
@@ -38,7 +42,7 @@ double part_of_others(std::size_t ranks) { return static_cast<double>(ranks - 1)
 class Step {
  public:
   Step(const StepLayout& layout, const Links& links, std::span<const UnitWork> units)
-      : layout_(layout), links_(links), units_(units), clocks_(!links.copies || layout.ranks > links.of_node) {}
+      : layout_(layout), links_(links), units_(units), clocks_(!links.copies || layout.ranks > links.of_node, links.contention) {}
 
   StepTime run(double optimizer) {
     for (std::size_t i = 0; i < layout_.micro_batches; ++i) {
@@ -129,7 +133,7 @@ double ring_seconds(const Links& links, std::size_t ranks, double bytes, double 
   double rate = links.local, latency = local_latency * static_cast<double>(inside - 1);
   if (nodes > 1) {
     rate = std::min(rate, links.network.bandwidth);
-    latency += links.network.latency * std::ceil(std::log2(static_cast<double>(nodes)));
+    latency += links.network.latency * static_cast<double>(nodes - 1);
   }
   return rounds * (part_of_others(ranks) * bytes / rate + latency);
 }

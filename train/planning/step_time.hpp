@@ -16,12 +16,13 @@ struct Links {
   std::size_t of_node = 1;  ///< ranks of a node
   Network network;
   bool copies = false;  ///< inside a node by what computes (Machine)
+  double contention = 0.0;  ///< share of the computing that an exchange beside it takes (Machine)
 };
 
 /// Seconds of a collective over `ranks` neighbours: each rank sends (n - 1)/n of the array once (gather,
 /// reduce-scatter) or twice (all-reduce, as a ring or as the two one after the other). Over several nodes the node's
 /// links are shared by its ranks, each of which passes on a different part; a message's latency counts once for each
-/// doubling of the nodes.
+/// other rank of a node and each other node, as in the ring that NCCL runs.
 double gather_seconds(const Links& links, std::size_t ranks, double bytes);
 double all_reduce_seconds(const Links& links, std::size_t ranks, double bytes);
 
@@ -37,7 +38,7 @@ struct UnitWork {
 struct StepTime {
   double compute = 0.0;    ///< forward and backward passes
   double optimizer = 0.0;  ///< norm, clip and update
-  double exposed = 0.0;    ///< waiting for others
+  double exposed = 0.0;    ///< waiting for others, and what exchanges beside it take from computing
   double exchange = 0.0;   ///< all collectives of a rank, hidden or not
   double sent = 0.0;       ///< bytes that a rank sends in them
 

@@ -148,6 +148,49 @@ TEST_F(RunPlan, EfficiencyBeginsAtOneAndFallsWithTheNetwork) {
   EXPECT_LT(slow[3].second, fast[3].second);
 }
 
+/// A model that keeps more for each operation than the one that was measured moves more, at the memory's bandwidth.
+TEST_F(RunPlan, ANarrowerModelTakesLongerForAnOperation) {
+  const ComputeRate lumped{.flops = 1e9, .bandwidth = 1e9, .origin = ""};
+  EXPECT_DOUBLE_EQ(seconds_per_flop(lumped, 5.0), 1e-9);
+  const ComputeRate measured{.flops = 1e9, .bandwidth = 1e10, .kept_per_flop = 0.1, .origin = ""};
+  EXPECT_DOUBLE_EQ(seconds_per_flop(measured, 0.1), 1e-9) << "the model that was measured";
+  const double slower = seconds_per_flop(measured, 0.2), faster = seconds_per_flop(measured, 0.05);
+  EXPECT_GT(slower, 1e-9);
+  EXPECT_NEAR(slower - 1e-9, 2.0 * (1e-9 - faster), 1e-18);
+  EXPECT_GT(seconds_per_flop({.flops = 1e9, .bandwidth = 1.0, .kept_per_flop = 9.0, .origin = ""}, 0.1), 0.0);
+  const double kept = static_cast<double>(bytes_per_row) / flops_per_row;
+  EXPECT_DOUBLE_EQ(kept_bytes_per_flop(model_, {.samples = 4, .rows = 40, .longest = 10}), kept);
+  EXPECT_DOUBLE_EQ(plan(ModeKind::replicated, 1).kept_per_flop, kept);
+}
+
+TEST_F(RunPlan, ContentionIsTheMachines) {
+  const auto waited = [this](double contention) {
+    return plan(ModeKind::sharded, 2, [=](TrainConfig&, PlanTarget& target) {
+             target.machine.contention = contention;
+           }).step.exposed;
+  };
+  EXPECT_GT(waited(0.5), waited(0.0));
+}
+
+TEST_F(RunPlan, SumsInAFixedOrderTakeMemoryOfTheDevice) {
+  const auto exchange = [this](bool bfloat16) {
+    return plan(ModeKind::replicated, 4, [=](TrainConfig& config, PlanTarget&) {
+             config.parallel.bfloat16_gradients = bfloat16;
+           }).memory.exchange;
+  };
+  EXPECT_EQ(exchange(false), 0u) << "NCCL sums floats in its own buffers";
+  EXPECT_GE(exchange(true), parallel::device_exchange_bytes(4));
+}
+
+TEST(GpuKinds, SayWhichWereNeverCompared) {
+  EXPECT_TRUE(find_gpu_kind("a100-80")->is_compared);
+  for (const char* kind : {"gh200", "b200"}) {
+    ASSERT_NE(find_gpu_kind(kind), nullptr) << kind;
+    EXPECT_FALSE(find_gpu_kind(kind)->is_compared) << kind;
+    EXPECT_GT(find_gpu_kind(kind)->peak(Precision::bfloat16), 0.0) << kind;
+  }
+}
+
 TEST(AssumedRate, NamesAPrecisionThatTheKindHas) {
   const auto complaint = [](const char* kind, Precision precision) -> std::string {
     try {

@@ -23,11 +23,11 @@ TEST(GatherSeconds, IsThePartOfTheOthersOverTheSlowestLink) {
   EXPECT_NEAR(all_reduce_seconds(links, 4, 1e9), 1.5, rounding);
 }
 
-TEST(GatherSeconds, CountsALatencyForEachDoublingOfTheNodes) {
+TEST(GatherSeconds, CountsALatencyForEachOtherNodeOfTheRing) {
   Links slow = links;
   slow.network.latency = 1.0;
-  EXPECT_NEAR(gather_seconds(slow, 16, 0.0), 2.0, rounding);
-  EXPECT_NEAR(gather_seconds(slow, 4096, 0.0), 10.0, rounding);
+  EXPECT_NEAR(gather_seconds(slow, 16, 0.0), 3.0, rounding);
+  EXPECT_NEAR(gather_seconds(slow, 4096, 0.0), 1023.0, rounding);
 }
 
 TEST(StepTime, OneRankWaitsForNobody) {
@@ -56,6 +56,19 @@ TEST(StepTime, NothingHidesWhatTheComputingProcessorsCopy) {
   // Between nodes the network moves them.
   const StepTime apart = step_time({.ranks = 8}, copied, units, 0.0);
   EXPECT_LT(apart.exposed, apart.exchange - 10.0);
+}
+
+TEST(StepTime, AnExchangeTakesItsShareOfTheComputingBesideIt) {
+  Links contended = links;
+  contended.contention = 0.5;
+  // 2 s for each unit's sum, beside which 2 s of the next unit's backward pass take 3: one of them is computed meanwhile.
+  const StepTime time = step_time({.ranks = 2}, contended, units, 0.0);
+  EXPECT_NEAR(time.compute, 30.0, 1e-9);
+  EXPECT_NEAR(time.exchange, 20.0, 10 * rounding);
+  EXPECT_NEAR(time.exposed, 9 * 1.0 + 2.0, 40 * rounding);
+  // Sums that take longer than what is computed beside them are waited for, and the computing is done by then.
+  const std::vector<UnitWork> large(10, UnitWork{1.0, 2.0, 1e9, 8e9, 8e9});
+  EXPECT_NEAR(step_time({.ranks = 2}, contended, large, 0.0).total(), 10.0 + 2.0 + 80.0, 100 * rounding);
 }
 
 TEST(StepTime, ReplicatedSumsOnlyOnceAStep) {
