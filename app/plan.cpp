@@ -118,6 +118,8 @@ Json json_of(const train::ModePlan& plan, const train::WorkKind& work) {
           {"exposed_seconds", plan.step.exposed},
           {"sent_bytes", plan.step.sent},
           {train::rate_key(work.name), work.count(plan.tokens) / plan.step.total()},
+          {"busy", plan.busy()},
+          {"efficient_batch", plan.efficient_batch},
           {"training_seconds", plan.training},
           {"checkpoint_seconds", plan.checkpoints},
           {"job_seconds", plan.job()},
@@ -154,15 +156,18 @@ void print_text(const Arguments& arguments, const tasks::PlannedRun& run, const 
   print(named_line("data", run.data));
   print(named_line(
       "machine",
-      fmt::format("{} x {} on {}, {} each, of which {} are kept free; {:.3g} GB/s between nodes, {:.3g} inside",
+      fmt::format("{} x {} on {}, {} each, of which {} are kept free; {:.3g} GB/s between nodes, {:.3g} inside{}",
                   target.ranks.ranks, machine.name, count_of(target.ranks.nodes, "node"), bytes_text(machine.memory),
-                  bytes_text(machine.reserved), 1e-9 * target.network.bandwidth, 1e-9 * machine.link)));
+                  bytes_text(machine.reserved), 1e-9 * target.network.bandwidth, 1e-9 * machine.link,
+                  machine.is_compared ? "" : "; by data sheet, never compared with a measurement")));
   print(named_line("rate", target.rate.origin) + "\n");
   print_tables(plans, run.work, target.ranks.ranks);
   for (const train::ModePlan& plan : plans) {
     if (!plan.fits) print(fmt::format("\n{}: {}\n", to_string(plan.mode), plan.obstacle));
   }
   if (const train::ModePlan* best = recommended(plans); best != nullptr && run.trains) {
+    const std::string note = batch_note(*best, run.work, target.ranks);
+    if (!note.empty()) print("\n" + named_line("batch", note));
     print("\n" + named_line("run", run_line(arguments, run, *best)));
   }
 }

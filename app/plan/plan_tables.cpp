@@ -100,6 +100,18 @@ std::string notes(ModePlans plans, const train::WorkKind& work) {
 
 }  // namespace
 
+std::string batch_note(const train::ModePlan& plan, const train::WorkKind& work, const train::RankCounts& ranks) {
+  constexpr double enough = 0.75;
+  if (plan.busy() >= enough || work.sizes_batches) return {};
+  const std::string better = plan.efficient_batch == 0
+                                 ? "no batch would reach 90 %"
+                                 : fmt::format("a batch of {} would reach 90 %", plan.efficient_batch);
+  return fmt::format("{}: {} on {} {}: {} {} of {} ms; {}", to_string(plan.mode), count_of(plan.batch, work.sample),
+                     ranks.ranks, ranks.on_host ? "ranks" : "GPUs",
+                     ranks.nodes > 1 ? "the network takes" : "exchanging takes", digits(1e3 * plan.step.exposed),
+                     digits(1e3 * plan.step.total()), better);
+}
+
 void print_tables(std::span<const train::ModePlan> plans, const train::WorkKind& work, std::size_t ranks) {
   print_memory(plans);
   print_times(plans, work);

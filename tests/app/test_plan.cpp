@@ -43,6 +43,42 @@ TEST_F(Plan, NeedsNoModelFilesForModelsItKnows) {
                         "train --dataset squad --do-train --output run --model bert-base-uncased "));
 }
 
+/// The default batch on two nodes is far too small for them, and the plan says so with a batch that is not.
+TEST_F(Plan, SaysWhichBatchIsTooSmallForTheNetwork) {
+  const Words words = {"--model", "bert-base", "--gpu", "a100-40", "--gpus", "8", "--nodes", "2", "--precision", "bf16"};
+  const auto note = [&](const Words& more) {
+    Words line = words;
+    line.insert(line.begin(), "plan");
+    line.insert(line.end(), more.begin(), more.end());
+    const std::string output = run_mylos(line).output;
+    const std::size_t begin = output.find("\nbatch ");
+    return begin == std::string::npos ? "" : output.substr(begin, output.find('\n', begin + 1) - begin);
+  };
+  const std::string said = note({});
+  EXPECT_THAT(said, HasSubstr(": 12 sequences on 8 GPUs: the network takes "));
+  Words replicated = words;
+  replicated.insert(replicated.end(), {"--mode", "replicated"});
+  const json plan = planned(replicated)["modes"][0];
+  const std::size_t batch = plan["efficient_batch"];
+  EXPECT_GT(batch, 12u);
+  EXPECT_EQ(batch % 8, 0u);
+  EXPECT_THAT(note({"--mode", "replicated"}), HasSubstr("; a batch of " + std::to_string(batch) + " would reach 90 %"));
+  const auto busy = [&](std::size_t size) {
+    Words asked = replicated;
+    asked.insert(asked.end(), {"--batch", std::to_string(size)});
+    return planned(asked)["modes"][0]["busy"].get<double>();
+  };
+  EXPECT_GE(busy(batch), 0.9 - 1e-6);
+  EXPECT_LT(busy(batch - 8), 0.9);
+  EXPECT_EQ(note({"--batch", std::to_string(batch)}), "");
+}
+
+TEST_F(Plan, SaysThatAKindWasNeverCompared) {
+  const auto machine = [&](const char* kind) { return run_mylos({"plan", "--model", "bert-base", "--gpu", kind}).output; };
+  EXPECT_THAT(machine("b200"), HasSubstr("; by data sheet, never compared with a measurement\n"));
+  EXPECT_THAT(machine("a100_40gb"), testing::Not(HasSubstr("never compared")));
+}
+
 TEST_F(Plan, OneModeOnly) {
   const json plan = planned({"--model", "bert-large", "--gpu", "h100", "--gpus", "4", "--mode", "zero3"});
   ASSERT_EQ(plan["modes"].size(), 1u);

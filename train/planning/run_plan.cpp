@@ -93,7 +93,30 @@ StepTime time_of(const Workload& workload, const TrainConfig& config, const Plan
   return step_time(layout, links, units, optimizer_bytes * slices / target.rate.bandwidth);
 }
 
-/// The same on `ranks` ranks that each compute what a rank does here.
+/// The smallest batch, a multiple of the ranks, at which a step computes for 90 % of its time, in micro-batches of at
+/// most plan.largest. `seconds`: the passes of a sample.
+std::size_t find_efficient_batch(const Workload& workload, const TrainConfig& config, const PlanTarget& target,
+                                 const ModePlan& plan, double seconds) {
+  constexpr double wanted = 0.9;
+  constexpr std::size_t most = 65536;  // samples of a rank
+  const auto reaches = [&](std::size_t samples) {
+    const std::size_t at_once = std::max<std::size_t>(plan.largest, 1);
+    const StepTime step = time_of(workload, config, target, target.ranks, plan.memory.layout.shards,
+                                  seconds * static_cast<double>(samples), (samples + at_once - 1) / at_once);
+    return step.total() - step.exposed >= wanted * step.total();
+  };
+  std::size_t high = 1;
+  while (high <= most && !reaches(high)) high *= 2;
+  if (high > most) return 0;
+  std::size_t low = high / 2;
+  while (high - low > 1) {
+    const std::size_t middle = (low + high) / 2;
+    (reaches(middle) ? high : low) = middle;
+  }
+  return high * target.ranks.ranks;
+}
+
+/// The share of the ideal throughput on as many ranks as are named, each computing what a rank does here.
 std::vector<std::pair<std::size_t, double>> efficiencies(const Workload& workload, const TrainConfig& config,
                                                          const PlanTarget& target, const MeanStep& mean,
                                                          std::size_t micro_batches, double seconds_per_flop) {
@@ -238,6 +261,10 @@ ModePlan plan_run(const Workload& workload, const TrainConfig& config, const Pla
   const double operation = seconds_per_flop(target.rate, plan.kept_per_flop);
   plan.step = time_of(workload, config, target, target.ranks, plan.memory.layout.shards, mean.slowest * operation,
                       micro_batches);
+  plan.batch = largest_global_batch(workload.samples, steps);
+  const std::size_t own = (plan.batch + target.ranks.ranks - 1) / target.ranks.ranks;
+  plan.efficient_batch =
+      find_efficient_batch(workload, config, target, plan, mean.slowest * operation / static_cast<double>(own));
   plan.tokens = mean.tokens;
   plan.training = static_cast<double>(steps) * plan.step.total();
   plan.checkpoints = checkpoint_seconds(workload, config, target, plan.training, steps);
