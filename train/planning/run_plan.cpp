@@ -213,7 +213,7 @@ double kept_bytes_per_flop(const nn::Model& model, const BatchShape& shape) {
 double seconds_per_flop(const ComputeRate& rate, double kept_per_flop) {
   // Kept arrays are written once and read once each way, as are their gradients and what is not kept. Fitted to half of
   // the published runs of sharded training (docs/plan.md).
-  constexpr double passes = 7.5, least = 0.25;
+  constexpr double passes = 10.0, least = 0.25;
   if (rate.kept_per_flop == 0.0) return 1.0 / rate.flops;
   const double more = passes * (kept_per_flop - rate.kept_per_flop) / rate.bandwidth;
   return std::max(1.0 / rate.flops + more, least / rate.flops);
