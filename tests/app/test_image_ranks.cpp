@@ -44,13 +44,14 @@ TEST_F(ImageRanks, NeedAGroupEach) {
 /// Both ranks evaluate the damaged picture, because there are fewer batches than ranks; one of them trains on it.
 TEST_F(ImageRanks, ADamagedPictureIsNamedInOneLine) {
   write_pictures();
+  const fs::path model = directory_ / "coloured";
+  write_small_classifier(model, 2, 3);
   for (const char* data : {"--train", "--dev"}) {
     SCOPED_TRACE(data);
     const fs::path damaged = directory_ / data;
     fs::copy(pictures_, damaged, fs::copy_options::recursive);
     write_file(damaged / "dogs/2.png", "no picture");
-    Words more = {"--arch",  "resnet18", "--image-size",       "16", "--epochs", "1",
-                  "--batch", "4",        "--batch-norm-group", "2"};
+    Words more = {"--model", model, "--image-size", "16", "--epochs", "1", "--batch", "4", "--batch-norm-group", "2"};
     for (const char* option : {"--train", "--dev"}) {
       more.insert(more.end(), {option, std::string(option) == data ? damaged : pictures_});
     }
