@@ -113,7 +113,7 @@ TEST_F(KnownModels, PlansKnowGptLikeModelsThatTrainingRefuses) {
     return run.errors;
   };
   EXPECT_THAT(complaint({"train", "--task", "language-modeling", "--model", "mpt-7b", "--train", "x.txt", "--output", (directory_ / "run").string()}),
-              HasSubstr("--model mpt-7b: only `mylos plan` knows this model; --model takes BERT, Llama or ResNet\n"));
+              HasSubstr("--model mpt-7b: only `mylos plan` knows this model; --model takes BERT, Llama or ResNet"));
   Words more = words;
   more.insert(more.begin(), "plan");
   more.insert(more.end(), {"--job", "slurm"});

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t gib = std::size_t{1} << 30;
 /// CUDA's context, cuBLASLt's code and workspace: not measured yet.
-constexpr std::size_t gpu_reserve = 3 * gib / 2;
+constexpr std::size_t gpu_reserve = gib;
 
 /// Fitted to half of the published runs of sharded training (docs/plan.md).
 constexpr double share_beside_exchange = 0.5;
