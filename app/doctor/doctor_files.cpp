@@ -146,8 +146,7 @@ FileSystemKind file_system_kind(unsigned long number) {
   };
   // From the kernel's magic.h and the file systems' own sources.
   static constexpr std::array rows = {
-      Row{0x0BD00BD0,
-          {lustre_name, Level::ok}},
+      Row{0x0BD00BD0, {lustre_name, Level::ok}},
       Row{0x47504653, {"GPFS", Level::ok}},
       Row{0x19830326, {"BeeGFS", Level::ok}},
       Row{0x00C36400, {"Ceph", Level::ok}},
@@ -218,8 +217,8 @@ Findings striping_findings(const fs::path& directory) {
   };
   const auto count = value_of("stripe_count:"), size = value_of("stripe_size:");
   if (!count || !size) {
-    return {{Level::ok, "striping", fmt::format("unknown: {}", obstacle.empty() ? "lfs names no stripe count" : obstacle),
-             advice}};
+    return {{Level::ok, "striping",
+             fmt::format("unknown: {}", obstacle.empty() ? "lfs names no stripe count" : obstacle), advice}};
   }
   const bool is_single = *count == 0 || *count == 1;  // 0: the file system's default, mostly one server
   const std::string servers = *count < 0    ? "all servers"

@@ -75,9 +75,8 @@ DirectoryLock::DirectoryLock(const std::filesystem::path& directory) : descripto
   }
   const std::string holder = content_of(descriptor_);
   ::close(descriptor_);
-  ensure(code == EWOULDBLOCK,
-         fmt::format("--output {}: cannot lock {}: {}; choose another directory", directory.string(), file_name,
-                     std::strerror(code)));
+  ensure(code == EWOULDBLOCK, fmt::format("--output {}: cannot lock {}: {}; choose another directory",
+                                          directory.string(), file_name, std::strerror(code)));
   fail(fmt::format("--output {}: a run is writing there ({}); let it end, stop it, or choose another directory",
                    directory.string(), holder));
 }

@@ -61,8 +61,9 @@ void prepare_checkpoints(Communicator& world, const std::filesystem::path& direc
 /// Writes <directory>/step-000123.h5 under another name, flushes and renames it, points `latest` to it, and then
 /// removes the oldest beyond `keep` (at least 1) and those of later steps, which another course of the run left.
 /// Damaged ones do not count; what this run has not written or loaded itself is read to know. Where it fails, what was
-/// there stays. What fails after the renaming is a warning: the checkpoint is complete, and find_checkpoint finds it. `record` is rank 0's. Values are as of what was launched before. `writer_of` says for each rank which one
-/// writes what it saves (see choose_writers); empty: each writes its own. The file does not depend on it.
+/// there stays. What fails after the renaming is a warning: the checkpoint is complete, and find_checkpoint finds it.
+/// `record` is rank 0's. Values are as of what was launched before. `writer_of` says for each rank which one writes
+/// what it saves (see choose_writers); empty: each writes its own. The file does not depend on it.
 SaveReport save_checkpoint(Communicator& world, const std::filesystem::path& directory, std::size_t step,
                            const CheckpointArrays& arrays, const CheckpointRecord& record, std::size_t keep,
                            std::span<const std::size_t> writer_of = {});

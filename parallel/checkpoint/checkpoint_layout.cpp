@@ -88,7 +88,8 @@ std::vector<WrittenChunk> cut_into_chunks(std::span<const WrittenRange> ranges,
     while (!is_whole()) ++next;
     const std::size_t chunk_end = next < ranges.size() ? ranges[next].first : end;
     const auto parts = ranges.subspan(begin, next - begin);
-    const auto middle = std::prev(std::ranges::upper_bound(parts, first + (chunk_end - first) / 2, {}, &WrittenRange::first));
+    const auto middle =
+        std::prev(std::ranges::upper_bound(parts, first + (chunk_end - first) / 2, {}, &WrittenRange::first));
     chunks.push_back({parts, writer_of[middle->owner]});
     begin = next;
   }

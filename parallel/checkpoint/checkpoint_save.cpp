@@ -114,7 +114,8 @@ SaveReport save_checkpoint(Communicator& world, const fs::path& directory, std::
   require(keep > 0, "checkpoints: keep at least one");
   const std::vector<std::size_t> own = every_rank(world.size());
   if (writer_of.empty()) writer_of = own;
-  require(writer_of.size() == world.size() && writer_of[0] == 0, "checkpoints: rank 0 is a writer, and each rank has one");
+  require(writer_of.size() == world.size() && writer_of[0] == 0,
+          "checkpoints: rank 0 is a writer, and each rank has one");
   const Clock::time_point begin = Clock::now();
   const fs::path file = directory / checkpoint_file_name(step), unfinished = unfinished_name(file);
   PlannedFile plan = plan_file(arrays, world.size());

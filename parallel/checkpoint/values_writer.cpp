@@ -173,8 +173,8 @@ void ValuesWriter::gather_checksums() {
     Checksums& checksums = checksums_[writer];
     if (world_.rank() == first_rank) checksums.resize(count);
     world_
-        .transfer({}, {checksums.data(), checksums.size() * sizeof(std::uint32_t), ElementType::byte, Place::host}, writer,
-                  first_rank, "checksums of a checkpoint")
+        .transfer({}, {checksums.data(), checksums.size() * sizeof(std::uint32_t), ElementType::byte, Place::host},
+                  writer, first_rank, "checksums of a checkpoint")
         .wait({});
   }
 }

@@ -58,11 +58,11 @@ class ValuesWriter {
   const CheckpointArrays& arrays_;
   const PlannedFile& plan_;
   std::span<const std::size_t> writer_of_;
-  std::optional<PositionedFile> file_;  ///< of a writer
-  HostPiece piece_{chunk_elements};     ///< what this rank has of a chunk
-  std::vector<float> received_;         ///< a chunk of which other ranks have parts
+  std::optional<PositionedFile> file_;          ///< of a writer
+  HostPiece piece_{chunk_elements};             ///< what this rank has of a chunk
+  std::vector<float> received_;                 ///< a chunk of which other ranks have parts
   std::map<std::size_t, Checksums> checksums_;  ///< of each writer's ranges, in order: this rank's, on rank 0 all
-  std::exception_ptr failure_;          ///< the first one
+  std::exception_ptr failure_;                  ///< the first one
 };
 
 }  // namespace mylos::parallel

@@ -121,10 +121,11 @@ TEST_F(Logs, ThatStayUnwrittenDoNotChangeTheExitCodeOfAStop) {
 TEST_F(Logs, WarnOfAFileSystemThatFailsOnlyBesideACompleteCheckpoint) {
   if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "A build without HDF5";
   const EnvironmentVariable library("LD_PRELOAD", MYLOS_FAILING_CALLS_LIBRARY),
-      failing("MYLOS_FAILING_CALLS", fmt::format("flock:{}: rename:{}:/latest remove:{}:/step-000001.h5", ENOLCK, EIO,
-                                                 EACCES));
+      failing("MYLOS_FAILING_CALLS",
+              fmt::format("flock:{}: rename:{}:/latest remove:{}:/step-000001.h5", ENOLCK, EIO, EACCES));
   Words all = words("3");
-  std::ranges::replace(all.begin() + static_cast<std::ptrdiff_t>(all.size()) - 4, all.end(), std::string("3"), std::string("1"));
+  std::ranges::replace(all.begin() + static_cast<std::ptrdiff_t>(all.size()) - 4, all.end(), std::string("3"),
+                       std::string("1"));
   all.insert(all.end(), {"--keep", "1"});
   const ProgramRun run = run_mylos(all);
   EXPECT_EQ(run.exit_code, 0) << run.errors;
@@ -132,6 +133,7 @@ TEST_F(Logs, WarnOfAFileSystemThatFailsOnlyBesideACompleteCheckpoint) {
                                         "let no other run write there"));
   EXPECT_THAT(run.errors, ContainsRegex("step 2: warning: the checkpoint is complete, but cannot write .*latest: "
                                         "Input/output error; cannot remove .*step-000001.h5: Permission denied"));
+  EXPECT_EQ(json::parse(read_file(run_ / "run.json"))["resolved"]["writers"], 1);
   EXPECT_FALSE(fs::exists(run_ / "checkpoints" / "latest"));
   EXPECT_EQ(parallel::resolve_checkpoint(run_).filename(), "step-000003.h5");
 }

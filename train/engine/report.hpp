@@ -49,9 +49,9 @@ struct EvaluationReport {
 struct CheckpointReport {
   std::size_t step = 0;  ///< after this many steps
   std::filesystem::path file;
-  std::size_t bytes = 0;   ///< of its arrays
-  double seconds = 0.0;    ///< until it was on the disk
-  std::string error = {};  ///< why it was not written, where the run goes on without it
+  std::size_t bytes = 0;     ///< of its arrays
+  double seconds = 0.0;      ///< until it was on the disk
+  std::string error = {};    ///< why it was not written, where the run goes on without it
   std::string warning = {};  ///< what failed after it was complete; empty where nothing did
 };
 

@@ -148,9 +148,9 @@ CheckpointReport RunCheckpoints::save(const RunProgress& progress, const BestMod
   const fs::path directory = config_.output / parallel::checkpoints_name;
   CheckpointReport report{.step = progress.steps, .file = directory / parallel::checkpoint_file_name(progress.steps)};
   try {
-    const parallel::SaveReport saved = parallel::save_checkpoint(parts_.ranks, directory, progress.steps, arrays(),
-                                                                 record(progress, best), config_.checkpoints.keep,
-                                                                 parts_.writer_of);
+    const parallel::SaveReport saved =
+        parallel::save_checkpoint(parts_.ranks, directory, progress.steps, arrays(), record(progress, best),
+                                  config_.checkpoints.keep, parts_.writer_of);
     report.bytes = saved.bytes;
     report.seconds = saved.seconds;
     report.warning = saved.warning;

@@ -104,20 +104,11 @@ struct Trainer::State {
         optimizer(made_on_every_rank(
             ranks.world, [&] { return make_optimizer(configuration.optimizer, store.table(), mode->slices()); })),
         arena(made_on_every_rank(ranks.world, [this] { return Arena("mylos::activations", plan.activations); })),
-        step({trained, store, *mode, *optimizer, gemm, arena, ranks.world, configuration.recompute},
-             {.steps = steps,
-              .largest_batch = largest_global_batch(trained, steps),
-              .micro_batch = plan.largest,
-              .limit = plan.limit,
-              .sharing = plan.layout.sharing,
-              .clip = configuration.clip,
-              .seed = configuration.seed}),
-        predictor(ranks.world, space, trained.model(), store, mode->schedule(), gemm, arena,
-                  Workload(trained).evaluation),
+        step(made_on_every_rank(ranks.world, [this] { return make_step(); })),
+        predictor(made_on_every_rank(ranks.world, [this] { return make_predictor(); })),
         checkpoints({ranks.world, store, *mode, *optimizer,
                      parallel::choose_writers(ranks.places, configuration.checkpoints.writers)},
-                    config,
-                    {.steps = steps, .steps_per_epoch = trained.steps_per_epoch()}),
+                    config, {.steps = steps, .steps_per_epoch = trained.steps_per_epoch()}),
         best(configuration.best_by, configuration.patience, kinds_of(trained)) {
     ranks.world.set_bucket(config.parallel.bucket);
     parallel::on_every_rank(ranks.world, [this] {
@@ -138,9 +129,24 @@ struct Trainer::State {
     return {task.model().table(), config.precision, ParameterStore::Purpose::training,
             parallel::store_layout(plan.layout.mode, plan.layout.shards)};
   }
+  std::unique_ptr<TrainingStep> make_step() {
+    const StepContext context{task, store, *mode, *optimizer, gemm, arena, ranks.world, config.recompute};
+    const StepSettings settings{.steps = steps,
+                                .largest_batch = largest_global_batch(task, steps),
+                                .micro_batch = plan.largest,
+                                .limit = plan.limit,
+                                .sharing = plan.layout.sharing,
+                                .clip = config.clip,
+                                .seed = config.seed};
+    return std::make_unique<TrainingStep>(context, settings);
+  }
+  std::unique_ptr<ModelPredictor> make_predictor() {
+    return std::make_unique<ModelPredictor>(ranks.world, space, task.model(), store, mode->schedule(), gemm, arena,
+                                            Workload(task).evaluation);
+  }
   RunParts parts() {
-    return {config, task,      ranks.world, space, store,    *mode, *optimizer,
-            step,   predictor, checkpoints, best,  schedule, sent,  steps};
+    return {config, task,       ranks.world, space, store,    *mode, *optimizer,
+            *step,  *predictor, checkpoints, best,  schedule, sent,  steps};
   }
   void export_model(const char* name) { train::export_model(ranks.world, task, store, *mode, config.output / name); }
   void resume();
@@ -159,8 +165,8 @@ struct Trainer::State {
   std::unique_ptr<parallel::ParameterMode> mode;
   std::unique_ptr<nn::Optimizer> optimizer;
   Arena arena;
-  TrainingStep step;
-  ModelPredictor predictor;
+  std::unique_ptr<TrainingStep> step;
+  std::unique_ptr<ModelPredictor> predictor;
   RunCheckpoints checkpoints;
   BestModel best;
   RunProgress start;     ///< where the run goes on
@@ -192,7 +198,7 @@ const GemmChoice& Trainer::gemm() const { return state_->gemm.choice(); }
 
 Metrics Trainer::evaluate() {
   require(state_->task.evaluation() != nullptr, "trainer: the task has no evaluation samples");
-  Metrics metrics = state_->predictor.evaluate(*state_->task.evaluation());
+  Metrics metrics = state_->predictor->evaluate(*state_->task.evaluation());
   state_->sent.since_last();
   return metrics;
 }

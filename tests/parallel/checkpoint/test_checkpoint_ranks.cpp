@@ -42,7 +42,8 @@ extern "C" ssize_t pwrite(int descriptor, const void* data, size_t size, off_t o
   const ssize_t written = system_pwrite(descriptor, data, size, offset);
   const bool is_for_writing_only = (::fcntl(descriptor, F_GETFL) & O_ACCMODE) == O_WRONLY;
   const std::lock_guard lock(writes_mutex);
-  if (written > 0 && is_for_writing_only) writes.push_back({static_cast<std::uint64_t>(offset), static_cast<std::size_t>(written)});
+  if (written > 0 && is_for_writing_only)
+    writes.push_back({static_cast<std::uint64_t>(offset), static_cast<std::size_t>(written)});
   return written;
 }
 
@@ -121,7 +122,8 @@ std::vector<Write> writes_to_long_arrays(const CheckpointIndex& index) {
   std::vector<Write> found;
   for (const Write& write : writes) {
     const auto is_in = [&](const CheckpointDataset& dataset) {
-      return dataset.size >= written_elements && dataset.offset <= write.offset && write.offset < dataset.offset + dataset.size * sizeof(float);
+      return dataset.size >= written_elements && dataset.offset <= write.offset &&
+             write.offset < dataset.offset + dataset.size * sizeof(float);
     };
     if (std::ranges::any_of(index.datasets, is_in)) found.push_back(write);
   }

@@ -19,7 +19,8 @@ using Ranks = std::vector<std::size_t>;
 std::vector<RankPlace> places_on(const Ranks& nodes) {
   std::vector<RankPlace> places;
   for (std::size_t node = 0; node < nodes.size(); ++node) {
-    for (std::size_t rank = 0; rank < nodes[node]; ++rank) places.push_back({.host = "n", .node = node, .rank_of_node = rank});
+    for (std::size_t rank = 0; rank < nodes[node]; ++rank)
+      places.push_back({.host = "n", .node = node, .rank_of_node = rank});
   }
   return places;
 }
@@ -45,7 +46,8 @@ TEST(CheckpointWriters, AreAsManyAsAskedForAndOnTheRanksOwnNodes) {
 
 TEST(CheckpointWriters, RanksThatAreDealtToNodesInTurnHaveWritersOnTheirNodes) {
   std::vector<RankPlace> places;
-  for (std::size_t rank = 0; rank < 12; ++rank) places.push_back({.host = "n", .node = rank % 2, .rank_of_node = rank / 2});
+  for (std::size_t rank = 0; rank < 12; ++rank)
+    places.push_back({.host = "n", .node = rank % 2, .rank_of_node = rank / 2});
   const Ranks writer_of = choose_writers(places, 4);
   EXPECT_EQ(count_writers(writer_of), 4u);
   for (std::size_t rank = 0; rank < 12; ++rank) EXPECT_EQ(writer_of[rank] % 2, rank % 2) << rank;

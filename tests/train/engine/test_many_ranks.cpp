@@ -8,6 +8,7 @@
 #include "tests/support/launch.hpp"
 #include "tests/support/rank_outcomes.hpp"
 #include "tests/support/shared_directory.hpp"
+#include "tests/support/temporary.hpp"
 #include "train/engine/trainer.hpp"
 
 #include <fmt/format.h>
@@ -18,6 +19,9 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <new>
+#include <optional>
+#include <string_view>
 
 namespace mylos::small_models {
 namespace {
@@ -280,6 +284,41 @@ TEST(ManyRanks, WhatIsNotFiniteOnOneRankStopsAll) {
     EXPECT_THAT(error, ::testing::StartsWith("step 3: loss "));
     EXPECT_THAT(error, HasSubstr("gradient norm nan: the run stops; last/ holds the weights that step 3 began with"));
     EXPECT_TRUE(std::filesystem::exists(config.output / "last/model.safetensors"));
+  }
+}
+
+/// While it lives, an allocation of Kokkos whose label begins as given fails on this rank.
+class FailingAllocation {
+ public:
+  explicit FailingAllocation(std::string label) {
+    label_ = std::move(label);
+    Kokkos::Tools::Experimental::set_allocate_data_callback(fail_for_label);
+  }
+  ~FailingAllocation() { Kokkos::Tools::Experimental::set_allocate_data_callback(nullptr); }
+  FailingAllocation(const FailingAllocation&) = delete;
+  FailingAllocation& operator=(const FailingAllocation&) = delete;
+
+ private:
+  static void fail_for_label(Kokkos_Profiling_SpaceHandle, const char* name, const void*, std::uint64_t) {
+    if (std::string_view(name).starts_with(label_)) throw std::bad_alloc();
+  }
+  inline static std::string label_;
+};
+
+// The others waited for it in the next operation until --collective-timeout.
+TEST(ManyRanks, AnAllocationThatFailsOnOneRankWhileARunIsSetUpIsAnErrorOfAll) {
+  if (world().size() == 1) GTEST_SKIP() << "one rank waits for nobody";
+  const Job job = jobs().front();
+  for (const char* label : {"mylos::gradients::", "mylos::unit_gradients", "mylos::optimizer::", "mylos::activations",
+                            "mylos::TrainingStep::", "mylos::ModelPredictor::"}) {
+    const std::unique_ptr<Task> task = job.make();
+    TrainConfig config = job.config;
+    config.parallel.mode = ModeKind::sharded;
+    std::optional<FailingAllocation> failing;
+    if (world().rank() == 1) failing.emplace(label);
+    EXPECT_THAT(tests::error_of([&] { const train::Trainer trainer(config, *task, all_ranks()); }),
+                HasSubstr("rank 1: out of memory"))
+        << label;
   }
 }
 
