@@ -124,6 +124,22 @@ TEST_F(Checkpoint, KeepsNumbersThatAreNone) {
   EXPECT_GT(report.bytes_per_second(), 0.0);
 }
 
+// `latest` could not be written after the newest one.
+TEST_F(Checkpoint, ANewerCompleteOneThanLatestIsFound) {
+  save(10, table_, 1);
+  save(20, table_, 1);
+  const fs::path latest = checkpoints_ / "latest", newest = checkpoints_ / "step-000020.h5";
+  write_file(latest, "step-000010.h5\n");
+  const auto written = fs::last_write_time(newest);
+  fs::last_write_time(latest, written + std::chrono::seconds(1));
+  EXPECT_EQ(resolve_checkpoint(checkpoints_).filename(), "step-000010.h5") << "of another course of the run";
+  fs::last_write_time(latest, written - std::chrono::seconds(1));
+  EXPECT_EQ(resolve_checkpoint(checkpoints_), newest);
+  fs::resize_file(newest, 1000);
+  fs::last_write_time(newest, written);
+  EXPECT_EQ(resolve_checkpoint(checkpoints_).filename(), "step-000010.h5") << "the newer one is damaged";
+}
+
 TEST_F(Checkpoint, IsReadByAnyNumberOfRanks) {
   const fs::path file = save(5, table_, 1);
   for (const std::size_t ranks : {2, 3, 5, 100}) {
