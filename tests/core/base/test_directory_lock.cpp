@@ -4,9 +4,26 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
+
+namespace {
+
+int flock_error = 0;
+
+}  // namespace
+
+/// Stands before the system's function, and fails where a test says so.
+extern "C" int flock(int descriptor, int operation) noexcept {
+  errno = flock_error;
+  return flock_error != 0 ? -1 : static_cast<int>(::syscall(SYS_flock, descriptor, operation));
+}
 
 namespace mylos {
 namespace {
@@ -30,6 +47,19 @@ TEST(DirectoryLock, TakesNothingButAFile) {
   const tests::TemporaryDirectory directory;
   ASSERT_EQ(::mkfifo((directory / DirectoryLock::file_name).c_str(), 0600), 0);
   EXPECT_THAT(tests::error_of([&] { const DirectoryLock lock(directory.path()); }), HasSubstr(refused));
+}
+
+TEST(DirectoryLock, SaysWhereAFileSystemHasNoLocks) {
+  const tests::TemporaryDirectory directory;
+  for (const int code : {ENOLCK, EOPNOTSUPP, ENOSYS}) {
+    flock_error = code;
+    EXPECT_EQ(DirectoryLock(directory.path()).obstacle(), std::strerror(code));
+  }
+  flock_error = EIO;
+  EXPECT_THAT(tests::error_of([&] { const DirectoryLock lock(directory.path()); }),
+              HasSubstr("cannot lock .lock: Input/output error; choose another directory"));
+  flock_error = 0;
+  EXPECT_EQ(DirectoryLock(directory.path()).obstacle(), "");
 }
 
 }  // namespace
