@@ -37,6 +37,11 @@ class Recipe(unittest.TestCase):
                      "-DMYLOS_ENABLE_ONEDNN:BOOL=OFF", "-DCMAKE_CXX_COMPILER:STRING=nvcc_wrapper"):
             self.assertIn(flag, flags)
 
+    def test_cudnn_is_version_9_and_no_option_of_the_build(self):
+        dependencies = {(spec, when) for spec, when, _ in self.directives.dependencies}
+        self.assertIn(("cudnn@9:9", "+cuda +cudnn"), {(spec, " ".join(sorted(when.split()))) for spec, when in dependencies})
+        self.assertFalse([flag for flag in self.arguments(cuda=True, cuda_arch="80", cudnn=True) if "CUDNN" in flag])
+
     def test_nccl_wants_ranks(self):
         self.assertIn("-DMYLOS_ENABLE_NCCL:BOOL=OFF", self.arguments(cuda=True, cuda_arch="80", nccl=True, mpi=False))
 

@@ -6,6 +6,7 @@
 #include "tests/core/kernels/cudnn_stand_in/cudnn_stand_in.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/support/temporary.hpp"
+#include "tests/support/tool_callbacks.hpp"
 #include "train/engine/gemm_selection.hpp"
 
 #include <dlfcn.h>
@@ -172,6 +173,23 @@ TEST_F(Cudnn, CountsItsWorkspace) {
   const GemmProduct plain{.m = 3, .n = 4, .k = 5};
   EXPECT_EQ(provider->workspace_bytes(std::span(&plain, 1)),
             make_gemm_provider("kokkos-kernels")->workspace_bytes(std::span(&plain, 1)));
+}
+
+/// An odd number of images wants workspace, an even one none.
+TEST_F(Cudnn, AllocatesNothingForFewerImagesOnceWarm) {
+  constexpr std::size_t most = 4;
+  const Matrix<float> x("test::x", most * shape.pixels(), shape.in), weight("test::weight", shape.out, shape.terms()),
+      y("test::y", most * shape.out_pixels(), shape.out);
+  const Gemm gemm("cudnn");
+  const auto pass = [&](std::size_t count) {
+    convolve<float>(ExecutionSpace(), gemm, shape, Matrix<float>(x.data(), count * shape.pixels(), shape.in), weight,
+                    Matrix<float>(y.data(), count * shape.out_pixels(), shape.out));
+  };
+  pass(most);
+  const KokkosRecorder recorder;
+  for (const std::size_t count : {3u, 2u, 1u, 4u}) pass(count);
+  EXPECT_TRUE(recorder.allocations().empty()) << recorder.allocations().front().label;
+  EXPECT_EQ(state_->forward, 5u);
 }
 
 TEST_F(Cudnn, IsTimedForConvolutionsAlone) {

@@ -41,6 +41,12 @@ class Mylos(CMakePackage, CudaPackage):
         description="Device arrays of several ranks through NCCL",
     )
     variant(
+        "cudnn",
+        default=False,
+        when="+cuda",
+        description="cuDNN, which is looked for at run time, as a provider of convolutions",
+    )
+    variant(
         "tests", default=False, description="Build the tests and the benchmarks beside the program"
     )
     # CudaPackage's own takes several. Its values all stay, since CudaPackage depends on things
@@ -97,6 +103,9 @@ class Mylos(CMakePackage, CudaPackage):
 
     with when("+cuda"):
         depends_on("cuda@12:")
+        # Nothing is compiled or linked with it. A dependency of the link type puts its folder into
+        # the program's RPATH, where the program looks for it.
+        depends_on("cudnn@9:9", when="+cudnn")
         # With GCC and neither +wrapper nor +cmake_lang Kokkos concretizes, and then refuses to
         # build.
         depends_on("kokkos+cuda+wrapper", when="%cxx=gcc")
