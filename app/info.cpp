@@ -31,20 +31,20 @@ Json missing_providers() {
 Json describe_build() {
   const BuildInfo build = build_info();
   Json info = {{"version", build.version},
-          {"commit", build.commit},
-          {"compiler", build.compiler},
-          {"build_type", build.build_type},
-          {"kokkos", build.kokkos},
-          {"kokkos_backend", ExecutionSpace::name()},
-          {"kokkos_kernels", version_or_null(build.kokkos_kernels)},
-          {"gemm_providers", gemm_providers()},
-          {"onednn", version_or_null(build.onednn)},
-          {"mpi", version_or_null(build.mpi)},
-          {"hdf5", version_or_null(build.hdf5)},
-          {"cpu_features_built", built_cpu_feature_names()},
-          {"cpu_features_present", present_cpu_feature_names()},
-          {"cpus", usable_cpus()},
-          {"threads", default_threads()}};
+               {"commit", build.commit},
+               {"compiler", build.compiler},
+               {"build_type", build.build_type},
+               {"kokkos", build.kokkos},
+               {"kokkos_backend", ExecutionSpace::name()},
+               {"kokkos_kernels", version_or_null(build.kokkos_kernels)},
+               {"gemm_providers", gemm_providers()},
+               {"onednn", version_or_null(build.onednn)},
+               {"mpi", version_or_null(build.mpi)},
+               {"hdf5", version_or_null(build.hdf5)},
+               {"cpu_features_built", built_cpu_feature_names()},
+               {"cpu_features_present", present_cpu_feature_names()},
+               {"cpus", usable_cpus()},
+               {"threads", default_threads()}};
   if (const Json missing = missing_providers(); !missing.empty()) info["missing_providers"] = missing;
   return info;
 }

@@ -13,9 +13,9 @@ namespace mylos::app {
 namespace {
 
 /// In the order in which they are told.
-constexpr std::array<std::string_view, 19> names = {"program", "launch", "signals",     "MPI",   "job",    "processors",
-                                                    "threads", "GPU",    "providers", "NCCL",        "HDF5",  "memory", "limits",
-                                                    "output",  "shared", "environment", "clock", "cache",  "model"};
+constexpr std::array<std::string_view, 19> names = {
+    "program", "launch", "signals", "MPI",    "job",    "processors",  "threads", "GPU",   "providers", "NCCL",
+    "HDF5",    "memory", "limits",  "output", "shared", "environment", "clock",   "cache", "model"};
 
 constexpr std::array<std::string_view, 3> levels = {"ok", "warning", "error"};
 

@@ -49,10 +49,10 @@ class GemmCache {
 /// The choice for these products. With `tf32` the provider that rounds floats computes all. With `auto` and several
 /// providers: what the configuration carries from a recorded run, else from the cache; products that neither knows are
 /// measured, a second at most (four where there are convolutions), and added to the cache. On a device that is for
-/// convolutions alone, where the build has several providers for them (core/kernels/gemm.hpp: timed_gemm_providers). The fallback takes those
-/// that the time did not suffice for: the next start measures them. It also takes products of fewer than 8 rows or
-/// columns of weights, which are never measured. Errors: std::runtime_error where `tf32` is asked for and this build
-/// has no such provider.
+/// convolutions alone, where the build has several providers for them (core/kernels/gemm.hpp: timed_gemm_providers).
+/// The fallback takes those that the time did not suffice for: the next start measures them. It also takes products of
+/// fewer than 8 rows or columns of weights, which are never measured. Errors: std::runtime_error where `tf32` is asked
+/// for and this build has no such provider.
 GemmChoice select_gemm(const ExecutionSpace& space, const GemmConfig& config, const std::vector<GemmProduct>& products);
 
 }  // namespace mylos::train

@@ -47,7 +47,8 @@ Library load(const char* file) {
   const std::size_t version = library.get_version();
   library.version = version_text(version);
   if (version / 10000 != major_version) {
-    fail(fmt::format("{} is cuDNN {}, and this build is for cuDNN {}; {}", file, library.version, major_version, remedy));
+    fail(fmt::format("{} is cuDNN {}, and this build is for cuDNN {}; {}", file, library.version, major_version,
+                     remedy));
   }
   return library;
 }

@@ -18,8 +18,8 @@ enum class ConvolutionMode : int { cross_correlation = 1 };
 enum class MathType : int { standard = 0, tensor_op = 1, tensor_op_allow_conversion = 2, fma = 3 };
 enum class Determinism : int { no = 0, yes = 1 };
 
-/// cudnnConvolutionFwdAlgo_t, cudnnConvolutionBwdDataAlgo_t and cudnnConvolutionBwdFilterAlgo_t: those that add products
-/// up in the order of an implicit matrix product. The others (FFT, Winograd) round more.
+/// cudnnConvolutionFwdAlgo_t, cudnnConvolutionBwdDataAlgo_t and cudnnConvolutionBwdFilterAlgo_t: those that add
+/// products up in the order of an implicit matrix product. The others (FFT, Winograd) round more.
 inline constexpr int forward_implicit_gemm = 0, forward_implicit_precomp_gemm = 1, backward_data_1 = 1,
                      backward_filter_1 = 1;
 
@@ -43,45 +43,44 @@ using FilterReference = const FilterDescriptor*;
 using ConvolutionReference = const ConvolutionDescriptor*;
 
 /// X(member, name in the library, result, arguments). Streams are cudaStream_t.
-#define MYLOS_CUDNN_FUNCTIONS(X)                                                                                    \
-  X(get_version, cudnnGetVersion, std::size_t, ())                                                                  \
-  X(get_error_string, cudnnGetErrorString, const char*, (Status))                                                   \
-  X(get_last_error_string, cudnnGetLastErrorString, void, (char*, std::size_t))                                     \
-  X(create, cudnnCreate, Status, (Handle**))                                                                        \
-  X(destroy, cudnnDestroy, Status, (Handle*))                                                                       \
-  X(set_stream, cudnnSetStream, Status, (Handle*, void*))                                                           \
-  X(create_tensor, cudnnCreateTensorDescriptor, Status, (TensorDescriptor**))                                       \
-  X(destroy_tensor, cudnnDestroyTensorDescriptor, Status, (TensorDescriptor*))                                      \
-  X(set_tensor, cudnnSetTensor4dDescriptor, Status,                                                                 \
-    (TensorDescriptor*, TensorFormat, DataType, int n, int c, int h, int w))                                        \
-  X(create_filter, cudnnCreateFilterDescriptor, Status, (FilterDescriptor**))                                       \
-  X(destroy_filter, cudnnDestroyFilterDescriptor, Status, (FilterDescriptor*))                                      \
-  X(set_filter, cudnnSetFilter4dDescriptor, Status,                                                                 \
-    (FilterDescriptor*, DataType, TensorFormat, int k, int c, int h, int w))                                        \
-  X(create_convolution, cudnnCreateConvolutionDescriptor, Status, (ConvolutionDescriptor**))                        \
-  X(destroy_convolution, cudnnDestroyConvolutionDescriptor, Status, (ConvolutionDescriptor*))                       \
-  X(set_convolution, cudnnSetConvolution2dDescriptor, Status,                                                       \
-    (ConvolutionDescriptor*, int padding_h, int padding_w, int stride_h, int stride_w, int dilation_h,              \
-     int dilation_w, ConvolutionMode, DataType compute))                                                            \
-  X(set_math, cudnnSetConvolutionMathType, Status, (ConvolutionDescriptor*, MathType))                              \
-  X(find_forward, cudnnGetConvolutionForwardAlgorithm_v7, Status,                                                   \
-    (Handle*, TensorReference x, FilterReference w, ConvolutionReference, TensorReference y, int asked, int* found, \
-     AlgorithmFound*))                                                                                              \
-  X(find_backward_data, cudnnGetConvolutionBackwardDataAlgorithm_v7, Status,                                        \
-    (Handle*, FilterReference w, TensorReference dy, ConvolutionReference, TensorReference dx, int asked,           \
-     int* found, AlgorithmFound*))                                                                                  \
-  X(find_backward_filter, cudnnGetConvolutionBackwardFilterAlgorithm_v7, Status,                                    \
-    (Handle*, TensorReference x, TensorReference dy, ConvolutionReference, FilterReference dw, int asked,           \
-     int* found, AlgorithmFound*))                                                                                  \
-  X(forward, cudnnConvolutionForward, Status,                                                                       \
-    (Handle*, const void* alpha, TensorReference, const void* x, FilterReference, const void* w,                    \
-     ConvolutionReference, int algorithm, void* workspace, std::size_t, const void* beta, TensorReference, void* y)) \
-  X(backward_data, cudnnConvolutionBackwardData, Status,                                                            \
-    (Handle*, const void* alpha, FilterReference, const void* w, TensorReference, const void* dy,                   \
-     ConvolutionReference, int algorithm, void* workspace, std::size_t, const void* beta, TensorReference,          \
-     void* dx))                                                                                                     \
-  X(backward_filter, cudnnConvolutionBackwardFilter, Status,                                                        \
-    (Handle*, const void* alpha, TensorReference, const void* x, TensorReference, const void* dy,                   \
+#define MYLOS_CUDNN_FUNCTIONS(X)                                                                                       \
+  X(get_version, cudnnGetVersion, std::size_t, ())                                                                     \
+  X(get_error_string, cudnnGetErrorString, const char*, (Status))                                                      \
+  X(get_last_error_string, cudnnGetLastErrorString, void, (char*, std::size_t))                                        \
+  X(create, cudnnCreate, Status, (Handle**))                                                                           \
+  X(destroy, cudnnDestroy, Status, (Handle*))                                                                          \
+  X(set_stream, cudnnSetStream, Status, (Handle*, void*))                                                              \
+  X(create_tensor, cudnnCreateTensorDescriptor, Status, (TensorDescriptor**))                                          \
+  X(destroy_tensor, cudnnDestroyTensorDescriptor, Status, (TensorDescriptor*))                                         \
+  X(set_tensor, cudnnSetTensor4dDescriptor, Status,                                                                    \
+    (TensorDescriptor*, TensorFormat, DataType, int n, int c, int h, int w))                                           \
+  X(create_filter, cudnnCreateFilterDescriptor, Status, (FilterDescriptor**))                                          \
+  X(destroy_filter, cudnnDestroyFilterDescriptor, Status, (FilterDescriptor*))                                         \
+  X(set_filter, cudnnSetFilter4dDescriptor, Status,                                                                    \
+    (FilterDescriptor*, DataType, TensorFormat, int k, int c, int h, int w))                                           \
+  X(create_convolution, cudnnCreateConvolutionDescriptor, Status, (ConvolutionDescriptor**))                           \
+  X(destroy_convolution, cudnnDestroyConvolutionDescriptor, Status, (ConvolutionDescriptor*))                          \
+  X(set_convolution, cudnnSetConvolution2dDescriptor, Status,                                                          \
+    (ConvolutionDescriptor*, int padding_h, int padding_w, int stride_h, int stride_w, int dilation_h, int dilation_w, \
+     ConvolutionMode, DataType compute))                                                                               \
+  X(set_math, cudnnSetConvolutionMathType, Status, (ConvolutionDescriptor*, MathType))                                 \
+  X(find_forward, cudnnGetConvolutionForwardAlgorithm_v7, Status,                                                      \
+    (Handle*, TensorReference x, FilterReference w, ConvolutionReference, TensorReference y, int asked, int* found,    \
+     AlgorithmFound*))                                                                                                 \
+  X(find_backward_data, cudnnGetConvolutionBackwardDataAlgorithm_v7, Status,                                           \
+    (Handle*, FilterReference w, TensorReference dy, ConvolutionReference, TensorReference dx, int asked, int* found,  \
+     AlgorithmFound*))                                                                                                 \
+  X(find_backward_filter, cudnnGetConvolutionBackwardFilterAlgorithm_v7, Status,                                       \
+    (Handle*, TensorReference x, TensorReference dy, ConvolutionReference, FilterReference dw, int asked, int* found,  \
+     AlgorithmFound*))                                                                                                 \
+  X(forward, cudnnConvolutionForward, Status,                                                                          \
+    (Handle*, const void* alpha, TensorReference, const void* x, FilterReference, const void* w, ConvolutionReference, \
+     int algorithm, void* workspace, std::size_t, const void* beta, TensorReference, void* y))                         \
+  X(backward_data, cudnnConvolutionBackwardData, Status,                                                               \
+    (Handle*, const void* alpha, FilterReference, const void* w, TensorReference, const void* dy,                      \
+     ConvolutionReference, int algorithm, void* workspace, std::size_t, const void* beta, TensorReference, void* dx))  \
+  X(backward_filter, cudnnConvolutionBackwardFilter, Status,                                                           \
+    (Handle*, const void* alpha, TensorReference, const void* x, TensorReference, const void* dy,                      \
      ConvolutionReference, int algorithm, void* workspace, std::size_t, const void* beta, FilterReference, void* dw))
 
 /// The functions found in the library.

@@ -87,9 +87,7 @@ struct PlanKey {
   auto operator<=>(const PlanKey&) const = default;
 };
 
-PlanKey key_of_plan(const GemmProduct& product) {
-  return {*product.convolution, batch_extent(product), product.input};
-}
+PlanKey key_of_plan(const GemmProduct& product) { return {*product.convolution, batch_extent(product), product.input}; }
 
 std::string to_string(const PlanKey& key) {
   constexpr const char* passes[] = {"convolution", "input gradient", "weight gradient"};
@@ -118,8 +116,8 @@ ConvolutionPlan describe(const cudnn::Library& library, const PlanKey& key) {
                        make_descriptor(library, library.create_convolution, library.destroy_convolution)};
   const auto set_tensor = [&](const auto& tensor, std::size_t channels, std::size_t height, std::size_t width) {
     cudnn::check(library,
-                 library.set_tensor(tensor.get(), cudnn::TensorFormat::nhwc, type, as_int(key.images),
-                                    as_int(channels), as_int(height), as_int(width)),
+                 library.set_tensor(tensor.get(), cudnn::TensorFormat::nhwc, type, as_int(key.images), as_int(channels),
+                                    as_int(height), as_int(width)),
                  "describing images");
   };
   set_tensor(plan.x, shape.in, shape.height, shape.width);

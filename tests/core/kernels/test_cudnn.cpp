@@ -1,6 +1,6 @@
+#include "core/kernels/convolution.hpp"
 #include "core/kernels/cuda/cudnn_library.hpp"
 #include "core/kernels/cuda/device_stream.hpp"
-#include "core/kernels/convolution.hpp"
 #include "core/kernels/gemm_measure.hpp"
 #include "core/kernels/gemm_provider.hpp"
 #include "tests/core/kernels/cudnn_stand_in/cudnn_stand_in.hpp"
@@ -207,8 +207,8 @@ std::vector<GemmProduct> chosen_products() {
 GemmChoice choice_with_cudnn() {
   const GemmMeasurement measurement{timed_gemm_providers(true), default_gemm_provider()};
   return choose_gemm(measurement, chosen_products(), [&](std::size_t provider, const GemmProduct& product) {
-    const bool is_fast = measurement.providers[provider] == "cudnn" &&
-                         product.convolution->pass == ConvolutionPass::forward;
+    const bool is_fast =
+        measurement.providers[provider] == "cudnn" && product.convolution->pass == ConvolutionPass::forward;
     return is_fast ? 1e-4 : 2e-4;
   });
 }

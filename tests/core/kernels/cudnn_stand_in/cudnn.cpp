@@ -156,8 +156,8 @@ Status choose(const Problem& p, std::initializer_list<AlgorithmFound> algorithms
 /// An algorithm as the heuristic lists it. `memory` 0: what workspace_of says.
 AlgorithmFound algorithm(const Problem& p, int which, Determinism determinism = Determinism::yes,
                          Status status = success, std::size_t memory = 0) {
-  return {which,  status, 1.0f, memory, determinism,
-          p.x.type == DataType::float32 ? MathType::fma : MathType::tensor_op, {}};
+  return {which, status, 1.0f, memory, determinism, p.x.type == DataType::float32 ? MathType::fma : MathType::tensor_op,
+          {}};
 }
 
 struct Call {

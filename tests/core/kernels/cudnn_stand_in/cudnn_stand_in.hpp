@@ -9,8 +9,8 @@ namespace mylos::stand_in {
 
 struct CudnnState {
   // set by tests
-  int status_of_calls = 0;        ///< that the next convolutions return instead of computing
-  int status_of_choice = 0;       ///< that the next choices of an algorithm return
+  int status_of_calls = 0;   ///< that the next convolutions return instead of computing
+  int status_of_choice = 0;  ///< that the next choices of an algorithm return
   bool only_undeterministic = false, only_rounding = false, only_other_algorithms = false;
   std::size_t extra_workspace = 0;  ///< bytes that every algorithm asks for as well
 

@@ -84,9 +84,9 @@ constexpr bool is_alike() {
 template <class Ours, class Theirs>
 struct SameCall : std::false_type {};
 template <class R, class... Arguments, class OtherR, class... Others>
-  requires(sizeof...(Arguments) == sizeof...(Others))
-struct SameCall<R (*)(Arguments...), OtherR (*)(Others...)>
-    : std::bool_constant<is_alike<R, OtherR>() && (is_alike<Arguments, Others>() && ...)> {};
+requires(sizeof...(Arguments) == sizeof...(Others)) struct SameCall<R (*)(Arguments...), OtherR (*)(Others...)>
+    : std::bool_constant<is_alike<R, OtherR>() && (is_alike<Arguments, Others>() && ...)> {
+};
 
 #define MYLOS_CUDNN_COMPARE(member, name, result, arguments) \
   static_assert(SameCall<decltype(Library::member), decltype(&::name)>::value, #name);
