@@ -214,7 +214,8 @@ int run_plan(const Arguments& told) {
   const std::vector<train::ModePlan> plans = plan_modes(arguments, workload, target);
   const train::ModePlan* best = recommended(plans);
   if (!arguments.plan.job.empty()) {
-    if (!run.trains) fail(fmt::format("--job {}: only plans know --model {}; no run trains it", arguments.plan.job, run.name));
+    if (!run.trains)
+      fail(fmt::format("--job {}: only plans know --model {}; no run trains it", arguments.plan.job, run.name));
     if (best == nullptr) fail(plans.front().obstacle);
     print_job(arguments, *best, run.work);
   } else if (arguments.json) {

@@ -29,10 +29,10 @@ struct Calibration {
   std::size_t threads = 1;  ///< of the rank
   Precision precision = Precision::float32;
   ModelSize model = {};
-  double flops = 0.0;      ///< model operations a second of passes, without the optimizer
-  double bandwidth = 0.0;  ///< bytes a second of a stream of its memory
+  double flops = 0.0;          ///< model operations a second of passes, without the optimizer
+  double bandwidth = 0.0;      ///< bytes a second of a stream of its memory
   double kept_per_flop = 0.0;  ///< train::kept_bytes_per_flop of the model; 0 = not told
-  double products = 0.0;   ///< operations a second that the model's products reach alone; 0 = not told
+  double products = 0.0;       ///< operations a second that the model's products reach alone; 0 = not told
 };
 
 /// The name of what computes here. Kokkos runs.

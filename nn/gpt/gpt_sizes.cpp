@@ -65,7 +65,7 @@ class GptSizes final : public Model {
     }
     take_norm(arena, rows);  // of the head
     take_vocabulary_workspace<T>(arena, head_, rows, purpose);
-    arena.matrix<T>(rows, shape_.hidden);                                       // results of norms, then their gradients
+    arena.matrix<T>(rows, shape_.hidden);                                     // results of norms, then their gradients
     arena.matrix<T>(rows, std::max(shape_.feed_forward, 3 * shape_.hidden));  // the activation; the gradient of qkv
     if (!trains) return;
     arena.matrix<T>(rows, shape_.hidden);  // the gradient that travels down the layers
@@ -103,7 +103,7 @@ class GptSizes final : public Model {
     // The product of `down` gives only the next layer's input, which is kept.
     const double again = recompute == Recompute::layer ? forward - down : recompute == Recompute::attention ? qkv : 0.0;
     std::vector<double> flops(table_.units().size(), 2.0 * rows * (3.0 * forward + again));
-    flops.front() = 0.0;                                      // looking up embeddings multiplies nothing
+    flops.front() = 0.0;                                // looking up embeddings multiplies nothing
     flops[shape_.layers] = 2.0 * rows * 3.0 * forward;  // all of the last layer is there still
     flops.back() = 6.0 * rows * static_cast<double>(shape_.vocabulary) * hidden;
     return flops;
@@ -148,7 +148,8 @@ class GptSizes final : public Model {
 }  // namespace
 
 std::unique_ptr<Model> make_gpt_sizes(const GptShape& shape, Precision precision) {
-  return with_type(precision, [&]<class T>(T) -> std::unique_ptr<Model> { return std::make_unique<GptSizes<T>>(shape); });
+  return with_type(precision,
+                   [&]<class T>(T) -> std::unique_ptr<Model> { return std::make_unique<GptSizes<T>>(shape); });
 }
 
 }  // namespace mylos::nn

@@ -18,8 +18,8 @@ struct GptShape {
   std::size_t positions = 0;     ///< the longest sequence; positions are not learned
 };
 
-/// A model that can be planned: its table, its memory as our layers would take it (those of BertLayer and Llama), its
-/// products and operations. `train` and `predict` throw std::logic_error.
+/// A model that can be planned: its table, its memory as layers of other models here would take it, its products and
+/// operations. `train` and `predict` throw std::logic_error.
 /// Errors: std::invalid_argument for a shape whose parts do not fit.
 std::unique_ptr<Model> make_gpt_sizes(const GptShape& shape, Precision precision);
 

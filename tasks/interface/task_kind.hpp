@@ -31,7 +31,7 @@ struct PlannedRun {
   std::vector<std::size_t> lengths = {};                    ///< rows of the training samples, which are shuffled
   std::shared_ptr<const train::SampleStream> samples = {};  ///< the samples of each step, instead of lengths
   std::string data = {};                                    ///< what they are of: "questions.json: 120 windows"
-  bool trains = true;  ///< false: only plans know the model
+  bool trains = true;                                       ///< false: only plans know the model
   std::string data_options = {};  ///< options of train that name the data where no file does: "--dataset squad"
 };
 

@@ -46,7 +46,9 @@ class LanguageModelingKind final : public TaskKind {
     for (const NamedGpt& shape : gpt_shapes()) names.push_back(shape.name);
     return names;
   }
-  bool knows_model(std::string_view name) const override { return data::find_llama_shape(name) != nullptr || only_plans(name); }
+  bool knows_model(std::string_view name) const override {
+    return data::find_llama_shape(name) != nullptr || only_plans(name);
+  }
   bool only_plans(std::string_view name) const override { return find_gpt_shape(name) != nullptr; }
 
   void set_defaults(RunConfig& run, unsigned command) const override {

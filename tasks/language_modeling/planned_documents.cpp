@@ -31,8 +31,7 @@ const data::NamedLlama* find_known(const std::string& name) {
 void take_full_samples(PlannedRun& planned) {
   const std::size_t length = language_config(planned.config).max_length;
   planned.lengths.assign(std::max(full_samples, planned.config.task.batch), length);
-  planned.data =
-      fmt::format("{} samples of {} tokens, each counted full", count_text(planned.lengths.size()), length);
+  planned.data = fmt::format("{} samples of {} tokens, each counted full", count_text(planned.lengths.size()), length);
   planned.data_options = "--train FILE";
 }
 

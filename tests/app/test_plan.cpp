@@ -45,7 +45,8 @@ TEST_F(Plan, NeedsNoModelFilesForModelsItKnows) {
 
 /// The default batch on two nodes is far too small for them, and the plan says so with a batch that is not.
 TEST_F(Plan, SaysWhichBatchIsTooSmallForTheNetwork) {
-  const Words words = {"--model", "bert-base", "--gpu", "a100-40", "--gpus", "8", "--nodes", "2", "--precision", "bf16"};
+  const Words words = {"--model", "bert-base", "--gpu", "a100-40",     "--gpus",
+                       "8",       "--nodes",   "2",     "--precision", "bf16"};
   const auto note = [&](const Words& more) {
     Words line = words;
     line.insert(line.begin(), "plan");
@@ -74,7 +75,9 @@ TEST_F(Plan, SaysWhichBatchIsTooSmallForTheNetwork) {
 }
 
 TEST_F(Plan, SaysThatAKindWasNeverCompared) {
-  const auto machine = [&](const char* kind) { return run_mylos({"plan", "--model", "bert-base", "--gpu", kind}).output; };
+  const auto machine = [&](const char* kind) {
+    return run_mylos({"plan", "--model", "bert-base", "--gpu", kind}).output;
+  };
   EXPECT_THAT(machine("b200"), HasSubstr("; by data sheet, never compared with a measurement\n"));
   EXPECT_THAT(machine("a100_40gb"), testing::Not(HasSubstr("never compared")));
 }

@@ -112,7 +112,8 @@ TEST_F(KnownModels, PlansKnowGptLikeModelsThatTrainingRefuses) {
     EXPECT_NE(run.exit_code, 0);
     return run.errors;
   };
-  EXPECT_THAT(complaint({"train", "--task", "language-modeling", "--model", "mpt-7b", "--train", "x.txt", "--output", (directory_ / "run").string()}),
+  EXPECT_THAT(complaint({"train", "--task", "language-modeling", "--model", "mpt-7b", "--train", "x.txt", "--output",
+                         (directory_ / "run").string()}),
               HasSubstr("--model mpt-7b: only `mylos plan` knows this model; --model takes BERT, Llama or ResNet"));
   Words more = words;
   more.insert(more.begin(), "plan");

@@ -15,11 +15,11 @@ namespace mylos::train {
 
 /// One GPU, or the threads of one rank on CPUs.
 struct Machine {
-  std::string name;          ///< "a100-40"
+  std::string name;                       ///< "a100-40"
   std::vector<std::string> aliases = {};  ///< names that published tables use: "a100_40gb"
-  std::size_t memory = 0;    ///< bytes of one
-  std::size_t reserved = 0;  ///< of these what a run cannot have: context, libraries, code of kernels
-  double float32 = 0.0;      ///< operations a second of matrix products, by the data sheet; 0 = has none
+  std::size_t memory = 0;                 ///< bytes of one
+  std::size_t reserved = 0;               ///< of these what a run cannot have: context, libraries, code of kernels
+  double float32 = 0.0;                   ///< operations a second of matrix products, by the data sheet; 0 = has none
   double bfloat16 = 0.0;
   double half = 0.0;
   double bandwidth = 0.0;   ///< of its memory, bytes a second
@@ -44,10 +44,10 @@ const Machine* find_gpu_kind(std::string_view name);
 
 /// What a step of one processor takes, and where that is known from.
 struct ComputeRate {
-  double flops = 0.0;      ///< model operations a second of forward and backward passes
-  double bandwidth = 0.0;  ///< bytes a second of what the optimizer moves
+  double flops = 0.0;          ///< model operations a second of forward and backward passes
+  double bandwidth = 0.0;      ///< bytes a second of what the optimizer moves
   double kept_per_flop = 0.0;  ///< kept_bytes_per_flop of the model that `flops` was measured on; 0 = not known
-  std::string origin;      ///< "assumed: 40 % of the data sheet's peak"
+  std::string origin;          ///< "assumed: 40 % of the data sheet's peak"
 };
 
 /// Of a kind nobody has measured. Errors: std::runtime_error where it cannot compute in this precision, naming one in

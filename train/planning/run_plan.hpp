@@ -35,12 +35,12 @@ struct ModePlan {
   std::size_t largest = 0;  ///< the most of the longest sequences at once on a rank that fit; 0 = none
   std::vector<LargestMicroBatch> largest_of_each;  ///< the same with every --recompute that the model can
   StepTime step;
-  double kept_per_flop = 0.0;  ///< kept_bytes_per_flop of the model in the largest micro-batch
-  std::size_t batch = 0;           ///< samples of a full step on all ranks
+  double kept_per_flop = 0.0;       ///< kept_bytes_per_flop of the model in the largest micro-batch
+  std::size_t batch = 0;            ///< samples of a full step on all ranks
   std::size_t efficient_batch = 0;  ///< the smallest at which a step computes for 90 % of its time; 0 = none does
-  double tokens = 0.0;       ///< of a step on all ranks, on average
-  double training = 0.0;     ///< seconds of all steps
-  double checkpoints = 0.0;  ///< seconds of writing them, and the model at the end
+  double tokens = 0.0;              ///< of a step on all ranks, on average
+  double training = 0.0;            ///< seconds of all steps
+  double checkpoints = 0.0;         ///< seconds of writing them, and the model at the end
   /// Share of the ideal throughput on so many ranks, each with as much of a step as here.
   std::vector<std::pair<std::size_t, double>> efficiency;
 

@@ -42,7 +42,10 @@ double part_of_others(std::size_t ranks) { return static_cast<double>(ranks - 1)
 class Step {
  public:
   Step(const StepLayout& layout, const Links& links, std::span<const UnitWork> units)
-      : layout_(layout), links_(links), units_(units), clocks_(!links.copies || layout.ranks > links.of_node, links.contention) {}
+      : layout_(layout),
+        links_(links),
+        units_(units),
+        clocks_(!links.copies || layout.ranks > links.of_node, links.contention) {}
 
   StepTime run(double optimizer) {
     for (std::size_t i = 0; i < layout_.micro_batches; ++i) {

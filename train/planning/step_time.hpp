@@ -15,7 +15,7 @@ struct Links {
   double local = 1e9;       ///< bytes a second of a rank's collectives inside a node
   std::size_t of_node = 1;  ///< ranks of a node
   Network network;
-  bool copies = false;  ///< inside a node by what computes (Machine)
+  bool copies = false;      ///< inside a node by what computes (Machine)
   double contention = 0.0;  ///< share of the computing that an exchange beside it takes (Machine)
 };
 

@@ -165,18 +165,17 @@ TEST_F(RunPlan, ANarrowerModelTakesLongerForAnOperation) {
 
 TEST_F(RunPlan, ContentionIsTheMachines) {
   const auto waited = [this](double contention) {
-    return plan(ModeKind::sharded, 2, [=](TrainConfig&, PlanTarget& target) {
-             target.machine.contention = contention;
-           }).step.exposed;
+    return plan(ModeKind::sharded, 2, [=](TrainConfig&, PlanTarget& target) { target.machine.contention = contention; })
+        .step.exposed;
   };
   EXPECT_GT(waited(0.5), waited(0.0));
 }
 
 TEST_F(RunPlan, SumsInAFixedOrderTakeMemoryOfTheDevice) {
   const auto exchange = [this](bool bfloat16) {
-    return plan(ModeKind::replicated, 4, [=](TrainConfig& config, PlanTarget&) {
-             config.parallel.bfloat16_gradients = bfloat16;
-           }).memory.exchange;
+    return plan(ModeKind::replicated, 4,
+                [=](TrainConfig& config, PlanTarget&) { config.parallel.bfloat16_gradients = bfloat16; })
+        .memory.exchange;
   };
   EXPECT_EQ(exchange(false), 0u) << "NCCL sums floats in its own buffers";
   EXPECT_GE(exchange(true), parallel::device_exchange_bytes(4));

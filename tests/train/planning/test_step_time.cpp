@@ -61,7 +61,8 @@ TEST(StepTime, NothingHidesWhatTheComputingProcessorsCopy) {
 TEST(StepTime, AnExchangeTakesItsShareOfTheComputingBesideIt) {
   Links contended = links;
   contended.contention = 0.5;
-  // 2 s for each unit's sum, beside which 2 s of the next unit's backward pass take 3: one of them is computed meanwhile.
+  // 2 s for each unit's sum, beside which 2 s of the next unit's backward pass take 3: one of them is computed
+  // meanwhile.
   const StepTime time = step_time({.ranks = 2}, contended, units, 0.0);
   EXPECT_NEAR(time.compute, 30.0, 1e-9);
   EXPECT_NEAR(time.exchange, 20.0, 10 * rounding);
