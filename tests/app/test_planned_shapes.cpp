@@ -114,7 +114,7 @@ TEST_F(KnownModels, PlansKnowGptLikeModelsThatTrainingRefuses) {
   };
   EXPECT_THAT(complaint({"train", "--task", "language-modeling", "--model", "mpt-7b", "--train", "x.txt", "--output",
                          (directory_ / "run").string()}),
-              HasSubstr("--model mpt-7b: only `mylos plan` knows this model; --model takes BERT, Llama or ResNet"));
+              HasSubstr("--model mpt-7b: only `mylos plan` knows this model; give a model directory"));
   Words more = words;
   more.insert(more.begin(), "plan");
   more.insert(more.end(), {"--job", "slurm"});
