@@ -2,6 +2,7 @@
 
 #include "core/base/error.hpp"
 #include "core/base/quantities.hpp"
+#include "core/kernels/gathered_convolution.hpp"
 #include "core/kernels/gemm_measure.hpp"
 #include "train/engine/gemm_selection.hpp"
 #include "train/engine/memory.hpp"
@@ -68,13 +69,22 @@ std::size_t received_bytes(const TrainConfig& config, const RankLayout& layout, 
   return ordered ? parallel::device_exchange_bytes(count) : 0;
 }
 
+/// What products take beside their operands: on a device the workspace of cuBLASLt, the default there
+/// (core/kernels/cuda/gemm_cublaslt.cpp), which multiplies 16-bit operands as they are. On the device itself note_products
+/// takes what the chosen provider says.
+std::size_t product_bytes(std::span<const GemmProduct> products, const RankCounts& ranks) {
+  constexpr std::size_t device_workspace = std::size_t{40} << 20;
+  if (!ranks.on_host) return products.empty() ? 0 : device_workspace + GatheredConvolution::bytes(products);
+  return widened_bytes(products) + host_product_bytes(products, ranks.threads);
+}
+
 /// What passes over plan.largest take beside the parameters.
 void count_passes(MemoryPlan& plan, const Workload& workload, nn::Recompute recompute, const RankCounts& ranks) {
   plan.activations = activation_bytes(workload, plan.largest, recompute);
   plan.scratch = scratch_bytes(workload, plan.largest, ranks.processor());
   const std::vector<GemmProduct> products = largest_products(workload, plan);
   plan.output = ranks.on_host ? output_bytes(workload, ranks.threads) + workload.samples.loaded_bytes(plan.largest) : 0;
-  plan.workspace = widened_bytes(products) + (ranks.on_host ? host_product_bytes(products, ranks.threads) : 0);
+  plan.workspace = product_bytes(products, ranks);
 }
 
 /// The plan with a limit of the micro-batch, in a layout.

@@ -14,7 +14,7 @@ constexpr std::size_t gib = std::size_t{1} << 30;
 /// CUDA's context, cuBLASLt's code and workspace: not measured yet.
 constexpr std::size_t gpu_reserve = gib;
 
-/// Fitted to half of the published runs of sharded training (docs/plan.md).
+/// Chosen with the published runs of sharded training in view (docs/plan.md).
 constexpr double share_beside_exchange = 0.5;
 
 /// Threads that one of a GPU's multiprocessors runs at once, on all of these kinds.

@@ -211,8 +211,8 @@ double kept_bytes_per_flop(const nn::Model& model, const BatchShape& shape) {
 }
 
 double seconds_per_flop(const ComputeRate& rate, double kept_per_flop) {
-  // Kept arrays are written once and read once each way, as are their gradients and what is not kept. Fitted to half of
-  // the published runs of sharded training (docs/plan.md).
+  // Kept arrays are written once and read once each way, as are their gradients and what is not kept. Chosen with the
+  // published runs of sharded training in view (docs/plan.md).
   constexpr double passes = 10.0, least = 0.25;
   if (rate.kept_per_flop == 0.0) return 1.0 / rate.flops;
   const double more = passes * (kept_per_flop - rate.kept_per_flop) / rate.bandwidth;
