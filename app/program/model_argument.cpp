@@ -63,8 +63,8 @@ bool is_trained_by_name(const Arguments& arguments) {
 void check_trainable(const Arguments& arguments) {
   std::error_code unreadable;
   if (fs::is_directory(arguments.model, unreadable) || !arguments.task->only_plans(arguments.model)) return;
-  throw UsageError(fmt::format("--model {}: only `mylos plan` knows this model; give a model directory",
-                               arguments.model));
+  throw UsageError(
+      fmt::format("--model {}: only `mylos plan` knows this model; give a model directory", arguments.model));
 }
 
 }  // namespace

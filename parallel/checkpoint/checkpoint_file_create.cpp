@@ -59,6 +59,9 @@ hid_t create_layout_file(const std::string& memory, const std::string& name) {
   const Hdf5Id properties(hdf5_access_properties(), H5Pclose);
   H5Pset_fapl_stdio(properties.get());  // other drivers resolve the path, which a file in memory has none of
   H5Pset_alignment(properties.get(), aligned_bytes, aligned_bytes);
+#if H5_VERSION_GE(1, 10, 7)
+  H5Pset_file_locking(properties.get(), false, true);  // the file is in memory, and no other process knows it
+#endif
   const hid_t file = H5Fcreate(memory.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, properties.get());
   if (file < 0) fail_hdf5(name, "lay", "it out");
   return file;

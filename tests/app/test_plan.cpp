@@ -91,12 +91,12 @@ TEST_F(Plan, OneModeOnly) {
 
 TEST_F(Plan, WhatCannotFitSaysWhatWould) {
   const ProgramRun run = run_mylos(
-      {"plan", "--model", "bert-large", "--gpu", "v100-16", "--gpus", "2", "--memory", "5.2", "--batch", "64"});
+      {"plan", "--model", "bert-large", "--gpu", "v100-16", "--gpus", "2", "--memory", "4.5", "--batch", "64"});
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_THAT(run.output, HasSubstr("replicated: memory:"));
   EXPECT_THAT(run.output, HasSubstr("--recompute layer"));
   const ProgramRun job =
-      run_mylos({"plan", "--model", "bert-large", "--gpu", "v100-16", "--memory", "4", "--job", "slurm"});
+      run_mylos({"plan", "--model", "bert-large", "--gpu", "v100-16", "--memory", "3", "--job", "slurm"});
   EXPECT_EQ(job.exit_code, 1);
   EXPECT_EQ(job.output, "");
 }

@@ -35,20 +35,21 @@ class Table(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
         self.file = pathlib.Path(self.folder.name) / "table.csv"
 
-    def both(self, file):
+    def both(self, file, shortfalls=0):
         output = pathlib.Path(self.folder.name) / "both.json"
         done = run(file, "--output", output)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(done.returncode, 1 if shortfalls else 0, done.stdout + done.stderr)
+        self.assertEqual(sum("the plan allows a micro-batch of" in line for line in (done.stdout + done.stderr).splitlines()), shortfalls)
         return json.loads(output.read_text())
 
-    def check_bounds(self, tables):
+    def check_bounds(self, tables, short=()):
         each = [abs(row["error"]) for row in tables["by_model"] if row["bounded"]]
         of_kind = [abs(row["error"]) for row in tables["by_kind"] if row["bounded"]]
         self.assertLessEqual(max(each), 0.10)
         self.assertLessEqual(max(of_kind), 0.25)
         self.assertLessEqual(statistics.median(of_kind), 0.10)
         for row in tables["by_model"]:
-            if row["mixed_precision"] == "DEFAULT":
+            if row["mixed_precision"] == "DEFAULT" and (row["model"], row["gpus"]) not in short:
                 self.assertGreaterEqual(row["largest_micro_batch"], row["micro_batch"], row)
 
     def test_a_small_table(self):
@@ -93,8 +94,9 @@ class Table(unittest.TestCase):
 
     @unittest.skipUnless(PUBLISHED.is_file(), f"no {PUBLISHED}: published throughput is not here")
     def test_published_runs(self):
-        tables = self.both(PUBLISHED)
-        self.check_bounds(tables)
+        # 30b on 8 GPUs of 80 GB: 0.8 GiB are missing for the published micro-batch of 3 (docs/plan.md).
+        tables = self.both(PUBLISHED, shortfalls=2)
+        self.check_bounds(tables, short=[("30b", 8)])
         self.assertEqual(sum(row["note"] == "stands out" for row in tables["by_model"]), 1)
 
 

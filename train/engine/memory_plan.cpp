@@ -70,8 +70,8 @@ std::size_t received_bytes(const TrainConfig& config, const RankLayout& layout, 
 }
 
 /// What products take beside their operands: on a device the workspace of cuBLASLt, the default there
-/// (core/kernels/cuda/gemm_cublaslt.cpp), which multiplies 16-bit operands as they are. On the device itself note_products
-/// takes what the chosen provider says.
+/// (core/kernels/cuda/gemm_cublaslt.cpp), which multiplies 16-bit operands as they are. On the device itself
+/// note_products takes what the chosen provider says.
 std::size_t product_bytes(std::span<const GemmProduct> products, const RankCounts& ranks) {
   constexpr std::size_t device_workspace = std::size_t{40} << 20;
   if (!ranks.on_host) return products.empty() ? 0 : device_workspace + GatheredConvolution::bytes(products);
