@@ -68,6 +68,7 @@ const std::map<std::string, Example>& examples() {
       {"patience", {"3", 3}},
       {"checkpoint-every", {"10m", "600s"}},
       {"keep", {"5", 5}},
+      {"writers", {"8", 8}},
       {"on-save-error", {"continue", "continue"}},
       {"precision", {"bf16-mixed", "bfloat16"}},
       {"export-precision", {"fp16", "half"}},
