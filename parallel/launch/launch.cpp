@@ -173,7 +173,7 @@ void Launch::gather_devices() {
     state_->device = info.index;
     copy_text(info.id, mine.id);
     copy_text(fmt::format("GPU {} {}", info.index, info.name), mine.name);
-    mine.has_nccl = nccl_obstacle().empty();
+    mine.has_nccl = state_->runtime->size() > 1 && nccl_obstacle().empty();  // one rank exchanges nothing
   }
   const std::vector<Device> devices = gather_values(*state_->runtime, mine);
   for (std::size_t rank = 0; rank < devices.size(); ++rank) {

@@ -26,7 +26,7 @@ struct RankPlace {
       {};                       ///< "GPU 0 NVIDIA A100-SXM4-80GB", its index as this rank counts; empty in a host build
   std::string processors = {};  ///< that it may run on, "0-7"
   std::string job = {};         ///< of the batch system (launcher.hpp); empty outside of one
-  bool has_nccl = false;        ///< it has a device, and found NCCL's library
+  bool has_nccl = false;        ///< of several ranks: it has a device, and found NCCL's library
 };
 
 /// Whether this build has MPI; without it every launch is one rank.

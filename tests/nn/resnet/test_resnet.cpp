@@ -147,7 +147,7 @@ TEST(ResnetModel, LossesAndEveryGradientMatchTheTwin) {
     constexpr double scale = 0.5;
     ResnetTwin twin(shape, *s.engine, s.data);
     const Values losses = twin.losses();
-    expect_near(s.train(2, static_cast<float>(scale)), losses, 4e-5, "losses");
+    expect_near(s.train(2, static_cast<float>(scale)), losses, 1e-5, "losses");
     const auto loss = [&] {
       const Values varied = twin.losses();
       return scale * std::accumulate(varied.begin(), varied.end(), 0.0);
@@ -157,7 +157,7 @@ TEST(ResnetModel, LossesAndEveryGradientMatchTheTwin) {
     }
     for (const std::string& provider : exact_gemm_providers()) {
       ResnetSetting other(shape, provider);
-      expect_near(other.train(2, static_cast<float>(scale)), losses, 4e-5, provider);
+      expect_near(other.train(2, static_cast<float>(scale)), losses, 1e-5, provider);
       for (std::size_t row = 0; row < s.model->table().rows().size(); ++row) {
         expect_near(other.engine->gradient(row), s.engine->gradient(row), 4e-5, provider + " " + s.name(row));
       }
@@ -174,14 +174,14 @@ TEST(ResnetModel, PredictionUsesRunningStatistics) {
     s.data.fill(0, 2, batch);
     const Vector<float> losses("test::losses", 2);
     const Values logits = host_values(s.model->predict(s.engine->pass(), batch, losses));
-    expect_near(logits, twin.running_logits(), 4e-5, "logits");
-    expect_near(host_values(losses), twin.losses_of(twin.running_logits()), 4e-5, "losses");
+    expect_near(logits, twin.running_logits(), 1e-5, "logits");
+    expect_near(host_values(losses), twin.losses_of(twin.running_logits()), 1e-5, "losses");
     EXPECT_EQ(host_values(s.model->predict(s.engine->pass(), batch, {})), logits);
     // One group alone, whose images are normalised as before.
     s.data.fill(1, 2, batch);
     const Values alone = host_values(s.model->predict(s.engine->pass(), batch, {}));
     const auto first = logits.begin() + static_cast<std::ptrdiff_t>(3 * shape.labels);
-    expect_near(alone, Values(first, first + static_cast<std::ptrdiff_t>(2 * shape.labels)), 4e-6, "alone");
+    expect_near(alone, Values(first, first + static_cast<std::ptrdiff_t>(2 * shape.labels)), 1e-6, "alone");
   }
 }
 
@@ -189,10 +189,10 @@ TEST(ResnetModel, GroupsDoNotDependOnTheMicroBatch) {
   for (const auto& [resnet, shape] : resnets()) {
     SCOPED_TRACE(resnet);
     ResnetSetting whole(shape), split(shape);
-    expect_near(split.train(1, 0.25f), whole.train(2, 0.25f), 4e-6, "losses");
+    expect_near(split.train(1, 0.25f), whole.train(2, 0.25f), 1e-6, "losses");
     expect_near(split.observed, whole.observed, 4e-6, "observed");
     for (std::size_t row = 0; row < whole.model->table().rows().size(); ++row) {
-      expect_near(split.engine->gradient(row), whole.engine->gradient(row), 4e-5, whole.name(row));
+      expect_near(split.engine->gradient(row), whole.engine->gradient(row), 1e-5, whole.name(row));
     }
   }
 }
@@ -242,7 +242,7 @@ TEST(ResnetModel, BytesAreNormalizedByTheModel) {
     const Values expected = host_values(s.model->predict(s.engine->pass(), batch, {}));
     batch.reset(s.data.groups, std::vector<std::uint32_t>{0, 1});
     batch.set(images::pixels, std::span<const std::uint8_t>(bytes));
-    expect_near(host_values(s.model->predict(s.engine->pass(), batch, {})), expected, 4e-6, "logits");
+    expect_near(host_values(s.model->predict(s.engine->pass(), batch, {})), expected, 1e-6, "logits");
   }
 }
 
