@@ -1,42 +1,33 @@
 #include "parallel/communicator/nccl_library.hpp"
 
 #include "core/base/error.hpp"
+#include "core/base/shared_library.hpp"
 #include "parallel/communicator/nccl_version.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
-
-#include <algorithm>
 
 namespace mylos::parallel {
 namespace {
 
 template <class Function>
-void find(void* library, const char* file, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(library, name));
-  if (function != nullptr) return;
+void find(const SharedLibrary& library, const char* file, const char* name, Function& function) {
+  if (library.find(name, function)) return;
   fail(fmt::format("{} has no {}: it is not NCCL, or older than 2.14; load a newer one (LD_LIBRARY_PATH), {}", file,
                    name, nccl_remedy));
 }
 
-/// NCCL's words end in line breaks.
-std::string one_line(const char* text) {
-  std::string line = text == nullptr ? "" : text;
-  std::replace(line.begin(), line.end(), '\n', ' ');
-  while (line.ends_with(' ')) line.pop_back();
-  return line;
-}
+std::string one_line(const char* text) { return on_one_line(text == nullptr ? "" : text); }
 
 }  // namespace
 
 NcclLibrary load_nccl(const char* file) {
-  void* const handle = ::dlopen(file, RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) {
+  const SharedLibrary opened(file);
+  if (!opened.obstacle().empty()) {
     fail(fmt::format("NCCL cannot be loaded ({}); load its module or add its folder to LD_LIBRARY_PATH, {}",
-                     one_line(::dlerror()), nccl_remedy));
+                     opened.obstacle(), nccl_remedy));
   }
   NcclLibrary library;
-#define MYLOS_NCCL_FIND(member, function) find(handle, file, #function, library.member);
+#define MYLOS_NCCL_FIND(member, function) find(opened, file, #function, library.member);
   MYLOS_NCCL_FUNCTIONS(MYLOS_NCCL_FIND)
 #undef MYLOS_NCCL_FIND
   check_nccl(library, library.get_version(&library.version), nullptr, "asking for its version");

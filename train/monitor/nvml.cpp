@@ -1,8 +1,8 @@
 #include "train/monitor/nvml.hpp"
 
 #include "core/base/error.hpp"
+#include "core/base/shared_library.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <array>
@@ -39,9 +39,8 @@ constexpr int nvml_success = 0, nvml_not_supported = 3, nvml_no_permission = 4, 
 constexpr double milli = 1e-3;
 
 template <class Function>
-void look_up(void* library, const std::string& file, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(library, name));
-  ensure(function != nullptr, fmt::format("{} has no {}", file, name));
+void look_up(const SharedLibrary& library, const std::string& file, const char* name, Function& function) {
+  ensure(library.find(name, function), fmt::format("{} has no {}", file, name));
 }
 
 /// The value that `ask` writes; nothing where the driver does not tell it. Errors: what `text` says of the result.
@@ -66,8 +65,8 @@ std::string with_dashes(std::string id) {
 }  // namespace
 
 Nvml::Nvml(const std::string& file) {
-  void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);  // stays for the life of the process
-  if (library == nullptr) fail(fmt::format("NVML cannot be loaded ({})", ::dlerror()));
+  const SharedLibrary library(file.c_str());
+  if (!library.obstacle().empty()) fail(fmt::format("NVML cannot be loaded ({})", library.obstacle()));
   auto found = std::make_unique<Functions>();
   look_up(library, file, "nvmlInit_v2", found->initialize);
   look_up(library, file, "nvmlShutdown", found->shut_down);

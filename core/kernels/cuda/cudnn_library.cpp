@@ -1,11 +1,10 @@
 #include "core/kernels/cuda/cudnn_library.hpp"
 
 #include "core/base/error.hpp"
+#include "core/base/shared_library.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <exception>
 
@@ -16,16 +15,9 @@ constexpr std::size_t major_version = 9;
 constexpr const char* remedy =
     "load cuDNN 9 (its module, or its folder in LD_LIBRARY_PATH), or use --gemm auto or cublaslt";
 
-std::string one_line(std::string text) {
-  std::ranges::replace(text, '\n', ' ');
-  while (text.ends_with(' ')) text.pop_back();
-  return text;
-}
-
 template <class Function>
-void find(void* library, const char* file, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(library, name));
-  if (function != nullptr) return;
+void find(const SharedLibrary& library, const char* file, const char* name, Function& function) {
+  if (library.find(name, function)) return;
   fail(fmt::format("{} has no {}: it is not cuDNN, or not version {}; {}", file, name, major_version, remedy));
 }
 
@@ -38,10 +30,10 @@ std::string version_text(std::size_t version) {
 }  // namespace
 
 Library load(const char* file) {
-  void* const handle = ::dlopen(file, RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) fail(fmt::format("cuDNN cannot be loaded ({}); {}", one_line(::dlerror()), remedy));
+  const SharedLibrary opened(file);
+  if (!opened.obstacle().empty()) fail(fmt::format("cuDNN cannot be loaded ({}); {}", opened.obstacle(), remedy));
   Library library;
-#define MYLOS_CUDNN_FIND(member, name, result, arguments) find(handle, file, #name, library.member);
+#define MYLOS_CUDNN_FIND(member, name, result, arguments) find(opened, file, #name, library.member);
   MYLOS_CUDNN_FUNCTIONS(MYLOS_CUDNN_FIND)
 #undef MYLOS_CUDNN_FIND
   const std::size_t version = library.get_version();
@@ -74,7 +66,7 @@ void check(const Library& library, Status status, const std::string& what) {
   if (status == success) return;
   std::array<char, 512> words{};
   library.get_last_error_string(words.data(), words.size() - 1);
-  const std::string more = one_line(words.data());
+  const std::string more = on_one_line(words.data());
   fail(fmt::format("cuDNN: {}: {}{}", what, library.get_error_string(status),
                    more.empty() ? "" : fmt::format(" ({})", more)));
 }

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <string>
 
-/// What a test sets and sees of the stand-in for cuDNN, which has one of these and gives it out by
-/// `cudnn_stand_in_state`.
+/// Faults that a test injects into the stand-in for cuDNN, and counts that it reads from it. The stand-in gives it out
+/// by `cudnn_stand_in_state`.
 namespace mylos::stand_in {
 
 struct CudnnState {
