@@ -7,8 +7,8 @@
 
 namespace mylos::app {
 
-/// What is wrong with a batch whose step waits for the network for more than a quarter of its time: "12 sequences on 8
-/// GPUs: the network takes 86 of 106 ms; a batch of 224 would reach 90 %". Empty where nothing is.
+/// Returns a line for a batch whose step spends more than a quarter of its time on communication: "12 sequences on 8
+/// GPUs: the network takes 86 of 106 ms; a batch of 224 would reach 90 %". Empty for other batches.
 std::string batch_note(const train::ModePlan& plan, const train::WorkKind& work, const train::RankCounts& ranks);
 
 /// Prints what `mylos plan` says of each mode: memory, times, the largest micro-batches, efficiencies, and notes

@@ -68,8 +68,8 @@ train::Machine host_machine(const Arguments& arguments, std::size_t ranks_of_nod
   return machine;
 }
 
-/// What NCCL holds of a device for its connections: 16 channels with buffers of 4 MiB (NCCL_BUFFSIZE) and those of its
-/// other protocols, to and from the neighbours of a ring. Assumed, not measured.
+/// Device memory of NCCL's connections to the neighbours of a ring: 16 channels with buffers of 4 MiB (NCCL_BUFFSIZE)
+/// and those of its other protocols. Assumed, not measured.
 constexpr std::size_t nccl_buffers = std::size_t{192} << 20;
 
 /// What is taken for the rate where nobody has measured it.

@@ -53,16 +53,20 @@ void check_task(const Arguments& arguments) {
                                arguments.task->name()));
 }
 
-/// Whether --model is a name that the task trains without a directory. A directory of that name comes first.
-bool is_trained_by_name(const Arguments& arguments) {
+/// Whether --model is a directory, which comes before a name.
+bool names_directory(const Arguments& arguments) {
   std::error_code unreadable;  // then it is a name
-  return !fs::is_directory(arguments.model, unreadable) && arguments.task->trains_by_name(arguments.model);
+  return fs::is_directory(arguments.model, unreadable);
+}
+
+/// Whether --model is a name that the task trains without a directory.
+bool is_trained_by_name(const Arguments& arguments) {
+  return !names_directory(arguments) && arguments.task->trains_by_name(arguments.model);
 }
 
 /// Errors: UsageError where --model is a name that only plans know.
 void check_trainable(const Arguments& arguments) {
-  std::error_code unreadable;
-  if (fs::is_directory(arguments.model, unreadable) || !arguments.task->only_plans(arguments.model)) return;
+  if (names_directory(arguments) || !arguments.task->only_plans(arguments.model)) return;
   throw UsageError(
       fmt::format("--model {}: only `mylos plan` knows this model; give a model directory", arguments.model));
 }

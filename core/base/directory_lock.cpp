@@ -45,7 +45,8 @@ int lock(int descriptor) {
   return 0;
 }
 
-/// Of NFS without its lock service, and of Lustre that is mounted without flock.
+/// Whether flock failed because the file system has no locks, as NFS without its lock service or Lustre mounted
+/// without flock.
 bool has_no_locks(int code) { return code == ENOLCK || code == EOPNOTSUPP || code == ENOSYS; }
 
 /// Its descriptor. The holder is written into the file, so it may not be a link to one of somebody else.

@@ -17,7 +17,7 @@ class DirectoryLock {
   DirectoryLock(const DirectoryLock&) = delete;
   DirectoryLock& operator=(const DirectoryLock&) = delete;
 
-  /// What the system says where the file system has no locks, and the directory is not locked; else empty.
+  /// The system's message if the file system has no locks, so that the directory is not locked; otherwise empty.
   const std::string& obstacle() const { return obstacle_; }
 
  private:

@@ -127,8 +127,8 @@ class GptSizes final : public Model {
     arena.vector<float>(rows);
   }
 
-  /// What a layer keeps: its input, queries, keys and values, the context, the sum after attention, what GELU reads.
-  /// With Recompute::layer only the input; layers then take turns in the rest.
+  /// Takes the activations that a layer keeps: its input, queries, keys and values, the context, the sum after
+  /// attention, and GELU's input. With Recompute::layer a layer keeps only its input; the layers share the rest.
   void take_layer(Arena& arena, std::size_t rows, Recompute recompute, bool is_first) const {
     arena.matrix<T>(rows, shape_.hidden);
     if (is_first || recompute == Recompute::none) arena.matrix<T>(rows, 3 * shape_.hidden);

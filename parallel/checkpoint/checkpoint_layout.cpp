@@ -80,7 +80,7 @@ std::vector<WrittenChunk> cut_into_chunks(std::span<const WrittenRange> ranges,
   for (std::size_t begin = 0; begin < ranges.size();) {
     const std::size_t first = ranges[begin].first;
     std::size_t next = begin + 1;
-    // What is left behind a chunk is not shorter than one.
+    // A chunk takes the rest of the array unless that is enough for another whole chunk.
     const auto is_whole = [&] {
       const std::size_t reached = next < ranges.size() ? ranges[next].first : end;
       return reached == end || (reached - first >= written_elements && end - reached >= written_elements);

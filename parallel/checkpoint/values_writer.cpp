@@ -73,7 +73,7 @@ void ValuesWriter::for_each_chunk(const Use& use) const {
   }
 }
 
-/// Of the longest chunk that this rank writes and does not have all of.
+/// Elements of the longest chunk that this rank writes and that other ranks hold parts of.
 std::size_t ValuesWriter::received_elements() const {
   std::size_t most = 0;
   for_each_chunk([&](std::size_t, const WrittenChunk& chunk) {

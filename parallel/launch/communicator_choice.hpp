@@ -11,7 +11,7 @@ namespace mylos::parallel {
 /// two.
 inline constexpr bool nccl_is_validated = false;
 
-/// What --communicator auto takes.
+/// The communicator that --communicator auto selects.
 struct CommunicatorChoice {
   bool nccl = false;
   std::string remark;  ///< one line for the run's log; empty where there is nothing to choose

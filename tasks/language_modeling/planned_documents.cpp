@@ -21,10 +21,14 @@ namespace {
 /// What a plan without data counts, each of them full.
 constexpr std::size_t full_samples = 10'000;
 
+bool is_directory(const std::string& name) {
+  std::error_code unreadable;  // is told where it is read
+  return std::filesystem::is_directory(name, unreadable);
+}
+
 /// Null where `name` is a directory or no known name.
 const data::NamedLlama* find_known(const std::string& name) {
-  std::error_code unreadable;  // is told where it is read
-  return std::filesystem::is_directory(name, unreadable) ? nullptr : data::find_llama_shape(name);
+  return is_directory(name) ? nullptr : data::find_llama_shape(name);
 }
 
 /// Full samples of --max-length tokens.
@@ -53,10 +57,7 @@ PlannedRun plan_gpt(const NamedGpt& gpt, const std::filesystem::path& file, cons
 
 }  // namespace
 
-const NamedGpt* find_known_gpt(const std::string& name) {
-  std::error_code unreadable;  // is told where it is read
-  return std::filesystem::is_directory(name, unreadable) ? nullptr : find_gpt_shape(name);
-}
+const NamedGpt* find_known_gpt(const std::string& name) { return is_directory(name) ? nullptr : find_gpt_shape(name); }
 
 data::LlamaConfig find_llama_sizes(const std::string& name) {
   if (const data::NamedLlama* known = find_known(name)) return known->config;

@@ -117,7 +117,7 @@ TEST_F(Logs, ThatStayUnwrittenDoNotChangeTheExitCodeOfAStop) {
   EXPECT_FALSE(parallel::resolve_checkpoint(run_).empty());
 }
 
-// Of a file system without locks, where `latest` cannot be written and old checkpoints cannot be removed.
+// The file system has no locks, `latest` cannot be written, and old checkpoints cannot be removed.
 TEST_F(Logs, WarnOfAFileSystemThatFailsOnlyBesideACompleteCheckpoint) {
   if (!parallel::has_checkpoint_files()) GTEST_SKIP() << "A build without HDF5";
   const EnvironmentVariable library("LD_PRELOAD", MYLOS_FAILING_CALLS_LIBRARY),

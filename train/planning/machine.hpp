@@ -35,8 +35,7 @@ struct Machine {
 };
 
 /// NVIDIA's data sheets: V100 SXM2, A100 SXM4, H100 SXM5, H200 SXM, GH200 with HBM3, B200 SXM; dense rates, no
-/// sparsity. `link` is what NVLink's
-/// generations give NCCL's collectives, about 0.8 of one direction.
+/// sparsity. `link` is what NVLink's generations give NCCL's collectives, about 0.8 of one direction.
 std::span<const Machine> gpu_kinds();
 
 /// The kind called `name`; null where there is none.

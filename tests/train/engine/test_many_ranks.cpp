@@ -307,7 +307,7 @@ class FailingAllocation {
 
 // The others waited for it in the next operation until --collective-timeout.
 TEST(ManyRanks, AnAllocationThatFailsOnOneRankWhileARunIsSetUpIsAnErrorOfAll) {
-  if (world().size() == 1) GTEST_SKIP() << "one rank waits for nobody";
+  if (world().size() == 1) GTEST_SKIP() << "needs two ranks";
   const Job job = jobs().front();
   for (const char* label : {"mylos::gradients::", "mylos::unit_gradients", "mylos::optimizer::", "mylos::activations",
                             "mylos::TrainingStep::", "mylos::ModelPredictor::"}) {
