@@ -137,10 +137,10 @@ train::MemoryPlan BatchRunner::plan_row(const train::TrainConfig& config, std::s
   train::MemoryPlan plan;
   parallel::on_every_rank(world_, [&] { plan = train::plan_memory(*task_, config, config.steps, unlimited, counts); });
   plan.program = train::resident_memory();
-  if (config.micro_batch == tried_.front()) {
-    table_.largest.push_back({plan.layout.mode, config.recompute,
-                              train::largest_micro_batch_that_fits(*task_, plan, counts, config.recompute, free)});
-  }
+  // The newest row of a kind tells most: a program grows as it runs, and a row that does not fit is above the largest.
+  if (config.micro_batch != tried_.front()) table_.largest.pop_back();
+  table_.largest.push_back({plan.layout.mode, config.recompute,
+                            train::largest_micro_batch_that_fits(*task_, plan, counts, config.recompute, free)});
   return plan;
 }
 
