@@ -170,7 +170,8 @@ train::OutputRules TrainCommand::output_rules() const {
 
 void TrainCommand::write_trace() {
   if (arguments_.trace.empty()) return;
-  const std::vector<std::string> ranks = parallel::gather(ranks_, chrome_events(ranks_.rank(), Trace::events()));
+  const std::vector<std::string> ranks =
+      parallel::gather_on_first_rank(ranks_, chrome_events(ranks_.rank(), Trace::events()));
   parallel::on_first_rank(ranks_, [&] {
     write_text(arguments_.trace, chrome_trace(ranks));
     return std::string();

@@ -63,8 +63,7 @@ Option communicator_option() {
 Option bucket_option() {
   const CountRange range{1, 1024};
   Option option = named("bucket-mib", {}, "N", ranks, train_command | plan_command | bench_command,
-                        "MiB that a rank receives at a time of a long array, two such pieces being under way; messages "
-                        "have 64 KiB at least");
+                        "communication bucket size in MiB; uses twice this memory");
   option.expects = describe(range);
   option.parse = [range](Arguments& arguments, std::string_view text) {
     const auto value = parse_count(text, range);

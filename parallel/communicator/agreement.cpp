@@ -91,6 +91,20 @@ std::vector<double> gather(Communicator& ranks, std::span<const double> values) 
   return gather_all(ranks, mine.data(), mine.size());
 }
 
+std::vector<std::string> gather_on_first_rank(Communicator& ranks, const std::string& text) {
+  const ExecutionSpace space;
+  const std::vector<std::int64_t> sizes = gather(ranks, static_cast<std::int64_t>(text.size()));
+  std::vector<std::string> texts;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    // A transfer is of equal sizes on both ranks; the others' arrays are not touched.
+    std::string received = rank == ranks.rank() ? text : std::string();
+    if (ranks.rank() == 0) received.resize(static_cast<std::size_t>(sizes[rank]));
+    ranks.transfer(space, host_buffer(received.data(), received.size()), rank, 0, "agreement").wait(space);
+    if (ranks.rank() == 0) texts.push_back(std::move(received));
+  }
+  return texts;
+}
+
 std::string broadcast(Communicator& ranks, const std::string& text) {
   auto size = static_cast<std::int64_t>(text.size());
   broadcast_in_place(ranks, host_buffer(&size, 1));

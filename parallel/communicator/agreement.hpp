@@ -9,7 +9,8 @@
 #include <vector>
 
 /// What ranks settle among themselves on the host: small values, and errors that all of them must see. Every function
-/// is collective and returns the same on every rank.
+/// is collective and returns the same on every rank,
+/// unless it says otherwise.
 namespace mylos::parallel {
 
 /// An error that every rank has: the first one tells it.
@@ -30,6 +31,8 @@ std::vector<std::int64_t> gather(Communicator& ranks, std::int64_t value);
 std::vector<std::string> gather(Communicator& ranks, const std::string& text);
 /// Equal counts on every rank: values of rank 0, then of rank 1, ...
 std::vector<double> gather(Communicator& ranks, std::span<const double> values);
+/// The texts of all ranks on rank 0; empty on the others. Each is sent once, in pieces.
+std::vector<std::string> gather_on_first_rank(Communicator& ranks, const std::string& text);
 
 /// Rank 0's text.
 std::string broadcast(Communicator& ranks, const std::string& text);

@@ -78,6 +78,7 @@ void CommunicationThread::submit(std::shared_ptr<QueuedOperation> operation) {
     const std::lock_guard lock(mutex_);
     queue_.push_back(std::move(operation));
   }
+  ++submitted_;
   changed_.notify_one();
 }
 

@@ -90,6 +90,9 @@ class CommunicationThread {
   /// Carries out `operation` after all that were submitted before. After one has failed all later ones fail as it did.
   void submit(std::shared_ptr<QueuedOperation> operation);
 
+  /// Operations that were ever submitted.
+  std::uint64_t submitted() const { return submitted_; }
+
   /// From here on `watch` is asked; it outlives the thread. None: nothing is.
   void set_watch(Watch* watch);
 
@@ -109,6 +112,7 @@ class CommunicationThread {
   std::condition_variable changed_;
   std::deque<std::shared_ptr<QueuedOperation>> queue_;
   bool closing_ = false;
+  std::atomic<std::uint64_t> submitted_{0};
   std::atomic<bool> abandoned_{false};
   std::atomic<Watch*> watch_{nullptr};
   std::exception_ptr failure_;

@@ -9,7 +9,7 @@
 namespace mylos::parallel {
 namespace {
 
-std::atomic<std::uint64_t> sent{0};
+std::atomic<std::uint64_t> sent{0}, messages{0}, message_bytes{0}, network_bytes{0};
 std::atomic<std::uint64_t> waited_nanoseconds{0};
 
 }  // namespace
@@ -29,13 +29,17 @@ std::uint64_t sent_bytes() { return sent; }
 
 void count_sent(std::size_t bytes) { sent += bytes; }
 
-std::size_t message_bytes(std::size_t ranks, std::size_t bucket) {
-  constexpr std::size_t page = 4096, shortest = 16 * page, longest = std::size_t{1} << 30;  // which an int counts
-  return std::clamp(bucket / std::max<std::size_t>(ranks - 1, 1) / page * page, shortest, longest);
+Traffic traffic() { return {messages, message_bytes, network_bytes}; }
+
+void count_message(std::size_t bytes, bool leaves_node) {
+  ++messages;
+  message_bytes += bytes;
+  if (leaves_node) network_bytes += bytes;
 }
 
 std::size_t exchange_bytes(std::size_t ranks, std::size_t bucket) {
-  return ranks < 2 ? 0 : 2 * (ranks - 1) * message_bytes(ranks, bucket);
+  constexpr std::size_t least = std::size_t{1} << 20;  // short arrays' exchanges take no more than twice that
+  return ranks < 2 ? 0 : 2 * std::max(bucket, least);
 }
 
 std::size_t device_exchange_bytes(std::size_t ranks) { return ranks < 2 ? 0 : (ranks - 1) * device_piece_bytes(ranks); }

@@ -64,12 +64,18 @@ class Event {
   std::shared_ptr<Operation> operation_;
 };
 
+/// In which order arrays of more than 64 KiB are summed; shorter ones have the order `ranks`. `ranks`: as a balanced
+/// binary tree over ranks, wherever they are. `nodes`: as such a tree over the ranks of each node, and then over nodes
+/// in the order of their lowest rank. Both are the same where consecutive ranks are on nodes of a power of two, of
+/// which the last may have fewer.
+enum class SumOrder { nodes, ranks };
+
 /// One group of ranks. `what` says to people what an operation is for, the same on every rank. An operation begins when
-/// what was launched on `space` before it has ended. Sums have one order for a number of ranks: partial sums of
-/// neighbouring ranks, as a balanced binary tree over them, in float (double for float64), so that they are the same
-/// bits on every run and, for powers of two, the upper part of one fixed tree. Errors: a rank that does not come within
-/// the time limit, or is gone, ends the program on every rank, with one line that names it; sizes that do not fit are
-/// std::invalid_argument on the caller.
+/// what was launched on `space` before it has ended. Sums have one order for a number of ranks and their nodes: partial
+/// sums of neighbouring ranks, as a balanced binary tree over them (see SumOrder), in float (double for float64), so
+/// that they are the same bits on every run and, for powers of two, the upper part of one fixed tree. Errors: a rank
+/// that does not come within the time limit, or is gone, ends the program on every rank, with one line that names it;
+/// sizes that do not fit are std::invalid_argument on the caller.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -88,6 +94,10 @@ class Communicator {
                            const std::string& what) = 0;
   virtual Event broadcast(const ExecutionSpace& space, const Buffer& data, std::size_t root,
                           const std::string& what) = 0;
+  /// On rank `root` part r of `all` becomes rank r's `mine`, which may be that part there. On the other ranks `all` is
+  /// neither read nor written and may be empty.
+  virtual Event gather(const ExecutionSpace& space, const Buffer& mine, const Buffer& all, std::size_t root,
+                       const std::string& what) = 0;
   /// The `data` of rank `from` comes to rank `to`, whose `data` is of the same size. That of the other ranks is neither
   /// read nor written; they do not wait.
   virtual Event transfer(const ExecutionSpace& space, const Buffer& data, std::size_t from, std::size_t to,
@@ -99,14 +109,31 @@ class Communicator {
   /// such pieces are under way; the same on every rank. For all groups that share this one's world. No value depends on
   /// it.
   virtual void set_bucket(std::size_t bytes) = 0;
+  /// The order of sums from here on, SumOrder::nodes at first; the same on every rank, for all groups that share this
+  /// one's world. With SumOrder::ranks sums send more from node to node where the two orders differ.
+  virtual void set_order(SumOrder order) = 0;
 
   /// The ranks that give the same `color`, in the order of `key` (ties: of rank). All ranks call it.
   virtual std::unique_ptr<Communicator> split(std::size_t color, std::size_t key) = 0;
 };
 
-/// Bytes that this process has sent to other ranks since it began: each array once for every rank that takes it.
+/// Bytes that this process has sent to other ranks since it began. What NCCL sends is counted by its algorithms'
+/// formulas.
 std::uint64_t sent_bytes();
 void count_sent(std::size_t bytes);  ///< by what sends them
+
+/// Messages of operations that this process has sent over MPI since it began.
+struct Traffic {
+  std::uint64_t messages = 0, bytes = 0;
+  std::uint64_t network_bytes = 0;  ///< to ranks on other nodes
+
+  friend Traffic operator-(const Traffic& a, const Traffic& b) {
+    return {a.messages - b.messages, a.bytes - b.bytes, a.network_bytes - b.network_bytes};
+  }
+  friend bool operator==(const Traffic&, const Traffic&) = default;
+};
+Traffic traffic();
+void count_message(std::size_t bytes, bool leaves_node);  ///< by what sends it
 
 /// Seconds that this process' threads spent in Event::wait since it began. On a host build they did nothing else then;
 /// on a device build a wait may do no more than tell the device to.
@@ -118,9 +145,8 @@ std::unique_ptr<Communicator> make_self_communicator();
 /// The bucket of a communicator that was told none.
 inline constexpr std::size_t default_bucket = std::size_t{8} << 20;
 
-/// Bytes of a message that is a piece's part from one rank: the bucket divided among the others, 64 KiB at least.
-std::size_t message_bytes(std::size_t ranks, std::size_t bucket);
-/// Bytes that a rank of a group of `ranks` holds at most for what others send it, beside the arrays of operations.
+/// Bytes that a rank holds at most for what others send it, beside the arrays of operations: twice the bucket, and
+/// 2 MiB at least, whatever the number of ranks.
 std::size_t exchange_bytes(std::size_t ranks, std::size_t bucket = default_bucket);
 /// The same in device memory, for a rank whose device arrays go through NCCL: one room for all its groups, of which
 /// `ranks` is the largest. What NCCL holds for its own connections is not in it.

@@ -25,49 +25,87 @@ std::uint64_t mixed(std::uint64_t identity, std::uint64_t value) {
   return mix * 0x94d049bb133111ebu + value;
 }
 
+/// Where a group of one has nothing to move: the result is there.
+bool is_in_place(const Buffer& from, const Buffer& to) { return from.count == 0 || from.data == to.data; }
+
 class MpiCommunicator final : public MpiRanks {
  public:
-  MpiCommunicator(MpiContext& context, const MpiGroup& group, std::uint64_t identity)
-      : context_(context), group_(group), identity_(identity) {}
+  MpiCommunicator(MpiContext& context, const MpiGroup& group, std::uint64_t identity,
+                  std::span<const std::size_t> nodes)
+      : context_(context), group_(group), places_(make_rank_group(group.rank, nodes)), identity_(identity) {
+    require(nodes.size() == group.size, fmt::format("the nodes of {} of {} ranks", nodes.size(), group.size));
+  }
 
   std::size_t rank() const override { return group_.rank; }
   std::size_t size() const override { return group_.size; }
 
   Event all_reduce(const ExecutionSpace& space, const Buffer& data, const std::string& what) override {
     check_all_reduce(data, what);
-    HostImage image = image_of(space, data);
-    if (ShortAllReduce::suits(bytes_of(data))) {
-      return submit<ShortAllReduce>(name("all-reduce of", what, data), group_, context_.memory, data.type, data.count,
-                                    std::move(image));
-    }
-    return submit<LongAllReduce>(name("all-reduce of", what, data), group_, context_.memory, data.type, data.count,
-                                 std::move(image));
+    OperationName operation = name("all-reduce of", what, data);
+    if (is_alone()) return context_.after_others();
+    const auto make = [rules = context_.rules, type = data.type, count = data.count](
+                          Transport& transport, const RankGroup& group, std::byte*, std::byte* result) {
+      return make_all_reduce(transport, group, rules, type, count, result);
+    };
+    return submit(std::move(operation), no_image(space), image_of(space, data), make);
   }
 
   Event reduce_scatter(const ExecutionSpace& space, const Buffer& all, const Buffer& mine,
                        const std::string& what) override {
     check_reduce_scatter(all, mine, rank(), size(), what);
+    OperationName operation = name("reduce-scatter of", what, all);
+    if (is_alone()) {
+      return alone(space, all, mine, [&](Communicator& self) { return self.reduce_scatter(space, all, mine, what); });
+    }
     HostImage whole = image_of(space, all);
-    return submit<ReduceScatter>(name("reduce-scatter of", what, all), group_, context_.memory, all, std::move(whole),
-                                 mine, HostImage(space, mine, Content::undefined, context_.images));
+    const auto make = [rules = context_.rules, type = all.type, parts = divide(all.count, size()),
+                       sum_type = mine.type](Transport& transport, const RankGroup& group, std::byte* input,
+                                             std::byte* result) {
+      return make_reduce_scatter(transport, group, rules, {type, input, parts, sum_type, result});
+    };
+    return submit(std::move(operation), std::move(whole), result_image(space, mine), make);
   }
 
   Event all_gather(const ExecutionSpace& space, const Buffer& mine, const Buffer& all,
                    const std::string& what) override {
     check_all_gather(mine, all, rank(), size(), what);
-    HostImage part = image_of(space, mine);
-    HostImage whole(space, all, Content::undefined, context_.images);
-    const std::size_t bytes = bytes_of(mine);
-    if (ShortAllGather::suits(bytes)) {
-      return submit<ShortAllGather>(name("all-gather of", what, all), group_, bytes, std::move(part), std::move(whole));
+    OperationName operation = name("all-gather of", what, all);
+    if (is_alone()) {
+      return alone(space, mine, all, [&](Communicator& self) { return self.all_gather(space, mine, all, what); });
     }
-    return submit<LongAllGather>(name("all-gather of", what, all), group_, context_.memory.bucket(), bytes,
-                                 std::move(part), std::move(whole));
+    HostImage part = image_of(space, mine);
+    const auto make = [rules = context_.rules, bytes = bytes_of(mine)](Transport& transport, const RankGroup& group,
+                                                                       std::byte* input, std::byte* result) {
+      return make_all_gather(transport, group, rules, bytes, input, result);
+    };
+    return submit(std::move(operation), std::move(part), result_image(space, all), make);
   }
 
   Event broadcast(const ExecutionSpace& space, const Buffer& data, std::size_t root, const std::string& what) override {
     check_broadcast(data, root, size(), what);
-    return submit<Broadcast>(name("broadcast of", what, data), group_, root, bytes_of(data), image_of(space, data));
+    OperationName operation = name("broadcast of", what, data);
+    if (is_alone()) return context_.after_others();
+    const auto make = [rules = context_.rules, root, bytes = bytes_of(data)](
+                          Transport& transport, const RankGroup& group, std::byte*, std::byte* result) {
+      return make_broadcast(transport, group, rules, root, bytes, result);
+    };
+    return submit(std::move(operation), no_image(space), image_of(space, data), make);
+  }
+
+  Event gather(const ExecutionSpace& space, const Buffer& mine, const Buffer& all, std::size_t root,
+               const std::string& what) override {
+    check_gather(mine, all, rank(), root, size(), what);
+    OperationName operation = name("gather of", what, mine);
+    if (is_alone()) {
+      return alone(space, mine, all, [&](Communicator& self) { return self.gather(space, mine, all, root, what); });
+    }
+    HostImage part = image_of(space, mine);
+    const auto make = [root, bytes = bytes_of(mine)](Transport& transport, const RankGroup& group, std::byte* input,
+                                                     std::byte* result) {
+      return make_gather(transport, group, root, bytes, input, result);
+    };
+    return submit(std::move(operation), std::move(part), rank() == root ? result_image(space, all) : no_image(space),
+                  make);
   }
 
   Event transfer(const ExecutionSpace& space, const Buffer& data, std::size_t from, std::size_t to,
@@ -75,28 +113,35 @@ class MpiCommunicator final : public MpiRanks {
     check_transfer(data, from, to, size(), what);
     const OperationName transfer_name = name("transfer of", what, data);
     if (from == to || (rank() != from && rank() != to)) return {};
-    return submit<Transfer>(transfer_name, group_, from, to, bytes_of(data), image_of(space, data));
+    const auto operation =
+        std::make_shared<Transfer>(transfer_name, group_, from, to, bytes_of(data), image_of(space, data));
+    return submit(operation);
   }
 
   void barrier(const std::string& what) override {
-    const auto operation = std::make_shared<Barrier>(name("barrier at", what, {}), group_);
-    context_.thread.submit(operation);
+    OperationName operation_name = name("barrier at", what, {});
+    if (is_alone()) return;
+    const auto operation = std::make_shared<Barrier>(std::move(operation_name), group_);
+    context_.submit(operation);
     operation->wait_on_host();
   }
 
-  void set_bucket(std::size_t bytes) override { context_.memory.set_bucket(bytes); }
+  void set_bucket(std::size_t bytes) override { context_.rules.bucket = bytes; }
+  void set_order(SumOrder order) override { context_.rules.order = order; }
 
   std::unique_ptr<Communicator> split(std::size_t color, std::size_t key) override { return split_ranks(color, key); }
 
   std::unique_ptr<MpiRanks> split_ranks(std::size_t color, std::size_t key) override {
     const OperationName split_name = name("split of", "the ranks", {});
-    const auto operation =
-        std::make_shared<Split>(split_name, group_, mpi_integer(color, "color"), mpi_integer(key, "key"));
-    context_.thread.submit(operation);
-    operation->wait_on_host();
     const std::uint64_t identity = mixed(mixed(identity_, split_name.sequence), color);
+    const std::size_t node = places_.nodes->node_of(rank());
+    if (is_alone()) return std::make_unique<MpiCommunicator>(context_, group_, identity, std::span(&node, 1));
+    const auto operation =
+        std::make_shared<Split>(split_name, group_, mpi_integer(color, "color"), mpi_integer(key, "key"), node);
+    context_.submit(operation);
+    operation->wait_on_host();
     context_.made.push_back(operation->made().ranks);
-    return std::make_unique<MpiCommunicator>(context_, operation->made(), identity);
+    return std::make_unique<MpiCommunicator>(context_, operation->made(), identity, operation->nodes());
   }
 
   OperationName next_name(std::string what, std::size_t bytes) override {
@@ -108,29 +153,51 @@ class MpiCommunicator final : public MpiRanks {
     return next_name(fmt::format("{} {}", kind, what), bytes_of(buffer));
   }
 
+  bool is_alone() const { return size() == 1; }
+  /// The operation of a group of one that makes `to` from `from`.
+  template <class Copy>
+  Event alone(const ExecutionSpace& space, const Buffer& from, const Buffer& to, const Copy& copy) {
+    if (is_in_place(from, to)) return context_.after_others();
+    context_.after_others().wait(space);  // which may use these arrays
+    return copy(*self_);
+  }
+
   /// With the values that operations before leave there.
   HostImage image_of(const ExecutionSpace& space, const Buffer& buffer) {
     context_.results->write_back_into(buffer, space);
     return {space, buffer, Content::copied, context_.images};
   }
+  HostImage result_image(const ExecutionSpace& space, const Buffer& buffer) {
+    return {space, buffer, Content::undefined, context_.images};
+  }
+  HostImage no_image(const ExecutionSpace& space) {
+    return {space, {nullptr, 0, ElementType::byte, Place::host}, Content::undefined, context_.images};
+  }
 
-  template <class Operation, class... Arguments>
-  Event submit(Arguments&&... arguments) {
-    auto operation = std::make_shared<Operation>(std::forward<Arguments>(arguments)...);
+  Event submit(OperationName operation_name, HostImage input, HostImage result, MpiExchange::Make make) {
+    return submit(std::make_shared<MpiExchange>(std::move(operation_name), group_, places_, context_.memory,
+                                                std::move(input), std::move(result), std::move(make)));
+  }
+  Event submit(const std::shared_ptr<MpiOperation>& operation) {
     operation->follow(context_.results, operation);
-    context_.thread.submit(operation);
-    return Event(std::move(operation));
+    context_.submit(operation);
+    return Event(operation);
   }
 
   MpiContext& context_;
   MpiGroup group_;
+  RankGroup places_;
   std::uint64_t identity_, operations_ = 0;
+  std::unique_ptr<Communicator> self_ = make_self_communicator();
 };
 
 }  // namespace
 
-std::unique_ptr<MpiRanks> make_mpi_communicator(MpiContext& context, const MpiGroup& group, std::uint64_t identity) {
-  return std::make_unique<MpiCommunicator>(context, group, identity);
+Event MpiContext::after_others() const { return Event(std::make_shared<AfterOthers>(last.lock(), results)); }
+
+std::unique_ptr<MpiRanks> make_mpi_communicator(MpiContext& context, const MpiGroup& group, std::uint64_t identity,
+                                                std::span<const std::size_t> nodes) {
+  return std::make_unique<MpiCommunicator>(context, group, identity, nodes);
 }
 
 }  // namespace mylos::parallel

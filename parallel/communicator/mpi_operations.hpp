@@ -1,10 +1,14 @@
 #pragma once
 
+#include "parallel/communicator/exchanges.hpp"
 #include "parallel/communicator/host_image.hpp"
 #include "parallel/communicator/mpi_communicator.hpp"
+#include "parallel/communicator/mpi_transport.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <vector>
 
 /// The operations of a communicator over MPI, as the communication thread carries them out.
 namespace mylos::parallel {
@@ -32,80 +36,22 @@ class MpiOperation : public QueuedOperation {
   std::uint64_t last_result_ = 0;  ///< of `results_`, counted from 1: this one's, or the one before
 };
 
-/// An array that is cut into parts: each rank sums its own, then all gather them.
-class LongAllReduce final : public MpiOperation {
+/// One of exchanges.hpp, over MPI.
+class MpiExchange final : public MpiOperation {
  public:
-  LongAllReduce(OperationName name, const MpiGroup& group, ExchangeMemory& memory, ElementType type, std::size_t count,
-                HostImage data);
+  /// Makes the exchange with its result's memory and, where it takes another array, that one's.
+  using Make =
+      std::function<std::unique_ptr<Exchange>(Transport&, const RankGroup&, std::byte* input, std::byte* result)>;
+  MpiExchange(OperationName name, const MpiGroup& group, RankGroup places, ExchangeMemory& memory, HostImage input,
+              HostImage result, Make make);
   Progress advance() override;
 
  private:
-  ReduceScatterExchange sum_;
-  AllGatherExchange gather_;
-  bool summed_ = false;
-};
-
-/// A short array: all gather all of them, and each rank sums.
-class ShortAllReduce final : public MpiOperation {
- public:
-  ShortAllReduce(OperationName name, const MpiGroup& group, ExchangeMemory& memory, ElementType type, std::size_t count,
-                 HostImage data);
-  /// Whether arrays of `bytes` are short.
-  static bool suits(std::size_t bytes);
-  Progress advance() override;
-
- private:
-  void sum();
-
-  ExchangeMemory& memory_;
-  ElementType type_;
-  std::size_t count_;
-  MPI_Request request_ = MPI_REQUEST_NULL;
-  std::byte* gathered_ = nullptr;
-};
-
-class ReduceScatter final : public MpiOperation {
- public:
-  ReduceScatter(OperationName name, const MpiGroup& group, ExchangeMemory& memory, const Buffer& all_buffer,
-                HostImage all, const Buffer& mine_buffer, HostImage mine);
-  Progress advance() override { return sum_.advance(); }
-
- private:
-  HostImage all_;
-  ReduceScatterExchange sum_;
-};
-
-class LongAllGather final : public MpiOperation {
- public:
-  LongAllGather(OperationName name, const MpiGroup& group, std::size_t bucket, std::size_t part_bytes, HostImage mine,
-                HostImage all);
-  Progress advance() override { return gather_.advance(); }
-
- private:
-  HostImage mine_;
-  AllGatherExchange gather_;
-};
-
-class ShortAllGather final : public MpiOperation {
- public:
-  ShortAllGather(OperationName name, const MpiGroup& group, std::size_t part_bytes, HostImage mine, HostImage all);
-  static bool suits(std::size_t part_bytes);
-  Progress advance() override;
-
- private:
-  HostImage mine_;
-  std::size_t part_bytes_;
-  MPI_Request request_ = MPI_REQUEST_NULL;
-};
-
-class Broadcast final : public MpiOperation {
- public:
-  Broadcast(OperationName name, const MpiGroup& group, std::size_t root, std::size_t bytes, HostImage data);
-  Progress advance() override;
-
- private:
-  std::size_t root_, bytes_, begun_ = 0;
-  MPI_Request request_ = MPI_REQUEST_NULL;
+  RankGroup places_;
+  MpiTransport transport_;
+  HostImage input_;
+  Make make_;
+  std::unique_ptr<Exchange> exchange_;
 };
 
 /// Between two ranks, in pieces; the others do not take part.
@@ -136,14 +82,34 @@ class Barrier : public QueuedOperation {
 /// A barrier, so that the call which makes the groups, and blocks, finds all ranks there.
 class Split final : public Barrier {
  public:
-  Split(OperationName name, const MpiGroup& group, int color, int key)
-      : Barrier(std::move(name), group), color_(color), key_(key) {}
+  Split(OperationName name, const MpiGroup& group, int color, int key, std::size_t node)
+      : Barrier(std::move(name), group), color_(color), key_(key), node_(node) {}
   Progress advance() override;
   const MpiGroup& made() const { return made_; }
+  /// The node of each rank of the group that was made.
+  const std::vector<std::size_t>& nodes() const { return nodes_; }
 
  private:
   int color_, key_;
+  std::size_t node_;
   MpiGroup made_;
+  std::vector<std::size_t> nodes_;
+};
+
+/// What a group of one has of an operation: nothing to do but to come after all that was submitted before it.
+class AfterOthers final : public Event::Operation {
+ public:
+  AfterOthers(std::shared_ptr<Event::Operation> last, const std::shared_ptr<PendingResults>& results)
+      : last_(std::move(last)), results_(results), last_result_(results->added()) {}
+
+  void wait(const ExecutionSpace& space) override;
+  bool done() override { return !last_ || last_->done(); }
+  void wait_for_its_end() noexcept override {}
+
+ private:
+  std::shared_ptr<Event::Operation> last_;
+  std::weak_ptr<PendingResults> results_;
+  std::uint64_t last_result_;
 };
 
 }  // namespace mylos::parallel

@@ -2,10 +2,10 @@
 
 #include "core/base/error.hpp"
 #include "parallel/communicator/mpi_communicator.hpp"
-#include "parallel/communicator/mpi_exchange.hpp"
 #include "parallel/communicator/nccl_operations.hpp"
 #include "parallel/communicator/nccl_version.hpp"
 #include "parallel/communicator/operation_checks.hpp"
+#include "parallel/communicator/parts.hpp"
 
 #include <fmt/format.h>
 
@@ -140,6 +140,25 @@ void add_gather(Steps& steps, const std::shared_ptr<NcclLink>& link, const Parts
   });
 }
 
+void add_gather_to_root(Steps& steps, const std::shared_ptr<NcclLink>& link, const Buffer& mine, const Buffer& all,
+                        std::size_t root) {
+  const std::size_t bytes = bytes_of(mine);
+  auto* const own = static_cast<std::byte*>(mine.data);
+  auto* const parts = static_cast<std::byte*>(all.data);
+  steps.emplace_back([=] {
+    if (link->rank() != root) {
+      link->exchange({{root, own, bytes}}, {});
+      count_sent(bytes);
+      return;
+    }
+    std::vector<Message> received;
+    for (std::size_t rank = 0; rank < link->ranks(); ++rank) {
+      if (rank != root) received.push_back({rank, parts + rank * bytes, bytes});
+    }
+    link->exchange({}, received);
+  });
+}
+
 /// Each rank gets all of the others' arrays and sums them.
 void add_short_sum(Steps& steps, const std::shared_ptr<NcclLink>& link, const Buffer& data) {
   const std::size_t bytes = bytes_of(data);
@@ -173,7 +192,7 @@ class NcclCommunicator final : public Communicator {
 
   Event all_reduce(const ExecutionSpace& space, const Buffer& data, const std::string& what) override {
     check_all_reduce(data, what);
-    if (data.place == Place::host) return hosts_->all_reduce(space, data, what);
+    if (is_of_hosts(data)) return hosts_->all_reduce(space, data, what);
     const std::shared_ptr<NcclLink> link = connected(space);
     return submit(space, link, name("all-reduce of", what, data), all_reduce_steps(link, data));
   }
@@ -181,7 +200,7 @@ class NcclCommunicator final : public Communicator {
   Event reduce_scatter(const ExecutionSpace& space, const Buffer& all, const Buffer& mine,
                        const std::string& what) override {
     check_reduce_scatter(all, mine, rank(), size(), what);
-    if (all.place == Place::host) return hosts_->reduce_scatter(space, all, mine, what);
+    if (is_of_hosts(all)) return hosts_->reduce_scatter(space, all, mine, what);
     const std::shared_ptr<NcclLink> link = connected(space);
     Steps steps;
     if (in_order(all.type)) {
@@ -200,7 +219,7 @@ class NcclCommunicator final : public Communicator {
   Event all_gather(const ExecutionSpace& space, const Buffer& mine, const Buffer& all,
                    const std::string& what) override {
     check_all_gather(mine, all, rank(), size(), what);
-    if (all.place == Place::host) return hosts_->all_gather(space, mine, all, what);
+    if (is_of_hosts(all)) return hosts_->all_gather(space, mine, all, what);
     const std::shared_ptr<NcclLink> link = connected(space);
     Steps steps;
     if (mine.count > 0) {
@@ -214,7 +233,7 @@ class NcclCommunicator final : public Communicator {
 
   Event broadcast(const ExecutionSpace& space, const Buffer& data, std::size_t root, const std::string& what) override {
     check_broadcast(data, root, size(), what);
-    if (data.place == Place::host) return hosts_->broadcast(space, data, root, what);
+    if (is_of_hosts(data)) return hosts_->broadcast(space, data, root, what);
     const std::shared_ptr<NcclLink> link = connected(space);
     Steps steps;
     if (data.count > 0) {
@@ -224,6 +243,19 @@ class NcclCommunicator final : public Communicator {
       });
     }
     return submit(space, link, name("broadcast of", what, data), std::move(steps));
+  }
+
+  Event gather(const ExecutionSpace& space, const Buffer& mine, const Buffer& all, std::size_t root,
+               const std::string& what) override {
+    check_gather(mine, all, rank(), root, size(), what);
+    if (is_of_hosts(mine)) return hosts_->gather(space, mine, all, root, what);
+    const std::shared_ptr<NcclLink> link = connected(space);
+    Steps steps;
+    if (mine.count > 0) {
+      if (rank() == root) put_own_part(space, mine, all);
+      add_gather_to_root(steps, link, mine, all, root);
+    }
+    return submit(space, link, name("gather of", what, mine), std::move(steps));
   }
 
   Event transfer(const ExecutionSpace& space, const Buffer& data, std::size_t from, std::size_t to,
@@ -247,12 +279,27 @@ class NcclCommunicator final : public Communicator {
   void barrier(const std::string& what) override { hosts_->barrier(what); }
   /// Of host arrays; device arrays' pieces are what device_exchange_bytes says.
   void set_bucket(std::size_t bytes) override { hosts_->set_bucket(bytes); }
+  /// Of host arrays; ordered sums of device arrays keep the order of ranks.
+  void set_order(SumOrder order) override { hosts_->set_order(order); }
 
   std::unique_ptr<Communicator> split(std::size_t color, std::size_t key) override {
     return std::make_unique<NcclCommunicator>(context_, hosts_->split_ranks(color, key), ordered_sums_, device_);
   }
 
  private:
+  /// Part rank() of `all` = mine, before what is launched on `space` from here on.
+  void put_own_part(const ExecutionSpace& space, const Buffer& mine, const Buffer& all) {
+    const std::size_t bytes = bytes_of(mine);
+    std::byte* const part = static_cast<std::byte*>(all.data) + rank() * bytes;
+    if (part == mine.data) return;
+    context_.after_others().wait(space);  // which may write `mine`
+    Kokkos::deep_copy(space, Vector<std::byte>(part, bytes),
+                      Vector<std::byte>(static_cast<std::byte*>(mine.data), bytes));
+  }
+
+  /// Host arrays, and those of a group of one, which has nothing to exchange.
+  bool is_of_hosts(const Buffer& buffer) const { return buffer.place == Place::host || size() == 1; }
+
   /// NCCL would round partial sums of bfloat16.
   bool in_order(ElementType type) const { return ordered_sums_ || type == ElementType::bfloat16; }
 
@@ -263,7 +310,7 @@ class NcclCommunicator final : public Communicator {
   Event submit(const ExecutionSpace& space, std::shared_ptr<NcclLink> link, OperationName operation_name, Steps steps) {
     auto operation =
         std::make_shared<NcclOperation>(std::move(operation_name), std::move(link), space, std::move(steps));
-    context_.thread.submit(operation);
+    context_.submit(operation);
     return Event(std::move(operation));
   }
 
@@ -277,7 +324,7 @@ class NcclCommunicator final : public Communicator {
     hosts_->broadcast(space, bytes, 0, "the id of a group of devices").wait(space);
     check_invitation(invitation);
     link_ = std::make_shared<NcclLink>(*device_, rank(), size());
-    context_.thread.submit(
+    context_.submit(
         std::make_shared<NcclConnect>(hosts_->next_name("NCCL connection of the devices", 0), link_, invitation.id));
     return link_;
   }
@@ -293,8 +340,6 @@ class NcclCommunicator final : public Communicator {
       });
       return steps;
     }
-    // A group of one has its sum, rounded as it was.
-    if (size() == 1) return steps;
     if (bytes_of(data) <= short_exchange_bytes && (size() - 1) * bytes_of(data) <= device_exchange_bytes(size())) {
       add_short_sum(steps, link, data);
       return steps;

@@ -67,6 +67,13 @@ void check_broadcast(const Buffer& data, std::size_t root, std::size_t ranks, co
   require(root < ranks, fmt::format("{}: from rank {} of {}", what, root, ranks));
 }
 
+void check_gather(const Buffer& mine, const Buffer& all, std::size_t rank, std::size_t root, std::size_t ranks,
+                  const std::string& what) {
+  require(root < ranks, fmt::format("{}: to rank {} of {}", what, root, ranks));
+  if (rank == root) return check_all_gather(mine, all, rank, ranks, what);
+  check_memory(mine, what);
+}
+
 void check_transfer(const Buffer& data, std::size_t from, std::size_t to, std::size_t ranks, const std::string& what) {
   check_memory(data, what);
   require(from < ranks && to < ranks, fmt::format("{}: from rank {} to rank {} of {}", what, from, to, ranks));

@@ -14,6 +14,8 @@ void check_reduce_scatter(const Buffer& all, const Buffer& mine, std::size_t ran
 void check_all_gather(const Buffer& mine, const Buffer& all, std::size_t rank, std::size_t ranks,
                       const std::string& what);
 void check_broadcast(const Buffer& data, std::size_t root, std::size_t ranks, const std::string& what);
+void check_gather(const Buffer& mine, const Buffer& all, std::size_t rank, std::size_t root, std::size_t ranks,
+                  const std::string& what);
 void check_transfer(const Buffer& data, std::size_t from, std::size_t to, std::size_t ranks, const std::string& what);
 
 /// Bytes of a buffer's elements.

@@ -55,6 +55,7 @@ void sum_over_ranks(ElementType type, std::span<const void* const> parts, std::s
                     void* sums) {
   switch (type) {
     case ElementType::float32:
+      if (sum_type == ElementType::bfloat16) return sum_blocks<float, float, bfloat16>(parts, count, sums);
       return sum_blocks<float, float, float>(parts, count, sums);
     case ElementType::float64:
       return sum_blocks<double, double, double>(parts, count, sums);

@@ -61,6 +61,12 @@ class SelfCommunicator final : public Communicator {
     check_broadcast(data, root, 1, what);
     return {};
   }
+  Event gather(const ExecutionSpace& space, const Buffer& mine, const Buffer& all, std::size_t root,
+               const std::string& what) override {
+    check_gather(mine, all, 0, root, 1, what);
+    copy(space, mine, all);
+    return {};
+  }
   Event transfer(const ExecutionSpace&, const Buffer& data, std::size_t from, std::size_t to,
                  const std::string& what) override {
     check_transfer(data, from, to, 1, what);
@@ -68,6 +74,7 @@ class SelfCommunicator final : public Communicator {
   }
   void barrier(const std::string&) override {}
   void set_bucket(std::size_t) override {}
+  void set_order(SumOrder) override {}
 
   std::unique_ptr<Communicator> split(std::size_t, std::size_t) override { return make_self_communicator(); }
 };

@@ -137,14 +137,16 @@ class MpiRuntime final : public RankRuntime {
     }
     MYLOS_CHECK_MPI(MPI_Comm_dup(ranks_, &watch_ranks_));
     watch_ = std::make_unique<MpiWatch>(make_mpi_group(watch_ranks_), places, neighbours);
-    start_thread();
+    std::vector<std::size_t> nodes;
+    for (const RankPlace& place : places) nodes.push_back(place.node);
+    start_thread(nodes);
     context_->thread.set_watch(watch_.get());
     return *world_;
   }
 
   std::unique_ptr<Communicator> make_nccl_ranks(bool ordered_sums) override {
     if (const std::string obstacle = nccl_obstacle(); !obstacle.empty()) fail(obstacle);
-    if (!context_) start_thread();
+    if (!context_) start_thread({0});
     return make_nccl_communicator(*context_, world_, ordered_sums);
   }
 
@@ -175,10 +177,11 @@ class MpiRuntime final : public RankRuntime {
   }
 
  private:
-  void start_thread() {
+  /// `nodes`: that of each rank.
+  void start_thread(const std::vector<std::size_t>& nodes) {
     MYLOS_CHECK_MPI(MPI_Comm_dup(ranks_, &farewell_ranks_));
     context_ = std::make_unique<MpiContext>();
-    world_ = make_mpi_communicator(*context_, group_, 1);
+    world_ = make_mpi_communicator(*context_, group_, 1, nodes);
   }
 
   /// All ranks come here at about the same time where all met the same error; MPI can then end in order.

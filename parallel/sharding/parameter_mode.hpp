@@ -30,7 +30,7 @@ struct UnitRange {
 struct ModeSettings {
   ModeKind kind = ModeKind::replicated;
   bool bfloat16_gradients = false;  ///< exchanged rounded; sums are float
-  bool tree_sums = false;           ///< micro-batches' gradients are summed as a balanced binary tree: --deterministic
+  bool tree_sums = false;           ///< sums over micro-batches and blocks are balanced binary trees: --deterministic
   std::size_t micro_batches = 1;    ///< the most of a step on a rank; with tree_sums of every step on every rank
 };
 
@@ -54,8 +54,9 @@ class ParameterMode {
   /// Returns when the gradient of every slice is the sum over ranks and micro-batches.
   virtual void finish_gradients(const ExecutionSpace& space) = 0;
   /// Sum of values that each rank has for its slices: `values` of this rank, as many for each block of shard_alignment
-  /// elements of a slice as on every rank. In the order of the elements of the whole, so the same bits for any mode and
-  /// number of ranks.
+  /// elements of a slice as on every rank. Each rank adds its own in order, and ranks' sums are added in the order of
+  /// Communicator. With tree_sums it is a balanced tree over the blocks of each unit instead, so the same bits for any
+  /// mode and number of ranks.
   virtual double sum_of_blocks(std::span<const double> values) = 0;
   /// Makes the store's values from the masters, in the compute type. Other ranks may read a unit's masters until the
   /// unit has been acquired: they change after that only.

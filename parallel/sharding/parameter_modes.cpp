@@ -2,6 +2,7 @@
 #include "core/element_type.hpp"
 #include "core/kernels/activation.hpp"
 #include "core/trace.hpp"
+#include "parallel/sharding/block_sum.hpp"
 #include "parallel/sharding/gathered_units.hpp"
 #include "parallel/sharding/parameter_mode.hpp"
 #include "parallel/sharding/unit_gradients.hpp"
@@ -31,8 +32,12 @@ class SlicedMode : public ParameterMode, private UnitSchedule {
   void write_row(std::size_t row, std::size_t first, std::span<const float> values) override;
 
  protected:
-  SlicedMode(Mesh& mesh, ParameterStore& store)
-      : mesh_(mesh), ranks_(mesh.shard()), store_(store), acquired_(store.table().units().size()) {
+  SlicedMode(const ModeSettings& settings, Mesh& mesh, ParameterStore& store)
+      : mesh_(mesh),
+        ranks_(mesh.shard()),
+        store_(store),
+        tree_sums_(settings.tree_sums),
+        acquired_(store.table().units().size()) {
     require(store.layout().shards == ranks_.size(),
             fmt::format("parameter mode: a store of {} shards for {} ranks", store.layout().shards, ranks_.size()));
   }
@@ -96,8 +101,8 @@ class SlicedMode : public ParameterMode, private UnitSchedule {
   }
   void gradients_ready(std::size_t unit) final { reduce_gradients(unit); }
 
+  bool tree_sums_;
   std::vector<Trace::Clock::time_point> acquired_;  ///< when each unit was last
-  std::vector<double> blocks_;                      ///< of all ranks
 };
 
 UnitRange SlicedMode::saved_range(std::size_t unit, std::size_t rank) const {
@@ -111,22 +116,10 @@ UnitRange SlicedMode::saved_range(std::size_t unit, std::size_t rank) const {
 }
 
 double SlicedMode::sum_of_blocks(std::span<const double> values) {
-  blocks_.resize(values.size() * ranks_.size());  // the same in every step
-  const std::span<double> all(blocks_), mine = all.subspan(values.size() * ranks_.rank(), values.size());
-  std::ranges::copy(values, mine.begin());
-  ranks_
-      .all_gather({}, {mine.data(), mine.size(), ElementType::float64, Place::host},
-                  {all.data(), all.size(), ElementType::float64, Place::host}, "norm of the gradients")
-      .wait({});
+  if (tree_sums_) return tree_sum_of_blocks(ranks_, store_.table(), values);
   double sum = 0.0;
-  std::size_t first = 0;  // of the unit's blocks in each rank's part
-  for (const ParameterSlice& part : slices_) {
-    const std::size_t blocks = (part.end - part.begin + slice_block - 1) / slice_block;
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-      for (std::size_t block = 0; block < blocks; ++block) sum += all[rank * values.size() + first + block];
-    }
-    first += blocks;
-  }
+  for (const double value : values) sum += value;
+  ranks_.all_reduce({}, {&sum, 1, ElementType::float64, Place::host}, "norm of the gradients").wait({});
   return sum;
 }
 
@@ -188,8 +181,8 @@ void SlicedMode::write_row(std::size_t row, std::size_t first, std::span<const f
 /// each unit until it is acquired.
 class WholeValuesMode : public SlicedMode {
  public:
-  WholeValuesMode(Mesh& mesh, ParameterStore& store)
-      : SlicedMode(mesh, store), gathered_(store.table().units().size()) {}
+  WholeValuesMode(const ModeSettings& settings, Mesh& mesh, ParameterStore& store)
+      : SlicedMode(settings, mesh, store), gathered_(store.table().units().size()) {}
 
   ~WholeValuesMode() override {
     for (const Event& event : gathered_) event.wait_for_its_end();
@@ -231,7 +224,7 @@ class WholeValuesMode : public SlicedMode {
 class WholeGradientsMode : public WholeValuesMode {
  public:
   WholeGradientsMode(const ModeSettings& settings, Mesh& mesh, ParameterStore& store)
-      : WholeValuesMode(mesh, store), gradients_(settings, mesh, store) {
+      : WholeValuesMode(settings, mesh, store), gradients_(settings, mesh, store) {
     for (std::size_t unit = 0; unit < store.table().units().size(); ++unit) {
       const Vector<float> gradients = store.gradient_memory(unit);
       add_slice(unit, master_of(unit), gradients.extent(0) > 0 ? part_of(gradients) : gradients);
@@ -256,7 +249,8 @@ Vector<float> new_gradient(const ParameterStore& store, std::size_t unit, std::s
 /// sharded-gradients: each micro-batch's gradients are summed into slices.
 class SlicedGradientsMode final : public WholeValuesMode {
  public:
-  SlicedGradientsMode(const ModeSettings& settings, Mesh& mesh, ParameterStore& store) : WholeValuesMode(mesh, store) {
+  SlicedGradientsMode(const ModeSettings& settings, Mesh& mesh, ParameterStore& store)
+      : WholeValuesMode(settings, mesh, store) {
     for (std::size_t unit = 0; unit < store.table().units().size(); ++unit) {
       add_slice(unit, master_of(unit), new_gradient(store, unit, ranks_.size()));
     }
@@ -277,7 +271,7 @@ class SlicedGradientsMode final : public WholeValuesMode {
 class ShardedMode final : public SlicedMode {
  public:
   ShardedMode(const ModeSettings& settings, Mesh& mesh, ParameterStore& store)
-      : SlicedMode(mesh, store), values_(ranks_, store) {
+      : SlicedMode(settings, mesh, store), values_(ranks_, store) {
     const bool trains = store.purpose() == ParameterStore::Purpose::training;
     for (std::size_t unit = 0; unit < store.table().units().size(); ++unit) {
       add_slice(unit, master_of(unit), trains ? new_gradient(store, unit, ranks_.size()) : Vector<float>());

@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 using HostView = Kokkos::View<float*, Kokkos::LayoutRight, HostSpace, Kokkos::MemoryUnmanaged>;
 
 constexpr const char* exchanged = "predictions";
-constexpr std::size_t outputs_count = 0, losses_count = 1, signal_number = 2, counts_of_rank = 3;
+constexpr std::size_t outputs_count = 0, losses_count = 1, signal_number = 2, not_finite = 3, counts_of_rank = 4;
 
 /// A line a metric: the shortest number that reads as the same bits, a tab, the name.
 std::string to_text(const Metrics& metrics) {
@@ -63,8 +63,7 @@ PredictionEnd ModelPredictor::predict(Evaluation& evaluation, const StopQuestion
   for (std::size_t first = 0; first < batches && end.complete(); first += ranks) {
     // A rank without a batch repeats the last one: its pass may be part of collectives.
     const Counts own = forward(evaluation, std::min(first + ranks_.rank(), batches - 1));
-    end.signal = exchange(own, stop ? stop() : 0);
-    end.finite = gathered_are_finite();
+    end = exchange(own, stop ? stop() : 0);
     if (ranks_.rank() != 0 || failure || !end.complete()) continue;
     try {
       for (std::size_t rank = 0; rank < std::min(ranks, batches - first); ++rank) {
@@ -103,44 +102,51 @@ ModelPredictor::Counts ModelPredictor::forward(const Evaluation& evaluation, std
   return {outputs_.size(), samples};
 }
 
-/// Every rank's outputs and losses to every rank, through the host. Returns the largest signal of a rank.
-int ModelPredictor::exchange(const Counts& own, int signal) {
-  const std::size_t rank = ranks_.rank();
+/// Every rank's outputs and losses to the first rank, through the host. Returns the largest signal of a rank, and
+/// whether all outputs are finite: all ranks come to the same answer.
+PredictionEnd ModelPredictor::exchange(const Counts& own, int signal) {
+  const std::size_t rank = ranks_.rank(), taken = own.outputs + own.losses;
+  if (gathered_.size() < taken) gathered_ = HostVector<float>("mylos::ModelPredictor::gathered", taken);
+  Kokkos::deep_copy(pass_.space, HostView(gathered_.data(), own.outputs), Vector<float>(outputs_.data(), own.outputs));
+  Kokkos::deep_copy(pass_.space, HostView(gathered_.data() + own.outputs, own.losses), slice(losses_, 0, own.losses));
+  pass_.space.fence("mylos::ModelPredictor::exchange");  // nobody waits for copies into memory of the host
+  const auto is_finite = [](float output) { return std::isfinite(output); };
   std::int64_t* const own_counts = counts_.data() + counts_of_rank * rank;
   own_counts[outputs_count] = static_cast<std::int64_t>(own.outputs);
   own_counts[losses_count] = static_cast<std::int64_t>(own.losses);
   own_counts[signal_number] = signal;
+  own_counts[not_finite] = std::all_of(gathered_.data(), gathered_.data() + own.outputs, is_finite) ? 0 : 1;
   const auto host = parallel::Place::host;
   ranks_
       .all_gather(pass_.space, {own_counts, counts_of_rank, parallel::ElementType::int64, host},
                   {counts_.data(), counts_.size(), parallel::ElementType::int64, host}, exchanged)
       .wait(pass_.space);
   slot_ = 0;
-  std::int64_t largest_signal = 0;
+  PredictionEnd end;
   for (std::size_t i = 0; i < counts_.size(); i += counts_of_rank) {
     slot_ = std::max(slot_, static_cast<std::size_t>(counts_[i + outputs_count] + counts_[i + losses_count]));
-    largest_signal = std::max(largest_signal, counts_[i + signal_number]);
+    end.signal = std::max(end.signal, static_cast<int>(counts_[i + signal_number]));
+    end.finite = end.finite && counts_[i + not_finite] == 0;
   }
-  if (gathered_.size() < slot_ * ranks_.size()) {
-    gathered_ = HostVector<float>("mylos::ModelPredictor::gathered", slot_ * ranks_.size());
-  }
-  float* const slot = gathered_.data() + slot_ * rank;
-  Kokkos::deep_copy(pass_.space, HostView(slot, own.outputs), Vector<float>(outputs_.data(), own.outputs));
-  Kokkos::deep_copy(pass_.space, HostView(slot + own.outputs, own.losses), slice(losses_, 0, own.losses));
-  pass_.space.fence("mylos::ModelPredictor::exchange");  // nobody waits for copies into memory of the host
-  ranks_
-      .all_gather(pass_.space, {slot, slot_, parallel::ElementType::float32, host},
-                  {gathered_.data(), slot_ * ranks_.size(), parallel::ElementType::float32, host}, exchanged)
-      .wait(pass_.space);
-  return static_cast<int>(largest_signal);
+  gather_outputs(taken);
+  return end;
 }
 
-/// Every rank has every rank's outputs, so that all come to the same answer.
-bool ModelPredictor::gathered_are_finite() const {
-  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-    if (!std::ranges::all_of(outputs_of(rank), [](float output) { return std::isfinite(output); })) return false;
+/// This rank's `taken` values to its slot on the first rank.
+void ModelPredictor::gather_outputs(std::size_t taken) {
+  const std::size_t all = ranks_.rank() == 0 ? slot_ * ranks_.size() : slot_;
+  if (gathered_.size() < all) {
+    const HostVector<float> smaller = gathered_;
+    gathered_ = HostVector<float>("mylos::ModelPredictor::gathered", all);
+    std::copy(smaller.data(), smaller.data() + taken, gathered_.data());
   }
-  return true;
+  const auto host = parallel::Place::host;
+  const std::size_t slots = ranks_.rank() == 0 ? ranks_.size() : 0;
+  // The first rank's slot is the first one: it is in its place.
+  ranks_
+      .gather(pass_.space, {gathered_.data(), slot_, parallel::ElementType::float32, host},
+              {gathered_.data(), slot_ * slots, parallel::ElementType::float32, host}, 0, exchanged)
+      .wait(pass_.space);
 }
 
 std::span<const float> ModelPredictor::outputs_of(std::size_t rank) const {

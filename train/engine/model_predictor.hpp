@@ -49,11 +49,12 @@ class ModelPredictor {
   struct Counts {
     std::size_t outputs = 0;
     std::size_t losses = 0;
+    bool finite = true;
   };
 
   Counts forward(const Evaluation& evaluation, std::size_t batch);
-  int exchange(const Counts& own, int signal);
-  bool gathered_are_finite() const;
+  PredictionEnd exchange(const Counts& own, int signal);
+  void gather_outputs(std::size_t taken);
   std::span<const float> outputs_of(std::size_t rank) const;
   std::span<const float> losses_of(std::size_t rank) const;
 
@@ -63,9 +64,9 @@ class ModelPredictor {
   Batch batch_;
   Matrix<float> outputs_;  ///< of the last batch, in the arena
   Vector<float> losses_;
-  std::vector<std::int64_t> counts_;  ///< outputs, losses and signal of every rank
+  std::vector<std::int64_t> counts_;  ///< outputs, losses, signal and finiteness of every rank
   std::size_t slot_ = 0;              ///< elements of `gathered_` for each rank
-  HostVector<float> gathered_;        ///< outputs and then losses of every rank
+  HostVector<float> gathered_;        ///< outputs and then losses: of every rank on the first one, else of this rank
   double seconds_ = 0.0;
 };
 

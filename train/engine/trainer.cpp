@@ -111,6 +111,7 @@ struct Trainer::State {
                     config, {.steps = steps, .steps_per_epoch = trained.steps_per_epoch()}),
         best(configuration.best_by, configuration.patience, kinds_of(trained)) {
     ranks.world.set_bucket(config.parallel.bucket);
+    if (config.parallel.deterministic) ranks.world.set_order(parallel::SumOrder::ranks);
     parallel::on_every_rank(ranks.world, [this] {
       const parallel::FileWork loading;
       fill_parameters(task, config.seed, store, *mode);

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "parallel/communicator/node_map.hpp"
+#include "parallel/communicator/reduce_scatter_exchange.hpp"
+#include "parallel/communicator/transport.hpp"
+
+#include <cstddef>
+#include <memory>
+
+/// The algorithm of each operation, chosen by the array's size and where the group's ranks are: the same on every rank.
+/// Arrays are on the host; they and `group` outlive what is made. See Communicator for what operations do.
+namespace mylos::parallel {
+
+/// What is the same for all operations.
+struct ExchangeRules {
+  std::size_t bucket = default_bucket;
+  SumOrder order = SumOrder::nodes;
+};
+
+std::unique_ptr<Exchange> make_all_reduce(Transport& transport, const RankGroup& group, const ExchangeRules& rules,
+                                          ElementType type, std::size_t count, std::byte* data);
+std::unique_ptr<Exchange> make_reduce_scatter(Transport& transport, const RankGroup& group, const ExchangeRules& rules,
+                                              const SumArrays& arrays);
+std::unique_ptr<Exchange> make_all_gather(Transport& transport, const RankGroup& group, const ExchangeRules& rules,
+                                          std::size_t part_bytes, const std::byte* mine, std::byte* all);
+std::unique_ptr<Exchange> make_broadcast(Transport& transport, const RankGroup& group, const ExchangeRules& rules,
+                                         std::size_t root, std::size_t bytes, std::byte* data);
+/// `all` is written on the root alone.
+std::unique_ptr<Exchange> make_gather(Transport& transport, const RankGroup& group, std::size_t root,
+                                      std::size_t part_bytes, const std::byte* mine, std::byte* all);
+
+}  // namespace mylos::parallel

@@ -1,0 +1,48 @@
+#pragma once
+
+#include "parallel/communicator/mpi_messages.hpp"
+#include "parallel/communicator/transport.hpp"
+
+#include <cstddef>
+#include <memory>
+
+namespace mylos::parallel {
+
+class NodeMap;
+
+/// Memory for what other ranks send, kept from one operation to the next; not a View, because it outlives Kokkos. Used
+/// by the communication thread.
+class ExchangeMemory {
+ public:
+  /// At least `bytes`, aligned for vectors; what it held is lost where it has to grow.
+  std::byte* reserve(std::size_t bytes);
+  std::size_t size() const { return bytes_; }
+
+ private:
+  struct Release {
+    void operator()(std::byte* memory) const;
+  };
+  std::unique_ptr<std::byte, Release> memory_;
+  std::size_t bytes_ = 0;
+};
+
+/// MPI's messages between the ranks of a group. Inside a node they are plain messages, too: MPI carries them through
+/// shared memory. `memory` and `nodes` outlive it.
+class MpiTransport final : public Transport {
+ public:
+  MpiTransport(const MpiGroup& group, const NodeMap& nodes, ExchangeMemory& memory)
+      : group_(group), nodes_(nodes), memory_(memory) {}
+
+  std::unique_ptr<Messages> make_messages() override;
+  std::byte* reserve(std::size_t bytes) override { return memory_.reserve(bytes); }
+  void sum(ElementType type, std::span<const void* const> parts, std::size_t count, ElementType sum_type,
+           void* sums) override;
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) override;
+
+ private:
+  MpiGroup group_;
+  const NodeMap& nodes_;
+  ExchangeMemory& memory_;
+};
+
+}  // namespace mylos::parallel
