@@ -1,20 +1,27 @@
 #include "parallel/sharding/gathered_units.hpp"
 
 #include "core/base/error.hpp"
+#include "core/element_type.hpp"
+#include "core/kernels/activation.hpp"
 #include "parallel/sharding/parameter_mode.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace mylos::parallel {
-GatheredUnits::GatheredUnits(Communicator& ranks, ParameterStore& store)
-    : ranks_(ranks), store_(store), places_(units_at_once(store.table())) {
+
+void round_master(const ExecutionSpace& space, const Vector<float>& master, Precision precision,
+                  const Vector<std::byte>& rounded) {
+  with_type(precision, [&]<class T>(T) {
+    convert<float, T>(space, master, Vector<T>(reinterpret_cast<T*>(rounded.data()), master.size()));
+  });
+}
+
+GatheredUnits::GatheredUnits(Communicator& ranks, ParameterStore& store, std::vector<Vector<float>> masters)
+    : ranks_(ranks), store_(store), masters_(std::move(masters)), places_(units_at_once(store.table())) {
   const std::size_t element = bytes_of(store.precision());
-  for (std::size_t unit = 0; unit < store.table().units().size(); ++unit) {
-    shards_.emplace_back(fmt::format("mylos::shards::{}", store.table().units()[unit].name),
-                         store.capacity(unit) / store.layout().shards * element);
-  }
   for (Place& place : places_) {
     place.memory = uninitialized<std::byte>("mylos::gathered_unit", store.largest_capacity() * element);
   }
@@ -45,6 +52,18 @@ GatheredUnits::Place* GatheredUnits::find(std::size_t unit) {
   return found == places_.end() ? nullptr : &*found;
 }
 
+Vector<std::byte> GatheredUnits::own_slice(const ExecutionSpace& space, std::size_t unit,
+                                           const Vector<std::byte>& whole) const {
+  const Vector<float>& master = masters_[unit];
+  if (store_.precision() == Precision::float32) {
+    return {reinterpret_cast<std::byte*>(master.data()), master.size() * sizeof(float)};
+  }
+  const std::size_t bytes = whole.size() / ranks_.size();
+  const Vector<std::byte> mine = slice(whole, ranks_.rank() * bytes, (ranks_.rank() + 1) * bytes);
+  round_master(space, master, store_.precision(), mine);
+  return mine;
+}
+
 /// Into the memory that nobody uses and was used longest ago.
 GatheredUnits::Place& GatheredUnits::start_gathering(const ExecutionSpace& space, std::size_t unit) {
   Place* chosen = nullptr;
@@ -59,8 +78,8 @@ GatheredUnits::Place& GatheredUnits::start_gathering(const ExecutionSpace& space
   }
   chosen->unit = unit;
   chosen->used = ++clock_;
-  const std::size_t bytes = store_.capacity(unit) * bytes_of(store_.precision());
-  chosen->gathered = ranks_.all_gather(space, buffer_of(shards_[unit]), buffer_of(slice(chosen->memory, 0, bytes)),
+  const Vector<std::byte> whole = slice(chosen->memory, 0, store_.capacity(unit) * bytes_of(store_.precision()));
+  chosen->gathered = ranks_.all_gather(space, buffer_of(own_slice(space, unit, whole)), buffer_of(whole),
                                        fmt::format("gather {}", store_.table().units()[unit].name));
   return *chosen;
 }

@@ -10,20 +10,24 @@
 /// Units of which each rank holds a slice: gathered before use, the next one while the present one computes.
 namespace mylos::parallel {
 
+/// rounded = a slice's master in `precision`, of which `rounded` holds the bytes.
+void round_master(const ExecutionSpace& space, const Vector<float>& master, Precision precision,
+                  const Vector<std::byte>& rounded);
+
 /// Memory for the few units that are whole at a time. Every rank acquires and releases the same units in the same
 /// order.
 class GatheredUnits {
  public:
-  /// Units are gathered from the slices over `ranks` into memory that `store`, which owns no values, is given. All
-  /// outlive it.
-  GatheredUnits(Communicator& ranks, ParameterStore& store);
+  /// Units are gathered from the `masters` of this rank's slices, one for each unit, over `ranks` into memory that
+  /// `store`, which owns no values, is given. All outlive it. 16-bit values are rounded on their way: no rank keeps
+  /// them.
+  GatheredUnits(Communicator& ranks, ParameterStore& store, std::vector<Vector<float>> masters);
   ~GatheredUnits();
   GatheredUnits(const GatheredUnits&) = delete;
   GatheredUnits& operator=(const GatheredUnits&) = delete;
 
-  /// This rank's slice of a unit in the store's precision: what is gathered. bytes = shard elements of it.
-  Vector<std::byte> shard(std::size_t unit) const { return shards_[unit]; }
-  /// The slices have changed: what was gathered before is not used again.
+  const Vector<float>& master(std::size_t unit) const { return masters_[unit]; }
+  /// The masters have changed: what was gathered before is not used again.
   void invalidate();
   /// Begins to gather the unit that followed when the last one was last acquired after the same one, with those whose
   /// rows it reads, as far as there is room.
@@ -48,10 +52,12 @@ class GatheredUnits {
   std::vector<std::size_t> needed_by(std::size_t unit) const;
   Place* find(std::size_t unit);
   Place& start_gathering(const ExecutionSpace& space, std::size_t unit);
+  /// This rank's slice of a unit in the store's precision, in `whole` where it is rounded.
+  Vector<std::byte> own_slice(const ExecutionSpace& space, std::size_t unit, const Vector<std::byte>& whole) const;
 
   Communicator& ranks_;
   ParameterStore& store_;
-  std::vector<Vector<std::byte>> shards_;
+  std::vector<Vector<float>> masters_;
   std::vector<Place> places_;
   std::map<std::pair<std::size_t, std::size_t>, std::size_t> followed_;  ///< (before, unit) -> what came next
   std::size_t before_ = nobody, last_ = nobody;                          ///< acquired last but one, and last

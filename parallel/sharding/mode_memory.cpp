@@ -35,8 +35,9 @@ ModeMemory mode_memory(const ModeSettings& settings, std::size_t shards, const P
   const std::size_t largest = largest_capacity(table, shards), element = bytes_of(precision);
   const bool splits_gradients = shards_gradients(settings.kind);
   ModeMemory memory{.slices = mine};
-  memory.values = shards_values(settings.kind) ? (mine + units_at_once(table) * largest) * element : all * element;
-  if (precision != Precision::float32) memory.values += mine * sizeof(float);
+  const bool has_masters = shards_values(settings.kind) || precision != Precision::float32;
+  memory.values = (shards_values(settings.kind) ? units_at_once(table) * largest : all) * element;
+  if (has_masters) memory.values += mine * sizeof(float);
   const std::size_t summed = splits_gradients ? mine : all;
   const std::size_t whole = splits_gradients ? units_at_once(table) : 0;
   const std::size_t levels = settings.tree_sums ? TreeSum::levels(settings.micro_batches) : 0;

@@ -1,6 +1,4 @@
 #include "core/base/error.hpp"
-#include "core/element_type.hpp"
-#include "core/kernels/activation.hpp"
 #include "core/trace.hpp"
 #include "parallel/sharding/block_sum.hpp"
 #include "parallel/sharding/gathered_units.hpp"
@@ -49,12 +47,6 @@ class SlicedMode : public ParameterMode, private UnitSchedule {
   const std::string& unit_name(std::size_t unit) const { return store_.table().units()[unit].name; }
   Vector<float> new_master(std::size_t unit) const {
     return Vector<float>(fmt::format("mylos::masters::{}", unit_name(unit)), store_.capacity(unit) / ranks_.size());
-  }
-  /// rounded = a slice's master in the store's precision.
-  void round_master(const ExecutionSpace& space, const Vector<float>& master, const Vector<std::byte>& rounded) const {
-    with_type(store_.precision(), [&]<class T>(T) {
-      convert<float, T>(space, master, Vector<T>(reinterpret_cast<T*>(rounded.data()), master.size()));
-    });
   }
   /// Returns when the unit's values are complete.
   virtual void complete_values(std::size_t unit) = 0;
@@ -213,7 +205,7 @@ class WholeValuesMode : public SlicedMode {
  private:
   Event publish_unit(const ExecutionSpace& space, std::size_t unit) {
     const Vector<std::byte> values = store_.value_memory(unit), mine = part_of(values);
-    if (store_.precision() != Precision::float32) round_master(space, slices_[unit].master, mine);
+    if (store_.precision() != Precision::float32) round_master(space, slices_[unit].master, store_.precision(), mine);
     return ranks_.all_gather(space, buffer_of(mine), buffer_of(values), fmt::format("values of {}", unit_name(unit)));
   }
 
@@ -271,10 +263,10 @@ class SlicedGradientsMode final : public WholeValuesMode {
 class ShardedMode final : public SlicedMode {
  public:
   ShardedMode(const ModeSettings& settings, Mesh& mesh, ParameterStore& store)
-      : SlicedMode(settings, mesh, store), values_(ranks_, store) {
+      : SlicedMode(settings, mesh, store), values_(ranks_, store, new_masters()) {
     const bool trains = store.purpose() == ParameterStore::Purpose::training;
     for (std::size_t unit = 0; unit < store.table().units().size(); ++unit) {
-      add_slice(unit, master_of(unit), trains ? new_gradient(store, unit, ranks_.size()) : Vector<float>());
+      add_slice(unit, values_.master(unit), trains ? new_gradient(store, unit, ranks_.size()) : Vector<float>());
     }
     if (trains) gradients_.emplace(settings, mesh, store, slices_);
   }
@@ -288,7 +280,6 @@ class ShardedMode final : public SlicedMode {
 
   void publish_values(const ExecutionSpace& space) override {
     values_.invalidate();
-    if (store_.precision() != Precision::float32) round_masters(space);
     values_.prefetch(space);
   }
 
@@ -297,15 +288,10 @@ class ShardedMode final : public SlicedMode {
   void leave_values(std::size_t unit) override { values_.release(unit); }
   void reduce_gradients(std::size_t unit) override { gradients_->reduce(unit); }
 
-  void round_masters(const ExecutionSpace& space) {
-    for (const ParameterSlice& part : slices_) round_master(space, part.master, values_.shard(part.unit));
-  }
-
-  /// Float masters are what is gathered.
-  Vector<float> master_of(std::size_t unit) const {
-    if (store_.precision() != Precision::float32) return new_master(unit);
-    const Vector<std::byte> shard = values_.shard(unit);
-    return Vector<float>(reinterpret_cast<float*>(shard.data()), shard.size() / sizeof(float));
+  std::vector<Vector<float>> new_masters() const {
+    std::vector<Vector<float>> masters;
+    for (std::size_t unit = 0; unit < store_.table().units().size(); ++unit) masters.push_back(new_master(unit));
+    return masters;
   }
 
   GatheredUnits values_;

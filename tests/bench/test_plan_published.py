@@ -42,14 +42,14 @@ class Table(unittest.TestCase):
         self.assertEqual(sum("the plan allows a micro-batch of" in line for line in (done.stdout + done.stderr).splitlines()), shortfalls)
         return json.loads(output.read_text())
 
-    def check_bounds(self, tables, short=()):
+    def check_bounds(self, tables):
         each = [abs(row["error"]) for row in tables["by_model"] if row["bounded"]]
         of_kind = [abs(row["error"]) for row in tables["by_kind"] if row["bounded"]]
         self.assertLessEqual(max(each), 0.10)
         self.assertLessEqual(max(of_kind), 0.25)
         self.assertLessEqual(statistics.median(of_kind), 0.10)
         for row in tables["by_model"]:
-            if row["mixed_precision"] == "DEFAULT" and (row["model"], row["gpus"]) not in short:
+            if row["mixed_precision"] == "DEFAULT":
                 self.assertGreaterEqual(row["largest_micro_batch"], row["micro_batch"], row)
 
     def test_a_small_table(self):
@@ -92,11 +92,14 @@ class Table(unittest.TestCase):
             self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
             self.assertIn(said, done.stderr)
 
+    def test_a_micro_batch_that_the_plan_does_not_allow(self):
+        self.file.write_text(f"{SMALL}30b,a100_80gb,8,30,1,916,amp_bf16,DEFAULT,FULL_SHARD,True,29975214080\n")
+        self.both(self.file, shortfalls=1)
+
     @unittest.skipUnless(PUBLISHED.is_file(), f"no {PUBLISHED}: published throughput is not here")
     def test_published_runs(self):
-        # 30b on 8 GPUs of 80 GB: 0.8 GiB are missing for the published micro-batch of 3 (docs/plan.md).
-        tables = self.both(PUBLISHED, shortfalls=2)
-        self.check_bounds(tables, short=[("30b", 8)])
+        tables = self.both(PUBLISHED)
+        self.check_bounds(tables)
         self.assertEqual(sum(row["note"] == "stands out" for row in tables["by_model"]), 1)
 
 

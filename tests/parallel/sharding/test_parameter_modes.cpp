@@ -268,6 +268,8 @@ TEST(ParameterModes, ShardedHoldsItsPartOfAllAndTwoUnits) {
   EXPECT_EQ(memory.values, all / 4 + 2 * unit);
   EXPECT_EQ(memory.gradients, all / 4 + 2 * unit);
   EXPECT_EQ(memory.slices * sizeof(float), all / 4);
+  // 16-bit values are rounded when they are gathered.
+  EXPECT_EQ(mode_memory({.kind = ModeKind::sharded}, 4, table, Precision::bfloat16).values, all / 4 + unit);
 }
 
 TEST(ParameterModes, NamesAreReadBack) {
