@@ -11,7 +11,7 @@
 #include <vector>
 
 /// Saving what a run is made of, and reading it with any number of ranks. All functions are collective over `world`.
-/// A few ranks write to one file what all of them own, and each reads what its slices need; memory for a few MiB is all
+/// A few ranks write to one file what all of them own, and read it together; memory for a few MiB is all
 /// that either takes. Only rank 0 asks the file system what is there. Errors: std::runtime_error on every rank, with
 /// the file and what is wrong with it.
 namespace mylos::parallel {
@@ -33,6 +33,7 @@ struct CheckpointGroup {
 struct CheckpointArrays {
   const ParameterTable* table = nullptr;
   std::vector<HeldRange> held;
+  Communicator* copies = nullptr;  ///< the ranks that hold the same ranges, in one order; none: no other rank does
   std::vector<CheckpointGroup> groups;
   std::vector<Vector<float>> state;  ///< of every state row all values, on every rank
   /// The elements of a unit that a rank saves, by itself or through its writer: within what it holds; those of all
@@ -76,7 +77,7 @@ std::filesystem::path find_checkpoint(Communicator& world, const std::filesystem
 CheckpointRecord read_checkpoint_record(Communicator& world, const std::filesystem::path& file);
 
 /// Fills `arrays` from a file, whose arrays have to be the same ones; values that arrive are compared with their
-/// checksums. saved_range is not used.
+/// checksums. Ranks that hold the same take turns in reading it, and pass on what they read. saved_range is not used.
 void load_checkpoint(Communicator& world, const std::filesystem::path& file, const CheckpointArrays& arrays);
 
 }  // namespace mylos::parallel

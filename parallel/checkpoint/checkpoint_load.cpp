@@ -67,17 +67,65 @@ std::vector<CheckpointDataset> parse_places(const std::vector<PlannedDataset>& p
   return datasets;
 }
 
-/// Reads the ranges that overlap the part, and copies what it needs of them.
-void read_part(const PositionedFile& file, const CheckpointDataset& dataset, const HeldPart& part,
-               std::vector<float>& buffer) {
-  for (const ChecksumRange& range : dataset.ranges) {
-    const std::size_t begin = std::max<std::size_t>(part.begin, range.first);
-    const std::size_t end = std::min<std::size_t>(part.end, range.first + range.count);
-    if (begin >= end) continue;
-    const std::span<float> values = std::span(buffer).first(range.count);
-    read_range(file, dataset, range, values);
-    HostPiece::write(values.subspan(begin - range.first, end - begin),
-                     slice(part.values, begin - part.begin, end - part.begin));
+/// What this rank holds of a range in the file.
+struct HeldPiece {
+  const CheckpointDataset& dataset;
+  const ChecksumRange& range;
+  std::size_t begin;  ///< in the range
+  Vector<float> values;
+  Communicator* holders;  ///< the ranks that hold the same; none: no other rank does
+  std::size_t reader;     ///< of them
+};
+
+/// Gives the pieces of what several ranks hold to each of them in turn.
+class Turns {
+ public:
+  explicit Turns(Communicator* holders) : holders_(holders) {}
+
+  void add(const CheckpointDataset& dataset, const HeldPart& part, std::vector<HeldPiece>& pieces) {
+    for (const ChecksumRange& range : dataset.ranges) {
+      const std::size_t begin = std::max<std::size_t>(part.begin, range.first);
+      const std::size_t end = std::min<std::size_t>(part.end, range.first + range.count);
+      if (begin >= end) continue;
+      pieces.push_back({dataset, range, begin - range.first, slice(part.values, begin - part.begin, end - part.begin),
+                        holders_, holders_ == nullptr ? 0 : next_++ % holders_->size()});
+    }
+  }
+
+ private:
+  Communicator* holders_;
+  std::size_t next_ = 0;
+};
+
+std::vector<HeldPiece> held_pieces(Communicator& world, const CheckpointArrays& arrays,
+                                   const std::vector<PlannedDataset>& planned,
+                                   const std::vector<CheckpointDataset>& datasets) {
+  Turns parameters(arrays.copies), states(&world);
+  std::vector<HeldPiece> pieces;
+  for (std::size_t i = 0; i < planned.size(); ++i) {
+    Turns& turns = planned[i].group ? parameters : states;
+    for (const HeldPart& part : held_parts(arrays, planned[i])) turns.add(datasets[i], part, pieces);
+  }
+  return pieces;
+}
+
+/// Reads those whose turn is this rank's.
+void read_pieces(const fs::path& file, const std::vector<HeldPiece>& pieces) {
+  const PositionedFile source(file, PositionedFile::Use::read);
+  std::vector<float> buffer(checksum_elements);
+  for (const HeldPiece& piece : pieces) {
+    if (piece.holders != nullptr && piece.holders->rank() != piece.reader) continue;
+    const std::span<float> values = std::span(buffer).first(piece.range.count);
+    read_range(source, piece.dataset, piece.range, values);
+    HostPiece::write(values.subspan(piece.begin, piece.values.size()), piece.values);
+  }
+}
+
+void pass_on(const std::vector<HeldPiece>& pieces) {
+  const ExecutionSpace space;
+  for (const HeldPiece& piece : pieces) {
+    if (piece.holders == nullptr) continue;
+    piece.holders->broadcast(space, buffer_of(piece.values), piece.reader, "values of a checkpoint").wait(space);
   }
 }
 
@@ -125,14 +173,13 @@ void load_values(Communicator& world, const fs::path& file, const CheckpointArra
   const std::vector<PlannedDataset> planned = plan_datasets(arrays);
   const std::string places = on_first_rank(world, [&] { return describe_places(planned, file); });
   const std::vector<CheckpointDataset> datasets = parse_places(planned, places);
+  const std::vector<HeldPiece> pieces = held_pieces(world, arrays, planned, datasets);
   on_every_rank(world, [&] {
     const FileWork loading;
-    const PositionedFile source(file, PositionedFile::Use::read);
-    std::vector<float> buffer(checksum_elements);
-    for (std::size_t i = 0; i < planned.size(); ++i) {
-      for (const HeldPart& part : held_parts(arrays, planned[i])) read_part(source, datasets[i], part, buffer);
-    }
+    read_pieces(file, pieces);
+    Kokkos::fence("mylos::Checkpoint::load");
   });
+  pass_on(pieces);
   Kokkos::fence("mylos::Checkpoint::load");
 }
 

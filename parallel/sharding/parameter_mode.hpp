@@ -69,6 +69,11 @@ class ParameterMode {
   virtual void gather_row(std::size_t row, std::size_t first, std::span<float> values) = 0;
   /// The elements of a row whose masters this rank has; empty where it has none. Not collective.
   virtual RowRange owned_range(std::size_t row) const = 0;
+  /// The ranks that have the same slices as this one, in the same order on each: a group of one where no other does.
+  virtual Communicator& copies() = 0;
+  /// Masters [first, first + count) of a row, within this rank's owned_range, become those of rank `from` of copies().
+  /// Collective over copies().
+  virtual void copy_row(std::size_t row, std::size_t first, std::size_t count, std::size_t from) = 0;
   /// Sets elements of a row from `first` on, of which each rank keeps those of its owned_range: it need not be given
   /// the others. `publish_values` makes them seen. Not collective.
   virtual void write_row(std::size_t row, std::size_t first, std::span<const float> values) = 0;

@@ -27,6 +27,8 @@ class SlicedMode : public ParameterMode, private UnitSchedule {
   void read_row(std::size_t row, std::size_t first, std::span<float> values) override;
   void gather_row(std::size_t row, std::size_t first, std::span<float> values) override;
   RowRange owned_range(std::size_t row) const override;
+  Communicator& copies() override { return mesh_.replicate(); }
+  void copy_row(std::size_t row, std::size_t first, std::size_t count, std::size_t from) override;
   void write_row(std::size_t row, std::size_t first, std::span<const float> values) override;
 
  protected:
@@ -155,6 +157,18 @@ RowRange SlicedMode::owned_range(std::size_t row) const {
     return std::clamp(at, description.offset, description.offset + description.size) - description.offset;
   };
   return {bounded(mine.begin), bounded(mine.end)};
+}
+
+void SlicedMode::copy_row(std::size_t row, std::size_t first, std::size_t count, std::size_t from) {
+  const ParameterRow& description = store_.table().row(row);
+  const RowRange owned = owned_range(row);
+  require(owned.begin <= first && first + count <= owned.end,
+          fmt::format("copy of {}: elements {} to {}, of which this rank has {} to {}", description.name, first,
+                      first + count, owned.begin, owned.end));
+  const ParameterSlice& mine = slices_[description.unit];
+  const std::size_t begin = description.offset + first - mine.begin;
+  const ExecutionSpace space;
+  copies().broadcast(space, buffer_of(slice(mine.master, begin, begin + count)), from, "rows").wait(space);
 }
 
 void SlicedMode::write_row(std::size_t row, std::size_t first, std::span<const float> values) {

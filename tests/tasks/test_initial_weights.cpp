@@ -1,7 +1,7 @@
 #include "core/base/json.hpp"
-#include "core/base/text_file.hpp"
 #include "data/huggingface/llama_config.hpp"
 #include "nn/llama/llama.hpp"
+#include "parallel/communicator/agreement.hpp"
 #include "tasks/language_modeling/language_config.hpp"
 #include "tasks/language_modeling/language_task.hpp"
 #include "tasks/language_modeling/llama_shape_of.hpp"
@@ -9,6 +9,7 @@
 #include "tasks/question_answering/squad_task.hpp"
 #include "tests/app/tiny_model.hpp"
 #include "tests/support/launch.hpp"
+#include "tests/support/read_counter.hpp"
 #include "tests/support/temporary.hpp"
 #include "train/engine/initial_parameters.hpp"
 
@@ -16,8 +17,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <optional>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -29,22 +28,6 @@ namespace fs = std::filesystem;
 using parallel::ModeKind;
 
 constexpr std::uint64_t seed = 7;
-
-/// Bytes that this process has read from files; empty where the system does not count them.
-std::optional<std::uint64_t> bytes_read() {
-  std::istringstream words(read_text_file("/proc/self/io"));
-  std::string name;
-  std::uint64_t count = 0;
-  while (words >> name >> count) {
-    if (name == "rchar:") return count;
-  }
-  return std::nullopt;
-}
-
-bool has_read_counter() {
-  std::error_code unreadable;
-  return fs::exists("/proc/self/io", unreadable);
-}
 
 /// A model directory with weights of type `precision`, and its task.
 struct WrittenTask {
@@ -124,7 +107,7 @@ class InitialWeights : public testing::TestWithParam<Family> {
 TEST_P(InitialWeights, AreThoseOfTheFileBitForBit) {
   const data::SafetensorsFile file(written_.weights);
   for_each_mode([&](ParameterStore& store, parallel::ParameterMode& mode) {
-    train::fill_parameters(*written_.task, seed, store, mode);
+    train::pass_on(train::fill_parameters(*written_.task, seed, store, mode), mode);
     for (std::size_t row = 0; row < store.table().rows().size(); ++row) {
       const ParameterRow& description = store.table().row(row);
       std::vector<float> expected(description.size), values(description.size);
@@ -140,9 +123,9 @@ TEST_P(InitialWeights, AreThoseOfTheFileBitForBit) {
   });
 }
 
-TEST_P(InitialWeights, ARankReadsTheBytesThatItOwns) {
-  if (!has_read_counter()) GTEST_SKIP() << "the system does not count what is read";
-  const std::uint64_t header = fs::file_size(written_.weights);
+TEST_P(InitialWeights, RanksReadTheBytesThatTheyOwnAndEachByteOnce) {
+  if (!tests::bytes_read()) GTEST_SKIP() << "the system does not count what is read";
+  const std::uint64_t file = fs::file_size(written_.weights);
   for_each_mode([&](ParameterStore& store, parallel::ParameterMode& mode) {
     std::uint64_t owned = 0, all = 0;
     for (std::size_t row = 0; row < store.table().rows().size(); ++row) {
@@ -150,13 +133,15 @@ TEST_P(InitialWeights, ARankReadsTheBytesThatItOwns) {
       owned += mode.owned_range(row).size() * bytes_of(GetParam().precision);
       all += store.table().row(row).size * bytes_of(GetParam().precision);
     }
-    const std::uint64_t before = *bytes_read();
-    train::fill_parameters(*written_.task, seed, store, mode);
-    const std::uint64_t taken = *bytes_read() - before;
-    EXPECT_GE(taken, owned);
-    constexpr std::uint64_t elsewhere = 4096;  // the counter itself, and MPI
-    EXPECT_LE(taken, owned + (header - all) + elsewhere) << "of " << all << " bytes";
-    tests::launch().world().barrier("the next mode");
+    const std::uint64_t before = *tests::bytes_read();
+    const std::vector<train::FilledPiece> filled = train::fill_parameters(*written_.task, seed, store, mode);
+    const std::uint64_t taken = *tests::bytes_read() - before, elsewhere = file - all + tests::uncounted_reads;
+    EXPECT_LE(taken, owned + elsewhere) << "of " << all << " bytes";
+    parallel::Communicator& world = tests::launch().world();
+    const auto together = static_cast<std::uint64_t>(parallel::sum(world, static_cast<double>(taken)));
+    EXPECT_GE(together, all);
+    EXPECT_LE(together, all + world.size() * elsewhere);
+    train::pass_on(filled, mode);
   });
 }
 

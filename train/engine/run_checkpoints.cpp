@@ -208,8 +208,12 @@ bool RunCheckpoints::is_newest(const fs::path& file) const {
 
 parallel::CheckpointArrays RunCheckpoints::arrays() const {
   const ParameterTable& table = parts_.store.table();
-  parallel::CheckpointArrays arrays{
-      .table = &table, .held = {}, .groups = {{"model", {}}}, .state = {}, .saved_range = {}};
+  parallel::CheckpointArrays arrays{.table = &table,
+                                    .held = {},
+                                    .copies = &parts_.mode.copies(),
+                                    .groups = {{"model", {}}},
+                                    .state = {},
+                                    .saved_range = {}};
   const std::vector<std::string> slots = parts_.optimizer.slot_names();
   for (const std::string& slot : slots) arrays.groups.push_back({"optimizer/" + slot, {}});
   const std::span<const ParameterSlice> slices = parts_.mode.slices();

@@ -112,12 +112,7 @@ struct Trainer::State {
         best(configuration.best_by, configuration.patience, kinds_of(trained)) {
     ranks.world.set_bucket(config.parallel.bucket);
     if (config.parallel.deterministic) ranks.world.set_order(parallel::SumOrder::ranks);
-    parallel::on_every_rank(ranks.world, [this] {
-      const parallel::FileWork loading;
-      fill_parameters(task, config.seed, store, *mode);
-      reserve_scratch(space, plan.scratch);
-    });
-    resume();
+    begin();
     sent.since_last();
     mode->publish_values(space);
   }
@@ -150,6 +145,8 @@ struct Trainer::State {
             *step,  *predictor, checkpoints, best,  schedule, sent,  steps};
   }
   void export_model(const char* name) { train::export_model(ranks.world, task, store, *mode, config.output / name); }
+  /// Parameters begin as the model has them, or as the checkpoint that the run goes on from.
+  void begin();
   void resume();
 
   std::unique_ptr<parallel::Communicator> own;  ///< of a trainer that was given no ranks
@@ -174,6 +171,17 @@ struct Trainer::State {
   RunProgress progress;  ///< where it is
   SentBytes sent;        ///< what an update begins to send goes on between steps
 };
+
+void Trainer::State::begin() {
+  std::vector<FilledPiece> filled;
+  parallel::on_every_rank(ranks.world, [&] {
+    const parallel::FileWork loading;
+    filled = fill_parameters(task, config.seed, store, *mode);
+    reserve_scratch(space, plan.scratch);
+  });
+  pass_on(filled, *mode);
+  resume();
+}
 
 void Trainer::State::resume() {
   start.loss_scale = first_loss_scale(config.precision, config.initial_loss_scale);

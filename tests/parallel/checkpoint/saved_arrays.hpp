@@ -63,6 +63,8 @@ class SavedArrays {
   }
 
   const parallel::CheckpointArrays& arrays() const { return arrays_; }
+  /// Of whole arrays: the ranks have the same ones.
+  void share_with(parallel::Communicator& copies) { arrays_.copies = &copies; }
 
   void fill(std::size_t salt) {
     visit([salt](float& value, float expected) { value = expected + 0.5f * static_cast<float>(salt); });

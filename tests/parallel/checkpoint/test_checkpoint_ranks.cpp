@@ -9,6 +9,7 @@
 #include "tests/parallel/checkpoint/saved_arrays.hpp"
 #include "tests/support/file_size_limit.hpp"
 #include "tests/support/launch.hpp"
+#include "tests/support/read_counter.hpp"
 #include "tests/support/shared_directory.hpp"
 
 #include <dlfcn.h>
@@ -78,6 +79,7 @@ class CheckpointRanks : public ::testing::Test {
   static std::size_t differing(Communicator& ranks, const fs::path& file, std::size_t step, Spread spread,
                                const ParameterTable& table) {
     SavedArrays loaded(table, spread, ranks.rank(), ranks.size());
+    if (spread == Spread::replicated) loaded.share_with(ranks);
     load_checkpoint(ranks, file, loaded.arrays());
     return loaded.differing(step);
   }
@@ -175,6 +177,26 @@ TEST_F(CheckpointRanks, AFewRanksWriteLongRangesOfAFileThatDoesNotDependOnThem) 
       world().barrier("test");
     }
   }
+}
+
+// A thousand ranks that each read all of a file keep its servers busy for minutes.
+TEST_F(CheckpointRanks, RanksThatHoldTheSameReadTheFileOnceAllTogether) {
+  if (!tests::bytes_read()) GTEST_SKIP() << "the system does not count what is read";
+  const ParameterTable table = long_table();
+  SavedArrays saved(table, Spread::replicated, world().rank(), world().size());
+  saved.fill(1);
+  const fs::path file = save_checkpoint(world(), path_, 1, saved.arrays(), tests::saved_record(1), 2).file;
+  SavedArrays loaded(table, Spread::replicated, world().rank(), world().size());
+  loaded.share_with(world());
+  const std::uint64_t before = *tests::bytes_read();
+  load_checkpoint(world(), file, loaded.arrays());
+  const std::uint64_t taken = *tests::bytes_read() - before;
+  EXPECT_EQ(loaded.differing(1), 0u);
+  const std::uint64_t values = checkpoint_bytes(saved.arrays()), elsewhere = 16 * tests::uncounted_reads;
+  const double together = sum(world(), static_cast<double>(taken));
+  EXPECT_GE(together, static_cast<double>(values));
+  EXPECT_LE(together, static_cast<double>(values + world().size() * elsewhere));
+  EXPECT_LE(taken, values / world().size() + 4 * checksum_elements * sizeof(float) + elsewhere) << "in turns";
 }
 
 // Ranks that disagree on what is there wait for each other for ever (KempnerForge 49).
