@@ -42,11 +42,8 @@ std::size_t exchange_bytes(std::size_t ranks, std::size_t bucket) {
   return ranks < 2 ? 0 : 2 * std::max(bucket, least);
 }
 
-std::size_t device_exchange_bytes(std::size_t ranks) { return ranks < 2 ? 0 : (ranks - 1) * device_piece_bytes(ranks); }
-
-std::size_t device_piece_bytes(std::size_t ranks) {
-  constexpr std::size_t received = std::size_t{64} << 20, page = 4096;
-  return std::max(received / std::max<std::size_t>(1, ranks - 1) / page * page, 16 * page);
+std::size_t device_exchange_bytes(std::size_t ranks, std::size_t bucket) {
+  return exchange_bytes(ranks, device_bucket(bucket));
 }
 
 std::size_t bytes_of(ElementType type) {

@@ -122,7 +122,7 @@ class Communicator {
 std::uint64_t sent_bytes();
 void count_sent(std::size_t bytes);  ///< by what sends them
 
-/// Messages of operations that this process has sent over MPI since it began.
+/// Messages of operations that this process has sent since it began: all over MPI, and those of ordered sums over NCCL.
 struct Traffic {
   std::uint64_t messages = 0, bytes = 0;
   std::uint64_t network_bytes = 0;  ///< to ranks on other nodes
@@ -148,10 +148,11 @@ inline constexpr std::size_t default_bucket = std::size_t{8} << 20;
 /// Bytes that a rank holds at most for what others send it, beside the arrays of operations: twice the bucket, and
 /// 2 MiB at least, whatever the number of ranks.
 std::size_t exchange_bytes(std::size_t ranks, std::size_t bucket = default_bucket);
-/// The same in device memory, for a rank whose device arrays go through NCCL: one room for all its groups, of which
-/// `ranks` is the largest. What NCCL holds for its own connections is not in it.
-std::size_t device_exchange_bytes(std::size_t ranks);
-/// Of it, what is received of one other rank at a time: from 2 ranks on a multiple of 4 KiB.
-std::size_t device_piece_bytes(std::size_t ranks);
+/// The bucket of ordered sums over NCCL: larger, because messages between GPUs have to be longer to take more time than
+/// their launch.
+constexpr std::size_t device_bucket(std::size_t bucket) { return 4 * bucket; }
+/// exchange_bytes in device memory, for a rank whose ordered sums go through NCCL: one room for all its groups. What
+/// NCCL holds for its own connections is not in it.
+std::size_t device_exchange_bytes(std::size_t ranks, std::size_t bucket = default_bucket);
 
 }  // namespace mylos::parallel

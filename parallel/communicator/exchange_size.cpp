@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t page = 4096;
 /// More peers at a time do not make an exchange faster, and would make messages short.
-constexpr std::size_t most_peers = 8, least_peers = 2;
+constexpr std::size_t most_peers = most_parts, least_peers = 2;
 /// Below the first the time of a message is no longer that of its bytes; the second is for buckets that tests set.
 constexpr std::size_t long_message = 16 * page, shortest_message = 4 * page, longest_message = std::size_t{1} << 30;
 /// How many times as many ranks as the smallest node the largest may have.

@@ -7,6 +7,9 @@
 
 namespace mylos::parallel {
 
+/// Arrays that an exchange sums at a time, at most.
+inline constexpr std::size_t most_parts = 8;
+
 /// In what portions long arrays are exchanged, so that a rank holds about twice the bucket for what others send,
 /// whatever the number of ranks: with many ranks fewer of them exchange at a time, and messages stay long.
 struct ExchangeSize {

@@ -19,6 +19,7 @@ constexpr std::size_t short_bytes = std::size_t{64} << 10;
 constexpr std::size_t short_part_bytes = 64;
 /// Among so few ranks everybody sends to everybody at once: one round, where a tree takes several.
 constexpr std::size_t few_ranks = 8;
+static_assert(few_ranks <= most_parts);
 /// What one rank receives of another at a time when it gathers.
 constexpr std::size_t gathered_piece = std::size_t{4} << 20;
 

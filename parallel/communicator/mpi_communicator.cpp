@@ -144,6 +144,8 @@ class MpiCommunicator final : public MpiRanks {
     return std::make_unique<MpiCommunicator>(context_, operation->made(), identity, operation->nodes());
   }
 
+  const RankGroup& places() const override { return places_; }
+
   OperationName next_name(std::string what, std::size_t bytes) override {
     return {std::move(what), bytes, identity_, operations_++};
   }

@@ -3,6 +3,7 @@
 #include "core/base/error.hpp"
 #include "parallel/communicator/mpi_communicator.hpp"
 #include "parallel/communicator/nccl_operations.hpp"
+#include "parallel/communicator/nccl_transport.hpp"
 #include "parallel/communicator/nccl_version.hpp"
 #include "parallel/communicator/operation_checks.hpp"
 #include "parallel/communicator/parts.hpp"
@@ -20,10 +21,8 @@ namespace mylos::parallel {
 namespace {
 
 using Message = NcclLink::Message;
-using Steps = std::vector<NcclOperation::Step>;
-
-/// Up to here an array's time is that of messages, not of bytes.
-constexpr std::size_t short_exchange_bytes = std::size_t{64} << 10;
+using Steps = NcclTransport::Steps;
+using MakeSteps = NcclOperation::MakeSteps;
 
 /// What the first rank of a group tells the others before they connect.
 struct Invitation {
@@ -52,93 +51,7 @@ void check_invitation(const Invitation& invitation) {
   if (!obstacle.empty()) fail(obstacle);
 }
 
-/// Where the arrays of an ordered sum are, in device memory: each rank's part of `mine` becomes the sum of that part of
-/// `all`.
-struct SumArrays {
-  ElementType type;
-  std::byte* all;
-  Parts parts;
-  ElementType sum_type;
-  std::byte* mine;
-};
-
-/// One piece of an ordered sum: every rank sends the others what it has of their part, and adds what it gets of its
-/// own.
-class SumPiece {
- public:
-  SumPiece(std::shared_ptr<NcclLink> link, const SumArrays& arrays, std::size_t index)
-      : link_(std::move(link)), arrays_(arrays), index_(index), size_(piece_size(*link_, arrays.type)) {}
-
-  /// Elements of a piece that is not cut short.
-  static std::size_t piece_size(const NcclLink& link, ElementType type) {
-    return device_piece_bytes(link.ranks()) / bytes_of(type);
-  }
-
-  void exchange() const {
-    const std::size_t element = bytes_of(arrays_.type), received_bytes = mine().size * element;
-    std::byte* const memory = receive_memory();
-    std::vector<Message> sent, received;
-    for (std::size_t rank = 0; rank < link_->ranks(); ++rank) {
-      if (rank == link_->rank()) continue;
-      const Parts::Piece theirs = arrays_.parts.piece(rank, index_, size_);
-      sent.push_back({rank, arrays_.all + theirs.begin * element, theirs.size * element});
-      received.push_back({rank, memory + received.size() * stride() * element, received_bytes});
-    }
-    link_->exchange(sent, received);
-  }
-
-  void sum() const {
-    const Parts::Piece piece = mine();
-    const RankParts parts{arrays_.all + piece.begin * bytes_of(arrays_.type), receive_memory(), stride(), link_->rank(),
-                          link_->ranks()};
-    link_->device()->sum(arrays_.type, parts, piece.size, arrays_.sum_type,
-                         arrays_.mine + index_ * size_ * bytes_of(arrays_.sum_type));
-  }
-
- private:
-  Parts::Piece mine() const { return arrays_.parts.piece(link_->rank(), index_, size_); }
-  /// Parts are shorter than a piece where arrays are short.
-  std::size_t stride() const { return std::min(size_, arrays_.parts.part); }
-  std::byte* receive_memory() const {
-    return link_->device()->reserve((link_->ranks() - 1) * stride() * bytes_of(arrays_.type));
-  }
-
-  std::shared_ptr<NcclLink> link_;
-  SumArrays arrays_;
-  std::size_t index_, size_;
-};
-
 void count_sent_to_others(const NcclLink& link, std::size_t bytes) { count_sent(bytes * (link.ranks() - 1)); }
-
-void add_ordered_sum(Steps& steps, const std::shared_ptr<NcclLink>& link, const SumArrays& arrays) {
-  const std::size_t pieces = arrays.parts.pieces(SumPiece::piece_size(*link, arrays.type));
-  for (std::size_t index = 0; index < pieces; ++index) {
-    const SumPiece piece(link, arrays, index);
-    steps.emplace_back([piece] { piece.exchange(); });
-    steps.emplace_back([piece] { piece.sum(); });
-  }
-  const std::size_t others = arrays.parts.count - arrays.parts.piece(link->rank(), 0, arrays.parts.part).size;
-  steps.emplace_back([bytes = others * bytes_of(arrays.type)] { count_sent(bytes); });
-}
-
-/// Parts that need not be equal.
-void add_gather(Steps& steps, const std::shared_ptr<NcclLink>& link, const Parts& parts, std::size_t element,
-                std::byte* data) {
-  steps.emplace_back([=] {
-    std::vector<Message> sent, received;
-    const auto message = [&](std::size_t peer, std::size_t part) {
-      const Parts::Piece piece = parts.piece(part, 0, parts.part);
-      return Message{peer, data + piece.begin * element, piece.size * element};
-    };
-    for (std::size_t rank = 0; rank < link->ranks(); ++rank) {
-      if (rank == link->rank()) continue;
-      sent.push_back(message(rank, link->rank()));
-      received.push_back(message(rank, rank));
-    }
-    link->exchange(sent, received);
-    count_sent_to_others(*link, parts.piece(link->rank(), 0, parts.part).size * element);
-  });
-}
 
 void add_gather_to_root(Steps& steps, const std::shared_ptr<NcclLink>& link, const Buffer& mine, const Buffer& all,
                         std::size_t root) {
@@ -159,27 +72,6 @@ void add_gather_to_root(Steps& steps, const std::shared_ptr<NcclLink>& link, con
   });
 }
 
-/// Each rank gets all of the others' arrays and sums them.
-void add_short_sum(Steps& steps, const std::shared_ptr<NcclLink>& link, const Buffer& data) {
-  const std::size_t bytes = bytes_of(data);
-  auto* const own = static_cast<std::byte*>(data.data);
-  const auto memory = [link, bytes] { return link->device()->reserve((link->ranks() - 1) * bytes); };
-  steps.emplace_back([=] {
-    std::vector<Message> sent, received;
-    for (std::size_t rank = 0; rank < link->ranks(); ++rank) {
-      if (rank == link->rank()) continue;
-      sent.push_back({rank, own, bytes});
-      received.push_back({rank, memory() + received.size() * bytes, bytes});
-    }
-    link->exchange(sent, received);
-    count_sent_to_others(*link, bytes);
-  });
-  steps.emplace_back([=] {
-    const RankParts parts{own, memory(), data.count, link->rank(), link->ranks()};
-    link->device()->sum(data.type, parts, data.count, data.type, own);
-  });
-}
-
 class NcclCommunicator final : public Communicator {
  public:
   /// `device`: what the groups that come from one share; none until one of them needs it.
@@ -194,7 +86,23 @@ class NcclCommunicator final : public Communicator {
     check_all_reduce(data, what);
     if (is_of_hosts(data)) return hosts_->all_reduce(space, data, what);
     const std::shared_ptr<NcclLink> link = connected(space);
-    return submit(space, link, name("all-reduce of", what, data), all_reduce_steps(link, data));
+    OperationName operation_name = name("all-reduce of", what, data);
+    if (in_order(data.type)) {
+      return submit_exchange(space, link, std::move(operation_name),
+                             [=](Transport& transport, const RankGroup& group, const ExchangeRules& rules) {
+                               return make_all_reduce(transport, group, rules, data.type, data.count,
+                                                      static_cast<std::byte*>(data.data));
+                             });
+    }
+    Steps steps;
+    if (data.count > 0) {
+      steps.emplace_back([=] {
+        link->all_reduce(data.type, data.data, data.count);
+        // As a ring sends it.
+        count_sent(2 * bytes_of(data) / link->ranks() * (link->ranks() - 1));
+      });
+    }
+    return submit(space, link, std::move(operation_name), std::move(steps));
   }
 
   Event reduce_scatter(const ExecutionSpace& space, const Buffer& all, const Buffer& mine,
@@ -202,18 +110,23 @@ class NcclCommunicator final : public Communicator {
     check_reduce_scatter(all, mine, rank(), size(), what);
     if (is_of_hosts(all)) return hosts_->reduce_scatter(space, all, mine, what);
     const std::shared_ptr<NcclLink> link = connected(space);
-    Steps steps;
+    OperationName operation_name = name("reduce-scatter of", what, all);
     if (in_order(all.type)) {
-      add_ordered_sum(steps, link,
-                      {all.type, static_cast<std::byte*>(all.data), divide(all.count, size()), mine.type,
-                       static_cast<std::byte*>(mine.data)});
-    } else if (mine.count > 0) {
+      const SumArrays arrays{all.type, static_cast<const std::byte*>(all.data), divide(all.count, size()), mine.type,
+                             static_cast<std::byte*>(mine.data)};
+      return submit_exchange(space, link, std::move(operation_name),
+                             [=](Transport& transport, const RankGroup& group, const ExchangeRules& rules) {
+                               return make_reduce_scatter(transport, group, rules, arrays);
+                             });
+    }
+    Steps steps;
+    if (mine.count > 0) {
       steps.emplace_back([=] {
         link->reduce_scatter(all.type, all.data, mine.data, mine.count);
         count_sent_to_others(*link, bytes_of(mine));
       });
     }
-    return submit(space, link, name("reduce-scatter of", what, all), std::move(steps));
+    return submit(space, link, std::move(operation_name), std::move(steps));
   }
 
   Event all_gather(const ExecutionSpace& space, const Buffer& mine, const Buffer& all,
@@ -277,9 +190,8 @@ class NcclCommunicator final : public Communicator {
   }
 
   void barrier(const std::string& what) override { hosts_->barrier(what); }
-  /// Of host arrays; device arrays' pieces are what device_exchange_bytes says.
+  /// Ordered sums of device arrays take device_bucket of it; NCCL's own operations have buffers of their own.
   void set_bucket(std::size_t bytes) override { hosts_->set_bucket(bytes); }
-  /// Of host arrays; ordered sums of device arrays keep the order of ranks.
   void set_order(SumOrder order) override { hosts_->set_order(order); }
 
   std::unique_ptr<Communicator> split(std::size_t color, std::size_t key) override {
@@ -308,8 +220,24 @@ class NcclCommunicator final : public Communicator {
   }
 
   Event submit(const ExecutionSpace& space, std::shared_ptr<NcclLink> link, OperationName operation_name, Steps steps) {
+    return submit(space, std::move(link), std::move(operation_name),
+                  MakeSteps([steps = std::move(steps)] { return steps; }));
+  }
+  /// The exchange that `make` makes, which is that of host arrays over MPI.
+  template <class MakeExchange>
+  Event submit_exchange(const ExecutionSpace& space, const std::shared_ptr<NcclLink>& link,
+                        OperationName operation_name, const MakeExchange& make) {
+    const ExchangeRules rules{device_bucket(context_.rules.bucket), context_.rules.order};
+    return submit(space, link, std::move(operation_name), MakeSteps([=, group = hosts_->places()] {
+                    NcclTransport transport(link, group.nodes, rules.bucket);
+                    return steps_of_exchange(transport,
+                                             [&](Transport& recorded) { return make(recorded, group, rules); });
+                  }));
+  }
+  Event submit(const ExecutionSpace& space, std::shared_ptr<NcclLink> link, OperationName operation_name,
+               MakeSteps make_steps) {
     auto operation =
-        std::make_shared<NcclOperation>(std::move(operation_name), std::move(link), space, std::move(steps));
+        std::make_shared<NcclOperation>(std::move(operation_name), std::move(link), space, std::move(make_steps));
     context_.submit(operation);
     return Event(std::move(operation));
   }
@@ -327,30 +255,6 @@ class NcclCommunicator final : public Communicator {
     context_.submit(
         std::make_shared<NcclConnect>(hosts_->next_name("NCCL connection of the devices", 0), link_, invitation.id));
     return link_;
-  }
-
-  Steps all_reduce_steps(const std::shared_ptr<NcclLink>& link, const Buffer& data) const {
-    Steps steps;
-    if (data.count == 0) return steps;
-    if (!in_order(data.type)) {
-      steps.emplace_back([=] {
-        link->all_reduce(data.type, data.data, data.count);
-        // As a ring sends it.
-        count_sent(2 * bytes_of(data) / link->ranks() * (link->ranks() - 1));
-      });
-      return steps;
-    }
-    if (bytes_of(data) <= short_exchange_bytes && (size() - 1) * bytes_of(data) <= device_exchange_bytes(size())) {
-      add_short_sum(steps, link, data);
-      return steps;
-    }
-    const Parts parts = divide(data.count, size());
-    const std::size_t element = bytes_of(data.type);
-    auto* const all = static_cast<std::byte*>(data.data);
-    const std::size_t begin = parts.piece(rank(), 0, parts.part).begin;
-    add_ordered_sum(steps, link, {data.type, all, parts, data.type, all + begin * element});
-    add_gather(steps, link, parts, element, all);
-    return steps;
   }
 
   MpiContext& context_;

@@ -24,7 +24,8 @@ std::string found_nccl_version();
 /// it promises is what Communicator promises, except for the order of sums without `ordered_sums`: sums of float32 and
 /// float64 then have NCCL's order, which depends on the number of ranks, the array's size and the machine's links; they
 /// are the same bits on every rank. bfloat16 is always summed in order, because NCCL would round partial sums. Ordered
-/// sums need memory (device_exchange_bytes).
+/// sums are the exchanges of host arrays (exchanges.hpp) with NCCL's messages and sums on the device: they know nodes,
+/// have the same bits, and need memory (device_exchange_bytes).
 /// The NCCL communicator is made with the group's first operation on a device array, which comes after Kokkos has
 /// begun; until then it costs nothing. `context` and what `hosts` needs outlive it. Errors: std::runtime_error, see
 /// nccl_obstacle.

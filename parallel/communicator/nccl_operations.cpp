@@ -3,8 +3,6 @@
 #include "core/base/error.hpp"
 #include "parallel/communicator/nccl_streams.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <exception>
@@ -18,17 +16,6 @@ using Progress = QueuedOperation::Progress;
 
 /// How long to wait for what ends soon or never.
 constexpr std::chrono::seconds ending_patience{2};
-
-void check_cuda(cudaError_t error, const char* what) {
-  if (error != cudaSuccess) fail(fmt::format("CUDA: {}: {}", what, cudaGetErrorString(error)));
-}
-
-/// What a query says of work under way. CUDA keeps it as the thread's last error, which others would take for theirs.
-bool is_pending(cudaError_t state) {
-  if (state != cudaErrorNotReady) return false;
-  cudaGetLastError();
-  return true;
-}
 
 /// Asks `done` until it says so, or for a while.
 template <class Done>
@@ -57,89 +44,6 @@ ncclDataType_t nccl_type(ElementType type) {
 }
 
 }  // namespace
-
-NcclDevice::NcclDevice() {
-  check_cuda(cudaGetDevice(&device_), "asking for the device in use");
-  int least = 0, greatest = 0;
-  check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for the priorities of streams");
-  // What other ranks wait for goes before what this one computes.
-  check_cuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest), "making a stream");
-  space_.emplace(space_over(stream_));
-}
-
-NcclDevice::~NcclDevice() {
-  // Where Kokkos has not ended. Errors are of no use here: the driver may have gone before.
-  cudaSetDevice(device_);
-  space_.reset();
-  for (const cudaEvent_t event : events_) cudaEventDestroy(event);
-  if (memory_ != nullptr) cudaFree(memory_);
-  cudaStreamDestroy(stream_);
-}
-
-void NcclDevice::use() const { check_cuda(cudaSetDevice(device_), "choosing the device"); }
-
-cudaEvent_t NcclDevice::take_event() {
-  {
-    const std::lock_guard lock(events_mutex_);
-    if (!events_.empty()) {
-      const cudaEvent_t event = events_.back();
-      events_.pop_back();
-      return event;
-    }
-  }
-  cudaEvent_t event = nullptr;
-  check_cuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
-  return event;
-}
-
-void NcclDevice::give_back(cudaEvent_t event) noexcept {
-  const std::lock_guard lock(events_mutex_);
-  events_.push_back(event);
-}
-
-std::byte* NcclDevice::reserve(std::size_t bytes) {
-  if (bytes <= bytes_) return memory_;
-  if (memory_ != nullptr) check_cuda(cudaFree(memory_), "freeing memory for what ranks exchange");
-  memory_ = nullptr;
-  bytes_ = 0;
-  void* memory = nullptr;
-  check_cuda(cudaMalloc(&memory, bytes), "memory for what ranks exchange");
-  memory_ = static_cast<std::byte*>(memory);
-  bytes_ = bytes;
-  return memory_;
-}
-
-void NcclDevice::sum(ElementType type, const RankParts& parts, std::size_t count, ElementType sum_type, void* sums) {
-  const std::lock_guard lock(space_mutex_);
-  ensure(space_.has_value(), "Kokkos has ended before a sum over ranks");
-  launch_sum(*space_, stream_, type, parts, count, sum_type, sums);
-}
-
-void NcclDevice::leave_kokkos() {
-  const std::lock_guard lock(space_mutex_);
-  space_.reset();
-}
-
-std::shared_ptr<NcclDevice> make_nccl_device() {
-  auto device = std::make_shared<NcclDevice>();
-  Kokkos::push_finalize_hook([weak = std::weak_ptr(device)] {
-    if (const std::shared_ptr<NcclDevice> still_there = weak.lock()) still_there->leave_kokkos();
-  });
-  return device;
-}
-
-void DeviceEvent::record(cudaStream_t stream) { check_cuda(cudaEventRecord(event_, stream), "recording an event"); }
-
-void DeviceEvent::hold_up(cudaStream_t stream) const {
-  check_cuda(cudaStreamWaitEvent(stream, event_, 0), "waiting for an event");
-}
-
-bool DeviceEvent::has_come() const {
-  const cudaError_t state = cudaEventQuery(event_);
-  if (is_pending(state)) return false;
-  check_cuda(state, "on the device");
-  return true;
-}
 
 NcclLink::~NcclLink() {
   if (communicator_ == nullptr) return;
@@ -226,26 +130,30 @@ Progress NcclConnect::advance() {
 }
 
 NcclOperation::NcclOperation(OperationName name, std::shared_ptr<NcclLink> link, const ExecutionSpace& space,
-                             std::vector<Step> steps)
+                             MakeSteps make_steps)
     : QueuedOperation(std::move(name)),
       link_(std::move(link)),
       ready_(link_->device()),
       ended_(link_->device()),
-      steps_(std::move(steps)) {
+      make_steps_(std::move(make_steps)) {
   ready_.record(stream_of(space));
 }
 
 Progress NcclOperation::advance() {
-  const cudaStream_t stream = link_->device()->stream();
+  NcclDevice& device = *link_->device();
+  const cudaStream_t stream = device.stream();
   if (!begun_) {
-    link_->device()->use();
+    device.use();
+    steps_ = make_steps_();
     ready_.hold_up(stream);
     begun_ = true;
   }
   if (!link_->settled()) return Progress::waiting;
   if (stage_ == Stage::launched) return ended_.has_come() ? Progress::done : Progress::waiting;
   if (next_step_ < steps_.size()) {
+    if (!device.has_room()) return Progress::waiting;
     steps_[next_step_++]();
+    device.note_launch();
   } else {
     ended_.record(stream);
     set(Stage::launched);

@@ -18,7 +18,7 @@ cudaStream_t stream_of(const ExecutionSpace& space);
 ExecutionSpace space_over(cudaStream_t stream);
 
 /// sum_over_ranks, launched on `space`, which is over `stream`.
-void launch_sum(const ExecutionSpace& space, cudaStream_t stream, ElementType type, const RankParts& parts,
+void launch_sum(const ExecutionSpace& space, cudaStream_t stream, ElementType type, const DeviceParts& parts,
                 std::size_t count, ElementType sum_type, void* sums);
 
 }  // namespace mylos::parallel

@@ -60,11 +60,11 @@ VENDORS = {
     r"\bomp_\w+|#pragma\s+omp|\bomp\.h\b": r"core/device\.hpp",
     # CUDA's runtime, its driver, its words for functions and launches, and Kokkos' names for it
     r"\bcuda[A-Z_]\w*|\bCUDA\b|\bcu[A-Z][a-z]\w+|\bCU(?:result|device|context|stream|event)\b|\bcuda\.h\b"
-    r"|__CUDA\w*|__global__|__device__|__shared__|<<<|\bKokkos::Cuda\w*|\bKOKKOS_ENABLE_CUDA\w*": r"core/(device|rounding)\.hpp|core/kernels/cuda/.*|parallel/communicator/nccl_(communicator\.cpp|(operations|library|streams)\.[ch]pp)",
+    r"|__CUDA\w*|__global__|__device__|__shared__|<<<|\bKokkos::Cuda\w*|\bKOKKOS_ENABLE_CUDA\w*": r"core/(device|rounding)\.hpp|core/kernels/cuda/.*|parallel/communicator/nccl_(communicator\.cpp|(device|operations|library|streams)\.[ch]pp)",
     r"\bcublas[A-Z]\w*|\bCUBLAS\w*|\bcublas(Lt)?(_v2)?\.h\b": r"core/kernels/cuda/.*",
     r"\bcudnn[A-Z]\w*|\bCUDNN_\w+|\bcudnn\.h\b": r"core/kernels/cuda/(cudnn_library\.hpp|(cudnn_library|gemm_cudnn)\.cpp)",
     # NCCL, but for variables of the environment, which texts begin with or name; files that only have it in their name are not its callers
-    r"\bp?nccl[A-Z]\w*|(?<!\x22)\bNCCL_(?!DEBUG\b)\w+|\bnccl\.h\b": r"parallel/communicator/nccl_(communicator\.cpp|(operations|library|streams)\.[ch]pp)",
+    r"\bp?nccl[A-Z]\w*|(?<!\x22)\bNCCL_(?!DEBUG\b)\w+|\bnccl\.h\b": r"parallel/communicator/nccl_(communicator\.cpp|(device|operations|library|streams)\.[ch]pp)",
     r"\bnvml[A-Z]\w*|\bnvml\.h\b": r"train/monitor/nvml\.cpp",
     r"\bhip[A-Z]\w+|__HIP\w*|\bsycl::": r"core/device\.hpp",
     r"\bdnnl\b": r"core/kernels/(convolution|gemm)_onednn\.[ch]pp",

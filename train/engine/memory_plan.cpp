@@ -66,7 +66,7 @@ std::size_t received_bytes(const TrainConfig& config, const RankLayout& layout, 
   const std::size_t count = layout.sharing.ranks;
   if (ranks.on_host) return parallel::exchange_bytes(count, config.parallel.bucket);
   const bool ordered = layout.sharing.leaves > 0 || config.parallel.bfloat16_gradients;
-  return ordered ? parallel::device_exchange_bytes(count) : 0;
+  return ordered ? parallel::device_exchange_bytes(count, config.parallel.bucket) : 0;
 }
 
 /// What products take beside their operands: on a device the workspace of cuBLASLt, the default there

@@ -1,3 +1,5 @@
+#include "parallel/communicator/exchange_size.hpp"
+#include "parallel/communicator/nccl_device.hpp"
 #include "parallel/communicator/nccl_streams.hpp"
 #include "tests/support/launch.hpp"
 
@@ -80,6 +82,11 @@ TEST_P(NcclOrder, AnEndIsNotToldBeforeTheMemoryIsFree) {
   EXPECT_EQ(std::vector<double>(data.data(), data.data() + count), std::vector<double>(count, sum_of_ones));
 }
 
+template <class Condition>
+void wait_until(const Condition& condition) {
+  while (!condition()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
 INSTANTIATE_TEST_SUITE_P(All, NcclOrder, ::testing::Bool(),
                          [](const auto& info) { return std::string(info.param ? "tree" : "library"); });
 
@@ -88,7 +95,9 @@ TEST(NcclPieces, OfALongArrayAreSummedEach) {
   if (ranks->size() < 4) GTEST_SKIP() << "pieces are too long between so few ranks";
   const ExecutionSpace space;
   // Each rank's part is one element longer than a piece.
-  const std::size_t part = device_piece_bytes(ranks->size()) / sizeof(std::int64_t) + 1, all = part * ranks->size();
+  const std::size_t bucket = device_bucket(default_bucket);
+  const std::size_t part = exchange_size(apart(ranks->size()), bucket).message_bytes / sizeof(std::int64_t) + 1;
+  const std::size_t all = part * ranks->size();
   const Vector<std::int64_t> values = uninitialized<std::int64_t>("test::values", all);
   const auto mine = static_cast<std::int64_t>(ranks->rank()) + 1;
   for (std::size_t i = 0; i < all; ++i) values[i] = mine * static_cast<std::int64_t>(i);
@@ -98,6 +107,33 @@ TEST(NcclPieces, OfALongArrayAreSummedEach) {
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < all; ++i) wrong += values[i] == factor * static_cast<std::int64_t>(i) ? 0 : 1;
   EXPECT_EQ(wrong, 0u);
+}
+
+TEST(NcclPieces, OfAVeryLongArrayDoNotFillTheStream) {
+  const std::unique_ptr<Communicator> ranks = tests::launch().make_nccl_ranks(true);
+  if (ranks->size() != 2) GTEST_SKIP() << "the same at other numbers of ranks";
+  const ExecutionSpace space;
+  ranks->set_bucket(1);
+  const std::size_t piece = exchange_size(apart(2), 1).message_bytes / sizeof(std::int64_t);
+  const Vector<std::int64_t> values("test::values", 2 * 500 * piece);
+  Kokkos::deep_copy(values, 3);
+  ranks->all_reduce(space, {values.data(), 20, ElementType::int64, Place::device}, "connection").wait(space);
+  Kokkos::deep_copy(values, 3);
+  std::vector<double> other(count);
+  Fill ones{other.data()};
+  ones.may_go = false;
+  ASSERT_EQ(cudaLaunchHostFunc(stream_of(space), fill, &ones), cudaSuccess);
+  const Event event =
+      ranks->all_reduce(space, {values.data(), values.size(), ElementType::int64, Place::device}, "test");
+  wait_until([] { return stand_in_longest_queue() >= NcclDevice::most_launches; });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_LE(stand_in_longest_queue(), NcclDevice::most_launches + 16);  // marks between launches
+  ones.may_go = true;
+  ones.may_go.notify_all();
+  event.wait(space);
+  space.fence();
+  EXPECT_EQ(std::count(values.data(), values.data() + values.size(), 6), static_cast<std::ptrdiff_t>(values.size()));
+  ranks->set_bucket(default_bucket);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "parallel/communicator/counting_transport.hpp"
-#include "parallel/communicator/mpi_communicator.hpp"
 #include "parallel/communicator/rank_sum.hpp"
-#include "tests/support/launch.hpp"
+#include "tests/parallel/communicator/ranks_on_nodes.hpp"
 
 #include <gmock/gmock.h>
 
@@ -14,41 +13,7 @@
 namespace mylos::parallel {
 namespace {
 
-/// A communicator of all ranks with a thread of its own.
-struct RanksOnNodes {
-  explicit RanksOnNodes(const std::vector<std::size_t>& nodes_of_ranks) : nodes(nodes_of_ranks) {
-    MPI_Comm_dup(MPI_COMM_WORLD, &all);
-    ranks = make_mpi_communicator(context, make_mpi_group(all), 7, nodes);
-  }
-  ~RanksOnNodes() {
-    ranks->barrier("the end of a test");
-    context.thread.finish();
-    MPI_Comm_free(&all);
-  }
-  RanksOnNodes(const RanksOnNodes&) = delete;
-  RanksOnNodes& operator=(const RanksOnNodes&) = delete;
-
-  std::vector<std::size_t> nodes;
-  MPI_Comm all = MPI_COMM_NULL;
-  MpiContext context;
-  std::unique_ptr<MpiRanks> ranks;
-};
-
 std::size_t world_size() { return tests::launch().world().size(); }
-
-/// Neighbouring ranks on nodes of 1, 2, 3 or 4, ranks in turns on two nodes, and all but the first on one.
-std::vector<std::vector<std::size_t>> layouts() {
-  std::vector<std::vector<std::size_t>> all;
-  for (const std::size_t ranks_of_node : {1u, 2u, 3u, 4u}) {
-    std::vector<std::size_t>& nodes = all.emplace_back();
-    for (std::size_t rank = 0; rank < world_size(); ++rank) nodes.push_back(rank / ranks_of_node);
-  }
-  std::vector<std::size_t>& in_turns = all.emplace_back();
-  for (std::size_t rank = 0; rank < world_size(); ++rank) in_turns.push_back(rank % 2);
-  std::vector<std::size_t>& uneven = all.emplace_back(world_size(), std::size_t{1});
-  uneven.front() = 0;
-  return all;
-}
 
 float value_of(std::size_t rank, std::size_t i) {
   return std::sin(static_cast<float>(rank * 7919 + i)) * static_cast<float>(1u << (rank % 12));
@@ -83,7 +48,7 @@ void expect_counts(const RanksOnNodes& on_nodes, const char* what, const OverMpi
 TEST(RanksOnNodes, SumAndGatherAsPromisedAndSendWhatIsCounted) {
   const ExecutionSpace space;
   const std::size_t rank = tests::launch().world().rank(), size = world_size();
-  for (const std::vector<std::size_t>& nodes : layouts()) {
+  for (const std::vector<std::size_t>& nodes : node_layouts(world_size())) {
     RanksOnNodes on_nodes(nodes);
     Communicator& ranks = *on_nodes.ranks;
     ranks.set_bucket(std::size_t{1} << 17);

@@ -21,6 +21,7 @@ constexpr int poison = 0xFF;
 thread_local int current_device = 0;
 thread_local cudaError_t last_error = cudaSuccess;
 std::atomic<bool> device_failed{false};
+std::atomic<std::size_t> longest_queue{0}, operations{0};
 
 cudaError_t result(cudaError_t error) {
   if (error != cudaSuccess) last_error = error;
@@ -86,6 +87,7 @@ struct CUstream_st {
     {
       const std::lock_guard lock(mutex_);
       work_.push_back(std::move(work));
+      if (work_.size() > longest_queue) longest_queue = work_.size();
     }
     changed_.notify_all();
   }
@@ -264,6 +266,11 @@ cudaError_t cudaFree(void* memory) {
   return cudaSuccess;
 }
 
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+  stream->add([to, from, bytes] { std::memcpy(to, from, bytes); });
+  return cudaSuccess;
+}
+
 size_t stand_in_busy_streams() {
   if (device_failed) return 0;
   const std::lock_guard lock(registry().mutex);
@@ -271,6 +278,10 @@ size_t stand_in_busy_streams() {
   for (const cudaStream_t stream : registry().streams) busy += stream->idle() ? 0 : 1;
   return busy;
 }
+
+size_t stand_in_longest_queue() { return longest_queue; }
+void stand_in_note_operation() { ++operations; }
+size_t stand_in_operations() { return operations; }
 
 void stand_in_fail_device() { device_failed = true; }
 int stand_in_device_failed() { return device_failed ? 1 : 0; }

@@ -24,6 +24,8 @@ typedef struct CUstream_st* cudaStream_t;
 typedef struct CUevent_st* cudaEvent_t;
 typedef void (*cudaHostFn_t)(void* argument);
 
+typedef enum cudaMemcpyKind { cudaMemcpyDeviceToDevice = 3 } cudaMemcpyKind;
+
 enum { cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2 };
 
 const char* cudaGetErrorString(cudaError_t error);
@@ -49,11 +51,17 @@ cudaError_t cudaEventQuery(cudaEvent_t event);
 /* New memory, and freed memory, holds bytes that make every float a NaN. */
 cudaError_t cudaMalloc(void** memory, size_t bytes);
 cudaError_t cudaFree(void* memory);
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
 
 /* Only the stand-in has these. */
 
 /* The number of streams whose work has not ended; none on a device that has failed. */
 size_t stand_in_busy_streams(void);
+/* The largest number of entries that a stream has held at a time. */
+size_t stand_in_longest_queue(void);
+/* NCCL's operations that were put on streams. */
+void stand_in_note_operation(void);
+size_t stand_in_operations(void);
 /* From here on every query of the device fails with cudaErrorLaunchFailure, as after a kernel's bad access. */
 void stand_in_fail_device(void);
 int stand_in_device_failed(void);

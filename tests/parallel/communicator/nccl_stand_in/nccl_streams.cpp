@@ -48,7 +48,7 @@ void before_copy(Kokkos::Tools::SpaceHandle, const char*, const void*, Kokkos::T
 
 struct Sum {
   ElementType type;
-  RankParts parts;
+  DeviceParts parts;
   std::size_t count;
   ElementType sum_type;
   void* sums;
@@ -77,8 +77,8 @@ cudaStream_t stream_of(const ExecutionSpace&) {
 
 ExecutionSpace space_over(cudaStream_t) { return {}; }
 
-void launch_sum(const ExecutionSpace&, cudaStream_t stream, ElementType type, const RankParts& parts, std::size_t count,
-                ElementType sum_type, void* sums) {
+void launch_sum(const ExecutionSpace&, cudaStream_t stream, ElementType type, const DeviceParts& parts,
+                std::size_t count, ElementType sum_type, void* sums) {
   // Kokkos asks after each launch whether an error is left.
   if (cudaGetLastError() != cudaSuccess) std::abort();
   check(cudaLaunchHostFunc(stream, compute, new Sum{type, parts, count, sum_type, sums}));

@@ -123,6 +123,7 @@ const char* last_words() {
 
 void launch(const std::shared_ptr<State>& state) {
   ++state->launched;
+  stand_in_note_operation();
   cudaLaunchHostFunc(state->stream, run_launched, new Launched{state, std::move(state->asked)});
 }
 

@@ -1,0 +1,51 @@
+#pragma once
+
+#include "parallel/communicator/nccl_operations.hpp"
+#include "parallel/communicator/transport.hpp"
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace mylos::parallel {
+
+/// Writes down what an exchange does as the steps of an operation over NCCL. The device's stream carries them out in
+/// their order, so that to the exchange all messages arrive at once. Messages that were begun before the first of them
+/// is waited for are one group of NCCL's, which carries them side by side.
+class NcclTransport final : public Transport {
+ public:
+  using Steps = std::vector<NcclOperation::Step>;
+
+  /// Of the ranks that `nodes` tells about. With its first exchange the device takes all the memory that a `bucket` may
+  /// take, up to that of the default one, because growing later waits for the device.
+  NcclTransport(std::shared_ptr<NcclLink> link, std::shared_ptr<const NodeMap> nodes, std::size_t bucket)
+      : link_(std::move(link)), nodes_(std::move(nodes)), bucket_(bucket) {}
+
+  std::unique_ptr<Messages> make_messages() override;
+  std::byte* reserve(std::size_t bytes) override;
+  void sum(ElementType type, std::span<const void* const> parts, std::size_t count, ElementType sum_type,
+           void* sums) override;
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) override;
+
+  /// What was written down.
+  Steps take_steps();
+
+ private:
+  class Noted;
+
+  void add_group();
+
+  std::shared_ptr<NcclLink> link_;
+  std::shared_ptr<const NodeMap> nodes_;
+  std::size_t bucket_;
+  std::vector<NcclLink::Message> sent_, received_;  ///< of the next group
+  Steps steps_;
+};
+
+/// The steps of the exchange that `make` makes.
+NcclTransport::Steps steps_of_exchange(NcclTransport& transport,
+                                       const std::function<std::unique_ptr<Exchange>(Transport&)>& make);
+
+}  // namespace mylos::parallel
