@@ -14,9 +14,10 @@
 namespace mylos::parallel {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+using Progress = QueuedOperation::Progress;
 
 /// Between two looks of the watch.
 constexpr milliseconds look_interval{100};
@@ -27,7 +28,9 @@ class Pause {
  public:
   void again() { begin_ = Clock::now(); }
 
-  void pause() const {
+  /// `rest(time)` sleeps for a time, or until there is more to do.
+  template <class Rest>
+  void pause(const Rest& rest) const {
     const auto waited = Clock::now() - begin_;
     if (waited < microseconds(10)) return;
     if (waited < microseconds(100)) {
@@ -35,7 +38,7 @@ class Pause {
       return;
     }
     const auto asleep = std::chrono::duration_cast<microseconds>(waited) / 16;
-    std::this_thread::sleep_for(std::clamp(asleep, microseconds(10), microseconds(100)));
+    rest(std::clamp(asleep, microseconds(10), microseconds(100)));
   }
 
  private:
@@ -105,10 +108,11 @@ void CommunicationThread::run() {
   ::pthread_setname_np(::pthread_self(), "mylos-ranks");
   // Sleeps are as short as asked: the system's default adds 50 us.
   ::prctl(PR_SET_TIMERSLACK, 1000UL);
-  while (const std::shared_ptr<QueuedOperation> operation = next()) carry_out(*operation);
+  while (wait_for_operation()) carry_out();
 }
 
-std::shared_ptr<QueuedOperation> CommunicationThread::next() {
+/// False where there is none and none will come.
+bool CommunicationThread::wait_for_operation() {
   const Clock::time_point begin = Clock::now();
   std::unique_lock lock(mutex_);
   while (queue_.empty() && !closing_) {
@@ -117,34 +121,101 @@ std::shared_ptr<QueuedOperation> CommunicationThread::next() {
     look(false, begin);
     lock.lock();
   }
-  if (queue_.empty()) return nullptr;
-  std::shared_ptr<QueuedOperation> operation = std::move(queue_.front());
-  queue_.pop_front();
-  return operation;
+  return !queue_.empty();
 }
 
-void CommunicationThread::carry_out(QueuedOperation& operation) {
-  const Clock::time_point begin = Clock::now();
-  name_ = operation.name();
-  const TraceSpan span(TraceLane::communication, "exchange", name_.what);
-  Pause pause;
-  try {
-    if (failure_) std::rethrow_exception(failure_);
-    for (;;) {
-      if (abandoned_) throw std::runtime_error("given up, because this rank ends");
-      const QueuedOperation::Progress progress = operation.advance();
-      if (progress == QueuedOperation::Progress::done) break;
-      if (progress == QueuedOperation::Progress::moved) pause.again();
-      pause.pause();
-      look(true, begin);
-      if (failure_) std::rethrow_exception(failure_);
-    }
-    operation.finish(nullptr);
-  } catch (const std::exception& error) {
-    if (!failure_) failure_ = std::make_exception_ptr(std::runtime_error(name_.what + ": " + error.what()));
-    operation.give_up();
-    operation.finish(failure_);
+/// Whether there is another operation that may begin now. The caller holds the mutex.
+bool CommunicationThread::may_begin() const {
+  if (queue_.empty()) return false;
+  if (under_way_.empty()) return true;
+  const void* const stream = queue_.front()->stream();
+  const UnderWay& last = under_way_.back();
+  return stream != nullptr && stream == last.operation->stream() && last.launched && under_way_.size() < most_under_way;
+}
+
+bool CommunicationThread::begin_next() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!may_begin()) return false;
+    under_way_.push_back({std::move(queue_.front())});
+    queue_.pop_front();
   }
+  if (under_way_.size() == 1) make_first();
+  return true;
+}
+
+/// The time of an operation counts from here on.
+void CommunicationThread::make_first() {
+  first_since_ = Clock::now();
+  if (!under_way_.empty()) name_ = under_way_.front().operation->name();
+}
+
+/// Until no operation is under way.
+void CommunicationThread::carry_out() {
+  Pause pause;
+  while (begin_next() || !under_way_.empty()) {
+    try {
+      if (failure_) std::rethrow_exception(failure_);
+      if (abandoned_) throw std::runtime_error(name_.what + ": given up, because this rank ends");
+      if (advance_all()) pause.again();
+      if (under_way_.empty()) return;
+      pause.pause([this](microseconds time) { rest(time); });
+      look(true, first_since_);
+      if (failure_) std::rethrow_exception(failure_);
+    } catch (const std::exception&) {
+      if (!failure_) failure_ = std::current_exception();
+      fail_all();
+    }
+  }
+}
+
+/// Asks all that are under way, so that the error of any is seen. They end in their order. Returns whether one has
+/// moved.
+bool CommunicationThread::advance_all() {
+  bool moved = false;
+  for (std::size_t place = 0; place < under_way_.size();) {
+    UnderWay& each = under_way_[place];
+    const Progress progress = advance(*each.operation);
+    if (progress == Progress::moved || (progress == Progress::launched && !each.launched)) moved = true;
+    if (progress == Progress::done && place == 0) {
+      end_first();
+      moved = true;
+      continue;
+    }
+    each.launched = progress == Progress::launched || progress == Progress::done;
+    ++place;
+  }
+  return moved;
+}
+
+Progress CommunicationThread::advance(QueuedOperation& operation) {
+  try {
+    return operation.advance();
+  } catch (const std::exception& error) {
+    throw std::runtime_error(operation.name().what + ": " + error.what());
+  }
+}
+
+void CommunicationThread::end_first() {
+  const std::shared_ptr<QueuedOperation> operation = std::move(under_way_.front().operation);
+  under_way_.pop_front();
+  if (Trace::is_on()) {
+    Trace::add(TraceLane::communication, "exchange " + operation->name().what, first_since_, Clock::now());
+  }
+  make_first();
+  operation->finish(nullptr);
+}
+
+void CommunicationThread::fail_all() {
+  for (const UnderWay& each : under_way_) each.operation->stop();
+  for (const UnderWay& each : under_way_) each.operation->give_up();
+  for (const UnderWay& each : under_way_) each.operation->finish(failure_);
+  under_way_.clear();
+}
+
+void CommunicationThread::rest(microseconds time) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, time, [this] { return may_begin(); });
 }
 
 void CommunicationThread::look(bool under_way, Clock::time_point since) {

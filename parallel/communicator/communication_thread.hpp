@@ -17,7 +17,8 @@
 
 /// The one thread of a process that talks to other ranks. It never waits inside the library that it talks through: it
 /// asks whether what has begun is done, and gives its core away in between, so that it neither starves the threads that
-/// compute nor is blind while a rank does not come.
+/// compute nor is blind while a rank does not come. Operations that a device's stream keeps in order are launched
+/// ahead.
 namespace mylos::parallel {
 
 /// How an operation is told to people and to other ranks.
@@ -30,13 +31,20 @@ struct OperationName {
 
 class QueuedOperation : public Event::Operation {
  public:
-  enum class Progress { done, moved, waiting };
+  /// `launched`: only its end is to come, and the next operation of the same stream may begin.
+  enum class Progress { done, moved, waiting, launched };
 
   explicit QueuedOperation(OperationName name) : name_(std::move(name)) {}
 
-  /// Goes on as far as it can without waiting. Called by the communication thread alone, until done.
+  /// Goes on as far as it can without waiting. Called by the communication thread alone; again after done, where
+  /// operations before it are not.
   virtual Progress advance() = 0;
-  /// Makes what has begun end without other ranks, before it fails. Called by the communication thread alone.
+  /// What carries out operations in the order in which they are launched: equal for those that it keeps in order, null
+  /// where nothing does.
+  virtual const void* stream() const { return nullptr; }
+  /// Makes what has begun end without other ranks, before it fails: of all that are under way first stop(), which does
+  /// not wait, and then give_up(). Called by the communication thread alone.
+  virtual void stop() noexcept {}
   virtual void give_up() noexcept {}
 
   const OperationName& name() const { return name_; }
@@ -71,9 +79,10 @@ class QueuedOperation : public Event::Operation {
 class Watch {
  public:
   struct Waiting {
-    const OperationName& name;  ///< of the operation under way, or of the last one
+    const OperationName& name;  ///< of the first operation under way, or of the last one
     bool under_way;
-    std::chrono::steady_clock::time_point since;  ///< the operation, or there being none
+    /// No operation before it was under way, or there was none.
+    std::chrono::steady_clock::time_point since;
   };
 
   virtual ~Watch() = default;
@@ -87,8 +96,11 @@ class CommunicationThread {
   CommunicationThread(const CommunicationThread&) = delete;
   CommunicationThread& operator=(const CommunicationThread&) = delete;
 
-  /// Carries out `operation` after all that were submitted before. After one has failed all later ones fail as it did.
+  /// Carries out `operation` after all that were submitted before: it begins when they have ended, or when they are
+  /// launched on its stream and fewer than most_under_way. After one has failed all later ones fail as it did.
   void submit(std::shared_ptr<QueuedOperation> operation);
+
+  static constexpr std::size_t most_under_way = 8;
 
   /// Operations that were ever submitted.
   std::uint64_t submitted() const { return submitted_; }
@@ -102,10 +114,24 @@ class CommunicationThread {
   void abandon();
 
  private:
+  using Clock = std::chrono::steady_clock;
+  struct UnderWay {
+    std::shared_ptr<QueuedOperation> operation;
+    bool launched = false;
+  };
+
   void run();
-  std::shared_ptr<QueuedOperation> next();
-  void carry_out(QueuedOperation& operation);
-  void look(bool under_way, std::chrono::steady_clock::time_point since);
+  bool wait_for_operation();
+  bool may_begin() const;
+  bool begin_next();
+  void carry_out();
+  bool advance_all();
+  QueuedOperation::Progress advance(QueuedOperation& operation);
+  void end_first();
+  void make_first();
+  void fail_all();
+  void rest(std::chrono::microseconds time);
+  void look(bool under_way, Clock::time_point since);
   void join();
 
   std::mutex mutex_;
@@ -116,8 +142,10 @@ class CommunicationThread {
   std::atomic<bool> abandoned_{false};
   std::atomic<Watch*> watch_{nullptr};
   std::exception_ptr failure_;
-  OperationName name_;  ///< of the operation under way, or of the last one
-  std::chrono::steady_clock::time_point looked_;
+  std::deque<UnderWay> under_way_;  ///< all but the last are launched
+  OperationName name_;              ///< of the first operation under way, or of the last one
+  Clock::time_point first_since_;   ///< the first one is the first
+  Clock::time_point looked_;
   std::thread thread_;
 };
 

@@ -148,8 +148,9 @@ Progress NcclOperation::advance() {
     ready_.hold_up(stream);
     begun_ = true;
   }
-  if (!link_->settled()) return Progress::waiting;
-  if (stage_ == Stage::launched) return ended_.has_come() ? Progress::done : Progress::waiting;
+  const bool settled = link_->settled();
+  if (stage_ == Stage::launched) return ended_.has_come() ? Progress::done : Progress::launched;
+  if (!settled) return Progress::waiting;
   if (next_step_ < steps_.size()) {
     if (!device.has_room()) return Progress::waiting;
     steps_[next_step_++]();
@@ -157,12 +158,12 @@ Progress NcclOperation::advance() {
   } else {
     ended_.record(stream);
     set(Stage::launched);
+    return Progress::launched;
   }
   return Progress::moved;
 }
 
 void NcclOperation::give_up() noexcept {
-  link_->abort();
   // The memory of its arrays may go when it has failed.
   const cudaStream_t stream = link_->device()->stream();
   if (begun_) wait_a_while([stream] { return !is_pending(cudaStreamQuery(stream)); });

@@ -10,8 +10,9 @@
 #include <string>
 #include <vector>
 
-/// Operations over NCCL, as the communication thread carries them out: each is launched when the one before has ended
-/// on the device, so that no two of them wait for other ranks at a time, and stays under way until it has ended itself.
+/// Operations over NCCL, as the communication thread carries them out: each is launched when the one before is, and the
+/// device's stream keeps their order, so that no two of them wait for other ranks at a time. An operation stays under
+/// way until it has ended on the device.
 namespace mylos::parallel {
 
 /// A group's NCCL communicator. Calls that wait for other ranks return at once, and settled() tells.
@@ -62,7 +63,7 @@ class NcclConnect final : public QueuedOperation {
       : QueuedOperation(std::move(name)), link_(std::move(link)), id_(id) {}
 
   Progress advance() override;
-  void give_up() noexcept override { link_->abort(); }
+  void stop() noexcept override { link_->abort(); }
 
  private:
   std::shared_ptr<NcclLink> link_;
@@ -81,6 +82,8 @@ class NcclOperation final : public QueuedOperation {
   NcclOperation(OperationName name, std::shared_ptr<NcclLink> link, const ExecutionSpace& space, MakeSteps make_steps);
 
   Progress advance() override;
+  const void* stream() const override { return link_->device()->stream(); }
+  void stop() noexcept override { link_->abort(); }
   void give_up() noexcept override;
   /// Returns when all steps are launched: what follows on `space` waits for them on the device.
   void wait(const ExecutionSpace& space) override;

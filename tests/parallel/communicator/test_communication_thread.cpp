@@ -5,32 +5,78 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 namespace mylos::parallel {
 namespace {
 
 using ::testing::HasSubstr;
 
-/// Waits until it is told to end, or to fail.
+/// Waits until it is told to be launched, to end, or to fail.
 class Told final : public QueuedOperation {
  public:
-  enum class Order { wait, end, fail };
+  enum class Order { wait, launch, end, fail };
 
-  explicit Told(const char* what) : QueuedOperation({what, 0, 0, 0}) {}
+  explicit Told(std::string what, const void* stream = nullptr)
+      : QueuedOperation({std::move(what), 0, 0, 0}), stream_(stream) {}
 
   Progress advance() override {
     begun = true;
-    if (order == Order::fail) throw std::runtime_error("the network is down");
-    return order == Order::end ? Progress::done : Progress::waiting;
+    switch (order) {
+      case Order::launch:
+        return Progress::launched;
+      case Order::end:
+        return Progress::done;
+      case Order::fail:
+        throw std::runtime_error("the network is down");
+      default:
+        return Progress::waiting;
+    }
   }
+  const void* stream() const override { return stream_; }
+  void stop() noexcept override { stopped = true; }
   void give_up() noexcept override { was_done_when_given_up = done() ? 1 : 0; }
 
   std::atomic<Order> order{Order::wait};
   std::atomic<bool> begun{false};
   std::atomic<int> was_done_when_given_up{-1};
+  std::atomic<bool> stopped{false};
+
+ private:
+  const void* stream_;
 };
+
+using Order = Told::Order;
+
+/// Where it never comes true the test's time limit ends it.
+template <class Condition>
+void wait_until(const Condition& condition) {
+  while (!condition()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+/// Time for what must not happen.
+void wait_for_a_mistake() { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }
+
+/// `count` operations of `stream`, submitted to `thread`.
+std::vector<std::shared_ptr<Told>> submit_to(CommunicationThread& thread, std::size_t count, const void* stream) {
+  std::vector<std::shared_ptr<Told>> operations;
+  for (std::size_t i = 0; i < count; ++i) {
+    thread.submit(operations.emplace_back(std::make_shared<Told>("sum " + std::to_string(i), stream)));
+  }
+  return operations;
+}
+
+void end_all(const std::vector<std::shared_ptr<Told>>& operations) {
+  for (const auto& each : operations) each->order = Order::end;
+  for (const auto& each : operations) Event(each).wait_for_its_end();
+}
 
 TEST(CommunicationThread, AnOperationThatEndsIsNotGivenUp) {
   CommunicationThread thread;
@@ -56,6 +102,101 @@ TEST(CommunicationThread, OneThatFailsIsGivenUpBeforeAnybodyHears) {
   EXPECT_FALSE(second->begun);
   EXPECT_EQ(second->was_done_when_given_up, 0);
   Event(second).wait_for_its_end();  // and does not throw
+}
+
+TEST(CommunicationThread, LaunchesAheadOnAStreamUpToABound) {
+  CommunicationThread thread;
+  const int stream = 0;
+  const auto operations = submit_to(thread, CommunicationThread::most_under_way + 2, &stream);
+  for (std::size_t i = 0; i < CommunicationThread::most_under_way; ++i) {
+    wait_until([&] { return operations[i]->begun.load(); });
+    wait_for_a_mistake();
+    // The one before is launched and has not ended.
+    EXPECT_FALSE(operations[i + 1]->begun);
+    operations[i]->order = Order::launch;
+  }
+  wait_for_a_mistake();
+  EXPECT_FALSE(operations[CommunicationThread::most_under_way]->begun);
+  // Ends come in order.
+  operations[1]->order = Order::end;
+  wait_for_a_mistake();
+  EXPECT_FALSE(operations[1]->done());
+  operations[0]->order = Order::end;
+  Event(operations[1]).wait_for_its_end();
+  EXPECT_TRUE(operations[0]->done());
+  wait_until([&] { return operations[CommunicationThread::most_under_way]->begun.load(); });
+  end_all(operations);
+  thread.finish();
+}
+
+TEST(CommunicationThread, WaitsForTheEndBeforeAnotherStream) {
+  CommunicationThread thread;
+  const int stream = 0, another = 0;
+  for (const void* const after : {static_cast<const void*>(nullptr), static_cast<const void*>(&another)}) {
+    const auto first = submit_to(thread, 2, &stream), second = submit_to(thread, 1, after),
+               third = submit_to(thread, 1, &stream);
+    for (const auto& each : first) each->order = Order::launch;
+    wait_until([&] { return first[1]->begun.load(); });
+    first[0]->order = Order::end;
+    Event(first[0]).wait_for_its_end();
+    wait_for_a_mistake();
+    EXPECT_FALSE(second[0]->begun);
+    first[1]->order = Order::end;
+    wait_until([&] { return second[0]->begun.load(); });
+    EXPECT_TRUE(first[1]->done());
+    second[0]->order = Order::launch;
+    wait_for_a_mistake();
+    EXPECT_FALSE(third[0]->begun);
+    end_all(second);
+    end_all(third);
+  }
+  thread.finish();
+}
+
+TEST(CommunicationThread, AnErrorOfAnyThatIsLaunchedEndsAllAndNamesIt) {
+  CommunicationThread thread;
+  const int stream = 0;
+  const auto operations = submit_to(thread, 3, &stream);
+  for (const auto& each : operations) each->order = Order::launch;
+  wait_until([&] { return operations[2]->begun.load(); });
+  operations[1]->order = Order::fail;
+  for (const auto& each : operations) {
+    EXPECT_THAT(tests::error_of([&] { each->wait_on_host(); }), HasSubstr("sum 1: the network is down"));
+    EXPECT_TRUE(each->stopped);
+    EXPECT_EQ(each->was_done_when_given_up, 0);
+  }
+}
+
+/// Keeps what it sees of the first operation that is under way.
+class Looks final : public Watch {
+ public:
+  void look(const Waiting& waiting) override {
+    const std::lock_guard lock(mutex_);
+    if (waiting.under_way) seen_ = waiting.name.what;
+  }
+  std::string seen() {
+    const std::lock_guard lock(mutex_);
+    return seen_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::string seen_;
+};
+
+TEST(CommunicationThread, TheWatchSeesTheFirstThatHasNotEnded) {
+  Looks watch;
+  CommunicationThread thread;
+  thread.set_watch(&watch);
+  const int stream = 0;
+  const auto operations = submit_to(thread, 3, &stream);
+  for (const auto& each : operations) each->order = Order::launch;
+  wait_until([&] { return operations[2]->begun.load(); });
+  wait_until([&] { return watch.seen() == "sum 0"; });
+  operations[0]->order = Order::end;
+  wait_until([&] { return watch.seen() == "sum 1"; });
+  end_all(operations);
+  thread.finish();
 }
 
 TEST(CommunicationThread, WhatIsAbandonedIsGivenUp) {

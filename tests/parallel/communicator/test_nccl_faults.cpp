@@ -98,7 +98,7 @@ TEST(NcclFaults, AnOperationThatNeverEndsEndsAtTheTimeLimit) {
   const std::string errors = errors_of_fault("hang:3");
   EXPECT_THAT(
       errors,
-      ContainsRegex("mylos: error: all ranks have come to: step [34], NCCL all-reduce of layer 3 gradients, 256.0 "
+      ContainsRegex("mylos: error: all ranks have come to: step [345], NCCL all-reduce of layer 3 gradients, 256.0 "
                     "KiB; yet it has not ended for [0-9]+ s: NCCL \\(NCCL_DEBUG=INFO says more\\)"));
 }
 

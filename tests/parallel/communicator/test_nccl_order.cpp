@@ -1,3 +1,4 @@
+#include "parallel/communicator/communication_thread.hpp"
 #include "parallel/communicator/exchange_size.hpp"
 #include "parallel/communicator/nccl_device.hpp"
 #include "parallel/communicator/nccl_streams.hpp"
@@ -85,6 +86,37 @@ TEST_P(NcclOrder, AnEndIsNotToldBeforeTheMemoryIsFree) {
 template <class Condition>
 void wait_until(const Condition& condition) {
   while (!condition()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+TEST_P(NcclOrder, OperationsAreLaunchedBeforeThoseBeforeThemHaveEnded) {
+  constexpr std::size_t most = CommunicationThread::most_under_way;
+  Fill ones{data.data()};
+  ranks->all_reduce(space, buffer, "connection").wait(space);
+  space.fence();
+  std::vector<Vector<double>> arrays;
+  for (std::size_t i = 0; i < most + 2; ++i) {
+    Kokkos::deep_copy(arrays.emplace_back("test::array", count), static_cast<double>(i));
+  }
+  const std::size_t before = stand_in_operations();
+  ones.may_go = false;
+  ASSERT_EQ(cudaLaunchHostFunc(stream_of(space), fill, &ones), cudaSuccess);
+  std::vector<Event> events;
+  for (const Vector<double>& each : arrays) {
+    events.push_back(ranks->all_reduce(space, {each.data(), count, ElementType::float64, Place::device}, "test"));
+  }
+  // None has begun on the device yet.
+  wait_until([&] { return stand_in_operations() == before + most; });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(stand_in_operations(), before + most);
+  for (const Event& event : events) EXPECT_FALSE(event.done());
+  ones.may_go = true;
+  ones.may_go.notify_all();
+  for (const Event& event : events) event.wait(space);
+  space.fence();
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    const std::vector<double> sums(arrays[i].data(), arrays[i].data() + count);
+    EXPECT_EQ(sums, std::vector<double>(count, sum_of_ones * static_cast<double>(i)));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, NcclOrder, ::testing::Bool(),
