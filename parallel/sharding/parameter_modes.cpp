@@ -264,7 +264,7 @@ class SlicedGradientsMode final : public WholeValuesMode {
   }
 
   void begin_step(const ExecutionSpace& space) override { gradients_->begin_step(space); }
-  void begin_micro_batch(bool) override {}
+  void begin_micro_batch(bool last) override { gradients_->begin_micro_batch(last); }
   void finish_gradients(const ExecutionSpace& space) override { gradients_->finish(space); }
 
  private:
@@ -289,7 +289,7 @@ class ShardedMode final : public SlicedMode {
     space_ = space;
     gradients_->begin_step(space);
   }
-  void begin_micro_batch(bool) override {}
+  void begin_micro_batch(bool last) override { gradients_->begin_micro_batch(last); }
   void finish_gradients(const ExecutionSpace& space) override { gradients_->finish(space); }
 
   void publish_values(const ExecutionSpace& space) override {

@@ -14,7 +14,7 @@ namespace mylos::parallel {
 UnitGradients::UnitGradients(const ModeSettings& settings, Mesh& mesh, ParameterStore& store,
                              std::span<const ParameterSlice> slices)
     : ranks_(mesh.shard()),
-      replicas_(mesh.replicate()),
+      replicas_(settings, mesh.replicate(), store.table(), slices),
       store_(store),
       slices_(slices.begin(), slices.end()),
       places_(units_at_once(store.table())),
@@ -42,21 +42,24 @@ void UnitGradients::begin_step(const ExecutionSpace& space) {
   has_begun_.assign(has_begun_.size(), false);
 }
 
+void UnitGradients::begin_micro_batch(bool last) { is_last_ = last; }
+
 Vector<float> UnitGradients::take(std::size_t unit) {
   const auto free = std::ranges::find(places_, nobody, &Place::unit);
-  Place& place = free != places_.end() ? *free : oldest();
-  accumulate(space_, place);
-  place.unit = unit;
-  return slice(place.memory, 0, store_.capacity(unit));
+  Place* const place = free != places_.end() ? &*free : oldest_sum(nullptr);
+  require(place != nullptr, fmt::format("unit gradients: more than {} units are written at once", places_.size()));
+  accumulate(space_, *place);
+  place->unit = unit;
+  return slice(place->memory, 0, store_.capacity(unit));
 }
 
-UnitGradients::Place& UnitGradients::oldest() {
+/// The sums begin in the same order on every rank.
+UnitGradients::Place* UnitGradients::oldest_sum(const Place* but) {
   Place* chosen = nullptr;
   for (Place& place : places_) {
-    if (place.summing && (chosen == nullptr || place.order < chosen->order)) chosen = &place;
+    if (&place != but && place.summing && (chosen == nullptr || place.order < chosen->order)) chosen = &place;
   }
-  require(chosen != nullptr, fmt::format("unit gradients: more than {} units are written at once", places_.size()));
-  return *chosen;
+  return chosen;
 }
 
 void UnitGradients::reduce(std::size_t unit) {
@@ -64,23 +67,33 @@ void UnitGradients::reduce(std::size_t unit) {
   const auto found = std::ranges::find(places_, unit, &Place::unit);
   require(found != places_.end() && !found->summing, "unit gradients: a unit is told twice in a pass");
   Place& place = *found;
-  const std::size_t capacity = store_.capacity(unit);
-  Buffer all = buffer_of(slice(place.memory, 0, capacity));
-  if (place.rounded.extent(0) > 0) {
-    const Vector<bfloat16> rounded = slice(place.rounded, 0, capacity);
-    convert<float, bfloat16>(space_, slice(place.memory, 0, capacity), rounded);
-    all = buffer_of(rounded);
-  }
+  const Buffer all = rounded_if_exchanged(place);
   store_.take_gradients(unit);
   place.summing = true;
+  place.last = is_last_;
   place.order = ++order_;
-  place.summed = ranks_.reduce_scatter(space_, all, buffer_of(part_of(place)),
+  place.summed = ranks_.reduce_scatter(space_, all, buffer_of(part_of(place, place.memory)),
                                        fmt::format("gradients of {}", store_.table().units()[unit].name));
+  // What was begun before this unit's pass has had that long: its slices can go on to the other groups.
+  if (is_last_) accumulate_all(space_, &place);
 }
 
-Vector<float> UnitGradients::part_of(const Place& place) const {
+/// A unit's gradients as they are exchanged.
+Buffer UnitGradients::rounded_if_exchanged(Place& place) {
+  const std::size_t capacity = store_.capacity(place.unit);
+  const Vector<float> gradients = slice(place.memory, 0, capacity);
+  if (place.rounded.extent(0) == 0) return buffer_of(gradients);
+  if (place.lent != nobody) replicas_.finish(space_, place.lent);
+  place.lent = nobody;
+  const Vector<bfloat16> rounded = slice(place.rounded, 0, capacity);
+  convert<float, bfloat16>(space_, gradients, rounded);
+  return buffer_of(rounded);
+}
+
+template <class T>
+Vector<T> UnitGradients::part_of(const Place& place, const Vector<T>& memory) const {
   const std::size_t part = store_.capacity(place.unit) / ranks_.size();
-  return slice(place.memory, ranks_.rank() * part, (ranks_.rank() + 1) * part);
+  return slice(memory, ranks_.rank() * part, (ranks_.rank() + 1) * part);
 }
 
 void UnitGradients::accumulate(const ExecutionSpace& space, Place& place) {
@@ -89,7 +102,7 @@ void UnitGradients::accumulate(const ExecutionSpace& space, Place& place) {
     const TraceSpan span(TraceLane::waiting, "gradients of", store_.table().units()[place.unit].name);
     place.summed.wait(space);
   }
-  const Vector<float> sum = part_of(place), total = slices_[place.unit].gradient;
+  const Vector<float> sum = part_of(place, place.memory), total = slices_[place.unit].gradient;
   if (!tree_sums_.empty()) {
     tree_sums_[place.unit].add(space, sum, total);
   } else if (has_begun_[place.unit]) {
@@ -98,21 +111,27 @@ void UnitGradients::accumulate(const ExecutionSpace& space, Place& place) {
     Kokkos::deep_copy(space, total, sum);
   }
   has_begun_[place.unit] = true;
+  if (place.last) sum_replicas(space, place);
   place.unit = nobody;
   place.summing = false;
 }
 
+/// The place's memory in bfloat16 has been exchanged, and is free until another unit's gradients are rounded in it.
+void UnitGradients::sum_replicas(const ExecutionSpace& space, Place& place) {
+  if (!replicas_.rounds()) return replicas_.begin(space, place.unit, {});
+  replicas_.begin(space, place.unit, part_of(place, place.rounded));
+  place.lent = place.unit;
+}
+
+void UnitGradients::accumulate_all(const ExecutionSpace& space, const Place* but) {
+  while (Place* const place = oldest_sum(but)) accumulate(space, *place);
+}
+
 void UnitGradients::finish(const ExecutionSpace& space) {
-  // In the order in which they were begun, which is that of every rank.
-  std::vector<Place*> ordered;
-  for (Place& place : places_) ordered.push_back(&place);
-  std::ranges::sort(ordered, {}, [](const Place* place) { return place->order; });
-  for (Place* place : ordered) accumulate(space, *place);
-  std::vector<Event> sums;
-  for (const ParameterSlice& part : slices_) {
-    sums.push_back(replicas_.all_reduce(space, buffer_of(part.gradient), "gradients of all groups"));
-  }
-  for (const Event& sum : sums) sum.wait(space);
+  accumulate_all(space, nullptr);
+  const TraceSpan span(TraceLane::waiting, "sums of", "gradients over all groups");
+  replicas_.finish(space);
+  for (Place& place : places_) place.lent = nobody;
 }
 
 }  // namespace mylos::parallel

@@ -1,0 +1,189 @@
+#pragma once
+
+#include "core/element_type.hpp"
+#include "nn/optimizer.hpp"
+#include "parallel/sharding/parameter_mode.hpp"
+#include "tests/support/arrays.hpp"
+#include "tests/support/launch.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+/// A mode over all ranks of a test program with a small model whose gradients are known.
+namespace mylos::parallel {
+
+using tests::host_values;
+using tests::Values;
+
+/// Four units, of which the last reads the first one's rows as well.
+inline ParameterTable make_four_units() {
+  ParameterTable::Builder builder;
+  builder.unit("first").row("words", {300, 10}, {}).row("scale", {700}, {}, {.decay = false});
+  builder.unit("second").row("weight", {50, 100}, {});
+  builder.unit("third").row("bias", {10}, {});
+  builder.unit("last").row("out", {2048}, {}).borrow("first");
+  return builder.build();
+}
+
+/// Small whole numbers, so that every sum is exact in every type.
+inline float small_gradient(std::size_t rank, std::size_t pass, std::size_t unit, std::size_t i) {
+  return static_cast<float>((3 * rank + 5 * pass + 2 * unit + i) % 5);
+}
+inline float initial_value(std::size_t row, std::size_t i) { return static_cast<float>((7 * row + i) % 100); }
+
+/// A mode with its store, and what a model would do with it.
+class ModeRun {
+ public:
+  using GradientOf = std::function<float(std::size_t rank, std::size_t pass, std::size_t unit, std::size_t i)>;
+
+  /// `world`: all ranks.
+  ModeRun(const ModeSettings& settings, Precision precision, std::size_t group = 2,
+          Communicator& world = tests::launch().world())
+      : settings_(settings),
+        table_(make_four_units()),
+        mesh_(world, ranks_that_split(settings.kind, group, world.size())),
+        store_(table_, precision, ParameterStore::Purpose::training, store_layout(settings.kind, mesh_.shard().size())),
+        mode_(make_parameter_mode(settings, mesh_, store_)) {
+    for (std::size_t row = 0; row < table_.rows().size(); ++row) {
+      std::vector<float> values(table_.row(row).size);
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = initial_value(row, i);
+      mode_->write_row(row, values);
+    }
+    mode_->publish_values(space_);
+  }
+
+  /// Each micro-batch adds its gradients, the last unit's pass also to the first one's rows.
+  void step(std::size_t index) {
+    mode_->begin_step(space_);
+    for (std::size_t batch = 0; batch < settings_.micro_batches; ++batch) {
+      mode_->begin_micro_batch(batch + 1 == settings_.micro_batches);
+      pass(index * settings_.micro_batches + batch);
+    }
+    mode_->finish_gradients(space_);
+  }
+
+  /// The model's pass of a micro-batch.
+  void pass(std::size_t index) {
+    UnitSchedule& schedule = mode_->schedule();
+    const std::size_t units = table_.units().size();
+    for (std::size_t unit = 0; unit < units; ++unit) {
+      schedule.acquire(unit);
+      if (unit + 1 < units) schedule.release(unit);
+    }
+    for (std::size_t unit = units; unit-- > 0;) {
+      if (unit + 1 < units) schedule.acquire(unit);
+      add_gradients(unit, index);
+      for (const std::size_t borrowed : table_.units()[unit].borrowed) add_gradients(borrowed, index);
+      schedule.release(unit);
+      schedule.gradients_ready(unit);
+      if (told_) told_(unit);
+    }
+  }
+
+  /// From here on gradients are these.
+  void set_gradients(GradientOf gradients) { gradient_of_ = std::move(gradients); }
+  /// From here on called after a unit's gradients have been told, on all ranks alike.
+  void set_told(std::function<void(std::size_t unit)> told) { told_ = std::move(told); }
+
+  /// What the gradients of a unit are after a step, over all ranks and micro-batches.
+  Values expected_gradient(std::size_t unit, std::size_t index) const {
+    Values sums(table_.units()[unit].size, 0.0);
+    for (std::size_t rank = 0; rank < mesh_.world().size(); ++rank) {
+      for (std::size_t batch = 0; batch < settings_.micro_batches; ++batch) {
+        const std::size_t pass = index * settings_.micro_batches + batch;
+        const double times = unit == 0 ? 2.0 : 1.0;
+        for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += times * gradient_of_(rank, pass, unit, i);
+      }
+    }
+    return sums;
+  }
+
+  void expect_gradients(std::size_t index) {
+    double squares = 0.0;
+    for (const ParameterSlice& part : mode_->slices()) {
+      const Values all = expected_gradient(part.unit, index);
+      for (const double value : all) squares += value * value;
+      const std::size_t begin = std::min(part.begin, all.size()), end = std::min(part.end, all.size());
+      Values actual = host_values(part.gradient);
+      actual.resize(end - begin);
+      EXPECT_EQ(actual, Values(all.begin() + static_cast<std::ptrdiff_t>(begin),
+                               all.begin() + static_cast<std::ptrdiff_t>(end)))
+          << table_.units()[part.unit].name;
+    }
+    const nn::GradientNorm norm(table_, mode_->slices());
+    EXPECT_EQ(mode_->sum_of_blocks(norm.block_sums(space_)), squares);
+  }
+
+  /// masters += 1, as an optimizer would.
+  void update() {
+    for (const ParameterSlice& part : mode_->slices()) {
+      const auto host = Kokkos::create_mirror_view_and_copy(HostSpace(), part.master);
+      for (std::size_t i = 0; i < host.size(); ++i) host(i) += 1.0f;
+      Kokkos::deep_copy(part.master, host);
+    }
+    mode_->publish_values(space_);
+  }
+
+  /// Values as a forward pass sees them, and masters as an export reads them.
+  void expect_values(float added) {
+    for (std::size_t unit = 0; unit < table_.units().size(); ++unit) {
+      mode_->schedule().acquire(unit);
+      expect_unit(unit, added);
+      for (const std::size_t borrowed : table_.units()[unit].borrowed) expect_unit(borrowed, added);
+      mode_->schedule().release(unit);
+    }
+    for (std::size_t row = 0; row < table_.rows().size(); ++row) {
+      const std::size_t first = table_.row(row).size / 3;
+      std::vector<float> values(table_.row(row).size - first);
+      mode_->read_row(row, first, values);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        ASSERT_EQ(values[i], initial_value(row, first + i) + added) << row;
+    }
+  }
+
+  const ParameterTable& table() const { return table_; }
+  ParameterMode& mode() { return *mode_; }
+  Mesh& mesh() { return mesh_; }
+
+ private:
+  void add_gradients(std::size_t unit, std::size_t pass) {
+    for (std::size_t row = 0; row < table_.rows().size(); ++row) {
+      const ParameterRow& description = table_.row(row);
+      if (description.unit != unit) continue;
+      const bool whole = store_.begins_gradient(row, 1);
+      const Vector<float> gradient = store_.gradient(row);
+      const auto host = Kokkos::create_mirror_view_and_copy(HostSpace(), gradient);
+      for (std::size_t i = 0; i < host.size(); ++i) {
+        const float value = gradient_of_(mesh_.world().rank(), pass, unit, description.offset + i);
+        host(i) = whole ? value : host(i) + value;
+      }
+      Kokkos::deep_copy(gradient, host);
+    }
+  }
+
+  void expect_unit(std::size_t unit, float added) {
+    for (std::size_t row = 0; row < table_.rows().size(); ++row) {
+      if (table_.row(row).unit != unit) continue;
+      const Values values =
+          with_type(store_.precision(), [&]<class T>(T) { return host_values(store_.values<T>(row)); });
+      for (std::size_t i = 0; i < values.size(); ++i)
+        ASSERT_EQ(values[i], initial_value(row, i) + added) << row << " " << i;
+    }
+  }
+
+  ModeSettings settings_;
+  GradientOf gradient_of_ = small_gradient;
+  std::function<void(std::size_t unit)> told_;
+  ExecutionSpace space_;
+  ParameterTable table_;
+  Mesh mesh_;
+  ParameterStore store_;
+  std::unique_ptr<ParameterMode> mode_;
+};
+
+}  // namespace mylos::parallel
