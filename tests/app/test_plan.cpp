@@ -422,10 +422,14 @@ INSTANTIATE_TEST_SUITE_P(Of, PlannedMemory,
                            return name;
                          });
 
-class PlannedBytes : public PlannedRanks, public testing::WithParamInterface<std::string> {};
+struct SentSetting {
+  std::string mode, communication_precision;
+};
+
+class PlannedBytes : public PlannedRanks, public testing::WithParamInterface<SentSetting> {};
 
 TEST_P(PlannedBytes, AreThoseThatARankSends) {
-  const std::string mode = GetParam();
+  const auto& [mode, communication_precision] = GetParam();
   const bool is_hybrid = mode == "hybrid";
   write_tiny_model(model_, {.hidden = 128, .layers = 6, .feed_forward = 512});
   const Words same = {"--steps",      "8",  "--batch", "8",  "--max-length", "60",
@@ -434,6 +438,7 @@ TEST_P(PlannedBytes, AreThoseThatARankSends) {
   Words train = {"train", "--train", train_, "--model", model_, "--output", run_, "--gemm", default_gemm_provider()};
   for (Words* words : {&plan, &train}) {
     words->insert(words->end(), same.begin(), same.end());
+    words->insert(words->end(), {"--communication-precision", communication_precision});
     if (is_hybrid) words->insert(words->end(), {"--shard-size", "2"});
   }
   plan.insert(plan.end(), {"--model", model_});
@@ -448,9 +453,11 @@ TEST_P(PlannedBytes, AreThoseThatARankSends) {
 }
 
 INSTANTIATE_TEST_SUITE_P(In, PlannedBytes,
-                         testing::Values("replicated", "sharded-optimizer", "sharded-gradients", "sharded", "hybrid"),
+                         testing::Values(SentSetting{"replicated", "float"}, SentSetting{"sharded-optimizer", "float"},
+                                         SentSetting{"sharded-gradients", "float"}, SentSetting{"sharded", "float"},
+                                         SentSetting{"hybrid", "float"}, SentSetting{"hybrid", "bfloat16"}),
                          [](const auto& of) {
-                           std::string name = of.param;
+                           std::string name = of.param.mode + "_" + of.param.communication_precision;
                            std::ranges::replace(name, '-', '_');
                            return name;
                          });

@@ -84,7 +84,7 @@ StepTime time_of(const Workload& workload, const TrainConfig& config, const Plan
   for (std::size_t u = 0; u < shares.size(); ++u) {
     const double work = shares[u] * seconds / static_cast<double>(micro_batches);
     const auto size = static_cast<double>(table.units()[u].size);
-    units.push_back({work / 3.0, 2.0 * work / 3.0, value * size, gradient * size, sizeof(float) * size});
+    units.push_back({work / 3.0, 2.0 * work / 3.0, value * size, gradient * size});
   }
   const double slices = static_cast<double>(table.size()) / static_cast<double>(shards);
   const Links links{target.machine.link, ranks.of_node, target.network, target.machine.copies,

@@ -54,7 +54,6 @@ class Step {
       backward(last);
     }
     clocks_.wait_for_all();
-    sum_groups();
     StepTime time{.optimizer = optimizer, .exchange = clocks_.exchanged(), .sent = sent_};
     for (const UnitWork& unit : units_) time.compute += (unit.forward + unit.backward);
     time.compute *= static_cast<double>(layout_.micro_batches);
@@ -83,14 +82,11 @@ class Step {
       gather(unit.gradients);
     }
   }
-  /// Slices of the same place on every node, which share the node's links.
-  void sum_groups() {
-    const std::size_t groups = layout_.mode == ModeKind::replicated ? 1 : layout_.ranks / layout_.shards;
+  /// What makes this rank's slice of a unit that of all groups: ranks of the same place on every node share its links.
+  void sum_replicas(const UnitWork& unit) {
+    const std::size_t groups = layout_.mode == ModeKind::hybrid ? layout_.ranks / layout_.shards : 1;
     const Links between{.local = links_.local, .of_node = 1, .network = links_.network};
-    for (const UnitWork& unit : units_) {
-      all_reduce(between, groups, unit.slices, unit.slices / static_cast<double>(layout_.shards));
-    }
-    clocks_.wait_for_all();
+    all_reduce(between, groups, unit.gradients, unit.gradients / static_cast<double>(layout_.shards));
   }
   bool reduces(bool last) const {
     return last || (layout_.mode != ModeKind::replicated && layout_.mode != ModeKind::sharded_optimizer);
@@ -108,7 +104,8 @@ class Step {
     }
   }
 
-  /// The last two units are still there from the forward pass.
+  /// The last two units are still there from the forward pass. In the last micro-batch a unit's slice goes on to the
+  /// other groups when the next unit's gradients are complete.
   void backward(bool last) {
     const std::size_t count = units_.size();
     std::vector<double> there(count, 0.0);
@@ -117,7 +114,9 @@ class Step {
       if (splits_values() && i > 0 && i + 1 < count) there[i - 1] = gather(units_[i - 1].values);
       clocks_.compute(units_[i].backward);
       if (reduces(last)) reduce(units_[i]);
+      if (last && i + 1 < count) sum_replicas(units_[i + 1]);
     }
+    if (last) sum_replicas(units_[0]);
   }
 
   const StepLayout& layout_;

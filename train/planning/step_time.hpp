@@ -32,7 +32,6 @@ struct UnitWork {
   double backward = 0.0;   ///< seconds
   double values = 0.0;     ///< bytes in the compute type
   double gradients = 0.0;  ///< bytes in the type of exchange
-  double slices = 0.0;     ///< bytes as float: what groups of hybrid mode sum
 };
 
 struct StepTime {
@@ -55,7 +54,8 @@ struct StepLayout {
 
 /// A step of `units`, in the order of the forward pass, with one collective at a time beside the computing, in the
 /// order and as early as parallel/sharding/parameter_mode.hpp's modes begin them: a unit's gradients once its backward
-/// pass has ended, values one unit ahead, sums of groups after the last micro-batch. `optimizer` is given.
+/// pass has ended, values one unit ahead; in hybrid mode a unit's slice over groups, once a step, after the next unit's
+/// gradients. `optimizer` is given.
 StepTime step_time(const StepLayout& layout, const Links& links, std::span<const UnitWork> units, double optimizer);
 
 }  // namespace mylos::train
