@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <Kokkos_Core.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -16,9 +17,10 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
-/// Ranks of which the last one fails in its third step, for test_watch.cpp: failing_ranks HOW DIRECTORY. Each rank
-/// writes its process into a file of the directory.
+/// Ranks of which some fail in their third step, for test_watch.cpp: failing_ranks HOW DIRECTORY [RANK...], the last
+/// one where none is given. Each rank writes its process into a file of the directory.
 namespace {
 
 std::atomic<bool> barriers_fail = false;
@@ -40,9 +42,6 @@ namespace mylos::parallel {
 namespace {
 
 void fail_as(const std::string& how, Communicator& world) {
-  const bool last = world.rank() + 1 == world.size();
-  if (how == "all-throw") throw std::runtime_error("the same error on every rank");
-  if (!last) return;
   if (how == "stop") std::raise(SIGSTOP);
   if (how == "kill") std::raise(SIGKILL);
   if (how == "throw") throw std::runtime_error("this rank's own error");
@@ -59,10 +58,12 @@ void fail_as(const std::string& how, Communicator& world) {
   if (how == "elsewhere") world.barrier("the wrong place");
 }
 
-void run(const std::string& how, const std::string& directory) {
+void run(const std::string& how, const std::string& directory, const std::vector<std::size_t>& failing) {
   Launch launch;
   launch.set_time_limit(std::chrono::milliseconds(how == "files-hang" ? 1000 : 2000));
   Communicator& world = launch.world();
+  const bool last = world.rank() + 1 == world.size();
+  const bool fails = failing.empty() ? last : std::ranges::find(failing, world.rank()) != failing.end();
   std::ofstream(fmt::format("{}/{}", directory, world.rank())) << ::getpid() << '\n';
   Kokkos::InitializationSettings settings;
   settings.set_num_threads(1);
@@ -72,20 +73,23 @@ void run(const std::string& how, const std::string& directory) {
   const Vector<float> gradients("test::gradients", 1 << 20);
   for (std::size_t step = 1; step <= 5; ++step) {
     launch.note_step(step);
-    if (step == 3) fail_as(how, world);
+    if (step == 3 && how == "all-throw") throw std::runtime_error("the same error on every rank");
+    if (step == 3 && fails) fail_as(how, world);
     world.all_reduce(space, buffer_of(gradients), "layer 3 gradients").wait(space);
   }
   barriers_fail = how == "last barrier";
-  if (how == "end" && world.rank() + 1 == world.size()) std::raise(SIGSTOP);
+  if (how == "end" && last) std::raise(SIGSTOP);
 }
 
 }  // namespace
 }  // namespace mylos::parallel
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
+  if (argc < 3) return 2;
   try {
-    mylos::parallel::run(argv[1], argv[2]);
+    std::vector<std::size_t> failing;
+    for (int i = 3; i < argc; ++i) failing.push_back(std::stoul(argv[i]));
+    mylos::parallel::run(argv[1], argv[2], failing);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "mylos: error: %s\n", error.what());

@@ -1,10 +1,15 @@
 #include "tests/support/ranks.hpp"
 #include "tests/support/temporary.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <chrono>
+#include <string>
 #include <thread>
+#include <vector>
 
 /// What the others do where one rank does not come. No time is asserted but the issue's own: 20 s.
 namespace mylos::tests {
@@ -15,8 +20,10 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
+using Words = std::vector<std::string>;
+using Ranks = std::vector<std::size_t>;
 
-constexpr std::size_t ranks = 4;
+constexpr std::size_t ranks = 4, most_ranks = 8;
 constexpr const char* gone =
     "mylos: error: rank 3 \\(process [0-9]+\\) on .* is gone; its own output, .* waits in: step 3, "
     "all-reduce of layer 3 gradients, 4.0 MiB";
@@ -52,7 +59,7 @@ class FailingRanks : public ::testing::Test {
   }
 
   void TearDown() override {
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
+    for (std::size_t rank = 0; rank < most_ranks; ++rank) {
       const long process = std::stol("0" + read_file(directory_ / std::to_string(rank)));
       for (int i = 0; i < 50 && is_running(process); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(100));
       EXPECT_FALSE(is_running(process)) << "rank " << rank << ", process " << process << ", is still there";
@@ -61,8 +68,6 @@ class FailingRanks : public ::testing::Test {
 
   int exit_code_ = 0;
   std::string codes_;
-
- private:
   TemporaryDirectory directory_;
 };
 
@@ -79,6 +84,41 @@ TEST_F(FailingRanks, AStoppedRankIsNamedWithWhatOthersWaitFor) {
   EXPECT_THAT(errors, ContainsRegex("rank 1 on .*: waits in step 3, all-reduce of layer 3 gradients, 4.0 MiB, since"));
   EXPECT_NE(exit_code_, 0);
 }
+
+/// Ranks that stop, wherever they stand in the tree along which ranks ask each other.
+struct Stopped {
+  std::size_t size;
+  Ranks ranks;
+};
+
+class StoppedRanks : public FailingRanks, public ::testing::WithParamInterface<Stopped> {};
+
+TEST_P(StoppedRanks, AreNamedInOneLine) {
+  const auto& [size, stopped] = GetParam();
+  Words words{"stop", directory_.path().string()};
+  for (const std::size_t rank : stopped) words.push_back(std::to_string(rank));
+  const ProgramRun run = run_ranks(size, words, MYLOS_FAILING_RANKS, std::chrono::seconds(20));
+  Words missing, waiting;
+  for (std::size_t rank = 0; rank < size; ++rank) {
+    const bool is_stopped = std::ranges::find(stopped, rank) != stopped.end();
+    (is_stopped ? missing : waiting).push_back(std::to_string(rank));
+  }
+  EXPECT_THAT(
+      run.errors,
+      ContainsRegex(fmt::format(
+          "mylos: error: rank {} on [^,;]* ha(s|ve) not come to: step 3, all-reduce of layer 3 gradients, 4.0 MiB; "
+          "ranks? {} waits? since [0-9]+ s; no answer comes",
+          fmt::join(missing, " on [^,;]*, rank "), fmt::join(waiting, ", "))));
+  EXPECT_THAT(run.errors, Not(ContainsRegex("mylos: error: .*\n.*mylos: error: "))) << "one line names them";
+  EXPECT_NE(run.exit_code, 0);
+  EXPECT_NE(run.exit_code, 124) << "not within 20 s";
+}
+
+INSTANTIATE_TEST_SUITE_P(InTheTree, StoppedRanks,
+                         ::testing::Values(Stopped{2, {0}}, Stopped{2, {1}}, Stopped{3, {0}}, Stopped{3, {0, 1}},
+                                           Stopped{4, {0, 2}}, Stopped{4, {0, 1, 2}}, Stopped{8, {0}}, Stopped{8, {1}},
+                                           Stopped{8, {0, 1}}, Stopped{8, {1, 5}}, Stopped{8, {0, 2, 4, 6}},
+                                           Stopped{8, {0, 1, 2, 3, 4, 5, 6}}));
 
 TEST_F(FailingRanks, AKilledRankIsNamedByItsPeers) {
   if (!OthersSurvive::is_possible()) GTEST_SKIP() << "this launcher ends the other ranks itself";

@@ -1,0 +1,52 @@
+#include "parallel/launch/mpi_mail.hpp"
+
+#include "parallel/communicator/mpi_check.hpp"
+
+#include <iterator>
+#include <utility>
+
+namespace mylos::parallel {
+namespace {
+
+constexpr int mail_tag = 0;
+
+}  // namespace
+
+bool MpiMail::is_done(Letter& letter) {
+  int done = 0;
+  MYLOS_CHECK_MPI(MPI_Test(&letter.request, &done, MPI_STATUS_IGNORE));
+  return done != 0;
+}
+
+void MpiMail::send(std::size_t to, std::vector<std::byte> message) {
+  sent_.remove_if(is_done);
+  Letter& letter = sent_.emplace_back(Letter{.from = ranks_.rank, .message = std::move(message)});
+  MYLOS_CHECK_MPI(MPI_Isend(letter.message.data(), static_cast<int>(letter.message.size()), MPI_BYTE,
+                            static_cast<int>(to), mail_tag, ranks_.ranks, &letter.request));
+}
+
+void MpiMail::receive(const std::function<void(std::size_t from, std::span<const std::byte> message)>& take) {
+  for (;;) {
+    int there = 0, bytes = 0;
+    MPI_Message message = MPI_MESSAGE_NULL;
+    MPI_Status status;
+    MYLOS_CHECK_MPI(MPI_Improbe(MPI_ANY_SOURCE, mail_tag, ranks_.ranks, &there, &message, &status));
+    if (there == 0) break;
+    MYLOS_CHECK_MPI(MPI_Get_count(&status, MPI_BYTE, &bytes));
+    // The rest of a long one does not come where its sender has stopped.
+    Letter& letter = arriving_.emplace_back(Letter{.from = static_cast<std::size_t>(status.MPI_SOURCE),
+                                                   .message = std::vector<std::byte>(static_cast<std::size_t>(bytes))});
+    MYLOS_CHECK_MPI(MPI_Imrecv(letter.message.data(), bytes, MPI_BYTE, &message, &letter.request));
+  }
+  for (auto letter = arriving_.begin(); letter != arriving_.end();) {
+    const auto next = std::next(letter);
+    if (is_done(*letter)) {
+      std::list<Letter> arrived;
+      arrived.splice(arrived.end(), arriving_, letter);
+      take(letter->from, letter->message);
+    }
+    letter = next;
+  }
+}
+
+}  // namespace mylos::parallel
