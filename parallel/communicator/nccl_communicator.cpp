@@ -58,18 +58,21 @@ void add_gather_to_root(Steps& steps, const std::shared_ptr<NcclLink>& link, con
   const std::size_t bytes = bytes_of(mine);
   auto* const own = static_cast<std::byte*>(mine.data);
   auto* const parts = static_cast<std::byte*>(all.data);
-  steps.emplace_back([=] {
-    if (link->rank() != root) {
+  if (link->rank() != root) {
+    steps.emplace_back([=] {
       link->exchange({{root, own, bytes}}, {});
       count_sent(bytes);
-      return;
-    }
-    std::vector<Message> received;
-    for (std::size_t rank = 0; rank < link->ranks(); ++rank) {
-      if (rank != root) received.push_back({rank, parts + rank * bytes, bytes});
-    }
-    link->exchange({}, received);
-  });
+    });
+    return;
+  }
+  if (own != parts + root * bytes) {
+    steps.emplace_back([=] { link->device()->copy(parts + root * bytes, own, bytes); });
+  }
+  std::vector<Message> received;
+  for (std::size_t rank = 0; rank < link->ranks(); ++rank) {
+    if (rank != root) received.push_back({rank, parts + rank * bytes, bytes});
+  }
+  steps.emplace_back([=] { link->exchange({}, received); });
 }
 
 class NcclCommunicator final : public Communicator {
@@ -164,10 +167,7 @@ class NcclCommunicator final : public Communicator {
     if (is_of_hosts(mine)) return hosts_->gather(space, mine, all, root, what);
     const std::shared_ptr<NcclLink> link = connected(space);
     Steps steps;
-    if (mine.count > 0) {
-      if (rank() == root) put_own_part(space, mine, all);
-      add_gather_to_root(steps, link, mine, all, root);
-    }
+    if (mine.count > 0) add_gather_to_root(steps, link, mine, all, root);
     return submit(space, link, name("gather of", what, mine), std::move(steps));
   }
 
@@ -199,16 +199,6 @@ class NcclCommunicator final : public Communicator {
   }
 
  private:
-  /// Part rank() of `all` = mine, before what is launched on `space` from here on.
-  void put_own_part(const ExecutionSpace& space, const Buffer& mine, const Buffer& all) {
-    const std::size_t bytes = bytes_of(mine);
-    std::byte* const part = static_cast<std::byte*>(all.data) + rank() * bytes;
-    if (part == mine.data) return;
-    context_.after_others().wait(space);  // which may write `mine`
-    Kokkos::deep_copy(space, Vector<std::byte>(part, bytes),
-                      Vector<std::byte>(static_cast<std::byte*>(mine.data), bytes));
-  }
-
   /// Host arrays, and those of a group of one, which has nothing to exchange.
   bool is_of_hosts(const Buffer& buffer) const { return buffer.place == Place::host || size() == 1; }
 

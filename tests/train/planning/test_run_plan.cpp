@@ -172,13 +172,18 @@ TEST_F(RunPlan, ContentionIsTheMachines) {
 }
 
 TEST_F(RunPlan, SumsInAFixedOrderTakeMemoryOfTheDevice) {
-  const auto exchange = [this](bool bfloat16) {
+  constexpr std::size_t bucket = parallel::default_bucket;
+  const auto exchange = [this](bool bfloat16, std::size_t bytes) {
     return plan(ModeKind::replicated, 4,
-                [=](TrainConfig& config, PlanTarget&) { config.parallel.bfloat16_gradients = bfloat16; })
+                [=](TrainConfig& config, PlanTarget&) {
+                  config.parallel.bfloat16_gradients = bfloat16;
+                  config.parallel.bucket = bytes;
+                })
         .memory.exchange;
   };
-  EXPECT_EQ(exchange(false), 0u) << "NCCL sums floats in its own buffers";
-  EXPECT_GE(exchange(true), parallel::device_exchange_bytes(4));
+  EXPECT_EQ(exchange(false, bucket), 0u) << "NCCL sums floats in its own buffers";
+  EXPECT_GE(exchange(true, bucket), parallel::device_exchange_bytes(4));
+  EXPECT_EQ(exchange(true, bucket) - exchange(true, bucket / 2), parallel::device_exchange_bytes(4) / 2);
 }
 
 TEST(GpuKinds, SayWhichWereNeverCompared) {
