@@ -77,8 +77,8 @@ TEST_P(PlannedShape, TakesWhatIsComputedByHand) {
     expect("replicated", "values", 6 * parameters);
     expect("replicated", "gradients", 4 * parameters);
     expect("replicated", "optimizer", 8 * parameters);
-    // A sixteenth, and two units at once that are whole.
-    expect("sharded", "values", 6 * parameters / 16 + 2 * element * largest_unit);
+    // A sixteenth of the masters, and two units at once that are whole.
+    expect("sharded", "values", 4 * parameters / 16 + 2 * element * largest_unit);
     expect("sharded", "gradients", 4 * (parameters / 16 + 2 * largest_unit));
     expect("sharded", "optimizer", 8 * parameters / 16);
     for (const char* mode : {"replicated", "sharded"}) {

@@ -26,24 +26,24 @@ namespace {
 
 /// Algorithms that need more workspace are not used.
 constexpr std::size_t largest_workspace = std::size_t{256} << 20, smallest_workspace = std::size_t{32} << 20;
-constexpr std::size_t workspace_alignment = 256;
+constexpr std::size_t cudnn_alignment = 256;
 /// Kernels read operands 16 bytes at a time.
 constexpr std::uintptr_t operand_alignment = 16;
 /// Enough for three passes of the two dozen shapes of a residual network, with several numbers of images.
-constexpr std::size_t most_plans = 512;
+constexpr std::size_t most_cudnn_plans = 512;
 
 template <class Descriptor>
-using Owned = std::unique_ptr<Descriptor, cudnn::Status (*)(Descriptor*)>;
+using OwnedDescriptor = std::unique_ptr<Descriptor, cudnn::Status (*)(Descriptor*)>;
 
 template <class Descriptor>
-Owned<Descriptor> make_descriptor(const cudnn::Library& library, cudnn::Status (*create)(Descriptor**),
-                                  cudnn::Status (*destroy)(Descriptor*)) {
+OwnedDescriptor<Descriptor> make_descriptor(const cudnn::Library& library, cudnn::Status (*create)(Descriptor**),
+                                            cudnn::Status (*destroy)(Descriptor*)) {
   Descriptor* made = nullptr;
   cudnn::check(library, create(&made), "creating a descriptor");
   return {made, destroy};
 }
 
-cudnn::DataType data_type(Precision precision) {
+cudnn::DataType cudnn_type(Precision precision) {
   switch (precision) {
     case Precision::bfloat16:
       return cudnn::DataType::bfloat16;
@@ -99,9 +99,9 @@ std::string to_string(const PlanKey& key) {
 
 /// How cuDNN computes a convolution.
 struct ConvolutionPlan {
-  Owned<cudnn::TensorDescriptor> x, y;
-  Owned<cudnn::FilterDescriptor> weight;
-  Owned<cudnn::ConvolutionDescriptor> convolution;
+  OwnedDescriptor<cudnn::TensorDescriptor> x, y;
+  OwnedDescriptor<cudnn::FilterDescriptor> weight;
+  OwnedDescriptor<cudnn::ConvolutionDescriptor> convolution;
   bool is_supported = false;
   int algorithm = 0;
   std::size_t workspace = 0;  ///< bytes
@@ -109,7 +109,7 @@ struct ConvolutionPlan {
 
 ConvolutionPlan describe(const cudnn::Library& library, const PlanKey& key) {
   const ConvolutionShape& shape = key.convolution.shape;
-  const cudnn::DataType type = data_type(key.precision);
+  const cudnn::DataType type = cudnn_type(key.precision);
   ConvolutionPlan plan{make_descriptor(library, library.create_tensor, library.destroy_tensor),
                        make_descriptor(library, library.create_tensor, library.destroy_tensor),
                        make_descriptor(library, library.create_filter, library.destroy_filter),
@@ -168,14 +168,14 @@ class CudnnConvolutions : public GemmProvider {
 
   const cudnn::Library& library_;
   std::unique_ptr<GemmProvider> others_;
-  Owned<cudnn::Handle> handle_{nullptr, library_.destroy};
-  RecentlyUsed<PlanKey, ConvolutionPlan> plans_{most_plans};
+  OwnedDescriptor<cudnn::Handle> handle_{nullptr, library_.destroy};
+  RecentlyUsed<PlanKey, ConvolutionPlan> plans_{most_cudnn_plans};
   GemmWorkspace workspace_;
 };
 
 /// The wish does not grow with the images: what is held is rounded up, so that smaller batches find it large enough.
 std::size_t held_bytes(std::size_t workspace) {
-  return std::bit_ceil(std::max(workspace, smallest_workspace)) + workspace_alignment;
+  return std::bit_ceil(std::max(workspace, smallest_workspace)) + cudnn_alignment;
 }
 
 bool is_aligned(const GemmCall& call) {
@@ -194,8 +194,8 @@ cudnn::Handle* CudnnConvolutions::handle() {
 
 void* CudnnConvolutions::workspace(const ConvolutionPlan& plan) {
   auto* const memory = static_cast<std::byte*>(workspace_.get(held_bytes(plan.workspace)));
-  const std::size_t beyond = reinterpret_cast<std::uintptr_t>(memory) % workspace_alignment;
-  return beyond == 0 ? memory : memory + (workspace_alignment - beyond);
+  const std::size_t beyond = reinterpret_cast<std::uintptr_t>(memory) % cudnn_alignment;
+  return beyond == 0 ? memory : memory + (cudnn_alignment - beyond);
 }
 
 ConvolutionPlan* CudnnConvolutions::find(const GemmProduct& product) {
