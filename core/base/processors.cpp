@@ -33,6 +33,14 @@ std::string name_of(std::span<const std::size_t> ranks) {
   return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
 }
 
+/// Ranks of the node, at least one, that may run on a processor of this one.
+std::size_t sharers_of(std::span<const Processors> allowed, std::size_t rank_of_node) {
+  const Processors& mine = allowed[rank_of_node];
+  const auto sharers = static_cast<std::size_t>(
+      std::count_if(allowed.begin(), allowed.end(), [&](const Processors& other) { return (other & mine).any(); }));
+  return std::max<std::size_t>(1, sharers);
+}
+
 }  // namespace
 
 Processors allowed_processors() {
@@ -88,10 +96,13 @@ std::size_t threads_from_environment() {
 }
 
 std::size_t share_of_processors(std::span<const Processors> allowed, std::size_t rank_of_node) {
-  const Processors& mine = allowed[rank_of_node];
-  const auto sharers = static_cast<std::size_t>(
-      std::count_if(allowed.begin(), allowed.end(), [&](const Processors& other) { return (other & mine).any(); }));
-  return std::max<std::size_t>(1, mine.count() / std::max<std::size_t>(1, sharers));
+  const std::size_t sharers = sharers_of(allowed, rank_of_node);
+  return std::max<std::size_t>(1, allowed[rank_of_node].count() / sharers);
+}
+
+std::size_t ranks_a_processor(std::span<const Processors> allowed, std::size_t rank_of_node) {
+  const std::size_t processors = std::max<std::size_t>(1, allowed[rank_of_node].count());
+  return (sharers_of(allowed, rank_of_node) + processors - 1) / processors;
 }
 
 void check_pinning(std::span<const Processors> allowed, const Processors& available, std::span<const std::size_t> ranks,

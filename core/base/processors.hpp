@@ -26,6 +26,10 @@ std::size_t threads_from_environment();
 /// `allowed`: of the ranks of a node.
 std::size_t share_of_processors(std::span<const Processors> allowed, std::size_t rank_of_node);
 
+/// How many of the node's ranks there are for each processor that this rank may run on, counting those that may run on
+/// any of them; rounded up.
+std::size_t ranks_a_processor(std::span<const Processors> allowed, std::size_t rank_of_node);
+
 /// Errors: std::runtime_error where ranks of a node are tied to fewer processors than they are, while it has others
 /// that nobody may use. `ranks`: which ranks of the world they are.
 void check_pinning(std::span<const Processors> allowed, const Processors& available, std::span<const std::size_t> ranks,

@@ -26,6 +26,11 @@ constexpr milliseconds look_interval{100};
 /// asleep for a part of the time that was waited already.
 class Pause {
  public:
+  explicit Pause(std::size_t ranks_a_processor)
+      : yields_(ranks_a_processor == 1),
+        shortest_(10 * static_cast<microseconds::rep>(ranks_a_processor)),
+        longest_(10 * shortest_) {}
+
   void again() { begin_ = Clock::now(); }
 
   /// `rest(time)` sleeps for a time, or until there is more to do.
@@ -33,15 +38,17 @@ class Pause {
   void pause(const Rest& rest) const {
     const auto waited = Clock::now() - begin_;
     if (waited < microseconds(10)) return;
-    if (waited < microseconds(100)) {
+    if (yields_ && waited < microseconds(100)) {
       ::sched_yield();
       return;
     }
     const auto asleep = std::chrono::duration_cast<microseconds>(waited) / 16;
-    rest(std::clamp(asleep, microseconds(10), microseconds(100)));
+    rest(std::clamp(asleep, shortest_, longest_));
   }
 
  private:
+  bool yields_;
+  microseconds shortest_, longest_;
   Clock::time_point begin_ = Clock::now();
 };
 
@@ -152,7 +159,7 @@ void CommunicationThread::make_first() {
 
 /// Until no operation is under way.
 void CommunicationThread::carry_out() {
-  Pause pause;
+  Pause pause(ranks_a_processor_);
   while (begin_next() || !under_way_.empty()) {
     try {
       if (failure_) std::rethrow_exception(failure_);

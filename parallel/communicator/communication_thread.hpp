@@ -105,6 +105,10 @@ class CommunicationThread {
   /// Operations that were ever submitted.
   std::uint64_t submitted() const { return submitted_; }
 
+  /// Where several ranks share a processor each asks more rarely, so that they do not keep each other from computing:
+  /// of a processor's ranks that wait for long one asks every 100 us. Before the first operation.
+  void set_ranks_a_processor(std::size_t ranks) { ranks_a_processor_ = ranks; }
+
   /// From here on `watch` is asked; it outlives the thread. None: nothing is.
   void set_watch(Watch* watch);
 
@@ -140,6 +144,7 @@ class CommunicationThread {
   bool closing_ = false;
   std::atomic<std::uint64_t> submitted_{0};
   std::atomic<bool> abandoned_{false};
+  std::atomic<std::size_t> ranks_a_processor_{1};
   std::atomic<Watch*> watch_{nullptr};
   std::exception_ptr failure_;
   std::deque<UnderWay> under_way_;  ///< all but the last are launched

@@ -124,7 +124,7 @@ struct Launch::State {
   std::unique_ptr<RankRuntime> runtime = make_rank_runtime();
   std::string library = runtime->library();
   std::vector<RankPlace> places;
-  std::size_t rank = runtime->rank(), nodes = 0, ranks_of_node = 0;
+  std::size_t rank = runtime->rank(), nodes = 0, ranks_of_node = 0, ranks_a_processor = 1;
   std::unique_ptr<Communicator> nccl_ranks;
   Communicator* world = nullptr;
 };
@@ -146,9 +146,10 @@ Launch::Launch() : state_(std::make_unique<State>()) {
     check_pinning(allowed, stations[rank].available, ranks, first.host);
     if (first.node != place().node) continue;
     state_->ranks_of_node = ranks.size();
+    state_->ranks_a_processor = ranks_a_processor(allowed, place().rank_of_node);
     if (state_->threads == 0) state_->threads = share_of_processors(allowed, place().rank_of_node);
   }
-  state_->world = &runtime.start(state_->places, peers_of(stations, state_->rank));
+  state_->world = &runtime.start(state_->places, peers_of(stations, state_->rank), state_->ranks_a_processor);
 }
 
 Launch::~Launch() {

@@ -12,7 +12,8 @@ struct NodePeer {
   long process = 0;
 };
 
-/// Whether the processes of other ranks on this node are there: a launcher may not notice that one was killed.
+/// Whether the processes of other ranks on this node are there: a launcher may not notice that one was killed. To ask
+/// takes one call while all are.
 class NodePeers {
  public:
   NodePeers() = default;
@@ -32,6 +33,9 @@ class NodePeers {
     NodePeer peer;
     int descriptor;  ///< of the process, not its number, which another may be given; -1 where the system has none
   };
+  bool may_have_changed() const;
+
+  int any_ended_ = -1;  ///< what is readable when a process has ended; -1 where not all have a descriptor
   std::vector<Watched> watched_;
 };
 

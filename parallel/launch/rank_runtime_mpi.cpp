@@ -129,7 +129,8 @@ class MpiRuntime final : public RankRuntime {
     return bytes;
   }
 
-  Communicator& start(const std::vector<RankPlace>& places, std::span<const NodePeer> neighbours) override {
+  Communicator& start(const std::vector<RankPlace>& places, std::span<const NodePeer> neighbours,
+                      std::size_t ranks_a_processor) override {
     // A group of one needs no thread.
     if (size() == 1) {
       alone_ = make_self_communicator();
@@ -140,6 +141,7 @@ class MpiRuntime final : public RankRuntime {
     std::vector<std::size_t> nodes;
     for (const RankPlace& place : places) nodes.push_back(place.node);
     start_thread(nodes);
+    context_->thread.set_ranks_a_processor(ranks_a_processor);
     context_->thread.set_watch(watch_.get());
     return *world_;
   }

@@ -53,6 +53,17 @@ TEST(Processors, RanksThatShareProcessorsDivideThem) {
   EXPECT_EQ(share_of_processors(crowded, 2), 1u);
 }
 
+TEST(Processors, RanksAreCountedForEachProcessorThatTheyShare) {
+  const std::vector<Processors> free(4, set_of({0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(ranks_a_processor(free, 0), 1u);
+  const std::vector<Processors> crowded(5, set_of({0, 1}));
+  EXPECT_EQ(ranks_a_processor(crowded, 4), 3u);
+  const std::vector<Processors> bound{set_of({0}), set_of({1}), set_of({1})};
+  EXPECT_EQ(ranks_a_processor(bound, 0), 1u);
+  EXPECT_EQ(ranks_a_processor(bound, 1), 2u);
+  EXPECT_EQ(ranks_a_processor(std::vector<Processors>(1), 0), 1u);
+}
+
 TEST(Processors, RanksTiedToOneProcessorWhileOthersAreIdleAreTold) {
   const std::vector<std::size_t> ranks{4, 5, 6};
   const std::vector<Processors> tied{set_of({0}), set_of({1}), set_of({0})};
