@@ -25,6 +25,11 @@ void MpiMail::send(std::size_t to, std::vector<std::byte> message) {
                             static_cast<int>(to), mail_tag, ranks_.ranks, &letter.request));
 }
 
+bool MpiMail::is_all_sent() {
+  sent_.remove_if(is_done);
+  return sent_.empty();
+}
+
 void MpiMail::receive(const std::function<void(std::size_t from, std::span<const std::byte> message)>& take) {
   for (;;) {
     int there = 0, bytes = 0;

@@ -10,13 +10,15 @@
 
 namespace mylos::parallel {
 
-/// Messages of any length between ranks that may have gone: nobody waits for one to be sent or to arrive.
+/// Sends and receives messages of any length without waiting for either, because the other rank may have ended.
 class MpiMail {
  public:
-  /// `ranks` is a group that nobody else sends messages in.
+  /// Takes a group whose messages are all this class's.
   explicit MpiMail(const MpiGroup& ranks) : ranks_(ranks) {}
 
   void send(std::size_t to, std::vector<std::byte> message);
+  /// Whether MPI needs the memory of no message any more.
+  bool is_all_sent();
   /// Takes what has arrived. A short message may come before a long one that the same rank sent earlier.
   void receive(const std::function<void(std::size_t from, std::span<const std::byte> message)>& take);
 

@@ -24,6 +24,10 @@ using std::chrono::seconds;
 constexpr milliseconds gone_for_sure{150};
 /// One rank tells; the next ones do where it does not.
 constexpr milliseconds first_tells{3000};
+/// Ranks that are told first that the program ends: the next ones that an inquiry would make tell the same.
+constexpr std::size_t next_tellers = 4;
+/// For those messages to leave.
+constexpr milliseconds last_words{100};
 /// How long a rank with an error waits for the announcement of a lower one, which takes up to a look of each rank on
 /// its way up the tree and down again.
 constexpr milliseconds announcement{300}, announcement_level{200};
@@ -63,10 +67,24 @@ void MpiWatch::look(const Waiting& waiting) {
     peers_gone_ = false;
   }
   inquiry_.look(moment);
-  if (!inquiry_.verdict()) return;
+  // A rank that ends the program has told why, and a stopped rank that the launcher lets go on finds others gone.
+  if (!inquiry_.verdict() || (failed_ < places_.size() && Clock::now() - failed_at_ < first_tells)) return;
   std::vector<RankState> states = *inquiry_.verdict();
   for (std::size_t rank = 0; rank < states.size(); ++rank) states[rank].host = places_[rank].host;
+  announce_end(states);
   end_all(describe_wait(states, rank_));
+}
+
+void MpiWatch::announce_end(const std::vector<RankState>& states) {
+  errors_.announce();
+  std::size_t told = 0;
+  for (std::size_t rank = 0; rank < states.size() && told < next_tellers; ++rank) {
+    if (rank == rank_ || states[rank].activity != RankState::Activity::waiting) continue;
+    send(rank, {.kind = WatchMessage::Kind::error, .root = rank_});
+    ++told;
+  }
+  const Clock::time_point end = Clock::now() + last_words;
+  while (!mail_.is_all_sent() && Clock::now() < end) std::this_thread::sleep_for(milliseconds(1));
 }
 
 bool MpiWatch::announce_error() {
@@ -103,6 +121,7 @@ void MpiWatch::receive_all(const WaitInquiry::Moment& moment) {
   mail_.receive([&](std::size_t from, std::span<const std::byte> bytes) {
     const WatchMessage message = watch_message_in(bytes);
     if (message.kind == WatchMessage::Kind::error) {
+      if (failed_ == places_.size()) failed_at_ = Clock::now();
       failed_ = std::min(failed_.load(), message.root);
       errors_.receive(from, message.root);
     } else {

@@ -50,6 +50,8 @@ class MpiWatch final : public Watch {
   void send(std::size_t rank, const WatchMessage& message);
   void receive_all(const WaitInquiry::Moment& moment);
   void look_for_peers(const Waiting& waiting);
+  /// Tells other ranks that this one ends the program, as an error of its own, so that they do not tell it too.
+  void announce_end(const std::vector<RankState>& states);
   [[noreturn]] void end_all(const std::vector<std::string>& lines) const;
 
   std::size_t rank_;
@@ -61,6 +63,7 @@ class MpiWatch final : public Watch {
   std::atomic<std::size_t> step_{0};
   std::atomic<bool> has_error_{false}, announced_{false};
   std::atomic<std::size_t> failed_;  ///< the lowest other rank known to end with an error; the number of ranks: none
+  Clock::time_point failed_at_;      ///< when the first was known
 
   ErrorAnnouncement errors_;
   WaitInquiry inquiry_;

@@ -24,6 +24,9 @@
 namespace {
 
 std::atomic<bool> barriers_fail = false;
+/// Processes that go on where the launcher is told to end all, and are there for a while after it.
+std::vector<pid_t> revived;
+constexpr std::chrono::milliseconds abort_takes{2500};
 constexpr std::string_view escapes = "a plug\x1b]0;t\x07 was pulled";
 
 }  // namespace
@@ -37,12 +40,17 @@ int MPI_Error_string(int code, char* text, int* length) {  // NOLINT(readability
   *length = static_cast<int>(escapes.copy(text, MPI_MAX_ERROR_STRING));
   return MPI_SUCCESS;
 }
+int MPI_Abort(MPI_Comm ranks, int code) {  // NOLINT(readability-identifier-naming)
+  for (const pid_t process : revived) ::kill(process, SIGCONT);
+  if (!revived.empty()) std::this_thread::sleep_for(abort_takes);
+  return PMPI_Abort(ranks, code);
+}
 
 namespace mylos::parallel {
 namespace {
 
 void fail_as(const std::string& how, Communicator& world) {
-  if (how == "stop") std::raise(SIGSTOP);
+  if (how.starts_with("stop")) std::raise(SIGSTOP);
   if (how == "kill") std::raise(SIGKILL);
   if (how == "throw") throw std::runtime_error("this rank's own error");
   if (how == "exit") std::_Exit(0);
@@ -65,6 +73,12 @@ void run(const std::string& how, const std::string& directory, const std::vector
   const bool last = world.rank() + 1 == world.size();
   const bool fails = failing.empty() ? last : std::ranges::find(failing, world.rank()) != failing.end();
   std::ofstream(fmt::format("{}/{}", directory, world.rank())) << ::getpid() << '\n';
+  if (how == "stop-revived") {
+    world.barrier("until each process is written down");
+    for (const std::size_t rank : failing) {
+      std::ifstream(fmt::format("{}/{}", directory, rank)) >> revived.emplace_back();
+    }
+  }
   Kokkos::InitializationSettings settings;
   settings.set_num_threads(1);
   settings.set_disable_warnings(true);
