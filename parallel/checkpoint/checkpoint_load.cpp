@@ -67,7 +67,7 @@ std::vector<CheckpointDataset> parse_places(const std::vector<PlannedDataset>& p
   return datasets;
 }
 
-/// What this rank holds of a range in the file.
+/// The part of a checksum range of the file whose values this rank holds.
 struct HeldPiece {
   const CheckpointDataset& dataset;
   const ChecksumRange& range;

@@ -39,8 +39,7 @@ class QueuedOperation : public Event::Operation {
   /// Goes on as far as it can without waiting. Called by the communication thread alone; again after done, where
   /// operations before it are not.
   virtual Progress advance() = 0;
-  /// What carries out operations in the order in which they are launched: equal for those that it keeps in order, null
-  /// where nothing does.
+  /// The device stream that runs this operation, or null. Operations of one stream run in the order of their launches.
   virtual const void* stream() const { return nullptr; }
   /// Makes what has begun end without other ranks, before it fails: of all that are under way first stop(), which does
   /// not wait, and then give_up(). Called by the communication thread alone.

@@ -28,7 +28,7 @@ NcclDevice::NcclDevice() {
   check_cuda(cudaGetDevice(&device_), "asking for the device in use");
   int least = 0, greatest = 0;
   check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for the priorities of streams");
-  // What other ranks wait for goes before what this one computes.
+  // Communication has the higher priority, because other ranks wait for it.
   check_cuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest), "making a stream");
   space_.emplace(space_over(stream_));
 }

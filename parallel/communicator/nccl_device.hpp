@@ -17,7 +17,8 @@ namespace mylos::parallel {
 
 /// Errors: std::runtime_error with CUDA's words where `error` is one.
 void check_cuda(cudaError_t error, const char* what);
-/// What a query says of work under way. CUDA keeps it as the thread's last error, which others would take for theirs.
+/// Whether a query says that work is still under way. Clears the thread's last error, where CUDA keeps that answer and
+/// where other code would take it for an error of its own.
 bool is_pending(cudaError_t state);
 
 /// The device of this process, and what all its groups use of it: one stream for their operations, one memory for what
@@ -81,11 +82,11 @@ class DeviceEvent {
   DeviceEvent(const DeviceEvent&) = delete;
   DeviceEvent& operator=(const DeviceEvent&) = delete;
 
-  /// What was launched on `stream` before.
+  /// Marks the point behind everything that was launched on `stream` so far.
   void record(cudaStream_t stream);
-  /// What is launched on `stream` from here on begins after it.
+  /// Makes what is launched on `stream` from now on wait for the point.
   void hold_up(cudaStream_t stream) const;
-  /// What it was recorded after has ended. Errors: std::runtime_error where the device has failed.
+  /// Returns whether the stream has reached the point. Errors: std::runtime_error where the device has failed.
   bool has_come() const;
 
  private:

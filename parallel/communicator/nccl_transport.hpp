@@ -18,8 +18,8 @@ class NcclTransport final : public Transport {
  public:
   using Steps = std::vector<NcclOperation::Step>;
 
-  /// Of the ranks that `nodes` tells about. With its first exchange the device takes all the memory that a `bucket` may
-  /// take, up to that of the default one, because growing later waits for the device.
+  /// Connects the ranks of `nodes`. The first exchange reserves device memory for all that a bucket of `bucket` bytes
+  /// needs, but for no more than the default bucket, because growing it later waits for the device.
   NcclTransport(std::shared_ptr<NcclLink> link, std::shared_ptr<const NodeMap> nodes, std::size_t bucket)
       : link_(std::move(link)), nodes_(std::move(nodes)), bucket_(bucket) {}
 
@@ -29,7 +29,7 @@ class NcclTransport final : public Transport {
            void* sums) override;
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) override;
 
-  /// What was written down.
+  /// Returns the steps since the last call.
   Steps take_steps();
 
  private:

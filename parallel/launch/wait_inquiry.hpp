@@ -25,7 +25,7 @@ namespace mylos::parallel {
 class WaitInquiry {
  public:
   using Send = std::function<void(std::size_t to, const WatchMessage& message)>;
-  /// What this rank does at a time, and how long a wait may take; seconds.
+  /// The time of a call, the limit of a wait, both in seconds, and this rank's state.
   struct Moment {
     double now;
     double limit;
