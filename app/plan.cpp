@@ -203,7 +203,7 @@ int run_plan(const Arguments& told) {
   if (!arguments.plan.job.empty() && arguments.json) {
     throw UsageError("--job and --json exclude each other; give one of them");
   }
-  settle_batch(arguments, arguments.plan.gpus);
+  resolve_batch(arguments, arguments.plan.gpus);
   const tasks::PlannedRun run =
       arguments.task->plan(arguments.model, arguments.data, arguments.run, arguments.sources, log_line);
   arguments.model = run.model;

@@ -58,9 +58,9 @@ std::int32_t id_of(std::string_view word, const std::string& name) {
 std::vector<std::int32_t> ids_of(const std::string& line, const std::string& name) {
   std::vector<std::int32_t> ids;
   if (line.find('[') != std::string::npos) {
-    const JsonPlace place(name);
+    const JsonLocation location(name);
     const Json list = parse_json(line, name);
-    for (const Json& id : as_list(list, place)) ids.push_back(id_of(id.dump(), name));
+    for (const Json& id : as_list(list, location)) ids.push_back(id_of(id.dump(), name));
     return ids;
   }
   std::istringstream words(line);

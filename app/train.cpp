@@ -134,7 +134,7 @@ int TrainCommand::run() {
   on_all_ranks(ranks_, [this] {
     const parallel::FileWork looking;
     resolve_model_argument(arguments_, notice());
-    settle_ranks(arguments_, ranks_.size());
+    resolve_ranks(arguments_, ranks_.size());
     check_precision(arguments_.run.engine.precision, arguments_.run.engine.gemm.tf32);
     const bool ordered_sums = arguments_.run.engine.parallel.deterministic;
     if (const std::string remark = launch_.use_communicator(arguments_.communicator, ordered_sums); !remark.empty()) {
@@ -293,7 +293,7 @@ train::ProgressView TrainCommand::progress_view() const {
 
 /// Collective where ranks compute on GPUs.
 void TrainCommand::tell_of_unwatched(const train::GpuMonitor& monitor) {
-  if (launch_.place().device.empty()) return;
+  if (launch_.placement().device.empty()) return;
   const std::vector<std::string> obstacles = parallel::gather(ranks_, monitor.obstacle());
   if (!is_first()) return;
   for (const std::string& line : train::unwatched_lines(obstacles)) log_line(line);
@@ -306,7 +306,7 @@ train::RunResult TrainCommand::train_and_report(train::Trainer& trainer, const n
   std::optional<Writers> written;
   StepNotes notes(launch_);
   train::GpuMonitor monitor(
-      output, launch_.places(), ranks_.rank(),
+      output, launch_.placements(), ranks_.rank(),
       {train::gpu_sample_interval(launch_.nodes()), [](const std::string& line) { log_line(line); }});
   tell_of_unwatched(monitor);
   std::vector<train::Reporter*> reporters = {&notes, &monitor};

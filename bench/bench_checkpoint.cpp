@@ -99,7 +99,7 @@ class Arrays {
 
 Json tensors_of(const ParameterTable& table) {
   Json tensors = Json::array();
-  for (const ParameterRow& row : table.rows()) tensors.push_back({row.name, row.shape});
+  for (const ParameterTensor& row : table.tensors()) tensors.push_back({row.name, row.shape});
   return tensors;
 }
 

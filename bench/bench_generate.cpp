@@ -6,7 +6,7 @@
 #include "core/base/standard_output.hpp"
 #include "nn/llama/llama.hpp"
 #include "nn/llama/llama_decoder.hpp"
-#include "parallel/sharding/parameter_mode.hpp"
+#include "parallel/sharding/sharding_strategy.hpp"
 #include "tasks/language_modeling/sampling.hpp"
 
 #include <fmt/format.h>
@@ -55,19 +55,19 @@ class Model {
     std::vector<float> drawn(period);
     for (std::size_t i = 0; i < period; ++i) drawn[i] = 0.05f * static_cast<float>(normal(7, 1, i));
     std::size_t at = 0;
-    for (std::size_t row = 0; row < network_->table().rows().size(); ++row) {
-      const ParameterRow& of = network_->table().row(row);
+    for (std::size_t row = 0; row < network_->table().tensors().size(); ++row) {
+      const ParameterTensor& of = network_->table().tensor(row);
       std::vector<float> values(of.size, 1.0f);
       if (of.shape.size() > 1) std::ranges::generate(values, [&] { return drawn[at++ % period]; });
-      mode_->write_row(row, values);
+      mode_->write_tensor(row, values);
     }
-    mode_->publish_values(space_);
+    mode_->sync_parameters(space_);
   }
 
   /// The weights that a step reads, in bytes: all but the embeddings, of which it looks up one row.
   double bytes() const {
     std::size_t elements = 0;
-    for (const ParameterRow& row : network_->table().rows()) {
+    for (const ParameterTensor& row : network_->table().tensors()) {
       if (row.name != "model.embed_tokens.weight") elements += row.size;
     }
     return static_cast<double>(elements * bytes_of(store_.precision()));
@@ -129,7 +129,7 @@ class Model {
   Gemm gemm_{default_gemm_provider()};
   std::unique_ptr<nn::LlamaModel> network_;
   ParameterStore store_;
-  std::unique_ptr<parallel::ParameterMode> mode_;
+  std::unique_ptr<parallel::ShardingStrategy> mode_;
   std::unique_ptr<nn::LlamaDecoder> decoder_;
   Arena arena_;
   tasks::Sampler sampler_{{}, 0};

@@ -47,7 +47,7 @@ void check_images(const ImageSet& set, const TransformOptions& transform) {
     const std::vector<std::uint8_t> alone = transformed(set, transform, {0, 0, batch.images[i]});
     const auto in_batch = batch.pixels.begin() + static_cast<std::ptrdiff_t>(i * bytes);
     ensure(alone.size() == bytes && std::equal(alone.begin(), alone.end(), in_batch),
-           fmt::format("{} differs in the loader", set.place(batch.images[i])));
+           fmt::format("{} differs in the loader", set.location(batch.images[i])));
   }
 }
 

@@ -19,7 +19,7 @@ class Update final : public KernelCase {
         values_(empty_matrix<T>(size_ / norm_block, norm_block)),
         sums_("mylos::bench::norm", size_ / norm_block) {}
 
-  /// The norm reads the gradient; the update reads gradient, master and moments, and writes what it changed.
+  /// The norm reads the gradient; the update reads gradient, master weight and moments, and writes what it changed.
   double bytes() const override {
     return static_cast<double>(size_ * (8 * sizeof(float) + (is_float ? 0 : sizeof(T))));
   }

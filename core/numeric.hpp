@@ -77,7 +77,7 @@ struct half {
   }
 };
 
-/// The element type of values and activations; sums, gradients of parameters and master values are always float.
+/// The element type of values and activations; sums, gradients of parameters and master weights are always float.
 enum class Precision { float32, bfloat16, float16 };
 
 /// "float", "bfloat16" or "half": the names users type.

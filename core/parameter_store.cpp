@@ -10,7 +10,7 @@
 namespace mylos {
 namespace {
 
-std::size_t columns_of(const ParameterRow& row) { return row.size / row.shape.front(); }
+std::size_t columns_of(const ParameterTensor& tensor) { return tensor.size / tensor.shape.front(); }
 
 }  // namespace
 
@@ -19,8 +19,8 @@ ParameterStore::ParameterStore(const ParameterTable& table, Precision precision,
       precision_(precision),
       purpose_(purpose),
       layout_(layout),
-      unit_rows_(table.units().size()),
-      row_gradients_(table.rows().size()) {
+      unit_tensors_(table.units().size()),
+      tensor_gradients_(table.tensors().size()) {
   const bool owns_gradients = purpose == Purpose::training && layout.owns_gradients;
   for (std::size_t unit = 0; unit < table.units().size(); ++unit) {
     const std::string& name = table.units()[unit].name;
@@ -30,10 +30,10 @@ ParameterStore::ParameterStore(const ParameterTable& table, Precision precision,
     state_.emplace_back(fmt::format("mylos::state::{}", name), table.state_size(unit));
   }
   // Rows stand unit by unit.
-  for (std::size_t row = 0; row < table.rows().size(); ++row) {
-    auto& [first, last] = unit_rows_[table.row(row).unit];
-    if (last == 0) first = row;
-    last = row + 1;
+  for (std::size_t tensor = 0; tensor < table.tensors().size(); ++tensor) {
+    auto& [first, last] = unit_tensors_[table.tensor(tensor).unit];
+    if (last == 0) first = tensor;
+    last = tensor + 1;
   }
 }
 
@@ -87,31 +87,31 @@ Vector<T> ParameterStore::unit_values(std::size_t unit) const {
 }
 
 template <class T>
-ConstVector<T> ParameterStore::values(std::size_t row) const {
-  return stacked_values<T>(row, 1);
+ConstVector<T> ParameterStore::values(std::size_t tensor) const {
+  return stacked_values<T>(tensor, 1);
 }
 
 template <class T>
-ConstMatrix<T> ParameterStore::matrix(std::size_t row) const {
-  return stacked_matrix<T>(row, 1);
+ConstMatrix<T> ParameterStore::matrix(std::size_t tensor) const {
+  return stacked_matrix<T>(tensor, 1);
 }
 
 template <class T>
-ConstMatrix<T> ParameterStore::stacked_matrix(std::size_t first_row, std::size_t count) const {
-  const ConstVector<T> values = stacked_values<T>(first_row, count);
-  const std::size_t columns = columns_of(table_->row(first_row));
+ConstMatrix<T> ParameterStore::stacked_matrix(std::size_t first_tensor, std::size_t count) const {
+  const ConstVector<T> values = stacked_values<T>(first_tensor, count);
+  const std::size_t columns = columns_of(table_->tensor(first_tensor));
   return ConstMatrix<T>(values.data(), values.size() / columns, columns);
 }
 
 template <class T>
-ConstVector<T> ParameterStore::stacked_values(std::size_t first_row, std::size_t count) const {
-  const std::size_t size = stacked_size(first_row, count);
-  const ParameterRow& row = table_->row(first_row);
-  return slice(unit_values<T>(row.unit), row.offset, row.offset + size);
+ConstVector<T> ParameterStore::stacked_values(std::size_t first_tensor, std::size_t count) const {
+  const std::size_t size = stacked_size(first_tensor, count);
+  const ParameterTensor& tensor = table_->tensor(first_tensor);
+  return slice(unit_values<T>(tensor.unit), tensor.offset, tensor.offset + size);
 }
 
-Vector<float> ParameterStore::row_gradient(std::size_t row) const {
-  const ParameterRow& description = table_->row(row);
+Vector<float> ParameterStore::tensor_gradient(std::size_t tensor) const {
+  const ParameterTensor& description = table_->tensor(tensor);
   return slice(gradients_[description.unit], description.offset, description.offset + description.size);
 }
 
@@ -122,15 +122,15 @@ void ParameterStore::begin_gradients(const ExecutionSpace& space) const {
 }
 
 void ParameterStore::begin_unit(const ExecutionSpace& space, std::size_t unit) const {
-  const auto is_written = [&](std::size_t row) { return row_gradients_[row].begin == Begin::written; };
-  const auto [first_row, last_row] = unit_rows_[unit];
-  for (std::size_t row = first_row; row < last_row; ++row) row_gradients_[row].untouched = true;
-  for (std::size_t row = first_row; row < last_row;) {
-    const std::size_t first = row++;
+  const auto is_written = [&](std::size_t tensor) { return tensor_gradients_[tensor].begin == Begin::written; };
+  const auto [first_tensor, last_tensor] = unit_tensors_[unit];
+  for (std::size_t tensor = first_tensor; tensor < last_tensor; ++tensor) tensor_gradients_[tensor].untouched = true;
+  for (std::size_t tensor = first_tensor; tensor < last_tensor;) {
+    const std::size_t first = tensor++;
     if (is_written(first)) continue;
-    while (row < last_row && !is_written(row)) ++row;  // neighbours are cleared together
-    const ParameterRow& last = table_->row(row - 1);
-    Kokkos::deep_copy(space, slice(gradients_[unit], table_->row(first).offset, last.offset + last.size), 0.0f);
+    while (tensor < last_tensor && !is_written(tensor)) ++tensor;  // neighbours are cleared together
+    const ParameterTensor& last = table_->tensor(tensor - 1);
+    Kokkos::deep_copy(space, slice(gradients_[unit], table_->tensor(first).offset, last.offset + last.size), 0.0f);
   }
 }
 
@@ -144,70 +144,72 @@ void ParameterStore::touch_gradients(std::size_t unit) const {
   begin_unit(space_, unit);
 }
 
-bool ParameterStore::begins_gradient(std::size_t first_row, std::size_t count) const {
-  require(first_row + count <= row_gradients_.size(), fmt::format("parameter store: gradients of rows {} to {} of {}",
-                                                                  first_row, first_row + count, row_gradients_.size()));
-  touch_gradients(table_->row(first_row).unit);
-  const std::span<RowGradient> rows(row_gradients_.data() + first_row, count);
-  if (!std::ranges::all_of(rows, &RowGradient::untouched)) return false;
-  for (RowGradient& row : rows) {
-    row.untouched = false;
-    if (row.begin == Begin::cleared) row.begin = Begin::written;
+bool ParameterStore::begins_gradient(std::size_t first_tensor, std::size_t count) const {
+  require(first_tensor + count <= tensor_gradients_.size(),
+          fmt::format("parameter store: gradients of tensors {} to {} of {}", first_tensor, first_tensor + count,
+                      tensor_gradients_.size()));
+  touch_gradients(table_->tensor(first_tensor).unit);
+  const std::span<TensorGradient> tensors(tensor_gradients_.data() + first_tensor, count);
+  if (!std::ranges::all_of(tensors, &TensorGradient::untouched)) return false;
+  for (TensorGradient& tensor : tensors) {
+    tensor.untouched = false;
+    if (tensor.begin == Begin::cleared) tensor.begin = Begin::written;
   }
   return true;
 }
 
 void ParameterStore::finish_gradients(const ExecutionSpace& space, std::size_t unit) const {
   touch_gradients(unit);
-  for (std::size_t row = unit_rows_[unit].first; row < unit_rows_[unit].second; ++row) {
-    if (!row_gradients_[row].is_old()) continue;
-    Kokkos::deep_copy(space, row_gradient(row), 0.0f);
-    row_gradients_[row].untouched = false;
+  for (std::size_t tensor = unit_tensors_[unit].first; tensor < unit_tensors_[unit].second; ++tensor) {
+    if (!tensor_gradients_[tensor].is_old()) continue;
+    Kokkos::deep_copy(space, tensor_gradient(tensor), 0.0f);
+    tensor_gradients_[tensor].untouched = false;
   }
 }
 
-Vector<float> ParameterStore::gradient(std::size_t row) const { return stacked_gradient(row, 1); }
+Vector<float> ParameterStore::gradient(std::size_t tensor) const { return stacked_gradient(tensor, 1); }
 
-Matrix<float> ParameterStore::gradient_matrix(std::size_t row) const { return stacked_gradient_matrix(row, 1); }
+Matrix<float> ParameterStore::gradient_matrix(std::size_t tensor) const { return stacked_gradient_matrix(tensor, 1); }
 
-Matrix<float> ParameterStore::stacked_gradient_matrix(std::size_t first_row, std::size_t count) const {
-  const Vector<float> gradient = stacked_gradient(first_row, count);
-  const std::size_t columns = columns_of(table_->row(first_row));
+Matrix<float> ParameterStore::stacked_gradient_matrix(std::size_t first_tensor, std::size_t count) const {
+  const Vector<float> gradient = stacked_gradient(first_tensor, count);
+  const std::size_t columns = columns_of(table_->tensor(first_tensor));
   return as_matrix(gradient, gradient.size() / columns, columns);
 }
 
-Vector<float> ParameterStore::stacked_gradient(std::size_t first_row, std::size_t count) const {
+Vector<float> ParameterStore::stacked_gradient(std::size_t first_tensor, std::size_t count) const {
   require(purpose_ == Purpose::training, "parameter store: gradients of a store that was made for inference");
-  const std::size_t size = stacked_size(first_row, count);
-  touch_gradients(table_->row(first_row).unit);
-  for (std::size_t row = first_row; row < first_row + count; ++row) {
-    RowGradient& state = row_gradients_[row];
+  const std::size_t size = stacked_size(first_tensor, count);
+  touch_gradients(table_->tensor(first_tensor).unit);
+  for (std::size_t tensor = first_tensor; tensor < first_tensor + count; ++tensor) {
+    TensorGradient& state = tensor_gradients_[tensor];
     if (state.is_old()) {
-      Kokkos::deep_copy(space_, row_gradient(row), 0.0f);
+      Kokkos::deep_copy(space_, tensor_gradient(tensor), 0.0f);
       state.begin = Begin::always_cleared;
     }
     state.untouched = false;
   }
-  const ParameterRow& row = table_->row(first_row);
-  return slice(gradients_[row.unit], row.offset, row.offset + size);
+  const ParameterTensor& tensor = table_->tensor(first_tensor);
+  return slice(gradients_[tensor.unit], tensor.offset, tensor.offset + size);
 }
 
-Vector<float> ParameterStore::state(std::size_t state_row) const {
-  const ParameterRow& row = table_->state_rows()[state_row];
-  return slice(state_[row.unit], row.offset, row.offset + row.size);
+Vector<float> ParameterStore::state(std::size_t state_tensor) const {
+  const ParameterTensor& tensor = table_->state_tensors()[state_tensor];
+  return slice(state_[tensor.unit], tensor.offset, tensor.offset + tensor.size);
 }
 
-std::size_t ParameterStore::stacked_size(std::size_t first_row, std::size_t count) const {
-  require(first_row + count <= table_->rows().size(),
-          fmt::format("parameter store: rows {} to {} of {}", first_row, first_row + count, table_->rows().size()));
-  const ParameterRow& first = table_->row(first_row);
+std::size_t ParameterStore::stacked_size(std::size_t first_tensor, std::size_t count) const {
+  require(first_tensor + count <= table_->tensors().size(),
+          fmt::format("parameter store: tensors {} to {} of {}", first_tensor, first_tensor + count,
+                      table_->tensors().size()));
+  const ParameterTensor& first = table_->tensor(first_tensor);
   std::size_t size = first.size;
   for (std::size_t i = 1; i < count; ++i) {
-    const ParameterRow& row = table_->row(first_row + i);
+    const ParameterTensor& tensor = table_->tensor(first_tensor + i);
     require(
-        row.unit == first.unit && row.offset == first.offset + size && columns_of(row) == columns_of(first),
-        fmt::format("parameter store: {} does not stand right after {} with as many columns", row.name, first.name));
-    size += row.size;
+        tensor.unit == first.unit && tensor.offset == first.offset + size && columns_of(tensor) == columns_of(first),
+        fmt::format("parameter store: {} does not stand right after {} with as many columns", tensor.name, first.name));
+    size += tensor.size;
   }
   return size;
 }

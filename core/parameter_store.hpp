@@ -29,7 +29,7 @@ struct StoreLayout {
 };
 
 /// One flat buffer of values (in the compute type) and, for training, one of float gradients and one of float state per
-/// unit; a row is a View into it.
+/// unit; a tensor is a View into it.
 class ParameterStore {
  public:
   enum class Purpose { inference, training };
@@ -66,46 +66,46 @@ class ParameterStore {
   Vector<float> unit_gradients(std::size_t unit) const;
   Vector<float> unit_state(std::size_t unit) const { return state_[unit]; }
 
-  /// Values of a row: (size), or as a matrix of its first dimension times the others.
+  /// Values of a tensor: (size), or as a matrix of its first dimension times the others.
   template <class T>
-  ConstVector<T> values(std::size_t row) const;
+  ConstVector<T> values(std::size_t tensor) const;
   template <class T>
-  ConstMatrix<T> matrix(std::size_t row) const;
-  /// `count` neighbouring rows of equal columns, as one matrix: query, key and value together, grouped heads or not.
+  ConstMatrix<T> matrix(std::size_t tensor) const;
+  /// `count` neighbouring tensors of equal columns, as one matrix: query, key and value together, grouped heads or not.
   /// Errors: std::invalid_argument if they are not neighbours.
   template <class T>
-  ConstMatrix<T> stacked_matrix(std::size_t first_row, std::size_t count) const;
+  ConstMatrix<T> stacked_matrix(std::size_t first_tensor, std::size_t count) const;
   template <class T>
-  ConstVector<T> stacked_values(std::size_t first_row, std::size_t count) const;
+  ConstVector<T> stacked_values(std::size_t first_tensor, std::size_t count) const;
 
-  /// A step's gradients begin: they become zero, but for rows that the step before began with `begins_gradient`, which
-  /// are written whole. Neither a pass over them nor the reading of zeros is paid for.
+  /// A step's gradients begin: they become zero, but for tensors that the step before began with `begins_gradient`,
+  /// which are written whole. Neither a pass over them nor the reading of zeros is paid for.
   void begin_gradients(const ExecutionSpace& space) const;
-  /// True if the step has not touched the gradients of these rows: the caller writes them whole. False: it adds.
-  bool begins_gradient(std::size_t first_row, std::size_t count) const;
+  /// True if the step has not touched the gradients of these tensors: the caller writes them whole. False: it adds.
+  bool begins_gradient(std::size_t first_tensor, std::size_t count) const;
   /// Makes zero what of a unit `begin_gradients` left and nobody wrote. After it unit_gradients are what was added
   /// since.
   void finish_gradients(const ExecutionSpace& space, std::size_t unit) const;
 
-  /// Gradients of a row, to be added to.
-  Vector<float> gradient(std::size_t row) const;
-  Matrix<float> gradient_matrix(std::size_t row) const;
-  Matrix<float> stacked_gradient_matrix(std::size_t first_row, std::size_t count) const;
-  Vector<float> stacked_gradient(std::size_t first_row, std::size_t count) const;
-  Vector<float> state(std::size_t state_row) const;
+  /// Gradients of a tensor, to be added to.
+  Vector<float> gradient(std::size_t tensor) const;
+  Matrix<float> gradient_matrix(std::size_t tensor) const;
+  Matrix<float> stacked_gradient_matrix(std::size_t first_tensor, std::size_t count) const;
+  Vector<float> stacked_gradient(std::size_t first_tensor, std::size_t count) const;
+  Vector<float> state(std::size_t state_tensor) const;
 
  private:
-  /// How a row's gradient begins. Rows that were added to where the step before wrote them are cleared for good.
+  /// How a tensor's gradient begins. Rows that were added to where the step before wrote them are cleared for good.
   enum class Begin : unsigned char { cleared, written, always_cleared };
-  struct RowGradient {
+  struct TensorGradient {
     Begin begin = Begin::cleared;
     bool untouched = false;  ///< since the step began
 
     bool is_old() const { return untouched && begin == Begin::written; }
   };
 
-  std::size_t stacked_size(std::size_t first_row, std::size_t count) const;
-  Vector<float> row_gradient(std::size_t row) const;
+  std::size_t stacked_size(std::size_t first_tensor, std::size_t count) const;
+  Vector<float> tensor_gradient(std::size_t tensor) const;
   void begin_unit(const ExecutionSpace& space, std::size_t unit) const;
   void touch_gradients(std::size_t unit) const;
 
@@ -115,11 +115,11 @@ class ParameterStore {
   StoreLayout layout_;
   std::vector<Vector<std::byte>> values_;
   std::vector<Vector<float>> state_;
-  std::vector<std::pair<std::size_t, std::size_t>> unit_rows_;  ///< [first, last) row of each unit
+  std::vector<std::pair<std::size_t, std::size_t>> unit_tensors_;  ///< [first, last) tensor of each unit
   std::function<Vector<float>(std::size_t)> gradient_source_;
   mutable std::vector<Vector<float>> gradients_;
-  mutable std::vector<RowGradient> row_gradients_;  ///< bookkeeping of the step, not of values
-  mutable ExecutionSpace space_;                    ///< of the step
+  mutable std::vector<TensorGradient> tensor_gradients_;  ///< bookkeeping of the step, not of values
+  mutable ExecutionSpace space_;                          ///< of the step
 };
 
 }  // namespace mylos

@@ -20,36 +20,37 @@ std::size_t product(std::span<const std::size_t> shape) {
 }
 
 /// Trained before frozen, decayed before not decayed: what one update kernel treats alike is contiguous.
-auto layout_order(const ParameterRow& row) {
-  return std::tuple(row.unit, !row.group.trainable, !row.group.decay, row.group.learning_rate_factor);
+auto layout_order(const ParameterTensor& tensor) {
+  return std::tuple(tensor.unit, !tensor.group.trainable, !tensor.group.decay, tensor.group.learning_rate_factor);
 }
 
-/// Sets offsets within units; `size_of(unit)` is where the next row of a unit goes.
-void lay_out(std::vector<ParameterRow>& rows, const std::function<std::size_t&(std::size_t)>& size_of) {
-  std::ranges::stable_sort(rows, {}, layout_order);
-  for (ParameterRow& row : rows) row.offset = std::exchange(size_of(row.unit), size_of(row.unit) + row.size);
+/// Sets offsets within units; `size_of(unit)` is where the next tensor of a unit goes.
+void lay_out(std::vector<ParameterTensor>& tensors, const std::function<std::size_t&(std::size_t)>& size_of) {
+  std::ranges::stable_sort(tensors, {}, layout_order);
+  for (ParameterTensor& tensor : tensors)
+    tensor.offset = std::exchange(size_of(tensor.unit), size_of(tensor.unit) + tensor.size);
 }
 
-std::map<std::string, std::size_t, std::less<>> index_by_name(std::span<const ParameterRow> rows) {
+std::map<std::string, std::size_t, std::less<>> index_by_name(std::span<const ParameterTensor> tensors) {
   std::map<std::string, std::size_t, std::less<>> index;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    require(index.emplace(rows[i].name, i).second,
-            fmt::format("parameter table: two rows are called {}", rows[i].name));
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    require(index.emplace(tensors[i].name, i).second,
+            fmt::format("parameter table: two tensors are called {}", tensors[i].name));
   }
   return index;
 }
 
-ParameterRow make_row(std::string name, std::vector<std::size_t> shape, Initializer initializer, ParameterGroup group,
-                      std::size_t units) {
-  require(units > 0, fmt::format("parameter table: row {} comes before the first unit", name));
+ParameterTensor make_row(std::string name, std::vector<std::size_t> shape, Initializer initializer,
+                         ParameterGroup group, std::size_t units) {
+  require(units > 0, fmt::format("parameter table: tensor {} comes before the first unit", name));
   const std::size_t size = product(shape);
-  require(!shape.empty() && size > 0, fmt::format("parameter table: row {} is empty", name));
+  require(!shape.empty() && size > 0, fmt::format("parameter table: tensor {} is empty", name));
   return {std::move(name), std::move(shape), units - 1, 0, size, group, initializer, {}};
 }
 
 std::size_t find_in(const std::map<std::string, std::size_t, std::less<>>& index, std::string_view name) {
   const auto found = index.find(name);
-  if (found == index.end()) require(false, fmt::format("parameter table: no row is called {}", name));
+  if (found == index.end()) require(false, fmt::format("parameter table: no tensor is called {}", name));
   return found->second;
 }
 
@@ -67,17 +68,17 @@ ParameterTable::Builder& ParameterTable::Builder::unit(std::string name) {
   return *this;
 }
 
-ParameterTable::Builder& ParameterTable::Builder::row(std::string name, std::vector<std::size_t> shape,
-                                                      Initializer initializer, ParameterGroup group) {
-  rows_.push_back(make_row(std::move(name), std::move(shape), initializer, group, units_.size()));
+ParameterTable::Builder& ParameterTable::Builder::tensor(std::string name, std::vector<std::size_t> shape,
+                                                         Initializer initializer, ParameterGroup group) {
+  tensors_.push_back(make_row(std::move(name), std::move(shape), initializer, group, units_.size()));
   return *this;
 }
 
 ParameterTable::Builder& ParameterTable::Builder::state(std::string name, std::vector<std::size_t> shape,
                                                         Initializer initializer, StateRule rule) {
   const ParameterGroup frozen{.decay = false, .learning_rate_factor = 1.0f, .trainable = false};
-  state_rows_.push_back(make_row(std::move(name), std::move(shape), initializer, frozen, units_.size()));
-  state_rows_.back().rule = rule;
+  state_tensors_.push_back(make_row(std::move(name), std::move(shape), initializer, frozen, units_.size()));
+  state_tensors_.back().rule = rule;
   return *this;
 }
 
@@ -92,12 +93,12 @@ ParameterTable ParameterTable::Builder::build() {
   ParameterTable table;
   table.units_ = std::move(units_);
   table.state_sizes_.assign(table.units_.size(), 0);
-  lay_out(rows_, [&](std::size_t unit) -> std::size_t& { return table.units_[unit].size; });
-  lay_out(state_rows_, [&](std::size_t unit) -> std::size_t& { return table.state_sizes_[unit]; });
-  table.rows_ = std::move(rows_);
-  table.state_rows_ = std::move(state_rows_);
-  table.index_ = index_by_name(table.rows_);
-  table.state_index_ = index_by_name(table.state_rows_);
+  lay_out(tensors_, [&](std::size_t unit) -> std::size_t& { return table.units_[unit].size; });
+  lay_out(state_tensors_, [&](std::size_t unit) -> std::size_t& { return table.state_sizes_[unit]; });
+  table.tensors_ = std::move(tensors_);
+  table.state_tensors_ = std::move(state_tensors_);
+  table.index_ = index_by_name(table.tensors_);
+  table.state_index_ = index_by_name(table.state_tensors_);
   return table;
 }
 
@@ -114,10 +115,11 @@ std::size_t ParameterTable::observed_offset(std::size_t unit) const {
 
 std::vector<ParameterSegment> ParameterTable::segments(std::size_t unit) const {
   std::vector<ParameterSegment> segments;
-  for (const ParameterRow& row : rows_) {
-    if (row.unit != unit) continue;
-    if (segments.empty() || segments.back().group != row.group) segments.push_back({row.offset, row.offset, row.group});
-    segments.back().end = row.offset + row.size;
+  for (const ParameterTensor& tensor : tensors_) {
+    if (tensor.unit != unit) continue;
+    if (segments.empty() || segments.back().group != tensor.group)
+      segments.push_back({tensor.offset, tensor.offset, tensor.group});
+    segments.back().end = tensor.offset + tensor.size;
   }
   return segments;
 }
@@ -127,15 +129,15 @@ std::size_t ParameterTable::size() const {
                          [](std::size_t sum, const ParameterUnit& unit) { return sum + unit.size; });
 }
 
-void initialize(const ParameterRow& row, std::uint64_t seed, std::size_t first, std::span<float> values) {
-  check_range(row, first, values.size());
-  const std::uint64_t stream = stable_hash(row.name);
+void initialize(const ParameterTensor& tensor, std::uint64_t seed, std::size_t first, std::span<float> values) {
+  check_range(tensor, first, values.size());
+  const std::uint64_t stream = stable_hash(tensor.name);
   const auto draw = [&](const auto& standard) {
     for (std::size_t i = 0; i < values.size(); ++i) {
-      values[i] = static_cast<float>(standard(first + i) * row.initializer.scale);
+      values[i] = static_cast<float>(standard(first + i) * tensor.initializer.scale);
     }
   };
-  switch (row.initializer.kind) {
+  switch (tensor.initializer.kind) {
     case Initializer::Kind::zeros:
       std::ranges::fill(values, 0.0f);
       return;
@@ -149,14 +151,14 @@ void initialize(const ParameterRow& row, std::uint64_t seed, std::size_t first, 
   }
 }
 
-void initialize(const ParameterRow& row, std::uint64_t seed, std::span<float> values) {
-  require(values.size() == row.size, fmt::format("{}: {} values for {}", row.name, values.size(), row.size));
-  initialize(row, seed, 0, values);
+void initialize(const ParameterTensor& tensor, std::uint64_t seed, std::span<float> values) {
+  require(values.size() == tensor.size, fmt::format("{}: {} values for {}", tensor.name, values.size(), tensor.size));
+  initialize(tensor, seed, 0, values);
 }
 
-void check_range(const ParameterRow& row, std::size_t first, std::size_t count) {
-  require(first <= row.size && count <= row.size - first,
-          fmt::format("row {}: values {} to {} of {}", row.name, first, first + count, row.size));
+void check_range(const ParameterTensor& tensor, std::size_t first, std::size_t count) {
+  require(first <= tensor.size && count <= tensor.size - first,
+          fmt::format("tensor {}: values {} to {} of {}", tensor.name, first, first + count, tensor.size));
 }
 
 }  // namespace mylos

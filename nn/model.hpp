@@ -5,7 +5,7 @@
 #include "core/kernels/gemm.hpp"
 #include "core/kernels/scratch.hpp"
 #include "core/parameter_store.hpp"
-#include "core/unit_schedule.hpp"
+#include "core/unit_hooks.hpp"
 #include "nn/recompute.hpp"
 
 #include <cstdint>
@@ -19,12 +19,12 @@ struct Pass {
   ExecutionSpace space;
   const Gemm& gemm;
   const ParameterStore& parameters;
-  UnitSchedule& schedule;
+  UnitHooks& schedule;
   Arena& arena;            ///< what a pass takes is given back when the next one begins
   std::uint64_t seed = 0;  ///< dropout is drawn from (seed, step)
   std::uint64_t step = 0;
   Recompute recompute = Recompute::none;  ///< as it was planned
-  /// (S, ParameterTable::observed_size()) what each sample of a training pass observes for the state rows, which are
+  /// (S, ParameterTable::observed_size()) what each sample of a training pass observes for the state tensors, which are
   /// made from it once a step; empty: nothing is asked for.
   Matrix<float> observed = {};
 };

@@ -30,7 +30,7 @@ std::vector<SliceSegment> trainable_segments(const ParameterTable& table, std::s
   return segments;
 }
 
-/// Elements of a unit's trainable rows, which come first in it.
+/// Elements of a unit's trainable tensors, which come first in it.
 std::size_t trainable_size(const ParameterTable& table, std::size_t unit) {
   std::size_t size = 0;
   for (const ParameterSegment& segment : table.segments(unit)) {
@@ -39,7 +39,7 @@ std::size_t trainable_size(const ParameterTable& table, std::size_t unit) {
   return size;
 }
 
-/// The weight decay of a group's rows under an AdamWConfig or SgdConfig.
+/// The weight decay of a group's tensors under an AdamWConfig or SgdConfig.
 template <class Config>
 float decay_of(const Config& config, const ParameterGroup& group) {
   return config.decay_all || group.decay ? static_cast<float>(config.weight_decay) : 0.0f;

@@ -26,7 +26,7 @@ class Optimizer {
   virtual std::vector<std::string> slot_names() const = 0;
   /// Slot `slot` of slice `slice`, elements as in the slice.
   virtual Vector<float> slot(std::size_t slot, std::size_t slice) const = 0;
-  /// Updates the masters of all slices; rows that are not trainable stay.
+  /// Updates the master weights of all slices; tensors that are not trainable stay.
   virtual void update(const ExecutionSpace& space, const UpdateSettings& settings) = 0;
   /// Undoes in the master weights, up to rounding, the last update, which was made with `settings`. The slots stay: a
   /// run ends with this. Returns false, and changes nothing, where the slots do not determine the update: with Nesterov
@@ -38,8 +38,8 @@ struct AdamWConfig {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
-  double weight_decay = 0.0;  ///< of rows whose group decays
-  bool decay_all = false;     ///< every trainable row decays, whatever its group
+  double weight_decay = 0.0;  ///< of tensors whose group decays
+  bool decay_all = false;     ///< every trainable tensor decays, whatever its group
 };
 /// AdamW with bias correction. `table` and the slices' memory outlive it.
 std::unique_ptr<Optimizer> make_adamw(const AdamWConfig& config, const ParameterTable& table,
@@ -47,16 +47,16 @@ std::unique_ptr<Optimizer> make_adamw(const AdamWConfig& config, const Parameter
 
 struct SgdConfig {
   double momentum = 0.9;
-  double weight_decay = 0.0;  ///< added to the gradient, of rows whose group decays
+  double weight_decay = 0.0;  ///< added to the gradient, of tensors whose group decays
   bool nesterov = false;
-  bool decay_all = false;  ///< every trainable row decays, whatever its group
+  bool decay_all = false;  ///< every trainable tensor decays, whatever its group
 };
 /// SGD with momentum as torch.optim.SGD, dampening 0. `table` and the slices' memory outlive it.
 std::unique_ptr<Optimizer> make_sgd(const SgdConfig& config, const ParameterTable& table,
                                     std::span<const ParameterSlice> slices);
 
-/// The norm of the gradients of all trainable rows. Squares are summed in double over blocks of `norm_block` elements
-/// of a unit, where slices begin: the block sums are the same bits for any number of ranks.
+/// The norm of the gradients of all trainable tensors. Squares are summed in double over blocks of `norm_block`
+/// elements of a unit, where slices begin: the block sums are the same bits for any number of ranks.
 class GradientNorm {
  public:
   GradientNorm(const ParameterTable& table, std::span<const ParameterSlice> slices);

@@ -54,7 +54,7 @@ void chunk_cross_entropy(const Pass& pass, const ConstVector<std::int32_t>& labe
 
 VocabularyHead find_vocabulary_head(const ParameterTable& table, const std::string& weight) {
   const std::size_t row = table.find(weight);
-  const auto& shape = table.row(row).shape;
+  const auto& shape = table.tensor(row).shape;
   require(shape.size() == 2,
           fmt::format("vocabulary head: {} has {} dimensions, not the 2 of a matrix (V, H)", weight, shape.size()));
   return {row, shape[0], chunk_rows(shape[0])};

@@ -50,35 +50,36 @@ nlohmann::ordered_json row_json(const BatchRow& row, const std::string& work, bo
 
 /// The value that `parse` reads from the name at `key`.
 template <class Parse>
-auto parsed_member(const mylos::Json& object, const char* key, const JsonPlace& place, Parse parse) {
-  const std::string& text = string_member(object, key, place);
+auto parsed_member(const mylos::Json& object, const char* key, const JsonLocation& location, Parse parse) {
+  const std::string& text = string_member(object, key, location);
   const auto value = parse(text);
-  if (!value) JsonPlace(place, key).fail(fmt::format("there is no \"{}\"", text));
+  if (!value) JsonLocation(location, key).fail(fmt::format("there is no \"{}\"", text));
   return *value;
 }
 
-BatchSetting read_setting(const mylos::Json& object, const JsonPlace& place) {
-  return {.mode = parsed_member(object, mode_key, place, parallel::parse_mode),
-          .recompute = parsed_member(object, recompute_key, place, nn::parse_recompute),
-          .micro_batch = count_member(object, micro_batch_key, place)};
+BatchSetting read_setting(const mylos::Json& object, const JsonLocation& location) {
+  return {.mode = parsed_member(object, mode_key, location, parallel::parse_mode),
+          .recompute = parsed_member(object, recompute_key, location, nn::parse_recompute),
+          .micro_batch = count_member(object, micro_batch_key, location)};
 }
 
-std::optional<double> optional_number_of(const mylos::Json& object, const std::string& key, const JsonPlace& place) {
-  const mylos::Json& value = member(object, key, place);
-  return value.is_null() ? std::nullopt : std::optional(as_number(value, JsonPlace(place, key)));
+std::optional<double> optional_number_of(const mylos::Json& object, const std::string& key,
+                                         const JsonLocation& location) {
+  const mylos::Json& value = member(object, key, location);
+  return value.is_null() ? std::nullopt : std::optional(as_number(value, JsonLocation(location, key)));
 }
 
-BatchRow read_batch_row(const mylos::Json& object, const std::string& work, const JsonPlace& place) {
-  BatchRow row{.setting = read_setting(object, place),
-               .micro_batches = count_member(object, micro_batches_key, place),
-               .fits = as_bool(member(object, fits_key, place), JsonPlace(place, fits_key)),
-               .planned = count_member(object, planned_key, place),
-               .seconds = optional_number_of(object, seconds_key, place),
-               .rate = optional_number_of(object, train::rate_key(work), place),
-               .loss = optional_number_of(object, loss_key, place),
-               .last_loss = optional_number_of(object, last_loss_key, place)};
-  if (!member(object, used_key, place).is_null()) row.used = count_member(object, used_key, place);
-  if (!member(object, failure_key, place).is_null()) row.failure = string_member(object, failure_key, place);
+BatchRow read_batch_row(const mylos::Json& object, const std::string& work, const JsonLocation& location) {
+  BatchRow row{.setting = read_setting(object, location),
+               .micro_batches = count_member(object, micro_batches_key, location),
+               .fits = as_bool(member(object, fits_key, location), JsonLocation(location, fits_key)),
+               .planned = count_member(object, planned_key, location),
+               .seconds = optional_number_of(object, seconds_key, location),
+               .rate = optional_number_of(object, train::rate_key(work), location),
+               .loss = optional_number_of(object, loss_key, location),
+               .last_loss = optional_number_of(object, last_loss_key, location)};
+  if (!member(object, used_key, location).is_null()) row.used = count_member(object, used_key, location);
+  if (!member(object, failure_key, location).is_null()) row.failure = string_member(object, failure_key, location);
   return row;
 }
 
@@ -109,7 +110,7 @@ nlohmann::ordered_json to_json(const BatchTable& table) {
 }
 
 BatchTable read_batch_table(const mylos::Json& printed, std::string_view name) {
-  const JsonPlace top(name), rows(top, rows_key), largest(top, largest_key);
+  const JsonLocation top(name), rows(top, rows_key), largest(top, largest_key);
   BatchTable table{.model = string_member(printed, "model", top),
                    .machine = string_member(printed, "machine", top),
                    .work = string_member(printed, "work", top),
@@ -119,16 +120,16 @@ BatchTable read_batch_table(const mylos::Json& printed, std::string_view name) {
                    .ranks = count_member(printed, "ranks", top),
                    .nodes = count_member(printed, "nodes", top),
                    .available = count_member(printed, "available", top),
-                   .is_peak = as_bool(member(printed, is_peak_key, top), JsonPlace(top, is_peak_key))};
+                   .is_peak = as_bool(member(printed, is_peak_key, top), JsonLocation(top, is_peak_key))};
   if (!member(printed, "rate", top).is_null()) table.rate = string_member(printed, "rate", top);
   if (!member(printed, "recommended", top).is_null()) table.line = string_member(printed, "recommended", top);
   const mylos::Json& all = list_member(printed, rows_key, top);
   for (std::size_t i = 0; i < all.size(); ++i) {
-    table.rows.push_back(read_batch_row(all[i], table.work, JsonPlace(rows, i)));
+    table.rows.push_back(read_batch_row(all[i], table.work, JsonLocation(rows, i)));
   }
   const mylos::Json& limits = list_member(printed, largest_key, top);
   for (std::size_t i = 0; i < limits.size(); ++i) {
-    const BatchSetting setting = read_setting(limits[i], JsonPlace(largest, i));
+    const BatchSetting setting = read_setting(limits[i], JsonLocation(largest, i));
     table.largest.push_back({setting.mode, setting.recompute, setting.micro_batch});
   }
   return table;

@@ -2,7 +2,7 @@
 
 #include "core/numeric.hpp"
 #include "nn/recompute.hpp"
-#include "parallel/sharding/parameter_mode.hpp"
+#include "parallel/sharding/sharding_strategy.hpp"
 
 #include <cstddef>
 #include <functional>

@@ -89,7 +89,7 @@ class CollectiveTimer {
 
  private:
   parallel::Buffer all() const {
-    return {array_.data(), part_ * ranks_.size(), parallel::ElementType::float32, parallel::Place::device};
+    return {array_.data(), part_ * ranks_.size(), parallel::ElementType::float32, parallel::MemoryKind::device};
   }
 
   parallel::Event start(const Collective& collective) {
@@ -125,7 +125,7 @@ double memory_of_node(parallel::Launch& launch, std::size_t repeats) {
   const std::vector<double> of_all = parallel::gather(launch.world(), std::vector<double>{median(rates)});
   double sum = 0.0;
   for (std::size_t rank = 0; rank < of_all.size(); ++rank) {
-    if (launch.places()[rank].node == launch.place().node) sum += of_all[rank];
+    if (launch.placements()[rank].node == launch.placement().node) sum += of_all[rank];
   }
   return sum;
 }

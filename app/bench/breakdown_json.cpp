@@ -43,27 +43,27 @@ Json rows_json(const std::vector<BreakdownRow>& rows) {
   return all;
 }
 
-double number(const mylos::Json& row, const char* key, const JsonPlace& place) {
-  return as_number(member(row, key, place), JsonPlace(place, key));
+double number(const mylos::Json& row, const char* key, const JsonLocation& location) {
+  return as_number(member(row, key, location), JsonLocation(location, key));
 }
 
 /// null is what no formula knows.
-std::optional<double> optional_number(const mylos::Json& row, const char* key, const JsonPlace& place,
+std::optional<double> optional_number(const mylos::Json& row, const char* key, const JsonLocation& location,
                                       double unit = 1.0) {
-  if (member(row, key, place).is_null()) return std::nullopt;
-  return number(row, key, place) * unit;
+  if (member(row, key, location).is_null()) return std::nullopt;
+  return number(row, key, location) * unit;
 }
 
-BreakdownRow read_row(const mylos::Json& row, const JsonPlace& place) {
-  const auto flops = optional_number(row, flops_key, place), bytes = optional_number(row, bytes_key, place);
-  return {.name = string_member(row, name_key, place),
-          .calls = number(row, calls_key, place),
-          .seconds = number(row, seconds_key, place),
-          .share = number(row, share_key, place),
+BreakdownRow read_row(const mylos::Json& row, const JsonLocation& location) {
+  const auto flops = optional_number(row, flops_key, location), bytes = optional_number(row, bytes_key, location);
+  return {.name = string_member(row, name_key, location),
+          .calls = number(row, calls_key, location),
+          .seconds = number(row, seconds_key, location),
+          .share = number(row, share_key, location),
           .work = flops && bytes ? std::optional(Work{*flops, *bytes}) : std::nullopt,
-          .flops = optional_number(row, flop_rate_key, place, giga),
-          .bytes = optional_number(row, byte_rate_key, place, giga),
-          .roofline = optional_number(row, roofline_key, place)};
+          .flops = optional_number(row, flop_rate_key, location, giga),
+          .bytes = optional_number(row, byte_rate_key, location, giga),
+          .roofline = optional_number(row, roofline_key, location)};
 }
 
 }  // namespace
@@ -79,10 +79,10 @@ Json to_json(const Breakdown& breakdown, const Ceilings& ceilings) {
 }
 
 std::vector<BreakdownRow> kernel_rows(const nlohmann::json& printed, std::string_view name) {
-  const JsonPlace top(name), place(top, breakdown_key), list(place, kernels_key);
-  const mylos::Json& rows = list_member(member(printed, breakdown_key, top), kernels_key, place);
+  const JsonLocation top(name), location(top, breakdown_key), list(location, kernels_key);
+  const mylos::Json& rows = list_member(member(printed, breakdown_key, top), kernels_key, location);
   std::vector<BreakdownRow> all;
-  for (std::size_t i = 0; i < rows.size(); ++i) all.push_back(read_row(rows[i], JsonPlace(list, i)));
+  for (std::size_t i = 0; i < rows.size(); ++i) all.push_back(read_row(rows[i], JsonLocation(list, i)));
   return all;
 }
 

@@ -34,9 +34,9 @@ double machine_rate(const nlohmann::json& object, const char* member, const std:
   return found->get<double>();
 }
 
-std::size_t positive_count(const nlohmann::json& object, const char* member, const JsonPlace& place,
+std::size_t positive_count(const nlohmann::json& object, const char* member, const JsonLocation& location,
                            const std::string& name) {
-  const std::size_t count = count_member(object, member, place);
+  const std::size_t count = count_member(object, member, location);
   ensure(count > 0, fmt::format("{}: {}: expected a whole number above 0", name, member));
   return count;
 }
@@ -51,7 +51,7 @@ Precision precision_named(const std::string& text, const std::string& name) {
 
 ModelSize model_size(const nn::Model& model) {
   ModelSize size{.flops_per_row = model.training_flops({.samples = 1, .rows = 1, .longest = 1})};
-  for (const ParameterRow& row : model.table().rows()) size.parameters += row.size;
+  for (const ParameterTensor& row : model.table().tensors()) size.parameters += row.size;
   return size;
 }
 
@@ -77,25 +77,25 @@ nlohmann::ordered_json to_json(const Calibration& calibration) {
 }
 
 Calibration parse_calibration(const nlohmann::json& value, const std::string& name) {
-  const JsonPlace place(name);
-  const nlohmann::json& object = as_object(value, place);
+  const JsonLocation location(name);
+  const nlohmann::json& object = as_object(value, location);
   ensure(!object.contains("layers") || object.contains("parameters"),
          fmt::format("{}: an earlier program wrote this calibration; run `mylos bench step` again", name));
   Calibration calibration;
-  calibration.device = string_member(object, "device", place);
+  calibration.device = string_member(object, "device", location);
   const nlohmann::json host = object.value("host", nlohmann::json(true));
   ensure(host.is_boolean(), fmt::format("{}: \"host\" is neither true nor false", name));
   calibration.host = host;
-  calibration.threads = positive_count(object, "threads", place, name);
-  calibration.precision = precision_named(string_member(object, "precision", place), name);
-  calibration.model.parameters = positive_count(object, "parameters", place, name);
+  calibration.threads = positive_count(object, "threads", location, name);
+  calibration.precision = precision_named(string_member(object, "precision", location), name);
+  calibration.model.parameters = positive_count(object, "parameters", location, name);
   calibration.model.flops_per_row =
-      as_number(member(object, "flops_per_row", place), JsonPlace(place, "flops_per_row"));
+      as_number(member(object, "flops_per_row", location), JsonLocation(location, "flops_per_row"));
   ensure(calibration.model.flops_per_row > 0.0, fmt::format("{}: \"flops_per_row\" is not a number above 0", name));
   calibration.flops = machine_rate(object, "flops_per_second", name);
   calibration.bandwidth = machine_rate(object, "bytes_per_second", name);
   if (object.contains(kept_key)) {
-    calibration.kept_per_flop = as_number(object[kept_key], JsonPlace(place, kept_key));
+    calibration.kept_per_flop = as_number(object[kept_key], JsonLocation(location, kept_key));
     ensure(calibration.kept_per_flop > 0.0, fmt::format("{}: \"{}\" is not a number above 0", name, kept_key));
   }
   if (object.contains(products_key)) calibration.products = machine_rate(object, products_key, name);

@@ -72,20 +72,21 @@ fs::path model_directory(const Arguments& arguments, const fs::path& file, const
 
 /// A tensor of the model with what the checkpoint has of it.
 struct SavedTensor {
-  const ParameterRow* row;
+  const ParameterTensor* tensor;
   const parallel::CheckpointDataset* dataset;
 };
 
-/// Appends the datasets of `rows` below `group`. Errors: a tensor of another model.
-void find_tensors(const parallel::CheckpointIndex& index, std::span<const ParameterRow> rows, std::string_view group,
-                  const fs::path& model, const fs::path& file, std::vector<SavedTensor>& tensors) {
-  for (const ParameterRow& row : rows) {
-    const parallel::CheckpointDataset* found = index.find(std::string(group) + row.name);
-    ensure(found != nullptr && found->shape == row.shape,
+/// Appends the datasets of `tensors` below `group`. Errors: a tensor of another model.
+void find_tensors(const parallel::CheckpointIndex& index, std::span<const ParameterTensor> tensors,
+                  std::string_view group, const fs::path& model, const fs::path& file,
+                  std::vector<SavedTensor>& saved) {
+  for (const ParameterTensor& tensor : tensors) {
+    const parallel::CheckpointDataset* found = index.find(std::string(group) + tensor.name);
+    ensure(found != nullptr && found->shape == tensor.shape,
            fmt::format("{}: its tensors are not those of the model in {}: {} {} is not in it; name the model with "
                        "--model",
-                       file.string(), model.string(), row.name, parallel::shape_text(row.shape)));
-    tensors.push_back({&row, found});
+                       file.string(), model.string(), tensor.name, parallel::shape_text(tensor.shape)));
+    saved.push_back({&tensor, found});
   }
 }
 
@@ -93,13 +94,13 @@ void find_tensors(const parallel::CheckpointIndex& index, std::span<const Parame
 std::vector<SavedTensor> exported_tensors(const parallel::CheckpointIndex& index, const ParameterTable& table,
                                           const fs::path& model, const fs::path& file) {
   std::vector<SavedTensor> tensors;
-  find_tensors(index, table.rows(), model_group, model, file, tensors);
+  find_tensors(index, table.tensors(), model_group, model, file, tensors);
   const auto in_file =
       std::ranges::count_if(index.datasets, [](const auto& dataset) { return dataset.name.starts_with(model_group); });
   ensure(static_cast<std::size_t>(in_file) == tensors.size(),
          fmt::format("{}: has {} tensors of a model, the model in {} has {}; name the model with --model",
                      file.string(), in_file, model.string(), tensors.size()));
-  find_tensors(index, table.state_rows(), state_group, model, file, tensors);
+  find_tensors(index, table.state_tensors(), state_group, model, file, tensors);
   return tensors;
 }
 
@@ -143,10 +144,10 @@ int export_checkpoint(const Arguments& arguments) {
          fmt::format("--output {}: is there already; choose a new directory", output.string()));
   const PositionedFile file(path, PositionedFile::Use::read);
   const std::unique_ptr<train::ModelExport> exported = kind.start_export(trained, network->table(), output);
-  for (const auto& [row, dataset] : tensors) {
+  for (const auto& [tensor, dataset] : tensors) {
     std::size_t first = 0;
     read_dataset(file, *dataset, [&](std::span<const float> values) {
-      exported->write(*row, first, values);
+      exported->write(*tensor, first, values);
       first += values.size();
     });
   }

@@ -178,7 +178,7 @@ fs::path nearest_existing(const fs::path& path) {
   return there;
 }
 
-OutputPlace find_output(const fs::path& wanted) {
+OutputTarget find_output(const fs::path& wanted) {
   std::error_code error;
   const fs::path absolute = fs::absolute(wanted, error);
   if (error) {

@@ -26,11 +26,11 @@ FileSystemKind file_system_kind(unsigned long number);
 std::filesystem::path nearest_existing(const std::filesystem::path& path);
 
 /// Where a run's output would go.
-struct OutputPlace {
+struct OutputTarget {
   std::filesystem::path directory;  ///< that can be tried: `wanted` or the nearest above it; empty where there is none
   Findings findings;
 };
-OutputPlace find_output(const std::filesystem::path& wanted);
+OutputTarget find_output(const std::filesystem::path& wanted);
 
 /// How Lustre spreads new files of `directory` over its servers, as `lfs` says.
 Findings striping_findings(const std::filesystem::path& directory);

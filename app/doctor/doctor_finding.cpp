@@ -52,10 +52,10 @@ bool is_same(const Finding& a, const Finding& b) {
 /// The text with the group's values in their place.
 Finding told(const Group& group) {
   Finding finding = group.finding;
-  const std::size_t place = finding.text.find("{}");
-  if (!finding.value || place == std::string::npos) return finding;
+  const std::size_t location = finding.text.find("{}");
+  if (!finding.value || location == std::string::npos) return finding;
   const std::string least = value_text(group.least, finding.quantity), most = value_text(group.most, finding.quantity);
-  finding.text.replace(place, 2, least == most ? least : fmt::format("{} to {}", least, most));
+  finding.text.replace(location, 2, least == most ? least : fmt::format("{} to {}", least, most));
   return finding;
 }
 

@@ -9,7 +9,7 @@
 #include "core/base/text_file.hpp"
 #include "core/base/usage_error.hpp"
 #include "core/device.hpp"
-#include "parallel/sharding/parameter_mode.hpp"
+#include "parallel/sharding/sharding_strategy.hpp"
 #include "train/engine/gemm_selection.hpp"
 #include "train/monitor/output_directory.hpp"
 

@@ -188,7 +188,7 @@ std::size_t take_batch_size_per_device(Arguments& arguments) {
 }
 
 /// For one rank: a batch per rank is what it takes at once, and N of them are a step.
-void settle_batches(Arguments& arguments) {
+void resolve_batches(Arguments& arguments) {
   exclude(arguments, "batch", "batch-per-rank");
   exclude_cuts(arguments);
   const std::size_t micro_batch = take_batch_size_per_device(arguments);
@@ -273,7 +273,7 @@ void check_evaluated(const Arguments& arguments) {
 }
 
 /// Trainer's names for two of --precision's types.
-void settle_precision(Arguments& arguments) {
+void resolve_precision(Arguments& arguments) {
   if (arguments.bf16 && arguments.fp16) {
     exclude(arguments, "bf16", "fp16");
     (was_given(arguments, "bf16") ? arguments.fp16 : arguments.bf16) = false;
@@ -288,7 +288,7 @@ void settle_precision(Arguments& arguments) {
 }
 
 /// Another name for one of --mode's choices.
-void settle_no_fsdp(Arguments& arguments) {
+void resolve_no_fsdp(Arguments& arguments) {
   if (!arguments.no_fsdp) return;
   exclude(arguments, "no-fsdp", "mode");
   if (is_overridden(arguments, "no-fsdp", "mode")) return;
@@ -297,7 +297,7 @@ void settle_no_fsdp(Arguments& arguments) {
 }
 
 /// Trainer's name for when checkpoints are written. As there, save_steps counts only with "steps".
-void settle_save_strategy(Arguments& arguments) {
+void resolve_save_strategy(Arguments& arguments) {
   const std::string& strategy = arguments.save_strategy;
   if (strategy.empty() || is_overridden(arguments, "save-strategy", "checkpoint-every")) return;
   train::CheckpointConfig& checkpoints = arguments.run.engine.checkpoints;
@@ -341,24 +341,24 @@ void check_extend(const Arguments& arguments) {
   }
 }
 
-void settle_train(const Command& command, Arguments& arguments) {
+void resolve_train(const Command& command, Arguments& arguments) {
   check_evaluated(arguments);
   need(!arguments.model.empty(), command, "model");
   need(!arguments.run.task.train.empty(), command, "train");
   need(!arguments.run.engine.output.empty(), command, "output");
   drop_what_was_overridden(arguments);
   check_optimizer(command, arguments);
-  settle_batches(arguments);
+  resolve_batches(arguments);
   check_deterministic(arguments);
   check_communicator(arguments);
   check_evaluation(arguments);
   check_extend(arguments);
-  settle_save_strategy(arguments);
+  resolve_save_strategy(arguments);
   check_checkpoints(arguments);
 }
 
 /// The runs' own modes and numbers of ranks are compare's to say.
-void settle_compare(const Arguments& arguments) {
+void resolve_compare(const Arguments& arguments) {
   if (was_given(arguments, "mode")) throw UsageError("compare runs several modes; name them with --modes A,B");
   if (was_given(arguments, "extend")) throw UsageError("compare begins every run anew; leave out --extend");
   if (was_given(arguments, "dry-run")) throw UsageError("compare has no --dry-run; leave it out");
@@ -410,10 +410,10 @@ void check_attention(const Arguments& arguments) {
 
 }  // namespace
 
-void settle(const Command& command, Arguments& arguments) {
+void resolve(const Command& command, Arguments& arguments) {
   const bool has_output = !arguments.run.engine.output.empty();
-  settle_precision(arguments);
-  settle_no_fsdp(arguments);
+  resolve_precision(arguments);
+  resolve_no_fsdp(arguments);
   const bool asks = command.bit == ask_command || command.bit == eval_command || command.bit == generate_command ||
                     command.bit == classify_command;
   if (!asks) arguments.task->check(arguments.run);  // those of a run may stand in for what is not given
@@ -422,10 +422,10 @@ void settle(const Command& command, Arguments& arguments) {
   check_attention(arguments);
   const bool trains = (command.bit & train_command) != 0;
   if (trains) check_doings(arguments);
-  arguments.task->settle(arguments.run, arguments.sources, command.bit);
-  if (trains) settle_train(command, arguments);
-  if ((command.bit & compare_command) != 0) settle_compare(arguments);
-  if (command.bit == plan_command) settle_batches(arguments);
+  arguments.task->resolve(arguments.run, arguments.sources, command.bit);
+  if (trains) resolve_train(command, arguments);
+  if ((command.bit & compare_command) != 0) resolve_compare(arguments);
+  if (command.bit == plan_command) resolve_batches(arguments);
   if (command.bit == bench_command) exclude(arguments, "micro-tokens", "micro-batch");
   if (command.bit == eval_command || command.bit == prepare_command) {
     const bool needs_model = command.bit == eval_command || arguments.task->prepares_for_model();
@@ -443,12 +443,12 @@ void settle(const Command& command, Arguments& arguments) {
   if (command.bit == tokenize_command) check_tokenizer(command, arguments);
 }
 
-void settle_ranks(Arguments& arguments, std::size_t ranks) {
+void resolve_ranks(Arguments& arguments, std::size_t ranks) {
   if (arguments.every_mode) throw UsageError("--mode all: only plan looks at all modes; give one");
-  settle_batch(arguments, ranks);
+  resolve_batch(arguments, ranks);
 }
 
-void settle_batch(Arguments& arguments, std::size_t ranks) {
+void resolve_batch(Arguments& arguments, std::size_t ranks) {
   if (arguments.batch_is_per_rank) arguments.run.task.batch *= ranks;
   arguments.batch_is_per_rank = false;
   arguments.task->fit_ranks(arguments.run, ranks);

@@ -8,11 +8,11 @@ namespace mylos::app {
 
 /// Works out values that several options say (batch, micro-batch, length) and checks that what a command needs is
 /// there and that no option is given that would do nothing. Errors: UsageError.
-void settle(const Command& command, Arguments& arguments);
+void resolve(const Command& command, Arguments& arguments);
 
 /// What is said for a rank, once their number is known: until then there is one. Errors: UsageError.
-void settle_ranks(Arguments& arguments, std::size_t ranks);
+void resolve_ranks(Arguments& arguments, std::size_t ranks);
 /// The batch alone.
-void settle_batch(Arguments& arguments, std::size_t ranks);
+void resolve_batch(Arguments& arguments, std::size_t ranks);
 
 }  // namespace mylos::app

@@ -201,7 +201,7 @@ Arguments parse_arguments(const Command& command, std::span<const std::string> w
     arguments.sources.given.insert(each.option->name);
     arguments.typed.push_back({each.option->name, std::move(each.read.words)});
   }
-  settle(command, arguments);
+  resolve(command, arguments);
   return arguments;
 }
 

@@ -1,6 +1,6 @@
 #include "app/options/options.hpp"
 
-#include "parallel/sharding/parameter_mode.hpp"
+#include "parallel/sharding/sharding_strategy.hpp"
 
 #include <bit>
 

@@ -30,7 +30,7 @@ Option precision_option() {
       named("precision", {}, "TYPE", computing,
             train_command | plan_command | eval_command | ask_command | bench_command | generate_command |
                 classify_command,
-            "float, bfloat16 or half: of values and activations; sums, master values and optimizer stay float"),
+            "float, bfloat16 or half: of values and activations; sums, master weights and optimizer stay float"),
       precision_choices(), [](auto& a) -> auto& { return a.run.engine.precision; },
       [](std::string_view name) { return parse_precision(name).value(); },
       [](Precision precision) { return to_string(precision); });

@@ -15,9 +15,9 @@ std::string clock(double seconds) {
 }
 
 std::size_t place_in(const std::string& script, const std::string& words) {
-  const std::size_t place = script.find(words);
-  if (place == std::string::npos) throw std::logic_error(fmt::format("job script: there is no \"{}\"", words));
-  return place;
+  const std::size_t location = script.find(words);
+  if (location == std::string::npos) throw std::logic_error(fmt::format("job script: there is no \"{}\"", words));
+  return location;
 }
 
 /// The line that begins so ends in `value`.

@@ -15,7 +15,7 @@ struct Axis {
   /// The tick's label: "1,000", "0.25".
   std::string label(double tick) const;
   /// Where `value` stands, 0 at the low end and 1 at the high one.
-  double place(double value) const { return (value - low) / (high - low); }
+  double position(double value) const { return (value - low) / (high - low); }
 };
 
 /// The axis for values from `low` to `high` with about `count` ticks. It begins and ends at ticks, at zero where that

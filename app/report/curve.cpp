@@ -45,8 +45,8 @@ std::vector<CurvePoint> decimated(const std::vector<CurvePoint>& points, std::si
   if (points.size() <= 4 * columns) return points;
   const double low = points.front().x, width = points.back().x - low;
   const auto part_of = [&](const CurvePoint& point) {
-    const double place = width > 0.0 ? (point.x - low) / width : 0.0;
-    return std::min(columns - 1, static_cast<std::size_t>(place * static_cast<double>(columns)));
+    const double position = width > 0.0 ? (point.x - low) / width : 0.0;
+    return std::min(columns - 1, static_cast<std::size_t>(position * static_cast<double>(columns)));
   };
   std::vector<CurvePoint> kept;
   for (std::size_t begin = 0; begin < points.size();) {

@@ -88,11 +88,11 @@ std::vector<std::string> metric_names(const std::vector<ReportedRun>& runs, std:
       }
     }
   }
-  const auto place = [&](const std::string& name) {
+  const auto position = [&](const std::string& name) {
     if (const train::MetricKind* const kind = train::find_kind(kinds, name)) return kind - kinds.data();
     return std::ssize(kinds) + (name.find("loss") != std::string::npos ? 0 : 1);
   };
-  std::ranges::stable_sort(names, {}, place);
+  std::ranges::stable_sort(names, {}, position);
   return names;
 }
 

@@ -88,8 +88,8 @@ std::vector<Curve> curves_of_many(const std::vector<train::GpuSeries>& gpus, con
   for (const train::GpuSeries& gpu : gpus) {
     for (const CurvePoint& point : points_of(gpu, quantity, time)) {
       if (!point.is_finite()) continue;
-      const double place = time.whole() > 0.0 ? point.x / time.whole() : 0.0;
-      Part& part = all[std::min(parts - 1, static_cast<std::size_t>(place * parts))];
+      const double position = time.whole() > 0.0 ? point.x / time.whole() : 0.0;
+      Part& part = all[std::min(parts - 1, static_cast<std::size_t>(position * parts))];
       part.sum += point.y;
       part.count += 1.0;
       part.low = std::fmin(part.low, point.y);

@@ -29,13 +29,13 @@ std::string picture_html(const MistakePicture& picture, const std::string& label
 std::string mistake_html(const ImageMistake& mistake, const MistakePicture* picture) {
   const std::string sure =
       std::isfinite(mistake.probability) ? fmt::format("{:.1f} % sure", 100.0 * mistake.probability) : "not finite";
-  const std::string place = mistake.file.empty() ? fmt::format("number {}", mistake.index) : mistake.file;
+  const std::string position = mistake.file.empty() ? fmt::format("number {}", mistake.index) : mistake.file;
   const std::string facts =
       text_element("dt", "", "label") + text_element("dd", "", mistake.label) + text_element("dt", "", "predicted") +
       element("dd", "",
               escape_html(mistake.predicted) + " " + text_element("span", "class=\"quiet\"", "(" + sure + ")")) +
       text_element("dt", "", "loss") + text_element("dd", "", fixed_text(mistake.loss, 3)) +
-      text_element("dt", "", "image") + text_element("dd", "", place);
+      text_element("dt", "", "image") + text_element("dd", "", position);
   return element("li", "",
                  (picture == nullptr ? "" : picture_html(*picture, mistake.label)) + element("dl", "", facts)) +
          "\n";

@@ -21,8 +21,8 @@ constexpr std::size_t columns = 400;  ///< about as many as a curve has pixels
 
 struct Axes {
   Axis x, y;
-  double place_x(double value) const { return left + x.place(value) * (right - left); }
-  double place_y(double value) const { return bottom - y.place(value) * (bottom - top); }
+  double place_x(double value) const { return left + x.position(value) * (right - left); }
+  double place_y(double value) const { return bottom - y.position(value) * (bottom - top); }
 };
 
 std::string class_of(const Curve& curve) {

@@ -35,12 +35,12 @@ std::string power_of(const train::GpuReading& reading) {
 }
 
 std::string gpu_line(const Gpus::value_type& entry, double now) {
-  const auto& [place, gpu] = entry;
+  const auto& [position, gpu] = entry;
   const double age = now - gpu.time;
   const std::string silent = age > silent_seconds ? fmt::format(", nothing written for {}", duration_text(age)) : "";
-  return watch_line("gpu",
-                    fmt::format("{} {}  {:>5}  {:>18}  {:>6}  {}{}", place.first, place.second, share_of_time(gpu.last),
-                                memory_of(gpu.last), power_of(gpu.last), gpu.last.name, silent));
+  return watch_line(
+      "gpu", fmt::format("{} {}  {:>5}  {:>18}  {:>6}  {}{}", position.first, position.second, share_of_time(gpu.last),
+                         memory_of(gpu.last), power_of(gpu.last), gpu.last.name, silent));
 }
 
 /// What many GPUs do.
@@ -84,8 +84,8 @@ std::string gpu_lines(const Gpus& gpus, double now) {
   }
   std::map<std::string, Spread> of_node;
   Spread all;
-  for (const auto& [place, gpu] : gpus) {
-    of_node[place.first].add(gpu.last);
+  for (const auto& [position, gpu] : gpus) {
+    of_node[position.first].add(gpu.last);
     all.add(gpu.last);
   }
   std::vector<std::pair<std::string, Spread>> nodes(of_node.begin(), of_node.end());
@@ -100,9 +100,9 @@ std::string gpu_lines(const Gpus& gpus, double now) {
 
 Json gpus_json(const Gpus& gpus) {
   Json all = Json::array();
-  for (const auto& [place, gpu] : gpus) {
-    all.push_back({{"node", place.first},
-                   {"index", place.second},
+  for (const auto& [position, gpu] : gpus) {
+    all.push_back({{"node", position.first},
+                   {"index", position.second},
                    {"name", gpu.last.name},
                    {"time", gpu.time},
                    {"utilization", or_null(gpu.last.utilization)},

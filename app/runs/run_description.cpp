@@ -19,7 +19,7 @@ namespace {
 
 std::size_t parameters_of(const nn::Model& model) {
   std::size_t count = 0;
-  for (const ParameterRow& row : model.table().rows()) count += row.size;
+  for (const ParameterTensor& row : model.table().tensors()) count += row.size;
   return count;
 }
 
@@ -30,8 +30,8 @@ double epochs_of(const tasks::Task& task, const train::Trainer& trainer) {
 /// Names of the run's machines, in the order of ranks.
 std::vector<std::string> hosts_of(const parallel::Launch& launch) {
   std::vector<std::string> hosts;
-  for (const parallel::RankPlace& place : launch.places()) {
-    if (std::ranges::find(hosts, place.host) == hosts.end()) hosts.push_back(place.host);
+  for (const parallel::RankPlacement& placement : launch.placements()) {
+    if (std::ranges::find(hosts, placement.host) == hosts.end()) hosts.push_back(placement.host);
   }
   return hosts;
 }
@@ -43,7 +43,7 @@ nlohmann::ordered_json checksums_json(const std::vector<tasks::DataChecksum>& ch
 }
 
 /// The directory, absolute, or the name of a model that has none.
-std::string model_place(const std::filesystem::path& model) {
+std::string model_location(const std::filesystem::path& model) {
   if (!std::filesystem::is_directory(model)) return model.string();
   return std::filesystem::absolute(model).lexically_normal().string();
 }
@@ -69,7 +69,7 @@ train::RunDescription describe_run(const Arguments& arguments, const tasks::Task
           .ranks = launch.world().size(),
           .nodes = launch.nodes(),
           .threads = launch.threads(),
-          .places = launch.places(),
+          .placements = launch.placements(),
           .steps = trainer.steps(),
           .batch = batch_size(task, trainer.steps()),
           .epochs = epochs_of(task, trainer),
@@ -87,7 +87,7 @@ nlohmann::ordered_json run_json(const Arguments& arguments, const tasks::Task& t
   nlohmann::ordered_json run = settings_json(*find_command("train"), arguments);
   run[program_key] = program_json();
   run[program_key][changed_key] = changed_options(*find_command("train"), arguments);
-  run[resolved_key] = {{"model", model_place(arguments.run.task.model)},
+  run[resolved_key] = {{"model", model_location(arguments.run.task.model)},
                        {checksums_key, checksums_json(task.data_checksums())},
                        {"steps", trainer.steps()},
                        {"epochs", epochs_of(task, trainer)},

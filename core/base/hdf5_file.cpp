@@ -141,9 +141,9 @@ std::vector<Element> Hdf5Reader::read(const char* array) {
   const auto type = hdf5_type<Element>();
   const Hdf5Id stored(H5Dget_type(id.get()), H5Tclose);
   ensure(stored.is_valid() && H5Tequal(stored.get(), type) > 0, fmt::format("{} has another element type", what));
-  const Hdf5Array place = file_.locate(id.get(), sizeof(Element), array);
-  ensure(place.shape.size() == 1, fmt::format("{} is not one-dimensional", what));
-  std::vector<Element> values(place.size);
+  const Hdf5Array location = file_.locate(id.get(), sizeof(Element), array);
+  ensure(location.shape.size() == 1, fmt::format("{} is not one-dimensional", what));
+  std::vector<Element> values(location.size);
   const bool is_read = values.empty() || H5Dread(id.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0;
   if (!is_read) fail_hdf5(file_.name(), "read", array);
   const auto expected = read_hdf5_number<std::uint32_t>(id.get(), checksum_attribute, what);

@@ -82,8 +82,8 @@ AnyJson parse_or_discard(std::string_view text) {
   return AnyJson::parse(text, nullptr, false);
 }
 
-[[noreturn]] void fail_type(const Json& value, std::string_view expected, const JsonPlace& place) {
-  place.fail(fmt::format("expected {}, found {}", expected, value.is_array() ? "list" : value.type_name()));
+[[noreturn]] void fail_type(const Json& value, std::string_view expected, const JsonLocation& location) {
+  location.fail(fmt::format("expected {}, found {}", expected, value.is_array() ? "list" : value.type_name()));
 }
 
 }  // namespace
@@ -110,16 +110,16 @@ bool is_json(std::string_view text) { return !is_too_deep(text) && Json::accept(
 
 Json read_json(const std::filesystem::path& path) { return parse_json(read_text_file(path), path.string()); }
 
-void JsonPlace::fail(std::string_view problem) const {
+void JsonLocation::fail(std::string_view problem) const {
   std::string path;
-  const JsonPlace* root = append_path(path);
+  const JsonLocation* root = append_path(path);
   if (path.empty()) mylos::fail(fmt::format("{}: {}", root->file_, problem));
   mylos::fail(fmt::format("{}: {}: {}", root->file_, path, problem));
 }
 
-const JsonPlace* JsonPlace::append_path(std::string& path) const {
+const JsonLocation* JsonLocation::append_path(std::string& path) const {
   if (parent_ == nullptr) return this;
-  const JsonPlace* root = parent_->append_path(path);
+  const JsonLocation* root = parent_->append_path(path);
   if (key_.empty()) {
     path += fmt::format("[{}]", index_);
   } else {
@@ -128,69 +128,69 @@ const JsonPlace* JsonPlace::append_path(std::string& path) const {
   return root;
 }
 
-const std::string& as_string(const Json& value, const JsonPlace& place) {
-  if (!value.is_string()) fail_type(value, "string", place);
+const std::string& as_string(const Json& value, const JsonLocation& location) {
+  if (!value.is_string()) fail_type(value, "string", location);
   return value.get_ref<const std::string&>();
 }
 
-const Json& as_list(const Json& value, const JsonPlace& place) {
-  if (!value.is_array()) fail_type(value, "list", place);
+const Json& as_list(const Json& value, const JsonLocation& location) {
+  if (!value.is_array()) fail_type(value, "list", location);
   return value;
 }
 
-const Json& as_object(const Json& value, const JsonPlace& place) {
-  if (!value.is_object()) fail_type(value, "object", place);
+const Json& as_object(const Json& value, const JsonLocation& location) {
+  if (!value.is_object()) fail_type(value, "object", location);
   return value;
 }
 
-bool as_bool(const Json& value, const JsonPlace& place) {
-  if (!value.is_boolean()) fail_type(value, "boolean", place);
+bool as_bool(const Json& value, const JsonLocation& location) {
+  if (!value.is_boolean()) fail_type(value, "boolean", location);
   return value.get<bool>();
 }
 
-double as_number(const Json& value, const JsonPlace& place) {
-  if (!value.is_number()) fail_type(value, "number", place);
+double as_number(const Json& value, const JsonLocation& location) {
+  if (!value.is_number()) fail_type(value, "number", location);
   return value.get<double>();
 }
 
-std::size_t as_count(const Json& value, const JsonPlace& place) {
-  if (!value.is_number()) fail_type(value, "number", place);
+std::size_t as_count(const Json& value, const JsonLocation& location) {
+  if (!value.is_number()) fail_type(value, "number", location);
   if (!value.is_number_unsigned()) {
-    place.fail(fmt::format("expected a whole number that is not negative, found {}", value.dump()));
+    location.fail(fmt::format("expected a whole number that is not negative, found {}", value.dump()));
   }
   return value.get<std::size_t>();
 }
 
-std::string as_id(const Json& value, const JsonPlace& place) {
+std::string as_id(const Json& value, const JsonLocation& location) {
   if (value.is_number_integer()) return value.dump();
   if (value.is_number()) {
-    place.fail(fmt::format("expected a string or a whole number of at most 64 bits, found {}", value.dump()));
+    location.fail(fmt::format("expected a string or a whole number of at most 64 bits, found {}", value.dump()));
   }
-  if (!value.is_string()) fail_type(value, "string or whole number", place);
+  if (!value.is_string()) fail_type(value, "string or whole number", location);
   return value.get<std::string>();
 }
 
-const Json* find_member(const Json& object, std::string_view key, const JsonPlace& place) {
-  const auto found = as_object(object, place).find(key);
+const Json* find_member(const Json& object, std::string_view key, const JsonLocation& location) {
+  const auto found = as_object(object, location).find(key);
   return found == object.end() ? nullptr : &*found;
 }
 
-const Json& member(const Json& object, std::string_view key, const JsonPlace& place) {
-  const Json* value = find_member(object, key, place);
-  if (value == nullptr) place.fail(fmt::format("the key '{}' is missing", key));
+const Json& member(const Json& object, std::string_view key, const JsonLocation& location) {
+  const Json* value = find_member(object, key, location);
+  if (value == nullptr) location.fail(fmt::format("the key '{}' is missing", key));
   return *value;
 }
 
-const std::string& string_member(const Json& object, std::string_view key, const JsonPlace& place) {
-  return as_string(member(object, key, place), JsonPlace(place, key));
+const std::string& string_member(const Json& object, std::string_view key, const JsonLocation& location) {
+  return as_string(member(object, key, location), JsonLocation(location, key));
 }
 
-const Json& list_member(const Json& object, std::string_view key, const JsonPlace& place) {
-  return as_list(member(object, key, place), JsonPlace(place, key));
+const Json& list_member(const Json& object, std::string_view key, const JsonLocation& location) {
+  return as_list(member(object, key, location), JsonLocation(location, key));
 }
 
-std::size_t count_member(const Json& object, std::string_view key, const JsonPlace& place) {
-  return as_count(member(object, key, place), JsonPlace(place, key));
+std::size_t count_member(const Json& object, std::string_view key, const JsonLocation& location) {
+  return as_count(member(object, key, location), JsonLocation(location, key));
 }
 
 }  // namespace mylos

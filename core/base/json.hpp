@@ -41,44 +41,44 @@ Json read_json(const std::filesystem::path& path);
 
 /// Where a value stands in a document, spelt out only when there is an error to report. A place refers to its parent,
 /// which must outlive it.
-class JsonPlace {
+class JsonLocation {
  public:
-  explicit JsonPlace(std::string_view file) : file_(file) {}
-  JsonPlace(const JsonPlace& parent, std::string_view key) : parent_(&parent), key_(key) {}
-  JsonPlace(const JsonPlace& parent, std::size_t index) : parent_(&parent), index_(index) {}
-  JsonPlace(const JsonPlace&& parent, std::string_view key) = delete;
-  JsonPlace(const JsonPlace&& parent, std::size_t index) = delete;
+  explicit JsonLocation(std::string_view file) : file_(file) {}
+  JsonLocation(const JsonLocation& parent, std::string_view key) : parent_(&parent), key_(key) {}
+  JsonLocation(const JsonLocation& parent, std::size_t index) : parent_(&parent), index_(index) {}
+  JsonLocation(const JsonLocation&& parent, std::string_view key) = delete;
+  JsonLocation(const JsonLocation&& parent, std::size_t index) = delete;
 
   /// Throws "<file>: data[3].paragraphs[0].context: <problem>".
   [[noreturn]] void fail(std::string_view problem) const;
 
  private:
-  const JsonPlace* append_path(std::string& path) const;
+  const JsonLocation* append_path(std::string& path) const;
 
-  const JsonPlace* parent_ = nullptr;
+  const JsonLocation* parent_ = nullptr;
   std::string_view file_;
   std::string_view key_;
   std::size_t index_ = 0;
 };
 
 /// The value as this type; throws "...: expected a string, found a number" and the like.
-const std::string& as_string(const Json& value, const JsonPlace& place);
-const Json& as_list(const Json& value, const JsonPlace& place);
-const Json& as_object(const Json& value, const JsonPlace& place);
-bool as_bool(const Json& value, const JsonPlace& place);
-double as_number(const Json& value, const JsonPlace& place);
+const std::string& as_string(const Json& value, const JsonLocation& location);
+const Json& as_list(const Json& value, const JsonLocation& location);
+const Json& as_object(const Json& value, const JsonLocation& location);
+bool as_bool(const Json& value, const JsonLocation& location);
+double as_number(const Json& value, const JsonLocation& location);
 /// A whole number that is not negative.
-std::size_t as_count(const Json& value, const JsonPlace& place);
+std::size_t as_count(const Json& value, const JsonLocation& location);
 /// An id: a string, or a whole number from -2^63 to 2^64 - 1, which becomes its digits. Larger ones lose digits when
 /// JSON is parsed, so they are errors, as are numbers with a fraction or an exponent.
-std::string as_id(const Json& value, const JsonPlace& place);
+std::string as_id(const Json& value, const JsonLocation& location);
 
 /// The value of `key` in an object, null where it is absent. Throws where `object` is none.
-const Json* find_member(const Json& object, std::string_view key, const JsonPlace& place);
+const Json* find_member(const Json& object, std::string_view key, const JsonLocation& location);
 /// The same, throwing where it is absent.
-const Json& member(const Json& object, std::string_view key, const JsonPlace& place);
-const std::string& string_member(const Json& object, std::string_view key, const JsonPlace& place);
-const Json& list_member(const Json& object, std::string_view key, const JsonPlace& place);
-std::size_t count_member(const Json& object, std::string_view key, const JsonPlace& place);
+const Json& member(const Json& object, std::string_view key, const JsonLocation& location);
+const std::string& string_member(const Json& object, std::string_view key, const JsonLocation& location);
+const Json& list_member(const Json& object, std::string_view key, const JsonLocation& location);
+std::size_t count_member(const Json& object, std::string_view key, const JsonLocation& location);
 
 }  // namespace mylos

@@ -101,7 +101,7 @@ struct RowSums {
 };
 
 /// Where a team works: the keys [first_key, + keys) of a sequence.
-struct Place {
+struct BackwardPosition {
   std::size_t sequence, first, key_head;  ///< first: row of the batch
   int length;                             ///< rows of the sequence
   int first_key, keys, stride;            ///< stride: keys, padded
@@ -186,63 +186,65 @@ struct Backward {
     const Tile tile = wave.tile(key_tile, group, length, shape.causal);
     if (tile.heads == 0) return;
     const int first_key = key_tile * wave.side, keys = at_most(length - first_key, wave.side);
-    const Place place{
+    const BackwardPosition position{
         sequence, first, head_index % shape.key_value_heads, length, first_key, keys, round_up(keys, lanes)};
     const Scratch scratch = sizes.take_from(team);
-    begin(team, scratch, place, tile);
+    begin(team, scratch, position, tile);
     const int end = at_most(length, tile.first_query + wave.side);
     for (int head = tile.head; head < tile.head + tile.heads; ++head) {
-      const std::size_t query_head = place.key_head * group + head;
+      const std::size_t query_head = position.key_head * group + head;
       for (int query = tile.first_query; query < end; query += query_block) {
-        add_query_block(team, scratch, place, tile, query_head, query);
+        add_query_block(team, scratch, position, tile, query_head, query);
       }
     }
     team.team_barrier();
-    store_keys(team, scratch, place, tile);
+    store_keys(team, scratch, position, tile);
   }
 
   /// Loads keys and values. Their gradients begin as zeros, or with the sums of the tiles before.
-  KOKKOS_INLINE_FUNCTION void begin(const Team& team, const Scratch& scratch, const Place& place,
+  KOKKOS_INLINE_FUNCTION void begin(const Team& team, const Scratch& scratch, const BackwardPosition& position,
                                     const Tile& tile) const {
-    const std::size_t row = place.first + place.first_key, size = shape.head_size;
-    const std::size_t key_column = shape.heads + place.key_head, value_column = key_column + shape.key_value_heads;
+    const std::size_t row = position.first + position.first_key, size = shape.head_size;
+    const std::size_t key_column = shape.heads + position.key_head, value_column = key_column + shape.key_value_heads;
     const auto keys = head_rows(qkv, row, key_column, size), values = head_rows(qkv, row, value_column, size);
-    load_rows(team, keys, place.keys, place.stride, sizes.depth, scratch.keys);
-    load_transposed(team, keys, place.keys, place.stride, scratch.keys_transposed);
-    load_transposed(team, values, place.keys, place.stride, scratch.values_transposed);
+    load_rows(team, keys, position.keys, position.stride, sizes.depth, scratch.keys);
+    load_transposed(team, keys, position.keys, position.stride, scratch.keys_transposed);
+    load_transposed(team, values, position.keys, position.stride, scratch.values_transposed);
     if (tile.begins_keys) {
-      return Kokkos::parallel_for(Kokkos::TeamThreadRange(team, place.stride), [&](int index) {
+      return Kokkos::parallel_for(Kokkos::TeamThreadRange(team, position.stride), [&](int index) {
         for (int d = 0; d < sizes.depth; ++d) scratch.dkeys[index * sizes.depth + d] = 0.0f;
         for (int d = 0; d < sizes.depth; ++d) scratch.dvalues[index * sizes.depth + d] = 0.0f;
       });
     }
     const ConstMatrix<float> sums = partial_sums;
-    load_columns(team, head_rows(sums, row, key_column, size), place.keys, place.stride, sizes.depth, scratch.dkeys);
-    load_columns(team, head_rows(sums, row, value_column, size), place.keys, place.stride, sizes.depth,
+    load_columns(team, head_rows(sums, row, key_column, size), position.keys, position.stride, sizes.depth,
+                 scratch.dkeys);
+    load_columns(team, head_rows(sums, row, value_column, size), position.keys, position.stride, sizes.depth,
                  scratch.dvalues);
   }
 
   /// Stores the gradients of keys and values: scaled where the tile is the last one, else the sums so far.
-  KOKKOS_INLINE_FUNCTION void store_keys(const Team& team, const Scratch& scratch, const Place& place,
+  KOKKOS_INLINE_FUNCTION void store_keys(const Team& team, const Scratch& scratch, const BackwardPosition& position,
                                          const Tile& tile) const {
-    const std::size_t row = place.first + place.first_key, size = shape.head_size;
-    const std::size_t key_column = shape.heads + place.key_head, value_column = key_column + shape.key_value_heads;
+    const std::size_t row = position.first + position.first_key, size = shape.head_size;
+    const std::size_t key_column = shape.heads + position.key_head, value_column = key_column + shape.key_value_heads;
     const int depth = sizes.depth;
     const auto one = [](int) { return 1.0f; };
     if (!tile.ends_keys) {
-      store(team, scratch.dkeys, place.keys, depth, one, head_rows(partial_sums, row, key_column, size));
-      return store(team, scratch.dvalues, place.keys, depth, one, head_rows(partial_sums, row, value_column, size));
+      store(team, scratch.dkeys, position.keys, depth, one, head_rows(partial_sums, row, key_column, size));
+      return store(team, scratch.dvalues, position.keys, depth, one, head_rows(partial_sums, row, value_column, size));
     }
     const auto scale_of_keys = [&](int) { return shape.scale; };
-    store(team, scratch.dkeys, place.keys, depth, scale_of_keys, head_rows(dqkv, row, key_column, size));
-    store(team, scratch.dvalues, place.keys, depth, one, head_rows(dqkv, row, value_column, size));
+    store(team, scratch.dkeys, position.keys, depth, scale_of_keys, head_rows(dqkv, row, key_column, size));
+    store(team, scratch.dvalues, position.keys, depth, one, head_rows(dqkv, row, value_column, size));
   }
 
-  KOKKOS_INLINE_FUNCTION void add_query_block(const Team& team, const Scratch& scratch, const Place& place,
-                                              const Tile& tile, std::size_t head, int query) const {
-    const std::size_t size = shape.head_size, first = place.first + query;
-    const int rows = at_most(place.length - query, query_block), padded = round_up(rows, tile_rows);
-    const int depth = sizes.depth, end = place.first_key + place.keys;
+  KOKKOS_INLINE_FUNCTION void add_query_block(const Team& team, const Scratch& scratch,
+                                              const BackwardPosition& position, const Tile& tile, std::size_t head,
+                                              int query) const {
+    const std::size_t size = shape.head_size, first = position.first + query;
+    const int rows = at_most(position.length - query, query_block), padded = round_up(rows, tile_rows);
+    const int depth = sizes.depth, end = position.first_key + position.keys;
     const int visible = shape.causal ? at_most(query + rows, end) : end;
     const auto queries = head_rows(qkv, first, head, size), douts = head_rows(dout, first, head, size);
     team.team_barrier();  // the block before has been stored
@@ -256,9 +258,10 @@ struct Backward {
       const ConstMatrix<float> sums = partial_sums;
       load_columns(team, head_rows(sums, first, head, size), rows, padded, depth, scratch.dquery);
     }
-    for (int key = place.first_key; key < visible; key += key_block) {
-      const DropoutPlace draws{sequences.sample_ids(place.sequence), static_cast<std::uint32_t>(head), query, key};
-      add_key_block(team, scratch, place, draws, rows, at_most(visible - key, key_block));
+    for (int key = position.first_key; key < visible; key += key_block) {
+      const DropoutPosition draws{sequences.sample_ids(position.sequence), static_cast<std::uint32_t>(head), query,
+                                  key};
+      add_key_block(team, scratch, position, draws, rows, at_most(visible - key, key_block));
     }
     team.team_barrier();
     if (!tile.ends_queries) {
@@ -269,10 +272,10 @@ struct Backward {
         team, scratch.dquery, rows, depth, [&](int) { return shape.scale; }, head_rows(dqkv, first, head, size));
   }
 
-  KOKKOS_INLINE_FUNCTION void add_key_block(const Team& team, const Scratch& scratch, const Place& place,
-                                            const DropoutPlace& block, int rows, int keys) const {
+  KOKKOS_INLINE_FUNCTION void add_key_block(const Team& team, const Scratch& scratch, const BackwardPosition& position,
+                                            const DropoutPosition& block, int rows, int keys) const {
     const int depth = sizes.depth, size = static_cast<int>(shape.head_size), padded = round_up(keys, lanes);
-    const int key = block.first_key - place.first_key, stride = place.stride;
+    const int key = block.first_key - position.first_key, stride = position.stride;
     const Block<float> scores{scratch.scores, padded}, dscores{scratch.dscores, padded};
     team.team_barrier();
     DropoutBlock draws{};
@@ -283,8 +286,8 @@ struct Backward {
                      {scratch.values_transposed + key, stride}, false, dscores);
     team.team_barrier();
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, operands_of<Operand>(rows)), [&](int index) {
-      if (dropout.active()) return differentiate_scores<true>(scratch, place, block, draws, index, rows, keys);
-      differentiate_scores<false>(scratch, place, block, draws, index, rows, keys);
+      if (dropout.active()) return differentiate_scores<true>(scratch, position, block, draws, index, rows, keys);
+      differentiate_scores<false>(scratch, position, block, draws, index, rows, keys);
     });
     team.team_barrier();
     product<Operand>(team, keys, depth, rows, {scratch.probabilities, 1, padded}, {scratch.dout, depth}, true,
@@ -297,30 +300,31 @@ struct Backward {
 
   /// One row, or two where operands are pairs.
   template <bool drops>
-  KOKKOS_INLINE_FUNCTION void differentiate_scores(const Scratch& scratch, const Place& place,
-                                                   const DropoutPlace& block, const DropoutBlock& draws, int index,
+  KOKKOS_INLINE_FUNCTION void differentiate_scores(const Scratch& scratch, const BackwardPosition& position,
+                                                   const DropoutPosition& block, const DropoutBlock& draws, int index,
                                                    int rows, int keys) const {
     const int padded = round_up(keys, lanes), row = index * inner;
     const ScoreRule rule{shape.scale * log2_e, draws.threshold, dropout.scale()};
-    const ScoreRow first = score_row(scratch, place, block, draws, row, rows, keys);
+    const ScoreRow first = score_row(scratch, position, block, draws, row, rows, keys);
     if constexpr (inner == 1) {
       differentiate_row<drops>(rule, first, padded, scratch.scores + row * padded, scratch.dscores + row * padded);
     } else {
-      const ScoreRow second = score_row(scratch, place, block, draws, row + 1, rows, keys);
+      const ScoreRow second = score_row(scratch, position, block, draws, row + 1, rows, keys);
       differentiate_rows<drops>(rule, first, second, padded, scratch.probabilities + index * padded,
                                 scratch.gradients + index * padded, scratch.gradients_columns + index * padded);
     }
   }
 
   /// A row beyond the last, which was loaded as zeros, gets probabilities of zero.
-  KOKKOS_INLINE_FUNCTION ScoreRow score_row(const Scratch& scratch, const Place& place, const DropoutPlace& block,
-                                            const DropoutBlock& draws, int row, int rows, int keys) const {
+  KOKKOS_INLINE_FUNCTION ScoreRow score_row(const Scratch& scratch, const BackwardPosition& position,
+                                            const DropoutPosition& block, const DropoutBlock& draws, int row, int rows,
+                                            int keys) const {
     const int padded = round_up(keys, lanes), before = block.first_query + row + 1 - block.first_key;
     float* const x = scratch.scores + row * padded;
     hide_keys(shape.causal && before < keys ? before : keys, padded, x);
     ScoreRow found{x, scratch.dscores + row * padded, draws.row(row), Kokkos::Experimental::infinity_v<float>, 0.0f};
     if (row >= rows) return found;
-    const std::size_t of_batch = place.first + block.first_query + row;
+    const std::size_t of_batch = position.first + block.first_query + row;
     found.normalizer = log_sum_exp(block.head, of_batch) * log2_e;
     found.row_sum = row_sums(block.head, of_batch);
     return found;

@@ -113,22 +113,22 @@ KOKKOS_INLINE_FUNCTION constexpr int dropout_words(int keys) {
 }
 
 /// Where a block of scores stands, for its draws.
-struct DropoutPlace {
+struct DropoutPosition {
   std::uint32_t sample, head;
   int first_query, first_key;
 };
 
 /// Fills `lanes` times four words for the groups of keys from `first` on, counted along the rows of the block: what
 /// `dropout_draw` gives for each.
-KOKKOS_INLINE_FUNCTION void draw_lanes(const DropoutKey& key, const DropoutPlace& place, int groups_per_row, int first,
-                                       std::uint32_t* KOKKOS_RESTRICT words) {
+KOKKOS_INLINE_FUNCTION void draw_lanes(const DropoutKey& key, const DropoutPosition& position, int groups_per_row,
+                                       int first, std::uint32_t* KOKKOS_RESTRICT words) {
   DrawLanes<lanes> x;
   const float per_group = 1.0f / static_cast<float>(groups_per_row);
-  const int first_group = place.first_key / static_cast<int>(dropout_group) + first;
+  const int first_group = position.first_key / static_cast<int>(dropout_group) + first;
   for (int i = 0; i < lanes; ++i) {
     // Exact: the quotient is at least 0.5 / groups_per_row away from an integer.
     const int row = static_cast<int>((static_cast<float>(first + i) + 0.5f) * per_group);
-    x.set(i, key, place.sample, static_cast<std::uint32_t>(place.first_query + row), place.head,
+    x.set(i, key, position.sample, static_cast<std::uint32_t>(position.first_query + row), position.head,
           static_cast<std::uint32_t>(first_group + i - row * groups_per_row));
   }
   x.draw(key.philox_key());
@@ -136,13 +136,13 @@ KOKKOS_INLINE_FUNCTION void draw_lanes(const DropoutKey& key, const DropoutPlace
 }
 
 /// Draws for a block of scores (rows, keys) into `words`.
-KOKKOS_INLINE_FUNCTION DropoutBlock draw_block(const Team& team, const DropoutKey& key, const DropoutPlace& place,
+KOKKOS_INLINE_FUNCTION DropoutBlock draw_block(const Team& team, const DropoutKey& key, const DropoutPosition& position,
                                                int rows, int keys, float* scratch) {
   auto* words = reinterpret_cast<std::uint32_t*>(scratch);
   const int groups_per_row = round_up(keys, dropout_group) / static_cast<int>(dropout_group);
   const int chunks = (rows * groups_per_row + lanes - 1) / lanes;
   Kokkos::parallel_for(Kokkos::TeamThreadRange(team, chunks), [&](int chunk) {
-    draw_lanes(key, place, groups_per_row, chunk * lanes, words + chunk * 4 * lanes);
+    draw_lanes(key, position, groups_per_row, chunk * lanes, words + chunk * 4 * lanes);
   });
   return {words, 4 * groups_per_row, key.threshold()};
 }

@@ -106,7 +106,7 @@ KOKKOS_INLINE_FUNCTION float exponentials(float scale, float maximum, int padded
 }
 
 /// Where a team works: the queries [begin, end) of a sequence and the keys [first_key, + keys) of a tile.
-struct ForwardPlace {
+struct ForwardPosition {
   std::size_t sequence, head, first;  ///< first: row of the batch
   int length, begin, end;
   int first_key, keys, stride;  ///< stride: keys, padded
@@ -135,47 +135,47 @@ struct Forward {
     const ForwardScratch<Operand> scratch = sizes.take_from(team);
     for (int key = 0; key < visible; key += parts.side) {
       const int keys = at_most(visible - key, parts.side);
-      const ForwardPlace place{sequence, index % shape.heads,  first, length, begin, end, key,
-                               keys,     round_up(keys, lanes)};
+      const ForwardPosition position{sequence, index % shape.heads,  first, length, begin, end, key,
+                                     keys,     round_up(keys, lanes)};
       team.team_barrier();  // the keys before have been read
-      load_keys(team, scratch, place);
-      for (int query = begin; query < end; query += query_block) attend(team, scratch, place, query);
+      load_keys(team, scratch, position);
+      for (int query = begin; query < end; query += query_block) attend(team, scratch, position, query);
     }
   }
 
   KOKKOS_FORCEINLINE_FUNCTION void load_keys(const Team& team, const ForwardScratch<Operand>& scratch,
-                                             const ForwardPlace& place) const {
-    const std::size_t row = place.first + place.first_key, size = shape.head_size;
-    const std::size_t key_head = shape.heads + place.head / (shape.heads / shape.key_value_heads);
-    load_transposed(team, head_rows(qkv, row, key_head, size), place.keys, place.stride, scratch.keys);
-    load_rows(team, head_rows(qkv, row, key_head + shape.key_value_heads, size), place.keys, place.stride, sizes.depth,
-              scratch.values);
+                                             const ForwardPosition& position) const {
+    const std::size_t row = position.first + position.first_key, size = shape.head_size;
+    const std::size_t key_head = shape.heads + position.head / (shape.heads / shape.key_value_heads);
+    load_transposed(team, head_rows(qkv, row, key_head, size), position.keys, position.stride, scratch.keys);
+    load_rows(team, head_rows(qkv, row, key_head + shape.key_value_heads, size), position.keys, position.stride,
+              sizes.depth, scratch.values);
   }
 
   /// Takes a tile of keys into the sums of a block of queries. The last tile that these see ends in the result; before
   /// it the sums are kept.
   KOKKOS_FORCEINLINE_FUNCTION void attend(const Team& team, const ForwardScratch<Operand>& scratch,
-                                          const ForwardPlace& place, int query) const {
-    const std::size_t size = shape.head_size, first = place.first + query;
-    const int rows = at_most(place.end - query, query_block), depth = sizes.depth;
-    const int visible = shape.causal ? query + rows : place.length, end = place.first_key + place.keys;
+                                          const ForwardPosition& position, int query) const {
+    const std::size_t size = shape.head_size, first = position.first + query;
+    const int rows = at_most(position.end - query, query_block), depth = sizes.depth;
+    const int visible = shape.causal ? query + rows : position.length, end = position.first_key + position.keys;
     team.team_barrier();  // the block before has been stored
-    load_columns(team, head_rows(qkv, first, place.head, size), rows, round_up(rows, tile_rows),
+    load_columns(team, head_rows(qkv, first, position.head, size), rows, round_up(rows, tile_rows),
                  depth / inner_of<Operand>, scratch.query);
-    if (place.first_key > 0) restore(team, scratch, query - place.begin, rows);
-    for (int key = place.first_key; key < at_most(visible, end); key += key_block) {
-      const DropoutPlace draws{sequences.sample_ids(place.sequence), static_cast<std::uint32_t>(place.head), query,
-                               key};
-      add_key_block(team, scratch, place, draws, rows, at_most(at_most(visible, end) - key, key_block));
+    if (position.first_key > 0) restore(team, scratch, query - position.begin, rows);
+    for (int key = position.first_key; key < at_most(visible, end); key += key_block) {
+      const DropoutPosition draws{sequences.sample_ids(position.sequence), static_cast<std::uint32_t>(position.head),
+                                  query, key};
+      add_key_block(team, scratch, position, draws, rows, at_most(at_most(visible, end) - key, key_block));
     }
     team.team_barrier();
-    if (end < visible) return keep(team, scratch, query - place.begin, rows);
+    if (end < visible) return keep(team, scratch, query - position.begin, rows);
     const float kept = dropout.active() ? dropout.scale() : 1.0f;
     store(
         team, scratch.sums, rows, depth, [&](int row) { return kept / scratch.rows[row].sum; },
-        head_rows(out, first, place.head, size));
+        head_rows(out, first, position.head, size));
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, rows), [&](int row) {
-      log_sum_exp(place.head, first + row) =
+      log_sum_exp(position.head, first + row) =
           scratch.rows[row].maximum * shape.scale + Kokkos::log(scratch.rows[row].sum);
     });
   }
@@ -200,16 +200,16 @@ struct Forward {
 
   /// Takes the keys [block.first_key, + keys) into the sums of a block of queries.
   KOKKOS_INLINE_FUNCTION void add_key_block(const Team& team, const ForwardScratch<Operand>& scratch,
-                                            const ForwardPlace& place, const DropoutPlace& block, int rows,
+                                            const ForwardPosition& position, const DropoutPosition& block, int rows,
                                             int keys) const {
     constexpr int inner = inner_of<Operand>;
     const int depth = sizes.depth, size = static_cast<int>(shape.head_size), padded = round_up(keys, lanes);
-    const int key = block.first_key - place.first_key;
+    const int key = block.first_key - position.first_key;
     const Block<float> scores{scratch.scores, padded}, sums{scratch.sums, depth};
     team.team_barrier();
     DropoutBlock draws{};
     if (dropout.active()) draws = draw_block(team, dropout, block, rows, keys, scratch.draws);
-    product<Operand>(team, rows, keys, size, {scratch.query, depth / inner, 1}, {scratch.keys + key, place.stride},
+    product<Operand>(team, rows, keys, size, {scratch.query, depth / inner, 1}, {scratch.keys + key, position.stride},
                      false, scores);
     team.team_barrier();
     const bool first = block.first_key == 0;

@@ -17,16 +17,16 @@ constexpr std::size_t most_at_once = 3;
 struct AddPartialSums {
   PartialSums all[most_at_once];
   std::size_t groups;  ///< of columns
-  RowSharing sharing;
+  RowSharing split;
 
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t task) const {
     const PartialSums& mine = all[task / groups];
-    const std::size_t begin = task % groups * sharing.columns, rest = mine.sums.size() - begin;
+    const std::size_t begin = task % groups * split.columns, rest = mine.sums.size() - begin;
     const std::size_t columns = mine.partial.extent(1);
     const float* const first = mine.partial.data() + begin;
     team_sum_rows<SumStart::present>(
-        team, sharing, rest < sharing.columns ? rest : sharing.columns, 0, mine.partial.extent(0),
+        team, split, rest < split.columns ? rest : split.columns, 0, mine.partial.extent(0),
         [=](std::size_t block) { return first + block * columns; }, mine.sums.data() + begin);
   }
 };
@@ -45,13 +45,13 @@ void add_partial_sums(const ExecutionSpace& space, std::initializer_list<Partial
   const std::size_t columns = all.begin()->sums.size();
   AddPartialSums add{
       {}, (columns + partial_sum_sharing.columns - 1) / partial_sum_sharing.columns, partial_sum_sharing};
-  add.sharing.aligned = columns * sizeof(float) % access_bytes == 0;
+  add.split.aligned = columns * sizeof(float) % access_bytes == 0;
   std::size_t count = 0;
   for (const PartialSums& one : all) {
     require(count < most_at_once && one.sums.size() == columns && one.partial.extent(1) == columns,
             fmt::format("partial sums {} of {}: {} columns for {} of the first", count + 1, all.size(),
                         one.partial.extent(1), columns));
-    add.sharing.aligned = add.sharing.aligned && are_aligned(one.partial.data(), one.sums.data());
+    add.split.aligned = add.split.aligned && are_aligned(one.partial.data(), one.sums.data());
     add.all[count++] = one;
   }
   const std::size_t elements = count * all.begin()->partial.size();

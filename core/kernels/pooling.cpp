@@ -55,14 +55,14 @@ struct MaxPoolLine {
     const PoolingInterval rows = windows.inside(row, shape.height), columns = windows.inside(column, shape.width);
     const std::size_t at = (line * windows.out_width + column) * channels;
     T* const out = y.data() + at;
-    std::uint8_t* const place = taken.extent(0) > 0 ? taken.data() + at : nullptr;
+    std::uint8_t* const position = taken.extent(0) > 0 ? taken.data() + at : nullptr;
     bool first = true;
     for (std::size_t i = rows.begin; i < rows.end; ++i) {
       for (std::size_t j = columns.begin; j < columns.end; ++j) {
         const std::size_t pixel = (image * shape.height + row * shape.stride + i - shape.padding) * shape.width +
                                   column * shape.stride + j - shape.padding;
         take(team, channels, x.data() + pixel * channels, static_cast<std::uint8_t>(i * shape.kernel + j), first, out,
-             place);
+             position);
         first = false;
       }
     }
@@ -71,14 +71,14 @@ struct MaxPoolLine {
   /// A channel is always one thread's, so that none has to wait.
   template <class Team>
   KOKKOS_FORCEINLINE_FUNCTION void take(const Team& team, std::size_t channels, const T* in, std::uint8_t index,
-                                        bool first, T* out, std::uint8_t* place) const {
+                                        bool first, T* out, std::uint8_t* position) const {
     if (first) {
       team_for(team, channels, [=](std::size_t c) { out[c] = in[c]; });
-      if (place != nullptr) team_for(team, channels, [=](std::size_t c) { place[c] = index; });
+      if (position != nullptr) team_for(team, channels, [=](std::size_t c) { position[c] = index; });
       return;
     }
-    if (place != nullptr) {
-      team_for(team, channels, [=](std::size_t c) { place[c] = is_larger(in[c], out[c]) ? index : place[c]; });
+    if (position != nullptr) {
+      team_for(team, channels, [=](std::size_t c) { position[c] = is_larger(in[c], out[c]) ? index : position[c]; });
     }
     team_for(team, channels, [=](std::size_t c) { out[c] = is_larger(in[c], out[c]) ? in[c] : out[c]; });
   }
@@ -110,24 +110,24 @@ struct MaxPoolLineBackward {
     const PoolingInterval columns = windows.containing(column, windows.out_width);
     // Where there are fewer windows, the first pooled pixel stands in with a place that no window has.
     std::size_t at[most] = {0, 0, 0, 0};
-    std::uint32_t place[most] = {256, 256, 256, 256};
+    std::uint32_t position[most] = {256, 256, 256, 256};
     int count = 0;
     for (std::size_t i = rows.begin; i < rows.end; ++i) {
       for (std::size_t j = columns.begin; j < columns.end; ++j) {
         at[count] = ((image * windows.out_height + i) * windows.out_width + j) * channels;
-        place[count++] = static_cast<std::uint32_t>((row + shape.padding - i * shape.stride) * shape.kernel + column +
-                                                    shape.padding - j * shape.stride);
+        position[count++] = static_cast<std::uint32_t>((row + shape.padding - i * shape.stride) * shape.kernel +
+                                                       column + shape.padding - j * shape.stride);
       }
     }
-    add(team, at, place, dx.data() + (line * shape.width + column) * channels);
+    add(team, at, position, dx.data() + (line * shape.width + column) * channels);
   }
 
   template <class Team>
   KOKKOS_FORCEINLINE_FUNCTION void add(const Team& team, const std::size_t (&at)[most],
-                                       const std::uint32_t (&place)[most], T* out) const {
+                                       const std::uint32_t (&position)[most], T* out) const {
     const std::uint8_t *const t0 = taken.data() + at[0], *const t1 = taken.data() + at[1];
     const std::uint8_t *const t2 = taken.data() + at[2], *const t3 = taken.data() + at[3];
-    const std::uint32_t p0 = place[0], p1 = place[1], p2 = place[2], p3 = place[3];
+    const std::uint32_t p0 = position[0], p1 = position[1], p2 = position[2], p3 = position[3];
     const auto sum = [=](std::size_t c, float d0, float d1, float d2, float d3) {
       return ((t0[c] == p0 ? d0 : 0.0f) + (t1[c] == p1 ? d1 : 0.0f)) +
              ((t2[c] == p2 ? d2 : 0.0f) + (t3[c] == p3 ? d3 : 0.0f));

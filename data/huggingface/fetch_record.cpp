@@ -23,11 +23,11 @@ bool check_files(const path& directory, const Takes& takes) {
   const path record = directory / record_name;
   if (!std::filesystem::exists(record)) return false;
   const Json json = read_json(record);
-  const JsonPlace place(record.native());
-  const JsonPlace sums(place, "sha256");
-  for (const auto& [name, value] : as_object(member(json, "sha256", place), sums).items()) {
+  const JsonLocation location(record.native());
+  const JsonLocation sums(location, "sha256");
+  for (const auto& [name, value] : as_object(member(json, "sha256", location), sums).items()) {
     if (!takes(name)) continue;
-    const std::string& expected = as_string(value, JsonPlace(sums, name));
+    const std::string& expected = as_string(value, JsonLocation(sums, name));
     ensure(name == path(name).filename(), fmt::format("{}: {} is not a file's name", record.string(), printable(name)));
     const std::string sum = sha256_of(directory / name);
     ensure(sum == expected, fmt::format("{} has SHA-256 {}, not {} as when it was fetched: run mylos fetch again",

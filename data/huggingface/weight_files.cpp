@@ -115,8 +115,8 @@ std::optional<Precision> WeightFiles::precision() const {
 
 void WeightFiles::add(const SafetensorsFile& file, const TensorInfo& tensor) {
   const WeightEntry entry{&file, &tensor};
-  const auto [place, is_new] = entries_.try_emplace(canonical_name(tensor), entry);
-  if (!is_new) fail_twice(entry, place->second);
+  const auto [location, is_new] = entries_.try_emplace(canonical_name(tensor), entry);
+  if (!is_new) fail_twice(entry, location->second);
 }
 
 void WeightFiles::open_single(const std::filesystem::path& path) {

@@ -50,7 +50,7 @@ class ClassDirectories : public ImageSet {
   std::string name(std::size_t index) const override {
     return label_names_[static_cast<std::size_t>(label(index))] + '/' + files_[index];
   }
-  std::string place(std::size_t index) const override { return (directory_ / name(index)).string(); }
+  std::string location(std::size_t index) const override { return (directory_ / name(index)).string(); }
   std::string encoded(std::size_t index) const override { return read_text(directory_ / name(index)); }
 
  private:

@@ -16,7 +16,7 @@ class FirstImages final : public ImageSet {
   }
 
   std::string name(std::size_t index) const override { return set_->name(index); }
-  std::string place(std::size_t index) const override { return set_->place(index); }
+  std::string location(std::size_t index) const override { return set_->location(index); }
   std::string encoded(std::size_t index) const override { return set_->encoded(index); }
 
  private:

@@ -53,7 +53,7 @@ class PreparedImages : public ImageSet {
 
   std::string name(std::size_t index) const override { return names_.empty() ? std::string() : names_.at(index); }
 
-  std::string place(std::size_t index) const override {
+  std::string location(std::size_t index) const override {
     const std::string file = fmt::format("{}, image {}", file_.path().string(), index);
     return names_.empty() ? file : fmt::format("{} ({})", file, names_.at(index));
   }
@@ -63,8 +63,8 @@ class PreparedImages : public ImageSet {
     file_.read(offset_ + starts_[index], std::as_writable_bytes(std::span(bytes)));
     const auto found = crc32c(std::as_bytes(std::span(bytes)));
     if (found != checksums_[index]) {
-      fail(fmt::format("{} has CRC32C {:08x}, not {:08x}: the file is damaged; prepare it again", place(index), found,
-                       checksums_[index]));
+      fail(fmt::format("{} has CRC32C {:08x}, not {:08x}: the file is damaged; prepare it again", location(index),
+                       found, checksums_[index]));
     }
     return bytes;
   }
@@ -101,10 +101,10 @@ class PreparedImages : public ImageSet {
           "the arrays of the images differ in length");
     for (std::size_t i = 0; i < size(); ++i) {
       const bool is_named = labels_[i] >= 0 && static_cast<std::size_t>(labels_[i]) < label_names_.size();
-      if (!is_named) fail(fmt::format("{}: label {} of {} labels", place(i), labels_[i], label_names_.size()));
+      if (!is_named) fail(fmt::format("{}: label {} of {} labels", location(i), labels_[i], label_names_.size()));
       const std::uint64_t bytes = starts_[i + 1] - starts_[i];
       if (shape_ && bytes != shape_->size()) {
-        fail(fmt::format("{} has {} bytes for {} pixels and channels", place(i), bytes, shape_->size()));
+        fail(fmt::format("{} has {} bytes for {} pixels and channels", location(i), bytes, shape_->size()));
       }
     }
   }

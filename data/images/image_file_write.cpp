@@ -139,7 +139,7 @@ void write_image_file(const std::filesystem::path& path, const ImageSet& set, co
   for (const PreparedImage& image : images) {
     const std::string encoded = set.encoded(image.index);
     const bool is_same = encoded.size() == image.bytes && crc32c(std::as_bytes(std::span(encoded))) == image.checksum;
-    ensure(is_same, fmt::format("{} has changed while it was prepared", set.place(image.index)));
+    ensure(is_same, fmt::format("{} has changed while it was prepared", set.location(image.index)));
     target.write(encoded);
   }
   memory.copy_to(target, offset + bytes, std::max(memory.size(), offset + bytes));

@@ -32,7 +32,7 @@ class ImageSet {
   /// The file's name below the data set's directory; empty where images have no names.
   virtual std::string name(std::size_t index) const = 0;
   /// Where the image lies, for messages: "cats/a.jpg", "test_batch.bin, image 17" with the directory before it.
-  virtual std::string place(std::size_t index) const = 0;
+  virtual std::string location(std::size_t index) const = 0;
   /// The file's bytes as they are, or the pixels where shape() is known.
   virtual std::string encoded(std::size_t index) const = 0;
 

@@ -78,8 +78,9 @@ Image augment(const ImageSet& set, const TransformOptions& options, const Augmen
     case Augmentation::crop_flip: {
       const Image square = centre_square(set.decode(key.image), options, size);
       const RandomWords words = draw(key, Draw::offset);
-      const std::size_t places = 2 * padding + 1;
-      return padded_window(square, integer_below(places, words.word[0]), integer_below(places, words.word[1]), size);
+      const std::size_t locations = 2 * padding + 1;
+      return padded_window(square, integer_below(locations, words.word[0]), integer_below(locations, words.word[1]),
+                           size);
     }
     case Augmentation::imagenet: {
       const auto choose = [&](std::size_t height, std::size_t width) { return random_part(key, height, width); };

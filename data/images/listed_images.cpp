@@ -22,7 +22,7 @@ class ListedImages final : public ImageSet {
   }
 
   std::string name(std::size_t index) const override { return files_.at(index).string(); }
-  std::string place(std::size_t index) const override { return name(index); }
+  std::string location(std::size_t index) const override { return name(index); }
   std::string encoded(std::size_t index) const override { return read_text(files_.at(index)); }
 
  private:

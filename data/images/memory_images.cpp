@@ -13,11 +13,11 @@ MemoryImages::MemoryImages(Content content) : pixels_(std::move(content.pixels))
   require(pixels_.size() == size() * shape_->size(), "each image has pixels and a label");
   for (std::size_t i = 0; i < size(); ++i) {
     if (labels_[i] >= 0 && static_cast<std::size_t>(labels_[i]) < label_names_.size()) continue;
-    fail(fmt::format("{}: label {} is outside 0 to {}", place(i), labels_[i], label_names_.size() - 1));
+    fail(fmt::format("{}: label {} is outside 0 to {}", location(i), labels_[i], label_names_.size() - 1));
   }
 }
 
-std::string MemoryImages::place(std::size_t index) const {
+std::string MemoryImages::location(std::size_t index) const {
   for (const File& file : files_) {
     if (index < file.images) return fmt::format("{}, image {}", file.path.string(), index);
     index -= file.images;

@@ -27,7 +27,7 @@ class MemoryImages : public ImageSet {
   explicit MemoryImages(Content content);
 
   std::string name(std::size_t) const override { return {}; }
-  std::string place(std::size_t index) const override;
+  std::string location(std::size_t index) const override;
   std::string encoded(std::size_t index) const override;
 
  private:

@@ -15,7 +15,7 @@ class PickleMachine {
 
   void run() {
     while (true) {
-      opcode_place_ = position_;
+      opcode_position_ = position_;
       const auto opcode = static_cast<unsigned char>(take(1)[0]);
       if (opcode == '.') break;
       if (!push_number(opcode) && !push_text(opcode) && !build(opcode) && !remember(opcode)) refuse(opcode);
@@ -29,14 +29,14 @@ class PickleMachine {
   using Reference = Pickle::Reference;
 
   void check(bool condition, std::string_view problem) const {
-    if (!condition) fail(fmt::format("is no pickle: it {} at byte {}", problem, opcode_place_));
+    if (!condition) fail(fmt::format("is no pickle: it {} at byte {}", problem, opcode_position_));
   }
 
   [[noreturn]] void refuse(unsigned char opcode) const {
     fail(
         fmt::format("is a pickle with opcode 0x{:02x} at byte {}, which is not read (known are those of protocols 2 "
                     "to 4 for numbers, texts, lists, dictionaries and NumPy arrays)",
-                    opcode, opcode_place_));
+                    opcode, opcode_position_));
   }
 
   std::string_view take(std::uint64_t count) {
@@ -227,13 +227,13 @@ class PickleMachine {
     }
   }
 
-  void put(std::uint64_t place) {
-    memo_[place] = pop();
-    stack_.push_back(memo_[place]);
+  void put(std::uint64_t location) {
+    memo_[location] = pop();
+    stack_.push_back(memo_[location]);
   }
 
-  void get(std::uint64_t place) {
-    const auto found = memo_.find(place);
+  void get(std::uint64_t location) {
+    const auto found = memo_.find(location);
     check(found != memo_.end(), "asks for an object that is not there");
     stack_.push_back(found->second);
   }
@@ -242,7 +242,7 @@ class PickleMachine {
   std::vector<Pickle::Value>& values_;
   std::string_view bytes_;
   std::size_t position_ = 0;
-  std::size_t opcode_place_ = 0;
+  std::size_t opcode_position_ = 0;
   std::vector<Reference> stack_;
   std::vector<std::size_t> marks_;  ///< sizes of the stack
   std::unordered_map<std::uint64_t, Reference> memo_;

@@ -57,6 +57,6 @@ struct PickledArray {
 };
 
 /// The array at a place. Throws std::runtime_error where it is none of uint8 in C's order, or its sizes lie.
-PickledArray pickled_array(const Pickle& pickle, Pickle::Reference place);
+PickledArray pickled_array(const Pickle& pickle, Pickle::Reference location);
 
 }  // namespace mylos::data

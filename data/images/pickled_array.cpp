@@ -53,8 +53,8 @@ std::string bytes_of(const Pickle& pickle, const Value& value) {
 
 }  // namespace
 
-PickledArray pickled_array(const Pickle& pickle, Pickle::Reference place) {
-  const Value& object = pickle[place];
+PickledArray pickled_array(const Pickle& pickle, Pickle::Reference location) {
+  const Value& object = pickle[location];
   ensure(is_call(pickle, object, "_reconstruct"), "has no NumPy array where one is expected");
   const Value& state = pickle[object.items[2]];
   ensure(state.kind == Kind::list && state.items.size() == 5, "has a NumPy array of an unknown form");

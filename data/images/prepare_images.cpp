@@ -27,8 +27,9 @@ CheckedImage check_image(const ImageSet& set, std::size_t index) {
     if (!set.shape()) decode_image(bytes);
     return {{index, bytes.size(), crc32c(std::as_bytes(std::span(bytes)))}, {}};
   } catch (const std::exception& error) {
-    const std::string place = set.place(index), reason = error.what();
-    return {{index, 0, 0}, reason.find(place) == std::string::npos ? fmt::format("{}: {}", place, reason) : reason};
+    const std::string location = set.location(index), reason = error.what();
+    return {{index, 0, 0},
+            reason.find(location) == std::string::npos ? fmt::format("{}: {}", location, reason) : reason};
   }
 }
 

@@ -32,7 +32,7 @@ class SyntheticImages : public ImageSet {
   }
 
   std::string name(std::size_t) const override { return {}; }
-  std::string place(std::size_t index) const override { return fmt::format("synthetic image {}", index); }
+  std::string location(std::size_t index) const override { return fmt::format("synthetic image {}", index); }
 
   std::string encoded(std::size_t index) const override {
     std::string pixels(shape_->size(), '\0');

@@ -86,14 +86,14 @@ std::string short_answers_json(std::span<const SquadQuestion> questions, std::sp
 std::unordered_map<std::string, ShortAnswer> read_short_answers(const std::filesystem::path& path) {
   const Json json = read_json(path);
   const std::string name = path.string();
-  const JsonPlace place(name);
+  const JsonLocation location(name);
   std::unordered_map<std::string, ShortAnswer> answers;
-  for (const auto& [id, pair] : as_object(json, place).items()) {
+  for (const auto& [id, pair] : as_object(json, location).items()) {
     const std::string shown = printable(id);
-    const JsonPlace at(place, shown);
+    const JsonLocation at(location, shown);
     if (as_list(pair, at).size() != 2) at.fail("expected a text and a probability");
-    answers.emplace(id, ShortAnswer{as_string(pair[0], JsonPlace(at, std::size_t{0})),
-                                    as_number(pair[1], JsonPlace(at, std::size_t{1}))});
+    answers.emplace(id, ShortAnswer{as_string(pair[0], JsonLocation(at, std::size_t{0})),
+                                    as_number(pair[1], JsonLocation(at, std::size_t{1}))});
   }
   return answers;
 }

@@ -172,7 +172,7 @@ class FeatureReader {
     return static_cast<TokenId>(id);
   }
 
-  /// Places that begin at 0, never fall, and end at `size`.
+  /// Positions that begin at 0, never fall, and end at `size`.
   std::vector<std::size_t> read_starts(const std::string& array, std::size_t size) {
     const auto stored = file_.read<std::uint64_t>(array.c_str());
     const bool fits = !stored.empty() && stored.front() == 0 && std::ranges::is_sorted(stored) && stored.back() == size;

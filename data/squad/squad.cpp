@@ -22,26 +22,27 @@ constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
 class SquadReader {
  public:
   /// The object at the top of a file: nested or flat rows under `data`.
-  void add_document(const Json& document, const JsonPlace& place) {
-    if (const Json* version = find_member(document, "version", place)) {
-      says_v2_ = says_v2_ || is_version_2(*version, JsonPlace(place, "version"));
+  void add_document(const Json& document, const JsonLocation& location) {
+    if (const Json* version = find_member(document, "version", location)) {
+      says_v2_ = says_v2_ || is_version_2(*version, JsonLocation(location, "version"));
     }
-    const Json* data = find_member(document, "data", place);
-    if (data == nullptr) return add_row(document, place);  // a single flat row is a document too
-    const JsonPlace data_place(place, "data");
-    for (std::size_t i = 0; i < as_list(*data, data_place).size(); ++i) {
-      const JsonPlace row_place(data_place, i);
+    const Json* data = find_member(document, "data", location);
+    if (data == nullptr) return add_row(document, location);  // a single flat row is a document too
+    const JsonLocation data_location(location, "data");
+    for (std::size_t i = 0; i < as_list(*data, data_location).size(); ++i) {
+      const JsonLocation row_position(data_location, i);
       const Json& row = (*data)[i];
-      find_member(row, "paragraphs", row_place) != nullptr ? add_article(row, row_place) : add_row(row, row_place);
+      find_member(row, "paragraphs", row_position) != nullptr ? add_article(row, row_position)
+                                                              : add_row(row, row_position);
     }
   }
 
   /// A flat row: {"id", "context", "question", "answers": {"text": [...], "answer_start": [...]}}.
-  void add_row(const Json& row, const JsonPlace& place) {
-    if (find_member(row, "context", place) == nullptr) {
-      place.fail("is no SQuAD: expected 'data' with 'paragraphs', or rows with 'context' and 'question'");
+  void add_row(const Json& row, const JsonLocation& location) {
+    if (find_member(row, "context", location) == nullptr) {
+      location.fail("is no SQuAD: expected 'data' with 'paragraphs', or rows with 'context' and 'question'");
     }
-    add_question(row, add_context(string_member(row, "context", place)), place);
+    add_question(row, add_context(string_member(row, "context", location)), location);
   }
 
   SquadDataset finish(std::string_view name) {
@@ -55,23 +56,24 @@ class SquadReader {
   }
 
  private:
-  static bool is_version_2(const Json& version, const JsonPlace& place) {
+  static bool is_version_2(const Json& version, const JsonLocation& location) {
     if (version.is_number()) return version.get<double>() >= 2;
-    const std::string& text = as_string(version, place);
+    const std::string& text = as_string(version, location);
     return text.starts_with("v2") || text.starts_with('2');
   }
 
-  void add_article(const Json& article, const JsonPlace& place) {
-    const Json& paragraphs = list_member(article, "paragraphs", place);
-    const JsonPlace list_place(place, "paragraphs");
-    for (std::size_t i = 0; i < paragraphs.size(); ++i) add_paragraph(paragraphs[i], JsonPlace(list_place, i));
+  void add_article(const Json& article, const JsonLocation& location) {
+    const Json& paragraphs = list_member(article, "paragraphs", location);
+    const JsonLocation list_location(location, "paragraphs");
+    for (std::size_t i = 0; i < paragraphs.size(); ++i) add_paragraph(paragraphs[i], JsonLocation(list_location, i));
   }
 
-  void add_paragraph(const Json& paragraph, const JsonPlace& place) {
-    const std::size_t context = add_context(string_member(paragraph, "context", place));
-    const Json& questions = list_member(paragraph, "qas", place);
-    const JsonPlace list_place(place, "qas");
-    for (std::size_t i = 0; i < questions.size(); ++i) add_question(questions[i], context, JsonPlace(list_place, i));
+  void add_paragraph(const Json& paragraph, const JsonLocation& location) {
+    const std::size_t context = add_context(string_member(paragraph, "context", location));
+    const Json& questions = list_member(paragraph, "qas", location);
+    const JsonLocation list_location(location, "qas");
+    for (std::size_t i = 0; i < questions.size(); ++i)
+      add_question(questions[i], context, JsonLocation(list_location, i));
   }
 
   std::size_t add_context(const std::string& text) {
@@ -80,54 +82,54 @@ class SquadReader {
     return known->second;
   }
 
-  void add_question(const Json& row, std::size_t context, const JsonPlace& place) {
+  void add_question(const Json& row, std::size_t context, const JsonLocation& location) {
     SquadQuestion question;
-    question.id = as_id(member(row, "id", place), JsonPlace(place, "id"));
+    question.id = as_id(member(row, "id", location), JsonLocation(location, "id"));
     question.context = context;
-    question.question = string_member(row, "question", place);
-    if (const Json* impossible = find_member(row, "is_impossible", place)) {
-      question.impossible = as_bool(*impossible, JsonPlace(place, "is_impossible"));
+    question.question = string_member(row, "question", location);
+    if (const Json* impossible = find_member(row, "is_impossible", location)) {
+      question.impossible = as_bool(*impossible, JsonLocation(location, "is_impossible"));
     }
-    if (const Json* answers = find_member(row, "answers", place)) {
+    if (const Json* answers = find_member(row, "answers", location)) {
       question.has_answers_key = true;
-      const JsonPlace answers_place(place, "answers");
-      question.answers = answers->is_object() ? read_columns(*answers, answers_place)
-                                              : read_answers(as_list(*answers, answers_place), answers_place);
+      const JsonLocation answers_location(location, "answers");
+      question.answers = answers->is_object() ? read_columns(*answers, answers_location)
+                                              : read_answers(as_list(*answers, answers_location), answers_location);
       for (SquadAnswer& answer : question.answers) answer.aligned = is_aligned(answer, dataset_.contexts[context]);
     }
     dataset_.questions.push_back(std::move(question));
   }
 
   /// Where an answer starts. Below 0, which some tools write for what they did not find, it is nowhere in the context.
-  static std::size_t read_start(const Json& value, const JsonPlace& place) {
+  static std::size_t read_start(const Json& value, const JsonLocation& location) {
     if (value.is_number_integer() && !value.is_number_unsigned() && value.get<std::int64_t>() < 0) return nowhere;
-    return as_count(value, place);
+    return as_count(value, location);
   }
 
   /// The nested form: [{"text", "answer_start"}, ...].
-  static std::vector<SquadAnswer> read_answers(const Json& list, const JsonPlace& place) {
+  static std::vector<SquadAnswer> read_answers(const Json& list, const JsonLocation& location) {
     std::vector<SquadAnswer> answers;
     for (std::size_t i = 0; i < list.size(); ++i) {
-      const JsonPlace item(place, i);
+      const JsonLocation item(location, i);
       answers.push_back({string_member(list[i], "text", item),
-                         read_start(member(list[i], "answer_start", item), JsonPlace(item, "answer_start"))});
+                         read_start(member(list[i], "answer_start", item), JsonLocation(item, "answer_start"))});
     }
     return answers;
   }
 
   /// The flat form: {"text": [...], "answer_start": [...]}.
-  static std::vector<SquadAnswer> read_columns(const Json& columns, const JsonPlace& place) {
-    const Json& texts = list_member(columns, "text", place);
-    const Json& starts = list_member(columns, "answer_start", place);
+  static std::vector<SquadAnswer> read_columns(const Json& columns, const JsonLocation& location) {
+    const Json& texts = list_member(columns, "text", location);
+    const Json& starts = list_member(columns, "answer_start", location);
     if (texts.size() != starts.size()) {
-      place.fail(fmt::format("'text' has {} entries and 'answer_start' {}", texts.size(), starts.size()));
+      location.fail(fmt::format("'text' has {} entries and 'answer_start' {}", texts.size(), starts.size()));
     }
-    const JsonPlace text_place(place, "text");
-    const JsonPlace start_place(place, "answer_start");
+    const JsonLocation text_location(location, "text");
+    const JsonLocation start_place(location, "answer_start");
     std::vector<SquadAnswer> answers;
     for (std::size_t i = 0; i < texts.size(); ++i) {
       answers.push_back(
-          {as_string(texts[i], JsonPlace(text_place, i)), read_start(starts[i], JsonPlace(start_place, i))});
+          {as_string(texts[i], JsonLocation(text_location, i)), read_start(starts[i], JsonLocation(start_place, i))});
     }
     return answers;
   }
@@ -168,7 +170,7 @@ void add_lines(SquadReader& reader, std::string_view text, std::string_view name
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (lines[i].find_first_not_of(" \t") == std::string_view::npos) continue;
     const std::string line_name = fmt::format("{}: line {}", name, i + 1);
-    reader.add_row(parse_json(lines[i], line_name), JsonPlace(line_name));
+    reader.add_row(parse_json(lines[i], line_name), JsonLocation(line_name));
   }
 }
 
@@ -193,7 +195,7 @@ SquadDataset parse_squad(std::string_view text, std::string_view name) {
   if (is_json_lines(text)) {
     add_lines(reader, text, name);
   } else {
-    reader.add_document(parse_json(text, name), JsonPlace(name));
+    reader.add_document(parse_json(text, name), JsonLocation(name));
   }
   return reader.finish(name);
 }

@@ -145,10 +145,10 @@ Predictions read_predictions(const std::filesystem::path& path) {
 
 Predictions parse_predictions(std::string_view text, std::string_view name) {
   const Json json = parse_json(text, name);
-  const JsonPlace place(name);
+  const JsonLocation location(name);
   Predictions predictions;
-  for (const auto& [id, prediction] : as_object(json, place).items()) {
-    predictions.emplace(id, as_string(prediction, JsonPlace(place, printable(id))));
+  for (const auto& [id, prediction] : as_object(json, location).items()) {
+    predictions.emplace(id, as_string(prediction, JsonLocation(location, printable(id))));
   }
   return predictions;
 }
@@ -159,10 +159,10 @@ NoAnswerScores read_no_answer_scores(const std::filesystem::path& path) {
 
 NoAnswerScores parse_no_answer_scores(std::string_view text, std::string_view name) {
   const Json json = parse_json(text, name);
-  const JsonPlace place(name);
+  const JsonLocation location(name);
   NoAnswerScores scores;
-  for (const auto& [id, value] : as_object(json, place).items()) {
-    scores.by_id.emplace(id, as_number(value, JsonPlace(place, printable(id))));
+  for (const auto& [id, value] : as_object(json, location).items()) {
+    scores.by_id.emplace(id, as_number(value, JsonLocation(location, printable(id))));
   }
   // Json sorts its keys, so their order in the file takes a second look.
   std::unordered_set<std::string> seen;

@@ -25,7 +25,7 @@ class JsonDocuments : public DocumentReader {
 
  private:
   enum class Form { undecided, ids, text, moves };
-  void decide(const Json& object, const JsonPlace& place);
+  void decide(const Json& object, const JsonLocation& location);
 
   Form form_ = Form::undecided;
   std::string field_;

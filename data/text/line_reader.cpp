@@ -48,11 +48,13 @@ bool LineReader::next(std::string_view& line) {
   begin_ += taken;
   bytes_read_ += taken;
   ++number_;
-  if (first_invalid_utf8(line)) ensure_utf8(line, place());
+  if (first_invalid_utf8(line)) ensure_utf8(line, location());
   return true;
 }
 
-std::string LineReader::place(std::size_t number) const { return fmt::format("{}, line {}", path().string(), number); }
+std::string LineReader::location(std::size_t number) const {
+  return fmt::format("{}, line {}", path().string(), number);
+}
 
 bool LineReader::fill() {
   std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);

@@ -22,8 +22,8 @@ class LineReader {
   bool next(std::string_view& line);
 
   /// "games.jsonl, line 3": the line that `next` gave last, or `number`.
-  std::string place() const { return place(number_); }
-  std::string place(std::size_t number) const;
+  std::string location() const { return location(number_); }
+  std::string location(std::size_t number) const;
   /// The line that `next` gave last, from 1.
   std::size_t number() const { return number_; }
   /// Bytes of the lines so far, and of the whole file (0 for a pipe).

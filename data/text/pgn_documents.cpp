@@ -172,7 +172,7 @@ void PgnDocuments::begin_game(Document& document) {
 }
 
 void PgnDocuments::fail_at(std::size_t number, std::string_view problem) const {
-  fail(fmt::format("{}: {}", lines_.place(number), problem));
+  fail(fmt::format("{}: {}", lines_.location(number), problem));
 }
 
 void PgnDocuments::check_closed() const {

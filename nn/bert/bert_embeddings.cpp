@@ -15,9 +15,9 @@ template <class T>
 void BertEmbeddings<T>::add_rows(ParameterTable::Builder& builder, const BertShape& shape) {
   const Initializer normal{Initializer::Kind::normal, shape.initializer_range};
   builder.unit("embeddings");
-  builder.row(std::string(prefix) + "word_embeddings.weight", {shape.vocabulary, shape.hidden}, normal);
-  builder.row(std::string(prefix) + "position_embeddings.weight", {shape.positions, shape.hidden}, normal);
-  builder.row(std::string(prefix) + "token_type_embeddings.weight", {shape.token_types, shape.hidden}, normal);
+  builder.tensor(std::string(prefix) + "word_embeddings.weight", {shape.vocabulary, shape.hidden}, normal);
+  builder.tensor(std::string(prefix) + "position_embeddings.weight", {shape.positions, shape.hidden}, normal);
+  builder.tensor(std::string(prefix) + "token_type_embeddings.weight", {shape.token_types, shape.hidden}, normal);
   add_layer_norm_rows(builder, std::string(prefix) + "LayerNorm", shape.hidden);
 }
 
@@ -28,7 +28,7 @@ BertEmbeddings<T>::BertEmbeddings(const ParameterTable& table, const BertShape& 
       positions_(table.find(std::string(prefix) + "position_embeddings.weight")),
       segments_(table.find(std::string(prefix) + "token_type_embeddings.weight")),
       norm_(find_layer_norm(table, std::string(prefix) + "LayerNorm")) {
-  unit_ = table.row(words_).unit;
+  unit_ = table.tensor(words_).unit;
 }
 
 template <class T>

@@ -26,8 +26,8 @@ PackedSequences sequences(const Batch& batch) {
 }  // namespace
 
 void add_layer_norm_rows(ParameterTable::Builder& builder, const std::string& name, std::size_t size) {
-  builder.row(name + ".weight", {size}, {Initializer::Kind::ones}, {.decay = false});
-  builder.row(name + ".bias", {size}, {Initializer::Kind::zeros}, {.decay = false});
+  builder.tensor(name + ".weight", {size}, {Initializer::Kind::ones}, {.decay = false});
+  builder.tensor(name + ".bias", {size}, {Initializer::Kind::zeros}, {.decay = false});
 }
 
 LayerNormRows find_layer_norm(const ParameterTable& table, const std::string& name) {
@@ -70,7 +70,7 @@ BertLayer<T>::BertLayer(const ParameterTable& table, const BertShape& shape, std
   intermediate_ = find_linear(table, name + ".intermediate.dense");
   output_ = find_linear(table, name + ".output.dense");
   output_norm_ = find_layer_norm(table, name + ".output.LayerNorm");
-  unit_ = table.row(output_.weight).unit;
+  unit_ = table.tensor(output_.weight).unit;
 }
 
 template <class T>

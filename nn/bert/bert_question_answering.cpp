@@ -100,7 +100,7 @@ class BertQuestionAnswering final : public Model {
   void forward(const Pass& pass, const Batch& batch, const Training& memory) const;
   void backward(const Pass& pass, const Batch& batch, const Training& memory) const;
 
-  std::size_t head_unit() const { return table_.row(head_.weight).unit; }
+  std::size_t head_unit() const { return table_.tensor(head_.weight).unit; }
   DropoutRates rates() const { return {shape_.hidden_dropout, shape_.attention_dropout}; }
 
   BertShape shape_;

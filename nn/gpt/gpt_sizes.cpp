@@ -22,7 +22,7 @@ using Purpose = ParameterStore::Purpose;
 constexpr const char* token_embeddings = "embeddings.weight";
 
 void add_norm_row(ParameterTable::Builder& builder, const std::string& name, std::size_t size) {
-  builder.row(name + ".weight", {size}, {Initializer::Kind::ones}, {.decay = false});
+  builder.tensor(name + ".weight", {size}, {Initializer::Kind::ones}, {.decay = false});
 }
 
 ParameterTable make_gpt_table(const GptShape& shape) {
@@ -32,14 +32,14 @@ ParameterTable make_gpt_table(const GptShape& shape) {
   const Initializer normal{Initializer::Kind::normal, 0.02f};
   const std::size_t hidden = shape.hidden;
   ParameterTable::Builder builder;
-  builder.unit("embeddings").row(token_embeddings, {shape.vocabulary, hidden}, normal);
+  builder.unit("embeddings").tensor(token_embeddings, {shape.vocabulary, hidden}, normal);
   for (std::size_t layer = 0; layer < shape.layers; ++layer) {
     const std::string name = fmt::format("layer.{}", layer);
     builder.unit(name);
-    builder.row(name + ".qkv.weight", {3 * hidden, hidden}, normal);
-    builder.row(name + ".attention_output.weight", {hidden, hidden}, normal);
-    builder.row(name + ".up.weight", {shape.feed_forward, hidden}, normal);
-    builder.row(name + ".down.weight", {hidden, shape.feed_forward}, normal);
+    builder.tensor(name + ".qkv.weight", {3 * hidden, hidden}, normal);
+    builder.tensor(name + ".attention_output.weight", {hidden, hidden}, normal);
+    builder.tensor(name + ".up.weight", {shape.feed_forward, hidden}, normal);
+    builder.tensor(name + ".down.weight", {hidden, shape.feed_forward}, normal);
     add_norm_row(builder, name + ".attention_norm", hidden);
     add_norm_row(builder, name + ".mlp_norm", hidden);
   }

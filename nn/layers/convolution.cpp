@@ -6,8 +6,8 @@ namespace mylos::nn {
 
 void add_convolution_rows(ParameterTable::Builder& builder, const std::string& name, const ConvolutionShape& shape) {
   const auto fan_out = static_cast<float>(shape.out * shape.kernel_height * shape.kernel_width);
-  builder.row(name + ".weight", {shape.out, shape.kernel_height, shape.kernel_width, shape.in},
-              {Initializer::Kind::normal, std::sqrt(2.0f / fan_out)});
+  builder.tensor(name + ".weight", {shape.out, shape.kernel_height, shape.kernel_width, shape.in},
+                 {Initializer::Kind::normal, std::sqrt(2.0f / fan_out)});
 }
 
 ConvolutionLayer find_convolution(const ParameterTable& table, const std::string& name, const ConvolutionShape& shape) {

@@ -6,8 +6,8 @@ namespace mylos::nn {
 
 void add_linear_rows(ParameterTable::Builder& builder, const std::string& name, std::size_t in, std::size_t out,
                      float initializer_range) {
-  builder.row(name + ".weight", {out, in}, {Initializer::Kind::normal, initializer_range});
-  builder.row(name + ".bias", {out}, {Initializer::Kind::zeros}, {.decay = false});
+  builder.tensor(name + ".weight", {out, in}, {Initializer::Kind::normal, initializer_range});
+  builder.tensor(name + ".bias", {out}, {Initializer::Kind::zeros}, {.decay = false});
 }
 
 Linear find_linear(const ParameterTable& table, const std::string& name, std::size_t stacked) {

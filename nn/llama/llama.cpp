@@ -19,13 +19,13 @@ ParameterTable make_llama_table(const LlamaShape& shape) {
   check_shape(shape);
   const Initializer normal{Initializer::Kind::normal, shape.initializer_range};
   ParameterTable::Builder builder;
-  builder.unit("embeddings").row(embedding_row, {shape.vocabulary, shape.hidden}, normal);
+  builder.unit("embeddings").tensor(embedding_row, {shape.vocabulary, shape.hidden}, normal);
   for (std::size_t layer = 0; layer < shape.layers; ++layer) LlamaLayer<float>::add_rows(builder, shape, layer);
   builder.unit("head");
   if (shape.tied) {
     builder.borrow("embeddings");
   } else {
-    builder.row(head_row, {shape.vocabulary, shape.hidden}, normal);
+    builder.tensor(head_row, {shape.vocabulary, shape.hidden}, normal);
   }
   add_rms_norm_row(builder, "model.norm", shape.hidden);
   return builder.build();
@@ -98,8 +98,8 @@ class Llama final : public LlamaModel {
   RmsNormParameters<T> norm(const Pass& pass) const {
     return {pass.parameters.values<T>(norm_), shape_.rms_norm_epsilon};
   }
-  std::size_t embeddings_unit() const { return table_.row(embeddings_).unit; }
-  std::size_t head_unit() const { return table_.row(norm_).unit; }
+  std::size_t embeddings_unit() const { return table_.tensor(embeddings_).unit; }
+  std::size_t head_unit() const { return table_.tensor(norm_).unit; }
 
   LlamaShape shape_;
   RotaryFrequencies frequencies_;

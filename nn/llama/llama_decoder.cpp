@@ -54,8 +54,8 @@ class Decoder final : public LlamaDecoder {
         embeddings_(table.find("model.embed_tokens.weight")),
         norm_(table.find("model.norm.weight")),
         head_(shape.tied ? embeddings_ : table.find("lm_head.weight")),
-        embeddings_unit_(table.row(embeddings_).unit),
-        head_unit_(table.row(norm_).unit) {
+        embeddings_unit_(table.tensor(embeddings_).unit),
+        head_unit_(table.tensor(norm_).unit) {
     for (std::size_t layer = 0; layer < shape.layers; ++layer) layers_.emplace_back(table, shape, layer);
   }
 

@@ -37,7 +37,7 @@ RmsNormSaved<T> take_norm(Arena& arena, std::size_t rows, std::size_t columns) {
 }  // namespace
 
 void add_rms_norm_row(ParameterTable::Builder& builder, const std::string& name, std::size_t size) {
-  builder.row(name + ".weight", {size}, {Initializer::Kind::ones}, {.decay = false});
+  builder.tensor(name + ".weight", {size}, {Initializer::Kind::ones}, {.decay = false});
 }
 
 template <class T>
@@ -47,13 +47,13 @@ void LlamaLayer<T>::add_rows(ParameterTable::Builder& builder, const LlamaShape&
   const Initializer normal{Initializer::Kind::normal, shape.initializer_range};
   builder.unit(fmt::format("layer.{}", index));
   // Neighbours in the table are multiplied as one matrix.
-  builder.row(name + "self_attn.q_proj.weight", {shape.query_columns(), hidden}, normal);
-  builder.row(name + "self_attn.k_proj.weight", {key_columns, hidden}, normal);
-  builder.row(name + "self_attn.v_proj.weight", {key_columns, hidden}, normal);
-  builder.row(name + "self_attn.o_proj.weight", {hidden, shape.query_columns()}, normal);
-  builder.row(name + "mlp.gate_proj.weight", {shape.feed_forward, hidden}, normal);
-  builder.row(name + "mlp.up_proj.weight", {shape.feed_forward, hidden}, normal);
-  builder.row(name + "mlp.down_proj.weight", {hidden, shape.feed_forward}, normal);
+  builder.tensor(name + "self_attn.q_proj.weight", {shape.query_columns(), hidden}, normal);
+  builder.tensor(name + "self_attn.k_proj.weight", {key_columns, hidden}, normal);
+  builder.tensor(name + "self_attn.v_proj.weight", {key_columns, hidden}, normal);
+  builder.tensor(name + "self_attn.o_proj.weight", {hidden, shape.query_columns()}, normal);
+  builder.tensor(name + "mlp.gate_proj.weight", {shape.feed_forward, hidden}, normal);
+  builder.tensor(name + "mlp.up_proj.weight", {shape.feed_forward, hidden}, normal);
+  builder.tensor(name + "mlp.down_proj.weight", {hidden, shape.feed_forward}, normal);
   add_rms_norm_row(builder, name + "input_layernorm", hidden);
   add_rms_norm_row(builder, name + "post_attention_layernorm", hidden);
 }
@@ -67,7 +67,7 @@ LlamaLayer<T>::LlamaLayer(const ParameterTable& table, const LlamaShape& shape, 
   down_ = find_projection(table, name + "mlp.down_proj");
   attention_norm_ = table.find(name + "input_layernorm.weight");
   mlp_norm_ = table.find(name + "post_attention_layernorm.weight");
-  unit_ = table.row(mlp_norm_).unit;
+  unit_ = table.tensor(mlp_norm_).unit;
 }
 
 template <class T>

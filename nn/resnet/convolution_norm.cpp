@@ -4,7 +4,7 @@ namespace mylos::nn {
 namespace {
 
 std::size_t observed_column(const ParameterTable& table, std::size_t state) {
-  const ParameterRow& row = table.state_rows()[state];
+  const ParameterTensor& row = table.state_tensors()[state];
   return table.observed_offset(row.unit) + row.offset;
 }
 
@@ -14,8 +14,8 @@ void add_convolution_norm_rows(ParameterTable::Builder& builder, const std::stri
                                const ConvolutionShape& shape) {
   const std::string norm = name + ".normalization";
   add_convolution_rows(builder, name + ".convolution", shape);
-  builder.row(norm + ".weight", {shape.out}, {Initializer::Kind::ones}, {.decay = false});
-  builder.row(norm + ".bias", {shape.out}, {Initializer::Kind::zeros}, {.decay = false});
+  builder.tensor(norm + ".weight", {shape.out}, {Initializer::Kind::ones}, {.decay = false});
+  builder.tensor(norm + ".bias", {shape.out}, {Initializer::Kind::zeros}, {.decay = false});
   builder.state(norm + ".running_mean", {shape.out}, {Initializer::Kind::zeros});
   builder.state(norm + ".running_var", {shape.out}, {Initializer::Kind::ones});
   builder.state(norm + ".num_batches_tracked", {1}, {Initializer::Kind::zeros}, {StateRule::Kind::count});

@@ -14,7 +14,7 @@ inline constexpr float batch_norm_epsilon = 1e-5f;
 struct ConvolutionNorm {
   ConvolutionLayer convolution;
   std::size_t norm_weight = 0, norm_bias = 0;            ///< rows
-  std::size_t running_mean = 0, running_variance = 0;    ///< state rows
+  std::size_t running_mean = 0, running_variance = 0;    ///< state tensors
   std::size_t observed_mean = 0, observed_variance = 0;  ///< columns of Pass::observed
 
   const ConvolutionShape& shape() const { return convolution.shape; }

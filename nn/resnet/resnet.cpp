@@ -43,8 +43,8 @@ ParameterTable make_resnet_table(const ResnetShape& shape) {
   builder.unit("head");
   const std::size_t in = shape.hidden.back();
   const Initializer uniform{Initializer::Kind::uniform, 1.0f / std::sqrt(static_cast<float>(in))};
-  builder.row(std::string(head_name) + ".weight", {shape.labels, in}, uniform);
-  builder.row(std::string(head_name) + ".bias", {shape.labels}, uniform, {.decay = false});
+  builder.tensor(std::string(head_name) + ".weight", {shape.labels, in}, uniform);
+  builder.tensor(std::string(head_name) + ".bias", {shape.labels}, uniform, {.decay = false});
   return builder.build();
 }
 
@@ -76,7 +76,7 @@ class Resnet final : public Model {
   std::vector<double> unit_flops(const BatchShape& shape, Recompute recompute) const override;
 
  private:
-  /// A gradient's places of a stage.
+  /// A gradient's slots of a stage.
   struct GradientMemory {
     T *first, *second;
   };
@@ -115,8 +115,8 @@ class Resnet final : public Model {
   }
   bool pools() const { return shape_.stem == ResnetShape::Stem::imagenet; }
   PoolingShape pooling() const { return {stem_.shape().out_height(), stem_.shape().out_width()}; }
-  std::size_t stem_unit() const { return table_.row(stem_.convolution.weight).unit; }
-  std::size_t head_unit() const { return table_.row(head_.weight).unit; }
+  std::size_t stem_unit() const { return table_.tensor(stem_.convolution.weight).unit; }
+  std::size_t head_unit() const { return table_.tensor(head_.weight).unit; }
 
   ResnetShape shape_;
   ParameterTable table_;
@@ -126,31 +126,31 @@ class Resnet final : public Model {
   Linear head_;
 };
 
-/// Arrays of a pass in memory that is laid out by places.
+/// Arrays of a pass in memory that is laid out by slots.
 template <class T>
-struct PlacedArrays {
+struct SlotArrays {
   Arena& arena;
   Vector<T> memory;
   std::size_t images, groups;
 
-  T* at(const Place& place) const { return memory.data() + place.offset * images; }
-  Matrix<T> result(const ConvolutionShape& shape, const Place& place) const {
-    return Matrix<T>(at(place), images * shape.out_pixels(), shape.out);
+  T* at(const ArenaSlot& slot) const { return memory.data() + slot.offset * images; }
+  Matrix<T> result(const ConvolutionShape& shape, const ArenaSlot& slot) const {
+    return Matrix<T>(at(slot), images * shape.out_pixels(), shape.out);
   }
-  ConvolutionNormSaved<T> saved(const ConvolutionNorm& layer, const Place& place) const {
+  ConvolutionNormSaved<T> saved(const ConvolutionNorm& layer, const ArenaSlot& slot) const {
     const std::size_t channels = layer.shape().out;
-    return {result(layer.shape(), place),
+    return {result(layer.shape(), slot),
             {arena.matrix<float>(groups, channels), arena.matrix<float>(groups, channels)}};
   }
-  ResnetBlockMemory<T> block(const ResnetBlock<T>& block, const ResnetBlockPlaces& places) const {
+  ResnetBlockMemory<T> block(const ResnetBlock<T>& block, const ResnetBlockSlots& slots) const {
     ResnetBlockMemory<T> memory_of_block;
     const std::vector<ConvolutionNorm>& layers = block.layers();
     for (std::size_t i = 0; i < layers.size(); ++i) {
-      memory_of_block.layers.push_back(saved(layers[i], places.layers[i]));
-      if (i + 1 < layers.size()) memory_of_block.inner.push_back(result(layers[i].shape(), places.inner[i]));
+      memory_of_block.layers.push_back(saved(layers[i], slots.layers[i]));
+      if (i + 1 < layers.size()) memory_of_block.inner.push_back(result(layers[i].shape(), slots.inner[i]));
     }
-    if (block.shortcut()) memory_of_block.shortcut = saved(*block.shortcut(), places.shortcut);
-    memory_of_block.y = result(layers.back().shape(), places.y);
+    if (block.shortcut()) memory_of_block.shortcut = saved(*block.shortcut(), slots.shortcut);
+    memory_of_block.y = result(layers.back().shape(), slots.y);
     return memory_of_block;
   }
 };
@@ -159,19 +159,19 @@ template <class T>
 typename Resnet<T>::Memory Resnet<T>::take_memory(Arena& arena, const BatchShape& shape, Purpose purpose,
                                                   Recompute recompute) const {
   const bool trains = purpose == Purpose::training;
-  const ResnetPlaces places = trains ? training_places(shape_, recompute) : prediction_places(shape_);
+  const ResnetSlots slots = trains ? training_slots(shape_, recompute) : prediction_slots(shape_);
   const std::size_t images = shape.rows, stem_rows = images * stem_pixels(shape_);
-  const PlacedArrays<T> arrays{arena, arena.vector<T>(places.size * images), images, trains ? shape.samples : 1};
+  const SlotArrays<T> arrays{arena, arena.vector<T>(slots.size * images), images, trains ? shape.samples : 1};
   Memory memory{};
-  memory.pixels = Matrix<T>(arrays.at(places.pixels), images * shape_.pixels(), shape_.channels);
-  memory.stem = arrays.saved(stem_, places.stem);
-  memory.stem_inner = pools() ? arrays.result(stem_.shape(), places.stem_inner) : memory.stem.result;
-  memory.stem_y = Matrix<T>(arrays.at(places.stem_y), stem_rows, shape_.embedding);
+  memory.pixels = Matrix<T>(arrays.at(slots.pixels), images * shape_.pixels(), shape_.channels);
+  memory.stem = arrays.saved(stem_, slots.stem);
+  memory.stem_inner = pools() ? arrays.result(stem_.shape(), slots.stem_inner) : memory.stem.result;
+  memory.stem_y = Matrix<T>(arrays.at(slots.stem_y), stem_rows, shape_.embedding);
   if (pools() && trains) memory.taken = arena.matrix<std::uint8_t>(stem_rows, shape_.embedding);
   for (std::size_t block = 0; block < blocks_.size(); ++block) {
-    memory.blocks.push_back(arrays.block(blocks_[block], places.blocks[block]));
+    memory.blocks.push_back(arrays.block(blocks_[block], slots.blocks[block]));
   }
-  for (const GradientPlaces& stage : places.stages) {
+  for (const GradientSlots& stage : slots.stages) {
     memory.stages.push_back({arrays.at(stage.first), arrays.at(stage.second)});
   }
   if (trains) memory.norm_workspace = arena.vector<float>(norm_workspace(shape));
@@ -310,7 +310,7 @@ void Resnet<T>::backward(const ImagesPass& images, const Memory& memory) const {
     const GradientMemory& own = memory.stages[stages_[block]];
     const GradientMemory& before = memory.stages[block == 0 ? 0 : stages_[block - 1]];
     const bool moves = before.first != own.first;
-    // Within a stage the two parts change places: the second is free first.
+    // Within a stage the two parts change slots: the second is free first.
     const bool is_turned = gradient.dy.data() == own.second;
     T* const free = is_turned ? own.first : own.second;
     gradient = unit.backward(images, input_of(block, memory), memory.blocks[block], gradient,

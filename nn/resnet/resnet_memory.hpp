@@ -5,43 +5,43 @@
 
 #include <vector>
 
-/// Where the arrays of a pass lie: places in one piece of memory, in elements of an image. A batch of T images has T
+/// Where the arrays of a pass lie: slots in one piece of memory, in elements of an image. A batch of T images has T
 /// times as much of each, so that a smaller batch never needs more than a larger one.
 ///
 /// In training the results of convolutions and of blocks are kept. The backward pass of a stage works in memory of the
 /// stages behind it, which is free again then; the forward pass does so too, before it is taken.
 namespace mylos::nn {
 
-struct Place {
+struct ArenaSlot {
   std::size_t offset = 0, size = 0;
 
   std::size_t end() const { return offset + size; }
 };
 
-struct ResnetBlockPlaces {
-  std::vector<Place> layers;  ///< results of the convolutions
-  Place shortcut;
-  std::vector<Place> inner;  ///< what stands between two convolutions in the forward pass
-  Place y;
+struct ResnetBlockSlots {
+  std::vector<ArenaSlot> layers;  ///< results of the convolutions
+  ArenaSlot shortcut;
+  std::vector<ArenaSlot> inner;  ///< what stands between two convolutions in the forward pass
+  ArenaSlot y;
 };
 
 /// The gradient of a block's result, in two parts.
-struct GradientPlaces {
-  Place first, second;
+struct GradientSlots {
+  ArenaSlot first, second;
 };
 
-struct ResnetPlaces {
-  Place pixels, stem;
-  Place stem_inner;  ///< of the ImageNet stem: what is pooled, and its gradient
-  Place stem_y;
-  std::vector<ResnetBlockPlaces> blocks;
-  std::vector<GradientPlaces> stages;  ///< in training
-  std::size_t size = 0;                ///< elements of an image, of all places
+struct ResnetSlots {
+  ArenaSlot pixels, stem;
+  ArenaSlot stem_inner;  ///< of the ImageNet stem: what is pooled, and its gradient
+  ArenaSlot stem_y;
+  std::vector<ResnetBlockSlots> blocks;
+  std::vector<GradientSlots> stages;  ///< in training
+  std::size_t size = 0;               ///< elements of an image, of all slots
 };
 
-ResnetPlaces training_places(const ResnetShape& shape, Recompute recompute);
-/// Results are normalised where they are, and blocks take turns in four places.
-ResnetPlaces prediction_places(const ResnetShape& shape);
+ResnetSlots training_slots(const ResnetShape& shape, Recompute recompute);
+/// Results are normalised where they are, and blocks take turns in four slots.
+ResnetSlots prediction_slots(const ResnetShape& shape);
 
 /// Pixels of an image behind the stem.
 std::size_t stem_pixels(const ResnetShape& shape);

@@ -2,7 +2,7 @@
 
 #include "parallel/checkpoint/checkpoint_record.hpp"
 #include "parallel/communicator/agreement.hpp"
-#include "parallel/sharding/parameter_mode.hpp"
+#include "parallel/sharding/sharding_strategy.hpp"
 
 #include <filesystem>
 #include <functional>
@@ -35,7 +35,7 @@ struct CheckpointArrays {
   std::vector<HeldRange> held;
   Communicator* copies = nullptr;  ///< the ranks that hold the same ranges, in one order; none: no other rank does
   std::vector<CheckpointGroup> groups;
-  std::vector<Vector<float>> state;  ///< of every state row all values, on every rank
+  std::vector<Vector<float>> state;  ///< of every state tensor all values, on every rank
   /// The elements of a unit that a rank saves, by itself or through its writer: within what it holds; those of all
   /// ranks are disjoint and all of the unit.
   std::function<UnitRange(std::size_t unit, std::size_t rank)> saved_range;
@@ -60,7 +60,7 @@ void prepare_checkpoints(Communicator& world, const std::filesystem::path& direc
                          std::size_t kept);
 
 /// Writes <directory>/step-000123.h5 under another name, flushes and renames it, points `latest` to it, and then
-/// removes the oldest beyond `keep` (at least 1) and those of later steps, which another course of the run left.
+/// removes the oldest beyond `keep` (at least 1) and those of later steps, which another branch of the run left.
 /// Damaged ones do not count; what this run has not written or loaded itself is read to know. Where it fails, what was
 /// there stays. What fails after the renaming is a warning: the checkpoint is complete, and find_checkpoint finds it.
 /// `record` is rank 0's. Values are as of what was launched before. `writer_of` says for each rank which one writes

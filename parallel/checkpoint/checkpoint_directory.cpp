@@ -90,7 +90,7 @@ void remove_oldest(std::span<const CheckpointEntry> entries, std::size_t keep) {
   }
 }
 
-/// Removes the checkpoints of later steps, which another course of the run left, and those before the newest `keep`.
+/// Removes the checkpoints of later steps, which another branch of the run left, and those before the newest `keep`.
 void remove_others(const fs::path& directory, std::size_t step, std::size_t keep) {
   std::vector<CheckpointEntry> entries = list_checkpoints(directory);
   const auto later = std::ranges::upper_bound(entries, step, {}, &CheckpointEntry::step);
@@ -111,7 +111,7 @@ std::string error_of(const Work& work) {
 }
 
 /// Whether `entry` is of a later step than the one that `latest` names, and was written after that file. A checkpoint
-/// that another course of the run left is of a later step, too, but older than `latest`.
+/// that another branch of the run left is of a later step, too, but older than `latest`.
 bool supersedes(const CheckpointEntry& entry, const fs::path& named) {
   std::error_code entry_unknown, latest_unknown;
   const auto written = fs::last_write_time(entry.file, entry_unknown);

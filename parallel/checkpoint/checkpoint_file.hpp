@@ -29,7 +29,7 @@ struct DatasetShape {
 std::string shape_text(std::span<const std::size_t> shape);
 
 /// Where the bytes of a dataset and of its table of checksums begin in the file.
-struct DatasetPlace {
+struct DatasetSlot {
   std::uint64_t values = 0;
   std::uint64_t checksums = 0;
 };
@@ -50,9 +50,8 @@ bool has_checkpoint_files();
 
 /// Makes a file that is not there yet, with all datasets and their tables, not filled, and its space reserved, so that
 /// a full disk is found here. `record` becomes /run. Returns where each dataset lies.
-std::vector<DatasetPlace> create_checkpoint_file(const std::filesystem::path& path,
-                                                 std::span<const DatasetShape> datasets,
-                                                 const CheckpointRecord& record);
+std::vector<DatasetSlot> create_checkpoint_file(const std::filesystem::path& path,
+                                                std::span<const DatasetShape> datasets, const CheckpointRecord& record);
 
 /// A dataset that is in a file.
 struct CheckpointDataset {

@@ -18,8 +18,8 @@ namespace {
 
 bool has_checkpoint_files() { return false; }
 
-std::vector<DatasetPlace> create_checkpoint_file(const std::filesystem::path& path, std::span<const DatasetShape>,
-                                                 const CheckpointRecord&) {
+std::vector<DatasetSlot> create_checkpoint_file(const std::filesystem::path& path, std::span<const DatasetShape>,
+                                                const CheckpointRecord&) {
   refuse(path);
 }
 

@@ -111,8 +111,8 @@ hid_t checksum_row_type() {
   return type;
 }
 
-std::vector<DatasetPlace> lay_out(hid_t file, std::span<const DatasetShape> datasets, const CheckpointRecord& record,
-                                  const std::string& name) {
+std::vector<DatasetSlot> lay_out(hid_t file, std::span<const DatasetShape> datasets, const CheckpointRecord& record,
+                                 const std::string& name) {
   write_hdf5_attribute(file, format_attribute, checkpoint_format, name);
   write_hdf5_attribute(file, version_attribute, checkpoint_format_version, name);
   const Hdf5Id run(create_group(file, record_group, name), H5Gclose);
@@ -121,14 +121,14 @@ std::vector<DatasetPlace> lay_out(hid_t file, std::span<const DatasetShape> data
     std::visit(write, member.second);
   }
   const Hdf5Id row_type(checksum_row_type(), H5Tclose);
-  std::vector<DatasetPlace> places;
+  std::vector<DatasetSlot> slots;
   for (const DatasetShape& dataset : datasets) {
     const std::vector<hsize_t> shape(dataset.shape.begin(), dataset.shape.end());
     const hsize_t ranges = dataset.ranges;
-    places.push_back({create_dataset(file, dataset.name, H5T_IEEE_F32LE, shape, name),
-                      create_dataset(file, checksums_group + dataset.name, row_type.get(), {&ranges, 1}, name)});
+    slots.push_back({create_dataset(file, dataset.name, H5T_IEEE_F32LE, shape, name),
+                     create_dataset(file, checksums_group + dataset.name, row_type.get(), {&ranges, 1}, name)});
   }
-  return places;
+  return slots;
 }
 
 /// Bytes that the file has at most.
@@ -145,21 +145,21 @@ std::uint64_t largest_size(std::span<const DatasetShape> datasets, const Checkpo
 
 bool has_checkpoint_files() { return true; }
 
-std::vector<DatasetPlace> create_checkpoint_file(const std::filesystem::path& path,
-                                                 std::span<const DatasetShape> datasets,
-                                                 const CheckpointRecord& record) {
+std::vector<DatasetSlot> create_checkpoint_file(const std::filesystem::path& path,
+                                                std::span<const DatasetShape> datasets,
+                                                const CheckpointRecord& record) {
   const std::string name = path.string();
   PositionedFile file(path, PositionedFile::Use::create);
   file.reserve(largest_size(datasets, record));
   const MemoryFile memory;
   Hdf5Id layout(create_layout_file(memory.path(), name), H5Fclose);
-  const std::vector<DatasetPlace> places = lay_out(layout.get(), datasets, record, name);
+  const std::vector<DatasetSlot> slots = lay_out(layout.get(), datasets, record, name);
   if (!layout.reset()) fail_hdf5(name, "lay", "it out to the end");
   file.reserve(memory.size());
   file.resize(memory.size());
   memory.copy_to(file);
   file.sync_and_close();
-  return places;
+  return slots;
 }
 
 }  // namespace mylos::parallel

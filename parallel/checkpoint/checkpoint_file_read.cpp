@@ -128,8 +128,8 @@ CheckpointDataset describe(hid_t dataset, const std::string& path, Hdf5Source& s
   const Hdf5Id type(H5Dget_type(dataset), H5Tclose);
   ensure(type.is_valid() && H5Tequal(type.get(), H5T_IEEE_F32LE) > 0,
          fmt::format("{}: {} does not hold float values", source.name(), path));
-  Hdf5Array place = source.locate(dataset, sizeof(float), path);
-  CheckpointDataset described{path, std::move(place.shape), place.size, place.offset};
+  Hdf5Array slot = source.locate(dataset, sizeof(float), path);
+  CheckpointDataset described{path, std::move(slot.shape), slot.size, slot.offset};
   described.ranges = read_ranges(described, source);
   return described;
 }

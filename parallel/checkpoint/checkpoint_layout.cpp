@@ -41,17 +41,18 @@ std::vector<WrittenRange> owners_of(const CheckpointArrays& arrays, std::size_t 
 std::vector<PlannedDataset> plan_datasets(const CheckpointArrays& arrays) {
   std::vector<PlannedDataset> datasets;
   for (std::size_t group = 0; group < arrays.groups.size(); ++group) {
-    for (const ParameterRow& row : arrays.table->rows()) {
-      datasets.push_back({.shape = {fmt::format("/{}/{}", arrays.groups[group].name, row.name), row.shape},
-                          .row = &row,
+    for (const ParameterTensor& tensor : arrays.table->tensors()) {
+      datasets.push_back({.shape = {fmt::format("/{}/{}", arrays.groups[group].name, tensor.name), tensor.shape},
+                          .tensor = &tensor,
                           .group = group});
     }
   }
-  const std::span<const ParameterRow> states = arrays.table->state_rows();
+  const std::span<const ParameterTensor> states = arrays.table->state_tensors();
   require(arrays.state.size() == states.size(),
-          fmt::format("checkpoint: {} state rows for {}", arrays.state.size(), states.size()));
+          fmt::format("checkpoint: {} state tensors for {}", arrays.state.size(), states.size()));
   for (std::size_t i = 0; i < states.size(); ++i) {
-    datasets.push_back({.shape = {"/state/" + states[i].name, states[i].shape}, .row = &states[i], .state_row = i});
+    datasets.push_back(
+        {.shape = {"/state/" + states[i].name, states[i].shape}, .tensor = &states[i], .state_tensor = i});
   }
   return datasets;
 }
@@ -59,15 +60,15 @@ std::vector<PlannedDataset> plan_datasets(const CheckpointArrays& arrays) {
 std::vector<WrittenRange> written_ranges(const CheckpointArrays& arrays, const PlannedDataset& dataset,
                                          std::size_t ranks) {
   std::vector<WrittenRange> ranges;
-  const ParameterRow& row = *dataset.row;
+  const ParameterTensor& tensor = *dataset.tensor;
   if (!dataset.group) {
-    cut(ranges, 0, row.size, 0);
+    cut(ranges, 0, tensor.size, 0);
     return ranges;
   }
-  for (const WrittenRange& whole : owners_of(arrays, row.unit, ranks)) {
-    const std::size_t begin = std::max(whole.first, row.offset);
-    const std::size_t end = std::min(whole.first + whole.count, row.offset + row.size);
-    if (begin < end) cut(ranges, begin - row.offset, end - row.offset, whole.owner);
+  for (const WrittenRange& whole : owners_of(arrays, tensor.unit, ranks)) {
+    const std::size_t begin = std::max(whole.first, tensor.offset);
+    const std::size_t end = std::min(whole.first + whole.count, tensor.offset + tensor.size);
+    if (begin < end) cut(ranges, begin - tensor.offset, end - tensor.offset, whole.owner);
   }
   return ranges;
 }
@@ -97,18 +98,19 @@ std::vector<WrittenChunk> cut_into_chunks(std::span<const WrittenRange> ranges,
 }
 
 std::vector<HeldPart> held_parts(const CheckpointArrays& arrays, const PlannedDataset& dataset) {
-  const ParameterRow& row = *dataset.row;
-  if (!dataset.group) return {{0, row.size, arrays.state[dataset.state_row]}};
+  const ParameterTensor& tensor = *dataset.tensor;
+  if (!dataset.group) return {{0, tensor.size, arrays.state[dataset.state_tensor]}};
   const CheckpointGroup& group = arrays.groups[*dataset.group];
   require(group.parts.size() == arrays.held.size(), fmt::format("checkpoint: {} parts of {} for {} held ranges",
                                                                 group.parts.size(), group.name, arrays.held.size()));
   std::vector<HeldPart> parts;
   for (std::size_t i = 0; i < arrays.held.size(); ++i) {
     const HeldRange& held = arrays.held[i];
-    const std::size_t begin = std::max(held.begin, row.offset), end = std::min(held.end, row.offset + row.size);
-    if (held.unit != row.unit || begin >= end) continue;
+    const std::size_t begin = std::max(held.begin, tensor.offset),
+                      end = std::min(held.end, tensor.offset + tensor.size);
+    if (held.unit != tensor.unit || begin >= end) continue;
     parts.push_back(
-        {begin - row.offset, end - row.offset, slice(group.parts[i], begin - held.begin, end - held.begin)});
+        {begin - tensor.offset, end - tensor.offset, slice(group.parts[i], begin - held.begin, end - held.begin)});
   }
   return parts;
 }

@@ -56,10 +56,10 @@ std::vector<CheckpointDataset> parse_places(const std::vector<PlannedDataset>& p
   std::vector<CheckpointDataset> datasets;
   auto word = words.begin();
   for (const PlannedDataset& dataset : planned) {
-    CheckpointDataset& place =
-        datasets.emplace_back(CheckpointDataset{dataset.shape.name, dataset.shape.shape, dataset.row->size, *word++});
-    place.ranges.resize(*word++);
-    for (ChecksumRange& range : place.ranges) {
+    CheckpointDataset& slot = datasets.emplace_back(
+        CheckpointDataset{dataset.shape.name, dataset.shape.shape, dataset.tensor->size, *word++});
+    slot.ranges.resize(*word++);
+    for (ChecksumRange& range : slot.ranges) {
       range = {word[0], word[1], static_cast<std::uint32_t>(word[2])};
       word += 3;
     }
@@ -171,8 +171,8 @@ auto resuming_from(Communicator& world, const fs::path& file, const Work& work) 
 
 void load_values(Communicator& world, const fs::path& file, const CheckpointArrays& arrays) {
   const std::vector<PlannedDataset> planned = plan_datasets(arrays);
-  const std::string places = on_first_rank(world, [&] { return describe_places(planned, file); });
-  const std::vector<CheckpointDataset> datasets = parse_places(planned, places);
+  const std::string slots = on_first_rank(world, [&] { return describe_places(planned, file); });
+  const std::vector<CheckpointDataset> datasets = parse_places(planned, slots);
   const std::vector<HeldPiece> pieces = held_pieces(world, arrays, planned, datasets);
   on_every_rank(world, [&] {
     const FileWork loading;

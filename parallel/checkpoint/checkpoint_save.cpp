@@ -29,20 +29,20 @@ PlannedFile plan_file(const CheckpointArrays& arrays, std::size_t ranks) {
 }
 
 /// What lies in memory as bytes of a text.
-std::string to_bytes(const std::vector<DatasetPlace>& places) {
-  return {reinterpret_cast<const char*>(places.data()), places.size() * sizeof(DatasetPlace)};
+std::string to_bytes(const std::vector<DatasetSlot>& slots) {
+  return {reinterpret_cast<const char*>(slots.data()), slots.size() * sizeof(DatasetSlot)};
 }
 
-std::vector<DatasetPlace> to_places(const std::string& bytes, std::size_t count) {
-  require(bytes.size() == count * sizeof(DatasetPlace), "checkpoint: places of another file");
-  std::vector<DatasetPlace> places(count);
-  std::memcpy(places.data(), bytes.data(), bytes.size());
-  return places;
+std::vector<DatasetSlot> to_places(const std::string& bytes, std::size_t count) {
+  require(bytes.size() == count * sizeof(DatasetSlot), "checkpoint: places of another file");
+  std::vector<DatasetSlot> slots(count);
+  std::memcpy(slots.data(), bytes.data(), bytes.size());
+  return slots;
 }
 
 /// Rank 0's file, and where each dataset lies in it.
-std::vector<DatasetPlace> create_file(Communicator& world, const fs::path& file, const PlannedFile& plan,
-                                      const CheckpointRecord& record) {
+std::vector<DatasetSlot> create_file(Communicator& world, const fs::path& file, const PlannedFile& plan,
+                                     const CheckpointRecord& record) {
   const std::string bytes = on_first_rank(world, [&] {
     std::error_code ignored;  // what a failed save left; where it cannot be removed, making the file tells
     fs::remove(file, ignored);
@@ -85,7 +85,7 @@ void find_probe(const fs::path& directory, const std::string& name) {
 
 std::size_t checkpoint_bytes(const CheckpointArrays& arrays) {
   std::size_t elements = 0;
-  for (const PlannedDataset& dataset : plan_datasets(arrays)) elements += dataset.row->size;
+  for (const PlannedDataset& dataset : plan_datasets(arrays)) elements += dataset.tensor->size;
   return elements * sizeof(float);
 }
 
@@ -122,7 +122,7 @@ SaveReport save_checkpoint(Communicator& world, const fs::path& directory, std::
   std::string warning;
   Kokkos::fence("mylos::Checkpoint::save");
   try {
-    plan.places = create_file(world, unfinished, plan, record);
+    plan.slots = create_file(world, unfinished, plan, record);
     ValuesWriter writer(world, unfinished, arrays, plan, writer_of);
     writer.write();
     on_every_rank(world, [&] {

@@ -8,11 +8,11 @@ namespace {
 
 using Ranks = std::vector<std::size_t>;
 
-std::vector<Ranks> ranks_of_nodes(std::span<const RankPlace> places) {
+std::vector<Ranks> ranks_of_nodes(std::span<const RankPlacement> placements) {
   std::vector<Ranks> nodes;
-  for (std::size_t rank = 0; rank < places.size(); ++rank) {
-    nodes.resize(std::max(nodes.size(), places[rank].node + 1));
-    nodes[places[rank].node].push_back(rank);
+  for (std::size_t rank = 0; rank < placements.size(); ++rank) {
+    nodes.resize(std::max(nodes.size(), placements[rank].node + 1));
+    nodes[placements[rank].node].push_back(rank);
   }
   return nodes;
 }
@@ -46,11 +46,11 @@ std::vector<std::size_t> writers_of_nodes(const std::vector<Ranks>& nodes, std::
 
 }  // namespace
 
-std::vector<std::size_t> choose_writers(std::span<const RankPlace> places, std::size_t writers) {
-  const std::vector<Ranks> nodes = ranks_of_nodes(places);
-  const std::size_t wanted = std::min(writers == 0 ? default_writers(nodes) : writers, places.size());
+std::vector<std::size_t> choose_writers(std::span<const RankPlacement> placements, std::size_t writers) {
+  const std::vector<Ranks> nodes = ranks_of_nodes(placements);
+  const std::size_t wanted = std::min(writers == 0 ? default_writers(nodes) : writers, placements.size());
   const std::vector<std::size_t> count = writers_of_nodes(nodes, wanted);
-  std::vector<std::size_t> writer_of(places.size());
+  std::vector<std::size_t> writer_of(placements.size());
   std::size_t last = 0;  // the writer before the node; node 0 always has one
   for (std::size_t node = 0; node < nodes.size(); ++node) {
     const Ranks& ranks = nodes[node];

@@ -88,7 +88,7 @@ void ValuesWriter::write() {
   const std::size_t pace = paced_bytes * count_writers(writer_of_);
   std::size_t bytes = 0;
   for_each_chunk([&](std::size_t dataset, const WrittenChunk& chunk) {
-    write_chunk(plan_.datasets[dataset], chunk, plan_.places[dataset].values);
+    write_chunk(plan_.datasets[dataset], chunk, plan_.slots[dataset].values);
     bytes += chunk.count() * sizeof(float);
     if (bytes < pace) return true;
     bytes = 0;
@@ -102,9 +102,9 @@ void ValuesWriter::finish() {
   if (file_) file_->sync_and_close();
 }
 
-void ValuesWriter::write_chunk(const PlannedDataset& dataset, const WrittenChunk& chunk, std::uint64_t place) {
+void ValuesWriter::write_chunk(const PlannedDataset& dataset, const WrittenChunk& chunk, std::uint64_t slot) {
   const std::span<const float> values = gather_chunk(dataset, chunk);
-  if (chunk.writer == world_.rank()) attempt([&] { write_values(chunk, values, place); });
+  if (chunk.writer == world_.rank()) attempt([&] { write_values(chunk, values, slot); });
 }
 
 /// The chunk's values on its writer; empty on the others.
@@ -125,19 +125,19 @@ std::span<const float> ValuesWriter::gather_chunk(const PlannedDataset& dataset,
     }
     float* const values = owner == rank ? const_cast<float*>(mine.data()) : target.data();  // a sender's is only read
     const std::size_t taking_part = owner == rank || writes ? count : 0;
-    transfers.push_back(world_.transfer({}, {values, taking_part, ElementType::float32, Place::host}, owner,
+    transfers.push_back(world_.transfer({}, {values, taking_part, ElementType::float32, MemoryKind::host}, owner,
                                         chunk.writer, "values of a checkpoint"));
   });
   for (const Event& transfer : transfers) transfer.wait({});
   return gathered;
 }
 
-void ValuesWriter::write_values(const WrittenChunk& chunk, std::span<const float> values, std::uint64_t place) {
+void ValuesWriter::write_values(const WrittenChunk& chunk, std::span<const float> values, std::uint64_t slot) {
   Checksums& checksums = checksums_[chunk.writer];
   for (const WrittenRange& range : chunk.ranges) {
     checksums.push_back(crc32c(std::as_bytes(values.subspan(range.first - chunk.first(), range.count))));
   }
-  const std::uint64_t offset = place + chunk.first() * sizeof(float);
+  const std::uint64_t offset = slot + chunk.first() * sizeof(float);
   file_->write(offset, std::as_bytes(values));
   file_->begin_flush(offset, values.size_bytes());
 }
@@ -158,7 +158,7 @@ void ValuesWriter::write_tables() {
       }
       return true;
     });
-    for (std::size_t i = 0; i < tables.size(); ++i) file_->write(plan_.places[i].checksums, tables[i]);
+    for (std::size_t i = 0; i < tables.size(); ++i) file_->write(plan_.slots[i].checksums, tables[i]);
   });
 }
 
@@ -173,7 +173,7 @@ void ValuesWriter::gather_checksums() {
     Checksums& checksums = checksums_[writer];
     if (world_.rank() == first_rank) checksums.resize(count);
     world_
-        .transfer({}, {checksums.data(), checksums.size() * sizeof(std::uint32_t), ElementType::byte, Place::host},
+        .transfer({}, {checksums.data(), checksums.size() * sizeof(std::uint32_t), ElementType::byte, MemoryKind::host},
                   writer, first_rank, "checksums of a checkpoint")
         .wait({});
   }

@@ -18,7 +18,7 @@ namespace mylos::parallel {
 struct PlannedFile {
   std::vector<PlannedDataset> datasets;
   std::vector<std::vector<WrittenRange>> ranges;
-  std::vector<DatasetPlace> places;
+  std::vector<DatasetSlot> slots;
 };
 
 /// Holds one chunk of values on a writer, and on every rank of a device build one on its way to the host.
@@ -47,9 +47,9 @@ class ValuesWriter {
   template <class Use>
   void for_each_chunk(const Use& use) const;
   std::size_t received_elements() const;
-  void write_chunk(const PlannedDataset& dataset, const WrittenChunk& chunk, std::uint64_t place);
+  void write_chunk(const PlannedDataset& dataset, const WrittenChunk& chunk, std::uint64_t slot);
   std::span<const float> gather_chunk(const PlannedDataset& dataset, const WrittenChunk& chunk);
-  void write_values(const WrittenChunk& chunk, std::span<const float> values, std::uint64_t place);
+  void write_values(const WrittenChunk& chunk, std::span<const float> values, std::uint64_t slot);
   void write_tables();
   void gather_checksums();
   Vector<float> part_of(const PlannedDataset& dataset, std::size_t begin, std::size_t end) const;

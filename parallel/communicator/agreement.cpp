@@ -22,7 +22,7 @@ inline constexpr ElementType element_type<std::int64_t> = ElementType::int64;
 
 template <class T>
 Buffer host_buffer(T* data, std::size_t count) {
-  return {data, count, element_type<T>, Place::host};
+  return {data, count, element_type<T>, MemoryKind::host};
 }
 
 template <class T>

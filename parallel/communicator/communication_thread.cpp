@@ -180,17 +180,17 @@ void CommunicationThread::carry_out() {
 /// moved.
 bool CommunicationThread::advance_all() {
   bool moved = false;
-  for (std::size_t place = 0; place < under_way_.size();) {
-    UnderWay& each = under_way_[place];
+  for (std::size_t position = 0; position < under_way_.size();) {
+    UnderWay& each = under_way_[position];
     const Progress progress = advance(*each.operation);
     if (progress == Progress::moved || (progress == Progress::launched && !each.launched)) moved = true;
-    if (progress == Progress::done && place == 0) {
+    if (progress == Progress::done && position == 0) {
       end_first();
       moved = true;
       continue;
     }
     each.launched = progress == Progress::launched || progress == Progress::done;
-    ++place;
+    ++position;
   }
   return moved;
 }

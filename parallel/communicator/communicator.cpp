@@ -62,15 +62,15 @@ std::size_t bytes_of(ElementType type) {
 }
 
 Buffer buffer_of(const Vector<float>& vector) {
-  return {vector.data(), vector.size(), ElementType::float32, Place::device};
+  return {vector.data(), vector.size(), ElementType::float32, MemoryKind::device};
 }
 
 Buffer buffer_of(const Vector<bfloat16>& vector) {
-  return {vector.data(), vector.size(), ElementType::bfloat16, Place::device};
+  return {vector.data(), vector.size(), ElementType::bfloat16, MemoryKind::device};
 }
 
 Buffer buffer_of(const Vector<std::byte>& vector) {
-  return {vector.data(), vector.size(), ElementType::byte, Place::device};
+  return {vector.data(), vector.size(), ElementType::byte, MemoryKind::device};
 }
 
 }  // namespace mylos::parallel

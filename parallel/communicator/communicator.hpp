@@ -16,14 +16,14 @@ enum class ElementType { float32, float64, bfloat16, int64, byte };
 std::size_t bytes_of(ElementType type);
 
 /// Where an array's memory is. On host builds both are the same.
-enum class Place { device, host };
+enum class MemoryKind { device, host };
 
 /// An array of an operation. Its memory outlives the operation.
 struct Buffer {
   void* data = nullptr;
   std::size_t count = 0;  ///< elements
   ElementType type = ElementType::float32;
-  Place place = Place::device;
+  MemoryKind memory = MemoryKind::device;
 };
 Buffer buffer_of(const Vector<float>& vector);
 Buffer buffer_of(const Vector<bfloat16>& vector);

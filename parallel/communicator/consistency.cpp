@@ -61,8 +61,8 @@ void compare(const NamedValue& first, const NamedValue& mine) {
          fmt::format("gives \"{}\" where rank 0 gives \"{}\": start the same program on every rank", mine.first,
                      first.first));
   if (first.second == mine.second) return;
-  const auto place = std::mismatch(first.second.begin(), first.second.end(), mine.second.begin(), mine.second.end());
-  const auto at = static_cast<std::size_t>(place.first - first.second.begin());
+  const auto position = std::mismatch(first.second.begin(), first.second.end(), mine.second.begin(), mine.second.end());
+  const auto at = static_cast<std::size_t>(position.first - first.second.begin());
   fail(fmt::format("{} is {}, on rank 0 it is {}: make them the same on every node", mine.first,
                    excerpt(mine.second, at), excerpt(first.second, at)));
 }

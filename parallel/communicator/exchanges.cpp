@@ -195,7 +195,7 @@ std::unique_ptr<Exchange> make_tree_gather(Transport& transport, const RankGroup
   const std::size_t ranks = group.size(), position = (group.rank + ranks - root) % ranks;
   const auto parts = std::make_shared<std::byte*>(nullptr);
   const auto up = [=, &transport, &group] {
-    *parts = transport.reserve((tree_place(position, ranks).end - position) * part_bytes);
+    *parts = transport.reserve((tree_position(position, ranks).end - position) * part_bytes);
     transport.copy(*parts, mine, part_bytes);
     return std::make_unique<TreePartsExchange>(transport, group.rank, ranks, root, TreePartsExchange::Direction::up,
                                                part_bytes, *parts);

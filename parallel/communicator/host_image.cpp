@@ -30,7 +30,7 @@ void spoil([[maybe_unused]] const PinnedVector<std::byte>& image) {
 HostImage::HostImage(const ExecutionSpace& space, const Buffer& buffer, Content content,
                      [[maybe_unused]] ImageMemory& memory)
     : buffer_(buffer), data_(static_cast<std::byte*>(buffer.data)) {
-  if (buffer.place == Place::host) return;
+  if (buffer.memory == MemoryKind::host) return;
   if constexpr (is_apart) {
     copy_ = memory.take(bytes_of(buffer));
     data_ = copy_.get();

@@ -32,7 +32,7 @@ class MpiCommunicator final : public MpiRanks {
  public:
   MpiCommunicator(MpiContext& context, const MpiGroup& group, std::uint64_t identity,
                   std::span<const std::size_t> nodes)
-      : context_(context), group_(group), places_(make_rank_group(group.rank, nodes)), identity_(identity) {
+      : context_(context), group_(group), positions_(make_rank_group(group.rank, nodes)), identity_(identity) {
     require(nodes.size() == group.size, fmt::format("the nodes of {} of {} ranks", nodes.size(), group.size));
   }
 
@@ -134,7 +134,7 @@ class MpiCommunicator final : public MpiRanks {
   std::unique_ptr<MpiRanks> split_ranks(std::size_t color, std::size_t key) override {
     const OperationName split_name = name("split of", "the ranks", {});
     const std::uint64_t identity = mixed(mixed(identity_, split_name.sequence), color);
-    const std::size_t node = places_.nodes->node_of(rank());
+    const std::size_t node = positions_.nodes->node_of(rank());
     if (is_alone()) return std::make_unique<MpiCommunicator>(context_, group_, identity, std::span(&node, 1));
     const auto operation =
         std::make_shared<Split>(split_name, group_, mpi_integer(color, "color"), mpi_integer(key, "key"), node);
@@ -144,7 +144,7 @@ class MpiCommunicator final : public MpiRanks {
     return std::make_unique<MpiCommunicator>(context_, operation->made(), identity, operation->nodes());
   }
 
-  const RankGroup& places() const override { return places_; }
+  const RankGroup& positions() const override { return positions_; }
 
   OperationName next_name(std::string what, std::size_t bytes) override {
     return {std::move(what), bytes, identity_, operations_++};
@@ -173,11 +173,11 @@ class MpiCommunicator final : public MpiRanks {
     return {space, buffer, Content::undefined, context_.images};
   }
   HostImage no_image(const ExecutionSpace& space) {
-    return {space, {nullptr, 0, ElementType::byte, Place::host}, Content::undefined, context_.images};
+    return {space, {nullptr, 0, ElementType::byte, MemoryKind::host}, Content::undefined, context_.images};
   }
 
   Event submit(OperationName operation_name, HostImage input, HostImage result, MpiExchange::Make make) {
-    return submit(std::make_shared<MpiExchange>(std::move(operation_name), group_, places_, context_.memory,
+    return submit(std::make_shared<MpiExchange>(std::move(operation_name), group_, positions_, context_.memory,
                                                 std::move(input), std::move(result), std::move(make)));
   }
   Event submit(const std::shared_ptr<MpiOperation>& operation) {
@@ -188,7 +188,7 @@ class MpiCommunicator final : public MpiRanks {
 
   MpiContext& context_;
   MpiGroup group_;
-  RankGroup places_;
+  RankGroup positions_;
   std::uint64_t identity_, operations_ = 0;
   std::unique_ptr<Communicator> self_ = make_self_communicator();
 };

@@ -46,7 +46,7 @@ class MpiRanks : public Communicator {
   /// Of the group's next operation, whatever carries it out; `what` with its kind.
   virtual OperationName next_name(std::string what, std::size_t bytes) = 0;
   /// The rank, and where the group's ranks are.
-  virtual const RankGroup& places() const = 0;
+  virtual const RankGroup& positions() const = 0;
   /// split, giving the same kind.
   virtual std::unique_ptr<MpiRanks> split_ranks(std::size_t color, std::size_t key) = 0;
 };

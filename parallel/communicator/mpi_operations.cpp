@@ -36,16 +36,16 @@ void MpiOperation::wait_for_its_end() noexcept {
   if (const auto results = results_.lock()) results->drop(*this);
 }
 
-MpiExchange::MpiExchange(OperationName name, const MpiGroup& group, RankGroup places, ExchangeMemory& memory,
+MpiExchange::MpiExchange(OperationName name, const MpiGroup& group, RankGroup positions, ExchangeMemory& memory,
                          HostImage input, HostImage result, Make make)
     : MpiOperation(std::move(name), group, std::move(result)),
-      places_(std::move(places)),
-      transport_(group, *places_.nodes, memory),
+      positions_(std::move(positions)),
+      transport_(group, *positions_.nodes, memory),
       input_(std::move(input)),
       make_(std::move(make)) {}
 
 Progress MpiExchange::advance() {
-  if (!exchange_) exchange_ = make_(transport_, places_, input_.data(), result());
+  if (!exchange_) exchange_ = make_(transport_, positions_, input_.data(), result());
   return exchange_->advance();
 }
 

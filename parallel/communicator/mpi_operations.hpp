@@ -42,12 +42,12 @@ class MpiExchange final : public MpiOperation {
   /// Makes the exchange with its result's memory and, where it takes another array, that one's.
   using Make =
       std::function<std::unique_ptr<Exchange>(Transport&, const RankGroup&, std::byte* input, std::byte* result)>;
-  MpiExchange(OperationName name, const MpiGroup& group, RankGroup places, ExchangeMemory& memory, HostImage input,
+  MpiExchange(OperationName name, const MpiGroup& group, RankGroup positions, ExchangeMemory& memory, HostImage input,
               HostImage result, Make make);
   Progress advance() override;
 
  private:
-  RankGroup places_;
+  RankGroup positions_;
   MpiTransport transport_;
   HostImage input_;
   Make make_;

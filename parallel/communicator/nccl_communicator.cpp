@@ -174,7 +174,7 @@ class NcclCommunicator final : public Communicator {
   Event transfer(const ExecutionSpace& space, const Buffer& data, std::size_t from, std::size_t to,
                  const std::string& what) override {
     check_transfer(data, from, to, size(), what);
-    if (data.place == Place::host) return hosts_->transfer(space, data, from, to, what);
+    if (data.memory == MemoryKind::host) return hosts_->transfer(space, data, from, to, what);
     const std::shared_ptr<NcclLink> link = connected(space);
     const OperationName transfer_name = name("transfer of", what, data);
     if (from == to || (rank() != from && rank() != to)) return {};
@@ -200,7 +200,7 @@ class NcclCommunicator final : public Communicator {
 
  private:
   /// Host arrays, and those of a group of one, which has nothing to exchange.
-  bool is_of_hosts(const Buffer& buffer) const { return buffer.place == Place::host || size() == 1; }
+  bool is_of_hosts(const Buffer& buffer) const { return buffer.memory == MemoryKind::host || size() == 1; }
 
   /// NCCL would round partial sums of bfloat16.
   bool in_order(ElementType type) const { return ordered_sums_ || type == ElementType::bfloat16; }
@@ -218,7 +218,7 @@ class NcclCommunicator final : public Communicator {
   Event submit_exchange(const ExecutionSpace& space, const std::shared_ptr<NcclLink>& link,
                         OperationName operation_name, const MakeExchange& make) {
     const ExchangeRules rules{device_bucket(context_.rules.bucket), context_.rules.order};
-    return submit(space, link, std::move(operation_name), MakeSteps([=, group = hosts_->places()] {
+    return submit(space, link, std::move(operation_name), MakeSteps([=, group = hosts_->positions()] {
                     NcclTransport transport(link, group.nodes, rules.bucket);
                     return steps_of_exchange(transport,
                                              [&](Transport& recorded) { return make(recorded, group, rules); });
@@ -238,7 +238,7 @@ class NcclCommunicator final : public Communicator {
     if (!*device_) *device_ = make_nccl_device();
     Invitation invitation;
     if (rank() == 0) invitation = make_invitation();
-    const Buffer bytes{&invitation, sizeof invitation, ElementType::byte, Place::host};
+    const Buffer bytes{&invitation, sizeof invitation, ElementType::byte, MemoryKind::host};
     hosts_->broadcast(space, bytes, 0, "the id of a group of devices").wait(space);
     check_invitation(invitation);
     link_ = std::make_shared<NcclLink>(*device_, rank(), size());

@@ -50,7 +50,7 @@ NcclLink::~NcclLink() {
   try {
     device_->use();
     check(library_.comm_finalize(communicator_), "ending");
-    if (wait_a_while([this] { return settled(); })) {
+    if (wait_a_while([this] { return is_ready(); })) {
       library_.comm_destroy(communicator_);
       return;
     }
@@ -66,7 +66,7 @@ void NcclLink::begin(const ncclUniqueId& id) {
         "connecting devices");
 }
 
-bool NcclLink::settled() const {
+bool NcclLink::is_ready() const {
   ncclResult_t state = ncclSuccess;
   check(library_.comm_get_async_error(communicator_, &state), "asking for its state");
   check(state, "between devices");
@@ -126,7 +126,7 @@ Progress NcclConnect::advance() {
     link_->begin(id_);
     begun_ = true;
   }
-  return link_->settled() ? Progress::done : Progress::waiting;
+  return link_->is_ready() ? Progress::done : Progress::waiting;
 }
 
 NcclOperation::NcclOperation(OperationName name, std::shared_ptr<NcclLink> link, const ExecutionSpace& space,
@@ -148,9 +148,9 @@ Progress NcclOperation::advance() {
     ready_.hold_up(stream);
     begun_ = true;
   }
-  const bool settled = link_->settled();
+  const bool ready = link_->is_ready();
   if (stage_ == Stage::launched) return ended_.has_come() ? Progress::done : Progress::launched;
-  if (!settled) return Progress::waiting;
+  if (!ready) return Progress::waiting;
   if (next_step_ < steps_.size()) {
     if (!device.has_room()) return Progress::waiting;
     steps_[next_step_++]();

@@ -15,7 +15,7 @@
 /// way until it has ended on the device.
 namespace mylos::parallel {
 
-/// A group's NCCL communicator. Calls that wait for other ranks return at once, and settled() tells.
+/// A group's NCCL communicator. Calls that wait for other ranks return at once, and is_ready() tells.
 class NcclLink {
  public:
   NcclLink(std::shared_ptr<NcclDevice> device, std::size_t rank, std::size_t ranks)
@@ -30,7 +30,7 @@ class NcclLink {
 
   void begin(const ncclUniqueId& id);
   /// NCCL has launched all that it was asked for. Errors: std::runtime_error where it has failed since.
-  bool settled() const;
+  bool is_ready() const;
   /// Ends what is under way without the other ranks. Nothing else may follow.
   void abort() noexcept;
 

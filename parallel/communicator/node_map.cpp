@@ -13,13 +13,13 @@ NodeMap::NodeMap(std::span<const std::size_t> node_of_rank) {
   for (const std::size_t node : node_of_rank) {
     const auto [found, is_new] = index.try_emplace(node, sizes.size());
     if (is_new) sizes.push_back(0);
-    place_.push_back({found->second, sizes[found->second]++});
+    position_.push_back({found->second, sizes[found->second]++});
   }
   first_.assign(sizes.size() + 1, 0);
   std::partial_sum(sizes.begin(), sizes.end(), first_.begin() + 1);
-  ranks_.resize(place_.size());
-  for (std::size_t rank = 0; rank < place_.size(); ++rank) {
-    ranks_[first_[place_[rank].node] + place_[rank].local] = rank;
+  ranks_.resize(position_.size());
+  for (std::size_t rank = 0; rank < position_.size(); ++rank) {
+    ranks_[first_[position_[rank].node] + position_[rank].local] = rank;
   }
   if (sizes.empty()) return;
   smallest_ = *std::ranges::min_element(sizes);

@@ -14,11 +14,11 @@ class NodeMap {
   /// `node_of_rank` has one number for each rank: equal numbers for ranks that share a node.
   explicit NodeMap(std::span<const std::size_t> node_of_rank);
 
-  std::size_t ranks() const { return place_.size(); }
+  std::size_t ranks() const { return position_.size(); }
   std::size_t nodes() const { return first_.size() - 1; }
-  std::size_t node_of(std::size_t rank) const { return place_[rank].node; }
+  std::size_t node_of(std::size_t rank) const { return position_[rank].node; }
   /// The place of a rank among the ranks of its node.
-  std::size_t local_of(std::size_t rank) const { return place_[rank].local; }
+  std::size_t local_of(std::size_t rank) const { return position_[rank].local; }
   /// The ranks of a node, ascending.
   std::span<const std::size_t> ranks_of(std::size_t node) const {
     return std::span(ranks_).subspan(first_[node], first_[node + 1] - first_[node]);
@@ -33,10 +33,10 @@ class NodeMap {
   bool keeps_tree() const;
 
  private:
-  struct Place {
+  struct Position {
     std::size_t node = 0, local = 0;
   };
-  std::vector<Place> place_;        ///< of each rank
+  std::vector<Position> position_;  ///< of each rank
   std::vector<std::size_t> ranks_;  ///< node by node
   std::vector<std::size_t> first_;  ///< where each node begins in ranks_, and the end
   std::size_t smallest_ = 0, largest_ = 0;

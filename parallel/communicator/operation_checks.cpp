@@ -23,7 +23,7 @@ void check_parts(const Buffer& all, const Buffer& mine, std::size_t ranks, const
   check_memory(mine, what);
   require(all.count == mine.count * ranks,
           fmt::format("{}: {} elements for {} parts of {}", what, all.count, ranks, mine.count));
-  require(all.place == mine.place, fmt::format("{}: a part is on the host and the whole on the device", what));
+  require(all.memory == mine.memory, fmt::format("{}: a part is on the host and the whole on the device", what));
 }
 
 /// `mine` is apart from `all`, or its part `rank`.

@@ -7,8 +7,8 @@ namespace {
 
 /// The place of a member's array among those received from a block: this rank's own is not received.
 std::size_t received_place(const BlockOrder& order, BlockOrder::Range block, std::size_t member, std::size_t own) {
-  const std::size_t place = member - block.begin;
-  return order.blocks() == 1 && member > own ? place - 1 : place;
+  const std::size_t position = member - block.begin;
+  return order.blocks() == 1 && member > own ? position - 1 : position;
 }
 
 std::size_t received_at_a_time(const BlockOrder& order) {
@@ -29,8 +29,8 @@ std::vector<NodeJob> node_jobs(const NodeMap& map, std::size_t mine, BlockOrder:
 
 std::optional<std::size_t> handled_rank(const NodeMap& map, std::size_t mine, const NodeJob& job, std::size_t local) {
   const std::span<const std::size_t> ranks = map.ranks_of(job.node);
-  const std::size_t place = job.chunk * map.ranks_of(mine).size() + local;
-  return place < ranks.size() ? std::optional(ranks[place]) : std::nullopt;
+  const std::size_t position = job.chunk * map.ranks_of(mine).size() + local;
+  return position < ranks.size() ? std::optional(ranks[position]) : std::nullopt;
 }
 
 ReduceScatterExchange::ReduceScatterExchange(Transport& transport, std::size_t rank, const NodeMap& map,
@@ -95,8 +95,8 @@ void ReduceScatterExchange::begin_node_step(std::size_t step) {
   const auto mine = handled_rank(map_, node_, job, local_);
   for (std::size_t other = met.begin; mine && other < met.end; ++other) {
     if (other == local_) continue;
-    const std::size_t place = received_place(locals_, met, other, local_);
-    std::byte* const memory = from_node_ + (step % 2 * received_at_a_time(locals_) + place) * stride_;
+    const std::size_t position = received_place(locals_, met, other, local_);
+    std::byte* const memory = from_node_ + (step % 2 * received_at_a_time(locals_) + position) * stride_;
     messages.receive(ranks[other], memory, size_of(*mine, piece) * element);
   }
   for (std::size_t other = met.begin; other < met.end; ++other) {
@@ -113,8 +113,8 @@ void ReduceScatterExchange::end_node_step(std::size_t step) {
   const BlockOrder::Range met = locals_.met_by(local_, round);
   std::vector<const void*> parts;
   for (std::size_t other = met.begin; other < met.end; ++other) {
-    const std::size_t place = other == local_ ? 0 : received_place(locals_, met, other, local_);
-    const std::byte* const received = from_node_ + (step % 2 * received_at_a_time(locals_) + place) * stride_;
+    const std::size_t position = other == local_ ? 0 : received_place(locals_, met, other, local_);
+    const std::byte* const received = from_node_ + (step % 2 * received_at_a_time(locals_) + position) * stride_;
     parts.push_back(other == local_ ? array_of(*mine, piece) : received);
   }
   node_sum_->add(round, parts, size_of(*mine, piece), {unit_type_, partial(summed_, job)});
@@ -145,8 +145,8 @@ void ReduceScatterExchange::begin_unit() {
   for (std::size_t node = met.begin; node < met.end; ++node) {
     if (node == node_) continue;
     const std::span<const std::size_t> ranks = map_.ranks_of(node);
-    const std::size_t place = received_place(nodes_, met, node, node_);
-    std::byte* const memory = received_ + (begun_ % 2 * received_at_a_time(nodes_) + place) * stride_;
+    const std::size_t position = received_place(nodes_, met, node, node_);
+    std::byte* const memory = received_ + (begun_ % 2 * received_at_a_time(nodes_) + position) * stride_;
     messages.receive(ranks[local_ % ranks.size()], memory, size_of(rank_, piece) * element);
   }
   const std::vector<NodeJob> jobs = node_jobs(map_, node_, met);
@@ -169,8 +169,8 @@ void ReduceScatterExchange::finish_unit() {
       const std::size_t job = has_levels_ ? node_jobs(map_, node_, {met.begin, node_}).size() : 0;
       parts.push_back(has_levels_ ? partial(finished_, job) : array_of(rank_, piece));
     } else {
-      const std::size_t place = received_place(nodes_, met, node, node_);
-      parts.push_back(received_ + (finished_ % 2 * received_at_a_time(nodes_) + place) * stride_);
+      const std::size_t position = received_place(nodes_, met, node, node_);
+      parts.push_back(received_ + (finished_ % 2 * received_at_a_time(nodes_) + position) * stride_);
     }
   }
   std::byte* const sums = arrays_.mine + piece * piece_ * bytes_of(arrays_.sum_type);

@@ -21,7 +21,7 @@ void widen(const Buffer& from, const Buffer& to) {
 void copy(const ExecutionSpace& space, const Buffer& from, const Buffer& to) {
   if (from.count == 0 || from.data == to.data) return;
   const bool widens = from.type != to.type;
-  if (from.place == Place::host && to.place == Place::host) {
+  if (from.memory == MemoryKind::host && to.memory == MemoryKind::host) {
     if (widens) return widen(from, to);
     std::memcpy(to.data, from.data, bytes_of(from));
     return;

@@ -17,13 +17,13 @@ std::size_t position_of(std::size_t member, std::size_t root, std::size_t member
 
 }  // namespace
 
-TreePlace tree_place(std::size_t rank, std::size_t ranks) {
+TreePosition tree_position(std::size_t rank, std::size_t ranks) {
   const std::size_t reach = rank == 0 ? std::bit_ceil(ranks) : rank & (~rank + 1);
-  TreePlace place;
-  if (rank != 0) place.parent = rank - reach;
-  for (std::size_t step = 1; step < reach && rank + step < ranks; step *= 2) place.children.push_back(rank + step);
-  place.end = std::min(ranks, rank + reach);
-  return place;
+  TreePosition position;
+  if (rank != 0) position.parent = rank - reach;
+  for (std::size_t step = 1; step < reach && rank + step < ranks; step *= 2) position.children.push_back(rank + step);
+  position.end = std::min(ranks, rank + reach);
+  return position;
 }
 
 BroadcastExchange::BroadcastExchange(Transport& transport, std::size_t rank, const NodeMap& map, std::size_t bucket,
@@ -36,19 +36,19 @@ BroadcastExchange::BroadcastExchange(Transport& transport, std::size_t rank, con
   const std::size_t nodes = map.nodes(), node = map.node_of(rank), root_node = map.node_of(root);
   // The rank through which a node is reached.
   const auto gate = [&](std::size_t of) { return of == root_node ? root : map.ranks_of(of).front(); };
-  const auto add = [&](const TreePlace& place, const auto& rank_at) {
-    if (place.parent) parent_ = rank_at(*place.parent);
-    for (auto child = place.children.rbegin(); child != place.children.rend(); ++child) {
+  const auto add = [&](const TreePosition& position, const auto& rank_at) {
+    if (position.parent) parent_ = rank_at(*position.parent);
+    for (auto child = position.children.rbegin(); child != position.children.rend(); ++child) {
       children_.push_back(rank_at(*child));
     }
   };
   if (rank == gate(node)) {
-    add(tree_place(position_of(node, root_node, nodes), nodes),
+    add(tree_position(position_of(node, root_node, nodes), nodes),
         [&](std::size_t position) { return gate(member_at(position, root_node, nodes)); });
   }
   const std::span<const std::size_t> ranks = map.ranks_of(node);
   const std::size_t first = map.local_of(gate(node));
-  add(tree_place(position_of(map.local_of(rank), first, ranks.size()), ranks.size()),
+  add(tree_position(position_of(map.local_of(rank), first, ranks.size()), ranks.size()),
       [&](std::size_t position) { return ranks[member_at(position, first, ranks.size())]; });
 }
 
@@ -79,7 +79,7 @@ Exchange::Progress BroadcastExchange::advance() {
 
 TreeSumExchange::TreeSumExchange(Transport& transport, std::size_t rank, std::size_t ranks, const Arrays& arrays)
     : transport_(transport),
-      place_(tree_place(rank, ranks)),
+      position_(tree_position(rank, ranks)),
       arrays_(arrays),
       bytes_(arrays.count * bytes_of(partial_type(arrays.type))) {
   for (std::unique_ptr<Messages>& each : received_) each = transport.make_messages();
@@ -92,9 +92,9 @@ Exchange::Progress TreeSumExchange::advance() {
     const std::array<const void*, 1> own{arrays_.data};
     transport_.sum(arrays_.type, own, arrays_.count, partial, arrays_.sums);
   }
-  const std::size_t children = place_.children.size();
+  const std::size_t children = position_.children.size();
   for (; asked_ < std::min(children, added_ + 2); ++asked_) {
-    received_[asked_ % 2]->receive(place_.children[asked_], arrays_.memory + asked_ % 2 * bytes_, bytes_);
+    received_[asked_ % 2]->receive(position_.children[asked_], arrays_.memory + asked_ % 2 * bytes_, bytes_);
   }
   if (added_ < children) {
     if (!received_[added_ % 2]->done()) return Progress::waiting;
@@ -103,8 +103,8 @@ Exchange::Progress TreeSumExchange::advance() {
     ++added_;
     if (added_ < children) return Progress::moved;
   }
-  if (!place_.parent) return Progress::done;
-  if (!sent_) sum_->send(*place_.parent, arrays_.sums, bytes_);
+  if (!position_.parent) return Progress::done;
+  if (!sent_) sum_->send(*position_.parent, arrays_.sums, bytes_);
   sent_ = true;
   return sum_->done() ? Progress::done : Progress::waiting;
 }
@@ -114,18 +114,18 @@ TreePartsExchange::TreePartsExchange(Transport& transport, std::size_t rank, std
     : transport_(transport),
       ranks_(ranks),
       root_(root),
-      position_(position_of(rank, root, ranks)),
-      place_(tree_place(position_, ranks)),
+      number_(position_of(rank, root, ranks)),
+      position_(tree_position(number_, ranks)),
       direction_(direction),
       part_bytes_(part_bytes),
       parts_(parts),
       messages_(transport.make_messages()) {}
 
 void TreePartsExchange::begin_children(Messages& messages) {
-  for (const std::size_t child : place_.children) {
+  for (const std::size_t child : position_.children) {
     const std::size_t rank = member_at(child, root_, ranks_);
-    std::byte* const data = parts_ + (child - position_) * part_bytes_;
-    const std::size_t bytes = (tree_place(child, ranks_).end - child) * part_bytes_;
+    std::byte* const data = parts_ + (child - number_) * part_bytes_;
+    const std::size_t bytes = (tree_position(child, ranks_).end - child) * part_bytes_;
     if (direction_ == Direction::up) {
       messages.receive(rank, data, bytes);
     } else {
@@ -135,8 +135,8 @@ void TreePartsExchange::begin_children(Messages& messages) {
 }
 
 void TreePartsExchange::begin_parent(Messages& messages) {
-  if (!place_.parent) return;
-  const std::size_t rank = member_at(*place_.parent, root_, ranks_), bytes = (place_.end - position_) * part_bytes_;
+  if (!position_.parent) return;
+  const std::size_t rank = member_at(*position_.parent, root_, ranks_), bytes = (position_.end - number_) * part_bytes_;
   if (direction_ == Direction::up) {
     messages.send(rank, parts_, bytes);
   } else {

@@ -17,12 +17,12 @@ namespace mylos::parallel {
 
 /// A rank's place in the binomial tree over `ranks`, whose root is 0. A subtree has consecutive ranks, as the balanced
 /// tree that Communicator promises for sums has.
-struct TreePlace {
+struct TreePosition {
   std::optional<std::size_t> parent;
   std::vector<std::size_t> children;  ///< ascending, as their subtrees
   std::size_t end = 0;                ///< of the ranks below this one: its subtree is [rank, end)
 };
-TreePlace tree_place(std::size_t rank, std::size_t ranks);
+TreePosition tree_position(std::size_t rank, std::size_t ranks);
 
 /// The array of the root comes to all ranks in pieces: along a tree over nodes, and in each node along one over its
 /// ranks.
@@ -61,7 +61,7 @@ class TreeSumExchange final : public Exchange {
 
  private:
   Transport& transport_;
-  TreePlace place_;
+  TreePosition position_;
   Arrays arrays_;
   std::size_t bytes_, asked_ = 0, added_ = 0;
   bool begun_ = false, sent_ = false;
@@ -83,8 +83,8 @@ class TreePartsExchange final : public Exchange {
   void begin_parent(Messages& messages);
 
   Transport& transport_;
-  std::size_t ranks_, root_, position_;  ///< in the tree
-  TreePlace place_;
+  std::size_t ranks_, root_, number_;  ///< in the tree, whose root has number 0
+  TreePosition position_;
   Direction direction_;
   std::size_t part_bytes_;
   std::byte* parts_;

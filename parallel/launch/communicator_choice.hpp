@@ -18,8 +18,9 @@ struct CommunicatorChoice {
 };
 
 /// Takes NCCL where `validated` and every rank has a device and found the library, MPI otherwise. The remark says how
-/// to ask for NCCL where MPI is taken although every rank has it, and which rank lacks it where only some do. `places`
-/// are those of at least 2 ranks, on devices of their own (check_devices_apart).
-CommunicatorChoice choose_communicator(const std::vector<RankPlace>& places, bool validated = nccl_is_validated);
+/// to ask for NCCL where MPI is taken although every rank has it, and which rank lacks it where only some do.
+/// `placements` are those of at least 2 ranks, on devices of their own (check_devices_apart).
+CommunicatorChoice choose_communicator(const std::vector<RankPlacement>& placements,
+                                       bool validated = nccl_is_validated);
 
 }  // namespace mylos::parallel

@@ -62,20 +62,20 @@ Station this_station(const RankRuntime& runtime) {
   return station;
 }
 
-std::vector<RankPlace> places_of(const std::vector<Station>& stations) {
+std::vector<RankPlacement> placements_of(const std::vector<Station>& stations) {
   std::map<std::size_t, std::size_t> node_of_first, ranks_of_node;
-  std::vector<RankPlace> places;
+  std::vector<RankPlacement> placements;
   for (const Station& station : stations) {
     // The lowest rank of a node comes before its others.
     const std::size_t node = node_of_first.try_emplace(station.first_rank_of_node, node_of_first.size()).first->second;
-    places.push_back({.host = station.host.data(),
-                      .process = station.process,
-                      .node = node,
-                      .rank_of_node = ranks_of_node[node]++,
-                      .processors = to_string(station.allowed),
-                      .job = station.job.data()});
+    placements.push_back({.host = station.host.data(),
+                          .process = station.process,
+                          .node = node,
+                          .rank_of_node = ranks_of_node[node]++,
+                          .processors = to_string(station.allowed),
+                          .job = station.job.data()});
   }
-  return places;
+  return placements;
 }
 
 /// What every rank gave.
@@ -88,10 +88,10 @@ std::vector<Value> gather_values(RankRuntime& runtime, const Value& mine) {
 }
 
 /// The ranks of the node of `rank`, in order.
-std::vector<std::size_t> neighbours(const std::vector<RankPlace>& places, std::size_t rank) {
+std::vector<std::size_t> neighbours(const std::vector<RankPlacement>& placements, std::size_t rank) {
   std::vector<std::size_t> ranks;
-  for (std::size_t other = 0; other < places.size(); ++other) {
-    if (places[other].node == places[rank].node) ranks.push_back(other);
+  for (std::size_t other = 0; other < placements.size(); ++other) {
+    if (placements[other].node == placements[rank].node) ranks.push_back(other);
   }
   return ranks;
 }
@@ -123,7 +123,7 @@ struct Launch::State {
   std::size_t device = 0;
   std::unique_ptr<RankRuntime> runtime = make_rank_runtime();
   std::string library = runtime->library();
-  std::vector<RankPlace> places;
+  std::vector<RankPlacement> placements;
   std::size_t rank = runtime->rank(), nodes = 0, ranks_of_node = 0, ranks_a_processor = 1;
   std::unique_ptr<Communicator> nccl_ranks;
   Communicator* world = nullptr;
@@ -133,23 +133,23 @@ Launch::Launch() : state_(std::make_unique<State>()) {
   RankRuntime& runtime = *state_->runtime;
   check_launcher(runtime.size(), state_->library, process_environment);
   const std::vector<Station> stations = gather_values(runtime, this_station(runtime));
-  state_->places = places_of(stations);
-  for (const RankPlace& place : state_->places) state_->nodes = std::max(state_->nodes, place.node + 1);
+  state_->placements = placements_of(stations);
+  for (const RankPlacement& placement : state_->placements) state_->nodes = std::max(state_->nodes, placement.node + 1);
   gather_devices();
   // Every node is checked on every rank, so that all of them end.
-  for (const RankPlace& first : state_->places) {
+  for (const RankPlacement& first : state_->placements) {
     if (first.rank_of_node != 0) continue;
-    const auto rank = static_cast<std::size_t>(&first - state_->places.data());
-    const std::vector<std::size_t> ranks = neighbours(state_->places, rank);
+    const auto rank = static_cast<std::size_t>(&first - state_->placements.data());
+    const std::vector<std::size_t> ranks = neighbours(state_->placements, rank);
     std::vector<Processors> allowed;
     for (const std::size_t each : ranks) allowed.push_back(stations[each].allowed);
     check_pinning(allowed, stations[rank].available, ranks, first.host);
-    if (first.node != place().node) continue;
+    if (first.node != placement().node) continue;
     state_->ranks_of_node = ranks.size();
-    state_->ranks_a_processor = ranks_a_processor(allowed, place().rank_of_node);
-    if (state_->threads == 0) state_->threads = share_of_processors(allowed, place().rank_of_node);
+    state_->ranks_a_processor = ranks_a_processor(allowed, placement().rank_of_node);
+    if (state_->threads == 0) state_->threads = share_of_processors(allowed, placement().rank_of_node);
   }
-  state_->world = &runtime.start(state_->places, peers_of(stations, state_->rank), state_->ranks_a_processor);
+  state_->world = &runtime.start(state_->placements, peers_of(stations, state_->rank), state_->ranks_a_processor);
 }
 
 Launch::~Launch() {
@@ -170,7 +170,7 @@ Launch::~Launch() {
 void Launch::gather_devices() {
   Device mine;
   if (!state_->devices.empty()) {
-    const DeviceInfo& info = device_of_rank(state_->devices, place().rank_of_node);
+    const DeviceInfo& info = device_of_rank(state_->devices, placement().rank_of_node);
     state_->device = info.index;
     copy_text(info.id, mine.id);
     copy_text(fmt::format("GPU {} {}", info.index, info.name), mine.name);
@@ -178,16 +178,16 @@ void Launch::gather_devices() {
   }
   const std::vector<Device> devices = gather_values(*state_->runtime, mine);
   for (std::size_t rank = 0; rank < devices.size(); ++rank) {
-    state_->places[rank].device = devices[rank].id.data();
-    state_->places[rank].device_name = devices[rank].name.data();
-    state_->places[rank].has_nccl = devices[rank].has_nccl;
+    state_->placements[rank].device = devices[rank].id.data();
+    state_->placements[rank].device_name = devices[rank].name.data();
+    state_->placements[rank].has_nccl = devices[rank].has_nccl;
   }
 }
 
 Communicator& Launch::world() { return *state_->world; }
 
 std::unique_ptr<Communicator> Launch::make_nccl_ranks(bool ordered_sums) {
-  check_devices_apart(places());
+  check_devices_apart(placements());
   return state_->runtime->make_nccl_ranks(ordered_sums);
 }
 
@@ -197,8 +197,8 @@ std::string Launch::use_communicator(std::string_view name, bool ordered_sums) {
   if (name == "mpi") return {};
   CommunicatorChoice choice{.nccl = true, .remark = {}};
   if (name == "auto") {
-    check_devices_apart(places());
-    choice = choose_communicator(places());
+    check_devices_apart(placements());
+    choice = choose_communicator(placements());
   } else if (const std::string obstacle = nccl_obstacle(); !obstacle.empty()) {
     fail(obstacle);
   }
@@ -209,8 +209,8 @@ std::string Launch::use_communicator(std::string_view name, bool ordered_sums) {
   return choice.remark;
 }
 
-const std::vector<RankPlace>& Launch::places() const { return state_->places; }
-const RankPlace& Launch::place() const { return state_->places[state_->rank]; }
+const std::vector<RankPlacement>& Launch::placements() const { return state_->placements; }
+const RankPlacement& Launch::placement() const { return state_->placements[state_->rank]; }
 std::size_t Launch::nodes() const { return state_->nodes; }
 std::size_t Launch::ranks_of_node() const { return state_->ranks_of_node; }
 std::size_t Launch::threads() const { return state_->threads; }
@@ -224,26 +224,26 @@ const DeviceInfo& device_of_rank(std::span<const DeviceInfo> devices, std::size_
   return devices[rank_of_node % devices.size()];
 }
 
-void check_devices_apart(const std::vector<RankPlace>& places) {
+void check_devices_apart(const std::vector<RankPlacement>& placements) {
   std::map<std::string, std::size_t> rank_of_device;
-  for (std::size_t rank = 0; rank < places.size(); ++rank) {
-    const RankPlace& place = places[rank];
-    if (place.device.empty()) continue;
-    const auto [other, is_first] = rank_of_device.try_emplace(place.device, rank);
+  for (std::size_t rank = 0; rank < placements.size(); ++rank) {
+    const RankPlacement& placement = placements[rank];
+    if (placement.device.empty()) continue;
+    const auto [other, is_first] = rank_of_device.try_emplace(placement.device, rank);
     if (is_first) continue;
     fail(
         fmt::format("ranks {} and {} on {} compute on the same GPU ({}); start one rank a GPU "
                     "(--ntasks-per-node as many as --gpus-per-node), or let them share it with --communicator mpi",
-                    other->second, rank, place.host, place.device));
+                    other->second, rank, placement.host, placement.device));
   }
 }
 
 Mesh::Mesh(Communicator& world, std::size_t shard_size) : world_(world) {
   ensure(shard_size > 0 && world.size() % shard_size == 0,
          fmt::format("--shard-size {}: does not divide the number of ranks, {}", shard_size, world.size()));
-  const std::size_t group = world.rank() / shard_size, place = world.rank() % shard_size;
-  shard_ = world.split(group, place);
-  replicate_ = world.split(place, group);
+  const std::size_t group = world.rank() / shard_size, position = world.rank() % shard_size;
+  shard_ = world.split(group, position);
+  replicate_ = world.split(position, group);
 }
 
 }  // namespace mylos::parallel

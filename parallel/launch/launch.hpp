@@ -12,11 +12,11 @@
 #include <vector>
 
 /// The ranks that were launched together: MPI where the build has it, a group of one where it has not. Nothing is taken
-/// from options: sizes and places come from MPI and from the processors each process may run on.
+/// from options: sizes and placements come from MPI and from the processors each process may run on.
 namespace mylos::parallel {
 
 /// Where a rank runs.
-struct RankPlace {
+struct RankPlacement {
   std::string host;              ///< as the batch system calls it
   long process = 0;              ///< its id on that host
   std::size_t node = 0;          ///< counted from 0 in the order of each node's lowest rank
@@ -33,9 +33,9 @@ struct RankPlace {
 bool has_mpi();
 
 /// Errors: std::runtime_error that says what to change where two ranks compute on one device.
-void check_devices_apart(const std::vector<RankPlace>& places);
+void check_devices_apart(const std::vector<RankPlacement>& placements);
 
-/// The one of the devices that a process sees, which are not none, that a rank of this place on its node takes.
+/// The one of the devices that a process sees, which are not none, that a rank of this position on its node takes.
 const DeviceInfo& device_of_rank(std::span<const DeviceInfo> devices, std::size_t rank_of_node);
 
 /// MPI from its making to its end. Made once a process, before Kokkos, and outlives all communicators.
@@ -61,15 +61,15 @@ class Launch {
   /// std::runtime_error as above, the same on all ranks but where a single machine lacks NCCL.
   std::string use_communicator(std::string_view name, bool ordered_sums);
   /// Of every rank.
-  const std::vector<RankPlace>& places() const;
-  const RankPlace& place() const;
+  const std::vector<RankPlacement>& placements() const;
+  const RankPlacement& placement() const;
   std::size_t nodes() const;
   /// Ranks on this rank's node.
   std::size_t ranks_of_node() const;
   /// Threads for this rank: OMP_NUM_THREADS where it is set, else the processors it may run on, divided among the ranks
   /// that may run on them too; at least one.
   std::size_t threads() const;
-  /// The index of this rank's device: the one that it sees, or of several that of its place on the node. 0 in a host
+  /// The index of this rank's device: the one that it sees, or of several that of its position on the node. 0 in a host
   /// build.
   std::size_t device() const;
   /// How long a rank waits for others in one operation before the program ends on every rank, with lines that say who
@@ -85,7 +85,7 @@ class Launch {
 
  private:
   struct State;
-  /// Each rank's into its place.
+  /// Each rank's into its position.
   void gather_devices();
 
   std::unique_ptr<State> state_;

@@ -56,11 +56,11 @@ void check_launcher(std::size_t ranks, const std::string& library, const Environ
     if (size && differs == nullptr) differs = name;
   }
   // Cray's launcher tells each rank its place, not their number.
-  const std::optional<std::size_t> place = number_in(environment, "PALS_RANKID");
-  if (place && *place >= ranks && differs == nullptr) differs = "PALS_RANKID";
+  const std::optional<std::size_t> location = number_in(environment, "PALS_RANKID");
+  if (location && *location >= ranks && differs == nullptr) differs = "PALS_RANKID";
   // Of this step, not SLURM_NTASKS, which every process of an allocation sees.
   const std::optional<std::size_t> tasks = number_in(environment, "SLURM_STEP_NUM_TASKS");
-  if (differs == nullptr && !place && tasks && *tasks != ranks) differs = "SLURM_STEP_NUM_TASKS";
+  if (differs == nullptr && !location && tasks && *tasks != ranks) differs = "SLURM_STEP_NUM_TASKS";
   if (differs != nullptr) refuse(ranks, library, differs, environment(differs));
 }
 
@@ -76,7 +76,7 @@ std::size_t launched_ranks(const Environment& environment) {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
     if (const auto size = number_in(environment, name)) return *size;
   }
-  if (const auto place = number_in(environment, "PALS_RANKID")) return *place + 1;
+  if (const auto location = number_in(environment, "PALS_RANKID")) return *location + 1;
   return number_in(environment, "SLURM_STEP_NUM_TASKS").value_or(1);
 }
 

@@ -44,14 +44,14 @@ void write_lines(const std::vector<std::string>& lines) {
 
 }  // namespace
 
-MpiWatch::MpiWatch(const MpiGroup& ranks, std::vector<RankPlace> places, std::span<const NodePeer> peers)
+MpiWatch::MpiWatch(const MpiGroup& ranks, std::vector<RankPlacement> placements, std::span<const NodePeer> peers)
     : rank_(ranks.rank),
       mail_(ranks),
-      places_(std::move(places)),
+      placements_(std::move(placements)),
       peers_(peers),
-      failed_(places_.size()),
-      errors_(places_.size(), rank_, [this](std::size_t to, const WatchMessage& message) { send(to, message); }),
-      inquiry_(places_.size(), rank_, [this](std::size_t to, const WatchMessage& message) { send(to, message); }) {}
+      failed_(placements_.size()),
+      errors_(placements_.size(), rank_, [this](std::size_t to, const WatchMessage& message) { send(to, message); }),
+      inquiry_(placements_.size(), rank_, [this](std::size_t to, const WatchMessage& message) { send(to, message); }) {}
 
 void MpiWatch::look(const Waiting& waiting) {
   const RankState own = state_of(waiting);
@@ -68,9 +68,9 @@ void MpiWatch::look(const Waiting& waiting) {
   }
   inquiry_.look(moment);
   // A rank that ends the program has told why, and a stopped rank that the launcher lets go on finds others gone.
-  if (!inquiry_.verdict() || (failed_ < places_.size() && Clock::now() - failed_at_ < first_tells)) return;
+  if (!inquiry_.verdict() || (failed_ < placements_.size() && Clock::now() - failed_at_ < first_tells)) return;
   std::vector<RankState> states = *inquiry_.verdict();
-  for (std::size_t rank = 0; rank < states.size(); ++rank) states[rank].host = places_[rank].host;
+  for (std::size_t rank = 0; rank < states.size(); ++rank) states[rank].host = placements_[rank].host;
   announce_end(states);
   end_all(describe_wait(states, rank_));
 }
@@ -90,7 +90,7 @@ void MpiWatch::announce_end(const std::vector<RankState>& states) {
 bool MpiWatch::announce_error() {
   has_error_ = true;
   const Clock::time_point end =
-      Clock::now() + announcement + announcement_level * WatchTree(places_.size(), 0).height();
+      Clock::now() + announcement + announcement_level * WatchTree(placements_.size(), 0).height();
   const auto is_decided = [&] { return announced_ && (rank_ == 0 || failed_ < rank_); };
   while (!is_decided() && Clock::now() < end) std::this_thread::sleep_for(milliseconds(1));
   return failed_ > rank_;
@@ -101,7 +101,7 @@ RankState MpiWatch::state_of(const Waiting& waiting) const {
   const Activity activity = waiting.under_way          ? Activity::waiting
                             : FileWork::is_under_way() ? Activity::files
                                                        : Activity::computing;
-  return {places_[rank_].host,
+  return {placements_[rank_].host,
           activity,
           step_,
           waiting.name.what.substr(0, sent_operation),
@@ -121,7 +121,7 @@ void MpiWatch::receive_all(const WaitInquiry::Moment& moment) {
   mail_.receive([&](std::size_t from, std::span<const std::byte> bytes) {
     const WatchMessage message = watch_message_in(bytes);
     if (message.kind == WatchMessage::Kind::error) {
-      if (failed_ == places_.size()) failed_at_ = Clock::now();
+      if (failed_ == placements_.size()) failed_at_ = Clock::now();
       failed_ = std::min(failed_.load(), message.root);
       errors_.receive(from, message.root);
     } else {
@@ -140,20 +140,20 @@ void MpiWatch::look_for_peers(const Waiting& waiting) {
     return;
   }
   // The lowest rank of the node that is there tells.
-  const std::size_t node = places_[rank_].node;
+  const std::size_t node = placements_[rank_].node;
   const auto is_gone = [&](std::size_t rank) {
     return std::any_of(gone.begin(), gone.end(), [&](const NodePeer& peer) { return peer.rank == rank; });
   };
   std::size_t first = 0;
-  while (places_[first].node != node || is_gone(first)) ++first;
+  while (placements_[first].node != node || is_gone(first)) ++first;
   if (now - gone_at_ < (first == rank_ ? gone_for_sure : gone_for_sure + first_tells)) return;
-  if (failed_ < places_.size()) end_all({});  // it has printed why
+  if (failed_ < placements_.size()) end_all({});  // it has printed why
   std::vector<std::string> names;
   for (const NodePeer& peer : gone) names.push_back(fmt::format("rank {} (process {})", peer.rank, peer.process));
   end_all(
       {fmt::format("{} on {} {} gone; its own output, or the system's log where memory ran out, says why; rank {} "
                    "waits in: {}",
-                   fmt::join(names, ", "), places_[rank_].host, gone.size() == 1 ? "is" : "are", rank_,
+                   fmt::join(names, ", "), placements_[rank_].host, gone.size() == 1 ? "is" : "are", rank_,
                    place_of(state_of(waiting)))});
 }
 

@@ -25,7 +25,7 @@ namespace mylos::parallel {
 class MpiWatch final : public Watch {
  public:
   /// `ranks`: all of them, in a group that nobody else sends messages in.
-  MpiWatch(const MpiGroup& ranks, std::vector<RankPlace> places, std::span<const NodePeer> peers);
+  MpiWatch(const MpiGroup& ranks, std::vector<RankPlacement> placements, std::span<const NodePeer> peers);
   MpiWatch(const MpiWatch&) = delete;
   MpiWatch& operator=(const MpiWatch&) = delete;
 
@@ -57,7 +57,7 @@ class MpiWatch final : public Watch {
   std::size_t rank_;
   MpiMail mail_;
   std::size_t sent_ = 0;
-  std::vector<RankPlace> places_;
+  std::vector<RankPlacement> placements_;
   NodePeers peers_;
   std::atomic<double> limit_{600.0};  ///< seconds
   std::atomic<std::size_t> step_{0};

@@ -33,9 +33,9 @@ class RankRuntime {
   virtual bool send(std::span<const std::byte> message, std::size_t to, std::chrono::duration<double> limit) = 0;
   virtual std::optional<std::vector<std::byte>> receive(std::size_t from, std::chrono::duration<double> limit) = 0;
 
-  /// Makes the communicator of all ranks, which are at `places`; `neighbours` are those whose processes this one sees.
-  /// `ranks_a_processor`: see processors.hpp.
-  virtual Communicator& start(const std::vector<RankPlace>& places, std::span<const NodePeer> neighbours,
+  /// Makes the communicator of all ranks, which are at `placements`; `neighbours` are those whose processes this one
+  /// sees. `ranks_a_processor`: see processors.hpp.
+  virtual Communicator& start(const std::vector<RankPlacement>& placements, std::span<const NodePeer> neighbours,
                               std::size_t ranks_a_processor) = 0;
   /// See Launch. After start().
   virtual std::unique_ptr<Communicator> make_nccl_ranks(bool ordered_sums) = 0;

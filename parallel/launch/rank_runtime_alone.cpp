@@ -18,7 +18,7 @@ class Alone final : public RankRuntime {
   bool send(std::span<const std::byte>, std::size_t, std::chrono::duration<double>) override { return false; }
   std::optional<std::vector<std::byte>> receive(std::size_t, std::chrono::duration<double>) override { return {}; }
 
-  Communicator& start(const std::vector<RankPlace>&, std::span<const NodePeer>, std::size_t) override {
+  Communicator& start(const std::vector<RankPlacement>&, std::span<const NodePeer>, std::size_t) override {
     return *world_;
   }
   std::unique_ptr<Communicator> make_nccl_ranks(bool) override { fail(nccl_obstacle()); }

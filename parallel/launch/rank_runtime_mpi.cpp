@@ -129,7 +129,7 @@ class MpiRuntime final : public RankRuntime {
     return bytes;
   }
 
-  Communicator& start(const std::vector<RankPlace>& places, std::span<const NodePeer> neighbours,
+  Communicator& start(const std::vector<RankPlacement>& placements, std::span<const NodePeer> neighbours,
                       std::size_t ranks_a_processor) override {
     // A group of one needs no thread.
     if (size() == 1) {
@@ -137,9 +137,9 @@ class MpiRuntime final : public RankRuntime {
       return *alone_;
     }
     MYLOS_CHECK_MPI(MPI_Comm_dup(ranks_, &watch_ranks_));
-    watch_ = std::make_unique<MpiWatch>(make_mpi_group(watch_ranks_), places, neighbours);
+    watch_ = std::make_unique<MpiWatch>(make_mpi_group(watch_ranks_), placements, neighbours);
     std::vector<std::size_t> nodes;
-    for (const RankPlace& place : places) nodes.push_back(place.node);
+    for (const RankPlacement& placement : placements) nodes.push_back(placement.node);
     start_thread(nodes);
     context_->thread.set_ranks_a_processor(ranks_a_processor);
     context_->thread.set_watch(watch_.get());

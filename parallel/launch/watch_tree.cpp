@@ -5,30 +5,31 @@
 namespace mylos::parallel {
 namespace {
 
-std::size_t level_of_place(std::size_t place) {
+std::size_t level_of_position(std::size_t position) {
   std::size_t level = 0;
-  for (; place > 0; place = (place - 1) / WatchTree::arity) ++level;
+  for (; position > 0; position = (position - 1) / WatchTree::arity) ++level;
   return level;
 }
 
 }  // namespace
 
 std::optional<std::size_t> WatchTree::parent(std::size_t rank) const {
-  const std::size_t place = place_of(rank);
-  if (place == 0) return std::nullopt;
-  return rank_at((place - 1) / arity);
+  const std::size_t position = place_of(rank);
+  if (position == 0) return std::nullopt;
+  return rank_at((position - 1) / arity);
 }
 
 std::vector<std::size_t> WatchTree::children(std::size_t rank) const {
   const std::size_t first = arity * place_of(rank) + 1;
   std::vector<std::size_t> children;
-  for (std::size_t place = first; place < std::min(first + arity, size_); ++place) children.push_back(rank_at(place));
+  for (std::size_t position = first; position < std::min(first + arity, size_); ++position)
+    children.push_back(rank_at(position));
   return children;
 }
 
-std::size_t WatchTree::level(std::size_t rank) const { return level_of_place(place_of(rank)); }
+std::size_t WatchTree::level(std::size_t rank) const { return level_of_position(place_of(rank)); }
 
-std::size_t WatchTree::height() const { return level_of_place(size_ - 1); }
+std::size_t WatchTree::height() const { return level_of_position(size_ - 1); }
 
 std::vector<std::size_t> watch_heads(std::size_t size) {
   std::vector<std::size_t> heads;

@@ -24,7 +24,7 @@ class WatchTree {
 
  private:
   std::size_t place_of(std::size_t rank) const { return (rank + size_ - root_) % size_; }
-  std::size_t rank_at(std::size_t place) const { return (place + root_) % size_; }
+  std::size_t rank_at(std::size_t position) const { return (position + root_) % size_; }
 
   std::size_t size_, root_;
 };

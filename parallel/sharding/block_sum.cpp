@@ -93,8 +93,8 @@ double tree_sum_of_blocks(Communicator& ranks, const ParameterTable& table, std:
                      mine[index] = balanced_sum(values.subspan(first, subtree.size));
                    });
   ranks
-      .all_gather({}, {mine.data(), mine.size(), ElementType::float64, Place::host},
-                  {all.data(), all.size(), ElementType::float64, Place::host}, "norm of the gradients")
+      .all_gather({}, {mine.data(), mine.size(), ElementType::float64, MemoryKind::host},
+                  {all.data(), all.size(), ElementType::float64, MemoryKind::host}, "norm of the gradients")
       .wait({});
   std::vector<UnitSum> sums(table.units().size());
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {

@@ -1,4 +1,4 @@
-#include "parallel/sharding/parameter_mode.hpp"
+#include "parallel/sharding/sharding_strategy.hpp"
 
 #include <array>
 #include <utility>

@@ -1,6 +1,6 @@
-#include "parallel/sharding/parameter_mode.hpp"
+#include "parallel/sharding/all_reduced_gradients.hpp"
+#include "parallel/sharding/sharding_strategy.hpp"
 #include "parallel/sharding/tree_sum.hpp"
-#include "parallel/sharding/whole_gradients.hpp"
 
 #include <algorithm>
 
@@ -21,8 +21,8 @@ std::size_t largest_capacity(const ParameterTable& table, std::size_t shards) {
 
 }  // namespace
 
-// The unit in use and the next one, or the one that is written and the one that is summed; and those whose rows a unit
-// reads beside its own.
+// The unit in use and the next one, or the one that is written and the one that is summed; and those whose tensors a
+// unit reads beside its own.
 std::size_t units_at_once(const ParameterTable& table) {
   std::size_t borrowed = 0;
   for (const ParameterUnit& unit : table.units()) borrowed = std::max(borrowed, unit.borrowed.size());
@@ -35,14 +35,14 @@ ModeMemory mode_memory(const ModeSettings& settings, std::size_t shards, const P
   const std::size_t largest = largest_capacity(table, shards), element = bytes_of(precision);
   const bool splits_gradients = shards_gradients(settings.kind);
   ModeMemory memory{.slices = mine};
-  const bool has_masters = shards_values(settings.kind) || precision != Precision::float32;
+  const bool has_master_weights = shards_values(settings.kind) || precision != Precision::float32;
   memory.values = (shards_values(settings.kind) ? units_at_once(table) * largest : all) * element;
-  if (has_masters) memory.values += mine * sizeof(float);
+  if (has_master_weights) memory.values += mine * sizeof(float);
   const std::size_t summed = splits_gradients ? mine : all;
   const std::size_t whole = splits_gradients ? units_at_once(table) : 0;
   const std::size_t levels = settings.tree_sums ? TreeSum::levels(settings.micro_batches) : 0;
   memory.gradients = (summed * (1 + levels) + whole * largest) * sizeof(float);
-  const std::size_t rounded = splits_gradients ? whole : WholeGradients::rounded_places;
+  const std::size_t rounded = splits_gradients ? whole : AllReducedGradients::rounded_positions;
   memory.exchange = settings.bfloat16_gradients ? rounded * largest * sizeof(bfloat16) : 0;
   return memory;
 }

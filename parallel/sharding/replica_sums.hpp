@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/parameter_store.hpp"
-#include "parallel/sharding/parameter_mode.hpp"
+#include "parallel/sharding/sharding_strategy.hpp"
 
 #include <span>
 #include <string>

@@ -21,7 +21,7 @@ struct WantedRow {
   std::optional<data::ConvolutionSizes> convolution;
 };
 
-WantedRow parameter_row(const ParameterRow& row, bool is_optional) {
+WantedRow parameter_row(const ParameterTensor& row, bool is_optional) {
   WantedRow wanted{.spec = {row.name, row.shape, is_optional}, .convolution = {}};
   if (row.shape.size() == 4) {
     const data::ConvolutionSizes sizes = data::channels_last_sizes(row.shape);
@@ -32,18 +32,18 @@ WantedRow parameter_row(const ParameterRow& row, bool is_optional) {
 }
 
 /// Old files have no count of batches.
-WantedRow state_row(const ParameterRow& row) {
+WantedRow state_row(const ParameterTensor& row) {
   if (data::is_batch_count(row.name)) return {{row.name, {}, true, true}, {}};
   return {{row.name, row.shape}, {}};
 }
 
 std::vector<WantedRow> wanted_rows(const ClassifierModel& model, const ParameterTable& table, bool trains) {
   std::vector<WantedRow> wanted;
-  for (const ParameterRow& row : table.rows()) {
+  for (const ParameterTensor& row : table.tensors()) {
     const bool is_head = data::is_resnet_classifier(row.name);
     if (!is_head || !model.new_classifier) wanted.push_back(parameter_row(row, is_head && trains));
   }
-  for (const ParameterRow& row : table.state_rows()) wanted.push_back(state_row(row));
+  for (const ParameterTensor& row : table.state_tensors()) wanted.push_back(state_row(row));
   return wanted;
 }
 
@@ -76,7 +76,7 @@ Precision classifier_precision(const RunConfig& run, const ClassifierModel& mode
 }
 
 void read_classifier_weights(const ClassifierModel& model, const ParameterTable& table, bool trains,
-                             const train::RowWriter& write, const Notice& notice) {
+                             const train::TensorWriter& write, const Notice& notice) {
   const std::vector<WantedRow> wanted = wanted_rows(model, table, trains);
   std::vector<data::TensorSpec> specs;
   for (const WantedRow& row : wanted) specs.push_back(row.spec);

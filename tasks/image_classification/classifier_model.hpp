@@ -37,6 +37,6 @@ Precision classifier_precision(const RunConfig& run, const ClassifierModel& mode
 /// Gives `write` the model's weights, in the layout of kernels. `trains`: what is missing of the last layer begins from
 /// the initialiser. Errors: std::runtime_error naming what is missing or does not fit.
 void read_classifier_weights(const ClassifierModel& model, const ParameterTable& table, bool trains,
-                             const train::RowWriter& write, const Notice& notice);
+                             const train::TensorWriter& write, const Notice& notice);
 
 }  // namespace mylos::tasks

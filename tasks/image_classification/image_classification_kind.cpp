@@ -40,7 +40,7 @@ constexpr std::array<PeerOption, 4> peers = {
 };
 
 /// --use-syn with --steps-syn batches of --image-size: their number is that of the batch of all ranks.
-void settle_drawn_images(RunConfig& run, const OptionSources& sources) {
+void resolve_drawn_images(RunConfig& run, const OptionSources& sources) {
   ImageConfig& config = image_config(run);
   if (!config.use_syn) {
     if (config.steps_syn > 0) throw UsageError("--steps-syn needs --use-syn; give both or none");
@@ -59,7 +59,7 @@ void draw_images(RunConfig& run) {
 }
 
 /// Other names of settings of every task.
-void settle_switches(RunConfig& run, const OptionSources& sources) {
+void resolve_switches(RunConfig& run, const OptionSources& sources) {
   const ImageConfig& config = image_config(run);
   if (config.use_fsdp) {
     sources.exclude("use-fsdp", "mode");
@@ -100,9 +100,9 @@ class ImageClassificationKind final : public TaskKind {
   std::span<const OptionAlias> aliases() const override { return aliases_of_examples; }
   std::span<const PeerOption> peer_options() const override { return peers; }
   std::vector<Choice> metrics() const override { return {{"loss", {"eval_loss"}}, {"accuracy", {"eval_accuracy"}}}; }
-  void settle(RunConfig& run, const OptionSources& sources, unsigned command) const override {
-    if ((command & train_command) != 0) settle_drawn_images(run, sources);
-    settle_switches(run, sources);
+  void resolve(RunConfig& run, const OptionSources& sources, unsigned command) const override {
+    if ((command & train_command) != 0) resolve_drawn_images(run, sources);
+    resolve_switches(run, sources);
   }
   void check(const RunConfig& run) const override {
     if (run.task.dropout.value_or(0.0) != 0.0) {

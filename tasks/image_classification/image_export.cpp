@@ -10,13 +10,13 @@ namespace {
 
 std::vector<data::TensorShape> tensors_of(const ParameterTable& table) {
   std::vector<data::TensorShape> tensors;
-  for (const ParameterRow& row : table.rows()) {
+  for (const ParameterTensor& row : table.tensors()) {
     tensors.push_back({row.name, row.shape});
     if (row.shape.size() != 4) continue;
     const data::ConvolutionSizes sizes = data::channels_last_sizes(row.shape);
     tensors.back().shape = {sizes.out, sizes.in, sizes.height, sizes.width};
   }
-  for (const ParameterRow& row : table.state_rows()) {
+  for (const ParameterTensor& row : table.state_tensors()) {
     const bool is_count = data::is_batch_count(row.name);
     tensors.push_back({row.name, is_count ? std::vector<std::size_t>() : row.shape, is_count});
   }
@@ -40,7 +40,7 @@ ImageExport::ImageExport(const std::filesystem::path& directory, const data::Res
     : writer_(directory, data::resnet_config_json(config, torch_dtype(format.precision)), processor_file(input),
               tensors_of(table), format) {}
 
-void ImageExport::write(const ParameterRow& row, std::size_t first, std::span<const float> values) {
+void ImageExport::write(const ParameterTensor& row, std::size_t first, std::span<const float> values) {
   if (row.shape.size() != 4) return writer_.write(values);
   if (first == 0) convolution_.emplace(data::channels_last_sizes(row.shape));
   convolution_->write(values, [this](std::span<const float> channel) { writer_.write(channel); });

@@ -20,7 +20,7 @@ class ImageExport final : public train::ModelExport {
   ImageExport(const std::filesystem::path& directory, const data::ResnetConfig& config, const ImageInput& input,
               const ParameterTable& table, const data::WeightFormat& format);
 
-  void write(const ParameterRow& row, std::size_t first, std::span<const float> values) override;
+  void write(const ParameterTensor& row, std::size_t first, std::span<const float> values) override;
   void commit() override { writer_.commit(); }
 
  private:

@@ -8,18 +8,18 @@ namespace mylos::tasks {
 namespace {
 
 /// A number that is not finite is null in JSON.
-double number_or_nan(const Json& object, std::string_view key, const JsonPlace& place) {
-  const Json& value = member(object, key, place);
-  return value.is_null() ? std::nan("") : as_number(value, JsonPlace(place, key));
+double number_or_nan(const Json& object, std::string_view key, const JsonLocation& location) {
+  const Json& value = member(object, key, location);
+  return value.is_null() ? std::nan("") : as_number(value, JsonLocation(location, key));
 }
 
-ImageMistake read_mistake(const Json& json, const JsonPlace& place) {
-  return {.index = count_member(json, "index", place),
-          .file = find_member(json, "file", place) != nullptr ? string_member(json, "file", place) : "",
-          .label = string_member(json, "label", place),
-          .predicted = string_member(json, "predicted", place),
-          .probability = number_or_nan(json, "probability", place),
-          .loss = number_or_nan(json, "loss", place)};
+ImageMistake read_mistake(const Json& json, const JsonLocation& location) {
+  return {.index = count_member(json, "index", location),
+          .file = find_member(json, "file", location) != nullptr ? string_member(json, "file", location) : "",
+          .label = string_member(json, "label", location),
+          .predicted = string_member(json, "predicted", location),
+          .probability = number_or_nan(json, "probability", location),
+          .loss = number_or_nan(json, "loss", location)};
 }
 
 }  // namespace
@@ -41,13 +41,13 @@ std::string mistakes_json(const ImageMistakes& mistakes) {
 ImageMistakes read_mistakes(const std::filesystem::path& path) {
   const Json json = read_json(path);
   const std::string name = path.string();
-  const JsonPlace place(name), list(place, "worst");
+  const JsonLocation location(name), list(location, "worst");
   ImageMistakes mistakes{
-      .images = count_member(json, "images", place), .wrong = count_member(json, "wrong", place), .worst = {}};
+      .images = count_member(json, "images", location), .wrong = count_member(json, "wrong", location), .worst = {}};
   std::size_t i = 0;
-  for (const Json& each : list_member(json, "worst", place)) {
+  for (const Json& each : list_member(json, "worst", location)) {
     if (i == ImageMistakes::most) list.fail("has more images than a run keeps");
-    mistakes.worst.push_back(read_mistake(each, JsonPlace(list, i++)));
+    mistakes.worst.push_back(read_mistake(each, JsonLocation(list, i++)));
   }
   return mistakes;
 }

@@ -24,9 +24,9 @@ namespace {
 std::vector<std::vector<std::size_t>> read_order(const std::filesystem::path& path, std::size_t images) {
   return read_order_file(path, "image numbers",
                          [&](const Json& entry, std::string_view line, std::vector<std::size_t>& step) {
-                           const JsonPlace place(line);
-                           const std::size_t image = as_count(entry, place);
-                           if (image >= images) place.fail(fmt::format("the training data has no image {}", image));
+                           const JsonLocation location(line);
+                           const std::size_t image = as_count(entry, location);
+                           if (image >= images) location.fail(fmt::format("the training data has no image {}", image));
                            step.push_back(image);
                          });
 }
@@ -74,8 +74,8 @@ ImageTask::ImageTask(const RunConfig& run, Notice notice)
       classifier_(read_classifier(run.task.model)) {
   choose_stem(classifier_, config_.stem);
   open_data();
-  settle_labels();
-  settle_channels();
+  resolve_labels();
+  resolve_channels();
   const data::ImageSet* set = train_ ? train_.get() : dev_.get();
   input_ = resolve_input(config_, classifier_.processor, set, classifier_.config.num_channels,
                          train_ ? PreferredSize::data : PreferredSize::model);
@@ -100,7 +100,7 @@ void ImageTask::open_data() {
   if (!told_.dev.empty()) dev_ = open_image_data(told_.dev, data::ImagePart::test, labels, told_.dev_limit);
 }
 
-void ImageTask::settle_labels() {
+void ImageTask::resolve_labels() {
   std::vector<std::string>& labels = classifier_.config.labels;
   const data::ImageSet* set = train_ ? train_.get() : dev_.get();
   const std::string data = train_ ? told_.train.string() : told_.dev.string();
@@ -140,7 +140,7 @@ void ImageTask::settle_labels() {
   }
 }
 
-void ImageTask::settle_channels() {
+void ImageTask::resolve_channels() {
   const data::ImageSet* set = train_ ? train_.get() : dev_.get();
   if (!classifier_.pretrained && set != nullptr) classifier_.config.num_channels = data::channels_of(*set);
 }
@@ -184,7 +184,7 @@ std::size_t ImageTask::loaded_bytes(const BatchShape& largest) const {
   return data::loader_bytes(largest.rows, input_.size * input_.size * data::channels_of(*train_));
 }
 
-void ImageTask::initial_values(const train::RowWriter& write) const {
+void ImageTask::initial_values(const train::TensorWriter& write) const {
   if (classifier_.has_weights()) {
     read_classifier_weights(classifier_, network_->table(), train_ != nullptr, write, notice_);
     return;

@@ -25,7 +25,7 @@ class ImageTask final : public Task {
 
   const nn::Model& model() const override { return *network_; }
   /// A model without weights begins from the initialisers; without training data that is an error.
-  void initial_values(const train::RowWriter& write) const override;
+  void initial_values(const train::TensorWriter& write) const override;
 
   std::size_t steps_per_epoch() const override { return stream_ ? stream_->steps_per_epoch() : 0; }
   std::vector<std::size_t> global_batch(std::size_t step) const override { return stream_->global_batch(step); }
@@ -57,8 +57,8 @@ class ImageTask final : public Task {
 
  private:
   void open_data();
-  void settle_labels();
-  void settle_channels();
+  void resolve_labels();
+  void resolve_channels();
   void make_stream(const RunConfig& run);
   void check_groups() const;
 

@@ -24,12 +24,12 @@ class ResolvedRun {
 
   template <class Take>
   void member(const char* key, const Take& take) const {
-    if (const Json* value = find_member(resolved_, key, place_)) take(*value, JsonPlace(place_, key));
+    if (const Json* value = find_member(resolved_, key, location_)) take(*value, JsonLocation(location_, key));
   }
 
  private:
   Json resolved_;
-  JsonPlace place_{"the checkpoint's configuration, resolved"};
+  JsonLocation location_{"the checkpoint's configuration, resolved"};
 };
 
 struct TrainedClassifier {
@@ -38,25 +38,25 @@ struct TrainedClassifier {
 };
 
 void read_labels(const ResolvedRun& run, std::vector<std::string>& labels) {
-  run.member("labels", [&](const Json& value, const JsonPlace& place) {
-    const std::size_t count = as_count(value, place);
+  run.member("labels", [&](const Json& value, const JsonLocation& location) {
+    const std::size_t count = as_count(value, location);
     constexpr std::size_t most = data::most_resnet_labels;
-    if (count == 0 || count > most) place.fail(fmt::format("is not 1 to {}", most));
+    if (count == 0 || count > most) location.fail(fmt::format("is not 1 to {}", most));
     if (count != labels.size()) labels = data::unnamed_labels(count);
   });
-  run.member("label-names", [&](const Json& value, const JsonPlace& place) {
-    if (as_list(value, place).size() != labels.size()) place.fail("has another number than labels");
-    for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = as_string(value[i], JsonPlace(place, i));
+  run.member("label-names", [&](const Json& value, const JsonLocation& location) {
+    if (as_list(value, location).size() != labels.size()) location.fail("has another number than labels");
+    for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = as_string(value[i], JsonLocation(location, i));
   });
 }
 
 /// A number for each channel.
-void read_channels(const Json& value, const JsonPlace& place, std::size_t channels, std::vector<float>& into) {
-  if (as_list(value, place).size() != channels)
-    place.fail(fmt::format("is not a list of {} numbers, one for each channel", channels));
+void read_channels(const Json& value, const JsonLocation& location, std::size_t channels, std::vector<float>& into) {
+  if (as_list(value, location).size() != channels)
+    location.fail(fmt::format("is not a list of {} numbers, one for each channel", channels));
   into.clear();
   for (std::size_t i = 0; i < channels; ++i)
-    into.push_back(static_cast<float>(as_number(value[i], JsonPlace(place, i))));
+    into.push_back(static_cast<float>(as_number(value[i], JsonLocation(location, i))));
 }
 
 TrainedClassifier read_trained(const TrainedModel& trained) {
@@ -64,38 +64,40 @@ TrainedClassifier read_trained(const TrainedModel& trained) {
   data::ResnetConfig& config = read.model.config;
   const ResolvedRun run(trained.resolved);
   read_labels(run, config.labels);
-  run.member("channels", [&](const Json& value, const JsonPlace& place) {
-    config.num_channels = as_count(value, place);
-    if (config.num_channels != 1 && config.num_channels != 3) place.fail("is neither 1 nor 3");
+  run.member("channels", [&](const Json& value, const JsonLocation& location) {
+    config.num_channels = as_count(value, location);
+    if (config.num_channels != 1 && config.num_channels != 3) location.fail("is neither 1 nor 3");
   });
-  run.member("stem", [&](const Json& value, const JsonPlace& place) {
-    const std::string& stem = as_string(value, place);
-    if (stem != "imagenet" && stem != "cifar") place.fail("is neither imagenet nor cifar");
+  run.member("stem", [&](const Json& value, const JsonLocation& location) {
+    const std::string& stem = as_string(value, location);
+    if (stem != "imagenet" && stem != "cifar") location.fail("is neither imagenet nor cifar");
     config.stem = stem == "cifar" ? data::ResnetStem::cifar : data::ResnetStem::imagenet;
   });
   read.input = resolve_input({}, read.model.processor, nullptr, config.num_channels, PreferredSize::model);
-  run.member("image-size", [&](const Json& value, const JsonPlace& place) {
-    read.input.size = as_count(value, place);
+  run.member("image-size", [&](const Json& value, const JsonLocation& location) {
+    read.input.size = as_count(value, location);
     if (read.input.size > data::largest_image_side)
-      place.fail(fmt::format("is more than {}", data::largest_image_side));
+      location.fail(fmt::format("is more than {}", data::largest_image_side));
   });
-  run.member("crop-fraction", [&](const Json& value, const JsonPlace& place) {
-    read.input.crop_fraction = as_number(value, place);
+  run.member("crop-fraction", [&](const Json& value, const JsonLocation& location) {
+    read.input.crop_fraction = as_number(value, location);
     // Not NaN either.
-    if (!(read.input.crop_fraction >= 0.01 && read.input.crop_fraction <= 1.0)) place.fail("is not 0.01 to 1");
+    if (!(read.input.crop_fraction >= 0.01 && read.input.crop_fraction <= 1.0)) location.fail("is not 0.01 to 1");
   });
-  run.member("warps", [&](const Json& value, const JsonPlace& place) { read.input.warps = as_bool(value, place); });
-  run.member("resample", [&](const Json& value, const JsonPlace& place) {
-    const std::string& filter = as_string(value, place);
-    if (filter != "bilinear" && filter != "bicubic") place.fail("is neither bilinear nor bicubic");
+  run.member("warps",
+             [&](const Json& value, const JsonLocation& location) { read.input.warps = as_bool(value, location); });
+  run.member("resample", [&](const Json& value, const JsonLocation& location) {
+    const std::string& filter = as_string(value, location);
+    if (filter != "bilinear" && filter != "bicubic") location.fail("is neither bilinear nor bicubic");
     read.input.resampling = filter == "bicubic" ? data::Resampling::bicubic : data::Resampling::bilinear;
   });
-  run.member("mean", [&](const Json& value, const JsonPlace& place) {
-    read_channels(value, place, config.num_channels, read.input.mean);
+  run.member("mean", [&](const Json& value, const JsonLocation& location) {
+    read_channels(value, location, config.num_channels, read.input.mean);
   });
-  run.member("std", [&](const Json& value, const JsonPlace& place) {
-    read_channels(value, place, config.num_channels, read.input.deviation);
-    if (!std::ranges::all_of(read.input.deviation, [](float one) { return one > 0.0f; })) place.fail("is not positive");
+  run.member("std", [&](const Json& value, const JsonLocation& location) {
+    read_channels(value, location, config.num_channels, read.input.deviation);
+    if (!std::ranges::all_of(read.input.deviation, [](float one) { return one > 0.0f; }))
+      location.fail("is not positive");
   });
   check_size_for_stem(read.input.size, config.stem);
   return read;

@@ -18,12 +18,12 @@ std::vector<std::vector<std::size_t>> read_order_file(const std::filesystem::pat
   std::size_t number = 0;
   for (const std::string_view line : split_lines(text)) {
     const std::string name = fmt::format("{}: line {}", path.string(), ++number);
-    const JsonPlace place(name);
+    const JsonLocation location(name);
     if (line.find_first_not_of(" \t") == std::string_view::npos) {
-      place.fail(fmt::format("is blank; each line is a step, a list of {}", entry));
+      location.fail(fmt::format("is blank; each line is a step, a list of {}", entry));
     }
     const Json step = parse_json(line, name);
-    if (as_list(step, place).empty()) place.fail("a step has no samples");
+    if (as_list(step, location).empty()) location.fail("a step has no samples");
     order.emplace_back();
     for (const Json& each : step) take(each, name, order.back());
   }

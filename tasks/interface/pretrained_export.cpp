@@ -9,7 +9,7 @@ namespace {
 
 std::vector<data::TensorShape> tensors_of(const ParameterTable& table) {
   std::vector<data::TensorShape> tensors;
-  for (const ParameterRow& row : table.rows()) tensors.push_back({row.name, row.shape});
+  for (const ParameterTensor& tensor : table.tensors()) tensors.push_back({tensor.name, tensor.shape});
   return tensors;
 }
 

@@ -20,7 +20,7 @@ Precision export_precision(const RunConfig& run, const data::PretrainedModel& mo
 std::string_view torch_dtype(Precision precision);
 
 /// The export of a model whose tensors bear the names of Hugging Face's, as a directory that transformers loads. Its
-/// tables have no state rows.
+/// tables have no state tensors.
 class PretrainedExport final : public train::ModelExport {
  public:
   /// `config` becomes config.json, with the weights' type as its torch_dtype, and `files` (the tokenizer's) stand
@@ -28,7 +28,7 @@ class PretrainedExport final : public train::ModelExport {
   PretrainedExport(const std::filesystem::path& directory, OrderedJson config, std::span<const data::ModelFile> files,
                    const ParameterTable& table, const data::WeightFormat& format);
 
-  void write(const ParameterRow&, std::size_t, std::span<const float> values) override { writer_.write(values); }
+  void write(const ParameterTensor&, std::size_t, std::span<const float> values) override { writer_.write(values); }
   void commit() override { writer_.commit(); }
 
  private:

@@ -91,7 +91,7 @@ class TaskKind {
   /// The metrics that --best-by names, with the peers' names.
   virtual std::vector<Choice> metrics() const { return {{"loss", {"eval_loss"}}}; }
   /// Settles its options once all are read. Errors: UsageError where they exclude each other.
-  virtual void settle(RunConfig&, const OptionSources&, [[maybe_unused]] unsigned command) const {}
+  virtual void resolve(RunConfig&, const OptionSources&, [[maybe_unused]] unsigned command) const {}
   /// Fits the settings to the number of ranks, once the batch is that of all of them. Errors: UsageError where so many
   /// ranks cannot share a batch.
   virtual void fit_ranks(RunConfig&, [[maybe_unused]] std::size_t ranks) const {}
@@ -117,8 +117,8 @@ class TaskKind {
   virtual std::unique_ptr<nn::Model> trained_network(const TrainedModel& trained) const {
     return network(trained.model.string(), Precision::float32);
   }
-  /// Begins to write a model from a checkpoint, with the rows of `table`, into `output`, with its configuration and the
-  /// tokenizer's files.
+  /// Begins to write a model from a checkpoint, with the tensors of `table`, into `output`, with its configuration and
+  /// the tokenizer's files.
   virtual std::unique_ptr<train::ModelExport> start_export(const TrainedModel& trained, const ParameterTable& table,
                                                            const std::filesystem::path& output) const = 0;
   /// The run of the model called `name` on the file `data`, or, where that is empty, on what most people train on.

@@ -32,10 +32,11 @@ nn::LlamaShape shape_of(const TaskConfig& told, const data::LlamaConfig& config,
 std::vector<std::vector<std::size_t>> read_order(const fs::path& path, const data::SampleSet& samples) {
   return read_order_file(path, "document numbers",
                          [&](const Json& entry, std::string_view line, std::vector<std::size_t>& step) {
-                           const JsonPlace place(line);
-                           const std::size_t document = as_count(entry, place);
+                           const JsonLocation location(line);
+                           const std::size_t document = as_count(entry, location);
                            const auto [first, last] = samples.samples_of(document);
-                           if (first == last) place.fail(fmt::format("the training data has no document {}", document));
+                           if (first == last)
+                             location.fail(fmt::format("the training data has no document {}", document));
                            for (std::size_t sample = first; sample < last; ++sample) step.push_back(sample);
                          });
 }
@@ -74,7 +75,7 @@ void LanguageTask::read_data(const RunConfig& run) {
   }
 }
 
-void LanguageTask::initial_values(const train::RowWriter& write) const {
+void LanguageTask::initial_values(const train::TensorWriter& write) const {
   if (!pretrained_.has_weights()) {
     ensure(train_ != nullptr,
            fmt::format("{}: has no weights (model.safetensors or model.safetensors.index.json)", told_.model.string()));
@@ -83,7 +84,7 @@ void LanguageTask::initial_values(const train::RowWriter& write) const {
     return;
   }
   std::vector<data::TensorSpec> wanted;
-  for (const ParameterRow& row : model_->table().rows()) wanted.push_back({row.name, row.shape});
+  for (const ParameterTensor& row : model_->table().tensors()) wanted.push_back({row.name, row.shape});
   const data::WeightReport report =
       pretrained_.read_weights(wanted, data::llama_tensor_naming(llama_.tie_word_embeddings),
                                [&](std::size_t row, const data::TensorReader& read) { write(wanted[row].name, read); });

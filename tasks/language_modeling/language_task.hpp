@@ -24,7 +24,7 @@ class LanguageTask final : public Task {
 
   const nn::Model& model() const override { return *model_; }
   /// A directory without weights gives none to train on from the initialisers; without training data that is an error.
-  void initial_values(const train::RowWriter& write) const override;
+  void initial_values(const train::TensorWriter& write) const override;
 
   std::size_t steps_per_epoch() const override;
   std::vector<std::size_t> global_batch(std::size_t step) const override;

@@ -28,7 +28,7 @@ constexpr std::array<PeerOption, 1> peers = {
 };
 
 /// Takes the files of a data set that is named.
-void settle_dataset(RunConfig& run, const OptionSources& sources) {
+void resolve_dataset(RunConfig& run, const OptionSources& sources) {
   const std::string& dataset = squad_config(run).dataset;
   sources.exclude("dataset", "train");
   if (dataset.empty() || sources.is_overridden("dataset", "train")) return;
@@ -78,8 +78,8 @@ class QuestionAnsweringKind final : public TaskKind {
   std::vector<Choice> metrics() const override {
     return {{"loss", {"eval_loss"}}, {"f1", {"eval_f1"}}, {"exact", {"exact_match", "eval_exact_match"}}};
   }
-  void settle(RunConfig& run, const OptionSources& sources, unsigned command) const override {
-    if ((command & train_command) != 0) settle_dataset(run, sources);
+  void resolve(RunConfig& run, const OptionSources& sources, unsigned command) const override {
+    if ((command & train_command) != 0) resolve_dataset(run, sources);
   }
   void check(const RunConfig& run) const override {
     const SquadConfig& config = squad_config(run);

@@ -40,8 +40,8 @@ data::SquadDataset read_dataset(const train::RunRecord& run, const fs::path& fil
 }  // namespace
 
 const data::SquadQuestion* Questions::find(const std::string& id) const {
-  const auto place = places.find(id);
-  return place == places.end() ? nullptr : &dataset.questions[place->second];
+  const auto location = locations.find(id);
+  return location == locations.end() ? nullptr : &dataset.questions[location->second];
 }
 
 std::optional<double> Questions::f1(const std::string& id, const std::string& answer) const {
@@ -68,7 +68,7 @@ Questions read_questions(const train::RunRecord& run) {
     }
   }
   for (std::size_t i = 0; i < questions.dataset.questions.size(); ++i) {
-    questions.places.emplace(questions.dataset.questions[i].id, i);
+    questions.locations.emplace(questions.dataset.questions[i].id, i);
   }
   return questions;
 }

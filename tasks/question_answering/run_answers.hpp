@@ -21,8 +21,8 @@ struct Questions {
   using Dataset = data::SquadDataset;
 
   data::SquadDataset dataset;
-  std::unordered_map<std::string, std::size_t> places;  ///< of ids in dataset.questions
-  std::string problem;                                  ///< why they are not there; empty where they are
+  std::unordered_map<std::string, std::size_t> locations;  ///< of ids in dataset.questions
+  std::string problem;                                     ///< why they are not there; empty where they are
 
   const data::SquadQuestion* find(const std::string& id) const;
   /// F1 of an answer, 0 to 1; nothing where nobody knows the right one.

@@ -23,17 +23,17 @@ std::unordered_map<std::string_view, std::size_t> first_windows(const SquadWindo
 
 std::size_t find_window(const Json& entry, const std::unordered_map<std::string_view, std::size_t>& first,
                         const SquadWindows& windows, std::string_view line) {
-  const JsonPlace place(line);
-  as_list(entry, place);
-  if (entry.size() != 2) place.fail("a sample is [question id, window index]");
-  const std::string id = as_id(entry[0], place);
-  const std::size_t window = as_count(entry[1], place);
+  const JsonLocation location(line);
+  as_list(entry, location);
+  if (entry.size() != 2) location.fail("a sample is [question id, window index]");
+  const std::string id = as_id(entry[0], location);
+  const std::size_t window = as_count(entry[1], location);
   const auto found = first.find(id);
-  if (found == first.end()) place.fail(fmt::format("the training data has no question \"{}\"", printable(id)));
+  if (found == first.end()) location.fail(fmt::format("the training data has no question \"{}\"", printable(id)));
   const std::size_t sample = found->second + window;
   const auto& features = windows.features.features;
   if (sample >= features.size() || features[sample].question != features[found->second].question) {
-    place.fail(fmt::format("question \"{}\" has no window {}", printable(id), window));
+    location.fail(fmt::format("question \"{}\" has no window {}", printable(id), window));
   }
   return sample;
 }

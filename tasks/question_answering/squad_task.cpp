@@ -80,10 +80,10 @@ void SquadTask::read_data(const RunConfig& run) {
   }
 }
 
-void SquadTask::initial_values(const train::RowWriter& write) const {
+void SquadTask::initial_values(const train::TensorWriter& write) const {
   const ParameterTable& table = model_->table();
   std::vector<data::TensorSpec> wanted;
-  for (const ParameterRow& row : table.rows()) {
+  for (const ParameterTensor& row : table.tensors()) {
     wanted.push_back({row.name, row.shape, row.name.starts_with(head_prefix)});
   }
   const bool other_head = !config_.head.empty();
@@ -102,9 +102,9 @@ void SquadTask::initial_values(const train::RowWriter& write) const {
   }
 }
 
-void SquadTask::read_head(const train::RowWriter& write) const {
+void SquadTask::read_head(const train::TensorWriter& write) const {
   const data::SafetensorsFile file(config_.head);
-  for (const ParameterRow& row : model_->table().rows()) {
+  for (const ParameterTensor& row : model_->table().tensors()) {
     if (!row.name.starts_with(head_prefix)) continue;
     const data::TensorInfo* tensor = file.find(row.name);
     ensure(tensor != nullptr, fmt::format("{}: no tensor {} in it", config_.head.string(), row.name));

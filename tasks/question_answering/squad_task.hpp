@@ -27,7 +27,7 @@ class SquadTask final : public Task {
   SquadTask(const RunConfig& run, Notice notice, Reads reads = Reads::model_and_data);
 
   const nn::Model& model() const override { return *model_; }
-  void initial_values(const train::RowWriter& write) const override;
+  void initial_values(const train::TensorWriter& write) const override;
 
   std::size_t steps_per_epoch() const override;
   std::vector<std::size_t> global_batch(std::size_t step) const override;
@@ -55,7 +55,7 @@ class SquadTask final : public Task {
 
  private:
   void read_data(const RunConfig& run);
-  void read_head(const train::RowWriter& write) const;
+  void read_head(const train::TensorWriter& write) const;
 
   TaskConfig told_;
   SquadConfig config_;

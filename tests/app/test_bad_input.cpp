@@ -249,11 +249,11 @@ TEST_F(BadInput, ADiskThatFillsUpDuringTheRun) {
   write_file(ask, "what is q11?\n");
   // Filled once best/ is there; what is in best/ must still answer.
   const std::string script = R"(
-    (until [ -e "$disk/run/best/model.safetensors" ]; do sleep 0.02; done; cat /dev/zero >"$disk/filler") 2>/dev/null &
+    (until [ -e "$disk/run/best/model.safetensors" ]; do sleep 0.02; done; cat /dev/zero >"$disk/dummy") 2>/dev/null &
     "$@"
     code=$?
     wait
-    rm "$disk/filler"
+    rm "$disk/dummy"
     "$1" ask --model "$disk/run" --context ")" +
                              ask.string() + R"(" "what is q11?" 2>/dev/null || exit 99
     exit $code)";

@@ -44,7 +44,7 @@ class CheckpointCommand : public TinyRun {
       arrays.held.push_back({unit, 0, size});
       for (parallel::CheckpointGroup& group : arrays.groups) group.parts.emplace_back("test::part", size);
     }
-    for (const ParameterRow& row : table.rows()) {
+    for (const ParameterTensor& row : table.tensors()) {
       const auto values = arrays.groups[0].parts[row.unit];
       for (std::size_t i = 0; i < row.size; ++i) values(row.offset + i) = static_cast<float>(i) + offset;
     }
@@ -177,10 +177,10 @@ TEST_F(CheckpointCommand, VerifiesEveryByte) {
   EXPECT_THAT(run.output, AllOf(HasSubstr("step-000010.h5: "), HasSubstr("step-000020.h5: "),
                                 HasSubstr("every checksum is right")));
   const fs::path file = checkpoints_ / "step-000010.h5";
-  const std::uint64_t place = parallel::read_checkpoint_index(file).find("/optimizer/m/qa_outputs.bias")->offset;
+  const std::uint64_t location = parallel::read_checkpoint_index(file).find("/optimizer/m/qa_outputs.bias")->offset;
   {
     std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
-    stream.seekp(static_cast<std::streamoff>(place));
+    stream.seekp(static_cast<std::streamoff>(location));
     stream.put('x');
   }
   expect_refused({"checkpoint", "verify", file},

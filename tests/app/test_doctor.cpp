@@ -335,7 +335,7 @@ TEST(DoctorFiles, FindWhereTheOutputWouldGo) {
   const TemporaryDirectory directory;
   EXPECT_EQ(find_output(directory.path()).directory, directory.path());
   EXPECT_EQ(told(find_output(directory.path()).findings), "0 errors, 0 warnings\n");
-  const OutputPlace above = find_output(directory / "a" / "b");
+  const OutputTarget above = find_output(directory / "a" / "b");
   EXPECT_EQ(above.directory, directory.path());
   EXPECT_THAT(told(above.findings), HasSubstr("a/b is not there yet: " + directory.path().string() + " is tried"));
   const fs::path file = directory / "file", dangling = directory / "dangling", link = directory / "link";
@@ -344,7 +344,7 @@ TEST(DoctorFiles, FindWhereTheOutputWouldGo) {
   fs::create_directory(directory / "real");
   fs::create_symlink(directory / "real", link);
   for (const fs::path& wanted : {file, file / "sub", dangling, dangling / "sub"}) {
-    const OutputPlace none = find_output(wanted);
+    const OutputTarget none = find_output(wanted);
     EXPECT_EQ(none.directory, "") << wanted;
     EXPECT_THAT(told(none.findings), AllOf(HasSubstr("error    output"), HasSubstr(" is no directory")));
   }

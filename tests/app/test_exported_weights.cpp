@@ -229,8 +229,8 @@ TEST_F(ShardedWeights, ATensorThatTheIndexDoesNotNameIsRefused) {
 
 TEST_F(ShardedWeights, AnotherTypeIsRefused) {
   std::string bytes = read_file(shard(2));
-  const std::size_t place = bytes.find("\"F32\"", bytes.find(lost_));
-  write_file(shard(2), bytes.replace(place, 5, "\"I32\""));
+  const std::size_t location = bytes.find("\"F32\"", bytes.find(lost_));
+  write_file(shard(2), bytes.replace(location, 5, "\"I32\""));
   expect_refused(AllOf(HasSubstr("model-00002-of-00002.safetensors: tensor \"" + lost_ + "\" has type I32"),
                        HasSubstr("weights are F32, BF16, F16 or F64")));
 }

@@ -210,11 +210,11 @@ class FullDisk : public Faults {
         until )" + until + R"(; do
           free=$(df -k --output=avail "$disk" | tail -n 1)
           if [ -e "$disk/run/checkpoints/latest" ] && [ "$free" -gt 600 ]; then
-            head -c $(((free - 512) * 1024)) /dev/zero >>"$disk/filler"
+            head -c $(((free - 512) * 1024)) /dev/zero >>"$disk/dummy"
           fi
           sleep 0.02
         done
-        rm "$disk/filler"
+        rm "$disk/dummy"
       }
       fill 2>/dev/null &
       )" + mpiexec() + R"( -n 2 "$@" 2>"$disk.log"

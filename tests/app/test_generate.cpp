@@ -52,7 +52,7 @@ void write_letters_llama(const fs::path& directory, std::size_t positions = 24, 
   const auto model = nn::make_llama(shape, Precision::float32);
   std::vector<std::vector<float>> values;
   std::vector<data::NamedTensor> tensors;
-  for (const ParameterRow& row : model->table().rows()) {
+  for (const ParameterTensor& row : model->table().tensors()) {
     std::vector<float>& of_row = values.emplace_back(row.size);
     initialize(row, 5, of_row);
     if (row.name == "model.norm.weight") of_row.assign(row.size, weight);

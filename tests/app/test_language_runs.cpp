@@ -161,16 +161,16 @@ TEST_F(LanguageRuns, BadInputIsNamed) {
     expect_refused(train(run_, more), what, exit_code);
     EXPECT_FALSE(fs::exists(run_ / "last"));
   };
-  const std::string first = "{\"input_ids\": [3, 4]}\n", place = train_.string() + ", line 2";
+  const std::string first = "{\"input_ids\": [3, 4]}\n", location = train_.string() + ", line 2";
   expect_error(first + "{\"input_ids\": [3, 29]}\n",
-               place + ": input_ids[1]: id 29 is outside the model's vocabulary of 29");
-  expect_error(first + "{\"input_ids\": [3, -1]}\n", place);
-  expect_error(first + "{\"input_ids\": [3, 2147483648]}\n", place);
-  expect_error(first + "{\"input_ids\": 3}\n", place);
+               location + ": input_ids[1]: id 29 is outside the model's vocabulary of 29");
+  expect_error(first + "{\"input_ids\": [3, -1]}\n", location);
+  expect_error(first + "{\"input_ids\": [3, 2147483648]}\n", location);
+  expect_error(first + "{\"input_ids\": 3}\n", location);
   expect_error("{\"text\": \"e2e4\"}\n", "no tokenizer.model");
   expect_error("", train_.string() + ": no document");
   expect_error("\n\n", train_.string() + ": no document");
-  expect_error(first + "{\"input_ids\": []}\n", place, {"--strict"});
+  expect_error(first + "{\"input_ids\": []}\n", location, {"--strict"});
   expect_error(tiny_documents(4), "--max-length 64: expected at most 32", {"--max-length", "64"}, 2);
   expect_error(tiny_documents(4), "--doc-stride belongs to --task question-answering", {"--doc-stride", "8"}, 2);
   expect_error(tiny_documents(4), "--dropout 0.1: these models have no dropout; leave it out", {"--dropout", "0.1"}, 2);

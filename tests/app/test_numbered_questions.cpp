@@ -45,10 +45,10 @@ TEST_F(NumberedQuestions, AreTrainedOnInAGivenOrderAndScored) {
 }
 
 TEST_F(NumberedQuestions, AnOrderFileWithOtherNumbersIsRefused) {
-  const std::string place = (directory_ / "order.jsonl").string() + ": line 1: ";
+  const std::string location = (directory_ / "order.jsonl").string() + ": line 1: ";
   EXPECT_THAT(train("[[1.5, 0]]\n").errors,
-              HasSubstr(place + "expected a string or a whole number of at most 64 bits, found 1.5"));
-  EXPECT_THAT(train("[[13, 0]]\n").errors, HasSubstr(place + "the training data has no question \"13\""));
+              HasSubstr(location + "expected a string or a whole number of at most 64 bits, found 1.5"));
+  EXPECT_THAT(train("[[13, 0]]\n").errors, HasSubstr(location + "the training data has no question \"13\""));
 }
 
 }  // namespace

@@ -73,11 +73,11 @@ TEST_P(PlannedShape, TakesWhatIsComputedByHand) {
     const auto expect = [&](const char* mode, const char* part, double bytes) {
       EXPECT_NEAR(memory[mode][part].get<double>() / bytes, 1.0, 1e-3) << mode << " " << part << " " << recompute;
     };
-    // bfloat16 values with float masters; float gradients; AdamW's mean and mean square.
+    // bfloat16 values with float master weights; float gradients; AdamW's mean and mean square.
     expect("replicated", "values", 6 * parameters);
     expect("replicated", "gradients", 4 * parameters);
     expect("replicated", "optimizer", 8 * parameters);
-    // A sixteenth of the masters, and two units at once that are whole.
+    // A sixteenth of the master weights, and two units at once that are whole.
     expect("sharded", "values", 4 * parameters / 16 + 2 * element * largest_unit);
     expect("sharded", "gradients", 4 * (parameters / 16 + 2 * largest_unit));
     expect("sharded", "optimizer", 8 * parameters / 16);

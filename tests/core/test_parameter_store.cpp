@@ -20,12 +20,12 @@ ParameterTable two_stored_units() {
   const Initializer zeros;
   const ParameterGroup no_decay{.decay = false};
   ParameterTable::Builder builder;
-  builder.unit("embeddings").row("table", {10, 4}, zeros);
+  builder.unit("embeddings").tensor("table", {10, 4}, zeros);
   builder.unit("layer")
-      .row("q.weight", {3, 4}, zeros)
-      .row("k.weight", {3, 4}, zeros)
-      .row("filter", {5, 2, 3}, zeros)
-      .row("q.bias", {3}, zeros, no_decay)
+      .tensor("q.weight", {3, 4}, zeros)
+      .tensor("k.weight", {3, 4}, zeros)
+      .tensor("filter", {5, 2, 3}, zeros)
+      .tensor("q.bias", {3}, zeros, no_decay)
       .state("running", {5}, zeros)
       .state("count", {1}, zeros);
   return builder.build();
@@ -70,7 +70,7 @@ TYPED_TEST(Store, NeighboursStackIntoOneMatrix) {
 TYPED_TEST(Store, NeighboursOfUnlikeHeightStackToo) {
   using T = TypeParam;
   ParameterTable::Builder builder;
-  builder.unit("layer").row("q", {6, 4}, {}).row("k", {2, 4}, {}).row("v", {2, 4}, {});
+  builder.unit("layer").tensor("q", {6, 4}, {}).tensor("k", {2, 4}, {}).tensor("v", {2, 4}, {});
   const ParameterTable table = builder.build();
   const ParameterStore store(table, precision_of<T>, Purpose::training);
   EXPECT_EQ(store.stacked_matrix<T>(0, 3).extent(0), 10u);
@@ -99,8 +99,8 @@ TEST(ParameterStore, GradientsAndStateBeginAtZero) {
   }
 }
 
-std::vector<float> gradients_of(const ParameterStore& store, std::size_t row) {
-  const ParameterRow& description = store.table().row(row);
+std::vector<float> gradients_of(const ParameterStore& store, std::size_t tensor) {
+  const ParameterTensor& description = store.table().tensor(tensor);
   const auto unit = Kokkos::create_mirror_view_and_copy(HostSpace(), store.unit_gradients(description.unit));
   return {unit.data() + description.offset, unit.data() + description.offset + description.size};
 }
@@ -121,14 +121,15 @@ TEST(ParameterStore, RowsThatAreWrittenWholeAreNotClearedBefore) {
   const ParameterStore store(table, Precision::float32, Purpose::training);
   const std::size_t q = table.find("q.weight"), k = table.find("k.weight"), filter = table.find("filter");
   begin_after(store, 7.0f);
-  for (std::size_t row = 0; row < table.rows().size(); ++row) EXPECT_THAT(gradients_of(store, row), Each(0.0f));
+  for (std::size_t tensor = 0; tensor < table.tensors().size(); ++tensor)
+    EXPECT_THAT(gradients_of(store, tensor), Each(0.0f));
   EXPECT_TRUE(store.begins_gradient(q, 2));
   EXPECT_FALSE(store.begins_gradient(q, 1)) << "it has begun";
   begin_after(store, 7.0f);
   EXPECT_THAT(gradients_of(store, q), Each(7.0f));
   EXPECT_THAT(gradients_of(store, k), Each(7.0f));
-  for (const std::size_t row : {table.find("table"), filter, table.find("q.bias")}) {
-    EXPECT_THAT(gradients_of(store, row), Each(0.0f));
+  for (const std::size_t tensor : {table.find("table"), filter, table.find("q.bias")}) {
+    EXPECT_THAT(gradients_of(store, tensor), Each(0.0f));
   }
   EXPECT_TRUE(store.begins_gradient(q, 2)) << "the first micro-batch";
   EXPECT_FALSE(store.begins_gradient(q, 2)) << "the second";
@@ -143,7 +144,8 @@ TEST(ParameterStore, GradientsThatNobodyWroteAreZeroInTheEnd) {
   store.begins_gradient(q, 2);
   begin_after(store, 7.0f);
   for (std::size_t unit = 0; unit < table.units().size(); ++unit) store.finish_gradients(ExecutionSpace(), unit);
-  for (std::size_t row = 0; row < table.rows().size(); ++row) EXPECT_THAT(gradients_of(store, row), Each(0.0f));
+  for (std::size_t tensor = 0; tensor < table.tensors().size(); ++tensor)
+    EXPECT_THAT(gradients_of(store, tensor), Each(0.0f));
 }
 
 TEST(ParameterStore, ARowThatIsAddedToFirstIsClearedFromThenOn) {
@@ -184,7 +186,7 @@ TEST(ParameterStore, ErrorsNameBothSides) {
   EXPECT_THAT(error_of([&] { store.stacked_matrix<float>(q, 3); }),
               HasSubstr("parameter store: filter does not stand right after q.weight"));
   EXPECT_THAT(error_of([&] { store.stacked_values<float>(table.find("q.bias"), 2); }),
-              HasSubstr("parameter store: rows 4 to 6 of 5"));
+              HasSubstr("parameter store: tensors 4 to 6 of 5"));
 }
 
 }  // namespace

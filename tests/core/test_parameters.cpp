@@ -25,14 +25,14 @@ constexpr ParameterGroup frozen{.trainable = false};
 /// Two units; the second interleaves groups, as a layer of weights and biases does.
 ParameterTable two_units() {
   ParameterTable::Builder builder;
-  builder.unit("embeddings").row("table", {10, 4}, normal_);
+  builder.unit("embeddings").tensor("table", {10, 4}, normal_);
   builder.unit("layer")
       .borrow("embeddings")
-      .row("q.weight", {3, 4}, normal_)
-      .row("q.bias", {3}, zeros, no_decay)
-      .row("fixed", {2}, ones, frozen)
-      .row("k.weight", {3, 4}, normal_)
-      .row("k.bias", {3}, zeros, no_decay)
+      .tensor("q.weight", {3, 4}, normal_)
+      .tensor("q.bias", {3}, zeros, no_decay)
+      .tensor("fixed", {2}, ones, frozen)
+      .tensor("k.weight", {3, 4}, normal_)
+      .tensor("k.bias", {3}, zeros, no_decay)
       .state("running", {5}, ones)
       .state("count", {1}, zeros);
   return builder.build();
@@ -40,7 +40,7 @@ ParameterTable two_units() {
 
 TEST(ParameterTable, LaysRowsOutByGroupInTheOrderTheyCame) {
   const ParameterTable table = two_units();
-  const auto offset = [&](std::string_view name) { return table.row(table.find(name)).offset; };
+  const auto offset = [&](std::string_view name) { return table.tensor(table.find(name)).offset; };
   EXPECT_EQ(offset("table"), 0u);
   EXPECT_EQ(offset("q.weight"), 0u);
   EXPECT_EQ(offset("k.weight"), 12u);
@@ -50,16 +50,16 @@ TEST(ParameterTable, LaysRowsOutByGroupInTheOrderTheyCame) {
   EXPECT_EQ(table.units()[0].size, 40u);
   EXPECT_EQ(table.units()[1].size, 32u);
   EXPECT_EQ(table.size(), 72u);
-  EXPECT_EQ(table.rows().size(), 6u);
+  EXPECT_EQ(table.tensors().size(), 6u);
 }
 
 TEST(ParameterTable, RowsKnowTheirShapeAndUnit) {
   const ParameterTable table = two_units();
-  const ParameterRow& row = table.row(table.find("k.weight"));
-  EXPECT_EQ(row.name, "k.weight");
-  EXPECT_THAT(row.shape, ElementsAre(3, 4));
-  EXPECT_EQ(row.size, 12u);
-  EXPECT_EQ(row.unit, 1u);
+  const ParameterTensor& tensor = table.tensor(table.find("k.weight"));
+  EXPECT_EQ(tensor.name, "k.weight");
+  EXPECT_THAT(tensor.shape, ElementsAre(3, 4));
+  EXPECT_EQ(tensor.size, 12u);
+  EXPECT_EQ(tensor.unit, 1u);
   EXPECT_THAT(table.units()[1].borrowed, ElementsAre(0));
   EXPECT_EQ(table.units()[0].name, "embeddings");
 }
@@ -85,31 +85,32 @@ TEST(ParameterTable, StateRowsCountWithinTheirUnit) {
   EXPECT_EQ(table.observed_size(), 6u);
   EXPECT_EQ(table.observed_offset(0), 0u);
   EXPECT_EQ(table.observed_offset(1), 0u);
-  EXPECT_EQ(table.state_rows()[table.find_state("count")].offset, 5u);
-  EXPECT_FALSE(table.state_rows()[0].group.trainable);
+  EXPECT_EQ(table.state_tensors()[table.find_state("count")].offset, 5u);
+  EXPECT_FALSE(table.state_tensors()[0].group.trainable);
 }
 
 TEST(ParameterTable, ErrorsNameTheRow) {
   using Builder = ParameterTable::Builder;
   EXPECT_THROW(two_units().find("q.wieght"), std::invalid_argument);
-  EXPECT_THAT(error_of([] { two_units().find("q.wieght"); }), HasSubstr("parameter table: no row is called q.wieght"));
-  EXPECT_THAT(error_of([] { two_units().find_state("table"); }), HasSubstr("no row is called table"));
-  EXPECT_THAT(error_of([] { Builder().row("early", {1}, zeros); }),
-              HasSubstr("parameter table: row early comes before the first unit"));
-  EXPECT_THAT(error_of([] { Builder().unit("u").row("none", {}, zeros); }), HasSubstr("row none is empty"));
-  EXPECT_THAT(error_of([] { Builder().unit("u").row("zero", {3, 0}, zeros); }), HasSubstr("row zero is empty"));
-  EXPECT_THAT(error_of([] { Builder().unit("u").state("zero", {0}, zeros); }), HasSubstr("row zero is empty"));
-  EXPECT_THAT(error_of([] { Builder().unit("u").row("twin", {1}, zeros).row("twin", {2}, zeros).build(); }),
-              HasSubstr("parameter table: two rows are called twin"));
+  EXPECT_THAT(error_of([] { two_units().find("q.wieght"); }),
+              HasSubstr("parameter table: no tensor is called q.wieght"));
+  EXPECT_THAT(error_of([] { two_units().find_state("table"); }), HasSubstr("no tensor is called table"));
+  EXPECT_THAT(error_of([] { Builder().tensor("early", {1}, zeros); }),
+              HasSubstr("parameter table: tensor early comes before the first unit"));
+  EXPECT_THAT(error_of([] { Builder().unit("u").tensor("none", {}, zeros); }), HasSubstr("tensor none is empty"));
+  EXPECT_THAT(error_of([] { Builder().unit("u").tensor("zero", {3, 0}, zeros); }), HasSubstr("tensor zero is empty"));
+  EXPECT_THAT(error_of([] { Builder().unit("u").state("zero", {0}, zeros); }), HasSubstr("tensor zero is empty"));
+  EXPECT_THAT(error_of([] { Builder().unit("u").tensor("twin", {1}, zeros).tensor("twin", {2}, zeros).build(); }),
+              HasSubstr("parameter table: two tensors are called twin"));
   EXPECT_THAT(error_of([] { Builder().borrow("u"); }), HasSubstr("parameter table: no earlier unit u to borrow from"));
   EXPECT_THAT(error_of([] { Builder().unit("u").borrow("u"); }), HasSubstr("no earlier unit u to borrow from"));
   EXPECT_THAT(error_of([] { Builder().unit("u").unit("v").borrow("w"); }), HasSubstr("no earlier unit w"));
 }
 
 std::vector<float> initial(const ParameterTable& table, std::string_view name, std::uint64_t seed) {
-  const ParameterRow& row = table.row(table.find(name));
-  std::vector<float> values(row.size, 7.0f);
-  initialize(row, seed, values);
+  const ParameterTensor& tensor = table.tensor(table.find(name));
+  std::vector<float> values(tensor.size, 7.0f);
+  initialize(tensor, seed, values);
   return values;
 }
 
@@ -118,7 +119,7 @@ TEST(Initialize, FillsByTheRowsOwnRule) {
   EXPECT_THAT(initial(table, "q.bias", 1), ElementsAre(0.0f, 0.0f, 0.0f));
   EXPECT_THAT(initial(table, "fixed", 1), ElementsAre(1.0f, 1.0f));
   ParameterTable::Builder builder;
-  builder.unit("u").row("large", {100, 300}, normal_);
+  builder.unit("u").tensor("large", {100, 300}, normal_);
   double squares = 0.0;
   for (const float value : initial(builder.build(), "large", 1)) squares += static_cast<double>(value) * value;
   EXPECT_NEAR(std::sqrt(squares / 30000.0), 0.02, 0.0005);
@@ -126,7 +127,7 @@ TEST(Initialize, FillsByTheRowsOwnRule) {
 
 TEST(Initialize, UniformValuesFillTheirInterval) {
   ParameterTable::Builder builder;
-  builder.unit("u").row("large", {100, 300}, uniform_);
+  builder.unit("u").tensor("large", {100, 300}, uniform_);
   std::vector<int> tenths(10);
   for (const float value : initial(builder.build(), "large", 1)) {
     ASSERT_GE(value, -0.3f);
@@ -139,7 +140,7 @@ TEST(Initialize, UniformValuesFillTheirInterval) {
 TEST(Initialize, DependsOnNameAndSeedButNotOnOtherRows) {
   const ParameterTable table = two_units();
   ParameterTable::Builder alone;
-  alone.unit("other").row("k.weight", {3, 4}, normal_);
+  alone.unit("other").tensor("k.weight", {3, 4}, normal_);
   EXPECT_EQ(initial(table, "k.weight", 1), initial(alone.build(), "k.weight", 1));
   EXPECT_NE(initial(table, "k.weight", 1), initial(table, "q.weight", 1));
   EXPECT_NE(initial(table, "k.weight", 1), initial(table, "k.weight", 2));
@@ -148,24 +149,24 @@ TEST(Initialize, DependsOnNameAndSeedButNotOnOtherRows) {
 TEST(Initialize, ARangeHasTheValuesOfTheWholeRow) {
   const ParameterTable table = two_units();
   for (const char* name : {"k.weight", "q.bias", "fixed"}) {
-    const ParameterRow& row = table.row(table.find(name));
+    const ParameterTensor& tensor = table.tensor(table.find(name));
     const std::vector<float> whole = initial(table, name, 5);
-    for (std::size_t first = 0; first <= row.size; ++first) {
-      std::vector<float> part((row.size - first + 1) / 2, 7.0f);
-      initialize(row, 5, first, part);
+    for (std::size_t first = 0; first <= tensor.size; ++first) {
+      std::vector<float> part((tensor.size - first + 1) / 2, 7.0f);
+      initialize(tensor, 5, first, part);
       const auto begin = whole.begin() + static_cast<std::ptrdiff_t>(first);
       EXPECT_TRUE(std::equal(part.begin(), part.end(), begin)) << name << " from " << first;
     }
   }
   std::vector<float> two(2);
-  EXPECT_THAT(error_of([&] { initialize(table.row(table.find("k.weight")), 1, 11, two); }),
-              HasSubstr("row k.weight: values 11 to 13 of 12"));
+  EXPECT_THAT(error_of([&] { initialize(table.tensor(table.find("k.weight")), 1, 11, two); }),
+              HasSubstr("tensor k.weight: values 11 to 13 of 12"));
 }
 
 TEST(Initialize, RefusesAnotherSize) {
   const ParameterTable table = two_units();
   std::vector<float> values(11);
-  EXPECT_THAT(error_of([&] { initialize(table.row(table.find("k.weight")), 1, values); }),
+  EXPECT_THAT(error_of([&] { initialize(table.tensor(table.find("k.weight")), 1, values); }),
               HasSubstr("k.weight: 11 values for 12"));
 }
 

@@ -32,18 +32,18 @@ void write_checkpoint(const std::filesystem::path& path) {
   record.set("step", std::uint64_t{7});
   record.set("scale", 0.5);
   record.set("configuration", std::string("{}"));
-  const auto places = create_checkpoint_file(path, shapes, record);
+  const auto locations = create_checkpoint_file(path, shapes, record);
   const mylos::PositionedFile file(path, mylos::PositionedFile::Use::write);
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     const std::vector<float> values(shapes[i].size(), 0.25f);
-    file.write(places[i].values, std::as_bytes(std::span(values)));
+    file.write(locations[i].values, std::as_bytes(std::span(values)));
     const std::uint64_t count = shapes[i].size() / shapes[i].ranges;
     for (std::size_t range = 0; range < shapes[i].ranges; ++range) {
       const std::uint64_t first = range * count, rest = shapes[i].size() - first;
       const std::uint64_t length = range + 1 == shapes[i].ranges ? rest : count;
       std::byte row[checksum_row_bytes];
       pack_checksum_row({first, length, mylos::crc32c(std::as_bytes(std::span(values).first(length)))}, row);
-      file.write(places[i].checksums + range * checksum_row_bytes, row);
+      file.write(locations[i].checksums + range * checksum_row_bytes, row);
     }
   }
 }

@@ -65,8 +65,8 @@ class Forgery {
   void flip() const {
     std::fstream stream(path_, std::ios::in | std::ios::out | std::ios::binary);
     const auto size = std::filesystem::file_size(path_);
-    for (const auto& [place, mask] : flips_) {
-      const auto offset = static_cast<std::streamoff>(place % size);
+    for (const auto& [location, mask] : flips_) {
+      const auto offset = static_cast<std::streamoff>(location % size);
       stream.seekg(offset);
       const char byte = static_cast<char>(stream.get() ^ mask);
       stream.seekp(offset);
@@ -145,7 +145,7 @@ class Forgery {
     const Hdf5Id dataset(H5Dopen2(file_, path().c_str(), H5P_DEFAULT), H5Dclose);
     const Hdf5Id type(dataset.is_valid() ? H5Dget_type(dataset.get()) : -1, H5Tclose);
     const hsize_t size = dataset.is_valid() ? H5Dget_storage_size(dataset.get()) : 0;
-    const std::size_t place = choices_.byte(), count = 1 + choices_.below(16);
+    const std::size_t location = choices_.byte(), count = 1 + choices_.below(16);
     const bool is_plain = type.is_valid() && H5Tdetect_class(type.get(), H5T_VLEN) == 0 &&
                           H5Tis_variable_str(type.get()) <= 0 && H5Tget_class(type.get()) != H5T_REFERENCE;
     if (!is_plain || size == 0 || size > most_reserved) return;
@@ -154,7 +154,7 @@ class Forgery {
     if (elements * H5Tget_size(type.get()) > size) return;  // compressed
     std::vector<std::byte> values(size);
     if (H5Dread(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) < 0) return;
-    for (std::size_t i = 0; i < count; ++i) values[(place + i) % size] = std::byte{choices_.byte()};
+    for (std::size_t i = 0; i < count; ++i) values[(location + i) % size] = std::byte{choices_.byte()};
     H5Dwrite(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
     if (choices_.below(4) == 0 || H5Aexists(dataset.get(), checksum_attribute) <= 0) return;
     H5Adelete(dataset.get(), checksum_attribute);
@@ -223,7 +223,7 @@ class Forgery {
   }
 
   struct Flip {
-    std::uint32_t place;
+    std::uint32_t location;
     std::uint8_t mask;
   };
 

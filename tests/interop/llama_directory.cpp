@@ -47,7 +47,7 @@ struct LoadedLlama {
   std::unique_ptr<nn::LlamaModel> model;
   ExecutionSpace space;
   ParameterStore store;
-  std::unique_ptr<parallel::ParameterMode> mode;
+  std::unique_ptr<parallel::ShardingStrategy> mode;
 };
 
 void write_logits(LoadedLlama& loaded, const std::string& output) {
@@ -81,7 +81,7 @@ void write_copy(LoadedLlama& loaded, const std::string& source, const std::strin
   tasks::PretrainedExport copy(target, config, {}, loaded.model->table(), format);
   const auto alone = parallel::make_self_communicator();
   train::gather_parameters(*alone, loaded.store, *loaded.mode,
-                           [&](const ParameterRow& row, std::size_t first, std::span<const float> values) {
+                           [&](const ParameterTensor& row, std::size_t first, std::span<const float> values) {
                              copy.write(row, first, values);
                            });
   copy.commit();

@@ -20,12 +20,12 @@ constexpr std::size_t steps = 6;
 ParameterTable two_units() {
   ParameterTable::Builder builder;
   builder.unit("first");
-  builder.row("decayed", {5, 7}, {});
-  builder.row("bias", {7}, {}, {.decay = false});
-  builder.row("slow", {11}, {}, {.learning_rate_factor = 0.25f});
-  builder.row("frozen", {13}, {}, {.trainable = false});
+  builder.tensor("decayed", {5, 7}, {});
+  builder.tensor("bias", {7}, {}, {.decay = false});
+  builder.tensor("slow", {11}, {}, {.learning_rate_factor = 0.25f});
+  builder.tensor("frozen", {13}, {}, {.trainable = false});
   builder.unit("second");
-  builder.row("more", {norm_block + 3}, {}, {.decay = false});
+  builder.tensor("more", {norm_block + 3}, {}, {.decay = false});
   return builder.build();
 }
 
@@ -34,12 +34,12 @@ struct Slices {
   explicit Slices(const ParameterTable& table, bool cut) {
     for (std::size_t unit = 0; unit < table.units().size(); ++unit) {
       const std::size_t size = table.units()[unit].size;
-      masters.push_back(device_vector<float>(random_values(size, 1 + unit)));
+      master_weights.push_back(device_vector<float>(random_values(size, 1 + unit)));
       gradients.push_back(Vector<float>("test::gradient", size));
       const std::vector<std::size_t> bounds =
           cut ? std::vector<std::size_t>{0, 3, size / 2, size} : std::vector<std::size_t>{0, size};
       for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
-        slices.push_back({unit, bounds[i], bounds[i + 1], slice(masters[unit], bounds[i], bounds[i + 1]),
+        slices.push_back({unit, bounds[i], bounds[i + 1], slice(master_weights[unit], bounds[i], bounds[i + 1]),
                           slice(gradients[unit], bounds[i], bounds[i + 1])});
       }
     }
@@ -50,7 +50,7 @@ struct Slices {
       Kokkos::deep_copy(gradients[unit], device_vector<float>(values));
     }
   }
-  std::vector<Vector<float>> masters, gradients;
+  std::vector<Vector<float>> master_weights, gradients;
   std::vector<ParameterSlice> slices;
 };
 
@@ -61,7 +61,7 @@ UpdateSettings settings_of(std::size_t step) {
 /// One element's history under an update rule, in double: rule(value, gradient, slots, step).
 template <class Rule>
 Values history(const ParameterTable& table, std::size_t row, const Rule& rule) {
-  const ParameterRow& description = table.row(row);
+  const ParameterTensor& description = table.tensor(row);
   Values unit = random_values(table.units()[description.unit].size, 1 + description.unit);
   Values result;
   for (std::size_t i = description.offset; i < description.offset + description.size; ++i) {
@@ -87,13 +87,14 @@ void expect_history(const Make& make, const Rule& rule, bool decay_all = false) 
     }
     for (const char* name : {"decayed", "bias", "slow", "frozen"}) {
       const std::size_t row = table.find(name);
-      const ParameterRow& place = table.row(row);
+      const ParameterTensor& position = table.tensor(row);
       const auto rule_of_row = [&](double& value, double gradient, double* slots, std::size_t step) {
         const double rate =
-            0.01 / static_cast<double>(step + 1) * static_cast<double>(place.group.learning_rate_factor);
-        rule(value, gradient, slots, step, rate, decay_all || place.group.decay ? 0.1 : 0.0);
+            0.01 / static_cast<double>(step + 1) * static_cast<double>(position.group.learning_rate_factor);
+        rule(value, gradient, slots, step, rate, decay_all || position.group.decay ? 0.1 : 0.0);
       };
-      const Values actual = host_values(slice(slices.masters[place.unit], place.offset, place.offset + place.size));
+      const Values actual =
+          host_values(slice(slices.master_weights[position.unit], position.offset, position.offset + position.size));
       expect_near(actual, history(table, row, rule_of_row), 2e-6, name);
     }
   }
@@ -135,7 +136,7 @@ TEST(Optimizer, SgdIsItsFormula) {
   }
 }
 
-/// The masters before and after an update that is taken back.
+/// The master weights before and after an update that is taken back.
 template <class Make>
 void expect_reverted(const Make& make) {
   const ParameterTable table = two_units();
@@ -144,12 +145,12 @@ void expect_reverted(const Make& make) {
   for (std::size_t step = 0; step < steps; ++step) {
     slices.set_gradients(step);
     std::vector<Values> before;
-    for (const Vector<float>& master : slices.masters) before.push_back(host_values(master));
+    for (const Vector<float>& master : slices.master_weights) before.push_back(host_values(master));
     optimizer->update(ExecutionSpace(), settings_of(step));
     if (step + 1 < steps) continue;
     EXPECT_TRUE(optimizer->revert(ExecutionSpace(), {.step = step, .learning_rate = settings_of(step).learning_rate}));
     for (std::size_t i = 0; i < before.size(); ++i) {
-      expect_near(host_values(slices.masters[i]), before[i], 2e-7, fmt::format("unit {}", i));
+      expect_near(host_values(slices.master_weights[i]), before[i], 2e-7, fmt::format("unit {}", i));
     }
   }
 }
@@ -169,9 +170,9 @@ TEST(Optimizer, RevertLeavesANesterovUpdateAsItIs) {
   const auto optimizer = make_sgd({.momentum = 0.7, .nesterov = true}, table, slices.slices);
   slices.set_gradients(0);
   optimizer->update(ExecutionSpace(), settings_of(0));
-  const Values updated = host_values(slices.masters[0]);
+  const Values updated = host_values(slices.master_weights[0]);
   EXPECT_FALSE(optimizer->revert(ExecutionSpace(), {.step = 0, .learning_rate = settings_of(0).learning_rate}));
-  EXPECT_EQ(host_values(slices.masters[0]), updated);
+  EXPECT_EQ(host_values(slices.master_weights[0]), updated);
 }
 
 TEST(Optimizer, SlotsAreNamedAndStandAsTheirSlices) {
@@ -198,7 +199,7 @@ TEST(Optimizer, GradientNormIsTheSumOfSquaresOfTrainableRows) {
     Slices slices(table, cut);
     slices.set_gradients(0);
     double expected = 0.0;
-    for (const ParameterRow& row : table.rows()) {
+    for (const ParameterTensor& row : table.tensors()) {
       const Values unit = host_values(slices.gradients[row.unit]);
       for (std::size_t i = row.offset; i < row.offset + row.size; ++i) {
         expected += row.group.trainable ? unit[i] * unit[i] : 0.0;

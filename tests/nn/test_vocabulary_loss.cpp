@@ -19,10 +19,10 @@ constexpr std::size_t vocabulary = 31, hidden = 9;
 
 ParameterTable head_table() {
   ParameterTable::Builder builder;
-  builder.unit("embeddings").row("before", {5}, {}, {});
-  builder.row("words", {vocabulary, hidden}, {Initializer::Kind::normal, 0.5f});
+  builder.unit("embeddings").tensor("before", {5}, {}, {});
+  builder.tensor("words", {vocabulary, hidden}, {Initializer::Kind::normal, 0.5f});
   builder.unit("head").borrow("embeddings");
-  builder.row("norm", {hidden}, {Initializer::Kind::ones}, {.decay = false});
+  builder.tensor("norm", {hidden}, {Initializer::Kind::ones}, {.decay = false});
   return builder.build();
 }
 
@@ -158,8 +158,8 @@ TYPED_TEST(VocabularyLoss, PredictionSeesEveryRowOnceAndGivesTheSameLosses) {
 
 TEST(VocabularyHead, HoldsFewRowsOfAlargeVocabulary) {
   ParameterTable::Builder builder;
-  builder.unit("head").row("large", {300000, 2}, {}).row("middle", {32000, 2}, {}).row("small", {100, 2}, {});
-  builder.row("vector", {7}, {});
+  builder.unit("head").tensor("large", {300000, 2}, {}).tensor("middle", {32000, 2}, {}).tensor("small", {100, 2}, {});
+  builder.tensor("vector", {7}, {});
   const ParameterTable table = builder.build();
   EXPECT_EQ(find_vocabulary_head(table, "large").chunk, 128u);
   EXPECT_EQ(find_vocabulary_head(table, "middle").chunk, 1024u) << "1048 rows fit in 128 MiB";

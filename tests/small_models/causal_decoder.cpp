@@ -17,11 +17,11 @@ ParameterTable make_table(const DecoderShape& shape) {
   const Initializer normal{Initializer::Kind::normal, shape.initializer_range};
   ParameterTable::Builder builder;
   builder.unit("embeddings");
-  builder.row("tokens.weight", {shape.vocabulary, shape.hidden}, normal);
-  builder.row("positions.weight", {shape.positions, shape.hidden}, normal);
+  builder.tensor("tokens.weight", {shape.vocabulary, shape.hidden}, normal);
+  builder.tensor("positions.weight", {shape.positions, shape.hidden}, normal);
   for (std::size_t layer = 0; layer < shape.layers; ++layer) DecoderLayer::add_rows(builder, shape, layer);
   builder.unit("head").borrow("embeddings");
-  builder.row("norm.weight", {shape.hidden}, {Initializer::Kind::ones}, {.decay = false});
+  builder.tensor("norm.weight", {shape.hidden}, {Initializer::Kind::ones}, {.decay = false});
   return builder.build();
 }
 
@@ -98,8 +98,8 @@ class CausalDecoder final : public nn::Model {
   ConstMatrix<float> input_of(std::size_t layer, const Activations& saved) const {
     return layer == 0 ? saved.embedded : saved.layers[layer - 1].output;
   }
-  std::size_t embeddings_unit() const { return table_.row(tokens_).unit; }
-  std::size_t head_unit() const { return table_.row(norm_).unit; }
+  std::size_t embeddings_unit() const { return table_.tensor(tokens_).unit; }
+  std::size_t head_unit() const { return table_.tensor(norm_).unit; }
 
   DecoderShape shape_;
   ParameterTable table_;

@@ -61,9 +61,9 @@ struct ClassifierWorkspace {
 void add_block(ParameterTable::Builder& builder, const std::string& name, std::size_t in, std::size_t out) {
   const float he = std::sqrt(2.0f / static_cast<float>(neighbours * in));
   builder.unit(name);
-  builder.row(name + ".convolution.weight", {out, neighbours, in}, {Initializer::Kind::normal, he});
-  builder.row(name + ".norm.weight", {out}, {Initializer::Kind::ones}, {.decay = false});
-  builder.row(name + ".norm.bias", {out}, {Initializer::Kind::zeros}, {.decay = false});
+  builder.tensor(name + ".convolution.weight", {out, neighbours, in}, {Initializer::Kind::normal, he});
+  builder.tensor(name + ".norm.weight", {out}, {Initializer::Kind::ones}, {.decay = false});
+  builder.tensor(name + ".norm.bias", {out}, {Initializer::Kind::zeros}, {.decay = false});
   builder.state(name + ".norm.running_mean", {out}, {Initializer::Kind::zeros});
   builder.state(name + ".norm.running_var", {out}, {Initializer::Kind::ones});
 }
@@ -71,7 +71,7 @@ void add_block(ParameterTable::Builder& builder, const std::string& name, std::s
 BlockRows find_block(const ParameterTable& table, const std::string& name) {
   BlockRows rows;
   rows.convolution.weight = table.find(name + ".convolution.weight");
-  rows.unit = table.row(rows.convolution.weight).unit;
+  rows.unit = table.tensor(rows.convolution.weight).unit;
   rows.gamma = table.find(name + ".norm.weight");
   rows.beta = table.find(name + ".norm.bias");
   rows.running_mean = table.find_state(name + ".norm.running_mean");
@@ -172,13 +172,13 @@ class ConvolutionClassifier final : public nn::Model {
             as_matrix(pass.parameters.state(block.rows.running_variance), 1, block.out)};
   }
   std::size_t observed_column(std::size_t state) const {
-    const ParameterRow& row = table_.state_rows()[state];
+    const ParameterTensor& row = table_.state_tensors()[state];
     return table_.observed_offset(row.unit) + row.offset;
   }
   static NormGroups groups(const Batch& batch, const Block& block) {
     return {batch.sample_starts(), batch.samples_of_rows(), block.divisor};
   }
-  std::size_t head_unit() const { return table_.row(head_.weight).unit; }
+  std::size_t head_unit() const { return table_.tensor(head_.weight).unit; }
 
   ClassifierShape shape_;
   ParameterTable table_;

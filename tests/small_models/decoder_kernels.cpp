@@ -100,10 +100,10 @@ void swiglu_backward(const ExecutionSpace& space, const ConstMatrix<float>& gate
   const std::size_t columns = dy.extent(1);
   for_each_element(
       "mylos::small_models::swiglu_backward", space, dy.size(), KOKKOS_LAMBDA(std::size_t i) {
-        const std::size_t place = i / columns * 2 * columns + i % columns;
-        const float gate = gate_up.data()[place], up = gate_up.data()[place + columns], s = sigmoid(gate);
-        dgate_up.data()[place] = dy.data()[i] * up * s * (1.0f + gate * (1.0f - s));
-        dgate_up.data()[place + columns] = dy.data()[i] * gate * s;
+        const std::size_t position = i / columns * 2 * columns + i % columns;
+        const float gate = gate_up.data()[position], up = gate_up.data()[position + columns], s = sigmoid(gate);
+        dgate_up.data()[position] = dy.data()[i] * up * s * (1.0f + gate * (1.0f - s));
+        dgate_up.data()[position + columns] = dy.data()[i] * gate * s;
       });
 }
 

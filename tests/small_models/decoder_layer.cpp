@@ -38,14 +38,14 @@ void DecoderLayer::add_rows(ParameterTable::Builder& builder, const DecoderShape
   const std::string name = fmt::format("layers.{}", index);
   const Initializer normal{Initializer::Kind::normal, shape.initializer_range};
   builder.unit(name);
-  builder.row(name + ".attention.norm.weight", {shape.hidden}, {Initializer::Kind::ones}, {.decay = false});
-  builder.row(name + ".attention.query.weight", {shape.heads * shape.head_size(), shape.hidden}, normal);
-  builder.row(name + ".attention.key.weight", {shape.key_value_heads * shape.head_size(), shape.hidden}, normal);
-  builder.row(name + ".attention.value.weight", {shape.key_value_heads * shape.head_size(), shape.hidden}, normal);
-  builder.row(name + ".attention.output.weight", {shape.hidden, shape.hidden}, normal);
-  builder.row(name + ".mlp.norm.weight", {shape.hidden}, {Initializer::Kind::ones}, {.decay = false});
-  builder.row(name + ".mlp.gate_up.weight", {2 * shape.feed_forward, shape.hidden}, normal);
-  builder.row(name + ".mlp.down.weight", {shape.hidden, shape.feed_forward}, normal);
+  builder.tensor(name + ".attention.norm.weight", {shape.hidden}, {Initializer::Kind::ones}, {.decay = false});
+  builder.tensor(name + ".attention.query.weight", {shape.heads * shape.head_size(), shape.hidden}, normal);
+  builder.tensor(name + ".attention.key.weight", {shape.key_value_heads * shape.head_size(), shape.hidden}, normal);
+  builder.tensor(name + ".attention.value.weight", {shape.key_value_heads * shape.head_size(), shape.hidden}, normal);
+  builder.tensor(name + ".attention.output.weight", {shape.hidden, shape.hidden}, normal);
+  builder.tensor(name + ".mlp.norm.weight", {shape.hidden}, {Initializer::Kind::ones}, {.decay = false});
+  builder.tensor(name + ".mlp.gate_up.weight", {2 * shape.feed_forward, shape.hidden}, normal);
+  builder.tensor(name + ".mlp.down.weight", {shape.hidden, shape.feed_forward}, normal);
 }
 
 DecoderLayer::DecoderLayer(const ParameterTable& table, const DecoderShape& shape, std::size_t index) : shape_(shape) {
@@ -56,7 +56,7 @@ DecoderLayer::DecoderLayer(const ParameterTable& table, const DecoderShape& shap
   mlp_norm_ = table.find(name + ".mlp.norm.weight");
   gate_up_ = find_weight(table, name + ".mlp.gate_up.weight");
   down_ = find_weight(table, name + ".mlp.down.weight");
-  unit_ = table.row(mlp_norm_).unit;
+  unit_ = table.tensor(mlp_norm_).unit;
 }
 
 DecoderLayerActivations DecoderLayer::take_activations(Arena& arena, const DecoderShape& shape, std::size_t rows,

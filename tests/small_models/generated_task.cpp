@@ -15,8 +15,8 @@ constexpr const char* file_name = "model.safetensors";
 
 std::vector<data::TensorShape> tensors_of(const ParameterTable& table) {
   std::vector<data::TensorShape> tensors;
-  for (const ParameterRow& row : table.rows()) tensors.push_back({row.name, row.shape});
-  for (const ParameterRow& row : table.state_rows()) tensors.push_back({row.name, row.shape});
+  for (const ParameterTensor& row : table.tensors()) tensors.push_back({row.name, row.shape});
+  for (const ParameterTensor& row : table.state_tensors()) tensors.push_back({row.name, row.shape});
   return tensors;
 }
 
@@ -25,7 +25,7 @@ class SafetensorsExport final : public train::ModelExport {
   SafetensorsExport(const std::filesystem::path& directory, const ParameterTable& table)
       : staged_(directory), writer_(staged_.path() / file_name, tensors_of(table)) {}
 
-  void write(const ParameterRow&, std::size_t, std::span<const float> values) override { writer_.write(values); }
+  void write(const ParameterTensor&, std::size_t, std::span<const float> values) override { writer_.write(values); }
   void commit() override {
     writer_.commit();
     staged_.commit();
@@ -64,7 +64,7 @@ GeneratedTask::GeneratedTask(std::unique_ptr<nn::Model> model, std::size_t sampl
                              std::uint64_t seed, std::filesystem::path start)
     : model_(std::move(model)), sampler_(samples, batch, seed), start_(std::move(start)) {}
 
-void GeneratedTask::initial_values(const train::RowWriter& write) const {
+void GeneratedTask::initial_values(const train::TensorWriter& write) const {
   if (start_.empty()) return;
   const data::SafetensorsFile file(start_ / file_name);
   for (const data::TensorInfo& tensor : file.tensors()) write(tensor.name, file.read_float(tensor.name));

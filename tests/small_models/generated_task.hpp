@@ -8,7 +8,7 @@
 #include <span>
 
 /// What tasks over generated samples share: shuffled epochs, and a model that is exported as one safetensors file with
-/// its state rows, from which a later task of the kind begins.
+/// its state tensors, from which a later task of the kind begins.
 namespace mylos::small_models {
 
 /// Scores validation_loss and accuracy, each divided by what is counted: images, words.
@@ -36,7 +36,7 @@ std::unique_ptr<train::ModelExport> start_safetensors(const std::filesystem::pat
 class GeneratedTask : public train::Task {
  public:
   const nn::Model& model() const override { return *model_; }
-  void initial_values(const train::RowWriter& write) const override;
+  void initial_values(const train::TensorWriter& write) const override;
 
   std::size_t steps_per_epoch() const override { return sampler_.steps_per_epoch(); }
   std::vector<std::size_t> global_batch(std::size_t step) const override { return sampler_.batch(step); }

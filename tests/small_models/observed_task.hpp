@@ -22,7 +22,7 @@ class ObservedTask final : public train::Task {
   ObservedTask(train::Task& task, const TaskObserver& observer);
 
   const nn::Model& model() const override { return task_.model(); }
-  void initial_values(const train::RowWriter& write) const override { task_.initial_values(write); }
+  void initial_values(const train::TensorWriter& write) const override { task_.initial_values(write); }
   std::size_t steps_per_epoch() const override { return task_.steps_per_epoch(); }
   std::vector<std::size_t> global_batch(std::size_t step) const override { return task_.global_batch(step); }
   train::WorkKind work() const override { return task_.work(); }

@@ -39,7 +39,7 @@ class NamedExport final : public train::ModelExport {
   NamedExport(std::unique_ptr<train::ModelExport> model, std::filesystem::path directory, std::string_view type)
       : model_(std::move(model)), directory_(std::move(directory)), type_(type) {}
 
-  void write(const ParameterRow& row, std::size_t first, std::span<const float> values) override {
+  void write(const ParameterTensor& row, std::size_t first, std::span<const float> values) override {
     model_->write(row, first, values);
   }
   void commit() override {
@@ -67,7 +67,7 @@ class SmallTask final : public tasks::Task {
       : task_(std::move(task)), told_(run.task), texts_(std::move(texts)) {}
 
   const nn::Model& model() const override { return task_->model(); }
-  void initial_values(const train::RowWriter& write) const override { task_->initial_values(write); }
+  void initial_values(const train::TensorWriter& write) const override { task_->initial_values(write); }
   std::size_t steps_per_epoch() const override { return task_->steps_per_epoch(); }
   std::vector<std::size_t> global_batch(std::size_t step) const override { return task_->global_batch(step); }
   train::WorkKind work() const override { return task_->work(); }

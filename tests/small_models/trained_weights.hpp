@@ -6,12 +6,12 @@
 
 namespace mylos::small_models {
 
-/// The masters of all parameters, in the order of the table.
+/// The master weights of all parameters, in the order of the table.
 inline std::vector<float> trained_weights(const train::Task& task, const train::Trainer& trainer) {
   std::vector<float> weights;
-  for (const ParameterRow& row : task.model().table().rows()) {
-    std::vector<float> values(row.size);
-    trainer.read_row(row.name, values);
+  for (const ParameterTensor& tensor : task.model().table().tensors()) {
+    std::vector<float> values(tensor.size);
+    trainer.read_tensor(tensor.name, values);
     weights.insert(weights.end(), values.begin(), values.end());
   }
   return weights;

@@ -2,9 +2,9 @@
 
 #include "core/arena.hpp"
 #include "core/element_type.hpp"
-#include "core/unit_schedule.hpp"
+#include "core/unit_hooks.hpp"
 #include "nn/model.hpp"
-#include "parallel/sharding/parameter_mode.hpp"
+#include "parallel/sharding/sharding_strategy.hpp"
 #include "tests/support/arrays.hpp"
 
 #include <map>
@@ -17,7 +17,7 @@
 namespace mylos::tests {
 
 /// Writes down what a model tells it.
-class RecordingSchedule final : public UnitSchedule {
+class RecordingSchedule final : public UnitHooks {
  public:
   enum class Event { acquire, release, gradients_ready };
   struct Entry {
@@ -57,14 +57,14 @@ class Engine {
         gemm(provider),
         schedule(store),
         arena("mylos::test::arena", arena_bytes) {
-    for (std::size_t row = 0; row < table.rows().size(); ++row) {
-      std::vector<float> values(table.row(row).size);
-      initialize(table.row(row), 3, values);
+    for (std::size_t row = 0; row < table.tensors().size(); ++row) {
+      std::vector<float> values(table.tensor(row).size);
+      initialize(table.tensor(row), 3, values);
       const Values noise = random_values(values.size(), 100 + row, 0.2);
       for (std::size_t i = 0; i < values.size(); ++i) values[i] += static_cast<float>(noise[i]);
-      mode->write_row(row, values);
+      mode->write_tensor(row, values);
     }
-    mode->publish_values(space);
+    mode->sync_parameters(space);
     mode->begin_step(space);
   }
 
@@ -76,13 +76,13 @@ class Engine {
   }
   Values gradient(std::size_t row) const { return host_values(store.gradient(row)); }
   void write(std::size_t row, const Values& values) {
-    mode->write_row(row, std::vector<float>(values.begin(), values.end()));
-    mode->publish_values(space);
+    mode->write_tensor(row, std::vector<float>(values.begin(), values.end()));
+    mode->sync_parameters(space);
   }
 
   ExecutionSpace space;
   ParameterStore store;
-  std::unique_ptr<parallel::ParameterMode> mode;
+  std::unique_ptr<parallel::ShardingStrategy> mode;
   Gemm gemm;
   RecordingSchedule schedule;
   Arena arena;

@@ -32,7 +32,7 @@ inline train::TrainConfig in_mode(train::TrainConfig config, parallel::ModeKind 
 struct RunOutcome {
   std::vector<double> losses, norms, scales;  ///< of each step
   train::Metrics before, after;               ///< of evaluations around the run, where the task has one
-  std::vector<float> weights;                 ///< all rows, and all state rows
+  std::vector<float> weights;                 ///< all rows, and all state tensors
 };
 
 /// Keeps what a run reports; after `last_step` steps, where that is not 0, ends it as a signal does.
@@ -53,10 +53,10 @@ class OutcomeRecorder final : public train::Reporter {
 
 inline std::vector<float> weights_of(const train::Trainer& trainer, const ParameterTable& table) {
   std::vector<float> weights;
-  for (const auto rows : {table.rows(), table.state_rows()}) {
-    for (const ParameterRow& row : rows) {
+  for (const auto rows : {table.tensors(), table.state_tensors()}) {
+    for (const ParameterTensor& row : rows) {
       std::vector<float> values(row.size);
-      trainer.read_row(row.name, values);
+      trainer.read_tensor(row.name, values);
       weights.insert(weights.end(), values.begin(), values.end());
     }
   }

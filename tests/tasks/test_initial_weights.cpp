@@ -46,12 +46,12 @@ WrittenTask language_task(const fs::path& directory, Precision precision) {
   const auto model = nn::make_llama(llama_shape_of(parsed), Precision::float32);
   std::vector<std::vector<float>> values;
   std::vector<data::NamedTensor> tensors;
-  for (const ParameterRow& row : model->table().rows()) {
+  for (const ParameterTensor& row : model->table().tensors()) {
     values.emplace_back(row.size);
     initialize(row, 11, values.back());
   }
   for (std::size_t row = 0; row < values.size(); ++row) {
-    tensors.push_back({model->table().row(row).name, model->table().row(row).shape, values[row]});
+    tensors.push_back({model->table().tensor(row).name, model->table().tensor(row).shape, values[row]});
   }
   data::write_pretrained(directory / "model", data::llama_config_json(parsed), {}, tensors, {.precision = precision});
   RunConfig run;
@@ -95,7 +95,7 @@ class InitialWeights : public testing::TestWithParam<Family> {
       parallel::Mesh mesh(tests::launch().world(), ranks_that_split(kind, 2, ranks));
       ParameterStore store(written_.task->model().table(), Precision::float32, ParameterStore::Purpose::training,
                            store_layout(kind, mesh.shard().size()));
-      const auto mode = make_parameter_mode({.kind = kind}, mesh, store);
+      const auto mode = make_sharding_strategy({.kind = kind}, mesh, store);
       check(store, *mode);
     }
   }
@@ -106,10 +106,10 @@ class InitialWeights : public testing::TestWithParam<Family> {
 
 TEST_P(InitialWeights, AreThoseOfTheFileBitForBit) {
   const data::SafetensorsFile file(written_.weights);
-  for_each_mode([&](ParameterStore& store, parallel::ParameterMode& mode) {
+  for_each_mode([&](ParameterStore& store, parallel::ShardingStrategy& mode) {
     train::pass_on(train::fill_parameters(*written_.task, seed, store, mode), mode);
-    for (std::size_t row = 0; row < store.table().rows().size(); ++row) {
-      const ParameterRow& description = store.table().row(row);
+    for (std::size_t row = 0; row < store.table().tensors().size(); ++row) {
+      const ParameterTensor& description = store.table().tensor(row);
       std::vector<float> expected(description.size), values(description.size);
       const bool is_drawn = !written_.is_drawn.empty() && description.name.starts_with(written_.is_drawn);
       if (is_drawn) {
@@ -117,7 +117,7 @@ TEST_P(InitialWeights, AreThoseOfTheFileBitForBit) {
       } else {
         expected = file.read_float(description.name);
       }
-      mode.read_row(row, 0, values);
+      mode.read_tensor(row, 0, values);
       EXPECT_EQ(std::memcmp(values.data(), expected.data(), values.size() * sizeof(float)), 0) << description.name;
     }
   });
@@ -126,12 +126,12 @@ TEST_P(InitialWeights, AreThoseOfTheFileBitForBit) {
 TEST_P(InitialWeights, RanksReadTheBytesThatTheyOwnAndEachByteOnce) {
   if (!tests::bytes_read()) GTEST_SKIP() << "the system does not count what is read";
   const std::uint64_t file = fs::file_size(written_.weights);
-  for_each_mode([&](ParameterStore& store, parallel::ParameterMode& mode) {
+  for_each_mode([&](ParameterStore& store, parallel::ShardingStrategy& mode) {
     std::uint64_t owned = 0, all = 0;
-    for (std::size_t row = 0; row < store.table().rows().size(); ++row) {
-      if (!written_.is_drawn.empty() && store.table().row(row).name.starts_with(written_.is_drawn)) continue;
+    for (std::size_t row = 0; row < store.table().tensors().size(); ++row) {
+      if (!written_.is_drawn.empty() && store.table().tensor(row).name.starts_with(written_.is_drawn)) continue;
       owned += mode.owned_range(row).size() * bytes_of(GetParam().precision);
-      all += store.table().row(row).size * bytes_of(GetParam().precision);
+      all += store.table().tensor(row).size * bytes_of(GetParam().precision);
     }
     const std::uint64_t before = *tests::bytes_read();
     const std::vector<train::FilledPiece> filled = train::fill_parameters(*written_.task, seed, store, mode);

@@ -13,12 +13,12 @@
 namespace mylos::train {
 namespace {
 
-/// Each rank looks at the masters that it owns. Collective.
+/// Each rank looks at the master weights that it owns. Collective.
 bool weights_are_finite(const RunParts& run) {
   bool finite = true;
   std::vector<float> values;
   for (const ParameterSlice& part : run.mode.slices()) {
-    // What fills up the last slices of a unit is of no row, and may be anything.
+    // What fills up the last slices of a unit is of no tensor, and may be anything.
     const std::size_t size = run.store.table().units()[part.unit].size;
     const std::size_t owned = std::min(part.end, size) - std::min(part.begin, size);
     for_each_piece(owned, [&](std::size_t first, std::size_t count) {
@@ -39,7 +39,7 @@ std::string keep_weights(const RunParts& run, const Divergence& divergence) {
     if (!run.optimizer.revert(run.space, spoilt->settings)) {
       return "last/ is not written, because an update with Nesterov momentum cannot be undone; ";
     }
-    run.mode.publish_values(run.space);
+    run.mode.sync_parameters(run.space);
   }
   if (!weights_are_finite(run)) return {};
   export_model(run.ranks, run.task, run.store, run.mode, run.config.output / "last");

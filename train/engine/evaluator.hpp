@@ -11,7 +11,7 @@ namespace mylos::train {
 class Evaluator {
  public:
   /// Takes memory and loads the task's parameters. `task` outlives it.
-  /// Errors: std::runtime_error naming a row that the task has no values for: nothing is scored with random weights.
+  /// Errors: std::runtime_error naming a tensor that the task has no values for: nothing is scored with random weights.
   Evaluator(Task& task, Precision precision, const GemmConfig& gemm);
   /// The same for batches up to `largest`, whatever the task has to evaluate.
   Evaluator(Task& task, Precision precision, const GemmConfig& gemm, const BatchShape& largest);

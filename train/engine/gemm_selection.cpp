@@ -34,34 +34,34 @@ std::string transposition(const GemmKey& key) {
 
 /// The index of the name that stands at `key`, among `names`.
 template <class Names, class NameOf>
-std::size_t index_member(const Json& object, const char* key, const JsonPlace& place, const Names& names,
+std::size_t index_member(const Json& object, const char* key, const JsonLocation& location, const Names& names,
                          const NameOf& name_of) {
-  const std::string& name = string_member(object, key, place);
+  const std::string& name = string_member(object, key, location);
   std::string known;
   for (std::size_t i = 0; i < std::size(names); ++i) {
     if (name == name_of(names[i])) return i;
     known += fmt::format("{}{}", i == 0 ? "" : ", ", name_of(names[i]));
   }
-  place.fail(fmt::format("{} \"{}\": expected one of {}", key, printable(name), known));
+  location.fail(fmt::format("{} \"{}\": expected one of {}", key, printable(name), known));
 }
 
-Precision precision_member(const Json& object, const char* key, const JsonPlace& place) {
-  return precisions[index_member(object, key, place, precisions, [](Precision one) { return to_string(one); })];
+Precision precision_member(const Json& object, const char* key, const JsonLocation& location) {
+  return precisions[index_member(object, key, location, precisions, [](Precision one) { return to_string(one); })];
 }
 
 /// The shape and pass of a convolution, as `to_json` writes them.
-Convolution parse_convolution(const Json& object, const JsonPlace& place) {
+Convolution parse_convolution(const Json& object, const JsonLocation& location) {
   const std::size_t pass =
-      index_member(object, "pass", place, passes, [](const char* name) { return std::string_view(name); });
-  const ConvolutionShape shape{count_member(object, "height", place),
-                               count_member(object, "width", place),
-                               count_member(object, "in", place),
-                               count_member(object, "out", place),
-                               count_member(object, "kernel_height", place),
-                               count_member(object, "kernel_width", place),
-                               count_member(object, "stride", place),
-                               count_member(object, "padding", place)};
-  if (shape.stride == 0) place.fail("stride 0: expected a positive number");
+      index_member(object, "pass", location, passes, [](const char* name) { return std::string_view(name); });
+  const ConvolutionShape shape{count_member(object, "height", location),
+                               count_member(object, "width", location),
+                               count_member(object, "in", location),
+                               count_member(object, "out", location),
+                               count_member(object, "kernel_height", location),
+                               count_member(object, "kernel_width", location),
+                               count_member(object, "stride", location),
+                               count_member(object, "padding", location)};
+  if (shape.stride == 0) location.fail("stride 0: expected a positive number");
   return {shape, static_cast<ConvolutionPass>(pass)};
 }
 
@@ -78,19 +78,19 @@ OrderedJson convolution_json(const Convolution& convolution) {
           {"padding", shape.padding}};
 }
 
-GemmKey parse_key(const Json& object, const JsonPlace& place) {
-  const std::size_t transposed =
-      index_member(object, "transpose", place, transpositions, [](const char* name) { return std::string_view(name); });
+GemmKey parse_key(const Json& object, const JsonLocation& location) {
+  const std::size_t transposed = index_member(object, "transpose", location, transpositions,
+                                              [](const char* name) { return std::string_view(name); });
   GemmKey key{.transpose_a = transposed / 2 == 1 ? Transpose::yes : Transpose::no,
               .transpose_b = transposed % 2 == 1 ? Transpose::yes : Transpose::no,
-              .input = precision_member(object, "input", place),
-              .output = precision_member(object, "output", place),
-              .n = count_member(object, "n", place),
-              .k = count_member(object, "k", place),
-              .rows = count_member(object, "rows", place)};
-  if (!std::has_single_bit(key.rows)) place.fail(fmt::format("rows {}: expected a power of two", key.rows));
-  if (const Json* convolution = find_member(object, "convolution", place)) {
-    const JsonPlace its_place(place, "convolution");
+              .input = precision_member(object, "input", location),
+              .output = precision_member(object, "output", location),
+              .n = count_member(object, "n", location),
+              .k = count_member(object, "k", location),
+              .rows = count_member(object, "rows", location)};
+  if (!std::has_single_bit(key.rows)) location.fail(fmt::format("rows {}: expected a power of two", key.rows));
+  if (const Json* convolution = find_member(object, "convolution", location)) {
+    const JsonLocation its_place(location, "convolution");
     key.convolution = parse_convolution(as_object(*convolution, its_place), its_place);
   }
   return key;
@@ -145,14 +145,14 @@ OrderedJson to_json(const GemmChoice& choice) {
 }
 
 GemmChoice parse_gemm_choice(const nlohmann::json& value, const std::string& name) {
-  const JsonPlace root(name);
+  const JsonLocation root(name);
   GemmChoice choice{string_member(as_object(value, root), "default", root), {}};
-  const JsonPlace list_place(root, "products");
+  const JsonLocation list_location(root, "products");
   const Json& list = list_member(value, "products", root);
   for (std::size_t i = 0; i < list.size(); ++i) {
-    const JsonPlace place(list_place, i);
-    const Json& product = as_object(list[i], place);
-    choice.products[parse_key(product, place)] = string_member(product, "provider", place);
+    const JsonLocation location(list_location, i);
+    const Json& product = as_object(list[i], location);
+    choice.products[parse_key(product, location)] = string_member(product, "provider", location);
   }
   return choice;
 }
@@ -183,9 +183,9 @@ GemmChoice GemmCache::read() const {
   if (file_.empty() || !std::filesystem::exists(file_, absent)) return nothing;
   try {
     const Json file = read_json(file_);
-    const JsonPlace place("cache");
-    if (string_member(file, "machine", place) != machine_) return nothing;
-    GemmChoice choice = parse_gemm_choice(member(file, "choice", place), "cache");
+    const JsonLocation location("cache");
+    if (string_member(file, "machine", location) != machine_) return nothing;
+    GemmChoice choice = parse_gemm_choice(member(file, "choice", location), "cache");
     return is_built(choice) ? choice : nothing;
   } catch (const std::runtime_error&) {
     return nothing;  // it is only a saving: measured again and written anew

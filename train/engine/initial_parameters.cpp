@@ -13,22 +13,22 @@
 namespace mylos::train {
 namespace {
 
-/// Fills this rank's part of one row after the other: of what several ranks own, its turns.
-class RowFiller {
+/// Fills this rank's part of one tensor after the other: of what several ranks own, its turns.
+class TensorInitializer {
  public:
-  RowFiller(ParameterStore& store, parallel::ParameterMode& mode)
+  TensorInitializer(ParameterStore& store, parallel::ShardingStrategy& mode)
       : table_(store.table()), store_(store), mode_(mode), copies_(mode.copies().size()), copy_(mode.copies().rank()) {}
 
-  /// The row called `name`, a parameter or state. Errors: std::invalid_argument where there is none.
+  /// The tensor called `name`, a parameter or state. Errors: std::invalid_argument where there is none.
   void fill(const std::string& name, const ValueReader& read) {
-    const auto states = table_.state_rows();
-    if (std::ranges::find(states, name, &ParameterRow::name) != states.end()) return fill_state(name, read);
-    const std::size_t row = table_.find(name);
-    const RowRange owned = mode_.owned_range(row);
+    const auto states = table_.state_tensors();
+    if (std::ranges::find(states, name, &ParameterTensor::name) != states.end()) return fill_state(name, read);
+    const std::size_t tensor = table_.find(name);
+    const TensorRange owned = mode_.owned_range(tensor);
     for_each_piece(owned.size(), [&](std::size_t first, std::size_t count) {
-      const FilledPiece piece{row, owned.begin + first, count, filled_.size() % copies_};
+      const FilledPiece piece{tensor, owned.begin + first, count, filled_.size() % copies_};
       filled_.push_back(piece);
-      if (piece.by == copy_) mode_.write_row(row, piece.first, read_piece(read, piece.first, count));
+      if (piece.by == copy_) mode_.write_tensor(tensor, piece.first, read_piece(read, piece.first, count));
     });
   }
   /// Of all ranks that own the same.
@@ -37,8 +37,8 @@ class RowFiller {
  private:
   /// Every rank has all of it.
   void fill_state(const std::string& name, const ValueReader& read) {
-    const std::size_t row = table_.find_state(name);
-    const auto state = store_.state(row);
+    const std::size_t tensor = table_.find_state(name);
+    const auto state = store_.state(tensor);
     for_each_piece(state.size(), [&](std::size_t first, std::size_t count) {
       const std::span<const float> values = read_piece(read, first, count);
       const Kokkos::View<const float*, HostSpace, Kokkos::MemoryUnmanaged> source(values.data(), values.size());
@@ -55,47 +55,48 @@ class RowFiller {
 
   const ParameterTable& table_;
   ParameterStore& store_;
-  parallel::ParameterMode& mode_;
+  parallel::ShardingStrategy& mode_;
   std::size_t copies_, copy_;
   std::vector<FilledPiece> filled_;
   std::vector<float> piece_;
 };
 
-/// Fills every row that the task gave no values for.
-void initialize_others(std::span<const ParameterRow> rows, const std::set<std::string>& given,
-                       std::optional<std::uint64_t> seed, RowFiller& filler) {
-  for (const ParameterRow& row : rows) {
-    if (given.contains(row.name)) continue;
+/// Fills every tensor that the task gave no values for.
+void initialize_others(std::span<const ParameterTensor> tensors, const std::set<std::string>& given,
+                       std::optional<std::uint64_t> seed, TensorInitializer& dummy) {
+  for (const ParameterTensor& tensor : tensors) {
+    if (given.contains(tensor.name)) continue;
     if (!seed) {
-      fail(fmt::format("the model has no {}: it was not fine-tuned for this task; train it first", row.name));
+      fail(fmt::format("the model has no {}: it was not fine-tuned for this task; train it first", tensor.name));
     }
-    filler.fill(row.name, [&](std::size_t first, std::span<float> values) { initialize(row, *seed, first, values); });
+    dummy.fill(tensor.name,
+               [&](std::size_t first, std::span<float> values) { initialize(tensor, *seed, first, values); });
   }
 }
 
 }  // namespace
 
 std::vector<FilledPiece> fill_parameters(const Task& task, std::optional<std::uint64_t> seed, ParameterStore& store,
-                                         parallel::ParameterMode& mode) {
-  RowFiller filler(store, mode);
+                                         parallel::ShardingStrategy& mode) {
+  TensorInitializer dummy(store, mode);
   std::set<std::string> given;
-  task.initial_values(RowWriter([&](const std::string& name, const ValueReader& read) {
+  task.initial_values(TensorWriter([&](const std::string& name, const ValueReader& read) {
     given.insert(name);
-    filler.fill(name, read);
+    dummy.fill(name, read);
   }));
-  initialize_others(store.table().rows(), given, seed, filler);
-  initialize_others(store.table().state_rows(), given, seed, filler);
-  return std::move(filler).filled();
+  initialize_others(store.table().tensors(), given, seed, dummy);
+  initialize_others(store.table().state_tensors(), given, seed, dummy);
+  return std::move(dummy).filled();
 }
 
-void pass_on(std::span<const FilledPiece> pieces, parallel::ParameterMode& mode) {
-  for (const FilledPiece& piece : pieces) mode.copy_row(piece.row, piece.first, piece.count, piece.by);
+void pass_on(std::span<const FilledPiece> pieces, parallel::ShardingStrategy& mode) {
+  for (const FilledPiece& piece : pieces) mode.copy_tensor(piece.tensor, piece.first, piece.count, piece.by);
 }
 
 void load_initial_parameters(const ExecutionSpace& space, const Task& task, std::optional<std::uint64_t> seed,
-                             ParameterStore& store, parallel::ParameterMode& mode) {
+                             ParameterStore& store, parallel::ShardingStrategy& mode) {
   pass_on(fill_parameters(task, seed, store, mode), mode);
-  mode.publish_values(space);
+  mode.sync_parameters(space);
 }
 
 }  // namespace mylos::train

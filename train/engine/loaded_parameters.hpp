@@ -1,8 +1,8 @@
 #pragma once
 
 #include "core/parameter_store.hpp"
-#include "core/unit_schedule.hpp"
-#include "parallel/sharding/parameter_mode.hpp"
+#include "core/unit_hooks.hpp"
+#include "parallel/sharding/sharding_strategy.hpp"
 #include "train/engine/task.hpp"
 
 #include <memory>
@@ -12,17 +12,17 @@ namespace mylos::train {
 /// The parameters of a task's model in one process, for inference.
 class LoadedParameters {
  public:
-  /// Takes memory and loads the values. Errors: std::runtime_error naming a row that the task has no values for.
+  /// Takes memory and loads the values. Errors: std::runtime_error naming a tensor that the task has no values for.
   LoadedParameters(const ExecutionSpace& space, const Task& task, Precision precision);
   LoadedParameters(const LoadedParameters&) = delete;  // the mode refers to the store
   LoadedParameters& operator=(const LoadedParameters&) = delete;
 
   const ParameterStore& store() const { return store_; }
-  UnitSchedule& schedule() { return mode_->schedule(); }
+  UnitHooks& schedule() { return mode_->schedule(); }
 
  private:
   ParameterStore store_;
-  std::unique_ptr<parallel::ParameterMode> mode_;
+  std::unique_ptr<parallel::ShardingStrategy> mode_;
 };
 
 }  // namespace mylos::train

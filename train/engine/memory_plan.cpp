@@ -40,17 +40,17 @@ std::size_t scratch_bytes(const Workload& workload, const BatchShape& largest, c
   return std::max(training, workload.model.scratch_bytes(evaluated, ParameterStore::Purpose::inference, processor));
 }
 
-/// Bytes of the largest piece in which rows are loaded and exported.
+/// Bytes of the largest piece in which tensors are loaded and exported.
 std::size_t largest_piece(const ParameterTable& table) {
   std::size_t largest = 0;
-  for (const ParameterRow& row : table.rows()) largest = std::max(largest, row.size);
+  for (const ParameterTensor& tensor : table.tensors()) largest = std::max(largest, tensor.size);
   return std::min(largest, piece_elements) * sizeof(float);
 }
 
-/// What the state rows of a step are made from.
-std::size_t observed_bytes(const Workload& workload, std::size_t steps, const Sharing& sharing) {
+/// What the state tensors of a step are made from.
+std::size_t observed_bytes(const Workload& workload, std::size_t steps, const StepSplit& split) {
   const std::size_t batch = largest_global_batch(workload.samples, steps);
-  return ObservedState::bytes(workload.model.table(), (batch + sharing.ranks - 1) / sharing.ranks, batch);
+  return ObservedState::bytes(workload.model.table(), (batch + split.ranks - 1) / split.ranks, batch);
 }
 
 /// What is written takes memory, and reporting; so do the stacks and heaps of threads: measured.
@@ -63,9 +63,9 @@ std::size_t output_bytes(const Workload& workload, std::size_t threads) {
 /// What a rank holds for what others send it, where it computes: of the host's memory for any sum; of a device's only
 /// for sums in a fixed order, which --deterministic and gradients in bfloat16 take.
 std::size_t received_bytes(const TrainConfig& config, const RankLayout& layout, const RankCounts& ranks) {
-  const std::size_t count = layout.sharing.ranks;
+  const std::size_t count = layout.split.ranks;
   if (ranks.on_host) return parallel::exchange_bytes(count, config.parallel.bucket);
-  const bool ordered = layout.sharing.leaves > 0 || config.parallel.bfloat16_gradients;
+  const bool ordered = layout.split.leaves > 0 || config.parallel.bfloat16_gradients;
   return ordered ? parallel::device_exchange_bytes(count, config.parallel.bucket) : 0;
 }
 
@@ -91,19 +91,19 @@ void count_passes(MemoryPlan& plan, const Workload& workload, nn::Recompute reco
 MemoryPlan plan_for(const Workload& workload, const TrainConfig& config, std::size_t steps,
                     const MicroBatchLimit& limit, const RankLayout& layout, const RankCounts& ranks) {
   const std::size_t slots = config.optimizer.kind == OptimizerKind::adamw ? 2 : 1;
-  const MicroBatchBounds bounds = bound_micro_batches(workload.samples, steps, limit, layout.sharing);
+  const MicroBatchBounds bounds = bound_micro_batches(workload.samples, steps, limit, layout.split);
   MemoryPlan plan;
   plan.limit = limit;
   plan.largest = bounds.largest;
   plan.layout = layout;
   plan.mode = {.kind = layout.mode,
                .bfloat16_gradients = config.parallel.bfloat16_gradients,
-               .tree_sums = layout.sharing.leaves > 0,
+               .tree_sums = layout.split.leaves > 0,
                .micro_batches = bounds.micro_batches};
   const parallel::ModeMemory held =
       parallel::mode_memory(plan.mode, layout.shards, workload.model.table(), config.precision);
   plan.values = held.values;
-  plan.gradients = held.gradients + observed_bytes(workload, steps, layout.sharing);
+  plan.gradients = held.gradients + observed_bytes(workload, steps, layout.split);
   plan.exchange = held.exchange + received_bytes(config, layout, ranks);
   plan.optimizer = held.slices * slots * sizeof(float);
   count_passes(plan, workload, config.recompute, ranks);

@@ -2,7 +2,7 @@
 
 #include "core/parameter_store.hpp"
 #include "train/engine/rank_layout.hpp"
-#include "train/engine/step_shares.hpp"
+#include "train/engine/step_assignment.hpp"
 #include "train/engine/train_config.hpp"
 #include "train/engine/workload.hpp"
 
@@ -16,15 +16,15 @@ struct MemoryPlan {
   std::size_t program = 0;    ///< resident before the run takes anything: program, libraries, questions, windows; of a
                               ///< device what is taken already, by whomever
   std::size_t before = 0;     ///< the most that was resident until then
-  std::size_t values = 0;     ///< bytes of parameters in the compute type, and float masters beside 16-bit ones
-  std::size_t gradients = 0;  ///< and what a step's samples observed for the state rows
+  std::size_t values = 0;     ///< bytes of parameters in the compute type, and float master weights beside 16-bit ones
+  std::size_t gradients = 0;  ///< and what a step's samples observed for the state tensors
   std::size_t exchange = 0;   ///< gradients in the type they are exchanged in
   std::size_t optimizer = 0;  ///< slots
   std::size_t activations = 0;  ///< the arena
   std::size_t workspace = 0;    ///< of matrix products: copies of operands and, on a host, generated code and heaps
   std::size_t scratch = 0;      ///< of teams
   std::size_t output = 0;       ///< answers of an evaluation, a piece of what is written, samples that are read ahead
-  std::size_t loading = 0;      ///< the largest piece of a row as float, before the arena is used
+  std::size_t loading = 0;      ///< the largest piece of a tensor as float, before the arena is used
   MicroBatchLimit limit;        ///< what is computed at once
   std::size_t asked = 0;        ///< samples at once of the run that was asked for, before they were halved to fit
   BatchShape largest;           ///< of the micro-batches of all ranks

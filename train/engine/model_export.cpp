@@ -37,51 +37,54 @@ class FirstRankExport {
   std::exception_ptr failure_;
 };
 
-/// Gives `take` what `read` reads of each row.
+/// Gives `take` what `read` reads of each tensor.
 template <class Read>
-void read_rows(std::span<const ParameterRow> rows, const RowSink& take, const Read& read) {
+void read_tensors(std::span<const ParameterTensor> tensors, const RowSink& take, const Read& read) {
   std::vector<float> values;
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    for_each_piece(rows[row].size, [&](std::size_t first, std::size_t count) {
+  for (std::size_t tensor = 0; tensor < tensors.size(); ++tensor) {
+    for_each_piece(tensors[tensor].size, [&](std::size_t first, std::size_t count) {
       values.resize(count);
-      read(row, first, std::span(values));
-      take(rows[row], first, values);
+      read(tensor, first, std::span(values));
+      take(tensors[tensor], first, values);
     });
   }
 }
 
 }  // namespace
 
-void read_state(const ParameterStore& store, std::size_t state_row, std::size_t first, std::span<float> values) {
+void read_state(const ParameterStore& store, std::size_t state_tensor, std::size_t first, std::span<float> values) {
   const Kokkos::View<float*, HostSpace, Kokkos::MemoryUnmanaged> target(values.data(), values.size());
-  Kokkos::deep_copy(target, slice(store.state(state_row), first, first + values.size()));
+  Kokkos::deep_copy(target, slice(store.state(state_tensor), first, first + values.size()));
 }
 
-void gather_parameters(parallel::Communicator& ranks, const ParameterStore& store, parallel::ParameterMode& mode,
+void gather_parameters(parallel::Communicator& ranks, const ParameterStore& store, parallel::ShardingStrategy& mode,
                        const RowSink& take) {
   const bool is_first = ranks.rank() == 0;
-  const RowSink take_first = [&](const ParameterRow& row, std::size_t first, std::span<const float> values) {
-    if (is_first) take(row, first, values);
-    // Ranks that have nothing of a row do not run ahead of it for longer than it takes: --collective-timeout.
-    if (first + values.size() == row.size) ranks.barrier("a row that is exported");
+  const RowSink take_first = [&](const ParameterTensor& tensor, std::size_t first, std::span<const float> values) {
+    if (is_first) take(tensor, first, values);
+    // Ranks that have nothing of a tensor do not run ahead of it for longer than it takes: --collective-timeout.
+    if (first + values.size() == tensor.size) ranks.barrier("a tensor that is exported");
   };
-  read_rows(store.table().rows(), take_first,
-            [&](std::size_t row, std::size_t first, std::span<float> values) { mode.gather_row(row, first, values); });
+  read_tensors(store.table().tensors(), take_first,
+               [&](std::size_t tensor, std::size_t first, std::span<float> values) {
+                 mode.gather_tensor(tensor, first, values);
+               });
 }
 
 void read_states(const ParameterStore& store, const RowSink& take) {
-  read_rows(store.table().state_rows(), take, [&](std::size_t row, std::size_t first, std::span<float> values) {
-    read_state(store, row, first, values);
-  });
+  read_tensors(store.table().state_tensors(), take,
+               [&](std::size_t tensor, std::size_t first, std::span<float> values) {
+                 read_state(store, tensor, first, values);
+               });
 }
 
 void export_model(parallel::Communicator& ranks, const Task& task, const ParameterStore& store,
-                  parallel::ParameterMode& mode, const std::filesystem::path& directory) {
+                  parallel::ShardingStrategy& mode, const std::filesystem::path& directory) {
   FirstRankExport first(ranks.rank() == 0);
   std::unique_ptr<ModelExport> target;
   first.attempt([&] { target = task.start_export(directory); });
-  const RowSink write = [&](const ParameterRow& row, std::size_t begin, std::span<const float> values) {
-    first.attempt([&] { target->write(row, begin, values); });
+  const RowSink write = [&](const ParameterTensor& tensor, std::size_t begin, std::span<const float> values) {
+    first.attempt([&] { target->write(tensor, begin, values); });
   };
   gather_parameters(ranks, store, mode, write);
   read_states(store, write);

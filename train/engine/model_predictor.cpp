@@ -45,7 +45,7 @@ Metrics parse_metrics(const std::string& text) {
 }  // namespace
 
 ModelPredictor::ModelPredictor(parallel::Communicator& ranks, const ExecutionSpace& space, const nn::Model& model,
-                               const ParameterStore& store, UnitSchedule& schedule, const Gemm& gemm, Arena& arena,
+                               const ParameterStore& store, UnitHooks& schedule, const Gemm& gemm, Arena& arena,
                                const BatchShape& largest)
     : ranks_(ranks),
       model_(model),
@@ -116,7 +116,7 @@ PredictionEnd ModelPredictor::exchange(const Counts& own, int signal) {
   own_counts[losses_count] = static_cast<std::int64_t>(own.losses);
   own_counts[signal_number] = signal;
   own_counts[not_finite] = std::all_of(gathered_.data(), gathered_.data() + own.outputs, is_finite) ? 0 : 1;
-  const auto host = parallel::Place::host;
+  const auto host = parallel::MemoryKind::host;
   ranks_
       .all_gather(pass_.space, {own_counts, counts_of_rank, parallel::ElementType::int64, host},
                   {counts_.data(), counts_.size(), parallel::ElementType::int64, host}, exchanged)
@@ -140,7 +140,7 @@ void ModelPredictor::gather_outputs(std::size_t taken) {
     gathered_ = HostVector<float>("mylos::ModelPredictor::gathered", all);
     std::copy(smaller.data(), smaller.data() + taken, gathered_.data());
   }
-  const auto host = parallel::Place::host;
+  const auto host = parallel::MemoryKind::host;
   const std::size_t slots = ranks_.rank() == 0 ? ranks_.size() : 0;
   // The first rank's slot is the first one: it is in its place.
   ranks_

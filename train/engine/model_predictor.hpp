@@ -27,7 +27,7 @@ class ModelPredictor {
  public:
   /// All outlive it. Batches are at most as large as `largest`.
   ModelPredictor(parallel::Communicator& ranks, const ExecutionSpace& space, const nn::Model& model,
-                 const ParameterStore& store, UnitSchedule& schedule, const Gemm& gemm, Arena& arena,
+                 const ParameterStore& store, UnitHooks& schedule, const Gemm& gemm, Arena& arena,
                  const BatchShape& largest);
 
   /// Predicts each batch of `evaluation` on one of the ranks; the first rank takes all outputs, batch by batch, so that

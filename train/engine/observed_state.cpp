@@ -37,10 +37,10 @@ std::vector<Vector<float>> momenta(const ParameterTable& table) {
   std::vector<Vector<float>> all;
   for (std::size_t unit = 0; unit < table.units().size(); ++unit) {
     std::vector<float> values(table.state_size(unit));
-    for (const ParameterRow& row : table.state_rows()) {
-      if (row.unit != unit) continue;
-      const float momentum = row.rule.kind == StateRule::Kind::count ? counts : row.rule.momentum;
-      std::fill_n(values.begin() + static_cast<std::ptrdiff_t>(row.offset), row.size, momentum);
+    for (const ParameterTensor& tensor : table.state_tensors()) {
+      if (tensor.unit != unit) continue;
+      const float momentum = tensor.rule.kind == StateRule::Kind::count ? counts : tensor.rule.momentum;
+      std::fill_n(values.begin() + static_cast<std::ptrdiff_t>(tensor.offset), tensor.size, momentum);
     }
     copy_to<float>(all.emplace_back(), "mylos::ObservedState::momentum", values);
   }
@@ -49,16 +49,16 @@ std::vector<Vector<float>> momenta(const ParameterTable& table) {
 
 /// The rows of `samples` of this rank, each in its place of the batch; zero in the places of other ranks.
 void put_in_order(const ExecutionSpace& space, const ConstMatrix<float>& observed, std::size_t first_column,
-                  const ConstVector<std::size_t>& places, const Matrix<float>& ordered) {
+                  const ConstVector<std::size_t>& positions, const Matrix<float>& ordered) {
   Kokkos::deep_copy(space, ordered, 0.0f);
-  const std::size_t columns = ordered.extent(1), elements = places.size() * columns;
+  const std::size_t columns = ordered.extent(1), elements = positions.size() * columns;
   const float* const from = observed.data();
   float* const to = ordered.data();
   const std::size_t stride = observed.extent(1);
   for_each_element(
       with_work("mylos::put_in_order", work_of(elements, 0, 8)), space, elements, KOKKOS_LAMBDA(std::size_t i) {
         const std::size_t sample = i / columns, column = i % columns;
-        to[places(sample) * columns + column] = from[sample * stride + first_column + column];
+        to[positions(sample) * columns + column] = from[sample * stride + first_column + column];
       });
 }
 
@@ -97,13 +97,13 @@ Matrix<float> ObservedState::rows(std::size_t first, std::size_t count) const {
 }
 
 void ObservedState::update(const ExecutionSpace& space, std::span<const double> weights,
-                           std::span<const std::size_t> places) {
+                           std::span<const std::size_t> positions) {
   if (width_ == 0) return;
   const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
   std::vector<float> parts;
   for (const double weight : weights) parts.push_back(static_cast<float>(weight / sum));
   const Vector<float> shares = copy_to<float>(weights_, "mylos::ObservedState::weights", parts);
-  const Vector<std::size_t> own = copy_to<std::size_t>(places_, "mylos::ObservedState::places", places);
+  const Vector<std::size_t> own = copy_to<std::size_t>(positions_, "mylos::ObservedState::places", positions);
   const ParameterTable& table = store_.table();
   if (unit_rows_.size() < weights.size() * largest_state(table)) {
     unit_rows_ = {};
@@ -117,10 +117,10 @@ void ObservedState::update(const ExecutionSpace& space, std::span<const double> 
 
 /// What all samples of the step observed for a unit, on every rank: each value is added to zeros only.
 Matrix<float> ObservedState::exchanged(const ExecutionSpace& space, std::size_t unit,
-                                       const ConstVector<std::size_t>& places, std::size_t batch) {
+                                       const ConstVector<std::size_t>& positions, std::size_t batch) {
   const ParameterTable& table = store_.table();
   const Matrix<float> ordered(unit_rows_.data(), batch, table.state_size(unit));
-  put_in_order(space, observed_, table.observed_offset(unit), places, ordered);
+  put_in_order(space, observed_, table.observed_offset(unit), positions, ordered);
   if (ranks_.size() > 1) {
     const parallel::Buffer values = parallel::buffer_of(Vector<float>(ordered.data(), ordered.size()));
     ranks_.all_reduce(space, values, "observations of " + table.units()[unit].name).wait(space);

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-/// State rows (BatchNorm's running statistics) from what the samples of a step observed. They depend neither on how a
-/// step is cut nor on ranks: what samples observed is added in the order of the global batch.
+/// State tensors (BatchNorm's running statistics) from what the samples of a step observed. They depend neither on how
+/// a step is cut nor on ranks: what samples observed is added in the order of the global batch.
 namespace mylos::train {
 
 class ObservedState {
@@ -22,15 +22,15 @@ class ObservedState {
   /// order in which it computes them. Behind the last of them there is room for one that does not count. Empty where
   /// the table has no state.
   Matrix<float> rows(std::size_t first, std::size_t count) const;
-  /// Updates the state rows as their rules say. `weights[i]` is the part of sample i in the mean; this rank computed
+  /// Updates the state tensors as their rules say. `weights[i]` is the part of sample i in the mean; this rank computed
   /// `places` of the global batch, in this order. Collective; afterwards all ranks have the same bits.
-  void update(const ExecutionSpace& space, std::span<const double> weights, std::span<const std::size_t> places);
+  void update(const ExecutionSpace& space, std::span<const double> weights, std::span<const std::size_t> positions);
 
   /// Bytes that it takes on a rank that computes `samples` of a global batch of `batch`.
   static std::size_t bytes(const ParameterTable& table, std::size_t samples, std::size_t batch);
 
  private:
-  Matrix<float> exchanged(const ExecutionSpace& space, std::size_t unit, const ConstVector<std::size_t>& places,
+  Matrix<float> exchanged(const ExecutionSpace& space, std::size_t unit, const ConstVector<std::size_t>& positions,
                           std::size_t batch);
 
   const ParameterStore& store_;
@@ -38,7 +38,7 @@ class ObservedState {
   std::size_t width_;
   Matrix<float> observed_;               ///< (samples of this rank + 1, width)
   Vector<float> unit_rows_;              ///< (global batch, state of the largest unit)
-  Vector<std::size_t> places_;           ///< memory for those of this rank's samples,
+  Vector<std::size_t> positions_;        ///< memory for those of this rank's samples,
   Vector<float> weights_;                ///< and for the weights of all samples
   std::vector<Vector<float>> momentum_;  ///< of each unit's elements; below zero: they count
 };

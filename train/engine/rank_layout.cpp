@@ -54,17 +54,17 @@ bool reduces_micro_batches(ModeKind mode) {
 
 }  // namespace
 
-Ranks ranks_of(parallel::Launch& launch) { return {launch.world(), launch.places()}; }
+Ranks ranks_of(parallel::Launch& launch) { return {launch.world(), launch.placements()}; }
 
-RankCounts count_ranks(std::span<const parallel::RankPlace> places) {
-  RankCounts counts{.ranks = places.size(), .nodes = 1, .of_node = 1};
+RankCounts count_ranks(std::span<const parallel::RankPlacement> placements) {
+  RankCounts counts{.ranks = placements.size(), .nodes = 1, .of_node = 1};
   std::vector<std::size_t> nodes;  // of each rank, in turn
-  for (const parallel::RankPlace& place : places) nodes.push_back(place.node);
+  for (const parallel::RankPlacement& placement : placements) nodes.push_back(placement.node);
   std::vector<std::size_t> distinct = nodes;
   std::ranges::sort(distinct);
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
   counts.nodes = distinct.size();
-  counts.of_node = places.size() % counts.nodes == 0 ? places.size() / counts.nodes : 0;
+  counts.of_node = placements.size() % counts.nodes == 0 ? placements.size() / counts.nodes : 0;
   for (std::size_t rank = 0; counts.of_node > 0 && rank < nodes.size(); ++rank) {
     if (nodes[rank] != nodes[rank / counts.of_node * counts.of_node]) counts.of_node = 0;
   }
@@ -73,13 +73,13 @@ RankCounts count_ranks(std::span<const parallel::RankPlace> places) {
 
 RankLayout lay_out(const TrainConfig& config, ModeKind mode, const RankCounts& counts) {
   check_shard_size(config.parallel, mode);
-  RankLayout layout{.mode = mode, .shards = 1, .sharing = {.ranks = counts.ranks}};
+  RankLayout layout{.mode = mode, .shards = 1, .split = {.ranks = counts.ranks}};
   const std::size_t shard_size = mode == ModeKind::hybrid ? hybrid_shard_size(config.parallel, counts) : 1;
   layout.shards = parallel::ranks_that_split(mode, shard_size, counts.ranks);
   if (!config.parallel.deterministic) return layout;
   check_deterministic(config, counts.ranks);
-  layout.sharing.leaves = config.parallel.leaves;
-  if (reduces_micro_batches(mode)) layout.sharing.reduced_together = layout.shards;
+  layout.split.leaves = config.parallel.leaves;
+  if (reduces_micro_batches(mode)) layout.split.reduced_together = layout.shards;
   return layout;
 }
 

@@ -2,8 +2,8 @@
 
 #include "core/kernels/scratch.hpp"
 #include "parallel/launch/launch.hpp"
-#include "parallel/sharding/parameter_mode.hpp"
-#include "train/engine/step_shares.hpp"
+#include "parallel/sharding/sharding_strategy.hpp"
+#include "train/engine/step_assignment.hpp"
 #include "train/engine/train_config.hpp"
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace mylos::train {
 /// The ranks of a run; the communicator outlives it.
 struct Ranks {
   parallel::Communicator& world;
-  std::vector<parallel::RankPlace> places;  ///< of every rank
+  std::vector<parallel::RankPlacement> placements;  ///< of every rank
 };
 Ranks ranks_of(parallel::Launch& launch);
 
@@ -30,13 +30,13 @@ struct RankCounts {
 
   TeamProcessor processor() const { return {.threads = threads, .on_host = on_host}; }
 };
-RankCounts count_ranks(std::span<const parallel::RankPlace> places);
+RankCounts count_ranks(std::span<const parallel::RankPlacement> placements);
 
 /// A mode with its groups, and how steps are split for it.
 struct RankLayout {
   parallel::ModeKind mode = parallel::ModeKind::replicated;
   std::size_t shards = 1;  ///< neighbouring ranks that split what is split
-  Sharing sharing;
+  StepSplit split;
 };
 
 /// The layout of a run in `mode`. Errors: std::runtime_error that says what to change, where ranks, shard size and what

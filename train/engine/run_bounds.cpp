@@ -15,15 +15,15 @@ constexpr std::size_t most_epochs_looked_at = 64;
 std::size_t divided_up(std::size_t count, std::size_t parts) { return (count + parts - 1) / parts; }
 
 /// Samples that a rank may have in one micro-batch, out of batches of `batch`.
-std::size_t most_samples(std::size_t batch, const MicroBatchLimit& limit, const Sharing& sharing) {
-  if (sharing.leaves > 0) return divided_up(batch, sharing.leaves);
+std::size_t most_samples(std::size_t batch, const MicroBatchLimit& limit, const StepSplit& split) {
+  if (split.leaves > 0) return divided_up(batch, split.leaves);
   if (limit.parts > 0) return divided_up(batch, limit.parts);  // one rank may have most
   return limit.samples > 0 ? std::min(limit.samples, batch) : batch;
 }
 
 /// No micro-batch has more rows than the longest samples of an epoch together, nor more samples than the shortest; nor
 /// does a rank have more rows than its part of a batch and one sample more.
-MicroBatchBounds bound_of_epoch(const SampleStream& stream, const MicroBatchLimit& limit, const Sharing& sharing) {
+MicroBatchBounds bound_of_epoch(const SampleStream& stream, const MicroBatchLimit& limit, const StepSplit& split) {
   std::vector<std::size_t> rows;
   std::size_t batch = 0;
   for (std::size_t step = 0; step < stream.steps_per_epoch(); ++step) {
@@ -37,13 +37,13 @@ MicroBatchBounds bound_of_epoch(const SampleStream& stream, const MicroBatchLimi
     const auto end = rows.begin() + static_cast<std::ptrdiff_t>(std::min(rows.size(), count));
     return std::accumulate(rows.begin(), end, std::size_t{0});
   };
-  const std::size_t samples = std::min(rows.size(), most_samples(batch, limit, sharing));
+  const std::size_t samples = std::min(rows.size(), most_samples(batch, limit, split));
   // Balanced shares are not much more than their part; leaves are as they come.
-  const std::size_t ranks = sharing.leaves > 0 ? 1 : sharing.ranks;
+  const std::size_t ranks = split.leaves > 0 ? 1 : split.ranks;
   const std::size_t part = sum_of_longest(batch) / ranks + rows.front();
   MicroBatchBounds bounds{{samples, std::min(sum_of_longest(samples), part), rows.front()}, batch};
-  if (sharing.leaves > 0) {
-    bounds.micro_batches = sharing.leaves / sharing.ranks;
+  if (split.leaves > 0) {
+    bounds.micro_batches = split.leaves / split.ranks;
   } else if (limit.parts > 0) {
     bounds.micro_batches = std::min(limit.parts, batch);
   } else if (limit.tokens > 0) {
@@ -56,16 +56,16 @@ MicroBatchBounds bound_of_epoch(const SampleStream& stream, const MicroBatchLimi
   return bounds;
 }
 
-void include(const SampleStream& stream, std::span<const std::size_t> samples, const Places& places,
+void include(const SampleStream& stream, std::span<const std::size_t> samples, const Positions& positions,
              BatchShape& largest) {
   std::size_t rows = 0;
-  for (const std::size_t place : places) {
-    const std::size_t length = stream.rows_of(samples[place]);
+  for (const std::size_t position : positions) {
+    const std::size_t length = stream.rows_of(samples[position]);
     rows += length;
     largest.longest = std::max(largest.longest, length);
   }
   largest.rows = std::max(largest.rows, rows);
-  largest.samples = std::max(largest.samples, places.size());
+  largest.samples = std::max(largest.samples, positions.size());
 }
 
 }  // namespace
@@ -84,15 +84,15 @@ std::size_t largest_global_batch(const SampleStream& stream, std::size_t steps) 
 }
 
 MicroBatchBounds bound_micro_batches(const SampleStream& stream, std::size_t steps, const MicroBatchLimit& limit,
-                                     const Sharing& sharing) {
-  if (steps / most_epochs_looked_at > stream.steps_per_epoch()) return bound_of_epoch(stream, limit, sharing);
+                                     const StepSplit& split) {
+  if (steps / most_epochs_looked_at > stream.steps_per_epoch()) return bound_of_epoch(stream, limit, split);
   MicroBatchBounds bounds;
   for (std::size_t step = 0; step < steps; ++step) {
     const std::vector<std::size_t> samples = stream.global_batch(step);
-    const StepShares shares = share_step(stream, samples, limit, without_idle_ranks(sharing, samples.size()));
+    const StepAssignment shares = assign_step(stream, samples, limit, without_idle_ranks(split, samples.size()));
     bounds.micro_batches = std::max(bounds.micro_batches, shares.micro_batches());
-    for (const std::vector<Places>& own : shares.ranks) {
-      for (const Places& places : own) include(stream, samples, places, bounds.largest);
+    for (const std::vector<Positions>& own : shares.ranks) {
+      for (const Positions& positions : own) include(stream, samples, positions, bounds.largest);
     }
   }
   return bounds;

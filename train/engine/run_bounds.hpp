@@ -1,6 +1,6 @@
 #pragma once
 
-#include "train/engine/step_shares.hpp"
+#include "train/engine/step_assignment.hpp"
 #include "train/engine/train_config.hpp"
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct MicroBatchBounds {
 
 /// Over steps [0, steps); for a run of very many epochs a bound of it.
 MicroBatchBounds bound_micro_batches(const SampleStream& stream, std::size_t steps, const MicroBatchLimit& limit,
-                                     const Sharing& sharing);
+                                     const StepSplit& split);
 /// Its shape on one rank.
 BatchShape largest_micro_batch(const SampleStream& stream, std::size_t steps, const MicroBatchLimit& limit);
 

@@ -113,8 +113,8 @@ bool evaluation_due(const CheckpointRecord& record) {
 
 }  // namespace
 
-RunCheckpoints::RunCheckpoints(const SavedParts& parts, const TrainConfig& config, const RunCourse& course)
-    : parts_(parts), config_(config), course_(course) {}
+RunCheckpoints::RunCheckpoints(const SavedParts& parts, const TrainConfig& config, const RunLength& length)
+    : parts_(parts), config_(config), length_(length) {}
 
 std::size_t RunCheckpoints::writers() const { return parallel::count_writers(parts_.writer_of); }
 
@@ -134,9 +134,9 @@ void RunCheckpoints::prepare(std::string description) {
 bool RunCheckpoints::due(std::size_t steps) {
   const CheckpointConfig& checkpoints = config_.checkpoints;
   if (!enabled()) return false;
-  if (checkpoints.regular() && steps == course_.steps) return true;  // --extend goes on from there
+  if (checkpoints.regular() && steps == length_.steps) return true;  // --extend goes on from there
   if (checkpoints.every_steps > 0) return steps % checkpoints.every_steps == 0;
-  if (checkpoints.every_epoch) return steps % course_.steps_per_epoch == 0;
+  if (checkpoints.every_epoch) return steps % length_.steps_per_epoch == 0;
   if (checkpoints.every_seconds <= 0.0) return false;
   // Clocks of ranks differ, so the first one's decides.
   const std::chrono::duration<double> passed = Clock::now() - last_;
@@ -174,7 +174,7 @@ void RunCheckpoints::withdraw(std::size_t steps) {
 RunProgress RunCheckpoints::resume(BestModel& best) {
   const fs::path& file = config_.checkpoints.resume;
   const CheckpointRecord record = parallel::read_checkpoint_record(parts_.ranks, file);
-  check_course(record);
+  check_length(record);
   const RunProgress progress{.steps = record.integer("step"),
                              .skipped = skipped_steps(record, file),
                              .loss_scale = saved_loss_scale(record),
@@ -224,19 +224,19 @@ parallel::CheckpointArrays RunCheckpoints::arrays() const {
       arrays.groups[1 + slot].parts.push_back(parts_.optimizer.slot(slot, i));
     }
   }
-  for (std::size_t row = 0; row < table.state_rows().size(); ++row) arrays.state.push_back(parts_.store.state(row));
+  for (std::size_t row = 0; row < table.state_tensors().size(); ++row) arrays.state.push_back(parts_.store.state(row));
   arrays.saved_range = [this](std::size_t unit, std::size_t rank) { return parts_.mode.saved_range(unit, rank); };
   return arrays;
 }
 
-CheckpointRecord RunCheckpoints::course_record() const {
+CheckpointRecord RunCheckpoints::length_record() const {
   CheckpointRecord record;
-  record.set("steps", std::uint64_t{course_.steps});
-  record.set("steps_per_epoch", std::uint64_t{course_.steps_per_epoch});
+  record.set("steps", std::uint64_t{length_.steps});
+  record.set("steps_per_epoch", std::uint64_t{length_.steps_per_epoch});
   record.set("seed", config_.seed);
   record.set("schedule", std::string(nn::to_string(config_.schedule)));
   record.set("learning_rate", config_.learning_rate);
-  record.set("warmup_steps", std::uint64_t{learning_rate_schedule(config_, course_.steps).warmup_steps});
+  record.set("warmup_steps", std::uint64_t{learning_rate_schedule(config_, length_.steps).warmup_steps});
   record.set("clip", config_.clip);
   record.set("optimizer", std::string(to_string(config_.optimizer.kind)));
   add_newer_settings(record, config_);
@@ -244,12 +244,12 @@ CheckpointRecord RunCheckpoints::course_record() const {
 }
 
 CheckpointRecord RunCheckpoints::record(const RunProgress& progress, const BestModel& best) const {
-  CheckpointRecord record = course_record();
-  const auto steps = static_cast<double>(progress.steps), epoch = static_cast<double>(course_.steps_per_epoch);
+  CheckpointRecord record = length_record();
+  const auto steps = static_cast<double>(progress.steps), epoch = static_cast<double>(length_.steps_per_epoch);
   record.set("step", std::uint64_t{progress.steps});
   record.set("epoch", steps / epoch);
-  record.set("sampler_epoch", std::uint64_t{progress.steps / course_.steps_per_epoch});
-  record.set("sampler_step", std::uint64_t{progress.steps % course_.steps_per_epoch});
+  record.set("sampler_epoch", std::uint64_t{progress.steps / length_.steps_per_epoch});
+  record.set("sampler_step", std::uint64_t{progress.steps % length_.steps_per_epoch});
   record.set("loss_scale", progress.loss_scale.value());
   record.set("finite_steps", std::uint64_t{progress.loss_scale.finite_steps()});
   record.set("skipped_steps", std::uint64_t{progress.skipped});
@@ -276,9 +276,9 @@ LossScale RunCheckpoints::saved_loss_scale(const CheckpointRecord& record) const
   return LossScale(scale, record.integer("finite_steps"));
 }
 
-void RunCheckpoints::check_course(const CheckpointRecord& record) const {
+void RunCheckpoints::check_length(const CheckpointRecord& record) const {
   std::string differing;
-  const CheckpointRecord own = course_record();
+  const CheckpointRecord own = length_record();
   for (const auto& [name, value] : own.members()) {
     const std::optional<CheckpointRecord::Value> saved = saved_member(record, name, value);
     if (!saved || *saved == value || (config_.checkpoints.extend && follows_from_steps(name))) continue;

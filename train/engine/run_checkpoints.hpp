@@ -24,8 +24,8 @@ struct RunProgress {
   bool evaluation_due = false;    ///< the evaluation after these steps is still to be done
 };
 
-/// What decides the course of a run, beside its data and options.
-struct RunCourse {
+/// What decides the length of a run, beside its data and options.
+struct RunLength {
   std::size_t steps = 0;  ///< of the whole run
   std::size_t steps_per_epoch = 0;
 };
@@ -34,7 +34,7 @@ struct RunCourse {
 struct SavedParts {
   parallel::Communicator& ranks;
   const ParameterStore& store;
-  parallel::ParameterMode& mode;
+  parallel::ShardingStrategy& mode;
   nn::Optimizer& optimizer;
   std::vector<std::size_t> writer_of;  ///< for each rank the one that writes what it saves
 };
@@ -42,7 +42,7 @@ struct SavedParts {
 /// Every call but `enabled` and `writers` is collective, and an error of one rank is one of all.
 class RunCheckpoints {
  public:
-  RunCheckpoints(const SavedParts& parts, const TrainConfig& config, const RunCourse& course);
+  RunCheckpoints(const SavedParts& parts, const TrainConfig& config, const RunLength& length);
 
   /// Ranks that write one.
   std::size_t writers() const;
@@ -72,16 +72,16 @@ class RunCheckpoints {
   using Clock = std::chrono::steady_clock;
 
   parallel::CheckpointArrays arrays() const;
-  parallel::CheckpointRecord course_record() const;
+  parallel::CheckpointRecord length_record() const;
   parallel::CheckpointRecord record(const RunProgress& progress, const BestModel& best) const;
   LossScale saved_loss_scale(const parallel::CheckpointRecord& record) const;
-  void check_course(const parallel::CheckpointRecord& record) const;
+  void check_length(const parallel::CheckpointRecord& record) const;
   bool is_own(const std::filesystem::path& file) const;
   bool is_newest(const std::filesystem::path& file) const;
 
   SavedParts parts_;
   const TrainConfig& config_;
-  RunCourse course_;
+  RunLength length_;
   std::string description_;
   std::optional<std::size_t> held_;        ///< steps of the last one that was written, or resumed from
   Clock::time_point last_ = Clock::now();  ///< when the last one was written, or the run began

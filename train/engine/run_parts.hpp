@@ -17,7 +17,7 @@ struct RunParts {
   parallel::Communicator& ranks;
   const ExecutionSpace& space;
   const ParameterStore& store;
-  parallel::ParameterMode& mode;
+  parallel::ShardingStrategy& mode;
   nn::Optimizer& optimizer;
   TrainingStep& step;
   ModelPredictor& predictor;

@@ -8,10 +8,10 @@
 
 namespace mylos::train {
 
-void RowWriter::operator()(const std::string& name, std::span<const float> values) const {
+void TensorWriter::operator()(const std::string& name, std::span<const float> values) const {
   take_(name, [&](std::size_t first, std::span<float> piece) {
     require(first <= values.size() && piece.size() <= values.size() - first,
-            fmt::format("row {}: values {} to {} of {}", name, first, first + piece.size(), values.size()));
+            fmt::format("tensor {}: values {} to {} of {}", name, first, first + piece.size(), values.size()));
     std::ranges::copy(values.subspan(first, piece.size()), piece.begin());
   });
 }

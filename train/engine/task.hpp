@@ -14,7 +14,7 @@
 #include <vector>
 
 /// The seam between the engine and what is learned: a task brings the model, the samples and the scores. The trainer,
-/// parameter modes, memory plan and optimizers know nothing else; and a task knows nothing of ranks.
+/// sharding strategies, memory plan and optimizers know nothing else; and a task knows nothing of ranks.
 namespace mylos::train {
 
 /// What a model is scored by: samples to predict, in batches that any rank may compute.
@@ -47,26 +47,26 @@ class Evaluation {
 class ModelExport {
  public:
   virtual ~ModelExport() = default;
-  /// Takes values of `row` from its element `first` on: all rows of the table in its order and then its state rows,
-  /// each from its first element to its last.
-  virtual void write(const ParameterRow& row, std::size_t first, std::span<const float> values) = 0;
+  /// Takes values of `tensor` from its element `first` on: all tensors of the table in its order and then its state
+  /// tensors, each from its first element to its last.
+  virtual void write(const ParameterTensor& tensor, std::size_t first, std::span<const float> values) = 0;
   /// After the last value. Without it nothing is replaced.
   virtual void commit() = 0;
 };
 
-/// Gives the values of a row from its element `first` on.
+/// Gives the values of a tensor from its element `first` on.
 using ValueReader = std::function<void(std::size_t first, std::span<float> values)>;
 
-/// Takes the initial values of rows, parameters and state alike, by their names. Of each it reads the elements that it
-/// needs, in pieces, before the call returns: a task can leave a row of hundreds of megabytes in its file.
-class RowWriter {
+/// Takes the initial values of tensors, parameters and state alike, by their names. Of each it reads the elements that
+/// it needs, in pieces, before the call returns: a task can leave a tensor of hundreds of megabytes in its file.
+class TensorWriter {
  public:
   using Take = std::function<void(const std::string& name, const ValueReader& read)>;
 
-  explicit RowWriter(Take take) : take_(std::move(take)) {}
+  explicit TensorWriter(Take take) : take_(std::move(take)) {}
 
   void operator()(const std::string& name, const ValueReader& read) const { take_(name, read); }
-  /// Values that are in memory, all of the row.
+  /// Values that are in memory, all of the tensor.
   void operator()(const std::string& name, std::span<const float> values) const;
 
  private:
@@ -84,9 +84,9 @@ struct ExpectedBatches {
 class Task : public SampleStream {
  public:
   virtual const nn::Model& model() const = 0;
-  /// Gives `write` the rows whose values are known, from pretrained weights; the others begin from their initialisers.
-  /// The rows, and the errors found before a value is read, are the same whatever `write` reads.
-  virtual void initial_values(const RowWriter& write) const = 0;
+  /// Gives `write` the tensors whose values are known, from pretrained weights; the others begin from their
+  /// initialisers. The tensors, and the errors found before a value is read, are the same whatever `write` reads.
+  virtual void initial_values(const TensorWriter& write) const = 0;
 
   /// Says what this rank is about to assemble, so that a task that reads files can begin to. Nothing depends on it but
   /// time.

@@ -47,7 +47,7 @@ MemoryPlan make_plan(const Ranks& ranks, const ExecutionSpace& space, const Trai
                      std::size_t steps) {
   const std::size_t available = available_on_every_rank(ranks);
   const std::vector<std::int64_t> threads = parallel::gather(ranks.world, std::int64_t{space.concurrency()});
-  RankCounts counts = count_ranks(ranks.places);
+  RankCounts counts = count_ranks(ranks.placements);
   counts.threads = static_cast<std::size_t>(*std::ranges::max_element(threads));
   return made_on_every_rank(ranks.world, [&] {
     if (config.parallel.deterministic) check_threads(threads);
@@ -100,24 +100,25 @@ struct Trainer::State {
         gemm(ready_gemm(ranks, space, configuration, trained, plan)),
         mesh(ranks.world, plan.layout.shards),
         store(made_on_every_rank(ranks.world, [this] { return make_store(); })),
-        mode(made_on_every_rank(ranks.world, [this] { return parallel::make_parameter_mode(plan.mode, mesh, store); })),
+        mode(made_on_every_rank(ranks.world,
+                                [this] { return parallel::make_sharding_strategy(plan.mode, mesh, store); })),
         optimizer(made_on_every_rank(
             ranks.world, [&] { return make_optimizer(configuration.optimizer, store.table(), mode->slices()); })),
         arena(made_on_every_rank(ranks.world, [this] { return Arena("mylos::activations", plan.activations); })),
         step(made_on_every_rank(ranks.world, [this] { return make_step(); })),
         predictor(made_on_every_rank(ranks.world, [this] { return make_predictor(); })),
         checkpoints({ranks.world, store, *mode, *optimizer,
-                     parallel::choose_writers(ranks.places, configuration.checkpoints.writers)},
+                     parallel::choose_writers(ranks.placements, configuration.checkpoints.writers)},
                     config, {.steps = steps, .steps_per_epoch = trained.steps_per_epoch()}),
         best(configuration.best_by, configuration.patience, kinds_of(trained)) {
     ranks.world.set_bucket(config.parallel.bucket);
     if (config.parallel.deterministic) ranks.world.set_order(parallel::SumOrder::ranks);
     begin();
     sent.since_last();
-    mode->publish_values(space);
+    mode->sync_parameters(space);
   }
   State(const TrainConfig& configuration, Task& trained, std::unique_ptr<parallel::Communicator> self)
-      : State(configuration, trained, Ranks{*self, {parallel::RankPlace{}}}) {
+      : State(configuration, trained, Ranks{*self, {parallel::RankPlacement{}}}) {
     own = std::move(self);
   }
 
@@ -131,7 +132,7 @@ struct Trainer::State {
                                 .largest_batch = largest_global_batch(task, steps),
                                 .micro_batch = plan.largest,
                                 .limit = plan.limit,
-                                .sharing = plan.layout.sharing,
+                                .split = plan.layout.split,
                                 .clip = config.clip,
                                 .seed = config.seed};
     return std::make_unique<TrainingStep>(context, settings);
@@ -160,7 +161,7 @@ struct Trainer::State {
   Gemm gemm;
   parallel::Mesh mesh;
   ParameterStore store;
-  std::unique_ptr<parallel::ParameterMode> mode;
+  std::unique_ptr<parallel::ShardingStrategy> mode;
   std::unique_ptr<nn::Optimizer> optimizer;
   Arena arena;
   std::unique_ptr<TrainingStep> step;
@@ -237,15 +238,15 @@ RunResult Trainer::run(const std::vector<Reporter*>& reporters, const std::strin
   return result;
 }
 
-void Trainer::read_row(const std::string& name, std::span<float> values) const {
+void Trainer::read_tensor(const std::string& name, std::span<float> values) const {
   const ParameterTable& table = state_->store.table();
-  const auto states = table.state_rows();
-  const auto state = std::ranges::find(states, name, &ParameterRow::name);
-  const std::size_t size = state != states.end() ? state->size : table.row(table.find(name)).size;
+  const auto states = table.state_tensors();
+  const auto state = std::ranges::find(states, name, &ParameterTensor::name);
+  const std::size_t size = state != states.end() ? state->size : table.tensor(table.find(name)).size;
   require(values.size() == size, fmt::format("row {}: {} values for {}", name, values.size(), size));
   if (state != states.end())
     return read_state(state_->store, static_cast<std::size_t>(state - states.begin()), 0, values);
-  state_->mode->read_row(table.find(name), 0, values);
+  state_->mode->read_tensor(table.find(name), 0, values);
 }
 
 }  // namespace mylos::train

@@ -52,8 +52,8 @@ class Trainer {
   /// ends it after a checkpoint.
   RunResult run(const std::vector<Reporter*>& reporters, const std::string& description = "{}");
 
-  /// Master values of the row called `name`, or those of a state row, on every rank.
-  void read_row(const std::string& name, std::span<float> values) const;
+  /// Master values of the row called `name`, or those of a state tensor, on every rank.
+  void read_tensor(const std::string& name, std::span<float> values) const;
 
  private:
   struct State;

@@ -104,22 +104,22 @@ void TrainingLoop::agree() {
 void TrainingLoop::train() {
   const Clock::time_point begin = Clock::now();
   const std::size_t index = progress_.steps, update = index - progress_.skipped;
-  const StepCourse course{index, update, run_.schedule.at(update), progress_.loss_scale.value()};
-  const StepResult result = run_.step.run(run_.space, course);
-  const bool adapts = progress_.loss_scale.adapts(), taken = take(course, result);
+  const StepProgress progress{index, update, run_.schedule.at(update), progress_.loss_scale.value()};
+  const StepResult result = run_.step.run(run_.space, progress);
+  const bool adapts = progress_.loss_scale.adapts(), taken = take(progress, result);
   const StepReport report = {
       .step = index + 1,
       .epoch = static_cast<double>(index + 1) / static_cast<double>(run_.task.steps_per_epoch()),
       .loss = result.loss,
       .gradient_norm = result.gradient_norm,
-      .learning_rate = course.learning_rate,
+      .learning_rate = progress.learning_rate,
       .sequences = result.sequences,
       .tokens = result.tokens,
       .seconds = seconds_since(begin),
       .flops = run_.task.model().training_flops({.samples = result.sequences, .rows = result.tokens, .longest = 0}),
       .memory = peak_resident_memory(),
       .sent = run_.sent.since_last(),
-      .loss_scale = adapts ? std::optional(course.loss_scale) : std::nullopt,
+      .loss_scale = adapts ? std::optional(progress.loss_scale) : std::nullopt,
       .skipped = !taken,
       .parts = result.parts};
   progress_.steps = report.step;
@@ -132,14 +132,14 @@ void TrainingLoop::train() {
 
 /// Whether the step updated anything. Where it did not, the loss scale was too large, or the run stops. The scale has
 /// no part in a loss, so that one which is not finite is never its doing.
-bool TrainingLoop::take(const StepCourse& course, const StepResult& result) {
+bool TrainingLoop::take(const StepProgress& progress, const StepResult& result) {
   if (is_finite(result)) {
     progress_.loss_scale.note_finite();
-    last_update_ = {.step = course.step,
-                    .settings = {.step = course.update, .learning_rate = static_cast<float>(course.learning_rate)}};
+    last_update_ = {.step = progress.step,
+                    .settings = {.step = progress.update, .learning_rate = static_cast<float>(progress.learning_rate)}};
     return true;
   }
-  if (!std::isfinite(result.loss) || !progress_.loss_scale.back_off()) stop_at_step(course, result);
+  if (!std::isfinite(result.loss) || !progress_.loss_scale.back_off()) stop_at_step(progress, result);
   last_update_.reset();  // the loss after it is finite: it spoilt nothing
   ++progress_.skipped;
   return false;
@@ -147,14 +147,14 @@ bool TrainingLoop::take(const StepCourse& course, const StepResult& result) {
 
 /// Where the step's loss is not finite, the weights of the last finite loss are those before the update that spoilt
 /// them. Every rank comes here, because all have the same result.
-void TrainingLoop::stop_at_step(const StepCourse& course, const StepResult& result) {
+void TrainingLoop::stop_at_step(const StepProgress& progress, const StepResult& result) {
   const LossScale& scale = progress_.loss_scale;
   const bool at_least = scale.adapts() && std::isfinite(result.loss);
   stop_diverged(run_,
-                {.what = fmt::format("step {}: loss {}, gradient norm {}{}", course.step + 1, std::abs(result.loss),
+                {.what = fmt::format("step {}: loss {}, gradient norm {}{}", progress.step + 1, std::abs(result.loss),
                                      std::abs(result.gradient_norm),
                                      at_least ? fmt::format(" with loss scale {}, the least", scale.value()) : ""),
-                 .step = course.step,
+                 .step = progress.step,
                  .spoilt = std::isfinite(result.loss) ? std::nullopt : last_update_});
 }
 

@@ -13,9 +13,9 @@
 
 namespace mylos::train {
 
-/// The course of a run: steps, evaluations and checkpoints, until it is complete or a signal stops it. After a step the
-/// ranks agree on a signal, then a checkpoint is saved if one is due or the run is to stop, and only then the step is
-/// evaluated: no evaluation and no export begins after a signal and before its checkpoint. A checkpoint says whether
+/// The progress of a run: steps, evaluations and checkpoints, until it is complete or a signal stops it. After a step
+/// the ranks agree on a signal, then a checkpoint is saved if one is due or the run is to stop, and only then the step
+/// is evaluated: no evaluation and no export begins after a signal and before its checkpoint. A checkpoint says whether
 /// the evaluation of its step is still to be done. Every call is collective.
 class TrainingLoop {
  public:
@@ -34,14 +34,14 @@ class TrainingLoop {
   int own_signal() const;
   void agree();
   void train();
-  bool take(const StepCourse& course, const StepResult& result);
+  bool take(const StepProgress& progress, const StepResult& result);
   void evaluate();
   void keep(EvaluationReport& report);
   void save();
   void save_complete();
   void stop();
   void save_before_failing(const std::function<void()>& work);
-  [[noreturn]] void stop_at_step(const StepCourse& course, const StepResult& result);
+  [[noreturn]] void stop_at_step(const StepProgress& progress, const StepResult& result);
   [[noreturn]] void stop_at_evaluation();
   std::string withdraw_checkpoint();
   std::string saved_at_the_end();

@@ -20,24 +20,24 @@ TrainingStep::TrainingStep(const StepContext& context, const StepSettings& setti
       losses_("mylos::TrainingStep::losses", settings.largest_batch + 1),
       host_losses_("mylos::TrainingStep::host_losses", settings.largest_batch + 1) {}
 
-StepResult TrainingStep::run(const ExecutionSpace& space, const StepCourse& course) {
+StepResult TrainingStep::run(const ExecutionSpace& space, const StepProgress& progress) {
   StepResult result;
   const double waited_before = parallel::waited_seconds();
-  const GlobalBatch batch = take_batch(course.step, result.parts);
+  const GlobalBatch batch = take_batch(progress.step, result.parts);
   result.sequences = batch.samples.size();
   for (const std::size_t sample : batch.samples) result.tokens += context_.task.rows_of(sample);
-  accumulate(space, course, batch, result.parts);
-  reduce(space, batch, course.loss_scale, result);
+  accumulate(space, progress, batch, result.parts);
+  reduce(space, batch, progress.loss_scale, result);
   // The norm is on the host, so nothing runs here.
   const double waited = parallel::waited_seconds();
   const Stopwatch updating;
-  if (is_finite(result)) update(space, course, batch, result.gradient_norm);
+  if (is_finite(result)) update(space, progress, batch, result.gradient_norm);
   if constexpr (runs_on_host) {
     result.parts.update = updating.seconds() - (parallel::waited_seconds() - waited);
     result.parts.exchange = parallel::waited_seconds() - waited_before;
   }
   const Stopwatch making;
-  if (course.step + 1 < settings_.steps) begun_ = begin_batch(course.step + 1);
+  if (progress.step + 1 < settings_.steps) begun_ = begin_batch(progress.step + 1);
   if constexpr (runs_on_host) result.parts.data += making.seconds();
   space.fence("mylos::TrainingStep::run");
   if constexpr (!runs_on_host) result.parts.update = updating.seconds();
@@ -50,7 +50,7 @@ TrainingStep::GlobalBatch TrainingStep::choose_samples(std::size_t step) const {
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::choose_samples");
   GlobalBatch batch{.step = step, .samples = {}, .shares = {}};
   batch.samples = context_.task.global_batch(step);
-  batch.shares = share_step(context_.task, batch.samples, settings_.limit, settings_.sharing);
+  batch.shares = assign_step(context_.task, batch.samples, settings_.limit, settings_.split);
   batch.weight = context_.task.weight(batch.samples);
   return batch;
 }
@@ -58,7 +58,7 @@ TrainingStep::GlobalBatch TrainingStep::choose_samples(std::size_t step) const {
 /// The global batch, with this rank's first micro-batch of it made.
 TrainingStep::GlobalBatch TrainingStep::begin_batch(std::size_t step) {
   GlobalBatch batch = choose_samples(step);
-  const std::span<const Places> own = batch.of_rank(context_.ranks.rank());
+  const std::span<const Positions> own = batch.of_rank(context_.ranks.rank());
   if (!own.empty()) assemble(batch, own.front());
   return batch;
 }
@@ -77,58 +77,58 @@ TrainingStep::GlobalBatch TrainingStep::take_batch(std::size_t step, StepParts& 
 /// task keeps it, so it refers to the task alone.
 void TrainingStep::read_ahead(std::size_t step) const {
   const SampleStream& stream = context_.task;
-  const auto batches_of = [&stream, limit = settings_.limit, sharing = settings_.sharing,
+  const auto batches_of = [&stream, limit = settings_.limit, split = settings_.split,
                            rank = context_.ranks.rank()](std::size_t number) {
     const std::vector<std::size_t> samples = stream.global_batch(number);
-    const StepShares shares = share_step(stream, samples, limit, sharing);
+    const StepAssignment shares = assign_step(stream, samples, limit, split);
     std::vector<std::vector<std::size_t>> batches;
-    for (const Places& places : shares.ranks[rank]) {
+    for (const Positions& positions : shares.ranks[rank]) {
       std::vector<std::size_t>& batch = batches.emplace_back();
-      for (const std::size_t place : places) batch.push_back(samples[place]);
-      if (places.empty()) batch.push_back(samples[shares.shortest]);
+      for (const std::size_t position : positions) batch.push_back(samples[position]);
+      if (positions.empty()) batch.push_back(samples[shares.shortest]);
     }
     return batches;
   };
   context_.task.read_ahead({.first_step = step, .steps = settings_.steps, .batches_of = batches_of});
 }
 
-void TrainingStep::accumulate(const ExecutionSpace& space, const StepCourse& course, const GlobalBatch& batch,
+void TrainingStep::accumulate(const ExecutionSpace& space, const StepProgress& progress, const GlobalBatch& batch,
                               StepParts& parts) {
   nn::Pass pass{space,          context_.gemm,  context_.store, context_.mode.schedule(),
-                context_.arena, settings_.seed, course.step,    context_.recompute};
-  const float scale = static_cast<float>(course.loss_scale / batch.weight);
-  const std::span<const Places> own = batch.of_rank(context_.ranks.rank());
+                context_.arena, settings_.seed, progress.step,  context_.recompute};
+  const float scale = static_cast<float>(progress.loss_scale / batch.weight);
+  const std::span<const Positions> own = batch.of_rank(context_.ranks.rank());
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::pass");
   context_.mode.begin_step(space);
   std::size_t computed = 0, own_samples = 0;
-  for (const Places& places : own) own_samples += places.size();
+  for (const Positions& positions : own) own_samples += positions.size();
   observed_.begin_step(own_samples);
   for (std::size_t i = 0; i < own.size(); ++i) {
-    const Places& places = own[i];
+    const Positions& positions = own[i];
     const Stopwatch making;
-    if (i > 0) assemble(batch, places);
+    if (i > 0) assemble(batch, positions);
     if constexpr (runs_on_host) parts.data += making.seconds();
     context_.mode.begin_micro_batch(i + 1 == own.size());
-    const bool filler = places.empty();
-    const std::size_t first = filler ? settings_.largest_batch : computed;
-    pass.observed = observed_.rows(filler ? own_samples : computed, batch_.shape().samples);
-    context_.task.model().train(pass, batch_, filler ? 0.0f : scale,
+    const bool dummy = positions.empty();
+    const std::size_t first = dummy ? settings_.largest_batch : computed;
+    pass.observed = observed_.rows(dummy ? own_samples : computed, batch_.shape().samples);
+    context_.task.model().train(pass, batch_, dummy ? 0.0f : scale,
                                 slice(losses_, first, first + batch_.shape().samples));
-    computed += places.size();
+    computed += positions.size();
   }
 }
 
-/// Without places, a filler: the shortest sample, under an id that is no place, so that nothing counts it as one of the
+/// Without places, a dummy: the shortest sample, under an id that is no place, so that nothing counts it as one of the
 /// batch.
-void TrainingStep::assemble(const GlobalBatch& batch, const Places& places) {
+void TrainingStep::assemble(const GlobalBatch& batch, const Positions& positions) {
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::assemble");
   samples_.clear();
   ids_.clear();
-  for (const std::size_t place : places) {
-    samples_.push_back(batch.samples[place]);
-    ids_.push_back(static_cast<std::uint32_t>(place));
+  for (const std::size_t position : positions) {
+    samples_.push_back(batch.samples[position]);
+    ids_.push_back(static_cast<std::uint32_t>(position));
   }
-  if (places.empty()) {
+  if (positions.empty()) {
     samples_.push_back(batch.samples[batch.shares.shortest]);
     ids_.push_back(static_cast<std::uint32_t>(batch.samples.size()));
   }
@@ -143,15 +143,15 @@ void TrainingStep::reduce(const ExecutionSpace& space, const GlobalBatch& batch,
   result.gradient_norm = std::sqrt(context_.mode.sum_of_blocks(norm_.block_sums(space))) / loss_scale;
 }
 
-void TrainingStep::update(const ExecutionSpace& space, const StepCourse& course, const GlobalBatch& batch,
+void TrainingStep::update(const ExecutionSpace& space, const StepProgress& progress, const GlobalBatch& batch,
                           double norm) {
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::update");
   // The constant is that of PyTorch's clip_grad_norm_.
   const double clip = settings_.clip > 0.0 ? std::min(1.0, settings_.clip / (norm + 1e-6)) : 1.0;
-  context_.optimizer.update(space, {.step = course.update,
-                                    .learning_rate = static_cast<float>(course.learning_rate),
-                                    .gradient_scale = static_cast<float>(clip / course.loss_scale)});
-  context_.mode.publish_values(space);
+  context_.optimizer.update(space, {.step = progress.update,
+                                    .learning_rate = static_cast<float>(progress.learning_rate),
+                                    .gradient_scale = static_cast<float>(clip / progress.loss_scale)});
+  context_.mode.sync_parameters(space);
   update_state(space, batch);
 }
 
@@ -160,8 +160,8 @@ void TrainingStep::update_state(const ExecutionSpace& space, const GlobalBatch& 
   std::vector<double> rows;
   for (const std::size_t sample : batch.samples) rows.push_back(static_cast<double>(context_.task.rows_of(sample)));
   std::vector<std::size_t> computed;
-  for (const Places& places : batch.of_rank(context_.ranks.rank())) {
-    computed.insert(computed.end(), places.begin(), places.end());
+  for (const Positions& positions : batch.of_rank(context_.ranks.rank())) {
+    computed.insert(computed.end(), positions.begin(), positions.end());
   }
   observed_.update(space, rows, computed);
 }
@@ -170,13 +170,13 @@ void TrainingStep::update_state(const ExecutionSpace& space, const GlobalBatch& 
 double TrainingStep::sum_losses(const ExecutionSpace& space, const GlobalBatch& batch) {
   Kokkos::deep_copy(space, host_losses_, losses_);
   space.fence("mylos::TrainingStep::losses");
-  losses_by_place_.assign(batch.samples.size(), 0.0);
+  losses_by_position_.assign(batch.samples.size(), 0.0);
   std::size_t computed = 0;
-  for (const Places& places : batch.of_rank(context_.ranks.rank())) {
-    for (const std::size_t place : places) losses_by_place_[place] = host_losses_(computed++);
+  for (const Positions& positions : batch.of_rank(context_.ranks.rank())) {
+    for (const std::size_t position : positions) losses_by_position_[position] = host_losses_(computed++);
   }
-  parallel::sum_in_place(context_.ranks, losses_by_place_);
-  return std::accumulate(losses_by_place_.begin(), losses_by_place_.end(), 0.0);
+  parallel::sum_in_place(context_.ranks, losses_by_position_);
+  return std::accumulate(losses_by_position_.begin(), losses_by_position_.end(), 0.0);
 }
 
 bool is_finite(const StepResult& result) { return std::isfinite(result.loss) && std::isfinite(result.gradient_norm); }

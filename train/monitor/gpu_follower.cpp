@@ -19,14 +19,14 @@ void take_sample(GpuFollower::Gpus& gpus, const std::string& node, const GpuSamp
 
 void GpuFollower::update() {
   if (reader_.begins_anew()) gpus_.clear();
-  for (auto& [place, gpu] : gpus_) gpu.utilization = gpu.memory = gpu.power = {};
+  for (auto& [location, gpu] : gpus_) gpu.utilization = gpu.memory = gpu.power = {};
   reader_.read([this](const std::string& node, const GpuSample& sample) { take_sample(gpus_, node, sample); });
 }
 
 std::optional<double> GpuFollower::joules() const {
   double sum = 0.0;
   bool told = false;
-  for (const auto& [place, gpu] : gpus_) {
+  for (const auto& [location, gpu] : gpus_) {
     sum += gpu.energy.joules();
     told = told || gpu.last.energy.has_value();
   }

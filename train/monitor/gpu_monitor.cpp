@@ -25,7 +25,7 @@ namespace mylos::train {
 namespace {
 
 namespace fs = std::filesystem;
-using parallel::RankPlace;
+using parallel::RankPlacement;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::duration<double> usual_interval(5.0), longest_interval(60.0);
@@ -76,14 +76,15 @@ class GpuMeter {
 
 /// The GPUs that `rank` writes for: all of its node that it sees, unless a lower rank of the node does. What one rank
 /// of a node sees and another does not, is split between them as a whole, so that no message is needed.
-std::vector<GpuMeter> meters_of(const Nvml& nvml, std::span<const RankPlace> places, std::size_t rank) {
+std::vector<GpuMeter> meters_of(const Nvml& nvml, std::span<const RankPlacement> placements, std::size_t rank) {
   std::vector<GpuMeter> meters;
   std::vector<std::string> devices;  // of the node, each once
-  for (std::size_t other = 0; other < places.size(); ++other) {
-    const RankPlace& place = places[other];
-    if (place.node != places[rank].node || std::ranges::find(devices, place.device) != devices.end()) continue;
-    devices.push_back(place.device);
-    Nvml::Device device = nvml.find(place.device);
+  for (std::size_t other = 0; other < placements.size(); ++other) {
+    const RankPlacement& placement = placements[other];
+    if (placement.node != placements[rank].node || std::ranges::find(devices, placement.device) != devices.end())
+      continue;
+    devices.push_back(placement.device);
+    Nvml::Device device = nvml.find(placement.device);
     if (device == nullptr) continue;
     if (meters.empty() && other != rank) return {};
     meters.emplace_back(nvml, device, devices.size() - 1);
@@ -127,10 +128,11 @@ std::chrono::duration<double> gpu_sample_interval(std::size_t nodes) {
                     longest_interval);
 }
 
-std::string gpu_node_name(std::span<const RankPlace> places, std::size_t rank) {
-  const RankPlace& mine = places[rank];
-  const bool shared = std::ranges::any_of(
-      places, [&](const RankPlace& place) { return place.host == mine.host && place.node != mine.node; });
+std::string gpu_node_name(std::span<const RankPlacement> placements, std::size_t rank) {
+  const RankPlacement& mine = placements[rank];
+  const bool shared = std::ranges::any_of(placements, [&](const RankPlacement& placement) {
+    return placement.host == mine.host && placement.node != mine.node;
+  });
   return shared ? fmt::format("{}-{}", mine.host, mine.node) : mine.host;
 }
 
@@ -148,11 +150,11 @@ std::vector<std::string> unwatched_lines(std::span<const std::string> obstacles)
 
 /// What the thread has; it goes with the last of its two owners.
 struct GpuMonitor::Work {
-  Work(const fs::path& run, std::span<const RankPlace> places, std::size_t rank, Settings given)
+  Work(const fs::path& run, std::span<const RankPlacement> placements, std::size_t rank, Settings given)
       : settings(std::move(given)),
-        node(gpu_node_name(places, rank)),
+        node(gpu_node_name(placements, rank)),
         nvml(settings.library),
-        meters(meters_of(nvml, places, rank)) {
+        meters(meters_of(nvml, placements, rank)) {
     if (!meters.empty()) file = open_record_file(run, node);
   }
 
@@ -208,12 +210,13 @@ void GpuMonitor::Work::write_sample() {
   }
 }
 
-GpuMonitor::GpuMonitor(const fs::path& run, std::span<const RankPlace> places, std::size_t rank, Settings settings) {
-  if (places[rank].device.empty()) return;
+GpuMonitor::GpuMonitor(const fs::path& run, std::span<const RankPlacement> placements, std::size_t rank,
+                       Settings settings) {
+  if (placements[rank].device.empty()) return;
   try {
-    auto work = std::make_shared<Work>(run, places, rank, std::move(settings));
+    auto work = std::make_shared<Work>(run, placements, rank, std::move(settings));
     if (work->meters.empty()) {
-      if (work->nvml.find(places[rank].device) == nullptr) obstacle_ = "NVML does not show them to this process";
+      if (work->nvml.find(placements[rank].device) == nullptr) obstacle_ = "NVML does not show them to this process";
     } else {
       const BlockedSignals blocked;
       work->thread = std::thread([work] { work->run(); });
@@ -222,7 +225,7 @@ GpuMonitor::GpuMonitor(const fs::path& run, std::span<const RankPlace> places, s
   } catch (const std::exception& error) {
     obstacle_ = error.what();
   }
-  if (places[rank].rank_of_node > 0) obstacle_.clear();
+  if (placements[rank].rank_of_node > 0) obstacle_.clear();
 }
 
 GpuMonitor::~GpuMonitor() {

@@ -18,7 +18,7 @@ namespace mylos::train {
 std::chrono::duration<double> gpu_sample_interval(std::size_t nodes);
 
 /// The name of a node's file: its host's, with the node's number where several nodes call themselves so.
-std::string gpu_node_name(std::span<const parallel::RankPlace> places, std::size_t rank);
+std::string gpu_node_name(std::span<const parallel::RankPlacement> placements, std::size_t rank);
 
 /// A line for each reason, with the nodes of which it stands, where `obstacles` of every rank say why its node is not
 /// watched.
@@ -38,7 +38,7 @@ class GpuMonitor final : public Reporter {
   };
 
   /// Of the run in the directory `run`. Ranks without a device have nothing to watch.
-  GpuMonitor(const std::filesystem::path& run, std::span<const parallel::RankPlace> places, std::size_t rank,
+  GpuMonitor(const std::filesystem::path& run, std::span<const parallel::RankPlacement> placements, std::size_t rank,
              Settings settings);
   /// Ends the thread, also where finish() was not called; one that does not come to its end is left behind.
   ~GpuMonitor() override;

@@ -115,9 +115,9 @@ std::vector<GpuSeries> read_gpu_samples(const fs::path& run) {
     }
   });
   std::vector<GpuSeries> all;
-  for (auto& [place, series] : gpus) {
-    series.node = place.first;
-    series.index = place.second;
+  for (auto& [location, series] : gpus) {
+    series.node = location.first;
+    series.index = location.second;
     all.push_back(std::move(series));
   }
   return all;

@@ -56,8 +56,8 @@ std::optional<Value> value_told(const Text& text, const Ask& ask) {
 
 /// An id's 32 digits as NVML writes them: 8-4-4-4-12.
 std::string with_dashes(std::string id) {
-  for (const std::size_t place : {8, 13, 18, 23}) {
-    if (id.size() > place) id.insert(place, "-");
+  for (const std::size_t location : {8, 13, 18, 23}) {
+    if (id.size() > location) id.insert(location, "-");
   }
   return id;
 }

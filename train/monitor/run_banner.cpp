@@ -1,7 +1,7 @@
 #include "train/monitor/run_banner.hpp"
 
 #include "core/base/quantities.hpp"
-#include "train/monitor/rank_places.hpp"
+#include "train/monitor/rank_placements.hpp"
 
 #include <fmt/format.h>
 
@@ -27,7 +27,7 @@ std::string ranks_text(const RunDescription& run) {
   const std::string groups =
       layout.mode == parallel::ModeKind::hybrid ? fmt::format(" in groups of {}", count_of(layout.shards, "rank")) : "";
   const std::string leaves =
-      layout.sharing.leaves > 0 ? fmt::format(", deterministic in {} leaves", layout.sharing.leaves) : "";
+      layout.split.leaves > 0 ? fmt::format(", deterministic in {} leaves", layout.split.leaves) : "";
   return fmt::format("{} on {}, {} each; {}{}{}", run.ranks, count_of(run.nodes, "node"),
                      count_of(run.threads, "thread"), to_string(layout.mode), groups, leaves);
 }
@@ -66,8 +66,8 @@ std::string run_banner(const RunDescription& run) {
   const std::string scale = run.loss_scale.adapts() ? fmt::format(", loss scale {}", run.loss_scale.value()) : "";
   text += named_line("compute", fmt::format("{}{}, matrix products by {}, {} on {}", run.precision, scale, run.gemm,
                                             count_of(run.threads, "thread"), run.execution));
-  if (run.ranks > 1 || run.memory.layout.sharing.leaves > 0) text += named_line("ranks", ranks_text(run));
-  text += rank_lines(run.places);
+  if (run.ranks > 1 || run.memory.layout.split.leaves > 0) text += named_line("ranks", ranks_text(run));
+  text += rank_lines(run.placements);
   text += named_line("steps", steps_text(run));
   text += named_line("memory", memory_text(run));
   return text + named_line("output", run.output);

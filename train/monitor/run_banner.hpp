@@ -20,8 +20,8 @@ struct RunDescription {
   std::string gemm;       ///< who computes matrix products, "onednn"
   std::string execution;  ///< where kernels run, "OpenMP"
   std::size_t ranks = 1, nodes = 1;
-  std::size_t threads = 0;                  ///< of a rank
-  std::vector<parallel::RankPlace> places;  ///< of every rank
+  std::size_t threads = 0;                          ///< of a rank
+  std::vector<parallel::RankPlacement> placements;  ///< of every rank
   std::size_t steps = 0, batch = 0;
   double epochs = 0.0;  ///< that the steps are
   WorkKind work = {};   ///< what the steps count

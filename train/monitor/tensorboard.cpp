@@ -94,8 +94,8 @@ void TensorBoard::write_gpus(std::size_t step) {
   const double begin = file_.now();
   gpus_.update();
   std::vector<Scalar> scalars;
-  for (const auto& [place, gpu] : gpus_.gpus()) {
-    const std::string prefix = fmt::format("gpu/{}/{}/", place.first, place.second);
+  for (const auto& [location, gpu] : gpus_.gpus()) {
+    const std::string prefix = fmt::format("gpu/{}/{}/", location.first, location.second);
     const auto add = [&](const char* name, const Mean& mean) {
       if (const auto value = mean.value()) scalars.push_back({prefix + name, *value});
     };

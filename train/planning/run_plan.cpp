@@ -25,12 +25,12 @@ struct MeanStep {
 };
 
 double flops_of(const Workload& workload, nn::Recompute recompute, std::span<const std::size_t> samples,
-                std::span<const Places> micro_batches) {
+                std::span<const Positions> micro_batches) {
   double flops = 0.0;
-  for (const Places& places : micro_batches) {
-    if (places.empty()) continue;
-    BatchShape shape{.samples = places.size()};
-    for (const std::size_t place : places) shape.rows += workload.samples.rows_of(samples[place]);
+  for (const Positions& positions : micro_batches) {
+    if (positions.empty()) continue;
+    BatchShape shape{.samples = positions.size()};
+    for (const std::size_t position : positions) shape.rows += workload.samples.rows_of(samples[position]);
     flops += workload.model.training_flops(shape, recompute);
   }
   return flops;
@@ -41,17 +41,17 @@ MeanStep mean_step(const Workload& workload, nn::Recompute recompute, std::size_
   const std::size_t count = std::min(steps, most_steps_looked_at);
   for (std::size_t i = 0; i < count; ++i) {
     const std::vector<std::size_t> samples = workload.samples.global_batch(i * (steps / count));
-    const Sharing& sharing = plan.layout.sharing;
-    const StepShares shares =
-        share_step(workload.samples, samples, plan.limit, without_idle_ranks(sharing, samples.size()));
+    const StepSplit& split = plan.layout.split;
+    const StepAssignment shares =
+        assign_step(workload.samples, samples, plan.limit, without_idle_ranks(split, samples.size()));
     double most = 0.0, all = 0.0;
-    for (const std::vector<Places>& own : shares.ranks) {
+    for (const std::vector<Positions>& own : shares.ranks) {
       const double flops = flops_of(workload, recompute, samples, own);
       most = std::max(most, flops);
       all += flops;
     }
     sum.slowest += most;
-    sum.mean += all / static_cast<double>(sharing.ranks);
+    sum.mean += all / static_cast<double>(split.ranks);
     for (const std::size_t sample : samples) sum.tokens += static_cast<double>(workload.samples.rows_of(sample));
     sum.micro_batches += static_cast<double>(shares.micro_batches());
   }
@@ -190,7 +190,7 @@ double checkpoint_seconds(const Workload& workload, const TrainConfig& config, c
                           double training, std::size_t steps) {
   const auto parameters = static_cast<double>(workload.model.table().size());
   const double count = checkpoints_of_run(workload, config.checkpoints, training, steps);
-  constexpr double checkpoint = 12.0, models = 8.0;  // bytes a parameter: master and two slots; best/ and last/
+  constexpr double checkpoint = 12.0, models = 8.0;  // bytes a parameter: master weight and two slots; best/ and last/
   return parameters * (count * checkpoint + models) / target.storage;
 }
 

@@ -76,7 +76,8 @@ std::size_t room_of(const PlanTarget& target);
 std::vector<parallel::ModeKind> possible_modes(const RankCounts& ranks);
 
 /// Bytes that norm, clip and AdamW move for each element of a rank's slices: the norm reads the gradient, the update
-/// reads gradient, master and two slots and writes master and slots, and the next step clears the gradient.
+/// reads gradient, master weight and two slots and writes master weight and slots, and the next step clears the
+/// gradient.
 inline constexpr double optimizer_bytes = 36.0;
 
 }  // namespace mylos::train

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "parallel/sharding/parameter_mode.hpp"
+#include "parallel/sharding/sharding_strategy.hpp"
 #include "train/planning/machine.hpp"
 
 #include <cstddef>
@@ -53,9 +53,9 @@ struct StepLayout {
 };
 
 /// A step of `units`, in the order of the forward pass, with one collective at a time beside the computing, in the
-/// order and as early as parallel/sharding/parameter_mode.hpp's modes begin them: a unit's gradients once its backward
-/// pass has ended, values one unit ahead; in hybrid mode a unit's slice over groups, once a step, after the next unit's
-/// gradients. `optimizer` is given.
+/// order and as early as parallel/sharding/sharding_strategy.hpp's modes begin them: a unit's gradients once its
+/// backward pass has ended, values one unit ahead; in hybrid mode a unit's slice over groups, once a step, after the
+/// next unit's gradients. `optimizer` is given.
 StepTime step_time(const StepLayout& layout, const Links& links, std::span<const UnitWork> units, double optimizer);
 
 }  // namespace mylos::train

@@ -25,15 +25,15 @@ struct ForwardPass {
 
   template <class Block>
   static MYLOS_BLOCK_FUNCTION void run(const Block& block, const Arguments& all) {
-    const BlockPlace place = BlockPlace::of(block, all, all.heads, C::own_rows);
-    if (place.own >= place.length) return;
-    const std::size_t stride = all.columns(size), first = place.first + place.own;
-    const PassingKeys<T, C, Buffer> keys(block, all, place);
-    matrix::copy_tile<size, C::own_rows>(block, all.qkv + first * stride + place.head * size, stride,
-                                         place.length - place.own, 0);
+    const BlockPosition position = BlockPosition::of(block, all, all.heads, C::own_rows);
+    if (position.own >= position.length) return;
+    const std::size_t stride = all.columns(size), first = position.first + position.own;
+    const PassingKeys<T, C, Buffer> keys(block, all, position);
+    matrix::copy_tile<size, C::own_rows>(block, all.qkv + first * stride + position.head * size, stride,
+                                         position.length - position.own, 0);
     keys.copy(block, 0);
 
-    const int row = block.warp() * C::warp_rows, query = place.own + row;
+    const int row = block.warp() * C::warp_rows, query = position.own + row;
     const std::uint32_t queries = matrix::left_address<size>(block, 0, row);
     matrix::Sums<C::fragments, size> sums;
     sums.clear();
@@ -50,35 +50,35 @@ struct ForwardPass {
       block.wait_for_copies();
       block.sync();
       if (keys.pass_in(turn + 1)) keys.copy(block, turn + 1);
-      if (query >= place.length) continue;
+      if (query >= position.length) continue;
       MYLOS_LOOP
       for (int column = 0; column < C::buffered && turn * C::buffered + column < keys.seen; column += C::columns) {
-        add_keys(block, all, place, queries, row, turn, column, running, sums);
+        add_keys(block, all, position, queries, row, turn, column, running, sums);
       }
     }
-    if (query < place.length) finish(block, all, place, row, running, sums);
+    if (query < position.length) finish(block, all, position, row, running, sums);
   }
 
   template <class Block>
-  static MYLOS_BLOCK_FUNCTION void add_keys(const Block& block, const Arguments& all, const BlockPlace& place,
+  static MYLOS_BLOCK_FUNCTION void add_keys(const Block& block, const Arguments& all, const BlockPosition& position,
                                             std::uint32_t queries, int row, int turn, int column, Running& running,
                                             matrix::Sums<C::fragments, size>& sums) {
-    const int query = place.own + row, key = turn * C::buffered + column;
+    const int query = position.own + row, key = turn * C::buffered + column;
     const int g = block.lane() / 4, t = block.lane() % 4;
     Scores scores;
     matrix::multiply_transposed<T, size>(
         block, queries, matrix::transposed_address<size>(block, Buffer::tile(turn, 0), column), scores);
-    if (key + C::columns > place.length || (all.causal && key + C::columns > query)) {
+    if (key + C::columns > position.length || (all.causal && key + C::columns > query)) {
       Scores::for_each([&](int f, int j, int i) {
         const int of = key + j * matrix::fragment_columns + 2 * t + i % 2;
         const int by = query + f * matrix::fragment_rows + g + i / 2 * 8;
-        if (of >= place.length || (all.causal && of > by)) scores.c[f][j][i] = hidden_score;
+        if (of >= position.length || (all.causal && of > by)) scores.c[f][j][i] = hidden_score;
       });
     }
     exponentiate(block, all.scale * log2_of_e, scores, running, sums);
     if (all.dropout.active()) {
       KeptScores<C::fragments, C::columns> kept;
-      head_draws(all, place, place.head).of_queries(block, query, key, kept);
+      head_draws(all, position, position.head).of_queries(block, query, key, kept);
       Scores::for_each([&](int f, int j, int i) {
         if (!kept(f, j, i)) scores.c[f][j][i] = 0.0f;
       });
@@ -127,11 +127,12 @@ struct ForwardPass {
   }
 
   template <class Block>
-  static MYLOS_BLOCK_FUNCTION void finish(const Block& block, const Arguments& all, const BlockPlace& place, int row,
-                                          const Running& running, const matrix::Sums<C::fragments, size>& sums) {
-    const int g = block.lane() / 4, t = block.lane() % 4, left = place.length - place.own - row;
+  static MYLOS_BLOCK_FUNCTION void finish(const Block& block, const Arguments& all, const BlockPosition& position,
+                                          int row, const Running& running,
+                                          const matrix::Sums<C::fragments, size>& sums) {
+    const int g = block.lane() / 4, t = block.lane() % 4, left = position.length - position.own - row;
     const float kept = all.dropout.active() ? all.dropout.scale() : 1.0f;
-    const std::size_t first = place.first + place.own + row, width = static_cast<std::size_t>(all.heads) * size;
+    const std::size_t first = position.first + position.own + row, width = static_cast<std::size_t>(all.heads) * size;
     float factor[C::fragments][2];
     MYLOS_UNROLLED
     for (int f = 0; f < C::fragments; ++f) {
@@ -143,13 +144,13 @@ struct ForwardPass {
         factor[f][half] = kept / sum;
         const int own = f * matrix::fragment_rows + g + 8 * half;
         if (t == 0 && own < left) {
-          all.log_sum_exp[place.head * all.rows + first + own] =
+          all.log_sum_exp[position.head * all.rows + first + own] =
               running.maximum[f][half] * all.scale + Kokkos::log(sum);
         }
       }
     }
     const auto factor_of = [&](int f, int half) { return factor[f][half]; };
-    matrix::store_rows<T, size>(block, sums, factor_of, 0, row, all.out + first * width + place.head * size, width,
+    matrix::store_rows<T, size>(block, sums, factor_of, 0, row, all.out + first * width + position.head * size, width,
                                 left);
   }
 };
@@ -191,19 +192,20 @@ struct QueryPass {
 
   template <class Block>
   static MYLOS_BLOCK_FUNCTION void run(const Block& block, const Arguments& all) {
-    const BlockPlace place = BlockPlace::of(block, all, all.heads, C::own_rows);
-    if (place.own >= place.length) return;
-    const int left = place.length - place.own;
-    const PassingKeys<T, C, Buffer> keys(block, all, place);
+    const BlockPosition position = BlockPosition::of(block, all, all.heads, C::own_rows);
+    if (position.own >= position.length) return;
+    const int left = position.length - position.own;
+    const PassingKeys<T, C, Buffer> keys(block, all, position);
     const std::size_t stride = all.columns(size), width = static_cast<std::size_t>(all.heads) * size;
     float* const row_sums = reinterpret_cast<float*>(block.shared() + Buffer::end);
-    const std::size_t first = place.first + place.own;
-    matrix::copy_tile<size, C::own_rows>(block, all.qkv + first * stride + place.head * size, stride, left, 0);
-    matrix::copy_tile<size, C::own_rows>(block, all.dout + first * width + place.head * size, width, left, C::own_tile);
+    const std::size_t first = position.first + position.own;
+    matrix::copy_tile<size, C::own_rows>(block, all.qkv + first * stride + position.head * size, stride, left, 0);
+    matrix::copy_tile<size, C::own_rows>(block, all.dout + first * width + position.head * size, width, left,
+                                         C::own_tile);
     keys.copy(block, 0);
-    add_up_rows(block, all, place, row_sums);
+    add_up_rows(block, all, position, row_sums);
 
-    const int row = block.warp() * C::warp_rows, query = place.own + row;
+    const int row = block.warp() * C::warp_rows, query = position.own + row;
     const std::uint32_t queries = matrix::left_address<size>(block, 0, row);
     const std::uint32_t douts = matrix::left_address<size>(block, C::own_tile, row);
     matrix::Sums<C::fragments, size> sums;
@@ -213,28 +215,29 @@ struct QueryPass {
       block.wait_for_copies();
       block.sync();
       if (keys.pass_in(turn + 1)) keys.copy(block, turn + 1);
-      if (query >= place.length) continue;
-      if (turn == 0) rows = rows_of(block, all, place, row, row_sums);
+      if (query >= position.length) continue;
+      if (turn == 0) rows = rows_of(block, all, position, row, row_sums);
       MYLOS_LOOP
       for (int column = 0; column < C::buffered && turn * C::buffered + column < keys.seen; column += C::columns) {
-        add_keys(block, all, place, queries, douts, row, turn, column, rows, sums);
+        add_keys(block, all, position, queries, douts, row, turn, column, rows, sums);
       }
     }
-    if (query >= place.length) return;
+    if (query >= position.length) return;
     matrix::store_rows<T, size>(
-        block, sums, [&](int, int) { return all.scale; }, 0, row, all.dqkv + (first + row) * stride + place.head * size,
-        stride, left - row);
+        block, sums, [&](int, int) { return all.scale; }, 0, row,
+        all.dqkv + (first + row) * stride + position.head * size, stride, left - row);
   }
 
   /// row_sums (own rows) of dout * out, each by neighbouring threads; those of rows that are not there mean nothing.
   template <class Block>
-  static MYLOS_BLOCK_FUNCTION void add_up_rows(const Block& block, const Arguments& all, const BlockPlace& place,
+  static MYLOS_BLOCK_FUNCTION void add_up_rows(const Block& block, const Arguments& all, const BlockPosition& position,
                                                float* row_sums) {
     constexpr int step = matrix::threads / C::octets, rounds = C::own_rows / step, at_once = 4;
     static_assert(rounds % at_once == 0);
-    const std::size_t width = static_cast<std::size_t>(all.heads) * size, first = place.first + place.own;
-    const int own = block.thread() / C::octets, octet = block.thread() % C::octets, last = place.length - place.own - 1;
-    const std::size_t column = place.head * size + octet * matrix::octet_size;
+    const std::size_t width = static_cast<std::size_t>(all.heads) * size, first = position.first + position.own;
+    const int own = block.thread() / C::octets, octet = block.thread() % C::octets,
+              last = position.length - position.own - 1;
+    const std::size_t column = position.head * size + octet * matrix::octet_size;
     MYLOS_LOOP
     for (int begin = 0; begin < C::own_rows; begin += at_once * step) {
       Octet x[at_once], dx[at_once];  // all are read before the first is waited for
@@ -255,34 +258,35 @@ struct QueryPass {
         for (int distance = 1; distance < C::octets; distance *= 2) sum += block.exchange(sum, distance);
         if (octet != 0) continue;
         row_sums[row] = sum;
-        if (row <= last) all.row_sums[place.head * all.rows + first + row] = sum;
+        if (row <= last) all.row_sums[position.head * all.rows + first + row] = sum;
       }
     }
   }
 
   template <class Block>
-  static MYLOS_BLOCK_FUNCTION Rows rows_of(const Block& block, const Arguments& all, const BlockPlace& place, int row,
-                                           const float* row_sums) {
+  static MYLOS_BLOCK_FUNCTION Rows rows_of(const Block& block, const Arguments& all, const BlockPosition& position,
+                                           int row, const float* row_sums) {
     Rows rows;
     MYLOS_UNROLLED
     for (int f = 0; f < C::fragments; ++f) {
       MYLOS_UNROLLED
       for (int half = 0; half < 2; ++half) {
-        const int own = row + f * matrix::fragment_rows + block.lane() / 4 + 8 * half, query = place.own + own;
+        const int own = row + f * matrix::fragment_rows + block.lane() / 4 + 8 * half, query = position.own + own;
         rows.row_sum[f][half] = row_sums[own];
-        rows.normalizer[f][half] =
-            query < place.length ? all.log_sum_exp[place.head * all.rows + place.first + query] * log2_of_e : 0.0f;
+        rows.normalizer[f][half] = query < position.length
+                                       ? all.log_sum_exp[position.head * all.rows + position.first + query] * log2_of_e
+                                       : 0.0f;
       }
     }
     return rows;
   }
 
   template <class Block>
-  static MYLOS_BLOCK_FUNCTION void add_keys(const Block& block, const Arguments& all, const BlockPlace& place,
+  static MYLOS_BLOCK_FUNCTION void add_keys(const Block& block, const Arguments& all, const BlockPosition& position,
                                             std::uint32_t queries, std::uint32_t douts, int row, int turn, int column,
                                             const Rows& rows, matrix::Sums<C::fragments, size>& sums) {
     const int keys = Buffer::tile(turn, 0), values = Buffer::tile(turn, 1);
-    const int query = place.own + row, key = turn * C::buffered + column;
+    const int query = position.own + row, key = turn * C::buffered + column;
     const int g = block.lane() / 4, t = block.lane() % 4;
     Scores scores, dscores;
     matrix::multiply_transposed<T, size>(block, queries, matrix::transposed_address<size>(block, keys, column), scores);
@@ -290,14 +294,14 @@ struct QueryPass {
                                          dscores);
     KeptScores<C::fragments, C::columns> kept;
     kept.fill(true);
-    if (all.dropout.active()) head_draws(all, place, place.head).of_queries(block, query, key, kept);
-    const bool hides = key + C::columns > place.length || (all.causal && key + C::columns > query);
+    if (all.dropout.active()) head_draws(all, position, position.head).of_queries(block, query, key, kept);
+    const bool hides = key + C::columns > position.length || (all.causal && key + C::columns > query);
     const ScoreGradients gradients = score_gradients(all);
     if (hides) {
       Scores::for_each([&](int f, int j, int i) {
         const int of = key + j * matrix::fragment_columns + 2 * t + i % 2;
         const int by = query + f * matrix::fragment_rows + g + i / 2 * 8;
-        if (of >= place.length || (all.causal && of > by)) scores.c[f][j][i] = hidden_score;
+        if (of >= position.length || (all.causal && of > by)) scores.c[f][j][i] = hidden_score;
       });
     }
     Scores::for_each([&](int f, int j, int i) {
@@ -324,19 +328,19 @@ struct KeyPass {
 
   template <class Block>
   static MYLOS_BLOCK_FUNCTION void run(const Block& block, const Arguments& all) {
-    const BlockPlace place = BlockPlace::of(block, all, all.key_value_heads, C::own_rows);
-    if (place.own >= place.length) return;
-    const int left = place.length - place.own, group = all.heads / all.key_value_heads;
-    const std::size_t stride = all.columns(size), first = place.first + place.own;
-    const std::size_t column = static_cast<std::size_t>((all.heads + place.head) * size);
+    const BlockPosition position = BlockPosition::of(block, all, all.key_value_heads, C::own_rows);
+    if (position.own >= position.length) return;
+    const int left = position.length - position.own, group = all.heads / all.key_value_heads;
+    const std::size_t stride = all.columns(size), first = position.first + position.own;
+    const std::size_t column = static_cast<std::size_t>((all.heads + position.head) * size);
     matrix::copy_tile<size, C::own_rows>(block, all.qkv + first * stride + column, stride, left, 0);
     matrix::copy_tile<size, C::own_rows>(block, all.qkv + first * stride + column + all.key_value_heads * size, stride,
                                          left, C::own_tile);
     // Turns go over the queries of each head that shares these keys; earlier queries see none of them.
-    const int from = all.causal ? place.own / C::buffered * C::buffered : 0;
-    const int end = (place.head + 1) * group;
-    int head = place.head * group, query = from;
-    copy_queries(block, all, place, head, query, 0);
+    const int from = all.causal ? position.own / C::buffered * C::buffered : 0;
+    const int end = (position.head + 1) * group;
+    int head = position.head * group, query = from;
+    copy_queries(block, all, position, head, query, 0);
 
     const int row = block.warp() * C::warp_rows;
     const std::uint32_t keys = matrix::left_address<size>(block, 0, row);
@@ -345,15 +349,15 @@ struct KeyPass {
     dkeys.clear();
     dvalues.clear();
     for (int turn = 0; head < end; ++turn) {
-      const bool is_last = query + C::buffered >= place.length;  // of this head
+      const bool is_last = query + C::buffered >= position.length;  // of this head
       const int next_head = is_last ? head + 1 : head, next_query = is_last ? from : query + C::buffered;
       block.wait_for_copies();
       block.sync();
-      if (next_head < end) copy_queries(block, all, place, next_head, next_query, turn + 1);
+      if (next_head < end) copy_queries(block, all, position, next_head, next_query, turn + 1);
       MYLOS_LOOP
-      for (int begin = 0; begin < C::buffered && query + begin < place.length && row < left; begin += C::columns) {
-        if (all.causal && query + begin + C::columns <= place.own + row) continue;
-        add_queries(block, all, place, head, keys, values, row, query, begin, turn, dkeys, dvalues);
+      for (int begin = 0; begin < C::buffered && query + begin < position.length && row < left; begin += C::columns) {
+        if (all.causal && query + begin + C::columns <= position.own + row) continue;
+        add_queries(block, all, position, head, keys, values, row, query, begin, turn, dkeys, dvalues);
       }
       head = next_head;
       query = next_query;
@@ -369,11 +373,11 @@ struct KeyPass {
 
   /// Begins to copy the queries of a head from `query` on to the buffer of a turn.
   template <class Block>
-  static MYLOS_BLOCK_FUNCTION void copy_queries(const Block& block, const Arguments& all, const BlockPlace& place,
+  static MYLOS_BLOCK_FUNCTION void copy_queries(const Block& block, const Arguments& all, const BlockPosition& position,
                                                 int head, int query, int turn) {
     const std::size_t stride = all.columns(size), width = static_cast<std::size_t>(all.heads) * size;
-    const std::size_t first = place.first + query;
-    const int left = place.length - query;
+    const std::size_t first = position.first + query;
+    const int left = position.length - query;
     matrix::copy_tile<size, C::buffered>(block, all.qkv + first * stride + head * size, stride, left,
                                          Buffer::tile(turn, 0));
     matrix::copy_tile<size, C::buffered>(block, all.dout + first * width + head * size, width, left,
@@ -387,19 +391,19 @@ struct KeyPass {
 
   /// Takes the queries [first + begin, + columns) of a head into the sums of a warp's keys.
   template <class Block>
-  static MYLOS_BLOCK_FUNCTION void add_queries(const Block& block, const Arguments& all, const BlockPlace& place,
+  static MYLOS_BLOCK_FUNCTION void add_queries(const Block& block, const Arguments& all, const BlockPosition& position,
                                                int head, std::uint32_t keys, std::uint32_t values, int row, int first,
                                                int begin, int turn, Sums& dkeys, Sums& dvalues) {
     const int queries = Buffer::tile(turn, 0), douts = Buffer::tile(turn, 1);
     const float* const numbers =
         reinterpret_cast<const float*>(block.shared() + Buffer::end) + turn % C::buffers * of_queries;
-    const int key = place.own + row, query = first + begin, g = block.lane() / 4, t = block.lane() % 4;
+    const int key = position.own + row, query = first + begin, g = block.lane() / 4, t = block.lane() % 4;
     Scores scores, dscores;
     matrix::multiply_transposed<T, size>(block, keys, matrix::transposed_address<size>(block, queries, begin), scores);
     matrix::multiply_transposed<T, size>(block, values, matrix::transposed_address<size>(block, douts, begin), dscores);
     KeptScores<C::fragments, C::columns> kept;
     kept.fill(true);
-    if (all.dropout.active()) head_draws(all, place, head).of_keys(block, key, query, kept);
+    if (all.dropout.active()) head_draws(all, position, head).of_keys(block, key, query, kept);
     const bool hides = all.causal && query < key + C::warp_rows;
     const ScoreGradients gradients = score_gradients(all);
     if (hides) {

@@ -74,13 +74,13 @@ constexpr std::size_t block_count(std::size_t samples, std::size_t heads, std::s
 }
 
 /// Where a block works: on the rows of a sequence from `own` on.
-struct BlockPlace {
+struct BlockPosition {
   std::uint32_t sample;
   int head, own, length;
   std::size_t first;  ///< row of the batch that begins the sequence
 
   template <class T, class Block>
-  static MYLOS_BLOCK_FUNCTION BlockPlace of(const Block& block, const PackedHeads<T>& all, int heads, int own_rows) {
+  static MYLOS_BLOCK_FUNCTION BlockPosition of(const Block& block, const PackedHeads<T>& all, int heads, int own_rows) {
     const int tiles = static_cast<int>((all.longest + own_rows - 1) / own_rows);
     const int tile = block.index() % tiles, rest = block.index() / tiles, sequence = rest / heads;
     const std::size_t first = all.starts[sequence];
@@ -199,8 +199,8 @@ struct HeadDraws {
 };
 
 template <class T>
-MYLOS_BLOCK_FUNCTION HeadDraws head_draws(const PackedHeads<T>& all, const BlockPlace& place, int head) {
-  return {all.dropout, all.dropout.threshold(), place.sample, static_cast<std::uint32_t>(head)};
+MYLOS_BLOCK_FUNCTION HeadDraws head_draws(const PackedHeads<T>& all, const BlockPosition& position, int head) {
+  return {all.dropout, all.dropout.threshold(), position.sample, static_cast<std::uint32_t>(head)};
 }
 
 /// The rows of two matrices that pass by, in shared memory from octet `first` on: two tiles of each, (buffers, 2
@@ -222,13 +222,13 @@ struct PassingKeys {
   int length, visible, seen;  ///< rows of the sequence, that the block sees, that this warp sees
 
   template <class Block>
-  MYLOS_BLOCK_FUNCTION PassingKeys(const Block& block, const PackedHeads<T>& all, const BlockPlace& place) {
-    const int head = all.heads + place.head / (all.heads / all.key_value_heads);
-    const int end = place.own + C::own_rows, end_of_warp = place.own + (block.warp() + 1) * C::warp_rows;
+  MYLOS_BLOCK_FUNCTION PassingKeys(const Block& block, const PackedHeads<T>& all, const BlockPosition& position) {
+    const int head = all.heads + position.head / (all.heads / all.key_value_heads);
+    const int end = position.own + C::own_rows, end_of_warp = position.own + (block.warp() + 1) * C::warp_rows;
     stride = all.columns(C::size);
-    keys = all.qkv + place.first * stride + head * C::size;
+    keys = all.qkv + position.first * stride + head * C::size;
     values = keys + all.key_value_heads * C::size;
-    length = place.length;
+    length = position.length;
     visible = all.causal && end < length ? end : length;
     seen = all.causal && end_of_warp < visible ? end_of_warp : visible;
   }

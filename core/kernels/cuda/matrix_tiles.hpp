@@ -48,7 +48,7 @@ MYLOS_BLOCK_FUNCTION float dot(std::uint32_t x, std::uint32_t y) {
 /// different groups of four banks, so that a load of an 8 x 8 matrix takes one turn. Rows 16 apart are alike, and the
 /// place of octet 2 i is that of octet 0 with the bits of 2 i turned over.
 template <int size>
-MYLOS_BLOCK_FUNCTION constexpr int place(int row, int octet) {
+MYLOS_BLOCK_FUNCTION constexpr int position(int row, int octet) {
   constexpr int octets = size / octet_size;
   static_assert(octets == 4 || octets == 8 || octets == 16, "heads of 32, 64, 128 elements");
   constexpr int rows_per_line = octets < 8 ? 8 / octets : 1, mask = octets < 8 ? octets - 1 : 7;
@@ -66,7 +66,7 @@ MYLOS_BLOCK_FUNCTION void copy_tile(const Block& block, const T* from, std::size
   constexpr int octets = size / octet_size, step = threads / octets;
   static_assert(rows % step == 0 && step % 8 == 0);
   const int row = block.thread() / octets, octet = block.thread() % octets;
-  const std::uint32_t to = block.address(tile + place<size>(row, octet));
+  const std::uint32_t to = block.address(tile + position<size>(row, octet));
   const T* own = from + row * stride + octet * octet_size;
   if (filled >= rows) {  // most tiles are whole
     MYLOS_UNROLLED
@@ -88,12 +88,12 @@ MYLOS_BLOCK_FUNCTION void copy_tile(const Block& block, const T* from, std::size
 /// Of left operands: rows [row, row + 16).
 template <int size, class Block>
 MYLOS_BLOCK_FUNCTION std::uint32_t left_address(const Block& block, int tile, int row) {
-  return block.address(tile + place<size>(row + block.lane() % 16, block.lane() / 16));
+  return block.address(tile + position<size>(row + block.lane() % 16, block.lane() / 16));
 }
 /// Of right operands of X Y^T: rows [row, row + 16) of Y.
 template <int size, class Block>
 MYLOS_BLOCK_FUNCTION std::uint32_t transposed_address(const Block& block, int tile, int row) {
-  return block.address(tile + place<size>(row + block.lane() / 16 * 8 + block.lane() % 8, block.lane() / 8 % 2));
+  return block.address(tile + position<size>(row + block.lane() / 16 * 8 + block.lane() % 8, block.lane() / 8 % 2));
 }
 /// Of right operands of X Y: rows [row, row + 16) of Y.
 template <int size, class Block>
@@ -225,7 +225,7 @@ MYLOS_BLOCK_FUNCTION void store_rows(const Block& block, const Sums<fragments, s
       MYLOS_UNROLLED
       for (int j = 0; j < octets; ++j) {
         const float(&c)[4] = sums.c[f][j];
-        shared[place<size>(row + own, j)].words[t] = block.template pack<T>(x * c[2 * half], x * c[2 * half + 1]);
+        shared[position<size>(row + own, j)].words[t] = block.template pack<T>(x * c[2 * half], x * c[2 * half + 1]);
       }
     }
   }
@@ -234,7 +234,7 @@ MYLOS_BLOCK_FUNCTION void store_rows(const Block& block, const Sums<fragments, s
   for (int first = 0; first < fragments * fragment_rows * octets; first += warp_size) {
     const int i = first + block.lane(), own = i / octets, octet = i % octets;
     if (own < filled) {
-      *reinterpret_cast<Octet*>(to + own * stride + octet * octet_size) = shared[place<size>(row + own, octet)];
+      *reinterpret_cast<Octet*>(to + own * stride + octet * octet_size) = shared[position<size>(row + own, octet)];
     }
   }
 }

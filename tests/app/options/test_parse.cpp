@@ -166,7 +166,7 @@ TEST(Consistency, OneRanksBatchIsTheBatch) {
 TEST(Consistency, WhatIsSaidForARankCountsForEach) {
   const auto on_three = [](const std::vector<std::string>& words) {
     Arguments arguments = parse_train(words);
-    settle_ranks(arguments, 3);
+    resolve_ranks(arguments, 3);
     return arguments.run.task.batch;
   };
   EXPECT_EQ(on_three({"--batch-per-rank=6"}), 18u);
@@ -178,7 +178,7 @@ TEST(Consistency, WhatIsSaidForARankCountsForEach) {
 TEST(Consistency, ABatchSizePerDeviceIsAMicroBatchAndPartOfTheBatch) {
   const auto on_three = [](const std::vector<std::string>& words) {
     Arguments arguments = parse_train(words);
-    settle_ranks(arguments, 3);
+    resolve_ranks(arguments, 3);
     const train::TrainConfig& engine = arguments.run.engine;
     EXPECT_EQ(engine.accumulation, 0u) << "the micro-batch says it";
     return std::pair(arguments.run.task.batch, engine.micro_batch);

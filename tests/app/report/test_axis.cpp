@@ -37,8 +37,8 @@ TEST(Axis, OneValueHasRoomAroundIt) {
     const Axis axis = value_axis(value, value, 5);
     EXPECT_GE(axis.ticks.size(), 2u) << value;
     EXPECT_LT(axis.low, axis.high) << value;
-    EXPECT_GE(axis.place(value), 0.0) << value;
-    EXPECT_LE(axis.place(value), 1.0) << value;
+    EXPECT_GE(axis.position(value), 0.0) << value;
+    EXPECT_LE(axis.position(value), 1.0) << value;
   }
 }
 

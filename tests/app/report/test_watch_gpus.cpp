@@ -52,7 +52,7 @@ TEST(WatchGpus, OfManyNodesThoseThatDoLeastAreShown) {
 
 TEST(WatchGpus, WhatIsNotToldIsADash) {
   train::GpuFollower::Gpus gpus = gpus_of(5);
-  for (auto& [place, gpu] : gpus) gpu.last.power.reset();
+  for (auto& [location, gpu] : gpus) gpu.last.power.reset();
   EXPECT_THAT(gpu_lines(gpus, 1000.0), HasSubstr("1.00 / 2.00 / 4.00 GiB, -\n"));
 }
 

@@ -77,33 +77,33 @@ TEST(Json, KeysOfTheOutermostObjectAreTold) {
 
 TEST(Json, ValuesHaveTheTypeAskedFor) {
   const Json json = Json::parse(R"({"s": "x", "n": 1.5, "c": 3, "neg": -1, "b": true, "l": [1], "o": {}, "z": null})");
-  const JsonPlace place("f.json");
-  EXPECT_EQ(string_member(json, "s", place), "x");
-  EXPECT_EQ(as_number(json["n"], place), 1.5);
-  EXPECT_EQ(as_number(json["c"], place), 3.0);
-  EXPECT_EQ(count_member(json, "c", place), 3U);
-  EXPECT_TRUE(as_bool(json["b"], place));
-  EXPECT_EQ(list_member(json, "l", place).size(), 1U);
-  EXPECT_TRUE(as_object(json["o"], place).empty());
-  EXPECT_EQ(find_member(json, "none", place), nullptr);
+  const JsonLocation location("f.json");
+  EXPECT_EQ(string_member(json, "s", location), "x");
+  EXPECT_EQ(as_number(json["n"], location), 1.5);
+  EXPECT_EQ(as_number(json["c"], location), 3.0);
+  EXPECT_EQ(count_member(json, "c", location), 3U);
+  EXPECT_TRUE(as_bool(json["b"], location));
+  EXPECT_EQ(list_member(json, "l", location).size(), 1U);
+  EXPECT_TRUE(as_object(json["o"], location).empty());
+  EXPECT_EQ(find_member(json, "none", location), nullptr);
 }
 
 TEST(Json, WrongTypesAreNamedWithTheirPath) {
   const Json json = Json::parse(R"({"s": "x", "n": 1.5, "neg": -1, "l": [1], "z": null})");
-  const JsonPlace file("f.json");
-  const JsonPlace list(file, "data");
-  const JsonPlace place(list, 3);
-  EXPECT_EQ(error_of([&] { string_member(json, "n", place); }), "f.json: data[3].n: expected string, found number");
-  EXPECT_EQ(error_of([&] { string_member(json, "l", place); }), "f.json: data[3].l: expected string, found list");
-  EXPECT_EQ(error_of([&] { list_member(json, "z", place); }), "f.json: data[3].z: expected list, found null");
-  EXPECT_EQ(error_of([&] { count_member(json, "s", place); }), "f.json: data[3].s: expected number, found string");
-  EXPECT_EQ(error_of([&] { count_member(json, "neg", place); }),
+  const JsonLocation file("f.json");
+  const JsonLocation list(file, "data");
+  const JsonLocation location(list, 3);
+  EXPECT_EQ(error_of([&] { string_member(json, "n", location); }), "f.json: data[3].n: expected string, found number");
+  EXPECT_EQ(error_of([&] { string_member(json, "l", location); }), "f.json: data[3].l: expected string, found list");
+  EXPECT_EQ(error_of([&] { list_member(json, "z", location); }), "f.json: data[3].z: expected list, found null");
+  EXPECT_EQ(error_of([&] { count_member(json, "s", location); }), "f.json: data[3].s: expected number, found string");
+  EXPECT_EQ(error_of([&] { count_member(json, "neg", location); }),
             "f.json: data[3].neg: expected a whole number that is not negative, found -1");
-  EXPECT_THAT(error_of([&] { count_member(json, "n", place); }), HasSubstr("found 1.5"));
-  EXPECT_EQ(error_of([&] { member(json, "none", place); }), "f.json: data[3]: the key 'none' is missing");
+  EXPECT_THAT(error_of([&] { count_member(json, "n", location); }), HasSubstr("found 1.5"));
+  EXPECT_EQ(error_of([&] { member(json, "none", location); }), "f.json: data[3]: the key 'none' is missing");
   EXPECT_EQ(error_of([&] { find_member(json["l"], "x", file); }), "f.json: expected object, found list");
-  EXPECT_THAT(error_of([&] { as_bool(json["s"], place); }), HasSubstr("data[3]: expected boolean"));
-  EXPECT_THAT(error_of([&] { as_number(json["s"], place); }), HasSubstr("data[3]: expected number"));
+  EXPECT_THAT(error_of([&] { as_bool(json["s"], location); }), HasSubstr("data[3]: expected boolean"));
+  EXPECT_THAT(error_of([&] { as_number(json["s"], location); }), HasSubstr("data[3]: expected number"));
 }
 
 }  // namespace

@@ -114,12 +114,13 @@ TYPED_TEST(Activation, ArraysMayBeginAnywhere) {
   constexpr std::size_t rows = 5, columns = 48, size = rows * columns;
   const Values x = random_values<T>(size, 1), dy = random_values<T>(size, 2), bias = random_values<T>(columns, 3);
   const auto results = [&](std::size_t shift) {
-    const auto place = [&](const Values& values) {
+    const auto position = [&](const Values& values) {
       Values padded(shift, 0.0);
       padded.insert(padded.end(), values.begin(), values.end());
       return device_vector<T>(padded);
     };
-    const Vector<T> pre = place(x), again = place(x), gradient = place(dy), added = place(bias), y = place(x);
+    const Vector<T> pre = position(x), again = position(x), gradient = position(dy), added = position(bias),
+                    y = position(x);
     const auto matrix = [&](const Vector<T>& all) { return as_matrix(slice(all, shift, shift + size), rows, columns); };
     bias_gelu<T>(ExecutionSpace(), slice(added, shift, shift + columns), matrix(pre), matrix(y));
     gelu_gradient<T>(ExecutionSpace(), matrix(again), matrix(gradient));

@@ -60,10 +60,10 @@ struct NormTwin {
   std::pair<Values, Values> statistics(const Values& array) const {
     Values mean(sizes.size() * channels, 0.0), variance = mean;
     const std::vector<std::uint32_t> group = of_images();
-    const auto place = [&](std::size_t i) { return group[i / (pixels * channels)] * channels + i % channels; };
-    for (std::size_t i = 0; i < array.size(); ++i) mean[place(i)] += array[i] / count(place(i) / channels);
+    const auto position = [&](std::size_t i) { return group[i / (pixels * channels)] * channels + i % channels; };
+    for (std::size_t i = 0; i < array.size(); ++i) mean[position(i)] += array[i] / count(position(i) / channels);
     for (std::size_t i = 0; i < array.size(); ++i) {
-      variance[place(i)] += std::pow(array[i] - mean[place(i)], 2) / count(place(i) / channels);
+      variance[position(i)] += std::pow(array[i] - mean[position(i)], 2) / count(position(i) / channels);
     }
     return {mean, variance};
   }
@@ -79,8 +79,8 @@ struct NormTwin {
     const std::vector<std::uint32_t> group = of_images();
     Values all(array.size());
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const std::size_t place = group[i / (pixels * channels)] * channels + i % channels;
-      all[i] = (array[i] - mean[place]) * factor[place];
+      const std::size_t position = group[i / (pixels * channels)] * channels + i % channels;
+      all[i] = (array[i] - mean[position]) * factor[position];
     }
     return all;
   }
@@ -126,19 +126,19 @@ struct NormGradientTwin {
     const Values normal = twin.normalized(twin.x), factor = twin.inverse(twin.x);
     const std::vector<std::uint32_t> group = twin.of_images();
     Values sums(factor.size(), 0.0), products = sums;
-    const auto place = [&](std::size_t i) {
+    const auto position = [&](std::size_t i) {
       return group[i / (twin.pixels * twin.channels)] * twin.channels + i % twin.channels;
     };
     for (std::size_t i = 0; i < g.size(); ++i) {
-      sums[place(i)] += g[i];
-      products[place(i)] += g[i] * normal[i];
+      sums[position(i)] += g[i];
+      products[position(i)] += g[i] * normal[i];
       dbias[i % twin.channels] += g[i];
       dweight[i % twin.channels] += g[i] * normal[i];
     }
     for (std::size_t i = 0; i < g.size(); ++i) {
-      const double count = twin.count(place(i) / twin.channels);
-      dx[i] = twin.weight[i % twin.channels] * factor[place(i)] *
-              (g[i] - sums[place(i)] / count - normal[i] * products[place(i)] / count);
+      const double count = twin.count(position(i) / twin.channels);
+      dx[i] = twin.weight[i % twin.channels] * factor[position(i)] *
+              (g[i] - sums[position(i)] / count - normal[i] * products[position(i)] / count);
     }
   }
 };

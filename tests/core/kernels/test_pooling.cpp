@@ -21,17 +21,17 @@ using ::testing::HasSubstr;
 std::vector<std::size_t> largest_twin(const PoolingShape& shape, std::size_t images, std::size_t channels,
                                       const Values& x) {
   std::vector<std::size_t> all;
-  const auto at = [](std::size_t window, std::size_t place, const PoolingShape& s, std::size_t size) {
-    const std::size_t padded = window * s.stride + place;
+  const auto at = [](std::size_t window, std::size_t position, const PoolingShape& s, std::size_t size) {
+    const std::size_t padded = window * s.stride + position;
     return padded < s.padding || padded >= size + s.padding ? std::nullopt : std::optional(padded - s.padding);
   };
   for (std::size_t i = 0; i < images * shape.out_height() * shape.out_width() * channels; ++i) {
     const std::size_t c = i % channels, pixel = i / channels, image = pixel / (shape.out_height() * shape.out_width());
     const std::size_t row = pixel / shape.out_width() % shape.out_height(), column = pixel % shape.out_width();
     std::optional<std::size_t> best;
-    for (std::size_t place = 0; place < shape.kernel * shape.kernel; ++place) {
-      const auto y = at(row, place / shape.kernel, shape, shape.height);
-      const auto z = at(column, place % shape.kernel, shape, shape.width);
+    for (std::size_t position = 0; position < shape.kernel * shape.kernel; ++position) {
+      const auto y = at(row, position / shape.kernel, shape, shape.height);
+      const auto z = at(column, position % shape.kernel, shape, shape.width);
       if (!y || !z) continue;
       const std::size_t element = ((image * shape.height + *y) * shape.width + *z) * channels + c;
       if (!best || x[element] > x[*best] || (std::isnan(x[element]) && !std::isnan(x[*best]))) best = element;

@@ -180,7 +180,7 @@ TEST(TensorCoreAttentionWork, ResultsAreWrittenWithoutBankConflicts) {
   const auto banks_of = [](auto size, int octet) {
     std::vector<int> banks;
     for (int lane = 0; lane < matrix::warp_size; ++lane) {
-      banks.push_back((4 * matrix::place<size>(lane / 4, octet) + lane % 4) % 32);
+      banks.push_back((4 * matrix::position<size>(lane / 4, octet) + lane % 4) % 32);
     }
     return banks;
   };

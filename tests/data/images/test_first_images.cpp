@@ -23,7 +23,7 @@ TEST(FirstImages, KeepTheirLabelsAndPixels) {
   EXPECT_EQ(first->label_names(), all->label_names());
   EXPECT_EQ(first->shape(), all->shape());
   EXPECT_EQ(first->encoded(2), all->encoded(2));
-  EXPECT_EQ(first->place(2), all->place(2));
+  EXPECT_EQ(first->location(2), all->location(2));
   EXPECT_EQ(first_images(open_images(directory.path().string(), ImagePart::training), 99)->size(), 15u);
 }
 

@@ -58,7 +58,7 @@ TEST_F(ImageFileHdf5, WhatIsPreparedReadsBack) {
   EXPECT_THAT(set->labels(), ::testing::ElementsAre(0, 1));
   EXPECT_FALSE(set->shape());
   EXPECT_EQ(set->name(1), "bee/c.jpg");
-  EXPECT_EQ(set->place(1), path_.string() + ", image 1 (bee/c.jpg)");
+  EXPECT_EQ(set->location(1), path_.string() + ", image 1 (bee/c.jpg)");
   EXPECT_EQ(set->encoded(0), source_->encoded(0));
   EXPECT_EQ(set->decode(1).pixels, source_->decode(2).pixels);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory_.path()), {}), 2) << "no temporary is left";
@@ -129,16 +129,16 @@ TEST_F(ImageFileHdf5, AFileCutShortIsNamed) {
 TEST_F(ImageFileHdf5, NoFlippedByteGoesUnnoticed) {
   const auto whole = tests::read_file(path_);
   std::mt19937 random(5);
-  for (std::size_t place = 0; place < whole.size(); place += 1 + random() % 24) {
+  for (std::size_t location = 0; location < whole.size(); location += 1 + random() % 24) {
     auto bytes = whole;
-    bytes[place] = static_cast<char>(bytes[place] ^ (1 << random() % 8));
+    bytes[location] = static_cast<char>(bytes[location] ^ (1 << random() % 8));
     tests::write_file(path_, bytes);
     try {
       const auto set = open_image_file(path_);
       ASSERT_EQ(set->size(), 2u);
-      EXPECT_EQ(set->encoded(0), source_->encoded(0)) << place;
-      EXPECT_EQ(set->encoded(1), source_->encoded(2)) << place;
-      EXPECT_THAT(set->labels(), ::testing::ElementsAre(0, 1)) << place;
+      EXPECT_EQ(set->encoded(0), source_->encoded(0)) << location;
+      EXPECT_EQ(set->encoded(1), source_->encoded(2)) << location;
+      EXPECT_THAT(set->labels(), ::testing::ElementsAre(0, 1)) << location;
     } catch (const std::runtime_error& error) {
       EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
     }

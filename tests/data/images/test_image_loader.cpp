@@ -22,7 +22,7 @@ class TroubledImages : public ImageSet {
     for (int i = 0; i < 100; ++i) labels_.push_back(i % 2);
   }
   std::string name(std::size_t) const override { return {}; }
-  std::string place(std::size_t) const override { return {}; }
+  std::string location(std::size_t) const override { return {}; }
   std::string encoded(std::size_t index) const override {
     ++asked;
     if (gate.valid()) gate.wait();

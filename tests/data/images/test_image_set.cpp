@@ -49,7 +49,7 @@ TEST_F(CifarImages, BinaryFilesOfEachPartAreRead) {
   const Image image = training->decode(2);
   EXPECT_EQ(image.pixels.size(), 3072u);
   EXPECT_THAT(std::vector(image.pixels.end() - 3, image.pixels.end()), ElementsAre(7, 8, 9));
-  EXPECT_THAT(training->place(2), HasSubstr("data_batch_2.bin, image 0"));
+  EXPECT_THAT(training->location(2), HasSubstr("data_batch_2.bin, image 0"));
   EXPECT_EQ(training->name(2), "");
   EXPECT_EQ(training->decode(0, [](auto, auto) { return Region{1, 2, 3, 4}; }).shape, (ImageShape{3, 4, 3}));
   EXPECT_THAT(open(ImagePart::test)->labels(), ElementsAre(2));

@@ -39,9 +39,9 @@ TEST(FeatureFile, SelectionGivesTheWindowsThatBuildingGives) {
       expect_same_selection(answered, {12, 2, exact, true}, limit);
     }
     // Answers in every place, so that some start in a window's last token.
-    for (std::size_t place = 0; place < 14; ++place) {
+    for (std::size_t location = 0; location < 14; ++location) {
       auto dataset = answered;
-      dataset.questions[0].answers = {{std::string(1, dataset.contexts[0][2 * place]), 2 * place, true}};
+      dataset.questions[0].answers = {{std::string(1, dataset.contexts[0][2 * location]), 2 * location, true}};
       expect_same_selection(dataset, {12, 2, exact, true}, 6);
     }
   }

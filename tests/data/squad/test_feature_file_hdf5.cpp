@@ -138,9 +138,9 @@ TEST_F(FeatureFileHdf5, AFileCutShortIsNamed) {
 
 TEST_F(FeatureFileHdf5, AFlippedByteInAnArrayIsNamedWithTheArray) {
   auto bytes = tests::read_file(path_);
-  const auto place = bytes.find("a b c d e f g");
-  ASSERT_NE(place, std::string::npos);
-  bytes[place] = 'b';
+  const auto location = bytes.find("a b c d e f g");
+  ASSERT_NE(location, std::string::npos);
+  bytes[location] = 'b';
   tests::write_file(path_, bytes);
   EXPECT_THAT(message(),
               ::testing::MatchesRegex("F: /contexts/bytes has CRC32C [0-9a-f]*, not [0-9a-f]*: the file is damaged"));
@@ -150,12 +150,12 @@ TEST_F(FeatureFileHdf5, NoFlippedByteGoesUnnoticed) {
   const auto whole = tests::read_file(path_);
   const auto expected = describe(small_prepared());
   std::mt19937 random(5);
-  for (std::size_t place = 0; place < whole.size(); place += 1 + random() % 64) {
+  for (std::size_t location = 0; location < whole.size(); location += 1 + random() % 64) {
     auto bytes = whole;
-    bytes[place] = static_cast<char>(bytes[place] ^ (1 << random() % 8));
+    bytes[location] = static_cast<char>(bytes[location] ^ (1 << random() % 8));
     tests::write_file(path_, bytes);
     try {
-      EXPECT_EQ(describe(read_feature_file(path_)), expected) << place;  // a byte that nothing uses
+      EXPECT_EQ(describe(read_feature_file(path_)), expected) << location;  // a byte that nothing uses
     } catch (const std::runtime_error& error) {
       EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
     }

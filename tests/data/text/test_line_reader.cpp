@@ -85,8 +85,8 @@ TEST_F(LineReaderTest, NamesThePlace) {
   LineReader reader(path_);
   std::string_view line;
   reader.next(line), reader.next(line);
-  EXPECT_EQ(reader.place(), path_.string() + ", line 2");
-  EXPECT_EQ(reader.place(1), path_.string() + ", line 1");
+  EXPECT_EQ(reader.location(), path_.string() + ", line 2");
+  EXPECT_EQ(reader.location(1), path_.string() + ", line 1");
 }
 
 }  // namespace

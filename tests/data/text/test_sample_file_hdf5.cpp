@@ -91,9 +91,9 @@ TEST_F(SampleFileHdf5, AFileCutShortIsNamed) {
 TEST_F(SampleFileHdf5, NoFlippedByteGoesUnnoticed) {
   const auto whole = tests::read_file(path_);
   std::mt19937 random(5);
-  for (std::size_t place = 0; place < whole.size(); place += 1 + random() % 32) {
+  for (std::size_t location = 0; location < whole.size(); location += 1 + random() % 32) {
     auto bytes = whole;
-    bytes[place] = static_cast<char>(bytes[place] ^ (1 << random() % 8));
+    bytes[location] = static_cast<char>(bytes[location] ^ (1 << random() % 8));
     tests::write_file(path_, bytes);
     try {
       expect_same(read_sample_file(path_), small_samples());  // a byte that nothing uses

@@ -61,7 +61,7 @@ BertTwin::BertTwin(const nn::BertShape& shape, const Engine& engine, const TwinB
       seed_(engine.seed),
       step_(engine.step),
       dropout_(dropout) {
-  for (std::size_t row = 0; row < table_.rows().size(); ++row) parameters_.push_back(engine.values(row));
+  for (std::size_t row = 0; row < table_.tensors().size(); ++row) parameters_.push_back(engine.values(row));
 }
 
 double BertTwin::kept(std::uint32_t site, float probability, std::size_t sequence, std::size_t position,

@@ -115,13 +115,13 @@ TEST(BertLayer, ValuesAndGradientsMatchTheTwin) {
       const double noise = 2e-6 * std::sqrt(static_cast<double>(s.data.rows()));
       expect_gradient(s.x, dinput, loss, noise, "input");
       for (std::size_t row = s.table.find("bert.encoder.layer.1.attention.self.query.weight");
-           row < s.table.rows().size(); ++row) {
-        if (s.table.row(row).unit != s.layer.unit()) continue;
-        expect_gradient(twin.parameter(row), s.engine.gradient(row), loss, noise, s.table.row(row).name);
+           row < s.table.tensors().size(); ++row) {
+        if (s.table.tensor(row).unit != s.layer.unit()) continue;
+        expect_gradient(twin.parameter(row), s.engine.gradient(row), loss, noise, s.table.tensor(row).name);
       }
-      for (std::size_t row = 0; row < s.table.rows().size(); ++row) {
-        if (s.table.row(row).unit == s.layer.unit()) continue;
-        EXPECT_EQ(largest_of(s.engine.gradient(row)), 0.0) << s.table.row(row).name << " is another layer's";
+      for (std::size_t row = 0; row < s.table.tensors().size(); ++row) {
+        if (s.table.tensor(row).unit == s.layer.unit()) continue;
+        EXPECT_EQ(largest_of(s.engine.gradient(row)), 0.0) << s.table.tensor(row).name << " is another layer's";
       }
     }
   }
@@ -142,10 +142,10 @@ void expect_near_float(double tolerance, double angle) {
     Values exact_dinput;
     exact.run(exact_dinput);
     expect_same_gradient(dinput, exact_dinput, angle, tolerance, "input");
-    for (std::size_t row = 0; row < s.table.rows().size(); ++row) {
-      const std::string& name = s.table.row(row).name;
+    for (std::size_t row = 0; row < s.table.tensors().size(); ++row) {
+      const std::string& name = s.table.tensor(row).name;
       // Adding a constant to the keys changes nothing: that gradient is rounding noise.
-      if (s.table.row(row).unit != s.layer.unit() || name.ends_with("key.bias")) continue;
+      if (s.table.tensor(row).unit != s.layer.unit() || name.ends_with("key.bias")) continue;
       expect_same_gradient(s.engine.gradient(row), exact.engine.gradient(row), 5.0 * angle, tolerance, name);
     }
   }
@@ -211,8 +211,8 @@ TEST(BertModel, LossesAndEveryGradientMatchTheTwin) {
           return scale * std::accumulate(losses.begin(), losses.end(), 0.0);
         };
         const ParameterTable& table = s.model->table();
-        for (std::size_t row = 0; row < table.rows().size(); ++row) {
-          expect_gradient(twin.parameter(row), s.engine->gradient(row), loss, 2e-6, table.row(row).name);
+        for (std::size_t row = 0; row < table.tensors().size(); ++row) {
+          expect_gradient(twin.parameter(row), s.engine->gradient(row), loss, 2e-6, table.tensor(row).name);
         }
       }
     }
@@ -241,11 +241,11 @@ TEST(BertModel, MicroBatchesGiveTheSameLossesAndGradientsWithDropout) {
   for (const std::size_t size : {1u, 3u, 64u}) {
     ModelSetting split(packing, true, gemm_providers().front());
     expect_near(split.train(size, 0.1f), losses, 2e-6, fmt::format("losses by {}", size));
-    for (std::size_t row = 0; row < whole.model->table().rows().size(); ++row) {
+    for (std::size_t row = 0; row < whole.model->table().tensors().size(); ++row) {
       const Values expected = whole.engine->gradient(row), actual = split.engine->gradient(row);
       for (std::size_t i = 0; i < expected.size(); ++i) {
         ASSERT_NEAR(actual[i], expected[i], 1e-5 * largest_of(expected) + 1e-6)
-            << whole.model->table().row(row).name << " by " << size;
+            << whole.model->table().tensor(row).name << " by " << size;
       }
     }
   }
@@ -289,8 +289,8 @@ TEST(BertModel, RecomputationChangesNoBit) {
         const auto what = fmt::format("{} {} {}", to_string(precision), provider, to_string(recompute));
         ModelSetting s({1, 19, 2, 7}, true, provider, recompute, precision, 3);
         EXPECT_EQ(s.train(3, 0.5f), losses) << what;
-        for (std::size_t row = 0; row < s.model->table().rows().size(); ++row) {
-          EXPECT_EQ(s.engine->gradient(row), kept.engine->gradient(row)) << what << s.model->table().row(row).name;
+        for (std::size_t row = 0; row < s.model->table().tensors().size(); ++row) {
+          EXPECT_EQ(s.engine->gradient(row), kept.engine->gradient(row)) << what << s.model->table().tensor(row).name;
         }
       }
     }

@@ -2,7 +2,7 @@
 
 #include "nn/bert/bert_question_answering.hpp"
 #include "tests/nn/bert/bert_twin.hpp"
-#include "tests/nn/heard_pass.hpp"
+#include "tests/nn/profiled_pass.hpp"
 
 #include <gtest/gtest.h>
 
@@ -18,8 +18,8 @@ constexpr BertShape sizes{
     .vocabulary = 37, .hidden = 60, .layers = 3, .heads = 3, .feed_forward = 100, .positions = 19, .token_types = 2};
 
 /// What one training pass over sequences of 11 tokens does.
-HeardPass hear(const Model& model, Precision precision, Recompute recompute) {
-  return hear_pass(model, TwinBatch(sizes, {11, 11, 11}), precision, recompute, gemm_providers().front());
+ProfiledPass profile(const Model& model, Precision precision, Recompute recompute) {
+  return profile_pass(model, TwinBatch(sizes, {11, 11, 11}), precision, recompute, gemm_providers().front());
 }
 
 TEST(BertWork, OperationsAreThoseOfTheProductsOfAPass) {
@@ -27,10 +27,10 @@ TEST(BertWork, OperationsAreThoseOfTheProductsOfAPass) {
   const double pairs = 3.0 * 11 * 11, layers = 3.0, hidden = 60.0;
   const double scores = 4.0 * hidden * pairs;  // of a layer's forward pass: two products of heads
   for (const Recompute recompute : {Recompute::none, Recompute::attention, Recompute::layer}) {
-    const HeardPass heard = hear(*model, Precision::float32, recompute);
+    const ProfiledPass profiled = profile(*model, Precision::float32, recompute);
     // A backward pass makes the scores again; the model counts the four products that are not made again.
     const double passes = layers * 3.0 + (recompute == Recompute::layer ? layers - 1.0 : 0.0);
-    EXPECT_DOUBLE_EQ(model->training_flops(heard.shape, recompute), heard.product_flops + passes * scores)
+    EXPECT_DOUBLE_EQ(model->training_flops(profiled.shape, recompute), profiled.product_flops + passes * scores)
         << to_string(recompute);
   }
 }
@@ -51,11 +51,11 @@ TEST(BertWork, OperationsAreGivenByUnit) {
 TEST(BertWork, ListsTheProductsOfAPass) {
   for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
     const auto model = make_bert_question_answering(sizes, precision);
-    const HeardPass heard = hear(*model, precision, Recompute::none);
+    const ProfiledPass profiled = profile(*model, precision, Recompute::none);
     ProductCounts computed, listed;
-    for (const GemmLabel& one : heard.products) count_product(computed, one, 1);
+    for (const GemmLabel& one : profiled.products) count_product(computed, one, 1);
     std::map<std::string, std::size_t> names;
-    for (const GemmProduct& one : model->products(heard.shape, ParameterStore::Purpose::training)) {
+    for (const GemmProduct& one : model->products(profiled.shape, ParameterStore::Purpose::training)) {
       count_product(listed, one, one.count);
       names[one.name] = one.count;
     }
@@ -69,15 +69,15 @@ TEST(BertWork, ListsTheProductsOfAPass) {
 
 TEST(BertWork, KernelsReportTheWorkOfAllTheirCalls) {
   const auto model = make_bert_question_answering(sizes, Precision::bfloat16);
-  const HeardPass heard = hear(*model, Precision::bfloat16, Recompute::none);
+  const ProfiledPass profiled = profile(*model, Precision::bfloat16, Recompute::none);
   const double tokens = 33.0 * 60;  // elements of a (T, H) array; the sums are over all calls of the pass
-  EXPECT_EQ(heard.kernels.at("mylos::layer_norm::bias_dropout_residual").flops, 6 * 11.0 * tokens);
-  EXPECT_EQ(heard.kernels.at("mylos::layer_norm::dropout").flops, 9.0 * tokens);
-  EXPECT_EQ(heard.kernels.at("mylos::Attention::forward").flops, 3 * 363.0 * (4.0 * 60 + 3 * 20.0));
-  EXPECT_EQ(heard.kernels.at("mylos::Attention::backward").flops, 3 * 363.0 * (10.0 * 60 + 3 * 21.0));
-  EXPECT_EQ(heard.kernels.at("mylos::embedding::lookup").flops, 2.0 * tokens);
-  EXPECT_EQ(heard.kernels.at("mylos::embedding::gradient").flops, 3.0 * tokens);
-  EXPECT_EQ(heard.kernels.at("mylos::cross_entropy::span").bytes, 66.0 * (4 + 2));
+  EXPECT_EQ(profiled.kernels.at("mylos::layer_norm::bias_dropout_residual").flops, 6 * 11.0 * tokens);
+  EXPECT_EQ(profiled.kernels.at("mylos::layer_norm::dropout").flops, 9.0 * tokens);
+  EXPECT_EQ(profiled.kernels.at("mylos::Attention::forward").flops, 3 * 363.0 * (4.0 * 60 + 3 * 20.0));
+  EXPECT_EQ(profiled.kernels.at("mylos::Attention::backward").flops, 3 * 363.0 * (10.0 * 60 + 3 * 21.0));
+  EXPECT_EQ(profiled.kernels.at("mylos::embedding::lookup").flops, 2.0 * tokens);
+  EXPECT_EQ(profiled.kernels.at("mylos::embedding::gradient").flops, 3.0 * tokens);
+  EXPECT_EQ(profiled.kernels.at("mylos::cross_entropy::span").bytes, 66.0 * (4 + 2));
 }
 
 }  // namespace

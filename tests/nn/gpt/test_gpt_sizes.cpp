@@ -13,7 +13,7 @@ constexpr BatchShape batch{.samples = 2, .rows = 20, .longest = 10};
 TEST(GptSizes, HasTheParametersOfItsShape) {
   const auto model = make_gpt_sizes(small, Precision::bfloat16);
   std::size_t parameters = 0;
-  for (const ParameterRow& row : model->table().rows()) parameters += row.size;
+  for (const ParameterTensor& row : model->table().tensors()) parameters += row.size;
   EXPECT_EQ(parameters, 100u * 16 + 3 * (12 * 16 * 16 + 2 * 16) + 16);
   EXPECT_EQ(model->table().units().size(), 5u) << "embeddings, layers, and a head that borrows them";
 }

@@ -47,7 +47,7 @@ struct ConvolutionSetting {
 
 TEST(ConvolutionLayer, ItsWeightIsNamedAndDrawnForRectifiers) {
   const ParameterTable table = make_convolution_table();
-  const ParameterRow& row = table.row(find_convolution(table, "second", strided).weight);
+  const ParameterTensor& row = table.tensor(find_convolution(table, "second", strided).weight);
   EXPECT_EQ(row.name, "second.weight");
   EXPECT_EQ(row.shape, (std::vector<std::size_t>{6, 3, 3, 3}));
   EXPECT_EQ(row.initializer.kind, Initializer::Kind::normal);

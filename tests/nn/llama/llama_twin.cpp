@@ -41,7 +41,7 @@ void LlamaTwinBatch::fill(std::size_t begin, std::size_t end, Batch& batch) cons
 
 LlamaTwin::LlamaTwin(const nn::LlamaShape& shape, const Engine& engine, const LlamaTwinBatch& batch)
     : shape_(shape), table_(engine.store.table()), batch_(batch) {
-  for (std::size_t row = 0; row < table_.rows().size(); ++row) parameters_.push_back(engine.values(row));
+  for (std::size_t row = 0; row < table_.tensors().size(); ++row) parameters_.push_back(engine.values(row));
 }
 
 Values LlamaTwin::linear(const std::string& name, const Values& x, std::size_t in) const {

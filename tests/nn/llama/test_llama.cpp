@@ -109,8 +109,8 @@ struct LlamaSetting {
     });
     return all;
   }
-  const std::string& name(std::size_t row) const { return model->table().row(row).name; }
-  std::size_t parameters() const { return model->table().rows().size(); }
+  const std::string& name(std::size_t row) const { return model->table().tensor(row).name; }
+  std::size_t parameters() const { return model->table().tensors().size(); }
 
   LlamaShape shape;
   Recompute recompute;

@@ -1,8 +1,8 @@
 // What Llama says of its products and operations, held to those of a pass that is listened to.
 
 #include "nn/llama/llama.hpp"
-#include "tests/nn/heard_pass.hpp"
 #include "tests/nn/llama/llama_twin.hpp"
+#include "tests/nn/profiled_pass.hpp"
 
 #include <gtest/gtest.h>
 
@@ -27,8 +27,9 @@ LlamaShape llama_sizes() {
 }
 
 /// What one training pass over sequences of 44 tokens does: a piece of logits and one of 4 rows.
-HeardPass hear_llama(const Model& model, Precision precision, Recompute recompute) {
-  return hear_pass(model, LlamaTwinBatch(llama_sizes(), {44, 44, 44}), precision, recompute, gemm_providers().back());
+ProfiledPass profile_llama(const Model& model, Precision precision, Recompute recompute) {
+  return profile_pass(model, LlamaTwinBatch(llama_sizes(), {44, 44, 44}), precision, recompute,
+                      gemm_providers().back());
 }
 
 TEST(LlamaWork, OperationsAreThoseOfTheProductsOfAPass) {
@@ -36,9 +37,9 @@ TEST(LlamaWork, OperationsAreThoseOfTheProductsOfAPass) {
   const double pairs = 3.0 * 44 * 45 / 2, layers = 3.0;
   const double scores = 4.0 * 12 * pairs;  // of a layer's forward pass: two products of heads
   for (const Recompute recompute : {Recompute::none, Recompute::attention, Recompute::layer}) {
-    const HeardPass heard = hear_llama(*model, Precision::float32, recompute);
+    const ProfiledPass profiled = profile_llama(*model, Precision::float32, recompute);
     const double passes = layers * 3.0 + (recompute == Recompute::layer ? layers - 1.0 : 0.0);
-    EXPECT_DOUBLE_EQ(model->training_flops(heard.shape, recompute), heard.product_flops + passes * scores)
+    EXPECT_DOUBLE_EQ(model->training_flops(profiled.shape, recompute), profiled.product_flops + passes * scores)
         << to_string(recompute);
   }
 }
@@ -59,11 +60,11 @@ TEST(LlamaWork, OperationsAreGivenByUnit) {
 TEST(LlamaWork, ListsTheProductsOfAPass) {
   for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
     const auto model = make_llama(llama_sizes(), precision);
-    const HeardPass heard = hear_llama(*model, precision, Recompute::none);
+    const ProfiledPass profiled = profile_llama(*model, precision, Recompute::none);
     ProductCounts computed, listed;
-    for (const GemmLabel& one : heard.products) count_product(computed, one, 1);
+    for (const GemmLabel& one : profiled.products) count_product(computed, one, 1);
     std::set<std::string> names;
-    for (const GemmProduct& one : model->products(heard.shape, ParameterStore::Purpose::training)) {
+    for (const GemmProduct& one : model->products(profiled.shape, ParameterStore::Purpose::training)) {
       count_product(listed, one, one.count);
       names.insert(one.name);
     }
@@ -76,14 +77,14 @@ TEST(LlamaWork, ListsTheProductsOfAPass) {
 
 TEST(LlamaWork, KernelsReportTheWorkOfAllTheirCalls) {
   const auto model = make_llama(llama_sizes(), Precision::float32);
-  const HeardPass heard = hear_llama(*model, Precision::float32, Recompute::none);
+  const ProfiledPass profiled = profile_llama(*model, Precision::float32, Recompute::none);
   const double tokens = 132.0 * 6;  // elements of a (T, H) array; the sums are over all calls of the pass
-  EXPECT_EQ(heard.kernels.at("mylos::rms_norm::forward").flops, 4.0 * tokens) << "of the first layer alone";
-  EXPECT_EQ(heard.kernels.at("mylos::rms_norm::residual").flops, 6 * 5.0 * tokens);
-  EXPECT_EQ(heard.kernels.at("mylos::rms_norm::backward").flops, 7 * 13.0 * tokens);
-  EXPECT_EQ(heard.kernels.at("mylos::rotary::rotate").flops, 6 * 3.0 * 132 * 16);
-  EXPECT_EQ(heard.kernels.at("mylos::rotary::table").flops, 41.0 * 132 * 2);
-  EXPECT_EQ(heard.kernels.at("mylos::embedding::lookup").flops, 0.0);
+  EXPECT_EQ(profiled.kernels.at("mylos::rms_norm::forward").flops, 4.0 * tokens) << "of the first layer alone";
+  EXPECT_EQ(profiled.kernels.at("mylos::rms_norm::residual").flops, 6 * 5.0 * tokens);
+  EXPECT_EQ(profiled.kernels.at("mylos::rms_norm::backward").flops, 7 * 13.0 * tokens);
+  EXPECT_EQ(profiled.kernels.at("mylos::rotary::rotate").flops, 6 * 3.0 * 132 * 16);
+  EXPECT_EQ(profiled.kernels.at("mylos::rotary::table").flops, 41.0 * 132 * 2);
+  EXPECT_EQ(profiled.kernels.at("mylos::embedding::lookup").flops, 0.0);
 }
 
 }  // namespace

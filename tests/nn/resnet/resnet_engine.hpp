@@ -3,7 +3,7 @@
 #include "core/kernels/gemm.hpp"
 #include "nn/optimizer.hpp"
 #include "nn/resnet/resnet.hpp"
-#include "parallel/sharding/parameter_mode.hpp"
+#include "parallel/sharding/sharding_strategy.hpp"
 #include "train/engine/task.hpp"
 #include "train/engine/training_step.hpp"
 
@@ -36,7 +36,7 @@ nn::ResnetShape read_resnet_shape(const std::filesystem::path& config, std::size
 nn::ResnetShape recorded_resnet_shape(const std::filesystem::path& folder);
 
 /// A row's values of a file, or those called `prefix` + its name, in the order that the table has them in.
-std::vector<float> read_resnet_row(const std::filesystem::path& file, const ParameterRow& row,
+std::vector<float> read_resnet_row(const std::filesystem::path& file, const ParameterTensor& row,
                                    const std::string& prefix = "");
 
 /// Trains on the groups of images that `steps` names for each step.
@@ -48,7 +48,7 @@ class RecordedResnetTask final : public train::Task {
                      LabelledImages images, std::vector<Groups> steps);
 
   const nn::Model& model() const override { return *model_; }
-  void initial_values(const train::RowWriter& write) const override;
+  void initial_values(const train::TensorWriter& write) const override;
   std::size_t steps_per_epoch() const override { return steps_.size(); }
   /// Samples are the groups of all steps, one after the other.
   std::vector<std::size_t> global_batch(std::size_t step) const override;
@@ -93,7 +93,7 @@ struct ResnetEngine {
   Gemm gemm;
   std::unique_ptr<parallel::Communicator> ranks = parallel::make_self_communicator();
   ParameterStore store;
-  std::unique_ptr<parallel::ParameterMode> mode;
+  std::unique_ptr<parallel::ShardingStrategy> mode;
   std::unique_ptr<nn::Optimizer> optimizer;
   Arena arena;
 };

@@ -40,8 +40,8 @@ BatchShape ResnetTwinBatch::shape() const { return {groups.size(), images(), *st
 
 ResnetTwin::ResnetTwin(const nn::ResnetShape& shape, const Engine& engine, const ResnetTwinBatch& batch)
     : shape_(shape), table_(engine.store.table()), batch_(batch) {
-  for (std::size_t row = 0; row < table_.rows().size(); ++row) parameters_.push_back(engine.values(row));
-  for (std::size_t row = 0; row < table_.state_rows().size(); ++row) {
+  for (std::size_t row = 0; row < table_.tensors().size(); ++row) parameters_.push_back(engine.values(row));
+  for (std::size_t row = 0; row < table_.state_tensors().size(); ++row) {
     state_.push_back(host_values(engine.store.state(row)));
   }
 }

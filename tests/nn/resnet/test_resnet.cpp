@@ -4,7 +4,7 @@
 #include "nn/resnet/resnet.hpp"
 
 #include "tests/nn/gradient_check.hpp"
-#include "tests/nn/heard_pass.hpp"
+#include "tests/nn/profiled_pass.hpp"
 #include "tests/nn/resnet/resnet_twin.hpp"
 #include "tests/support/temporary.hpp"
 
@@ -93,7 +93,7 @@ struct ResnetSetting {
                          Recompute recomputed = Recompute::none, Precision precision = Precision::float32)
       : shape(of), recompute(recomputed), data(of, {3, 2}), model(make_resnet(of, precision)) {
     engine = std::make_unique<Engine>(model->table(), precision, planned(), provider);
-    const auto rows = model->table().state_rows();
+    const auto rows = model->table().state_tensors();
     for (std::size_t row = 0; row < rows.size(); ++row) {
       Values values = random_values(rows[row].size, 500 + row, 0.3);
       for (double& value : values) value += rows[row].name.ends_with("running_var") ? 1.0 : 0.0;
@@ -127,10 +127,10 @@ struct ResnetSetting {
   }
   std::vector<Values> gradients() const {
     std::vector<Values> all;
-    for (std::size_t row = 0; row < model->table().rows().size(); ++row) all.push_back(engine->gradient(row));
+    for (std::size_t row = 0; row < model->table().tensors().size(); ++row) all.push_back(engine->gradient(row));
     return all;
   }
-  const std::string& name(std::size_t row) const { return model->table().row(row).name; }
+  const std::string& name(std::size_t row) const { return model->table().tensor(row).name; }
 
   ResnetShape shape;
   Recompute recompute;
@@ -152,13 +152,13 @@ TEST(ResnetModel, LossesAndEveryGradientMatchTheTwin) {
       const Values varied = twin.losses();
       return scale * std::accumulate(varied.begin(), varied.end(), 0.0);
     };
-    for (std::size_t row = 0; row < s.model->table().rows().size(); ++row) {
+    for (std::size_t row = 0; row < s.model->table().tensors().size(); ++row) {
       expect_gradient(twin.parameter(row), s.engine->gradient(row), loss, 4e-5, s.name(row));
     }
     for (const std::string& provider : exact_gemm_providers()) {
       ResnetSetting other(shape, provider);
       expect_near(other.train(2, static_cast<float>(scale)), losses, 1e-5, provider);
-      for (std::size_t row = 0; row < s.model->table().rows().size(); ++row) {
+      for (std::size_t row = 0; row < s.model->table().tensors().size(); ++row) {
         expect_near(other.engine->gradient(row), s.engine->gradient(row), 4e-5, provider + " " + s.name(row));
       }
     }
@@ -191,7 +191,7 @@ TEST(ResnetModel, GroupsDoNotDependOnTheMicroBatch) {
     ResnetSetting whole(shape), split(shape);
     expect_near(split.train(1, 0.25f), whole.train(2, 0.25f), 1e-6, "losses");
     expect_near(split.observed, whole.observed, 4e-6, "observed");
-    for (std::size_t row = 0; row < whole.model->table().rows().size(); ++row) {
+    for (std::size_t row = 0; row < whole.model->table().tensors().size(); ++row) {
       expect_near(split.engine->gradient(row), whole.engine->gradient(row), 1e-5, whole.name(row));
     }
   }
@@ -289,20 +289,21 @@ TEST(ResnetModel, TellsTheScheduleOfEachUnit) {
 TEST(ResnetModel, HasTheRowsThatFilesName) {
   const auto model = make_resnet(bottleneck_resnet(), Precision::float32);
   const ParameterTable& table = model->table();
-  const ParameterRow& stem = table.row(table.find("resnet.embedder.embedder.convolution.weight"));
+  const ParameterTensor& stem = table.tensor(table.find("resnet.embedder.embedder.convolution.weight"));
   EXPECT_EQ(stem.shape, (std::vector<std::size_t>{6, 7, 7, 3}));
   EXPECT_TRUE(stem.group.decay);
   EXPECT_FLOAT_EQ(stem.initializer.scale, std::sqrt(2.0f / (6 * 49)));
-  const ParameterRow& shortcut = table.row(table.find("resnet.encoder.stages.1.layers.0.shortcut.convolution.weight"));
+  const ParameterTensor& shortcut =
+      table.tensor(table.find("resnet.encoder.stages.1.layers.0.shortcut.convolution.weight"));
   EXPECT_EQ(shortcut.shape, (std::vector<std::size_t>{16, 1, 1, 8}));
-  const ParameterRow& norm = table.row(table.find("resnet.encoder.stages.2.layers.0.layer.1.normalization.bias"));
+  const ParameterTensor& norm = table.tensor(table.find("resnet.encoder.stages.2.layers.0.layer.1.normalization.bias"));
   EXPECT_FALSE(norm.group.decay);
-  const ParameterRow& head = table.row(table.find("classifier.1.weight"));
+  const ParameterTensor& head = table.tensor(table.find("classifier.1.weight"));
   EXPECT_EQ(head.shape, (std::vector<std::size_t>{5, 20}));
   EXPECT_EQ(head.initializer.kind, Initializer::Kind::uniform);
-  EXPECT_FALSE(table.row(table.find("classifier.1.bias")).group.decay);
+  EXPECT_FALSE(table.tensor(table.find("classifier.1.bias")).group.decay);
   const auto state = [&](const char* name) {
-    return table.state_rows()[table.find_state(std::string("resnet.embedder.embedder.normalization.") + name)];
+    return table.state_tensors()[table.find_state(std::string("resnet.embedder.embedder.normalization.") + name)];
   };
   EXPECT_EQ(state("running_var").initializer.kind, Initializer::Kind::ones);
   EXPECT_EQ(state("running_mean").rule.momentum, 0.1f);
@@ -326,9 +327,9 @@ TEST(ResnetWork, OperationsAreThoseOfTheProductsOfAPass) {
   for (const auto& [resnet, shape] : resnets()) {
     const auto model = make_resnet(shape, Precision::float32);
     for (const Recompute recompute : {Recompute::none, Recompute::layer}) {
-      const HeardPass heard =
-          hear_pass(*model, ResnetTwinBatch(shape, {3, 1, 2}), Precision::float32, recompute, gemm_providers().back());
-      EXPECT_DOUBLE_EQ(model->training_flops(heard.shape, recompute), heard.product_flops) << resnet;
+      const ProfiledPass profiled = profile_pass(*model, ResnetTwinBatch(shape, {3, 1, 2}), Precision::float32,
+                                                 recompute, gemm_providers().back());
+      EXPECT_DOUBLE_EQ(model->training_flops(profiled.shape, recompute), profiled.product_flops) << resnet;
     }
   }
 }
@@ -337,14 +338,14 @@ TEST(ResnetWork, ListsTheProductsOfAPass) {
   for (const auto& [resnet, shape] : resnets()) {
     for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
       const auto model = make_resnet(shape, precision);
-      const HeardPass heard =
-          hear_pass(*model, ResnetTwinBatch(shape, {3, 1, 2}), precision, Recompute::none, gemm_providers().back());
+      const ProfiledPass profiled =
+          profile_pass(*model, ResnetTwinBatch(shape, {3, 1, 2}), precision, Recompute::none, gemm_providers().back());
       // Of convolutions and of other products.
       std::map<std::optional<Convolution>, ProductCounts> computed, listed;
-      for (const GemmLabel& one : heard.products) count_product(computed[one.convolution], one, 1);
+      for (const GemmLabel& one : profiled.products) count_product(computed[one.convolution], one, 1);
       std::set<std::string> names;
       std::size_t count = 0;
-      for (const GemmProduct& one : model->products(heard.shape, ParameterStore::Purpose::training)) {
+      for (const GemmProduct& one : model->products(profiled.shape, ParameterStore::Purpose::training)) {
         count_product(listed[one.convolution], one, one.count);
         names.insert(one.name);
         ++count;
@@ -355,7 +356,7 @@ TEST(ResnetWork, ListsTheProductsOfAPass) {
                   names.contains("stages.1.layers.0.shortcut/input-gradient") && names.contains("head/forward"))
           << resnet;
       EXPECT_FALSE(names.contains("stem/input-gradient"));
-      for (const GemmProduct& one : model->products(heard.shape, ParameterStore::Purpose::inference)) {
+      for (const GemmProduct& one : model->products(profiled.shape, ParameterStore::Purpose::inference)) {
         EXPECT_TRUE(one.name.ends_with("/forward"));
       }
     }

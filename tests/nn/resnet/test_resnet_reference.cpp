@@ -77,14 +77,14 @@ class ResnetReference : public testing::Test {
 
   void compare_rows(ResnetEngine& engine, const fs::path& file) {
     const ParameterTable& table = engine.store.table();
-    for (std::size_t row = 0; row < table.rows().size(); ++row) {
-      std::vector<float> values(table.row(row).size);
-      engine.mode->read_row(row, 0, values);
-      compare(as_values(values), as_values(read_resnet_row(file, table.row(row))), table.row(row).name);
+    for (std::size_t row = 0; row < table.tensors().size(); ++row) {
+      std::vector<float> values(table.tensor(row).size);
+      engine.mode->read_tensor(row, 0, values);
+      compare(as_values(values), as_values(read_resnet_row(file, table.tensor(row))), table.tensor(row).name);
     }
   }
   void compare_state(const ResnetEngine& engine, const fs::path& file) {
-    const auto rows = engine.store.table().state_rows();
+    const auto rows = engine.store.table().state_tensors();
     for (std::size_t row = 0; row < rows.size(); ++row) {
       const Values expected = as_values(read_resnet_row(file, rows[row]));
       if (rows[row].rule.kind == StateRule::Kind::count) {
@@ -143,7 +143,7 @@ Predicted predict_resnet(ResnetEngine& engine) {
 /// Makes running values of what the group observed, with the variance that it was normalised by.
 void normalize_as_observed(ResnetEngine& engine, const Values& observed, const nn::ResnetShape& shape) {
   const ParameterTable& table = engine.store.table();
-  std::vector<double> counts;  // pixels that each variance is of, in the order of the state rows
+  std::vector<double> counts;  // pixels that each variance is of, in the order of the state tensors
   const auto images = static_cast<double>(engine.task.shape().rows);
   counts.push_back(images * static_cast<double>(nn::stem_convolution(shape).out_pixels()));
   for (const auto& stage : nn::resnet_stages(shape)) {
@@ -152,8 +152,8 @@ void normalize_as_observed(ResnetEngine& engine, const Values& observed, const n
       for (const auto& layer : block.layers) counts.push_back(images * static_cast<double>(layer.out_pixels()));
     }
   }
-  for (std::size_t row = 0; row < table.state_rows().size(); ++row) {
-    const ParameterRow& state = table.state_rows()[row];
+  for (std::size_t row = 0; row < table.state_tensors().size(); ++row) {
+    const ParameterTensor& state = table.state_tensors()[row];
     if (state.rule.kind == StateRule::Kind::count) continue;
     const double count = counts[row / 3], biased = row % 3 == 1 ? (count - 1.0) / count : 1.0;
     std::vector<float> values(state.size);
@@ -184,8 +184,8 @@ TEST_F(ResnetReference, Gradients) {
     for (const nn::Recompute recompute : {nn::Recompute::none, nn::Recompute::layer}) {
       ResnetEngine engine(recorded_task(folder), provider, Precision::float32, recompute);
       train_resnet_once(engine);
-      for (std::size_t row = 0; row < engine.store.table().rows().size(); ++row) {
-        const ParameterRow& of = engine.store.table().row(row);
+      for (std::size_t row = 0; row < engine.store.table().tensors().size(); ++row) {
+        const ParameterTensor& of = engine.store.table().tensor(row);
         compare(host_values(engine.store.gradient(row)),
                 as_values(read_resnet_row(folder / "gradients.safetensors", of)), of.name);
       }

@@ -12,21 +12,21 @@ namespace mylos::tests {
 
 inline constexpr std::size_t test_alignment = 8;  ///< elements, at whose multiples shards are cut
 
-/// Rows of 1 to 600,000 elements; a unit that is one element; state rows.
+/// Rows of 1 to 600,000 elements; a unit that is one element; state tensors.
 inline ParameterTable saved_table() {
   ParameterTable::Builder builder;
-  builder.unit("embeddings").row("embeddings.weight", {600, 1000}, {}).row("embeddings.bias", {7}, {});
+  builder.unit("embeddings").tensor("embeddings.weight", {600, 1000}, {}).tensor("embeddings.bias", {7}, {});
   builder.state("embeddings.mean", {3, 5}, {});
-  builder.unit("layer").row("layer.weight", {13, 11, 2}, {}).row("layer.bias", {1}, {});
-  builder.unit("head").row("head.bias", {1}, {}).state("head.variance", {4}, {});
+  builder.unit("layer").tensor("layer.weight", {13, 11, 2}, {}).tensor("layer.bias", {1}, {});
+  builder.unit("head").tensor("head.bias", {1}, {}).state("head.variance", {4}, {});
   return builder.build();
 }
 
 /// A small one, whose file is small too.
 inline ParameterTable small_table() {
   ParameterTable::Builder builder;
-  builder.unit("one").row("one.weight", {5, 3}, {}).row("one.bias", {3}, {}).state("one.mean", {2}, {});
-  builder.unit("two").row("two.weight", {4}, {});
+  builder.unit("one").tensor("one.weight", {5, 3}, {}).tensor("one.bias", {3}, {}).state("one.mean", {2}, {});
+  builder.unit("two").tensor("two.weight", {4}, {});
   return builder.build();
 }
 
@@ -55,7 +55,7 @@ class SavedArrays {
         group.parts.emplace_back("test::part", arrays_.held.back().end - arrays_.held.back().begin);
       }
     }
-    for (const ParameterRow& row : table.state_rows()) arrays_.state.emplace_back("test::state", row.size);
+    for (const ParameterTensor& tensor : table.state_tensors()) arrays_.state.emplace_back("test::state", tensor.size);
     arrays_.saved_range = [&table, ranks](std::size_t unit, std::size_t of) {
       const std::size_t size = table.units()[unit].size, part = shard(size, ranks);
       return parallel::UnitRange{std::min(of * part, size), std::min((of + 1) * part, size)};
@@ -99,10 +99,10 @@ class SavedArrays {
         Kokkos::deep_copy(arrays_.groups[group].parts[i], host);
       }
     }
-    for (std::size_t row = 0; row < arrays_.state.size(); ++row) {
-      const auto host = Kokkos::create_mirror_view_and_copy(HostSpace(), arrays_.state[row]);
-      for (std::size_t k = 0; k < host.size(); ++k) action(host(k), saved_value(9, row, k, 0));
-      Kokkos::deep_copy(arrays_.state[row], host);
+    for (std::size_t tensor = 0; tensor < arrays_.state.size(); ++tensor) {
+      const auto host = Kokkos::create_mirror_view_and_copy(HostSpace(), arrays_.state[tensor]);
+      for (std::size_t k = 0; k < host.size(); ++k) action(host(k), saved_value(9, tensor, k, 0));
+      Kokkos::deep_copy(arrays_.state[tensor], host);
     }
   }
 

@@ -132,7 +132,7 @@ TEST_F(Checkpoint, ANewerCompleteOneThanLatestIsFound) {
   write_file(latest, "step-000010.h5\n");
   const auto written = fs::last_write_time(newest);
   fs::last_write_time(latest, written + std::chrono::seconds(1));
-  EXPECT_EQ(resolve_checkpoint(checkpoints_).filename(), "step-000010.h5") << "of another course of the run";
+  EXPECT_EQ(resolve_checkpoint(checkpoints_).filename(), "step-000010.h5") << "of another branch of the run";
   fs::last_write_time(latest, written - std::chrono::seconds(1));
   EXPECT_EQ(resolve_checkpoint(checkpoints_), newest);
   fs::resize_file(newest, 1000);
@@ -163,7 +163,7 @@ TEST_F(Checkpoint, RangesAreCutWhereRanksEndAndAfterAMebibyte) {
         ASSERT_LE(range.count, checksum_elements);
         next += range.count;
       }
-      EXPECT_EQ(next, dataset.row->size) << dataset.shape.name;
+      EXPECT_EQ(next, dataset.tensor->size) << dataset.shape.name;
     }
   }
 }
@@ -182,11 +182,11 @@ TEST_F(Checkpoint, RangesThatOverlapOrLackAreRefused) {
 }
 
 /// The file with its byte at `place` changed.
-void flip(const fs::path& file, std::uint64_t place) {
+void flip(const fs::path& file, std::uint64_t position) {
   std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
-  stream.seekg(static_cast<std::streamoff>(place));
+  stream.seekg(static_cast<std::streamoff>(position));
   const char byte = static_cast<char>(stream.get() ^ 0x20);
-  stream.seekp(static_cast<std::streamoff>(place));
+  stream.seekp(static_cast<std::streamoff>(position));
   stream.put(byte);
 }
 
@@ -199,7 +199,7 @@ TEST_F(Checkpoint, LatestAndKeep) {
   EXPECT_EQ(find_checkpoint(*world_, directory_.path()), checkpoints_ / "step-000040.h5");
   EXPECT_EQ(find_checkpoint(*world_, checkpoints_), checkpoints_ / "step-000040.h5");
   EXPECT_EQ(find_checkpoint(*world_, checkpoints_ / "step-000030.h5"), checkpoints_ / "step-000030.h5");
-  // Another course of the run from step 30 on: what the first one had after it goes.
+  // Another branch of the run from step 30 on: what the first one had after it goes.
   save(35, small_);
   EXPECT_EQ(names(), (std::vector<std::string>{"latest", "step-000030.h5", "step-000035.h5"}));
   fs::remove(checkpoints_ / "latest");
@@ -283,12 +283,12 @@ TEST_F(Checkpoint, AMissingMemberIsNamed) {
 TEST_F(Checkpoint, AnotherModelIsNamed) {
   const fs::path file = save(1, small_);
   ParameterTable::Builder other;
-  other.unit("one").row("one.weight", {3, 5}, {}).row("one.bias", {3}, {}).state("one.mean", {2}, {});
-  other.unit("two").row("two.weight", {4}, {});
+  other.unit("one").tensor("one.weight", {3, 5}, {}).tensor("one.bias", {3}, {}).state("one.mean", {2}, {});
+  other.unit("two").tensor("two.weight", {4}, {});
   EXPECT_THAT(load_error(file, other.build()),
               HasSubstr("/model/one.weight has shape (5, 3), this run's has (3, 5): it is another model's checkpoint"));
   ParameterTable::Builder smaller;
-  smaller.unit("one").row("one.weight", {5, 3}, {}).row("one.bias", {3}, {});
+  smaller.unit("one").tensor("one.weight", {5, 3}, {}).tensor("one.bias", {3}, {});
   EXPECT_THAT(load_error(file, smaller.build()), HasSubstr("has /model/two.weight, which this run's model"));
 }
 
@@ -317,11 +317,11 @@ TEST_F(Checkpoint, TruncatedFilesAreRefused) {
 TEST_F(Checkpoint, AFlippedByteIsNamed) {
   const fs::path file = save(1, table_);
   const CheckpointIndex index = read_checkpoint_index(file);
-  const auto refused = [&](std::uint64_t place, const std::string& what) {
-    flip(file, place);
+  const auto refused = [&](std::uint64_t position, const std::string& what) {
+    flip(file, position);
     EXPECT_THAT(load_error(file, table_), HasSubstr(what));
     EXPECT_THAT(error_of([&] { verify_checkpoint(file); }), HasSubstr(what));
-    flip(file, place);
+    flip(file, position);
     ASSERT_EQ(load_error(file, table_), "");
   };
   const std::uint64_t weight = index.find("/model/embeddings.weight")->offset;
@@ -336,13 +336,13 @@ TEST_F(Checkpoint, NoFlippedByteGoesUnseen) {
   const fs::path file = save(1, small_);
   const std::uint64_t size = fs::file_size(file);
   std::size_t seen = 0;
-  for (std::uint64_t place = 0; place < size; place += 31) {
-    flip(file, place);
+  for (std::uint64_t position = 0; position < size; position += 31) {
+    flip(file, position);
     const std::string error = load_error(file, small_);
-    EXPECT_NE(error, "other values") << place;
+    EXPECT_NE(error, "other values") << position;
     seen += !error.empty();
-    EXPECT_THAT(error, AnyOf("", HasSubstr("step-000001.h5"))) << place;
-    flip(file, place);
+    EXPECT_THAT(error, AnyOf("", HasSubstr("step-000001.h5"))) << position;
+    flip(file, position);
   }
   EXPECT_GT(seen, size / 31 / 4);  // the rest is space between what is used
 }

@@ -114,8 +114,8 @@ TEST_F(CheckpointRanks, AnyNumberReadsWhatAnyNumberWrote) {
 /// Rows of which some are longer than what is written with one call, and a few short ones.
 ParameterTable long_table() {
   ParameterTable::Builder builder;
-  builder.unit("one").row("one.weight", {3000, 1000}, {}).row("one.bias", {300}, {}).state("one.mean", {5}, {});
-  builder.unit("two").row("two.weight", {1'500'001}, {}).row("two.other", {1'200'000}, {});
+  builder.unit("one").tensor("one.weight", {3000, 1000}, {}).tensor("one.bias", {300}, {}).state("one.mean", {5}, {});
+  builder.unit("two").tensor("two.weight", {1'500'001}, {}).tensor("two.other", {1'200'000}, {});
   return builder.build();
 }
 
@@ -157,7 +157,7 @@ TEST_F(CheckpointRanks, AFewRanksWriteLongRangesOfAFileThatDoesNotDependOnThem) 
     SavedArrays saved(table, spread, world().rank(), ranks);
     saved.fill(1);
     for (std::size_t writers = ranks; writers > 0; --writers) {
-      const std::vector<std::size_t> writer_of = choose_writers(tests::launch().places(), writers);
+      const std::vector<std::size_t> writer_of = choose_writers(tests::launch().placements(), writers);
       ASSERT_EQ(count_writers(writer_of), writers);
       writes.clear();
       const fs::path file =
@@ -226,14 +226,14 @@ TEST_F(CheckpointRanks, AnErrorOfOneRankIsAnErrorOfAllAndLeavesTheLastOne) {
   SavedArrays saved(table, Spread::sharded, world().rank(), world().size());
   saved.fill(1);
   const auto save_with = [&](std::size_t step, std::size_t writers) {
-    const std::vector<std::size_t> writer_of = choose_writers(tests::launch().places(), writers);
+    const std::vector<std::size_t> writer_of = choose_writers(tests::launch().placements(), writers);
     return save_checkpoint(world(), path_, step, saved.arrays(), tests::saved_record(step), 2, writer_of).file;
   };
   const fs::path kept = save_with(1, world().size());
   // With fewer writers the last rank sends to one that fails.
   for (const std::size_t writers : {world().size(), (world().size() + 1) / 2}) {
     std::optional<tests::FileSizeLimit> limit;
-    const std::vector<std::size_t> writer_of = choose_writers(tests::launch().places(), writers);
+    const std::vector<std::size_t> writer_of = choose_writers(tests::launch().placements(), writers);
     if (world().rank() == writer_of.back()) limit.emplace(2'000'000);
     EXPECT_THAT(error_of([&] { save_with(2, writers); }), HasSubstr("step-000002.h5.tmp: File too large"));
   }
@@ -246,9 +246,10 @@ TEST_F(CheckpointRanks, AnErrorOfOneRankIsAnErrorOfAllAndLeavesTheLastOne) {
 TEST_F(CheckpointRanks, AFlippedByteIsNamedOnEveryRank) {
   const fs::path file = save(world(), 1, Spread::replicated);
   if (world().rank() == 0) {
-    const std::uint64_t place = read_checkpoint_index(file).find("/optimizer/m/embeddings.weight")->offset + 2'399'999;
+    const std::uint64_t placement =
+        read_checkpoint_index(file).find("/optimizer/m/embeddings.weight")->offset + 2'399'999;
     std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
-    stream.seekp(static_cast<std::streamoff>(place));
+    stream.seekp(static_cast<std::streamoff>(placement));
     stream.put('\x55');
   }
   world().barrier("test");

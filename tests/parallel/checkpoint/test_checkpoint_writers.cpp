@@ -16,39 +16,39 @@ using ::testing::ElementsAre;
 using Ranks = std::vector<std::size_t>;
 
 /// Nodes of so many neighbouring ranks.
-std::vector<RankPlace> places_on(const Ranks& nodes) {
-  std::vector<RankPlace> places;
+std::vector<RankPlacement> placements_on(const Ranks& nodes) {
+  std::vector<RankPlacement> placements;
   for (std::size_t node = 0; node < nodes.size(); ++node) {
     for (std::size_t rank = 0; rank < nodes[node]; ++rank)
-      places.push_back({.host = "n", .node = node, .rank_of_node = rank});
+      placements.push_back({.host = "n", .node = node, .rank_of_node = rank});
   }
-  return places;
+  return placements;
 }
 
 TEST(CheckpointWriters, AreFourANodeAndSixtyFourInAllByDefault) {
-  EXPECT_THAT(choose_writers(places_on({1}), 0), ElementsAre(0));
-  EXPECT_THAT(choose_writers(places_on({3}), 0), ElementsAre(0, 1, 2));
-  EXPECT_THAT(choose_writers(places_on({8}), 0), ElementsAre(0, 0, 2, 2, 4, 4, 6, 6));
-  EXPECT_EQ(count_writers(choose_writers(places_on({128, 128, 2}), 0)), 10u);
-  EXPECT_EQ(count_writers(choose_writers(places_on(Ranks(16, 8)), 0)), 64u);
-  EXPECT_EQ(count_writers(choose_writers(places_on(Ranks(2500, 4)), 0)), 64u);
+  EXPECT_THAT(choose_writers(placements_on({1}), 0), ElementsAre(0));
+  EXPECT_THAT(choose_writers(placements_on({3}), 0), ElementsAre(0, 1, 2));
+  EXPECT_THAT(choose_writers(placements_on({8}), 0), ElementsAre(0, 0, 2, 2, 4, 4, 6, 6));
+  EXPECT_EQ(count_writers(choose_writers(placements_on({128, 128, 2}), 0)), 10u);
+  EXPECT_EQ(count_writers(choose_writers(placements_on(Ranks(16, 8)), 0)), 64u);
+  EXPECT_EQ(count_writers(choose_writers(placements_on(Ranks(2500, 4)), 0)), 64u);
 }
 
 TEST(CheckpointWriters, AreAsManyAsAskedForAndOnTheRanksOwnNodes) {
-  EXPECT_THAT(choose_writers(places_on({2, 2}), 1), Each(0u));
-  EXPECT_THAT(choose_writers(places_on({2, 2}), 2), ElementsAre(0, 0, 2, 2));
-  EXPECT_THAT(choose_writers(places_on({2, 2}), 3), ElementsAre(0, 1, 2, 2));
-  EXPECT_THAT(choose_writers(places_on({2, 2}), 1000), ElementsAre(0, 1, 2, 3));
-  EXPECT_THAT(choose_writers(places_on({1, 4}), 4), ElementsAre(0, 1, 2, 3, 3));
+  EXPECT_THAT(choose_writers(placements_on({2, 2}), 1), Each(0u));
+  EXPECT_THAT(choose_writers(placements_on({2, 2}), 2), ElementsAre(0, 0, 2, 2));
+  EXPECT_THAT(choose_writers(placements_on({2, 2}), 3), ElementsAre(0, 1, 2, 2));
+  EXPECT_THAT(choose_writers(placements_on({2, 2}), 1000), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(choose_writers(placements_on({1, 4}), 4), ElementsAre(0, 1, 2, 3, 3));
   // One node in two has a writer.
-  EXPECT_THAT(choose_writers(places_on({2, 2, 2, 2}), 2), ElementsAre(0, 0, 0, 0, 4, 4, 4, 4));
+  EXPECT_THAT(choose_writers(placements_on({2, 2, 2, 2}), 2), ElementsAre(0, 0, 0, 0, 4, 4, 4, 4));
 }
 
 TEST(CheckpointWriters, RanksThatAreDealtToNodesInTurnHaveWritersOnTheirNodes) {
-  std::vector<RankPlace> places;
+  std::vector<RankPlacement> placements;
   for (std::size_t rank = 0; rank < 12; ++rank)
-    places.push_back({.host = "n", .node = rank % 2, .rank_of_node = rank / 2});
-  const Ranks writer_of = choose_writers(places, 4);
+    placements.push_back({.host = "n", .node = rank % 2, .rank_of_node = rank / 2});
+  const Ranks writer_of = choose_writers(placements, 4);
   EXPECT_EQ(count_writers(writer_of), 4u);
   for (std::size_t rank = 0; rank < 12; ++rank) EXPECT_EQ(writer_of[rank] % 2, rank % 2) << rank;
 }
@@ -66,7 +66,7 @@ std::vector<WrittenRange> ranges_of(std::size_t elements, std::size_t ranks) {
 
 TEST(CheckpointWriters, ChunksHaveFourMebibytesWhereTheArrayIsThatLong) {
   for (const std::size_t ranks : {1, 3, 64, 1000}) {
-    const Ranks writer_of = choose_writers(places_on({ranks}), 0);
+    const Ranks writer_of = choose_writers(placements_on({ranks}), 0);
     for (const std::size_t elements : {1ul, 999'999ul, written_elements, 2 * written_elements - 1, 30'000'001ul}) {
       const std::vector<WrittenRange> ranges = ranges_of(elements, ranks);
       std::size_t next = 0;
@@ -85,7 +85,7 @@ TEST(CheckpointWriters, ChunksHaveFourMebibytesWhereTheArrayIsThatLong) {
 TEST(CheckpointWriters, HaveAboutAsManyElementsEach) {
   constexpr std::size_t ranks = 1000, elements = 250'000'000;
   const std::vector<WrittenRange> ranges = ranges_of(elements, ranks);
-  const Ranks writer_of = choose_writers(places_on(Ranks(125, 8)), 0);
+  const Ranks writer_of = choose_writers(placements_on(Ranks(125, 8)), 0);
   std::map<std::size_t, std::size_t> written;
   for (const WrittenChunk& chunk : cut_into_chunks(ranges, writer_of)) written[chunk.writer] += chunk.count();
   EXPECT_EQ(written.size(), most_writers);

@@ -104,7 +104,7 @@ std::vector<T> on_host(const Vector<T>& device) {
 
 template <class T>
 Buffer whole(const Vector<T>& vector) {
-  return {vector.data(), vector.size(), Element<T>::type, Place::device};
+  return {vector.data(), vector.size(), Element<T>::type, MemoryKind::device};
 }
 
 template <class T>
@@ -228,9 +228,9 @@ void check_all_gather(const ExecutionSpace& space, Communicator& ranks, Mine whe
     const Vector<T> all("test::all", part * ranks.size());
     Vector<T> mine = on_device(values_of<T>(ranks.rank(), part, 3));
     if (where == Mine::part_of_all) {
-      const Vector<T> place = slice(all, ranks.rank() * part, (ranks.rank() + 1) * part);
-      Kokkos::deep_copy(place, mine);
-      mine = place;
+      const Vector<T> position = slice(all, ranks.rank() * part, (ranks.rank() + 1) * part);
+      Kokkos::deep_copy(position, mine);
+      mine = position;
     }
     ranks.all_gather(space, whole(mine), whole(all), "test").wait(space);
     EXPECT_TRUE(same_bytes(on_host(all), expected)) << part << " elements a rank";
@@ -387,7 +387,7 @@ TEST_P(CommunicatorContract, SizesAndTypesThatDoNotFitAreTheCallersFault) {
               HasSubstr("units: from rank"));
   EXPECT_THAT(tests::error_of([&] { ranks.transfer(space, whole(two), 0, ranks.size(), "units"); }),
               HasSubstr("units: from rank 0 to rank " + std::to_string(ranks.size()) + " of"));
-  const Buffer bytes{two.data(), 8, ElementType::byte, Place::device};
+  const Buffer bytes{two.data(), 8, ElementType::byte, MemoryKind::device};
   EXPECT_THAT(tests::error_of([&] { ranks.all_reduce(space, bytes, "units"); }), HasSubstr("bytes have no sum"));
   if (ranks.size() > 1) {
     const Vector<float> not_its_part = slice(three, 1, 4);
@@ -407,7 +407,7 @@ std::unique_ptr<Communicator> nccl() { return tests::launch().make_nccl_ranks(fa
 std::string nccl_cannot_be_here() {
   if (const std::string obstacle = nccl_obstacle(); !obstacle.empty()) return obstacle;
   try {
-    check_devices_apart(tests::launch().places());
+    check_devices_apart(tests::launch().placements());
   } catch (const std::exception& shared) {
     return shared.what();
   }

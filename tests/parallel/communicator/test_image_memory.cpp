@@ -12,11 +12,11 @@ TEST(ImageMemory, IsKeptFromOneUseToTheNext) {
   ImageMemory memory;
   EXPECT_EQ(memory.size(), 0u);
   ImageMemory::Block first = memory.take(1000);
-  std::byte* const place = first.get();
-  std::memset(place, 1, 1000);
+  std::byte* const position = first.get();
+  std::memset(position, 1, 1000);
   first.reset();
-  EXPECT_EQ(memory.take(1000).get(), place);
-  EXPECT_EQ(memory.take(600).get(), place) << "a little larger does as well";
+  EXPECT_EQ(memory.take(1000).get(), position);
+  EXPECT_EQ(memory.take(600).get(), position) << "a little larger does as well";
   EXPECT_EQ(memory.size(), 1000u);
 }
 
@@ -26,9 +26,9 @@ TEST(ImageMemory, WhatIsInUseIsNobodyElses) {
   ImageMemory::Block second = memory.take(100);
   EXPECT_NE(first.get(), second.get());
   EXPECT_EQ(memory.size(), 200u);
-  std::byte* const place = second.get();
+  std::byte* const position = second.get();
   second.reset();
-  EXPECT_EQ(memory.take(100).get(), place);
+  EXPECT_EQ(memory.take(100).get(), position);
 }
 
 TEST(ImageMemory, LittleDoesNotTakeWhatIsForMuch) {
@@ -48,13 +48,13 @@ TEST(ImageMemory, OfNothingIsABlock) {
 
 TEST(ImageMemory, BlocksMayGoInAnotherThread) {
   ImageMemory memory;
-  std::byte* place = nullptr;
+  std::byte* position = nullptr;
   {
     ImageMemory::Block block = memory.take(64);
-    place = block.get();
+    position = block.get();
     std::thread([moved = std::move(block)]() mutable { moved.reset(); }).join();
   }
-  EXPECT_EQ(memory.take(64).get(), place);
+  EXPECT_EQ(memory.take(64).get(), position);
 }
 
 }  // namespace

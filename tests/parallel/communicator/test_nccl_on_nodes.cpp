@@ -32,8 +32,8 @@ Vector<T> values_of(std::size_t rank, std::size_t count) {
 }
 
 template <class T>
-Buffer in_place(const Vector<T>& vector, ElementType type, Place place) {
-  return {vector.data(), vector.size(), type, place};
+Buffer in_place(const Vector<T>& vector, ElementType type, MemoryKind memory) {
+  return {vector.data(), vector.size(), type, memory};
 }
 
 template <class T>
@@ -58,7 +58,7 @@ class NcclRanksOnNodes {
     device_->set_bucket(small_bucket);
     device_->set_order(order);
     const Vector<float> one("test::one", 1);
-    device_->all_reduce(space_, in_place(one, ElementType::float32, Place::device), "connection").wait(space_);
+    device_->all_reduce(space_, in_place(one, ElementType::float32, MemoryKind::device), "connection").wait(space_);
     space_.fence();
   }
 
@@ -69,13 +69,13 @@ class NcclRanksOnNodes {
     const Vector<Result> sums("test::sums", part), expected("test::expected", part);
     const Traffic before = traffic();
     device_
-        ->reduce_scatter(space_, in_place(of_device, type, Place::device), in_place(sums, sum_type, Place::device),
-                         "test")
+        ->reduce_scatter(space_, in_place(of_device, type, MemoryKind::device),
+                         in_place(sums, sum_type, MemoryKind::device), "test")
         .wait(space_);
     const Traffic sent = traffic() - before;
     on_nodes_.ranks
-        ->reduce_scatter(space_, in_place(of_host, type, Place::host), in_place(expected, sum_type, Place::host),
-                         "test")
+        ->reduce_scatter(space_, in_place(of_host, type, MemoryKind::host),
+                         in_place(expected, sum_type, MemoryKind::host), "test")
         .wait(space_);
     space_.fence();
     EXPECT_TRUE(same_bits(sums, expected)) << "reduce-scatter of " << count * sizeof(T) << " bytes";
@@ -91,9 +91,9 @@ class NcclRanksOnNodes {
   void check_all_reduce(std::size_t count, ElementType type) {
     const Vector<T> of_device = values_of<T>(rank(), count), of_host = values_of<T>(rank(), count);
     const Traffic before = traffic();
-    device_->all_reduce(space_, in_place(of_device, type, Place::device), "test").wait(space_);
+    device_->all_reduce(space_, in_place(of_device, type, MemoryKind::device), "test").wait(space_);
     const Traffic sent = traffic() - before;
-    on_nodes_.ranks->all_reduce(space_, in_place(of_host, type, Place::host), "test").wait(space_);
+    on_nodes_.ranks->all_reduce(space_, in_place(of_host, type, MemoryKind::host), "test").wait(space_);
     space_.fence();
     EXPECT_TRUE(same_bits(of_device, of_host)) << "all-reduce of " << count * sizeof(T) << " bytes";
     std::byte* const all = reinterpret_cast<std::byte*>(of_host.data());

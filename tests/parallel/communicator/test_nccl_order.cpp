@@ -52,7 +52,7 @@ class NcclOrder : public ::testing::TestWithParam<bool> {
   std::unique_ptr<Communicator> ranks = tests::launch().make_nccl_ranks(GetParam());
   ExecutionSpace space;
   Vector<double> data{"test::data", count};
-  const Buffer buffer{data.data(), count, ElementType::float64, Place::device};
+  const Buffer buffer{data.data(), count, ElementType::float64, MemoryKind::device};
   const double sum_of_ones = static_cast<double>(ranks->size());
 };
 
@@ -102,7 +102,7 @@ TEST_P(NcclOrder, OperationsAreLaunchedBeforeThoseBeforeThemHaveEnded) {
   ASSERT_EQ(cudaLaunchHostFunc(stream_of(space), fill, &ones), cudaSuccess);
   std::vector<Event> events;
   for (const Vector<double>& each : arrays) {
-    events.push_back(ranks->all_reduce(space, {each.data(), count, ElementType::float64, Place::device}, "test"));
+    events.push_back(ranks->all_reduce(space, {each.data(), count, ElementType::float64, MemoryKind::device}, "test"));
   }
   // None has begun on the device yet.
   wait_until([&] { return stand_in_operations() == before + most; });
@@ -133,7 +133,7 @@ TEST(NcclPieces, OfALongArrayAreSummedEach) {
   const Vector<std::int64_t> values = uninitialized<std::int64_t>("test::values", all);
   const auto mine = static_cast<std::int64_t>(ranks->rank()) + 1;
   for (std::size_t i = 0; i < all; ++i) values[i] = mine * static_cast<std::int64_t>(i);
-  ranks->all_reduce(space, {values.data(), all, ElementType::int64, Place::device}, "test").wait(space);
+  ranks->all_reduce(space, {values.data(), all, ElementType::int64, MemoryKind::device}, "test").wait(space);
   space.fence();
   const auto size = static_cast<std::int64_t>(ranks->size()), factor = size * (size + 1) / 2;
   std::size_t wrong = 0;
@@ -149,14 +149,14 @@ TEST(NcclPieces, OfAVeryLongArrayDoNotFillTheStream) {
   const std::size_t piece = exchange_size(apart(2), 1).message_bytes / sizeof(std::int64_t);
   const Vector<std::int64_t> values("test::values", 2 * 500 * piece);
   Kokkos::deep_copy(values, 3);
-  ranks->all_reduce(space, {values.data(), 20, ElementType::int64, Place::device}, "connection").wait(space);
+  ranks->all_reduce(space, {values.data(), 20, ElementType::int64, MemoryKind::device}, "connection").wait(space);
   Kokkos::deep_copy(values, 3);
   std::vector<double> other(count);
   Fill ones{other.data()};
   ones.may_go = false;
   ASSERT_EQ(cudaLaunchHostFunc(stream_of(space), fill, &ones), cudaSuccess);
   const Event event =
-      ranks->all_reduce(space, {values.data(), values.size(), ElementType::int64, Place::device}, "test");
+      ranks->all_reduce(space, {values.data(), values.size(), ElementType::int64, MemoryKind::device}, "test");
   wait_until([] { return stand_in_longest_queue() >= NcclDevice::most_launches; });
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_LE(stand_in_longest_queue(), NcclDevice::most_launches + 16);  // marks between launches

@@ -31,7 +31,9 @@ std::vector<float> tree_sum(std::size_t count) {
   return sums;
 }
 
-Buffer on_host(std::vector<float>& values) { return {values.data(), values.size(), ElementType::float32, Place::host}; }
+Buffer on_host(std::vector<float>& values) {
+  return {values.data(), values.size(), ElementType::float32, MemoryKind::host};
+}
 
 /// `over_mpi` sends on this rank what the counting transport counts for it.
 template <class OverMpi>

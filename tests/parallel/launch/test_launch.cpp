@@ -19,17 +19,17 @@ using ::testing::HasSubstr;
 TEST(Launch, KnowsWhereEachRankIs) {
   const Launch& launch = tests::launch();
   Communicator& world = tests::launch().world();
-  ASSERT_EQ(launch.places().size(), world.size());
-  EXPECT_EQ(launch.place().process, ::getpid());
-  EXPECT_EQ(launch.place().rank_of_node, world.rank());  // the tests have one node
+  ASSERT_EQ(launch.placements().size(), world.size());
+  EXPECT_EQ(launch.placement().process, ::getpid());
+  EXPECT_EQ(launch.placement().rank_of_node, world.rank());  // the tests have one node
   EXPECT_EQ(launch.nodes(), 1u);
   EXPECT_EQ(launch.ranks_of_node(), world.size());
   std::set<long> processes;
-  for (const RankPlace& place : launch.places()) {
-    EXPECT_EQ(place.host, launch.place().host);
-    EXPECT_EQ(place.node, 0u);
-    EXPECT_FALSE(place.processors.empty());
-    processes.insert(place.process);
+  for (const RankPlacement& placement : launch.placements()) {
+    EXPECT_EQ(placement.host, launch.placement().host);
+    EXPECT_EQ(placement.node, 0u);
+    EXPECT_FALSE(placement.processors.empty());
+    processes.insert(placement.process);
   }
   EXPECT_EQ(processes.size(), world.size());
   EXPECT_FALSE(launch.library().empty());
@@ -42,7 +42,7 @@ TEST(Launch, ThreadsAreThoseOfTheEnvironment) {
 }
 
 TEST(Launch, RanksOnOneDeviceAreAnErrorThatNamesThem) {
-  const std::vector<RankPlace> apart{{"a", 1, 0, 0, "gpu-1"}, {"a", 2, 0, 1, "gpu-2"}, {"b", 3, 1, 0, "gpu-3"}};
+  const std::vector<RankPlacement> apart{{"a", 1, 0, 0, "gpu-1"}, {"a", 2, 0, 1, "gpu-2"}, {"b", 3, 1, 0, "gpu-3"}};
   check_devices_apart(apart);
   check_devices_apart({{"a", 1, 0, 0, ""}, {"a", 2, 0, 1, ""}});  // a build for the host
   EXPECT_THAT(tests::error_of([] {

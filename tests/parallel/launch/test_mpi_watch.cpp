@@ -28,7 +28,8 @@ class WatchOfRanks : public ::testing::Test {
  protected:
   WatchOfRanks() {
     MPI_Comm_dup(MPI_COMM_WORLD, &all_);
-    watch_ = std::make_unique<MpiWatch>(make_mpi_group(all_), tests::launch().places(), std::span<const NodePeer>());
+    watch_ =
+        std::make_unique<MpiWatch>(make_mpi_group(all_), tests::launch().placements(), std::span<const NodePeer>());
     watch_->set_time_limit(std::chrono::duration<double>(limit));
   }
   ~WatchOfRanks() override {

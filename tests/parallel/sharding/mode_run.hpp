@@ -2,7 +2,7 @@
 
 #include "core/element_type.hpp"
 #include "nn/optimizer.hpp"
-#include "parallel/sharding/parameter_mode.hpp"
+#include "parallel/sharding/sharding_strategy.hpp"
 #include "tests/support/arrays.hpp"
 #include "tests/support/launch.hpp"
 
@@ -23,10 +23,10 @@ using tests::Values;
 /// Four units, of which the last reads the first one's rows as well.
 inline ParameterTable make_four_units() {
   ParameterTable::Builder builder;
-  builder.unit("first").row("words", {300, 10}, {}).row("scale", {700}, {}, {.decay = false});
-  builder.unit("second").row("weight", {50, 100}, {});
-  builder.unit("third").row("bias", {10}, {});
-  builder.unit("last").row("out", {2048}, {}).borrow("first");
+  builder.unit("first").tensor("words", {300, 10}, {}).tensor("scale", {700}, {}, {.decay = false});
+  builder.unit("second").tensor("weight", {50, 100}, {});
+  builder.unit("third").tensor("bias", {10}, {});
+  builder.unit("last").tensor("out", {2048}, {}).borrow("first");
   return builder.build();
 }
 
@@ -48,13 +48,13 @@ class ModeRun {
         table_(make_four_units()),
         mesh_(world, ranks_that_split(settings.kind, group, world.size())),
         store_(table_, precision, ParameterStore::Purpose::training, store_layout(settings.kind, mesh_.shard().size())),
-        mode_(make_parameter_mode(settings, mesh_, store_)) {
-    for (std::size_t row = 0; row < table_.rows().size(); ++row) {
-      std::vector<float> values(table_.row(row).size);
+        mode_(make_sharding_strategy(settings, mesh_, store_)) {
+    for (std::size_t row = 0; row < table_.tensors().size(); ++row) {
+      std::vector<float> values(table_.tensor(row).size);
       for (std::size_t i = 0; i < values.size(); ++i) values[i] = initial_value(row, i);
-      mode_->write_row(row, values);
+      mode_->write_tensor(row, values);
     }
-    mode_->publish_values(space_);
+    mode_->sync_parameters(space_);
   }
 
   /// Each micro-batch adds its gradients, the last unit's pass also to the first one's rows.
@@ -69,7 +69,7 @@ class ModeRun {
 
   /// The model's pass of a micro-batch.
   void pass(std::size_t index) {
-    UnitSchedule& schedule = mode_->schedule();
+    UnitHooks& schedule = mode_->schedule();
     const std::size_t units = table_.units().size();
     for (std::size_t unit = 0; unit < units; ++unit) {
       schedule.acquire(unit);
@@ -119,17 +119,17 @@ class ModeRun {
     EXPECT_EQ(mode_->sum_of_blocks(norm.block_sums(space_)), squares);
   }
 
-  /// masters += 1, as an optimizer would.
+  /// master_weights += 1, as an optimizer would.
   void update() {
     for (const ParameterSlice& part : mode_->slices()) {
       const auto host = Kokkos::create_mirror_view_and_copy(HostSpace(), part.master);
       for (std::size_t i = 0; i < host.size(); ++i) host(i) += 1.0f;
       Kokkos::deep_copy(part.master, host);
     }
-    mode_->publish_values(space_);
+    mode_->sync_parameters(space_);
   }
 
-  /// Values as a forward pass sees them, and masters as an export reads them.
+  /// Values as a forward pass sees them, and master weights as an export reads them.
   void expect_values(float added) {
     for (std::size_t unit = 0; unit < table_.units().size(); ++unit) {
       mode_->schedule().acquire(unit);
@@ -137,23 +137,23 @@ class ModeRun {
       for (const std::size_t borrowed : table_.units()[unit].borrowed) expect_unit(borrowed, added);
       mode_->schedule().release(unit);
     }
-    for (std::size_t row = 0; row < table_.rows().size(); ++row) {
-      const std::size_t first = table_.row(row).size / 3;
-      std::vector<float> values(table_.row(row).size - first);
-      mode_->read_row(row, first, values);
+    for (std::size_t row = 0; row < table_.tensors().size(); ++row) {
+      const std::size_t first = table_.tensor(row).size / 3;
+      std::vector<float> values(table_.tensor(row).size - first);
+      mode_->read_tensor(row, first, values);
       for (std::size_t i = 0; i < values.size(); ++i)
         ASSERT_EQ(values[i], initial_value(row, first + i) + added) << row;
     }
   }
 
   const ParameterTable& table() const { return table_; }
-  ParameterMode& mode() { return *mode_; }
+  ShardingStrategy& mode() { return *mode_; }
   Mesh& mesh() { return mesh_; }
 
  private:
   void add_gradients(std::size_t unit, std::size_t pass) {
-    for (std::size_t row = 0; row < table_.rows().size(); ++row) {
-      const ParameterRow& description = table_.row(row);
+    for (std::size_t row = 0; row < table_.tensors().size(); ++row) {
+      const ParameterTensor& description = table_.tensor(row);
       if (description.unit != unit) continue;
       const bool whole = store_.begins_gradient(row, 1);
       const Vector<float> gradient = store_.gradient(row);
@@ -167,8 +167,8 @@ class ModeRun {
   }
 
   void expect_unit(std::size_t unit, float added) {
-    for (std::size_t row = 0; row < table_.rows().size(); ++row) {
-      if (table_.row(row).unit != unit) continue;
+    for (std::size_t row = 0; row < table_.tensors().size(); ++row) {
+      if (table_.tensor(row).unit != unit) continue;
       const Values values =
           with_type(store_.precision(), [&]<class T>(T) { return host_values(store_.values<T>(row)); });
       for (std::size_t i = 0; i < values.size(); ++i)
@@ -183,7 +183,7 @@ class ModeRun {
   ParameterTable table_;
   Mesh mesh_;
   ParameterStore store_;
-  std::unique_ptr<ParameterMode> mode_;
+  std::unique_ptr<ShardingStrategy> mode_;
 };
 
 }  // namespace mylos::parallel

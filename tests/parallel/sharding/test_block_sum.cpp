@@ -17,7 +17,7 @@ ParameterTable uneven_table() {
   for (const std::size_t size :
        {10 * slice_block, 37 * slice_block + 5, std::size_t{3}, 64 * slice_block, 11 * slice_block}) {
     const std::string name = "unit" + std::to_string(index++);
-    builder.unit(name).row(name, {size}, {});
+    builder.unit(name).tensor(name, {size}, {});
   }
   return builder.build();
 }

@@ -44,7 +44,7 @@ struct HybridOnNodes {
     const ParameterSlice& slice = run.mode().slices()[unit];
     const Vector<double> memory("test::slice", slice.end - slice.begin);  // room for any type
     const std::uint64_t before = sent_to_nodes();
-    run.mesh().replicate().all_reduce({}, {memory.data(), memory.size(), type, Place::device}, "test").wait({});
+    run.mesh().replicate().all_reduce({}, {memory.data(), memory.size(), type, MemoryKind::device}, "test").wait({});
     return sent_to_nodes() - before;
   }
 

@@ -27,14 +27,14 @@ const ImageInput input{.size = 12, .channels = 1, .mean = {0.1307f}, .deviation 
 Values numbered_values(const ParameterTable& table) {
   Values values;
   float next = 1.0f;
-  const auto add = [&](const ParameterRow& row) {
+  const auto add = [&](const ParameterTensor& row) {
     std::vector<float>& row_values = values[row.name];
     row_values.resize(row.size);
     std::iota(row_values.begin(), row_values.end(), next);
     next += static_cast<float>(row.size);
   };
-  for (const ParameterRow& row : table.rows()) add(row);
-  for (const ParameterRow& row : table.state_rows()) add(row);
+  for (const ParameterTensor& row : table.tensors()) add(row);
+  for (const ParameterTensor& row : table.state_tensors()) add(row);
   return values;
 }
 
@@ -52,14 +52,14 @@ class ImageDirectory : public testing::Test {
   /// Exports the values in pieces of so many elements.
   void write(const std::filesystem::path& directory, std::size_t piece) const {
     ImageExport exported(directory, config_, input, table(), {});
-    const auto add = [&](const ParameterRow& row) {
+    const auto add = [&](const ParameterTensor& row) {
       const std::vector<float>& values = values_.at(row.name);
       for (std::size_t begin = 0; begin < values.size(); begin += piece) {
         exported.write(row, begin, std::span(values).subspan(begin, std::min(piece, values.size() - begin)));
       }
     };
-    for (const ParameterRow& row : table().rows()) add(row);
-    for (const ParameterRow& row : table().state_rows()) add(row);
+    for (const ParameterTensor& row : table().tensors()) add(row);
+    for (const ParameterTensor& row : table().state_tensors()) add(row);
     exported.commit();
   }
   /// The rows of a directory, in the layout of kernels.
@@ -68,7 +68,7 @@ class ImageDirectory : public testing::Test {
     model.new_classifier = new_classifier;
     Values values;
     notices_.clear();
-    const train::RowWriter writer([&](const std::string& name, const train::ValueReader& take) {
+    const train::TensorWriter writer([&](const std::string& name, const train::ValueReader& take) {
       std::vector<float>& row = values[name];
       row.resize(values_.at(name).size());
       take(0, row);

@@ -7,7 +7,7 @@
 #include "tests/support/paths.hpp"
 #include "tests/tasks/image_classification/small_classifier.hpp"
 #include "train/engine/evaluator.hpp"
-#include "train/engine/step_shares.hpp"
+#include "train/engine/step_assignment.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -84,7 +84,7 @@ train::ExpectedBatches expected_of(const ImageTask& task, std::size_t first, std
             const std::vector<std::size_t> samples = task.global_batch(step);
             std::vector<std::vector<std::size_t>> batches;
             for (std::size_t i = 1; i < samples.size(); i += 2) batches.push_back({samples[i]});
-            batches.push_back({samples.front()});  // a filler
+            batches.push_back({samples.front()});  // a dummy
             return batches;
           }};
 }
@@ -216,7 +216,7 @@ TEST_F(ImageTaskTest, OtherLabelsBeginANewLastLayerOnlyWhereThatIsAskedFor) {
 }
 
 TEST_F(ImageTaskTest, WithoutWeightsOnlyTrainingBegins) {
-  const train::RowWriter nothing([](const std::string&, const train::ValueReader&) { FAIL(); });
+  const train::TensorWriter nothing([](const std::string&, const train::ValueReader&) { FAIL(); });
   const auto training = make();
   training->initial_values(nothing);
   EXPECT_THAT(notices_, HasSubstr("has no weights: the model begins from values drawn by --seed"));

@@ -107,7 +107,7 @@ void LlamaReference::compare_steps(LlamaEngine& engine, const fs::path& folder) 
   const auto steps = read_recorded_json(folder / "steps.json");
   const std::size_t samples = engine.task.texts().lengths.size();
   const train::StepSettings settings{
-      .largest_batch = samples, .limit = {.samples = samples}, .sharing = {.ranks = engine.ranks.size()}};
+      .largest_batch = samples, .limit = {.samples = samples}, .split = {.ranks = engine.ranks.size()}};
   train::TrainingStep step(engine.context(), settings);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const double learning_rate = steps[i]["learning_rate"].get<double>();
@@ -116,11 +116,11 @@ void LlamaReference::compare_steps(LlamaEngine& engine, const fs::path& folder) 
     compare(Values{result.gradient_norm}, std::vector{steps[i]["gradient_norm"].get<float>()}, "gradient norm");
   }
   const data::SafetensorsFile expected(folder / fmt::format("after-{}-steps.safetensors", steps.size()));
-  for (std::size_t row = 0; row < engine.store.table().rows().size(); ++row) {
-    const std::string& name = engine.store.table().row(row).name;
+  for (std::size_t row = 0; row < engine.store.table().tensors().size(); ++row) {
+    const std::string& name = engine.store.table().tensor(row).name;
     const auto values = expected.read_float(name);
     std::vector<float> actual(values.size());
-    engine.mode->read_row(row, 0, actual);
+    engine.mode->read_tensor(row, 0, actual);
     compare(std::span<const float>(actual), values, name);
   }
 }

@@ -71,7 +71,7 @@ RecordedLlamaTask::RecordedLlamaTask(const fs::path& folder, RecordedTexts texts
       model_(
           nn::make_llama(tasks::llama_shape_of(data::read_llama_config(folder / "config.json")), Precision::float32)) {}
 
-void RecordedLlamaTask::initial_values(const train::RowWriter& write) const {
+void RecordedLlamaTask::initial_values(const train::TensorWriter& write) const {
   const data::SafetensorsFile weights(weights_);
   for (const data::TensorInfo& tensor : weights.tensors()) write(tensor.name, weights.read_float(tensor.name));
 }
@@ -108,7 +108,7 @@ LlamaEngine::LlamaEngine(const fs::path& folder, const std::string& provider, Re
       mesh(ranks, layout.shards),
       store(task.model().table(), Precision::float32, ParameterStore::Purpose::training,
             parallel::store_layout(layout.mode, mesh.shard().size())),
-      mode(parallel::make_parameter_mode({.kind = layout.mode}, mesh, store)),
+      mode(parallel::make_sharding_strategy({.kind = layout.mode}, mesh, store)),
       optimizer(nn::make_adamw({.weight_decay = 0.01}, store.table(), mode->slices())),
       arena("mylos::test::arena", planned_llama_bytes(task, recompute)) {
   load_initial_parameters(space, task, std::nullopt, store, *mode);

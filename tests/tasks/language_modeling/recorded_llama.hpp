@@ -5,7 +5,7 @@
 #include "data/huggingface/safetensors.hpp"
 #include "nn/llama/llama.hpp"
 #include "nn/optimizer.hpp"
-#include "parallel/sharding/parameter_mode.hpp"
+#include "parallel/sharding/sharding_strategy.hpp"
 #include "train/engine/task.hpp"
 #include "train/engine/training_step.hpp"
 
@@ -39,7 +39,7 @@ class RecordedLlamaTask final : public train::Task {
   RecordedLlamaTask(const std::filesystem::path& folder, RecordedTexts texts);
 
   const nn::LlamaModel& model() const override { return *model_; }
-  void initial_values(const train::RowWriter& write) const override;
+  void initial_values(const train::TensorWriter& write) const override;
   std::size_t steps_per_epoch() const override { return 1; }
   std::vector<std::size_t> global_batch(std::size_t) const override;
   std::size_t rows_of(std::size_t sample) const override { return texts_.lengths[sample]; }
@@ -92,7 +92,7 @@ struct LlamaEngine {
   parallel::Communicator& ranks;
   parallel::Mesh mesh;
   ParameterStore store;
-  std::unique_ptr<parallel::ParameterMode> mode;
+  std::unique_ptr<parallel::ShardingStrategy> mode;
   std::unique_ptr<nn::Optimizer> optimizer;
   Arena arena;
 };

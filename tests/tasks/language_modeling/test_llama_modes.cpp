@@ -27,7 +27,7 @@ class LlamaModes : public LlamaReference {
   }
 
   /// The gradients of the elements that this rank has of a row.
-  void compare_slices(LlamaEngine& engine, const ParameterRow& row, const std::vector<float>& expected) {
+  void compare_slices(LlamaEngine& engine, const ParameterTensor& row, const std::vector<float>& expected) {
     for (const ParameterSlice& slice : engine.mode->slices()) {
       const std::size_t begin = std::max(slice.begin, row.offset), end = std::min(slice.end, row.offset + row.size);
       if (slice.unit != row.unit || begin >= end) continue;
@@ -57,7 +57,7 @@ TEST_F(LlamaModes, Gradients) {
     const auto parts = static_cast<float>(texts.predicted() * engine.ranks.size());
     engine.task.model().train(engine.pass(), batch, 1.0f / parts, losses);
     engine.mode->finish_gradients(engine.space);
-    for (const ParameterRow& row : engine.store.table().rows()) {
+    for (const ParameterTensor& row : engine.store.table().tensors()) {
       compare_slices(engine, row, recorded.read_float(row.name));
     }
   });

@@ -55,7 +55,7 @@ LlamaGradients train_once(LlamaEngine& engine) {
   const Vector<float> losses("test::losses", texts.lengths.size());
   engine.task.model().train(engine.pass(), batch, 1.0f / static_cast<float>(texts.predicted()), losses);
   LlamaGradients result{host_values(losses), {}};
-  for (std::size_t row = 0; row < engine.store.table().rows().size(); ++row) {
+  for (std::size_t row = 0; row < engine.store.table().tensors().size(); ++row) {
     result.rows.push_back(host_values(engine.store.gradient(row)));
   }
   return result;
@@ -68,7 +68,7 @@ TEST_F(LlamaReference, Gradients) {
     const LlamaGradients gradients = train_once(engine);
     EXPECT_EQ(recorded.tensors().size(), gradients.rows.size());
     for (std::size_t row = 0; row < gradients.rows.size(); ++row) {
-      const std::string& name = engine.store.table().row(row).name;
+      const std::string& name = engine.store.table().tensor(row).name;
       compare(gradients.rows[row], recorded.read_float(name), name);
     }
   });
@@ -100,8 +100,8 @@ TEST_F(LlamaReference, MicroBatchesGiveTheSameSteps) {
     train::TrainingStep whole(one.context(), {.largest_batch = samples, .limit = {.samples = samples}});
     train::TrainingStep split(other.context(), {.largest_batch = samples, .limit = {.samples = 1}});
     for (std::size_t i = 0; i < 5; ++i) {
-      const train::StepCourse course{.step = i, .update = i, .learning_rate = 1e-3};
-      const train::StepResult a = whole.run(one.space, course), b = split.run(other.space, course);
+      const train::StepProgress progress{.step = i, .update = i, .learning_rate = 1e-3};
+      const train::StepResult a = whole.run(one.space, progress), b = split.run(other.space, progress);
       compare(Values{b.loss}, std::vector{static_cast<float>(a.loss)}, "loss");
       compare(Values{b.gradient_norm}, std::vector{static_cast<float>(a.gradient_norm)}, "gradient norm");
     }

@@ -124,11 +124,11 @@ TEST(Sampler, DrawsAreOfSeedPromptAndPositionAlone) {
 TEST(Sampler, ChoosesNothingWhereALogitIsNotFinite) {
   constexpr float infinite = std::numeric_limits<float>::infinity();
   for (const float wrong : {infinite, -infinite, std::nanf("")}) {
-    for (const std::size_t place : {0u, 45u, 69u}) {
+    for (const std::size_t position : {0u, 45u, 69u}) {
       std::vector<float> logits = some_logits(70);
-      logits[place] = wrong;
-      EXPECT_FALSE(Sampler({}, 1).choose(logits, 0, 0).has_value()) << wrong << " at " << place;
-      EXPECT_FALSE(Sampler({1.0, 3, 0.5}, 1).choose(logits, 0, 0).has_value()) << wrong << " at " << place;
+      logits[position] = wrong;
+      EXPECT_FALSE(Sampler({}, 1).choose(logits, 0, 0).has_value()) << wrong << " at " << position;
+      EXPECT_FALSE(Sampler({1.0, 3, 0.5}, 1).choose(logits, 0, 0).has_value()) << wrong << " at " << position;
     }
   }
 }

@@ -5,7 +5,7 @@
 #include "data/huggingface/safetensors.hpp"
 #include "nn/bert/bert_question_answering.hpp"
 #include "nn/optimizer.hpp"
-#include "parallel/sharding/parameter_mode.hpp"
+#include "parallel/sharding/sharding_strategy.hpp"
 #include "tasks/question_answering/bert_shape.hpp"
 #include "tests/support/paths.hpp"
 #include "train/engine/initial_parameters.hpp"
@@ -63,7 +63,7 @@ class RecordedTask final : public train::Task {
             nn::make_bert_question_answering(bert_shape(data::read_bert_config(folder / "config.json")), precision)) {}
 
   const nn::Model& model() const override { return *model_; }
-  void initial_values(const train::RowWriter& write) const override {
+  void initial_values(const train::TensorWriter& write) const override {
     for (const data::TensorInfo& tensor : weights_.tensors()) write(tensor.name, weights_.read_float(tensor.name));
   }
   std::size_t steps_per_epoch() const override { return 1; }
@@ -130,7 +130,7 @@ struct Engine {
   ExecutionSpace space;
   Gemm gemm;
   ParameterStore store;
-  std::unique_ptr<parallel::ParameterMode> mode;
+  std::unique_ptr<parallel::ShardingStrategy> mode;
   std::unique_ptr<nn::Optimizer> optimizer;
   Arena arena;
   std::unique_ptr<parallel::Communicator> ranks = parallel::make_self_communicator();
@@ -193,9 +193,9 @@ TEST(reference, LogitsAndLoss) {
     std::size_t row = 0;
     for (std::size_t sample = 0; sample < engine.task.batch().samples; ++sample) {
       for (std::size_t i = 0; i < engine.task.batch().lengths[sample]; ++i, ++row) {
-        const std::size_t place = sample * engine.task.batch().padded + i;
-        ASSERT_NEAR(logits[2 * row], starts[place], 1e-5) << "start of sample " << sample << " token " << i;
-        ASSERT_NEAR(logits[2 * row + 1], ends[place], 1e-5) << "end of sample " << sample << " token " << i;
+        const std::size_t position = sample * engine.task.batch().padded + i;
+        ASSERT_NEAR(logits[2 * row], starts[position], 1e-5) << "start of sample " << sample << " token " << i;
+        ASSERT_NEAR(logits[2 * row + 1], ends[position], 1e-5) << "end of sample " << sample << " token " << i;
       }
     }
     const auto sample_losses = to_host(losses);
@@ -213,14 +213,14 @@ TEST(reference, Gradients) {
     const Vector<float> losses("mylos::test::losses", samples);
     engine.task.model().train(engine.pass(), engine.batch, 1.0f / static_cast<float>(samples), losses);
     const ParameterTable& table = engine.store.table();
-    EXPECT_EQ(recorded.tensors().size(), table.rows().size());
-    for (std::size_t row = 0; row < table.rows().size(); ++row) {
-      const auto expected = recorded.read_float(table.row(row).name);
+    EXPECT_EQ(recorded.tensors().size(), table.tensors().size());
+    for (std::size_t row = 0; row < table.tensors().size(); ++row) {
+      const auto expected = recorded.read_float(table.tensor(row).name);
       const auto actual = to_host(engine.store.gradient(row));
-      ASSERT_EQ(actual.size(), expected.size()) << table.row(row).name;
+      ASSERT_EQ(actual.size(), expected.size()) << table.tensor(row).name;
       const float tolerance = 1e-4f * largest(expected) + 1e-7f;
       for (std::size_t i = 0; i < expected.size(); ++i) {
-        ASSERT_NEAR(actual[i], expected[i], tolerance) << table.row(row).name << " element " << i;
+        ASSERT_NEAR(actual[i], expected[i], tolerance) << table.tensor(row).name << " element " << i;
       }
     }
   });
@@ -245,11 +245,11 @@ TEST(reference, AdamWSteps) {
     const data::SafetensorsFile gradients(folder / "gradients.safetensors");
     const auto layers = data::read_bert_config(folder / "config.json").num_hidden_layers;
     const std::string last_layer = std::to_string(layers - 1);
-    for (std::size_t row = 0; row < engine.store.table().rows().size(); ++row) {
-      const std::string& name = engine.store.table().row(row).name;
+    for (std::size_t row = 0; row < engine.store.table().tensors().size(); ++row) {
+      const std::string& name = engine.store.table().tensor(row).name;
       const auto values = expected.read_float(name), gradient = gradients.read_float(name);
       std::vector<float> actual(values.size());
-      engine.mode->read_row(row, 0, actual);
+      engine.mode->read_tensor(row, 0, actual);
       for (std::size_t i = 0; i < values.size(); ++i) {
         // AdamW divides a gradient by its own size: where that is rounding noise, so is the step.
         const bool noise = is_noise(name, last_layer) || (gradient[i] != 0.0f && std::abs(gradient[i]) < 1e-5f);
@@ -266,8 +266,8 @@ TEST(reference, MicroBatchesGiveTheSameSteps) {
     train::TrainingStep whole(engine.context(), {.largest_batch = samples, .limit = {.samples = samples}});
     train::TrainingStep split(other.context(), {.largest_batch = samples, .limit = {.samples = 1}});
     for (std::size_t i = 0; i < 5; ++i) {
-      const train::StepCourse course{.step = i, .update = i, .learning_rate = 1e-3};
-      const train::StepResult a = whole.run(engine.space, course), b = split.run(other.space, course);
+      const train::StepProgress progress{.step = i, .update = i, .learning_rate = 1e-3};
+      const train::StepResult a = whole.run(engine.space, progress), b = split.run(other.space, progress);
       EXPECT_NEAR(a.loss, b.loss, 1e-5 * a.loss);
       EXPECT_NEAR(a.gradient_norm, b.gradient_norm, 1e-4 * a.gradient_norm);
     }

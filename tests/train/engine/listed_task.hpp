@@ -47,7 +47,7 @@ class SizedModel final : public nn::Model {
   static ParameterTable make_table(std::size_t units, std::size_t unit_size) {
     ParameterTable::Builder builder;
     for (std::size_t unit = 0; unit < units; ++unit) {
-      builder.unit("unit" + std::to_string(unit)).row("weight" + std::to_string(unit), {unit_size}, {});
+      builder.unit("unit" + std::to_string(unit)).tensor("weight" + std::to_string(unit), {unit_size}, {});
     }
     return builder.build();
   }
@@ -83,7 +83,7 @@ class ListedTask final : public Task {
   }
 
   const nn::Model& model() const override { return model_; }
-  void initial_values(const RowWriter&) const override {}
+  void initial_values(const TensorWriter&) const override {}
   std::size_t steps_per_epoch() const override { return batches_.size(); }
   std::vector<std::size_t> global_batch(std::size_t step) const override { return batches_[step % batches_.size()]; }
   std::size_t rows_of(std::size_t sample) const override { return sample; }

@@ -60,7 +60,7 @@ struct Training {
   ExecutionSpace space;
   Gemm gemm;
   ParameterStore store;
-  std::unique_ptr<parallel::ParameterMode> mode;
+  std::unique_ptr<parallel::ShardingStrategy> mode;
   std::unique_ptr<nn::Optimizer> optimizer;
   Arena arena;
   std::unique_ptr<parallel::Communicator> ranks = parallel::make_self_communicator();

@@ -229,7 +229,7 @@ TEST_F(HalfResume, GoesOnBitForBitWithItsLossScale) {
   }
 }
 
-TEST_F(HalfResume, AnotherPrecisionKeepsTheCourseAndBeginsANewScale) {
+TEST_F(HalfResume, AnotherPrecisionKeepsTheScheduleAndBeginsANewScale) {
   const HalfLog whole = whole_run();
   const std::size_t step = 15;
   SpanTask exact(even_spans(Precision::float32));

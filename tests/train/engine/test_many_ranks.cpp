@@ -191,7 +191,7 @@ TEST(ManyRanks, Bfloat16GradientsStayClose) {
 }
 
 TEST(ManyRanks, ExportsAreThoseOfOneRank) {
-  const Job job = jobs()[1];  // with state rows
+  const Job job = jobs()[1];  // with state tensors
   const std::unique_ptr<Task> task = job.make();
   TrainConfig config = job.config;
   config.steps = 4;
@@ -309,8 +309,8 @@ class FailingAllocation {
 TEST(ManyRanks, AnAllocationThatFailsOnOneRankWhileARunIsSetUpIsAnErrorOfAll) {
   if (world().size() == 1) GTEST_SKIP() << "needs two ranks";
   const Job job = jobs().front();
-  for (const char* label : {"mylos::gradients::", "mylos::unit_gradients", "mylos::optimizer::", "mylos::activations",
-                            "mylos::TrainingStep::", "mylos::ModelPredictor::"}) {
+  for (const char* label : {"mylos::gradients::", "mylos::sharded_gradients", "mylos::optimizer::",
+                            "mylos::activations", "mylos::TrainingStep::", "mylos::ModelPredictor::"}) {
     const std::unique_ptr<Task> task = job.make();
     TrainConfig config = job.config;
     config.parallel.mode = ModeKind::sharded;

@@ -37,7 +37,7 @@ TEST(PlanMemory, CountsTheScratchOfDevices) {
   EXPECT_EQ(plan.total(), elements * 16 + 20 * bytes_per_row + 24000);
 }
 
-TEST(PlanMemory, SixteenBitValuesHaveFloatMasters) {
+TEST(PlanMemory, SixteenBitValuesHaveFloatMasterWeights) {
   TrainConfig config;
   config.precision = Precision::bfloat16;
   EXPECT_EQ(plan_memory(ListedTask(Batches{{10}}), config, 1, plenty).values, elements * (2 + 4));

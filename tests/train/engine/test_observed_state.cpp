@@ -17,11 +17,11 @@ constexpr Initializer zeros{}, ones{Initializer::Kind::ones};
 ParameterTable example() {
   ParameterTable::Builder builder;
   builder.unit("first")
-      .row("a", {3}, ones)
+      .tensor("a", {3}, ones)
       .state("mean", {2}, ones)
       .state("updates", {1}, zeros, {StateRule::Kind::count});
-  builder.unit("second").row("b", {3}, ones);
-  builder.unit("third").row("c", {3}, ones).state("slow", {1}, ones, {.momentum = 0.5f});
+  builder.unit("second").tensor("b", {3}, ones);
+  builder.unit("third").tensor("c", {3}, ones).state("slow", {1}, ones, {.momentum = 0.5f});
   return builder.build();
 }
 
@@ -50,7 +50,7 @@ class ObservedStates : public ::testing::Test {
 
 TEST_F(ObservedStates, BecomeTheWeightedMeanOfAllSamples) {
   state.begin_step(3);
-  // Two micro-batches and a filler, whose row counts nowhere; the second sample to be computed is the batch's first.
+  // Two micro-batches and a dummy, whose row counts nowhere; the second sample to be computed is the batch's first.
   fill(state.rows(0, 2), {1, 10, 7, 100, 4, 40, 7, 400});
   fill(state.rows(2, 1), {8, 80, 7, 800});
   fill(state.rows(3, 1), {1e9f, 1e9f, 1e9f, 1e9f});
@@ -63,10 +63,10 @@ TEST_F(ObservedStates, BecomeTheWeightedMeanOfAllSamples) {
 TEST_F(ObservedStates, DoNotDependOnTheOrderOfComputing) {
   state.begin_step(3);
   const std::vector<float> first = {0.1f, 0.2f, 0, 0.3f}, second = {1e4f, 3e-5f, 0, 7}, third = {-1e4f, 0.7f, 0, 0.1f};
-  const auto run = [&](const std::vector<const std::vector<float>*>& order, const std::vector<std::size_t>& places) {
+  const auto run = [&](const std::vector<const std::vector<float>*>& order, const std::vector<std::size_t>& positions) {
     for (std::size_t unit = 0; unit < 3; ++unit) Kokkos::deep_copy(store.unit_state(unit), 1.0f);
     for (std::size_t i = 0; i < 3; ++i) fill(state.rows(i, 1), *order[i]);
-    state.update({}, std::vector<double>{5, 3, 1}, places);
+    state.update({}, std::vector<double>{5, 3, 1}, positions);
     std::vector<float> all = host(store.unit_state(0));
     all.push_back(host(store.unit_state(2))[0]);
     return all;
@@ -76,7 +76,7 @@ TEST_F(ObservedStates, DoNotDependOnTheOrderOfComputing) {
 
 TEST(ObservedState, OfATableWithoutStateIsNothing) {
   ParameterTable::Builder builder;
-  builder.unit("only").row("a", {3}, ones);
+  builder.unit("only").tensor("a", {3}, ones);
   const ParameterTable table = builder.build();
   const ParameterStore store(table, Precision::float32, ParameterStore::Purpose::training);
   const auto ranks = parallel::make_self_communicator();

@@ -11,10 +11,11 @@ namespace {
 using parallel::ModeKind;
 using testing::HasSubstr;
 
-std::vector<parallel::RankPlace> on_nodes(const std::vector<std::size_t>& nodes) {
-  std::vector<parallel::RankPlace> places;
-  for (const std::size_t node : nodes) places.push_back({.host = "", .process = 0, .node = node, .rank_of_node = 0});
-  return places;
+std::vector<parallel::RankPlacement> on_nodes(const std::vector<std::size_t>& nodes) {
+  std::vector<parallel::RankPlacement> placements;
+  for (const std::size_t node : nodes)
+    placements.push_back({.host = "", .process = 0, .node = node, .rank_of_node = 0});
+  return placements;
 }
 
 TEST(CountRanks, CountsNodesAndTheirRanks) {
@@ -41,8 +42,8 @@ TEST(LayOut, GivesEachModeItsGroups) {
   TrainConfig config;
   config.parallel.shard_size = 2;
   EXPECT_EQ(lay_out(config, ModeKind::hybrid, counts).shards, 2u);
-  EXPECT_EQ(lay_out(config, ModeKind::hybrid, counts).sharing.ranks, 6u);
-  EXPECT_EQ(lay_out(config, ModeKind::hybrid, counts).sharing.leaves, 0u);
+  EXPECT_EQ(lay_out(config, ModeKind::hybrid, counts).split.ranks, 6u);
+  EXPECT_EQ(lay_out(config, ModeKind::hybrid, counts).split.leaves, 0u);
 }
 
 TEST(LayOut, RefusesShardSizesThatDoNotFit) {
@@ -69,9 +70,9 @@ TEST(LayOut, DeterministicLeavesFollowTheModesSums) {
                                        {ModeKind::sharded_gradients, 4u},
                                        {ModeKind::sharded, 4u},
                                        {ModeKind::hybrid, 2u}}) {
-    const Sharing sharing = lay_out(deterministic(), mode, counts).sharing;
-    EXPECT_EQ(sharing.leaves, 8u);
-    EXPECT_EQ(sharing.reduced_together, together) << to_string(mode);
+    const StepSplit split = lay_out(deterministic(), mode, counts).split;
+    EXPECT_EQ(split.leaves, 8u);
+    EXPECT_EQ(split.reduced_together, together) << to_string(mode);
   }
 }
 

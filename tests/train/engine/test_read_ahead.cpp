@@ -15,7 +15,7 @@ using Assembled = std::vector<std::pair<std::size_t, std::vector<std::size_t>>>;
 class ToldTask final : public Task {
  public:
   const nn::Model& model() const override { return task_.model(); }
-  void initial_values(const RowWriter& write) const override { task_.initial_values(write); }
+  void initial_values(const TensorWriter& write) const override { task_.initial_values(write); }
   std::size_t steps_per_epoch() const override { return task_.steps_per_epoch(); }
   std::vector<std::size_t> global_batch(std::size_t step) const override { return task_.global_batch(step); }
   WorkKind work() const override { return task_.work(); }
@@ -57,7 +57,7 @@ TEST(ReadAhead, TheTaskIsToldWhatItWillBeAskedFor) {
     ToldTask task;
     TrainConfig config = config_of_steps(5);
     config.micro_batch = deterministic ? 0 : 3;
-    config.parallel = {.deterministic = deterministic, .leaves = 8};  // more than samples: some are fillers
+    config.parallel = {.deterministic = deterministic, .leaves = 8};  // more than samples: some are dummies
     Trainer(config, task).run({});
     EXPECT_EQ(task.told_, 1);
     EXPECT_EQ(task.expected_, task.assembled_) << (deterministic ? "deterministic" : "by the limit");

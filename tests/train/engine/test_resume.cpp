@@ -99,8 +99,8 @@ class Resume : public ::testing::Test {
     first.best.insert(first.best.end(), second.best.begin(), second.best.end());
     EXPECT_EQ(first.best, whole.best);
     std::vector<float> expected(size_of(task, row)), values(expected.size());
-    uninterrupted.read_row(row, expected);
-    resumed.read_row(row, values);
+    uninterrupted.read_tensor(row, expected);
+    resumed.read_tensor(row, values);
     EXPECT_EQ(values, expected) << row;
   }
 
@@ -112,9 +112,9 @@ class Resume : public ::testing::Test {
 
   static std::size_t size_of(const train::Task& task, const std::string& row) {
     const ParameterTable& table = task.model().table();
-    const auto states = table.state_rows();
-    const auto state = std::ranges::find(states, row, &ParameterRow::name);
-    return state != states.end() ? state->size : table.row(table.find(row)).size;
+    const auto states = table.state_tensors();
+    const auto state = std::ranges::find(states, row, &ParameterTensor::name);
+    return state != states.end() ? state->size : table.tensor(table.find(row)).size;
   }
 
   tests::TemporaryDirectory directory_;
@@ -198,7 +198,7 @@ TEST_F(Resume, OfARunThatIsExtended) {
 }
 
 // A peak learning rate or a seed that is not the run's would give another curve without a word (accelerate 4289, 662).
-TEST_F(Resume, OfARunWithAnotherCourseIsRefused) {
+TEST_F(Resume, OfARunOfAnotherLengthIsRefused) {
   ImageTask task(ImageTaskConfig{});
   train::TrainConfig config = image_training();
   config.output = directory_ / "run";

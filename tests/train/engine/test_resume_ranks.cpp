@@ -149,7 +149,7 @@ TEST_F(ResumeOnRanks, InAnyModeOnAnyNumberOfRanks) {
           << name << " in " << to_string(to);
       // Each rank on its own.
       const auto self = parallel::make_self_communicator();
-      const train::Ranks alone{*self, {parallel::RankPlace{}}};
+      const train::Ranks alone{*self, {parallel::RankPlacement{}}};
       EXPECT_LE(difference(resumed_run(job.config, *task, name, alone), whole[from]), 1e-5) << name << " on one rank";
     }
   }
@@ -161,7 +161,7 @@ TEST_F(ResumeOnRanks, OnMoreRanksThanBefore) {
     const std::unique_ptr<Task> task = job.make();
     std::vector<double> whole;
     const auto first = world().split(world().rank() == 0 ? 0 : 1, world().rank());
-    if (world().rank() == 0) whole = whole_run(job.config, *task, job.name, {*first, {parallel::RankPlace{}}});
+    if (world().rank() == 0) whole = whole_run(job.config, *task, job.name, {*first, {parallel::RankPlacement{}}});
     world().barrier("test");
     for (const ModeKind mode : modes) {
       const std::vector<double> losses = resumed_run(in_mode(job.config, mode), *task, job.name, all);
@@ -170,12 +170,12 @@ TEST_F(ResumeOnRanks, OnMoreRanksThanBefore) {
   }
 }
 
-/// The masters that a run goes on with.
+/// The master weights that a run goes on with.
 std::vector<float> masters_of(const TrainConfig& config, Task& task, const train::Ranks& ranks) {
   return trained_weights(task, train::Trainer(config, task, ranks));
 }
 
-// The same masters, slots and schedule; what is computed from them is rounded at another place. A bfloat16 has 8
+// The same master weights, slots and schedule; what is computed from them is rounded at another point. A bfloat16 has 8
 // significant bits, and a loss that is a mean over many of them was seen to be off by less than one such rounding.
 TEST_F(ResumeOnRanks, InAnotherPrecision) {
   const train::Ranks all = train::ranks_of(tests::launch());
@@ -189,12 +189,12 @@ TEST_F(ResumeOnRanks, InAnotherPrecision) {
     config.precision = from;
     const std::string name(to_string(from));
     const std::vector<double> whole = whole_run(config, before, name, all);
-    const std::vector<float> masters = masters_of(resumed(config, name), before, all);
+    const std::vector<float> master_weights = masters_of(resumed(config, name), before, all);
     config.precision = to;
     std::vector<double> one_mode;
     for (const ModeKind mode : modes) {
       SCOPED_TRACE(fmt::format("from {} in {}", name, to_string(mode)));
-      EXPECT_EQ(masters_of(resumed(in_mode(config, mode), name), after, all), masters);
+      EXPECT_EQ(masters_of(resumed(in_mode(config, mode), name), after, all), master_weights);
       const std::vector<double> losses = resumed_run(in_mode(config, mode), after, name, all);
       EXPECT_LE(difference(losses, whole), 0x1p-8);
       EXPECT_NE(difference(losses, whole), 0.0) << "the precision did not change";
@@ -252,7 +252,7 @@ TEST_F(ResumeOnRanks, DeterministicIsBitForBitInEveryModeOnAnyNumber) {
       EXPECT_EQ(difference(resumed_run(in_mode(job.config, mode), *task, job.name, all), whole), 0.0) << job.name;
     }
     const auto self = parallel::make_self_communicator();
-    const train::Ranks alone{*self, {parallel::RankPlace{}}};
+    const train::Ranks alone{*self, {parallel::RankPlacement{}}};
     EXPECT_EQ(difference(resumed_run(job.config, *task, job.name, alone), whole), 0.0) << job.name;
   }
 }

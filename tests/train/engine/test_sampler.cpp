@@ -69,7 +69,7 @@ TEST(EpochSampler, ShufflesEvenly) {
   std::size_t counts[10][10] = {};
   for (std::size_t epoch = 0; epoch < 4000; ++epoch) {
     const auto order = epoch_order(sampler, epoch);
-    for (std::size_t place = 0; place < 10; ++place) ++counts[place][order[place]];
+    for (std::size_t position = 0; position < 10; ++position) ++counts[position][order[position]];
   }
   for (const auto& row : counts) {
     for (const std::size_t count : row) EXPECT_NEAR(static_cast<double>(count), 400.0, 100.0);

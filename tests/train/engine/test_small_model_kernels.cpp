@@ -265,8 +265,8 @@ void expect_whole_gradient(const train::Task& task) {
   }
   EXPECT_EQ(whole.engine.arena.peak(), whole.planned());
   std::vector<Values> gradients;
-  for (std::size_t row = 0; row < table.rows().size(); ++row) gradients.push_back(whole.engine.gradient(row));
-  for (std::size_t row = 0; row < table.rows().size(); ++row) {
+  for (std::size_t row = 0; row < table.tensors().size(); ++row) gradients.push_back(whole.engine.gradient(row));
+  for (std::size_t row = 0; row < table.tensors().size(); ++row) {
     const Values center = whole.engine.values(row), &gradient = gradients[row];
     const double squares = inner(gradient, gradient), step = 2e-5 * loss / squares;
     const auto moved = [&](double by) {
@@ -277,7 +277,7 @@ void expect_whole_gradient(const train::Task& task) {
     };
     const double slope = (moved(step) - moved(-step)) / (2.0 * step);
     whole.engine.write(row, center);
-    EXPECT_NEAR(slope, squares, 0.03 * squares) << table.row(row).name;
+    EXPECT_NEAR(slope, squares, 0.03 * squares) << table.tensor(row).name;
   }
 }
 

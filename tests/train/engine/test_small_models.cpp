@@ -158,10 +158,10 @@ std::pair<std::vector<double>, tests::Values> run_in(const Config& config, train
   SmallModelLog log;
   trainer.run({&log});
   const ParameterTable& table = task.model().table();
-  const auto states = table.state_rows();
-  const auto state = std::ranges::find(states, row, &ParameterRow::name);
-  std::vector<float> values(state != states.end() ? state->size : table.row(table.find(row)).size);
-  trainer.read_row(row, values);
+  const auto states = table.state_tensors();
+  const auto state = std::ranges::find(states, row, &ParameterTensor::name);
+  std::vector<float> values(state != states.end() ? state->size : table.tensor(table.find(row)).size);
+  trainer.read_tensor(row, values);
   return {log.losses, {values.begin(), values.end()}};
 }
 
@@ -237,11 +237,11 @@ TEST(SmallModels, RowsAreReadByNameOrRefused) {
   ImageTask task(ImageTaskConfig{});
   const train::Trainer trainer(momentum_training(), task);
   std::vector<float> values(8);
-  trainer.read_row("first.norm.running_var", values);
+  trainer.read_tensor("first.norm.running_var", values);
   EXPECT_EQ(values, std::vector<float>(8, 1.0f));
-  EXPECT_THAT(tests::error_of([&] { trainer.read_row("third.norm.weight", values); }),
+  EXPECT_THAT(tests::error_of([&] { trainer.read_tensor("third.norm.weight", values); }),
               HasSubstr("parameter table: no row is called third.norm.weight"));
-  EXPECT_THAT(tests::error_of([&] { trainer.read_row("second.norm.running_var", values); }),
+  EXPECT_THAT(tests::error_of([&] { trainer.read_tensor("second.norm.running_var", values); }),
               HasSubstr("row second.norm.running_var: 8 values for 16"));
 }
 

@@ -20,7 +20,7 @@ namespace mylos::train {
 namespace {
 
 using namespace std::chrono_literals;
-using parallel::RankPlace;
+using parallel::RankPlacement;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -31,7 +31,7 @@ constexpr const char* both = " GPU-00000000-0000-0000-0000-0000000000a0 GPU-0000
 std::string device(char last) { return std::string(30, '0') + "a" + last; }
 
 /// Two ranks, a GPU each.
-std::vector<RankPlace> two_ranks(std::size_t nodes = 1) {
+std::vector<RankPlacement> two_ranks(std::size_t nodes = 1) {
   return {{.host = "n0", .node = 0, .rank_of_node = 0, .device = device('0')},
           {.host = fmt::format("n{}", nodes - 1),
            .node = nodes - 1,
@@ -41,7 +41,7 @@ std::vector<RankPlace> two_ranks(std::size_t nodes = 1) {
 
 class GpuMonitorTest : public testing::Test {
  protected:
-  std::unique_ptr<GpuMonitor> watch(std::size_t rank, const std::vector<RankPlace>& places = two_ranks(),
+  std::unique_ptr<GpuMonitor> watch(std::size_t rank, const std::vector<RankPlacement>& placements = two_ranks(),
                                     std::chrono::duration<double> interval = 1h) {
     const GpuMonitor::Settings settings{interval,
                                         [this](const std::string& line) {
@@ -49,7 +49,7 @@ class GpuMonitorTest : public testing::Test {
                                           log_.push_back(line);
                                         },
                                         MYLOS_FAKE_NVML, longest_wait_};
-    return std::make_unique<GpuMonitor>(run_, places, rank, settings);
+    return std::make_unique<GpuMonitor>(run_, placements, rank, settings);
   }
   std::size_t samples() const {
     const auto all = read_gpu_samples(run_);
@@ -139,17 +139,17 @@ TEST_F(GpuMonitorTest, ARankThatSeesItsOwnGpuOnlyWritesForThat) {
 }
 
 TEST_F(GpuMonitorTest, RanksThatShareAGpuCountItOnce) {
-  std::vector<RankPlace> places = two_ranks();
-  places[1].device = places[0].device;
-  watch(0, places)->finish();
+  std::vector<RankPlacement> placements = two_ranks();
+  placements[1].device = placements[0].device;
+  watch(0, placements)->finish();
   EXPECT_EQ(read_gpu_samples(run_).size(), 1u);
-  EXPECT_FALSE(watch(1, places)->writes());
+  EXPECT_FALSE(watch(1, placements)->writes());
 }
 
 TEST_F(GpuMonitorTest, OfARunOnProcessorsNothingIsWritten) {
-  std::vector<RankPlace> places = two_ranks();
-  for (RankPlace& place : places) place.device.clear();
-  const auto monitor = watch(0, places);
+  std::vector<RankPlacement> placements = two_ranks();
+  for (RankPlacement& placement : placements) placement.device.clear();
+  const auto monitor = watch(0, placements);
   EXPECT_FALSE(monitor->writes());
   EXPECT_EQ(monitor->obstacle(), "");
   EXPECT_FALSE(std::filesystem::exists(run_ / "gpus"));
@@ -280,9 +280,10 @@ TEST(UnwatchedLines, AreOneForEachReason) {
 }
 
 TEST(GpuNodeName, IsTheHostsUnlessSeveralNodesHaveIt) {
-  const std::vector<RankPlace> places = {{.host = "a", .node = 0}, {.host = "a", .node = 0}, {.host = "b", .node = 1}};
-  EXPECT_EQ(gpu_node_name(places, 1), "a");
-  const std::vector<RankPlace> alike = {{.host = "container", .node = 0}, {.host = "container", .node = 1}};
+  const std::vector<RankPlacement> placements = {
+      {.host = "a", .node = 0}, {.host = "a", .node = 0}, {.host = "b", .node = 1}};
+  EXPECT_EQ(gpu_node_name(placements, 1), "a");
+  const std::vector<RankPlacement> alike = {{.host = "container", .node = 0}, {.host = "container", .node = 1}};
   EXPECT_EQ(gpu_node_name(alike, 1), "container-1");
 }
 

@@ -19,14 +19,14 @@ using namespace std::chrono_literals;
 
 std::string uuid(std::size_t rank) { return "00000000-0000-0000-0000-0000000000a" + std::to_string(rank); }
 
-/// The places of this program's ranks, each with a GPU.
-std::vector<parallel::RankPlace> places_with_gpus() {
-  std::vector<parallel::RankPlace> places = tests::launch().places();
-  for (std::size_t rank = 0; rank < places.size(); ++rank) {
-    places[rank].device = uuid(rank);
-    std::erase(places[rank].device, '-');
+/// The placements of this program's ranks, each with a GPU.
+std::vector<parallel::RankPlacement> placements_with_gpus() {
+  std::vector<parallel::RankPlacement> placements = tests::launch().placements();
+  for (std::size_t rank = 0; rank < placements.size(); ++rank) {
+    placements[rank].device = uuid(rank);
+    std::erase(placements[rank].device, '-');
   }
-  return places;
+  return placements;
 }
 
 void train_watched(const std::filesystem::path& run) {
@@ -37,7 +37,7 @@ void train_watched(const std::filesystem::path& run) {
   SpanTask task(uneven_spans());
   train::Trainer trainer(config, task, train::ranks_of(tests::launch()));
   const auto fail_test = [](const std::string& line) { ADD_FAILURE() << line; };
-  train::GpuMonitor monitor(run, places_with_gpus(), tests::launch().world().rank(), {1h, fail_test});
+  train::GpuMonitor monitor(run, placements_with_gpus(), tests::launch().world().rank(), {1h, fail_test});
   EXPECT_EQ(monitor.obstacle(), "");
   trainer.run({&monitor});
   tests::launch().world().barrier("all samples");
@@ -47,7 +47,7 @@ void expect_every_gpu(const std::filesystem::path& run) {
   const auto all = train::read_gpu_samples(run);
   ASSERT_EQ(all.size(), tests::launch().world().size());
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    EXPECT_EQ(all[rank].node, tests::launch().place().host);
+    EXPECT_EQ(all[rank].node, tests::launch().placement().host);
     EXPECT_EQ(all[rank].index, rank);
     EXPECT_EQ(all[rank].points.back().step, 3u);
   }

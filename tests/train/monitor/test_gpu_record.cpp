@@ -73,9 +73,9 @@ TEST_F(GpuRecord, EnergyIsTheSumOverStarts) {
 TEST_F(GpuRecord, NodesAndGpusAreInOrder) {
   write("n2", to_line({1.0, 1, {reading(0, 0.0)}}));
   write("n1", to_line({1.0, 1, {reading(1, 0.0)}}) + to_line({2.0, 1, {reading(0, 0.0)}}));
-  std::vector<std::string> places;
-  for (const GpuSeries& gpu : read_gpu_samples(run_)) places.push_back(gpu.node + "/" + std::to_string(gpu.index));
-  EXPECT_THAT(places, ElementsAre("n1/0", "n1/1", "n2/0"));
+  std::vector<std::string> positions;
+  for (const GpuSeries& gpu : read_gpu_samples(run_)) positions.push_back(gpu.node + "/" + std::to_string(gpu.index));
+  EXPECT_THAT(positions, ElementsAre("n1/0", "n1/1", "n2/0"));
 }
 
 TEST_F(GpuRecord, WhatIsNoWholeLineIsPassedOver) {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "core/parameter_store.hpp"
-#include "core/unit_schedule.hpp"
+#include "core/unit_hooks.hpp"
 #include "parallel/launch/launch.hpp"
 
 #include <memory>
@@ -35,12 +35,12 @@ struct ModeSettings {
 };
 
 /// One way of spreading. Every call is collective: all ranks make it, in the same order.
-class ParameterMode {
+class ShardingStrategy {
  public:
-  virtual ~ParameterMode() = default;
+  virtual ~ShardingStrategy() = default;
 
   /// What the model tells its units to.
-  virtual UnitSchedule& schedule() = 0;
+  virtual UnitHooks& schedule() = 0;
   /// The slices of all units that this rank updates, in the order of units: of equal size on every rank, cut at
   /// multiples of shard_alignment. The last may reach beyond the unit's elements, into padding that stays zero.
   virtual std::span<const ParameterSlice> slices() const = 0;
@@ -58,27 +58,27 @@ class ParameterMode {
   /// Communicator. With tree_sums it is a balanced tree over the blocks of each unit instead, so the same bits for any
   /// mode and number of ranks.
   virtual double sum_of_blocks(std::span<const double> values) = 0;
-  /// Makes the store's values from the masters, in the compute type. Other ranks may read a unit's masters until the
-  /// unit has been acquired: they change after that only.
-  virtual void publish_values(const ExecutionSpace& space) = 0;
+  /// Makes the store's values from the master weights, in the compute type. Other ranks may read a unit's master
+  /// weights until the unit has been acquired: they change after that only.
+  virtual void sync_parameters(const ExecutionSpace& space) = 0;
 
-  /// Master values of a row from its element `first` on, on the host of every rank.
-  virtual void read_row(std::size_t row, std::size_t first, std::span<float> values) = 0;
+  /// Master values of a tensor from its element `first` on, on the host of every rank.
+  virtual void read_tensor(std::size_t tensor, std::size_t first, std::span<float> values) = 0;
   /// The same on the host of the first rank only. Every rank that has some of them sends those and no others;
   /// `values`, of one size on all ranks, is left undefined on the others.
-  virtual void gather_row(std::size_t row, std::size_t first, std::span<float> values) = 0;
-  /// The elements of a row whose masters this rank has; empty where it has none. Not collective.
-  virtual RowRange owned_range(std::size_t row) const = 0;
+  virtual void gather_tensor(std::size_t tensor, std::size_t first, std::span<float> values) = 0;
+  /// The elements of a tensor whose master weights this rank has; empty where it has none. Not collective.
+  virtual TensorRange owned_range(std::size_t tensor) const = 0;
   /// The ranks that have the same slices as this one, in the same order on each: a group of one where no other does.
   virtual Communicator& copies() = 0;
-  /// Masters [first, first + count) of a row, within this rank's owned_range, become those of rank `from` of copies().
-  /// Collective over copies().
-  virtual void copy_row(std::size_t row, std::size_t first, std::size_t count, std::size_t from) = 0;
-  /// Sets elements of a row from `first` on, of which each rank keeps those of its owned_range: it need not be given
-  /// the others. `publish_values` makes them seen. Not collective.
-  virtual void write_row(std::size_t row, std::size_t first, std::span<const float> values) = 0;
-  /// The same from the row's first element on.
-  void write_row(std::size_t row, std::span<const float> values) { write_row(row, 0, values); }
+  /// Master weights [first, first + count) of a tensor, within this rank's owned_range, become those of rank `from` of
+  /// copies(). Collective over copies().
+  virtual void copy_tensor(std::size_t tensor, std::size_t first, std::size_t count, std::size_t from) = 0;
+  /// Sets elements of a tensor from `first` on, of which each rank keeps those of its owned_range: it need not be given
+  /// the others. `sync_parameters` makes them seen. Not collective.
+  virtual void write_tensor(std::size_t tensor, std::size_t first, std::span<const float> values) = 0;
+  /// The same from the tensor's first element on.
+  void write_tensor(std::size_t tensor, std::span<const float> values) { write_tensor(tensor, 0, values); }
 };
 
 /// How many neighbouring ranks split a unit in a mode: the size of Mesh's shard groups. `shard_size` is of hybrid.
@@ -88,10 +88,11 @@ std::size_t ranks_that_split(ModeKind kind, std::size_t shard_size, std::size_t 
 StoreLayout store_layout(ModeKind kind, std::size_t shards);
 
 /// The mode `settings` says, over the ranks of `mesh`, for a store of its layout. Both outlive it.
-std::unique_ptr<ParameterMode> make_parameter_mode(const ModeSettings& settings, Mesh& mesh, ParameterStore& store);
+std::unique_ptr<ShardingStrategy> make_sharding_strategy(const ModeSettings& settings, Mesh& mesh,
+                                                         ParameterStore& store);
 
-/// Everything whole in one process. Masters are the store's own values where those are float.
-std::unique_ptr<ParameterMode> make_single_process_mode(ParameterStore& store);
+/// Everything whole in one process. Master weights are the store's own values where those are float.
+std::unique_ptr<ShardingStrategy> make_single_process_mode(ParameterStore& store);
 
 /// Whole units that a mode has memory for at a time, of values and of gradients, where it splits them.
 std::size_t units_at_once(const ParameterTable& table);
@@ -99,8 +100,9 @@ std::size_t units_at_once(const ParameterTable& table);
 /// What a rank holds in a mode, in bytes, by formula: with P elements of parameters split among n ranks, slices have
 /// P/n.
 struct ModeMemory {
-  std::size_t slices = 0;     ///< elements of this rank's slices: each optimizer slot has as many floats
-  std::size_t values = 0;     ///< in the compute type, gathered units included, and float masters beside 16-bit ones
+  std::size_t slices = 0;  ///< elements of this rank's slices: each optimizer slot has as many floats
+  std::size_t values =
+      0;  ///< in the compute type, gathered units included, and float master weights beside 16-bit ones
   std::size_t gradients = 0;  ///< with the units that are being summed
   std::size_t exchange = 0;   ///< gradients in the type in which they are exchanged
 };

@@ -1,4 +1,4 @@
-#include "train/engine/step_shares.hpp"
+#include "train/engine/step_assignment.hpp"
 
 #include "tests/train/engine/listed_task.hpp"
 #include "train/engine/run_bounds.hpp"
@@ -17,91 +17,91 @@ using testing::IsEmpty;
 
 const std::vector<std::size_t> unlike = {40, 3, 17, 90, 22, 8, 8, 61, 5, 33, 12};
 
-StepShares share(const std::vector<std::size_t>& rows, std::size_t ranks, const MicroBatchLimit& limit = {},
-                 std::size_t leaves = 0, std::size_t reduced_together = 1) {
+StepAssignment share(const std::vector<std::size_t>& rows, std::size_t ranks, const MicroBatchLimit& limit = {},
+                     std::size_t leaves = 0, std::size_t reduced_together = 1) {
   const ListedTask task({rows});
-  return share_step(task, rows, limit, {ranks, leaves, reduced_together});
+  return assign_step(task, rows, limit, {ranks, leaves, reduced_together});
 }
 
-std::size_t rows_of(const std::vector<std::size_t>& rows, const std::vector<Places>& own) {
+std::size_t rows_of(const std::vector<std::size_t>& rows, const std::vector<Positions>& own) {
   std::size_t sum = 0;
-  for (const Places& places : own) {
-    for (const std::size_t place : places) sum += rows[place];
+  for (const Positions& positions : own) {
+    for (const std::size_t position : positions) sum += rows[position];
   }
   return sum;
 }
 
-void expect_every_place_once(const StepShares& shares, std::size_t samples) {
+void expect_every_position_once(const StepAssignment& shares, std::size_t samples) {
   std::vector<std::size_t> times(samples, 0);
-  for (const std::vector<Places>& own : shares.ranks) {
+  for (const std::vector<Positions>& own : shares.ranks) {
     EXPECT_EQ(own.size(), shares.micro_batches()) << "ranks must join the same collectives";
-    for (const Places& places : own) {
-      EXPECT_TRUE(std::ranges::is_sorted(places));
-      for (const std::size_t place : places) ++times.at(place);
+    for (const Positions& positions : own) {
+      EXPECT_TRUE(std::ranges::is_sorted(positions));
+      for (const std::size_t position : positions) ++times.at(position);
     }
   }
   EXPECT_EQ(times, std::vector<std::size_t>(samples, 1));
 }
 
-TEST(StepShares, EveryPlaceIsComputedOnceByAnyNumberOfRanks) {
+TEST(StepAssignment, EveryPlaceIsComputedOnceByAnyNumberOfRanks) {
   for (std::size_t ranks = 1; ranks <= 16; ++ranks) {
     for (const MicroBatchLimit limit :
          {MicroBatchLimit{}, MicroBatchLimit{.samples = 2}, MicroBatchLimit{.tokens = 95}}) {
       SCOPED_TRACE(testing::Message() << ranks << " ranks, " << limit.samples << " samples, " << limit.tokens);
-      expect_every_place_once(share(unlike, ranks, limit), unlike.size());
+      expect_every_position_once(share(unlike, ranks, limit), unlike.size());
     }
   }
 }
 
-TEST(StepShares, OneRankComputesTheBatchAsItIs) {
-  Places all(unlike.size());
+TEST(StepAssignment, OneRankComputesTheBatchAsItIs) {
+  Positions all(unlike.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   EXPECT_THAT(share(unlike, 1).ranks, ElementsAre(ElementsAre(all)));
   EXPECT_THAT(share({1, 2, 3, 4, 5}, 1, {.samples = 2}).ranks,
-              ElementsAre(ElementsAre(Places{0, 1}, Places{2, 3}, Places{4})));
+              ElementsAre(ElementsAre(Positions{0, 1}, Positions{2, 3}, Positions{4})));
 }
 
-TEST(StepShares, AreBalancedByRows) {
+TEST(StepAssignment, AreBalancedByRows) {
   const std::size_t all = std::accumulate(unlike.begin(), unlike.end(), std::size_t{0});
   for (const std::size_t ranks : {2u, 3u, 4u}) {
-    for (const std::vector<Places>& own : share(unlike, ranks).ranks) {
+    for (const std::vector<Positions>& own : share(unlike, ranks).ranks) {
       EXPECT_LE(3 * ranks * rows_of(unlike, own), 4 * all + 3 * ranks) << ranks << " ranks";
     }
   }
-  EXPECT_THAT(share({5, 5, 5, 5}, 2).ranks, ElementsAre(ElementsAre(Places{0, 2}), ElementsAre(Places{1, 3})));
+  EXPECT_THAT(share({5, 5, 5, 5}, 2).ranks, ElementsAre(ElementsAre(Positions{0, 2}), ElementsAre(Positions{1, 3})));
 }
 
-TEST(StepShares, ARankWithoutSamplesRunsFillers) {
-  const StepShares shares = share({7, 4, 9}, 5);
+TEST(StepAssignment, ARankWithoutSamplesRunsDummyMicroBatches) {
+  const StepAssignment shares = share({7, 4, 9}, 5);
   EXPECT_EQ(shares.micro_batches(), 1u);
   EXPECT_THAT(shares.ranks[3], ElementsAre(IsEmpty()));
   EXPECT_EQ(shares.shortest, 1u);
   // Two long samples against many short ones, one at a time.
-  const StepShares unequal = share({30, 10, 10, 10}, 2, {.samples = 1});
-  EXPECT_THAT(unequal.ranks,
-              ElementsAre(ElementsAre(Places{0}, IsEmpty(), IsEmpty()), ElementsAre(Places{1}, Places{2}, Places{3})));
+  const StepAssignment unequal = share({30, 10, 10, 10}, 2, {.samples = 1});
+  EXPECT_THAT(unequal.ranks, ElementsAre(ElementsAre(Positions{0}, IsEmpty(), IsEmpty()),
+                                         ElementsAre(Positions{1}, Positions{2}, Positions{3})));
 }
 
-// A rank of many short samples made more micro-batches than it was told to, and the others fillers.
-TEST(StepShares, EveryRankMakesAsManyPartsAsItIsTold) {
+// A rank of many short samples made more micro-batches than it was told to, and the others dummies.
+TEST(StepAssignment, EveryRankMakesAsManyPartsAsItIsTold) {
   const std::vector<std::size_t> uneven = {90, 1, 1, 1, 80, 1, 1, 1, 1};
   for (const auto& rows : {unlike, uneven}) {
     for (std::size_t ranks = 1; ranks <= 5; ++ranks) {
       for (const std::size_t parts : {1u, 2u, 3u, 5u, 40u}) {
         SCOPED_TRACE(testing::Message() << rows.size() << " samples, " << ranks << " ranks, " << parts << " parts");
-        const StepShares shares = share(rows, ranks, {.parts = parts});
-        expect_every_place_once(shares, rows.size());
+        const StepAssignment shares = share(rows, ranks, {.parts = parts});
+        expect_every_position_once(shares, rows.size());
         std::size_t most = 0;
-        for (const std::vector<Places>& own : shares.ranks) {
+        for (const std::vector<Positions>& own : shares.ranks) {
           std::size_t samples = 0, filled = 0;
-          for (const Places& places : own) {
-            samples += places.size();
-            filled += !places.empty();
+          for (const Positions& positions : own) {
+            samples += positions.size();
+            filled += !positions.empty();
           }
           EXPECT_EQ(filled, std::min(parts, samples));
           most = std::max(most, filled);
         }
-        EXPECT_EQ(shares.micro_batches(), most) << "fillers only where another rank has a sample";
+        EXPECT_EQ(shares.micro_batches(), most) << "dummies only where another rank has a sample";
       }
     }
   }
@@ -109,8 +109,8 @@ TEST(StepShares, EveryRankMakesAsManyPartsAsItIsTold) {
 
 /// The leaves in the order in which the sums of a step take them in: each rank's rounds, where micro-batches are summed
 /// before ranks; within a group of ranks round by round, where each micro-batch is summed over ranks first.
-std::vector<Places> in_order_of_sums(const StepShares& shares, std::size_t together) {
-  std::vector<Places> leaves;
+std::vector<Positions> in_order_of_sums(const StepAssignment& shares, std::size_t together) {
+  std::vector<Positions> leaves;
   for (std::size_t group = 0; group < shares.ranks.size(); group += together) {
     for (std::size_t round = 0; round < shares.micro_batches(); ++round) {
       for (std::size_t rank = group; rank < group + together; ++rank) leaves.push_back(shares.ranks[rank][round]);
@@ -119,21 +119,21 @@ std::vector<Places> in_order_of_sums(const StepShares& shares, std::size_t toget
   return leaves;
 }
 
-TEST(StepShares, LeavesAreSummedInOneOrderByAnyNumberOfRanksInAnyMode) {
-  const std::vector<Places> expected = in_order_of_sums(share(unlike, 1, {}, 8), 1);
+TEST(StepAssignment, LeavesAreSummedInOneOrderByAnyNumberOfRanksInAnyMode) {
+  const std::vector<Positions> expected = in_order_of_sums(share(unlike, 1, {}, 8), 1);
   EXPECT_EQ(expected.size(), 8u);
   for (const std::size_t ranks : {1u, 2u, 4u, 8u}) {
     for (std::size_t together = 1; together <= ranks; together *= 2) {
-      const StepShares shares = share(unlike, ranks, {}, 8, together);
-      expect_every_place_once(shares, unlike.size());
+      const StepAssignment shares = share(unlike, ranks, {}, 8, together);
+      expect_every_position_once(shares, unlike.size());
       EXPECT_EQ(in_order_of_sums(shares, together), expected) << ranks << " ranks, " << together << " together";
     }
   }
 }
 
-TEST(StepShares, ABatchSmallerThanItsLeavesHasFillers) {
-  const StepShares shares = share({5, 6, 7}, 2, {}, 8);
-  expect_every_place_once(shares, 3);
+TEST(StepAssignment, ABatchSmallerThanItsLeavesHasDummyMicroBatches) {
+  const StepAssignment shares = share({5, 6, 7}, 2, {}, 8);
+  expect_every_position_once(shares, 3);
   EXPECT_EQ(shares.micro_batches(), 4u);
 }
 

@@ -1,10 +1,10 @@
 #include "core/base/error.hpp"
 #include "core/trace.hpp"
+#include "parallel/sharding/all_reduced_gradients.hpp"
 #include "parallel/sharding/block_sum.hpp"
-#include "parallel/sharding/gathered_units.hpp"
-#include "parallel/sharding/parameter_mode.hpp"
-#include "parallel/sharding/unit_gradients.hpp"
-#include "parallel/sharding/whole_gradients.hpp"
+#include "parallel/sharding/parameter_gatherer.hpp"
+#include "parallel/sharding/sharded_gradients.hpp"
+#include "parallel/sharding/sharding_strategy.hpp"
 
 #include <fmt/format.h>
 
@@ -17,29 +17,29 @@ namespace {
 using HostValues = Kokkos::View<float*, Kokkos::LayoutRight, HostSpace, Kokkos::MemoryUnmanaged>;
 using ConstHostValues = Kokkos::View<const float*, Kokkos::LayoutRight, HostSpace, Kokkos::MemoryUnmanaged>;
 
-/// What the modes share: slices, masters, rows on the host, and the sums over them.
-class SlicedMode : public ParameterMode, private UnitSchedule {
+/// What the modes share: slices, master weights, tensors on the host, and the sums over them.
+class SlicedStrategy : public ShardingStrategy, private UnitHooks {
  public:
-  UnitSchedule& schedule() override { return *this; }
+  UnitHooks& schedule() override { return *this; }
   std::span<const ParameterSlice> slices() const override { return slices_; }
   UnitRange saved_range(std::size_t unit, std::size_t rank) const override;
   double sum_of_blocks(std::span<const double> values) override;
-  void read_row(std::size_t row, std::size_t first, std::span<float> values) override;
-  void gather_row(std::size_t row, std::size_t first, std::span<float> values) override;
-  RowRange owned_range(std::size_t row) const override;
+  void read_tensor(std::size_t tensor, std::size_t first, std::span<float> values) override;
+  void gather_tensor(std::size_t tensor, std::size_t first, std::span<float> values) override;
+  TensorRange owned_range(std::size_t tensor) const override;
   Communicator& copies() override { return mesh_.replicate(); }
-  void copy_row(std::size_t row, std::size_t first, std::size_t count, std::size_t from) override;
-  void write_row(std::size_t row, std::size_t first, std::span<const float> values) override;
+  void copy_tensor(std::size_t tensor, std::size_t first, std::size_t count, std::size_t from) override;
+  void write_tensor(std::size_t tensor, std::size_t first, std::span<const float> values) override;
 
  protected:
-  SlicedMode(const ModeSettings& settings, Mesh& mesh, ParameterStore& store)
+  SlicedStrategy(const ModeSettings& settings, Mesh& mesh, ParameterStore& store)
       : mesh_(mesh),
         ranks_(mesh.shard()),
         store_(store),
         tree_sums_(settings.tree_sums),
         acquired_(store.table().units().size()) {
     require(store.layout().shards == ranks_.size(),
-            fmt::format("parameter mode: a store of {} shards for {} ranks", store.layout().shards, ranks_.size()));
+            fmt::format("sharding strategy: a store of {} shards for {} ranks", store.layout().shards, ranks_.size()));
   }
 
   void add_slice(std::size_t unit, const Vector<float>& master, const Vector<float>& gradient) {
@@ -48,19 +48,20 @@ class SlicedMode : public ParameterMode, private UnitSchedule {
   }
   const std::string& unit_name(std::size_t unit) const { return store_.table().units()[unit].name; }
   Vector<float> new_master(std::size_t unit) const {
-    return Vector<float>(fmt::format("mylos::masters::{}", unit_name(unit)), store_.capacity(unit) / ranks_.size());
+    return Vector<float>(fmt::format("mylos::master_weights::{}", unit_name(unit)),
+                         store_.capacity(unit) / ranks_.size());
   }
   /// Returns when the unit's values are complete.
   virtual void complete_values(std::size_t unit) = 0;
   virtual void leave_values(std::size_t unit) = 0;
   virtual void reduce_gradients(std::size_t unit) = 0;
 
-  /// Calls `use(owner, piece, first)` for each piece of a row's values that one rank of ranks_ has, `first` being its
-  /// place in the unit.
+  /// Calls `use(owner, piece, first)` for each piece of a tensor's values that one rank of ranks_ has, `first` being
+  /// its place in the unit.
   template <class Use>
-  void for_each_owner(std::size_t row, std::size_t first, std::span<float> values, const Use& use) const;
-  /// piece = masters from element `first` of this rank's slice of a unit on.
-  void copy_masters(const ParameterSlice& mine, std::size_t first, std::span<float> piece) const {
+  void for_each_owner(std::size_t tensor, std::size_t first, std::span<float> values, const Use& use) const;
+  /// piece = master weights from element `first` of this rank's slice of a unit on.
+  void copy_master_weights(const ParameterSlice& mine, std::size_t first, std::span<float> piece) const {
     Kokkos::deep_copy(HostValues(piece.data(), piece.size()),
                       slice(mine.master, first - mine.begin, first - mine.begin + piece.size()));
   }
@@ -99,7 +100,7 @@ class SlicedMode : public ParameterMode, private UnitSchedule {
   std::vector<Trace::Clock::time_point> acquired_;  ///< when each unit was last
 };
 
-UnitRange SlicedMode::saved_range(std::size_t unit, std::size_t rank) const {
+UnitRange SlicedStrategy::saved_range(std::size_t unit, std::size_t rank) const {
   const std::size_t size = store_.table().units()[unit].size, shards = ranks_.size();
   const std::size_t copies = mesh_.world().size() / shards, copy = rank / shards;
   const std::size_t part = shard_size(size, shards), begin = rank % shards * part;
@@ -109,17 +110,18 @@ UnitRange SlicedMode::saved_range(std::size_t unit, std::size_t rank) const {
   return {bounded(copy * share), bounded((copy + 1) * share)};
 }
 
-double SlicedMode::sum_of_blocks(std::span<const double> values) {
+double SlicedStrategy::sum_of_blocks(std::span<const double> values) {
   if (tree_sums_) return tree_sum_of_blocks(ranks_, store_.table(), values);
   double sum = 0.0;
   for (const double value : values) sum += value;
-  ranks_.all_reduce({}, {&sum, 1, ElementType::float64, Place::host}, "norm of the gradients").wait({});
+  ranks_.all_reduce({}, {&sum, 1, ElementType::float64, MemoryKind::host}, "norm of the gradients").wait({});
   return sum;
 }
 
 template <class Use>
-void SlicedMode::for_each_owner(std::size_t row, std::size_t first, std::span<float> values, const Use& use) const {
-  const ParameterRow& description = store_.table().row(row);
+void SlicedStrategy::for_each_owner(std::size_t tensor, std::size_t first, std::span<float> values,
+                                    const Use& use) const {
+  const ParameterTensor& description = store_.table().tensor(tensor);
   check_range(description, first, values.size());
   const ParameterSlice& mine = slices_[description.unit];
   const std::size_t part = mine.end - mine.begin, begin = description.offset + first, end = begin + values.size();
@@ -130,28 +132,30 @@ void SlicedMode::for_each_owner(std::size_t row, std::size_t first, std::span<fl
   }
 }
 
-void SlicedMode::read_row(std::size_t row, std::size_t first, std::span<float> values) {
-  const ParameterSlice& mine = slices_[store_.table().row(row).unit];
-  for_each_owner(row, first, values, [&](std::size_t owner, std::span<float> piece, std::size_t at) {
-    if (owner == ranks_.rank()) copy_masters(mine, at, piece);
-    ranks_.broadcast({}, {piece.data(), piece.size(), ElementType::float32, Place::host}, owner, "rows").wait({});
+void SlicedStrategy::read_tensor(std::size_t tensor, std::size_t first, std::span<float> values) {
+  const ParameterSlice& mine = slices_[store_.table().tensor(tensor).unit];
+  for_each_owner(tensor, first, values, [&](std::size_t owner, std::span<float> piece, std::size_t at) {
+    if (owner == ranks_.rank()) copy_master_weights(mine, at, piece);
+    ranks_.broadcast({}, {piece.data(), piece.size(), ElementType::float32, MemoryKind::host}, owner, "tensors")
+        .wait({});
   });
 }
 
-void SlicedMode::gather_row(std::size_t row, std::size_t first, std::span<float> values) {
+void SlicedStrategy::gather_tensor(std::size_t tensor, std::size_t first, std::span<float> values) {
   constexpr std::size_t root = 0;
   // The world's first rank is the first of its group; the other groups have the same values.
-  if (mesh_.world().rank() >= ranks_.size()) return check_range(store_.table().row(row), first, values.size());
-  const ParameterSlice& mine = slices_[store_.table().row(row).unit];
-  for_each_owner(row, first, values, [&](std::size_t owner, std::span<float> piece, std::size_t at) {
-    if (owner == ranks_.rank()) copy_masters(mine, at, piece);
+  if (mesh_.world().rank() >= ranks_.size()) return check_range(store_.table().tensor(tensor), first, values.size());
+  const ParameterSlice& mine = slices_[store_.table().tensor(tensor).unit];
+  for_each_owner(tensor, first, values, [&](std::size_t owner, std::span<float> piece, std::size_t at) {
+    if (owner == ranks_.rank()) copy_master_weights(mine, at, piece);
     if (owner == root) return;
-    ranks_.transfer({}, {piece.data(), piece.size(), ElementType::float32, Place::host}, owner, root, "rows").wait({});
+    ranks_.transfer({}, {piece.data(), piece.size(), ElementType::float32, MemoryKind::host}, owner, root, "tensors")
+        .wait({});
   });
 }
 
-RowRange SlicedMode::owned_range(std::size_t row) const {
-  const ParameterRow& description = store_.table().row(row);
+TensorRange SlicedStrategy::owned_range(std::size_t tensor) const {
+  const ParameterTensor& description = store_.table().tensor(tensor);
   const ParameterSlice& mine = slices_[description.unit];
   const auto bounded = [&](std::size_t at) {
     return std::clamp(at, description.offset, description.offset + description.size) - description.offset;
@@ -159,22 +163,22 @@ RowRange SlicedMode::owned_range(std::size_t row) const {
   return {bounded(mine.begin), bounded(mine.end)};
 }
 
-void SlicedMode::copy_row(std::size_t row, std::size_t first, std::size_t count, std::size_t from) {
-  const ParameterRow& description = store_.table().row(row);
-  const RowRange owned = owned_range(row);
+void SlicedStrategy::copy_tensor(std::size_t tensor, std::size_t first, std::size_t count, std::size_t from) {
+  const ParameterTensor& description = store_.table().tensor(tensor);
+  const TensorRange owned = owned_range(tensor);
   require(owned.begin <= first && first + count <= owned.end,
           fmt::format("copy of {}: elements {} to {}, of which this rank has {} to {}", description.name, first,
                       first + count, owned.begin, owned.end));
   const ParameterSlice& mine = slices_[description.unit];
   const std::size_t begin = description.offset + first - mine.begin;
   const ExecutionSpace space;
-  copies().broadcast(space, buffer_of(slice(mine.master, begin, begin + count)), from, "rows").wait(space);
+  copies().broadcast(space, buffer_of(slice(mine.master, begin, begin + count)), from, "tensors").wait(space);
 }
 
-void SlicedMode::write_row(std::size_t row, std::size_t first, std::span<const float> values) {
-  const ParameterRow& description = store_.table().row(row);
+void SlicedStrategy::write_tensor(std::size_t tensor, std::size_t first, std::span<const float> values) {
+  const ParameterTensor& description = store_.table().tensor(tensor);
   check_range(description, first, values.size());
-  const RowRange owned = owned_range(row);
+  const TensorRange owned = owned_range(tensor);
   const std::size_t begin = std::max(first, owned.begin), end = std::min(first + values.size(), owned.end);
   if (begin >= end) return;
   const ParameterSlice& mine = slices_[description.unit];
@@ -185,18 +189,18 @@ void SlicedMode::write_row(std::size_t row, std::size_t first, std::span<const f
 
 /// Values whole on every rank; gradients and optimizer whole or in slices. What one rank updates the others gather,
 /// each unit until it is acquired.
-class WholeValuesMode : public SlicedMode {
+class WholeValuesStrategy : public SlicedStrategy {
  public:
-  WholeValuesMode(const ModeSettings& settings, Mesh& mesh, ParameterStore& store)
-      : SlicedMode(settings, mesh, store), gathered_(store.table().units().size()) {}
+  WholeValuesStrategy(const ModeSettings& settings, Mesh& mesh, ParameterStore& store)
+      : SlicedStrategy(settings, mesh, store), gathered_(store.table().units().size()) {}
 
-  ~WholeValuesMode() override {
+  ~WholeValuesStrategy() override {
     for (const Event& event : gathered_) event.wait_for_its_end();
   }
-  WholeValuesMode(const WholeValuesMode&) = delete;
-  WholeValuesMode& operator=(const WholeValuesMode&) = delete;
+  WholeValuesStrategy(const WholeValuesStrategy&) = delete;
+  WholeValuesStrategy& operator=(const WholeValuesStrategy&) = delete;
 
-  void publish_values(const ExecutionSpace& space) override {
+  void sync_parameters(const ExecutionSpace& space) override {
     for (std::size_t unit = 0; unit < slices_.size(); ++unit) {
       // A pass that did not use the unit left it. Its result is old, and the optimizer has written to the same memory.
       gathered_[unit].wait_for_its_end();
@@ -211,7 +215,7 @@ class WholeValuesMode : public SlicedMode {
   }
   void leave_values(std::size_t) override {}
 
-  /// Float masters are the rank's part of the values themselves.
+  /// Float master weights are the rank's part of the values themselves.
   Vector<float> master_of(std::size_t unit) const {
     return store_.precision() == Precision::float32 ? part_of(whole_values<float>(unit)) : new_master(unit);
   }
@@ -219,7 +223,8 @@ class WholeValuesMode : public SlicedMode {
  private:
   Event publish_unit(const ExecutionSpace& space, std::size_t unit) {
     const Vector<std::byte> values = store_.value_memory(unit), mine = part_of(values);
-    if (store_.precision() != Precision::float32) round_master(space, slices_[unit].master, store_.precision(), mine);
+    if (store_.precision() != Precision::float32)
+      round_master_weights(space, slices_[unit].master, store_.precision(), mine);
     return ranks_.all_gather(space, buffer_of(mine), buffer_of(values), fmt::format("values of {}", unit_name(unit)));
   }
 
@@ -227,10 +232,10 @@ class WholeValuesMode : public SlicedMode {
 };
 
 /// replicated and sharded-optimizer: gradients are whole, and summed over ranks after the last micro-batch.
-class WholeGradientsMode : public WholeValuesMode {
+class AllReducedStrategy : public WholeValuesStrategy {
  public:
-  WholeGradientsMode(const ModeSettings& settings, Mesh& mesh, ParameterStore& store)
-      : WholeValuesMode(settings, mesh, store), gradients_(settings, mesh, store) {
+  AllReducedStrategy(const ModeSettings& settings, Mesh& mesh, ParameterStore& store)
+      : WholeValuesStrategy(settings, mesh, store), gradients_(settings, mesh, store) {
     for (std::size_t unit = 0; unit < store.table().units().size(); ++unit) {
       const Vector<float> gradients = store.gradient_memory(unit);
       add_slice(unit, master_of(unit), gradients.extent(0) > 0 ? part_of(gradients) : gradients);
@@ -244,7 +249,7 @@ class WholeGradientsMode : public WholeValuesMode {
  private:
   void reduce_gradients(std::size_t unit) override { gradients_.ready(unit); }
 
-  WholeGradients gradients_;
+  AllReducedGradients gradients_;
 };
 
 Vector<float> new_gradient(const ParameterStore& store, std::size_t unit, std::size_t shards) {
@@ -253,10 +258,10 @@ Vector<float> new_gradient(const ParameterStore& store, std::size_t unit, std::s
 }
 
 /// sharded-gradients: each micro-batch's gradients are summed into slices.
-class SlicedGradientsMode final : public WholeValuesMode {
+class ShardedGradientsStrategy final : public WholeValuesStrategy {
  public:
-  SlicedGradientsMode(const ModeSettings& settings, Mesh& mesh, ParameterStore& store)
-      : WholeValuesMode(settings, mesh, store) {
+  ShardedGradientsStrategy(const ModeSettings& settings, Mesh& mesh, ParameterStore& store)
+      : WholeValuesStrategy(settings, mesh, store) {
     for (std::size_t unit = 0; unit < store.table().units().size(); ++unit) {
       add_slice(unit, master_of(unit), new_gradient(store, unit, ranks_.size()));
     }
@@ -270,14 +275,14 @@ class SlicedGradientsMode final : public WholeValuesMode {
  private:
   void reduce_gradients(std::size_t unit) override { gradients_->reduce(unit); }
 
-  std::optional<UnitGradients> gradients_;
+  std::optional<ShardedGradients> gradients_;
 };
 
 /// sharded and hybrid: values too are slices, gathered unit by unit.
-class ShardedMode final : public SlicedMode {
+class FullyShardedStrategy final : public SlicedStrategy {
  public:
-  ShardedMode(const ModeSettings& settings, Mesh& mesh, ParameterStore& store)
-      : SlicedMode(settings, mesh, store), values_(ranks_, store, new_masters()) {
+  FullyShardedStrategy(const ModeSettings& settings, Mesh& mesh, ParameterStore& store)
+      : SlicedStrategy(settings, mesh, store), values_(ranks_, store, new_master_weights()) {
     const bool trains = store.purpose() == ParameterStore::Purpose::training;
     for (std::size_t unit = 0; unit < store.table().units().size(); ++unit) {
       add_slice(unit, values_.master(unit), trains ? new_gradient(store, unit, ranks_.size()) : Vector<float>());
@@ -292,7 +297,7 @@ class ShardedMode final : public SlicedMode {
   void begin_micro_batch(bool last) override { gradients_->begin_micro_batch(last); }
   void finish_gradients(const ExecutionSpace& space) override { gradients_->finish(space); }
 
-  void publish_values(const ExecutionSpace& space) override {
+  void sync_parameters(const ExecutionSpace& space) override {
     values_.invalidate();
     values_.prefetch(space);
   }
@@ -302,14 +307,14 @@ class ShardedMode final : public SlicedMode {
   void leave_values(std::size_t unit) override { values_.release(unit); }
   void reduce_gradients(std::size_t unit) override { gradients_->reduce(unit); }
 
-  std::vector<Vector<float>> new_masters() const {
-    std::vector<Vector<float>> masters;
-    for (std::size_t unit = 0; unit < store_.table().units().size(); ++unit) masters.push_back(new_master(unit));
-    return masters;
+  std::vector<Vector<float>> new_master_weights() const {
+    std::vector<Vector<float>> master_weights;
+    for (std::size_t unit = 0; unit < store_.table().units().size(); ++unit) master_weights.push_back(new_master(unit));
+    return master_weights;
   }
 
-  GatheredUnits values_;
-  std::optional<UnitGradients> gradients_;
+  ParameterGatherer values_;
+  std::optional<ShardedGradients> gradients_;
   ExecutionSpace space_;
 };
 
@@ -319,21 +324,22 @@ struct OwnMesh {
   Mesh mesh{*self, 1};
 };
 
-class SingleProcessMode final : private OwnMesh, public WholeGradientsMode {
+class SingleProcessStrategy final : private OwnMesh, public AllReducedStrategy {
  public:
-  explicit SingleProcessMode(ParameterStore& store) : WholeGradientsMode({}, OwnMesh::mesh, store) {}
+  explicit SingleProcessStrategy(ParameterStore& store) : AllReducedStrategy({}, OwnMesh::mesh, store) {}
 };
 
 }  // namespace
 
-std::unique_ptr<ParameterMode> make_parameter_mode(const ModeSettings& settings, Mesh& mesh, ParameterStore& store) {
-  if (shards_values(settings.kind)) return std::make_unique<ShardedMode>(settings, mesh, store);
-  if (shards_gradients(settings.kind)) return std::make_unique<SlicedGradientsMode>(settings, mesh, store);
-  return std::make_unique<WholeGradientsMode>(settings, mesh, store);
+std::unique_ptr<ShardingStrategy> make_sharding_strategy(const ModeSettings& settings, Mesh& mesh,
+                                                         ParameterStore& store) {
+  if (shards_values(settings.kind)) return std::make_unique<FullyShardedStrategy>(settings, mesh, store);
+  if (shards_gradients(settings.kind)) return std::make_unique<ShardedGradientsStrategy>(settings, mesh, store);
+  return std::make_unique<AllReducedStrategy>(settings, mesh, store);
 }
 
-std::unique_ptr<ParameterMode> make_single_process_mode(ParameterStore& store) {
-  return std::make_unique<SingleProcessMode>(store);
+std::unique_ptr<ShardingStrategy> make_single_process_mode(ParameterStore& store) {
+  return std::make_unique<SingleProcessStrategy>(store);
 }
 
 }  // namespace mylos::parallel

@@ -7,9 +7,9 @@ namespace mylos {
 
 /// Told by a model, unit by unit, what it is about to use and what it has finished; a parallel mode gathers, prefetches
 /// and reduces on it. Calls come in the order of the pass, from one thread.
-class UnitSchedule {
+class UnitHooks {
  public:
-  virtual ~UnitSchedule() = default;
+  virtual ~UnitHooks() = default;
 
   /// The unit's values are read from here on: they are complete when this returns (or when the stream gets there).
   virtual void acquire(std::size_t unit) = 0;

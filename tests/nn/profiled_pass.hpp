@@ -13,7 +13,7 @@
 namespace mylos::tests {
 
 /// What one training pass of a model does, listened to.
-struct HeardPass {
+struct ProfiledPass {
   BatchShape shape;
   std::vector<GemmLabel> products;
   double product_flops = 0.0;
@@ -22,8 +22,8 @@ struct HeardPass {
 
 /// Trains a model in `precision` once on all three samples of `data`, with products by `provider`.
 template <class Data>
-HeardPass hear_pass(const nn::Model& model, const Data& data, Precision precision, nn::Recompute recompute,
-                    const std::string& provider) {
+ProfiledPass profile_pass(const nn::Model& model, const Data& data, Precision precision, nn::Recompute recompute,
+                          const std::string& provider) {
   Arena planned;
   model.plan(planned, data.shape(), ParameterStore::Purpose::training, recompute);
   Engine engine(model.table(), precision, planned.peak(), provider);
@@ -34,10 +34,10 @@ HeardPass hear_pass(const nn::Model& model, const Data& data, Precision precisio
   const ProductRecorder products;
   const WorkRecorder kernels;
   model.train(pass, batch, 1.0f, Vector<float>("test::losses", 3));
-  Kokkos::fence("test::hear_pass");
-  HeardPass heard{data.shape(), products.products(), 0.0, kernels.work()};
-  for (const GemmLabel& product : heard.products) heard.product_flops += product_work(product).flops;
-  return heard;
+  Kokkos::fence("test::profile_pass");
+  ProfiledPass profiled{data.shape(), products.products(), 0.0, kernels.work()};
+  for (const GemmLabel& product : profiled.products) profiled.product_flops += product_work(product).flops;
+  return profiled;
 }
 
 /// What tells one product from another, with how often there is such a one.

@@ -31,7 +31,7 @@ void for_each_setting(const Check& check) {
   }
 }
 
-TEST(ParameterModes, GradientsAreSumsOverRanksAndMicroBatches) {
+TEST(ShardingStrategies, GradientsAreSumsOverRanksAndMicroBatches) {
   for_each_setting([](const ModeSettings& settings, Precision precision) {
     ModeRun run(settings, precision);
     for (std::size_t step = 0; step < 3; ++step) {
@@ -43,7 +43,7 @@ TEST(ParameterModes, GradientsAreSumsOverRanksAndMicroBatches) {
   });
 }
 
-TEST(ParameterModes, ValuesAreThoseOfTheMastersEverywhere) {
+TEST(ShardingStrategies, ValuesAreThoseOfTheMastersEverywhere) {
   for_each_setting([](const ModeSettings& settings, Precision precision) {
     ModeRun run(settings, precision);
     run.expect_values(0.0f);
@@ -56,7 +56,7 @@ TEST(ParameterModes, ValuesAreThoseOfTheMastersEverywhere) {
   });
 }
 
-TEST(ParameterModes, RanksSaveDisjointRangesThatCoverEveryUnit) {
+TEST(ShardingStrategies, RanksSaveDisjointRangesThatCoverEveryUnit) {
   for_each_setting([](const ModeSettings& settings, Precision precision) {
     ModeRun run(settings, precision);
     for (std::size_t unit = 0; unit < run.table().units().size(); ++unit) {
@@ -78,7 +78,7 @@ TEST(ParameterModes, RanksSaveDisjointRangesThatCoverEveryUnit) {
   });
 }
 
-TEST(ParameterModes, MemoryIsWhatTheFormulaSays) {
+TEST(ShardingStrategies, MemoryIsWhatTheFormulaSays) {
   for_each_setting([](const ModeSettings& settings, Precision precision) {
     const ParameterTable table = make_four_units();
     const std::size_t ranks = tests::launch().world().size();
@@ -86,7 +86,7 @@ TEST(ParameterModes, MemoryIsWhatTheFormulaSays) {
     const tests::KokkosRecorder recorder;
     ParameterStore store(table, precision, ParameterStore::Purpose::training,
                          store_layout(settings.kind, mesh.shard().size()));
-    const auto mode = make_parameter_mode(settings, mesh, store);
+    const auto mode = make_sharding_strategy(settings, mesh, store);
     std::size_t taken = 0;
     for (const auto& allocation : recorder.allocations()) taken += allocation.bytes;
     const ModeMemory memory = mode_memory(settings, mesh.shard().size(), table, precision);
@@ -99,7 +99,7 @@ TEST(ParameterModes, MemoryIsWhatTheFormulaSays) {
   });
 }
 
-TEST(ParameterModes, StepsAllocateNothing) {
+TEST(ShardingStrategies, StepsAllocateNothing) {
   if (!runs_on_host) GTEST_SKIP() << "the test copies gradients to the device";
   for_each_setting([](const ModeSettings& settings, Precision precision) {
     ModeRun run(settings, precision);
@@ -110,9 +110,9 @@ TEST(ParameterModes, StepsAllocateNothing) {
   });
 }
 
-TEST(ParameterModes, ShardedHoldsItsPartOfAllAndTwoUnits) {
+TEST(ShardingStrategies, ShardedHoldsItsPartOfAllAndTwoUnits) {
   ParameterTable::Builder builder;
-  for (const char* name : {"a", "b", "c", "d", "e", "f"}) builder.unit(name).row(name, {8 * slice_block}, {});
+  for (const char* name : {"a", "b", "c", "d", "e", "f"}) builder.unit(name).tensor(name, {8 * slice_block}, {});
   const ParameterTable table = builder.build();
   const std::size_t unit = 8 * slice_block * sizeof(float), all = 6 * unit;
   const ModeMemory memory = mode_memory({.kind = ModeKind::sharded}, 4, table, Precision::float32);
@@ -123,7 +123,7 @@ TEST(ParameterModes, ShardedHoldsItsPartOfAllAndTwoUnits) {
   EXPECT_EQ(mode_memory({.kind = ModeKind::sharded}, 4, table, Precision::bfloat16).values, all / 4 + unit);
 }
 
-TEST(ParameterModes, NamesAreReadBack) {
+TEST(ShardingStrategies, NamesAreReadBack) {
   for (const ModeKind kind : kinds) EXPECT_EQ(parse_mode(to_string(kind)), kind);
   EXPECT_FALSE(parse_mode("zero").has_value());
 }

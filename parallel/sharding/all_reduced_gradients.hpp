@@ -1,7 +1,7 @@
 #pragma once
 
 #include "parallel/communicator/communicator.hpp"
-#include "parallel/sharding/parameter_mode.hpp"
+#include "parallel/sharding/sharding_strategy.hpp"
 #include "parallel/sharding/tree_sum.hpp"
 
 #include <vector>
@@ -10,17 +10,17 @@
 /// the last one, while the next units' backward pass computes.
 namespace mylos::parallel {
 
-class WholeGradients {
+class AllReducedGradients {
  public:
   /// Units in memory at a time in the type they are exchanged in, where that is not their own: in turns.
-  static constexpr std::size_t rounded_places = 2;
+  static constexpr std::size_t rounded_positions = 2;
 
   /// Where the mode splits the optimizer, each rank gets the sum of its part, else all of it. `store` owns its
   /// gradients; it and `mesh` outlive this.
-  WholeGradients(const ModeSettings& settings, Mesh& mesh, ParameterStore& store);
-  ~WholeGradients();
-  WholeGradients(const WholeGradients&) = delete;
-  WholeGradients& operator=(const WholeGradients&) = delete;
+  AllReducedGradients(const ModeSettings& settings, Mesh& mesh, ParameterStore& store);
+  ~AllReducedGradients();
+  AllReducedGradients(const AllReducedGradients&) = delete;
+  AllReducedGradients& operator=(const AllReducedGradients&) = delete;
 
   void begin_step(const ExecutionSpace& space);
   void begin_micro_batch(bool last);
@@ -40,7 +40,7 @@ class WholeGradients {
 
   Event reduce(std::size_t unit, const Buffer& all);
   void reduce_rounded(std::size_t unit);
-  void take_back(Rounded& place);
+  void take_back(Rounded& position);
   Vector<float> part_of(std::size_t unit) const;
 
   Mesh& mesh_;
@@ -48,7 +48,7 @@ class WholeGradients {
   bool splits_, tree_sums_;
   bool is_last_ = false;
   std::vector<TreeSum> partial_;  ///< of each unit, or none
-  std::vector<Rounded> rounded_;  ///< rounded_places or none
+  std::vector<Rounded> rounded_;  ///< rounded_positions or none
   std::size_t turn_ = 0;
   std::vector<Event> sums_;
   ExecutionSpace space_;

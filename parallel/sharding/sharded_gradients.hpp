@@ -1,8 +1,8 @@
 #pragma once
 
 #include "core/parameter_store.hpp"
-#include "parallel/sharding/parameter_mode.hpp"
 #include "parallel/sharding/replica_sums.hpp"
+#include "parallel/sharding/sharding_strategy.hpp"
 #include "parallel/sharding/tree_sum.hpp"
 
 #include <span>
@@ -14,14 +14,14 @@
 namespace mylos::parallel {
 
 /// Memory for the units whose gradients are under way: one is written while another is summed.
-class UnitGradients {
+class ShardedGradients {
  public:
   /// `slices` are this rank's, of all units in order; `store` owns no gradients. All outlive it.
-  UnitGradients(const ModeSettings& settings, Mesh& mesh, ParameterStore& store,
-                std::span<const ParameterSlice> slices);
-  ~UnitGradients();
-  UnitGradients(const UnitGradients&) = delete;
-  UnitGradients& operator=(const UnitGradients&) = delete;
+  ShardedGradients(const ModeSettings& settings, Mesh& mesh, ParameterStore& store,
+                   std::span<const ParameterSlice> slices);
+  ~ShardedGradients();
+  ShardedGradients(const ShardedGradients&) = delete;
+  ShardedGradients& operator=(const ShardedGradients&) = delete;
 
   void begin_step(const ExecutionSpace& space);
   void begin_micro_batch(bool last);
@@ -33,7 +33,7 @@ class UnitGradients {
  private:
   static constexpr std::size_t nobody = static_cast<std::size_t>(-1);
 
-  struct Place {
+  struct Slot {
     Vector<float> memory;
     Vector<bfloat16> rounded;   ///< where that is exchanged
     std::size_t unit = nobody;  ///< written or summed
@@ -45,19 +45,19 @@ class UnitGradients {
   };
 
   Vector<float> take(std::size_t unit);
-  Place* oldest_sum(const Place* but);
+  Slot* oldest_sum(const Slot* but);
   template <class T>
-  Vector<T> part_of(const Place& place, const Vector<T>& memory) const;
-  Buffer rounded_if_exchanged(Place& place);
-  void accumulate(const ExecutionSpace& space, Place& place);
-  void accumulate_all(const ExecutionSpace& space, const Place* but);
-  void sum_replicas(const ExecutionSpace& space, Place& place);
+  Vector<T> part_of(const Slot& slot, const Vector<T>& memory) const;
+  Buffer rounded_if_exchanged(Slot& slot);
+  void accumulate(const ExecutionSpace& space, Slot& slot);
+  void accumulate_all(const ExecutionSpace& space, const Slot* but);
+  void sum_replicas(const ExecutionSpace& space, Slot& slot);
 
   Communicator& ranks_;   ///< that split the units
   ReplicaSums replicas_;  ///< over the ranks that hold the same slices
   ParameterStore& store_;
   std::vector<ParameterSlice> slices_;
-  std::vector<Place> places_;
+  std::vector<Slot> slots_;
   std::vector<bool> has_begun_;     ///< of each unit: its slice holds a micro-batch's sum of this step
   std::vector<TreeSum> tree_sums_;  ///< of each unit, or none
   ExecutionSpace space_;

@@ -1,0 +1,146 @@
+#include "parallel/sharding/sharding_strategy.hpp"
+#include "tests/support/launch.hpp"
+#include "tests/support/temporary.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+/// What of a tensor a rank has, is given and sends: run by one, two, three and four ranks.
+namespace mylos::parallel {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr ModeKind all_kinds[] = {ModeKind::replicated, ModeKind::sharded_optimizer, ModeKind::sharded_gradients,
+                                  ModeKind::sharded, ModeKind::hybrid};
+
+/// Rows of which slices of a unit cut some and miss others.
+ParameterTable rows_table() {
+  ParameterTable::Builder builder;
+  builder.unit("first").tensor("words", {300, 10}, {}).tensor("scale", {7}, {}, {.decay = false});
+  builder.unit("second").tensor("weight", {50, 100}, {}).tensor("out", {2048}, {});
+  return builder.build();
+}
+
+float value_of(std::size_t tensor, std::size_t i) { return static_cast<float>(10000 * tensor + i); }
+
+std::vector<float> values_of(std::size_t tensor, std::size_t first, std::size_t count) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = value_of(tensor, first + i);
+  return values;
+}
+
+struct Rows {
+  explicit Rows(ModeKind kind, Precision precision = Precision::float32)
+      : mesh(tests::launch().world(), ranks_that_split(kind, 2, tests::launch().world().size())),
+        store(table, precision, ParameterStore::Purpose::training, store_layout(kind, mesh.shard().size())),
+        mode(make_sharding_strategy({.kind = kind}, mesh, store)) {}
+
+  /// Each rank gives the elements it owns, in pieces of `piece`.
+  void fill(std::size_t piece) const {
+    for (std::size_t tensor = 0; tensor < table.tensors().size(); ++tensor) {
+      const TensorRange owned = mode->owned_range(tensor);
+      for (std::size_t first = owned.begin; first < owned.end; first += piece) {
+        mode->write_tensor(tensor, first, values_of(tensor, first, std::min(piece, owned.end - first)));
+      }
+    }
+  }
+
+  ParameterTable table = rows_table();
+  Mesh mesh;
+  ParameterStore store;
+  std::unique_ptr<ShardingStrategy> mode;
+};
+
+template <class Check>
+void for_each_kind(const Check& check) {
+  for (const ModeKind kind : all_kinds) {
+    if (kind == ModeKind::hybrid && tests::launch().world().size() % 2 != 0) continue;
+    SCOPED_TRACE(std::string(to_string(kind)));
+    check(kind);
+  }
+}
+
+TEST(RowRanges, OfAGroupAreDisjointAndAllOfARow) {
+  for_each_kind([](ModeKind kind) {
+    const Rows tensors(kind);
+    for (std::size_t tensor = 0; tensor < tensors.table.tensors().size(); ++tensor) {
+      const std::size_t size = tensors.table.tensor(tensor).size;
+      const TensorRange owned = tensors.mode->owned_range(tensor);
+      ASSERT_LE(owned.begin, owned.end);
+      ASSERT_LE(owned.end, size);
+      std::vector<double> times(size);
+      for (std::size_t i = owned.begin; i < owned.end; ++i) times[i] = 1.0;
+      std::vector<float> sums(times.begin(), times.end());
+      tensors.mesh.shard()
+          .all_reduce({}, {sums.data(), sums.size(), ElementType::float32, MemoryKind::host}, "times")
+          .wait({});
+      EXPECT_TRUE(std::ranges::all_of(sums, [](float sum) { return sum == 1.0f; }));
+    }
+  });
+}
+
+TEST(RowRanges, OwnedElementsAreAllThatARankNeeds) {
+  for_each_kind([](ModeKind kind) {
+    for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
+      const Rows tensors(kind, precision);
+      tensors.fill(617);
+      for (std::size_t tensor = 0; tensor < tensors.table.tensors().size(); ++tensor) {
+        const std::size_t size = tensors.table.tensor(tensor).size;
+        std::vector<float> values(size);
+        tensors.mode->read_tensor(tensor, 0, values);
+        EXPECT_EQ(values, values_of(tensor, 0, size)) << tensors.table.tensor(tensor).name;
+      }
+    }
+  });
+}
+
+TEST(RowRanges, WhatARankDoesNotOwnIsLeftOut) {
+  for_each_kind([](ModeKind kind) {
+    const Rows tensors(kind);
+    for (std::size_t tensor = 0; tensor < tensors.table.tensors().size(); ++tensor) {
+      tensors.mode->write_tensor(tensor, values_of(tensor, 0, tensors.table.tensor(tensor).size));
+      std::vector<float> values(tensors.table.tensor(tensor).size / 2);
+      tensors.mode->read_tensor(tensor, 1, values);
+      EXPECT_EQ(values, values_of(tensor, 1, values.size()));
+    }
+  });
+}
+
+TEST(RowRanges, TheFirstRankGathersAndEveryElementIsSentOnceAtMost) {
+  for_each_kind([](ModeKind kind) {
+    const Rows tensors(kind);
+    tensors.fill(100000);
+    Communicator& world = tests::launch().world();
+    for (std::size_t tensor = 0; tensor < tensors.table.tensors().size(); ++tensor) {
+      const std::size_t size = tensors.table.tensor(tensor).size;
+      const std::size_t first = size / 3;
+      std::vector<float> values(size - first);
+      const std::uint64_t before = sent_bytes();
+      tensors.mode->gather_tensor(tensor, first, values);
+      const TensorRange owned = tensors.mode->owned_range(tensor);
+      const bool sends = world.rank() > 0 && world.rank() < tensors.mesh.shard().size() && owned.end > first;
+      const std::size_t expected = sends ? owned.end - std::max(first, owned.begin) : 0;
+      EXPECT_EQ(sent_bytes() - before, expected * sizeof(float)) << tensors.table.tensor(tensor).name;
+      if (world.rank() == 0) EXPECT_EQ(values, values_of(tensor, first, values.size()));
+    }
+    world.barrier("the next mode");
+  });
+}
+
+TEST(RowRanges, ElementsBeyondTheRowAreRefused) {
+  const Rows tensors(ModeKind::sharded);
+  std::vector<float> two(2);
+  const auto expected = HasSubstr("tensor scale: values 6 to 8 of 7");
+  const std::size_t tensor = tensors.table.find("scale");
+  EXPECT_THAT(tests::error_of([&] { tensors.mode->read_tensor(tensor, 6, two); }), expected);
+  EXPECT_THAT(tests::error_of([&] { tensors.mode->gather_tensor(tensor, 6, two); }), expected);
+  EXPECT_THAT(tests::error_of([&] { tensors.mode->write_tensor(tensor, 6, two); }), expected);
+}
+
+}  // namespace
+}  // namespace mylos::parallel

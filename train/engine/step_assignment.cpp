@@ -1,0 +1,95 @@
+#include "train/engine/step_assignment.hpp"
+
+#include "core/base/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <queue>
+#include <utility>
+
+namespace mylos::train {
+namespace {
+
+/// Positions of each rank, balanced by rows.
+std::vector<Positions> balanced_positions(const SampleStream& stream, std::span<const std::size_t> samples,
+                                          std::size_t ranks) {
+  Positions by_length(samples.size());
+  std::iota(by_length.begin(), by_length.end(), std::size_t{0});
+  std::ranges::stable_sort(by_length, std::greater<>(),
+                           [&](std::size_t position) { return stream.rows_of(samples[position]); });
+  using Load = std::pair<std::size_t, std::size_t>;  // rows, rank
+  std::priority_queue<Load, std::vector<Load>, std::greater<>> loads;
+  for (std::size_t rank = 0; rank < ranks; ++rank) loads.emplace(0, rank);
+  std::vector<Positions> positions(ranks);
+  for (const std::size_t position : by_length) {
+    const auto [rows, rank] = loads.top();
+    loads.pop();
+    positions[rank].push_back(position);
+    loads.emplace(rows + stream.rows_of(samples[position]), rank);
+  }
+  for (Positions& own : positions) std::ranges::sort(own);
+  return positions;
+}
+
+std::vector<Positions> cut(const SampleStream& stream, std::span<const std::size_t> samples, const Positions& positions,
+                           const MicroBatchLimit& limit) {
+  std::vector<std::size_t> own;
+  for (const std::size_t position : positions) own.push_back(samples[position]);
+  std::vector<Positions> micro_batches;
+  for (std::size_t begin = 0, end = 0; begin < own.size(); begin = end) {
+    end = micro_batch_end(stream, own, begin, limit);
+    micro_batches.emplace_back(positions.begin() + static_cast<std::ptrdiff_t>(begin),
+                               positions.begin() + static_cast<std::ptrdiff_t>(end));
+  }
+  return micro_batches;
+}
+
+Positions group_positions(std::size_t group, std::size_t leaves, std::size_t samples) {
+  Positions positions((group + 1) * samples / leaves - group * samples / leaves);
+  std::iota(positions.begin(), positions.end(), group * samples / leaves);
+  return positions;
+}
+
+}  // namespace
+
+std::size_t group_of_round(const StepSplit& split, std::size_t rank, std::size_t round) {
+  const std::size_t together = split.reduced_together, groups = split.ranks / together;
+  return rank / together * (split.leaves / groups) + round * together + rank % together;
+}
+
+StepSplit without_idle_ranks(StepSplit split, std::size_t samples) {
+  // Without leaves the longest samples go one by one to ranks that have nothing yet.
+  if (split.leaves == 0) split.ranks = std::min(split.ranks, samples);
+  return split;
+}
+
+StepAssignment assign_step(const SampleStream& stream, std::span<const std::size_t> samples,
+                           const MicroBatchLimit& limit, const StepSplit& split) {
+  require(!samples.empty(), "step shares: a global batch without samples");
+  StepAssignment shares;
+  const auto shortest =
+      std::ranges::min_element(samples, {}, [&](std::size_t sample) { return stream.rows_of(sample); });
+  shares.shortest = static_cast<std::size_t>(shortest - samples.begin());
+  shares.ranks.resize(split.ranks);
+  if (split.leaves > 0) {
+    for (std::size_t rank = 0; rank < split.ranks; ++rank) {
+      for (std::size_t round = 0; round < split.leaves / split.ranks; ++round) {
+        shares.ranks[rank].push_back(group_positions(group_of_round(split, rank, round), split.leaves, samples.size()));
+      }
+    }
+    return shares;
+  }
+  const std::vector<Positions> positions = balanced_positions(stream, samples, split.ranks);
+  std::size_t most = 0;
+  for (std::size_t rank = 0; rank < split.ranks; ++rank) {
+    shares.ranks[rank] = cut(stream, samples, positions[rank], limit);
+    most = std::max(most, shares.ranks[rank].size());
+  }
+  for (std::vector<Positions>& own : shares.ranks) own.resize(most);
+  return shares;
+}
+
+}  // namespace mylos::train
