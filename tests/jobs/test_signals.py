@@ -193,6 +193,7 @@ def check_bare_launcher(desk, words, is_open_mpi):
 
 
 def main(mylos, scripts, slow_disk, mpiexec, size="tiny"):
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # shells start background jobs with it ignored, and their children inherit that
     with tempfile.TemporaryDirectory(prefix="mylos-signals.") as directory:
         desk = Desk(directory, scripts)
         check_all_scripts(desk)
