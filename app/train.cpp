@@ -157,7 +157,6 @@ void TrainCommand::check_trace() const {
   const auto is_ours = [](const std::filesystem::path& file) { return is_chrome_trace(beginning_of(file)); };
   parallel::on_first_rank(ranks_, [&] {
     check_replaceable({"--trace", arguments_.trace, "a trace of Mylos", is_ours, "remove it"}, false);
-    return std::string();
   });
 }
 
@@ -172,10 +171,7 @@ void TrainCommand::write_trace() {
   if (arguments_.trace.empty()) return;
   const std::vector<std::string> ranks =
       parallel::gather_on_first_rank(ranks_, chrome_events(ranks_.rank(), Trace::events()));
-  parallel::on_first_rank(ranks_, [&] {
-    write_text(arguments_.trace, chrome_trace(ranks));
-    return std::string();
-  });
+  parallel::on_first_rank(ranks_, [&] { write_text(arguments_.trace, chrome_trace(ranks)); });
 }
 
 /// One rank asks the scheduler, and ends the run for all.
@@ -194,7 +190,6 @@ void TrainCommand::watch_walltime() {
     }
     const std::chrono::duration<double> until(*remaining - before);
     arguments_.run.engine.stop_at = Clock::now() + std::chrono::duration_cast<Clock::duration>(until);
-    return std::string();
   });
 }
 
@@ -316,7 +311,6 @@ train::RunResult TrainCommand::train_and_report(train::Trainer& trainer, const n
     train::cut_evaluations(output, trainer.first_step(), trainer.evaluation_due());
     written.emplace(output, run);
     reporters.insert(reporters.end(), {&written->metrics, &written->tensorboard});
-    return std::string();
   });
   constexpr std::size_t most_events = 20'000;
   if (!arguments_.trace.empty()) Trace::start(most_events);
@@ -324,7 +318,6 @@ train::RunResult TrainCommand::train_and_report(train::Trainer& trainer, const n
   parallel::on_first_rank(ranks_, [&] {
     result.joules = written->tensorboard.close(result.signal == 0);
     unwritten_ = written->missing();
-    return std::string();
   });
   return result;
 }
@@ -375,7 +368,6 @@ void TrainCommand::tell_unwritten(int signal) {
       if (signal == 0) fail(line + "; the model itself is written");
       log_line(line);
     }
-    return std::string();
   });
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 
 /// Which provider computes which products: a value that can be compared, sent and written down.
 namespace mylos {
@@ -34,6 +35,7 @@ struct GemmChoice {
 
   bool operator==(const GemmChoice&) const = default;
 };
+inline auto members(GemmChoice& choice) { return std::tie(choice.fallback, choice.products); }
 
 /// The provider for `key`: the one of its bucket, else of the bucket of the same product that is nearest, else the
 /// fallback.

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <set>
+#include <tuple>
 
 namespace mylos::parallel {
 namespace {
@@ -30,39 +30,38 @@ const CheckpointDataset& matching(const CheckpointIndex& index, const PlannedDat
   return *found;
 }
 
-/// What all ranks need to know of the planned datasets, in their order: place, number of ranges, ranges.
-std::string describe_places(const std::vector<PlannedDataset>& planned, const fs::path& file) {
+/// Where the file has a dataset, and the ranges of its values that have checksums.
+struct SavedRanges {
+  std::uint64_t offset = 0;
+  std::vector<ChecksumRange> ranges = {};
+};
+auto members(SavedRanges& saved) { return std::tie(saved.offset, saved.ranges); }
+
+/// Finds the planned datasets, in their order, in the file. Errors: one is missing, or there are others.
+std::vector<SavedRanges> find_datasets(const std::vector<PlannedDataset>& planned, const fs::path& file) {
   const CheckpointIndex index = read_checkpoint_index(file);
   std::set<std::string_view> wanted;
-  std::vector<std::uint64_t> words;
+  std::vector<SavedRanges> saved;
   for (const PlannedDataset& dataset : planned) {
     const CheckpointDataset& found = matching(index, dataset, file);
     wanted.insert(found.name);
-    words.insert(words.end(), {found.offset, found.ranges.size()});
-    for (const ChecksumRange& range : found.ranges) words.insert(words.end(), {range.first, range.count, range.crc32c});
+    saved.push_back({found.offset, found.ranges});
   }
   for (const CheckpointDataset& dataset : index.datasets) {
     ensure(wanted.contains(dataset.name),
            fmt::format("{}: has {}, which this run's model and optimizer have not: it is another model's checkpoint",
                        file.string(), dataset.name));
   }
-  return {reinterpret_cast<const char*>(words.data()), words.size() * sizeof(std::uint64_t)};
+  return saved;
 }
 
-/// Takes what describe_places wrote.
-std::vector<CheckpointDataset> parse_places(const std::vector<PlannedDataset>& planned, const std::string& bytes) {
-  std::vector<std::uint64_t> words(bytes.size() / sizeof(std::uint64_t));
-  std::memcpy(words.data(), bytes.data(), words.size() * sizeof(std::uint64_t));
+std::vector<CheckpointDataset> to_datasets(const std::vector<PlannedDataset>& planned,
+                                           const std::vector<SavedRanges>& saved) {
   std::vector<CheckpointDataset> datasets;
-  auto word = words.begin();
-  for (const PlannedDataset& dataset : planned) {
-    CheckpointDataset& slot = datasets.emplace_back(
-        CheckpointDataset{dataset.shape.name, dataset.shape.shape, dataset.tensor->size, *word++});
-    slot.ranges.resize(*word++);
-    for (ChecksumRange& range : slot.ranges) {
-      range = {word[0], word[1], static_cast<std::uint32_t>(word[2])};
-      word += 3;
-    }
+  for (std::size_t i = 0; i < planned.size(); ++i) {
+    const PlannedDataset& dataset = planned[i];
+    datasets.push_back(
+        {dataset.shape.name, dataset.shape.shape, dataset.tensor->size, saved[i].offset, saved[i].ranges});
   }
   return datasets;
 }
@@ -171,8 +170,8 @@ auto resuming_from(Communicator& world, const fs::path& file, const Work& work) 
 
 void load_values(Communicator& world, const fs::path& file, const CheckpointArrays& arrays) {
   const std::vector<PlannedDataset> planned = plan_datasets(arrays);
-  const std::string slots = on_first_rank(world, [&] { return describe_places(planned, file); });
-  const std::vector<CheckpointDataset> datasets = parse_places(planned, slots);
+  const std::vector<SavedRanges> saved = on_first_rank(world, [&] { return find_datasets(planned, file); });
+  const std::vector<CheckpointDataset> datasets = to_datasets(planned, saved);
   const std::vector<HeldPiece> pieces = held_pieces(world, arrays, planned, datasets);
   on_every_rank(world, [&] {
     const FileWork loading;
@@ -186,7 +185,7 @@ void load_values(Communicator& world, const fs::path& file, const CheckpointArra
 }  // namespace
 
 fs::path find_checkpoint(Communicator& world, const fs::path& path) {
-  return on_first_rank(world, [&] { return resolve_checkpoint(path).string(); });
+  return on_first_rank(world, [&] { return resolve_checkpoint(path); });
 }
 
 CheckpointRecord read_checkpoint_record(Communicator& world, const fs::path& file) {

@@ -28,29 +28,16 @@ PlannedFile plan_file(const CheckpointArrays& arrays, std::size_t ranks) {
   return plan;
 }
 
-/// What lies in memory as bytes of a text.
-std::string to_bytes(const std::vector<DatasetSlot>& slots) {
-  return {reinterpret_cast<const char*>(slots.data()), slots.size() * sizeof(DatasetSlot)};
-}
-
-std::vector<DatasetSlot> to_places(const std::string& bytes, std::size_t count) {
-  require(bytes.size() == count * sizeof(DatasetSlot), "checkpoint: places of another file");
-  std::vector<DatasetSlot> slots(count);
-  std::memcpy(slots.data(), bytes.data(), bytes.size());
-  return slots;
-}
-
 /// Rank 0's file, and where each dataset lies in it.
 std::vector<DatasetSlot> create_file(Communicator& world, const fs::path& file, const PlannedFile& plan,
                                      const CheckpointRecord& record) {
-  const std::string bytes = on_first_rank(world, [&] {
+  return on_first_rank(world, [&] {
     std::error_code ignored;  // what a failed save left; where it cannot be removed, making the file tells
     fs::remove(file, ignored);
     std::vector<DatasetShape> shapes;
     for (const PlannedDataset& dataset : plan.datasets) shapes.push_back(dataset.shape);
-    return to_bytes(create_checkpoint_file(file, shapes, record));
+    return create_checkpoint_file(file, shapes, record);
   });
-  return to_places(bytes, plan.datasets.size());
 }
 
 /// Each one writes what it saves.

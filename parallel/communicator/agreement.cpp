@@ -114,7 +114,7 @@ std::string broadcast(Communicator& ranks, const std::string& text) {
   return given;
 }
 
-std::string on_first_rank(Communicator& ranks, const std::function<std::string()>& work) {
+std::string bytes_on_first_rank(Communicator& ranks, const std::function<std::string()>& work) {
   std::string result, error;
   if (ranks.rank() == 0) {
     const FileWork alone;

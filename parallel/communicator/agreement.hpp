@@ -1,11 +1,13 @@
 #pragma once
 
+#include "core/base/value_bytes.hpp"
 #include "parallel/communicator/communicator.hpp"
 
 #include <functional>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 /// What ranks settle among themselves on the host: small values, and errors that all of them must see. Every function
@@ -37,9 +39,24 @@ std::vector<std::string> gather_on_first_rank(Communicator& ranks, const std::st
 /// Rank 0's text.
 std::string broadcast(Communicator& ranks, const std::string& text);
 
-/// Runs `work` on rank 0 only and gives its text to all. Where it throws, every rank throws SharedError with its
-/// message: what touches the file system is done by one rank, and none is left waiting. Counts as FileWork.
-std::string on_first_rank(Communicator& ranks, const std::function<std::string()>& work);
+/// As on_first_rank, for work that returns the bytes of its result.
+std::string bytes_on_first_rank(Communicator& ranks, const std::function<std::string()>& work);
+
+/// Runs `work` on rank 0 only and returns its result on every rank: nothing, or a value that value_bytes.hpp supports.
+/// If it throws, every rank throws SharedError with its message: one rank touches the file system, and none is left
+/// waiting. Counts as FileWork.
+template <class Work>
+std::invoke_result_t<const Work&> on_first_rank(Communicator& ranks, const Work& work) {
+  using Result = std::invoke_result_t<const Work&>;
+  if constexpr (std::is_void_v<Result>) {
+    bytes_on_first_rank(ranks, [&] {
+      work();
+      return std::string();
+    });
+  } else {
+    return value_of_bytes<Result>(bytes_on_first_rank(ranks, [&] { return bytes_of_value(work()); }));
+  }
+}
 
 /// Runs `work` on every rank. Where it throws on any, every rank throws SharedError with the message of the lowest one,
 /// which is named unless all ranks throw the same. `work` itself is not collective.

@@ -91,7 +91,6 @@ void export_model(parallel::Communicator& ranks, const Task& task, const Paramet
   parallel::on_first_rank(ranks, [&] {
     first.check();
     target->commit();
-    return std::string();
   });
 }
 

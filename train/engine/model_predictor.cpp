@@ -6,11 +6,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <exception>
-#include <sstream>
 #include <string>
 
 namespace mylos::train {
@@ -21,26 +19,6 @@ using HostView = Kokkos::View<float*, Kokkos::LayoutRight, HostSpace, Kokkos::Me
 
 constexpr const char* exchanged = "predictions";
 constexpr std::size_t outputs_count = 0, losses_count = 1, signal_number = 2, not_finite = 3, counts_of_rank = 4;
-
-/// A line a metric: the shortest number that reads as the same bits, a tab, the name.
-std::string to_text(const Metrics& metrics) {
-  std::string text;
-  for (const auto& [name, value] : metrics) text += fmt::format("{}\t{}\n", value, name);
-  return text;
-}
-
-Metrics parse_metrics(const std::string& text) {
-  Metrics metrics;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t tab = line.find('\t');
-    double value = 0.0;
-    const auto [end, error] = std::from_chars(line.data(), line.data() + std::min(tab, line.size()), value);
-    require(tab != std::string::npos && error == std::errc(), fmt::format("metrics: \"{}\" is no line of them", line));
-    metrics.emplace_back(line.substr(tab + 1), value);
-  }
-  return metrics;
-}
 
 }  // namespace
 
@@ -75,7 +53,6 @@ PredictionEnd ModelPredictor::predict(Evaluation& evaluation, const StopQuestion
   }
   parallel::on_first_rank(ranks_, [&] {
     if (failure) std::rethrow_exception(failure);
-    return std::string();
   });
   seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
   return end;
@@ -87,7 +64,7 @@ void ModelPredictor::predict(Evaluation& evaluation) {
 }
 
 Metrics ModelPredictor::score(Evaluation& evaluation) {
-  return parse_metrics(parallel::on_first_rank(ranks_, [&] { return to_text(evaluation.score()); }));
+  return parallel::on_first_rank(ranks_, [&] { return evaluation.score(); });
 }
 
 Metrics ModelPredictor::evaluate(Evaluation& evaluation) {

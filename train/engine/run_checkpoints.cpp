@@ -102,10 +102,6 @@ std::size_t skipped_steps(const CheckpointRecord& record, const fs::path& file) 
   return skipped;
 }
 
-bool is_true_on_first_rank(parallel::Communicator& ranks, const std::function<bool()>& question) {
-  return !parallel::on_first_rank(ranks, [&] { return std::string(question() ? "yes" : ""); }).empty();
-}
-
 /// False in a checkpoint of a version that evaluated before it saved.
 bool evaluation_due(const CheckpointRecord& record) {
   return record.has("evaluation_due") && record.integer("evaluation_due") != 0;
@@ -164,10 +160,8 @@ CheckpointReport RunCheckpoints::save(const RunProgress& progress, const BestMod
 }
 
 void RunCheckpoints::withdraw(std::size_t steps) {
-  parallel::on_first_rank(parts_.ranks, [&] {
-    parallel::withdraw_checkpoint(config_.output / parallel::checkpoints_name, steps);
-    return std::string();
-  });
+  parallel::on_first_rank(parts_.ranks,
+                          [&] { parallel::withdraw_checkpoint(config_.output / parallel::checkpoints_name, steps); });
   held_.reset();
 }
 
@@ -193,7 +187,7 @@ RunProgress RunCheckpoints::resume(BestModel& best) {
 
 /// Whether `file` is in the run's own directory; the first rank looks.
 bool RunCheckpoints::is_own(const fs::path& file) const {
-  return is_true_on_first_rank(parts_.ranks, [&] {
+  return parallel::on_first_rank(parts_.ranks, [&] {
     return fs::weakly_canonical(file.parent_path()) ==
            fs::weakly_canonical(config_.output / parallel::checkpoints_name);
   });
@@ -201,7 +195,7 @@ bool RunCheckpoints::is_own(const fs::path& file) const {
 
 /// Whether a run in its directory would go on from `file`; the first rank looks.
 bool RunCheckpoints::is_newest(const fs::path& file) const {
-  return is_true_on_first_rank(parts_.ranks, [&] {
+  return parallel::on_first_rank(parts_.ranks, [&] {
     return fs::weakly_canonical(parallel::resolve_checkpoint(config_.output)) == fs::weakly_canonical(file);
   });
 }

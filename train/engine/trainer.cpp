@@ -73,11 +73,9 @@ GemmChoice choose_gemm(const ExecutionSpace& space, const TrainConfig& config, c
 /// choosing them made resident.
 Gemm ready_gemm(const Ranks& ranks, const ExecutionSpace& space, const TrainConfig& config, const Task& task,
                 MemoryPlan& plan) {
-  const std::string chosen =
-      parallel::on_first_rank(ranks.world, [&] { return to_json(choose_gemm(space, config, task, plan)).dump(); });
-  Gemm gemm = made_on_every_rank(ranks.world, [&] {
-    return Gemm(parse_gemm_choice(parse_json(chosen, "the choice of rank 0"), "the choice of rank 0"));
-  });
+  const GemmChoice chosen =
+      parallel::on_first_rank(ranks.world, [&] { return choose_gemm(space, config, task, plan); });
+  Gemm gemm = made_on_every_rank(ranks.world, [&] { return Gemm(chosen); });
   parallel::on_every_rank(ranks.world, [&] { note_products(plan, space, gemm, task); });
   return gemm;
 }

@@ -39,15 +39,11 @@ void keep_answers(const RunParts& run, std::size_t step) {
   parallel::on_first_rank(run.ranks, [&] {
     const std::string answers = run.task.short_answers();
     if (!answers.empty()) keep_evaluation(run.config.output, step, answers);
-    return std::string();
   });
 }
 
 void write_results(const RunParts& run) {
-  parallel::on_first_rank(run.ranks, [&] {
-    run.task.write_results(run.config.output);
-    return std::string();
-  });
+  parallel::on_first_rank(run.ranks, [&] { run.task.write_results(run.config.output); });
 }
 
 }  // namespace

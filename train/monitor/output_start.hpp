@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 /// Decides how a run starts in a directory that may hold one already.
@@ -40,6 +41,9 @@ struct OutputStart {
   std::filesystem::path checkpoint = {};    ///< the run starts from it; empty = at step 1
   std::string remark = {};                  ///< one line for the user, where the start may surprise; or empty
 };
+inline auto members(OutputStart& start) {
+  return std::tie(start.finished, start.differing, start.goes_on, start.checkpoint, start.remark);
+}
 
 /// The start where a finished run is in `path` and stays as it is; else std::nullopt. Errors: std::runtime_error of one
 /// line where no run may start, whatever another process does: a file, or a directory with foreign files.

@@ -5,7 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace mylos::parallel {
 namespace {
@@ -49,6 +53,18 @@ TEST(Agreement, WorkOfTheFirstRankIsKnownToAll) {
   const auto failing = []() -> std::string { throw std::runtime_error("the disk is full"); };
   EXPECT_EQ(tests::error_of([&] { on_first_rank(world(), failing); }), "the disk is full");
   EXPECT_THROW(on_first_rank(world(), []() -> std::string { throw std::logic_error(""); }), std::runtime_error);
+}
+
+TEST(Agreement, ResultsOfTheFirstRankAreValuesOfAnyKind) {
+  on_first_rank(world(), [] {});
+  EXPECT_THROW(on_first_rank(world(), [] { throw std::runtime_error("no"); }), SharedError);
+  EXPECT_TRUE(on_first_rank(world(), [] { return rank() == 0; }));
+  using Scores = std::vector<std::pair<std::string, double>>;
+  const Scores scores{{"exact", 0.1 + static_cast<double>(rank())}, {"loss", std::nan("")}};
+  const Scores of_first = on_first_rank(world(), [&] { return scores; });
+  ASSERT_EQ(of_first.size(), 2u);
+  EXPECT_EQ(of_first[0], (std::pair<std::string, double>("exact", 0.1)));
+  EXPECT_TRUE(std::isnan(of_first[1].second));
 }
 
 TEST(Agreement, AnErrorOfAnyRankIsAnErrorOfAll) {

@@ -1,0 +1,148 @@
+#pragma once
+
+#include "core/base/error.hpp"
+
+#include <cstddef>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+/// Values as bytes, for other processes of the same program on the same kind of machine. Not a file format.
+///
+/// Supports trivially copyable types, strings, paths, vectors, pairs, maps and optionals of supported types, and any
+/// type for which a function `members(value)` returns a tuple of references to its members (std::tie).
+namespace mylos {
+
+/// Appends values to bytes.
+class ByteWriter {
+ public:
+  template <class Value>
+  void add(const Value& value) {
+    if constexpr (std::is_trivially_copyable_v<Value>) {
+      static_assert(!std::is_pointer_v<Value>, "an address means nothing to another process");
+      bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+    } else {
+      // Reading and writing visit the same members, so that `members` need not be written twice.
+      std::apply([this](const auto&... member) { (add(member), ...); }, members(const_cast<Value&>(value)));
+    }
+  }
+  void add(const std::string& text) {
+    add(text.size());
+    bytes_ += text;
+  }
+  void add(const std::filesystem::path& path) { add(path.string()); }
+  template <class First, class Second>
+  void add(const std::pair<First, Second>& pair) {
+    add(pair.first);
+    add(pair.second);
+  }
+  template <class Element>
+  void add(const std::vector<Element>& elements) {
+    add(elements.size());
+    for (const Element& element : elements) add(element);
+  }
+  template <class Key, class Value>
+  void add(const std::map<Key, Value>& entries) {
+    add(entries.size());
+    for (const auto& [key, value] : entries) {
+      add(key);
+      add(value);
+    }
+  }
+  template <class Value>
+  void add(const std::optional<Value>& value) {
+    add(value.has_value());
+    if (value) add(*value);
+  }
+
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+/// Reads values in the order in which ByteWriter added them. Errors: std::invalid_argument if the bytes end early.
+class ByteReader {
+ public:
+  explicit ByteReader(std::string_view bytes) : bytes_(bytes) {}
+
+  template <class Value>
+  void read(Value& value) {
+    if constexpr (std::is_trivially_copyable_v<Value>) {
+      std::memcpy(&value, next(sizeof value).data(), sizeof value);
+    } else {
+      std::apply([this](auto&... member) { (read(member), ...); }, members(value));
+    }
+  }
+  void read(std::string& text) { text = next(read_size()); }
+  void read(std::filesystem::path& path) { path = next(read_size()); }
+  template <class First, class Second>
+  void read(std::pair<First, Second>& pair) {
+    read(pair.first);
+    read(pair.second);
+  }
+  template <class Element>
+  void read(std::vector<Element>& elements) {
+    elements.clear();
+    for (std::size_t left = read_size(); left > 0; --left) read(elements.emplace_back());
+  }
+  template <class Key, class Value>
+  void read(std::map<Key, Value>& entries) {
+    entries.clear();
+    for (std::size_t left = read_size(); left > 0; --left) {
+      Key key{};
+      read(key);
+      read(entries[std::move(key)]);
+    }
+  }
+  template <class Value>
+  void read(std::optional<Value>& value) {
+    bool has_value = false;
+    read(has_value);
+    value.reset();
+    if (has_value) read(value.emplace());
+  }
+
+  bool at_end() const { return bytes_.empty(); }
+
+ private:
+  std::size_t read_size() {
+    std::size_t size = 0;
+    read(size);
+    return size;
+  }
+  std::string_view next(std::size_t size) {
+    require(size <= bytes_.size(), "the bytes of a value end before it does");
+    const std::string_view found = bytes_.substr(0, size);
+    bytes_.remove_prefix(size);
+    return found;
+  }
+
+  std::string_view bytes_;
+};
+
+template <class Value>
+std::string bytes_of_value(const Value& value) {
+  ByteWriter writer;
+  writer.add(value);
+  return writer.take();
+}
+
+/// Errors: std::invalid_argument if `bytes` are not those of a Value.
+template <class Value>
+Value value_of_bytes(std::string_view bytes) {
+  Value value{};
+  ByteReader reader(bytes);
+  reader.read(value);
+  require(reader.at_end(), "bytes are left behind a value");
+  return value;
+}
+
+}  // namespace mylos

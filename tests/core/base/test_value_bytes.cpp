@@ -1,0 +1,42 @@
+#include "core/base/value_bytes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+namespace mylos {
+namespace {
+
+struct Answer {
+  std::string text;
+  std::vector<std::optional<std::string>> names;
+  std::map<int, std::vector<double>> values;
+  std::filesystem::path file;
+
+  bool operator==(const Answer&) const = default;
+};
+auto members(Answer& answer) { return std::tie(answer.text, answer.names, answer.values, answer.file); }
+
+const Answer answer{.text = std::string("a\0b", 3),
+                    .names = {std::nullopt, "", "n"},
+                    .values = {{-1, {}}, {7, {0.1, 1e300}}},
+                    .file = "a directory/file"};
+
+TEST(ValueBytes, AreReadBackAsTheSameValue) {
+  EXPECT_EQ(value_of_bytes<Answer>(bytes_of_value(answer)), answer);
+  EXPECT_EQ(value_of_bytes<bool>(bytes_of_value(true)), true);
+  EXPECT_EQ(value_of_bytes<std::string>(bytes_of_value(std::string())), "");
+  const std::vector<std::pair<std::string, double>> pairs{{"a", 0.5}, {"", -0.0}};
+  EXPECT_EQ((value_of_bytes<std::vector<std::pair<std::string, double>>>(bytes_of_value(pairs))), pairs);
+}
+
+TEST(ValueBytes, OfAnotherLengthAreRefused) {
+  const std::string bytes = bytes_of_value(answer);
+  for (std::size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_THROW(value_of_bytes<Answer>(bytes.substr(0, size)), std::invalid_argument) << size;
+  }
+  EXPECT_THROW(value_of_bytes<Answer>(bytes + '\0'), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace mylos
