@@ -5,18 +5,20 @@
 #include <cstddef>
 #include <string>
 
-/// Memory for what one pass computes, planned before step 1: the same code takes arrays from a measuring arena first,
-/// which only counts, and then in every step from one that was made that large. Nothing is allocated after that.
+/// Memory for the activations of one pass, planned before step 1. The same code first takes its arrays from a measuring
+/// arena, which only counts bytes, and then, in every step, from an arena allocated with that size. No device memory is
+/// allocated after that.
 namespace mylos {
 
 class Arena {
  public:
-  /// A measuring arena: arrays taken from it have an extent but no memory.
+  /// Creates a measuring arena: its arrays have extents but no memory.
   Arena() = default;
-  /// Takes `bytes` of device memory at once. Errors: std::runtime_error if they are not to be had, with the amount.
+  /// Allocates `bytes` of device memory. Errors: std::runtime_error with the amount if the allocation fails.
   Arena(const std::string& label, std::size_t bytes);
 
-  /// The next `size` elements, not filled; valid until the arena is rewound past them. Errors: beyond the capacity.
+  /// Returns the next `size` elements, uninitialized; they stay valid until the arena is rewound past them. Errors:
+  /// beyond the capacity.
   template <class T>
   Vector<T> vector(std::size_t size) {
     return Vector<T>(reinterpret_cast<T*>(take(size * sizeof(T))), size);
@@ -26,12 +28,12 @@ class Arena {
     return Matrix<T>(reinterpret_cast<T*>(take(rows * columns * sizeof(T))), rows, columns);
   }
 
-  /// Where the next array will start; `rewind` to it gives back all that was taken since.
+  /// Returns the start of the next array; `rewind` to it frees everything taken since.
   std::size_t mark() const { return used_; }
   void rewind(std::size_t mark) { used_ = mark; }
 
   bool measuring() const { return memory_.data() == nullptr; }
-  /// The most bytes that were ever taken at once.
+  /// The largest number of bytes in use at once so far.
   std::size_t peak() const { return peak_; }
   std::size_t capacity() const { return memory_.size(); }
 
@@ -43,7 +45,7 @@ class Arena {
   std::size_t peak_ = 0;
 };
 
-/// Gives back on destruction what was taken from the arena since construction.
+/// Frees on destruction everything taken from the arena since construction.
 class ArenaScope {
  public:
   explicit ArenaScope(Arena& arena) : arena_(arena), mark_(arena.mark()) {}

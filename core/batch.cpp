@@ -14,7 +14,7 @@
 namespace mylos {
 namespace {
 
-/// The memory of the batch before stays, its arrays do not.
+/// Marks all fields as unset. Their memory is kept for the next batch.
 template <class Fields>
 void forget(Fields& fields) {
   for (auto& named : fields) named.second.is_set = false;
@@ -35,19 +35,20 @@ ConstVector<T> Batch::find_field(const Fields<T>& fields, std::string_view name,
   return slice(memory(found->second.values), 0, found->second.size);
 }
 
-/// Elements that an array of `size` elements in this batch has in the largest: as many for each row, and one more.
+/// Returns the capacity for an array that has `size` elements in this batch: as many elements per row, for the rows of
+/// the largest batch plus one.
 std::size_t Batch::room_for(std::size_t size) const {
   return (size + shape_.rows - 1) / std::max<std::size_t>(shape_.rows, 1) * (largest_.rows + 1);
 }
 
-/// Copies host values to the front of the array, which grows to `capacity` if it is too small.
+/// Copies host values to the front of the array, which grows to at least `capacity` if it is too small.
 template <class T>
 void Batch::upload(const std::string& label, std::span<const T> values, Upload<T>& to, std::size_t capacity) {
   const std::size_t size = values.size(), room = std::max({capacity, size, room_for(size)});
   Turn<T>& turn = to.turns[batches_ % std::size(to.turns)];
   if (turn.memory.size() < size) {
-    // In all turns, so that no later batch takes any. Arrays go first, which waits for the device: nothing is then
-    // copied from what they were staged in.
+    // Grow all slots, so that later batches need no allocation. The device arrays are replaced first: freeing them
+    // waits for the device, so no copy still reads the old staging memory.
     for (Turn<T>& each : to.turns) {
       each.memory = uninitialized<T>(label, room);
       if constexpr (!runs_on_host)
@@ -59,7 +60,7 @@ void Batch::upload(const std::string& label, std::span<const T> values, Upload<T
     Kokkos::deep_copy(slice(turn.memory, 0, size), source);
   } else {
     const ExecutionSpace space;
-    if (to.batch == batches_) {  // given twice: the first may still be copied, and read
+    if (to.batch == batches_) {  // set twice: the first copy may still be running or in use
       queue_.fence("mylos::Batch::upload");
       space.fence("mylos::Batch::upload");
     }

@@ -10,81 +10,82 @@
 #include <string_view>
 #include <vector>
 
-/// The seam between data and models: named device arrays with sample boundaries. Samples of unlike length are packed
-/// one after the other, without padding.
+/// The interface between data and models: named device arrays with sample boundaries. Samples of different length are
+/// packed one after the other, without padding.
 namespace mylos {
 
-/// How large a batch is, which is all that memory is planned from.
+/// The size of a batch. Memory is planned from this alone.
 struct BatchShape {
-  std::size_t samples = 0;  ///< S
-  std::size_t rows = 0;     ///< T, of all samples together
-  std::size_t longest = 0;  ///< rows of the longest sample
+  std::size_t samples = 0;  ///< S, the number of samples
+  std::size_t rows = 0;     ///< T, the number of rows of all samples
+  std::size_t longest = 0;  ///< number of rows of the longest sample
 };
 
-/// The rows of an index array grouped by value: what the gradient of a gathered table is summed by.
+/// The rows of an index array grouped by value. The gradient of a gathered table is summed group by group.
 struct IndexGroups {
-  ConstVector<std::int32_t> values;   ///< (U) each value that occurs, ascending
-  ConstVector<std::uint32_t> starts;  ///< (U+1) where each group begins in `rows`
-  ConstVector<std::uint32_t> rows;    ///< (T) rows, ascending within a group
+  ConstVector<std::int32_t> values;   ///< (U) distinct values, ascending
+  ConstVector<std::uint32_t> starts;  ///< (U+1) start of each group in `rows`
+  ConstVector<std::uint32_t> rows;    ///< (T) row numbers, ascending within a group
 };
 
-/// Samples packed row after row. Refilled for every micro-batch; memory grows to the largest seen and stays. Copies to
-/// a device have a queue of their own, and go to other memory than the batch before: they run while the device computes
-/// with that one. Whatever reads a batch is launched on ExecutionSpace(), which waits for the copies; the host does
-/// not.
+/// Samples packed row after row. The same object is refilled for every micro-batch; its memory grows to the largest
+/// batch seen and is kept. On a device, copies run on their own queue and use other memory than the previous batch, so
+/// they overlap with the computation on that batch. Kernels that read a batch must be launched on ExecutionSpace(),
+/// which waits for the copies; the host does not wait.
 class Batch {
  public:
-  /// Memory of each array is taken once for batches up to `largest`.
+  /// Every array is allocated once, with room for batches up to `largest`.
   explicit Batch(const BatchShape& largest = {}) : largest_(largest) {}
 
   /// Begins a new batch without arrays: sample i has lengths[i] rows and is element sample_ids[i] of the global batch.
   void reset(std::span<const std::size_t> lengths, std::span<const std::uint32_t> sample_ids);
-  /// Copies `values` to the device under `name`; replaces what was there.
+  /// Copies `values` to the device under `name`, replacing any earlier values.
   void set(std::string_view name, std::span<const std::int32_t> values);
   void set(std::string_view name, std::span<const float> values);
   void set(std::string_view name, std::span<const std::uint8_t> values);
-  /// As `set` for indices into a table, and groups them by value.
+  /// Like `set`, for indices into a table; also groups the rows by value.
   void set_indices(std::string_view name, std::span<const std::int32_t> values);
 
   const BatchShape& shape() const { return shape_; }
-  /// (S+1) row where each sample begins; the last is T.
+  /// (S+1) first row of each sample; the last element is T.
   ConstVector<std::size_t> sample_starts() const { return slice<std::size_t>(memory(starts_), 0, shape_.samples + 1); }
   /// The same on the host.
   std::span<const std::size_t> host_sample_starts() const { return host_starts_; }
-  /// (S) place of each sample in the global batch: what random numbers are drawn by.
+  /// (S) position of each sample in the global batch; random numbers are drawn by it.
   ConstVector<std::uint32_t> sample_ids() const { return slice<std::uint32_t>(memory(ids_), 0, shape_.samples); }
-  /// (T) row within its sample, and the sample of each row.
+  /// (T) position of each row within its sample, and the sample of each row.
   ConstVector<std::uint32_t> positions() const { return slice<std::uint32_t>(memory(positions_), 0, shape_.rows); }
   ConstVector<std::uint32_t> samples_of_rows() const { return slice<std::uint32_t>(memory(samples_), 0, shape_.rows); }
 
-  /// The array called `name`. Errors: std::invalid_argument naming what there is.
+  /// Returns the array called `name`. Errors: std::invalid_argument that lists the arrays present.
   ConstVector<std::int32_t> integers(std::string_view name) const;
   ConstVector<float> floats(std::string_view name) const;
   ConstVector<std::uint8_t> bytes(std::string_view name) const;
-  /// Whether an array of any type is called `name`.
+  /// Returns whether an array of any type is called `name`.
   bool has(std::string_view name) const;
-  /// The groups of an array that was given to `set_indices`.
+  /// Returns the groups of an array set by `set_indices`.
   IndexGroups groups(std::string_view name) const;
 
  private:
-  /// An array on the device, and the host memory that it is copied from.
+  /// An array on the device, and the host memory it is copied from.
   template <class T>
   struct Turn {
     PinnedVector<T> staged;
     Vector<T> memory;
   };
-  /// Batches take turns in it; on a host, where nothing runs later, there is one.
+  /// Double buffer: consecutive batches use alternate slots. On a host, where nothing runs asynchronously, there is one
+  /// slot.
   template <class T>
   struct Upload {
     Turn<T> turns[runs_on_host ? 1 : 2];
-    std::size_t batch = 0;  ///< that filled it last
+    std::size_t batch = 0;  ///< last batch that was copied into it
   };
 
   template <class T>
   struct Field {
     Upload<T> values;
     std::size_t size = 0;
-    bool is_set = false;  ///< since the batch began
+    bool is_set = false;  ///< set since the batch began
   };
 
   struct Groups {
@@ -113,8 +114,8 @@ class Batch {
   BatchShape largest_, shape_;
   ExecutionSpace queue_ = make_queue();
   LaunchMark uploaded_;
-  std::size_t batches_ = 0;  ///< begun
-  LaunchMark marks_[2];      ///< after all that worked with a batch, for each turn
+  std::size_t batches_ = 0;  ///< number of batches begun
+  LaunchMark marks_[2];      ///< per slot, after all work on the slot's batch
   std::vector<std::size_t> host_starts_;
   std::vector<std::uint32_t> host_positions_, host_samples_;
   Upload<std::size_t> starts_;

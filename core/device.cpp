@@ -1,6 +1,6 @@
 #include "core/device.hpp"
 
-/// A host build has no devices.
+/// Host builds: there are no devices.
 namespace mylos {
 
 std::vector<DeviceInfo> usable_devices() { return {}; }

@@ -4,7 +4,7 @@
 
 namespace mylos {
 
-/// f(T()) with the element type that `precision` names.
+/// Calls f(T()) with the element type T of `precision`, and returns its result.
 template <class F>
 auto with_type(Precision precision, const F& f) {
   switch (precision) {

@@ -10,11 +10,11 @@
 #include <string>
 #include <string_view>
 
-/// The element types of values and activations. The 16-bit types are our own because Kokkos' own are float on host
-/// builds; they store and convert only: all arithmetic is float.
+/// The element types of parameter values and activations. Mylos has its own 16-bit types because those of Kokkos are
+/// float in host builds. They only store and convert: all arithmetic is in float.
 namespace mylos {
 
-/// The upper half of an IEEE binary32: 8 exponent and 7 fraction bits; rounds to nearest even.
+/// The upper half of an IEEE binary32: 8 exponent and 7 fraction bits. Rounds to nearest even.
 struct bfloat16 {
   std::uint16_t bits = 0;
 
@@ -25,7 +25,7 @@ struct bfloat16 {
 #else
     const auto word = Kokkos::bit_cast<std::uint32_t>(value);
     const std::uint32_t rounded = (word + 0x7fffu + ((word >> 16) & 1u)) >> 16;
-    // A NaN whose payload sits in the lower half would round to infinity: keep it quiet instead.
+    // Rounding would turn a NaN with its payload in the lower half into infinity; make it quiet instead.
     const bool is_nan = (word & 0x7fffffffu) > 0x7f800000u;
     bits = static_cast<std::uint16_t>(is_nan ? ((word >> 16) | 0x40u) : rounded);
 #endif
@@ -35,7 +35,7 @@ struct bfloat16 {
   }
 };
 
-/// IEEE binary16: 5 exponent and 10 fraction bits, with subnormals; rounds to nearest even.
+/// IEEE binary16: 5 exponent and 10 fraction bits, with subnormals. Rounds to nearest even.
 struct half {
   std::uint16_t bits = 0;
 
@@ -57,7 +57,7 @@ struct half {
     const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
     const std::uint32_t magnitude = bits & 0x7fffu;
     if (magnitude >= 0x7c00u) return Kokkos::bit_cast<float>(sign | 0x7f800000u | ((magnitude & 0x3ffu) << 13));
-    // Shifting into place and multiplying by 2^112 rebiases the exponent, for subnormals too.
+    // Shifting the bits left and multiplying by 2^112 rebiases the exponent, also for subnormals.
     const float scaled = Kokkos::bit_cast<float>(magnitude << 13) * 0x1p112f;
     return Kokkos::bit_cast<float>(sign | Kokkos::bit_cast<std::uint32_t>(scaled));
 #endif
@@ -68,7 +68,7 @@ struct half {
     if (magnitude > 0x7f800000u) return 0x7e00u;   // NaN
     if (magnitude >= 0x477ff000u) return 0x7c00u;  // rounds beyond 65504: infinity
     if (magnitude < 0x38800000u) {
-      // Subnormal: adding 0.5 aligns the fraction to 2^-24, and the float adder rounds to nearest even.
+      // Subnormal: adding 0.5 aligns the fraction to 2^-24, and the float addition rounds to nearest even.
       const float aligned = Kokkos::bit_cast<float>(magnitude) + 0.5f;
       return static_cast<std::uint16_t>(Kokkos::bit_cast<std::uint32_t>(aligned) - 0x3f000000u);
     }
@@ -77,15 +77,15 @@ struct half {
   }
 };
 
-/// The element type of values and activations; sums, gradients of parameters and master weights are always float.
+/// The element type of values and activations. Sums, parameter gradients and master weights are always float.
 enum class Precision { float32, bfloat16, float16 };
 
-/// "float", "bfloat16" or "half": the names users type.
+/// The name in the command line: "float", "bfloat16" or "half".
 std::string_view to_string(Precision precision);
-/// The precision of that name; nullopt where there is none.
+/// Returns the precision called `name`; nullopt if there is none.
 std::optional<Precision> parse_precision(std::string_view name);
 
-/// Bytes of one element.
+/// Bytes per element.
 std::size_t bytes_of(Precision precision);
 
 template <class T>

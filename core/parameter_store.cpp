@@ -29,7 +29,7 @@ ParameterStore::ParameterStore(const ParameterTable& table, Precision precision,
     gradients_.emplace_back(fmt::format("mylos::gradients::{}", name), gradients);
     state_.emplace_back(fmt::format("mylos::state::{}", name), table.state_size(unit));
   }
-  // Rows stand unit by unit.
+  // The table orders tensors by unit.
   for (std::size_t tensor = 0; tensor < table.tensors().size(); ++tensor) {
     auto& [first, last] = unit_tensors_[table.tensor(tensor).unit];
     if (last == 0) first = tensor;
@@ -117,7 +117,7 @@ Vector<float> ParameterStore::tensor_gradient(std::size_t tensor) const {
 
 void ParameterStore::begin_gradients(const ExecutionSpace& space) const {
   space_ = space;
-  if (!layout_.owns_gradients) return;  // each unit begins where it is touched
+  if (!layout_.owns_gradients) return;  // each unit begins at its first access
   for (std::size_t unit = 0; unit < gradients_.size(); ++unit) begin_unit(space, unit);
 }
 
@@ -128,7 +128,7 @@ void ParameterStore::begin_unit(const ExecutionSpace& space, std::size_t unit) c
   for (std::size_t tensor = first_tensor; tensor < last_tensor;) {
     const std::size_t first = tensor++;
     if (is_written(first)) continue;
-    while (tensor < last_tensor && !is_written(tensor)) ++tensor;  // neighbours are cleared together
+    while (tensor < last_tensor && !is_written(tensor)) ++tensor;  // consecutive tensors are cleared together
     const ParameterTensor& last = table_->tensor(tensor - 1);
     Kokkos::deep_copy(space, slice(gradients_[unit], table_->tensor(first).offset, last.offset + last.size), 0.0f);
   }

@@ -8,86 +8,88 @@
 #include <utility>
 #include <vector>
 
-/// Parameters on the device, flat by unit.
+/// Parameters on the device, in one flat buffer per unit.
 namespace mylos {
 
-/// Elements [begin, end) of a unit that this rank updates: what optimizers and clipping see. Sizes are equal on all
-/// ranks; where several ranks share a unit, `end` may lie beyond it.
+/// Elements [begin, end) of a unit that this rank updates, as optimizers and gradient clipping see them. Slices have
+/// equal sizes on all ranks; if several ranks shard a unit, `end` may exceed the unit's size.
 struct ParameterSlice {
   std::size_t unit = 0;
   std::size_t begin = 0;
   std::size_t end = 0;
-  Vector<float> master;    ///< the values, in float
-  Vector<float> gradient;  ///< complete when a parallel mode says so
+  Vector<float> master;    ///< master weights, in float
+  Vector<float> gradient;  ///< complete when the sharding strategy says so
 };
 
-/// Whose memory a store works in, and into how many slices its units are cut.
+/// Which memory a store owns, and the number of slices per unit.
 struct StoreLayout {
   std::size_t shards = 1;
-  bool owns_values = true;     ///< false: a parallel mode gives memory to the units that are in use
-  bool owns_gradients = true;  ///< the same, from the first touch in a pass until it takes them back
+  bool owns_values = true;     ///< false: the sharding strategy provides memory to units in use
+  bool owns_gradients = true;  ///< false: provided at the first access in a pass, and taken back
 };
 
-/// One flat buffer of values (in the compute type) and, for training, one of float gradients and one of float state per
-/// unit; a tensor is a View into it.
+/// Holds, per unit, one flat buffer of values (in the compute type) and, for training, one of float gradients and one
+/// of float state. A tensor is a View into a buffer.
 class ParameterStore {
  public:
   enum class Purpose { inference, training };
-  /// Allocates for `table`, which must outlive the store. Values are not filled.
+  /// Allocates memory for `table`, which must outlive the store. Values are left uninitialized.
   ParameterStore(const ParameterTable& table, Precision precision, Purpose purpose, StoreLayout layout = {});
 
   const ParameterTable& table() const { return *table_; }
   Precision precision() const { return precision_; }
   Purpose purpose() const { return purpose_; }
   const StoreLayout& layout() const { return layout_; }
-  /// Elements of a unit's memory: all its slices, padding included.
+  /// Elements in a unit's buffer: all its slices, padding included.
   std::size_t capacity(std::size_t unit) const;
-  /// That of the largest unit.
+  /// The capacity of the largest unit.
   std::size_t largest_capacity() const;
   /// Device memory held, in bytes.
   std::size_t bytes() const;
 
-  /// Where the store owns no values: `memory` (capacity elements in the store's precision) holds those of a unit from
-  /// now on; empty takes them away.
+  /// Provides memory for a unit's values (capacity elements in the store's precision); an empty `memory` takes it away.
+  /// Only for a store that does not own its values.
   void give_values(std::size_t unit, const Vector<std::byte>& memory);
-  /// Where the store owns no gradients: asked for memory (capacity floats) when a pass first touches a unit's.
+  /// Sets the function that provides gradient memory (capacity floats) when a pass first accesses a unit's gradients.
+  /// Only for a store that does not own its gradients.
   void set_gradient_source(std::function<Vector<float>(std::size_t unit)> source);
-  /// Takes back what the source gave.
+  /// Releases the memory that the source provided for a unit.
   void take_gradients(std::size_t unit);
 
-  /// The memory of a unit's values, padding included.
+  /// The buffer of a unit's values, padding included.
   Vector<std::byte> value_memory(std::size_t unit) const { return values_[unit]; }
-  /// The memory of a unit's gradients, padding included.
+  /// The buffer of a unit's gradients, padding included.
   Vector<float> gradient_memory(std::size_t unit) const { return gradients_[unit]; }
 
-  /// All values of a unit. T must be the store's precision.
+  /// All values of a unit. T must match the store's precision.
   template <class T>
   Vector<T> unit_values(std::size_t unit) const;
   Vector<float> unit_gradients(std::size_t unit) const;
   Vector<float> unit_state(std::size_t unit) const { return state_[unit]; }
 
-  /// Values of a tensor: (size), or as a matrix of its first dimension times the others.
+  /// Values of a tensor: (size), or as a matrix of its first dimension times the remaining ones.
   template <class T>
   ConstVector<T> values(std::size_t tensor) const;
   template <class T>
   ConstMatrix<T> matrix(std::size_t tensor) const;
-  /// `count` neighbouring tensors of equal columns, as one matrix: query, key and value together, grouped heads or not.
-  /// Errors: std::invalid_argument if they are not neighbours.
+  /// Views `count` consecutive tensors with the same number of columns as one matrix, such as query, key and value
+  /// weights, with grouped heads or without. Errors: std::invalid_argument if the tensors are not contiguous.
   template <class T>
   ConstMatrix<T> stacked_matrix(std::size_t first_tensor, std::size_t count) const;
   template <class T>
   ConstVector<T> stacked_values(std::size_t first_tensor, std::size_t count) const;
 
-  /// A step's gradients begin: they become zero, but for tensors that the step before began with `begins_gradient`,
-  /// which are written whole. Neither a pass over them nor the reading of zeros is paid for.
+  /// Begins the gradients of a step. Zero-fills them, except for the tensors that the previous step began with
+  /// `begins_gradient`: those are overwritten. This avoids a memset and a read of zeros.
   void begin_gradients(const ExecutionSpace& space) const;
-  /// True if the step has not touched the gradients of these tensors: the caller writes them whole. False: it adds.
+  /// Returns true if this step has not accessed the gradients of these tensors: the caller must then overwrite all of
+  /// them. If false, the caller adds to them.
   bool begins_gradient(std::size_t first_tensor, std::size_t count) const;
-  /// Makes zero what of a unit `begin_gradients` left and nobody wrote. After it unit_gradients are what was added
-  /// since.
+  /// Zero-fills the gradients that no kernel wrote in this step. Afterwards, unit_gradients holds only this step's
+  /// gradients.
   void finish_gradients(const ExecutionSpace& space, std::size_t unit) const;
 
-  /// Gradients of a tensor, to be added to.
+  /// Gradients of a tensor, for accumulation.
   Vector<float> gradient(std::size_t tensor) const;
   Matrix<float> gradient_matrix(std::size_t tensor) const;
   Matrix<float> stacked_gradient_matrix(std::size_t first_tensor, std::size_t count) const;
@@ -95,11 +97,12 @@ class ParameterStore {
   Vector<float> state(std::size_t state_tensor) const;
 
  private:
-  /// How a tensor's gradient begins. Rows that were added to where the step before wrote them are cleared for good.
+  /// How a tensor's gradient begins a step. `always_cleared` is permanent: one step added to a tensor that the step
+  /// before had overwritten.
   enum class Begin : unsigned char { cleared, written, always_cleared };
   struct TensorGradient {
     Begin begin = Begin::cleared;
-    bool untouched = false;  ///< since the step began
+    bool untouched = false;  ///< not accessed since the step began
 
     bool is_old() const { return untouched && begin == Begin::written; }
   };
@@ -118,8 +121,8 @@ class ParameterStore {
   std::vector<std::pair<std::size_t, std::size_t>> unit_tensors_;  ///< [first, last) tensor of each unit
   std::function<Vector<float>(std::size_t)> gradient_source_;
   mutable std::vector<Vector<float>> gradients_;
-  mutable std::vector<TensorGradient> tensor_gradients_;  ///< bookkeeping of the step, not of values
-  mutable ExecutionSpace space_;                          ///< of the step
+  mutable std::vector<TensorGradient> tensor_gradients_;  ///< per-step bookkeeping, hence mutable
+  mutable ExecutionSpace space_;                          ///< execution space of the step
 };
 
 }  // namespace mylos

@@ -19,12 +19,13 @@ std::size_t product(std::span<const std::size_t> shape) {
   return std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
 }
 
-/// Trained before frozen, decayed before not decayed: what one update kernel treats alike is contiguous.
+/// Sorts trained before frozen and decayed before not decayed tensors, so that elements an update kernel treats alike
+/// are contiguous.
 auto layout_order(const ParameterTensor& tensor) {
   return std::tuple(tensor.unit, !tensor.group.trainable, !tensor.group.decay, tensor.group.learning_rate_factor);
 }
 
-/// Sets offsets within units; `size_of(unit)` is where the next tensor of a unit goes.
+/// Sets offsets within units; `size_of(unit)` is the running size of a unit.
 void lay_out(std::vector<ParameterTensor>& tensors, const std::function<std::size_t&(std::size_t)>& size_of) {
   std::ranges::stable_sort(tensors, {}, layout_order);
   for (ParameterTensor& tensor : tensors)

@@ -7,24 +7,24 @@
 #include <string_view>
 #include <vector>
 
-/// What a model's parameters are: tensors in units. Host only, immutable once built.
+/// The description of a model's parameters: tensors grouped into units. Host only, immutable once built.
 namespace mylos {
 
-/// Units are cut into slices at multiples of it, and the norm of gradients is summed over blocks of it, so that neither
-/// depends on the number of ranks.
+/// Units are cut into slices at multiples of this many elements, and gradient norms are summed over blocks of this
+/// many, so that neither depends on the number of ranks.
 inline constexpr std::size_t slice_block = 1024;
 
-/// Elements of each of `shards` equal slices of a unit of `size` elements. Several are multiples of slice_block, so
-/// that the last ones may reach beyond the unit.
+/// Returns the number of elements per slice if a unit of `size` elements is cut into `shards` equal slices. With more
+/// than one shard, the result is a multiple of slice_block, so the last slices may reach beyond the unit.
 std::size_t shard_size(std::size_t size, std::size_t shards);
 
-/// How a tensor that no file provides is filled.
+/// The initial values of a tensor that is not loaded from a file.
 struct Initializer {
   enum class Kind { zeros, ones, normal, uniform } kind = Kind::zeros;
-  float scale = 0.0f;  ///< standard deviation of normal; uniform values lie in [-scale, scale)
+  float scale = 0.0f;  ///< standard deviation if normal; uniform values are in [-scale, scale)
 };
 
-/// What optimizers treat alike.
+/// Optimizer settings that a group of tensors has in common.
 struct ParameterGroup {
   bool decay = true;
   float learning_rate_factor = 1.0f;
@@ -33,16 +33,16 @@ struct ParameterGroup {
   bool operator==(const ParameterGroup&) const = default;
 };
 
-/// How a state tensor changes once a step.
+/// How a state tensor changes once per step.
 struct StateRule {
   enum class Kind {
-    average,  ///< state = (1 - momentum) state + momentum * the mean of what the step's samples observed
+    average,  ///< state = (1 - momentum) state + momentum * mean over the step's samples
     count,    ///< state += 1
   } kind = Kind::average;
   float momentum = 0.1f;
 };
 
-/// One named tensor. Its elements stand row-major at [offset, offset + size) of its unit.
+/// One named tensor. Its elements are row-major at [offset, offset + size) of its unit.
 struct ParameterTensor {
   std::string name;
   std::vector<std::size_t> shape;
@@ -51,7 +51,7 @@ struct ParameterTensor {
   std::size_t size = 0;
   ParameterGroup group;
   Initializer initializer;
-  StateRule rule = {};  ///< of a state tensor
+  StateRule rule = {};  ///< for state tensors only
 };
 
 /// Elements [begin, end) of a tensor.
@@ -63,14 +63,14 @@ struct TensorRange {
   bool operator==(const TensorRange&) const = default;
 };
 
-/// Errors: std::invalid_argument where `count` elements from `first` on do not lie in the tensor.
+/// Errors: std::invalid_argument if [first, first + count) exceeds the tensor.
 void check_range(const ParameterTensor& tensor, std::size_t first, std::size_t count);
 
-/// What is gathered, reduced, updated, recomputed and saved together.
+/// An FSDP unit: tensors that are gathered, reduced, updated, recomputed and saved together.
 struct ParameterUnit {
   std::string name;
   std::size_t size = 0;               ///< elements of its own tensors
-  std::vector<std::size_t> borrowed;  ///< units whose tensors it reads as well (tied embeddings)
+  std::vector<std::size_t> borrowed;  ///< units whose tensors it also reads (tied embeddings)
 };
 
 /// Elements [begin, end) of a unit that belong to one group.
@@ -87,23 +87,23 @@ class ParameterTable {
 
   std::span<const ParameterTensor> tensors() const { return tensors_; }
   std::span<const ParameterUnit> units() const { return units_; }
-  /// Float values that are saved but not trained (BatchNorm's running statistics); offsets count within their unit's
-  /// state.
+  /// Float values that are saved but not trained (running statistics of BatchNorm). Offsets are relative to their
+  /// unit's state.
   std::span<const ParameterTensor> state_tensors() const { return state_tensors_; }
   std::size_t state_size(std::size_t unit) const { return state_sizes_[unit]; }
-  /// Elements of all units' state: what a training pass observes of each sample, unit after unit.
+  /// Number of state elements of all units. A training pass observes this many values per sample, unit after unit.
   std::size_t observed_size() const;
-  /// Where a unit's state begins among them.
+  /// Offset of a unit's state among them.
   std::size_t observed_offset(std::size_t unit) const;
 
   const ParameterTensor& tensor(std::size_t index) const { return tensors_[index]; }
-  /// Index of the tensor called `name`. Errors: std::invalid_argument if there is none.
+  /// Returns the index of the tensor called `name`. Errors: std::invalid_argument if there is none.
   std::size_t find(std::string_view name) const;
   std::size_t find_state(std::string_view name) const;
 
-  /// The unit's groups in the order of its elements.
+  /// Returns the unit's groups in the order of its elements.
   std::vector<ParameterSegment> segments(std::size_t unit) const;
-  /// Elements of all tensors together.
+  /// Number of elements of all tensors.
   std::size_t size() const;
 
  private:
@@ -113,16 +113,16 @@ class ParameterTable {
   std::map<std::string, std::size_t, std::less<>> index_, state_index_;
 };
 
-/// Collects tensors unit by unit. Within a unit tensors are laid out by group, in the order they came: neighbours of
-/// the same group are contiguous, so that query, key and value weights can be read as one matrix.
+/// Collects tensors unit by unit. Within a unit, tensors are sorted by group and otherwise keep their order, so that
+/// consecutive tensors of a group are contiguous: query, key and value weights can be read as one matrix.
 class ParameterTable::Builder {
  public:
-  /// Begins the next unit; tensors added from here on belong to it.
+  /// Begins the next unit; tensors added later belong to it.
   Builder& unit(std::string name);
-  /// Adds a tensor. Errors: a name that is there already, an empty shape.
+  /// Adds a tensor. Errors: a duplicate name, an empty shape.
   Builder& tensor(std::string name, std::vector<std::size_t> shape, Initializer initializer, ParameterGroup group = {});
   Builder& state(std::string name, std::vector<std::size_t> shape, Initializer initializer, StateRule rule = {});
-  /// The current unit also reads the tensors of `unit`, which came before it.
+  /// Declares that the current unit also reads the tensors of `unit`, an earlier unit.
   Builder& borrow(std::string_view unit);
 
   ParameterTable build();
@@ -132,11 +132,11 @@ class ParameterTable::Builder {
   std::vector<ParameterUnit> units_;
 };
 
-/// The initial values of a tensor from its element `first` on. Each is a pure function of (tensor name, initializer,
-/// seed, element), so independent of ranks, of the other tensors and of how the tensor is cut. Errors:
-/// std::invalid_argument where the range does not lie in the tensor.
+/// Writes the initial values of a tensor, starting at element `first`. Each value is a pure function of (tensor name,
+/// initializer, seed, element), hence independent of the ranks, the other tensors and the sharding. Errors:
+/// std::invalid_argument if the range exceeds the tensor.
 void initialize(const ParameterTensor& tensor, std::uint64_t seed, std::size_t first, std::span<float> values);
-/// The whole tensor: `values` has tensor.size elements.
+/// The same for the whole tensor: `values` has tensor.size elements.
 void initialize(const ParameterTensor& tensor, std::uint64_t seed, std::span<float> values);
 
 }  // namespace mylos

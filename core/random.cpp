@@ -6,9 +6,9 @@
 namespace mylos {
 namespace {
 
-__extension__ using Wide = unsigned __int128;  // an extension of GCC and Clang; nvcc has it on the host
+__extension__ using Wide = unsigned __int128;  // an extension of GCC and Clang; nvcc supports it on the host
 
-/// 53 random bits in (0, 1].
+/// Returns a uniform double in (0, 1] with 53 random bits.
 double open_uniform(std::uint32_t high, std::uint32_t low) {
   const std::uint64_t bits = ((std::uint64_t{high} << 32) | low) >> 11;
   return (static_cast<double>(bits) + 1.0) * 0x1p-53;

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-/// Counter-based random numbers: a value is a pure function of (seed, step, sample, position, site, column), so that
-/// nothing depends on ranks, threads, micro-batches or the order of evaluation.
+/// Counter-based random numbers. Each value is a pure function of (seed, step, sample, position, site, column), so that
+/// results do not depend on ranks, threads, micro-batches or the order of evaluation.
 namespace mylos {
 
 /// Four 32-bit words of Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC'11).
@@ -13,7 +13,7 @@ struct RandomWords {
   std::uint32_t word[4];
 };
 
-/// Philox4x32 with 10 rounds on a 128-bit counter and a 64-bit key.
+/// Philox4x32 with 10 rounds, a 128-bit counter and a 64-bit key.
 KOKKOS_INLINE_FUNCTION RandomWords philox(std::uint64_t key, std::uint64_t counter_low, std::uint64_t counter_high) {
   auto c0 = static_cast<std::uint32_t>(counter_low), c1 = static_cast<std::uint32_t>(counter_low >> 32);
   auto c2 = static_cast<std::uint32_t>(counter_high), c3 = static_cast<std::uint32_t>(counter_high >> 32);
@@ -31,34 +31,35 @@ KOKKOS_INLINE_FUNCTION RandomWords philox(std::uint64_t key, std::uint64_t count
   return {{c0, c1, c2, c3}};
 }
 
-/// Uniform in [0, 1) with 24 bits.
+/// Returns a uniform float in [0, 1) with 24 random bits.
 KOKKOS_INLINE_FUNCTION float uniform(std::uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
 
-/// Standard normal by Box-Muller, in double, from element `index` of stream (seed, stream).
+/// Returns element `index` of the standard normal stream (seed, stream), by Box-Muller in double.
 double normal(std::uint64_t seed, std::uint64_t stream, std::uint64_t index);
 
-/// Uniform integer in [0, bound) from element `index` of stream (seed, stream); the bias is below bound / 2^64.
+/// Returns element `index` of the stream (seed, stream) as a uniform integer in [0, bound); the bias is below bound /
+/// 2^64.
 std::uint64_t uniform_below(std::uint64_t bound, std::uint64_t seed, std::uint64_t stream, std::uint64_t index);
 
-/// What a dropout mask is drawn from, all but the element: it is the same on every launch.
+/// The inputs of a dropout mask other than the element itself; the same for all launches.
 struct DropoutKey {
   std::uint64_t seed = 0;
   std::uint64_t step = 0;
-  std::uint32_t site = 0;    ///< which dropout of the model
-  float probability = 0.0f;  ///< of an element being dropped; 0 turns dropout off
+  std::uint32_t site = 0;    ///< index of the dropout layer in the model
+  float probability = 0.0f;  ///< probability that an element is dropped; 0 disables dropout
 
   KOKKOS_INLINE_FUNCTION bool active() const { return probability > 0.0f; }
-  /// What kept elements are multiplied by.
+  /// The factor applied to elements that are kept.
   KOKKOS_INLINE_FUNCTION float scale() const { return 1.0f / (1.0f - probability); }
-  /// Elements whose 16-bit draw is below this are dropped: the probability is kept to 1/65536.
+  /// Elements whose 16-bit draw is below this threshold are dropped, so the probability is accurate to 1/65536.
   KOKKOS_INLINE_FUNCTION std::uint32_t threshold() const {
     return static_cast<std::uint32_t>(probability * 65536.0f + 0.5f);
   }
-  /// Philox's key.
+  /// The key for Philox.
   KOKKOS_INLINE_FUNCTION std::uint64_t philox_key() const { return seed ^ (step * 0x9E3779B97F4A7C15u); }
 };
 
-/// The draws of eight neighbouring columns, 16 bits each.
+/// The draws of eight consecutive columns, 16 bits each.
 struct DropoutDraw {
   RandomWords words;
   KOKKOS_INLINE_FUNCTION std::uint32_t operator[](unsigned column_in_group) const {
@@ -66,11 +67,11 @@ struct DropoutDraw {
   }
 };
 
-/// Columns are drawn in groups of this many.
+/// Number of columns per draw.
 inline constexpr unsigned dropout_group = 8;
 
-/// Draws for columns [8 group, 8 group + 8) of row `position` of `sample` (its place in the global batch).
-/// `lane` tells apart what shares a row: the head, for attention probabilities.
+/// Draws for columns [8 group, 8 group + 8) of row `position` of `sample` (its position in the global batch). `lane`
+/// distinguishes draws for the same row: the head, for attention probabilities.
 KOKKOS_INLINE_FUNCTION DropoutDraw dropout_draw(const DropoutKey& key, std::uint32_t sample, std::uint32_t position,
                                                 std::uint32_t lane, std::uint32_t group) {
   const std::uint64_t low = (std::uint64_t{sample} << 32) | position;

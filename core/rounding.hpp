@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-/// Conversions of 16-bit floats that devices have instructions for: the bits of core/numeric.hpp's own, but for those
-/// of NaNs. bfloat16's begin with compute capability 8.0.
+/// Device instructions that convert 16-bit floats. They give the same bits as core/numeric.hpp, except for NaNs. The
+/// bfloat16 conversion needs compute capability 8.0.
 #if defined(__CUDA_ARCH__)
 #define MYLOS_CONVERTS_HALF
 #if __CUDA_ARCH__ >= 800

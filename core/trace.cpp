@@ -15,7 +15,7 @@ const std::string trace_begin = "{\"traceEvents\": [\n";
 
 struct Recorder {
   std::atomic<bool> is_on = false;
-  std::mutex mutex;  ///< of what follows
+  std::mutex mutex;  ///< protects the members below
   std::size_t most = 0;
   std::vector<TraceEvent> events;
 };
@@ -38,7 +38,7 @@ const char* name_of(TraceLane lane) {
   }
 }
 
-/// Names come from models: quotes and backslashes must not end the string.
+/// Escapes a JSON string: names come from models and may contain quotes and backslashes.
 std::string escaped(const std::string& text) {
   std::string result;
   for (const char letter : text) {

@@ -7,12 +7,12 @@
 
 namespace mylos {
 
-/// A file that grows by whole records while others read it: each reaches the file in one piece, or the file is as long
-/// as before. Where a disk does not even take half a record back, the next append() begins with that. Errors are
-/// std::runtime_error naming the file.
+/// A file that grows by whole records while other processes read it. A failed append leaves the file at its previous
+/// length. If a full disk prevents even the truncation of a partial record, the next append() truncates it first.
+/// Errors are std::runtime_error naming the file.
 class AppendFile {
  public:
-  /// Opens or makes it.
+  /// Opens the file, creating it if it does not exist.
   explicit AppendFile(std::filesystem::path path);
   ~AppendFile();
   AppendFile(const AppendFile&) = delete;
@@ -24,7 +24,7 @@ class AppendFile {
  private:
   std::filesystem::path path_;
   int descriptor_ = -1;
-  std::optional<std::int64_t> broken_at_;  ///< where half a record begins
+  std::optional<std::int64_t> broken_at_;  ///< offset of a partial record, if one remains
 };
 
 }  // namespace mylos

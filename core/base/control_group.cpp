@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The path below the root of this process's group. Lines are "4:cpu,memory:/path".
+/// Returns the path of this process' group below the hierarchy's root. Lines have the form "4:cpu,memory:/path".
 fs::path own_group(std::string_view controller) {
   std::ifstream input("/proc/self/cgroup");
   for (std::string line; std::getline(input, line);) {
@@ -23,7 +23,7 @@ fs::path own_group(std::string_view controller) {
   return {};
 }
 
-/// A number that stands in a file; nothing for "max", and where there is none.
+/// Reads a number from a file; nullopt for "max" or a missing file.
 std::optional<double> number_in(std::istream&& input) {
   double value = 0.0;
   return input >> value ? std::optional(value) : std::nullopt;
@@ -39,7 +39,7 @@ std::vector<fs::path> control_groups(const fs::path& root, std::string_view cont
   }
 }
 
-/// Version 2's cpu.max is "QUOTA PERIOD"; version 1 has a file for each, and -1 for no limit.
+/// In version 2, cpu.max is "QUOTA PERIOD"; version 1 has one file for each, and -1 means no limit.
 std::optional<double> processor_quota_of(const fs::path& group) {
   std::ifstream both(group / "cpu.max");
   double quota = 0.0, period = 0.0;

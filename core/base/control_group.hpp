@@ -5,17 +5,17 @@
 #include <string_view>
 #include <vector>
 
-/// Linux' control groups, in which a scheduler or a container limits what a process may have.
+/// Linux control groups (cgroups), by which a scheduler or container limits a process' resources.
 namespace mylos {
 
-/// The folder below `root` of this process' group, and those of the groups above it, the innermost first: Slurm sets a
-/// job's limits far down. `controller` as /proc/self/cgroup names it: "memory"; "" in version 2.
+/// Returns the directories below `root` of this process' group and its ancestors, innermost first: Slurm sets a job's
+/// limits several levels deep. `controller` is the name in /proc/self/cgroup, such as "memory"; "" for version 2.
 std::vector<std::filesystem::path> control_groups(const std::filesystem::path& root, std::string_view controller);
 
-/// Processors' worth of time that the group of a folder may take, such as 1.5; nothing where it sets no limit.
+/// Returns the CPU quota of a group's directory, in processors (such as 1.5); nullopt if it has no limit.
 std::optional<double> processor_quota_of(const std::filesystem::path& group);
 
-/// The least of this process' groups.
+/// Returns the smallest quota of this process' groups; nullopt if none has a limit.
 std::optional<double> processor_quota();
 
 }  // namespace mylos

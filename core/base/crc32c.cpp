@@ -16,8 +16,8 @@ static_assert(std::endian::native == std::endian::little, "words are read as the
 constexpr std::size_t word_bytes = 8;
 using Table = std::array<std::uint32_t, 256>;
 
-/// tables[k][b]: what byte b contributes once k bytes of zero have followed it. Eight look-ups that do not wait for
-/// each other take a word, where one table takes eight that do (Kounavis and Berry 2005, "slicing by 8").
+/// tables[k][b] is the contribution of byte b followed by k zero bytes. A word takes eight independent look-ups,
+/// instead of eight dependent ones with a single table (Kounavis and Berry 2005, "slicing by 8").
 constexpr std::array<Table, word_bytes> make_tables() {
   constexpr std::uint32_t reflected_polynomial = 0x82F63B78u;
   std::array<Table, word_bytes> tables{};
@@ -56,7 +56,7 @@ std::uint32_t take_bytes_by_table(std::uint32_t value, std::span<const std::byte
 }
 
 #if defined(__x86_64__)
-/// The processor's own instruction, several times as fast as tables.
+/// Uses the SSE 4.2 instruction, several times as fast as the tables.
 __attribute__((target("sse4.2"))) std::uint32_t take_bytes_by_instruction(std::uint32_t value,
                                                                           std::span<const std::byte> bytes) {
   std::uint64_t sum = value;

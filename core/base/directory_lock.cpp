@@ -25,15 +25,16 @@ std::string content_of(int descriptor) {
   return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : "another process";
 }
 
-/// Says whose lock it is, for the message others get; that nothing can be written there is found elsewhere.
+/// Records this process in the lock file, for the error message of others. Write errors are ignored: they are reported
+/// elsewhere.
 void write_holder(int descriptor) {
   const std::string holder = fmt::format("process {} on {}", ::getpid(), host_name());
   [[maybe_unused]] const bool written =
       ::ftruncate(descriptor, 0) == 0 && ::pwrite(descriptor, holder.data(), holder.size(), 0) > 0;
 }
 
-/// Errors: errno where it does not come free. A run that was put back into the queue may start while its predecessor is
-/// still dying, and some file systems tell of a lock's end late.
+/// Returns 0, or the errno if the lock does not become free in time. Waits because a requeued run may start before its
+/// predecessor has ended, and some file systems release locks late.
 int lock(int descriptor) {
   constexpr std::chrono::milliseconds pause(50);
   constexpr int attempts = 40;  // 2 s
@@ -45,11 +46,12 @@ int lock(int descriptor) {
   return 0;
 }
 
-/// Whether flock failed because the file system has no locks, as NFS without its lock service or Lustre mounted
-/// without flock.
+/// Returns whether flock failed because the file system has no locks, such as NFS without its lock service or Lustre
+/// mounted without flock.
 bool has_no_locks(int code) { return code == ENOLCK || code == EOPNOTSUPP || code == ENOSYS; }
 
-/// Its descriptor. The holder is written into the file, so it may not be a link to one of somebody else.
+/// Opens the lock file and returns its descriptor. O_NOFOLLOW: the holder is written to it, so it must not be a link to
+/// someone else's file.
 int open_lock(const std::filesystem::path& directory) {
   const std::filesystem::path file = directory / DirectoryLock::file_name;
   const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t sha256_digits = 64, commit_digits = 40;
 constexpr int curl_other_scheme = 1;
 constexpr int curl_http_error = 22;
-constexpr int curl_no_such_file = 37;  // of a file:// address
+constexpr int curl_no_such_file = 37;  // for file:// URLs
 constexpr int curl_too_large = 63;
 
 bool is_hex(std::string_view text, std::size_t digits) {
@@ -34,7 +34,8 @@ std::string lower_case(std::string_view text) {
   return result;
 }
 
-/// The first value of `digits` hex digits that a header called `name` has, in lower case; empty where there is none.
+/// Returns, in lower case, the first value of a header called `name` that is `digits` hex digits; empty if there is
+/// none.
 std::string hex_header(std::string_view headers, std::string_view name, std::size_t digits) {
   for (const auto line : split_lines(headers)) {
     if (!lower_case(line).starts_with(name)) continue;
@@ -45,7 +46,7 @@ std::string hex_header(std::string_view headers, std::string_view name, std::siz
   return {};
 }
 
-/// The scheme that `url` names; https where it names none, for which curl would try http.
+/// Returns the scheme of `url`; https if it has none (curl's own default is http).
 std::string scheme_of(const std::string& url) {
   const std::size_t end = url.find("://");
   return end == std::string::npos ? "https" : url.substr(0, end);
@@ -59,7 +60,7 @@ bool may_take_token(const std::string& url) {
   if (result.exit_code == curl_too_large) fail(fmt::format("{}; at most {} bytes are taken", why, most_bytes));
   if (result.exit_code == curl_other_scheme) fail(why + "; redirections are followed to https only");
   if (result.exit_code != curl_http_error) throw Unreachable(why);
-  // The hub answers so of a repository that does not exist, too.
+  // The hub also answers 401 for repositories that do not exist.
   const bool is_refused = result.output == "401" || result.output == "403";
   fail(is_refused ? why +
                         "; there is no such model, or it is private: HF_TOKEN must hold the token of somebody who may "
@@ -73,7 +74,7 @@ Download download(const std::string& url, const std::filesystem::path& file, std
                   const std::string& token) {
   const std::filesystem::path headers = file.string() + ".headers";
   std::vector<std::string> words{"curl",
-                                 "-q",  // no ~/.curlrc; it must be the first argument
+                                 "-q",  // ignores ~/.curlrc; must be the first argument
                                  "--proto-default",
                                  "https",
                                  "--proto",
@@ -89,7 +90,7 @@ Download download(const std::string& url, const std::filesystem::path& file, std
                                  "--connect-timeout",
                                  "15",
                                  "--speed-limit",
-                                 "1000",  // bytes a second
+                                 "1000",  // bytes per second
                                  "--speed-time",
                                  "60",
                                  "--retry",
@@ -103,14 +104,14 @@ Download download(const std::string& url, const std::filesystem::path& file, std
                                  url};
   std::string header;
   if (!token.empty() && may_take_token(url)) {
-    // By standard input: anybody can read a command line, and a file would remain where this process is killed.
+    // Pass it on standard input: command lines are public, and a file would be left behind if this process is killed.
     header = fmt::format("Authorization: Bearer {}\n", token);
     words.insert(words.end(), {"--header", "@-"});
   }
   const auto result = run_process(words, header);
   const auto text = std::filesystem::exists(headers) ? read_text(headers) : std::string();
   std::filesystem::remove(headers);
-  // Before 8.4.0 curl does not stop at the largest size where the server names no size.
+  // Before 8.4.0, curl does not enforce --max-filesize if the server sends no size.
   const bool is_too_large =
       result.exit_code == 0 && std::filesystem::exists(file) && std::filesystem::file_size(file) > most_bytes;
   if (result.exit_code == 0 && !is_too_large) return {true, linked_sha256(text), repository_commit(text)};

@@ -8,38 +8,39 @@
 
 namespace mylos {
 
-/// A server's answer about a file: whether it has it, and, from the hub, its SHA-256 (64 hex digits) and the commit of
-/// its repository (40); empty where the server names none.
+/// The result of a download: whether the server has the file and, from the Hugging Face hub, the file's SHA-256 (64 hex
+/// digits) and its repository's commit (40 hex digits); each is empty if the server does not send it.
 struct Download {
   bool found = false;
   std::string sha256 = {};
   std::string commit = {};
 };
 
-/// A server or a package index that could not be reached.
+/// A server or package index could not be reached.
 class Unreachable : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Gets `url` into `file` with curl, which gives up on a server that stalls, and honours the proxy variables but no
-/// ~/.curlrc. An address without a scheme is https, and redirections are followed to https only. A file the server does
-/// not have is not an error. Throws Unreachable where no server answers, and std::runtime_error with curl's reason
-/// where it refuses, redirects elsewhere, or has a file of more than `most_bytes`. `token`, where there is one, says
-/// who asks; it goes to the server of `url` alone, and to none without encryption but one of this machine.
+/// Downloads `url` to `file` with curl, which gives up on stalled servers, honours the proxy variables and ignores
+/// ~/.curlrc. A URL without a scheme is https; redirections are followed to https only. A missing file is not an error:
+/// see Download::found. Throws Unreachable if no server answers, and std::runtime_error with curl's reason if the
+/// server refuses, redirects to another scheme, or the file exceeds `most_bytes`. If `token` is not empty it is sent as
+/// the bearer token, only to the server of `url`, and only over https or to this machine.
 Download download(const std::string& url, const std::filesystem::path& file, std::uintmax_t most_bytes,
                   const std::string& token = {});
 
-/// The SHA-256 that the hub's X-Linked-Etag names among all headers of all redirections; empty where there is none.
+/// Returns the SHA-256 in the hub's X-Linked-Etag; `headers` are those of all redirections. Empty if there is none.
 std::string linked_sha256(std::string_view headers);
 
-/// The commit that the hub's X-Repo-Commit names; empty where there is none.
+/// Returns the commit in the hub's X-Repo-Commit; empty if there is none.
 std::string repository_commit(std::string_view headers);
 
-/// The SHA-256 of a file, 64 hex digits. Throws std::runtime_error where it cannot be read.
+/// Returns the SHA-256 of a file as 64 hex digits. Throws std::runtime_error if the file cannot be read.
 std::string sha256_of(const std::filesystem::path& file);
 
-/// Throws std::runtime_error with both sums where `file`, which came from `source`, has not the SHA-256 `expected`.
+/// Checks that `file`, downloaded from `source`, has the SHA-256 `expected`. Throws std::runtime_error with both sums
+/// if not.
 void check_sha256(const std::filesystem::path& file, const std::string& expected, const std::string& source);
 
 }  // namespace mylos

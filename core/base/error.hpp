@@ -2,10 +2,10 @@
 
 #include <string_view>
 
-/// How Mylos reports what is wrong: on the host by exceptions whose message is one line for the user.
+/// Error reporting. On the host, errors are exceptions whose message is one line for the user.
 namespace mylos {
 
-/// A line of our source; what std::source_location is, which clang 14 cannot compile.
+/// A line of our source. Replaces std::source_location, which clang 14 cannot compile.
 struct SourceLocation {
   const char* file;
   int line;
@@ -15,13 +15,13 @@ struct SourceLocation {
   }
 };
 
-/// Throws std::invalid_argument with `message` and where it was asked, unless `condition`: the caller is wrong.
+/// Throws std::invalid_argument with `message` and the caller's location unless `condition` holds: the caller is wrong.
 void require(bool condition, std::string_view message, SourceLocation where = SourceLocation::current());
 
-/// Throws std::runtime_error with `message`, unless `condition`: the world is wrong (files, data, memory).
+/// Throws std::runtime_error with `message` unless `condition` holds: the environment is wrong (files, data, memory).
 void ensure(bool condition, std::string_view message);
 
-/// Throws std::runtime_error with `message`; for branches that compute their message only when it is needed.
+/// Throws std::runtime_error with `message`; for callers that format the message only on failure.
 [[noreturn]] void fail(std::string_view message);
 
 }  // namespace mylos

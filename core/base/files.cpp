@@ -19,10 +19,10 @@
 namespace mylos {
 namespace {
 
-constexpr std::size_t least_buffer = 65536;  // bytes, for what does not tell its size
+constexpr std::size_t least_buffer = 65536;  // bytes, for files of unknown size
 constexpr std::string_view partial_suffix = ".partial-", replaced_suffix = ".replaced-";
 
-/// `target` without a trailing slash, so that it has a file name.
+/// Returns `target` without a trailing slash, so that it has a file name.
 std::filesystem::path without_trailing_slash(const std::filesystem::path& target) {
   return target.has_filename() ? target : target.parent_path();
 }
@@ -31,7 +31,7 @@ std::filesystem::path parent_of(const std::filesystem::path& target) {
   return target.has_parent_path() ? target.parent_path() : std::filesystem::path(".");
 }
 
-/// A name beside `target` that no other process on any node picks.
+/// Returns a name beside `target` that is unique across processes and nodes.
 std::filesystem::path temporary_beside(const std::filesystem::path& target, std::string_view suffix = partial_suffix) {
   std::random_device random;
   return parent_of(target) / fmt::format("{}{}{:08x}", target.filename().string(), suffix, random());
@@ -48,12 +48,12 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
 
-  /// In bytes; 0 where only reading tells, as of a pipe.
+  /// Size in bytes; 0 if unknown, as for a pipe.
   std::size_t size() const {
     struct stat status {};
     return ::fstat(descriptor_, &status) == 0 ? static_cast<std::size_t>(status.st_size) : 0;
   }
-  /// At most `size` bytes; 0 at the end. Throws on errors, which for a directory is the first call.
+  /// Reads at most `size` bytes; returns 0 at the end. Throws on errors; for a directory, at the first call.
   std::size_t read(char* bytes, std::size_t size) const {
     while (true) {
       const auto count = ::read(descriptor_, bytes, size);
@@ -68,7 +68,7 @@ class Descriptor {
 };
 
 bool names_directory(const std::filesystem::path& path) {
-  std::error_code ignored;  // what cannot be looked at is reported by the call that opens it
+  std::error_code ignored;  // errors are reported by the call that opens the path
   return std::filesystem::is_directory(path, ignored);
 }
 
@@ -78,15 +78,15 @@ void make_parent(const std::filesystem::path& target) {
   if (code) fail(fmt::format("cannot create directory {}: {}", parent_of(target).string(), code.message()));
 }
 
-/// Puts `temporary` in the place of the existing directory `target`. Removes the old one once a crash of the machine
-/// would leave the new one; where that cannot be made sure the old one stays, and the next writer removes it.
+/// Replaces the existing directory `target` by `temporary`. The old one is removed once the rename is safely on disk;
+/// if that cannot be ensured it stays, and the next writer removes it.
 void replace_directory(const std::filesystem::path& temporary, const std::filesystem::path& target) {
   if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) {
     if (sync_directory(parent_of(target))) std::filesystem::remove_all(temporary);
     return;
   }
-  // Not every network file system can exchange: the old one steps aside, and is back if the rename fails. Where the
-  // process is killed in between, remove_abandoned puts it back.
+  // Some network file systems cannot exchange: move the old directory aside, and back if the rename fails. If the
+  // process is killed in between, remove_abandoned moves it back.
   const auto old = temporary_beside(target, replaced_suffix);
   if (::rename(target.c_str(), old.c_str()) != 0) fail_with_errno("replace", target, errno);
   if (::rename(temporary.c_str(), target.c_str()) != 0) {
@@ -101,7 +101,7 @@ void replace_directory(const std::filesystem::path& temporary, const std::filesy
 
 std::string read_text(const std::filesystem::path& path) {
   const Descriptor file(path);
-  std::string text(std::max(file.size() + 1, least_buffer), '\0');  // a byte more: the end is met without growing
+  std::string text(std::max(file.size() + 1, least_buffer), '\0');  // one extra byte, to reach the end without growing
   std::size_t length = 0;
   while (const std::size_t count = file.read(text.data() + length, text.size() - length)) {
     length += count;
@@ -150,7 +150,7 @@ void StagedFile::write(std::string_view text) { write(std::as_bytes(std::span(te
 
 void StagedFile::commit() {
   if (::fsync(descriptor_) != 0) fail_with_errno("write", target_, errno);
-  // Some network file systems report a full disk only here.
+  // Some network file systems report a full disk only at close.
   if (::close(std::exchange(descriptor_, -1)) != 0) fail_with_errno("write", target_, errno);
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail_with_errno("write", target_, errno);
   temporary_.clear();
@@ -170,7 +170,7 @@ StagedDirectory::StagedDirectory(const std::filesystem::path& target) : target_(
 }
 
 StagedDirectory::~StagedDirectory() {
-  std::error_code ignored;  // a destructor has nobody to tell
+  std::error_code ignored;  // destructors do not throw
   if (!temporary_.empty()) std::filesystem::remove_all(temporary_, ignored);
 }
 
@@ -201,7 +201,7 @@ std::string_view whole_name(std::string_view name) {
 void remove_abandoned(const std::filesystem::path& target) {
   const std::filesystem::path plain = without_trailing_slash(target);
   const std::string whole = plain.filename().string();
-  std::error_code ignored;  // a leftover that cannot be removed harms nobody
+  std::error_code ignored;  // leftovers that cannot be removed are harmless
   std::vector<std::filesystem::path> left;
   for (const auto& entry : std::filesystem::directory_iterator(parent_of(plain), ignored)) {
     const std::string name = entry.path().filename().string();

@@ -6,20 +6,21 @@
 #include <string>
 #include <string_view>
 
-/// Files that appear whole or not at all, and names made fit for a one-line message.
+/// Files and directories that are replaced atomically: readers see all of the new content or none.
 namespace mylos {
 
-/// The whole file as bytes. Throws std::runtime_error naming the file where it cannot be read.
+/// Returns a file's bytes. Throws std::runtime_error naming the file if it cannot be read.
 std::string read_text(const std::filesystem::path& path);
 
-/// Throws std::runtime_error: "cannot <action> <path>: <what the system says of `code`, an errno>".
+/// Throws std::runtime_error: "cannot <action> <path>: <message for the errno `code`>".
 [[noreturn]] void fail_with_errno(std::string_view action, const std::filesystem::path& path, int code);
 
-/// Flushes a directory's entries to disk; file systems that cannot are left alone.
+/// Flushes a directory's entries to disk. Returns false on failure; true if the file system has nothing to flush.
 bool sync_directory(const std::filesystem::path& directory);
 
-/// A file written beside `target` under a temporary name. `commit` flushes it to disk and renames it onto `target`;
-/// without that the temporary is removed and `target` stays as it was. Errors are std::runtime_error naming the file.
+/// A file written under a temporary name beside `target`. `commit` flushes it to disk and renames it to `target`;
+/// without a commit the temporary file is removed and `target` is unchanged. Errors are std::runtime_error naming the
+/// file.
 class StagedFile {
  public:
   explicit StagedFile(std::filesystem::path target);
@@ -40,8 +41,8 @@ class StagedFile {
 /// Writes `text` to `path` through a StagedFile.
 void write_text(const std::filesystem::path& path, std::string_view text);
 
-/// A directory filled under a temporary name beside `target`. `commit` flushes it and puts it in the place of `target`
-/// (an existing one is exchanged in one step where the file system can); without that it is removed.
+/// A directory filled under a temporary name beside `target`. `commit` flushes it and renames it to `target`,
+/// exchanging it atomically with an existing one if the file system supports that; without a commit it is removed.
 class StagedDirectory {
  public:
   explicit StagedDirectory(const std::filesystem::path& target);
@@ -57,17 +58,17 @@ class StagedDirectory {
   std::filesystem::path temporary_;
 };
 
-/// The name of the file or directory that the one called `name` is to replace when it is whole, "best" of
-/// "best.partial-0badcafe"; `name` itself where no StagedFile or StagedDirectory gave it: people name copies
-/// best.partial-old.
+/// Returns the name that a temporary file or directory called `name` will have after its commit: "best" for
+/// "best.partial-0badcafe". Returns `name` itself if it is not a temporary name of StagedFile or StagedDirectory, such
+/// as a user's copy "best.partial-old".
 std::string_view whole_name(std::string_view name);
 
-/// At most the first `count` bytes of a file; fewer where it is shorter or cannot be read.
+/// Returns at most the first `count` bytes of a file; fewer if it is shorter or cannot be read.
 std::string beginning_of(const std::filesystem::path& file, std::size_t count = 1024);
 
-/// Removes what killed writers of `target` left beside it, and puts an earlier `target` back that one of them had moved
-/// aside, where there is no other (on file systems that cannot exchange directories); for a caller that knows itself to
-/// be the only writer.
+/// Removes the temporaries that killed writers left beside `target`. If `target` is missing because such a writer had
+/// moved it aside (on file systems that cannot exchange directories), moves it back. The caller must be the only writer
+/// of `target`.
 void remove_abandoned(const std::filesystem::path& target);
 
 }  // namespace mylos

@@ -12,13 +12,13 @@ namespace {
 
 static_assert(std::is_same_v<hid_t, std::int64_t>, "Hdf5Id keeps identifiers as HDF5 1.10 and later define them");
 
-/// Keeps the description of the innermost failure, which says why.
+/// Keeps the description of the innermost error, which gives the reason.
 herr_t keep_last(unsigned, const H5E_error2_t* error, void* text) {
   if (error->desc != nullptr) *static_cast<std::string*>(text) = error->desc;
   return 0;
 }
 
-/// What the HDF5 library says of its last failure, on one line.
+/// Returns HDF5's description of its last failure, on one line.
 std::string reason() {
   std::string text = "HDF5 gives no reason";
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, keep_last, &text);
@@ -58,8 +58,8 @@ void fail_hdf5(const std::string& file, std::string_view action, std::string_vie
 }
 
 std::int64_t hdf5_access_properties() {
-  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // its stacks of errors are not for users
-  H5PLset_loading_state(0);  // no file makes this program load a filter's library from HDF5_PLUGIN_PATH
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // no printed error stacks
+  H5PLset_loading_state(0);                     // prevents files from loading filter libraries from HDF5_PLUGIN_PATH
   const hid_t properties = H5Pcreate(H5P_FILE_ACCESS);
   H5Pset_libver_bounds(properties, H5F_LIBVER_V110, H5F_LIBVER_V110);
 #if H5_VERSION_GE(1, 10, 7)

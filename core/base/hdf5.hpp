@@ -7,8 +7,9 @@
 #include <string_view>
 #include <utility>
 
-/// What every use of HDF5 shares: identifiers that close, attributes, and errors of one line: the file, what could not
-/// be done, and what HDF5 says (std::runtime_error). Identifiers are HDF5's hid_t, so that no header needs HDF5's.
+/// Common parts of all uses of HDF5: identifiers that close themselves, attributes, and one-line errors that give the
+/// file, the failed action and HDF5's reason (std::runtime_error). Identifiers are HDF5's hid_t, declared as
+/// std::int64_t so that no header needs HDF5's.
 namespace mylos {
 
 /// An HDF5 identifier, closed with the object.
@@ -22,7 +23,7 @@ class Hdf5Id {
 
   std::int64_t get() const { return id_; }
   bool is_valid() const { return id_ >= 0; }
-  /// Closes it now; false where HDF5 could not.
+  /// Closes the identifier now; returns false if HDF5 fails to.
   bool reset() { return id_ < 0 || close_(std::exchange(id_, -1)) >= 0; }
 
  private:
@@ -30,31 +31,33 @@ class Hdf5Id {
   Close close_;
 };
 
-/// Throws "<file>: cannot <action> <what>: <what HDF5 says of its last failure>".
+/// Throws "<file>: cannot <action> <what>: <HDF5's description of its last failure>".
 [[noreturn]] void fail_hdf5(const std::string& file, std::string_view action, std::string_view what);
 
-/// Properties of file access: checksummed metadata (format 1.10), and no refusal where file locks are not to be had.
-/// From here on HDF5 prints no stacks of errors and loads no filter plugins. The caller closes it with H5Pclose.
+/// Creates the file access properties: metadata with checksums (format 1.10), and no failure if file locks are
+/// unavailable. Also turns off HDF5's printed error stacks and its loading of filter plugins. The caller closes the
+/// result with H5Pclose.
 std::int64_t hdf5_access_properties();
 
-/// Opens a file to be read; the caller closes it with H5Fclose.
+/// Opens a file for reading; the caller closes it with H5Fclose.
 std::int64_t open_hdf5_file(const std::filesystem::path& path);
 
-/// HDF5's type of a Value in memory: std::uint8_t, std::int32_t, std::uint32_t, std::int64_t, std::uint64_t or double.
+/// Returns HDF5's in-memory type of Value: std::uint8_t, std::int32_t, std::uint32_t, std::int64_t, std::uint64_t or
+/// double.
 template <class Value>
 std::int64_t hdf5_type();
 
-/// Attributes of `object`; `file` stands for the file in errors. Texts have a fixed length.
+/// Write an attribute of `object`; `file` names the file in errors. Texts are stored with a fixed length.
 void write_hdf5_attribute(std::int64_t object, const char* attribute, std::uint64_t value, const std::string& file);
 void write_hdf5_attribute(std::int64_t object, const char* attribute, std::uint32_t value, const std::string& file);
 void write_hdf5_attribute(std::int64_t object, const char* attribute, std::int64_t value, const std::string& file);
 void write_hdf5_attribute(std::int64_t object, const char* attribute, double value, const std::string& file);
 void write_hdf5_attribute(std::int64_t object, const char* attribute, std::string_view value, const std::string& file);
 
-/// Value is std::int64_t, std::uint64_t, std::uint32_t or double.
+/// Reads a number; Value is std::int64_t, std::uint64_t, std::uint32_t or double.
 template <class Value>
 Value read_hdf5_number(std::int64_t object, const char* attribute, const std::string& file);
-/// A text of at most `longest` bytes.
+/// Reads a text of at most `longest` bytes.
 std::string read_hdf5_text(std::int64_t object, const char* attribute, const std::string& file, std::size_t longest);
 
 }  // namespace mylos

@@ -17,9 +17,9 @@ namespace mylos {
 namespace {
 
 constexpr const char* checksum_attribute = "crc32c";
-constexpr std::size_t memory_step = std::size_t{16} << 20;  // bytes by which a file in memory grows
-constexpr std::size_t end_of_file_place = 28;               // in a superblock with 8-byte offsets
-constexpr std::size_t longest_text = 4096;                  // bytes of an attribute
+constexpr std::size_t memory_step = std::size_t{16} << 20;  // growth increment of a file in memory, in bytes
+constexpr std::size_t end_of_file_place = 28;               // offset in a superblock with 8-byte offsets
+constexpr std::size_t longest_text = 4096;                  // maximum bytes of an attribute
 
 void* allocate(std::size_t size, H5FD_file_image_op_t, void*) { return std::malloc(size); }
 
@@ -29,11 +29,11 @@ void* copy(void* target, const void* source, std::size_t size, H5FD_file_image_o
 
 void* resize(void* memory, std::size_t size, H5FD_file_image_op_t, void*) { return std::realloc(memory, size); }
 
-/// Called with the finished file as it is closed: takes its bytes.
+/// Takes the finished file's bytes when HDF5 closes it.
 herr_t release(void* memory, H5FD_file_image_op_t operation, void* bytes) {
   const auto* file = static_cast<const char*>(memory);
   if (operation == H5FD_FILE_IMAGE_OP_FILE_CLOSE && file != nullptr) {
-    std::uint64_t end = 0;  // the superblock (version 2 and later) says where the file ends; the memory is longer
+    std::uint64_t end = 0;  // the file's end, from the superblock (version 2 and later): the memory is longer
     std::memcpy(&end, file + end_of_file_place, sizeof end);
     static_cast<std::string*>(bytes)->assign(file, end);
   }
@@ -45,12 +45,12 @@ void* share(void* bytes) { return bytes; }
 
 herr_t unshare(void*) { return 0; }
 
-/// A path that no file can have. HDF5 opens what has the name of a file that it creates, in memory too, and hands its
-/// bytes to `release`.
+/// A path that no file can have. If a file of the given name existed, HDF5 would open it even for a file in memory and
+/// pass its bytes to `release`.
 constexpr const char* name_of_no_file = "/dev/null/in memory";
 
-/// A file in memory that leaves its content in `bytes` when it is closed. H5Fget_file_image would be simpler, but gives
-/// superblocks of this format a wrong checksum.
+/// Creates a file in memory whose content is moved to `bytes` when it is closed. H5Fget_file_image would be simpler,
+/// but writes a wrong checksum to superblocks of this format.
 hid_t create_file(const std::string& name, std::string& bytes) {
   const Hdf5Id properties(hdf5_access_properties(), H5Pclose);
   H5FD_file_image_callbacks_t callbacks{allocate, copy, resize, release, share, unshare, &bytes};
@@ -61,27 +61,28 @@ hid_t create_file(const std::string& name, std::string& bytes) {
   return file;
 }
 
-/// Bytes up to which a file may be nothing but holes, and how many times longer than its data a longer one may be.
+/// Files up to sparse_bytes may consist of holes only; longer ones may be at most most_sparse times as long as their
+/// data.
 constexpr std::uint64_t sparse_bytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t most_sparse = 16;
 
-/// Bytes of a file that are no holes; all where the file system does not tell.
+/// Returns the bytes of a file outside holes; `size` if the file system cannot tell.
 std::uint64_t data_bytes(int descriptor, std::uint64_t size) {
   std::uint64_t bytes = 0;
   off_t begin = 0, end = 0;
   while ((begin = ::lseek(descriptor, end, SEEK_DATA)) >= 0 && (end = ::lseek(descriptor, begin, SEEK_HOLE)) > begin) {
     bytes += static_cast<std::uint64_t>(end - begin);
   }
-  return errno == ENXIO ? bytes : size;  // ENXIO: there is no more data
+  return errno == ENXIO ? bytes : size;  // ENXIO: no more data
 }
 
-/// Refuses a file that is long only by holes: they take nothing on the disk, but memory once they are read. Copies may
-/// have holes too, where an array is zeros, but texts and tokens are most of a feature file.
+/// Rejects a file that is long only because of holes: they take no disk space, but memory once read. Copied files may
+/// have holes where an array is zero, but most of a feature file is texts and tokens.
 void check_holes(const std::filesystem::path& path) {
   const std::uint64_t size = std::filesystem::file_size(path);
   if (size <= sparse_bytes) return;
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return;  // HDF5 opened it a moment ago, so it has been replaced since
+  if (descriptor < 0) return;  // HDF5 has just opened it, so it was replaced since
   const std::uint64_t bytes = data_bytes(descriptor, size);
   ::close(descriptor);
   ensure(bytes >= size / most_sparse,

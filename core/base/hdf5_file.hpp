@@ -10,12 +10,12 @@
 #include "core/base/hdf5.hpp"
 #include "core/base/hdf5_source.hpp"
 
-/// One-dimensional arrays with checksums in an HDF5 file, and numbers and texts as attributes of its root.
-/// Elements are std::uint8_t, std::int32_t, std::uint32_t or std::uint64_t. Errors are std::runtime_error of one line:
-/// the file, the array or attribute, and what HDF5 says.
+/// One-dimensional arrays with checksums in an HDF5 file, with numbers and texts as attributes of its root. Elements
+/// are std::uint8_t, std::int32_t, std::uint32_t or std::uint64_t. Errors are std::runtime_error of one line with the
+/// file, the array or attribute, and HDF5's reason.
 namespace mylos {
 
-/// A new file, made in memory for the caller to store: where the disk is full under HDF5 1.10 it crashes at exit.
+/// A new file, built in memory for the caller to store: HDF5 1.10 crashes at exit if it writes to a full disk itself.
 class Hdf5Writer {
  public:
   /// `name` stands for the file in errors.
@@ -23,10 +23,10 @@ class Hdf5Writer {
 
   void set_attribute(const char* attribute, std::int64_t value);
   void set_attribute(const char* attribute, std::string_view value);
-  /// Writes the array "/group/.../array", making its groups.
+  /// Writes the array "/group/.../array", creating its groups.
   template <class Element>
   void write(const char* array, std::span<const Element> values);
-  /// Closes it and gives its bytes; nothing can be written after.
+  /// Closes the file and returns its bytes; nothing can be written afterwards.
   std::string finish();
 
  private:
@@ -35,7 +35,7 @@ class Hdf5Writer {
   Hdf5Id file_;
 };
 
-/// A file that is there, read-only; see Hdf5Source for what it refuses.
+/// An existing file, opened read-only. Hdf5Source documents the files that it rejects.
 class Hdf5Reader {
  public:
   explicit Hdf5Reader(const std::filesystem::path& path);
@@ -43,7 +43,7 @@ class Hdf5Reader {
   bool has_attribute(const char* attribute) const;
   std::int64_t integer(const char* attribute) const;
   std::string text(const char* attribute) const;
-  /// The array's values, after its checksum was found right. All arrays that were read must fit in the file together.
+  /// Reads an array and verifies its checksum. All arrays read must fit in the file together.
   template <class Element>
   std::vector<Element> read(const char* array);
 

@@ -23,7 +23,7 @@ std::vector<std::size_t> shape_of(hid_t dataset, const std::string& what) {
   return {sizes.begin(), sizes.begin() + rank};
 }
 
-/// The number of elements, which together are at most `most_bytes`.
+/// Returns the number of elements. Fails if they take more than `most_bytes`.
 std::uint64_t size_of(const std::vector<std::size_t>& shape, std::size_t element_bytes, std::uint64_t most_bytes,
                       const std::string& what) {
   if (std::ranges::find(shape, std::size_t{0}) != shape.end()) return 0;
@@ -36,13 +36,13 @@ std::uint64_t size_of(const std::vector<std::size_t>& shape, std::size_t element
   return size;
 }
 
-/// Where the `bytes` of a dataset of one block begin in a file of `file_bytes`.
+/// Returns the offset of a contiguous dataset of `bytes` bytes in a file of `file_bytes`.
 std::uint64_t offset_of(hid_t dataset, std::uint64_t bytes, std::uint64_t file_bytes, const std::string& what) {
   const Hdf5Id properties(H5Dget_create_plist(dataset), H5Pclose);
   const bool is_block = properties.is_valid() && H5Pget_layout(properties.get()) == H5D_CONTIGUOUS &&
                         H5Pget_external_count(properties.get()) == 0;
   ensure(is_block, fmt::format("{} is chunked, compact or in another file; only contiguous datasets are read", what));
-  if (bytes == 0) return 0;  // which takes no place
+  if (bytes == 0) return 0;  // an empty dataset has no storage
   const haddr_t offset = H5Dget_offset(dataset);
   ensure(offset != HADDR_UNDEF && H5Dget_storage_size(dataset) == bytes && offset <= file_bytes &&
              bytes <= file_bytes - offset,

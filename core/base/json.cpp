@@ -13,7 +13,7 @@
 namespace mylos {
 namespace {
 
-/// nlohmann's explanation without its own tag and position.
+/// Returns nlohmann's explanation without its own tag and position.
 std::string_view explanation(std::string_view what) {
   for (const std::string_view mark : {"parse error at line ", "parse error: "}) {
     const std::size_t at = what.find(mark);
@@ -24,7 +24,7 @@ std::string_view explanation(std::string_view what) {
   return tag == std::string_view::npos ? what : what.substr(tag + 2);
 }
 
-/// "line 3, column 7" of the byte at `byte`, both counted from 1.
+/// Formats the position of byte `byte` as "line 3, column 7", both counted from 1.
 std::string position(std::string_view text, std::size_t byte) {
   const std::string_view before = text.substr(0, std::min(byte, text.size()));
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
@@ -37,8 +37,8 @@ std::string position(std::string_view text, std::size_t byte) {
   fail(fmt::format("{}: not JSON at {}: {}", name, position(text, byte), why));
 }
 
-/// The byte of the first bracket that nests too deeply; npos where there is none. Brackets in strings do not count. The
-/// parser agrees with this scan up to the first syntax error, where it stops.
+/// Returns the offset of the first bracket that nests too deeply; npos if there is none. Brackets in strings do not
+/// count. Up to the first syntax error, where the parser stops, this scan agrees with the parser.
 std::size_t find_too_deep(std::string_view text) {
   std::size_t depth = 0;
   bool in_string = false;
@@ -59,7 +59,7 @@ std::size_t find_too_deep(std::string_view text) {
 
 bool is_too_deep(std::string_view text) { return find_too_deep(text) != std::string_view::npos; }
 
-/// Checks the depth, calls `parse` and gives its errors our words.
+/// Checks the depth, calls `parse` and rewrites its errors.
 template <class Parse>
 Json parse_with(const Parse& parse, std::string_view text, std::string_view name) {
   if (const std::size_t byte = find_too_deep(text); byte != std::string_view::npos) {
@@ -68,7 +68,7 @@ Json parse_with(const Parse& parse, std::string_view text, std::string_view name
   try {
     return parse();
   } catch (const Json::parse_error& error) {
-    // `byte` is where the reader stood, counted from 1; beyond the text it ran out of input.
+    // `byte` is the parser's position, counted from 1; a position beyond the text means that the input ended too early.
     if (error.byte > text.size()) fail_at(text, text.size(), name, "the text ends too early; is the file truncated?");
     fail_at(text, error.byte - 1, name, printable(explanation(error.what())));
   } catch (const Json::exception& error) {

@@ -7,30 +7,29 @@
 #include <string>
 #include <string_view>
 
-/// JSON files read with errors of one line that say where: the file, the line, the path to the value.
+/// JSON files, with one-line errors that give the file, the line and the path to the value.
 namespace mylos {
 
 using Json = nlohmann::json;
 
-/// How deeply lists and objects may nest. nlohmann::json copies and prints values recursively, so that a deep one from
-/// a file would exhaust the stack. Nothing outside core/base/json.cpp calls the library's own parser.
+/// Maximum nesting depth of lists and objects. nlohmann::json copies and prints values recursively, so a deeply nested
+/// file would overflow the stack. Only core/base/json.cpp calls the library's own parser.
 inline constexpr std::size_t max_json_depth = 64;
 
-/// Parses `text`; `name` is its file in errors. Throws "<name>: not JSON at line L, column C: ...", and
-/// "<name>: nests deeper than 64 levels at ..." before anything is built.
+/// Parses `text`; `name` is its file in errors. Throws "<name>: not JSON at line L, column C: ...", or "<name>: nests
+/// deeper than 64 levels at ..." before any value is built.
 Json parse_json(std::string_view text, std::string_view name);
-/// The same, and calls `on_key` for each key of the outermost object, in the order of the text and for repeated keys
-/// too.
+/// The same, and calls `on_key` for each key of the outermost object, in order of appearance, including repeated keys.
 Json parse_json(std::string_view text, std::string_view name, const std::function<void(const std::string&)>& on_key);
 
-/// Parses `text`; returns a discarded value where it is not JSON or nests too deeply.
+/// Parses `text`; returns a discarded value if it is not JSON or nests too deeply.
 Json try_parse_json(std::string_view text);
 nlohmann::ordered_json try_parse_ordered_json(std::string_view text);
 
-/// Whether parse_json would take `text`, found without building the value.
+/// Returns whether parse_json would accept `text`, without building the value.
 bool is_json(std::string_view text);
 
-/// A string as it stands, and any other value as JSON: as it is typed, and as a message shows it.
+/// Returns a string as it is and any other value as JSON, for use in messages.
 template <class AnyJson>
 std::string plain_text(const AnyJson& value) {
   return value.is_string() ? value.template get<std::string>() : value.dump();
@@ -39,8 +38,8 @@ std::string plain_text(const AnyJson& value) {
 /// Reads a UTF-8 JSON file; errors are those of read_text_file and parse_json.
 Json read_json(const std::filesystem::path& path);
 
-/// Where a value stands in a document, spelt out only when there is an error to report. A place refers to its parent,
-/// which must outlive it.
+/// The location of a value in a document, formatted only if there is an error to report. A location refers to its
+/// parent, which must outlive it.
 class JsonLocation {
  public:
   explicit JsonLocation(std::string_view file) : file_(file) {}
@@ -61,21 +60,21 @@ class JsonLocation {
   std::size_t index_ = 0;
 };
 
-/// The value as this type; throws "...: expected a string, found a number" and the like.
+/// Return the value as this type, or throw, for example "...: expected a string, found a number".
 const std::string& as_string(const Json& value, const JsonLocation& location);
 const Json& as_list(const Json& value, const JsonLocation& location);
 const Json& as_object(const Json& value, const JsonLocation& location);
 bool as_bool(const Json& value, const JsonLocation& location);
 double as_number(const Json& value, const JsonLocation& location);
-/// A whole number that is not negative.
+/// Returns a non-negative integer.
 std::size_t as_count(const Json& value, const JsonLocation& location);
-/// An id: a string, or a whole number from -2^63 to 2^64 - 1, which becomes its digits. Larger ones lose digits when
-/// JSON is parsed, so they are errors, as are numbers with a fraction or an exponent.
+/// Returns an id: a string, or an integer from -2^63 to 2^64 - 1 as decimal digits. Larger integers are errors because
+/// they lose digits when JSON is parsed; so are numbers with a fraction or an exponent.
 std::string as_id(const Json& value, const JsonLocation& location);
 
-/// The value of `key` in an object, null where it is absent. Throws where `object` is none.
+/// Returns the value of `key`, or null if it is absent. Throws if `object` is not an object.
 const Json* find_member(const Json& object, std::string_view key, const JsonLocation& location);
-/// The same, throwing where it is absent.
+/// Like find_member, but throws if `key` is absent.
 const Json& member(const Json& object, std::string_view key, const JsonLocation& location);
 const std::string& string_member(const Json& object, std::string_view key, const JsonLocation& location);
 const Json& list_member(const Json& object, std::string_view key, const JsonLocation& location);

@@ -4,7 +4,7 @@
 
 namespace mylos {
 
-/// The middle of `values`, which are not none; of an even number the lower middle.
+/// Returns the median of `values`, which must not be empty; for an even count, the lower of the two middle values.
 double median(std::vector<double> values);
 
 }  // namespace mylos

@@ -5,7 +5,7 @@
 
 namespace mylos {
 
-/// Takes one line for the user.
+/// Receives one line for the user.
 using Notice = std::function<void(const std::string&)>;
 
 }  // namespace mylos

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-/// An option of the command line, as an entry of a table from which parsing, --help, run.json and --config derive.
+/// A command-line option, as an entry of the table from which parsing, --help, run.json and --config are derived.
 namespace mylos {
 
-/// The commands that have an option: a sum of these.
+/// Bits of the commands that accept an option.
 enum CommandBit : unsigned {
   train_command = 1,
   eval_command = 2,
@@ -34,33 +34,34 @@ enum CommandBit : unsigned {
   classify_command = 32768,
 };
 
-/// An option that fills a field of `Target`. core/base/option_kinds.hpp makes the usual kinds.
+/// An option that sets a field of `Target`. core/base/option_kinds.hpp creates the usual kinds.
 template <class Target>
 struct Option {
-  std::string name;                  ///< "learning-rate"; users may write _ for -
-  std::vector<std::string> aliases;  ///< what the peers call it: "lr"
-  std::string placeholder;           ///< of the value, "X"; empty = a switch
-  std::string_view section;          ///< of the help
-  unsigned commands = 0;             ///< CommandBits
-  std::string help;                  ///< what it does, with the unit
-  std::string expects = {};          ///< what a value must be, "a whole number from 1 to 512"
-  /// Puts the value in its place; false, with the target as it was, where it is not what is expected.
+  std::string name;                  ///< "learning-rate"; users may type _ for -
+  std::vector<std::string> aliases;  ///< names in other programs, such as "lr"
+  std::string placeholder;           ///< the value in the help, such as "X"; empty for a switch
+  std::string_view section;          ///< section of the help
+  unsigned commands = 0;             ///< bitwise or of CommandBits
+  std::string help;                  ///< description with the unit
+  std::string expects = {};          ///< description of valid values: "a whole number from 1 to 512"
+  /// Stores the parsed value in the target. Returns false, leaving the target unchanged, if the text is invalid.
   std::function<bool(Target&, std::string_view)> parse = {};
-  /// The value for run.json, null where it is unset; empty where the option is no setting of the run.
+  /// Returns the value for run.json, null if it is unset. Empty if the option is not a setting of the run.
   std::function<nlohmann::ordered_json(const Target&)> print = {};
-  std::string alone = {};                 ///< the value where none follows the name; empty where one has to
-  std::vector<std::string> choices = {};  ///< the words among its values; completion offers them
-  bool is_derived = false;                ///< its value follows from others where it is not given: help shows none
+  std::string alone = {};                 ///< value if the option is given alone; empty if a value is required
+  std::vector<std::string> choices = {};  ///< the words among its values, for completion
+  bool is_derived = false;                ///< default depends on other options: not shown in the help
 
   bool is_switch() const { return placeholder.empty(); }
   bool belongs_to(unsigned command) const { return (commands & command) != 0; }
-  /// Whether it is called `text`, which has - for _.
+  /// Returns whether `text` is the option's name or an alias, with - for _.
   bool is_called(std::string_view text) const {
     return name == text || std::ranges::find(aliases, text) != aliases.end();
   }
 };
 
-/// The option of a part as one of the whole: `part` finds the part, [](auto& whole) -> auto& { return whole.part; }.
+/// Converts an option of a part to one of the whole. `part` returns the part: [](auto& whole) -> auto& { return
+/// whole.part; }.
 template <class Whole, class Part, class Finder>
 Option<Whole> option_of_whole(const Option<Part>& option, Finder part) {
   Option<Whole> whole{option.name,
@@ -84,19 +85,20 @@ Option<Whole> option_of_whole(const Option<Part>& option, Finder part) {
   return whole;
 }
 
-/// Where options that were set stand, by their names.
+/// The source of each option that was set, by name.
 struct OptionSources {
-  std::set<std::string, std::less<>> given = {};       ///< on the command line
-  std::set<std::string, std::less<>> configured = {};  ///< in the file of --config
+  std::set<std::string, std::less<>> given = {};       ///< set on the command line
+  std::set<std::string, std::less<>> configured = {};  ///< set in the --config file
 
   bool was_given(std::string_view name) const { return given.contains(name); }
   bool was_configured(std::string_view name) const { return configured.contains(name); }
-  /// Whether only the configuration says `name`, and the command line says `other`, which excludes it and wins.
+  /// Returns whether `name` is set only in the configuration file and the command line overrides it by `other`, which
+  /// excludes it.
   bool is_overridden(std::string_view name, std::string_view other) const {
     return !was_given(name) && was_given(other);
   }
-  /// Refuses two settings that mean the same where both are on the command line, or both only in the configuration.
-  /// Errors: UsageError that names both.
+  /// Rejects two mutually exclusive settings if both are on the command line, or both only in the configuration file.
+  /// Errors: UsageError naming both.
   void exclude(std::string_view one, std::string_view other) const;
 };
 

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-/// How the kinds of options are read into a field of their target and printed from it. `field` is a generic callable
-/// that gives the field: [](auto& config) -> auto& { return config.batch; }.
+/// Kinds of options: each function adds the parsing and printing of one field of the target. `field` is a generic
+/// callable that returns the field: [](auto& config) -> auto& { return config.batch; }.
 namespace mylos {
 
-/// The columns of a table of options; the kind of option adds the rest.
+/// Creates an option from the columns of an option table; the functions below add the rest.
 template <class Target>
 Option<Target> named_option(std::string name, std::vector<std::string> aliases, std::string placeholder,
                             std::string_view section, unsigned commands, std::string help) {
@@ -25,14 +25,14 @@ nlohmann::ordered_json option_json(const T& value) {
   return value;
 }
 
-/// null where there is none.
+/// null if there is no value.
 template <class T>
 nlohmann::ordered_json option_json(const std::optional<T>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
 }
 
-/// A value that `parse` makes of the text, nothing where it is not what is expected; the field may be absent
-/// (std::optional).
+/// Adds a value that `parse` makes from the text; `parse` returns nullopt for invalid text. The field may be a
+/// std::optional.
 template <class Target, class Field, class Parse>
 Option<Target> parsed_option(Option<Target> option, std::string expects, Field field, Parse parse) {
   option.expects = std::move(expects);
@@ -45,14 +45,14 @@ Option<Target> parsed_option(Option<Target> option, std::string expects, Field f
   return option;
 }
 
-/// A whole number, which may be absent.
+/// Adds a whole number; the field may be a std::optional.
 template <class Target, class Field>
 Option<Target> count_option(Option<Target> option, CountRange range, Field field) {
   return parsed_option(std::move(option), describe(range), field,
                        [range](std::string_view text) { return parse_count(text, range); });
 }
 
-/// A whole number whose 0 means "not given".
+/// Adds a whole number for which 0 means "not given".
 template <class Target, class Field>
 Option<Target> count_or_unset_option(Option<Target> option, CountRange range, Field field) {
   option = count_option(std::move(option), range, field);
@@ -62,26 +62,26 @@ Option<Target> count_or_unset_option(Option<Target> option, CountRange range, Fi
   return option;
 }
 
-/// A number, which may be absent.
+/// Adds a real number; the field may be a std::optional.
 template <class Target, class Field>
 Option<Target> real_option(Option<Target> option, RealRange range, Field field) {
   return parsed_option(std::move(option), describe(range), field,
                        [range](std::string_view text) { return parse_real(text, range); });
 }
 
-/// A duration in seconds, which may be absent.
+/// Adds a duration in seconds; the field may be a std::optional.
 template <class Target, class Field>
 Option<Target> duration_option(Option<Target> option, Field field) {
   return parsed_option(std::move(option), duration_expected, field, parse_duration);
 }
 
-/// true or false; the option alone means true.
+/// Adds a boolean; the option without a value means true.
 template <class Target, class Field>
 Option<Target> switch_option(Option<Target> option, Field field) {
   return parsed_option(std::move(option), "nothing, true or false", field, parse_truth);
 }
 
-/// One name of a list, kept as a string, which may be absent.
+/// Adds a choice from a list of names, stored as a string; the field may be a std::optional.
 template <class Target, class Field>
 Option<Target> choice_option(Option<Target> option, std::vector<Choice> choices, Field field) {
   option.choices = names_of(choices);
@@ -90,7 +90,7 @@ Option<Target> choice_option(Option<Target> option, std::vector<Choice> choices,
                        [choices = std::move(choices)](std::string_view text) { return parse_choice(text, choices); });
 }
 
-/// An option whose names are those of an enumeration.
+/// Adds a choice among the names of an enumeration.
 template <class Target, class Field, class Parse, class Print>
 Option<Target> enumeration_option(Option<Target> option, std::vector<Choice> choices, Field field, Parse from_name,
                                   Print to_name) {
@@ -107,7 +107,7 @@ Option<Target> enumeration_option(Option<Target> option, std::vector<Choice> cho
   return option;
 }
 
-/// A file or directory. Recorded absolute, so that a run.json means the same from every directory.
+/// Adds a file or directory. It is recorded as an absolute path, so that run.json is valid from every directory.
 template <class Target, class Field>
 Option<Target> path_option(Option<Target> option, Field field) {
   option.expects = "a path";
@@ -122,7 +122,7 @@ Option<Target> path_option(Option<Target> option, Field field) {
   return option;
 }
 
-/// `option` as something that is done, not a setting that run.json keeps.
+/// Marks `option` as an action, not a setting: run.json does not record it.
 template <class Target>
 Option<Target> unrecorded(Option<Target> option) {
   option.print = {};

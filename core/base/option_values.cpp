@@ -14,7 +14,7 @@
 namespace mylos {
 namespace {
 
-/// The number that is all of `text`.
+/// Parses `text` as a number; nullopt unless the whole text is one.
 template <class Number>
 std::optional<Number> parse_whole(std::string_view text) {
   Number value{};
@@ -23,8 +23,8 @@ std::optional<Number> parse_whole(std::string_view text) {
   return value;
 }
 
-/// Insertions, deletions, replacements and exchanges of neighbours that make `a` into `b` (restricted Damerau
-/// distance).
+/// Returns the restricted Damerau distance: the number of insertions, deletions, replacements and exchanges of adjacent
+/// characters that turn `a` into `b`.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), now(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
@@ -131,7 +131,7 @@ std::string nearest_name(std::string_view text, std::span<const std::string> nam
   std::string best;
   std::size_t best_distance = 1 + std::max<std::size_t>(2, text.size() / 3);
   for (const std::string& name : names) {
-    // What was begun and left off ("learning") is near whatever its length.
+    // A prefix of at least four characters ("learning") always counts as close.
     const std::size_t distance = text.size() >= 4 && name.starts_with(text) ? 1 : edit_distance(text, name);
     if (distance < best_distance && distance < name.size()) {
       best = name;

@@ -71,7 +71,7 @@ void PositionedFile::begin_flush(std::uint64_t offset, std::uint64_t count) cons
 }
 
 void PositionedFile::reserve(std::uint64_t size) const {
-  // Not posix_fallocate: where the file system cannot reserve, that writes into every block.
+  // posix_fallocate would write to every block if the file system cannot reserve space.
   if (::fallocate(descriptor_, 0, 0, static_cast<off_t>(size)) == 0) return;
   if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL) fail_with_errno("write", path_, errno);
   resize(size);
@@ -83,7 +83,7 @@ void PositionedFile::resize(std::uint64_t size) const {
 
 void PositionedFile::sync_and_close() {
   if (::fsync(descriptor_) != 0) fail_with_errno("write", path_, errno);
-  // Some network file systems report a full disk only here.
+  // Some network file systems report a full disk only at close.
   if (::close(std::exchange(descriptor_, -1)) != 0) fail_with_errno("write", path_, errno);
 }
 

@@ -7,12 +7,12 @@
 
 namespace mylos {
 
-/// A file that is read and written at places, by several processes at once. Errors are std::runtime_error with the
-/// file and what the system says.
+/// A file that several processes read and write at given offsets concurrently. Errors are std::runtime_error with the
+/// file and the system's message.
 class PositionedFile {
  public:
   enum class Use { read, write, create };
-  /// `create`: a file that is not there yet.
+  /// `create` requires that the file does not exist yet.
   PositionedFile(std::filesystem::path path, Use use);
   ~PositionedFile();
   PositionedFile(const PositionedFile&) = delete;
@@ -24,12 +24,12 @@ class PositionedFile {
 
   void read(std::uint64_t offset, std::span<std::byte> bytes) const;
   void write(std::uint64_t offset, std::span<const std::byte> bytes) const;
-  /// Asks the system to begin carrying these bytes to the disk; where it cannot, nothing.
+  /// Asks the system to start writing these bytes to disk; a no-op if it cannot.
   void begin_flush(std::uint64_t offset, std::uint64_t count) const;
-  /// Makes the file this long and takes the space for it, where the file system can.
+  /// Extends the file to `size` bytes and reserves disk space, if the file system can.
   void reserve(std::uint64_t size) const;
   void resize(std::uint64_t size) const;
-  /// Returns when what was written is on the disk; closes the file.
+  /// Flushes everything written to disk, and closes the file.
   void sync_and_close();
 
  private:

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::size_t longest_name = 80;
 
-/// The bytes of the character at the start of `text`, which is not empty: 1 where they are not UTF-8. Longer forms than
-/// needed are not: some decoders take e0 82 9b for U+009B.
+/// Returns the number of bytes of the first character of `text`, which must not be empty; 1 if it is not valid UTF-8.
+/// Overlong forms are invalid: some decoders read e0 82 9b as U+009B.
 std::size_t character_bytes(std::string_view text) {
   const auto lead = static_cast<unsigned char>(text.front());
   const std::size_t bytes = lead < 0xc2 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 1;
@@ -22,8 +22,8 @@ std::size_t character_bytes(std::string_view text) {
   return is_too_long ? 1 : bytes;
 }
 
-/// Whether `character`, of character_bytes, is a control character: C0, DEL, or C1 as UTF-8 or as a byte of its own,
-/// which terminals that do not read UTF-8 obey.
+/// Returns whether a character is a control character: C0, DEL, or C1, either as UTF-8 or as a single byte, which
+/// non-UTF-8 terminals obey.
 bool is_control(std::string_view character) {
   const auto first = static_cast<unsigned char>(character.front());
   if (character.size() == 1) return first < 0x20 || (first >= 0x7f && first < 0xa0);
@@ -72,7 +72,7 @@ std::string json_without_controls(std::string_view text) {
     if (!is_control(character) || last < 0x20) {
       result += character;
     } else {
-      result += fmt::format("\\u{:04x}", last);  // the last byte of C1 as UTF-8 is its code point
+      result += fmt::format("\\u{:04x}", last);  // the last byte of C1 in UTF-8 equals its code point
     }
   });
   return result;

@@ -4,10 +4,10 @@
 
 namespace mylos {
 
-/// The name of the machine this process runs on, "localhost" where it has none.
+/// Returns this machine's host name, or "localhost" if it has none.
 std::string host_name();
 
-/// By the system's clock.
+/// Returns the Unix time of the system clock, in seconds.
 double seconds_since_1970();
 
 }  // namespace mylos

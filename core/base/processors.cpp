@@ -19,7 +19,7 @@
 namespace mylos {
 namespace {
 
-/// More than any node has; beyond it OpenMP ends the program with a message of its own, or none.
+/// More threads than any node has. Beyond this OpenMP aborts, with its own message or none.
 constexpr std::size_t most_threads = 1024;
 
 struct FreeCpuSet {
@@ -33,7 +33,7 @@ std::string name_of(std::span<const std::size_t> ranks) {
   return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
 }
 
-/// Ranks of the node, at least one, that may run on a processor of this one.
+/// Returns the number of the node's ranks whose masks overlap this rank's mask, at least 1.
 std::size_t sharers_of(std::span<const Processors> allowed, std::size_t rank_of_node) {
   const Processors& mine = allowed[rank_of_node];
   const auto sharers = static_cast<std::size_t>(
@@ -57,7 +57,8 @@ Processors allowed_processors() {
 
 Processors available_processors() {
   Processors available;
-  // A thread that asks for all is given what the control group has; the caller's own set stays as it is.
+  // Requests all processors in a separate thread: the kernel reduces the request to the control group's set, and the
+  // caller's own mask does not change.
   std::thread([&available] {
     const CpuSet all(CPU_ALLOC(available.size()));
     if (all) {

@@ -5,39 +5,39 @@
 #include <span>
 #include <string>
 
-/// Processors that the ranks of a node may run on, and how they share them.
+/// CPU affinity: the processors that the ranks of a node may run on, and their distribution among ranks.
 namespace mylos {
 
 using Processors = std::bitset<4096>;
 
-/// Those that this process may run on now.
+/// Returns the processors in this process' current affinity mask.
 Processors allowed_processors();
-/// Those that it could be allowed: what its container or job has of the node.
+/// Returns the largest affinity mask this process could get: the processors of its container or job on this node.
 Processors available_processors();
 
-/// "0-3,8"
+/// Formats the processors as "0-3,8".
 std::string to_string(const Processors& processors);
 
-/// OMP_NUM_THREADS, or 0 where it is not set; a list ("4,2") counts by its first. Errors: std::runtime_error where it
-/// is not a number of threads.
+/// Returns OMP_NUM_THREADS, or 0 if it is not set; for a list ("4,2"), its first element. Errors: std::runtime_error if
+/// it is not a valid number of threads.
 std::size_t threads_from_environment();
 
-/// Threads of a rank: the processors it may run on, divided among those that may run on any of them; at least one.
-/// `allowed`: of the ranks of a node.
+/// Returns the number of threads per rank: the processors of this rank's mask divided by the number of ranks whose
+/// masks overlap it, at least 1. `allowed` has one mask for each rank of the node.
 std::size_t share_of_processors(std::span<const Processors> allowed, std::size_t rank_of_node);
 
-/// How many of the node's ranks there are for each processor that this rank may run on, counting those that may run on
-/// any of them; rounded up.
+/// Returns the number of ranks whose masks overlap this rank's mask, divided by the processors of the mask, rounded up.
 std::size_t ranks_a_processor(std::span<const Processors> allowed, std::size_t rank_of_node);
 
-/// Errors: std::runtime_error where ranks of a node are tied to fewer processors than they are, while it has others
-/// that nobody may use. `ranks`: which ranks of the world they are.
+/// Checks that ranks of a node are not pinned to fewer processors than there are ranks while other processors stay
+/// unused. `ranks` are their ranks in the world. Errors: std::runtime_error.
 void check_pinning(std::span<const Processors> allowed, const Processors& available, std::span<const std::size_t> ranks,
                    const std::string& host);
 
-/// This machine's CPU as its kernel tells it, in x86's words or ARM's: what timings that are kept depend on.
+/// Identifies this machine's CPU by the fields of /proc/cpuinfo (x86 or ARM), as a key for cached timings.
 std::string processor_name();
-/// The same for people: "AMD EPYC 7763 64-Core Processor"; all of it where the kernel knows no such name.
+/// The CPU's model name for users, such as "AMD EPYC 7763 64-Core Processor"; processor_name() if the kernel gives
+/// none.
 std::string processor_model();
 
 }  // namespace mylos

@@ -5,11 +5,11 @@
 
 namespace mylos {
 
-/// JSON whose keys stay in the order in which they were set.
+/// JSON whose keys keep their insertion order.
 using OrderedJson = nlohmann::ordered_json;
 
-/// json.dumps(value) of Python, byte for byte: ASCII only, floats by repr; on one line, or with `indent` spaces a
-/// level.
+/// Formats `value` as Python's json.dumps does, byte for byte: ASCII only, floats by repr; on one line, or with
+/// `indent` spaces per level.
 std::string python_json(const OrderedJson& value);
 std::string python_json(const OrderedJson& value, int indent);
 

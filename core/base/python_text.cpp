@@ -14,7 +14,7 @@ constexpr char32_t capital_sigma = 0x3A3;
 
 utf8proc_category_t category_of(char32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t>(c)); }
 
-/// The property Case_Ignorable: marks, formats, modifiers, and the punctuation that Word_Break keeps inside words.
+/// Unicode's Case_Ignorable: marks, formats, modifiers, and the punctuation that Word_Break allows inside words.
 bool is_case_ignorable(char32_t c) {
   constexpr std::u32string_view inside_words =
       U"'.:\u00B7\u0387\u055F\u05F4\u2018\u2019\u2024\u2027\uFE13\uFE52\uFE55\uFF07\uFF0E\uFF1A";
@@ -30,7 +30,7 @@ bool is_case_ignorable(char32_t c) {
   }
 }
 
-/// The property Cased, of code points that are not Case_Ignorable.
+/// Unicode's Cased, for code points that are not Case_Ignorable.
 bool is_cased(char32_t c) {
   const utf8proc_category_t kind = category_of(c);
   if (kind == UTF8PROC_CATEGORY_LU || kind == UTF8PROC_CATEGORY_LL || kind == UTF8PROC_CATEGORY_LT) return true;
@@ -38,7 +38,7 @@ bool is_cased(char32_t c) {
          (c >= 0x1F130 && c <= 0x1F149) || (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189);
 }
 
-/// Unicode's Final_Sigma: a cased letter before and none after, ignorable ones aside.
+/// Unicode's Final_Sigma: a cased letter before and none after, skipping case-ignorable characters.
 bool is_final_sigma(std::u32string_view text, std::size_t at) {
   std::size_t before = at;
   while (before > 0 && is_case_ignorable(text[before - 1])) --before;

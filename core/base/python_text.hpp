@@ -3,22 +3,22 @@
 #include <string>
 #include <string_view>
 
-/// Text functions with the results of Python 3, on which official scoring scripts and run_qa rely.
+/// Text functions with the same results as Python 3, on which official scoring scripts and run_qa rely.
 namespace mylos {
 
-/// str.isspace of one code point: what split() splits at and lstrip() strips.
+/// str.isspace() for one code point: what split() splits at and lstrip() strips.
 bool is_python_space(char32_t c);
 
-/// The \w of re: str.isalnum or an underscore.
+/// \w in re: str.isalnum() or an underscore.
 bool is_python_word(char32_t c);
 
-/// str.lower(), with U+0130 and the final sigma as Python has them.
+/// str.lower(), including Python's treatment of U+0130 and the final sigma.
 std::u32string python_lower(std::u32string_view text);
 
-/// str.lstrip() of well-formed UTF-8.
+/// str.lstrip() for well-formed UTF-8.
 std::string_view python_lstrip(std::string_view text);
 
-/// repr() of a float: the shortest digits that read back the same.
+/// repr() of a float: the shortest digits that read back as the same value.
 std::string python_repr(double value);
 
 }  // namespace mylos

@@ -9,7 +9,7 @@
 namespace mylos {
 
 std::string duration_text(double seconds) {
-  constexpr double longest = 1e15;  // beyond it the days do not fit an integer
+  constexpr double longest = 1e15;  // beyond this the days overflow an integer
   if (!(seconds >= 0.0) || seconds > longest) return "?";
   const auto total = static_cast<long long>(std::llround(seconds));
   const long long days = total / 86400, hours = total / 3600 % 24, minutes = total / 60 % 60, rest = total % 60;

@@ -29,13 +29,13 @@ void Screen::show(const std::string& text, std::size_t step) {
     if (!shown_ || step != step_) print(text);
   } else {
     winsize window{};
-    ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window);  // zeros where it fails
+    ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &window);  // zeros on failure
     const std::string picture = fitted(without_controls(text), window.ws_col, window.ws_row);
-    // ANSI X3.64: up as many lines as stand there, and erase to the end of the screen.
+    // ANSI X3.64: move up to the first line of the old text, then erase to the end of the screen.
     print_escapes((lines_ > 0 ? fmt::format("\x1b[{}A\x1b[J", lines_) : "") + picture);
     lines_ = static_cast<std::size_t>(std::ranges::count(picture, '\n'));
   }
-  flush_output();  // it is to be seen while the run goes on, also in a file or at the end of a pipe
+  flush_output();  // show it now, also in a file or pipe
   shown_ = true;
   step_ = step;
 }

@@ -6,16 +6,17 @@
 
 namespace mylos {
 
-/// What of a text of lines fits into a window: lines cut to its columns, as none may wrap, and no more of them than
-/// leave a row for the cursor. 0 = not known, nothing is cut.
+/// Cuts text to the size of a terminal window: lines are cut to `columns` so that none wraps, and one row is left for
+/// the cursor. 0 means unknown: no cut in that direction.
 std::string fitted(std::string_view text, std::size_t columns, std::size_t rows);
 
-/// Shows pictures one over the other in a terminal, elsewhere one below the other where something has changed.
+/// Shows successive versions of a text: on a terminal each replaces the one before; elsewhere each is appended if it
+/// has changed.
 class Screen {
  public:
   Screen();
 
-  /// `step` is what changes.
+  /// Shows `text`. A different `step` means that the text has changed.
   void show(const std::string& text, std::size_t step);
 
  private:

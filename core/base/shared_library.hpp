@@ -2,19 +2,19 @@
 
 #include <string>
 
-/// Libraries that are looked for when they are first used, so that the program starts on machines without them.
+/// Libraries that are loaded at first use, so that the program starts on machines without them.
 namespace mylos {
 
-/// A library that stays open until the process ends.
+/// A library that stays loaded until the process ends.
 class SharedLibrary {
  public:
-  /// Opens `file`, which the system's loader looks for.
+  /// Loads `file`, using the search path of the system's loader.
   explicit SharedLibrary(const char* file);
 
-  /// Why it did not open, in the loader's words on one line; empty where it did.
+  /// The loader's error message on one line; empty if the library was loaded.
   const std::string& obstacle() const { return obstacle_; }
 
-  /// Sets `function` to the one called `name`. Returns false where the library has none.
+  /// Sets `function` to the symbol called `name`. Returns false if the library has none.
   template <class Function>
   bool find(const char* name, Function& function) const {
     function = reinterpret_cast<Function>(address_of(name));
@@ -28,7 +28,7 @@ class SharedLibrary {
   std::string obstacle_;
 };
 
-/// `text` with spaces for its line breaks, and none at its end: libraries end their messages in line breaks.
+/// Replaces line breaks by spaces and removes those at the end: libraries end their messages with line breaks.
 std::string on_one_line(std::string text);
 
 }  // namespace mylos

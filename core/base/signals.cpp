@@ -20,7 +20,7 @@ constexpr int interrupted = 130, run_again = 85, terminated = 143;
 volatile std::sig_atomic_t first_signal = 0;
 int guards = 0;
 
-/// A line that a handler can write: nothing is allocated then.
+/// The line that the handler writes; preformatted because a handler must not allocate.
 std::array<char, 512> notice;
 std::size_t notice_bytes = 0;
 
@@ -34,14 +34,14 @@ extern "C" void on_signal(int signal) {
   errno = error;
 }
 
-/// Only what a handler may call.
+/// Async-signal-safe.
 extern "C" void end_at_once(int signal) {
   static constexpr char message[] = "mylos: ended by a signal while no step ran; nothing more is saved\n";
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, message, sizeof message - 1);
   std::_Exit(exit_code_of(signal));
 }
 
-/// For the constructor's initialiser list: signals that came to a guard before the outermost one are forgotten.
+/// Used in the constructor's initialiser list. Clears signals received before the outermost guard.
 auto forget_signals_for(void (*handler)(int)) {
   if (guards++ == 0) first_signal = 0;
   return handler;

@@ -3,13 +3,13 @@
 #include <csignal>
 #include <string>
 
-/// Signals that end a run: at a step's end, or at once where no step runs. Handlers save nothing.
+/// Signals that end a run: at the end of a step or, if no step is running, at once. Handlers save nothing.
 namespace mylos {
 
-/// What SIGINT, SIGTERM and SIGUSR1 did before, given back when it dies.
+/// Saves the handlers of SIGINT, SIGTERM and SIGUSR1, and restores them on destruction.
 class PreviousHandlers {
  public:
-  /// Installs `handler` for them.
+  /// Installs `handler` for the three signals.
   explicit PreviousHandlers(void (*handler)(int));
   ~PreviousHandlers();
   PreviousHandlers(const PreviousHandlers&) = delete;
@@ -19,8 +19,8 @@ class PreviousHandlers {
   struct sigaction previous_[3];
 };
 
-/// While it lives, each of these signals ends the process at once, with its exit code and one line: for loading, after
-/// which there is nothing to save yet. A SignalGuard takes over while it lives.
+/// While it lives, each of these signals ends the process at once, with the signal's exit code and one line. For the
+/// loading phase, when there is nothing to save yet. A SignalGuard takes precedence while it lives.
 class PromptEnd {
  public:
   PromptEnd();
@@ -29,8 +29,8 @@ class PromptEnd {
   PreviousHandlers previous_;
 };
 
-/// Catches SIGINT, SIGTERM and SIGUSR1 while it lives; a second SIGINT ends the process at once. A guard within another
-/// knows the signals that came to the outer one.
+/// Catches SIGINT, SIGTERM and SIGUSR1 while it lives; a second SIGINT ends the process at once. A nested guard also
+/// sees the signals received by the outer guard.
 class SignalGuard {
  public:
   SignalGuard();
@@ -38,18 +38,18 @@ class SignalGuard {
   SignalGuard(const SignalGuard&) = delete;
   SignalGuard& operator=(const SignalGuard&) = delete;
 
-  /// The signal that came first since the outermost guard's construction, or 0.
+  /// Returns the first signal received since the outermost guard was constructed, or 0.
   int received() const;
 
  private:
   PreviousHandlers previous_;
 };
 
-/// From here on a SignalGuard's process writes `line` to standard error when SIGTERM or SIGINT is the first signal that
-/// comes; nothing where it is empty. Called while no guard lives.
+/// Sets the line that is written to standard error if the first signal a SignalGuard catches is SIGTERM or SIGINT; none
+/// if `line` is empty. Must be called while no guard lives.
 void set_termination_notice(const std::string& line);
 
-/// The exit code INTERFACE gives to a run that `signal` ended; 0 for no signal.
+/// Returns the exit code of a run ended by `signal`: 130 for SIGINT, 143 for SIGTERM, 85 for SIGUSR1, 0 for no signal.
 int exit_code_of(int signal);
 
 }  // namespace mylos

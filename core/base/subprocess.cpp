@@ -22,7 +22,7 @@ extern char** environ;
 namespace mylos {
 namespace {
 
-/// A pipe whose ends close with the object, and in a program that is started.
+/// A pipe whose ends are closed with the object, and in the started program.
 class Pipe {
  public:
   Pipe() {
@@ -46,8 +46,7 @@ class Pipe {
   std::array<int, 2> ends_{};
 };
 
-/// Text that a program that is started reads as its standard input. It is in memory: nothing remains of it, however
-/// this process ends.
+/// Text for the standard input of a program. It is kept in memory only, so no copy remains however this process ends.
 class Input {
  public:
   explicit Input(std::string_view text)
@@ -72,7 +71,7 @@ class Input {
   int descriptor_;
 };
 
-/// Starts the program with these as its standard input, output and error.
+/// Starts the program with the given standard input, output and error.
 pid_t start(const std::vector<std::string>& arguments, const Input& input, const Pipe& output, const Pipe& errors) {
   std::vector<char*> pointers;
   for (const auto& argument : arguments) pointers.push_back(const_cast<char*>(argument.c_str()));
@@ -89,7 +88,7 @@ pid_t start(const std::vector<std::string>& arguments, const Input& input, const
   return process;
 }
 
-/// Appends what can be read now; false at the end.
+/// Appends the bytes that can be read now; returns false at the end.
 bool read_some(int descriptor, std::string& text) {
   std::array<char, 4096> buffer;
   const auto count = ::read(descriptor, buffer.data(), buffer.size());
@@ -98,7 +97,7 @@ bool read_some(int descriptor, std::string& text) {
   return count > 0;
 }
 
-/// Reads both pipes until both end; one after the other would block a program that fills the second.
+/// Reads both pipes until both end. Reading them one after the other would block a program that fills the second.
 void read_both(int output, std::string& output_text, int errors, std::string& errors_text) {
   std::array<pollfd, 2> waiting{{{output, POLLIN, 0}, {errors, POLLIN, 0}}};
   while (waiting[0].fd >= 0 || waiting[1].fd >= 0) {

@@ -12,13 +12,13 @@
 namespace mylos {
 namespace {
 
-/// The length of the sequence that a valid first byte begins.
+/// Returns the length of the sequence that starts with a valid first byte.
 std::size_t sequence_length(char first) {
   const auto byte = static_cast<unsigned char>(first);
   return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
 }
 
-/// Moves past whole 8-byte words that are ASCII: most text is, and this is several times as fast as byte by byte.
+/// Skips whole 8-byte words of ASCII, several times as fast as byte by byte; most text is ASCII.
 std::size_t skip_ascii(std::string_view text, std::size_t position) {
   std::uint64_t word = 0;
   while (position + sizeof word <= text.size()) {
@@ -29,7 +29,7 @@ std::size_t skip_ascii(std::string_view text, std::size_t position) {
   return position;
 }
 
-/// The byte position of code point `count`, counted from byte `position`; the end of the text if it has fewer.
+/// Returns the byte position of code point `count`, counted from byte `position`; the end of the text if it has fewer.
 std::size_t advance(std::string_view text, std::size_t position, std::size_t count) {
   while (count > 0 && position < text.size()) {
     position += sequence_length(text[position]);

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-/// What a user typed is wrong: one line that says what to change, exit code 2.
+/// A mistake in the command line: one line that says what to change, exit code 2.
 namespace mylos {
 
 class UsageError : public std::runtime_error {

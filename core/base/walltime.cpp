@@ -28,7 +28,7 @@ std::string_view trimmed(std::string_view text) {
   return begin == std::string_view::npos ? std::string_view() : text.substr(begin, end + 1 - begin);
 }
 
-/// What follows "key = " on a line of `text`.
+/// Parses the walltime after "key = " in `text`.
 std::optional<double> walltime_of(std::string_view text, std::string_view key) {
   const std::size_t at = text.find(key);
   if (at == std::string_view::npos) return std::nullopt;
@@ -42,7 +42,7 @@ std::optional<double> slurm_remaining(double now, const RunProgram& run) {
   const std::string job = environment("SLURM_JOB_ID");
   if (job.empty()) return std::nullopt;
   if (const auto end = whole_number(environment("SLURM_JOB_END_TIME"))) return *end - now;
-  const auto output = run({"squeue", "-h", "-j", job, "-o", "%L"});  // Slurm before 23 sets no end time
+  const auto output = run({"squeue", "-h", "-j", job, "-o", "%L"});  // before version 23, Slurm sets no end time
   return output ? parse_walltime(trimmed(*output)) : std::nullopt;
 }
 
