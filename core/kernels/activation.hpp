@@ -6,11 +6,11 @@
 /// GELU with the exact error function (Hendrycks, Gimpel 2016), and bias gradients. Elementwise and deterministic.
 namespace mylos {
 
-/// pre (M, N) += bias (N); y = gelu(pre). y may not be pre.
+/// pre (M, N) += bias (N); y = gelu(pre). y must not alias pre.
 template <class T>
 void bias_gelu(const ExecutionSpace& space, const ConstVector<T>& bias, const Matrix<T>& pre, const Matrix<T>& y);
 
-/// y (M, N) = gelu(pre). y may not be pre.
+/// y (M, N) = gelu(pre). y must not alias pre.
 template <class T>
 void gelu(const ExecutionSpace& space, const ConstMatrix<T>& pre, const Matrix<T>& y);
 
@@ -22,12 +22,12 @@ void gelu_gradient(const ExecutionSpace& space, const ConstMatrix<T>& pre, const
 template <class T>
 void add_bias(const ExecutionSpace& space, const ConstVector<T>& bias, const Matrix<T>& x);
 
-/// sums (N) += column sums of x (M, N), through fixed blocks of rows; workspace as column_sum_workspace says.
+/// sums (N) += column sums of x (M, N), over fixed blocks of rows. The workspace needs column_sum_workspace floats.
 template <class T>
 void add_column_sums(const ExecutionSpace& space, const ConstMatrix<T>& x, const Vector<float>& sums,
                      const Vector<float>& workspace);
 
-/// to = from, converted. Same extents.
+/// to = from, converted to the other element type. Both have the same extents.
 template <class From, class To>
 void convert(const ExecutionSpace& space, const ConstVector<From>& from, const Vector<To>& to);
 

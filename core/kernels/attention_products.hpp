@@ -11,19 +11,19 @@
 #include <immintrin.h>
 #endif
 
-/// Blocks of a head in team scratch, and products of them. Operands are floats, or pairs of bfloat16 where the CPU
-/// multiplies such; results are floats. A product is cut into register tiles that the threads of a team share; the
-/// loops inside a tile have constant trip counts and contiguous loads, so that host compilers keep its sums in vector
-/// registers.
+/// Blocks of a head in team scratch, and products of them. Operands are floats, or pairs of bfloat16 if the CPU can
+/// multiply those; results are floats. A product is cut into register tiles that are distributed over the threads of a
+/// team. The loops inside a tile have constant trip counts and contiguous loads, so that host compilers keep its sums
+/// in vector registers.
 namespace mylos::attention {
 
-/// A team takes one head of one sequence. Heads are alike and sequences are not, hence the dynamic schedule.
+/// One team per head of one sequence. Work varies between sequences, hence the dynamic schedule.
 using Policy = Kokkos::TeamPolicy<ExecutionSpace, Kokkos::Schedule<Kokkos::Dynamic>>;
 using Team = Policy::member_type;
 
-/// Elements of a vector register, and columns and rows of a register tile: for 32 and for 16 vector registers, and for
-/// one device thread. Results do not depend on them. Clang 14 does not keep 8 rows in registers: it runs 15 times
-/// slower.
+/// Elements per vector register, and columns and rows per register tile, for one device thread and for CPUs with 32 or
+/// 16 vector registers. Results do not depend on them. Clang 14 does not keep 8 rows in registers and would run 15
+/// times slower.
 #if defined(MYLOS_DEVICE_BUILD)
 inline constexpr int vector = 4, tile_columns = 8;
 #elif defined(__AVX512F__)
@@ -43,7 +43,7 @@ KOKKOS_INLINE_FUNCTION constexpr int round_up(int value, int multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-/// Two bfloat16 that are neighbours along the inner index of a product, the earlier in the lower half.
+/// Two bfloat16 that are adjacent along the inner index of a product, the earlier one in the lower half.
 using Pair = std::uint32_t;
 
 #if defined(MYLOS_MULTIPLIES_PAIRS)
@@ -52,39 +52,39 @@ inline constexpr bool multiplies_pairs = !kernels_in_teams;
 inline constexpr bool multiplies_pairs = false;
 #endif
 
-/// What the operands of products of T are held as.
+/// The storage type of operands of products of T.
 template <class T>
 using OperandOf = std::conditional_t<multiplies_pairs && std::is_same_v<T, bfloat16>, Pair, float>;
 
-/// Inner indices that one operand covers.
+/// Inner indices per operand.
 template <class Operand>
 inline constexpr int inner_of = std::is_same_v<Operand, Pair> ? 2 : 1;
 
-/// Operands that cover `inner` indices.
+/// Returns the number of operands that cover `inner` indices.
 template <class Operand>
 KOKKOS_INLINE_FUNCTION constexpr int operands_of(int inner) {
   return (inner + inner_of<Operand> - 1) / inner_of<Operand>;
 }
 
-/// Both rounded to the nearest bfloat16, ties away from zero: two operations fewer than bfloat16's own rounding to
-/// even. Infinities stay, and so do the NaNs that arithmetic makes.
+/// Rounds both to the nearest bfloat16, ties away from zero, which needs two operations fewer than bfloat16's own
+/// rounding to even. Infinities and the NaNs that arithmetic produces are preserved.
 KOKKOS_FORCEINLINE_FUNCTION Pair pair_of(float first, float second) {
   const std::uint32_t low = Kokkos::bit_cast<std::uint32_t>(first) + 0x8000u;
   const std::uint32_t high = Kokkos::bit_cast<std::uint32_t>(second) + 0x8000u;
   return (low >> 16) | (high & 0xffff0000u);
 }
 
-/// Half `index` of a row of pairs = value, rounded so.
+/// Stores `value`, rounded in the same way, as element `index` of a row of pairs.
 KOKKOS_FORCEINLINE_FUNCTION void put(Pair* row, int index, float value) {
   const auto half = static_cast<std::uint16_t>((Kokkos::bit_cast<std::uint32_t>(value) + 0x8000u) >> 16);
   std::memcpy(reinterpret_cast<unsigned char*>(row) + 2 * index, &half, sizeof half);
 }
 KOKKOS_FORCEINLINE_FUNCTION void put(float* row, int index, float value) { row[index] = value; }
 
-/// One head's columns of some rows of a packed matrix.
+/// The columns of one head in some rows of a packed matrix.
 template <class T>
 struct HeadRows {
-  T* data;  ///< the first row's first column
+  T* data;  ///< first column of the first row
   std::size_t stride;
   int head_size;
 };
@@ -95,7 +95,7 @@ KOKKOS_INLINE_FUNCTION HeadRows<T> head_rows(const Matrix<T>& matrix, std::size_
   return {matrix.data() + row * matrix.stride(0) + head * head_size, matrix.stride(0), static_cast<int>(head_size)};
 }
 
-/// Operand `index` of a row of T, whose columns it covers are all there.
+/// Loads operand `index` of a row of T; all columns it covers must exist.
 template <class Operand, class T>
 KOKKOS_FORCEINLINE_FUNCTION Operand operand_at(const T* row, int index) {
   if constexpr (std::is_same_v<Operand, Pair>) {
@@ -107,7 +107,7 @@ KOKKOS_FORCEINLINE_FUNCTION Operand operand_at(const T* row, int index) {
   }
 }
 
-/// The same with zeros beyond `columns`.
+/// The same, with zeros beyond `columns`.
 template <class Operand, class T>
 KOKKOS_FORCEINLINE_FUNCTION Operand operand_within(const T* row, int index, int columns) {
   if ((index + 1) * inner_of<Operand> <= columns) return operand_at<Operand>(row, index);
@@ -117,7 +117,7 @@ KOKKOS_FORCEINLINE_FUNCTION Operand operand_within(const T* row, int index, int 
   return 0;
 }
 
-/// Side of the squares in which `load_transposed` works, and operands that a loop loads at once.
+/// Side of the squares in `load_transposed`, and the number of operands per load loop.
 inline constexpr int square = 16;
 
 /// to (padded_rows, depth operands) = from (rows, head size), zero beyond, for products along the columns.
@@ -138,8 +138,8 @@ KOKKOS_INLINE_FUNCTION void load_columns(const Team& team, const HeadRows<const 
   });
 }
 
-/// to (padded_rows, depth) = from (rows, head size), zero beyond, for products along the rows: pairs are of two rows,
-/// and `to` has half as many. `padded_rows` is even.
+/// to (padded_rows, depth) = from (rows, head size), zero beyond, for products along the rows: each pair combines two
+/// rows, so `to` has half as many rows. `padded_rows` must be even.
 template <class T>
 KOKKOS_INLINE_FUNCTION void load_rows(const Team& team, const HeadRows<const T>& from, int rows, int padded_rows,
                                       int depth, Pair* to) {
@@ -161,7 +161,7 @@ KOKKOS_INLINE_FUNCTION void load_rows(const Team& team, const HeadRows<const T>&
   load_columns<float>(team, from, rows, padded_rows, depth, to);
 }
 
-/// Interleaves the halves of a square: the position's bits (row, column) rotate left by one.
+/// Interleaves the halves of a square: rotates the bits of the index (row, column) left by one.
 template <class Operand>
 KOKKOS_INLINE_FUNCTION void shuffle(const Operand* KOKKOS_RESTRICT from, Operand* KOKKOS_RESTRICT to) {
   constexpr int half = square * square / 2;
@@ -171,8 +171,8 @@ KOKKOS_INLINE_FUNCTION void shuffle(const Operand* KOKKOS_RESTRICT from, Operand
   }
 }
 
-/// One square of `load_transposed`; zero beyond `rows` and `columns` (of T). Four shuffles transpose 16 x 16 operands
-/// and vectorise; plain loops cannot be contiguous on both sides and took an eighth of the backward pass.
+/// Transposes one square of `load_transposed`; zero beyond `rows` and `columns` (of T). Four shuffles transpose 16 x 16
+/// operands and vectorise. Plain loops cannot be contiguous on both sides and took an eighth of the backward pass.
 template <class Operand, class T>
 KOKKOS_INLINE_FUNCTION void load_square(const T* KOKKOS_RESTRICT from, std::size_t from_stride, int rows, int columns,
                                         Operand* KOKKOS_RESTRICT to, int to_stride) {
@@ -199,8 +199,8 @@ KOKKOS_INLINE_FUNCTION void load_square(const T* KOKKOS_RESTRICT from, std::size
   }
 }
 
-/// to (operands of the head size, padded_rows) = the transpose of from (rows, head size), zero beyond, for products
-/// along the columns. `padded_rows` is a multiple of `square`.
+/// to (operands of the head size, padded_rows) = transpose of from (rows, head size), zero beyond, for products along
+/// the columns. `padded_rows` must be a multiple of `square`.
 template <class Operand, class T>
 KOKKOS_INLINE_FUNCTION void load_transposed(const Team& team, const HeadRows<const T>& from, int rows, int padded_rows,
                                             Operand* to) {
@@ -224,7 +224,7 @@ KOKKOS_INLINE_FUNCTION void store(const Team& team, const float* from, int rows,
   });
 }
 
-/// The left operand of a product: element (i, k) is at i * row_stride + k * inner_stride.
+/// The left operand of a product; element (i, k) is at i * row_stride + k * inner_stride.
 template <class Operand>
 struct Left {
   const Operand* data;
@@ -239,7 +239,7 @@ struct Block {
   int stride;
 };
 
-/// f(j) for the columns of a tile, a vector at a time.
+/// Calls f(j) for the columns of a tile, one vector at a time.
 template <int columns, class Function>
 KOKKOS_FORCEINLINE_FUNCTION void for_columns(const Function& f) {
   for (int v = 0; v < columns; v += vector) {
@@ -248,11 +248,11 @@ KOKKOS_FORCEINLINE_FUNCTION void for_columns(const Function& f) {
   }
 }
 
-/// One register tile of `product`, for inner > 0 operands.
+/// Computes one register tile of `product`, for inner > 0 operands.
 template <int columns>
 KOKKOS_INLINE_FUNCTION void tile_product(int inner, Left<float> a, Block<const float> b, bool accumulate,
                                          Block<float> c) {
-  float sum[tile_rows][columns];  // begins with a product: zeros would be a call of memset
+  float sum[tile_rows][columns];  // starts with a product: zeroing would call memset
   for (int i = 0; i < tile_rows; ++i) {
     for_columns<columns>([&](int j) { sum[i][j] = a.data[i * a.row_stride] * b.data[j]; });
   }
@@ -271,7 +271,7 @@ KOKKOS_INLINE_FUNCTION void tile_product(int inner, Left<float> a, Block<const f
 }
 
 #if defined(MYLOS_MULTIPLIES_PAIRS)
-/// The same of pairs. No compiler makes this instruction of a loop.
+/// The same for pairs. Compilers do not generate this instruction from a loop.
 template <int columns>
 inline void tile_product(int inner, Left<Pair> a, Block<const Pair> b, bool accumulate, Block<float> c) {
   constexpr int vectors = columns / vector;
@@ -297,14 +297,14 @@ inline void tile_product(int inner, Left<Pair> a, Block<const Pair> b, bool accu
 }
 #endif
 
-/// c (rows, columns) = or += a (rows, inner) b (inner, columns), all in scratch. Rows are rounded up to `tile_rows`,
-/// columns to half of `tile_columns`: the arrays reach that far. The order of summation is that of `inner`.
+/// c (rows, columns) = or += a (rows, inner) b (inner, columns), all in scratch. Rows are rounded up to `tile_rows` and
+/// columns to half of `tile_columns`, so the arrays must extend that far. Sums run in the order of `inner`.
 template <class Operand>
 KOKKOS_INLINE_FUNCTION void product(const Team& team, int rows, int columns, int inner, const Left<Operand>& a,
                                     const Block<const Operand>& b, bool accumulate, const Block<float>& c) {
   const int row_tiles = (rows + tile_rows - 1) / tile_rows, column_tiles = (columns + tile_columns - 1) / tile_columns;
   const int operands = operands_of<Operand>(inner);
-  // Row tiles run fastest: the columns of b that a tile needs stay in the first-level cache.
+  // Row tiles vary fastest, so that the columns of b that a tile needs stay in the L1 cache.
   Kokkos::parallel_for(Kokkos::TeamThreadRange(team, row_tiles * column_tiles), [&](int tile) {
     const int row = tile % row_tiles * tile_rows, column = tile / row_tiles * tile_columns;
     const Left<Operand> left{a.data + row * a.row_stride, a.row_stride, a.inner_stride};

@@ -3,17 +3,17 @@
 #include "core/kernels/attention.hpp"
 #include "core/kernels/attention_blocks.hpp"
 
-/// How the passes of attention share long sequences out to teams. Sums keep their order however a sequence is cut, so
-/// that results do not depend on it.
+/// Distribution of attention over teams for long sequences. The order of summation does not depend on how a sequence is
+/// cut, so neither do the results.
 ///
-/// Forward, each query has sums of its own: a team takes so many queries and goes over the keys that they see.
-/// Backward, queries add up over keys and keys over queries: a sequence is cut into tiles of so many queries by so many
-/// keys. Tile (i, j), of the i-th queries (of all heads that share keys, one head after the other) and the j-th keys,
-/// goes on with the sums of keys that tile (i-1, j) left, and with those of queries that tile (i, j-1) left. Tiles of
-/// equal i + j need nothing of each other: they are a wave, one launch.
+/// Forward: each query has its own sums, so a team takes a block of queries and loops over the keys visible to them.
+/// Backward: queries are summed over keys and keys over queries, so a sequence is cut into tiles. Tile (i, j) covers
+/// the i-th block of queries (of all heads that use the same keys, one head after the other) and the j-th block of
+/// keys. It continues the sums of keys from tile (i-1, j) and the sums of queries from tile (i, j-1). Tiles with equal
+/// i + j are independent and form a wave, which is one launch.
 namespace mylos::attention {
 
-/// Queries and keys of a tile, where there are several.
+/// Queries and keys per tile if a sequence has several tiles.
 inline constexpr int tile_side = 256;
 static_assert(tile_side % key_block == 0 && tile_side % query_block == 0 && tile_side <= longest_attention_tile);
 
@@ -21,24 +21,24 @@ KOKKOS_INLINE_FUNCTION constexpr int at_most(int value, int most) { return value
 
 /// The part of a tile's queries that a team computes.
 struct Tile {
-  int head = 0, heads = 0;      ///< of those that share keys; heads 0: there is nothing to do
-  int first_query = 0;          ///< of the sequence
-  bool begins_keys = false;     ///< no other tile has added to these keys
-  bool ends_keys = false;       ///< nor will
-  bool begins_queries = false;  ///< no other tile has added to these queries
-  bool ends_queries = false;    ///< nor will
+  int head = 0, heads = 0;      ///< among those that use the same keys; heads 0: nothing to do
+  int first_query = 0;          ///< row in the sequence
+  bool begins_keys = false;     ///< first tile that adds to these keys
+  bool ends_keys = false;       ///< last tile that adds to these keys
+  bool begins_queries = false;  ///< first tile that adds to these queries
+  bool ends_queries = false;    ///< last tile that adds to these queries
 };
 
 /// A launch of the backward pass.
 struct Wave {
-  int side;    ///< of a tile; at least as many as the longest sequence has where that is one tile
-  int tiles;   ///< of the longest sequence, in each direction
+  int side;    ///< per tile; at least the longest sequence if that is one tile
+  int tiles;   ///< tiles of the longest sequence in each direction
   int number;  ///< i + j
 
-  /// Launches that the heads of a group take. One tile has them all in one launch.
+  /// Number of launches for the heads of a group. A single tile takes all heads in one launch.
   int count(int group) const { return tiles == 1 ? 1 : (group + 1) * tiles - 1; }
 
-  /// The part that this launch computes of the j-th keys of a sequence.
+  /// Returns the part of the j-th keys of a sequence that this launch computes.
   KOKKOS_INLINE_FUNCTION Tile tile(int j, int group, int length, bool causal) const {
     if (tiles == 1) return {0, group, 0, true, true, true, true};
     const int own_tiles = (length + side - 1) / side, i = number - j;
@@ -55,14 +55,14 @@ struct Wave {
   }
 };
 
-/// The first wave over sequences of which the longest has so many rows. Without an array for sums between tiles each
-/// sequence is one tile.
+/// Returns the first wave for sequences of up to `longest` rows. Without an array for partial sums, each sequence is
+/// one tile.
 Wave first_wave(std::size_t longest, bool has_partial_sums);
 
-/// Parts of queries in the forward pass, which read keys in tiles of as many.
+/// Blocks of queries in the forward pass, which reads keys in tiles of the same size.
 struct QueryParts {
-  int side;   ///< queries of a part; at least as many as the longest sequence has where that is one part
-  int parts;  ///< of the longest sequence
+  int side;   ///< queries per part; at least the longest sequence if that is one part
+  int parts;  ///< parts of the longest sequence
 };
 
 QueryParts query_parts(std::size_t longest);

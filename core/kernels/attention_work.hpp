@@ -3,18 +3,17 @@
 #include "core/kernels/attention.hpp"
 #include "core/kernels/work.hpp"
 
-/// What the passes of attention do, with elements of `element` bytes. Where the lengths of the sequences are not known
-/// on the host, the work is not known.
+/// Work of attention's passes, for elements of `element` bytes. nullopt if the host does not know the sequence lengths.
 namespace mylos::attention {
 
-/// Two products of scores, and the softmax.
+/// The forward pass: two products of scores, and the softmax.
 std::optional<Work> forward_work(const AttentionShape& shape, const PackedSequences& sequences, std::size_t element);
-/// Five products.
+/// The backward pass: five products.
 std::optional<Work> backward_work(const AttentionShape& shape, const PackedSequences& sequences, std::size_t element);
-/// The sums of dout * out of `rows` rows.
+/// The sums of dout * out for `rows` rows.
 Work row_sums_work(const AttentionShape& shape, std::size_t rows, std::size_t element);
-/// The backward pass on tensor cores: each of two passes makes the scores and their gradients, so that the one over
-/// queries has three products and the one over keys four.
+/// The backward pass on tensor cores has two passes, which both compute the scores and their gradients: three products
+/// in the pass over queries and four in the pass over keys.
 std::optional<Work> query_pass_work(const AttentionShape& shape, const PackedSequences& sequences, std::size_t element);
 std::optional<Work> key_pass_work(const AttentionShape& shape, const PackedSequences& sequences, std::size_t element);
 

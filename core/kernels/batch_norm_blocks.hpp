@@ -8,15 +8,16 @@
 
 #include <algorithm>
 
-/// How BatchNorm's kernels cut an array: each image into blocks of rows, the same for any number of images, groups and
-/// threads. A block stays in cache between two passes over it.
+/// Partition of arrays in BatchNorm's kernels: each image is cut into blocks of rows, independently of the number of
+/// images, groups and threads. A block stays in cache between two passes over it.
 namespace mylos::batch_norm {
 
-/// Elements that a block has, about.
+/// Approximate number of elements per block.
 inline constexpr std::size_t block_elements = kernels_in_teams ? 65536 : 16384;
-/// Rows of partial sums must be few beside those that they are of, and sums in float of few terms.
+/// Bounds for the rows per block: many rows keep the partial sums small compared with the data, few rows keep the float
+/// sums short.
 inline constexpr std::size_t least_rows = 16, most_rows = 256;
-/// Channels whose partial sums a task adds up.
+/// Channels per task when partial sums are added up.
 inline constexpr std::size_t channel_group = kernels_in_teams ? 32 : 16;
 
 /// The rows of a block.
@@ -43,7 +44,7 @@ KOKKOS_FORCEINLINE_FUNCTION std::size_t channel_groups(std::size_t channels) {
   return (channels + channel_group - 1) / channel_group;
 }
 
-/// body(row, column) for all elements of a block of rows, in any order.
+/// Calls body(row, column) for all elements of a block of rows, in any order.
 template <class Body>
 KOKKOS_FORCEINLINE_FUNCTION void for_elements(const HostTeam& team, std::size_t rows, std::size_t columns,
                                               const Body& body) {
@@ -58,7 +59,7 @@ KOKKOS_FORCEINLINE_FUNCTION void for_elements(const Team& team, std::size_t rows
   team_for(team, rows * columns, [=](std::size_t i) { body(i / columns, i % columns); });
 }
 
-/// Terms of an element, each for a sum over rows.
+/// The contributions of one element to several sums over rows.
 template <std::size_t count>
 struct SumTerms {
   float value[count];
@@ -73,7 +74,7 @@ struct BlockTerms {
   double value[count];
 };
 
-/// Where `count` sums of each column go.
+/// Destinations of `count` sums per column.
 template <std::size_t count>
 struct ColumnSums {
   float* sums[count];
@@ -83,7 +84,7 @@ struct ColumnSums {
   }
 };
 
-/// The sums of term(row, c) over `rows` rows, which is called once for each element. Four rows are added up before they
+/// Adds the sums of term(row, c) over `rows` rows; term is called once per element. Four rows are added up before they
 /// are added to the sum.
 template <std::size_t count, class Team, class Term>
 KOKKOS_FORCEINLINE_FUNCTION void sum_rows(const Team& team, std::size_t rows, std::size_t columns, const Term& term,
@@ -105,8 +106,8 @@ KOKKOS_FORCEINLINE_FUNCTION void sum_rows(const Team& team, std::size_t rows, st
   }
 }
 
-/// then(c, sums) for each of `columns` channels, channel_group at most: sums[k] is that of term(block, c).value[k] over
-/// blocks [first, last), in their order, in double.
+/// Calls then(c, sums) for each of `columns` channels, at most channel_group. sums[k] is the sum of term(block,
+/// c).value[k] over blocks [first, last), in order, in double.
 template <std::size_t count, class Term, class Then>
 KOKKOS_FORCEINLINE_FUNCTION void for_block_sums(const HostTeam& team, std::size_t first, std::size_t last,
                                                 std::size_t columns, const Term& term, const Then& then) {
@@ -137,7 +138,7 @@ KOKKOS_FORCEINLINE_FUNCTION void for_block_sums(const Team& team, std::size_t fi
   });
 }
 
-/// An array's normalisation, for one group.
+/// The normalisation of an array, for one group.
 template <class T>
 struct ChannelNormalizer {
   const float *mean, *inverse;
@@ -158,7 +159,7 @@ struct ChannelNormalizer {
   }
 };
 
-/// Errors: std::invalid_argument where an array is not that of the groups' images.
+/// Errors: std::invalid_argument if an array does not match the groups' images.
 template <class View>
 void check_rows(const ImageGroups& groups, const View& array, std::size_t channels, const char* name) {
   const std::size_t rows = groups.images() * groups.pixels;
@@ -181,10 +182,10 @@ void check_input(const ImageGroups& groups, const BatchNormInput<T>& input) {
                   input.statistics.inverse.extent(0)));
 }
 
-/// The arrays of the workspace.
+/// The arrays in the workspace.
 struct Workspace {
   Matrix<float> first, second;        ///< (blocks, C)
-  Matrix<float> scale, slope, shift;  ///< (S, C) of the backward pass
+  Matrix<float> scale, slope, shift;  ///< (S, C), for the backward pass
 };
 
 Workspace workspace_of(const ImageGroups& groups, std::size_t channels, const Vector<float>& memory);

@@ -2,37 +2,37 @@
 
 #include "core/kernels/attention.hpp"
 
-/// Attention of one query a sequence over keys and values that are kept from the tokens before it: what generating a
-/// token takes instead of a pass over all of them. Query heads share keys and values in groups. Deterministic: blocks
-/// of a fixed number of positions are summed one by one, so that a row has the same bits whatever other rows there are.
+/// Attention of one query per sequence over cached keys and values of the tokens before it, to generate a token without
+/// a pass over all of them. Query heads use keys and values in groups. Deterministic: blocks of a fixed number of
+/// positions are summed one by one, so a row has the same bits regardless of the other rows.
 namespace mylos {
 
-/// Keys and values of one layer. Each of S slots holds those of a sequence's first tokens, up to P.
+/// Keys and values of one layer. Each of S slots holds those of the first tokens of a sequence, up to P.
 template <class T>
 struct KeyValueCache {
-  Vector<T> keys;    ///< (S, KV, D, P): one product makes the scores of neighbouring positions
+  Vector<T> keys;    ///< (S, KV, D, P): one product gives the scores of adjacent positions
   Vector<T> values;  ///< (S, KV, P, D)
   std::size_t slots = 0;
   std::size_t positions = 0;  ///< P
 };
 
-/// The tokens of some rows: the slot of each row's sequence and the token's position in it, from 0.
+/// The tokens of a batch of rows: each row's cache slot and its token's position in the sequence, from 0.
 struct CachedRows {
-  ConstVector<std::int32_t> slots, positions;  ///< (B), in the ranges of the cache
-  std::size_t longest = 0;                     ///< the largest position + 1
-  std::size_t visible = 0;                     ///< the sum of all positions + 1
+  ConstVector<std::int32_t> slots, positions;  ///< (B), within the cache's ranges
+  std::size_t longest = 0;                     ///< largest position + 1
+  std::size_t visible = 0;                     ///< sum of (position + 1) over the rows
 };
 
-/// Puts the keys and values of qkv (B, (A + 2 KV) D) where the rows say.
+/// Stores the keys and values of qkv (B, (A + 2 KV) D) in the cache at the rows' slots and positions.
 template <class T>
 void store_keys_values(const ExecutionSpace& space, const AttentionShape& shape, const ConstMatrix<T>& qkv,
                        const CachedRows& rows, const KeyValueCache<T>& cache);
 
-/// Floats that cached_attention works in for `rows` rows that see up to `longest` positions.
+/// Floats of workspace that cached_attention needs for `rows` rows that see up to `longest` positions.
 std::size_t cached_attention_workspace(const AttentionShape& shape, std::size_t rows, std::size_t longest);
 
-/// out (B, A D) = attention of the queries of qkv (B, (A + 2 KV) D) over the positions up to each row's own, whose keys
-/// and values are in the cache. Errors: std::invalid_argument where sizes do not fit.
+/// out (B, A D) = attention of the queries of qkv (B, (A + 2 KV) D) over the cached positions up to and including each
+/// row's own. Errors: std::invalid_argument if sizes do not match.
 template <class T>
 void cached_attention(const ExecutionSpace& space, const AttentionShape& shape, const ConstMatrix<T>& qkv,
                       const CachedRows& rows, const KeyValueCache<T>& cache, const Vector<float>& workspace,

@@ -8,20 +8,19 @@
 #include <cstring>
 #include <utility>
 
-/// Loops in which a device's thread takes neighbouring elements at once, in accesses of 16 bytes, the widest that it
-/// has: memory is busy with few threads, and few instructions are spent on it. Host threads take one element after the
-/// other, in loops that vectorise.
+/// Loops in which a device thread processes adjacent elements in accesses of 16 bytes, the widest available. This
+/// saturates memory with few threads and few instructions. Host threads process one element after the other in loops
+/// that vectorise.
 namespace mylos {
 
 inline constexpr std::size_t access_bytes = 16;
 
-/// What one access moves.
+/// The data of one access.
 struct alignas(access_bytes) Access {
   std::uint32_t word[4];
 };
 
-/// Neighbouring elements that a thread holds, two of 16 bits in a register. In memory they begin at a multiple of 16
-/// bytes.
+/// Adjacent elements held by a thread, with two 16-bit elements per register. They are 16-byte aligned in memory.
 template <class T, std::size_t width>
 struct Chunk {
   static constexpr std::size_t count = width * sizeof(T) / access_bytes;
@@ -49,7 +48,7 @@ struct Chunk {
     MYLOS_UNROLLED
     for (unsigned j = 0; j < width; ++j) set(j, from[j]);
   }
-  /// Ends the program where a device would.
+  /// Aborts on misaligned memory, as a device would.
   static const void* checked(const T* memory) {
     if (reinterpret_cast<std::uintptr_t>(memory) % access_bytes == 0) return memory;
     Kokkos::abort("a chunk does not begin at a multiple of 16 bytes");
@@ -74,7 +73,7 @@ struct Chunk {
   }
 };
 
-/// One element, where arrays are not aligned.
+/// A single element, for arrays that are not aligned.
 template <class T>
 struct Chunk<T, 1> {
   T value;
@@ -85,7 +84,8 @@ struct Chunk<T, 1> {
   KOKKOS_FORCEINLINE_FUNCTION void set(unsigned, T element) { value = element; }
 };
 
-/// How a loop uses an array: it reads a const T*, reads and writes a T*, and only writes a Written<T>.
+/// Marks an array as write-only in a loop. A const T* is read, a T* is read and written, and a Written<T> is only
+/// written.
 template <class T>
 struct Written {
   T* data;
@@ -105,7 +105,7 @@ KOKKOS_FORCEINLINE_FUNCTION T* pointer_of(const Written<T>& array) {
   return array.data;
 }
 
-/// The array from element `begin` on.
+/// Returns the array starting at element `begin`.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION T* from_element(T* array, std::size_t begin) {
   return array + begin;
@@ -128,23 +128,23 @@ struct ArrayUse<Written<T>> {
   static constexpr bool reads = false, writes = true;
 };
 
-/// Elements of a chunk in a loop over these arrays: 16 bytes of the smallest.
+/// Elements per chunk in a loop over these arrays: 16 bytes of the smallest element type.
 template <class... Arrays>
 inline constexpr std::size_t chunk_width = access_bytes / std::min({sizeof(typename ArrayUse<Arrays>::Element)...});
 
-/// True if all arrays begin at a multiple of 16 bytes. An array that is not there does.
+/// Returns whether all arrays are 16-byte aligned. Null arrays count as aligned.
 template <class... Arrays>
 KOKKOS_FORCEINLINE_FUNCTION bool are_aligned(const Arrays&... arrays) {
   return ((reinterpret_cast<std::uintptr_t>(pointer_of(arrays)) | ...) & (access_bytes - 1)) == 0;
 }
 
-/// What a thread holds of an array between reading and writing it: chunks first, first + stride ... below `end`.
+/// The chunks of an array that a thread holds between reading and writing: first, first + stride ... below `end`.
 template <class Array, std::size_t width, int count>
 struct HeldChunks {
   using Use = ArrayUse<Array>;
   Array array;
   Chunk<typename Use::Element, width> chunk[count] = {};
-  typename Use::Element element;  ///< the one that is computed with
+  typename Use::Element element;  ///< the element being processed
 
   KOKKOS_FORCEINLINE_FUNCTION HeldChunks(const Array& from, std::size_t first, std::size_t stride, std::size_t end)
       : array(from) {
@@ -167,7 +167,7 @@ struct HeldChunks {
   }
 };
 
-/// body(element...) on chunks that were read, all before the first is written.
+/// Calls body(element...) on chunks already read. All chunks are read before the first is written.
 template <std::size_t width, int count, class Body, class... Held>
 KOKKOS_FORCEINLINE_FUNCTION void map_held(const Body& body, std::size_t first, std::size_t stride, std::size_t end,
                                           Held&&... held) {
@@ -185,15 +185,15 @@ KOKKOS_FORCEINLINE_FUNCTION void map_held(const Body& body, std::size_t first, s
   }
 }
 
-/// body(element of each array ...) for the first n elements of the arrays, in any order. An element that is read and
-/// written stands in no other array.
+/// Calls body(element of each array ...) for the first n elements of the arrays, in any order. An element that is both
+/// read and written must not be in another array.
 template <class Body, class... Arrays>
 KOKKOS_FORCEINLINE_FUNCTION void team_map(const HostTeam& team, std::size_t n, const Body& body,
                                           const Arrays&... arrays) {
   team_for(team, n, [=](std::size_t i) { body(pointer_of(arrays)[i]...); });
 }
 
-/// Where all arrays are aligned, in chunks. A thread reads two ahead where no more than two arrays are read.
+/// Works in chunks if all arrays are aligned. A thread reads two chunks ahead if at most two arrays are read.
 template <class Team, class Body, class... Arrays>
 KOKKOS_FORCEINLINE_FUNCTION void team_map(const Team& team, std::size_t n, const Body& body, const Arrays&... arrays) {
   constexpr std::size_t width = chunk_width<Arrays...>;
@@ -208,13 +208,13 @@ KOKKOS_FORCEINLINE_FUNCTION void team_map(const Team& team, std::size_t n, const
   team_for(team, n - rest, [=](std::size_t i) { body(pointer_of(arrays)[rest + i]...); });
 }
 
-/// The sum of term(element) over an array's first n elements, known to all threads of the team.
+/// Returns the sum of term(element) over the first n elements of an array, on all threads of the team.
 template <class Real, class T, class Term>
 KOKKOS_FORCEINLINE_FUNCTION Real team_map_sum(const HostTeam& team, std::size_t n, const Term& term, const T* array) {
   return team_sum<Real>(team, n, [=](std::size_t i) { return term(array[i]); });
 }
 
-/// A thread reads four chunks ahead. The bits do not depend on where the array begins.
+/// A thread reads four chunks ahead. The result's bits do not depend on the array's alignment.
 template <class Real, class Team, class T, class Term>
 KOKKOS_FORCEINLINE_FUNCTION Real team_map_sum(const Team& team, std::size_t n, const Term& term, const T* array) {
   constexpr std::size_t width = access_bytes / sizeof(T), ahead = 4;
@@ -239,7 +239,7 @@ KOKKOS_FORCEINLINE_FUNCTION Real team_map_sum(const Team& team, std::size_t n, c
   return sum;
 }
 
-/// Arrays as a member of a functor.
+/// A list of arrays as a member of a functor.
 template <class... Arrays>
 struct ArrayList {
   template <class Call, class... Before>
@@ -274,7 +274,8 @@ struct FlatMap {
   }
 };
 
-/// body(element of each array ...) for the first n elements of the arrays, in any order: `team_map` of all teams.
+/// Calls body(element of each array ...) for the first n elements of the arrays, in any order: `team_map` over all
+/// teams.
 template <class Body, class... Arrays>
 void for_each_element(const std::string& label, const ExecutionSpace& space, std::size_t n, const Body& body,
                       const Arrays&... arrays) {
@@ -282,7 +283,7 @@ void for_each_element(const std::string& label, const ExecutionSpace& space, std
                FlatMap<Body, Arrays...>{body, n, ArrayList<Arrays...>(arrays...)});
 }
 
-/// The team of a row of n elements: few threads, with up to four chunks each, rather than many with nothing to do.
+/// Returns the team shape for a row of n elements: few threads with up to four chunks each, rather than many idle ones.
 template <class T>
 TeamShape team_of_row(const ExecutionSpace& space, std::size_t n) {
   return {.threads = team_size_for(space, n / (4 * access_bytes / sizeof(T)))};

@@ -4,32 +4,32 @@
 
 #include <initializer_list>
 
-/// Sums over the rows of a matrix that are the same for any number of threads: rows are cut into blocks of fixed size,
-/// a team sums each block into a row of partial sums, and those are added, all in an order that depends on sizes alone.
+/// Sums over the rows of a matrix that do not depend on the number of threads. Rows are cut into blocks of fixed size,
+/// a team sums each block into a row of partial sums, and those are added, in an order that depends only on the sizes.
 namespace mylos {
 
-/// Rows a block holds: fewer on a device, where a step's blocks are hardly more than its processors.
+/// Rows per block; fewer on a device, where a step has hardly more blocks than the device has multiprocessors.
 inline constexpr std::size_t column_sum_rows = kernels_in_teams ? 16 : 32;
 
 inline std::size_t column_sum_blocks(std::size_t rows) { return (rows + column_sum_rows - 1) / column_sum_rows; }
 
-/// Where matrix `index` of partial sums (blocks, columns) stands in a workspace of column_sum_workspace floats.
+/// Returns matrix `index` of partial sums (blocks, columns) in a workspace of column_sum_workspace floats.
 Matrix<float> partial_sums(const Vector<float>& workspace, std::size_t index, std::size_t rows, std::size_t columns);
 
-/// Partial sums (blocks, N), and where they are added up (N).
+/// Partial sums (blocks, N), and the array they are added to (N).
 struct PartialSums {
   ConstMatrix<float> partial;
   Vector<float> sums;
 };
 
-/// sums += the sum of partial over blocks, in a fixed order, for up to three of one shape.
+/// Adds the sum of partial over blocks to sums, in a fixed order, for up to three pairs of equal shape.
 void add_partial_sums(const ExecutionSpace& space, std::initializer_list<PartialSums> all);
 
-/// How a device's team sums rows.
+/// Distribution of a row sum over a device's team.
 struct RowSharing {
-  std::size_t columns = 0;  ///< that a team sums; on a device a multiple of 8
-  std::size_t slices = 1;   ///< threads that share a column's rows: slice s has rows s, s + slices ...
-  bool aligned = false;     ///< rows and sums begin at multiples of 16 bytes
+  std::size_t columns = 0;  ///< columns per team; a multiple of 8 on a device
+  std::size_t slices = 1;   ///< threads per column: slice s sums rows s, s + slices ...
+  bool aligned = false;     ///< rows and sums are 16-byte aligned
 
   TeamShape shape(const ExecutionSpace& space, std::size_t chunk) const {
     return {.threads = team_size_for(space, columns / chunk * slices),
@@ -39,8 +39,8 @@ struct RowSharing {
 
 enum class SumStart { zero, present };
 
-/// sum[j] = or += row(first)[j] + ... + row(last - 1)[j] for each of `columns` columns: in the order of the rows, or of
-/// the slices on a device.
+/// sum[j] = or += row(first)[j] + ... + row(last - 1)[j] for each of `columns` columns, in the order of the rows or, on
+/// a device, of the slices.
 template <SumStart start, class Row>
 KOKKOS_FORCEINLINE_FUNCTION void team_sum_rows(const HostTeam& team, const RowSharing&, std::size_t columns,
                                                std::size_t first, std::size_t last, const Row& row, float* sum) {
@@ -51,8 +51,8 @@ KOKKOS_FORCEINLINE_FUNCTION void team_sum_rows(const HostTeam& team, const RowSh
   }
 }
 
-/// The sum of rows first, first + stride ... below `last` in neighbouring columns. Some rows are read ahead: else each
-/// would wait for the one before.
+/// Sums rows first, first + stride ... below `last` in adjacent columns. Several rows are loaded ahead, so that loads
+/// do not wait for each other.
 template <std::size_t width, class Row>
 KOKKOS_FORCEINLINE_FUNCTION Chunk<float, width> sum_of_rows(std::size_t column, std::size_t first, std::size_t stride,
                                                             std::size_t last, const Row& row) {
@@ -103,7 +103,7 @@ KOKKOS_FORCEINLINE_FUNCTION void team_sum_rows_of(const Team& team, std::size_t 
   });
 }
 
-/// Slices' sums are added in their order.
+/// The sums of the slices are added in order.
 template <SumStart start, class Team, class Row>
 KOKKOS_FORCEINLINE_FUNCTION void team_sum_rows(const Team& team, const RowSharing& sharing, std::size_t columns,
                                                std::size_t first, std::size_t last, const Row& row, float* sum) {

@@ -4,17 +4,17 @@
 #include "core/kernels/convolution_shape.hpp"
 #include "core/kernels/gemm.hpp"
 
-/// Convolutions of images, by the providers of matrix products. Sums are float in every precision; the bits are the
-/// same for any number of threads that a provider gives the same bits for.
+/// Convolutions of images, computed by the providers of matrix products. Sums are float in every precision. The bits do
+/// not depend on the number of threads if those of the provider's products do not.
 ///
-/// The portable computation (core/kernels/gathered_convolution.hpp) gathers blocks of rows, whose number depends on the
-/// shape alone, and multiplies them. An image that fills a block or more has the same bits whatever other images are in
-/// the call; of smaller images several share a block, and the bits are as independent as the provider's rows are of the
-/// number of rows. Other computations than the portable one say so of theirs.
+/// The portable computation (core/kernels/gathered_convolution.hpp) gathers blocks of rows, whose size depends on the
+/// shape alone, and multiplies them. An image of at least one block has the same bits regardless of the other images in
+/// the call. Several smaller images can be in one block; their bits are as independent of each other as the provider's
+/// rows are of the number of rows. Other computations document their own guarantees.
 namespace mylos {
 
 /// y (N OH OW, out) = the convolution of x (N H W, in) with weight (out, kernel_height kernel_width in). Errors, here
-/// and below: std::invalid_argument with all sizes where they do not fit.
+/// and below: std::invalid_argument with all sizes if they do not match.
 template <class T>
 void convolve(const ExecutionSpace& space, const Gemm& gemm, const ConvolutionShape& shape, const ConstMatrix<T>& x,
               const ConstMatrix<T>& weight, const Matrix<T>& y);
@@ -24,7 +24,7 @@ template <class T>
 void convolve_input_gradient(const ExecutionSpace& space, const Gemm& gemm, const ConvolutionShape& shape,
                              const ConstMatrix<T>& dy, const ConstMatrix<T>& weight, const Matrix<T>& dx);
 
-/// dweight (out, kernel_height kernel_width in) = the gradient of x and dy + beta dweight; beta is 0 or 1.
+/// dweight (out, kernel_height kernel_width in) = gradient from x and dy + beta dweight; beta is 0 or 1.
 template <class T>
 void convolve_weight_gradient(const ExecutionSpace& space, const Gemm& gemm, const ConvolutionShape& shape,
                               const ConstMatrix<T>& x, const ConstMatrix<T>& dy, float beta,

@@ -9,27 +9,28 @@
 
 namespace mylos {
 
-/// oneDNN's name of an element type.
+/// Returns oneDNN's data type for an element type.
 dnnl::memory::data_type onednn_type(Precision precision);
 
-/// oneDNN's own convolutions. Images are read and written as they are; weights are copied into the layout that oneDNN
-/// likes best, and their gradients back.
+/// oneDNN's own convolutions. Images are read and written in place; weights are copied to the layout that oneDNN
+/// prefers, and their gradients are copied back.
 class OneDnnConvolution {
  public:
   OneDnnConvolution(const dnnl::engine& engine, const dnnl::stream& stream) : engine_(engine), stream_(stream) {}
 
-  /// Whether oneDNN computes this convolution by anything but a reference, or a copy of whole images' patches.
+  /// Returns whether oneDNN computes this convolution without its reference implementation and without im2col copies of
+  /// whole images.
   bool has(const GemmProduct& product);
-  /// Returns when it is computed.
+  /// Computes the convolution; synchronous.
   void compute(const GemmCall& call);
 
-  /// Bytes of workspace when it has computed this convolution.
+  /// Returns the bytes of workspace used after it has computed this convolution.
   std::size_t bytes(const GemmProduct& product);
-  /// Primitives that it may still keep, if it keeps any.
+  /// Number of primitives that the cache may still grow by; 0 if it is empty.
   std::size_t growth() const { return primitives_.size() == 0 ? 0 : primitives_.most() - primitives_.size(); }
 
  private:
-  /// All that a primitive is made for.
+  /// The parameters of a primitive.
   struct Key {
     Convolution convolution;
     std::size_t images = 0;
@@ -39,11 +40,12 @@ class OneDnnConvolution {
     auto operator<=>(const Key&) const = default;
   };
   struct Primitive {
-    dnnl::primitive primitive;  ///< null where oneDNN has none
+    dnnl::primitive primitive;  ///< null if oneDNN has none
     dnnl::memory::desc x, y, weight;
-    dnnl::memory::desc packed;  ///< weight as the primitive has it
+    dnnl::memory::desc packed;  ///< the weight's layout in the primitive
     dnnl::memory::desc scratch;
-    dnnl::reorder reorder;  ///< of the weight into `packed`, or of a packed gradient to the weight's; null where equal
+    dnnl::reorder reorder;  ///< from the weight to `packed`, or from a packed gradient to the weight's layout; null if
+                            ///< equal
   };
 
   const Primitive& find(const GemmProduct& product);
@@ -53,7 +55,7 @@ class OneDnnConvolution {
 
   dnnl::engine engine_;
   dnnl::stream stream_;
-  /// Enough for three passes of the two dozen shapes of a residual network, with two numbers of images.
+  /// Large enough for three passes of the two dozen shapes of a residual network, with two numbers of images.
   RecentlyUsed<Key, Primitive> primitives_{160};
   GemmWorkspace scratch_, packed_;
 };

@@ -3,22 +3,22 @@
 #include "core/device.hpp"
 #include "core/numeric.hpp"
 
-/// Softmax and cross entropy fused, with the gradient: loss = log sum exp(logits) - logits[label]. Float throughout but
-/// for the gradient. Deterministic.
+/// Softmax and cross entropy fused, with the gradient: loss = log sum exp(logits) - logits[label]. Everything is float
+/// except for the gradient. Deterministic.
 namespace mylos {
 
 /// Span extraction over packed sequences. logits (T, 2): start and end of each row; labels (S): row within its
-/// sequence, negative or beyond the sequence = ignored. losses (S) = (start + end) / 2, ignored ones 0. dlogits (T, 2)
-/// = scale * gradient of the sum of losses; not computed if it has no extent.
+/// sequence, ignored if negative or beyond the sequence. losses (S) = (start + end) / 2, 0 for ignored ones. dlogits
+/// (T, 2) = scale * gradient of the sum of losses; not computed if it has no extent.
 template <class T>
 void span_cross_entropy(const ExecutionSpace& space, const ConstVector<std::size_t>& sequence_starts,
                         const ConstMatrix<float>& logits, const ConstVector<std::int32_t>& start_labels,
                         const ConstVector<std::int32_t>& end_labels, float scale, const Vector<float>& losses,
                         const Matrix<T>& dlogits);
 
-/// Classification. logits (R, C), labels (R) (negative = ignored): losses (R), and dlogits (R, C) = scale * gradient of
-/// their sum; not computed if it has no extent. With label smoothing e in [0, 1] the target is (1 - e) one-hot(label) +
-/// e / C (Szegedy et al. 2016, as PyTorch has it).
+/// Classification. logits (R, C), labels (R) (ignored if negative): losses (R), and dlogits (R, C) = scale * gradient
+/// of their sum; not computed if it has no extent. With label smoothing e in [0, 1] the target is (1 - e)
+/// one-hot(label) + e / C (Szegedy et al. 2016, as in PyTorch).
 template <class T>
 void cross_entropy(const ExecutionSpace& space, const ConstMatrix<float>& logits,
                    const ConstVector<std::int32_t>& labels, float scale, const Vector<float>& losses,

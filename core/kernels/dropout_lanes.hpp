@@ -7,23 +7,24 @@
 #include <cstdint>
 #include <cstring>
 
-/// Many draws of `dropout_draw` at once, in loops that vectorise: one at a time they cost more than what is dropped.
+/// Many draws of `dropout_draw` at once, in loops that vectorise: made one at a time, draws would cost more than the
+/// dropout itself.
 namespace mylos {
 
-/// A 32-bit word of Philox in the element that products vectorise best in: AVX-512 has 64-bit products of whole
-/// elements, AVX2 only widening ones.
+/// Storage for a 32-bit word of Philox, of the type in which multiplications vectorise best: AVX-512 multiplies whole
+/// 64-bit elements, AVX2 has only widening products.
 #if defined(__AVX512DQ__) && !defined(MYLOS_DEVICE_BUILD)
 using DrawWord = std::uint64_t;
 #else
 using DrawWord = std::uint32_t;
 #endif
 
-/// Philox's counters of `count` draws, and the words they become.
+/// Philox's counters of `count` draws, and the resulting words.
 template <int count>
 struct DrawLanes {
   DrawWord word[4][count];
 
-  /// Sets the counter of one draw: the arguments of `dropout_draw`.
+  /// Sets the counter of one draw; the arguments are those of `dropout_draw`.
   KOKKOS_FORCEINLINE_FUNCTION void set(int i, const DropoutKey& key, std::uint32_t sample, std::uint32_t position,
                                        std::uint32_t lane, std::uint32_t group) {
     word[0][i] = position;
@@ -32,7 +33,7 @@ struct DrawLanes {
     word[3][i] = (key.site << 16) | (lane & 0xffffu);
   }
 
-  /// `philox` on all of them: the rounds outside, so that the loop over lanes vectorises.
+  /// Applies `philox` to all draws. The loop over rounds is outside, so that the loop over lanes vectorises.
   KOKKOS_FORCEINLINE_FUNCTION void draw(std::uint64_t key) {
     auto k0 = static_cast<std::uint32_t>(key), k1 = static_cast<std::uint32_t>(key >> 32);
     for (int round = 0; round < 10; ++round) {
@@ -49,7 +50,7 @@ struct DrawLanes {
     }
   }
 
-  /// The four words of each draw after the other: to (count, 4).
+  /// Stores the four words of each draw consecutively: to (count, 4).
   KOKKOS_FORCEINLINE_FUNCTION void store(std::uint32_t* KOKKOS_RESTRICT to) const {
     MYLOS_ROLLED
     for (int i = 0; i < count; ++i) {
@@ -58,8 +59,8 @@ struct DrawLanes {
   }
 };
 
-/// The 16-bit draw of column `i`, counted from the first stored one. A 16-bit load: halves of words would have to be
-/// interleaved.
+/// Returns the 16-bit draw of column `i`, counted from the first stored one. It is a 16-bit load, because halves of
+/// words would have to be interleaved.
 KOKKOS_FORCEINLINE_FUNCTION std::uint32_t stored_draw(const std::uint32_t* words, std::size_t i) {
   static_assert(std::endian::native == std::endian::little, "the lower half of a word is the earlier column's");
   std::uint16_t draw;

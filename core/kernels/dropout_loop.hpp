@@ -7,7 +7,7 @@
 /// Dropout within a loop over the columns of a row.
 namespace mylos {
 
-/// body(column, factor) for the columns [begin, begin + 8 groups) of a row, or up to its end.
+/// Calls body(column, factor) for the columns [begin, begin + 8 groups) of a row, or up to its end.
 template <int groups, class Body>
 KOKKOS_FORCEINLINE_FUNCTION void for_each_kept_of(const DropoutKey& dropout, const DropoutRows& rows, std::size_t row,
                                                   std::size_t begin, std::size_t columns, const Body& body) {
@@ -26,8 +26,8 @@ KOKKOS_FORCEINLINE_FUNCTION void for_each_kept_of(const DropoutKey& dropout, con
            [&](std::size_t i) { body(begin + i, stored_draw(words, i) < threshold ? 0.0f : scale); });
 }
 
-/// body(column, factor) for each column of a row, where factor is 0 for a dropped element and 1 / (1 - p) for a kept
-/// one; 1 everywhere where dropout is off. A host thread draws for 256 or 128 columns at once.
+/// Calls body(column, factor) for each column of a row. factor is 0 for a dropped element, 1 / (1 - p) for a kept one,
+/// and always 1 if dropout is off. A host thread draws for 256 or 128 columns at once.
 template <class Body>
 KOKKOS_FORCEINLINE_FUNCTION void for_each_kept(const HostTeam& team, const DropoutKey& dropout, const DropoutRows& rows,
                                                std::size_t row, std::size_t columns, const Body& body) {
@@ -56,7 +56,7 @@ KOKKOS_FORCEINLINE_FUNCTION void for_each_kept(const Team& team, const DropoutKe
   });
 }
 
-/// What eight neighbouring columns of a row are multiplied by; without a draw, 1.
+/// The factors of eight adjacent columns of a row; 1 without a draw.
 struct KeptColumns {
   DropoutDraw draw = {};
   std::uint32_t threshold = 0;
@@ -65,7 +65,7 @@ struct KeptColumns {
   KOKKOS_FORCEINLINE_FUNCTION float operator[](unsigned j) const { return draw[j] < threshold ? 0.0f : scale; }
 };
 
-/// Of the columns [column, column + 8) of a row, for a multiple of 8.
+/// Returns the factors of the columns [column, column + 8) of a row; `column` must be a multiple of 8.
 KOKKOS_FORCEINLINE_FUNCTION KeptColumns kept_columns(const DropoutKey& dropout, const DropoutRows& rows,
                                                      std::size_t row, std::size_t column) {
   if (!dropout.active()) return {};

@@ -6,8 +6,8 @@
 
 namespace mylos {
 
-/// Does in float the convolutions that a provider cannot do in 16 bits, a few images at a time: converts them,
-/// convolves, and converts the results back.
+/// Computes 16-bit convolutions in float for providers that do not support them: converts a few images at a time to
+/// float, convolves, and converts the results back.
 class FloatConvolution {
  public:
   /// Queues a convolution of float operands.
@@ -15,9 +15,10 @@ class FloatConvolution {
 
   void compute(const ExecutionSpace& space, const GemmCall& call, const Convolve& convolve);
 
-  /// The convolutions of 16 bits among these as they are computed: in float, of no more images than at a time.
+  /// Returns the 16-bit convolutions among `products` in the form in which they are computed: in float, with the number
+  /// of images per block.
   static std::vector<GemmProduct> widened(std::span<const GemmProduct> products);
-  /// Bytes of its copies when it has computed all of these that are convolutions of 16 bits.
+  /// Returns the bytes of the float copies after all 16-bit convolutions among `products` have been computed.
   static std::size_t bytes(std::span<const GemmProduct> products);
 
  private:

@@ -4,10 +4,10 @@
 
 #include <functional>
 
-/// Convolutions by a provider's own products. The image patches that a product reads are gathered into a workspace of
-/// bounded size, a block of rows at a time, and each block is multiplied; a pointwise convolution is one product and
-/// nothing is gathered. Input gradients gather as well, from dy: nothing is added up by scattering. Weight gradients
-/// add up blocks in their order.
+/// Convolutions by a provider's matrix products. The image patches that a product reads are gathered into a workspace
+/// of bounded size, one block of rows at a time, and each block is multiplied; a pointwise convolution is a single
+/// product without gathering. Input gradients also gather, from dy, so nothing is scattered. Weight gradients sum the
+/// blocks in order.
 namespace mylos {
 
 class GatheredConvolution {
@@ -18,7 +18,7 @@ class GatheredConvolution {
   /// Queues the convolution, in the precision of its operands.
   void compute(const ExecutionSpace& space, const GemmCall& call, const Multiply& multiply);
 
-  /// Bytes of workspace when it has computed all of these that are convolutions.
+  /// Returns the bytes of workspace after all convolutions among `products` have been computed.
   static std::size_t bytes(std::span<const GemmProduct> products);
 
  private:

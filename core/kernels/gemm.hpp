@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
-/// Matrix products, and who computes them. Source: C (M, N) = op(A) op(B) + beta C, all row-major and contiguous.
-/// Sums are float in every precision.
+/// Matrix products and their providers: C (M, N) = op(A) op(B) + beta C, all row-major and contiguous. Sums are float
+/// in every precision.
 namespace mylos {
 
 /// An epilogue on C of element type T; `pre` (M, N) is written by bias_gelu and read by gelu_gradient.
@@ -26,11 +26,11 @@ struct Epilogue {
   Matrix<T> pre;        ///< (M, N)
 };
 
-/// One product as providers see it; pointers are to device memory of the stated element types.
+/// One product as passed to providers; pointers are to device memory of the stated element types.
 struct GemmCall {
   Transpose transpose_a = Transpose::no, transpose_b = Transpose::no;
   std::size_t m = 0, n = 0, k = 0;
-  Precision input = Precision::float32, output = Precision::float32;  ///< of A and B; of C, bias and pre
+  Precision input = Precision::float32, output = Precision::float32;  ///< types of A and B; of C, bias and pre
   const void* a = nullptr;
   const void* b = nullptr;
   void* c = nullptr;
@@ -38,82 +38,86 @@ struct GemmCall {
   EpilogueKind epilogue = EpilogueKind::none;
   const void* bias = nullptr;
   void* pre = nullptr;
-  std::optional<Convolution> convolution = {};  ///< operands as GemmProduct says; without an epilogue
+  std::optional<Convolution> convolution = {};  ///< operands as in GemmProduct; without an epilogue
 };
 
-/// The call of `product` without its operands.
+/// Returns the call of `product` without its operands.
 GemmCall call_of(const GemmProduct& product);
 
-/// A library that computes products, and convolutions among them: where it has none of its own, by its products
-/// (core/kernels/gathered_convolution.hpp). One file each; a new one is added to the list in core/CMakeLists.txt.
+/// A library that computes products and convolutions. If it has no convolutions of its own, they are computed by its
+/// products (core/kernels/gathered_convolution.hpp). Each provider is in one file; new ones are added to the list in
+/// core/kernels/CMakeLists.txt.
 class GemmProvider {
  public:
   virtual ~GemmProvider() = default;
   virtual std::string_view name() const = 0;
-  /// What its speed depends on beside the CPU: its version, and what it was told in the environment.
+  /// Returns everything apart from the CPU that affects the provider's speed: its version and settings from the
+  /// environment.
   virtual std::string version() const = 0;
-  /// Bytes that it takes beside the operands for these products: copies of them, where it makes any.
+  /// Returns the bytes of workspace for these products, such as copies of operands.
   virtual std::size_t workspace_bytes(std::span<const GemmProduct> products) = 0;
-  /// Bytes that what it keeps of products may still grow by.
+  /// Bytes that the provider's caches may still grow by.
   virtual std::size_t growth_bytes() const { return 0; }
   /// Queues the product on `space`.
   virtual void multiply(const ExecutionSpace& space, const GemmCall& call) = 0;
 };
 
-/// Bytes that providers on the host take for these with so many threads, before it is known which: copies of blocks of
-/// A and B for each thread, and generated code. An estimate for plans; a run measures it (`warm_up`).
+/// Estimates the bytes that host providers need for these products with `threads` threads, before the provider is
+/// chosen: copies of blocks of A and B per thread, and generated code. For plans; a run measures it (`warm_up`).
 std::size_t host_product_bytes(std::span<const GemmProduct> products, std::size_t threads);
 
-/// Bytes of float copies that a provider without 16-bit products makes of these: the most that any provider copies but
-/// for packed weights.
+/// Returns the bytes of float copies that a provider without 16-bit products makes: the largest copies of any provider
+/// apart from packed weights.
 std::size_t widened_bytes(std::span<const GemmProduct> products);
 
-/// Names of the providers of this build, the portable one first.
+/// Returns the names of the providers in this build, the portable one first.
 std::vector<std::string> built_gemm_providers();
 
-/// Those of them that round no float operands, whether they can be used here or not.
+/// Returns the names of those that do not round float operands, whether they can be used on this machine or not.
 std::vector<std::string> built_exact_gemm_providers();
 
-/// Why the provider `name` of this build cannot be used here, in one line that says what to change; empty where it can.
-/// Some look for a library of the vendor when they are first asked.
+/// Returns the reason why the provider `name` of this build cannot be used here, in one line that says what to change;
+/// empty if it can. Some providers load a vendor's library at the first call.
 std::string gemm_provider_obstacle(std::string_view name);
 
-/// Names of the providers of this build that can be used here, the portable one first.
+/// Returns the names of the providers in this build that can be used here, the portable one first.
 std::vector<std::string> gemm_providers();
 
-/// Those of them that multiply float operands as they are: timing chooses among these only, and what is less exact is
-/// taken where it is asked for (--tf32).
+/// Returns the names of those that do not round float operands. Timing chooses only among these; less exact ones must
+/// be requested (--tf32).
 std::vector<std::string> exact_gemm_providers();
 
-/// The exact providers that are timed against each other for products, or for convolutions. On a device only the
-/// vendor's are meant for speed: one for products, and for convolutions those that compute nothing else as well.
+/// Returns the exact providers to time against each other for products or for convolutions. On a device only the
+/// vendor's providers are candidates: one for products, plus those that only compute convolutions.
 std::vector<std::string> timed_gemm_providers(bool of_convolutions, bool on_host = runs_on_host);
 
-/// The provider that rounds float operands to TF32, 10 fraction bits, for tensor cores; empty where the build has none.
+/// Returns the provider that rounds float operands to TF32 (10 fraction bits) for tensor cores; empty if the build has
+/// none.
 std::string tf32_gemm_provider();
 
-/// The provider of products for which none was chosen: the last of the build, which is the most particular.
+/// Returns the provider used if none was chosen for a product: the last and most specialised one in this build.
 std::string default_gemm_provider();
 
-/// The provider called `name`. Errors: std::runtime_error listing what this build has, or with the provider's obstacle.
+/// Creates the provider called `name`. Errors: std::runtime_error listing the providers of this build, or with the
+/// provider's obstacle.
 std::unique_ptr<GemmProvider> make_gemm_provider(std::string_view name);
 
-/// The typed front of the providers, which is what layers call.
+/// The typed interface to the providers, which layers call.
 class Gemm {
  public:
-  /// Everything by `provider`. Errors: those of make_gemm_provider, as below.
+  /// Uses `provider` for all products. Errors, also below: those of make_gemm_provider.
   explicit Gemm(std::string_view provider) : Gemm(GemmChoice{std::string(provider), {}}) {}
   explicit Gemm(GemmChoice choice);
 
   const GemmChoice& choice() const { return choice_; }
-  /// The provider of what is not chosen by product.
+  /// The provider for products without an entry of their own.
   std::string_view provider() const { return choice_.fallback; }
-  /// Bytes that the providers of these products take beside the operands.
+  /// Returns the bytes of workspace that the providers need for these products.
   std::size_t workspace_bytes(std::span<const GemmProduct> products) const;
-  /// Bytes that what its providers keep of products may still grow by.
+  /// Bytes that the providers' caches may still grow by.
   std::size_t growth_bytes() const;
 
-  /// The product as providers see it, whose shapes are right.
+  /// Computes a product in the form passed to providers; shapes are not checked.
   void multiply(const ExecutionSpace& space, const GemmCall& call) const;
 
   /// C (M, N) = op(A) op(B) + beta C, then the epilogue. Errors: std::invalid_argument showing the three shapes.

@@ -7,11 +7,11 @@
 #include <string>
 #include <string_view>
 
-/// The name under which a product is shown to Kokkos Tools: a profiling region around it that says its shape, types,
-/// epilogue and provider. Libraries launch no Kokkos kernel that a tool could see.
+/// The name of a product in Kokkos Tools: the product is enclosed in a profiling region whose name gives its shape,
+/// types, epilogue and provider. Without it, tools would not see products, because libraries launch no Kokkos kernels.
 namespace mylos {
 
-/// What a region's name says of its product.
+/// The product described by a region's name.
 struct GemmLabel {
   Transpose transpose_a = Transpose::no, transpose_b = Transpose::no;
   std::size_t m = 0, n = 0, k = 0;
@@ -24,17 +24,17 @@ struct GemmLabel {
   bool operator==(const GemmLabel&) const = default;
 };
 
-/// "mylos::gemm NT 1400 1152 384 bfloat16 bfloat16 bias = onednn"; "+=" where the product is added to C. Of a
-/// convolution of 32 images of 56 x 56 x 64 to 128 channels by kernels of 3 x 3, with stride 2 and padding 1:
+/// Formats a label as "mylos::gemm NT 1400 1152 384 bfloat16 bfloat16 bias = onednn"; "+=" if the product is added to
+/// C. A convolution of 32 images of 56 x 56 x 64 to 128 channels with 3 x 3 kernels, stride 2 and padding 1 is
 /// "mylos::convolution forward 32 56 56 64 128 3 3 2 1 float float = onednn".
 std::string to_string(const GemmLabel& label);
-/// The product that a region's name says; nothing where it is the name of another region.
+/// Parses a region's name; nullopt if it is not that of a product.
 std::optional<GemmLabel> parse_gemm_label(std::string_view name);
 
-/// What the product itself does, without the kernels that providers launch beside it.
+/// Returns the work of the product itself, without other kernels that providers launch.
 Work product_work(const GemmLabel& product);
 
-/// Shows a product to the tools that listen, from construction to destruction; where none listens it does nothing.
+/// Reports a product to Kokkos Tools from construction to destruction; does nothing if no tool is loaded.
 class GemmRegion {
  public:
   GemmRegion(const GemmCall& call, std::string_view provider);

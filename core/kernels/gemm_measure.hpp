@@ -6,31 +6,30 @@
 #include <span>
 #include <vector>
 
-/// Chooses providers by their timings, and computes products to measure the memory that providers use.
+/// Choice of providers by their timings, and products computed to measure the memory that providers use.
 namespace mylos {
 
-/// Seconds of one call of `product` by a provider of the build, the index-th of the names that are measured.
+/// Returns the seconds of one call of `product`; `provider` is an index into GemmMeasurement::providers.
 using GemmTimer = std::function<double(std::size_t provider, const GemmProduct& product)>;
 
-/// What a measurement may take and what it decides by.
+/// The candidates and the time limit of a measurement.
 struct GemmMeasurement {
-  std::vector<std::string> providers;  ///< the fallback is the one of products that are not reached
+  std::vector<std::string> providers;  ///< fallback: used for products that were not timed
   std::string fallback;
-  double seconds = 1.0;  ///< in all
+  double seconds = 1.0;  ///< time limit for the whole measurement
 };
 
-/// A choice for `products`, those with most operations in a pass first, as long as the seconds last. Providers take
-/// turns, the least time of each counts (other programs only add to it), and another than the fallback is taken where
-/// it needs 3 % less time. Products that would take too long are timed with fewer rows.
+/// Chooses providers for `products`, those with the most operations per pass first, until the time limit. Providers are
+/// timed alternately and the minimum counts, since other programs can only add time. Switches from the fallback only
+/// for a gain of at least 3 %. Products that would take too long are timed with fewer rows.
 GemmChoice choose_gemm(const GemmMeasurement& measurement, std::vector<GemmProduct> products, const GemmTimer& timer);
 
-/// The same with operands of constant values in memory that is given back. Nothing is timed where there is one
-/// provider.
+/// The same with operands of constant values in temporary memory. Times nothing if there is only one provider.
 GemmChoice measure_gemm(const ExecutionSpace& space, const GemmMeasurement& measurement,
                         const std::vector<GemmProduct>& products);
 
-/// Computes each of `products` some times, with operands of constant values in memory that is given back; calls `begin`
-/// when the operands stand. Shows what providers, their threads and the C library take for such products.
+/// Computes each of `products` several times, with operands of constant values in temporary memory; calls `begin` after
+/// the operands are allocated. Shows how much memory providers, their threads and the C library need for such products.
 void warm_up(const ExecutionSpace& space, const Gemm& gemm, std::span<const GemmProduct> products,
              const std::function<void()>& begin);
 

@@ -3,18 +3,19 @@
 #include "core/element_type.hpp"
 #include "core/kernels/gemm.hpp"
 
-/// What a provider's file is written with; callers of products need gemm.hpp only.
+/// The interface for provider files; callers of products need only gemm.hpp.
 namespace mylos {
 
-/// A provider's file defines one of these, named <provider>_gemm; core/CMakeLists.txt lists which are built.
+/// Each provider's file defines an entry named <provider>_gemm; core/kernels/CMakeLists.txt lists the providers in a
+/// build.
 struct GemmProviderEntry {
   std::string_view name;
   std::unique_ptr<GemmProvider> (*make)();
-  bool rounds_float = false;  ///< float operands lose bits in it, those that TF32 has not
-  /// Why it cannot be used on this machine, in one line that says what to change; empty where it can. Null where it
-  /// always can.
+  bool rounds_float = false;  ///< rounds float operands to TF32
+  /// Returns the reason why it cannot be used on this machine, in one line that says what to change; empty if it can.
+  /// Null if it always can.
   std::string (*obstacle)() = nullptr;
-  bool convolutions_only = false;  ///< all else is computed by the default provider
+  bool convolutions_only = false;  ///< the default provider computes all other products
 };
 
 inline GemmProduct product_of(const GemmCall& call) {
@@ -30,7 +31,7 @@ inline GemmProduct product_of(const GemmCall& call) {
           .convolution = call.convolution};
 }
 
-/// Where element `index` of an operand stands.
+/// Returns the address of element `index` of an operand.
 inline const void* element_of(const void* operand, std::size_t index, Precision precision) {
   return static_cast<const std::byte*>(operand) + index * bytes_of(precision);
 }
@@ -41,38 +42,39 @@ inline void* element_of(void* operand, std::size_t index, Precision precision) {
 inline std::size_t rows_of_a(const GemmCall& call) { return call.transpose_a == Transpose::no ? call.m : call.k; }
 inline std::size_t rows_of_b(const GemmCall& call) { return call.transpose_b == Transpose::no ? call.k : call.n; }
 
-/// Device memory that grows beyond the largest size asked for, by a quarter, and stays: what libraries ask for is not
+/// Device memory that grows to a quarter more than the largest request, and is kept: the requests of libraries are not
 /// monotonic in the shape.
 class GemmWorkspace {
  public:
-  /// At least `bytes`, not filled; valid until more is asked for.
+  /// Returns at least `bytes`, uninitialized; valid until a larger request.
   void* get(std::size_t bytes);
 
  private:
   Vector<std::byte> memory_;
 };
 
-/// Does in float what a provider cannot do in 16 bits: converts A and B, multiplies, and converts back with the
-/// epilogue.
+/// Computes 16-bit products in float for providers that do not support them: converts A and B, multiplies, converts
+/// back and applies the epilogue.
 class FloatOperands {
  public:
-  /// Writes A and B in float and returns the float product to be computed, whose epilogue is none. Where the call's
-  /// output is float, the product goes straight to it.
+  /// Converts A and B to float and returns the float product to compute, without an epilogue. If the call's output is
+  /// float, the product is written to it directly.
   GemmCall widen(const ExecutionSpace& space, const GemmCall& call);
-  /// After the product: c = narrowed(product + beta c) where the output has 16 bits, and the epilogue in any case.
+  /// Finishes the call after the product: c = narrowed(product + beta c) if the output has 16 bits, and the epilogue in
+  /// any case.
   void narrow(const ExecutionSpace& space, const GemmCall& call, const GemmCall& product);
 
-  /// Bytes of its copies when it has seen all of these products that are not in float, without the convolutions.
+  /// Returns the bytes of the float copies after all 16-bit products among `products`, except convolutions.
   static std::size_t bytes(std::span<const GemmProduct> products);
 
  private:
   GemmWorkspace a_, b_, c_;
 };
 
-/// The call's epilogue on a product that stands in `pre` for bias_gelu, and in C for the others.
+/// Applies the call's epilogue to a product stored in `pre` for bias_gelu, and in C for the others.
 void apply_epilogue(const ExecutionSpace& space, const GemmCall& call);
 
-/// Where a product without an epilogue has to go so that apply_epilogue finds it.
+/// Returns the address for a product without an epilogue, as apply_epilogue expects it.
 inline void* product_target(const GemmCall& call) {
   return call.epilogue == EpilogueKind::bias_gelu ? call.pre : call.c;
 }

@@ -2,17 +2,18 @@
 
 #include "core/kernels/chunks.hpp"
 
-/// Rows that stay in the registers of a device's team: read once, however often they are computed with.
+/// Rows held in the registers of a device's team: each is read once, even if it is used several times.
 namespace mylos {
 
-/// Columns of a row that are held, normalised or dropped together.
+/// Columns per chunk; a chunk is loaded, normalised and dropped out together.
 inline constexpr std::size_t row_chunk = 8;
 
-/// Chunks of a row that a thread may hold where a device's may hold `most`: the few threads of a host have more room.
+/// Maximum number of chunks per thread, given `most` for a device; larger for the few threads of a host.
 template <int most>
 inline constexpr int held_chunks = runs_on_host ? 48 : most;
 
-/// The team that can hold rows of `columns` in whole chunks, at most `most` a thread of a device; none: no threads.
+/// Returns a team that can hold rows of `columns` in whole chunks, at most `most` per device thread; 0 threads if there
+/// is none.
 template <int most>
 TeamShape team_that_holds(const ExecutionSpace& space, std::size_t columns) {
   const std::size_t chunks = columns / row_chunk;
@@ -21,7 +22,7 @@ TeamShape team_that_holds(const ExecutionSpace& space, std::size_t columns) {
   return {.threads = fits ? threads : 0};
 }
 
-/// body(k, column) for the chunks of a row that this thread has: its k-th begins at `column`.
+/// Calls body(k, column) for the chunks of a row held by this thread: its k-th begins at `column`.
 template <int most, class Team, class Body>
 KOKKOS_FORCEINLINE_FUNCTION void for_held_chunks(const Team& team, std::size_t columns, const Body& body) {
   MYLOS_UNROLLED
@@ -31,7 +32,7 @@ KOKKOS_FORCEINLINE_FUNCTION void for_held_chunks(const Team& team, std::size_t c
   }
 }
 
-/// Sums of several numbers, element by element.
+/// A Kokkos reducer that sums several numbers element by element.
 template <int count>
 struct FloatSums {
   using reducer = FloatSums;
@@ -57,7 +58,7 @@ struct FloatSums {
   Values& result_;
 };
 
-/// Each of `sums` becomes the sum of it over the team's threads, for all of them.
+/// Replaces each of `sums` by its sum over the team's threads, on all threads.
 template <int count, class Team>
 KOKKOS_FORCEINLINE_FUNCTION void add_over_team(const Team& team, float (&sums)[count]) {
   typename FloatSums<count>::value_type all;

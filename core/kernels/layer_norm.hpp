@@ -4,14 +4,14 @@
 #include "core/kernels/dropout.hpp"
 #include "core/numeric.hpp"
 
-/// LayerNorm fused with what surrounds it in a transformer (Ba, Kiros, Hinton 2016), over rows of packed sequences.
-/// Deterministic: column sums go through fixed blocks of rows.
+/// LayerNorm (Ba, Kiros, Hinton 2016), fused with adjacent operations of a transformer, over rows of packed sequences.
+/// Deterministic: column sums run over fixed blocks of rows.
 namespace mylos {
 
-/// What LayerNorm's backward pass needs of the forward pass.
+/// Values saved by the forward pass for LayerNorm's backward pass.
 template <class T>
 struct LayerNormSaved {
-  Matrix<T> input;        ///< z (T, H), what was normalised
+  Matrix<T> input;        ///< z (T, H), the input of the normalisation
   Vector<float> mean;     ///< (T)
   Vector<float> inverse;  ///< (T) 1 / sqrt(variance + epsilon)
 };
@@ -23,20 +23,20 @@ struct LayerNormParameters {
   float epsilon = 1e-12f;
 };
 
-/// Floats of workspace that the backward kernels take for `columns` columns and `rows` rows: three partial sums a
+/// Floats of workspace that the backward kernels need for `rows` rows and `columns` columns: three partial sums per
 /// block.
 std::size_t column_sum_workspace(std::size_t rows, std::size_t columns);
 
-/// z = residual + dropout(x + bias), y = LayerNorm(z), for x, residual, y (T, H) and bias (H). z = saved.input may be
-/// x.
+/// z = residual + dropout(x + bias), y = LayerNorm(z), for x, residual, y (T, H) and bias (H). z = saved.input may
+/// alias x.
 template <class T>
 void bias_dropout_residual_layer_norm(const ExecutionSpace& space, const DropoutKey& dropout, const DropoutRows& rows,
                                       const ConstMatrix<T>& x, const ConstVector<T>& bias,
                                       const ConstMatrix<T>& residual, const LayerNormParameters<T>& parameters,
                                       const LayerNormSaved<T>& saved, const Matrix<T>& y);
 
-/// From dy (T, H): dresidual (T, H) = gradient of z, dx (T, H) = that through dropout (may be dresidual where dropout
-/// is off), and dweight, dbias_norm, dbias (H) += their column sums.
+/// Computes, from dy (T, H): dresidual (T, H) = gradient of z, dx (T, H) = the same through dropout (may alias
+/// dresidual if dropout is off), and dweight, dbias_norm, dbias (H) += their column sums.
 template <class T>
 void bias_dropout_residual_layer_norm_backward(const ExecutionSpace& space, const DropoutKey& dropout,
                                                const DropoutRows& rows, const ConstMatrix<T>& dy,
@@ -45,17 +45,17 @@ void bias_dropout_residual_layer_norm_backward(const ExecutionSpace& space, cons
                                                const Vector<float>& dweight, const Vector<float>& dbias_norm,
                                                const Vector<float>& dbias, const Vector<float>& workspace);
 
-/// y (T, H) = LayerNorm(z) from what the forward pass saved, with the bits that it gave.
+/// Recomputes y (T, H) = LayerNorm(z) from the values saved by the forward pass, with identical bits.
 template <class T>
 void layer_norm_again(const ExecutionSpace& space, const LayerNormParameters<T>& parameters,
                       const LayerNormSaved<T>& saved, const Matrix<T>& y);
 
-/// y = dropout(LayerNorm(z)) for z = saved.input (T, H), which is there already.
+/// y = dropout(LayerNorm(z)), where z = saved.input (T, H) must be set.
 template <class T>
 void layer_norm_dropout(const ExecutionSpace& space, const DropoutKey& dropout, const DropoutRows& rows,
                         const LayerNormParameters<T>& parameters, const LayerNormSaved<T>& saved, const Matrix<T>& y);
 
-/// From dy (T, H): dz (T, H), and dweight, dbias (H) += their column sums. dz may be dy.
+/// Computes, from dy (T, H): dz (T, H), and dweight, dbias (H) += their column sums. dz may alias dy.
 template <class T>
 void layer_norm_dropout_backward(const ExecutionSpace& space, const DropoutKey& dropout, const DropoutRows& rows,
                                  const ConstMatrix<T>& dy, const LayerNormParameters<T>& parameters,

@@ -5,8 +5,8 @@
 #include "core/kernels/held_rows.hpp"
 #include "core/kernels/layer_norm.hpp"
 
-/// LayerNorm over rows that a device's team holds in registers: each element is read once and written once. For rows of
-/// whole, aligned chunks that are not too long; the kernels of layer_norm.cpp are for any.
+/// LayerNorm over rows held in the registers of a device's team: each element is read once and written once. For rows
+/// of limited length in whole, aligned chunks; the kernels of layer_norm.cpp support all rows.
 namespace mylos::layer_norm {
 
 /// One element of LayerNorm's result.
@@ -19,7 +19,7 @@ template <class T>
 struct ForwardArrays {
   DropoutKey dropout;
   DropoutRows rows;
-  ConstMatrix<T> x;  ///< no extent: z is there already, and dropout comes after LayerNorm
+  ConstMatrix<T> x;  ///< no extent: z is already set, and dropout follows LayerNorm
   ConstVector<T> bias;
   ConstMatrix<T> residual;
   LayerNormParameters<T> parameters;
@@ -39,7 +39,7 @@ struct BackwardArrays {
   ConstMatrix<T> dy;
   LayerNormParameters<T> parameters;
   LayerNormSaved<T> saved;
-  Matrix<T> dz, dx;                          ///< dx: no extent where dropout comes after LayerNorm
+  Matrix<T> dz, dx;                          ///< dx has no extent if dropout follows LayerNorm
   Matrix<float> dweight, dbias_norm, dbias;  ///< partial sums (blocks, H)
 
   bool aligned() const {
@@ -52,7 +52,7 @@ struct BackwardArrays {
   }
 };
 
-/// The part of a row that one thread holds.
+/// The part of a row held by one thread.
 template <class T, int most>
 using HeldRow = Chunk<T, row_chunk>[held_chunks<most>];
 
@@ -62,7 +62,7 @@ KOKKOS_FORCEINLINE_FUNCTION void load_row(const Team& team, std::size_t columns,
   for_held_chunks<most>(team, columns, [&](int k, std::size_t column) { held[k].load(from + column); });
 }
 
-/// body(k, j) for each element that this thread holds: the j-th of its k-th chunk.
+/// Calls body(k, j) for each element held by this thread: the j-th of its k-th chunk.
 template <int most, class Team, class Body>
 KOKKOS_FORCEINLINE_FUNCTION void for_held_elements(const Team& team, std::size_t columns, const Body& body) {
   for_held_chunks<most>(team, columns, [&](int k, std::size_t) {
@@ -71,13 +71,13 @@ KOKKOS_FORCEINLINE_FUNCTION void for_held_elements(const Team& team, std::size_t
   });
 }
 
-/// Up to four chunks a thread, two of float: rows of 768 and of 1024 columns of 16-bit elements are held by one warp,
-/// three and four chunks in each thread, whose loads are all under way at once; more threads would wait at barriers for
-/// a quarter of the bytes each.
+/// Up to four chunks per thread, two for float. Rows of 768 and of 1024 columns of 16-bit elements are held by one
+/// warp, with three and four chunks per thread that load concurrently; with more threads, each would load fewer bytes
+/// and wait at barriers.
 template <class T>
 struct NormalizeHeld : ForwardArrays<T> {
   static constexpr int most = 8 / static_cast<int>(sizeof(T));
-  using Bounds = Kokkos::LaunchBounds<largest_team, 3>;  // 80 registers, 24 warps a multiprocessor
+  using Bounds = Kokkos::LaunchBounds<largest_team, 3>;  // 80 registers, 24 warps per multiprocessor
 
   template <class Team>
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team, std::size_t row) const {
@@ -106,7 +106,7 @@ struct NormalizeHeld : ForwardArrays<T> {
     });
   }
 
-  /// z from x.
+  /// Computes z from x.
   template <class Team>
   KOKKOS_FORCEINLINE_FUNCTION void add_up(const Team& team, std::size_t row, HeldRow<T, most>& z) const {
     const std::size_t columns = this->y.extent(1);
@@ -140,10 +140,10 @@ struct NormalizeHeld : ForwardArrays<T> {
   }
 };
 
-/// One block of rows of a backward pass. A thread has eight columns, whose weights and column sums stay in its
-/// registers over all rows; rows are taken 64 bytes of each input at a time, so that one sum over the team serves
-/// several and their loads are under way together. `residual`: dropout came before LayerNorm, and dx is that through
-/// it; else after.
+/// Processes one block of rows of a backward pass. A thread has eight columns, whose weights and column sums stay in
+/// its registers for all rows. Rows are processed in groups, for which each thread loads 64 bytes per input, so that
+/// several rows share one team reduction and their loads overlap. `residual` is true if dropout came before LayerNorm,
+/// so that dx is the gradient through it; false if it came after.
 template <class T, bool residual>
 struct BackwardHeld : BackwardArrays<T> {
   static constexpr int most = 1;
@@ -159,7 +159,7 @@ struct BackwardHeld : BackwardArrays<T> {
   struct Rows {
     HeldRow<T, most> dnormal[at_once], z[at_once];
     float mean[at_once], inverse[at_once];
-    float sums[2 * at_once];  ///< of g = dnormal * weight, and of g x^
+    float sums[2 * at_once];  ///< sums of g = dnormal * weight, and of g x^
 
     KOKKOS_FORCEINLINE_FUNCTION float normal(int r, int k, unsigned j) const {
       return (float(z[r][k][j]) - mean[r]) * inverse[r];
@@ -182,7 +182,7 @@ struct BackwardHeld : BackwardArrays<T> {
     });
   }
 
-  /// Up to `at_once` rows.
+  /// Processes up to `at_once` rows.
   template <class Team>
   KOKKOS_FORCEINLINE_FUNCTION void add_rows(const Team& team, std::size_t first, std::size_t end,
                                             HeldColumns& held) const {
@@ -220,7 +220,7 @@ struct BackwardHeld : BackwardArrays<T> {
     }
   }
 
-  /// The gradient before dropout, from that after it.
+  /// Converts the gradient after dropout to the gradient before it.
   template <class Team>
   KOKKOS_FORCEINLINE_FUNCTION void drop(const Team& team, std::size_t row, HeldRow<T, most>& gradient) const {
     for_held_chunks<most>(team, this->dy.extent(1), [&](int k, std::size_t column) {
@@ -239,7 +239,7 @@ struct BackwardHeld : BackwardArrays<T> {
     });
   }
 
-  /// dz = inverse (g - mean(g) - x^ mean(g x^)), and what the row adds to the columns' sums.
+  /// Writes dz = inverse (g - mean(g) - x^ mean(g x^)), and adds the row's contribution to the column sums.
   template <class Team>
   KOKKOS_FORCEINLINE_FUNCTION void write(const Team& team, std::size_t row, int r, float mean_g, float mean_gx,
                                          HeldColumns& held, const Rows& rows) const {

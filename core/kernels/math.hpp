@@ -7,21 +7,21 @@
 #include <cstdint>
 
 /// Elementary functions without branches, calls or tables, so that loops over them vectorise on every compiler without
-/// -ffast-math, and give the same on every backend that contracts a * b + c alike.
+/// -ffast-math, and give the same results on all backends that contract a * b + c in the same way.
 namespace mylos {
 
-// Operations of each function below, for the work of kernels (core/kernels/work.hpp).
+// Operations per call of the functions below, for the work of kernels (core/kernels/work.hpp).
 inline constexpr double exp_flops = 21.0, exp2_flops = 16.0;
 inline constexpr double gelu_flops = exp2_flops + 18.0, gelu_derivative_flops = exp2_flops + 25.0;
 
-/// e^x within 2 units in the last place; 0 below -87.33 (where results would be subnormal), infinity above 88.72, NaN
-/// for NaN. Source: Cephes expf (Moshier), with the power of two added to the exponent's bits.
+/// Returns e^x within 2 units in the last place; 0 below -87.33 (where results would be subnormal), infinity above
+/// 88.72, NaN for NaN. Source: Cephes expf (Moshier), with the power of two added to the exponent's bits.
 KOKKOS_INLINE_FUNCTION float exp_approximate(float x) {
-  // Adding 1.5 * 2^23 leaves x / log(2), rounded to an integer n, in the lowest bits.
+  // Adding 1.5 * 2^23 leaves n, x / log(2) rounded to an integer, in the lowest bits.
   constexpr float shifter = 12582912.0f;
   const float shifted = x * 1.44269504f + shifter;
   const float n = shifted - shifter;
-  // r = x - n log(2), with log(2) in two parts, the first exact in a product with n.
+  // r = x - n log(2), with log(2) split in two parts; the product of n and the first is exact.
   const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
   float p = 1.9875691500e-4f;
   p = p * r + 1.3981999507e-3f;
@@ -32,15 +32,15 @@ KOKKOS_INLINE_FUNCTION float exp_approximate(float x) {
   p = (p * r * r + r) + 1.0f;
   const float scaled =
       Kokkos::bit_cast<float>(Kokkos::bit_cast<std::uint32_t>(p) + (Kokkos::bit_cast<std::uint32_t>(shifted) << 23));
-  // The largest x with a finite result; beyond it this gives infinity, and NaN for NaN.
+  // The largest x with a finite result. Larger x give infinity, and NaN gives NaN.
   const float bounded = x <= 88.7228317f ? scaled : x * Kokkos::bit_cast<float>(0x7f800000u);
   return x < -87.33f ? 0.0f : bounded;
 }
 
-/// 2^x within 1.25 units in the last place for x <= 0 (1 where products are fused with sums); 0 below -126 (where
-/// results would be subnormal), NaN for NaN.
+/// Returns 2^x within 1.25 units in the last place for x <= 0 (1 with fused multiply-add); 0 below -126 (where results
+/// would be subnormal), NaN for NaN.
 KOKKOS_INLINE_FUNCTION float exp2_approximate(float x) {
-  // Adding 1.5 * 2^23 + 127 leaves n + 127, where n is x rounded to an integer, in the lowest bits: those of 2^n's
+  // Adding 1.5 * 2^23 + 127 leaves n + 127 in the lowest bits, where n is x rounded to an integer: the bits of 2^n's
   // exponent.
   constexpr float shifter = 12583039.0f;
   const float shifted = x + shifter;
@@ -56,9 +56,14 @@ KOKKOS_INLINE_FUNCTION float exp2_approximate(float x) {
   return x < -126.0f ? 0.0f : p * power;
 }
 
-/// x Phi(x) with the exact normal distribution Phi (Hendrycks, Gimpel 2016); absolute error below 2e-7 max(1, |x|).
-/// It is max(x, 0) - |x| Phi(-|x|), and log2 Phi(-u) = -1 + u q(u) for u >= 0, where q is a polynomial fitted on [0, 6]
-/// that goes on falling beyond, so that Phi(-u) ends in 0.
+/// Returns x Phi(x) with the exact normal distribution Phi (Hendrycks, Gimpel 2016); absolute error below 2e-7 max(1,
+/// x
+/// ). Computed as max(x, 0) -
+/// x
+/// Phi(-
+/// x
+/// ) with log2 Phi(-u) = -1 + u q(u) for u >= 0, where q is a polynomial fitted on [0, 6] that keeps decreasing beyond,
+/// so that Phi(-u) tends to 0.
 KOKKOS_INLINE_FUNCTION float gelu(float x) {
   const float u = Kokkos::fabs(x);
   float q = -2.33494848e-6f;
@@ -73,11 +78,13 @@ KOKKOS_INLINE_FUNCTION float gelu(float x) {
   return (x < 0.0f ? 0.0f : x) - u * tail;
 }
 
-/// Phi(x) + x phi(x), the derivative of `gelu`; absolute error below 3e-7. For u = |x| it is d(u) = Phi(-u) - u phi(u)
-/// where x < 0 and 1 - d(u) where not; d(u) = exp(-u^2 / 2) s(u) with a polynomial s fitted on [0, 6].
+/// Returns Phi(x) + x phi(x), the derivative of `gelu`; absolute error below 3e-7. With d(u) = Phi(-u) - u phi(u) and u
+/// =
+/// x
+/// , it is d(u) for x < 0 and 1 - d(u) otherwise. d(u) = exp(-u^2 / 2) s(u), with a polynomial s fitted on [0, 6].
 KOKKOS_INLINE_FUNCTION float gelu_derivative(float x) {
   const float magnitude = Kokkos::fabs(x);
-  const float u = magnitude > 14.0f ? 14.0f : magnitude;  // beyond, exp is 0; NaN stays NaN
+  const float u = magnitude > 14.0f ? 14.0f : magnitude;  // beyond this, exp is 0; NaN stays NaN
   float s = 1.63168977e-6f;
   s = s * u - 3.52077805e-5f;
   s = s * u + 3.39738413e-4f;

@@ -3,14 +3,14 @@
 #include "core/device.hpp"
 #include "core/parameters.hpp"
 
-/// Optimizer updates over flat slices, one pass each, and the norm that clipping needs. Elementwise: the result does
+/// Optimizer updates over flat slices, in one pass each, and the norm for gradient clipping. Elementwise: results do
 /// not depend on how slices are cut.
 namespace mylos {
 
 /// Loshchilov, Hutter 2019, with bias correction: w -= learning_rate (m^ / (sqrt(v^) + epsilon) + weight_decay w).
 struct AdamWSettings {
   float learning_rate = 0.0f;
-  double beta1 = 0.9, beta2 = 0.999;  ///< double because 1 - 0.999 in float is off by 1e-5 of itself
+  double beta1 = 0.9, beta2 = 0.999;  ///< double because 1 - 0.999 in float has a relative error of 1e-5
   float epsilon = 1e-8f;
   float weight_decay = 0.0f;
   double bias_correction1 = 1.0, bias_correction2 = 1.0;  ///< 1 - beta^step
@@ -19,12 +19,12 @@ struct AdamWSettings {
 void adamw_update(const ExecutionSpace& space, const AdamWSettings& settings, const ConstVector<float>& gradient,
                   const Vector<float>& value, const Vector<float>& first_moment, const Vector<float>& second_moment);
 
-/// Takes back the update that left these moments, to the rounding of its larger side. A weight that decay took whole
-/// (learning_rate * weight_decay >= 1) stays.
+/// Undoes the last update, which left these moments, up to the rounding error of the larger of the weights before and
+/// after it. A weight that decay set to zero (learning_rate * weight_decay >= 1) is not restored.
 void adamw_revert(const ExecutionSpace& space, const AdamWSettings& settings, const ConstVector<float>& first_moment,
                   const ConstVector<float>& second_moment, const Vector<float>& value);
 
-/// Polyak's heavy ball as PyTorch has it: d = g + weight_decay w; b = momentum b + d; w -= learning_rate b. Nesterov
+/// Polyak's heavy ball as in PyTorch: d = g + weight_decay w; b = momentum b + d; w -= learning_rate b. Nesterov
 /// momentum (Sutskever et al. 2013, in PyTorch's form): w -= learning_rate (d + momentum b).
 struct SgdSettings {
   float learning_rate = 0.0f;
@@ -36,21 +36,21 @@ void sgd_update(const ExecutionSpace& space, const SgdSettings& settings, const 
                 const Vector<float>& value, const Vector<float>& momentum);
 
 /// Undoes the last update, which left this momentum, up to rounding. Errors: std::invalid_argument with Nesterov
-/// momentum, whose updates contain the gradient, which the momentum alone does not determine.
+/// momentum, whose updates contain the gradient: it cannot be computed from the momentum alone.
 void sgd_revert(const ExecutionSpace& space, const SgdSettings& settings, const ConstVector<float>& momentum,
                 const Vector<float>& value);
 
-/// Elements a block of `block_squared_sums` covers.
+/// Elements per block of `block_squared_sums`.
 inline constexpr std::size_t norm_block = slice_block;
 
-/// Blocks that the elements [begin, end) of a unit lie in: block b is its elements [b * norm_block, (b + 1) *
+/// Number of blocks that contain the elements [begin, end) of a unit; block b is [b * norm_block, (b + 1) *
 /// norm_block).
 inline std::size_t norm_blocks(std::size_t begin, std::size_t end) {
   return begin < end ? (end - 1) / norm_block - begin / norm_block + 1 : 0;
 }
 
-/// sums (norm_blocks) = the sum of squares of each block, in double, over the elements of x, which are
-/// [begin, begin + size) of a unit. A block that lies within one x has the same bits however the unit is cut.
+/// sums (norm_blocks) = sum of squares per block, in double, over the elements of x, which are [begin, begin + size) of
+/// a unit. A block entirely within one x has the same bits however the unit is cut.
 void block_squared_sums(const ExecutionSpace& space, const ConstVector<float>& x, std::size_t begin,
                         const Vector<double>& sums);
 

@@ -5,10 +5,10 @@
 
 #include <cstdint>
 
-/// Pooling over images in NHWC: a matrix (N H W, C) has a row for each pixel. Deterministic: gradients are gathered.
+/// Pooling over images in NHWC: a matrix (N H W, C) has one row per pixel. Deterministic: gradients are gathered.
 namespace mylos {
 
-/// Windows of `kernel` x `kernel` pixels, `stride` apart; the padding takes part in none of them.
+/// Windows of `kernel` x `kernel` pixels, `stride` apart; padding pixels are ignored.
 struct PoolingShape {
   std::size_t height = 0, width = 0;
   std::size_t kernel = 3, stride = 2, padding = 1;
@@ -17,14 +17,14 @@ struct PoolingShape {
   std::size_t out_width() const { return (width + 2 * padding - kernel) / stride + 1; }
 };
 
-/// y (N OH OW, C) = the largest of each window of x (N H W, C); `taken` (the same shape) = its place in the window, row
-/// by row, the first of equal ones; not written if it has no extent. A NaN is larger than any number.
+/// y (N OH OW, C) = maximum of each window of x (N H W, C). `taken` (the same shape) = its row-major index in the
+/// window, the first if several are equal; not written if it has no extent. A NaN counts as larger than any number.
 template <class T>
 void max_pool(const ExecutionSpace& space, const PoolingShape& shape, const ConstMatrix<T>& x, const Matrix<T>& y,
               const Matrix<std::uint8_t>& taken);
 
-/// dx (N H W, C) = the gradient of x from that of y, dy + also; `also` may have no extent. Windows overlap no further
-/// than their neighbours: kernel <= 2 stride.
+/// dx (N H W, C) = the gradient of x from that of y, dy + also; `also` may have no extent. Only adjacent windows may
+/// overlap: kernel <= 2 stride.
 template <class T>
 void max_pool_backward(const ExecutionSpace& space, const PoolingShape& shape, const Matrix<const std::uint8_t>& taken,
                        const ConstMatrix<T>& dy, const ConstMatrix<T>& also, const Matrix<T>& dx);

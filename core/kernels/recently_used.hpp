@@ -7,7 +7,7 @@
 
 namespace mylos {
 
-/// A map that keeps the `most` entries that were used last.
+/// A map that keeps the `most` most recently used entries (LRU cache).
 template <class Key, class Value>
 class RecentlyUsed {
  public:
@@ -16,8 +16,8 @@ class RecentlyUsed {
   std::size_t size() const { return index_.size(); }
   std::size_t most() const { return most_; }
 
-  /// The entry at `key`, made by make() where there is none; then the one that was not used for the longest goes first,
-  /// if there are `most` already. Valid until the next call.
+  /// Returns the entry at `key`. If there is none, creates it by make(), after removing the least recently used entry
+  /// if the map is full. The reference is valid until the next call.
   template <class Make>
   Value& get(const Key& key, const Make& make) {
     const auto found = index_.find(key);
@@ -38,7 +38,7 @@ class RecentlyUsed {
   using Entries = std::list<std::pair<Key, Value>>;
 
   std::size_t most_;
-  Entries entries_;  ///< the one used last first
+  Entries entries_;  ///< most recently used first
   std::map<Key, typename Entries::iterator> index_;
 };
 

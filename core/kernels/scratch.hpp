@@ -4,18 +4,19 @@
 
 #include <cstddef>
 
-/// Memory that teams of a device work in beside their arguments, and that is too large for a processor's own.
+/// Kernel scratch: memory that device teams use besides their arguments if it exceeds the fast memory of a
+/// multiprocessor.
 namespace mylos {
 
-/// The processor that runs the teams of a kernel.
+/// The processor that runs a kernel's teams.
 struct TeamProcessor {
-  std::size_t threads = 0;      ///< that run at once
-  bool on_host = runs_on_host;  ///< a team is one thread, and its fast memory is ordinary memory
+  std::size_t threads = 0;      ///< number that run concurrently
+  bool on_host = runs_on_host;  ///< each team is one thread, and fast memory is ordinary memory
 };
 
-/// Makes `space` hold `bytes` of it for the launches to come. Kokkos takes it when a launch asks for more than any
-/// before, and all that was launched has to end first: in the midst of a run that would be a wait, and on a host pieces
-/// of growing size would stay in the heaps.
+/// Reserves `bytes` of kernel scratch on `space` for later launches. Otherwise Kokkos allocates it whenever a launch
+/// needs more than any launch before, which waits for all queued work; on a host, freed pieces of growing size would
+/// stay in the heap.
 void reserve_scratch(const ExecutionSpace& space, std::size_t bytes);
 
 }  // namespace mylos

@@ -10,8 +10,8 @@ namespace mylos {
 template <class T>
 void swiglu(const ExecutionSpace& space, const ConstMatrix<T>& gate_up, const Matrix<T>& y);
 
-/// In place, so that a backward pass needs no second array of 2F columns: gate_up (M, 2F) becomes its gradient from
-/// dy (M, F), and dy becomes y, which the next layer's weight gradient reads.
+/// Works in place, so that the backward pass needs no second array of 2F columns: gate_up (M, 2F) becomes its gradient,
+/// given dy (M, F), and dy becomes y, which the next layer's weight gradient reads.
 template <class T>
 void swiglu_backward(const ExecutionSpace& space, const Matrix<T>& gate_up, const Matrix<T>& dy);
 

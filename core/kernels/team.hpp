@@ -6,16 +6,16 @@
 #include <string>
 #include <type_traits>
 
-/// Loops that one source runs well on both kinds of machine: a team of device threads, or one host thread whose inner
-/// loops vectorise. A functor takes (team, row); `team_for` and `team_sum` within it are shared by the team's threads.
-/// Sums are taken in a fixed order that depends on the extent alone, so they are the same on every launch.
+/// Loops with one source for two kinds of machine: a team of device threads, or one host thread whose inner loops
+/// vectorise. A functor takes (team, row); inside it, the team's threads divide the work of `team_for` and `team_sum`.
+/// Sums have a fixed order that depends only on the extent, so they are the same on every launch.
 namespace mylos {
 
-/// The team of a host thread: itself.
+/// The team of a host thread: the thread alone.
 struct HostTeam {};
 
-/// Host sums go into this many partial sums, two AVX-512 registers: GCC does not reorder float sums by itself, and one
-/// register would wait for its own addition.
+/// Number of partial sums of a host sum, equal to two AVX-512 registers: GCC does not reorder float sums, and with one
+/// register each addition would wait for the one before.
 inline constexpr std::size_t host_lanes = 32;
 
 #if defined(MYLOS_DEVICE_BUILD)
@@ -26,15 +26,15 @@ inline constexpr std::size_t host_lanes = 32;
 #define MYLOS_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/// Before a loop of constant trip count that is to vectorise: GCC unrolls 16 iterations or fewer before it vectorises,
-/// and then makes scalar code of them.
+/// Precedes a loop of constant trip count that should vectorise: GCC fully unrolls loops of 16 iterations or fewer
+/// before it vectorises, and then generates scalar code.
 #if defined(KOKKOS_COMPILER_GNU) && !defined(MYLOS_DEVICE_BUILD)
 #define MYLOS_ROLLED _Pragma("GCC unroll 1")
 #else
 #define MYLOS_ROLLED
 #endif
 
-/// body(i) for i in [0, n), in any order: no iteration may read what another writes.
+/// Calls body(i) for i in [0, n), in any order: no iteration may read what another writes.
 template <class Body>
 KOKKOS_FORCEINLINE_FUNCTION void team_for(const HostTeam&, std::size_t n, const Body& body) {
   MYLOS_INDEPENDENT
@@ -46,7 +46,7 @@ KOKKOS_FORCEINLINE_FUNCTION void team_for(const Team& team, std::size_t n, const
   Kokkos::parallel_for(Kokkos::TeamVectorRange(team, n), body);
 }
 
-/// The sum of lanes in a fixed order: halves onto each other.
+/// Sums the lanes in a fixed order, by repeated halving.
 template <std::size_t count, class Real, std::size_t lanes>
 KOKKOS_FORCEINLINE_FUNCTION Real fold_sum_of(Real (&lane)[lanes]) {
   if constexpr (count > 1) {
@@ -61,7 +61,7 @@ KOKKOS_FORCEINLINE_FUNCTION Real fold_sum(Real (&lane)[lanes]) {
   return fold_sum_of<lanes>(lane);
 }
 
-/// The sum of term(i) for i in [0, n), known to all threads of the team.
+/// Returns the sum of term(i) for i in [0, n), on all threads of the team.
 template <class Real = float, class Term>
 KOKKOS_FORCEINLINE_FUNCTION Real team_sum(const HostTeam&, std::size_t n, const Term& term) {
   Real lane[host_lanes] = {};
@@ -82,7 +82,7 @@ KOKKOS_FORCEINLINE_FUNCTION Real team_sum(const Team& team, std::size_t n, const
   return sum;
 }
 
-/// Two sums in one pass over memory: term(i, a, b) sets what i adds to each.
+/// Computes two sums in one pass over memory: term(i, a, b) sets the contributions of i.
 template <class Term>
 KOKKOS_FORCEINLINE_FUNCTION void team_sums(const HostTeam&, std::size_t n, const Term& term, float& first,
                                            float& second) {
@@ -117,7 +117,7 @@ KOKKOS_FORCEINLINE_FUNCTION void team_sums(const Team& team, std::size_t n, cons
   });
 }
 
-/// The largest value(i) for i in [0, n), known to all threads of the team; -infinity where n is 0.
+/// Returns the largest value(i) for i in [0, n), on all threads of the team; -infinity if n is 0.
 template <class Value>
 KOKKOS_FORCEINLINE_FUNCTION float team_max(const HostTeam&, std::size_t n, const Value& value) {
   float largest = -Kokkos::Experimental::infinity_v<float>;
@@ -125,7 +125,8 @@ KOKKOS_FORCEINLINE_FUNCTION float team_max(const HostTeam&, std::size_t n, const
   return largest;
 }
 
-/// Kokkos::Max begins with the least finite float, which is more than nothing and than -infinity.
+/// A maximum reducer that starts at -infinity. Kokkos::Max starts at the lowest finite float, which would be the result
+/// for an empty range or if all values are -infinity.
 struct LargestFloat {
   using reducer = LargestFloat;
   using value_type = float;
@@ -152,7 +153,7 @@ KOKKOS_FORCEINLINE_FUNCTION float team_max(const Team& team, std::size_t n, cons
   return largest;
 }
 
-/// What one thread of the team wrote is read by the others after this.
+/// Makes the writes of each thread visible to the rest of the team.
 KOKKOS_FORCEINLINE_FUNCTION void team_barrier(const HostTeam&) {}
 
 template <class Team>
@@ -160,28 +161,28 @@ KOKKOS_FORCEINLINE_FUNCTION void team_barrier(const Team& team) {
   team.team_barrier();
 }
 
-/// Threads of a device's team.
+/// Threads per device team.
 inline constexpr int device_team_size = 128;
 
-/// Threads of a team where kernels are in teams: a host has as many as it may run at once.
+/// Threads per team for kernels in teams; on a host, limited by its concurrency.
 inline int team_size(const ExecutionSpace& space) {
   return runs_on_host ? std::min(space.concurrency(), device_team_size) : device_team_size;
 }
 
-/// Threads of a device's team at the most, where the work says how many.
+/// Maximum number of threads per device team, if it depends on the work.
 inline constexpr int largest_team = 256;
 
-/// Threads of a team that has `work` to share among them: of a device, whole warps of 32 up to the largest team. A team
-/// that is one warp adds up without waiting at a barrier.
+/// Returns the threads per team for `work` parallel items; on a device, whole warps of 32 up to the largest team. A
+/// team of a single warp reduces without waiting at a barrier.
 inline int team_size_for(const ExecutionSpace& space, std::size_t work) {
   return runs_on_host ? team_size(space)
                       : static_cast<int>(std::clamp<std::size_t>((work + 31) / 32 * 32, 32, largest_team));
 }
 
-/// What each team of a launch has.
+/// The resources of each team of a launch.
 struct TeamShape {
   int threads = 0;                ///< 0: team_size(space)
-  std::size_t scratch_bytes = 0;  ///< of the fastest memory that its threads share
+  std::size_t scratch_bytes = 0;  ///< fast memory common to the team's threads
 };
 
 template <class Functor>
@@ -199,8 +200,9 @@ struct DeviceRows {
   }
 };
 
-/// What `policy` says, with functors as arguments of their kernels. Kokkos else passes a functor of 512 bytes or more
-/// through one place in constant memory, and the host waits until the kernel before that read it has ended.
+/// Makes kernels of `policy` take their functors as kernel arguments. By default, Kokkos passes functors of 512 bytes
+/// or more through a single buffer in constant memory, and the host waits until the previous kernel that reads it has
+/// ended.
 template <class Policy>
 auto with_functor_as_argument(const Policy& policy) {
   if constexpr (runs_on_host) {
@@ -210,7 +212,7 @@ auto with_functor_as_argument(const Policy& policy) {
   }
 }
 
-/// Elements of a flat array that one team takes.
+/// Elements of a flat array per team.
 inline constexpr std::size_t flat_block = 4096;
 
 template <class Body>
@@ -225,8 +227,9 @@ struct FlatBlocks {
   }
 };
 
-/// functor(team, row) for each of `rows` rows, each by one team; `shape` is for kernels in teams, and so are Bounds:
-/// the threads that a team has at most, and such teams that each multiprocessor of a device is to have registers for.
+/// Calls functor(team, row) for each of `rows` rows, one team per row. `shape` and Bounds apply to kernels in teams.
+/// Bounds gives the maximum threads per team, and the number of such teams per multiprocessor for which the compiler
+/// must leave enough registers.
 template <class Bounds = Kokkos::LaunchBounds<>, class Functor>
 void for_each_row(const std::string& label, const ExecutionSpace& space, std::size_t rows, const Functor& functor,
                   [[maybe_unused]] const TeamShape& shape = {}) {
@@ -241,7 +244,7 @@ void for_each_row(const std::string& label, const ExecutionSpace& space, std::si
   }
 }
 
-/// body(i) for i in [0, n), in any order.
+/// Calls body(i) for i in [0, n), in any order.
 template <class Body>
 void for_each_element(const std::string& label, const ExecutionSpace& space, std::size_t n, const Body& body) {
   for_each_row(label, space, (n + flat_block - 1) / flat_block, FlatBlocks<Body>{body, n});

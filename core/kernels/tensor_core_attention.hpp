@@ -2,11 +2,11 @@
 
 #include "core/kernels/attention.hpp"
 
-/// Attention's passes on tensor cores: what core/kernels/attention.hpp's are, for bfloat16 and half, heads of 32, 64
-/// and 128 elements, and arrays that begin at a multiple of 16 bytes.
+/// Attention's passes on tensor cores: the same as in core/kernels/attention.hpp, for bfloat16 and half, heads of 32,
+/// 64 and 128 elements, and 16-byte aligned arrays.
 namespace mylos::attention {
 
-/// Whether this build has them; else the functions below fail.
+/// True if this build includes the tensor-core passes; otherwise the functions below fail.
 extern const bool has_tensor_cores;
 
 template <class T>

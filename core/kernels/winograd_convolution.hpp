@@ -6,7 +6,7 @@
 
 namespace mylos {
 
-/// `count` products of float matrices that stand one after the other, each C (m, n) = op(A) op(B) + beta C.
+/// A batch of `count` products of float matrices stored consecutively, each C (m, n) = op(A) op(B) + beta C.
 struct ProductBatch {
   std::size_t count = 1;
   Transpose transpose_a = Transpose::no, transpose_b = Transpose::no;
@@ -17,20 +17,21 @@ struct ProductBatch {
   float beta = 0.0f;  ///< 0 or 1
 };
 
-/// Convolutions of 3 x 3 and stride 1 in float on the host, by Winograd's minimal filtering F(2 x 2, 3 x 3): each tile
-/// of 2 x 2 pixels of the result takes 16 multiplications for a pair of channels in place of 36. Tiles of 4 x 4 pixels
-/// of the images, the weights and, for weight gradients, tiles of 2 x 2 pixels of dy are transformed; the elements at
-/// each of the 16 positions of their tiles are multiplied as matrices, a block of tiles at a time; and what comes out
-/// is transformed back. Blocks run across images: bits are the same for the same images in a call, and else as
-/// independent of others as the provider's rows are. Rounding is that of a sum of the same terms, times a few; a pixel
-/// that is not finite makes its whole tile so. Source: Lavin and Gray, Fast Algorithms for Convolutional Neural
-/// Networks, CVPR 2016.
+/// Float convolutions of 3 x 3 kernels with stride 1 on the host, by Winograd's minimal filtering F(2 x 2, 3 x 3): each
+/// tile of 2 x 2 output pixels needs 16 instead of 36 multiplications per pair of channels. The method transforms 4 x 4
+/// tiles of the images, the weights and, for weight gradients, 2 x 2 tiles of dy; multiplies the elements at each of
+/// the 16 tile positions as matrices, one block of tiles at a time; and transforms the products back.
+///
+/// Blocks extend across images: the same images in a call give the same bits, and otherwise the bits of an image are as
+/// independent of the others as the provider's rows. The rounding error is a few times that of a direct sum of the same
+/// terms; a non-finite pixel makes its whole tile non-finite. Source: Lavin and Gray, Fast Algorithms for Convolutional
+/// Neural Networks, CVPR 2016.
 class WinogradConvolution {
  public:
   /// Queues a batch of products.
   using Multiply = std::function<void(const ProductBatch&)>;
 
-  /// Queues a convolution that has_winograd (core/kernels/winograd_sizes.hpp).
+  /// Queues a convolution for which has_winograd (core/kernels/winograd_sizes.hpp) is true.
   void compute(const ExecutionSpace& space, const GemmCall& call, const Multiply& multiply);
 
  private:

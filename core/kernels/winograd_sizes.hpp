@@ -4,13 +4,12 @@
 
 #include <span>
 
-/// Which convolutions are computed by Winograd's transforms (core/kernels/winograd_convolution.hpp), and in what
-/// memory.
+/// The convolutions that use Winograd's transforms (core/kernels/winograd_convolution.hpp), and the memory they need.
 namespace mylos {
 
-inline constexpr std::size_t winograd_positions = 16;  ///< elements of a transformed tile
+inline constexpr std::size_t winograd_positions = 16;  ///< elements per transformed tile
 
-/// The tiles of 2 x 2 pixels that cover each of some images of height x width, line by line.
+/// The tiles of 2 x 2 pixels that cover images of height x width, in row-major order.
 struct WinogradTiles {
   std::size_t height = 0, width = 0;
 
@@ -18,24 +17,24 @@ struct WinogradTiles {
   std::size_t tiles() const { return (height + 1) / 2 * columns(); }
 };
 
-/// The tiles of an image of the result.
+/// Returns the tiles of an output image.
 WinogradTiles winograd_tiles(const Convolution& convolution);
 
-/// Tiles that are transformed and multiplied at once, of all that there are.
+/// Returns the number of tiles, out of `tiles`, that are transformed and multiplied at once.
 std::size_t winograd_tiles_at_once(const ConvolutionShape& shape, std::size_t tiles);
 
-/// Bytes of the workspaces for a convolution: a block of transformed images, a block of transformed results or of their
+/// Bytes of workspace for a convolution: a block of transformed images, a block of transformed results or their
 /// gradients, and the transformed weights or their gradients.
 struct WinogradBytes {
   std::size_t images = 0, results = 0, weights = 0;
 };
 WinogradBytes winograd_workspace(const GemmProduct& product);
 
-/// Whether the product is a convolution of 3 x 3 and stride 1 in float that gains by the transforms: it has channels
-/// enough, and images of which tiles do not stand out too far.
+/// Returns whether the product is a float convolution of 3 x 3 kernels with stride 1 that benefits from the transforms:
+/// it has enough channels, and the tiles do not extend too far beyond the image.
 bool has_winograd(const GemmProduct& product);
 
-/// Bytes of workspace when all of these that have transforms were computed.
+/// Returns the bytes of workspace after all products with transforms have been computed.
 std::size_t winograd_bytes(std::span<const GemmProduct> products);
 
 }  // namespace mylos

@@ -3,11 +3,10 @@
 #include <cstddef>
 #include <optional>
 
-/// How many floating-point operations a kernel does and how many bytes it must move, by formula. An exponential counts
-/// as the polynomial that core/kernels/math.hpp computes; integer work (random numbers for dropout) does not count.
-/// Bytes are those of the arrays, each element once however often it is used, so that no kernel can move fewer from
-/// memory; what stands in a cache comes faster than memory gives it. Arrays of one row (a bias, LayerNorm's weights,
-/// column sums) do not count.
+/// Floating-point operations and minimum memory traffic of kernels, by formula. An exponential counts as the polynomial
+/// computed in core/kernels/math.hpp; integer work (random numbers for dropout) does not count. Bytes count each array
+/// element once, however often it is used, so they are a lower bound for the traffic to memory; data in caches may be
+/// faster than the memory bandwidth. Arrays of one row (a bias, LayerNorm's weights, column sums) do not count.
 namespace mylos {
 
 struct Work {
@@ -23,13 +22,13 @@ struct Work {
   bool operator==(const Work&) const = default;
 };
 
-/// `count` elements, with so many operations and bytes for each.
+/// Returns the work for `count` elements, given the operations and bytes per element.
 inline Work work_of(std::size_t count, double flops, double bytes) {
   const auto elements = static_cast<double>(count);
   return {elements * flops, elements * bytes};
 }
 
-/// Is given the work of each kernel of ours just before the kernel is launched.
+/// Receives the work of each of Mylos' own kernels just before its launch.
 class WorkListener {
  public:
   virtual void launching(const char* label, const Work& work) = 0;
@@ -38,11 +37,11 @@ class WorkListener {
   ~WorkListener() = default;
 };
 
-/// The listener of this process, one at a time; null = none. Set while no kernel is being launched.
+/// Sets the listener of this process; null for none. Must not be called while a kernel is being launched.
 void set_work_listener(WorkListener* listener);
 
-/// Returns `label`, the name of the kernel that is launched next, and reports what that kernel does. Work that its
-/// launcher cannot know is `nullopt`, and is not reported.
+/// Reports the work of the next launch to the listener and returns `label`, the kernel's name. Work is nullopt if the
+/// launcher cannot know it, and is not reported then.
 const char* with_work(const char* label, const std::optional<Work>& work);
 
 }  // namespace mylos

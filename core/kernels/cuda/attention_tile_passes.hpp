@@ -5,11 +5,11 @@
 
 #include <initializer_list>
 
-/// Attention's passes on tensor cores: what each block of threads does. Shared memory of a block is an array of octets
-/// with room for `octets` of the pass.
+/// Attention's passes on tensor cores, as the work of one thread block. Its shared memory is an array of octets; each
+/// pass defines the required number, `octets`.
 namespace mylos::attention {
 
-/// The pass of queries over keys and values: the output and the log-sum-exps.
+/// The forward pass, of queries over keys and values: computes the output and the log-sum-exps.
 template <class T, int size>
 struct ForwardPass {
   using C = ForwardCut<size>;
@@ -18,7 +18,7 @@ struct ForwardPass {
   using Buffer = Buffers<C, C::own_tile>;
   static constexpr int octets = Buffer::end;
 
-  /// What a thread knows of its rows: of scores that are not scaled; its own part of the sums.
+  /// A thread's state for its rows: the maxima of unscaled scores, and its part of the sums.
   struct Running {
     float maximum[C::fragments][2], sum[C::fragments][2];
   };
@@ -89,7 +89,8 @@ struct ForwardPass {
                                   matrix::right_address<size>(block, Buffer::tile(turn, 1), column), sums);
   }
 
-  /// Scores become powers of e relative to the largest of their row so far, and the sums are made relative to it.
+  /// Replaces scores by exponentials relative to the largest score of their row so far, and rescales the sums
+  /// accordingly.
   template <class Block>
   static MYLOS_BLOCK_FUNCTION void exponentiate(const Block& block, float scale, Scores& scores, Running& running,
                                                 matrix::Sums<C::fragments, size>& sums) {
@@ -155,12 +156,12 @@ struct ForwardPass {
   }
 };
 
-/// What both backward passes ask of a score: its probability, of which dropout keeps some, and its gradient.
+/// Converts scores to probabilities and gradients, for both backward passes.
 struct ScoreGradients {
   float scale, kept_scale;
 
-  /// `x`, the score of a query and a key that sees it, becomes the probability, as dropout leaves it; `dx`, the
-  /// gradient of that, the gradient of the score, not scaled.
+  /// `x` is the score of a visible key; it becomes the probability after dropout. `dx` is the gradient of that
+  /// probability; it becomes the gradient of the score, without the scale.
   template <class Block>
   MYLOS_BLOCK_FUNCTION void operator()(const Block& block, float normalizer, float row_sum, bool is_kept, float& x,
                                        float& dx) const {
@@ -176,16 +177,17 @@ MYLOS_BLOCK_FUNCTION ScoreGradients score_gradients(const PackedHeads<T>& all) {
   return {all.scale * log2_of_e, all.dropout.scale()};
 }
 
-/// The backward pass of queries over keys and values: dq, and the row sums of dout * out, which the other reads.
+/// The backward pass of queries over keys and values: computes dq, and the row sums of dout * out, which the other pass
+/// reads.
 template <class T, int size>
 struct QueryPass {
   using C = QueryCut<size>;
   using Arguments = BackwardArguments<T>;
   using Scores = matrix::Sums<C::fragments, C::columns>;
   using Buffer = Buffers<C, 2 * C::own_tile>;
-  static constexpr int octets = Buffer::end + C::own_rows / 4;  ///< the last for a float of each row
+  static constexpr int octets = Buffer::end + C::own_rows / 4;  ///< plus one float per own row
 
-  /// What a thread knows of its rows.
+  /// A thread's data for its rows.
   struct Rows {
     float normalizer[C::fragments][2], row_sum[C::fragments][2];
   };
@@ -228,7 +230,8 @@ struct QueryPass {
         all.dqkv + (first + row) * stride + position.head * size, stride, left - row);
   }
 
-  /// row_sums (own rows) of dout * out, each by neighbouring threads; those of rows that are not there mean nothing.
+  /// Computes row_sums (own rows) of dout * out; adjacent threads cooperate on a row. Rows beyond the sequence get
+  /// undefined values.
   template <class Block>
   static MYLOS_BLOCK_FUNCTION void add_up_rows(const Block& block, const Arguments& all, const BlockPosition& position,
                                                float* row_sums) {
@@ -240,7 +243,7 @@ struct QueryPass {
     const std::size_t column = position.head * size + octet * matrix::octet_size;
     MYLOS_LOOP
     for (int begin = 0; begin < C::own_rows; begin += at_once * step) {
-      Octet x[at_once], dx[at_once];  // all are read before the first is waited for
+      Octet x[at_once], dx[at_once];  // all loads are issued before the first result is used
       MYLOS_UNROLLED
       for (int i = 0; i < at_once; ++i) {
         const int row = begin + i * step + own;
@@ -314,15 +317,15 @@ struct QueryPass {
   }
 };
 
-/// The backward pass of keys and values over queries: dk and dv, of all query heads that share them.
+/// The backward pass of keys and values over queries: computes dk and dv, summed over all query heads that use them.
 template <class T, int size>
 struct KeyPass {
   using C = KeyCut<size>;
   using Arguments = BackwardArguments<T>;
   using Scores = matrix::Sums<C::fragments, C::columns>;
   using Sums = matrix::Sums<C::fragments, size>;
-  /// After the tiles, of each buffer the log-sum-exps and the row sums of its queries.
-  static constexpr int of_queries = 2 * C::buffered;  ///< floats
+  /// Stored after the tiles: for each buffer, the log-sum-exps and row sums of its queries.
+  static constexpr int of_queries = 2 * C::buffered;  ///< floats per buffer
   using Buffer = Buffers<C, 2 * C::own_tile>;
   static constexpr int octets = Buffer::end + C::buffers * of_queries / 4;
 
@@ -336,7 +339,7 @@ struct KeyPass {
     matrix::copy_tile<size, C::own_rows>(block, all.qkv + first * stride + column, stride, left, 0);
     matrix::copy_tile<size, C::own_rows>(block, all.qkv + first * stride + column + all.key_value_heads * size, stride,
                                          left, C::own_tile);
-    // Turns go over the queries of each head that shares these keys; earlier queries see none of them.
+    // Loop over the queries of each head that uses these keys; with a causal mask, earlier queries see none of them.
     const int from = all.causal ? position.own / C::buffered * C::buffered : 0;
     const int end = (position.head + 1) * group;
     int head = position.head * group, query = from;
@@ -349,7 +352,7 @@ struct KeyPass {
     dkeys.clear();
     dvalues.clear();
     for (int turn = 0; head < end; ++turn) {
-      const bool is_last = query + C::buffered >= position.length;  // of this head
+      const bool is_last = query + C::buffered >= position.length;  // last queries of this head
       const int next_head = is_last ? head + 1 : head, next_query = is_last ? from : query + C::buffered;
       block.wait_for_copies();
       block.sync();
@@ -371,7 +374,7 @@ struct KeyPass {
         left - row);
   }
 
-  /// Begins to copy the queries of a head from `query` on to the buffer of a turn.
+  /// Starts copying the queries of a head, from `query` on, to the buffer of `turn`.
   template <class Block>
   static MYLOS_BLOCK_FUNCTION void copy_queries(const Block& block, const Arguments& all, const BlockPosition& position,
                                                 int head, int query, int turn) {
@@ -385,11 +388,11 @@ struct KeyPass {
     const int which = block.thread() / C::buffered, i = block.thread() % C::buffered;
     if (which > 1) return;
     const float* const from = (which == 0 ? all.log_sum_exp : all.row_sums) + head * all.rows + first;
-    const int to = Buffer::end * 4 + turn % C::buffers * of_queries + block.thread();  // of floats
+    const int to = Buffer::end * 4 + turn % C::buffers * of_queries + block.thread();  // in floats
     block.copy_word(block.address(0) + to * static_cast<int>(sizeof(float)), i < left ? from + i : from, i < left);
   }
 
-  /// Takes the queries [first + begin, + columns) of a head into the sums of a warp's keys.
+  /// Adds the contributions of the queries [first + begin, + columns) of a head to the sums of a warp's keys.
   template <class Block>
   static MYLOS_BLOCK_FUNCTION void add_queries(const Block& block, const Arguments& all, const BlockPosition& position,
                                                int head, std::uint32_t keys, std::uint32_t values, int row, int first,
@@ -425,7 +428,7 @@ struct KeyPass {
   }
 };
 
-/// Errors: std::invalid_argument where a matrix does not begin at a multiple of 16 bytes, or has gaps between its rows.
+/// Errors: std::invalid_argument if a matrix is not 16-byte aligned, or has gaps between its rows.
 template <class T>
 void check_octets(std::initializer_list<ConstMatrix<T>> matrices) {
   for (const ConstMatrix<T>& matrix : matrices) {

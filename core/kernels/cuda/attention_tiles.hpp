@@ -7,28 +7,28 @@
 #include <cstddef>
 #include <cstdint>
 
-/// What attention's passes on tensor cores share. A block of threads owns some rows of a head of a sequence, each warp
-/// 16 or 32 of them, and passes over the rows of the other side, which come to shared memory in two buffers: one is
-/// copied to while the other is read. No two warps add to one sum. Scores never leave registers: side by side, rounded,
-/// they are the left operand of the next product.
+/// Common parts of attention's passes on tensor cores. A thread block owns some rows of a head of a sequence, 16 or 32
+/// per warp, and loops over the rows of the other side. Those are copied to shared memory in two buffers, one of which
+/// is filled while the other is read. No two warps add to the same sum. Scores never leave registers: adjacent ones,
+/// rounded, form the left operand of the next product.
 namespace mylos::attention {
 
 using matrix::Octet;
 
-/// How a pass is cut: rows of a warp in fragments of 16, rows of a buffer, and columns of scores that are in registers
-/// at once.
+/// Tile sizes of a pass: rows per warp in fragments of 16, rows per buffer, and columns of scores held in registers at
+/// once.
 template <int head_size, int row_fragments, int buffer_rows, int score_columns>
 struct Cut {
   static constexpr int size = head_size, fragments = row_fragments, buffered = buffer_rows, columns = score_columns;
   static constexpr int warp_rows = fragments * matrix::fragment_rows, own_rows = matrix::warps * warp_rows;
   static constexpr int octets = size / matrix::octet_size;
-  static constexpr int own_tile = own_rows * octets, buffer_tile = buffered * octets;  ///< octets
-  /// Two tiles of each buffer.
+  static constexpr int own_tile = own_rows * octets, buffer_tile = buffered * octets;  ///< in octets
+  /// Number of buffers; each holds two tiles.
   static constexpr int buffers = 2;
 };
 
-/// 32 rows a warp halve what is loaded from shared memory for a product; sums of two heads of 128 leave no registers
-/// for them.
+/// 32 rows per warp halve the loads from shared memory per product. For heads of 128, two sets of sums leave no
+/// registers for them.
 template <int size>
 using ForwardCut = Cut<size, size == 128 ? 1 : 2, 64, 32>;
 template <int size>
@@ -36,7 +36,7 @@ using QueryCut = Cut<size, size == 128 ? 1 : 2, size == 128 ? 32 : 64, 32>;
 template <int size>
 using KeyCut = Cut<size, size == 128 ? 1 : 2, size == 128 ? 32 : 64, 32>;
 
-/// The arguments of all passes: arrays as in core/kernels/attention.hpp.
+/// The arguments common to all passes; arrays as in core/kernels/attention.hpp.
 template <class T>
 struct PackedHeads {
   int heads, key_value_heads;
@@ -68,16 +68,17 @@ struct BackwardArguments : PackedHeads<T> {
   float* row_sums;  ///< (A, T)
 };
 
-/// Blocks that a pass over heads of `samples` sequences takes; those beyond the end of their sequence return at once.
+/// Returns the number of blocks in a pass over heads of `samples` sequences; those beyond the end of their sequence
+/// return at once.
 constexpr std::size_t block_count(std::size_t samples, std::size_t heads, std::size_t longest, std::size_t own_rows) {
   return samples * heads * ((longest + own_rows - 1) / own_rows);
 }
 
-/// Where a block works: on the rows of a sequence from `own` on.
+/// The position of a block: the rows of a sequence from `own` on.
 struct BlockPosition {
   std::uint32_t sample;
   int head, own, length;
-  std::size_t first;  ///< row of the batch that begins the sequence
+  std::size_t first;  ///< first row of the sequence in the batch
 
   template <class T, class Block>
   static MYLOS_BLOCK_FUNCTION BlockPosition of(const Block& block, const PackedHeads<T>& all, int heads, int own_rows) {
@@ -94,10 +95,10 @@ struct BlockPosition {
 
 inline constexpr float log2_of_e = 1.44269504f;
 
-/// The score of a key that its query does not see, and the largest before the first: less than any other, and finite.
+/// The score of a masked key, and the initial maximum: finite, and less than any other score.
 inline constexpr float hidden_score = -3.0e38f;
 
-/// Which of a thread's scores dropout keeps, a bit each, in the order of Sums::for_each.
+/// The scores of a thread that dropout keeps: one bit each, in the order of Sums::for_each.
 template <int fragments, int columns>
 struct KeptScores {
   static constexpr int tiles = columns / matrix::fragment_columns;
@@ -108,7 +109,7 @@ struct KeptScores {
     const int bit = (fragment * tiles + tile) * 4 + i;
     return (bits[bit / 32] >> (bit % 32) & 1u) != 0;
   }
-  /// All of them are kept, or none.
+  /// Sets all scores to kept or dropped.
   MYLOS_BLOCK_FUNCTION void fill(bool kept) {
     MYLOS_UNROLLED
     for (int w = 0; w < words; ++w) bits[w] = kept ? 0xffffffffu : 0u;
@@ -119,12 +120,12 @@ struct KeptScores {
   }
 };
 
-/// Draws of one head of a sample.
+/// Dropout draws of one head of a sample.
 struct HeadDraws {
   DropoutKey key;
   std::uint32_t threshold, sample, head;
 
-  /// A bit for each of the eight keys of a group: it is kept.
+  /// Returns one bit for each of the eight keys of a group: set if the key is kept.
   MYLOS_BLOCK_FUNCTION std::uint32_t kept(int query, int group) const {
     const RandomWords draws =
         dropout_draw(key, sample, static_cast<std::uint32_t>(query), head, static_cast<std::uint32_t>(group)).words;
@@ -137,9 +138,9 @@ struct HeadDraws {
     return bits;
   }
 
-  /// Of scores whose rows are queries from `query` on and whose columns are keys from `first_key` on. A tile's eight
-  /// keys are one group, and of one query four threads have them: each draws for every fourth tile, and asks the
-  /// others.
+  /// Draws for scores whose rows are queries from `query` on and whose columns are keys from `first_key` on. The eight
+  /// keys of a tile are one group, and four threads hold a query's scores: each thread draws for every fourth tile and
+  /// gets the other draws by shuffles.
   template <int fragments, int columns, class Block>
   MYLOS_BLOCK_FUNCTION void of_queries(const Block& block, int query, int first_key,
                                        KeptScores<fragments, columns>& kept_scores) const {
@@ -168,15 +169,15 @@ struct HeadDraws {
     }
   }
 
-  /// Of scores whose rows are keys from `key` on and whose columns are queries from `first_query` on. A group is a
-  /// column of half a fragment, of which eight threads have a key each: each draws for one of eight tiles, and asks the
-  /// others.
+  /// Draws for scores whose rows are keys from `first_key` on and whose columns are queries from `first_query` on. A
+  /// group is a column of half a fragment, and eight threads hold one key of it each: each thread draws for one of
+  /// eight tiles and gets the other draws by shuffles.
   template <int fragments, int columns, class Block>
   MYLOS_BLOCK_FUNCTION void of_keys(const Block& block, int first_key, int first_query,
                                     KeptScores<fragments, columns>& kept_scores) const {
     constexpr int tiles = columns / matrix::fragment_columns, all = fragments * tiles;
     static_assert(all == 8 || all == 4);
-    constexpr bool shares = all == 4;  // two threads a tile: one draws for the first query, the other for the second
+    constexpr bool shares = all == 4;  // two threads per tile: one draws for the first query, the other for the second
     const int g = block.lane() / 4, t = block.lane() % 4;
     const int mine = g % all, query = first_query + mine % tiles * matrix::fragment_columns + 2 * t;
     const int group = (first_key + mine / tiles * matrix::fragment_rows) / static_cast<int>(dropout_group);
@@ -203,8 +204,8 @@ MYLOS_BLOCK_FUNCTION HeadDraws head_draws(const PackedHeads<T>& all, const Block
   return {all.dropout, all.dropout.threshold(), position.sample, static_cast<std::uint32_t>(head)};
 }
 
-/// The rows of two matrices that pass by, in shared memory from octet `first` on: two tiles of each, (buffers, 2
-/// matrices, buffered, size), taken in turns.
+/// Double buffer in shared memory, from octet `first` on, for the rows that a pass loops over: two tiles per buffer,
+/// one for each of two matrices, (buffers, 2 matrices, buffered, size).
 template <class C, int first>
 struct Buffers {
   static constexpr int end = first + C::buffers * 2 * C::buffer_tile;
@@ -214,12 +215,12 @@ struct Buffers {
   }
 };
 
-/// The keys and values that pass by a block's queries: those that any of these sees.
+/// The key/value range visible to a query block.
 template <class T, class C, class Buffer>
 struct PassingKeys {
-  const T *keys, *values;  ///< of the sequence's first row
+  const T *keys, *values;  ///< at the sequence's first row
   std::size_t stride;
-  int length, visible, seen;  ///< rows of the sequence, that the block sees, that this warp sees
+  int length, visible, seen;  ///< rows of the sequence, visible to the block, visible to this warp
 
   template <class Block>
   MYLOS_BLOCK_FUNCTION PassingKeys(const Block& block, const PackedHeads<T>& all, const BlockPosition& position) {
@@ -235,7 +236,7 @@ struct PassingKeys {
 
   MYLOS_BLOCK_FUNCTION bool pass_in(int turn) const { return turn * C::buffered < visible; }
 
-  /// Begins to copy those of a turn.
+  /// Starts copying the keys and values of `turn`.
   template <class Block>
   MYLOS_BLOCK_FUNCTION void copy(const Block& block, int turn) const {
     const int key = turn * C::buffered;

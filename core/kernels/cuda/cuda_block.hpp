@@ -5,43 +5,43 @@
 
 #include <type_traits>
 
-/// What matrix_tiles.hpp asks of a block of threads, as instructions of devices of compute capability 8.0 or later. The
-/// names of instructions are those of NVIDIA's "Parallel Thread Execution ISA".
+/// The operations that matrix_tiles.hpp needs from a thread block, as instructions of devices of compute capability 8.0
+/// or later. Instruction names are those of NVIDIA's "Parallel Thread Execution ISA".
 #if defined(MYLOS_DEVICE_BUILD)
 namespace mylos::matrix {
 
 struct CudaBlock {
-  Octet* first;  ///< of shared memory, at a multiple of tile_alignment octets
+  Octet* first;  ///< of shared memory, aligned to tile_alignment octets
 
   MYLOS_BLOCK_FUNCTION int index() const { return static_cast<int>(blockIdx.x); }
   MYLOS_BLOCK_FUNCTION int thread() const { return static_cast<int>(threadIdx.x); }
   MYLOS_BLOCK_FUNCTION int lane() const { return static_cast<int>(threadIdx.x) % warp_size; }
   MYLOS_BLOCK_FUNCTION int warp() const { return static_cast<int>(threadIdx.x) / warp_size; }
 
-  /// What a thread wrote before is read by the others of the block, or of the warp, after this.
+  /// Makes the writes of each thread visible to the rest of the block or warp.
   MYLOS_BLOCK_FUNCTION void sync() const { __syncthreads(); }
   MYLOS_BLOCK_FUNCTION void sync_warp() const { __syncwarp(); }
 
-  /// Shared memory, and the address of an octet of it for what follows.
+  /// Shared memory, and the address of an octet in it for the functions below.
   MYLOS_BLOCK_FUNCTION Octet* shared() const { return first; }
   MYLOS_BLOCK_FUNCTION std::uint32_t address(int octet) const {
     return static_cast<std::uint32_t>(__cvta_generic_to_shared(first)) + octet * static_cast<int>(sizeof(Octet));
   }
 
-  /// Begins to copy 16 bytes to shared memory, or zeros where they are not there; `from` is valid either way.
+  /// Starts copying 16 bytes to shared memory, or zeros if not `is_there`; `from` must be valid either way.
   MYLOS_BLOCK_FUNCTION void copy(std::uint32_t to, const void* from, bool is_there) const {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(is_there ? 16 : 0)
                  : "memory");
   }
-  /// The same of 4 bytes.
+  /// The same for 4 bytes.
   MYLOS_BLOCK_FUNCTION void copy_word(std::uint32_t to, const void* from, bool is_there) const {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(is_there ? 4 : 0) : "memory");
   }
-  /// This thread's copies are done; others' are known to be after a sync().
+  /// Waits for this thread's copies; those of other threads are complete after a sync().
   MYLOS_BLOCK_FUNCTION void wait_for_copies() const { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
-  /// Four 8 x 8 matrices; thread 8 i + r gives the address of row r of matrix i and gets, of each, columns 2 t and
-  /// 2 t + 1 of row g: or of the transposed matrix.
+  /// Loads four 8 x 8 matrices. Thread 8 i + r gives the address of row r of matrix i. Each thread receives, from each
+  /// matrix or its transpose, columns 2 t and 2 t + 1 of row g.
   MYLOS_BLOCK_FUNCTION void load_matrices(std::uint32_t row, std::uint32_t (&m)[4]) const {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
@@ -53,7 +53,7 @@ struct CudaBlock {
                  : "r"(row));
   }
 
-  /// c += a b for fragments of T, the sums in float.
+  /// c += a b for fragments of T; sums are float.
   template <class T>
   MYLOS_BLOCK_FUNCTION void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
                                          std::uint32_t b1) const {
@@ -71,7 +71,7 @@ struct CudaBlock {
     }
   }
 
-  /// Two elements of T in a word, `low` in the lower half; rounded to nearest even.
+  /// Packs two elements of T into a word, `low` in the lower half; rounds to nearest even.
   template <class T>
   MYLOS_BLOCK_FUNCTION std::uint32_t pack(float low, float high) const {
     std::uint32_t word;
@@ -83,14 +83,14 @@ struct CudaBlock {
     return word;
   }
 
-  /// `value` of thread `lane` of the warp.
+  /// Returns `value` of thread `lane` of the warp.
   MYLOS_BLOCK_FUNCTION std::uint32_t shuffle(std::uint32_t value, int lane) const {
     return __shfl_sync(0xffffffffu, value, lane);
   }
-  /// `value` of the thread of the warp whose number differs in the bits of `mask`.
+  /// Returns `value` of the thread whose number in the warp differs in the bits of `mask`.
   MYLOS_BLOCK_FUNCTION float exchange(float value, int mask) const { return __shfl_xor_sync(0xffffffffu, value, mask); }
 
-  /// 2^x to 2 units in the last place; 0 below the smallest normal number.
+  /// Returns 2^x to 2 units in the last place; 0 below the smallest normal number.
   MYLOS_BLOCK_FUNCTION float exp2(float x) const {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));

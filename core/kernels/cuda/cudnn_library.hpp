@@ -3,12 +3,12 @@
 #include <cstddef>
 #include <string>
 
-/// The part of cuDNN 9 that convolutions need, loaded when it is first used. Its interface is declared here, so that a
-/// build needs neither the library nor its header, which CUDA toolkits do not contain: it is stable within a major
+/// The part of cuDNN 9 that convolutions need, loaded at first use. Its interface is declared here, so that builds need
+/// neither the library nor its header, which CUDA toolkits do not include. The interface is stable within a major
 /// version, and tests/core/kernels/cudnn_stand_in/header_check.cpp compares this file with NVIDIA's header.
 namespace mylos::cudnn {
 
-/// cudnnStatus_t. Codes from 2000 on blame an argument, from 3000 on say that something is not supported.
+/// cudnnStatus_t. Codes from 2000 on mean a bad argument, codes from 3000 on an unsupported request.
 using Status = int;
 inline constexpr Status success = 0, bad_parameter = 2000, not_supported = 3000, after_not_supported = 4000;
 
@@ -18,8 +18,8 @@ enum class ConvolutionMode : int { cross_correlation = 1 };
 enum class MathType : int { standard = 0, tensor_op = 1, tensor_op_allow_conversion = 2, fma = 3 };
 enum class Determinism : int { no = 0, yes = 1 };
 
-/// cudnnConvolutionFwdAlgo_t, cudnnConvolutionBwdDataAlgo_t and cudnnConvolutionBwdFilterAlgo_t: those that add
-/// products up in the order of an implicit matrix product. The others (FFT, Winograd) round more.
+/// The values of cudnnConvolutionFwdAlgo_t, cudnnConvolutionBwdDataAlgo_t and cudnnConvolutionBwdFilterAlgo_t that sum
+/// products in the order of an implicit matrix product. The others (FFT, Winograd) have larger rounding errors.
 inline constexpr int forward_implicit_gemm = 0, forward_implicit_precomp_gemm = 1, backward_data_1 = 1,
                      backward_filter_1 = 1;
 
@@ -91,17 +91,17 @@ struct Library {
   std::string version;  ///< "9.19.0"
 };
 
-/// Loads `file`, which the system's loader looks for, and which stays open. Errors: std::runtime_error in one line that
-/// says what to change: it is not there, it lacks a function, or it is not of major version 9.
+/// Loads `file`, using the search path of the system's loader; it stays loaded. Errors: std::runtime_error in one line
+/// that says what to change, if the library is missing, lacks a function, or is not of major version 9.
 Library load(const char* file);
 
-/// libcudnn.so.9, loaded once a process. Errors: as load, each time.
+/// Returns libcudnn.so.9, loaded once per process. Errors: as for load, at each call.
 const Library& library();
 
-/// Why the library cannot be used here, in one line that says what to change; empty where it can.
+/// Returns the reason why the library cannot be used here, in one line that says what to change; empty if it can.
 std::string obstacle();
 
-/// Throws std::runtime_error with `what` and cuDNN's own words, unless `status` is a success.
+/// Throws std::runtime_error with `what` and cuDNN's message unless `status` is success.
 void check(const Library& library, Status status, const std::string& what);
 
 }  // namespace mylos::cudnn

@@ -4,7 +4,7 @@
 
 namespace mylos::cuda {
 
-/// The cudaStream_t that `space` launches on, for libraries that are loaded at run time.
+/// Returns the cudaStream_t of `space`, for libraries that are loaded at run time.
 void* stream_of(const ExecutionSpace& space);
 
 }  // namespace mylos::cuda

@@ -1,10 +1,10 @@
 #pragma once
 
-/// The NVIDIA driver's library, which login nodes and build machines do not have: it is looked for when it is first
-/// needed, not when the program starts.
+/// The NVIDIA driver's library. Login nodes and build machines do not have it, so it is loaded at first use, not when
+/// the program starts.
 namespace mylos::cuda {
 
-/// libcuda.so.1 is there.
+/// Returns whether libcuda.so.1 can be loaded.
 bool has_driver();
 
 }  // namespace mylos::cuda

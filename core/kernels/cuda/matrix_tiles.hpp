@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 
-/// Tiles of 16-bit elements in the shared memory of a block of threads, and products of them on tensor cores. All of it
-/// is plain C++ over a `Block`, which has the instructions: cuda_block.hpp's on a device; the tests have one of the
-/// host that runs the threads of a block as a device does, and so every index of this file.
+/// Tiles of 16-bit elements in the shared memory of a thread block, and products of them on tensor cores. All code is
+/// plain C++ over a `Block`, which provides the instructions: cuda_block.hpp on a device. The tests use a host
+/// implementation that runs a block's threads as a device does, which also tests every index in this file.
 ///
-/// A warp's product is 16 x 8 of C by 16 inner elements (mma.m16n8k16). Its thread 4 g + t has, of C, rows g and g + 8
-/// at columns 2 t and 2 t + 1: c[0], c[1] and c[2], c[3]. Of the left operand it has pairs of columns 2 t and 2 t + 8
-/// in rows g and g + 8, so that two C side by side, converted, are a left operand.
+/// A warp's product is 16 x 8 elements of C by 16 inner elements (mma.m16n8k16). Thread 4 g + t holds rows g and g + 8
+/// of C at columns 2 t and 2 t + 1: c[0], c[1] and c[2], c[3]. Of the left operand it holds pairs of columns 2 t and 2
+/// t + 8 in rows g and g + 8, so two adjacent tiles of C, converted, are a left operand.
 namespace mylos::matrix {
 
 #if defined(MYLOS_DEVICE_BUILD)
@@ -27,13 +27,13 @@ inline constexpr int warp_size = 32, warps = 4, threads = warps * warp_size;
 /// Rows of a left operand and of C, inner elements of a product, and columns of C.
 inline constexpr int fragment_rows = 16, fragment_inner = 16, fragment_columns = 8;
 
-/// Eight neighbouring elements of a row: what copies and loads move at once.
+/// Eight adjacent elements of a row: the unit of copies and loads.
 struct alignas(16) Octet {
   std::uint32_t words[4];
 };
 inline constexpr int octet_size = 8;
 
-/// The sum of the products of two pairs of T.
+/// Returns the dot product of two pairs of T.
 template <class T>
 MYLOS_BLOCK_FUNCTION float dot(std::uint32_t x, std::uint32_t y) {
   T a[2], b[2];
@@ -44,9 +44,10 @@ MYLOS_BLOCK_FUNCTION float dot(std::uint32_t x, std::uint32_t y) {
   return float(a[0]) * float(b[0]) + float(a[1]) * float(b[1]);
 }
 
-/// Where a tile with rows of `size` elements has an octet of a row. Eight rows' octets of one column are in eight
-/// different groups of four banks, so that a load of an 8 x 8 matrix takes one turn. Rows 16 apart are alike, and the
-/// place of octet 2 i is that of octet 0 with the bits of 2 i turned over.
+/// Returns the position of an octet of a row in a tile with rows of `size` elements. For one column, the octets of
+/// eight rows are in eight different groups of four banks, so that an 8 x 8 matrix is loaded without bank conflicts.
+/// Rows 16 apart have the same pattern, and the position of octet 2 i is that of octet 0 with the bits of 2 i inverted
+/// (exclusive or).
 template <int size>
 MYLOS_BLOCK_FUNCTION constexpr int position(int row, int octet) {
   constexpr int octets = size / octet_size;
@@ -55,12 +56,12 @@ MYLOS_BLOCK_FUNCTION constexpr int position(int row, int octet) {
   return row * octets + (octet ^ ((row / rows_per_line) & mask));
 }
 
-/// Tiles begin at a multiple of this many octets of shared memory, which itself begins at one: then addresses in it
-/// have the bits of places.
+/// Alignment of tiles, in octets of shared memory. Shared memory itself is aligned to it too, so that addresses have
+/// the low bits of positions.
 inline constexpr int tile_alignment = 16;
 
-/// Begins to copy `rows` rows of `size` elements to the tile at octet `tile`; those from `filled` on are zeros and not
-/// read.
+/// Starts copying `rows` rows of `size` elements to the tile at octet `tile`; rows from `filled` on are set to zero and
+/// not read.
 template <int size, int rows, class Block, class T>
 MYLOS_BLOCK_FUNCTION void copy_tile(const Block& block, const T* from, std::size_t stride, int filled, int tile) {
   constexpr int octets = size / octet_size, step = threads / octets;
@@ -68,7 +69,7 @@ MYLOS_BLOCK_FUNCTION void copy_tile(const Block& block, const T* from, std::size
   const int row = block.thread() / octets, octet = block.thread() % octets;
   const std::uint32_t to = block.address(tile + position<size>(row, octet));
   const T* own = from + row * stride + octet * octet_size;
-  if (filled >= rows) {  // most tiles are whole
+  if (filled >= rows) {  // most tiles are full
     MYLOS_UNROLLED
     for (int first = 0; first < rows; first += step) {
       block.copy(to + first * octets * sizeof(Octet), own, true);
@@ -84,24 +85,24 @@ MYLOS_BLOCK_FUNCTION void copy_tile(const Block& block, const T* from, std::size
   }
 }
 
-/// Addresses from which a thread loads, of tiles at octet `tile`; the loads below take them.
-/// Of left operands: rows [row, row + 16).
+/// Return the address from which a thread loads, in the tile at octet `tile`, for the loads below.
+/// This one is for left operands: rows [row, row + 16).
 template <int size, class Block>
 MYLOS_BLOCK_FUNCTION std::uint32_t left_address(const Block& block, int tile, int row) {
   return block.address(tile + position<size>(row + block.lane() % 16, block.lane() / 16));
 }
-/// Of right operands of X Y^T: rows [row, row + 16) of Y.
+/// For right operands of X Y^T: rows [row, row + 16) of Y.
 template <int size, class Block>
 MYLOS_BLOCK_FUNCTION std::uint32_t transposed_address(const Block& block, int tile, int row) {
   return block.address(tile + position<size>(row + block.lane() / 16 * 8 + block.lane() % 8, block.lane() / 8 % 2));
 }
-/// Of right operands of X Y: rows [row, row + 16) of Y.
+/// For right operands of X Y: rows [row, row + 16) of Y.
 template <int size, class Block>
 MYLOS_BLOCK_FUNCTION std::uint32_t right_address(const Block& block, int tile, int row) {
   return left_address<size>(block, tile, row);
 }
 
-/// The address for the rows 16 `rows` further, in columns 16 `columns` further.
+/// Returns the address 16 `rows` rows and 16 `columns` columns further on.
 template <int size>
 MYLOS_BLOCK_FUNCTION std::uint32_t further(std::uint32_t address, int rows, int columns) {
   constexpr std::uint32_t of_rows = 16 * size * 2;
@@ -126,7 +127,7 @@ struct Sums {
     }
   }
 
-  /// body(fragment, tile, i) for each element: in row 16 fragment + g + 8 (i / 2), column 8 tile + 2 t + i % 2.
+  /// Calls body(fragment, tile, i) for each element: row 16 fragment + g + 8 (i / 2), column 8 tile + 2 t + i % 2.
   template <class Body>
   static MYLOS_BLOCK_FUNCTION void for_each(const Body& body) {
     MYLOS_UNROLLED
@@ -164,7 +165,7 @@ struct Operands {
   }
 };
 
-/// sums = left (16 fragments rows, size) times the transpose of right (columns rows, size), by their addresses.
+/// sums = left (16 fragments rows, size) times the transpose of right (columns rows, size), given by their addresses.
 template <class T, int size, class Block, int fragments, int columns>
 MYLOS_BLOCK_FUNCTION void multiply_transposed(const Block& block, std::uint32_t left, std::uint32_t right,
                                               Sums<fragments, columns>& sums) {
@@ -187,7 +188,7 @@ MYLOS_BLOCK_FUNCTION void multiply_transposed(const Block& block, std::uint32_t 
   }
 }
 
-/// sums (16 fragments, size) += left (16 fragments, inner) times right (inner rows, size), by its address.
+/// sums (16 fragments, size) += left (16 fragments, inner) times right (inner rows, size), given by its address.
 template <class T, int size, class Block, int fragments, int inner>
 MYLOS_BLOCK_FUNCTION void multiply_add(const Block& block, const Operands<fragments, inner>& left, std::uint32_t right,
                                        Sums<fragments, size>& sums) {
@@ -206,9 +207,9 @@ MYLOS_BLOCK_FUNCTION void multiply_add(const Block& block, const Operands<fragme
   }
 }
 
-/// to (rows of `stride`) = factor(fragment, half) * sums, rounded to T, for the first `filled` of the warp's rows. By
-/// way of the warp's rows of the tile at octet `tile`, from `row` on, which no other warp reads, so that global memory
-/// is written 16 bytes at a time.
+/// to (rows of `stride`) = factor(fragment, half) * sums, rounded to T, for the first `filled` of the warp's rows.
+/// Stages them in the warp's rows of the tile at octet `tile`, from `row` on, which no other warp reads, so that global
+/// memory is written 16 bytes at a time.
 template <class T, int size, class Block, int fragments, class Factor>
 MYLOS_BLOCK_FUNCTION void store_rows(const Block& block, const Sums<fragments, size>& sums, const Factor& factor,
                                      int tile, int row, T* to, std::size_t stride, int filled) {
