@@ -46,14 +46,14 @@ struct AddBias {
   }
 };
 
-/// Columns that a team of a device sums: 8 a thread of two warps. A host thread sums all of a block.
+/// Columns per device team: 8 per thread of two warps. A host thread sums all columns of a block.
 constexpr std::size_t sum_columns = 512;
 
 template <class T>
 struct SumBlock {
   ConstMatrix<T> x;
   Matrix<float> partial;
-  std::size_t groups;  ///< of columns
+  std::size_t groups;  ///< column groups
   RowSharing sharing;
 
   template <class Team>

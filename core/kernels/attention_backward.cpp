@@ -11,15 +11,15 @@
 #include <type_traits>
 
 /// With P the probabilities, M the dropout factors (0 or 1 / (1 - p)), dP = M (dout v^T) and dS = P (dP - row sum of
-/// dout out): dv = (P M)^T dout, dq = scale dS k, dk = scale dS^T q. One team takes a key-value head of a sequence with
-/// all query heads that share it, so that nothing is added by two teams at a time. A long sequence is cut into tiles
-/// (attention_tiles.hpp), whose teams take turns in the same sums.
+/// dout out): dv = (P M)^T dout, dq = scale dS k, dk = scale dS^T q. One team computes a key-value head of a sequence
+/// with all query heads of its group, so that no two teams add to the same element at a time. A long sequence is cut
+/// into tiles (attention_tiles.hpp), whose teams add to the same sums in turn.
 namespace mylos {
 namespace attention {
 namespace {
 
-/// The scratch of a team. Pairs are along the columns in what is called so and along the rows in the rest; where
-/// operands are floats, both are one array, and gradients take the place of scores.
+/// The scratch of a team. `*_columns` arrays pack bfloat16 pairs along columns; the others along rows. For float
+/// operands, both are the same array, and gradients overwrite scores.
 template <class Operand>
 struct BackwardScratch {
   Operand *keys, *keys_transposed, *values_transposed;     ///< (keys padded, depth), (D, keys padded) twice
@@ -100,25 +100,25 @@ struct RowSums {
   }
 };
 
-/// Where a team works: the keys [first_key, + keys) of a sequence.
+/// The position of a team: the keys [first_key, + keys) of a sequence.
 struct BackwardPosition {
-  std::size_t sequence, first, key_head;  ///< first: row of the batch
+  std::size_t sequence, first, key_head;  ///< first: row in the batch
   int length;                             ///< rows of the sequence
-  int first_key, keys, stride;            ///< stride: keys, padded
+  int first_key, keys, stride;            ///< stride: padded number of keys
 };
 
-/// A row of scores and of dout v^T, and what they are compared with.
+/// A row of scores and of dout v^T, with the row's dropout draws, normalizer and row sum.
 struct ScoreRow {
   const float *x, *dx;
-  const std::uint32_t* draws;  ///< of dropout, if any
+  const std::uint32_t* draws;  ///< for dropout, if any
   float normalizer, row_sum;
 };
 
-/// What is the same for all rows.
+/// Parameters common to all rows.
 struct ScoreRule {
   float scale;
   std::uint32_t threshold;
-  float kept;  ///< what kept probabilities are multiplied by
+  float kept;  ///< factor of the probabilities that are kept
 };
 
 struct ScoreGradient {
@@ -145,7 +145,7 @@ KOKKOS_INLINE_FUNCTION void differentiate_row(const ScoreRule& rule, const Score
   }
 }
 
-/// Differentiates two rows into pairs: of the rows, and of each row's columns.
+/// Differentiates two rows and packs the results into pairs: pairs of the two rows, and pairs along each row's columns.
 template <bool drops>
 KOKKOS_INLINE_FUNCTION void differentiate_rows(const ScoreRule& rule, const ScoreRow& first, const ScoreRow& second,
                                                int padded, Pair* probabilities, Pair* gradients, Pair* columns) {
@@ -170,7 +170,7 @@ struct Backward {
   ConstMatrix<T> dout;
   ConstMatrix<float> row_sums;
   Matrix<T> dqkv;
-  Matrix<float> partial_sums;  ///< between the tiles of a sequence, as `dqkv` but unscaled
+  Matrix<float> partial_sums;  ///< sums between the tiles of a sequence; like `dqkv` but unscaled
   using Operand = OperandOf<T>;
   using Scratch = BackwardScratch<Operand>;
   static constexpr int inner = inner_of<Operand>;
@@ -201,7 +201,7 @@ struct Backward {
     store_keys(team, scratch, position, tile);
   }
 
-  /// Loads keys and values. Their gradients begin as zeros, or with the sums of the tiles before.
+  /// Loads keys and values, and initializes their gradients to zero or to the sums of earlier tiles.
   KOKKOS_INLINE_FUNCTION void begin(const Team& team, const Scratch& scratch, const BackwardPosition& position,
                                     const Tile& tile) const {
     const std::size_t row = position.first + position.first_key, size = shape.head_size;
@@ -223,7 +223,7 @@ struct Backward {
                  scratch.dvalues);
   }
 
-  /// Stores the gradients of keys and values: scaled where the tile is the last one, else the sums so far.
+  /// Stores the gradients of keys and values: scaled after the last tile, otherwise the sums so far.
   KOKKOS_INLINE_FUNCTION void store_keys(const Team& team, const Scratch& scratch, const BackwardPosition& position,
                                          const Tile& tile) const {
     const std::size_t row = position.first + position.first_key, size = shape.head_size;
@@ -247,7 +247,7 @@ struct Backward {
     const int depth = sizes.depth, end = position.first_key + position.keys;
     const int visible = shape.causal ? at_most(query + rows, end) : end;
     const auto queries = head_rows(qkv, first, head, size), douts = head_rows(dout, first, head, size);
-    team.team_barrier();  // the block before has been stored
+    team.team_barrier();  // the previous block has been stored
     load_columns(team, queries, rows, padded, depth / inner, scratch.query_columns);
     load_columns(team, douts, rows, padded, depth / inner, scratch.dout_columns);
     if constexpr (inner > 1) {
@@ -298,7 +298,7 @@ struct Backward {
                      {scratch.keys + key / inner * depth, depth}, block.first_key > 0, {scratch.dquery, depth});
   }
 
-  /// One row, or two where operands are pairs.
+  /// Differentiates one row, or two if operands are pairs.
   template <bool drops>
   KOKKOS_INLINE_FUNCTION void differentiate_scores(const Scratch& scratch, const BackwardPosition& position,
                                                    const DropoutPosition& block, const DropoutBlock& draws, int index,
@@ -315,7 +315,7 @@ struct Backward {
     }
   }
 
-  /// A row beyond the last, which was loaded as zeros, gets probabilities of zero.
+  /// Rows beyond the last one were loaded as zeros; they get probabilities of zero.
   KOKKOS_INLINE_FUNCTION ScoreRow score_row(const Scratch& scratch, const BackwardPosition& position,
                                             const DropoutPosition& block, const DropoutBlock& draws, int row, int rows,
                                             int keys) const {
@@ -331,7 +331,7 @@ struct Backward {
   }
 };
 
-/// Launches the waves of tiles one after the other: each waits for the sums of the one before.
+/// Launches the waves of tiles in sequence: each continues the sums of the previous wave.
 template <class T>
 void launch_backward(const ExecutionSpace& space, Backward<T> backward, std::size_t samples,
                      const std::optional<Work>& work) {
@@ -346,7 +346,7 @@ void launch_backward(const ExecutionSpace& space, Backward<T> backward, std::siz
   }
 }
 
-/// Where the tiles of a sequence add up: the gradient itself if it is of floats.
+/// Returns the array for sums between tiles: the gradient itself if it is float.
 template <class T>
 Matrix<float> sums_between_tiles(const Matrix<T>& dqkv, const Matrix<float>& given) {
   if constexpr (std::is_same_v<T, float>) return dqkv;

@@ -5,14 +5,15 @@
 #include "core/kernels/math.hpp"
 #include "core/kernels/tensor_core_attention.hpp"
 
-/// For each block of queries: scores against a block of keys, softmax with a running maximum and sum, products with the
-/// values; rows are divided by their sums at the end. One block of keys holds 256, so that most sequences take one or
-/// two. A team takes a head of a sequence, or of a long sequence so many of its queries (attention_tiles.hpp).
+/// For each block of queries: computes scores against a block of keys, the softmax with a running maximum and sum, and
+/// products with the values; divides rows by their sums at the end. A block has up to 256 keys on a host, so most
+/// sequences need one or two. A team computes one head of a sequence or, for a long sequence, a block of its queries
+/// (attention_tiles.hpp).
 namespace mylos {
 namespace attention {
 namespace {
 
-/// What a query row knows after some blocks of keys: of q k^T, not yet scaled.
+/// The state of a query row after some blocks of keys; the maximum is of unscaled q k^T.
 struct RunningRow {
   float maximum, sum;
 };
@@ -21,18 +22,19 @@ struct RunningRow {
 template <class Operand>
 struct ForwardScratch {
   Operand *keys, *values;          ///< (D, keys padded), (keys padded, depth)
-  Operand *query, *probabilities;  ///< (query block, depth), (query block, key block): where `scores` are floats, there
+  Operand *query, *probabilities;  ///< (query block, depth), (query block, key block); if float, `probabilities` is
+                                   ///< `scores`
   float *scores, *sums;            ///< (query block, key block), (query block, depth)
   float* draws;
   RunningRow* rows;       ///< (query block)
-  float* kept_sums;       ///< (queries of a part, depth): between tiles of keys
+  float* kept_sums;       ///< (queries of a part, depth), between tiles of keys
   RunningRow* kept_rows;  ///< (queries of a part)
 };
 
 template <class Operand>
 struct ForwardSizes : BlockSizes {
   static constexpr bool in_place = inner_of<Operand> == 1;
-  int kept_queries;  ///< 0 where all keys are loaded at once
+  int kept_queries;  ///< 0 if all keys are loaded at once
 
   ForwardSizes(const QueryParts& parts, int head_size)
       : BlockSizes(parts.side, head_size), kept_queries(parts.parts == 1 ? 0 : parts.side) {}
@@ -74,7 +76,7 @@ struct ForwardSizes : BlockSizes {
   }
 };
 
-/// The largest of x[0, padded) and `start`.
+/// Returns the maximum of x[0, padded) and `start`.
 KOKKOS_INLINE_FUNCTION float largest(float start, int padded, const float* x) {
   float lane[lanes];
   for (int j = 0; j < lanes; ++j) lane[j] = start;
@@ -84,8 +86,8 @@ KOKKOS_INLINE_FUNCTION float largest(float start, int padded, const float* x) {
   return fold(lane, [](float a, float b) { return a < b ? b : a; });
 }
 
-/// to[0, padded) = 2^(scale x - maximum), where dropout keeps it: every element counts for the sum, which is returned.
-/// `draws` may be null: nothing is dropped. `to` may be x.
+/// to[0, padded) = 2^(scale x - maximum), or 0 where dropout drops it. Returns the sum of all exponentials, dropped
+/// ones included. `draws` may be null if nothing is dropped. `to` may alias x.
 template <bool drops, class Operand>
 KOKKOS_INLINE_FUNCTION float exponentials(float scale, float maximum, int padded, const std::uint32_t* draws,
                                           std::uint32_t threshold, const float* x, Operand* to) {
@@ -105,11 +107,11 @@ KOKKOS_INLINE_FUNCTION float exponentials(float scale, float maximum, int padded
   return fold(lane, [](float a, float b) { return a + b; });
 }
 
-/// Where a team works: the queries [begin, end) of a sequence and the keys [first_key, + keys) of a tile.
+/// The position of a team: the queries [begin, end) of a sequence and the keys [first_key, + keys) of a tile.
 struct ForwardPosition {
-  std::size_t sequence, head, first;  ///< first: row of the batch
+  std::size_t sequence, head, first;  ///< first: row in the batch
   int length, begin, end;
-  int first_key, keys, stride;  ///< stride: keys, padded
+  int first_key, keys, stride;  ///< stride: padded number of keys
 };
 
 template <class T>
@@ -125,7 +127,7 @@ struct Forward {
   ForwardSizes<Operand> sizes;
 
   KOKKOS_INLINE_FUNCTION void operator()(const Team& team) const {
-    // The last part of a causal sequence has the most work, and comes first.
+    // In a causal sequence the last part has the most work, so it starts first.
     const int part = parts.parts - 1 - team.league_rank() % parts.parts;
     const std::size_t index = team.league_rank() / parts.parts, sequence = index / shape.heads;
     const std::size_t first = sequences.starts(sequence);
@@ -137,7 +139,7 @@ struct Forward {
       const int keys = at_most(visible - key, parts.side);
       const ForwardPosition position{sequence, index % shape.heads,  first, length, begin, end, key,
                                      keys,     round_up(keys, lanes)};
-      team.team_barrier();  // the keys before have been read
+      team.team_barrier();  // the previous keys have been read
       load_keys(team, scratch, position);
       for (int query = begin; query < end; query += query_block) attend(team, scratch, position, query);
     }
@@ -152,14 +154,14 @@ struct Forward {
               sizes.depth, scratch.values);
   }
 
-  /// Takes a tile of keys into the sums of a block of queries. The last tile that these see ends in the result; before
-  /// it the sums are kept.
+  /// Adds a tile of keys to the sums of a block of queries. After the last tile visible to these queries the result is
+  /// written; before that the sums are kept.
   KOKKOS_FORCEINLINE_FUNCTION void attend(const Team& team, const ForwardScratch<Operand>& scratch,
                                           const ForwardPosition& position, int query) const {
     const std::size_t size = shape.head_size, first = position.first + query;
     const int rows = at_most(position.end - query, query_block), depth = sizes.depth;
     const int visible = shape.causal ? query + rows : position.length, end = position.first_key + position.keys;
-    team.team_barrier();  // the block before has been stored
+    team.team_barrier();  // the previous block has been stored
     load_columns(team, head_rows(qkv, first, position.head, size), rows, round_up(rows, tile_rows),
                  depth / inner_of<Operand>, scratch.query);
     if (position.first_key > 0) restore(team, scratch, query - position.begin, rows);
@@ -198,7 +200,7 @@ struct Forward {
     });
   }
 
-  /// Takes the keys [block.first_key, + keys) into the sums of a block of queries.
+  /// Adds the keys [block.first_key, + keys) to the sums of a block of queries.
   KOKKOS_INLINE_FUNCTION void add_key_block(const Team& team, const ForwardScratch<Operand>& scratch,
                                             const ForwardPosition& position, const DropoutPosition& block, int rows,
                                             int keys) const {

@@ -5,15 +5,15 @@
 namespace mylos::attention {
 namespace {
 
-/// The work of a pass: operations for each score, and the arrays that each row reads and writes.
+/// The work of a pass: operations per score, and the arrays read and written per row.
 struct PassWork {
-  double products = 0.0;  ///< of D multiplications and additions, for each score
+  double products = 0.0;  ///< per score, of D multiplications and additions each
   double score_flops = 0.0;
-  std::size_t heads = 0;   ///< read and written
-  std::size_t floats = 0;  ///< read and written, of each query head: log_sum_exp, row_sums
+  std::size_t heads = 0;   ///< read and written per row
+  std::size_t floats = 0;  ///< read and written per row and query head: log_sum_exp, row_sums
 };
 
-/// Pairs of a query and a key that it sees.
+/// Returns the number of pairs of a query and a key visible to it.
 std::size_t visible_pairs(const AttentionShape& shape, std::span<const std::size_t> starts) {
   std::size_t pairs = 0;
   for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
@@ -34,7 +34,7 @@ std::optional<Work> pass_work(const AttentionShape& shape, const PackedSequences
          work_of(rows * pass.floats * shape.heads, 0.0, sizeof(float));
 }
 
-/// Heads of a row of qkv.
+/// Returns the number of heads in a row of qkv.
 std::size_t all_heads(const AttentionShape& shape) { return shape.heads + 2 * shape.key_value_heads; }
 
 }  // namespace

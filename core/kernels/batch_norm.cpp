@@ -32,8 +32,8 @@ using batch_norm::ChannelNormalizer;
 using batch_norm::ImageBlocks;
 using batch_norm::SumTerms;
 
-/// For one block, first = the mean of its rows and second = the sum of squared differences from it. Differences from
-/// the first row are summed, which are small where the mean is large.
+/// Computes, for one block, first = mean of its rows and second = sum of squared differences from it. Sums differences
+/// from the first row, which are small even if the mean is large.
 template <class T>
 struct NormBlockStatistics {
   ImageBlocks blocks;
@@ -64,7 +64,7 @@ struct NormBlockStatistics {
   }
 };
 
-/// The statistics of a group, for some channels, from those of its blocks (Chan, Golub, LeVeque 1979).
+/// Computes the statistics of a group, for some channels, from those of its blocks (Chan, Golub, LeVeque 1979).
 struct NormGroupStatistics {
   ImageBlocks blocks;
   ImageGroups groups;
@@ -82,7 +82,7 @@ struct NormGroupStatistics {
     const float* const means = partial.first.data() + begin;
     const float *const squares = partial.second.data() + begin, *const pivot = means + first * channels;
     const NormGroupStatistics self = *this;
-    // Differences from the first block's mean are small where the mean is large.
+    // Differences from the first block's mean are small even if the mean is large.
     batch_norm::for_block_sums<2>(
         team, first, last, rest < batch_norm::channel_group ? rest : batch_norm::channel_group,
         [=](std::size_t block, std::size_t c) {
@@ -94,12 +94,12 @@ struct NormGroupStatistics {
         [=](std::size_t c, const double(&sums)[2]) { self.set(group, begin + c, double(pivot[c]), sums[0], sums[1]); });
   }
 
-  /// From the sums of differences from the pivot, and of their squares.
+  /// Sets the statistics from the sums of differences from the pivot and of their squares.
   KOKKOS_FORCEINLINE_FUNCTION void set(std::size_t group, std::size_t c, double pivot, double sum,
                                        double squares) const {
     const double count = static_cast<double>((groups.starts(group + 1) - groups.starts(group)) * groups.pixels);
     const double mean = pivot + sum / count, spread = squares - sum * sum / count;
-    const double all = spread > 0.0 || spread != spread ? spread : 0.0;  // a NaN stays
+    const double all = spread > 0.0 || spread != spread ? spread : 0.0;  // preserves NaN
     statistics.mean(group, c) = static_cast<float>(mean);
     statistics.inverse(group, c) = static_cast<float>(1.0 / Kokkos::sqrt(all / count + double(epsilon)));
     if (observed.values.data() == nullptr) return;
@@ -108,7 +108,7 @@ struct NormGroupStatistics {
   }
 };
 
-/// The residual that is added to BN(x) before the ReLU, for the image of a block.
+/// The residual added to BN(x) before the ReLU, for the image of a block.
 struct NoResidual {
   struct Block {
     KOKKOS_FORCEINLINE_FUNCTION float operator()(std::size_t, std::size_t) const { return 0.0f; }
@@ -162,7 +162,7 @@ struct NormalizeRelu {
     batch_norm::for_elements(team, rows.count, channels, [=](std::size_t row, std::size_t c) {
       const std::size_t i = row * channels + c;
       const float sum = normalized(in[i], c) + other(i, c);
-      out[i] = T(sum < 0.0f ? 0.0f : sum);  // a NaN stays
+      out[i] = T(sum < 0.0f ? 0.0f : sum);  // preserves NaN
     });
   }
 };

@@ -8,28 +8,28 @@ using batch_norm::ChannelNormalizer;
 using batch_norm::ImageBlocks;
 using batch_norm::SumTerms;
 
-/// Which elements a ReLU behind BN(x) lets through.
+/// The mask of the ReLU after BN(x): none, recomputed, or from the stored result.
 enum class ReluMask { all, recomputed, of_result };
 
-/// `value` where `passes`, else 0. Of a choice a compiler makes a branch around the load of the value, and then does
-/// not vectorise; a value that is not finite becomes a NaN, which skips the step as it would have.
+/// Returns `value` if `passes`, else 0. A conditional expression would be compiled to a branch around the load of the
+/// value, which prevents vectorisation. A non-finite value becomes NaN, which skips the step as the value itself would.
 KOKKOS_FORCEINLINE_FUNCTION float masked(bool passes, float value) { return value * (passes ? 1.0f : 0.0f); }
 
-/// The arrays of a backward pass; g is the gradient of BN(x), (dy + also) behind the mask.
+/// The arrays of a backward pass; g is the masked gradient of BN(x), (dy + also).
 template <class T>
 struct NormBackwardArrays {
   ImageBlocks blocks;
   ImageGroups groups;
   BatchNormInput<T> input;
-  ConstMatrix<T> y;  ///< read for ReluMask::of_result
+  ConstMatrix<T> y;  ///< read if ReluMask::of_result
   ConstMatrix<T> dy;
-  ConstMatrix<T> also;  ///< read where it is added
-  Matrix<T> stored;     ///< where g is stored, if it is
+  ConstMatrix<T> also;  ///< read if `adds`
+  Matrix<T> stored;     ///< destination of g, if it is stored
   Matrix<T> dx;
   batch_norm::Workspace work;
 };
 
-/// For one block, first = the sum of g and second = that of g (x - mean).
+/// Computes, for one block, first = sum of g and second = sum of g (x - mean).
 template <class T, ReluMask mask, bool adds>
 struct NormGradientSums {
   NormBackwardArrays<T> arrays;
@@ -60,9 +60,9 @@ struct NormGradientSums {
   }
 };
 
-/// dx = scale g + slope (x - mean) + shift, with scale = inverse weight, slope = -scale inverse^2 mean(g (x - mean))
-/// and shift = -scale mean(g), for some channels of all groups; and gradients of weight and bias, in the order of
-/// groups.
+/// Computes the coefficients of dx = scale g + slope (x - mean) + shift, with scale = inverse weight, slope = -scale
+/// inverse^2 mean(g (x - mean)) and shift = -scale mean(g), for some channels of all groups; adds to the gradients of
+/// weight and bias, in the order of groups.
 template <class T>
 struct NormGroupGradients {
   NormBackwardArrays<T> arrays;
@@ -87,7 +87,8 @@ struct NormGroupGradients {
     }
   }
 
-  /// From the sums of g and of g (x - mean). A channel's groups are one thread's, one after the other.
+  /// Sets the coefficients from the sums of g and of g (x - mean). One thread processes all groups of a channel in
+  /// order.
   KOKKOS_FORCEINLINE_FUNCTION void set(std::size_t group, std::size_t c, double sum, double products) const {
     const float inverse = arrays.input.statistics.inverse(group, c);
     const float scale = inverse * float(arrays.input.weight(c));
@@ -124,7 +125,7 @@ struct NormInputGradient {
   }
 };
 
-/// Bytes of the arrays that a kernel reads and writes, `count` of them.
+/// Returns the work of a kernel that reads and writes `count` arrays.
 template <class T>
 Work backward_work(const NormBackwardArrays<T>& arrays, double flops, double count) {
   return work_of(arrays.input.x.size(), flops, count * sizeof(T));
@@ -142,7 +143,7 @@ void sum_gradients(const ExecutionSpace& space, const NormBackwardArrays<T>& arr
       space, arrays.work.first.extent(0), Sums{arrays});
 }
 
-/// From the sums over blocks: gradients of weight and bias, and dx.
+/// Computes the gradients of weight and bias, and dx, from the sums over blocks.
 template <bool recomputes_mask, class T>
 void spread_gradients(const ExecutionSpace& space, const NormBackwardArrays<T>& arrays,
                       const BatchNormGradients& gradients) {

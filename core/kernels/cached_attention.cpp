@@ -11,14 +11,14 @@
 namespace mylos {
 namespace {
 
-/// Positions of a block: many enough to be worth a team, and few enough that one long sequence has blocks for all.
+/// Positions per block: large enough to be worth a team, and small enough that one long sequence occupies all teams.
 constexpr std::size_t cached_block = 256;
-/// Beside the sum of values a block leaves its largest score and the sum of its exponentials.
+/// Besides the sum of values, a block stores its largest score and the sum of its exponentials.
 constexpr std::size_t statistics = 2;
 
 std::size_t blocks_of(std::size_t positions) { return (positions + cached_block - 1) / cached_block; }
 
-/// Where the keys and values of a sequence's head begin.
+/// The first key and value of a sequence's head.
 template <class T>
 struct CachedHead {
   T *keys, *values;
@@ -48,7 +48,7 @@ struct StoreRow {
     const T* const keys = qkv.data() + row * qkv.extent(1) + shape.heads * size;
     const T* const values = keys + heads * size;
     team_for(team, heads * size, [=](std::size_t i) {
-      // Heads of keys are as far apart as those of values, so that element i of all heads is row i of the keys.
+      // Heads have the same stride in keys and values, so element i over all heads is row i of the keys.
       first.keys[i * first.positions + position] = keys[i];
       first.values[(i / size * first.positions + position) * size + i % size] = values[i];
     });
@@ -65,7 +65,7 @@ struct BlockResults {
   }
 };
 
-/// The exponentials of a block's scores less the largest, and sums with them.
+/// Computes a block's exponentials, relative to its largest score, and the sums of values weighted by them.
 template <class T>
 struct CachedBlock {
   AttentionShape shape;
@@ -106,7 +106,7 @@ struct CachedBlock {
     out[shape.head_size + 1] = sum;
   }
 
-  /// One element of the heads after the other: the loop over positions vectorises.
+  /// Computes the scores with the loop over head elements outside, so that the loop over positions vectorises.
   KOKKOS_FORCEINLINE_FUNCTION void make_scores(const HostTeam& team, const T* query, const CachedHead<T>& cached,
                                                std::size_t begin, std::size_t count, float* scores) const {
     team_for(team, count, [=](std::size_t i) { scores[i] = 0.0f; });
@@ -129,7 +129,7 @@ struct CachedBlock {
     });
   }
 
-  /// out (D) = weights times values, one position after the other.
+  /// out (D) = weights times values, summed in the order of positions.
   KOKKOS_FORCEINLINE_FUNCTION void add_values(const HostTeam& team, const CachedHead<T>& cached, std::size_t begin,
                                               std::size_t count, const float* weights, float* out) const {
     float sum[largest_rotary_head];
@@ -152,7 +152,7 @@ struct CachedBlock {
   }
 };
 
-/// One head of one row: the blocks' sums, each in units of the largest score of all.
+/// Combines the blocks of one head of one row, with each sum rescaled to the largest score of all blocks.
 template <class T>
 struct CombineBlocks {
   CachedRows rows;
@@ -231,7 +231,7 @@ void cached_attention(const ExecutionSpace& space, const AttentionShape& shape, 
                       columns, out.extent(0), out.extent(1), workspace.size(),
                       cached_attention_workspace(shape, count, rows.longest)));
   const BlockResults results{workspace.data(), shape.heads, blocks_of(rows.longest), shape.head_size};
-  // A score and a value for each element of a head, and the softmax; keys and values are read once for each group.
+  // One score and one weighted value per head element, and the softmax; keys and values are read once per group.
   const auto seen = static_cast<double>(rows.visible), heads = static_cast<double>(shape.heads);
   const auto size = static_cast<double>(shape.head_size), groups = static_cast<double>(shape.key_value_heads);
   const Work work{seen * heads * (4.0 * size + exp_flops + 2.0), seen * groups * 2.0 * size * sizeof(T)};

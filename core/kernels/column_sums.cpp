@@ -8,15 +8,15 @@
 namespace mylos {
 namespace {
 
-/// A host thread adds up 64 columns, a cache line of partial sums for each of a few vectors; a device's team 32, whose
-/// blocks its threads share: there are far fewer columns than threads of a device.
+/// A host thread sums 64 columns, a few vectors of one cache line of partial sums each. A device team sums 32 columns
+/// and splits the blocks among its threads, because there are far fewer columns than device threads.
 constexpr RowSharing partial_sum_sharing = {.columns = kernels_in_teams ? 32u : 64u, .slices = 16};
 
 constexpr std::size_t most_at_once = 3;
 
 struct AddPartialSums {
   PartialSums all[most_at_once];
-  std::size_t groups;  ///< of columns
+  std::size_t groups;  ///< column groups
   RowSharing split;
 
   template <class Team>

@@ -12,7 +12,7 @@ std::string to_string(const ConvolutionShape& shape) {
                      shape.kernel_width, shape.height, shape.width, shape.in, shape.out, shape.stride, shape.padding);
 }
 
-/// Errors where the arrays are not those of a whole number of images.
+/// Checks the arrays' extents. Errors: std::invalid_argument if they do not hold a whole number of images.
 template <class X, class W, class Y>
 void check(const ConvolutionShape& shape, const X& x, const W& weight, const Y& y) {
   require(shape.in > 0 && shape.out > 0 && shape.kernel_height > 0 && shape.kernel_width > 0 && shape.stride > 0 &&

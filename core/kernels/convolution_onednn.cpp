@@ -16,7 +16,7 @@ memory::dims weight_dims(const ConvolutionShape& shape) {
   return {dim(shape.out), dim(shape.in), dim(shape.kernel_height), dim(shape.kernel_width)};
 }
 
-/// Describes any of the three passes. oneDNN chooses the layout of `weight`.
+/// The arguments of any of the three passes. oneDNN chooses the layout of `weight`.
 struct Arguments {
   memory::desc x, weight, y;
   memory::dims strides, padding;
@@ -86,12 +86,13 @@ dnnl::convolution_backward_weights::primitive_desc describe_weight_gradient(cons
 }
 #endif
 
-/// References are slow, and implementations by matrix products copy the patches of whole images.
+/// Returns whether an implementation is fast enough: reference implementations are slow, and those by matrix products
+/// copy the patches of whole images.
 bool is_worth_it(std::string_view implementation) {
   return implementation.find("ref") == std::string_view::npos && implementation.find("gemm") == std::string_view::npos;
 }
 
-/// Held for every primitive, whose wishes do not grow with the images.
+/// Minimum scratch memory held for all primitives, whose needs do not grow with the images.
 constexpr std::size_t least_scratch = std::size_t{8} << 20;
 
 }  // namespace

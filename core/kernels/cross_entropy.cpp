@@ -10,19 +10,19 @@
 namespace mylos {
 namespace {
 
-/// `count` logits, `stride` elements apart: one softmax.
+/// The logits of one softmax: `count` elements with stride `stride`.
 struct Logits {
   const float* data;
   std::size_t stride, count;
 
   KOKKOS_FORCEINLINE_FUNCTION float operator()(std::size_t i) const { return data[i * stride]; }
-  /// A label that takes part in the loss.
+  /// Returns whether a label takes part in the loss.
   KOKKOS_FORCEINLINE_FUNCTION bool counts(std::int32_t label) const {
     return label >= 0 && static_cast<std::size_t>(label) < count;
   }
 };
 
-/// log sum exp(logits), with the largest taken out so that nothing overflows.
+/// Returns log sum exp(logits), with the maximum subtracted to prevent overflow.
 template <class Team>
 KOKKOS_FORCEINLINE_FUNCTION float log_sum_exp(const Team& team, const Logits& logits) {
   const float largest = team_max(team, logits.count, [=](std::size_t i) { return logits(i); });
@@ -30,14 +30,14 @@ KOKKOS_FORCEINLINE_FUNCTION float log_sum_exp(const Team& team, const Logits& lo
   return largest + Kokkos::log(sum);
 }
 
-/// The loss of one softmax; dlogits, which has the logits' stride, = scale * (softmax - target), or 0 where the label
+/// Returns the loss of one softmax; dlogits, with the logits' stride, = scale * (softmax - target), or 0 if the label
 /// is ignored. A null dlogits is not written.
 template <class Team, class T>
 KOKKOS_FORCEINLINE_FUNCTION float softmax_loss(const Team& team, const Logits& logits, std::int32_t label, float scale,
                                                T* dlogits, float smoothing = 0.0f) {
   const bool counts = logits.counts(label);
   const float normalizer = counts ? log_sum_exp(team, logits) : 0.0f;
-  const float share = smoothing / static_cast<float>(logits.count);  // of each class in the target
+  const float share = smoothing / static_cast<float>(logits.count);  // probability of each class from smoothing
   if (dlogits != nullptr) {
     const auto target = static_cast<std::size_t>(label);
     team_for(team, logits.count, [=](std::size_t i) {
@@ -49,7 +49,7 @@ KOKKOS_FORCEINLINE_FUNCTION float softmax_loss(const Team& team, const Logits& l
   if (!counts) return 0.0f;
   const float loss = normalizer - logits(static_cast<std::size_t>(label));
   if (smoothing == 0.0f) return loss;
-  // The mean over the classes of what each would lose, without the difference of large sums.
+  // The mean loss over the classes, computed without a difference of large sums.
   const float others = share * team_sum(team, logits.count, [=](std::size_t i) { return normalizer - logits(i); });
   return (1.0f - smoothing) * loss + others;
 }
@@ -100,7 +100,7 @@ void check_gradient(const ConstMatrix<float>& logits, const Matrix<T>& dlogits) 
                       dlogits.extent(0), dlogits.extent(1)));
 }
 
-/// The largest logit, its difference from each, exponentials and their sum; for gradients exponentials again.
+/// The maximum, the difference from it, exponentials and their sum; for gradients, exponentials again.
 template <class T>
 Work softmax_work(std::size_t logits, const Matrix<T>& dlogits) {
   return work_of(logits, exp_flops + 3.0, sizeof(float)) + work_of(dlogits.size(), exp_flops + 3.0, sizeof(T));

@@ -31,16 +31,16 @@ struct Lookup {
   }
 };
 
-/// Columns that one team sums: groups are few and long in small tables, so the columns are shared out as well. Where a
-/// device's groups are long (segments, of two), many threads share a group's rows; else (tokens) fewer do, since most
-/// groups have a row or a few.
+/// Columns are distributed over teams too, because small tables have few, long groups. On a device, long groups (such
+/// as the two segments) use many threads per column; otherwise (tokens) fewer, since most groups have one or a few
+/// rows.
 RowSharing gradient_sharing(const IndexGroups& groups) {
   if (!kernels_in_teams) return {.columns = 64};
   const bool are_long = groups.rows.size() > 64 * groups.values.size();
   return are_long ? RowSharing{.columns = 16, .slices = 64} : RowSharing{.columns = 128, .slices = 8};
 }
 
-/// One group's rows over one block of columns.
+/// Sums one group's rows over one block of columns.
 template <class T>
 struct GroupGradient {
   IndexGroups groups;
@@ -65,7 +65,7 @@ struct GroupGradient {
   }
 };
 
-/// A first look-up writes, others read and write; each row of the table that occurs is read once.
+/// The first look-up writes, others read and write; each table row that occurs is read once.
 template <class T>
 std::optional<Work> lookup_work(const Matrix<T>& y, bool accumulate, std::size_t distinct) {
   if (distinct == 0) return std::nullopt;

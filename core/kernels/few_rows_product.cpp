@@ -12,13 +12,13 @@
 namespace mylos {
 namespace {
 
-/// Outputs and rows that are summed together: each element that is loaded is multiplied several times. Bits do not
-/// depend on them.
+/// Outputs and rows summed together, so that each loaded element is multiplied several times. The bits of the result do
+/// not depend on them.
 constexpr int tile_outputs = 4, most_tile_rows = 4;
-/// Partial sums of an element on a host: a tile of one row fits in the registers of every CPU.
+/// Partial sums per element on a host: a tile of one row fits in the registers of every CPU.
 constexpr std::size_t product_lanes = 16;
 
-/// sums[r][o] = the product of row r of x and row o of the weights, both from where the pointers stand.
+/// sums[r][o] = product of row r of x and row o of the weights, both counted from the given pointers.
 template <int rows, int outputs, class T>
 KOKKOS_FORCEINLINE_FUNCTION void sum_tile_on_host(std::size_t inner, const T* x, const T* weight,
                                                   float (&sums)[rows * outputs]) {
@@ -44,8 +44,8 @@ KOKKOS_FORCEINLINE_FUNCTION void sum_tile_on_host(std::size_t inner, const T* x,
   }
 }
 
-/// The same by a team: a thread takes chunks of 16 bytes, the team's size apart. The bits do not depend on where arrays
-/// begin.
+/// The same on a team: each thread processes chunks of 16 bytes, one team size apart. The bits do not depend on the
+/// arrays' alignment.
 template <int rows, int outputs, class T, class Team>
 KOKKOS_FORCEINLINE_FUNCTION void sum_tile_in_team(const Team& team, std::size_t inner, const T* x, const T* weight,
                                                   float (&sums)[rows * outputs]) {
@@ -87,7 +87,7 @@ struct FewRowsBlock {
   }
 
  private:
-  /// The outputs' weights stay in the fastest cache from one tile of rows to the next.
+  /// The weights of the outputs stay in the L1 cache across tiles of rows.
   template <int outputs, class Team>
   KOKKOS_FORCEINLINE_FUNCTION void all_rows(const Team& team, std::size_t output) const {
     const std::size_t rows = x.extent(0);
@@ -115,7 +115,7 @@ struct FewRowsBlock {
   }
 };
 
-/// A warp adds up without waiting at a barrier.
+/// A warp reduces without waiting at a barrier.
 constexpr std::size_t threads_of_product = 32;
 
 }  // namespace

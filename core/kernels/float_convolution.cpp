@@ -7,7 +7,7 @@
 namespace mylos {
 namespace {
 
-/// Float copies of images and of results that are made at a time, at least of one image.
+/// Bytes of float copies of images and results per block, but at least one image.
 constexpr std::size_t float_block_bytes = std::size_t{16} << 20;
 
 std::size_t images_at_once(const ConvolutionShape& shape) {

@@ -9,12 +9,12 @@
 namespace mylos {
 namespace {
 
-/// Bytes of gathered rows that are multiplied at once, which stay in a host's cache between both; but no fewer rows
-/// than pay for the other operand, which each product packs anew.
+/// Bytes of gathered rows per product, small enough to stay in a host's cache, and the minimum number of rows that
+/// amortises packing the other operand anew for each product.
 constexpr std::size_t block_bytes = std::size_t{2} << 20, least_block_rows = 256;
 
-/// Rows (N grid_height grid_width, taps_height taps_width channels) of patches of images: position (r, c) of the grid
-/// reads the pixels from (r step + first_row, c step + first_column) on; those outside the image are zeros.
+/// Rows (N grid_height grid_width, taps_height taps_width channels) of image patches: position (r, c) of the grid reads
+/// pixels from (r step + first_row, c step + first_column) on; pixels outside the image are zeros.
 struct Patches {
   std::size_t height = 0, width = 0, channels = 0;  ///< of the images
   std::size_t grid_height = 0, grid_width = 0, step = 1;
@@ -28,7 +28,7 @@ struct Patches {
 template <class T>
 struct GatherRow {
   Patches patches;
-  std::size_t first;  ///< row of the block among all rows
+  std::size_t first;  ///< index of the block's first row
   const T* images;
   T* rows;
 
@@ -41,7 +41,7 @@ struct GatherRow {
         static_cast<std::ptrdiff_t>(in_image / patches.grid_width * patches.step) + patches.first_row;
     const std::ptrdiff_t left =
         static_cast<std::ptrdiff_t>(in_image % patches.grid_width * patches.step) + patches.first_column;
-    // The taps [begin, end) of each line are inside the image.
+    // The taps [begin, end) of each line lie inside the image.
     const std::ptrdiff_t end = left + taps <= width ? taps : (left < width ? width - left : 0);
     const std::ptrdiff_t begin = left >= 0 ? 0 : (-left < end ? -left : end);
     const auto before = static_cast<std::size_t>(begin) * patches.channels,
@@ -71,7 +71,7 @@ struct GatherRow {
   }
 };
 
-/// Rows [first, first + rows) of the patches.
+/// Gathers rows [first, first + rows) of the patches.
 void gather(const ExecutionSpace& space, Precision precision, const Patches& patches, const void* images,
             std::size_t first, std::size_t rows, void* to) {
   with_type(precision, [&]<class T>(T) {
@@ -81,15 +81,15 @@ void gather(const ExecutionSpace& space, Precision precision, const Patches& pat
   });
 }
 
-/// Patches of x for the forward pass and for weight gradients.
+/// Returns the patches of x for the forward pass and for weight gradients.
 Patches patches_of_x(const ConvolutionShape& shape) {
   const auto offset = -static_cast<std::ptrdiff_t>(shape.padding);
   return {shape.height, shape.width, shape.in, shape.out_height(),  shape.out_width(),
           shape.stride, offset,      offset,   shape.kernel_height, shape.kernel_width};
 }
 
-/// The taps of a kernel's extent that reach the pixels first, first + stride ... of dx, and where they read dy: pixel
-/// first + stride r reads from r + offset on, the last tap first.
+/// The kernel taps, along one axis, that contribute to the pixels first, first + stride ... of dx, and their positions
+/// in dy: pixel first + stride r reads from r + offset on, starting with the last tap.
 struct PhaseTaps {
   std::size_t first_tap = 0, count = 0;
   std::ptrdiff_t offset = 0;
@@ -102,11 +102,12 @@ PhaseTaps taps_of_phase(const ConvolutionShape& shape, std::size_t phase, std::s
           static_cast<std::ptrdiff_t>((phase + shape.padding) / shape.stride) - static_cast<std::ptrdiff_t>(count) + 1};
 }
 
-/// The pixels of dx whose row and column have these remainders by the stride: their sums have the same taps.
+/// The pixels of dx whose row and column have given remainders modulo the stride; the same taps contribute to all of
+/// them.
 struct Phase {
   std::size_t row = 0, column = 0;
   PhaseTaps rows, columns;
-  Patches patches;  ///< of dy
+  Patches patches;  ///< patches of dy
 };
 
 std::size_t pixels_of_phase(std::size_t pixels, std::size_t phase, std::size_t stride) {
@@ -141,7 +142,7 @@ void for_each_phase(const ConvolutionShape& shape, const Use& use) {
   }
 }
 
-/// to (taps out, in) = the taps of a phase of a weight (out, kernel_height, kernel_width, in), the last first.
+/// to (taps out, in) = the taps of a phase of a weight (out, kernel_height, kernel_width, in), in reverse order.
 template <class T>
 struct WeightsOfPhase {
   ConvolutionShape shape;
@@ -160,12 +161,12 @@ struct WeightsOfPhase {
   }
 };
 
-/// Writes rows of a phase to their pixels of dx; without rows, zeros.
+/// Writes the rows of a phase to their pixels of dx; zeros if there are no rows.
 template <class T>
 struct SpreadRow {
   Phase phase;
   std::size_t height, width, channels, stride;  ///< of dx
-  std::size_t first;                            ///< row of the block among all rows
+  std::size_t first;                            ///< index of the block's first row
   const T* rows;
   T* dx;
 
@@ -194,11 +195,11 @@ void spread(const ExecutionSpace& space, Precision precision, const ConvolutionS
   });
 }
 
-/// How the rows of patches are cut into blocks: several images, or some lines of the grid of one. Only the last block
-/// depends on the number of images, and only where several share one.
+/// The partition of patch rows into blocks: several images, or some grid lines of one image. Only the last block
+/// depends on the number of images, and only if blocks hold several images.
 struct Blocks {
-  std::size_t images = 1;  ///< that share a block
-  std::size_t lines = 0;   ///< of the grid in a block of one image
+  std::size_t images = 1;  ///< images per block
+  std::size_t lines = 0;   ///< grid lines per block of one image
 };
 
 Blocks blocks_of(const Patches& patches, Precision precision) {
@@ -209,7 +210,7 @@ Blocks blocks_of(const Patches& patches, Precision precision) {
   return {1, (patches.grid_height + pieces - 1) / pieces};
 }
 
-/// use(first row, rows) for each block of so many images' patches.
+/// Calls use(first row, rows) for each block of the patches of `images` images.
 template <class Use>
 void for_each_block(const Patches& patches, Precision precision, std::size_t images, const Use& use) {
   const Blocks blocks = blocks_of(patches, precision);
@@ -230,7 +231,7 @@ std::size_t gathered_rows(const Patches& patches, Precision precision, std::size
   return std::min(images, blocks.images) * blocks.lines * patches.grid_width;
 }
 
-/// The plain product of `call`'s precisions.
+/// Returns a plain product in `call`'s precisions.
 GemmCall plain(const GemmCall& call, std::size_t m, std::size_t n, std::size_t k) {
   GemmCall product = call;
   product.convolution = std::nullopt;
@@ -240,7 +241,7 @@ GemmCall plain(const GemmCall& call, std::size_t m, std::size_t n, std::size_t k
   return product;
 }
 
-/// Whether the one phase has all pixels of dx, which products then write themselves.
+/// Returns whether there is a single phase with all pixels of dx, so that products can write to dx directly.
 bool writes_whole_rows(const ConvolutionShape& shape) { return shape.stride == 1; }
 
 }  // namespace

@@ -10,12 +10,12 @@
 namespace mylos {
 namespace {
 
-/// Distance of two buckets in doublings.
+/// Returns the distance of two buckets in doublings.
 int doublings(std::size_t one, std::size_t other) {
   return std::abs(static_cast<int>(std::bit_width(one)) - static_cast<int>(std::bit_width(other)));
 }
 
-/// Rows beyond which the fastest provider of a convolution is taken to be the same.
+/// Above this number of rows, the fastest provider of a convolution is assumed not to change.
 constexpr std::size_t most_convolution_rows = 1024;
 
 }  // namespace

@@ -12,11 +12,11 @@
 #include <vector>
 
 /// Products by Kokkos Kernels: OpenBLAS or another BLAS on the host, cuBLAS on NVIDIA devices. Float only; 16-bit
-/// operands are converted, which costs a pass over each.
+/// operands are converted, which takes one pass over each.
 namespace mylos {
 namespace {
 
-/// What OpenBLAS says of itself: its version, or the CPU whose kernels it took. Empty where the BLAS is another.
+/// Asks OpenBLAS for its version, or the CPU whose kernels it uses; empty if another BLAS is linked.
 std::string ask_openblas(const char* function) {
   const auto answer = reinterpret_cast<char* (*)()>(::dlsym(RTLD_DEFAULT, function));
   return answer == nullptr ? std::string() : answer();

@@ -19,7 +19,7 @@ std::size_t index_of(Enum value) {
   return static_cast<std::size_t>(value);
 }
 
-/// The value whose name among `names` is the next word.
+/// Reads the next word and returns the value with this name among `names`; nullopt if there is none.
 template <class Enum, class Names>
 std::optional<Enum> read_name(std::istream& words, const Names& names) {
   std::string word;

@@ -9,30 +9,31 @@
 namespace mylos {
 namespace {
 
-/// Rows that a product is first timed with, and least pixels of a convolution's result: enough for the rate that a
-/// provider reaches, few enough to be quick.
+/// Rows of the first timing of a product, and minimum output pixels for a convolution: enough to reach a provider's
+/// rate, few enough to be quick.
 constexpr std::size_t probe_rows = 256, probe_pixels = 1024;
 constexpr std::size_t rounds = 3;
-/// A provider that needs this many times the fastest's time for the probe is not timed further.
+/// Providers whose probe takes longer than this multiple of the fastest's are not timed further.
 constexpr double hopeless = 1.5;
-/// Below this difference the fallback stays: timings repeat no better.
+/// The fallback stays unless another provider needs less than this fraction of its time: timings are not more
+/// repeatable.
 constexpr double margin = 0.97;
 
 double total_flops(const GemmProduct& product) { return static_cast<double>(product.count) * product.flops(); }
 
-/// What `product` is first timed with.
+/// Returns the reduced product for the first timing of `product`.
 GemmProduct probe_of(const GemmProduct& product) {
   if (!product.convolution) return with_batch_extent(product, probe_rows);
   const std::size_t pixels = product.convolution->shape.out_pixels();
   return with_batch_extent(product, (probe_pixels + pixels - 1) / pixels);
 }
 
-/// Timings that sum up what they took.
+/// Timings with their total duration.
 class Stopwatch {
  public:
   explicit Stopwatch(const GemmTimer& timer) : timer_(timer) {}
 
-  /// The better of two calls after a first one, which makes what a provider keeps for a shape.
+  /// Returns the shorter of two calls after a warm-up call, in which the provider sets up what it keeps per shape.
   double probe(std::size_t provider, const GemmProduct& product) {
     once(provider, product);
     const double seconds = once(provider, product);
@@ -50,7 +51,7 @@ class Stopwatch {
   double spent_ = 0.0;
 };
 
-/// The fallback, and the providers whose probe is near enough to the fastest.
+/// Returns the fallback, and the providers whose probe is close enough to the fastest.
 std::vector<std::size_t> contenders(const GemmMeasurement& measurement, const std::vector<double>& probes) {
   const double fastest = *std::ranges::min_element(probes);
   std::vector<std::size_t> left;
@@ -60,8 +61,8 @@ std::vector<std::size_t> contenders(const GemmMeasurement& measurement, const st
   return left;
 }
 
-/// `product` with as many rows, or images, as let `calls` calls end within `seconds`, where `probe` took
-/// `probe_seconds`.
+/// Returns `product` with as many rows, or images, as `calls` calls can process within `seconds`, given that `probe`
+/// took `probe_seconds`.
 GemmProduct affordable(const GemmProduct& product, const GemmProduct& probe, double probe_seconds, double seconds,
                        std::size_t calls) {
   const double rows = static_cast<double>(batch_extent(probe)) * seconds / (probe_seconds * static_cast<double>(calls));
@@ -69,7 +70,8 @@ GemmProduct affordable(const GemmProduct& product, const GemmProduct& probe, dou
                            static_cast<std::size_t>(std::clamp(rows, 0.0, static_cast<double>(batch_extent(product)))));
 }
 
-/// least[i] = the least time of provider i for `product`, for those that are `left`; the others keep what they have.
+/// Sets least[i] to the shortest time of provider i for `product`, for the providers in `left`; the others keep their
+/// values.
 void time_in_turns(const GemmProduct& product, const std::vector<std::size_t>& left, Stopwatch& watch,
                    std::vector<double>& least) {
   for (const std::size_t provider : left) watch.once(provider, product);
@@ -79,7 +81,7 @@ void time_in_turns(const GemmProduct& product, const std::vector<std::size_t>& l
   }
 }
 
-/// The index of the provider for `product`, for which about `seconds` may be spent.
+/// Returns the index of the provider for `product`, timing for about `seconds`.
 std::size_t fastest_provider(const GemmMeasurement& measurement, const GemmProduct& product, double seconds,
                              Stopwatch& watch) {
   const double end = watch.spent() + seconds;
@@ -89,14 +91,14 @@ std::size_t fastest_provider(const GemmMeasurement& measurement, const GemmProdu
   const std::vector<std::size_t> left = contenders(measurement, least);
   const GemmProduct timed =
       affordable(product, probe, *std::ranges::max_element(least), end - watch.spent(), left.size() * (rounds + 1));
-  // Where no more rows can be afforded the probes decide.
+  // If no more rows than the probe's can be afforded, the probes decide.
   if (left.size() > 1 && batch_extent(timed) >= batch_extent(probe)) time_in_turns(timed, left, watch, least);
   return *std::ranges::min_element(left, {}, [&](std::size_t provider) {
     return least[provider] * (measurement.providers[provider] == measurement.fallback ? margin : 1.0);
   });
 }
 
-/// Operands of constant values, in memory that holds every product's.
+/// Operands of constant values, in memory reused by all products.
 class Operands {
  public:
   explicit Operands(const ExecutionSpace& space) : space_(space) {}
@@ -113,7 +115,8 @@ class Operands {
   }
 
  private:
-  /// `count` elements of float size; their bytes make a value of 0.01 in float and bfloat16, of 1 in half.
+  /// Returns memory for `count` elements of float size. Its bytes give a value of about 0.01 in float and bfloat16, and
+  /// of about 1 in half.
   void* memory(std::size_t operand, std::size_t count) {
     Vector<std::byte>& held = memory_[operand];
     if (held.size() < count * sizeof(float)) {
@@ -129,7 +132,7 @@ class Operands {
   std::array<Vector<std::byte>, 5> memory_;
 };
 
-/// Times providers.
+/// Times calls of providers.
 class Bench {
  public:
   Bench(const ExecutionSpace& space, const std::vector<std::string>& providers) : space_(space), operands_(space) {
@@ -184,7 +187,8 @@ GemmChoice measure_gemm(const ExecutionSpace& space, const GemmMeasurement& meas
 
 void warm_up(const ExecutionSpace& space, const Gemm& gemm, std::span<const GemmProduct> products,
              const std::function<void()>& begin) {
-  constexpr int times = 2;  // threads that take memory one after the other may do so at once the next time
+  constexpr int times = 2;  // threads that allocated one after the other in the first call may do so at the same time
+                            // in the next
   Operands operands(space);
   for (const GemmProduct& product : products) operands.call(product);
   begin();

@@ -16,23 +16,24 @@
 #include <unordered_map>
 #include <vector>
 
-/// Products by oneDNN on the host: float everywhere, 16 bits where the CPU has instructions for them (AVX512-BF16,
-/// AMX); elsewhere 16-bit operands are converted. The bias is fused, and beta = 1 is a sum. Two providers: one reads
-/// the operands as they are, the other first copies a weight (B, where A is not transposed) into the layout that oneDNN
-/// likes best, which pays where it is read by many rows. Convolutions of the first are Winograd's where they can be,
-/// and else products of gathered rows; the other has oneDNN's own, which want weights in layouts of theirs.
+/// Products by oneDNN on the host: float on all CPUs, 16 bits if the CPU has instructions for them (AVX512-BF16, AMX);
+/// otherwise 16-bit operands are converted. The bias is fused, and beta = 1 is a sum post-op. There are two providers.
+/// One reads operands as they are. The other first copies a weight (B, if A is not transposed) to the layout that
+/// oneDNN prefers, which pays off if many rows read it. Convolutions of the first use Winograd's transforms if
+/// possible, else products of gathered rows; the second uses oneDNN's own convolutions, which need weights in their own
+/// layouts.
 namespace mylos {
 namespace {
 
 using dnnl::memory;
 
-/// All that a primitive is made for.
+/// The parameters of a primitive.
 struct Shape {
   std::size_t m, n, k;
   Transpose transpose_a, transpose_b;
   Precision input, output;
   bool accumulate, has_bias;
-  std::size_t count = 1;  ///< of such products in one call
+  std::size_t count = 1;  ///< number of products in one call
 
   auto operator<=>(const Shape&) const = default;
 };
@@ -40,13 +41,13 @@ struct Shape {
 struct Product {
   dnnl::matmul primitive;
   memory::desc a, b, bias, c, scratch;
-  dnnl::reorder pack;  ///< of B into `packed`; null where B is read as it is
+  dnnl::reorder pack;  ///< from B to `packed`; null if B is read as it is
   memory::desc packed;
 };
 
 enum class Weights { as_they_are, packed };
 
-/// The same matrix in whatever layout the primitive prefers.
+/// Returns the same matrix in any layout that the primitive prefers.
 memory::desc any_layout(const memory::desc& description) {
 #if DNNL_VERSION_MAJOR >= 3
   return {description.get_dims(), description.get_data_type(), memory::format_tag::any};
@@ -55,7 +56,7 @@ memory::desc any_layout(const memory::desc& description) {
 #endif
 }
 
-/// Row-major rows x columns after the transposition, `count` of them one after the other.
+/// Describes `count` consecutive row-major matrices of rows x columns, after the transposition.
 memory::desc describe(std::size_t count, Precision precision, Transpose transpose, std::size_t rows,
                       std::size_t columns) {
   const auto n = static_cast<memory::dim>(count), r = static_cast<memory::dim>(rows),
@@ -67,7 +68,7 @@ memory::desc describe(std::size_t count, Precision precision, Transpose transpos
 
 bool fuses_bias(EpilogueKind kind) { return kind == EpilogueKind::bias || kind == EpilogueKind::bias_gelu; }
 
-/// What is left of the epilogue after a product with its bias.
+/// Applies the rest of the epilogue after a product that has added the bias.
 template <class T>
 void apply_rest(const ExecutionSpace& space, const GemmCall& call) {
   const Matrix<T> pre(static_cast<T*>(call.pre), call.m, call.n), c(static_cast<T*>(call.c), call.m, call.n);
@@ -75,7 +76,7 @@ void apply_rest(const ExecutionSpace& space, const GemmCall& call) {
   if (call.epilogue == EpilogueKind::gelu_gradient) gelu_gradient<T>(space, ConstMatrix<T>(pre), c);
 }
 
-/// An empty one where oneDNN has none. Version 3 has no descriptor before the primitive's.
+/// Returns a primitive descriptor; empty if oneDNN has none. Version 3 has no separate operation descriptor.
 dnnl::matmul::primitive_desc describe_matmul(const Product& product, const memory::desc& b, bool has_bias,
                                              const dnnl::primitive_attr& attributes, const dnnl::engine& engine) {
 #if DNNL_VERSION_MAJOR >= 3
@@ -87,15 +88,15 @@ dnnl::matmul::primitive_desc describe_matmul(const Product& product, const memor
 #endif
 }
 
-/// Primitives kept: enough for two shapes of a transformer's micro-batch. Packed batches of the same length are rare,
-/// so that more would hardly be found again.
+/// Cached primitives: enough for two shapes of a transformer's micro-batch. Packed batches of equal length are rare, so
+/// more would hardly be reused.
 constexpr std::size_t most_products = 32;
-/// And for blocks of convolutions: two dozen of a residual network, each with three passes of up to four shapes of
-/// blocks, which two or three sizes of batches share in part.
+/// Cached primitives for blocks of convolutions: two dozen convolutions in a residual network, each with three passes
+/// of up to four block shapes, which two or three batch sizes partly have in common.
 constexpr std::size_t most_blocks = 288;
 
-/// Bytes that a primitive holds at the most, most of it code that is generated for its shape; where a CPU has no
-/// AVX-512 oneDNN's own sgemm stands in, whose code is shared. Measured.
+/// Returns the maximum bytes held by a primitive, mostly code generated for its shape. On CPUs without AVX-512, oneDNN
+/// uses its own sgemm, whose code is common to all primitives. Measured.
 std::size_t bytes_of_primitive() {
   constexpr std::size_t generated = std::size_t{128} << 10, shared = std::size_t{16} << 10;
   constexpr auto avx512 = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
@@ -110,7 +111,7 @@ Shape shape_of(const GemmProduct& product) {
 class OneDnnGemm : public GemmProvider {
  public:
   explicit OneDnnGemm(Weights weights) : weights_(weights) {
-    dnnl::set_primitive_cache_capacity(0);  // a second copy of what products_ keeps
+    dnnl::set_primitive_cache_capacity(0);  // would duplicate products_
   }
   std::string_view name() const override;
   std::string version() const override;
@@ -139,23 +140,24 @@ class OneDnnGemm : public GemmProvider {
     execute(*find(product_of(product), products), product);
     operands_.narrow(space, call, product);
   }
-  /// The primitive for this product, made at the first call of its shape; null where oneDNN has none but its reference.
+  /// Returns the primitive for this product, created at the first call with its shape; null if oneDNN only has its
+  /// reference implementation.
   const Product* find(const GemmProduct& asked, Products& products);
   const Product* find(const Shape& shape, Products& products);
   Product make(const Shape& shape);
-  /// Whether there are products of such elements.
+  /// Returns whether oneDNN has fast products of such elements.
   bool multiplies(Precision precision);
-  /// Whether it is computed by a convolution of oneDNN.
+  /// Returns whether it is computed by a convolution of oneDNN.
   bool has_convolution(const GemmProduct& product);
-  /// Whether it is computed by Winograd's transforms.
+  /// Returns whether it is computed by Winograd's transforms.
   bool transforms(const GemmProduct& product) const {
     return weights_ == Weights::as_they_are && has_winograd(product);
   }
   void convolve(const ExecutionSpace& space, const GemmCall& call);
   void multiply(const ProductBatch& batch);
-  /// B as the primitive reads it.
+  /// Returns B in the layout that the primitive reads.
   memory pack(const Product& product, const GemmCall& call);
-  /// `count`: of the products in the call.
+  /// Runs a primitive; `count` is the number of products in the call.
   void execute(const Product& product, const GemmCall& call, std::size_t count = 1);
 
   Weights weights_;
@@ -279,19 +281,20 @@ Product OneDnnGemm::make(const Shape& shape) {
   return product;
 }
 
-/// Layouts pad each extent of B to blocks of at most so many elements.
+/// Layouts pad each extent of B to blocks of at most this many elements.
 constexpr std::size_t largest_block = 64;
 
-/// Memory to hold for a packed B that takes `bytes`. As below, a bound that grows with the shape.
+/// Returns the memory to hold for a packed B of `bytes` bytes: like held_workspace, a bound that grows with the shape.
 std::size_t packed_bytes(std::size_t bytes, const GemmCall& call) {
   return std::max(bytes, (call.k + largest_block) * (call.n + largest_block) * bytes_of(call.input));
 }
 
-/// oneDNN's blocks of a small product take up to a few MiB a thread whatever the operands.
+/// For small products, oneDNN's blocks take up to a few MiB per thread whatever the operands.
 constexpr std::size_t least_workspace = std::size_t{8} << 20;
 
-/// Workspace to hold for a product that wants `scratch` bytes. oneDNN's wish does not grow with the shape: a smaller
-/// product may want more than a larger one. This bound does, so that what the largest product took is enough for all.
+/// Returns the workspace to hold for a product that needs `scratch` bytes. oneDNN's need does not grow with the shape:
+/// a smaller product may need more than a larger one. This bound does grow, so that the workspace of the largest
+/// product suffices for all.
 std::size_t held_workspace(std::size_t scratch, const GemmCall& call, std::size_t count) {
   const std::size_t operands = count * (call.m * call.k + call.k * call.n + call.m * call.n) * sizeof(float);
   return std::max({scratch, operands, least_workspace});
@@ -336,7 +339,8 @@ std::string_view OneDnnGemm::name() const {
 
 std::string OneDnnGemm::version() const {
   const dnnl_version_t* version = dnnl_version();
-  // The second number grows with a change of how products or convolutions are computed, so that they are timed anew.
+  // The number after "ours" is increased when the computation of products or convolutions changes, so that they are
+  // timed again.
   return fmt::format("{}.{}.{}, ours 2, instructions {:#x}", version->major, version->minor, version->patch,
                      static_cast<unsigned>(dnnl::get_effective_cpu_isa()));
 }

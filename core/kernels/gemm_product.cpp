@@ -5,7 +5,7 @@
 namespace mylos {
 namespace {
 
-/// The extent along the rows of a batch, or along the pixels of the result of a convolution.
+/// Returns the extent along the rows of a batch, or along the output pixels of a convolution.
 std::size_t& rows_of(GemmProduct& product) { return product.transpose_a == Transpose::yes ? product.k : product.m; }
 
 }  // namespace

@@ -53,7 +53,7 @@ void narrow_product(const ExecutionSpace& space, const float* from, float beta, 
 
 void* GemmWorkspace::get(std::size_t bytes) {
   if (bytes > memory_.size()) {
-    memory_ = {};  // before the larger one, so that both never stand side by side
+    memory_ = {};  // free the old memory first, so that both never exist at once
     memory_ = uninitialized<std::byte>("mylos::gemm::workspace", bytes + bytes / 4);
   }
   return memory_.data();

@@ -13,7 +13,7 @@ using layer_norm::BackwardArrays;
 using layer_norm::ForwardArrays;
 using layer_norm::normalized;
 
-/// The mean of z (H), and 1 / sqrt(variance + epsilon), by two passes over a row that is in cache.
+/// Computes the mean of z (H), and 1 / sqrt(variance + epsilon), in two passes over a row that is in cache.
 template <class Team, class T>
 KOKKOS_FORCEINLINE_FUNCTION void row_statistics(const Team& team, const T* z, std::size_t columns, float epsilon,
                                                 float& mean, float& inverse) {
@@ -82,7 +82,7 @@ struct NormalizeAgain {
   }
 };
 
-/// The gradient of z in one row from `dnormal`, the gradient of LayerNorm's result (before dropout, if any):
+/// Computes the gradient of z in one row from `dnormal`, the gradient of LayerNorm's result (before dropout, if any):
 /// dz = inverse (g - mean(g) - x^ mean(g x^)), g = dnormal * weight, x^ = (z - mean) * inverse.
 template <class T>
 struct RowGradient {
@@ -110,7 +110,7 @@ struct RowGradient {
   }
 };
 
-/// One block of rows of a backward pass, and its partial column sums.
+/// Processes one block of rows of a backward pass, and computes its partial column sums.
 template <class T>
 struct BackwardBlock : BackwardArrays<T> {
   KOKKOS_FORCEINLINE_FUNCTION RowGradient<T> gradient(std::size_t row) const {
@@ -202,7 +202,7 @@ void check(const LayerNormParameters<T>& parameters, const LayerNormSaved<T>& sa
                       saved.input.extent(0), saved.input.extent(1), saved.mean.size(), saved.inverse.size()));
 }
 
-/// Held by teams that can hold the rows, else by what takes rows of any length.
+/// Uses the Held kernel if teams can hold the rows, else the Any kernel for rows of any length.
 template <class Held, class Any, class Arrays>
 void for_each_task(const std::string& label, const ExecutionSpace& space, std::size_t tasks, std::size_t columns,
                    const Arrays& arrays) {
@@ -215,8 +215,8 @@ void for_each_task(const std::string& label, const ExecutionSpace& space, std::s
   for_each_row(label, space, tasks, Any{arrays});
 }
 
-/// Of a kernel with so many operations for each element of a (T, H) array, and reads and writes of `arrays` of them;
-/// mean and inverse are two floats a row.
+/// Returns the work of a kernel with `flops` operations per element of a (T, H) array, which reads and writes `arrays`
+/// such arrays; mean and inverse are two floats per row.
 template <class T>
 Work norm_work(const ConstMatrix<T>& x, double flops, double arrays) {
   return work_of(x.size(), flops, arrays * sizeof(T)) + work_of(x.extent(0), 0.0, 2.0 * sizeof(float));

@@ -18,7 +18,7 @@ void check_sizes(std::string_view what, std::size_t gradient, std::size_t value,
 
 struct SquaredBlock {
   ConstVector<float> x;
-  std::size_t first;  ///< of the unit's elements
+  std::size_t first;  ///< first element of x in the unit
   Vector<double> sums;
 
   template <class Team>
@@ -47,7 +47,7 @@ void adamw_update(const ExecutionSpace& space, const AdamWSettings& settings, co
   const AdamWSettings& s = settings;
   const float* const g = gradient.data();
   float *const w = value.data(), *const first = first_moment.data(), *const second = second_moment.data();
-  // As PyTorch: decay before the update, the bias corrections in the step and in the denominator.
+  // As in PyTorch: decay before the update, bias corrections in the step and in the denominator.
   const float keep = 1.0f - s.learning_rate * s.weight_decay;
   const auto step = static_cast<float>(s.learning_rate / s.bias_correction1);
   const auto inverse_root = static_cast<float>(1.0 / std::sqrt(s.bias_correction2));

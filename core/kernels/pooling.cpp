@@ -14,20 +14,20 @@ struct PoolingInterval {
   std::size_t begin, end;
 };
 
-/// Sizes of an image and of its pooled one.
+/// The sizes of an image and of its pooled result.
 struct PoolingWindows {
   PoolingShape shape;
   std::size_t out_height, out_width;
 
   explicit PoolingWindows(const PoolingShape& of) : shape(of), out_height(of.out_height()), out_width(of.out_width()) {}
 
-  /// The places of a window that lie in the image along an axis of `size`.
+  /// Returns the positions in a window that lie inside the image, along an axis of `size`.
   KOKKOS_FORCEINLINE_FUNCTION PoolingInterval inside(std::size_t window, std::size_t size) const {
     const std::size_t first = window * shape.stride;
     const std::size_t end = size + shape.padding - first;
     return {first < shape.padding ? shape.padding - first : 0, end < shape.kernel ? end : shape.kernel};
   }
-  /// The windows that `at` lies in, of `count` along its axis.
+  /// Returns the windows that contain `at`, out of `count` windows along its axis.
   KOKKOS_FORCEINLINE_FUNCTION PoolingInterval containing(std::size_t at, std::size_t count) const {
     const std::size_t padded = at + shape.padding, last = padded / shape.stride + 1;
     const std::size_t first = padded < shape.kernel ? 0 : (padded - shape.kernel) / shape.stride + 1;
@@ -35,7 +35,7 @@ struct PoolingWindows {
   }
 };
 
-/// One line of pooled pixels.
+/// Pools one line of output pixels.
 template <class T>
 struct MaxPoolLine {
   PoolingWindows windows;
@@ -68,7 +68,7 @@ struct MaxPoolLine {
     }
   }
 
-  /// A channel is always one thread's, so that none has to wait.
+  /// Each channel is always processed by the same thread, so no barrier is needed.
   template <class Team>
   KOKKOS_FORCEINLINE_FUNCTION void take(const Team& team, std::size_t channels, const T* in, std::uint8_t index,
                                         bool first, T* out, std::uint8_t* position) const {
@@ -87,10 +87,10 @@ struct MaxPoolLine {
   }
 };
 
-/// One line of an image's gradient.
+/// Computes one line of an image's gradient.
 template <class T>
 struct MaxPoolLineBackward {
-  static constexpr int most = 4;  ///< windows that a pixel lies in
+  static constexpr int most = 4;  ///< maximum number of windows that contain a pixel
 
   PoolingWindows windows;
   Matrix<const std::uint8_t> taken;
@@ -108,7 +108,7 @@ struct MaxPoolLineBackward {
     const std::size_t channels = dx.extent(1), image = line / shape.height, row = line % shape.height;
     const PoolingInterval rows = windows.containing(row, windows.out_height);
     const PoolingInterval columns = windows.containing(column, windows.out_width);
-    // Where there are fewer windows, the first pooled pixel stands in with a place that no window has.
+    // Unused entries refer to the first pooled pixel, with a position that occurs in no window.
     std::size_t at[most] = {0, 0, 0, 0};
     std::uint32_t position[most] = {256, 256, 256, 256};
     int count = 0;
@@ -188,7 +188,7 @@ void check_pooling(const PoolingShape& shape) {
                       shape.kernel, shape.stride, shape.padding, shape.height, shape.width));
 }
 
-/// The number of images of x, which has y's channels.
+/// Checks the extents of x and y, and returns the number of images.
 template <class X, class Y>
 std::size_t check_pooled(const PoolingShape& shape, const X& x, const Y& y) {
   const std::size_t pixels = shape.height * shape.width, pooled = shape.out_height() * shape.out_width();

@@ -14,7 +14,7 @@ KOKKOS_FORCEINLINE_FUNCTION T scaled(const T& z, float inverse, const T& weight)
   return T(float(z) * inverse * float(weight));
 }
 
-/// y = z inverse weight for one row of `columns`.
+/// y = z inverse weight for one row of `columns` elements.
 template <class Team, class T>
 KOKKOS_FORCEINLINE_FUNCTION void scale_row(const Team& team, std::size_t columns, const T* z, float inverse,
                                            const T* weight, T* y) {
@@ -62,7 +62,8 @@ struct RmsNormRowAgain {
   }
 };
 
-/// One block of rows: dz += inverse (g - x^ mean(g x^)) with g = dy weight and x^ = z inverse; partial sums of dy x^.
+/// Processes one block of rows: dz += inverse (g - x^ mean(g x^)) with g = dy weight and x^ = z inverse; partial sums
+/// of dy x^.
 template <class T>
 struct RmsNormBackwardBlock {
   RmsNormParameters<T> parameters;
@@ -110,8 +111,8 @@ void check_rms_norm(const RmsNormParameters<T>& parameters, const RmsNormSaved<T
                       saved.input.extent(1), saved.inverse.size()));
 }
 
-/// As layer_norm.cpp's: operations of each element of a (T, H) array, and how many such arrays are read or written;
-/// a float a row is `inverse`.
+/// Returns the work of a kernel, as in layer_norm.cpp: `flops` per element of a (T, H) array, and the number of such
+/// arrays read or written; `inverse` is one float per row.
 template <class T>
 Work rms_norm_work(const ConstMatrix<T>& x, double flops, double arrays) {
   return work_of(x.size(), flops, arrays * sizeof(T)) + work_of(x.extent(0), 0.0, sizeof(float));

@@ -9,7 +9,7 @@
 namespace mylos {
 namespace {
 
-/// Operations of a sine and a cosine, about those of their polynomials and of the reduction of the angle.
+/// Approximate operations of a sine and a cosine: their polynomials and the reduction of the angle.
 constexpr double sine_and_cosine_flops = 40.0;
 
 struct RotaryTableRow {
@@ -35,7 +35,7 @@ template <class T>
 struct RotateRow {
   ConstMatrix<float> table;
   std::size_t heads;
-  float direction;  ///< 1, or -1: sines change their sign
+  float direction;  ///< 1, or -1 to negate the sines
   Matrix<T> x;
 
   KOKKOS_FORCEINLINE_FUNCTION static void turn(const float* table, std::size_t pairs, float direction, std::size_t i,
@@ -46,7 +46,7 @@ struct RotateRow {
     head[pairs + i] = T(b * cosine + a * sine);
   }
 
-  /// Head by head: the loop over pairs vectorises.
+  /// Processes one head after the other, so that the loop over pairs vectorises.
   KOKKOS_INLINE_FUNCTION void operator()(const HostTeam& team, std::size_t row) const {
     const std::size_t size = table.extent(1), pairs = size / 2;
     const float* const KOKKOS_RESTRICT of_row = table.data() + row * size;

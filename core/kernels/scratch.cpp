@@ -7,7 +7,7 @@ struct NoWork {
   KOKKOS_INLINE_FUNCTION void operator()(const Kokkos::TeamPolicy<ExecutionSpace>::member_type&) const {}
 };
 
-/// Each thread's share; Kokkos takes whatever a launch asks for.
+/// Launches one team per thread with an equal part of `bytes` each; Kokkos allocates the scratch of every launch.
 void reserve_on_threads(const ExecutionSpace& space, std::size_t bytes) {
   const auto threads = static_cast<std::size_t>(space.concurrency());
   Kokkos::TeamPolicy<ExecutionSpace> policy(space, static_cast<int>(threads), 1);
@@ -20,7 +20,7 @@ void reserve_on_threads(const ExecutionSpace& space, std::size_t bytes) {
 void reserve_scratch(const ExecutionSpace& space, std::size_t bytes) {
   if (bytes == 0) return;
   if constexpr (runs_on_host) return reserve_on_threads(space, bytes);
-  // Kokkos gives a team 20 MiB at most, and takes memory for as many teams as a launch has and the device runs at once.
+  // Kokkos allows at most 20 MiB per team, and allocates for the teams of the launch that the device runs at once.
   constexpr std::size_t of_team = std::size_t{1} << 20;
   Kokkos::TeamPolicy<ExecutionSpace> policy(space, static_cast<int>((bytes + of_team - 1) / of_team), 1);
   policy.set_scratch_size(1, Kokkos::PerTeam(of_team));

@@ -2,7 +2,7 @@
 
 #include "core/base/error.hpp"
 
-/// Of builds without tensor cores.
+/// Stubs for builds without tensor cores.
 namespace mylos::attention {
 
 const bool has_tensor_cores = false;

@@ -9,13 +9,13 @@
 namespace mylos {
 namespace {
 
-/// Channels that are transformed at once.
+/// Channels transformed at a time.
 constexpr std::size_t channel_chunk = 256;
-/// The pixels outside an image.
+/// A pixel outside an image.
 alignas(64) constexpr float no_pixel[channel_chunk] = {};
 
-/// The pixels of a square of side `extent` of an image, whose first is (row, column), at channel 0; those outside are
-/// `outside`.
+/// Pointers to the pixels of a square with side `extent` and first pixel (row, column) in an image, at channel 0;
+/// `outside` for pixels outside the image.
 template <std::size_t extent, class Pixel>
 struct Square {
   Pixel* at[extent * extent];
@@ -24,7 +24,7 @@ struct Square {
          std::ptrdiff_t row, std::ptrdiff_t column, Pixel* outside) {
     for (std::size_t i = 0; i < extent; ++i) {
       for (std::size_t j = 0; j < extent; ++j) {
-        // Negative ones are beyond any size.
+        // Negative positions become larger than any size.
         const std::size_t r = static_cast<std::size_t>(row) + i, c = static_cast<std::size_t>(column) + j;
         const bool is_inside = r < height && c < width;
         at[i * extent + j] = is_inside ? images + ((image * height + r) * width + c) * channels : outside;
@@ -32,7 +32,7 @@ struct Square {
     }
     outside_ = outside;
   }
-  /// The pixel at its channel `first`.
+  /// Returns the pixel at channel `first`.
   Pixel* pixel(std::size_t position, std::size_t first) const {
     return at[position] == outside_ ? outside_ : at[position] + first;
   }
@@ -41,7 +41,7 @@ struct Square {
   Pixel* outside_;
 };
 
-/// use(first, count) for chunks of the channels.
+/// Calls use(first, count) for chunks of the channels.
 template <class Use>
 void for_each_chunk(std::size_t channels, const Use& use) {
   for (std::size_t first = 0; first < channels; first += channel_chunk) {
@@ -49,11 +49,11 @@ void for_each_chunk(std::size_t channels, const Use& use) {
   }
 }
 
-/// V (16, tiles, channels) = B^T d B of the 4 x 4 pixels d that each tile of the result is made of.
+/// V (16, tiles, channels) = B^T d B of the 4 x 4 input pixels d of each output tile.
 struct TransformImages {
   WinogradTiles grid;
   std::size_t height, width, channels;  ///< of the images
-  std::ptrdiff_t offset;                ///< of a tile's first row and column from those of the tile in the result
+  std::ptrdiff_t offset;                ///< from a tile's position in the output to its first input row and column
   std::size_t first, count;             ///< tiles of this block
   const float* images;
   float* to;
@@ -121,7 +121,7 @@ struct TransformGradients {
   }
 };
 
-/// The 2 x 2 pixels of each tile of the result = A^T m A of its sums m (16, tiles, channels).
+/// The 2 x 2 pixels of each output tile = A^T m A of its sums m (16, tiles, channels).
 struct TransformResults {
   WinogradTiles grid;
   std::size_t channels;
@@ -157,7 +157,8 @@ struct TransformResults {
   }
 };
 
-/// U (16, out, in) = G g G^T of the 3 x 3 weights g of each pair of channels; `flips` turns each kernel by half a turn.
+/// U (16, out, in) = G g G^T of the 3 x 3 weights g of each pair of channels; `flips` rotates each kernel by 180
+/// degrees.
 struct TransformWeights {
   std::size_t out, in;
   bool flips;
@@ -166,7 +167,7 @@ struct TransformWeights {
 
   void operator()(const HostTeam& team, std::size_t output) const {
     const float* const g = weight + output * 9 * in;
-    // Half a turn exchanges the first and the last row, and column, of what is transformed.
+    // The rotation exchanges the first and last rows, and columns, of the transformed kernel.
     const std::size_t stride = out * in, first = flips ? 3 : 0, last = flips ? 0 : 3;
     const std::size_t lines[4] = {first, 1, 2, last};
     float* u[winograd_positions];

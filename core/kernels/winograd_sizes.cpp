@@ -5,11 +5,11 @@
 namespace mylos {
 namespace {
 
-/// Bytes of transformed tiles that are multiplied at once and stay in a cache meanwhile, and the least number of tiles
-/// that pays for reading the weights, or adding to their gradient, anew.
+/// Bytes of transformed tiles per block, small enough to stay in a cache, and the minimum number of tiles that
+/// amortises reading the weights, or adding to their gradient, once per block.
 constexpr std::size_t tile_block_bytes = std::size_t{8} << 20, least_tiles = 256;
 
-/// With fewer channels the products are so narrow that nothing is gained.
+/// With fewer channels, the products are too narrow to gain from the transforms.
 constexpr std::size_t least_channels = 8;
 
 constexpr std::size_t position_bytes = winograd_positions * sizeof(float);
@@ -39,8 +39,8 @@ bool has_winograd(const GemmProduct& product) {
   if (!product.convolution || product.input != Precision::float32) return false;
   const ConvolutionShape& shape = product.convolution->shape;
   if (shape.kernel_height != 3 || shape.kernel_width != 3 || shape.stride != 1) return false;
-  // Multiplications of a pair of channels by the transforms and by the definition: the transforms take time of their
-  // own, so that they must save a quarter.
+  // Multiplications per pair of channels with the transforms and by the definition. The transforms take time
+  // themselves, so they must save at least a quarter.
   const WinogradTiles tiles = winograd_tiles(*product.convolution);
   const std::size_t transformed = winograd_positions * tiles.tiles(), direct = 9 * tiles.height * tiles.width;
   return 4 * transformed < 3 * direct && std::min(shape.in, shape.out) >= least_channels;

@@ -32,7 +32,7 @@ void launch(const char* label, const std::optional<Work>& work, const ExecutionS
   if (blocks == 0) return;
   require(blocks <= std::numeric_limits<int>::max(),
           fmt::format("attention: {} sequences of up to {} rows are more than one launch takes", samples, all.longest));
-  static const cudaError_t has_room =  // a process has one device
+  static const cudaError_t has_room =  // set once: a process has one device
       cudaFuncSetAttribute(pass_kernel<Pass>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   check_launch(has_room, "asking for shared memory");
   std::uint64_t id = 0;
@@ -43,7 +43,7 @@ void launch(const char* label, const std::optional<Work>& work, const ExecutionS
   check_launch(launched, "launching it");
 }
 
-/// body(size) with the head size as a constant.
+/// Calls body(size) with the head size as a compile-time constant.
 template <class Body>
 void with_head_size(std::size_t size, const Body& body) {
   switch (size) {
@@ -54,7 +54,8 @@ void with_head_size(std::size_t size, const Body& body) {
     case 128:
       return body(std::integral_constant<int, 128>());
     default:
-      fail(fmt::format("attention on tensor cores: heads of {}", size));  // attention_obstacle said so before
+      fail(fmt::format("attention on tensor cores: heads of {}", size));  // attention_obstacle has rejected these
+                                                                          // before
   }
 }
 

@@ -21,7 +21,7 @@ void find(const SharedLibrary& library, const char* file, const char* name, Func
   fail(fmt::format("{} has no {}: it is not cuDNN, or not version {}; {}", file, name, major_version, remedy));
 }
 
-/// "9.19.0" of 91900; up to version 8 the number had one digit less: 8907 is 8.9.7.
+/// Formats 91900 as "9.19.0". Up to version 8, numbers had one digit less: 8907 is 8.9.7.
 std::string version_text(std::size_t version) {
   const std::size_t unit = version < 10000 ? 1000 : 10000;
   return fmt::format("{}.{}.{}", version / unit, version % unit / 100, version % 100);

@@ -21,7 +21,7 @@ void fail_where(const std::string& obstacle) {
   if (!obstacle.empty()) fail(obstacle);
 }
 
-/// Errors: as usable_devices.
+/// Returns the number of devices. Errors: as for usable_devices.
 int count_devices() {
   DeviceSearch search{.has_driver = cuda::has_driver(),
                       .needed_version = CUDART_VERSION,
@@ -64,7 +64,7 @@ std::vector<DeviceInfo> usable_devices() {
   const int count = count_devices();
   for (int index = 0; index < count; ++index) devices.push_back(describe(index));
   const std::string obstacle = architecture_obstacle(devices.front(), MYLOS_CUDA_ARCHITECTURE);
-  // An older one beside others may be there for a screen.
+  // An old device next to others may be there for a display only.
   std::erase_if(devices, [](const DeviceInfo& device) {
     return !architecture_obstacle(device, MYLOS_CUDA_ARCHITECTURE).empty();
   });

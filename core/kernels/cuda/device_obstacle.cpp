@@ -5,12 +5,12 @@
 namespace mylos {
 namespace {
 
-/// "13.0" of 13000.
+/// Formats 13000 as "13.0".
 std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
 std::string capability_text(int capability) { return fmt::format("{}.{}", capability / 10, capability % 10); }
 
-/// The first with products of bfloat16 and of TF32.
+/// The first architecture with products of bfloat16 and TF32.
 constexpr int ampere = 80;
 
 }  // namespace

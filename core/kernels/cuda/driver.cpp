@@ -3,8 +3,8 @@
 #include <cuda.h>
 #include <dlfcn.h>
 
-/// Kokkos calls three functions of the driver. A program linked with the driver's library does not start without it, so
-/// these stand in for them and pass calls on.
+/// Replacements for the three driver functions that Kokkos calls. A program linked with the driver's library would not
+/// start without it, so these functions forward the calls at run time.
 namespace mylos::cuda {
 namespace {
 
@@ -13,7 +13,7 @@ void* library() {
   return handle;
 }
 
-/// CUDA_ERROR_NOT_INITIALIZED where the function is not there.
+/// Calls a function of the driver; returns CUDA_ERROR_NOT_INITIALIZED if it does not exist.
 template <class... Arguments>
 CUresult call(const char* name, Arguments... arguments) {
   void* const function = library() == nullptr ? nullptr : ::dlsym(library(), name);
@@ -27,7 +27,7 @@ bool has_driver() { return library() != nullptr; }
 
 }  // namespace mylos::cuda
 
-// cuda.h's macros turn the second name into that of its second version.
+// cuda.h defines the second name as a macro for its _v2 version.
 extern "C" {
 CUresult CUDAAPI cuCtxGetDevice(CUdevice* device) { return mylos::cuda::call("cuCtxGetDevice", device); }
 CUresult CUDAAPI cuCtxPushCurrent(CUcontext context) { return mylos::cuda::call("cuCtxPushCurrent_v2", context); }

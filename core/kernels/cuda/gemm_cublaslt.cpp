@@ -16,18 +16,18 @@
 #include <type_traits>
 #include <utility>
 
-/// Products by cuBLASLt: float, bfloat16 and half with float sums, on tensor cores where the type has them; float on
-/// them only as TF32, under a name of its own. The bias is added in the product's epilogue where it can be. GELU is
-/// not: cuBLASLt's is the tanh approximation, up to 5e-4 off the exact one (of erf), which models here are trained
-/// with. cuBLASLt's matrices are column-major. A row-major C (M, N) is a column-major C^T (N, M) = op(B)^T op(A)^T, so
-/// B comes first, and the transpositions stay as they are.
+/// Products by cuBLASLt: float, bfloat16 and half with float sums, on tensor cores if the type supports them. Float
+/// uses tensor cores only as TF32, under a separate provider name. The bias is added in the product's epilogue if
+/// possible. GELU is not fused: cuBLASLt has the tanh approximation, which differs by up to 5e-4 from the exact one (by
+/// erf) that models here are trained with. cuBLASLt's matrices are column-major. A row-major C (M, N) is a column-major
+/// C^T (N, M) = op(B)^T op(A)^T, so B is passed first and the transpositions stay as they are.
 namespace mylos {
 namespace {
 
-/// What algorithms may use beside the operands: what NVIDIA advises for devices from compute capability 9.0 on.
+/// Workspace of the algorithms, as recommended by NVIDIA from compute capability 9.0 on.
 constexpr std::size_t workspace_size = std::size_t{32} << 20;
-/// At whose multiples it begins: kernels for 9.0 need it, and a View's elements stand 128 bytes behind its memory's
-/// begin.
+/// Alignment of the workspace. Kernels for 9.0 need it, and a View's elements start 128 bytes after the start of its
+/// allocation.
 constexpr std::size_t workspace_alignment = 256;
 
 void check(cublasStatus_t status, const char* what) {
@@ -57,7 +57,7 @@ cudaDataType_t data_type(Precision precision) {
   fail("cuBLASLt: an element type without a name");
 }
 
-/// A row-major (rows, columns) as the column-major (columns, rows) that it is.
+/// Describes a row-major (rows, columns) matrix as a column-major (columns, rows) one.
 Layout make_layout(Precision precision, std::size_t rows, std::size_t columns) {
   cublasLtMatrixLayout_t layout = nullptr;
   check(cublasLtMatrixLayoutCreate(&layout, data_type(precision), columns, rows, static_cast<std::int64_t>(columns)),
@@ -70,7 +70,8 @@ void set(const Operation& operation, cublasLtMatmulDescAttributes_t attribute, c
   check(cublasLtMatmulDescSetAttribute(operation.get(), attribute, &value, sizeof value), "describing a product");
 }
 
-/// Algorithms read a bias some bytes at a time: one that begins elsewhere, as rows of a unit may, is left to a kernel.
+/// Algorithms read several bytes of a bias at a time. A bias with less alignment, as parameter tensors in a unit may
+/// have, is added by a kernel instead.
 constexpr std::uintptr_t bias_alignment = 16;
 
 bool may_fuse_bias(const GemmCall& call) {
@@ -78,26 +79,26 @@ bool may_fuse_bias(const GemmCall& call) {
   return adds && reinterpret_cast<std::uintptr_t>(call.bias) % bias_alignment == 0;
 }
 
-/// What cuBLASLt is told of a product, and what computes it.
+/// The description of a product for cuBLASLt, and the algorithm that computes it.
 struct Plan {
   Operation operation;
   Layout a, b, c;
-  std::optional<cublasLtMatmulAlgo_t> algorithm;  ///< nothing where cuBLASLt has none
-  bool adds_bias = false;                         ///< in the epilogue
+  std::optional<cublasLtMatmulAlgo_t> algorithm;  ///< nullopt if cuBLASLt has none
+  bool adds_bias = false;                         ///< the epilogue adds the bias
 };
 
-/// Plans are for exact shapes, of which packed batches have a new one in almost every step: so many are kept.
+/// Plans are for exact shapes, and packed batches have a new shape in almost every step, so many plans are kept.
 constexpr std::size_t most_plans = 512;
 
-/// `size` with all but its five highest bits rounded up.
+/// Rounds `size` up to five significant bits.
 std::size_t rounded_up(std::size_t size) {
   const int low_bits = std::max(0, static_cast<int>(std::bit_width(size)) - 5);
   const std::size_t unit = std::size_t{1} << low_bits;
   return (size + unit - 1) / unit * unit;
 }
 
-/// The product by whose algorithm this one is computed. Only what is no row's length is rounded up: operands stay as
-/// aligned as they are.
+/// Returns the product from which the algorithm for `call` is taken. Rounds up only the extent that is not a row
+/// length, so that the operands' alignment is unchanged.
 GemmCall representative(GemmCall call) {
   if (call.transpose_a == Transpose::no) {
     call.m = rounded_up(call.m);
@@ -107,9 +108,10 @@ GemmCall representative(GemmCall call) {
   return call;
 }
 
-/// Bytes at whose multiples all operands begin: rows of a unit stand where the rows before them end.
+/// Returns the common alignment of all operands in bytes: a tensor in a unit starts where the previous one ends, so it
+/// may be small.
 std::uint32_t alignment_of(const GemmCall& call) {
-  constexpr std::uintptr_t most = 256;  // cuBLASLt asks for no more
+  constexpr std::uintptr_t most = 256;  // cuBLASLt requires no more
   std::uintptr_t addresses = most;
   for (const void* operand : {call.a, call.b, static_cast<const void*>(product_target(call))}) {
     addresses |= reinterpret_cast<std::uintptr_t>(operand);
@@ -117,7 +119,7 @@ std::uint32_t alignment_of(const GemmCall& call) {
   return std::uint32_t{1} << std::countr_zero(addresses);
 }
 
-/// What algorithms may take and do. `alignment`: of all operands, in bytes.
+/// Describes the limits for algorithms. `alignment` is that of all operands, in bytes.
 Preference make_preference(std::uint32_t alignment) {
   cublasLtMatmulPreference_t made = nullptr;
   check(cublasLtMatmulPreferenceCreate(&made), "choosing an algorithm");
@@ -126,10 +128,11 @@ Preference make_preference(std::uint32_t alignment) {
     check(cublasLtMatmulPreferenceSetAttribute(made, attribute, &value, sizeof value), "choosing an algorithm");
   };
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_size);
-  // Parts of a sum that are added up later are kept in float: 16 bits would lose, and half overflow.
+  // Partial sums that are added up later must be kept in float: in 16 bits they would lose precision, and half would
+  // overflow.
   prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
          static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
-  // Without these it takes algorithms that read 16 bytes at a time and more, whatever the addresses.
+  // By default, cuBLASLt chooses algorithms that read 16 bytes or more at a time, regardless of the addresses.
   for (const auto attribute :
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
@@ -138,7 +141,7 @@ Preference make_preference(std::uint32_t alignment) {
   return preference;
 }
 
-/// What an algorithm is chosen by.
+/// The properties by which an algorithm is chosen.
 using Key = std::tuple<Transpose, Transpose, std::size_t, std::size_t, std::size_t, Precision, Precision, bool, bool,
                        std::uint32_t>;
 
@@ -153,8 +156,8 @@ class CublasLtGemm : public GemmProvider {
 
   std::string_view name() const override { return name_; }
   std::string version() const override { return fmt::format("{}", cublasLtGetVersion()); }
-  /// A quarter more than is asked for: GemmWorkspace. Not the copies in float of a product that cuBLASLt has no
-  /// algorithm for.
+  /// Includes the additional quarter of GemmWorkspace. Does not include the float copies for products without an
+  /// algorithm in cuBLASLt.
   std::size_t workspace_bytes(std::span<const GemmProduct> products) override {
     const std::size_t asked = workspace_size + workspace_alignment + GatheredConvolution::bytes(products);
     return asked + asked / 4;
@@ -190,7 +193,7 @@ class CublasLtGemm : public GemmProvider {
     return beyond == 0 ? memory : memory + (workspace_alignment - beyond);
   }
 
-  /// Operands change from call to call, and the shape does not.
+  /// Launches a product; operands change between calls, but the shape does not.
   void launch(const ExecutionSpace& space, const Plan& plan, const GemmCall& call) {
     if (plan.adds_bias) set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias);
     const float one = 1.0f;
@@ -209,7 +212,7 @@ class CublasLtGemm : public GemmProvider {
     return plans_.emplace(key, make_plan(call)).first->second;
   }
 
-  /// With the bias in the epilogue, else without it, else without an algorithm.
+  /// Creates a plan: with the bias in the epilogue if possible, else without it, else without an algorithm.
   Plan make_plan(const GemmCall& call) {
     if (may_fuse_bias(call)) {
       Plan fused = describe(call, true);
@@ -234,7 +237,7 @@ class CublasLtGemm : public GemmProvider {
     if (adds_bias) {
       set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
       set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(data_type(call.output)));
-      // Algorithms are chosen for biases as little aligned as this address, which nothing reads.
+      // A placeholder address, never read: algorithms are chosen for biases with exactly this alignment.
       set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void*>(bias_alignment));
     }
     const std::size_t rows_a = rows_of_a(call), rows_b = rows_of_b(call);
@@ -244,7 +247,8 @@ class CublasLtGemm : public GemmProvider {
     return plan;
   }
 
-  /// That of the product's representative if it computes this one too, else the heuristic's for this one.
+  /// Returns the algorithm of the representative if it also computes this product, else the heuristic's choice for this
+  /// product.
   std::optional<cublasLtMatmulAlgo_t> algorithm_for(const Plan& plan, const GemmCall& call) {
     const GemmCall like = representative(call);
     const auto [found, is_new] = algorithms_.try_emplace({key_of(like), plan.adds_bias});
@@ -260,7 +264,7 @@ class CublasLtGemm : public GemmProvider {
     return status == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= workspace_size;
   }
 
-  /// The first of cuBLASLt's heuristic for this shape; nothing where it has none.
+  /// Returns the first choice of cuBLASLt's heuristic for this shape; nullopt if there is none.
   std::optional<cublasLtMatmulAlgo_t> choose_algorithm(const Plan& plan, const GemmCall& call) {
     const Preference preference = make_preference(alignment_of(call));
     cublasLtMatmulHeuristicResult_t found{};
@@ -273,7 +277,7 @@ class CublasLtGemm : public GemmProvider {
     return count > 0 && found.state == CUBLAS_STATUS_SUCCESS ? std::optional(found.algo) : std::nullopt;
   }
 
-  /// Of an epilogue whose bias the product added GELU is left.
+  /// Applies the epilogue, or only its GELU if the product has already added the bias.
   static void apply_rest_of_epilogue(const ExecutionSpace& space, const GemmCall& call, bool bias_is_added) {
     if (!bias_is_added) return apply_epilogue(space, call);
     if (call.epilogue != EpilogueKind::bias_gelu) return;
@@ -290,7 +294,7 @@ class CublasLtGemm : public GemmProvider {
   FloatOperands floats_;
   GatheredConvolution convolution_;
   std::map<Key, Plan> plans_;
-  std::map<std::pair<Key, bool>, std::optional<cublasLtMatmulAlgo_t>> algorithms_;  ///< of representatives
+  std::map<std::pair<Key, bool>, std::optional<cublasLtMatmulAlgo_t>> algorithms_;  ///< by representative
 };
 
 }  // namespace

@@ -17,19 +17,19 @@
 #include <string>
 #include <vector>
 
-/// Convolutions by cuDNN's classic interface: images and weights in NHWC as they are, sums in float. Float operands are
-/// multiplied as they are, without TF32. Only algorithms that give the same bits every time are used. What cuDNN does
-/// not compute goes to the default provider: plain products, weight gradients of 16-bit operands (cuDNN would round
-/// them to 16 bits, and ours are float), shapes without an algorithm, and operands that are not aligned to 16 bytes.
+/// Convolutions by cuDNN's classic interface: images and weights in NHWC without copies, sums in float. Float operands
+/// are multiplied without TF32. Only deterministic algorithms are used. The default provider computes everything else:
+/// plain products, weight gradients of 16-bit operands (cuDNN would round them to 16 bits, but they must be float),
+/// shapes without an algorithm, and operands that are not 16-byte aligned.
 namespace mylos {
 namespace {
 
-/// Algorithms that need more workspace are not used.
+/// Limits of the workspace; algorithms that need more are not used.
 constexpr std::size_t largest_workspace = std::size_t{256} << 20, smallest_workspace = std::size_t{32} << 20;
 constexpr std::size_t cudnn_alignment = 256;
 /// Kernels read operands 16 bytes at a time.
 constexpr std::uintptr_t operand_alignment = 16;
-/// Enough for three passes of the two dozen shapes of a residual network, with several numbers of images.
+/// Large enough for three passes of the two dozen shapes of a residual network, with several numbers of images.
 constexpr std::size_t most_cudnn_plans = 512;
 
 template <class Descriptor>
@@ -57,7 +57,7 @@ cudnn::DataType cudnn_type(Precision precision) {
 
 int as_int(std::size_t size) { return static_cast<int>(size); }
 
-/// Float operands would be rounded to TF32 by any other type of mathematics.
+/// Any other math type would round float operands to TF32.
 cudnn::MathType allowed_math(Precision precision) {
   return precision == Precision::float32 ? cudnn::MathType::fma : cudnn::MathType::tensor_op;
 }
@@ -78,7 +78,7 @@ bool is_unsupported(cudnn::Status status) {
   return status >= cudnn::not_supported && status < cudnn::after_not_supported;
 }
 
-/// All that a plan is made for.
+/// The parameters of a plan.
 struct PlanKey {
   Convolution convolution;
   std::size_t images = 0;
@@ -97,14 +97,14 @@ std::string to_string(const PlanKey& key) {
                      shape.in, shape.out, shape.kernel_height, shape.kernel_width, to_string(key.precision));
 }
 
-/// How cuDNN computes a convolution.
+/// The descriptors and the algorithm of a convolution.
 struct ConvolutionPlan {
   OwnedDescriptor<cudnn::TensorDescriptor> x, y;
   OwnedDescriptor<cudnn::FilterDescriptor> weight;
   OwnedDescriptor<cudnn::ConvolutionDescriptor> convolution;
   bool is_supported = false;
   int algorithm = 0;
-  std::size_t workspace = 0;  ///< bytes
+  std::size_t workspace = 0;  ///< in bytes
 };
 
 ConvolutionPlan describe(const cudnn::Library& library, const PlanKey& key) {
@@ -136,7 +136,7 @@ ConvolutionPlan describe(const cudnn::Library& library, const PlanKey& key) {
   return plan;
 }
 
-/// Whether all extents and element counts fit the library's 32-bit numbers.
+/// Returns whether all extents and element counts fit in the library's 32-bit integers.
 bool is_small_enough(const GemmProduct& product) {
   constexpr auto most = static_cast<std::size_t>(std::numeric_limits<int>::max());
   const OperandSizes sizes = operand_sizes(product);
@@ -148,15 +148,15 @@ class CudnnConvolutions : public GemmProvider {
   CudnnConvolutions() : library_(cudnn::library()), others_(make_gemm_provider(default_gemm_provider())) {}
 
   std::string_view name() const override;
-  /// Its other products are those of the default provider, whose version stands beside.
+  /// The default provider computes the other products; its version is recorded separately.
   std::string version() const override { return library_.version; }
-  /// Not what operands would take that are not aligned, or convolutions that cuDNN turns down when they are called.
+  /// Excludes the memory for unaligned operands and for convolutions that cuDNN rejects when they are called.
   std::size_t workspace_bytes(std::span<const GemmProduct> products) override;
   std::size_t growth_bytes() const override { return others_->growth_bytes(); }
   void multiply(const ExecutionSpace& space, const GemmCall& call) override;
 
  private:
-  /// The plan for `product`; null where cuDNN does not compute it.
+  /// Returns the plan for `product`; null if cuDNN does not compute it.
   ConvolutionPlan* find(const GemmProduct& product);
   ConvolutionPlan make(const PlanKey& key);
   void choose_algorithm(const PlanKey& key, ConvolutionPlan& plan);
@@ -173,7 +173,8 @@ class CudnnConvolutions : public GemmProvider {
   GemmWorkspace workspace_;
 };
 
-/// The wish does not grow with the images: what is held is rounded up, so that smaller batches find it large enough.
+/// Returns the workspace to hold. The need does not grow with the images, so it is rounded up, and smaller batches find
+/// it large enough.
 std::size_t held_bytes(std::size_t workspace) {
   return std::bit_ceil(std::max(workspace, smallest_workspace)) + cudnn_alignment;
 }
@@ -231,13 +232,13 @@ cudnn::Status CudnnConvolutions::find_algorithms(ConvolutionPass pass, const Con
   return library_.find_forward(handle(), x, weight, convolution, y, asked, &count, answers.data());
 }
 
-/// The first of cuDNN's heuristic, which lists the fastest first, that may be used.
+/// Chooses the first allowed algorithm of cuDNN's heuristic, which lists the fastest first.
 void CudnnConvolutions::choose_algorithm(const PlanKey& key, ConvolutionPlan& plan) {
   const ConvolutionPass pass = key.convolution.pass;
   std::array<cudnn::AlgorithmFound, 8> answers{};
   int count = 0;
   const cudnn::Status status = find_algorithms(pass, plan, answers, count);
-  // Shapes that cuDNN does not take are bad parameters to it.
+  // cuDNN reports unsupported shapes as bad parameters.
   if (is_unsupported(status) || (status >= cudnn::bad_parameter && status < cudnn::not_supported)) return;
   cudnn::check(library_, status, "choosing an algorithm for the " + to_string(key));
   for (const cudnn::AlgorithmFound& answer : std::span(answers).first(static_cast<std::size_t>(count))) {
@@ -271,7 +272,8 @@ std::size_t CudnnConvolutions::workspace_bytes(std::span<const GemmProduct> prod
     most = std::max(most, plan->workspace);
   }
   const std::size_t own = is_used ? held_bytes(most) : 0;
-  return own + own / 4 + (others.empty() ? 0 : others_->workspace_bytes(others));  // a quarter more: GemmWorkspace
+  return own + own / 4 + (others.empty() ? 0 : others_->workspace_bytes(others));  // the additional quarter of
+                                                                                   // GemmWorkspace
 }
 
 cudnn::Status CudnnConvolutions::compute(const ExecutionSpace& space, const ConvolutionPlan& plan,
@@ -301,7 +303,7 @@ void CudnnConvolutions::multiply(const ExecutionSpace& space, const GemmCall& ca
   ConvolutionPlan* const plan = is_aligned(call) ? find(product) : nullptr;
   if (plan == nullptr) return others_->multiply(space, call);
   const cudnn::Status status = compute(space, *plan, call);
-  if (is_unsupported(status)) {  // nothing has been launched
+  if (is_unsupported(status)) {  // nothing has been launched yet
     plan->is_supported = false;
     return others_->multiply(space, call);
   }
