@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-/// The only header that names execution spaces, memory spaces and layouts, and that tests for device builds.
+/// The only header that names execution spaces, memory spaces, layouts and the backend of device builds.
 
 /// Defined if kernels are compiled for a device; code that only host compilers accept is excluded then.
 #if defined(KOKKOS_ENABLE_CUDA)

@@ -7,8 +7,7 @@
 /// Standard output for results. A command that cannot write its results fails.
 namespace mylos {
 
-/// Thrown if the reader of standard output has closed it (`mylos tokenize
-/// head`), so that no more output is needed.
+/// Thrown if the reader of standard output has closed it (`mylos tokenize | head`), so that no more output is needed.
 struct ReaderGone {};
 
 /// Appends to standard output's buffer, which is flushed when it is large and, on a terminal, after each call. Drops

@@ -13,7 +13,7 @@ namespace mylos {
 using RunProgram = std::function<std::optional<std::string>(const std::vector<std::string>& words)>;
 
 /// Returns the seconds that Slurm or PBS leaves this job, from the environment or, failing that, from squeue or qstat;
-/// nullopt outside a job, or if neither source tells. `now` is in seconds since 1970.
+/// nullopt outside a job, or if neither gives it. `now` is in seconds since 1970.
 std::optional<double> remaining_walltime(double now, const RunProgram& run);
 std::optional<double> remaining_walltime();
 

@@ -86,8 +86,8 @@ KOKKOS_INLINE_FUNCTION float largest(float start, int padded, const float* x) {
   return fold(lane, [](float a, float b) { return a < b ? b : a; });
 }
 
-/// to[0, padded) = 2^(scale x - maximum), or 0 where dropout drops it. Returns the sum of all exponentials, dropped
-/// ones included. `draws` may be null if nothing is dropped. `to` may alias x.
+/// to[0, padded) = 2^(scale x - maximum), or 0 for elements dropped by dropout. Returns the sum of all exponentials,
+/// dropped ones included. `draws` may be null if nothing is dropped. `to` may alias x.
 template <bool drops, class Operand>
 KOKKOS_INLINE_FUNCTION float exponentials(float scale, float maximum, int padded, const std::uint32_t* draws,
                                           std::uint32_t threshold, const float* x, Operand* to) {

@@ -16,7 +16,7 @@ constexpr std::size_t block_bytes = std::size_t{2} << 20, least_block_rows = 256
 /// Rows (N grid_height grid_width, taps_height taps_width channels) of image patches: position (r, c) of the grid reads
 /// pixels from (r step + first_row, c step + first_column) on; pixels outside the image are zeros.
 struct Patches {
-  std::size_t height = 0, width = 0, channels = 0;  ///< of the images
+  std::size_t height = 0, width = 0, channels = 0;  ///< extents of the images
   std::size_t grid_height = 0, grid_width = 0, step = 1;
   std::ptrdiff_t first_row = 0, first_column = 0;
   std::size_t taps_height = 0, taps_width = 0;
@@ -165,7 +165,7 @@ struct WeightsOfPhase {
 template <class T>
 struct SpreadRow {
   Phase phase;
-  std::size_t height, width, channels, stride;  ///< of dx
+  std::size_t height, width, channels, stride;  ///< extents of dx, and the convolution's stride
   std::size_t first;                            ///< index of the block's first row
   const T* rows;
   T* dx;

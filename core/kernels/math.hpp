@@ -56,14 +56,9 @@ KOKKOS_INLINE_FUNCTION float exp2_approximate(float x) {
   return x < -126.0f ? 0.0f : p * power;
 }
 
-/// Returns x Phi(x) with the exact normal distribution Phi (Hendrycks, Gimpel 2016); absolute error below 2e-7 max(1,
-/// x
-/// ). Computed as max(x, 0) -
-/// x
-/// Phi(-
-/// x
-/// ) with log2 Phi(-u) = -1 + u q(u) for u >= 0, where q is a polynomial fitted on [0, 6] that keeps decreasing beyond,
-/// so that Phi(-u) tends to 0.
+/// Returns x Phi(x) with the exact normal distribution Phi (Hendrycks, Gimpel 2016); absolute error below
+/// 2e-7 max(1, |x|). Computed as max(x, 0) - |x| Phi(-|x|) with log2 Phi(-u) = -1 + u q(u) for u >= 0, where q is a
+/// polynomial fitted on [0, 6] that keeps decreasing beyond, so that Phi(-u) tends to 0.
 KOKKOS_INLINE_FUNCTION float gelu(float x) {
   const float u = Kokkos::fabs(x);
   float q = -2.33494848e-6f;
@@ -78,10 +73,9 @@ KOKKOS_INLINE_FUNCTION float gelu(float x) {
   return (x < 0.0f ? 0.0f : x) - u * tail;
 }
 
-/// Returns Phi(x) + x phi(x), the derivative of `gelu`; absolute error below 3e-7. With d(u) = Phi(-u) - u phi(u) and u
-/// =
-/// x
-/// , it is d(u) for x < 0 and 1 - d(u) otherwise. d(u) = exp(-u^2 / 2) s(u), with a polynomial s fitted on [0, 6].
+/// Returns Phi(x) + x phi(x), the derivative of `gelu`; absolute error below 3e-7. With u = |x| and
+/// d(u) = Phi(-u) - u phi(u), it is d(u) for x < 0 and 1 - d(u) otherwise. d(u) = exp(-u^2 / 2) s(u), with a polynomial
+/// s fitted on [0, 6].
 KOKKOS_INLINE_FUNCTION float gelu_derivative(float x) {
   const float magnitude = Kokkos::fabs(x);
   const float u = magnitude > 14.0f ? 14.0f : magnitude;  // beyond this, exp is 0; NaN stays NaN

@@ -52,7 +52,7 @@ void for_each_chunk(std::size_t channels, const Use& use) {
 /// V (16, tiles, channels) = B^T d B of the 4 x 4 input pixels d of each output tile.
 struct TransformImages {
   WinogradTiles grid;
-  std::size_t height, width, channels;  ///< of the images
+  std::size_t height, width, channels;  ///< extents of the images
   std::ptrdiff_t offset;                ///< from a tile's position in the output to its first input row and column
   std::size_t first, count;             ///< tiles of this block
   const float* images;

@@ -11,7 +11,7 @@
 namespace mylos::matrix {
 
 struct CudaBlock {
-  Octet* first;  ///< of shared memory, aligned to tile_alignment octets
+  Octet* first;  ///< start of shared memory, aligned to tile_alignment octets
 
   MYLOS_BLOCK_FUNCTION int index() const { return static_cast<int>(blockIdx.x); }
   MYLOS_BLOCK_FUNCTION int thread() const { return static_cast<int>(threadIdx.x); }
