@@ -9,22 +9,26 @@ namespace mylos::nn {
 
 enum class ScheduleKind { linear, constant, cosine, step };
 
-/// "linear", "constant", "cosine" or "step". Errors: std::invalid_argument listing them.
+/// Parses "linear", "constant", "cosine" or "step". Errors: std::invalid_argument, which lists these names.
 ScheduleKind parse_schedule(std::string_view name);
 std::string_view to_string(ScheduleKind kind);
 
 struct LearningRateSchedule {
   ScheduleKind kind = ScheduleKind::linear;
   double peak = 3e-5;
-  std::size_t steps = 1;                      ///< T, of the whole run
+  std::size_t steps = 1;                      ///< T, steps of the whole run
   std::size_t warmup_steps = 0;               ///< W
-  double minimum = 0.0;                       ///< no rate after warm-up is below it; at most the peak
-  std::vector<std::size_t> decay_steps = {};  ///< of step: ascending, counted from the run's begin, e.g. {100, 200}
-  double decay_factor = 0.1;                  ///< of step
+  double minimum = 0.0;                       ///< lower bound after warm-up; at most the peak
+  std::vector<std::size_t> decay_steps = {};  ///< for `step`: ascending, counted from the start of the run, e.g. {100,
+                                              ///< 200}
+  double decay_factor = 0.1;                  ///< for `step`
 
-  /// At step i, counted from 0: peak i / W in warm-up; then linear: minimum + (peak - minimum) (T - i) / (T - W);
-  /// cosine: half a period from the peak to the minimum; constant: peak; step: peak times decay_factor for each of
-  /// decay_steps that is at most i, as torch.optim.lr_scheduler.MultiStepLR, but not below the minimum.
+  /// Returns the learning rate of step i, counted from 0. In warm-up it is peak i / W. After that:
+  /// - linear: minimum + (peak - minimum) (T - i) / (T - W);
+  /// - cosine: half a period from the peak to the minimum;
+  /// - constant: the peak;
+  /// - step: the peak times decay_factor for each element of decay_steps that is at most i, as in
+  ///   torch.optim.lr_scheduler.MultiStepLR, but at least the minimum.
   double at(std::size_t step) const;
 
  private:

@@ -11,62 +11,64 @@
 #include <cstdint>
 #include <vector>
 
-/// What the engine knows of a network.
+/// The interface between the training engine and a network.
 namespace mylos::nn {
 
-/// Everything a pass over one micro-batch works with.
+/// Inputs of a pass over one micro-batch, except the batch.
 struct Pass {
   ExecutionSpace space;
   const Gemm& gemm;
   const ParameterStore& parameters;
   UnitHooks& schedule;
-  Arena& arena;            ///< what a pass takes is given back when the next one begins
-  std::uint64_t seed = 0;  ///< dropout is drawn from (seed, step)
+  Arena& arena;            ///< allocations are valid until the next pass begins
+  std::uint64_t seed = 0;  ///< dropout is a function of (seed, step)
   std::uint64_t step = 0;
-  Recompute recompute = Recompute::none;  ///< as it was planned
-  /// (S, ParameterTable::observed_size()) what each sample of a training pass observes for the state tensors, which are
-  /// made from it once a step; empty: nothing is asked for.
+  Recompute recompute = Recompute::none;  ///< must equal the value passed to Model::plan
+  /// (S, ParameterTable::observed_size()): for each sample of a training pass, the observations from which the state
+  /// tensors are updated once per step. Empty if they are not needed.
   Matrix<float> observed = {};
 };
 
-/// A network with its loss. Implementations are templates over the element type, made by a function of Precision.
+/// A network with its loss. Implementations are templates over the element type, created by a function that takes a
+/// Precision.
 class Model {
  public:
   virtual ~Model() = default;
 
   virtual const ParameterTable& table() const = 0;
 
-  /// Takes from a measuring arena what `train` (training) or `predict` would take for a batch of this shape.
-  /// `recompute` says what `train` does not keep.
+  /// Allocates from a measuring arena what `train` (training) or `predict` (inference) would allocate for a batch of
+  /// this shape. `recompute` says which activations `train` does not keep.
   virtual void plan(Arena& arena, const BatchShape& shape, ParameterStore::Purpose purpose,
                     Recompute recompute) const = 0;
 
-  /// Whether `train` knows this setting; every model knows none.
+  /// Returns true if `train` supports this setting. Every model supports Recompute::none.
   virtual bool can_recompute(Recompute recompute) const { return recompute == Recompute::none; }
 
-  /// Forward and backward: gradients += scale * gradient of the sum of losses; losses (S) = the loss of each sample.
-  /// Each unit is told to the schedule in both directions.
+  /// Runs forward and backward: gradients += scale * gradient of the sum of losses; losses (S) = the loss of each
+  /// sample. Calls the unit hooks for each unit in both directions.
   virtual void train(const Pass& pass, const Batch& batch, float scale, const Vector<float>& losses) const = 0;
 
-  /// Forward without dropout. Returns the model's outputs, one row for each row of the batch (or for each sample, as
-  /// the model says), which are valid until the arena is used again. losses (S) are filled if it has an extent; the
-  /// batch then holds labels.
+  /// Runs forward without dropout. Returns the outputs, one row for each row of the batch or for each sample, depending
+  /// on the model; they are valid until the arena is used again. If `losses` (S) is not empty, it is filled, and the
+  /// batch must contain labels.
   virtual Matrix<float> predict(const Pass& pass, const Batch& batch, const Vector<float>& losses) const = 0;
 
-  /// What a pass over a batch of this shape multiplies, so that providers can be chosen for it and figures of it can be
-  /// named; equal products once, with their count and name. Empty: the default provider computes everything.
+  /// Returns the matrix products of a pass over a batch of this shape, so that providers can be chosen and timed for
+  /// them. Equal products are listed once, with their count and name. If empty, the default provider computes
+  /// everything.
   virtual std::vector<GemmProduct> products(const BatchShape&, ParameterStore::Purpose) const { return {}; }
 
-  /// Bytes that kernels work in beside the arena in a pass over a batch of this shape.
+  /// Returns the bytes of kernel scratch that a pass over a batch of this shape needs in addition to the arena.
   virtual std::size_t scratch_bytes(const BatchShape&, ParameterStore::Purpose,
                                     [[maybe_unused]] const TeamProcessor& processor) const {
     return 0;
   }
 
-  /// Floating-point operations of one training pass over a batch of this shape, for each unit of the table: forward,
-  /// what is recomputed, and backward. Any shape with rows and samples is allowed; only their numbers matter.
+  /// Returns, for each unit of the table, the floating-point operations of one training pass over a batch of this
+  /// shape: forward, recomputation and backward. Any shape with rows and samples is allowed; only their numbers matter.
   virtual std::vector<double> unit_flops(const BatchShape& shape, Recompute recompute) const = 0;
-  /// The sum over the units. Throughput figures are made of that without recomputation.
+  /// Returns the sum over all units. Throughput figures use the sum without recomputation.
   double training_flops(const BatchShape& shape, Recompute recompute = Recompute::none) const;
 };
 

@@ -10,7 +10,7 @@
 namespace mylos::nn {
 namespace {
 
-/// The part of a slice that belongs to one group, in the slice's own elements.
+/// The part of a slice that belongs to one group, in elements of the slice.
 struct SliceSegment {
   std::size_t slice = 0;
   std::size_t begin = 0;
@@ -30,7 +30,7 @@ std::vector<SliceSegment> trainable_segments(const ParameterTable& table, std::s
   return segments;
 }
 
-/// Elements of a unit's trainable tensors, which come first in it.
+/// Elements of a unit's trainable tensors, which come first in the unit.
 std::size_t trainable_size(const ParameterTable& table, std::size_t unit) {
   std::size_t size = 0;
   for (const ParameterSegment& segment : table.segments(unit)) {
@@ -45,7 +45,7 @@ float decay_of(const Config& config, const ParameterGroup& group) {
   return config.decay_all || group.decay ? static_cast<float>(config.weight_decay) : 0.0f;
 }
 
-/// What AdamW and SGD share: the slices, where groups lie in them, and zeroed slots.
+/// Common base of AdamW and SGD: the slices, their segments by group, and slots that start at zero.
 class SlicedOptimizer : public Optimizer {
  public:
   SlicedOptimizer(std::vector<std::string> names, const ParameterTable& table, std::span<const ParameterSlice> slices)

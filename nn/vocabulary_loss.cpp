@@ -13,10 +13,11 @@ namespace mylos::nn {
 namespace {
 
 constexpr std::size_t chunk_elements = std::size_t{1} << 25;  // 128 MiB of float logits
-constexpr std::size_t chunk_multiple = 128;                   // rows that products take at once
+constexpr std::size_t chunk_multiple = 128;                   // rows that a matrix product processes at once
 
-/// Each chunk reads and writes the whole gradient of the head, (V, H): few large chunks move fewer bytes. The size
-/// depends on V alone, not on free memory, so that numbers do not either.
+/// Returns the rows per chunk. Each chunk reads and writes the whole gradient of the head, (V, H), so a few large
+/// chunks move fewer bytes. The size depends on V alone and not on free memory, so that the results do not depend on it
+/// either.
 std::size_t chunk_rows(std::size_t vocabulary) {
   const std::size_t rows = chunk_elements / vocabulary;
   return std::max(rows - rows % chunk_multiple, chunk_multiple);
@@ -41,7 +42,7 @@ struct SampleSum {
   }
 };
 
-/// Loss and gradient of the rows [begin, end), whose logits stand in the workspace.
+/// Loss and gradient for the rows [begin, end), whose logits are in the workspace.
 template <class T>
 void chunk_cross_entropy(const Pass& pass, const ConstVector<std::int32_t>& labels, float scale, std::size_t begin,
                          std::size_t end, const ConstMatrix<float>& logits, const VocabularyWorkspace<T>& workspace,

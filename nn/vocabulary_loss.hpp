@@ -5,49 +5,48 @@
 #include <functional>
 #include <string>
 
-/// Cross entropy over a vocabulary: logits = x W^T and softmax over V, a chunk of rows at a time, because (T, V) logits
-/// would be the largest array of a model by far.
+/// Cross entropy over a vocabulary: logits = x W^T and softmax over V. It is computed for a chunk of rows at a time,
+/// because (T, V) logits would be by far the largest array of a model.
 namespace mylos::nn {
 
-/// The output layer: a row W (V, H) of the table, which may be the token embeddings (the head's unit then borrows
-/// theirs).
+/// The output layer: a tensor W (V, H). It may be the token embeddings; the head's unit then borrows theirs.
 struct VocabularyHead {
   std::size_t weight = 0;
   std::size_t vocabulary = 0;  ///< V
-  std::size_t chunk = 0;       ///< R, rows whose logits are held at once
+  std::size_t chunk = 0;       ///< R, rows per chunk of logits
 };
 
-/// Finds the row. R is the largest multiple of 128 rows whose logits fit in 128 MiB, and at least 128.
-/// Errors: std::invalid_argument if the row is no matrix.
+/// Looks up the tensor `weight`. R is the largest multiple of 128 rows whose logits fit in 128 MiB, and at least 128.
+/// Errors: std::invalid_argument if the tensor is not a matrix.
 VocabularyHead find_vocabulary_head(const ParameterTable& table, const std::string& weight);
 
 template <class T>
 struct VocabularyWorkspace {
   Vector<float> row_losses;  ///< (T)
   Matrix<float> logits;      ///< (R, V)
-  Matrix<T> dlogits;         ///< (R, V); no extent in prediction
+  Matrix<T> dlogits;         ///< (R, V); empty in prediction
 };
 template <class T>
 VocabularyWorkspace<T> take_vocabulary_workspace(Arena& arena, const VocabularyHead& head, std::size_t rows,
                                                  ParameterStore::Purpose purpose);
 
-/// Forward and backward from x (T, H) and labels (T), negative = ignored: losses (S) = the sum over each sample's rows,
-/// dx (T, H) = scale * gradient of their sum, dW += the same for W. dx may be x: a chunk's rows are read before its
-/// gradient is written.
+/// Runs forward and backward from x (T, H) and labels (T), of which negative ones are ignored: losses (S) = the sum
+/// over each sample's rows, dx (T, H) = scale * gradient of their sum, dW += scale * gradient of the same sum. dx may
+/// alias x: a chunk's rows are read before their gradient is written.
 template <class T>
 void vocabulary_loss(const Pass& pass, const VocabularyHead& head, const Batch& batch, const ConstMatrix<T>& x,
                      const ConstVector<std::int32_t>& labels, float scale, const VocabularyWorkspace<T>& workspace,
                      const Vector<float>& losses, const Matrix<T>& dx);
 
-/// What is done with rows [first_row, first_row + R) of the logits.
+/// Callback that receives rows [first_row, first_row + R) of the logits.
 using LogitsAction = std::function<void(std::size_t first_row, const ConstMatrix<float>& logits)>;
 
-/// Forward only: calls `action` for one chunk of logits after the other, from x (T, H).
+/// Computes logits from x (T, H), forward only, and calls `action` with one chunk after the other.
 template <class T>
 void for_each_logits_chunk(const Pass& pass, const VocabularyHead& head, const ConstMatrix<T>& x,
                            const VocabularyWorkspace<T>& workspace, const LogitsAction& action);
 
-/// One chunk's share of the losses: workspace.row_losses of its rows, from labels (T) of the whole batch.
+/// Computes workspace.row_losses for the rows of one chunk, from the labels (T) of the whole batch.
 template <class T>
 void chunk_losses(const Pass& pass, const ConstVector<std::int32_t>& labels, std::size_t first_row,
                   const ConstMatrix<float>& logits, const VocabularyWorkspace<T>& workspace);

@@ -2,7 +2,7 @@
 
 #include "nn/bert/bert_layer.hpp"
 
-/// Word, position and token-type embeddings, summed, normalised and dropped out.
+/// The sum of word, position and token-type embeddings, followed by LayerNorm and dropout.
 namespace mylos::nn {
 
 template <class T>
@@ -13,15 +13,15 @@ class BertEmbeddings {
     Matrix<T> output;  ///< (T, H)
   };
 
-  /// Adds their rows as the unit "embeddings".
+  /// Adds the embedding and LayerNorm tensors as the unit "embeddings".
   static void add_rows(ParameterTable::Builder& builder, const BertShape& shape);
   BertEmbeddings(const ParameterTable& table, const BertShape& shape);
 
   static Activations take_activations(Arena& arena, const BertShape& shape, std::size_t rows);
 
-  /// saved.output (T, H) from the batch's tokens, segments and positions.
+  /// Computes saved.output (T, H) from the batch's tokens, segments and positions.
   void forward(const Pass& pass, const Batch& batch, float dropout, const Activations& saved) const;
-  /// Adds the gradients of the tables from doutput (T, H), which is overwritten.
+  /// Adds the gradients of the tables, given doutput (T, H), which is overwritten.
   void backward(const Pass& pass, const Batch& batch, float dropout, const Activations& saved, const Matrix<T>& doutput,
                 const Vector<float>& column_sums) const;
 

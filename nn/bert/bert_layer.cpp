@@ -10,7 +10,7 @@
 namespace mylos::nn {
 namespace {
 
-/// Dropout sites: 0 is the embeddings', then three a layer.
+/// Dropout sites: site 0 is for the embeddings, followed by three sites per layer.
 enum Site : std::uint32_t { attention_probabilities = 1, attention_result = 2, feed_forward_result = 3 };
 constexpr std::uint32_t sites_per_layer = 3;
 
@@ -100,7 +100,7 @@ template <class T>
 BertLayerWorkspace<T> BertLayer<T>::take_workspace(Arena& arena, const BertShape& shape, std::size_t rows) {
   const std::size_t hidden = shape.hidden;
   const std::size_t widest = std::max(shape.feed_forward, 3 * hidden);
-  // The feed-forward half's gradient is done with when attention's begins.
+  // dfeed_forward and dqkv share memory: the feed-forward gradient is dead when that of attention begins.
   T* const wide = arena.vector<T>(rows * widest).data();
   return {.dresidual = arena.matrix<T>(rows, hidden),
           .dsublayer = arena.matrix<T>(rows, hidden),
@@ -184,7 +184,7 @@ void BertLayer<T>::forward(const Pass& pass, const Batch& batch, const DropoutRa
 template <class T>
 void BertLayer<T>::restore(const Pass& pass, const Batch& batch, const DropoutRates& rates, const ConstMatrix<T>& input,
                            const BertLayerActivations<T>& saved, const BertLayerScratch<T>& scratch) const {
-  // The context costs more to make again than any product of its size, and stays.
+  // Under Recompute::attention the context is kept: recomputing it costs more than a matrix product of its size.
   if (pass.recompute == Recompute::attention) linear_forward<T>(pass, query_key_value_, input, saved.qkv);
   if (pass.recompute == Recompute::layer) forward(pass, batch, rates, input, saved, scratch);
 }

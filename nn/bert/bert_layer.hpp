@@ -8,8 +8,8 @@
 
 #include <string>
 
-/// One layer of BERT's encoder (Devlin et al. 2019): attention and feed-forward, each followed by
-/// dropout + residual + LayerNorm.
+/// One layer of BERT's encoder (Devlin et al. 2019): attention and feed-forward, each followed by dropout + residual +
+/// LayerNorm.
 namespace mylos::nn {
 
 /// The sizes and constants of a BERT encoder.
@@ -26,10 +26,10 @@ struct BertShape {
   float layer_norm_epsilon = 1e-12f;
   float initializer_range = 0.02f;
   AttentionKernel attention = AttentionKernel::portable;
-  std::int32_t padding_token = no_padding;  ///< its embedding gets no gradient, even where a text contains it
+  std::int32_t padding_token = no_padding;  ///< its embedding gets no gradient, even if a text contains it
 };
 
-/// Rows of a LayerNorm in the table.
+/// Indices of a LayerNorm's tensors in the parameter table.
 struct LayerNormRows {
   std::size_t weight = 0;
   std::size_t bias = 0;
@@ -38,46 +38,47 @@ void add_layer_norm_rows(ParameterTable::Builder& builder, const std::string& na
 LayerNormRows find_layer_norm(const ParameterTable& table, const std::string& name);
 template <class T>
 LayerNormParameters<T> layer_norm_parameters(const ParameterStore& store, const LayerNormRows& rows, float epsilon);
-/// Takes what LayerNorm's backward pass needs, for (rows, columns).
+/// Allocates what LayerNorm's backward pass needs for a (rows, columns) input.
 template <class T>
 LayerNormSaved<T> take_layer_norm_saved(Arena& arena, std::size_t rows, std::size_t columns);
 
-/// What a layer keeps for its backward pass: 7 H + F elements and A + 4 floats a token. What one pass over other kept
-/// values gives again is not kept: attention's result after LayerNorm, and the activation after GELU.
+/// Activations that a layer keeps for its backward pass: 7 H + F elements and A + 4 floats per token. The output of the
+/// first LayerNorm and the output of GELU are not kept, because one elementwise kernel recomputes them.
 template <class T>
 struct BertLayerActivations {
-  Matrix<T> qkv;                     ///< (T, 3H) dropped by Recompute::attention
+  Matrix<T> qkv;                     ///< (T, 3H), recomputed under Recompute::attention
   Matrix<T> context;                 ///< (T, H)
   Matrix<float> log_sum_exp;         ///< (A, T)
-  LayerNormSaved<T> attention_norm;  ///< (T, H) and two floats a row
+  LayerNormSaved<T> attention_norm;  ///< (T, H) and two floats per row
   Matrix<T> pre_activation;          ///< (T, F)
-  LayerNormSaved<T> output_norm;     ///< (T, H) and two floats a row
-  Matrix<T> output;                  ///< (T, H) the next layer's input, all that Recompute::layer keeps
+  LayerNormSaved<T> output_norm;     ///< (T, H) and two floats per row
+  Matrix<T> output;                  ///< (T, H), the next layer's input; the only array that Recompute::layer keeps
 };
 
-/// What the forward pass of any layer works in.
+/// Scratch memory for the forward pass; all layers use the same.
 template <class T>
 struct BertLayerScratch {
   Matrix<T> attention_output;  ///< (T, H)
   Matrix<T> activation;        ///< (T, F)
 };
 
-/// What the backward pass of any layer works in, and the forward pass before it.
+/// Scratch memory for the backward pass; all layers use the same, and so does the forward pass in training.
 template <class T>
 struct BertLayerWorkspace {
   Matrix<T> dresidual;        ///< (T, H)
   Matrix<T> dsublayer;        ///< (T, H)
   Matrix<T> dcontext;         ///< (T, H)
   Matrix<T> dfeed_forward;    ///< (T, F)
-  Matrix<T> dqkv;             ///< (T, 3H), in the memory of dfeed_forward
+  Matrix<T> dqkv;             ///< (T, 3H), aliases dfeed_forward
   Matrix<float> row_sums;     ///< (A, T)
-  Vector<float> column_sums;  ///< as column_sum_workspace says
+  Vector<float> column_sums;  ///< size: see column_sum_workspace
 
-  /// No gradient is in these while the forward pass, or what it made, is needed.
+  /// Scratch for the forward pass. It aliases gradient buffers, which are dead while the forward pass's results are
+  /// needed.
   BertLayerScratch<T> forward() const { return {dcontext, dfeed_forward}; }
 };
 
-/// Probabilities of dropout; zero in prediction.
+/// Dropout probabilities; zero in prediction.
 struct DropoutRates {
   float hidden = 0.0f;
   float attention = 0.0f;
@@ -86,42 +87,42 @@ struct DropoutRates {
 template <class T>
 class BertLayer {
  public:
-  /// Adds the rows of layer `index` as a unit of its own.
+  /// Adds the tensors of layer `index` as a unit of its own.
   static void add_rows(ParameterTable::Builder& builder, const BertShape& shape, std::size_t index);
-  /// Finds them again.
+  /// Looks up the tensors of layer `index`.
   BertLayer(const ParameterTable& table, const BertShape& shape, std::size_t index);
 
-  /// All of a layer's activations. With `before`, those of the layer before it, only what `recompute` keeps is new: the
-  /// rest is where it stands in `before`, for layers take turns in it.
+  /// Allocates a layer's activations. If `before` (the previous layer's activations) is given, only the arrays that
+  /// `recompute` keeps are allocated; the others alias those of `before`.
   static BertLayerActivations<T> take_activations(Arena& arena, const BertShape& shape, std::size_t rows,
                                                   Recompute recompute = Recompute::none,
                                                   const BertLayerActivations<T>* before = nullptr);
   static BertLayerScratch<T> take_scratch(Arena& arena, const BertShape& shape, std::size_t rows);
   static BertLayerWorkspace<T> take_workspace(Arena& arena, const BertShape& shape, std::size_t rows);
 
-  /// What all layers of the model multiply in a pass over T rows.
+  /// Returns the matrix products of all layers in a pass over T rows.
   static std::vector<GemmProduct> products(const BertShape& shape, std::size_t rows, ParameterStore::Purpose purpose);
 
-  /// Operations of one layer's training pass over the batch: forward, what is recomputed if this layer recomputes, and
-  /// backward, which has two products for each one of the forward pass.
+  /// Returns the floating-point operations of one layer's training pass over the batch: forward, recomputation if
+  /// `recompute` asks for it, and backward, which has two products for each forward product.
   static double training_flops(const BertShape& shape, const BatchShape& batch, Recompute recompute);
 
-  /// Bytes that kernels of a layer work in beside the arena.
+  /// Returns the bytes of kernel scratch that a layer needs in addition to the arena.
   static std::size_t scratch_bytes(const BertShape& shape, const BatchShape& batch, ParameterStore::Purpose purpose,
                                    const TeamProcessor& processor);
 
-  /// saved.output (T, H) = the layer applied to input (T, H); fills `saved`.
+  /// Computes saved.output (T, H) from input (T, H), and fills `saved`.
   void forward(const Pass& pass, const Batch& batch, const DropoutRates& rates, const ConstMatrix<T>& input,
                const BertLayerActivations<T>& saved, const BertLayerScratch<T>& scratch) const;
-  /// Fills again what pass.recompute did not keep of `saved`, with the same bits.
+  /// Recomputes the parts of `saved` that pass.recompute did not keep, bit for bit.
   void restore(const Pass& pass, const Batch& batch, const DropoutRates& rates, const ConstMatrix<T>& input,
                const BertLayerActivations<T>& saved, const BertLayerScratch<T>& scratch) const;
-  /// dinput (T, H) = gradient of the input from doutput (T, H); parameter gradients are added. dinput may be doutput.
+  /// Computes dinput (T, H) from doutput (T, H), and adds the parameter gradients. dinput may alias doutput.
   void backward(const Pass& pass, const Batch& batch, const DropoutRates& rates, const ConstMatrix<T>& input,
                 const BertLayerActivations<T>& saved, const ConstMatrix<T>& doutput,
                 const BertLayerWorkspace<T>& workspace, const Matrix<T>& dinput) const;
 
-  /// The unit of its rows.
+  /// The unit of the layer's tensors.
   std::size_t unit() const { return unit_; }
 
  private:

@@ -77,10 +77,10 @@ class BertQuestionAnswering final : public Model {
     std::vector<BertLayerActivations<T>> layers;
     HeadActivations head;
     Matrix<T> dlogits;  ///< (T, 2)
-    Matrix<T> doutput;  ///< (T, H) gradient that travels down the layers
+    Matrix<T> doutput;  ///< (T, H), gradient passed down through the layers
     BertLayerWorkspace<T> workspace;
   };
-  /// Prediction keeps nothing: layers take turns in one layer's memory.
+  /// Memory for prediction. Nothing is kept: all layers reuse the memory of one.
   struct Prediction {
     typename BertEmbeddings<T>::Activations embeddings;
     BertLayerActivations<T> layer;
@@ -136,7 +136,7 @@ typename BertQuestionAnswering<T>::Prediction BertQuestionAnswering<T>::take_pre
   Prediction memory{BertEmbeddings<T>::take_activations(arena, shape_, rows),
                     BertLayer<T>::take_activations(arena, shape_, rows),
                     BertLayer<T>::take_scratch(arena, shape_, rows), take_head(arena, rows)};
-  // A layer has read its input before it writes its output, so that both can stand in one place.
+  // In-place is safe: a layer reads its input before it writes its output.
   memory.layer.output = memory.embeddings.output;
   return memory;
 }
@@ -197,7 +197,7 @@ void BertQuestionAnswering<T>::backward(const Pass& pass, const Batch& batch, co
   pass.schedule.gradients_ready(head_unit());
   for (std::size_t layer = layers_.size(); layer-- > 0;) {
     pass.schedule.acquire(layers_[layer].unit());
-    // What layers take turns in is still the last one's.
+    // The shared buffers still hold the last layer's activations, so only the other layers need recomputation.
     if (layer + 1 < layers_.size()) {
       layers_[layer].restore(pass, batch, rates(), input_of(layer), memory.layers[layer], memory.workspace.forward());
     }
@@ -234,9 +234,9 @@ Matrix<float> BertQuestionAnswering<T>::predict(const Pass& pass, const Batch& b
 
 template <class T>
 std::vector<double> BertQuestionAnswering<T>::unit_flops(const BatchShape& shape, Recompute recompute) const {
-  std::vector<double> flops(table_.units().size());  // looking up embeddings multiplies nothing
+  std::vector<double> flops(table_.units().size());  // embedding lookups need no products
   for (const BertLayer<T>& layer : layers_) {
-    // The last layer's backward pass begins while all that its forward pass made is still there.
+    // The last layer is not recomputed: its activations are still in memory when its backward pass begins.
     const bool is_last = &layer == &layers_.back();
     flops[layer.unit()] = BertLayer<T>::training_flops(shape_, shape, is_last ? Recompute::none : recompute);
   }

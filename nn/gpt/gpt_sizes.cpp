@@ -63,12 +63,13 @@ class GptSizes final : public Model {
     for (std::size_t layer = 0; layer < (trains ? shape_.layers : 1); ++layer) {
       take_layer(arena, rows, trains ? recompute : Recompute::none, layer == 0);
     }
-    take_norm(arena, rows);  // of the head
+    take_norm(arena, rows);  // for the head
     take_vocabulary_workspace<T>(arena, head_, rows, purpose);
-    arena.matrix<T>(rows, shape_.hidden);                                     // results of norms, then their gradients
-    arena.matrix<T>(rows, std::max(shape_.feed_forward, 3 * shape_.hidden));  // the activation; the gradient of qkv
+    arena.matrix<T>(rows, shape_.hidden);                                     // outputs of norms, then their gradients
+    arena.matrix<T>(rows, std::max(shape_.feed_forward, 3 * shape_.hidden));  // the activation; later the gradient of
+                                                                              // qkv
     if (!trains) return;
-    arena.matrix<T>(rows, shape_.hidden);  // the gradient that travels down the layers
+    arena.matrix<T>(rows, shape_.hidden);  // the gradient passed down through the layers
     arena.matrix<float>(shape_.heads, rows);
     arena.vector<float>(column_sum_workspace(rows, shape_.hidden));
   }
@@ -98,13 +99,13 @@ class GptSizes final : public Model {
     const auto rows = static_cast<double>(batch.rows);
     const double length = rows / static_cast<double>(batch.samples);
     const double down = hidden * feed_forward, qkv = 3.0 * hidden * hidden;
-    // A token sees half of all, and itself, in two products of the heads.
+    // Causal attention: on average a token attends to half of the tokens and itself, in two products per head.
     const double forward = qkv + hidden * hidden + 2.0 * down + hidden * (length + 1.0);
-    // The product of `down` gives only the next layer's input, which is kept.
+    // The product with `down` is skipped: it gives only the next layer's input, which is kept.
     const double again = recompute == Recompute::layer ? forward - down : recompute == Recompute::attention ? qkv : 0.0;
     std::vector<double> flops(table_.units().size(), 2.0 * rows * (3.0 * forward + again));
-    flops.front() = 0.0;                                // looking up embeddings multiplies nothing
-    flops[shape_.layers] = 2.0 * rows * 3.0 * forward;  // all of the last layer is there still
+    flops.front() = 0.0;                                // embedding lookups need no products
+    flops[shape_.layers] = 2.0 * rows * 3.0 * forward;  // the last layer is not recomputed
     flops.back() = 6.0 * rows * static_cast<double>(shape_.vocabulary) * hidden;
     return flops;
   }
@@ -127,8 +128,9 @@ class GptSizes final : public Model {
     arena.vector<float>(rows);
   }
 
-  /// Takes the activations that a layer keeps: its input, queries, keys and values, the context, the sum after
-  /// attention, and GELU's input. With Recompute::layer a layer keeps only its input; the layers share the rest.
+  /// Allocates the activations that a layer keeps: its input, queries, keys and values, the context, the sum after
+  /// attention, and the input of GELU. With Recompute::layer each layer keeps only its input, and all layers share the
+  /// memory of the rest.
   void take_layer(Arena& arena, std::size_t rows, Recompute recompute, bool is_first) const {
     arena.matrix<T>(rows, shape_.hidden);
     if (is_first || recompute == Recompute::none) arena.matrix<T>(rows, 3 * shape_.hidden);

@@ -3,42 +3,43 @@
 #include "core/kernels/convolution.hpp"
 #include "nn/model.hpp"
 
-/// y = the convolution of images x with W, without a bias: what follows, a normalisation, has its own. Images are NHWC,
-/// (N H W, channels); W is (out, kernel_height, kernel_width, in).
+/// Convolution y = W * x of images, without a bias: the normalisation that follows has its own. Images are NHWC, stored
+/// as (N H W, channels); W is (out, kernel_height, kernel_width, in).
 namespace mylos::nn {
 
-/// Adds the parameter tensor `name`.weight, decayed, to the current unit: normally distributed with the variance
-/// 2 / (out kernel_height kernel_width), which keeps the size of gradients through rectifiers.
+/// Adds the parameter tensor `name`.weight, with weight decay, to the current unit. Its initial values are normally
+/// distributed with variance 2 / (out kernel_height kernel_width), which preserves the magnitude of gradients through
+/// ReLUs.
 void add_convolution_rows(ParameterTable::Builder& builder, const std::string& name, const ConvolutionShape& shape);
 
-/// A convolution of a model.
+/// A convolution layer: the index of its weight tensor, and its shape.
 struct ConvolutionLayer {
-  std::size_t weight = 0;  ///< row of the table
+  std::size_t weight = 0;  ///< index in the parameter table
   ConvolutionShape shape;
 };
 ConvolutionLayer find_convolution(const ParameterTable& table, const std::string& name, const ConvolutionShape& shape);
 
-/// What a convolution multiplies.
+/// Describes the matrix products of a convolution layer.
 struct ConvolutionProducts {
-  std::string name = {};  ///< of the layer
+  std::string name = {};  ///< layer name
   ConvolutionShape shape;
   Precision precision = Precision::float32;
   bool needs_input_gradient = true;  ///< false for a model's first layer
-  std::size_t count = 1;             ///< layers of this shape
+  std::size_t count = 1;             ///< number of layers with this shape
 };
-/// The products of a pass over so many images: "<name>/forward", and for training "<name>/weight-gradient" and
-/// "<name>/input-gradient".
+/// Returns the products of a pass over `images` images: "<name>/forward", and for training also
+/// "<name>/weight-gradient" and "<name>/input-gradient".
 std::vector<GemmProduct> convolution_products(const ConvolutionProducts& convolution, std::size_t images,
                                               ParameterStore::Purpose purpose);
 
-/// y (N OH OW, out) from x (N H W, in).
+/// Computes y (N OH OW, out) from x (N H W, in).
 template <class T>
 void convolution_forward(const Pass& pass, const ConvolutionLayer& layer, const ConstMatrix<T>& x, const Matrix<T>& y);
-/// dW += the gradient of x and dy (N OH OW, out).
+/// dW += the weight gradient from x and dy (N OH OW, out).
 template <class T>
 void convolution_weight_gradient(const Pass& pass, const ConvolutionLayer& layer, const ConstMatrix<T>& x,
                                  const ConstMatrix<T>& dy);
-/// dx (N H W, in) = the gradient of dy.
+/// dx (N H W, in) = the input gradient from dy (N OH OW, out).
 template <class T>
 void convolution_input_gradient(const Pass& pass, const ConvolutionLayer& layer, const ConstMatrix<T>& dy,
                                 const Matrix<T>& dx);

@@ -2,37 +2,40 @@
 
 #include "nn/model.hpp"
 
-/// y = x W^T + b, with W (out, in) as files have it.
+/// Linear layers y = x W^T + b, with W (out, in) as in model files.
 namespace mylos::nn {
 
-/// Rows of a linear layer in the table: `stacked` layers that read the same input, as one.
+/// Indices of a linear layer's tensors in the parameter table. `stacked` layers that read the same input are treated as
+/// one.
 struct Linear {
   std::size_t weight = 0;
   std::size_t bias = 0;
   std::size_t stacked = 1;
 };
 
-/// Adds rows `name`.weight (out, in), decayed, and `name`.bias (out), not decayed, to the current unit.
+/// Adds `name`.weight (out, in), with weight decay, and `name`.bias (out), without, to the current unit.
 void add_linear_rows(ParameterTable::Builder& builder, const std::string& name, std::size_t in, std::size_t out,
                      float initializer_range);
-/// Finds the rows of `stacked` layers, the first of which is called `name`.
+/// Looks up `stacked` layers, the first of which is called `name`.
 Linear find_linear(const ParameterTable& table, const std::string& name, std::size_t stacked = 1);
 
-/// What a linear layer multiplies over T rows; the functions below say which epilogue is whose.
+/// Describes the matrix products of a linear layer over T rows. The epilogues depend on which of the functions below
+/// the layer calls.
 struct LinearProducts {
-  std::string name = {};  ///< of the layer
+  std::string name = {};  ///< layer name
   std::size_t in = 0, out = 0;
   Precision precision = Precision::float32;
   EpilogueKind forward = EpilogueKind::none, input_gradient = EpilogueKind::none;
-  bool adds_input_gradient = false;  ///< linear_input_gradient with beta 1
-  bool has_float_result = false;     ///< of the forward product
-  std::size_t count = 1;             ///< layers of these sizes
+  bool adds_input_gradient = false;  ///< true if linear_input_gradient is called with beta 1
+  bool has_float_result = false;     ///< true if the forward product's result is float
+  std::size_t count = 1;             ///< number of layers with these sizes
 };
-/// The products of a pass: "<name>/forward", and for training "<name>/weight-gradient" and "<name>/input-gradient".
+/// Returns the products of a pass: "<name>/forward", and for training also "<name>/weight-gradient" and
+/// "<name>/input-gradient".
 std::vector<GemmProduct> linear_products(const LinearProducts& linear, std::size_t rows,
                                          ParameterStore::Purpose purpose);
 
-/// y (T, out) = x (T, in) W^T, without the bias: what follows adds it in its own pass.
+/// y (T, out) = x (T, in) W^T. The kernel that follows adds the bias.
 template <class T>
 void linear_without_bias(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const Matrix<T>& y);
 /// y = x W^T + b.
@@ -46,7 +49,7 @@ void linear_gelu_forward(const Pass& pass, const Linear& linear, const ConstMatr
 /// dW += dy^T x for dy (T, out), x (T, in).
 template <class T>
 void linear_weight_gradient(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const ConstMatrix<T>& dy);
-/// db += column sums of dy. Workspace as column_sum_workspace says.
+/// db += column sums of dy. The size of `workspace` is given by column_sum_workspace.
 template <class T>
 void linear_bias_gradient(const Pass& pass, const Linear& linear, const ConstMatrix<T>& dy,
                           const Vector<float>& workspace);

@@ -74,13 +74,13 @@ class Llama final : public LlamaModel {
   struct Forward {
     Matrix<float> rotary;  ///< (T, D)
     std::vector<LlamaLayerActivations<T>> layers;
-    RmsNormSaved<T> norm;  ///< of the head
+    RmsNormSaved<T> norm;  ///< for the head
     VocabularyWorkspace<T> vocabulary;
-    LlamaLayerScratch<T> scratch;  ///< its `normal` ends as the head's input
+    LlamaLayerScratch<T> scratch;  ///< after the forward pass, `normal` holds the head's input
   };
   struct Training {
     Forward forward;
-    Matrix<T> dx;  ///< (T, H) gradient that travels down the layers
+    Matrix<T> dx;  ///< (T, H), gradient passed down through the layers
     LlamaLayerWorkspace<T> workspace;
   };
   struct Prediction {
@@ -91,7 +91,7 @@ class Llama final : public LlamaModel {
   Training take_training(Arena& arena, const BatchShape& batch, Recompute recompute) const;
   Prediction take_prediction(Arena& arena, std::size_t rows) const;
 
-  /// Up to the head's input, which is then in memory.scratch.normal; the head's unit is acquired.
+  /// Runs all layers up to the head's input, which is stored in memory.scratch.normal. The head's unit stays acquired.
   void forward(const Pass& pass, const Batch& batch, const Forward& memory) const;
   void backward(const Pass& pass, const Batch& batch, const Training& memory) const;
 
@@ -127,7 +127,7 @@ typename Llama<T>::Training Llama<T>::take_training(Arena& arena, const BatchSha
   return memory;
 }
 
-/// Prediction keeps nothing: layers take turns in one layer's memory, and the head's norm has its place too.
+/// Allocates memory for prediction. Nothing is kept: all layers, and the head's norm, reuse the memory of one layer.
 template <class T>
 typename Llama<T>::Prediction Llama<T>::take_prediction(Arena& arena, std::size_t rows) const {
   Prediction memory{};
@@ -150,7 +150,7 @@ void Llama<T>::forward(const Pass& pass, const Batch& batch, const Forward& memo
   embedding_lookup<T>(pass.space, batch.integers(names::tokens), pass.parameters.matrix<T>(embeddings_), false,
                       memory.layers.front().attention_norm.input, batch.groups(names::tokens).values.size());
   pass.schedule.release(embeddings_unit());
-  ConstMatrix<T> residual;  // none before the first layer
+  ConstMatrix<T> residual;  // empty for the first layer
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     const LlamaLayerActivations<T>& saved = memory.layers[layer];
     const bool is_last = layer + 1 == layers_.size();
@@ -169,7 +169,7 @@ void Llama<T>::train(const Pass& pass, const Batch& batch, float scale, const Ve
   pass.arena.rewind(0);
   const Training memory = take_training(pass.arena, batch.shape(), pass.recompute);
   forward(pass, batch, memory.forward);
-  const Matrix<T>& normal = memory.workspace.normal;  // becomes its gradient
+  const Matrix<T>& normal = memory.workspace.normal;  // overwritten with its gradient
   vocabulary_loss<T>(pass, head_, batch, normal, batch.integers(language_modeling::labels), scale,
                      memory.forward.vocabulary, losses, normal);
   backward(pass, batch, memory);
@@ -187,7 +187,7 @@ void Llama<T>::backward(const Pass& pass, const Batch& batch, const Training& me
   for (std::size_t layer = layers_.size(); layer-- > 0;) {
     const LlamaLayerActivations<T>& saved = memory.forward.layers[layer];
     pass.schedule.acquire(layers_[layer].unit());
-    // What layers take turns in is still the last one's.
+    // The shared buffers still hold the last layer's activations, so only the other layers need recomputation.
     if (layer + 1 < layers_.size()) layers_[layer].restore(pass, tokens, saved, memory.forward.scratch);
     layers_[layer].backward(pass, tokens, saved, workspace, memory.dx);
     pass.schedule.release(layers_[layer].unit());
@@ -226,7 +226,7 @@ void Llama<T>::logits(const Pass& pass, const Batch& batch, const LogitsAction& 
   pass.schedule.release(head_unit());
 }
 
-/// The head's products are those of its pieces: as many of a whole piece's rows as there are, and one of the rest.
+/// The head's products are computed in chunks of rows: a number of full chunks, and one of the remaining rows.
 template <class T>
 std::vector<GemmProduct> Llama<T>::products(const BatchShape& shape, Purpose purpose) const {
   std::vector<GemmProduct> all = LlamaLayer<T>::products(shape_, shape.rows, purpose);
@@ -249,9 +249,9 @@ std::vector<GemmProduct> Llama<T>::products(const BatchShape& shape, Purpose pur
 
 template <class T>
 std::vector<double> Llama<T>::unit_flops(const BatchShape& shape, Recompute recompute) const {
-  std::vector<double> flops(table_.units().size());  // looking up embeddings multiplies nothing
+  std::vector<double> flops(table_.units().size());  // embedding lookups need no products
   for (const LlamaLayer<T>& layer : layers_) {
-    // The last layer's backward pass begins while all that its forward pass made is still there.
+    // The last layer is not recomputed: its activations are still in memory when its backward pass begins.
     const bool is_last = &layer == &layers_.back();
     flops[layer.unit()] = LlamaLayer<T>::training_flops(shape_, shape, is_last ? Recompute::none : recompute);
   }

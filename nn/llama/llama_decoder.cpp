@@ -21,27 +21,27 @@ namespace names = language_modeling;
 
 constexpr const char* slots_name = "slots";
 
-/// What a pass over a prompt works in; layers take turns.
+/// Memory for processing a prompt; all layers use the same.
 template <class T>
 struct PrefillMemory {
   Matrix<float> rotary;  ///< (T, D)
   LlamaLayerActivations<T> layer;
-  LlamaLayerScratch<T> scratch;  ///< its `normal` ends as the head's input
+  LlamaLayerScratch<T> scratch;  ///< after the last layer, `normal` holds the head's input
   Matrix<float> logits;          ///< (1, V)
 };
 
-/// What a step works in; layers take turns.
+/// Memory for a step; all layers use the same.
 template <class T>
 struct StepMemory {
   Matrix<float> rotary;     ///< (B, D)
-  RmsNormSaved<T> first;    ///< the input of the layer's first norm, (B, H)
-  RmsNormSaved<T> second;   ///< the same of the second
+  RmsNormSaved<T> first;    ///< (B, H), input of a layer's first norm
+  RmsNormSaved<T> second;   ///< (B, H), input of a layer's second norm
   Matrix<T> normal;         ///< (B, H)
   Matrix<T> qkv;            ///< (B, (A + 2 KV) D)
   Matrix<T> context;        ///< (B, A D)
   Matrix<T> gate_up;        ///< (B, 2F)
   Matrix<T> activation;     ///< (B, F)
-  Vector<float> attention;  ///< as cached_attention_workspace says
+  Vector<float> attention;  ///< size: see cached_attention_workspace
   Matrix<float> logits;     ///< (B, V)
 };
 
@@ -75,16 +75,16 @@ class Decoder final : public LlamaDecoder {
   PrefillMemory<T> take_prefill(Arena& arena, std::size_t rows) const;
   StepMemory<T> take_step(Arena& arena, std::size_t rows, std::size_t longest) const;
 
-  /// The tokens of the batch: token i is in slot slots_of_rows_[i] at positions_[i].
+  /// Builds the batch from the tokens. Token i is in slot slots_of_rows_[i], at position positions_[i].
   CachedRows assemble(std::span<const std::int32_t> tokens, std::span<const std::size_t> lengths);
   void embed(const Pass& pass, const Matrix<T>& x) const;
   void decode_layer(const Pass& pass, std::size_t layer, const CachedRows& rows, bool has_residual,
                     const StepMemory<T>& memory) const;
-  /// y = x W^T for few rows.
+  /// y = x W^T for a small number of rows.
   void multiply(const Pass& pass, const Linear& linear, const ConstMatrix<T>& x, const Matrix<T>& y) const {
     few_rows_product<T, T>(pass.space, x, pass.parameters.stacked_matrix<T>(linear.weight, linear.stacked), y);
   }
-  /// logits = x W^T, of the head; its unit is released.
+  /// logits = x W^T for the head's weight. Releases the head's unit.
   void multiply_head(const Pass& pass, const ConstMatrix<T>& x, const Matrix<float>& logits) const {
     few_rows_product<T, float>(pass.space, x, pass.parameters.matrix<T>(head_), logits);
     pass.schedule.release(head_unit_);
@@ -99,8 +99,8 @@ class Decoder final : public LlamaDecoder {
   std::vector<LlamaLayer<T>> layers_;
 
   DecoderShape sizes_;
-  Caches caches_;                     ///< of each layer
-  std::size_t mark_ = 0;              ///< of the arena, behind the cache
+  Caches caches_;                     ///< one per layer
+  std::size_t mark_ = 0;              ///< end of the cache in the arena
   std::vector<std::size_t> lengths_;  ///< tokens in each slot
   Batch batch_;
   std::vector<std::int32_t> slots_of_rows_, positions_;
@@ -206,7 +206,7 @@ ConstMatrix<float> Decoder<T>::prefill(const Pass& pass, std::size_t slot, std::
   const LlamaTokens tokens{batch_, memory.rotary};
   const Matrix<T>& x = memory.layer.attention_norm.input;
   embed(pass, x);
-  ConstMatrix<T> residual;  // none before the first layer
+  ConstMatrix<T> residual;  // empty for the first layer
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     pass.schedule.acquire(layers_[layer].unit());
     layers_[layer].forward(pass, tokens, residual, memory.layer, memory.scratch, x);

@@ -16,12 +16,12 @@ PackedSequences packed_sequences(const Batch& batch) {
 
 std::string layer_name(std::size_t index) { return fmt::format("model.layers.{}.", index); }
 
-/// A linear layer without a bias: `stacked` of them that read the same input, as one.
+/// Looks up a linear layer without a bias. `stacked` layers that read the same input are treated as one.
 Linear find_projection(const ParameterTable& table, const std::string& name, std::size_t stacked = 1) {
   return {.weight = table.find(name + ".weight"), .stacked = stacked};
 }
 
-/// Rows of the array in which attention adds up the tiles of long sequences, of which `batch` may have some.
+/// Rows of the array in which attention accumulates the tiles of long sequences; 0 if `batch` has none.
 template <class T>
 std::size_t partial_rows(const LlamaShape& shape, const BatchShape& batch) {
   const bool needed = precision_of<T> != Precision::float32 && shape.attention == AttentionKernel::portable &&
@@ -46,7 +46,7 @@ void LlamaLayer<T>::add_rows(ParameterTable::Builder& builder, const LlamaShape&
   const std::size_t hidden = shape.hidden, key_columns = shape.key_value_heads * shape.head_size;
   const Initializer normal{Initializer::Kind::normal, shape.initializer_range};
   builder.unit(fmt::format("layer.{}", index));
-  // Neighbours in the table are multiplied as one matrix.
+  // Adjacent tensors in the table are multiplied as one matrix.
   builder.tensor(name + "self_attn.q_proj.weight", {shape.query_columns(), hidden}, normal);
   builder.tensor(name + "self_attn.k_proj.weight", {key_columns, hidden}, normal);
   builder.tensor(name + "self_attn.v_proj.weight", {key_columns, hidden}, normal);
@@ -94,7 +94,7 @@ LlamaLayerScratch<T> LlamaLayer<T>::take_scratch(Arena& arena, const LlamaShape&
 template <class T>
 LlamaLayerWorkspace<T> LlamaLayer<T>::take_workspace(Arena& arena, const LlamaShape& shape, const BatchShape& batch) {
   const std::size_t rows = batch.rows;
-  // Each pair of arrays takes turns: the first is done with when the second is filled, or the other way round.
+  // The arrays of each pair share memory: each is dead when the other is written.
   T* const narrow = arena.vector<T>(rows * std::max(shape.hidden, shape.query_columns())).data();
   T* const wide = arena.vector<T>(rows * std::max(shape.feed_forward, shape.qkv_columns())).data();
   return {.normal = Matrix<T>(narrow, rows, shape.hidden),
@@ -128,10 +128,10 @@ double LlamaLayer<T>::training_flops(const LlamaShape& shape, const BatchShape& 
   const auto queries = static_cast<double>(shape.query_columns());
   const double length = static_cast<double>(batch.rows) / static_cast<double>(batch.samples);
   const double qkv = hidden * static_cast<double>(shape.qkv_columns()), down = hidden * feed_forward;
-  // Two products of heads for each pair of a token and one that it sees, half of all and its own.
+  // Two products per head for each pair of a token and one it attends to: half of the tokens, and itself.
   const double scores = queries * (length + 1.0);
   const double forward = qkv + hidden * queries + 3.0 * down + scores;
-  // The product of `down` gives only the next layer's input, which is kept.
+  // The product with `down` is skipped: it gives only the next layer's input, which is kept.
   const double again = recompute == Recompute::layer ? forward - down : recompute == Recompute::attention ? qkv : 0.0;
   return 2.0 * static_cast<double>(batch.rows) * (3.0 * forward + again);
 }
@@ -185,7 +185,7 @@ template <class T>
 void LlamaLayer<T>::mlp_backward(const Pass& pass, const LlamaLayerActivations<T>& saved,
                                  const LlamaLayerWorkspace<T>& work, const Matrix<T>& dx) const {
   linear_input_gradient<T>(pass, down_, dx, 0.0f, work.dactivation);
-  swiglu_backward<T>(pass.space, saved.gate_up, work.dactivation);  // dactivation becomes the activation
+  swiglu_backward<T>(pass.space, saved.gate_up, work.dactivation);  // overwrites dactivation with the activation
   linear_weight_gradient<T>(pass, down_, work.dactivation, dx);
   rms_norm_again<T>(pass.space, norm(pass, mlp_norm_), saved.mlp_norm, work.normal);
   linear_weight_gradient<T>(pass, gate_up_, work.normal, saved.gate_up);

@@ -10,7 +10,7 @@
 namespace mylos::nn {
 namespace {
 
-/// As transformers' _compute_llama3_parameters.
+/// Scales a frequency like _compute_llama3_parameters of transformers.
 float llama3_frequency(const RotaryScaling& scaling, float frequency) {
   const auto factor = static_cast<float>(scaling.factor), positions = static_cast<float>(scaling.original_positions);
   const auto low = static_cast<float>(scaling.low_frequency_factor),

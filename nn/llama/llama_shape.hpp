@@ -7,16 +7,16 @@
 /// The sizes and constants of a Llama (Touvron et al. 2023).
 namespace mylos::nn {
 
-/// How the frequencies of rotary embeddings are changed for contexts longer than those of the first training.
+/// Scaling of the rotary frequencies for contexts longer than in pretraining.
 struct RotaryScaling {
   enum class Kind {
     none,
-    linear,  ///< all are divided by `factor`
-    llama3,  ///< long waves are divided by `factor`, short ones stay, those in between are interpolated
+    linear,  ///< all frequencies are divided by `factor`
+    llama3,  ///< long waves are divided by `factor`, short waves are kept, and those in between are interpolated
   } kind = Kind::none;
   double factor = 1.0;
-  // Of llama3: a wave is long from original_positions / low_frequency_factor on, and short below
-  // original_positions / high_frequency_factor.
+  // For llama3: waves are long from original_positions / low_frequency_factor on, and short below original_positions /
+  // high_frequency_factor.
   double low_frequency_factor = 1.0;
   double high_frequency_factor = 4.0;
   std::size_t original_positions = 8192;
@@ -35,23 +35,23 @@ struct LlamaShape {
   RotaryScaling rope_scaling = {};
   float rms_norm_epsilon = 1e-6f;
   float initializer_range = 0.02f;
-  bool tied = false;  ///< the head multiplies by the token embeddings
+  bool tied = false;  ///< true if the head uses the token embeddings as its weight
   AttentionKernel attention = AttentionKernel::portable;
-  std::int32_t padding_token = no_padding;  ///< its embedding gets no gradient, even where a text contains it
+  std::int32_t padding_token = no_padding;  ///< its embedding gets no gradient, even if a text contains it
 
   std::size_t query_columns() const { return heads * head_size; }
   /// Columns of queries, keys and values together.
   std::size_t qkv_columns() const { return (heads + 2 * key_value_heads) * head_size; }
 };
 
-/// Errors: std::invalid_argument for a shape whose parts do not fit.
+/// Checks the sizes. Errors: std::invalid_argument if they do not fit together.
 void check_shape(const LlamaShape& shape);
 
-/// Causal, with grouped queries.
+/// Returns the shape of causal attention with grouped queries.
 AttentionShape attention_shape(const LlamaShape& shape);
 
-/// theta^(-2 i / D), scaled. Computed in float in the order of PyTorch's code: at position 100,000 a unit in the last
-/// place of a frequency turns by 0.01.
+/// Returns the scaled frequencies theta^(-2 i / D), computed in float in the same order as PyTorch's code. At position
+/// 100,000 an error of one unit in the last place of a frequency changes the angle by 0.01.
 RotaryFrequencies rotary_frequencies(const LlamaShape& shape);
 
 }  // namespace mylos::nn

@@ -76,7 +76,7 @@ class Resnet final : public Model {
   std::vector<double> unit_flops(const BatchShape& shape, Recompute recompute) const override;
 
  private:
-  /// A gradient's slots of a stage.
+  /// Memory for the two parts of the gradients of a stage.
   struct GradientMemory {
     T *first, *second;
   };
@@ -84,10 +84,10 @@ class Resnet final : public Model {
     Matrix<T> pixels;  ///< (T H W, C)
     ConvolutionNormSaved<T> stem;
     Matrix<T> stem_inner, stem_y;
-    Matrix<std::uint8_t> taken;  ///< by pooling
+    Matrix<std::uint8_t> taken;  ///< position of the maximum in each pooling window
     std::vector<ResnetBlockMemory<T>> blocks;
     std::vector<GradientMemory> stages;
-    Matrix<T> mean;  ///< (T, channels) of the last block's pixels
+    Matrix<T> mean;  ///< (T, channels), mean over the last block's pixels
     Vector<float> bias;
     Matrix<float> logits;
     Vector<float> image_losses;
@@ -103,7 +103,7 @@ class Resnet final : public Model {
   void load_pixels(const Pass& pass, const Batch& batch, const Memory& memory) const;
   void stem_forward(const ImagesPass& images, const Memory& memory) const;
   void stem_backward(const ImagesPass& images, const Memory& memory, const GradientSum<T>& gradient) const;
-  /// The head's unit stays acquired.
+  /// Runs the forward pass. The head's unit stays acquired.
   void forward(const ImagesPass& images, const Batch& batch, const Memory& memory) const;
   void backward(const ImagesPass& images, const Memory& memory) const;
   GradientSum<T> head_backward(const ImagesPass& images, const Memory& memory) const;
@@ -122,11 +122,11 @@ class Resnet final : public Model {
   ParameterTable table_;
   ConvolutionNorm stem_;
   std::vector<ResnetBlock<T>> blocks_;
-  std::vector<std::size_t> stages_;  ///< of each block
+  std::vector<std::size_t> stages_;  ///< stage of each block
   Linear head_;
 };
 
-/// Arrays of a pass in memory that is laid out by slots.
+/// Creates the arrays of a pass from slots.
 template <class T>
 struct SlotArrays {
   Arena& arena;
@@ -303,14 +303,14 @@ void Resnet<T>::backward(const ImagesPass& images, const Memory& memory) const {
   for (std::size_t block = blocks_.size(); block-- > 0;) {
     const ResnetBlock<T>& unit = blocks_[block];
     pass.schedule.acquire(unit.unit());
-    // What blocks take turns in is still the last one's.
+    // The shared buffers still hold the last block's results, so only the other blocks need recomputation.
     if (pass.recompute == Recompute::layer && block + 1 < blocks_.size()) {
       unit.restore(images, input_of(block, memory), memory.blocks[block]);
     }
     const GradientMemory& own = memory.stages[stages_[block]];
     const GradientMemory& before = memory.stages[block == 0 ? 0 : stages_[block - 1]];
     const bool moves = before.first != own.first;
-    // Within a stage the two parts change slots: the second is free first.
+    // Within a stage the two parts swap slots: the second slot is free first.
     const bool is_turned = gradient.dy.data() == own.second;
     T* const free = is_turned ? own.first : own.second;
     gradient = unit.backward(images, input_of(block, memory), memory.blocks[block], gradient,
@@ -345,7 +345,7 @@ Matrix<float> Resnet<T>::predict(const Pass& pass, const Batch& batch, const Vec
   return memory.logits;
 }
 
-/// Adds products to those that are there; equal ones count once more.
+/// Appends products to `all`; for a product that is already there, the count is increased.
 void add_products(std::vector<GemmProduct>& all, const std::vector<GemmProduct>& more) {
   for (const GemmProduct& product : more) {
     const auto same = std::ranges::find_if(
@@ -392,7 +392,7 @@ std::vector<double> Resnet<T>::unit_flops(const BatchShape& shape, Recompute rec
   for (const ResnetBlock<T>& block : blocks_) {
     double forward = block.shortcut() ? convolution_flops(block.shortcut()->shape()) : 0.0;
     for (const ConvolutionNorm& layer : block.layers()) forward += convolution_flops(layer.shape());
-    // The last block's backward pass begins while all that its forward pass made is still there.
+    // The last block is not recomputed: its results are still in memory when its backward pass begins.
     flops[block.unit()] = images * (3.0 + (&block == &blocks_.back() ? 0.0 : again)) * forward;
   }
   flops[head_unit()] = 6.0 * images * static_cast<double>(shape_.hidden.back() * shape_.labels);

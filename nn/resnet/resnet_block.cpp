@@ -5,7 +5,7 @@
 namespace mylos::nn {
 namespace {
 
-/// Gradients of a convolution's input, in memory of enough elements.
+/// The gradient of a convolution's input, as a matrix in `memory`, which must be large enough.
 template <class T>
 Matrix<T> input_gradient(const ImagesPass& images, const ConvolutionNorm& layer, T* memory) {
   return Matrix<T>(memory, images.images() * layer.shape().pixels(), layer.shape().in);
@@ -72,7 +72,8 @@ GradientSum<T> ResnetBlock<T>::backward(const ImagesPass& images, const ConstMat
   const ExecutionSpace& space = images.pass.space;
   const Vector<float>& workspace = images.norm_workspace;
   const std::vector<ConvolutionNormSaved<T>>& saved = memory.layers;
-  // From here on gradient.dy is that of the sum before the ReLU, and the results become their gradients one by one.
+  // This overwrites gradient.dy with the gradient of the sum before the ReLU. Each result is then overwritten with its
+  // gradient.
   batch_norm_sum_relu_backward<T>(
       space, images.groups(layers_.back()), normalization_of(images, layers_.back(), saved.back()), memory.y,
       gradient.dy, gradient.also, saved.back().result, norm_gradients(images, layers_.back()), workspace);

@@ -7,40 +7,41 @@
 #include <string>
 #include <vector>
 
-/// A residual block: y = relu(F(x) + shortcut(x)), where F is two or three convolutions with BatchNorm, and ReLU
-/// between them. One unit of the model. Kept are the convolutions' results and y; what stands between two of them is
-/// computed again in the backward pass.
+/// A residual block: y = relu(F(x) + shortcut(x)), where F is two or three convolutions, each with BatchNorm, with ReLU
+/// in between. A block is one unit of the model. It keeps the convolutions' results and y; the arrays between two
+/// convolutions are recomputed in the backward pass.
 namespace mylos::nn {
 
-/// Where a block works. Arrays of the backward pass take the place of what they are made of.
+/// Arrays of a block. The backward pass overwrites results with their gradients.
 template <class T>
 struct ResnetBlockMemory {
   std::vector<ConvolutionNormSaved<T>> layers;
   ConvolutionNormSaved<T> shortcut;
-  std::vector<Matrix<T>> inner;  ///< of the forward pass, behind each layer but the last; may be the layer's result
+  std::vector<Matrix<T>> inner;  ///< input of each convolution after the first; may alias the previous convolution's
+                                 ///< result
   Matrix<T> y;                   ///< (T OH OW, out)
 };
 
-/// A gradient in two parts, whose sum it is; `also` may have no extent.
+/// A gradient given as the sum of two arrays; `also` may be empty.
 template <class T>
 struct GradientSum {
   Matrix<T> dy;
   Matrix<T> also;
 };
 
-/// Memory that a block's backward pass writes to. Where the shortcut is the identity, the second part of the gradient
-/// is the first one that came in, and stays where it is.
+/// Memory for the results of a block's backward pass. If the shortcut is the identity, the second part of the result is
+/// the incoming gradient.dy, and `also` is not used.
 template <class T>
 struct GradientTargets {
-  T* inner;  ///< what stands between two convolutions, and its gradient; may be where gradient.also is
-  T* dy;     ///< may be `inner`
-  T* also;   ///< may be where gradient.dy is
+  T* inner;  ///< input of a convolution, then its gradient; may alias gradient.also
+  T* dy;     ///< may alias `inner`
+  T* also;   ///< may alias gradient.dy
 };
 
 template <class T>
 class ResnetBlock {
  public:
-  /// Adds the rows of a block, as Hugging Face has them below `name`, to the current unit.
+  /// Adds the tensors of a block to the current unit, with Hugging Face's names below `name`.
   static void add_rows(ParameterTable::Builder& builder, const std::string& name, const ResnetBlockShape& shape);
   ResnetBlock(const ParameterTable& table, const std::string& name, const ResnetBlockShape& shape);
 
@@ -48,12 +49,12 @@ class ResnetBlock {
   const std::vector<ConvolutionNorm>& layers() const { return layers_; }
   const std::optional<ConvolutionNorm>& shortcut() const { return shortcut_; }
 
-  /// memory.y from x (T H W, in); keeps what `backward` needs.
+  /// Computes memory.y from x (T H W, in), and keeps what `backward` needs.
   void forward(const ImagesPass& images, const ConstMatrix<T>& x, const ResnetBlockMemory<T>& memory) const;
-  /// The results of convolutions again, from the statistics that were kept.
+  /// Recomputes the convolutions' results, using the statistics that were kept.
   void restore(const ImagesPass& images, const ConstMatrix<T>& x, const ResnetBlockMemory<T>& memory) const;
-  /// Gradients of the parameters, and of x, in two parts that begin where `to` says. The gradient that comes in, the
-  /// results and the memory of `to` are overwritten.
+  /// Computes the gradients of the parameters and of x. The gradient of x is returned in two parts, stored as `to`
+  /// says. Overwrites the incoming gradient, the convolutions' results and the memory of `to`.
   GradientSum<T> backward(const ImagesPass& images, const ConstMatrix<T>& x, const ResnetBlockMemory<T>& memory,
                           const GradientSum<T>& gradient, const GradientTargets<T>& to) const;
 

@@ -8,14 +8,14 @@
 namespace mylos::nn {
 namespace {
 
-/// Elements that slots begin at multiples of.
+/// Alignment of slots, in elements.
 constexpr std::size_t position_multiple = 64;
 
 std::size_t rounded(std::size_t size) { return (size + position_multiple - 1) / position_multiple * position_multiple; }
 
 std::size_t result_size(const ConvolutionShape& shape) { return rounded(shape.out_pixels() * shape.out); }
 
-/// Takes slots one after the other.
+/// Allocates consecutive slots.
 struct Cursor {
   std::size_t used = 0;
 
@@ -34,7 +34,7 @@ void take_results(Cursor& cursor, const ResnetBlockShape& shape, ResnetBlockSlot
   if (shape.shortcut) block.shortcut = cursor.take(result_size(*shape.shortcut));
 }
 
-/// Elements of the largest gradient that a stage's blocks work with.
+/// Elements of the largest gradient in a stage's blocks.
 std::size_t largest_gradient(const std::vector<ResnetBlockShape>& blocks) {
   std::size_t largest = 0;
   for (const ResnetBlockShape& block : blocks) {
@@ -43,11 +43,11 @@ std::size_t largest_gradient(const std::vector<ResnetBlockShape>& blocks) {
   return largest;
 }
 
-/// Positions of gradients for training with everything kept. While a stage's first block computes the gradient of its
-/// input, which is in the slots of the stage before, it works in its own slots and its own results.
+/// Assigns the gradient slots for training without recomputation. The first block of a stage writes the gradient of its
+/// input to the slots of the stage before; it works in its own slots and its own results.
 void assign_gradient_slots(const std::vector<std::vector<ResnetBlockShape>>& stages, ResnetSlots& slots) {
   const std::size_t kept = slots.size;
-  std::size_t first_block = slots.blocks.size();  // of the stage behind the one that is placed
+  std::size_t first_block = slots.blocks.size();  // first block of the stage after the current one
   slots.stages.resize(stages.size());
   for (std::size_t stage = stages.size(); stage-- > 0;) {
     std::size_t size = largest_gradient(stages[stage]);
@@ -63,7 +63,7 @@ void assign_gradient_slots(const std::vector<std::vector<ResnetBlockShape>>& sta
   }
 }
 
-/// The stem's inner array is needed before and after all blocks.
+/// Assigns the stem's inner array, which is needed before and after all blocks.
 void assign_stem_inner(const ResnetShape& shape, std::size_t kept, ResnetSlots& slots) {
   if (!has_pooling(shape)) return;
   const std::size_t size = slots.stem.size, begin = slots.stem_y.end();
@@ -110,7 +110,7 @@ ResnetSlots keep_everything(const ResnetShape& shape) {
   return slots;
 }
 
-/// Blocks keep their results y and take turns in the rest.
+/// Returns the slots for training with recomputation: blocks keep their results y, and share the memory of the rest.
 ResnetSlots keep_inputs(const ResnetShape& shape) {
   const auto stages = resnet_stages(shape);
   Cursor cursor;
@@ -139,7 +139,7 @@ ResnetSlots keep_inputs(const ResnetShape& shape) {
   cursor.used = end;
   const GradientSlots gradients{cursor.take(gradient), cursor.take(gradient)};
   slots.stages.assign(stages.size(), gradients);
-  // When a block's results are computed again, both parts of its gradient are there.
+  // This needs a slot of its own: both parts of a block's gradient are live while its results are recomputed.
   const ArenaSlot inner = cursor.take(largest_inner(stages));
   for (ResnetBlockSlots& block : slots.blocks) block.inner.assign(block.layers.size() - 1, inner);
   slots.size = cursor.used;
@@ -169,7 +169,7 @@ ResnetSlots prediction_slots(const ResnetShape& shape) {
   slots.stem = slots.stem_inner = turns[1];
   slots.stem_y = has_pooling(shape) ? turns[0] : turns[1];
   if (!has_pooling(shape)) std::swap(turns[0], turns[1]);
-  // The first of them holds what a block reads, the last one its shortcut.
+  // turns[0] holds a block's input, and turns[3] its shortcut.
   for (const auto& stage : stages) {
     for (const ResnetBlockShape& shape_of_block : stage) {
       ResnetBlockSlots& block = slots.blocks.emplace_back();

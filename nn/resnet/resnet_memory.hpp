@@ -5,11 +5,11 @@
 
 #include <vector>
 
-/// Where the arrays of a pass lie: slots in one piece of memory, in elements of an image. A batch of T images has T
-/// times as much of each, so that a smaller batch never needs more than a larger one.
+/// Memory layout of a pass: slots within one allocation, in elements per image. A batch of T images needs T times as
+/// much of each slot, so a smaller batch never needs more memory than a larger one.
 ///
-/// In training the results of convolutions and of blocks are kept. The backward pass of a stage works in memory of the
-/// stages behind it, which is free again then; the forward pass does so too, before it is taken.
+/// In training, the results of convolutions and blocks are kept. The backward pass of a stage uses memory of the stages
+/// after it, which is free by then. The forward pass uses the same memory before those stages run.
 namespace mylos::nn {
 
 struct ArenaSlot {
@@ -21,7 +21,7 @@ struct ArenaSlot {
 struct ResnetBlockSlots {
   std::vector<ArenaSlot> layers;  ///< results of the convolutions
   ArenaSlot shortcut;
-  std::vector<ArenaSlot> inner;  ///< what stands between two convolutions in the forward pass
+  std::vector<ArenaSlot> inner;  ///< arrays between two convolutions in the forward pass
   ArenaSlot y;
 };
 
@@ -32,18 +32,18 @@ struct GradientSlots {
 
 struct ResnetSlots {
   ArenaSlot pixels, stem;
-  ArenaSlot stem_inner;  ///< of the ImageNet stem: what is pooled, and its gradient
+  ArenaSlot stem_inner;  ///< ImageNet stem only: the input of the pooling, and its gradient
   ArenaSlot stem_y;
   std::vector<ResnetBlockSlots> blocks;
-  std::vector<GradientSlots> stages;  ///< in training
-  std::size_t size = 0;               ///< elements of an image, of all slots
+  std::vector<GradientSlots> stages;  ///< one per stage; training only
+  std::size_t size = 0;               ///< total elements per image
 };
 
 ResnetSlots training_slots(const ResnetShape& shape, Recompute recompute);
-/// Results are normalised where they are, and blocks take turns in four slots.
+/// Returns the slots for prediction: results are normalised in place, and all blocks reuse the same four slots.
 ResnetSlots prediction_slots(const ResnetShape& shape);
 
-/// Pixels of an image behind the stem.
+/// Returns the pixels per image after the stem.
 std::size_t stem_pixels(const ResnetShape& shape);
 
 }  // namespace mylos::nn

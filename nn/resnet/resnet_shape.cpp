@@ -11,10 +11,10 @@
 namespace mylos::nn {
 namespace {
 
-/// Channels of a bottleneck's result for each of its inner ones.
+/// Channels of a bottleneck's result per inner channel.
 constexpr std::size_t bottleneck_reduction = 4;
 
-/// What a block reads.
+/// The size of a block's input.
 struct ImageSize {
   std::size_t height, width, channels;
 };
