@@ -19,8 +19,7 @@ struct LearningRateSchedule {
   std::size_t steps = 1;                      ///< T, steps of the whole run
   std::size_t warmup_steps = 0;               ///< W
   double minimum = 0.0;                       ///< lower bound after warm-up; at most the peak
-  std::vector<std::size_t> decay_steps = {};  ///< for `step`: ascending, counted from the start of the run, e.g. {100,
-                                              ///< 200}
+  std::vector<std::size_t> decay_steps = {};  ///< for `step`: ascending, from the start of the run, e.g. {100, 200}
   double decay_factor = 0.1;                  ///< for `step`
 
   /// Returns the learning rate of step i, counted from 0. In warm-up it is peak i / W. After that:

@@ -38,7 +38,7 @@ void broadcast_in_place(Communicator& ranks, const Buffer& data) {
   ranks.broadcast(space, data, 0, "agreement").wait(space);
 }
 
-/// The message of what `work` throws; nothing where it throws nothing.
+/// Returns the message of the exception that `work` throws; empty if it throws none.
 template <class Work>
 std::string error_of(const Work& work) {
   try {
@@ -96,7 +96,7 @@ std::vector<std::string> gather_on_first_rank(Communicator& ranks, const std::st
   const std::vector<std::int64_t> sizes = gather(ranks, static_cast<std::int64_t>(text.size()));
   std::vector<std::string> texts;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    // A transfer is of equal sizes on both ranks; the others' arrays are not touched.
+    // A transfer needs equal sizes on its two ranks only; the arrays of the other ranks are not accessed.
     std::string received = rank == ranks.rank() ? text : std::string();
     if (ranks.rank() == 0) received.resize(static_cast<std::size_t>(sizes[rank]));
     ranks.transfer(space, host_buffer(received.data(), received.size()), rank, 0, "agreement").wait(space);

@@ -10,33 +10,32 @@
 #include <type_traits>
 #include <vector>
 
-/// What ranks settle among themselves on the host: small values, and errors that all of them must see. Every function
-/// is collective and returns the same on every rank,
-/// unless it says otherwise.
+/// Agreement among ranks on the host: small values, and errors that all ranks must see. Unless stated otherwise,
+/// functions are collective and return the same on every rank.
 namespace mylos::parallel {
 
-/// An error that every rank has: the first one tells it.
+/// An error that all ranks throw; the first rank reports it.
 class SharedError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Sum in the order of Communicator, the same bits on each rank.
+/// Returns the sum in the order described at Communicator, with the same bits on each rank.
 double sum(Communicator& ranks, double value);
 std::int64_t maximum(Communicator& ranks, std::int64_t value);
 std::int64_t minimum(Communicator& ranks, std::int64_t value);
-/// values becomes the sum over ranks, element by element.
+/// Replaces `values` with their sum over ranks, element by element.
 void sum_in_place(Communicator& ranks, std::span<double> values);
 
-/// What each rank gave, in the order of ranks.
+/// Returns each rank's value, in the order of ranks.
 std::vector<std::int64_t> gather(Communicator& ranks, std::int64_t value);
 std::vector<std::string> gather(Communicator& ranks, const std::string& text);
-/// Equal counts on every rank: values of rank 0, then of rank 1, ...
+/// Returns the values of rank 0, then those of rank 1, ... All ranks must pass the same number of values.
 std::vector<double> gather(Communicator& ranks, std::span<const double> values);
-/// The texts of all ranks on rank 0; empty on the others. Each is sent once, in pieces.
+/// Returns the texts of all ranks on rank 0, and an empty vector on the others. Each text is sent once, in pieces.
 std::vector<std::string> gather_on_first_rank(Communicator& ranks, const std::string& text);
 
-/// Rank 0's text.
+/// Returns rank 0's text.
 std::string broadcast(Communicator& ranks, const std::string& text);
 
 /// As on_first_rank, for work that returns the bytes of its result.
@@ -58,8 +57,8 @@ std::invoke_result_t<const Work&> on_first_rank(Communicator& ranks, const Work&
   }
 }
 
-/// Runs `work` on every rank. Where it throws on any, every rank throws SharedError with the message of the lowest one,
-/// which is named unless all ranks throw the same. `work` itself is not collective.
+/// Runs `work` on every rank. If any rank throws, every rank throws SharedError with the message of the lowest failing
+/// rank, which is named unless all ranks throw the same message. `work` itself must not be collective.
 void on_every_rank(Communicator& ranks, const std::function<void()>& work);
 
 }  // namespace mylos::parallel

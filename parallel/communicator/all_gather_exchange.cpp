@@ -67,7 +67,7 @@ void AllGatherExchange::begin_node_step(std::size_t step) {
   }
 }
 
-/// Goes on with giving this node's ranks what has arrived with the next unit. Returns whether it has moved.
+/// Advances the distribution of the next arrived unit among this node's ranks. Returns true if it made progress.
 bool AllGatherExchange::spread_in_node() {
   if (spread_ == arrived_) return false;
   const std::size_t steps = node_jobs(map_, node_, met_in(spread_)).size() * locals_.rounds();

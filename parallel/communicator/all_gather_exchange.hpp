@@ -10,11 +10,11 @@
 
 namespace mylos::parallel {
 
-/// Each rank's part of `all`, copied from `mine` where it is not there already, comes to all ranks. Each part goes once
-/// to every node, and there from rank to rank.
+/// An all-gather: each rank's part comes to `all` on all ranks. A rank's own part is copied from `mine` unless it is
+/// already in `all`. Each part is sent once to every node, and is passed on among the ranks of the node.
 class AllGatherExchange final : public Exchange {
  public:
-  /// `bytes`: the parts in bytes. `map` outlives it.
+  /// `bytes`: the parts, in bytes. `map` must outlive the exchange.
   AllGatherExchange(Transport& transport, std::size_t rank, const NodeMap& map, std::size_t bucket, const Parts& bytes,
                     const std::byte* mine, std::byte* all);
   Progress advance() override;
@@ -38,7 +38,7 @@ class AllGatherExchange final : public Exchange {
   std::byte* all_;
   std::size_t node_, local_;
   BlockOrder nodes_, locals_;
-  std::size_t piece_;  ///< bytes
+  std::size_t piece_;  ///< in bytes
   std::size_t units_, begun_ = 0, arrived_ = 0, spread_ = 0;
   std::size_t node_steps_begun_ = 0, node_steps_ended_ = 0;
   std::array<std::unique_ptr<Messages>, 2> messages_, node_messages_;

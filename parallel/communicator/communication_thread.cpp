@@ -19,11 +19,11 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 using Progress = QueuedOperation::Progress;
 
-/// Between two looks of the watch.
+/// Interval between two calls of the watch.
 constexpr milliseconds look_interval{100};
 
-/// How long to leave the core between two questions: not at all for what comes at once, then for others to run, then
-/// asleep for a part of the time that was waited already.
+/// Controls how the thread gives up its core between polls: at first not at all, for operations that end at once; then
+/// it yields; then it sleeps for a fraction of the time already waited.
 class Pause {
  public:
   explicit Pause(std::size_t ranks_a_processor)
@@ -33,7 +33,7 @@ class Pause {
 
   void again() { begin_ = Clock::now(); }
 
-  /// `rest(time)` sleeps for a time, or until there is more to do.
+  /// `rest(time)` sleeps for `time`, or until there is more to do.
   template <class Rest>
   void pause(const Rest& rest) const {
     const auto waited = Clock::now() - begin_;
@@ -52,7 +52,7 @@ class Pause {
   Clock::time_point begin_ = Clock::now();
 };
 
-/// Signals are for the thread that computes.
+/// Blocks all signals in this thread: the compute thread handles them.
 void block_signals() {
   sigset_t all;
   sigfillset(&all);
@@ -113,12 +113,12 @@ void CommunicationThread::join() {
 void CommunicationThread::run() {
   block_signals();
   ::pthread_setname_np(::pthread_self(), "mylos-ranks");
-  // Sleeps are as short as asked: the system's default adds 50 us.
+  // Keep sleeps short: the system's default timer slack adds 50 us.
   ::prctl(PR_SET_TIMERSLACK, 1000UL);
   while (wait_for_operation()) carry_out();
 }
 
-/// False where there is none and none will come.
+/// Returns false if there is no operation and none will come.
 bool CommunicationThread::wait_for_operation() {
   const Clock::time_point begin = Clock::now();
   std::unique_lock lock(mutex_);
@@ -131,7 +131,7 @@ bool CommunicationThread::wait_for_operation() {
   return !queue_.empty();
 }
 
-/// Whether there is another operation that may begin now. The caller holds the mutex.
+/// Returns true if there is another operation that may begin now. The caller must hold the mutex.
 bool CommunicationThread::may_begin() const {
   if (queue_.empty()) return false;
   if (under_way_.empty()) return true;
@@ -151,13 +151,13 @@ bool CommunicationThread::begin_next() {
   return true;
 }
 
-/// The time of an operation counts from here on.
+/// Starts the time measurement of the first operation under way.
 void CommunicationThread::make_first() {
   first_since_ = Clock::now();
   if (!under_way_.empty()) name_ = under_way_.front().operation->name();
 }
 
-/// Until no operation is under way.
+/// Runs operations until none is under way.
 void CommunicationThread::carry_out() {
   Pause pause(ranks_a_processor_);
   while (begin_next() || !under_way_.empty()) {
@@ -176,8 +176,8 @@ void CommunicationThread::carry_out() {
   }
 }
 
-/// Asks all that are under way, so that the error of any is seen. They end in their order. Returns whether one has
-/// moved.
+/// Advances all operations under way, so that an error of any is seen. They end in order. Returns true if any made
+/// progress.
 bool CommunicationThread::advance_all() {
   bool moved = false;
   for (std::size_t position = 0; position < under_way_.size();) {

@@ -15,34 +15,33 @@
 #include <thread>
 #include <vector>
 
-/// The one thread of a process that talks to other ranks. It never waits inside the library that it talks through: it
-/// asks whether what has begun is done, and gives its core away in between, so that it neither starves the threads that
-/// compute nor is blind while a rank does not come. Operations that a device's stream keeps in order are launched
-/// ahead.
+/// The thread of a process that communicates with other ranks. It never blocks inside the communication library.
+/// Instead it polls the operations under way and yields its core in between, so it does not starve compute threads and
+/// notices ranks that do not come. Operations that a device stream keeps in order are launched ahead.
 namespace mylos::parallel {
 
-/// How an operation is told to people and to other ranks.
+/// The name of an operation in messages to users and to other ranks.
 struct OperationName {
   std::string what;
   std::size_t bytes = 0;
-  std::uint64_t group = 0;     ///< the ranks that take part
-  std::uint64_t sequence = 0;  ///< operations of that group before it
+  std::uint64_t group = 0;     ///< identifies the group of ranks that take part
+  std::uint64_t sequence = 0;  ///< number of earlier operations of this group
 };
 
 class QueuedOperation : public Event::Operation {
  public:
-  /// `launched`: only its end is to come, and the next operation of the same stream may begin.
+  /// `launched`: the operation only has to end, and the next operation of the same stream may begin.
   enum class Progress { done, moved, waiting, launched };
 
   explicit QueuedOperation(OperationName name) : name_(std::move(name)) {}
 
-  /// Goes on as far as it can without waiting. Called by the communication thread alone; again after done, where
-  /// operations before it are not.
+  /// Advances as far as possible without waiting. Called only by the communication thread. May be called again after it
+  /// returned `done`, while earlier operations are still under way.
   virtual Progress advance() = 0;
-  /// The device stream that runs this operation, or null. Operations of one stream run in the order of their launches.
+  /// The device stream that runs this operation, or null. Operations of a stream run in launch order.
   virtual const void* stream() const { return nullptr; }
-  /// Makes what has begun end without other ranks, before it fails: of all that are under way first stop(), which does
-  /// not wait, and then give_up(). Called by the communication thread alone.
+  /// Ends this operation without the other ranks, before it fails. First stop(), which does not wait, is called for all
+  /// operations under way, then give_up() for all. Called only by the communication thread.
   virtual void stop() noexcept {}
   virtual void give_up() noexcept {}
 
@@ -50,37 +49,38 @@ class QueuedOperation : public Event::Operation {
 
   void wait(const ExecutionSpace& space) override { take_result(space); }
   void wait_on_host();
-  /// Waits, and brings the result to where `space` sees it: once, because its memory may hold something else later.
+  /// Waits and makes the result visible to `space`. The result is brought back only once, because its memory may be
+  /// reused later.
   void take_result(const ExecutionSpace& space);
   bool done() override { return finished_.load(std::memory_order_acquire) != 0; }
-  /// Gives up a result that was not brought back.
+  /// Waits without bringing the result back; the result is lost.
   void wait_for_its_end() noexcept override {
     finished_.wait(0, std::memory_order_acquire);
     result_taken_ = true;
   }
-  /// It ended with an error. Asked when done.
+  /// Returns true if the operation ended with an error. Valid only when it is done.
   bool failed() const { return error_ != nullptr; }
-  /// Lets those who wait go on; `error` is what they throw.
+  /// Wakes the waiting threads. They throw `error` unless it is null.
   void finish(std::exception_ptr error);
 
  protected:
-  /// Brings the result to where `space` sees it.
+  /// Makes the result visible to `space`.
   virtual void write_back(const ExecutionSpace&) {}
 
  private:
   OperationName name_;
   std::atomic<int> finished_{0};
-  bool result_taken_ = false;  ///< of the thread that waits
+  bool result_taken_ = false;  ///< used only by the waiting thread
   std::exception_ptr error_;
 };
 
-/// What is asked from time to time, between steps of an operation and while there is none.
+/// A callback that is run regularly, between the steps of an operation and while there is none.
 class Watch {
  public:
   struct Waiting {
-    const OperationName& name;  ///< of the first operation under way, or of the last one
+    const OperationName& name;  ///< the first operation under way, or the last one if there is none
     bool under_way;
-    /// No operation before it was under way, or there was none.
+    /// Since when this operation has been the first one under way, or since when none has been.
     std::chrono::steady_clock::time_point since;
   };
 
@@ -95,25 +95,27 @@ class CommunicationThread {
   CommunicationThread(const CommunicationThread&) = delete;
   CommunicationThread& operator=(const CommunicationThread&) = delete;
 
-  /// Carries out `operation` after all that were submitted before: it begins when they have ended, or when they are
-  /// launched on its stream and fewer than most_under_way. After one has failed all later ones fail as it did.
+  /// Appends an operation. It begins when all earlier operations have ended, or when they have been launched on its
+  /// stream and fewer than most_under_way are under way. After an operation has failed, all later ones fail with the
+  /// same error.
   void submit(std::shared_ptr<QueuedOperation> operation);
 
   static constexpr std::size_t most_under_way = 8;
 
-  /// Operations that were ever submitted.
+  /// Number of operations submitted so far.
   std::uint64_t submitted() const { return submitted_; }
 
-  /// Where several ranks share a processor each asks more rarely, so that they do not keep each other from computing:
-  /// of a processor's ranks that wait for long one asks every 100 us. Before the first operation.
+  /// Sets the number of ranks that share a processor. They then poll less often, so that they do not keep each other
+  /// from computing: ranks that have waited for long together poll once per 100 us and processor. Call it before the
+  /// first operation.
   void set_ranks_a_processor(std::size_t ranks) { ranks_a_processor_ = ranks; }
 
-  /// From here on `watch` is asked; it outlives the thread. None: nothing is.
+  /// Sets the watch, which must outlive the thread; null for none.
   void set_watch(Watch* watch);
 
-  /// Ends the thread when all that was submitted is done.
+  /// Ends the thread when all submitted operations are done.
   void finish();
-  /// Ends the thread now; what was not done fails.
+  /// Ends the thread now; unfinished operations fail.
   void abandon();
 
  private:
@@ -146,9 +148,9 @@ class CommunicationThread {
   std::atomic<std::size_t> ranks_a_processor_{1};
   std::atomic<Watch*> watch_{nullptr};
   std::exception_ptr failure_;
-  std::deque<UnderWay> under_way_;  ///< all but the last are launched
-  OperationName name_;              ///< of the first operation under way, or of the last one
-  Clock::time_point first_since_;   ///< the first one is the first
+  std::deque<UnderWay> under_way_;  ///< all but the last have been launched
+  OperationName name_;              ///< the first operation under way, or the last one if there is none
+  Clock::time_point first_since_;   ///< since when the first one has been first
   Clock::time_point looked_;
   std::thread thread_;
 };

@@ -38,7 +38,7 @@ void count_message(std::size_t bytes, bool leaves_node) {
 }
 
 std::size_t exchange_bytes(std::size_t ranks, std::size_t bucket) {
-  constexpr std::size_t least = std::size_t{1} << 20;  // short arrays' exchanges take no more than twice that
+  constexpr std::size_t least = std::size_t{1} << 20;  // exchanges of short arrays need at most twice this
   return ranks < 2 ? 0 : 2 * std::max(bucket, least);
 }
 

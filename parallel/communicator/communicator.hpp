@@ -8,54 +8,55 @@
 #include <string>
 #include <utility>
 
-/// How ranks exchange arrays. All ranks call the same operations in the same order, whatever communicators they are of;
-/// on each rank they are carried out in that order, one after another, while the caller goes on.
+/// Exchange of arrays between ranks. All ranks call the same operations in the same order, across all communicators. On
+/// each rank operations run one after another in that order, asynchronously to the caller.
 namespace mylos::parallel {
 
 enum class ElementType { float32, float64, bfloat16, int64, byte };
 std::size_t bytes_of(ElementType type);
 
-/// Where an array's memory is. On host builds both are the same.
+/// The memory that holds an array. On host builds both are the same.
 enum class MemoryKind { device, host };
 
-/// An array of an operation. Its memory outlives the operation.
+/// An array of an operation. Its memory must outlive the operation.
 struct Buffer {
   void* data = nullptr;
-  std::size_t count = 0;  ///< elements
+  std::size_t count = 0;  ///< in elements
   ElementType type = ElementType::float32;
   MemoryKind memory = MemoryKind::device;
 };
 Buffer buffer_of(const Vector<float>& vector);
 Buffer buffer_of(const Vector<bfloat16>& vector);
-/// Of any values: what is moved, not summed.
+/// A buffer of raw bytes, for operations that move data but do not sum.
 Buffer buffer_of(const Vector<std::byte>& vector);
 
-/// An operation under way; a copyable handle.
+/// A handle to an operation under way; copyable.
 class Event {
  public:
-  /// What an implementation keeps of an operation.
+  /// The state of an operation, provided by an implementation.
   class Operation {
    public:
     virtual ~Operation() = default;
-    /// Returns when what is launched on `space` from here on sees the result. Errors: std::runtime_error, see
-    /// Communicator.
+    /// Makes later launches on `space` see the result. On a device it may return before the operation is done. Errors:
+    /// std::runtime_error, see Communicator.
     virtual void wait(const ExecutionSpace& space) = 0;
     virtual bool done() = 0;
-    /// See Event.
+    /// See Event::wait_for_its_end.
     virtual void wait_for_its_end() noexcept = 0;
   };
 
-  /// Done.
+  /// An event of an operation that is already done.
   Event() = default;
   explicit Event(std::shared_ptr<Operation> operation) : operation_(std::move(operation)) {}
 
-  /// Returns when what is launched on `space` from here on sees the result, and those of all operations before it. The
-  /// memory is not touched where it was waited for already.
+  /// Makes later launches on `space` see the result of this operation and of all earlier ones. Memory of results that
+  /// have already been waited for is not touched again.
   void wait(const ExecutionSpace& space) const;
-  /// After wait() it may still be under way, before what is launched on that space.
+  /// Returns true if the operation is done. It may return false after wait(): on a device, wait() only orders the
+  /// operation before later launches.
   bool done() const { return !operation_ || operation_->done(); }
-  /// Returns when the operation no longer uses its memory, also where it failed. Call it before that memory is freed or
-  /// written again. Without an earlier wait() the result may be lost.
+  /// Returns when the operation no longer uses its memory, even if it failed. Call it before that memory is freed or
+  /// overwritten. The result may be lost unless wait() was called before.
   void wait_for_its_end() const noexcept {
     if (operation_) operation_->wait_for_its_end();
   }
@@ -64,18 +65,21 @@ class Event {
   std::shared_ptr<Operation> operation_;
 };
 
-/// In which order arrays of more than 64 KiB are summed; shorter ones have the order `ranks`. `ranks`: as a balanced
-/// binary tree over ranks, wherever they are. `nodes`: as such a tree over the ranks of each node, and then over nodes
-/// in the order of their lowest rank. Both are the same where consecutive ranks are on nodes of a power of two, of
-/// which the last may have fewer.
+/// The order in which arrays of more than 64 KiB are summed; shorter ones always use `ranks`. `ranks`: a balanced
+/// binary tree over ranks, regardless of their nodes. `nodes`: a balanced binary tree over the ranks of each node, then
+/// over nodes in the order of their lowest rank. Both are the same if consecutive ranks share a node and each node has
+/// the same power of two of ranks; the last node may have fewer.
 enum class SumOrder { nodes, ranks };
 
-/// One group of ranks. `what` says to people what an operation is for, the same on every rank. An operation begins when
-/// what was launched on `space` before it has ended. Sums have one order for a number of ranks and their nodes: partial
-/// sums of neighbouring ranks, as a balanced binary tree over them (see SumOrder), in float (double for float64), so
-/// that they are the same bits on every run and, for powers of two, the upper part of one fixed tree. Errors: a rank
-/// that does not come within the time limit, or is gone, ends the program on every rank, with one line that names it;
-/// sizes that do not fit are std::invalid_argument on the caller.
+/// A group of ranks. `what` describes an operation in messages and must be the same on every rank. An operation begins
+/// when everything launched on `space` before it has ended.
+///
+/// The order of a sum depends only on the number of ranks and their nodes: it is a balanced binary tree over
+/// neighbouring ranks (see SumOrder), in float (double for float64). The bits are therefore the same in every run, and
+/// for powers of two of ranks the tree is the upper part of one fixed tree.
+///
+/// Errors: if a rank does not come within the time limit or has died, the program ends on every rank, with one line
+/// that names it. Sizes that do not fit cause std::invalid_argument on the caller.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -83,49 +87,51 @@ class Communicator {
   virtual std::size_t rank() const = 0;
   virtual std::size_t size() const = 0;
 
-  /// `data` becomes its sum over ranks, the same bits on each. bfloat16 is summed in float and rounded once.
+  /// Replaces `data` with its sum over ranks, with the same bits on each. bfloat16 is summed in float and rounded once.
   virtual Event all_reduce(const ExecutionSpace& space, const Buffer& data, const std::string& what) = 0;
-  /// `all` has size() parts of mine.count elements; `mine` becomes the sum over ranks of part rank(). It may be that
-  /// part of `all`; the others are then left undefined. From bfloat16 `mine` may be float32: partial sums are float.
+  /// Sums part rank() of `all` over ranks into `mine`. `all` has size() parts of mine.count elements. `mine` may alias
+  /// its part of `all`; the other parts are then left undefined. If `all` is bfloat16, `mine` may be float32, as the
+  /// partial sums are.
   virtual Event reduce_scatter(const ExecutionSpace& space, const Buffer& all, const Buffer& mine,
                                const std::string& what) = 0;
-  /// Part r of `all` becomes rank r's `mine`, which may be that part.
+  /// Copies each rank's `mine` to part r of `all`, for rank r, on all ranks. `mine` may alias its part of `all`.
   virtual Event all_gather(const ExecutionSpace& space, const Buffer& mine, const Buffer& all,
                            const std::string& what) = 0;
   virtual Event broadcast(const ExecutionSpace& space, const Buffer& data, std::size_t root,
                           const std::string& what) = 0;
-  /// On rank `root` part r of `all` becomes rank r's `mine`, which may be that part there. On the other ranks `all` is
-  /// neither read nor written and may be empty.
+  /// Copies each rank's `mine` to part r of `all`, for rank r, on rank `root`. There `mine` may alias its part. On the
+  /// other ranks `all` is not accessed and may be empty.
   virtual Event gather(const ExecutionSpace& space, const Buffer& mine, const Buffer& all, std::size_t root,
                        const std::string& what) = 0;
-  /// The `data` of rank `from` comes to rank `to`, whose `data` is of the same size. That of the other ranks is neither
-  /// read nor written; they do not wait.
+  /// Copies `data` of rank `from` to `data` of rank `to`, which must have the same size. The other ranks do not wait,
+  /// and their `data` is not accessed.
   virtual Event transfer(const ExecutionSpace& space, const Buffer& data, std::size_t from, std::size_t to,
                          const std::string& what) = 0;
-  /// Returns when all ranks have come.
+  /// Returns when all ranks have called it.
   virtual void barrier(const std::string& what) = 0;
 
-  /// From here on a rank receives at most about `bytes` at a time of a long array, from all others together, and two
-  /// such pieces are under way; the same on every rank. For all groups that share this one's world. No value depends on
-  /// it.
+  /// Sets the bucket size, the same on every rank, for all groups of this communicator's world. A rank receives a long
+  /// array in pieces of at most about `bytes`, counted over all other ranks together; two pieces are under way at a
+  /// time. Results do not depend on it.
   virtual void set_bucket(std::size_t bytes) = 0;
-  /// The order of sums from here on, SumOrder::nodes at first; the same on every rank, for all groups that share this
-  /// one's world. With SumOrder::ranks sums send more from node to node where the two orders differ.
+  /// Sets the order of sums, the same on every rank, for all groups of this communicator's world. The default is
+  /// SumOrder::nodes. Where the two orders differ, SumOrder::ranks sends more between nodes.
   virtual void set_order(SumOrder order) = 0;
 
-  /// The ranks that give the same `color`, in the order of `key` (ties: of rank). All ranks call it.
+  /// Returns the group of ranks that pass the same `color`, ordered by `key`, then by rank. Collective.
   virtual std::unique_ptr<Communicator> split(std::size_t color, std::size_t key) = 0;
 };
 
-/// Bytes that this process has sent to other ranks since it began. What NCCL sends is counted by its algorithms'
-/// formulas.
+/// Returns the bytes that this process has sent to other ranks so far. Bytes sent by NCCL are computed from its
+/// algorithms.
 std::uint64_t sent_bytes();
-void count_sent(std::size_t bytes);  ///< by what sends them
+void count_sent(std::size_t bytes);  ///< called by the code that sends
 
-/// Messages of operations that this process has sent since it began: all over MPI, and those of ordered sums over NCCL.
+/// Messages that this process has sent for operations so far: all messages over MPI, and those of ordered sums over
+/// NCCL.
 struct Traffic {
   std::uint64_t messages = 0, bytes = 0;
-  std::uint64_t network_bytes = 0;  ///< to ranks on other nodes
+  std::uint64_t network_bytes = 0;  ///< bytes to ranks on other nodes
 
   friend Traffic operator-(const Traffic& a, const Traffic& b) {
     return {a.messages - b.messages, a.bytes - b.bytes, a.network_bytes - b.network_bytes};
@@ -133,26 +139,26 @@ struct Traffic {
   friend bool operator==(const Traffic&, const Traffic&) = default;
 };
 Traffic traffic();
-void count_message(std::size_t bytes, bool leaves_node);  ///< by what sends it
+void count_message(std::size_t bytes, bool leaves_node);  ///< called by the code that sends
 
-/// Seconds that this process' threads spent in Event::wait since it began. On a host build they did nothing else then;
-/// on a device build a wait may do no more than tell the device to.
+/// Returns the seconds that this process's threads have spent in Event::wait so far. On a host build a thread does
+/// nothing else meanwhile; on a device build a wait may only enqueue a dependency on the device.
 double waited_seconds();
 
-/// A group of one.
+/// Returns a group of one rank.
 std::unique_ptr<Communicator> make_self_communicator();
 
-/// The bucket of a communicator that was told none.
+/// Default of Communicator::set_bucket.
 inline constexpr std::size_t default_bucket = std::size_t{8} << 20;
 
-/// Bytes that a rank holds at most for what others send it, beside the arrays of operations: twice the bucket, and
-/// 2 MiB at least, whatever the number of ranks.
+/// Returns the maximum bytes that a rank needs to receive data of other ranks, in addition to the arrays of operations:
+/// twice the bucket, and at least 2 MiB, for any number of ranks.
 std::size_t exchange_bytes(std::size_t ranks, std::size_t bucket = default_bucket);
-/// The bucket of ordered sums over NCCL: larger, because messages between GPUs have to be longer to take more time than
-/// their launch.
+/// Returns the bucket of ordered sums over NCCL. It is larger, because messages between GPUs must be longer to outweigh
+/// their launch time.
 constexpr std::size_t device_bucket(std::size_t bucket) { return 4 * bucket; }
-/// exchange_bytes in device memory, for a rank whose ordered sums go through NCCL: one room for all its groups. What
-/// NCCL holds for its own connections is not in it.
+/// Returns exchange_bytes in device memory, for a rank whose ordered sums go through NCCL; one allocation serves all
+/// its groups. NCCL's own buffers are not included.
 std::size_t device_exchange_bytes(std::size_t ranks, std::size_t bucket = default_bucket);
 
 }  // namespace mylos::parallel

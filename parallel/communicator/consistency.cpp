@@ -12,7 +12,7 @@
 namespace mylos::parallel {
 namespace {
 
-/// Characters of a long value that are shown: where it differs, and before.
+/// Characters of a long value that are shown, in total and before the first difference.
 constexpr std::size_t shown = 80, shown_before = 30;
 
 std::string joined(std::span<const NamedValue> values) {
@@ -37,7 +37,7 @@ std::string take(std::string_view& text, std::size_t size) {
   return part;
 }
 
-/// What `joined` joined.
+/// Inverse of `joined`.
 std::vector<NamedValue> parted(std::string_view text) {
   std::vector<NamedValue> values;
   while (!text.empty()) {
@@ -48,7 +48,7 @@ std::vector<NamedValue> parted(std::string_view text) {
   return values;
 }
 
-/// A value in quotes, a long one from shortly before `at` on.
+/// Returns a value in quotes. A long value is cut, starting shortly before `at`.
 std::string excerpt(const std::string& value, std::size_t at) {
   if (value.size() <= shown) return fmt::format("\"{}\"", value);
   const std::size_t begin = at > shown_before ? at - shown_before : 0;

@@ -137,7 +137,7 @@ std::vector<ExchangeCount> CountingRanks::run(const Make& make) {
       part.done = progress == Exchange::Progress::done;
       if (part.done) --left;
     }
-    // A call may send something and then wait, so that one turn without progress is no proof.
+    // A call may send something and still return `waiting`, so one round without progress proves nothing.
     idle = moved ? 0 : idle + 1;
     if (idle > 3) throw std::logic_error("ranks wait for each other");
   }

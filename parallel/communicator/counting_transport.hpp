@@ -12,28 +12,30 @@
 #include <unordered_map>
 #include <vector>
 
-/// The ranks of an operation in one process, for tests and for counts at numbers of ranks that no machine at hand has.
+/// Simulates all ranks of an operation in one process, for tests and for message counts at rank numbers beyond the
+/// available machines.
 namespace mylos::parallel {
 
-/// What one rank's part of an operation takes.
+/// The cost of one rank's part of an operation.
 struct ExchangeCount {
   std::size_t messages = 0, bytes = 0;                 ///< sent
   std::size_t network_sent = 0, network_received = 0;  ///< bytes to and from other nodes
-  std::size_t rounds = 0;  ///< the longest chain of messages, each sent after the one before had come
-  std::size_t memory = 0;  ///< bytes for what others send, beside the arrays
+  std::size_t rounds = 0;  ///< length of the longest chain of messages, each sent after the previous one had arrived
+  std::size_t memory = 0;  ///< bytes for received data, in addition to the arrays
 };
 
 class CountingRanks {
  public:
   enum class Data { moved, counted };
-  /// `counted`: no array is read or written.
+  /// With `counted`, no array is read or written.
   CountingRanks(std::span<const std::size_t> node_of_rank, Data data);
 
   using Make = std::function<std::unique_ptr<Exchange>(Transport&, const RankGroup&)>;
-  /// Carries out the operation on all ranks, and returns what each takes. Errors: std::logic_error where a message has
-  /// no receiver, or another size than its receiver expects, or ranks wait for each other.
+  /// Runs the operation on all ranks and returns the cost on each. Errors: std::logic_error if a message has no
+  /// receiver or not the size that its receiver expects, or if ranks wait for each other.
   std::vector<ExchangeCount> run(const Make& make);
-  /// One rank's part alone: what it waits for is there at once. Rounds are batches of messages that it waits for.
+  /// Runs one rank's part alone: messages it waits for arrive immediately. Rounds count the batches of messages that it
+  /// waits for.
   ExchangeCount run_alone(std::size_t rank, const Make& make);
 
  private:
@@ -44,7 +46,7 @@ class CountingRanks {
   };
   struct Rank {
     ExchangeCount count;
-    std::unordered_map<std::size_t, std::deque<Message>> arrived;  ///< from each rank
+    std::unordered_map<std::size_t, std::deque<Message>> arrived;  ///< by sending rank
     std::unique_ptr<std::byte[]> untouched;
     std::size_t untouched_bytes = 0;
   };

@@ -7,7 +7,7 @@
 namespace mylos::parallel {
 namespace {
 
-/// Loops have constant bounds, so that values stay in registers.
+/// Loops have constant bounds so that values stay in registers.
 template <class Part, class Sum, class Result>
 struct SumOverParts {
   const Part* part[most_parts];
@@ -46,7 +46,7 @@ void sum_over_ranks(const ExecutionSpace& space, ElementType type, const DeviceP
       return launch_over_parts<float, float, float>(space, parts, count, sums);
     case ElementType::float64:
       return launch_over_parts<double, double, double>(space, parts, count, sums);
-    // Unsigned: the same bits, and an overflow is defined.
+    // Unsigned integers give the same bits, and their overflow is defined.
     case ElementType::int64:
       return launch_over_parts<std::uint64_t, std::uint64_t, std::uint64_t>(space, parts, count, sums);
     case ElementType::bfloat16:

@@ -7,14 +7,16 @@ namespace mylos::parallel {
 namespace {
 
 constexpr std::size_t page = 4096;
-/// More peers at a time do not make an exchange faster, and would make messages short.
+/// More peers at a time would not make an exchange faster, only its messages shorter.
 constexpr std::size_t most_peers = most_parts, least_peers = 2;
-/// Below the first the time of a message is no longer that of its bytes; the second is for buckets that tests set.
+/// Messages shorter than long_message are dominated by latency. shortest_message matters only for the small buckets of
+/// tests.
 constexpr std::size_t long_message = 16 * page, shortest_message = 4 * page, longest_message = std::size_t{1} << 30;
-/// How many times as many ranks as the smallest node the largest may have.
+/// Maximum ratio of ranks between the largest and the smallest node.
 constexpr std::size_t most_uneven = 16;
 
-/// Messages and partial sums that a rank holds at the most, two units of an exchange being under way.
+/// Returns the maximum number of messages and partial sums that a rank holds while two units of an exchange are under
+/// way.
 std::size_t held_messages(const NodeMap& map, std::size_t peers) {
   const BlockOrder nodes{map.nodes(), peers};
   const std::size_t received = nodes.blocks() == 1 ? nodes.members - 1 : peers;

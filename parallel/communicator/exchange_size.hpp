@@ -7,23 +7,24 @@
 
 namespace mylos::parallel {
 
-/// Arrays that an exchange sums at a time, at most.
+/// Maximum number of arrays that an exchange sums at a time.
 inline constexpr std::size_t most_parts = 8;
 
-/// In what portions long arrays are exchanged, so that a rank holds about twice the bucket for what others send,
-/// whatever the number of ranks: with many ranks fewer of them exchange at a time, and messages stay long.
+/// Block and message sizes for exchanging long arrays. They are chosen so that a rank holds about twice the bucket of
+/// received data, for any number of ranks: with many ranks, fewer of them exchange at a time, and messages stay long.
 struct ExchangeSize {
-  BlockOrder nodes;               ///< that exchange at a time; ranks, where each is on a node of its own
-  std::size_t local_block = 1;    ///< the same among the ranks of a node
-  std::size_t message_bytes = 0;  ///< of one message, at most
+  BlockOrder nodes;               ///< blocks of nodes that exchange at a time; of ranks, if each is on its own node
+  std::size_t local_block = 1;    ///< ranks of a node that exchange at a time
+  std::size_t message_bytes = 0;  ///< maximum size of a message
 };
 ExchangeSize exchange_size(const NodeMap& map, std::size_t bucket);
 
-/// Partial sums that are held while `members` are summed in blocks of `block`.
+/// Returns the number of partial sums that are held while blocks are summed in this order.
 std::size_t waiting_sums(const BlockOrder& order);
 
-/// The nodes that an exchange of `group` distinguishes: none where that has no use, or where there would be too many
-/// parts for the ranks of a small node. Sums keep the tree over ranks with SumOrder::ranks.
+/// Returns the node map that an exchange of `group` uses. Each rank counts as a node of its own if node levels are
+/// useless, or if the smallest node would have too many parts per rank. With SumOrder::ranks, sums also ignore nodes if
+/// that is necessary to keep the tree over ranks.
 const NodeMap& levels_of_sum(const RankGroup& group, SumOrder order);
 const NodeMap& levels_of_copy(const RankGroup& group);
 

@@ -13,14 +13,14 @@ namespace {
 
 using Progress = Exchange::Progress;
 
-/// Up to here an array's time is that of messages, not of bytes: it goes along a tree.
+/// Arrays up to this size are dominated by message latency and go along a tree.
 constexpr std::size_t short_bytes = std::size_t{64} << 10;
-/// The same of the parts of a gather: 1 MiB of 16,384 ranks.
+/// The same limit for the parts of a gather: 1 MiB for 16,384 ranks.
 constexpr std::size_t short_part_bytes = 64;
-/// Among so few ranks everybody sends to everybody at once: one round, where a tree takes several.
+/// With so few ranks, all send to all at once: one round instead of the several of a tree.
 constexpr std::size_t few_ranks = 8;
 static_assert(few_ranks <= most_parts);
-/// What one rank receives of another at a time when it gathers.
+/// Maximum size of a message in a gather.
 constexpr std::size_t gathered_piece = std::size_t{4} << 20;
 
 bool goes_along_tree(std::size_t ranks, std::size_t bytes) { return ranks > few_ranks && bytes <= short_bytes; }
@@ -32,8 +32,8 @@ Parts in_bytes(const Parts& elements, ElementType type) {
   return {elements.count * bytes_of(type), elements.part * bytes_of(type)};
 }
 
-/// Steps one after the other; each is made when the one before has ended, and may be null where there is nothing to
-/// do.
+/// Steps that run one after the other. Each is created when the previous one has ended, and may be null if there is
+/// nothing to do.
 class Sequence final : public Exchange {
  public:
   using Make = std::function<std::unique_ptr<Exchange>()>;
@@ -58,7 +58,7 @@ class Sequence final : public Exchange {
   std::unique_ptr<Exchange> current_;
 };
 
-/// A short array among few ranks: all get all arrays, and each rank sums.
+/// A sum of short arrays over few ranks: all ranks receive all arrays, and each computes the sum.
 class DirectSum final : public Exchange {
  public:
   DirectSum(Transport& transport, const RankGroup& group, ElementType type, std::size_t count, std::byte* data)
@@ -143,7 +143,7 @@ class DirectGather final : public Exchange {
 
 std::unique_ptr<Exchange> nothing() { return std::make_unique<Sequence>(std::vector<Sequence::Make>()); }
 
-/// Up the tree, rounded once, and down again.
+/// Sums up the tree, rounds once, and broadcasts down the tree.
 std::unique_ptr<Exchange> make_short_all_reduce(Transport& transport, const RankGroup& group,
                                                 const ExchangeRules& rules, ElementType type, std::size_t count,
                                                 std::byte* data) {
@@ -164,7 +164,7 @@ std::unique_ptr<Exchange> make_short_all_reduce(Transport& transport, const Rank
   return std::make_unique<Sequence>(std::vector<Sequence::Make>{up, down});
 }
 
-/// Up the tree, and to each rank its part down again.
+/// Sums up the tree, and scatters the parts down the tree.
 std::unique_ptr<Exchange> make_short_reduce_scatter(Transport& transport, const RankGroup& group,
                                                     const SumArrays& arrays) {
   const ElementType partial = partial_type(arrays.type);
@@ -249,7 +249,7 @@ std::unique_ptr<Exchange> make_all_gather(Transport& transport, const RankGroup&
     return std::make_unique<AllGatherExchange>(transport, group.rank, map, rules.bucket,
                                                Parts{part_bytes * ranks, part_bytes}, mine, all);
   }
-  // Each rank gathers its subtree's parts where they belong.
+  // Each rank gathers the parts of its subtree at their final position.
   std::byte* const own = all + group.rank * part_bytes;
   const auto up = [=, &transport, &group] {
     if (own != mine) transport.copy(own, mine, part_bytes);

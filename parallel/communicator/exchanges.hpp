@@ -7,11 +7,11 @@
 #include <cstddef>
 #include <memory>
 
-/// The algorithm of each operation, chosen by the array's size and where the group's ranks are: the same on every rank.
-/// Arrays are on the host; they and `group` outlive what is made. See Communicator for what operations do.
+/// The algorithm of each operation, chosen by array size and node layout, the same on every rank. Arrays are on the
+/// host. The arrays and `group` must outlive the exchange. See Communicator for what each operation does.
 namespace mylos::parallel {
 
-/// What is the same for all operations.
+/// Settings that all operations share.
 struct ExchangeRules {
   std::size_t bucket = default_bucket;
   SumOrder order = SumOrder::nodes;
@@ -25,7 +25,7 @@ std::unique_ptr<Exchange> make_all_gather(Transport& transport, const RankGroup&
                                           std::size_t part_bytes, const std::byte* mine, std::byte* all);
 std::unique_ptr<Exchange> make_broadcast(Transport& transport, const RankGroup& group, const ExchangeRules& rules,
                                          std::size_t root, std::size_t bytes, std::byte* data);
-/// `all` is written on the root alone.
+/// `all` is written only on the root.
 std::unique_ptr<Exchange> make_gather(Transport& transport, const RankGroup& group, std::size_t root,
                                       std::size_t part_bytes, const std::byte* mine, std::byte* all);
 

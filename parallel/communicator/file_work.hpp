@@ -2,10 +2,12 @@
 
 #include <chrono>
 
-/// When a rank works with files: others that wait for it then know that a slow disk is no hung exchange.
+/// Marks the time in which a rank works with files, so that ranks waiting for it can tell a slow disk from a hung
+/// exchange.
 namespace mylos::parallel {
 
-/// While it lives, this rank works with files. One within another adds nothing. Of the thread that computes.
+/// While an object exists, this rank is working with files. Nested objects have no effect. Used by the compute thread
+/// only.
 class FileWork {
  public:
   FileWork();
@@ -15,9 +17,10 @@ class FileWork {
 
   using Clock = std::chrono::steady_clock;
 
-  /// Whether there is one now. Any thread may ask.
+  /// Returns true if an object exists. May be called from any thread.
   static bool is_under_way();
-  /// How much of the time since `begin` the present one, or the last one where there is none, has taken.
+  /// Returns how much of the time since `begin` was spent in the current object, or in the last one if there is none
+  /// now.
   static std::chrono::duration<double> since(Clock::time_point begin);
 };
 

@@ -5,7 +5,7 @@
 namespace mylos::parallel {
 namespace {
 
-/// The host cannot reach device arrays. A test compiles this file once more for a host build as if it were so.
+/// True if the host cannot access device arrays. A test also compiles this file for a host build with this set to true.
 #if defined(MYLOS_DEVICE_MEMORY_APART)
 constexpr bool is_apart = true;
 #else
@@ -20,7 +20,7 @@ PinnedVector<std::byte> bytes_of_image(const ImageMemory::Block& image, const Bu
   return PinnedVector<std::byte>(image.get(), bytes_of(buffer));
 }
 
-/// In tests: an image has what no array has until it is filled.
+/// In tests: overwrites an image with values that no array has, as if it were uninitialised.
 void spoil([[maybe_unused]] const PinnedVector<std::byte>& image) {
   if constexpr (is_apart && runs_on_host) Kokkos::deep_copy(image, std::byte{0xff});
 }

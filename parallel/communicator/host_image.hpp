@@ -7,22 +7,22 @@
 
 namespace mylos::parallel {
 
-/// What is launched returns before it has run, so that a host thread must fence before it reads.
+/// Kernel launches return before the kernel has run, so a host thread must fence before it reads results.
 inline constexpr bool launches_asynchronously = !std::is_same_v<ExecutionSpace, Kokkos::DefaultHostExecutionSpace>;
 
-/// A buffer's memory for an operation that works on the host: the buffer's own, or a copy where the host cannot reach
-/// it.
+/// Host memory for an operation on a buffer: the buffer's own memory, or a copy if the host cannot access it.
 class HostImage {
  public:
   enum class Content { copied, undefined };
 
-  /// Returns when what was launched on `space` before has ended, where `content` is copied.
+  /// For a buffer in device memory, returns when everything launched on `space` so far has ended. If `content` is
+  /// `copied`, a copy holds the buffer's values.
   HostImage(const ExecutionSpace& space, const Buffer& buffer, Content content, ImageMemory& memory);
 
   std::byte* data() const { return data_; }
   const Buffer& buffer() const { return buffer_; }
   bool is_copy() const { return copy_ != nullptr; }
-  /// Brings what was written into a copy back to the buffer, before what is launched on `space` from here on.
+  /// Copies a modified copy back to the buffer, before later launches on `space`.
   void write_back(const ExecutionSpace& space) const;
 
  private:

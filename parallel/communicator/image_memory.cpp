@@ -20,7 +20,7 @@ struct ImageMemory::State {
     free.push_back(std::move(memory));
   }
 
-  /// The smallest free memory of `bytes` or a little more; empty where there is none.
+  /// Returns the smallest free block that fits and is at most about twice as large; empty if there is none.
   Memory find(std::size_t size) {
     const std::lock_guard lock(mutex);
     auto best = free.end();
@@ -41,7 +41,7 @@ ImageMemory::ImageMemory() : state_(std::make_shared<State>()) {}
 ImageMemory::Block ImageMemory::take(std::size_t bytes) {
   Memory memory = state_->find(bytes);
   if (memory.data() == nullptr) {
-    // A communicator goes after Kokkos has ended, and Views must not.
+    // A communicator may outlive Kokkos, but Views must not.
     if (!std::exchange(state_->ends_with_kokkos, true)) {
       Kokkos::push_finalize_hook([weak = std::weak_ptr(state_)] {
         if (const auto state = weak.lock()) state->free.clear();

@@ -7,18 +7,18 @@
 
 namespace mylos::parallel {
 
-/// Host memory for images of device arrays, pinned where there are devices, so that these copy to and from it without
-/// a detour. It is kept from one exchange to the next, until Kokkos ends: the system takes long to pin memory.
+/// A pool of host memory for copies of device arrays. It is pinned if there are devices, so that copies need no
+/// staging. Blocks are reused until Kokkos is finalised, because pinning memory is slow.
 class ImageMemory {
  public:
-  /// Not filled.
+  /// Uninitialised memory.
   using Block = std::shared_ptr<std::byte>;
 
   ImageMemory();
-  /// At least `bytes`, of this one alone until the last copy of the block goes. Called by the thread that launches;
-  /// blocks may go in any other. Errors: Kokkos' where there is no memory.
+  /// Returns a block of at least `bytes`. It is not handed out again until the last copy of the pointer is destroyed.
+  /// Called by the launching thread; blocks may be released in any thread. Errors: Kokkos's if memory runs out.
   Block take(std::size_t bytes);
-  /// Bytes of all blocks, taken or not.
+  /// Bytes of all blocks, whether in use or not.
   std::size_t size() const;
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Throws std::runtime_error with the call and MPI's words for its code, unless it is MPI_SUCCESS.
+/// Throws std::runtime_error with the call and MPI's error text, unless the call returns MPI_SUCCESS.
 #define MYLOS_CHECK_MPI(call) ::mylos::parallel::check_mpi(call, #call)
 
 namespace mylos::parallel {

@@ -18,14 +18,14 @@ int mpi_integer(std::size_t value, const char* what) {
   return static_cast<int>(value);
 }
 
-/// Identities of groups: of one after another, by the multiplication that splitmix64 uses.
+/// Combines an identity with a value into a new identity, with the multipliers of splitmix64.
 std::uint64_t mixed(std::uint64_t identity, std::uint64_t value) {
   std::uint64_t mix = (identity ^ value) * 0xbf58476d1ce4e5b9u;
   mix ^= mix >> 27;
   return mix * 0x94d049bb133111ebu + value;
 }
 
-/// Where a group of one has nothing to move: the result is there.
+/// Returns true if a group of one has nothing to move, because the result is already in place.
 bool is_in_place(const Buffer& from, const Buffer& to) { return from.count == 0 || from.data == to.data; }
 
 class MpiCommunicator final : public MpiRanks {
@@ -156,15 +156,15 @@ class MpiCommunicator final : public MpiRanks {
   }
 
   bool is_alone() const { return size() == 1; }
-  /// The operation of a group of one that makes `to` from `from`.
+  /// Runs an operation of a group of one, which copies `from` to `to`.
   template <class Copy>
   Event alone(const ExecutionSpace& space, const Buffer& from, const Buffer& to, const Copy& copy) {
     if (is_in_place(from, to)) return context_.after_others();
-    context_.after_others().wait(space);  // which may use these arrays
+    context_.after_others().wait(space);  // earlier operations may use these arrays
     return copy(*self_);
   }
 
-  /// With the values that operations before leave there.
+  /// Returns an image with the values that earlier operations leave in the buffer.
   HostImage image_of(const ExecutionSpace& space, const Buffer& buffer) {
     context_.results->write_back_into(buffer, space);
     return {space, buffer, Content::copied, context_.images};

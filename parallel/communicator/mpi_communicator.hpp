@@ -17,44 +17,44 @@
 
 namespace mylos::parallel {
 
-/// What the communicators of a process share. Only its thread calls MPI while it runs.
+/// State shared by all communicators of a process. While its thread runs, only that thread calls MPI.
 struct MpiContext {
   MpiContext() = default;
   MpiContext(const MpiContext&) = delete;
   MpiContext& operator=(const MpiContext&) = delete;
 
-  /// Submits to the thread. Of the caller's thread, as all that follows.
+  /// Submits an operation to the communication thread. This and after_others() are called by the launching thread only.
   void submit(const std::shared_ptr<QueuedOperation>& operation) {
     last = operation;
     thread.submit(operation);
   }
-  /// What a group of one gives its callers for an operation that changes nothing.
+  /// Returns the event of an operation that changes nothing, in a group of one.
   Event after_others() const;
 
   ExchangeMemory memory;
   ExchangeRules rules;
   ImageMemory images;
   std::shared_ptr<PendingResults> results = std::make_shared<PendingResults>();
-  std::weak_ptr<QueuedOperation> last;  ///< that was submitted; gone where it has ended and nobody asks for its result
-  std::vector<MPI_Comm> made;           ///< by splits; freed when no thread uses them any more
+  std::weak_ptr<QueuedOperation> last;  ///< last submitted operation; expires when nobody holds its event
+  std::vector<MPI_Comm> made;           ///< communicators created by splits; freed when no thread uses them any more
   CommunicationThread thread;
 };
 
-/// A group over MPI, for a communicator that carries out some of its operations by other means.
+/// A group over MPI, for communicators that run some of their operations by other means.
 class MpiRanks : public Communicator {
  public:
-  /// Of the group's next operation, whatever carries it out; `what` with its kind.
+  /// Returns the name of the group's next operation, which may run by any means; `what` includes its kind.
   virtual OperationName next_name(std::string what, std::size_t bytes) = 0;
-  /// The rank, and where the group's ranks are.
+  /// The rank, and the nodes of the group's ranks.
   virtual const RankGroup& positions() const = 0;
-  /// split, giving the same kind.
+  /// Like split, but returns the same kind of communicator.
   virtual std::unique_ptr<MpiRanks> split_ranks(std::size_t color, std::size_t key) = 0;
 };
 
-/// Over the ranks of `group`, which stays the caller's. Sums are taken here, in the order that Communicator promises,
-/// because MPI promises none. `context` outlives it. `identity`: the same on the ranks of the group, and on no others.
-/// `nodes` has a number for each rank of the group: equal numbers for ranks that share a node. Tests say what they
-/// like. A group of one exchanges nothing and submits nothing.
+/// Returns a communicator over the ranks of `group`, which remains owned by the caller. Sums are computed here in the
+/// order that Communicator promises, because MPI guarantees none. `context` must outlive it. `identity` is the same on
+/// the ranks of the group, and differs from that of other groups. `nodes` has a number for each rank of the group;
+/// ranks on the same node have equal numbers (tests may pass any). A group of one exchanges and submits nothing.
 std::unique_ptr<MpiRanks> make_mpi_communicator(MpiContext& context, const MpiGroup& group, std::uint64_t identity,
                                                 std::span<const std::size_t> nodes);
 

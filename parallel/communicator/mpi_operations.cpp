@@ -9,7 +9,7 @@ namespace {
 
 using Progress = QueuedOperation::Progress;
 
-/// What is transferred at a time.
+/// Maximum size of a message in a transfer.
 constexpr std::size_t transfer_bytes = std::size_t{4} << 20;
 
 bool has_ended(MPI_Request& request) {

@@ -10,16 +10,16 @@
 #include <memory>
 #include <vector>
 
-/// The operations of a communicator over MPI, as the communication thread carries them out.
+/// Operations over MPI, as the communication thread runs them.
 namespace mylos::parallel {
 
-/// An operation whose result is in one image.
+/// An operation whose result is in one host image.
 class MpiOperation : public QueuedOperation {
  public:
   MpiOperation(OperationName name, const MpiGroup& group, HostImage result)
       : QueuedOperation(std::move(name)), group_(group), result_(std::move(result)) {}
 
-  /// Lets whoever waits for `self`, which is this one, see the results of all operations before it.
+  /// Makes waiting for `self`, a pointer to this operation, also bring back the results of all earlier operations.
   void follow(const std::shared_ptr<PendingResults>& results, const std::shared_ptr<MpiOperation>& self);
   void wait(const ExecutionSpace& space) override;
   void wait_for_its_end() noexcept override;
@@ -33,13 +33,13 @@ class MpiOperation : public QueuedOperation {
   MpiGroup group_;
   HostImage result_;
   std::weak_ptr<PendingResults> results_;
-  std::uint64_t last_result_ = 0;  ///< of `results_`, counted from 1: this one's, or the one before
+  std::uint64_t last_result_ = 0;  ///< number of results in `results_` to write back, up to this operation
 };
 
-/// One of exchanges.hpp, over MPI.
+/// An exchange of exchanges.hpp, over MPI.
 class MpiExchange final : public MpiOperation {
  public:
-  /// Makes the exchange with its result's memory and, where it takes another array, that one's.
+  /// Creates the exchange from the memory of its input, if it has a separate one, and of its result.
   using Make =
       std::function<std::unique_ptr<Exchange>(Transport&, const RankGroup&, std::byte* input, std::byte* result)>;
   MpiExchange(OperationName name, const MpiGroup& group, RankGroup positions, ExchangeMemory& memory, HostImage input,
@@ -54,7 +54,7 @@ class MpiExchange final : public MpiOperation {
   std::unique_ptr<Exchange> exchange_;
 };
 
-/// Between two ranks, in pieces; the others do not take part.
+/// A transfer between two ranks, in pieces; the other ranks do not take part.
 class Transfer final : public MpiOperation {
  public:
   Transfer(OperationName name, const MpiGroup& group, std::size_t from, std::size_t to, std::size_t bytes,
@@ -79,14 +79,14 @@ class Barrier : public QueuedOperation {
   MPI_Request request_ = MPI_REQUEST_NULL;
 };
 
-/// A barrier, so that the call which makes the groups, and blocks, finds all ranks there.
+/// Splits a group. MPI_Comm_split blocks, so a barrier first makes sure that all ranks have arrived.
 class Split final : public Barrier {
  public:
   Split(OperationName name, const MpiGroup& group, int color, int key, std::size_t node)
       : Barrier(std::move(name), group), color_(color), key_(key), node_(node) {}
   Progress advance() override;
   const MpiGroup& made() const { return made_; }
-  /// The node of each rank of the group that was made.
+  /// The node of each rank of the new group.
   const std::vector<std::size_t>& nodes() const { return nodes_; }
 
  private:
@@ -96,7 +96,8 @@ class Split final : public Barrier {
   std::vector<std::size_t> nodes_;
 };
 
-/// What a group of one has of an operation: nothing to do but to come after all that was submitted before it.
+/// The event of an operation in a group of one: there is nothing to do except to wait for all operations submitted
+/// before.
 class AfterOthers final : public Event::Operation {
  public:
   AfterOthers(std::shared_ptr<Event::Operation> last, const std::shared_ptr<PendingResults>& results)

@@ -10,11 +10,11 @@ namespace mylos::parallel {
 
 class NodeMap;
 
-/// Memory for what other ranks send, kept from one operation to the next; not a View, because it outlives Kokkos. Used
-/// by the communication thread.
+/// Memory for data from other ranks, reused across operations. It is not a View, because it outlives Kokkos. Used by
+/// the communication thread.
 class ExchangeMemory {
  public:
-  /// At least `bytes`, aligned for vectors; what it held is lost where it has to grow.
+  /// Returns at least `bytes`, aligned for vector instructions. Its contents are lost if it has to grow.
   std::byte* reserve(std::size_t bytes);
   std::size_t size() const { return bytes_; }
 
@@ -26,8 +26,8 @@ class ExchangeMemory {
   std::size_t bytes_ = 0;
 };
 
-/// MPI's messages between the ranks of a group. Inside a node they are plain messages, too: MPI carries them through
-/// shared memory. `memory` and `nodes` outlive it.
+/// MPI messages between the ranks of a group. Ranks of a node also use plain messages, which MPI carries through shared
+/// memory. `memory` and `nodes` must outlive it.
 class MpiTransport final : public Transport {
  public:
   MpiTransport(const MpiGroup& group, const NodeMap& nodes, ExchangeMemory& memory)

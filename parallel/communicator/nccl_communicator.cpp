@@ -24,11 +24,11 @@ using Message = NcclLink::Message;
 using Steps = NcclTransport::Steps;
 using MakeSteps = NcclOperation::MakeSteps;
 
-/// What the first rank of a group tells the others before they connect.
+/// Data that the first rank of a group sends to the others before they connect.
 struct Invitation {
   ncclUniqueId id{};
-  int version = 0;                ///< of its NCCL
-  std::array<char, 512> error{};  ///< why it cannot; empty where it can
+  int version = 0;                ///< NCCL version of the first rank
+  std::array<char, 512> error{};  ///< why the first rank cannot connect; empty if it can
 };
 static_assert(std::is_trivially_copyable_v<Invitation>);
 
@@ -44,7 +44,7 @@ Invitation make_invitation() {
   return invitation;
 }
 
-/// The same on every rank where the first one cannot.
+/// Throws if the group cannot connect. If the first rank cannot, the error is the same on every rank.
 void check_invitation(const Invitation& invitation) {
   if (invitation.error.front() != '\0') fail(invitation.error.data());
   const std::string obstacle = nccl_group_obstacle(nccl_library().version, invitation.version);
@@ -77,7 +77,7 @@ void add_gather_to_root(Steps& steps, const std::shared_ptr<NcclLink>& link, con
 
 class NcclCommunicator final : public Communicator {
  public:
-  /// `device`: what the groups that come from one share; none until one of them needs it.
+  /// `device` is shared by all groups split from the first one; it holds null until a group needs it.
   NcclCommunicator(MpiContext& context, std::shared_ptr<MpiRanks> hosts, bool ordered_sums,
                    std::shared_ptr<std::shared_ptr<NcclDevice>> device)
       : context_(context), hosts_(std::move(hosts)), ordered_sums_(ordered_sums), device_(std::move(device)) {}
@@ -101,7 +101,7 @@ class NcclCommunicator final : public Communicator {
     if (data.count > 0) {
       steps.emplace_back([=] {
         link->all_reduce(data.type, data.data, data.count);
-        // As a ring sends it.
+        // bytes that a ring algorithm sends
         count_sent(2 * bytes_of(data) / link->ranks() * (link->ranks() - 1));
       });
     }
@@ -190,7 +190,7 @@ class NcclCommunicator final : public Communicator {
   }
 
   void barrier(const std::string& what) override { hosts_->barrier(what); }
-  /// Ordered sums of device arrays take device_bucket of it; NCCL's own operations have buffers of their own.
+  /// Ordered sums of device arrays use device_bucket of it; NCCL's own operations have their own buffers.
   void set_bucket(std::size_t bytes) override { hosts_->set_bucket(bytes); }
   void set_order(SumOrder order) override { hosts_->set_order(order); }
 
@@ -199,10 +199,11 @@ class NcclCommunicator final : public Communicator {
   }
 
  private:
-  /// Host arrays, and those of a group of one, which has nothing to exchange.
+  /// Returns true for arrays that go through `hosts_`: host arrays, and all arrays in a group of one, which exchanges
+  /// nothing.
   bool is_of_hosts(const Buffer& buffer) const { return buffer.memory == MemoryKind::host || size() == 1; }
 
-  /// NCCL would round partial sums of bfloat16.
+  /// bfloat16 is always summed in order, because NCCL would round partial sums.
   bool in_order(ElementType type) const { return ordered_sums_ || type == ElementType::bfloat16; }
 
   OperationName name(const char* kind, const std::string& what, const Buffer& buffer) {
@@ -213,7 +214,7 @@ class NcclCommunicator final : public Communicator {
     return submit(space, std::move(link), std::move(operation_name),
                   MakeSteps([steps = std::move(steps)] { return steps; }));
   }
-  /// The exchange that `make` makes, which is that of host arrays over MPI.
+  /// Submits the exchange created by `make`, the same as for host arrays over MPI.
   template <class MakeExchange>
   Event submit_exchange(const ExecutionSpace& space, const std::shared_ptr<NcclLink>& link,
                         OperationName operation_name, const MakeExchange& make) {
@@ -232,7 +233,7 @@ class NcclCommunicator final : public Communicator {
     return Event(std::move(operation));
   }
 
-  /// The group's NCCL communicator, whose making is submitted with the first operation, on all ranks alike.
+  /// Returns the group's NCCL communicator. The first operation submits its creation, on all ranks alike.
   const std::shared_ptr<NcclLink>& connected(const ExecutionSpace& space) {
     if (link_) return link_;
     if (!*device_) *device_ = make_nccl_device();

@@ -2,7 +2,7 @@
 
 #include "core/base/error.hpp"
 
-/// A build without NCCL.
+/// Stand-in for builds without NCCL.
 namespace mylos::parallel {
 
 bool has_nccl() { return false; }

@@ -8,7 +8,7 @@
 namespace mylos::parallel {
 namespace {
 
-/// One mark in the stream for so many launches.
+/// Launches per mark in the stream.
 constexpr std::size_t launches_of_mark = 64;
 static_assert(NcclDevice::most_launches % launches_of_mark == 0);
 
@@ -28,13 +28,13 @@ NcclDevice::NcclDevice() {
   check_cuda(cudaGetDevice(&device_), "asking for the device in use");
   int least = 0, greatest = 0;
   check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for the priorities of streams");
-  // Communication has the higher priority, because other ranks wait for it.
+  // Communication has a higher priority, because other ranks wait for it.
   check_cuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest), "making a stream");
   space_.emplace(space_over(stream_));
 }
 
 NcclDevice::~NcclDevice() {
-  // Where Kokkos has not ended. Errors are of no use here: the driver may have gone before.
+  // space_ is still set if Kokkos has not been finalised. Errors are ignored: the driver may already be gone.
   cudaSetDevice(device_);
   space_.reset();
   for (const cudaEvent_t event : events_) cudaEventDestroy(event);

@@ -7,7 +7,7 @@
 
 namespace mylos::parallel {
 
-/// NCCL's functions that are used here, by the names they have in this table.
+/// The NCCL functions used here, with their names in NcclLibrary.
 #define MYLOS_NCCL_FUNCTIONS(X)                  \
   X(get_version, ncclGetVersion)                 \
   X(get_unique_id, ncclGetUniqueId)              \
@@ -27,23 +27,23 @@ namespace mylos::parallel {
   X(all_gather, ncclAllGather)                   \
   X(broadcast, ncclBroadcast)
 
-/// NCCL as it is found when it is first needed, so that the program starts on machines without it.
+/// Function pointers of NCCL. The library is loaded on first use, so the program starts on machines without it.
 struct NcclLibrary {
 #define MYLOS_NCCL_MEMBER(member, function) decltype(&::function) member = nullptr;
   MYLOS_NCCL_FUNCTIONS(MYLOS_NCCL_MEMBER)
 #undef MYLOS_NCCL_MEMBER
-  int version = 0;  ///< 22809 is 2.28.9
+  int version = 0;  ///< 22809 means 2.28.9
 };
 
-/// From `file`, which the system's loader looks for, and which stays open. Errors: std::runtime_error that says what to
-/// change: it is not there, it lacks a function, or its major version is not that of the header this was built with.
+/// Loads `file` with the system's dynamic loader; it stays open. Errors: std::runtime_error that says what to change,
+/// if the file is missing, lacks a function, or has another major version than the header used in this build.
 NcclLibrary load_nccl(const char* file);
 
-/// libnccl.so.2, loaded once a process. Errors: as load_nccl, each time.
+/// Returns libnccl.so.2, loaded once per process. Errors: see load_nccl; thrown on each call.
 const NcclLibrary& nccl_library();
 
-/// Throws std::runtime_error with `what` and NCCL's words, unless `result` is a success or says that NCCL goes on by
-/// itself. `communicator` may be none.
+/// Throws std::runtime_error with `what` and NCCL's error text, unless `result` is ncclSuccess or ncclInProgress.
+/// `communicator` may be null.
 void check_nccl(const NcclLibrary& library, ncclResult_t result, ncclComm_t communicator, std::string_view what);
 
 }  // namespace mylos::parallel

@@ -14,10 +14,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Progress = QueuedOperation::Progress;
 
-/// How long to wait for what ends soon or never.
+/// Maximum wait for operations that either end soon or never.
 constexpr std::chrono::seconds ending_patience{2};
 
-/// Asks `done` until it says so, or for a while.
+/// Polls `done` until it returns true or ending_patience has passed.
 template <class Done>
 bool wait_a_while(const Done& done) {
   const Clock::time_point end = Clock::now() + ending_patience;
@@ -54,7 +54,7 @@ NcclLink::~NcclLink() {
       library_.comm_destroy(communicator_);
       return;
     }
-  } catch (const std::exception&) {  // told by the operation that failed
+  } catch (const std::exception&) {  // the operation that failed reports the error
   }
   library_.comm_abort(communicator_);
 }
@@ -116,7 +116,7 @@ void NcclLink::exchange(const std::vector<Message>& sent, const std::vector<Mess
     note(library_.receive(message.data, message.bytes, ncclUint8, static_cast<int>(message.peer), communicator_,
                           device_->stream()));
   }
-  note(library_.group_end());  // also after an error: the group is the thread's
+  note(library_.group_end());  // also after an error: the group belongs to the thread
   check(first_error, "exchanging");
 }
 
@@ -164,7 +164,7 @@ Progress NcclOperation::advance() {
 }
 
 void NcclOperation::give_up() noexcept {
-  // The memory of its arrays may go when it has failed.
+  // After a failure the memory of the arrays may be freed, so wait until the device has ended.
   const cudaStream_t stream = link_->device()->stream();
   if (begun_) wait_a_while([stream] { return !is_pending(cudaStreamQuery(stream)); });
   set(Stage::given_up);

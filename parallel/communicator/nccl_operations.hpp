@@ -10,12 +10,13 @@
 #include <string>
 #include <vector>
 
-/// Operations over NCCL, as the communication thread carries them out: each is launched when the one before is, and the
-/// device's stream keeps their order, so that no two of them wait for other ranks at a time. An operation stays under
-/// way until it has ended on the device.
+/// Operations over NCCL, as the communication thread runs them. Each is launched after the previous one was launched.
+/// The device's stream keeps their order, so only one at a time waits for other ranks. An operation is under way until
+/// it has ended on the device.
 namespace mylos::parallel {
 
-/// A group's NCCL communicator. Calls that wait for other ranks return at once, and is_ready() tells.
+/// A group's NCCL communicator. It is non-blocking: calls that wait for other ranks return at once, and is_ready()
+/// reports their end.
 class NcclLink {
  public:
   NcclLink(std::shared_ptr<NcclDevice> device, std::size_t rank, std::size_t ranks)
@@ -29,9 +30,9 @@ class NcclLink {
   std::size_t ranks() const { return ranks_; }
 
   void begin(const ncclUniqueId& id);
-  /// NCCL has launched all that it was asked for. Errors: std::runtime_error where it has failed since.
+  /// Returns true if NCCL has launched everything requested so far. Errors: std::runtime_error if it has failed since.
   bool is_ready() const;
-  /// Ends what is under way without the other ranks. Nothing else may follow.
+  /// Ends operations under way without the other ranks. No other call may follow.
   void abort() noexcept;
 
   void all_reduce(ElementType type, void* data, std::size_t count);
@@ -44,7 +45,7 @@ class NcclLink {
     std::byte* data = nullptr;
     std::size_t bytes = 0;
   };
-  /// All at once. Empty ones are left out, on both sides.
+  /// Sends and receives all messages together. Empty messages are skipped on both sides.
   void exchange(const std::vector<Message>& sent, const std::vector<Message>& received);
 
  private:
@@ -56,7 +57,7 @@ class NcclLink {
   ncclComm_t communicator_ = nullptr;
 };
 
-/// Makes the NCCL communicator of a group, when all its ranks have come.
+/// Creates the NCCL communicator of a group; done when all its ranks have joined.
 class NcclConnect final : public QueuedOperation {
  public:
   NcclConnect(OperationName name, std::shared_ptr<NcclLink> link, const ncclUniqueId& id)
@@ -71,21 +72,21 @@ class NcclConnect final : public QueuedOperation {
   bool begun_ = false;
 };
 
-/// Launches steps on the device's stream, each when NCCL has launched the ones before.
+/// Launches steps on the device's stream, each when NCCL has launched the previous ones.
 class NcclOperation final : public QueuedOperation {
  public:
   using Step = std::function<void()>;
   /// Called by the communication thread when the operation begins.
   using MakeSteps = std::function<std::vector<Step>()>;
 
-  /// Begins after what was launched on `space`.
+  /// The operation begins after everything launched on `space` so far.
   NcclOperation(OperationName name, std::shared_ptr<NcclLink> link, const ExecutionSpace& space, MakeSteps make_steps);
 
   Progress advance() override;
   const void* stream() const override { return link_->device()->stream(); }
   void stop() noexcept override { link_->abort(); }
   void give_up() noexcept override;
-  /// Returns when all steps are launched: what follows on `space` waits for them on the device.
+  /// Returns when all steps have been launched; later launches on `space` wait for them on the device.
   void wait(const ExecutionSpace& space) override;
 
  private:

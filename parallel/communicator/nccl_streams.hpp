@@ -7,17 +7,16 @@
 
 #include <cstddef>
 
-/// Kokkos' side of NCCL's operations. It is apart from them so that tests can run them over streams that are no
-/// device's.
+/// The part of the NCCL operations that needs Kokkos. It is separate so that tests can run them over simulated streams.
 namespace mylos::parallel {
 
-/// The stream that launches on `space` go to.
+/// Returns the stream that `space` launches on.
 cudaStream_t stream_of(const ExecutionSpace& space);
 
-/// An instance whose launches go to `stream`.
+/// Returns an execution space that launches on `stream`.
 ExecutionSpace space_over(cudaStream_t stream);
 
-/// sum_over_ranks, launched on `space`, which is over `stream`.
+/// Launches sum_over_ranks on `space`, which uses `stream`.
 void launch_sum(const ExecutionSpace& space, cudaStream_t stream, ElementType type, const DeviceParts& parts,
                 std::size_t count, ElementType sum_type, void* sums);
 

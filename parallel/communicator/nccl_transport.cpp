@@ -13,7 +13,7 @@ class NcclTransport::Noted final : public Messages {
   explicit Noted(NcclTransport& transport) : transport_(transport) {}
 
   void send(std::size_t to, const std::byte* data, std::size_t bytes) override {
-    // One kind of message serves both directions.
+    // NcclLink::Message is used in both directions.
     if (bytes > 0) transport_.sent_.push_back({to, const_cast<std::byte*>(data), bytes});
   }
   void receive(std::size_t from, std::byte* data, std::size_t bytes) override {

@@ -11,15 +11,15 @@
 
 namespace mylos::parallel {
 
-/// Writes down what an exchange does as the steps of an operation over NCCL. The device's stream carries them out in
-/// their order, so that to the exchange all messages arrive at once. Messages that were begun before the first of them
-/// is waited for are one group of NCCL's, which carries them side by side.
+/// Records an exchange as the steps of an NCCL operation. The device's stream runs them in order, so for the exchange
+/// all messages arrive at once. Messages that are started before the first of them is waited for form one NCCL group
+/// and run concurrently.
 class NcclTransport final : public Transport {
  public:
   using Steps = std::vector<NcclOperation::Step>;
 
-  /// Connects the ranks of `nodes`. The first exchange reserves device memory for all that a bucket of `bucket` bytes
-  /// needs, but for no more than the default bucket, because growing it later waits for the device.
+  /// Connects the ranks of `nodes`. The first exchange reserves the device memory that a bucket of `bucket` bytes
+  /// needs, but at most that of the default bucket, because growing it later waits for the device.
   NcclTransport(std::shared_ptr<NcclLink> link, std::shared_ptr<const NodeMap> nodes, std::size_t bucket)
       : link_(std::move(link)), nodes_(std::move(nodes)), bucket_(bucket) {}
 
@@ -29,7 +29,7 @@ class NcclTransport final : public Transport {
            void* sums) override;
   void copy(std::byte* to, const std::byte* from, std::size_t bytes) override;
 
-  /// Returns the steps since the last call.
+  /// Returns the steps recorded since the last call.
   Steps take_steps();
 
  private:
@@ -40,11 +40,11 @@ class NcclTransport final : public Transport {
   std::shared_ptr<NcclLink> link_;
   std::shared_ptr<const NodeMap> nodes_;
   std::size_t bucket_;
-  std::vector<NcclLink::Message> sent_, received_;  ///< of the next group
+  std::vector<NcclLink::Message> sent_, received_;  ///< messages of the next group
   Steps steps_;
 };
 
-/// The steps of the exchange that `make` makes.
+/// Returns the steps of the exchange created by `make`.
 NcclTransport::Steps steps_of_exchange(NcclTransport& transport,
                                        const std::function<std::unique_ptr<Exchange>(Transport&)>& make);
 

@@ -5,7 +5,7 @@
 namespace mylos::parallel {
 namespace {
 
-/// Up to 2.8 the version was written with three digits after the major one.
+/// Up to 2.8, versions were encoded with three digits after the major version.
 constexpr int first_long_version = 10000;
 
 int major_of(int version) { return version < first_long_version ? version / 1000 : version / 10000; }

@@ -26,7 +26,7 @@ void check_parts(const Buffer& all, const Buffer& mine, std::size_t ranks, const
   require(all.memory == mine.memory, fmt::format("{}: a part is on the host and the whole on the device", what));
 }
 
-/// `mine` is apart from `all`, or its part `rank`.
+/// Checks that `mine` either does not overlap `all`, or is its part `rank`.
 void check_overlap(const Buffer& all, const Buffer& mine, std::size_t rank, const std::string& what) {
   const auto* const whole = static_cast<const std::byte*>(all.data);
   const auto* const part = static_cast<const std::byte*>(mine.data);

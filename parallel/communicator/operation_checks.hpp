@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-/// What every communicator asks of its callers. Errors: std::invalid_argument.
+/// Argument checks common to all communicators. Errors: std::invalid_argument.
 namespace mylos::parallel {
 
 void check_all_reduce(const Buffer& data, const std::string& what);
@@ -18,7 +18,7 @@ void check_gather(const Buffer& mine, const Buffer& all, std::size_t rank, std::
                   const std::string& what);
 void check_transfer(const Buffer& data, std::size_t from, std::size_t to, std::size_t ranks, const std::string& what);
 
-/// Bytes of a buffer's elements.
+/// Returns the size of a buffer's elements in bytes.
 std::size_t bytes_of(const Buffer& buffer);
 
 }  // namespace mylos::parallel

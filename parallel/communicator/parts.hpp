@@ -4,12 +4,12 @@
 
 namespace mylos::parallel {
 
-/// An array in parts of equal size, one for each rank; the last ones are shorter where the size is not divided.
+/// An array divided into parts of equal size, one per rank. The last parts are shorter if the size is not divisible.
 struct Parts {
-  std::size_t count = 0;  ///< elements of the whole
-  std::size_t part = 0;   ///< elements of a part that is not cut short
+  std::size_t count = 0;  ///< elements of the whole array
+  std::size_t part = 0;   ///< elements of a full part
 
-  /// Elements of piece `index` of part `rank`, `piece` elements a piece: where it begins in the whole, and its size.
+  /// Piece `index` of part `rank`, for pieces of `piece` elements: its begin in the whole array, and its size.
   struct Piece {
     std::size_t begin = 0, size = 0;
   };

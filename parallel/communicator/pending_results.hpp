@@ -8,27 +8,27 @@
 
 namespace mylos::parallel {
 
-/// Operations whose results are still in copies on the host, in the order in which they were submitted. A result is
-/// written back when somebody waits for its operation or a later one, or when a later operation begins with the same
-/// memory. Used by the thread that launches; forgotten when Kokkos ends, whose memory the copies are.
+/// Operations whose results are still in copies on the host, in the order of submission. A result is written back when
+/// its operation or a later one is waited for, or when a later operation uses the same memory. Used by the launching
+/// thread. All entries are dropped when Kokkos is finalised, because the copies are in its memory.
 class PendingResults : public std::enable_shared_from_this<PendingResults> {
  public:
   /// `result`: the memory that `operation` writes back to.
   void add(std::shared_ptr<QueuedOperation> operation, const Buffer& result);
-  /// Forgets the result of `operation`.
+  /// Drops the result of `operation`.
   void drop(const QueuedOperation& operation) noexcept;
-  /// How many were ever added.
+  /// Number of results added so far.
   std::uint64_t added() const { return written_ + pending_.size(); }
 
-  /// Returns when the results of the first `count` that were ever added are in their memory, before what is launched on
-  /// `space` from here on. Errors: that of an operation that failed.
+  /// Writes back the first `count` results added so far, before later launches on `space`. Errors: rethrows the error
+  /// of an operation that failed.
   void write_back(std::uint64_t count, const ExecutionSpace& space);
-  /// The same up to the last one whose result overlaps `buffer`.
+  /// Writes back all results up to the last one that overlaps `buffer`.
   void write_back_into(const Buffer& buffer, const ExecutionSpace& space);
 
  private:
   struct Pending {
-    std::shared_ptr<QueuedOperation> operation;  ///< null where its result was dropped
+    std::shared_ptr<QueuedOperation> operation;  ///< null if its result was dropped
     Buffer result;
   };
 

@@ -11,7 +11,7 @@
 namespace mylos::parallel {
 namespace {
 
-/// Elements that are summed at a time: partial sums of a tree stay in the first cache.
+/// Elements summed at a time, so that partial sums of a tree stay in the L1 cache.
 constexpr std::size_t block = 1024;
 
 template <class Sum>
@@ -59,7 +59,7 @@ void sum_over_ranks(ElementType type, std::span<const void* const> parts, std::s
       return sum_blocks<float, float, float>(parts, count, sums);
     case ElementType::float64:
       return sum_blocks<double, double, double>(parts, count, sums);
-    // Unsigned: the same bits, and an overflow is defined.
+    // Unsigned integers give the same bits, and their overflow is defined.
     case ElementType::int64:
       return sum_blocks<std::uint64_t, std::uint64_t, std::uint64_t>(parts, count, sums);
     case ElementType::bfloat16:

@@ -5,7 +5,7 @@
 namespace mylos::parallel {
 namespace {
 
-/// The place of a member's array among those received from a block: this rank's own is not received.
+/// Returns the index of a member's array among those received from a block. This rank's own array is not received.
 std::size_t received_place(const BlockOrder& order, BlockOrder::Range block, std::size_t member, std::size_t own) {
   const std::size_t position = member - block.begin;
   return order.blocks() == 1 && member > own ? position - 1 : position;
@@ -85,7 +85,7 @@ void ReduceScatterExchange::take_memory() {
   for (std::unique_ptr<Messages>& each : messages_) each = transport_.make_messages();
 }
 
-/// What the ranks of this node have of each other's parts of a job.
+/// Exchanges the data for one job among the ranks of this node.
 void ReduceScatterExchange::begin_node_step(std::size_t step) {
   const NodeJob& job = jobs_[step / locals_.rounds()];
   const BlockOrder::Range met = locals_.met_by(local_, step % locals_.rounds());
@@ -120,7 +120,7 @@ void ReduceScatterExchange::end_node_step(std::size_t step) {
   node_sum_->add(round, parts, size_of(*mine, piece), {unit_type_, partial(summed_, job)});
 }
 
-/// Goes on with the sums in the node of the next unit. Returns whether it has moved.
+/// Advances the sums within the node for the next unit. Returns true if it made progress.
 bool ReduceScatterExchange::sum_in_node() {
   if (summed_ == units_ || summed_ == finished_ + 2) return false;
   if (node_steps_begun_ == 0) jobs_ = node_jobs(map_, node_, met_in(summed_));
@@ -165,7 +165,7 @@ void ReduceScatterExchange::finish_unit() {
   std::vector<const void*> parts;
   for (std::size_t node = met.begin; node < met.end; ++node) {
     if (node == node_) {
-      // The jobs of nodes before it in its block come first.
+      // Skip the jobs of earlier nodes in this block.
       const std::size_t job = has_levels_ ? node_jobs(map_, node_, {met.begin, node_}).size() : 0;
       parts.push_back(has_levels_ ? partial(finished_, job) : array_of(rank_, piece));
     } else {

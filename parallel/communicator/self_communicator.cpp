@@ -17,7 +17,7 @@ void widen(const Buffer& from, const Buffer& to) {
   for (std::size_t i = 0; i < from.count; ++i) static_cast<float*>(to.data)[i] = static_cast<float>(values[i]);
 }
 
-/// to = from, of one size: the sum over one rank, and all ranks' parts.
+/// Copies `from` to `to`, which have the same number of elements: for one rank this is both the sum and the gather.
 void copy(const ExecutionSpace& space, const Buffer& from, const Buffer& to) {
   if (from.count == 0 || from.data == to.data) return;
   const bool widens = from.type != to.type;
@@ -32,7 +32,7 @@ void copy(const ExecutionSpace& space, const Buffer& from, const Buffer& to) {
     const Buffer from_bytes{from.data, bytes_of(from)}, to_bytes{to.data, bytes_of(to)};
     Kokkos::deep_copy(space, vector_of<std::byte>(to_bytes), vector_of<std::byte>(from_bytes));
   }
-  // Another instance of the execution space may wait for it.
+  // Another instance of the execution space may wait for the result.
   if constexpr (launches_asynchronously) space.fence("mylos::self_communicator::copy");
 }
 

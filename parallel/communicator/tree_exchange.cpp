@@ -7,7 +7,7 @@
 namespace mylos::parallel {
 namespace {
 
-/// The member at `position` of a tree whose root is `root`, and back.
+/// Converts between a member and its position in a tree with root `root`.
 std::size_t member_at(std::size_t position, std::size_t root, std::size_t members) {
   return (position + root) % members;
 }
@@ -34,7 +34,7 @@ BroadcastExchange::BroadcastExchange(Transport& transport, std::size_t rank, con
       piece_(exchange_size(map, bucket).message_bytes),
       pieces_((bytes + piece_ - 1) / piece_) {
   const std::size_t nodes = map.nodes(), node = map.node_of(rank), root_node = map.node_of(root);
-  // The rank through which a node is reached.
+  // The rank through which data enters a node.
   const auto gate = [&](std::size_t of) { return of == root_node ? root : map.ranks_of(of).front(); };
   const auto add = [&](const TreePosition& position, const auto& rank_at) {
     if (position.parent) parent_ = rank_at(*position.parent);

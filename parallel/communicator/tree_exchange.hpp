@@ -11,21 +11,20 @@
 #include <optional>
 #include <vector>
 
-/// Exchanges along trees, whose rounds grow with the logarithm of the number of ranks: for short arrays, and for those
-/// that one rank has and all need.
+/// Exchanges along trees, in which the number of rounds grows with the logarithm of the number of ranks. Used for short
+/// arrays, and for arrays that one rank has and all need.
 namespace mylos::parallel {
 
-/// A rank's place in the binomial tree over `ranks`, whose root is 0. A subtree has consecutive ranks, as the balanced
-/// tree that Communicator promises for sums has.
+/// The position of a rank in the binomial tree over `ranks` with root 0. A subtree consists of consecutive ranks, as in
+/// the balanced tree that Communicator promises for sums.
 struct TreePosition {
   std::optional<std::size_t> parent;
-  std::vector<std::size_t> children;  ///< ascending, as their subtrees
-  std::size_t end = 0;                ///< of the ranks below this one: its subtree is [rank, end)
+  std::vector<std::size_t> children;  ///< in ascending order, like their subtrees
+  std::size_t end = 0;                ///< end of this rank's subtree [rank, end)
 };
 TreePosition tree_position(std::size_t rank, std::size_t ranks);
 
-/// The array of the root comes to all ranks in pieces: along a tree over nodes, and in each node along one over its
-/// ranks.
+/// A broadcast of the root's array in pieces: along a tree over nodes, and in each node along a tree over its ranks.
 class BroadcastExchange final : public Exchange {
  public:
   BroadcastExchange(Transport& transport, std::size_t rank, const NodeMap& map, std::size_t bucket, std::size_t root,
@@ -44,11 +43,11 @@ class BroadcastExchange final : public Exchange {
   std::array<std::unique_ptr<Messages>, 2> received_, sent_;
 };
 
-/// Each rank adds its subtree's arrays; rank 0 has the sum of all.
+/// A sum along a tree: each rank adds the arrays of its subtree, and rank 0 obtains the total.
 class TreeSumExchange final : public Exchange {
  public:
-  /// `sums`: room for `count` elements of partial_type(type), which may be `data` where the type is the same; `memory`
-  /// for twice as many.
+  /// `sums` has room for `count` elements of partial_type(type), and may alias `data` if the type is the same. `memory`
+  /// has room for twice as many.
   struct Arrays {
     ElementType type;
     std::size_t count;
@@ -69,8 +68,8 @@ class TreeSumExchange final : public Exchange {
   std::unique_ptr<Messages> sum_;
 };
 
-/// Parts along the tree over ranks, counted from a root: up to it (gather) or down from it (scatter). `parts` holds
-/// those of the rank's subtree, its own one first.
+/// A gather (up) or scatter (down) along the tree over ranks, numbered from a root. `parts` holds the parts of the
+/// rank's subtree, its own first.
 class TreePartsExchange final : public Exchange {
  public:
   enum class Direction { up, down };
@@ -83,7 +82,7 @@ class TreePartsExchange final : public Exchange {
   void begin_parent(Messages& messages);
 
   Transport& transport_;
-  std::size_t ranks_, root_, number_;  ///< in the tree, whose root has number 0
+  std::size_t ranks_, root_, number_;  ///< number of this rank in the tree, whose root is 0
   TreePosition position_;
   Direction direction_;
   std::size_t part_bytes_;
