@@ -7,19 +7,19 @@
 
 namespace mylos::parallel {
 
-/// Whether a committed table of bench/results shows that NCCL passed scripts/validate-gpu. tests/bench compares the
+/// True once a committed table in bench/results shows that NCCL passed scripts/validate-gpu. tests/bench compares the
 /// two.
 inline constexpr bool nccl_is_validated = false;
 
 /// The communicator that --communicator auto selects.
 struct CommunicatorChoice {
   bool nccl = false;
-  std::string remark;  ///< one line for the run's log; empty where there is nothing to choose
+  std::string remark;  ///< one line for the run's log; empty if there is no choice
 };
 
-/// Takes NCCL where `validated` and every rank has a device and found the library, MPI otherwise. The remark says how
-/// to ask for NCCL where MPI is taken although every rank has it, and which rank lacks it where only some do.
-/// `placements` are those of at least 2 ranks, on devices of their own (check_devices_apart).
+/// Selects NCCL if `validated` is true and every rank has a device and has found the library; otherwise MPI. If MPI is
+/// selected although every rank has NCCL, the remark says how to ask for NCCL; if only some ranks have it, the remark
+/// names one that lacks it. `placements` must be of at least 2 ranks, each on its own device (check_devices_apart).
 CommunicatorChoice choose_communicator(const std::vector<RankPlacement>& placements,
                                        bool validated = nccl_is_validated);
 

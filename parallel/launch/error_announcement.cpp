@@ -13,7 +13,8 @@ void ErrorAnnouncement::spread(std::size_t failed, std::size_t from) {
   const WatchMessage message{.kind = WatchMessage::Kind::error, .root = failed};
   if (const auto parent = tree_.parent(rank_); parent && *parent != from) send_(*parent, message);
   for (const std::size_t child : tree_.children(rank_)) {
-    // The child and those below it have larger numbers than a rank below the child: they need to hear of one such only.
+    // Skip a child that already knows of a failing rank below itself: its whole subtree has higher numbers, and needs
+    // to know of only one such rank.
     if (child != from && before >= child) send_(child, message);
   }
 }

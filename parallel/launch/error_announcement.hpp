@@ -8,20 +8,21 @@
 
 namespace mylos::parallel {
 
-/// Spreads along the tree that ranks end because of errors, so that of several the lowest prints its own. A rank hears
-/// of the lowest one, or of one below itself. Messages grow with the number of ranks, also where all of them fail.
+/// Announces along a tree which ranks end because of errors, so that if several do, only the lowest prints its error.
+/// Each rank learns of the lowest failing rank, or of another one lower than itself. The number of messages is
+/// proportional to the number of ranks, even if all of them fail.
 class ErrorAnnouncement {
  public:
   using Send = std::function<void(std::size_t to, const WatchMessage& message)>;
 
   ErrorAnnouncement(std::size_t size, std::size_t rank, Send send);
 
-  /// This rank ends.
+  /// Announces that this rank ends.
   void announce() { spread(rank_, rank_); }
-  /// `from` says that `failed` does.
+  /// Handles a message from `from` that rank `failed` ends.
   void receive(std::size_t from, std::size_t failed) { spread(failed, from); }
 
-  /// The lowest rank that is known to end; the number of ranks: none is.
+  /// The lowest rank known to end; the number of ranks if none is known.
   std::size_t lowest() const { return lowest_; }
 
  private:

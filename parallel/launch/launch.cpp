@@ -25,12 +25,12 @@
 namespace mylos::parallel {
 namespace {
 
-/// What ranks tell each other about where they are.
+/// A rank's location, as the ranks exchange it.
 struct Station {
   std::array<char, 256> host{}, job{};
   long process = 0;
   std::size_t first_rank_of_node = 0;
-  ino_t process_namespace = 0;  ///< in which the process has that number; 0: unknown
+  ino_t process_namespace = 0;  ///< PID namespace of `process`; 0 if unknown
   Processors allowed, available;
 };
 static_assert(std::is_trivially_copyable_v<Station>);
@@ -41,7 +41,7 @@ struct Device {
   bool has_nccl = false;
 };
 
-/// Cut where there is no room.
+/// Copies a text, cut to the available space.
 template <std::size_t size>
 void copy_text(const std::string& text, std::array<char, size>& to) {
   text.copy(to.data(), size - 1);
@@ -66,7 +66,7 @@ std::vector<RankPlacement> placements_of(const std::vector<Station>& stations) {
   std::map<std::size_t, std::size_t> node_of_first, ranks_of_node;
   std::vector<RankPlacement> placements;
   for (const Station& station : stations) {
-    // The lowest rank of a node comes before its others.
+    // The lowest rank of a node comes before the node's other ranks.
     const std::size_t node = node_of_first.try_emplace(station.first_rank_of_node, node_of_first.size()).first->second;
     placements.push_back({.host = station.host.data(),
                           .process = station.process,
@@ -78,7 +78,7 @@ std::vector<RankPlacement> placements_of(const std::vector<Station>& stations) {
   return placements;
 }
 
-/// What every rank gave.
+/// Returns the value of each rank.
 template <class Value>
 std::vector<Value> gather_values(RankRuntime& runtime, const Value& mine) {
   const std::vector<std::byte> bytes = runtime.gather(std::as_bytes(std::span(&mine, 1)));
@@ -87,7 +87,7 @@ std::vector<Value> gather_values(RankRuntime& runtime, const Value& mine) {
   return values;
 }
 
-/// The ranks of the node of `rank`, in order.
+/// Returns the ranks on the same node as `rank`, in order.
 std::vector<std::size_t> neighbours(const std::vector<RankPlacement>& placements, std::size_t rank) {
   std::vector<std::size_t> ranks;
   for (std::size_t other = 0; other < placements.size(); ++other) {
@@ -96,7 +96,7 @@ std::vector<std::size_t> neighbours(const std::vector<RankPlacement>& placements
   return ranks;
 }
 
-/// Other ranks whose processes this one sees: on its node, and not in another container.
+/// Returns the other ranks whose processes are visible: those on the same node and in the same PID namespace.
 std::vector<NodePeer> peers_of(const std::vector<Station>& stations, std::size_t rank) {
   const Station& mine = stations[rank];
   std::vector<NodePeer> peers;
@@ -109,7 +109,7 @@ std::vector<NodePeer> peers_of(const std::vector<Station>& stations, std::size_t
   return peers;
 }
 
-/// The threads that somebody asked for, or 0.
+/// Returns the number of threads requested by the user, or 0.
 std::size_t asked_threads() {
   return std::string_view(ExecutionSpace::name()) == "Serial" ? 1 : threads_from_environment();
 }
@@ -117,7 +117,7 @@ std::size_t asked_threads() {
 }  // namespace
 
 struct Launch::State {
-  /// Before MPI starts: an error that only this rank has would leave the others waiting.
+  /// Initialised before MPI starts: an error on this rank alone would leave the others waiting.
   std::size_t threads = asked_threads();
   std::vector<DeviceInfo> devices = usable_devices();
   std::size_t device = 0;
@@ -136,7 +136,7 @@ Launch::Launch() : state_(std::make_unique<State>()) {
   state_->placements = placements_of(stations);
   for (const RankPlacement& placement : state_->placements) state_->nodes = std::max(state_->nodes, placement.node + 1);
   gather_devices();
-  // Every node is checked on every rank, so that all of them end.
+  // Every rank checks all nodes, so that all ranks end with the same error.
   for (const RankPlacement& first : state_->placements) {
     if (first.rank_of_node != 0) continue;
     const auto rank = static_cast<std::size_t>(&first - state_->placements.data());
@@ -161,7 +161,7 @@ Launch::~Launch() {
   try {
     state_->runtime->finish();
   } catch (const std::exception& error) {
-    // Not every rank has come to its end: what this one says of the run would be wrong.
+    // Not every rank has come to its end, so results that this rank reports would be wrong.
     fmt::print(stderr, "mylos: error: {}\n", without_controls(error.what()));
     std::_Exit(1);
   }

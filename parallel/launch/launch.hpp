@@ -11,90 +11,94 @@
 #include <string_view>
 #include <vector>
 
-/// The ranks that were launched together: MPI where the build has it, a group of one where it has not. Nothing is taken
-/// from options: sizes and placements come from MPI and from the processors each process may run on.
+/// The ranks that were launched together: over MPI if the build has it, otherwise a group of one. Sizes and placements
+/// come from MPI and from the processors that each process may use, never from options.
 namespace mylos::parallel {
 
-/// Where a rank runs.
+/// The node, processors and device of a rank.
 struct RankPlacement {
-  std::string host;              ///< as the batch system calls it
-  long process = 0;              ///< its id on that host
-  std::size_t node = 0;          ///< counted from 0 in the order of each node's lowest rank
-  std::size_t rank_of_node = 0;  ///< among the ranks of its node
-  std::string device = {};       ///< the id of the one it computes on (core/device.hpp); empty in a host build
-  std::string device_name =
-      {};                       ///< "GPU 0 NVIDIA A100-SXM4-80GB", its index as this rank counts; empty in a host build
-  std::string processors = {};  ///< that it may run on, "0-7"
-  std::string job = {};         ///< of the batch system (launcher.hpp); empty outside of one
-  bool has_nccl = false;        ///< of several ranks: it has a device, and found NCCL's library
+  std::string host;              ///< the batch system's name of the node
+  long process = 0;              ///< process id on that host
+  std::size_t node = 0;          ///< node index, in the order of each node's lowest rank
+  std::size_t rank_of_node = 0;  ///< index among the ranks of its node
+  std::string device = {};       ///< id of the rank's device (core/device.hpp); empty in a host build
+  std::string device_name = {};  ///< "GPU 0 NVIDIA A100-SXM4-80GB" with this rank's index of it; empty in a host build
+  std::string processors = {};   ///< processors it may run on: "0-7"
+  std::string job = {};          ///< batch job (launcher.hpp); empty outside of one
+  bool has_nccl = false;         ///< it has a device and found NCCL's library; always false for a single rank
 };
 
-/// Whether this build has MPI; without it every launch is one rank.
+/// Returns true if this build has MPI; without it every launch has one rank.
 bool has_mpi();
 
-/// Errors: std::runtime_error that says what to change where two ranks compute on one device.
+/// Checks that each rank has its own device. Errors: std::runtime_error that says what to change if two ranks share
+/// one.
 void check_devices_apart(const std::vector<RankPlacement>& placements);
 
-/// The one of the devices that a process sees, which are not none, that a rank of this position on its node takes.
+/// Returns the device for a rank with this index on its node. `devices`, the devices that its process sees, must not be
+/// empty.
 const DeviceInfo& device_of_rank(std::span<const DeviceInfo> devices, std::size_t rank_of_node);
 
-/// MPI from its making to its end. Made once a process, before Kokkos, and outlives all communicators.
+/// Starts MPI and ends it. Create one object per process, before Kokkos is initialised; it must outlive all
+/// communicators.
 class Launch {
  public:
-  /// Errors: std::runtime_error that says what to change: a launcher whose size is not MPI's, ranks pinned to the same
-  /// core; those of usable_devices.
+  /// Errors: std::runtime_error that says what to change, if the launcher's number of ranks differs from MPI's, if
+  /// ranks are pinned to the same core, or if usable_devices fails.
   Launch();
-  /// Ends MPI; where an exception is under way, without the ranks that do not end too.
+  /// Ends MPI. If an exception is being handled, does not wait for ranks that do not end too.
   ~Launch();
   Launch(const Launch&) = delete;
   Launch& operator=(const Launch&) = delete;
 
   Communicator& world();
-  /// All ranks, with device arrays going through NCCL (see make_nccl_communicator); of one rank, too. It goes before
-  /// this launch. Errors: std::runtime_error that says what to change where the build or the machine has no NCCL, or
-  /// ranks share a device.
+  /// Returns a communicator of all ranks whose device arrays go through NCCL (see make_nccl_communicator); also works
+  /// for one rank. It must be destroyed before this object. Errors: std::runtime_error that says what to change if the
+  /// build or the machine has no NCCL, or if ranks share a device.
   std::unique_ptr<Communicator> make_nccl_ranks(bool ordered_sums);
-  /// What carries device arrays between ranks from here on, before the first of them. `name` is what --communicator
-  /// takes: "auto", what choose_communicator takes; "mpi", where ranks may share a device; "nccl", where world() is
-  /// from here on what make_nccl_ranks gives (what it was stays valid; one rank exchanges nothing). Returns a line for
-  /// the run's log, empty where there is nothing to say, the same on all ranks. Not collective. Errors:
-  /// std::runtime_error as above, the same on all ranks but where a single machine lacks NCCL.
+  /// Selects how device arrays are exchanged between ranks. Call it before the first exchange of one. `name` is the
+  /// value of --communicator. "auto": see choose_communicator. "mpi": ranks may share a device. "nccl": world() returns
+  /// the communicator of make_nccl_ranks from now on; the previous one remains valid (a single rank exchanges nothing).
+  /// Returns a line for the run's log, which may be empty and is the same on all ranks. Not collective. Errors:
+  /// std::runtime_error as above, the same on all ranks unless only some machines lack NCCL.
   std::string use_communicator(std::string_view name, bool ordered_sums);
-  /// Of every rank.
+  /// The placement of each rank.
   const std::vector<RankPlacement>& placements() const;
   const RankPlacement& placement() const;
   std::size_t nodes() const;
-  /// Ranks on this rank's node.
+  /// The number of ranks on this rank's node.
   std::size_t ranks_of_node() const;
-  /// Threads for this rank: OMP_NUM_THREADS where it is set, else the processors it may run on, divided among the ranks
-  /// that may run on them too; at least one.
+  /// The number of threads for this rank: OMP_NUM_THREADS if it is set, otherwise the processors that this rank may
+  /// use, divided among the ranks that may use them too; at least one.
   std::size_t threads() const;
-  /// The index of this rank's device: the one that it sees, or of several that of its position on the node. 0 in a host
+  /// The index of this rank's device: the only one that it sees, or the one selected by device_of_rank. 0 in a host
   /// build.
   std::size_t device() const;
-  /// How long a rank waits for others in one operation before the program ends on every rank, with lines that say who
-  /// is missing and what each waits in; 10 minutes at first.
+  /// Sets how long a rank waits for others in one operation. After that the program ends on every rank, with lines that
+  /// say which ranks are missing and what each waits for. The default is 10 minutes.
   void set_time_limit(std::chrono::duration<double> limit);
-  /// What those lines say of this rank from here on; counted from 1.
+  /// Sets the step that those lines show for this rank; steps count from 1.
   void note_step(std::size_t step);
   /// Announces to the other ranks that this one ends because of an error, so that the program prints one line. Returns
-  /// whether this rank is to print its error: false where a lower rank announced one at about the same time.
+  /// true if this rank should print its error, and false if a lower rank announced one at about the same time.
   bool announce_error();
-  /// "Open MPI v4.1.4"; "none" in a build without MPI.
+  /// The version of the MPI library: "Open MPI v4.1.4"; "none" in a build without MPI.
   const std::string& library() const;
 
  private:
   struct State;
-  /// Each rank's into its position.
+  /// Stores the device of each rank in its placement.
   void gather_devices();
 
   std::unique_ptr<State> state_;
 };
 
-/// How ranks form groups: `shard` ranks split what `replicate` groups hold copies of. world = replicate x shard.
+/// Divides the ranks into groups: the `shard` ranks split a state, of which each `replicate` rank holds a copy. world =
+/// replicate x shard.
 class Mesh {
  public:
-  /// Groups of `shard_size` neighbouring ranks. Errors: std::runtime_error where it does not divide their number.
+  /// Creates groups of `shard_size` consecutive ranks. Errors: std::runtime_error if it does not divide the number of
+  /// ranks.
   Mesh(Communicator& world, std::size_t shard_size);
 
   Communicator& world() const { return world_; }

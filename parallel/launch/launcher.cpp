@@ -27,8 +27,8 @@ std::string text_in(const Environment& environment, const char* name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
-/// Seconds from the SIGTERM that Open MPI's mpirun sends its ranks to the SIGKILL that follows. PRRTE, which is
-/// mpirun since Open MPI 5, has no such option, and waits for 0.25 s in its versions 3.0 to 4.1
+/// Returns the seconds between the SIGTERM that Open MPI's mpirun sends its ranks and the SIGKILL that follows. PRRTE,
+/// which is mpirun since Open MPI 5, has no such option and waits for 0.25 s in its versions 3.0 to 4.1
 /// (src/mca/odls/base/odls_base_default_fns.c; read, not tried).
 double kill_delay(const Environment& environment) {
   if (environment("PRTE_LAUNCHED") != nullptr) return 0.25;
@@ -48,17 +48,17 @@ double kill_delay(const Environment& environment) {
 const char* process_environment(const char* name) { return std::getenv(name); }
 
 void check_launcher(std::size_t ranks, const std::string& library, const Environment& environment) {
-  // One launcher may have started another, whose variable is still there: one that agrees is enough.
+  // One launcher may have started another, and variables of the first one may still be set: one that agrees is enough.
   const char* differs = nullptr;
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
     const std::optional<std::size_t> size = number_in(environment, name);
     if (size && *size == ranks) return;
     if (size && differs == nullptr) differs = name;
   }
-  // Cray's launcher tells each rank its place, not their number.
+  // Cray's launcher gives each rank its number, but not the number of ranks.
   const std::optional<std::size_t> location = number_in(environment, "PALS_RANKID");
   if (location && *location >= ranks && differs == nullptr) differs = "PALS_RANKID";
-  // Of this step, not SLURM_NTASKS, which every process of an allocation sees.
+  // Use the size of this job step; every process of an allocation sees SLURM_NTASKS.
   const std::optional<std::size_t> tasks = number_in(environment, "SLURM_STEP_NUM_TASKS");
   if (differs == nullptr && !location && tasks && *tasks != ranks) differs = "SLURM_STEP_NUM_TASKS";
   if (differs != nullptr) refuse(ranks, library, differs, environment(differs));
@@ -82,7 +82,7 @@ std::size_t launched_ranks(const Environment& environment) {
 
 LauncherKind launcher_kind(const Environment& environment) {
   if (environment("PALS_RANKID") != nullptr) return LauncherKind::pals;
-  // Ranks that srun --mpi=pmix starts are in one of Slurm's name spaces, whatever Open MPI sets there.
+  // Ranks started by srun --mpi=pmix are in one of Slurm's namespaces, regardless of the variables that Open MPI sets.
   const bool by_slurm = text_in(environment, "PMIX_NAMESPACE").starts_with("slurm.");
   if (environment("OMPI_COMM_WORLD_SIZE") != nullptr && !by_slurm) return LauncherKind::open_mpi;
   if (environment("HYDI_CONTROL_FD") != nullptr) return LauncherKind::hydra;

@@ -38,7 +38,7 @@ void MpiMail::receive(const std::function<void(std::size_t from, std::span<const
     MYLOS_CHECK_MPI(MPI_Improbe(MPI_ANY_SOURCE, mail_tag, ranks_.ranks, &there, &message, &status));
     if (there == 0) break;
     MYLOS_CHECK_MPI(MPI_Get_count(&status, MPI_BYTE, &bytes));
-    // The rest of a long one does not come where its sender has stopped.
+    // Do not block: the rest of a long message never arrives if its sender has been stopped.
     Letter& letter = arriving_.emplace_back(Letter{.from = static_cast<std::size_t>(status.MPI_SOURCE),
                                                    .message = std::vector<std::byte>(static_cast<std::size_t>(bytes))});
     MYLOS_CHECK_MPI(MPI_Imrecv(letter.message.data(), bytes, MPI_BYTE, &message, &letter.request));

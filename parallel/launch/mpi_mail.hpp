@@ -10,21 +10,22 @@
 
 namespace mylos::parallel {
 
-/// Sends and receives messages of any length without waiting for either, because the other rank may have ended.
+/// Sends and receives messages of any length without blocking, because the other rank may have ended.
 class MpiMail {
  public:
-  /// Takes a group whose messages are all this class's.
+  /// No one else may send messages in the group `ranks`.
   explicit MpiMail(const MpiGroup& ranks) : ranks_(ranks) {}
 
   void send(std::size_t to, std::vector<std::byte> message);
-  /// Whether MPI needs the memory of no message any more.
+  /// Returns true if MPI no longer needs the memory of any sent message.
   bool is_all_sent();
-  /// Takes what has arrived. A short message may come before a long one that the same rank sent earlier.
+  /// Calls `take` for each message that has arrived. A short message may arrive before a long one that the same rank
+  /// sent earlier.
   void receive(const std::function<void(std::size_t from, std::span<const std::byte> message)>& take);
 
  private:
   struct Letter {
-    std::size_t from;  ///< of those that arrive
+    std::size_t from;  ///< sender of a received message
     std::vector<std::byte> message;
     MPI_Request request = MPI_REQUEST_NULL;
   };

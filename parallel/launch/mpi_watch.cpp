@@ -19,26 +19,27 @@ using std::chrono::duration;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// A process that ends in order has passed the last operation before its peers see it gone, but they may not have
-/// noticed that the operation is done.
+/// Wait this long before a peer counts as gone. A process that ends normally has completed its last operation before
+/// its peers see it gone, but they may not have noticed yet that the operation is done.
 constexpr milliseconds gone_for_sure{150};
-/// One rank tells; the next ones do where it does not.
+/// The first rank reports the error; the next ones report it only after this time.
 constexpr milliseconds first_tells{3000};
-/// Ranks that are told first that the program ends: the next ones that an inquiry would make tell the same.
+/// Number of ranks that are notified first when the program ends: those that a further inquiry would let report the
+/// same.
 constexpr std::size_t next_tellers = 4;
-/// For those messages to leave.
+/// Time for those messages to be sent.
 constexpr milliseconds last_words{100};
-/// How long a rank with an error waits for the announcement of a lower one, which takes up to a look of each rank on
-/// its way up the tree and down again.
+/// How long a failing rank waits for the announcement of a lower one. On its way up and down the tree the announcement
+/// may take up to one watch interval per rank.
 constexpr milliseconds announcement{300}, announcement_level{200};
-/// After this the process ends without MPI, and takes its peers along.
+/// After this time the process ends without MPI and kills its peers.
 constexpr seconds abort_limit{5};
 
 void write_lines(const std::vector<std::string>& lines) {
   std::string text;
   for (std::size_t i = 0; i < lines.size(); ++i)
     text += (i == 0 ? "mylos: error: " : "mylos: ") + without_controls(lines[i]) + "\n";
-  // In one piece, so that the lines of other ranks do not come between.
+  // Write all lines at once, so that lines of other ranks do not come in between.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
 }
 
@@ -67,7 +68,7 @@ void MpiWatch::look(const Waiting& waiting) {
     peers_gone_ = false;
   }
   inquiry_.look(moment);
-  // A rank that ends the program has told why, and a stopped rank that the launcher lets go on finds others gone.
+  // If another rank ended the program, it has reported why. A stopped rank that the launcher resumes finds others gone.
   if (!inquiry_.verdict() || (failed_ < placements_.size() && Clock::now() - failed_at_ < first_tells)) return;
   std::vector<RankState> states = *inquiry_.verdict();
   for (std::size_t rank = 0; rank < states.size(); ++rank) states[rank].host = placements_[rank].host;
@@ -139,7 +140,7 @@ void MpiWatch::look_for_peers(const Waiting& waiting) {
     gone_at_ = now;
     return;
   }
-  // The lowest rank of the node that is there tells.
+  // The lowest remaining rank of the node reports.
   const std::size_t node = placements_[rank_].node;
   const auto is_gone = [&](std::size_t rank) {
     return std::any_of(gone.begin(), gone.end(), [&](const NodePeer& peer) { return peer.rank == rank; });
@@ -147,7 +148,7 @@ void MpiWatch::look_for_peers(const Waiting& waiting) {
   std::size_t first = 0;
   while (placements_[first].node != node || is_gone(first)) ++first;
   if (now - gone_at_ < (first == rank_ ? gone_for_sure : gone_for_sure + first_tells)) return;
-  if (failed_ < placements_.size()) end_all({});  // it has printed why
+  if (failed_ < placements_.size()) end_all({});  // the failed rank has reported its error
   std::vector<std::string> names;
   for (const NodePeer& peer : gone) names.push_back(fmt::format("rank {} (process {})", peer.rank, peer.process));
   end_all(

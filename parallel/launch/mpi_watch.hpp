@@ -17,14 +17,14 @@
 
 namespace mylos::parallel {
 
-/// Ends the program on every rank where one does not come: a rank of this node whose process has ended is seen at once;
-/// for others, a rank that has waited for the time limit raises an alarm, ranks ask each other along a tree what they
-/// do (wait_inquiry.hpp), which their communication threads answer also while they compute, and the lowest that has
-/// waited too long tells who is missing. A stopped process does not answer. Time in which a rank that answers worked
-/// with files does not count.
+/// Ends the program on every rank if a rank does not come to an operation. If the process of a rank on this node has
+/// ended, that is noticed at once. For other ranks, a rank that has waited for the time limit raises an alarm. The
+/// ranks then ask each other along a tree what they are doing (wait_inquiry.hpp); their communication threads answer
+/// even while they compute. The lowest rank that has waited too long reports which ranks are missing. A stopped process
+/// does not answer. Time that an answering rank spent working with files does not count.
 class MpiWatch final : public Watch {
  public:
-  /// `ranks`: all of them, in a group that nobody else sends messages in.
+  /// `ranks` holds all ranks; no one else may send messages in this group.
   MpiWatch(const MpiGroup& ranks, std::vector<RankPlacement> placements, std::span<const NodePeer> peers);
   MpiWatch(const MpiWatch&) = delete;
   MpiWatch& operator=(const MpiWatch&) = delete;
@@ -33,14 +33,14 @@ class MpiWatch final : public Watch {
 
   void set_time_limit(std::chrono::duration<double> limit) { limit_ = limit.count(); }
   void note_step(std::size_t step) { step_ = step; }
-  /// Tells the other ranks, through the communication thread, that this one ends because of an error, so that they do
-  /// not report that it is gone. Returns whether this rank is the one to print its error: false where a lower rank has
-  /// an error at about the same time. Called by another thread than the communication thread.
+  /// Announces, through the communication thread, that this rank ends because of an error, so that the other ranks do
+  /// not report it as gone. Returns true if this rank should print its error, and false if a lower rank has an error at
+  /// about the same time. Must not be called by the communication thread.
   bool announce_error();
 
-  /// Messages that this rank has sent.
+  /// Number of messages that this rank has sent.
   std::size_t sent() const { return sent_; }
-  /// See WaitInquiry.
+  /// See WaitInquiry::excuses.
   std::size_t excuses() const { return inquiry_.excuses(); }
 
  private:
@@ -50,7 +50,8 @@ class MpiWatch final : public Watch {
   void send(std::size_t rank, const WatchMessage& message);
   void receive_all(const WaitInquiry::Moment& moment);
   void look_for_peers(const Waiting& waiting);
-  /// Tells other ranks that this one ends the program, as an error of its own, so that they do not tell it too.
+  /// Announces that this rank ends the program, in the same way as an error, so that other ranks do not report the wait
+  /// too.
   void announce_end(const std::vector<RankState>& states);
   [[noreturn]] void end_all(const std::vector<std::string>& lines) const;
 
@@ -59,11 +60,11 @@ class MpiWatch final : public Watch {
   std::size_t sent_ = 0;
   std::vector<RankPlacement> placements_;
   NodePeers peers_;
-  std::atomic<double> limit_{600.0};  ///< seconds
+  std::atomic<double> limit_{600.0};  ///< in seconds
   std::atomic<std::size_t> step_{0};
   std::atomic<bool> has_error_{false}, announced_{false};
-  std::atomic<std::size_t> failed_;  ///< the lowest other rank known to end with an error; the number of ranks: none
-  Clock::time_point failed_at_;      ///< when the first was known
+  std::atomic<std::size_t> failed_;  ///< lowest other rank that ends with an error; the number of ranks if none
+  Clock::time_point failed_at_;      ///< when the first one became known
 
   ErrorAnnouncement errors_;
   WaitInquiry inquiry_;

@@ -17,10 +17,11 @@
 namespace mylos::parallel {
 namespace {
 
-/// How long a rank that ends with an error waits for others that do so too.
+/// How long a rank that ends with an error waits for others that also end.
 constexpr std::chrono::milliseconds farewell{1000};
 
-/// "Open MPI v4.1.4, ..." without what follows; "MPICH Version:\t4.0.2" without its tab.
+/// Returns the library's version, shortened: "Open MPI v4.1.4" without the text after the comma, and "MPICH Version:
+/// 4.0.2" without the tab.
 std::string library_version() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
@@ -37,8 +38,8 @@ std::string library_version() {
   return name;
 }
 
-/// Asks until `is_done` or `limit` is over: at once again for a moment, so that short ways are timed rightly, and then
-/// in turns with others that need the processor.
+/// Polls until `is_done` or `limit` has passed. At first it polls continuously, so that short latencies are measured
+/// correctly; then it sleeps in between, so that others can use the processor.
 template <class IsDone>
 void poll(std::chrono::duration<double> limit, const IsDone& is_done) {
   constexpr std::chrono::milliseconds eager(2);
@@ -53,10 +54,10 @@ void poll(std::chrono::duration<double> limit, const IsDone& is_done) {
 class MpiRuntime final : public RankRuntime {
  public:
   MpiRuntime() {
-    // A process that no launcher started would otherwise start Open MPI's daemon beside it, for what is not used here.
+    // Without this, a process that no launcher started would start an Open MPI daemon that is not needed here.
     ::setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
-    // Files may be written through MPI while its thread works; what is needed is that another thread than the first
-    // may call it.
+    // Files may be written through MPI while the communication thread calls it. The minimum requirement is that a
+    // thread other than the first may call MPI.
     MYLOS_CHECK_MPI(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided_));
     if (provided_ < MPI_THREAD_SERIALIZED) {
       MPI_Finalize();
@@ -99,7 +100,7 @@ class MpiRuntime final : public RankRuntime {
   }
 
   bool send(std::span<const std::byte> message, std::size_t to, std::chrono::duration<double> limit) override {
-    // Its memory stays where nobody takes it.
+    // The memory is kept if the message is never received.
     sent_.emplace_back(message.begin(), message.end());
     MPI_Request request = MPI_REQUEST_NULL;
     const int count = static_cast<int>(message.size()), receiver = static_cast<int>(to);
@@ -131,7 +132,7 @@ class MpiRuntime final : public RankRuntime {
 
   Communicator& start(const std::vector<RankPlacement>& placements, std::span<const NodePeer> neighbours,
                       std::size_t ranks_a_processor) override {
-    // A group of one needs no thread.
+    // A group of one needs no communication thread.
     if (size() == 1) {
       alone_ = make_self_communicator();
       return *alone_;
@@ -179,16 +180,16 @@ class MpiRuntime final : public RankRuntime {
   }
 
  private:
-  /// `nodes`: that of each rank.
+  /// `nodes`: the node of each rank.
   void start_thread(const std::vector<std::size_t>& nodes) {
     MYLOS_CHECK_MPI(MPI_Comm_dup(ranks_, &farewell_ranks_));
     context_ = std::make_unique<MpiContext>();
     world_ = make_mpi_communicator(*context_, group_, 1, nodes);
   }
 
-  /// All ranks come here at about the same time where all met the same error; MPI can then end in order.
+  /// Waits for all ranks for a short time. They all come here if all met the same error; MPI can then end normally.
   bool all_say_farewell() {
-    // Not among the world's messages: other ranks may be in another operation of it.
+    // Uses a group of its own, because other ranks may be in another operation of the world.
     const auto barrier = std::make_shared<Barrier>(OperationName{"farewell", 0, 0, 0}, make_mpi_group(farewell_ranks_));
     context_->thread.submit(barrier);
     const auto end = std::chrono::steady_clock::now() + farewell;
@@ -211,11 +212,11 @@ class MpiRuntime final : public RankRuntime {
   MPI_Comm ranks_ = MPI_COMM_NULL, watch_ranks_ = MPI_COMM_NULL, farewell_ranks_ = MPI_COMM_NULL;
   MpiGroup group_;
   int provided_ = MPI_THREAD_SINGLE;
-  std::list<std::vector<std::byte>> sent_;  ///< what nobody has taken yet
+  std::list<std::vector<std::byte>> sent_;  ///< messages not received yet
   std::unique_ptr<MpiWatch> watch_;
   std::unique_ptr<MpiContext> context_;
-  std::unique_ptr<Communicator> alone_;  ///< the world of one rank
-  std::shared_ptr<MpiRanks> world_;      ///< of several, or what one has for NCCL
+  std::unique_ptr<Communicator> alone_;  ///< the world of a single rank
+  std::shared_ptr<MpiRanks> world_;      ///< the world of several ranks, or the group of one for NCCL
 };
 
 }  // namespace

@@ -8,13 +8,14 @@ namespace {
 using Kind = WatchMessage::Kind;
 using Activity = RankState::Activity;
 
-/// How long the rank that holds an inquiry waits for answers, from when a rank has waited for the limit.
+/// Returns how long the rank that holds an inquiry waits for answers, in seconds.
 double patience_of(double limit) { return std::clamp(limit / 4, 1.0, 10.0); }
 
-/// Parts of that time: for an alarm to be taken; for the tree to bring the answers; until the verdict. What is left is
-/// for the ways of alarm and verdict.
+/// Fractions of that time: for an alarm to be taken; for answers to arrive along the tree; until the verdict. The rest
+/// is for sending the alarm and the verdict.
 constexpr double alarm_part = 0.2, tree_part = 0.5, verdict_part = 0.75;
-/// After this part another alarm is raised: an inquiry that has not ended, or whose verdict had no effect, is over.
+/// After this fraction a new alarm may be raised: an inquiry that has not ended by then, or whose verdict had no
+/// effect, is over.
 constexpr double quiet_part = 1.5;
 
 bool is_too_long(const RankState& state, double limit) {
@@ -95,7 +96,7 @@ void WaitInquiry::go_on_with_alarm(const Moment& moment) {
   if (!alarm_) return;
   const double patience = patience_of(moment.limit), passed = moment.now - alarm_->begun;
   if (alarm_->taken) {
-    // Whoever took it may have gone since.
+    // The rank that took the alarm may have ended since.
     if (passed >= quiet_part * patience) alarm_.reset();
     return;
   }
@@ -151,7 +152,7 @@ void WaitInquiry::take_excuse(const WatchMessage& excuse) {
 }
 
 void WaitInquiry::take_verdict(const WatchMessage& verdict, const RankState& own) {
-  // The rank that holds the inquiry may not know yet that what this one waited for has ended.
+  // The rank that holds the inquiry may not know yet that the operation this rank waited for has ended.
   if (!wait_ || wait_ != told_wait_) return;
   verdict_.emplace(size_);
   for (const RankAnswer& answer : verdict.answers) (*verdict_)[answer.rank] = answer.state;
@@ -174,7 +175,7 @@ void WaitInquiry::begin_inquiry(const Moment& moment) {
 void WaitInquiry::go_on_with_inquiry(const Moment& moment) {
   if (!inquiry_) return;
   const std::vector<RankState>& states = inquiry_->states;
-  // One that does not answer may be the one that the others' files wait for.
+  // A rank that does not answer may be the one that the ranks working with files wait for, so there is no excuse.
   const double excused = inquiry_->silent > 0 ? 0.0 : excused_seconds(states, moment.limit);
   const auto accuser = std::find_if(states.begin(), states.end(),
                                     [&](const RankState& state) { return is_too_long(state, moment.limit + excused); });

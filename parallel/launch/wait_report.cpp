@@ -10,7 +10,7 @@ namespace {
 
 using Activity = RankState::Activity;
 
-/// Lines of single ranks; a report of thousands would hide its first line.
+/// Maximum number of lines for single ranks; a report of thousands would hide its first line.
 constexpr std::size_t most_lines = 64;
 
 bool same_operation(const RankState& a, const RankState& b) {

@@ -14,32 +14,32 @@ struct RankAnswer {
   RankState state;  ///< without the host, which all ranks know
 };
 
-/// What ranks send each other while one of them waits too long (wait_inquiry.hpp) or ends with an error
+/// A message between ranks when one of them waits too long (wait_inquiry.hpp) or ends with an error
 /// (error_announcement.hpp).
 struct WatchMessage {
   enum class Kind : std::uint8_t {
     error,         ///< `root` ends because of an error
-    alarm,         ///< a rank has waited too long; the receiver tells its parent
-    lead,          ///< the same; the receiver holds an inquiry itself
-    taken,         ///< the receiver of an alarm is there
-    question,      ///< what the receiver and those below it do
-    own_question,  ///< what the receiver alone does
-    report,        ///< answers to these
-    excuse,        ///< the wait goes on: ranks worked with files for `seconds` of it
-    verdict,       ///< what all ranks do, for the receiver to end the program
+    alarm,         ///< a rank has waited too long; the receiver passes this on to its parent
+    lead,          ///< the same, but the receiver holds an inquiry itself
+    taken,         ///< the receiver's alarm has arrived
+    question,      ///< asks what the receiver and the ranks below it are doing
+    own_question,  ///< asks what the receiver alone is doing
+    report,        ///< answers to these questions
+    excuse,        ///< the wait goes on, because ranks worked with files for `seconds` of it
+    verdict,       ///< the state of all ranks; the receiver ends the program
   };
 
   Kind kind = Kind::error;
   std::size_t root = 0;      ///< the rank that holds the inquiry
-  std::uint64_t number = 0;  ///< of its inquiries
-  double seconds = 0.0;      ///< of an excuse; of a question how long its root waits for answers
+  std::uint64_t number = 0;  ///< number of the inquiry at its root
+  double seconds = 0.0;      ///< excuse: see above; question: how long the root waits for answers
   std::vector<RankAnswer> answers = {};
 };
 
 std::vector<std::byte> bytes_of(const WatchMessage& message);
 WatchMessage watch_message_in(std::span<const std::byte> bytes);
 
-/// The part of an operation's name that travels.
+/// Maximum length of an operation's name in a message; longer names are cut.
 inline constexpr std::size_t sent_operation = 159;
 
 }  // namespace mylos::parallel
