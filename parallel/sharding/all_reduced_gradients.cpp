@@ -75,7 +75,7 @@ void AllReducedGradients::take_back(Rounded& position) {
   if (!position.summing) return;
   position.summed.wait(space_);
   position.summing = false;
-  if (splits_) return;  // the sum of the part is float, and in its place
+  if (splits_) return;  // the sum of the slice is float and already in place
   const Vector<float> gradients = store_.gradient_memory(position.unit);
   convert<bfloat16, float>(space_, slice(position.memory, 0, gradients.size()), gradients);
 }

@@ -6,17 +6,17 @@
 
 #include <vector>
 
-/// Gradients that are whole on every rank: micro-batches are added in place, and each unit is summed over ranks after
-/// the last one, while the next units' backward pass computes.
+/// Gradients that are complete on every rank. Micro-batches are accumulated in place. After the last one each unit is
+/// summed over ranks, while the backward pass of the next units runs.
 namespace mylos::parallel {
 
 class AllReducedGradients {
  public:
-  /// Units in memory at a time in the type they are exchanged in, where that is not their own: in turns.
+  /// Number of buffers for exchanging units in bfloat16, used in turn.
   static constexpr std::size_t rounded_positions = 2;
 
-  /// Where the mode splits the optimizer, each rank gets the sum of its part, else all of it. `store` owns its
-  /// gradients; it and `mesh` outlive this.
+  /// If the mode shards the optimizer, each rank receives the sum of its slice only, otherwise of the whole unit.
+  /// `store` must own its gradients; it and `mesh` must outlive this object.
   AllReducedGradients(const ModeSettings& settings, Mesh& mesh, ParameterStore& store);
   ~AllReducedGradients();
   AllReducedGradients(const AllReducedGradients&) = delete;
@@ -24,13 +24,13 @@ class AllReducedGradients {
 
   void begin_step(const ExecutionSpace& space);
   void begin_micro_batch(bool last);
-  /// The unit's gradients of the micro-batch are complete on this rank.
+  /// Called when the unit's gradients of the micro-batch are complete on this rank.
   void ready(std::size_t unit);
-  /// Returns when every part is the sum over ranks.
+  /// Returns when all sums over ranks are complete.
   void finish(const ExecutionSpace& space);
 
  private:
-  /// A unit in the type in which it is exchanged.
+  /// A buffer for one unit in the type in which it is exchanged.
   struct Rounded {
     Vector<bfloat16> memory;
     std::size_t unit = 0;
@@ -47,8 +47,8 @@ class AllReducedGradients {
   ParameterStore& store_;
   bool splits_, tree_sums_;
   bool is_last_ = false;
-  std::vector<TreeSum> partial_;  ///< of each unit, or none
-  std::vector<Rounded> rounded_;  ///< rounded_positions or none
+  std::vector<TreeSum> partial_;  ///< one per unit, or empty
+  std::vector<Rounded> rounded_;  ///< rounded_positions elements, or empty
   std::size_t turn_ = 0;
   std::vector<Event> sums_;
   ExecutionSpace space_;

@@ -6,14 +6,14 @@
 namespace mylos::parallel {
 namespace {
 
-/// Of 2^n values, neighbours first.
+/// Sums 2^n values as a balanced tree.
 double balanced_sum(std::span<const double> values) {
   if (values.size() == 1) return values.front();
   const std::size_t half = values.size() / 2;
   return balanced_sum(values.first(half)) + balanced_sum(values.subspan(half));
 }
 
-/// Joins the subtrees of a unit as they come from left to right.
+/// Joins the subtrees of a unit, which are added from left to right.
 class UnitSum {
  public:
   void add(BlockSubtree subtree, double sum) {
@@ -44,9 +44,9 @@ class UnitSum {
   std::vector<Waiting> waiting_;
 };
 
-/// The blocks of a unit that a rank has: beyond the unit's there is padding, which is zero.
+/// The blocks of a unit that a rank owns. Blocks beyond the unit are padding, which is zero.
 struct OwnBlocks {
-  std::size_t begin, end, all;  ///< `all` with the padding
+  std::size_t begin, end, all;  ///< `all` includes the padding
 };
 OwnBlocks own_blocks(std::size_t size, std::size_t rank, std::size_t ranks) {
   const auto blocks_of = [](std::size_t elements) { return (elements + slice_block - 1) / slice_block; };
@@ -54,10 +54,11 @@ OwnBlocks own_blocks(std::size_t size, std::size_t rank, std::size_t ranks) {
   return {std::min(rank * slice, blocks), std::min((rank + 1) * slice, blocks), slice};
 }
 
-/// Calls use(subtree) for the subtrees of each unit that a rank has; returns how many there are.
+/// Calls use(unit, subtree, first, index) for each subtree of each unit that a rank owns. Returns the number of
+/// subtrees.
 template <class Use>
 std::size_t for_each_subtree(const ParameterTable& table, std::size_t rank, std::size_t ranks, const Use& use) {
-  std::size_t count = 0, first = 0;  // among the rank's values
+  std::size_t count = 0, first = 0;  // `first` is an index into the rank's values
   for (std::size_t unit = 0; unit < table.units().size(); ++unit) {
     const OwnBlocks own = own_blocks(table.units()[unit].size, rank, ranks);
     for (const BlockSubtree& subtree : whole_subtrees(own.begin, own.end)) {

@@ -21,8 +21,8 @@ std::size_t largest_capacity(const ParameterTable& table, std::size_t shards) {
 
 }  // namespace
 
-// The unit in use and the next one, or the one that is written and the one that is summed; and those whose tensors a
-// unit reads beside its own.
+// Two units are needed at a time: the one in use and the next one, or the one being written and the one being summed.
+// Added to these are the units whose tensors a unit reads besides its own.
 std::size_t units_at_once(const ParameterTable& table) {
   std::size_t borrowed = 0;
   for (const ParameterUnit& unit : table.units()) borrowed = std::max(borrowed, unit.borrowed.size());

@@ -36,7 +36,7 @@ void ParameterGatherer::invalidate() {
   for (Slot& slot : slots_) {
     require(slot.users == 0, "gathered units: values change while they are in use");
     if (slot.unit == nobody) continue;
-    slot.gathered.wait_for_its_end();  // what it gathers is old
+    slot.gathered.wait_for_its_end();  // it gathers outdated values
     store_.give_values(slot.unit, {});
     slot.unit = nobody;
   }
@@ -65,7 +65,7 @@ Vector<std::byte> ParameterGatherer::own_slice(const ExecutionSpace& space, std:
   return mine;
 }
 
-/// Into the memory that nobody uses and was used longest ago.
+/// Gathers into the least recently used slot without users.
 ParameterGatherer::Slot& ParameterGatherer::start_gathering(const ExecutionSpace& space, std::size_t unit) {
   Slot* chosen = nullptr;
   for (Slot& slot : slots_) {
@@ -74,7 +74,7 @@ ParameterGatherer::Slot& ParameterGatherer::start_gathering(const ExecutionSpace
   require(chosen != nullptr, fmt::format("gathered units: {} is acquired while {} others are in use",
                                          store_.table().units()[unit].name, slots_.size()));
   if (chosen->unit != nobody) {
-    chosen->gathered.wait_for_its_end();  // never read: the guess was wrong
+    chosen->gathered.wait_for_its_end();  // a wrong prediction that was never read
     store_.give_values(chosen->unit, {});
   }
   chosen->unit = unit;

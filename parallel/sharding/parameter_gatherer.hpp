@@ -7,33 +7,34 @@
 #include <utility>
 #include <vector>
 
-/// Units of which each rank holds a slice: gathered before use, the next one while the present one computes.
+/// Gathers units of which each rank holds a slice before they are used. The next unit is gathered while the current one
+/// computes.
 namespace mylos::parallel {
 
-/// rounded = a slice's master weights in `precision`, of which `rounded` holds the bytes.
+/// Computes rounded = master weights of a slice in `precision`; `rounded` has the size of the result in bytes.
 void round_master_weights(const ExecutionSpace& space, const Vector<float>& master, Precision precision,
                           const Vector<std::byte>& rounded);
 
-/// Memory for the few units that are whole at a time. Every rank acquires and releases the same units in the same
+/// Memory for the few units that are complete at a time. Every rank must acquire and release the same units in the same
 /// order.
 class ParameterGatherer {
  public:
-  /// Units are gathered from the `master_weights` of this rank's slices, one for each unit, over `ranks` into memory
-  /// that `store`, which owns no values, is given. All outlive it. 16-bit values are rounded on their way: no rank
-  /// keeps them.
+  /// Units are gathered over `ranks` from `master_weights`, which has this rank's slice of each unit, into memory that
+  /// is given to `store`. `store` must own no values. All arguments must outlive this object. 16-bit values are rounded
+  /// before they are sent, and not kept.
   ParameterGatherer(Communicator& ranks, ParameterStore& store, std::vector<Vector<float>> master_weights);
   ~ParameterGatherer();
   ParameterGatherer(const ParameterGatherer&) = delete;
   ParameterGatherer& operator=(const ParameterGatherer&) = delete;
 
   const Vector<float>& master(std::size_t unit) const { return master_weights_[unit]; }
-  /// The master weights have changed: what was gathered before is not used again.
+  /// Discards all gathered units, because the master weights have changed.
   void invalidate();
-  /// Begins to gather the unit that followed when the last one was last acquired after the same one, with those whose
-  /// tensors it reads, as far as there is room.
+  /// Starts to gather the unit that is expected next, together with the units whose tensors it reads, as far as there
+  /// is free memory. The expected unit is the one that followed the last two acquired units the last time.
   void prefetch(const ExecutionSpace& space);
 
-  /// Returns when the unit, and those whose tensors it reads as well, are whole; the next one is then on its way.
+  /// Returns when the unit, and the units whose tensors it reads, are complete. The next unit is then being gathered.
   void acquire(const ExecutionSpace& space, std::size_t unit);
   void release(std::size_t unit);
 
@@ -45,22 +46,23 @@ class ParameterGatherer {
     Vector<std::byte> memory;
     std::size_t unit = nobody;
     Event gathered;
-    std::size_t users = 0;  ///< acquired, not yet released
-    std::size_t used = 0;   ///< when it was last acquired or chosen to be next
+    std::size_t users = 0;  ///< acquired and not yet released
+    std::size_t used = 0;   ///< time of the last acquisition or prefetch, by clock_
   };
 
   std::vector<std::size_t> needed_by(std::size_t unit) const;
   Slot* find(std::size_t unit);
   Slot& start_gathering(const ExecutionSpace& space, std::size_t unit);
-  /// This rank's slice of a unit in the store's precision, in `whole` where it is rounded.
+  /// Returns this rank's slice of a unit in the store's precision. If rounding is needed, the slice is stored in
+  /// `whole`.
   Vector<std::byte> own_slice(const ExecutionSpace& space, std::size_t unit, const Vector<std::byte>& whole) const;
 
   Communicator& ranks_;
   ParameterStore& store_;
   std::vector<Vector<float>> master_weights_;
   std::vector<Slot> slots_;
-  std::map<std::pair<std::size_t, std::size_t>, std::size_t> followed_;  ///< (before, unit) -> what came next
-  std::size_t before_ = nobody, last_ = nobody;                          ///< acquired last but one, and last
+  std::map<std::pair<std::size_t, std::size_t>, std::size_t> followed_;  ///< (before, unit) -> next unit
+  std::size_t before_ = nobody, last_ = nobody;                          ///< the last two acquired units
   std::size_t clock_ = 0;
 };
 

@@ -37,7 +37,7 @@ void ReplicaSums::begin(const ExecutionSpace& space, std::size_t unit, const Vec
 void ReplicaSums::finish(const ExecutionSpace& space, std::size_t unit) {
   Sum& sum = sums_[unit];
   if (!std::exchange(sum.under_way, false)) return;
-  // A copy of the slice on the host goes with the event.
+  // Release the event, which may hold a copy of the slice on the host.
   std::exchange(sum.summed, {}).wait(space);
   if (rounds_) convert<bfloat16, float>(space, sum.rounded, sum.slice);
 }

@@ -7,28 +7,27 @@
 #include <string>
 #include <vector>
 
-/// Sums of slices over the groups of ranks that hold the same ones: in hybrid mode, what the network between nodes
-/// carries.
+/// Sums of slices over the ranks that hold the same ones: in hybrid mode, the traffic between nodes.
 namespace mylos::parallel {
 
-/// Sums each unit's slice once a step, while other units still compute.
+/// Sums each unit's slice once per step, while other units still compute.
 class ReplicaSums {
  public:
-  /// `slices` are this rank's, of all units in order; `replicas` outlives this.
+  /// `slices` are this rank's, for all units in order. `replicas` must outlive this object.
   ReplicaSums(const ModeSettings& settings, Communicator& replicas, const ParameterTable& table,
               std::span<const ParameterSlice> slices);
   ~ReplicaSums();
   ReplicaSums(const ReplicaSums&) = delete;
   ReplicaSums& operator=(const ReplicaSums&) = delete;
 
-  /// Whether slices travel as bfloat16. A single group exchanges nothing, so nothing is rounded there.
+  /// Returns true if slices are exchanged as bfloat16. A single group exchanges nothing, and so rounds nothing.
   bool rounds() const { return rounds_; }
-  /// Begins to sum a unit's slice. If rounds(), the slice travels in `rounded`, memory of as many elements, which is in
-  /// use until finish(space, unit); otherwise in its own memory.
+  /// Starts to sum a unit's slice. If rounds() is true, the slice is sent from `rounded`, which must have as many
+  /// elements and is in use until finish(space, unit); otherwise it is sent from its own memory.
   void begin(const ExecutionSpace& space, std::size_t unit, const Vector<bfloat16>& rounded);
-  /// Returns when the unit's slice is its sum; at once where no sum of it is under way.
+  /// Returns when the unit's slice holds its sum; immediately if no sum is under way.
   void finish(const ExecutionSpace& space, std::size_t unit);
-  /// The same of all units, each of which must have begun in this step.
+  /// The same for all units. Each must have begun in this step.
   void finish(const ExecutionSpace& space);
 
  private:
@@ -42,8 +41,8 @@ class ReplicaSums {
 
   Communicator& replicas_;
   bool rounds_;
-  std::vector<Sum> sums_;  ///< of each unit
-  std::size_t begun_ = 0;  ///< in this step
+  std::vector<Sum> sums_;  ///< one per unit
+  std::size_t begun_ = 0;  ///< number of sums begun in this step
 };
 
 }  // namespace mylos::parallel

@@ -54,7 +54,7 @@ Vector<float> ShardedGradients::take(std::size_t unit) {
   return slice(slot->memory, 0, store_.capacity(unit));
 }
 
-/// The sums begin in the same order on every rank.
+/// Returns the slot whose sum began first. Sums begin in the same order on every rank.
 ShardedGradients::Slot* ShardedGradients::oldest_sum(const Slot* but) {
   Slot* chosen = nullptr;
   for (Slot& slot : slots_) {
@@ -75,11 +75,11 @@ void ShardedGradients::reduce(std::size_t unit) {
   slot.order = ++order_;
   slot.summed = ranks_.reduce_scatter(space_, all, buffer_of(part_of(slot, slot.memory)),
                                       fmt::format("gradients of {}", store_.table().units()[unit].name));
-  // What was begun before this unit's pass has had that long: its slices can go on to the other groups.
+  // Sums that began earlier ran during this unit's pass, so their slices can now be exchanged with the other groups.
   if (is_last_) accumulate_all(space_, &slot);
 }
 
-/// A unit's gradients as they are exchanged.
+/// Returns a unit's gradients in the type in which they are exchanged.
 Buffer ShardedGradients::rounded_if_exchanged(Slot& slot) {
   const std::size_t capacity = store_.capacity(slot.unit);
   const Vector<float> gradients = slice(slot.memory, 0, capacity);
@@ -117,7 +117,7 @@ void ShardedGradients::accumulate(const ExecutionSpace& space, Slot& slot) {
   slot.summing = false;
 }
 
-/// The slot's memory in bfloat16 has been exchanged, and is free until another unit's gradients are rounded in it.
+/// slot.rounded has been exchanged. It is free until it is needed for another unit's gradients.
 void ShardedGradients::sum_replicas(const ExecutionSpace& space, Slot& slot) {
   if (!replicas_.rounds()) return replicas_.begin(space, slot.unit, {});
   replicas_.begin(space, slot.unit, part_of(slot, slot.rounded));

@@ -8,15 +8,16 @@
 #include <span>
 #include <vector>
 
-/// Gradients of which each rank keeps a slice: a micro-batch's are summed over ranks unit by unit, while the next
-/// units' backward pass computes, and added to the slice. In the last micro-batch of a step each slice is then summed
-/// over the groups that hold the same ones, also while other units compute.
+/// Gradients of which each rank keeps a slice. The gradients of a micro-batch are summed over ranks unit by unit, while
+/// the backward pass of the next units runs, and are added to the slice. In the last micro-batch of a step each slice
+/// is then summed over the groups that hold the same slices, again while other units compute.
 namespace mylos::parallel {
 
-/// Memory for the units whose gradients are under way: one is written while another is summed.
+/// Memory for the units whose gradients are in progress: one unit is written while another is summed.
 class ShardedGradients {
  public:
-  /// `slices` are this rank's, of all units in order; `store` owns no gradients. All outlive it.
+  /// `slices` are this rank's, for all units in order. `store` must own no gradients. All arguments must outlive this
+  /// object.
   ShardedGradients(const ModeSettings& settings, Mesh& mesh, ParameterStore& store,
                    std::span<const ParameterSlice> slices);
   ~ShardedGradients();
@@ -25,9 +26,9 @@ class ShardedGradients {
 
   void begin_step(const ExecutionSpace& space);
   void begin_micro_batch(bool last);
-  /// The unit's gradients of a micro-batch are complete on this rank.
+  /// Called when the unit's gradients of a micro-batch are complete on this rank.
   void reduce(std::size_t unit);
-  /// Returns when the slices are the sums over ranks and micro-batches, over all groups that hold the same ones.
+  /// Returns when the slices are summed over ranks, micro-batches and all groups that hold the same slices.
   void finish(const ExecutionSpace& space);
 
  private:
@@ -35,12 +36,12 @@ class ShardedGradients {
 
   struct Slot {
     Vector<float> memory;
-    Vector<bfloat16> rounded;   ///< where that is exchanged
-    std::size_t unit = nobody;  ///< written or summed
-    std::size_t lent = nobody;  ///< the unit whose slice travels in `rounded` between groups
+    Vector<bfloat16> rounded;   ///< empty unless gradients are exchanged in bfloat16
+    std::size_t unit = nobody;  ///< unit being written or summed
+    std::size_t lent = nobody;  ///< unit whose slice is being exchanged in `rounded` between groups
     bool summing = false;
-    bool last = false;      ///< what is summed is of the step's last micro-batch
-    std::size_t order = 0;  ///< of the sums that were begun
+    bool last = false;      ///< true if the sum is of the step's last micro-batch
+    std::size_t order = 0;  ///< sequence number of the sum
     Event summed;
   };
 
@@ -53,15 +54,15 @@ class ShardedGradients {
   void accumulate_all(const ExecutionSpace& space, const Slot* but);
   void sum_replicas(const ExecutionSpace& space, Slot& slot);
 
-  Communicator& ranks_;   ///< that split the units
+  Communicator& ranks_;   ///< the ranks among which units are split
   ReplicaSums replicas_;  ///< over the ranks that hold the same slices
   ParameterStore& store_;
   std::vector<ParameterSlice> slices_;
   std::vector<Slot> slots_;
-  std::vector<bool> has_begun_;     ///< of each unit: its slice holds a micro-batch's sum of this step
-  std::vector<TreeSum> tree_sums_;  ///< of each unit, or none
+  std::vector<bool> has_begun_;     ///< per unit: its slice holds a sum of this step
+  std::vector<TreeSum> tree_sums_;  ///< one per unit, or empty
   ExecutionSpace space_;
-  bool is_last_ = false;  ///< the micro-batch whose pass is under way
+  bool is_last_ = false;  ///< the current micro-batch is the last of the step
   std::size_t order_ = 0;
 };
 

@@ -17,7 +17,7 @@ namespace {
 using HostValues = Kokkos::View<float*, Kokkos::LayoutRight, HostSpace, Kokkos::MemoryUnmanaged>;
 using ConstHostValues = Kokkos::View<const float*, Kokkos::LayoutRight, HostSpace, Kokkos::MemoryUnmanaged>;
 
-/// What the modes share: slices, master weights, tensors on the host, and the sums over them.
+/// Common base of all modes: slices, master weights, access to tensors from the host, and sums over ranks.
 class SlicedStrategy : public ShardingStrategy, private UnitHooks {
  public:
   UnitHooks& schedule() override { return *this; }
@@ -56,17 +56,17 @@ class SlicedStrategy : public ShardingStrategy, private UnitHooks {
   virtual void leave_values(std::size_t unit) = 0;
   virtual void reduce_gradients(std::size_t unit) = 0;
 
-  /// Calls `use(owner, piece, first)` for each piece of a tensor's values that one rank of ranks_ has, `first` being
-  /// its place in the unit.
+  /// Calls `use(owner, piece, first)` for each piece of a tensor's values that belongs to one rank of ranks_. `first`
+  /// is the index of the piece in the unit.
   template <class Use>
   void for_each_owner(std::size_t tensor, std::size_t first, std::span<float> values, const Use& use) const;
-  /// piece = master weights from element `first` of this rank's slice of a unit on.
+  /// Copies master weights, from element `first` of the unit on, from this rank's slice to `piece`.
   void copy_master_weights(const ParameterSlice& mine, std::size_t first, std::span<float> piece) const {
     Kokkos::deep_copy(HostValues(piece.data(), piece.size()),
                       slice(mine.master, first - mine.begin, first - mine.begin + piece.size()));
   }
 
-  /// This rank's part of a unit's memory.
+  /// Returns this rank's part of a unit's memory.
   template <class T>
   Vector<T> part_of(const Vector<T>& unit) const {
     const std::size_t part = unit.size() / ranks_.size();
@@ -78,7 +78,7 @@ class SlicedStrategy : public ShardingStrategy, private UnitHooks {
   }
 
   Mesh& mesh_;
-  Communicator& ranks_;  ///< that split the units
+  Communicator& ranks_;  ///< the ranks among which units are split
   ParameterStore& store_;
   std::vector<ParameterSlice> slices_;
 
@@ -97,14 +97,14 @@ class SlicedStrategy : public ShardingStrategy, private UnitHooks {
   void gradients_ready(std::size_t unit) final { reduce_gradients(unit); }
 
   bool tree_sums_;
-  std::vector<Trace::Clock::time_point> acquired_;  ///< when each unit was last
+  std::vector<Trace::Clock::time_point> acquired_;  ///< time of each unit's last acquisition
 };
 
 UnitRange SlicedStrategy::saved_range(std::size_t unit, std::size_t rank) const {
   const std::size_t size = store_.table().units()[unit].size, shards = ranks_.size();
   const std::size_t copies = mesh_.world().size() / shards, copy = rank / shards;
   const std::size_t part = shard_size(size, shards), begin = rank % shards * part;
-  // Ranks that hold the same slice share the writing.
+  // The ranks that hold the same slice each write a part of it.
   const std::size_t share = shard_size(part, copies);
   const auto bounded = [&](std::size_t at) { return std::min({begin + std::min(at, part), size}); };
   return {bounded(copy * share), bounded((copy + 1) * share)};
@@ -143,7 +143,7 @@ void SlicedStrategy::read_tensor(std::size_t tensor, std::size_t first, std::spa
 
 void SlicedStrategy::gather_tensor(std::size_t tensor, std::size_t first, std::span<float> values) {
   constexpr std::size_t root = 0;
-  // The world's first rank is the first of its group; the other groups have the same values.
+  // The world's first rank is in the first shard group; the other groups hold the same values.
   if (mesh_.world().rank() >= ranks_.size()) return check_range(store_.table().tensor(tensor), first, values.size());
   const ParameterSlice& mine = slices_[store_.table().tensor(tensor).unit];
   for_each_owner(tensor, first, values, [&](std::size_t owner, std::span<float> piece, std::size_t at) {
@@ -187,8 +187,8 @@ void SlicedStrategy::write_tensor(std::size_t tensor, std::size_t first, std::sp
   Kokkos::deep_copy(slice(mine.master, target, target + source.size()), source);
 }
 
-/// Values whole on every rank; gradients and optimizer whole or in slices. What one rank updates the others gather,
-/// each unit until it is acquired.
+/// Values are complete on every rank; gradients and optimizer state are complete or sharded. After an update, each unit
+/// is gathered before it is acquired.
 class WholeValuesStrategy : public SlicedStrategy {
  public:
   WholeValuesStrategy(const ModeSettings& settings, Mesh& mesh, ParameterStore& store)
@@ -202,7 +202,8 @@ class WholeValuesStrategy : public SlicedStrategy {
 
   void sync_parameters(const ExecutionSpace& space) override {
     for (std::size_t unit = 0; unit < slices_.size(); ++unit) {
-      // A pass that did not use the unit left it. Its result is old, and the optimizer has written to the same memory.
+      // If no pass acquired the unit, its previous exchange has not been waited for. Its result is outdated, and the
+      // optimizer has written to the same memory.
       gathered_[unit].wait_for_its_end();
       gathered_[unit] = publish_unit(space, unit);
     }
@@ -215,7 +216,7 @@ class WholeValuesStrategy : public SlicedStrategy {
   }
   void leave_values(std::size_t) override {}
 
-  /// Float master weights are the rank's part of the values themselves.
+  /// Float master weights are this rank's part of the values themselves.
   Vector<float> master_of(std::size_t unit) const {
     return store_.precision() == Precision::float32 ? part_of(whole_values<float>(unit)) : new_master(unit);
   }
@@ -231,7 +232,7 @@ class WholeValuesStrategy : public SlicedStrategy {
   std::vector<Event> gathered_;
 };
 
-/// replicated and sharded-optimizer: gradients are whole, and summed over ranks after the last micro-batch.
+/// Modes replicated and sharded-optimizer: gradients are complete and summed over ranks after the last micro-batch.
 class AllReducedStrategy : public WholeValuesStrategy {
  public:
   AllReducedStrategy(const ModeSettings& settings, Mesh& mesh, ParameterStore& store)
@@ -257,7 +258,7 @@ Vector<float> new_gradient(const ParameterStore& store, std::size_t unit, std::s
                        store.capacity(unit) / shards);
 }
 
-/// sharded-gradients: each micro-batch's gradients are summed into slices.
+/// Mode sharded-gradients: the gradients of each micro-batch are summed into slices.
 class ShardedGradientsStrategy final : public WholeValuesStrategy {
  public:
   ShardedGradientsStrategy(const ModeSettings& settings, Mesh& mesh, ParameterStore& store)
@@ -278,7 +279,7 @@ class ShardedGradientsStrategy final : public WholeValuesStrategy {
   std::optional<ShardedGradients> gradients_;
 };
 
-/// sharded and hybrid: values too are slices, gathered unit by unit.
+/// Modes sharded and hybrid: values are sharded too, and gathered unit by unit.
 class FullyShardedStrategy final : public SlicedStrategy {
  public:
   FullyShardedStrategy(const ModeSettings& settings, Mesh& mesh, ParameterStore& store)
@@ -318,7 +319,7 @@ class FullyShardedStrategy final : public SlicedStrategy {
   ExecutionSpace space_;
 };
 
-/// A group of one, as a base so that it is there before the mode.
+/// A group of one. It is a base class so that it is constructed before the strategy.
 struct OwnMesh {
   std::unique_ptr<Communicator> self = make_self_communicator();
   Mesh mesh{*self, 1};

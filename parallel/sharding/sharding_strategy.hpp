@@ -9,15 +9,16 @@
 #include <span>
 #include <string_view>
 
-/// How parameters, gradients and optimizer state are spread over ranks. The trainer sees only this.
+/// How parameters, gradients and optimizer state are distributed over ranks. The trainer uses only this interface.
 namespace mylos::parallel {
 
 enum class ModeKind { replicated, sharded_optimizer, sharded_gradients, sharded, hybrid };
-/// "sharded-optimizer"; nothing where the name is of no mode.
+/// "sharded-optimizer" and so on. parse_mode returns nullopt for any other name.
 std::string_view to_string(ModeKind kind);
 std::optional<ModeKind> parse_mode(std::string_view name);
 
-/// What a mode splits among ranks beside the optimizer; every one but replicated splits that.
+/// Return true if a mode shards the parameter values or the gradients. All modes but replicated shard the optimizer
+/// state.
 bool shards_values(ModeKind kind);
 bool shards_gradients(ModeKind kind);
 
@@ -29,81 +30,86 @@ struct UnitRange {
 
 struct ModeSettings {
   ModeKind kind = ModeKind::replicated;
-  bool bfloat16_gradients = false;  ///< exchanged rounded; sums are float
-  bool tree_sums = false;           ///< sums over micro-batches and blocks are balanced binary trees: --deterministic
-  std::size_t micro_batches = 1;    ///< the most of a step on a rank; with tree_sums of every step on every rank
+  bool bfloat16_gradients = false;  ///< gradients are exchanged as bfloat16 and summed in float
+  bool tree_sums = false;           ///< sums over micro-batches and blocks are balanced binary trees (--deterministic)
+  std::size_t micro_batches = 1;    ///< maximum per rank and step; with tree_sums the exact number on every rank
 };
 
-/// One way of spreading. Every call is collective: all ranks make it, in the same order.
+/// A way of distributing the state over ranks. Unless stated otherwise, every function is collective: all ranks call
+/// it, in the same order.
 class ShardingStrategy {
  public:
   virtual ~ShardingStrategy() = default;
 
-  /// What the model tells its units to.
+  /// The hooks that the model calls for its units.
   virtual UnitHooks& schedule() = 0;
-  /// The slices of all units that this rank updates, in the order of units: of equal size on every rank, cut at
-  /// multiples of shard_alignment. The last may reach beyond the unit's elements, into padding that stays zero.
+  /// The slices that this rank updates, one per unit, in order. They have equal sizes on all ranks and are cut at
+  /// multiples of slice_block. The last slices of a unit may extend beyond its elements, into padding that stays zero.
   virtual std::span<const ParameterSlice> slices() const = 0;
-  /// The elements of a unit that `rank` writes into a checkpoint. Those of all ranks are disjoint and all of the unit.
+  /// The elements of a unit that `rank` writes to a checkpoint. The ranges of all ranks are disjoint and cover the
+  /// unit.
   virtual UnitRange saved_range(std::size_t unit, std::size_t rank) const = 0;
 
-  /// A step begins: gradients count from zero.
+  /// Begins a step, with zero gradients.
   virtual void begin_step(const ExecutionSpace& space) = 0;
-  /// A micro-batch's pass begins; after the `last` one of a step what `gradients_ready` tells is complete on this rank.
+  /// Begins the pass of a micro-batch. In the `last` one of a step, gradients_ready means that the unit's gradients of
+  /// the step are complete on this rank.
   virtual void begin_micro_batch(bool last) = 0;
-  /// Returns when the gradient of every slice is the sum over ranks and micro-batches.
+  /// Returns when the gradient of every slice is summed over ranks and micro-batches.
   virtual void finish_gradients(const ExecutionSpace& space) = 0;
-  /// Sum of values that each rank has for its slices: `values` of this rank, as many for each block of shard_alignment
-  /// elements of a slice as on every rank. Each rank adds its own in order, and ranks' sums are added in the order of
-  /// Communicator. With tree_sums it is a balanced tree over the blocks of each unit instead, so the same bits for any
-  /// mode and number of ranks.
+  /// Returns the sum of `values` over all ranks. Each rank passes one value for each block of slice_block elements of
+  /// its slices. Each rank adds its values in order, and the ranks' sums are added in the order of Communicator. With
+  /// tree_sums the sum is a balanced tree over the blocks of each unit instead, which has the same bits for any mode
+  /// and number of ranks.
   virtual double sum_of_blocks(std::span<const double> values) = 0;
-  /// Makes the store's values from the master weights, in the compute type. Other ranks may read a unit's master
-  /// weights until the unit has been acquired: they change after that only.
+  /// Updates the store's values, in the compute type, from the master weights. Other ranks may read a unit's master
+  /// weights until the unit has been acquired, so they must not change before that.
   virtual void sync_parameters(const ExecutionSpace& space) = 0;
 
-  /// Master values of a tensor from its element `first` on, on the host of every rank.
+  /// Reads master weights of a tensor, from element `first` on, into host memory on every rank.
   virtual void read_tensor(std::size_t tensor, std::size_t first, std::span<float> values) = 0;
-  /// The same on the host of the first rank only. Every rank that has some of them sends those and no others;
-  /// `values`, of one size on all ranks, is left undefined on the others.
+  /// Reads master weights like read_tensor, but on the first rank only. Each rank that owns some of the elements sends
+  /// only these. `values` must have the same size on all ranks; it is left undefined on the others.
   virtual void gather_tensor(std::size_t tensor, std::size_t first, std::span<float> values) = 0;
-  /// The elements of a tensor whose master weights this rank has; empty where it has none. Not collective.
+  /// The elements of a tensor whose master weights this rank owns; may be empty. Not collective.
   virtual TensorRange owned_range(std::size_t tensor) const = 0;
-  /// The ranks that have the same slices as this one, in the same order on each: a group of one where no other does.
+  /// The ranks that hold the same slices as this one, in the same order on each; a group of one if there are no others.
   virtual Communicator& copies() = 0;
-  /// Master weights [first, first + count) of a tensor, within this rank's owned_range, become those of rank `from` of
-  /// copies(). Collective over copies().
+  /// Copies master weights [first, first + count) of a tensor from rank `from` of copies() to its other ranks. The
+  /// range must lie in this rank's owned_range. Collective over copies().
   virtual void copy_tensor(std::size_t tensor, std::size_t first, std::size_t count, std::size_t from) = 0;
-  /// Sets elements of a tensor from `first` on, of which each rank keeps those of its owned_range: it need not be given
-  /// the others. `sync_parameters` makes them seen. Not collective.
+  /// Sets elements of a tensor, from element `first` on. Each rank keeps those in its owned_range; the others need not
+  /// be passed. Takes effect with sync_parameters. Not collective.
   virtual void write_tensor(std::size_t tensor, std::size_t first, std::span<const float> values) = 0;
-  /// The same from the tensor's first element on.
+  /// Sets elements from the tensor's first element on.
   void write_tensor(std::size_t tensor, std::span<const float> values) { write_tensor(tensor, 0, values); }
 };
 
-/// How many neighbouring ranks split a unit in a mode: the size of Mesh's shard groups. `shard_size` is of hybrid.
+/// Returns how many consecutive ranks split a unit in a mode: the size of Mesh's shard groups. `shard_size` is used in
+/// hybrid mode only.
 std::size_t ranks_that_split(ModeKind kind, std::size_t shard_size, std::size_t ranks);
 
-/// How the store of a mode is made.
+/// Returns the layout of the parameter store in a mode.
 StoreLayout store_layout(ModeKind kind, std::size_t shards);
 
-/// The mode `settings` says, over the ranks of `mesh`, for a store of its layout. Both outlive it.
+/// Returns the sharding strategy for `settings` over the ranks of `mesh`. `store` must have the matching layout. Both
+/// must outlive the strategy.
 std::unique_ptr<ShardingStrategy> make_sharding_strategy(const ModeSettings& settings, Mesh& mesh,
                                                          ParameterStore& store);
 
-/// Everything whole in one process. Master weights are the store's own values where those are float.
+/// Returns the strategy for a single process, without sharding. If the store's values are float, they are the master
+/// weights.
 std::unique_ptr<ShardingStrategy> make_single_process_mode(ParameterStore& store);
 
-/// Whole units that a mode has memory for at a time, of values and of gradients, where it splits them.
+/// Returns the number of whole units that a mode has memory for, in values or in gradients, if it shards them.
 std::size_t units_at_once(const ParameterTable& table);
 
-/// What a rank holds in a mode, in bytes, by formula: with P elements of parameters split among n ranks, slices have
-/// P/n.
+/// The memory of a rank in a mode, in bytes, by formula. With P parameters split among n ranks, slices have P/n
+/// elements.
 struct ModeMemory {
-  std::size_t slices = 0;  ///< elements of this rank's slices: each optimizer slot has as many floats
-  std::size_t values =
-      0;  ///< in the compute type, gathered units included, and float master weights beside 16-bit ones
-  std::size_t gradients = 0;  ///< with the units that are being summed
+  std::size_t slices = 0;     ///< elements of this rank's slices; each optimizer slot has as many floats
+  std::size_t values = 0;     ///< in the compute type, with gathered units and float master weights
+  std::size_t gradients = 0;  ///< including units that are being summed
   std::size_t exchange = 0;   ///< gradients in the type in which they are exchanged
 };
 ModeMemory mode_memory(const ModeSettings& settings, std::size_t shards, const ParameterTable& table,

@@ -17,7 +17,7 @@ TreeSum::TreeSum(const std::string& label, std::size_t size, std::size_t count) 
 }
 
 void TreeSum::add(const ExecutionSpace& space, const Vector<float>& array, const Vector<float>& sum) {
-  // The set bits of what was added so far are the partial sums that wait for a neighbour.
+  // The set bits of added_ are the levels whose partial sums wait for a neighbour.
   std::size_t level = 0;
   for (; (added_ >> level & 1u) != 0; ++level) mylos::add(space, partial_[level], array);
   added_ = (added_ + 1) % count_;

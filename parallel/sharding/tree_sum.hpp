@@ -5,23 +5,25 @@
 #include <string>
 #include <vector>
 
-/// Sums of arrays that come one after the other, in an order that does not depend on how many come at once elsewhere.
+/// Sums of arrays that arrive one after another. The order does not depend on how many arrays are summed at a time
+/// elsewhere.
 namespace mylos::parallel {
 
-/// Adds `count` arrays of one size as a balanced binary tree: neighbours first. Holds one partial sum for each level.
-/// With a power of two of arrays the tree is that of the ranks' sums one level on (Communicator).
+/// Sums `count` arrays of the same size as a balanced binary tree, neighbours first. Holds one partial sum per level.
+/// `count` must be a power of two; the tree then has the same structure as a sum over ranks (see Communicator).
 class TreeSum {
  public:
   TreeSum(const std::string& label, std::size_t size, std::size_t count);
 
-  /// The next array. With the last one `sum`, which may be that array, becomes the sum of all, and the next sum begins.
+  /// Adds the next array. With the last one, the total is written to `sum`, which may alias that array, and the next
+  /// sum begins.
   void add(const ExecutionSpace& space, const Vector<float>& array, const Vector<float>& sum);
 
-  /// Partial sums that are held: the levels of a tree over `count` arrays.
+  /// Returns the number of partial sums held: the levels of a tree over `count` arrays.
   static std::size_t levels(std::size_t count);
 
  private:
-  std::vector<Vector<float>> partial_;  ///< of 1, 2, 4, ... arrays
+  std::vector<Vector<float>> partial_;  ///< sums of 1, 2, 4, ... arrays
   std::size_t count_;
   std::size_t added_ = 0;
 };
