@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* latest_name = "latest";
 constexpr std::string_view prefix = "step-", suffix = ".h5", unfinished_suffix = ".tmp";
-constexpr std::size_t longest_name = 64;  // of a checkpoint's file
+constexpr std::size_t longest_name = 64;  // of a checkpoint's file name
 
 std::optional<std::size_t> step_of(std::string_view name) {
   if (!name.starts_with(prefix) || !name.ends_with(suffix)) return std::nullopt;
@@ -41,10 +41,10 @@ void rename_file(const fs::path& from, const fs::path& to) {
   if (::rename(from.c_str(), to.c_str()) != 0) fail_with_errno("write", to, errno);
 }
 
-/// Flushes a directory's entries; file systems that cannot are left alone.
+/// Makes `latest` name the checkpoint `name`. The file is replaced atomically.
 void write_latest(const fs::path& directory, const fs::path& name) {
   const fs::path target = directory / latest_name, temporary = unfinished_name(target);
-  std::error_code ignored;  // what a killed save left; where it cannot be removed the next line tells
+  std::error_code ignored;  // a leftover of an interrupted save; if it cannot be removed, the next line fails
   fs::remove(temporary, ignored);
   PositionedFile file(temporary, PositionedFile::Use::create);
   const std::string text = name.string() + "\n";
@@ -54,9 +54,9 @@ void write_latest(const fs::path& directory, const fs::path& name) {
   sync_directory(directory);
 }
 
-/// The file that `latest` names, if it is there.
+/// Returns the file that `latest` names; nullopt if it does not exist.
 std::optional<fs::path> read_latest(const fs::path& directory) {
-  std::error_code unreadable;  // then the last step is taken
+  std::error_code unreadable;  // in that case the last step is used
   if (!fs::is_regular_file(directory / latest_name, unreadable)) return std::nullopt;
   const PositionedFile file(directory / latest_name, PositionedFile::Use::read);
   std::string text(std::min<std::size_t>(file.size(), longest_name), '\0');
@@ -72,14 +72,14 @@ void remove_file(const fs::path& file) {
   if (code) fail(fmt::format("cannot remove {}: {}", file.string(), code.message()));
 }
 
-/// Removes all but the newest `keep` whole checkpoints of `entries`. The last entry has just been written. A damaged
-/// one stays until `keep` whole ones are newer. Reading every byte of a checkpoint keeps all ranks waiting. It is done
-/// only between the last entry and the one that this process resumed from, where damaged ones lie after a resume by
-/// hand. Of older ones only the structure is read.
+/// Removes all but the newest `keep` intact checkpoints of `entries`, the last of which has just been written. A
+/// damaged one is kept until `keep` newer ones are intact. All ranks wait while a checkpoint is read completely. That
+/// is done only between the last entry and the one that this process resumed from; after resuming from an older
+/// checkpoint by hand, damaged ones are there. For older entries only the structure is read.
 void remove_oldest(std::span<const CheckpointEntry> entries, std::size_t keep) {
   if (entries.size() <= keep) return;
   std::size_t whole = 1;
-  bool is_older = false;  // than one that is known to be whole
+  bool is_older = false;  // older than a checkpoint known to be intact
   for (auto entry = std::next(entries.rbegin()); entry != entries.rend(); ++entry) {  // clang 14 has no views::reverse
     if (whole == keep) {
       remove_file(entry->file);
@@ -99,7 +99,7 @@ void remove_others(const fs::path& directory, std::size_t step, std::size_t keep
   remove_oldest(entries, keep);
 }
 
-/// The message of what `work` throws; empty where it throws nothing.
+/// Returns the message of the exception that `work` throws; empty if it throws none.
 template <class Work>
 std::string error_of(const Work& work) {
   try {
@@ -110,8 +110,8 @@ std::string error_of(const Work& work) {
   return {};
 }
 
-/// Whether `entry` is of a later step than the one that `latest` names, and was written after that file. A checkpoint
-/// that another branch of the run left is of a later step, too, but older than `latest`.
+/// Returns true if `entry` is of a later step than the checkpoint that `latest` names, and was written after `latest`.
+/// A checkpoint of another branch of the run may also be of a later step, but is older than `latest`.
 bool supersedes(const CheckpointEntry& entry, const fs::path& named) {
   std::error_code entry_unknown, latest_unknown;
   const auto written = fs::last_write_time(entry.file, entry_unknown);
@@ -127,7 +127,7 @@ fs::path checkpoint_file_name(std::size_t step) { return fmt::format("{}{:06}{}"
 fs::path unfinished_name(const fs::path& file) { return file.string() + std::string(unfinished_suffix); }
 
 fs::path checkpoints_directory(const fs::path& path) {
-  std::error_code unreadable;  // is told by the call that lists it
+  std::error_code unreadable;  // reported when the directory is listed
   return fs::is_directory(path / checkpoints_name, unreadable) ? path / checkpoints_name : path;
 }
 
@@ -145,7 +145,7 @@ std::vector<CheckpointEntry> list_checkpoints(const fs::path& directory) {
 }
 
 fs::path resolve_checkpoint(const fs::path& path) {
-  std::error_code unreadable;  // is told by the call that opens it
+  std::error_code unreadable;  // reported when the file is opened
   if (fs::exists(path, unreadable) && !fs::is_directory(path, unreadable)) return path;
   const fs::path directory = checkpoints_directory(path);
   const std::vector<CheckpointEntry> entries = list_checkpoints(directory);
@@ -168,7 +168,7 @@ void withdraw_checkpoint(const fs::path& directory, std::size_t step) {
   const std::vector<CheckpointEntry> entries = list_checkpoints(directory);
   const auto is_other = [step](const CheckpointEntry& entry) { return entry.step != step; };
   const auto other = std::find_if(entries.rbegin(), entries.rend(), is_other);
-  // Removed first: a later step than that of `latest` would be gone on from.
+  // Remove the file first: while it exists, a run would resume from it if its step is later than that of `latest`.
   remove_file(directory / checkpoint_file_name(step));
   sync_directory(directory);
   if (other != entries.rend()) write_latest(directory, other->file.filename());

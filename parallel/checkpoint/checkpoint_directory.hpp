@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <vector>
 
-/// The files in a directory of checkpoints: step-000123.h5, and `latest`, a text that names one of them. On the host of
-/// one process. Errors: std::runtime_error naming the path.
+/// Files in a directory of checkpoints: step-000123.h5, and the text file `latest`, which names one of them. The
+/// functions run on the host of one process. Errors: std::runtime_error that names the path.
 namespace mylos::parallel {
 
 inline constexpr const char* checkpoints_name = "checkpoints";
@@ -16,30 +16,31 @@ struct CheckpointEntry {
 };
 
 std::filesystem::path checkpoint_file_name(std::size_t step);
-/// Where a checkpoint is written until it is whole.
+/// Returns the name of a checkpoint that is still being written.
 std::filesystem::path unfinished_name(const std::filesystem::path& file);
 
-/// The directory of checkpoints that `path` means: a run's output directory, or one of checkpoints.
+/// Returns the directory of checkpoints for `path`: a run's output directory, or a directory of checkpoints itself.
 std::filesystem::path checkpoints_directory(const std::filesystem::path& path);
-/// Whole checkpoints, in the order of steps; none where there is no such directory.
+/// Returns the checkpoints in the order of steps, without unfinished ones; empty if the directory does not exist.
 std::vector<CheckpointEntry> list_checkpoints(const std::filesystem::path& directory);
 
-/// A file is itself; a directory means the checkpoint that its `latest` names, or the last step where that is gone. A
-/// complete file of a later step that is newer than `latest` is taken instead: `latest` could not be written after it.
-/// Empty where there is none.
+/// Returns the checkpoint file that `path` refers to; empty if there is none. A file refers to itself. A directory
+/// refers to the checkpoint named in `latest`, or to the last step if that is missing. A complete file of a later step
+/// that is newer than `latest` takes precedence: `latest` could not be updated after it was written.
 std::filesystem::path resolve_checkpoint(const std::filesystem::path& path);
 
-/// Renames a finished checkpoint to its name, points `latest` to it and removes those of later steps, and those before
-/// the newest `keep` whole ones. A damaged one is not counted. Returns what failed once the file had its name: `latest`
-/// or removing others; empty where nothing did. Errors: the file does not get its name.
+/// Renames a finished checkpoint to its final name and updates `latest`. Removes the checkpoints of later steps, and
+/// those before the newest `keep` intact ones; damaged ones do not count. Returns the errors that occurred after the
+/// renaming; empty if there were none. Errors: thrown if the renaming fails.
 std::string publish_checkpoint(const std::filesystem::path& directory, std::size_t step, std::size_t keep);
 
-/// Removes the checkpoint of a step, and points `latest` to the newest of the others.
+/// Removes the checkpoint of a step, and sets `latest` to the newest of the others.
 void withdraw_checkpoint(const std::filesystem::path& directory, std::size_t step);
 
-/// Makes the directory and removes what killed saves left in it.
+/// Creates the directory and removes leftovers of interrupted saves.
 void clear_unfinished(const std::filesystem::path& directory);
-/// Errors: both numbers, where `kept` checkpoints of `bytes` and one more do not fit.
+/// Checks that `kept` checkpoints of `bytes` and one more fit. Errors: thrown with the needed and the free space if
+/// not.
 void check_checkpoint_space(const std::filesystem::path& directory, std::size_t bytes, std::size_t kept);
 
 }  // namespace mylos::parallel

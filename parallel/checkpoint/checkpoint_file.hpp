@@ -10,25 +10,26 @@
 #include <string>
 #include <vector>
 
-/// The HDF5 file of a checkpoint, on the host of one process; needs neither Kokkos nor MPI to run. A build without HDF5
-/// says so where it is asked for a file. Errors: std::runtime_error naming the file and the dataset.
+/// The HDF5 file of a checkpoint, on the host of one process. Needs neither Kokkos nor MPI to be initialised. In a
+/// build without HDF5 the functions throw an error that says so. Errors: std::runtime_error that names the file and the
+/// dataset.
 namespace mylos::parallel {
 
-/// Elements of a range at most: 1 MiB.
+/// Maximum number of elements per checksum: 1 MiB.
 inline constexpr std::size_t checksum_elements = std::size_t{1} << 18;
 
-/// A dataset that is to be, of float values.
+/// A dataset of float values to be created.
 struct DatasetShape {
   std::string name;  ///< "/model/encoder.layer.0.output.dense.bias"
   std::vector<std::size_t> shape;
-  std::size_t ranges = 0;  ///< with a checksum each
+  std::size_t ranges = 0;  ///< number of ranges, each with a checksum
 
-  std::size_t size() const;  ///< elements
+  std::size_t size() const;  ///< in elements
 };
-/// "(2, 3)".
+/// Formats a shape: "(2, 3)".
 std::string shape_text(std::span<const std::size_t> shape);
 
-/// Where the bytes of a dataset and of its table of checksums begin in the file.
+/// The offsets of a dataset and of its checksum table in the file, in bytes.
 struct DatasetSlot {
   std::uint64_t values = 0;
   std::uint64_t checksums = 0;
@@ -40,47 +41,47 @@ struct ChecksumRange {
   std::uint64_t count = 0;
   std::uint32_t crc32c = 0;
 };
-/// Bytes of a row of a table of checksums.
+/// Bytes of a row in a checksum table.
 inline constexpr std::size_t checksum_row_bytes = 20;
-/// Writes `range` as the file has it.
+/// Writes `range` in the file's format.
 void pack_checksum_row(const ChecksumRange& range, std::span<std::byte, checksum_row_bytes> bytes);
 
-/// Whether this build writes and reads checkpoints.
+/// Returns true if this build can write and read checkpoints.
 bool has_checkpoint_files();
 
-/// Makes a file that is not there yet, with all datasets and their tables, not filled, and its space reserved, so that
-/// a full disk is found here. `record` becomes /run. Returns where each dataset lies.
+/// Creates a new file with all datasets and checksum tables, uninitialised. Its disk space is reserved, so that a full
+/// disk is detected here. `record` is stored in /run. Returns the slot of each dataset.
 std::vector<DatasetSlot> create_checkpoint_file(const std::filesystem::path& path,
                                                 std::span<const DatasetShape> datasets, const CheckpointRecord& record);
 
-/// A dataset that is in a file.
+/// A dataset in an existing file.
 struct CheckpointDataset {
   std::string name;
   std::vector<std::size_t> shape;
-  std::uint64_t size = 0;                  ///< elements
-  std::uint64_t offset = 0;                ///< of its first byte in the file
-  std::vector<ChecksumRange> ranges = {};  ///< in order, all of its elements
+  std::uint64_t size = 0;                  ///< in elements
+  std::uint64_t offset = 0;                ///< offset of its first byte in the file
+  std::vector<ChecksumRange> ranges = {};  ///< in order, covering all elements
 };
 
-/// What a file says of itself, its values apart.
+/// The contents of a file except for its values.
 struct CheckpointIndex {
   CheckpointRecord record;
-  std::vector<CheckpointDataset> datasets;  ///< in the order in which they were made
+  std::vector<CheckpointDataset> datasets;  ///< in order of creation
 
   const CheckpointDataset* find(std::string_view name) const;
 };
 CheckpointIndex read_checkpoint_index(const std::filesystem::path& path);
 
-/// Reads a range (`values` has its count) and compares its checksum. Errors: the file, the dataset and the elements
-/// that are damaged.
+/// Reads a range and verifies its checksum. `values` must have range.count elements. Errors: name the file, the dataset
+/// and the damaged elements.
 void read_range(const PositionedFile& file, const CheckpointDataset& dataset, const ChecksumRange& range,
                 std::span<float> values);
 
-/// Gives `take` all values of a dataset, range by range; checked.
+/// Reads a dataset range by range, verifies each range, and passes its values to `take`.
 void read_dataset(const PositionedFile& file, const CheckpointDataset& dataset,
                   const std::function<void(std::span<const float> values)>& take);
 
-/// Reads every value of a file and compares it with its checksum. Returns the bytes read.
+/// Reads all values of a file and verifies their checksums. Returns the number of bytes read.
 std::uint64_t verify_checkpoint(const std::filesystem::path& path);
 
 }  // namespace mylos::parallel

@@ -1,4 +1,4 @@
-// Builds without HDF5.
+// Stand-in for builds without HDF5.
 #include "core/base/error.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
 

@@ -1,5 +1,6 @@
-// Makes a checkpoint's file. HDF5 lays it out in memory, where only what it writes takes any; what it wrote is then
-// copied into the file. So errors of the disk are ours to tell: HDF5 1.10 crashes at exit where one met it.
+// Creates a checkpoint's file. HDF5 lays it out in a memory file, in which only written parts take memory. These parts
+// are then copied to the file on disk. Disk errors are therefore reported by our own code: HDF5 1.10 crashes at exit
+// after a disk error.
 #include "core/base/error.hpp"
 #include "core/base/hdf5.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
@@ -17,12 +18,12 @@
 namespace mylos::parallel {
 namespace {
 
-constexpr hsize_t aligned_bytes = 4096;                 // arrays of at least as many begin at a multiple of it
-constexpr std::uint64_t metadata_bytes = 64 << 10;      // of a file, at most, beside those of its datasets and record
-constexpr std::uint64_t dataset_metadata_bytes = 8192;  // the same for a dataset with its table, alignment included
-constexpr std::size_t copied_bytes = 1 << 20;           // at once
+constexpr hsize_t aligned_bytes = 4096;                 // alignment of arrays of at least this size
+constexpr std::uint64_t metadata_bytes = 64 << 10;      // maximum for a file, without its datasets and record
+constexpr std::uint64_t dataset_metadata_bytes = 8192;  // maximum for a dataset and its table, with alignment
+constexpr std::size_t copied_bytes = 1 << 20;           // per read
 
-/// A file in memory; parts that nobody wrote take none.
+/// A file in memory. Parts that were never written take no memory.
 class MemoryFile {
  public:
   MemoryFile() : descriptor_(::memfd_create("mylos-checkpoint", MFD_CLOEXEC)) {
@@ -35,7 +36,7 @@ class MemoryFile {
   std::string path() const { return fmt::format("/proc/self/fd/{}", descriptor_); }
   std::uint64_t size() const { return static_cast<std::uint64_t>(::lseek(descriptor_, 0, SEEK_END)); }
 
-  /// Copies what was written to the same places of `target`.
+  /// Copies all written parts to the same offsets in `target`.
   void copy_to(const PositionedFile& target) const {
     std::vector<std::byte> bytes(copied_bytes);
     off_t begin = 0;
@@ -57,17 +58,17 @@ class MemoryFile {
 
 hid_t create_layout_file(const std::string& memory, const std::string& name) {
   const Hdf5Id properties(hdf5_access_properties(), H5Pclose);
-  H5Pset_fapl_stdio(properties.get());  // other drivers resolve the path, which a file in memory has none of
+  H5Pset_fapl_stdio(properties.get());  // other drivers resolve the path, but a file in memory has none
   H5Pset_alignment(properties.get(), aligned_bytes, aligned_bytes);
 #if H5_VERSION_GE(1, 10, 7)
-  H5Pset_file_locking(properties.get(), false, true);  // the file is in memory, and no other process knows it
+  H5Pset_file_locking(properties.get(), false, true);  // no locks: no other process can access the file in memory
 #endif
   const hid_t file = H5Fcreate(memory.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, properties.get());
   if (file < 0) fail_hdf5(name, "lay", "it out");
   return file;
 }
 
-/// A group that remembers the order of what is made in it.
+/// Creates a group that keeps the creation order of its members.
 hid_t create_group(hid_t file, const std::string& path, const std::string& name) {
   const Hdf5Id properties(H5Pcreate(H5P_GROUP_CREATE), H5Pclose);
   H5Pset_link_creation_order(properties.get(), H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
@@ -76,7 +77,7 @@ hid_t create_group(hid_t file, const std::string& path, const std::string& name)
   return group;
 }
 
-/// Makes the groups above `path` that are not there.
+/// Creates the missing groups above `path`.
 void create_groups_above(hid_t file, const std::string& path, const std::string& name) {
   for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
     const std::string group = path.substr(0, slash);
@@ -86,7 +87,7 @@ void create_groups_above(hid_t file, const std::string& path, const std::string&
   }
 }
 
-/// A dataset of one block that is not filled; returns where it lies.
+/// Creates a contiguous, uninitialised dataset. Returns its offset in the file.
 std::uint64_t create_dataset(hid_t file, const std::string& path, hid_t type, std::span<const hsize_t> shape,
                              const std::string& name) {
   create_groups_above(file, path, name);
@@ -102,7 +103,7 @@ std::uint64_t create_dataset(hid_t file, const std::string& path, hid_t type, st
   return offset;
 }
 
-/// What pack_checksum_row writes.
+/// Returns the HDF5 type of the rows written by pack_checksum_row.
 hid_t checksum_row_type() {
   const hid_t type = H5Tcreate(H5T_COMPOUND, checksum_row_bytes);
   H5Tinsert(type, "first", 0, H5T_STD_U64LE);
@@ -131,7 +132,7 @@ std::vector<DatasetSlot> lay_out(hid_t file, std::span<const DatasetShape> datas
   return slots;
 }
 
-/// Bytes that the file has at most.
+/// Returns an upper bound of the file's size in bytes.
 std::uint64_t largest_size(std::span<const DatasetShape> datasets, const CheckpointRecord& record) {
   std::uint64_t bytes = metadata_bytes + 2 * record.packed().size() + record.members().size() * 512;
   for (const DatasetShape& dataset : datasets) {

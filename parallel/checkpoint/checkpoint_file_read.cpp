@@ -1,5 +1,5 @@
-// Reads what a checkpoint's file says of itself, and checks that it is whole. Nothing that the file claims is believed
-// before it was compared with the file's size.
+// Reads the index of a checkpoint's file and checks that it is intact. Sizes in the file are compared with the file's
+// size before they are used.
 #include "core/base/error.hpp"
 #include "core/base/hdf5_source.hpp"
 #include "parallel/checkpoint/checkpoint_file.hpp"
@@ -17,11 +17,11 @@ namespace mylos::parallel {
 namespace {
 
 constexpr std::size_t longest_text = 16 << 20;  // bytes of an attribute
-constexpr int most_members = 1024;              // of /run
+constexpr int most_members = 1024;              // attributes of /run
 constexpr int deepest_group = 8;
-constexpr std::size_t longest_path = 1024;       // bytes
-constexpr std::size_t least_object_bytes = 64;   // of a group or dataset in the file; HDF5 takes more
-constexpr std::uint64_t rows_at_once = 1 << 12;  // of a table of checksums
+constexpr std::size_t longest_path = 1024;       // in bytes
+constexpr std::size_t least_object_bytes = 64;   // lower bound for a group or dataset; HDF5 takes more
+constexpr std::uint64_t rows_at_once = 1 << 12;  // rows of a checksum table
 
 void check_format(const Hdf5Source& source) {
   const bool is_checkpoint = H5Aexists(source.id(), format_attribute) > 0 &&
@@ -47,7 +47,7 @@ CheckpointRecord::Value read_member(hid_t run, const std::string& member, const 
   }
 }
 
-/// The name of link or attribute `index`, as `ask` tells it into a buffer.
+/// Returns the name of a link or attribute. `ask` writes it into a buffer and returns its length.
 std::string name_at(const std::function<ssize_t(char*, std::size_t)>& ask, const Hdf5Source& source,
                     const std::string& of) {
   const ssize_t length = ask(nullptr, 0);
@@ -77,7 +77,7 @@ CheckpointRecord read_record(const Hdf5Source& source) {
   return record;
 }
 
-/// Checks that `range` follows the elements before `next`, and is not too long.
+/// Checks that `range` begins at element `next` and is not too long.
 void check_range(const ChecksumRange& range, std::uint64_t next, const CheckpointDataset& dataset,
                  const Hdf5Source& source) {
   const bool follows =
@@ -86,7 +86,7 @@ void check_range(const ChecksumRange& range, std::uint64_t next, const Checkpoin
                               checksums_group, dataset.name, range.first, range.first + range.count, next));
 }
 
-/// Reads rows of a table of checksums, from row `first` on.
+/// Reads rows of a checksum table, from row `first` on.
 void read_rows(hid_t table, hsize_t first, std::span<ChecksumRange> rows, const std::string& path,
                const Hdf5Source& source) {
   const Hdf5Id type(H5Tcreate(H5T_COMPOUND, sizeof(ChecksumRange)), H5Tclose);
@@ -100,8 +100,8 @@ void read_rows(hid_t table, hsize_t first, std::span<ChecksumRange> rows, const 
   if (!is_read) fail_hdf5(source.name(), "read", path);
 }
 
-/// The ranges of a dataset, in order, none missing and none too long. Rows are checked before the next are read, so
-/// that a long table without content takes no memory.
+/// Returns the ranges of a dataset in order, and checks that none is missing or too long. Rows are checked before the
+/// next ones are read, so that a long table without content takes no memory.
 std::vector<ChecksumRange> read_ranges(const CheckpointDataset& dataset, Hdf5Source& source) {
   const std::string path = checksums_group + dataset.name;
   const Hdf5Id table(source.open(path), H5Oclose);
@@ -139,14 +139,14 @@ herr_t take_name(hid_t, const char* name, const H5L_info_t*, void* into) {
   return 0;
 }
 
-/// Visits the groups and datasets of a file in the order in which they were made.
+/// Visits the groups and datasets of a file in order of creation.
 class DatasetWalk {
  public:
   DatasetWalk(Hdf5Source& source, std::vector<CheckpointDataset>& datasets)
       : source_(source), datasets_(datasets), most_objects_(source.bytes() / least_object_bytes) {}
 
   void visit(const std::string& path, int depth = 0) {
-    // A group with several names is visited once for each path to it. The file's size does not bound these paths.
+    // A group with several names is visited once per path, and the number of paths is not bounded by the file's size.
     ensure(path.size() <= longest_path, fmt::format("{}: {}... is longer than {} bytes", source_.name(),
                                                     path.substr(0, longest_path / 8), longest_path));
     ensure(++objects_ <= most_objects_,
@@ -174,7 +174,8 @@ class DatasetWalk {
 }  // namespace
 
 CheckpointIndex read_checkpoint_index(const std::filesystem::path& path) {
-  const PositionedFile readable(path, PositionedFile::Use::read);  // says what HDF5 does not: why it cannot be opened
+  const PositionedFile readable(path, PositionedFile::Use::read);  // reports why the file cannot be opened, which HDF5
+                                                                   // does not
   Hdf5Source source(path);
   check_format(source);
   CheckpointIndex index{read_record(source), {}};

@@ -16,7 +16,7 @@ void cut(std::vector<WrittenRange>& ranges, std::size_t begin, std::size_t end, 
   }
 }
 
-/// The ranges of a unit that ranks save, in the order of elements, and their ranks.
+/// Returns the ranges of a unit that ranks save, with their ranks, in the order of elements.
 std::vector<WrittenRange> owners_of(const CheckpointArrays& arrays, std::size_t unit, std::size_t ranks) {
   std::vector<WrittenRange> written;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
@@ -81,7 +81,7 @@ std::vector<WrittenChunk> cut_into_chunks(std::span<const WrittenRange> ranges,
   for (std::size_t begin = 0; begin < ranges.size();) {
     const std::size_t first = ranges[begin].first;
     std::size_t next = begin + 1;
-    // A chunk takes the rest of the array unless that is enough for another whole chunk.
+    // A chunk takes the rest of the array unless the rest is long enough for another chunk.
     const auto is_whole = [&] {
       const std::size_t reached = next < ranges.size() ? ranges[next].first : end;
       return reached == end || (reached - first >= written_elements && end - reached >= written_elements);

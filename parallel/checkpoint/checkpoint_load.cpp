@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The planned dataset in the file.
+/// Returns the dataset in the file that matches the planned one.
 const CheckpointDataset& matching(const CheckpointIndex& index, const PlannedDataset& planned, const fs::path& file) {
   const DatasetShape& shape = planned.shape;
   const CheckpointDataset* found = index.find(shape.name);
@@ -66,17 +66,17 @@ std::vector<CheckpointDataset> to_datasets(const std::vector<PlannedDataset>& pl
   return datasets;
 }
 
-/// The part of a checksum range of the file whose values this rank holds.
+/// The part of a checksum range in the file whose values this rank holds.
 struct HeldPiece {
   const CheckpointDataset& dataset;
   const ChecksumRange& range;
-  std::size_t begin;  ///< in the range
+  std::size_t begin;  ///< begin in the range
   Vector<float> values;
-  Communicator* holders;  ///< the ranks that hold the same; none: no other rank does
-  std::size_t reader;     ///< of them
+  Communicator* holders;  ///< ranks that hold the same values; null if there are no others
+  std::size_t reader;     ///< the one of them that reads the values
 };
 
-/// Gives the pieces of what several ranks hold to each of them in turn.
+/// Assigns pieces that several ranks hold to these ranks in turn.
 class Turns {
  public:
   explicit Turns(Communicator* holders) : holders_(holders) {}
@@ -108,7 +108,7 @@ std::vector<HeldPiece> held_pieces(Communicator& world, const CheckpointArrays& 
   return pieces;
 }
 
-/// Reads those whose turn is this rank's.
+/// Reads the pieces that are assigned to this rank.
 void read_pieces(const fs::path& file, const std::vector<HeldPiece>& pieces) {
   const PositionedFile source(file, PositionedFile::Use::read);
   std::vector<float> buffer(checksum_elements);
@@ -128,7 +128,8 @@ void pass_on(const std::vector<HeldPiece>& pieces) {
   }
 }
 
-/// The checkpoints of earlier steps beside `file`; none where it is not one of those there.
+/// Returns the checkpoints of earlier steps in the directory of `file`; empty if `file` is not among those listed
+/// there.
 std::vector<CheckpointEntry> checkpoints_before(const fs::path& file) {
   std::vector<CheckpointEntry> entries = list_checkpoints(file.parent_path());
   const auto is_it = [&](const CheckpointEntry& entry) { return entry.file.filename() == file.filename(); };
@@ -138,7 +139,7 @@ std::vector<CheckpointEntry> checkpoints_before(const fs::path& file) {
   return entries;
 }
 
-/// Names the last whole checkpoint before a damaged one; empty where `file` is not damaged or there is none.
+/// Names the last intact checkpoint before a damaged one. Empty if `file` is not damaged or is the first one.
 std::string advice_for(const fs::path& file) {
   const std::vector<CheckpointEntry> before = checkpoints_before(file);
   if (before.empty()) return "";
@@ -160,7 +161,7 @@ auto resuming_from(Communicator& world, const fs::path& file, const Work& work) 
     const std::string advice = on_first_rank(world, [&] {
       try {
         return advice_for(file);
-      } catch (const std::runtime_error&) {  // a directory that cannot be listed: the first error counts
+      } catch (const std::runtime_error&) {  // the directory cannot be listed: the first error counts
         return std::string();
       }
     });

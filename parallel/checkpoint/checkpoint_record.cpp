@@ -20,7 +20,7 @@ void put(std::string& bytes, const std::string& text) {
   bytes += text;
 }
 
-/// Takes what `put` wrote from the front.
+/// Inverse of `put`: reads a number from the front of `bytes`.
 template <class Number>
 Number take(std::string_view& bytes) {
   Number value{};

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-/// What a checkpoint says of its run beside arrays: named numbers and texts, attributes of /run.
+/// The properties of a run in a checkpoint: named numbers and texts, stored as attributes of /run.
 namespace mylos::parallel {
 
 class CheckpointRecord {
@@ -17,22 +17,23 @@ class CheckpointRecord {
   using Member = std::pair<std::string, Value>;
 
   CheckpointRecord() = default;
-  /// `source` stands for the file in errors.
+  /// `source` names the file in error messages.
   explicit CheckpointRecord(std::string source) : source_(std::move(source)) {}
 
-  /// Adds a member, or replaces the one of that name.
+  /// Adds a member, or replaces the one with the same name.
   void set(std::string name, Value value);
 
   bool has(std::string_view name) const { return find(name) != nullptr; }
-  /// Errors: std::runtime_error naming the file and the member, where there is none or it is of another type.
+  /// Returns the value of a member. Errors: std::runtime_error that names the file and the member, if it is missing or
+  /// has another type.
   std::uint64_t integer(std::string_view name) const;
   double real(std::string_view name) const;
   const std::string& text(std::string_view name) const;
 
-  /// In the order in which they were set.
+  /// Members in the order in which they were set.
   std::span<const Member> members() const { return members_; }
 
-  /// As bytes, for other ranks.
+  /// Serialises the record, for sending it to other ranks.
   std::string packed() const;
   static CheckpointRecord unpacked(std::string_view bytes);
 

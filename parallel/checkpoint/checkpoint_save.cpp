@@ -28,11 +28,11 @@ PlannedFile plan_file(const CheckpointArrays& arrays, std::size_t ranks) {
   return plan;
 }
 
-/// Rank 0's file, and where each dataset lies in it.
+/// Creates the file on rank 0, and returns the slots of its datasets.
 std::vector<DatasetSlot> create_file(Communicator& world, const fs::path& file, const PlannedFile& plan,
                                      const CheckpointRecord& record) {
   return on_first_rank(world, [&] {
-    std::error_code ignored;  // what a failed save left; where it cannot be removed, making the file tells
+    std::error_code ignored;  // a leftover of a failed save; if it cannot be removed, creating the file fails
     fs::remove(file, ignored);
     std::vector<DatasetShape> shapes;
     for (const PlannedDataset& dataset : plan.datasets) shapes.push_back(dataset.shape);
@@ -40,14 +40,14 @@ std::vector<DatasetSlot> create_file(Communicator& world, const fs::path& file, 
   });
 }
 
-/// Each one writes what it saves.
+/// Returns the default: each rank writes its own data.
 std::vector<std::size_t> every_rank(std::size_t ranks) {
   std::vector<std::size_t> writer_of(ranks);
   std::iota(writer_of.begin(), writer_of.end(), std::size_t{0});
   return writer_of;
 }
 
-/// Makes a file with a random name and returns that.
+/// Creates a file with a random name, and returns the name.
 std::string make_probe(const fs::path& directory) {
   std::random_device random;
   const std::string name = fmt::format(".probe-{:08x}{:08x}", random(), random());
@@ -82,7 +82,7 @@ void prepare_checkpoints(Communicator& world, const fs::path& directory, std::si
     check_checkpoint_space(directory, bytes, kept);
     return make_probe(directory);
   });
-  std::error_code ignored;  // an empty file that stays harms nobody
+  std::error_code ignored;  // an empty file that is left behind does no harm
   try {
     on_every_rank(world, [&] {
       const FileWork looking;
@@ -118,7 +118,7 @@ SaveReport save_checkpoint(Communicator& world, const fs::path& directory, std::
     });
     warning = on_first_rank(world, [&] { return publish_checkpoint(directory, step, keep); });
   } catch (...) {
-    std::error_code ignored;  // the next start removes it
+    std::error_code ignored;  // the next start removes the file
     if (world.rank() == 0) fs::remove(unfinished, ignored);
     throw;
   }

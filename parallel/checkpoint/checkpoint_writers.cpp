@@ -23,11 +23,11 @@ std::size_t default_writers(const std::vector<Ranks>& nodes) {
   return std::min(count, most_writers);
 }
 
-/// Where part `index` of `parts` begins in `size` items that are divided evenly.
+/// Returns the begin of part `index` when `size` items are divided evenly into `parts`.
 std::size_t part_begin(std::size_t size, std::size_t parts, std::size_t index) { return index * size / parts; }
 
-/// Writers on each node: one more on every node in turn, as long as it has ranks; with fewer writers than nodes, one on
-/// nodes at even distances.
+/// Returns the number of writers on each node. Nodes receive one more writer in turn, as long as they have ranks left.
+/// With fewer writers than nodes, nodes at even distances have one.
 std::vector<std::size_t> writers_of_nodes(const std::vector<Ranks>& nodes, std::size_t writers) {
   std::vector<std::size_t> count(nodes.size(), 0);
   if (writers < nodes.size()) {
@@ -51,7 +51,7 @@ std::vector<std::size_t> choose_writers(std::span<const RankPlacement> placement
   const std::size_t wanted = std::min(writers == 0 ? default_writers(nodes) : writers, placements.size());
   const std::vector<std::size_t> count = writers_of_nodes(nodes, wanted);
   std::vector<std::size_t> writer_of(placements.size());
-  std::size_t last = 0;  // the writer before the node; node 0 always has one
+  std::size_t last = 0;  // the last writer before this node; node 0 always has a writer
   for (std::size_t node = 0; node < nodes.size(); ++node) {
     const Ranks& ranks = nodes[node];
     for (const std::size_t rank : ranks) writer_of[rank] = last;

@@ -9,13 +9,13 @@
 
 namespace mylos::parallel {
 
-/// Carries parts of device arrays to the host and back; where the host reads device memory nothing is copied.
+/// Copies parts of device arrays to the host and back. If the host can access device memory, read() copies nothing.
 class HostPiece {
  public:
-  /// For parts of at most `elements`.
+  /// `elements` is the maximum size of a part.
   explicit HostPiece(std::size_t elements) : buffer_(runs_on_host ? 0 : elements) {}
 
-  /// The values of `part`, valid until the next call.
+  /// Returns the values of `part`, valid until the next call.
   std::span<const float> read(const Vector<float>& part) {
     if constexpr (runs_on_host) return {part.data(), part.size()};
     Kokkos::deep_copy(Unmanaged(buffer_.data(), part.size()), part);

@@ -16,11 +16,11 @@ namespace {
 
 constexpr std::size_t first_rank = 0;
 
-/// Bytes a writer after which all ranks wait for each other. A rank that has sent all it has would otherwise wait for
-/// the whole save, which may take longer than --collective-timeout.
+/// Bytes per writer after which all ranks synchronise. Otherwise a rank that has sent all its data would wait for the
+/// rest of the save, which may take longer than --collective-timeout.
 constexpr std::size_t paced_bytes = std::size_t{256} << 20;
 
-/// Calls `use(owner, begin, end)` for the elements of a chunk that one rank has, in order.
+/// Calls `use(owner, begin, end)` for each run of elements of a chunk that one rank owns, in order.
 template <class Use>
 void for_each_owner(const WrittenChunk& chunk, const Use& use) {
   for (auto range = chunk.ranges.begin(); range != chunk.ranges.end();) {
@@ -63,7 +63,7 @@ void ValuesWriter::attempt(const Work& work) {
 
 bool ValuesWriter::all_well() { return maximum(world_, failure_ ? 1 : 0) == 0; }
 
-/// Calls `use(dataset's index, chunk)` until it returns false.
+/// Calls `use(dataset index, chunk)` until it returns false.
 template <class Use>
 void ValuesWriter::for_each_chunk(const Use& use) const {
   for (std::size_t i = 0; i < plan_.datasets.size(); ++i) {
@@ -73,7 +73,7 @@ void ValuesWriter::for_each_chunk(const Use& use) const {
   }
 }
 
-/// Elements of the longest chunk that this rank writes and that other ranks hold parts of.
+/// Returns the elements of the longest chunk that this rank writes and of which other ranks own parts.
 std::size_t ValuesWriter::received_elements() const {
   std::size_t most = 0;
   for_each_chunk([&](std::size_t, const WrittenChunk& chunk) {
@@ -107,7 +107,7 @@ void ValuesWriter::write_chunk(const PlannedDataset& dataset, const WrittenChunk
   if (chunk.writer == world_.rank()) attempt([&] { write_values(chunk, values, slot); });
 }
 
-/// The chunk's values on its writer; empty on the others.
+/// Returns the chunk's values on its writer; empty on other ranks.
 std::span<const float> ValuesWriter::gather_chunk(const PlannedDataset& dataset, const WrittenChunk& chunk) {
   const std::size_t rank = world_.rank();
   const bool writes = chunk.writer == rank, is_alone = is_all_of(chunk, chunk.writer);
@@ -123,7 +123,8 @@ std::span<const float> ValuesWriter::gather_chunk(const PlannedDataset& dataset,
       std::ranges::copy(mine, target.begin());
       return;
     }
-    float* const values = owner == rank ? const_cast<float*>(mine.data()) : target.data();  // a sender's is only read
+    float* const values = owner == rank ? const_cast<float*>(mine.data()) : target.data();  // a sender's values are
+                                                                                            // only read
     const std::size_t taking_part = owner == rank || writes ? count : 0;
     transfers.push_back(world_.transfer({}, {values, taking_part, ElementType::float32, MemoryKind::host}, owner,
                                         chunk.writer, "values of a checkpoint"));
@@ -142,7 +143,7 @@ void ValuesWriter::write_values(const WrittenChunk& chunk, std::span<const float
   file_->begin_flush(offset, values.size_bytes());
 }
 
-/// One rank writes the tables: they are short, and lie between the arrays.
+/// Writes the checksum tables. One rank writes them all, because they are short and lie between the arrays.
 void ValuesWriter::write_tables() {
   gather_checksums();
   if (world_.rank() != first_rank) return;

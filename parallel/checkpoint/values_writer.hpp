@@ -11,28 +11,30 @@
 #include <span>
 #include <vector>
 
-/// Writes the arrays of a checkpoint into its file by a few ranks, to which the others send what they save.
+/// Writes the arrays of a checkpoint to its file. A few ranks write; the others send them their data.
 namespace mylos::parallel {
 
-/// The datasets of a file, the ranges of each, and where each lies in the file.
+/// The datasets of a file, with their ranges and slots.
 struct PlannedFile {
   std::vector<PlannedDataset> datasets;
   std::vector<std::vector<WrittenRange>> ranges;
   std::vector<DatasetSlot> slots;
 };
 
-/// Holds one chunk of values on a writer, and on every rank of a device build one on its way to the host.
+/// Writes all values and checksums. Needs memory for one chunk on each writer, and in a device build for one chunk on
+/// each rank, to copy it to the host.
 class ValuesWriter {
  public:
-  /// `writer_of` as choose_writers gives it. Writers open `file`, which is there. Arguments outlive this. Collective.
-  /// Errors: std::runtime_error on every rank.
+  /// `writer_of`: see choose_writers. Writers open `file`, which must exist. All arguments must outlive this object.
+  /// Collective. Errors: std::runtime_error on every rank.
   ValuesWriter(Communicator& world, const std::filesystem::path& file, const CheckpointArrays& arrays,
                const PlannedFile& plan, std::span<const std::size_t> writer_of);
 
-  /// Writes all values, and by rank 0 their checksums. Where a rank has an error, it goes on to take part in what the
+  /// Writes all values, and on rank 0 the checksums. A rank with an error continues to take part in the exchanges that
   /// others wait for; all ranks stop at the same chunk. Collective.
   void write();
-  /// Returns when what this rank wrote is on the disk. Errors: the first of this rank, of write() too. Not collective.
+  /// Returns when the data written by this rank is on disk. Errors: throws this rank's first error, including those of
+  /// write(). Not collective.
   void finish();
 
  private:
@@ -41,7 +43,7 @@ class ValuesWriter {
   bool is_writer() const { return writer_of_[world_.rank()] == world_.rank(); }
   template <class Work>
   void attempt(const Work& work);
-  /// Whether no rank has an error. Collective.
+  /// Returns true if no rank has an error. Collective.
   bool all_well();
 
   template <class Use>
@@ -58,11 +60,11 @@ class ValuesWriter {
   const CheckpointArrays& arrays_;
   const PlannedFile& plan_;
   std::span<const std::size_t> writer_of_;
-  std::optional<PositionedFile> file_;          ///< of a writer
-  HostPiece piece_{chunk_elements};             ///< what this rank has of a chunk
-  std::vector<float> received_;                 ///< a chunk of which other ranks have parts
-  std::map<std::size_t, Checksums> checksums_;  ///< of each writer's ranges, in order: this rank's, on rank 0 all
-  std::exception_ptr failure_;                  ///< the first one
+  std::optional<PositionedFile> file_;          ///< set on writers only
+  HostPiece piece_{chunk_elements};             ///< this rank's part of a chunk
+  std::vector<float> received_;                 ///< a chunk with parts of other ranks
+  std::map<std::size_t, Checksums> checksums_;  ///< by writer, in range order; rank 0 has all, others their own
+  std::exception_ptr failure_;                  ///< the first error
 };
 
 }  // namespace mylos::parallel

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Changes where the file does: device, inode, bytes, and time of the last change.
+/// Changes whenever the file does: device, inode, size, and time of the last modification.
 using Stamp = std::array<std::int64_t, 5>;
 
 std::optional<Stamp> stamp_of(const fs::path& file) {
@@ -30,7 +30,7 @@ bool verifies(const fs::path& file) {
   try {
     verify_checkpoint(file);
     return true;
-  } catch (const std::runtime_error&) {  // its message is for who resumes from it
+  } catch (const std::runtime_error&) {  // the message is for users who resume from the file
     return false;
   }
 }
@@ -63,7 +63,7 @@ bool has_whole_structure(const fs::path& file) {
   try {
     read_checkpoint_index(file);
     return true;
-  } catch (const std::runtime_error&) {  // its message is for who resumes from it
+  } catch (const std::runtime_error&) {  // the message is for users who resume from the file
     return false;
   }
 }

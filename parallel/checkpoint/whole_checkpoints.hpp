@@ -2,19 +2,20 @@
 
 #include <filesystem>
 
-/// Which checkpoints are whole. Reading every byte of one takes long, so what is found is remembered for as long as the
-/// file does not change. On the host of one process.
+/// Finds out which checkpoints are intact. Reading all bytes of a checkpoint takes long, so results are cached until
+/// the file changes. The functions run on the host of one process.
 namespace mylos::parallel {
 
-/// Notes that this process has just written `file`, or compared all of its values with their checksums.
+/// Marks `file` as intact, because this process has just written it or verified all its checksums.
 void note_whole(const std::filesystem::path& file);
 
-/// Forgets what was found of `file`.
+/// Removes the cached result for `file`.
 void forget_whole(const std::filesystem::path& file);
 
-/// Whether every value of `file` has its checksum. Reads the file where that is not known.
+/// Returns true if all values of `file` match their checksums. Reads the file unless the result is cached.
 bool is_whole(const std::filesystem::path& file);
-/// Whether the file is not cut short and its structure, which HDF5 keeps checksums of, is whole. Reads little.
+/// Returns true if the file is not truncated and its structure, for which HDF5 keeps checksums, is intact. Reads
+/// little.
 bool has_whole_structure(const std::filesystem::path& file);
 
 }  // namespace mylos::parallel
