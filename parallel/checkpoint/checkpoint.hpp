@@ -23,7 +23,7 @@ struct HeldRange {
   std::size_t end = 0;  ///< may extend beyond the unit, into padding that is not saved
 };
 
-/// A group of float values, one for each parameter: "model", "optimizer/m".
+/// A group of float values, one for each element of the parameters: "model", "optimizer/m".
 struct CheckpointGroup {
   std::string name;
   std::vector<Vector<float>> parts;  ///< elements of each held range

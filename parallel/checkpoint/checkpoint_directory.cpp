@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* latest_name = "latest";
 constexpr std::string_view prefix = "step-", suffix = ".h5", unfinished_suffix = ".tmp";
-constexpr std::size_t longest_name = 64;  // of a checkpoint's file name
+constexpr std::size_t longest_name = 64;  // maximum length of a checkpoint's file name
 
 std::optional<std::size_t> step_of(std::string_view name) {
   if (!name.starts_with(prefix) || !name.ends_with(suffix)) return std::nullopt;

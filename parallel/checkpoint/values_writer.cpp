@@ -123,8 +123,7 @@ std::span<const float> ValuesWriter::gather_chunk(const PlannedDataset& dataset,
       std::ranges::copy(mine, target.begin());
       return;
     }
-    float* const values = owner == rank ? const_cast<float*>(mine.data()) : target.data();  // a sender's values are
-                                                                                            // only read
+    float* const values = owner == rank ? const_cast<float*>(mine.data()) : target.data();  // a sender only reads
     const std::size_t taking_part = owner == rank || writes ? count : 0;
     transfers.push_back(world_.transfer({}, {values, taking_part, ElementType::float32, MemoryKind::host}, owner,
                                         chunk.writer, "values of a checkpoint"));

@@ -16,8 +16,8 @@
 #include <vector>
 
 /// The thread of a process that communicates with other ranks. It never blocks inside the communication library.
-/// Instead it polls the operations under way and yields its core in between, so it does not starve compute threads and
-/// notices ranks that do not come. Operations that a device stream keeps in order are launched ahead.
+/// Instead it polls the operations under way and yields its core in between, so it does not starve compute threads, and
+/// it notices when a rank does not join. Operations that a device stream keeps in order are launched ahead.
 namespace mylos::parallel {
 
 /// The name of an operation in messages to users and to other ranks.
@@ -74,13 +74,13 @@ class QueuedOperation : public Event::Operation {
   std::exception_ptr error_;
 };
 
-/// A callback that is run regularly, between the steps of an operation and while there is none.
+/// An observer that is called regularly, between the steps of an operation and while there is no operation.
 class Watch {
  public:
   struct Waiting {
     const OperationName& name;  ///< the first operation under way, or the last one if there is none
     bool under_way;
-    /// Since when this operation has been the first one under way, or since when none has been.
+    /// When this operation became the first one under way, or when the thread became idle.
     std::chrono::steady_clock::time_point since;
   };
 
@@ -150,7 +150,7 @@ class CommunicationThread {
   std::exception_ptr failure_;
   std::deque<UnderWay> under_way_;  ///< all but the last have been launched
   OperationName name_;              ///< the first operation under way, or the last one if there is none
-  Clock::time_point first_since_;   ///< since when the first one has been first
+  Clock::time_point first_since_;   ///< when the first one became the first
   Clock::time_point looked_;
   std::thread thread_;
 };

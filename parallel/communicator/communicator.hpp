@@ -75,11 +75,11 @@ enum class SumOrder { nodes, ranks };
 /// when everything launched on `space` before it has ended.
 ///
 /// The order of a sum depends only on the number of ranks and their nodes: it is a balanced binary tree over
-/// neighbouring ranks (see SumOrder), in float (double for float64). The bits are therefore the same in every run, and
-/// for powers of two of ranks the tree is the upper part of one fixed tree.
+/// neighbouring ranks (see SumOrder), in float (double for float64). The bits are therefore the same in every run. For
+/// powers of two of ranks the tree is the upper part of one fixed tree.
 ///
-/// Errors: if a rank does not come within the time limit or has died, the program ends on every rank, with one line
-/// that names it. Sizes that do not fit cause std::invalid_argument on the caller.
+/// Errors: if a rank does not join an operation within the time limit, or has died, the program ends on every rank,
+/// with one line that names it. Sizes that do not fit cause std::invalid_argument on the caller.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -94,13 +94,13 @@ class Communicator {
   /// partial sums are.
   virtual Event reduce_scatter(const ExecutionSpace& space, const Buffer& all, const Buffer& mine,
                                const std::string& what) = 0;
-  /// Copies each rank's `mine` to part r of `all`, for rank r, on all ranks. `mine` may alias its part of `all`.
+  /// Copies rank r's `mine` to part r of `all`, on all ranks. `mine` may alias its part of `all`.
   virtual Event all_gather(const ExecutionSpace& space, const Buffer& mine, const Buffer& all,
                            const std::string& what) = 0;
   virtual Event broadcast(const ExecutionSpace& space, const Buffer& data, std::size_t root,
                           const std::string& what) = 0;
-  /// Copies each rank's `mine` to part r of `all`, for rank r, on rank `root`. There `mine` may alias its part. On the
-  /// other ranks `all` is not accessed and may be empty.
+  /// Copies rank r's `mine` to part r of `all`, on rank `root`. There `mine` may alias its part. On the other ranks
+  /// `all` is not accessed and may be empty.
   virtual Event gather(const ExecutionSpace& space, const Buffer& mine, const Buffer& all, std::size_t root,
                        const std::string& what) = 0;
   /// Copies `data` of rank `from` to `data` of rank `to`, which must have the same size. The other ranks do not wait,

@@ -12,8 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
-/// Simulates all ranks of an operation in one process, for tests and for message counts at rank numbers beyond the
-/// available machines.
+/// Simulates all ranks of an operation in one process, for tests and for counts at numbers of ranks that no available
+/// machine has.
 namespace mylos::parallel {
 
 /// The cost of one rank's part of an operation.

@@ -13,7 +13,8 @@ inline constexpr std::size_t most_parts = 8;
 /// Block and message sizes for exchanging long arrays. They are chosen so that a rank holds about twice the bucket of
 /// received data, for any number of ranks: with many ranks, fewer of them exchange at a time, and messages stay long.
 struct ExchangeSize {
-  BlockOrder nodes;               ///< blocks of nodes that exchange at a time; of ranks, if each is on its own node
+  BlockOrder nodes;               ///< blocks of nodes that exchange at a time; blocks of ranks if each is on its own
+                                  ///< node
   std::size_t local_block = 1;    ///< ranks of a node that exchange at a time
   std::size_t message_bytes = 0;  ///< maximum size of a message
 };

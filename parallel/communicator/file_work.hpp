@@ -6,8 +6,8 @@
 /// exchange.
 namespace mylos::parallel {
 
-/// While an object exists, this rank is working with files. Nested objects have no effect. Used by the compute thread
-/// only.
+/// Marks this rank as working with files during the object's lifetime. Nested objects have no effect. Used by the
+/// compute thread only.
 class FileWork {
  public:
   FileWork();
@@ -17,7 +17,7 @@ class FileWork {
 
   using Clock = std::chrono::steady_clock;
 
-  /// Returns true if an object exists. May be called from any thread.
+  /// Returns true while an object exists. May be called from any thread.
   static bool is_under_way();
   /// Returns how much of the time since `begin` was spent in the current object, or in the last one if there is none
   /// now.

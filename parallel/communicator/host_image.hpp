@@ -7,7 +7,7 @@
 
 namespace mylos::parallel {
 
-/// Kernel launches return before the kernel has run, so a host thread must fence before it reads results.
+/// True if kernel launches return before the kernel has run. A host thread must then fence before it reads results.
 inline constexpr bool launches_asynchronously = !std::is_same_v<ExecutionSpace, Kokkos::DefaultHostExecutionSpace>;
 
 /// Host memory for an operation on a buffer: the buffer's own memory, or a copy if the host cannot access it.

@@ -46,7 +46,7 @@ class Launch {
   /// Errors: std::runtime_error that says what to change, if the launcher's number of ranks differs from MPI's, if
   /// ranks are pinned to the same core, or if usable_devices fails.
   Launch();
-  /// Ends MPI. If an exception is being handled, does not wait for ranks that do not end too.
+  /// Ends MPI. During stack unwinding, does not wait for ranks that do not end too.
   ~Launch();
   Launch(const Launch&) = delete;
   Launch& operator=(const Launch&) = delete;

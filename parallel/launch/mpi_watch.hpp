@@ -17,7 +17,7 @@
 
 namespace mylos::parallel {
 
-/// Ends the program on every rank if a rank does not come to an operation. If the process of a rank on this node has
+/// Ends the program on every rank if a rank does not join an operation. If the process of a rank on this node has
 /// ended, that is noticed at once. For other ranks, a rank that has waited for the time limit raises an alarm. The
 /// ranks then ask each other along a tree what they are doing (wait_inquiry.hpp); their communication threads answer
 /// even while they compute. The lowest rank that has waited too long reports which ranks are missing. A stopped process
