@@ -9,17 +9,18 @@
 
 namespace mylos::train {
 
-/// The reporters of each rank, none or several. What one of them throws is kept until all ranks agree, so that the
-/// others do not wait in a collective for a rank that ended.
+/// Calls the reporters of this rank, if it has any. An exception from a reporter is kept until all ranks agree on it,
+/// so that other ranks do not wait in a collective for a failed rank.
 class AgreedReports {
  public:
-  /// All outlive it.
+  /// The arguments must outlive this object.
   AgreedReports(parallel::Communicator& ranks, const std::vector<Reporter*>& reporters)
       : ranks_(ranks), reporters_(reporters) {}
 
-  /// Calls `tell` with each reporter of this rank; with none after an error.
+  /// Calls `tell` with each reporter of this rank. Does nothing after an error.
   void tell(const std::function<void(Reporter&)>& tell);
-  /// Collective. The largest signal that came to a rank, 0 where none did. Errors: that of a reporter, on every rank.
+  /// Returns the largest signal received by any rank, or 0 if there is none. Collective. Errors: rethrows a reporter's
+  /// error on every rank.
   int agree(int signal);
 
  private:

@@ -6,33 +6,33 @@
 #include <string>
 #include <utility>
 
-/// Which evaluation was the best so far, and whether it is time to stop.
+/// Tracks the best evaluation so far and decides on early stopping.
 namespace mylos::train {
 
 class BestModel {
  public:
-  /// `best_by` is "loss", which is the first of `kinds`, or a metric's name; `patience` evaluations in a row without a
-  /// better one end the run, 0 never does. Without kinds nothing is evaluated.
+  /// `best_by` is "loss", meaning the first of `kinds`, or the name of a metric. `patience` is the number of
+  /// consecutive evaluations without improvement that end the run; 0 never does. Without kinds nothing is evaluated.
   BestModel(std::string best_by, std::size_t patience, std::span<const MetricKind> kinds);
 
-  /// Takes the evaluation's place as the best if it is better. Errors: std::runtime_error listing the metrics if the
-  /// one to go by is not among them.
+  /// Returns true and keeps `metrics` if they are the best so far. Errors: std::runtime_error listing the metrics if
+  /// the selected metric is missing.
   bool offer(const Metrics& metrics);
 
   bool out_of_patience() const { return patience_ > 0 && since_best_ >= patience_; }
-  /// Evaluations since the best one.
+  /// Returns the number of evaluations since the best one.
   std::size_t since_best() const { return since_best_; }
-  /// Goes on from where another start of the run was.
+  /// Restores the state saved by an earlier start of the run.
   void restore(Metrics metrics, std::size_t since_best) {
     metrics_ = std::move(metrics);
     since_best_ = since_best;
   }
-  /// Of the best evaluation; empty before the first.
+  /// Returns the metrics of the best evaluation; empty before the first.
   const Metrics& metrics() const { return metrics_; }
 
  private:
   std::string best_by_;
-  MetricKind kind_;  ///< that it means; without a name where there is none
+  MetricKind kind_;  ///< the selected metric; the name is empty if there is none
   std::size_t patience_;
   std::size_t since_best_ = 0;
   Metrics metrics_;

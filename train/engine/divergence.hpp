@@ -6,26 +6,26 @@
 #include <optional>
 #include <string>
 
-/// The end of a run whose numbers are not finite any more.
+/// Ends a run whose loss, gradients or outputs are no longer finite.
 namespace mylos::train {
 
-/// The last update of the parameters, which can be taken back.
+/// The last parameter update, which can be undone.
 struct LastUpdate {
-  std::size_t step = 0;  ///< from 0: the step that made it
+  std::size_t step = 0;  ///< the step that made it, from 0
   nn::UpdateSettings settings;
 };
 
 struct Divergence {
-  std::string what;                    ///< "step 3: loss nan, gradient norm nan": what is not finite, and where
-  std::size_t step = 0;                ///< from 0: the step that would begin with the present weights
-  std::optional<LastUpdate> spoilt{};  ///< the update after which it was so; nullopt where the present weights are good
-  bool keeps_weights = true;           ///< false where the present weights are spoilt and by which update is not known
-  std::string checkpoint{};            ///< empty, or what becomes of the checkpoint that holds the present weights
+  std::string what;                    ///< description of the failure: "step 3: loss nan, gradient norm nan"
+  std::size_t step = 0;                ///< the step that would start from the current weights, from 0
+  std::optional<LastUpdate> spoilt{};  ///< the update that spoilt the weights; nullopt if the current weights are good
+  bool keeps_weights = true;           ///< false if the weights are spoilt and the responsible update is unknown
+  std::string checkpoint{};            ///< empty, or the fate of the checkpoint that holds the current weights
 };
 
-/// Ends the run with an error that says what is not finite and what to change. Before that, where the run has an output
-/// directory, takes the update that spoilt the weights back and exports them as last/, where they are finite then.
-/// Collective: every rank comes with the same divergence, and has the same error.
+/// Ends the run with an error that names the values that are not finite and suggests a remedy. If the run has an output
+/// directory, first undoes the update that spoilt the weights and, if they are finite then, exports them as last/.
+/// Collective: all ranks must pass the same divergence, and all throw the same error.
 [[noreturn]] void stop_diverged(const RunParts& run, const Divergence& divergence);
 
 }  // namespace mylos::train

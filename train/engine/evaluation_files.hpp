@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-/// What a run keeps of each evaluation's answers: evaluations/<step>.json of its output directory, after so many steps.
-/// What is in them is the task's matter.
+/// Files with the answers of each evaluation: evaluations/<step>.json in the output directory, where <step> is the
+/// number of completed steps. The task defines their contents.
 namespace mylos::train {
 
 inline constexpr const char* evaluations_name = "evaluations";
@@ -16,14 +16,15 @@ struct KeptEvaluation {
   std::filesystem::path file;
 };
 
-/// Those of the run in `directory`, in the order of steps; none where it has none, or they cannot be listed.
+/// Returns the evaluation files of the run in `directory`, ordered by step; empty if there are none or the directory
+/// cannot be read.
 std::vector<KeptEvaluation> list_evaluations(const std::filesystem::path& directory);
 
-/// Keeps `answers` of the evaluation after `step`. Errors: those of write_text.
+/// Writes the `answers` of the evaluation after `step`. Errors: those of write_text.
 void keep_evaluation(const std::filesystem::path& directory, std::size_t step, std::string_view answers);
 
-/// Removes those that a run which goes on after `step` makes again: later ones and, where it begins with the evaluation
-/// of `step`, that one.
+/// Removes the files that a run resumed after `step` writes again: those of later steps and, if the evaluation of
+/// `step` is still due, that of `step`.
 void cut_evaluations(const std::filesystem::path& directory, std::size_t step, bool evaluation_due);
 
 }  // namespace mylos::train

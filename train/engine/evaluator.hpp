@@ -5,25 +5,25 @@
 
 #include <memory>
 
-/// Evaluation without training: parameters for inference only, one layer's activations.
+/// Evaluation without training: holds parameters for inference only and the activations of one layer.
 namespace mylos::train {
 
 class Evaluator {
  public:
-  /// Takes memory and loads the task's parameters. `task` outlives it.
-  /// Errors: std::runtime_error naming a tensor that the task has no values for: nothing is scored with random weights.
+  /// Allocates memory and loads the task's parameters. `task` must outlive this object. Errors: std::runtime_error
+  /// naming a tensor without values in the task: nothing is scored with random weights.
   Evaluator(Task& task, Precision precision, const GemmConfig& gemm);
-  /// The same for batches up to `largest`, whatever the task has to evaluate.
+  /// Allocates for batches up to `largest` instead of the task's own evaluation batches.
   Evaluator(Task& task, Precision precision, const GemmConfig& gemm, const BatchShape& largest);
   ~Evaluator();
   Evaluator(const Evaluator&) = delete;
   Evaluator& operator=(const Evaluator&) = delete;
 
-  /// Predicts and scores what the task has to evaluate.
+  /// Runs and scores the task's evaluation.
   Metrics evaluate();
-  /// Predicts the batches of `evaluation`, which are no larger than those this was made for.
+  /// Predicts the batches of `evaluation`, which must not exceed the size given at construction.
   void predict(Evaluation& evaluation);
-  /// Seconds that the last predictions took: not what scoring them did.
+  /// Returns the seconds of the last prediction, without scoring.
   double prediction_seconds() const;
 
  private:

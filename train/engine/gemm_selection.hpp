@@ -10,31 +10,31 @@
 #include <string>
 #include <vector>
 
-/// Who computes a run's matrix products: the provider that was asked for, or for each product the fastest here, from
-/// the record of another run, the cache or a measurement.
+/// Selects the provider of a run's matrix products: the requested one, or the fastest for each product according to a
+/// recorded run, the cache or a measurement.
 namespace mylos::train {
 
-/// {"default": "onednn", "products": [{"transpose": "NT", "n", "k", "input", "output", "rows", "provider"}]}. A
-/// convolution has also "convolution": {"pass": "forward", "height", "width", "in", "out", "kernel_height",
-/// "kernel_width", "stride", "padding"}; records without one are of products.
+/// Serialises a choice: {"default": "onednn", "products": [{"transpose": "NT", "n", "k", "input", "output", "rows",
+/// "provider"}]}. A convolution also has "convolution": {"pass": "forward", "height", "width", "in", "out",
+/// "kernel_height", "kernel_width", "stride", "padding"}; records without it are matrix products.
 nlohmann::ordered_json to_json(const GemmChoice& choice);
-/// Errors: std::runtime_error beginning with `name`, where the value is not of this form. Whether this build has the
-/// providers is seen by Gemm.
+/// Parses the output of to_json. Errors: std::runtime_error beginning with `name` if the value does not have this form.
+/// Does not check that this build has the providers; Gemm does.
 GemmChoice parse_gemm_choice(const nlohmann::json& value, const std::string& name);
 
-/// This build has all providers of `choice`.
+/// Returns whether this build has all providers of `choice`.
 bool is_built(const GemmChoice& choice);
 
-/// What a model multiplies in a run: for training over micro-batches up to `training` and down to an eighth of their
-/// rows, and for evaluation. A shape without samples is left out.
+/// Returns the matrix products of a run: training with micro-batches of `training` down to an eighth of their rows, and
+/// evaluation. A shape without samples is skipped.
 std::vector<GemmProduct> products_of_run(const nn::Model& model, const BatchShape& training,
                                          const BatchShape& evaluation);
 
-/// Timings that earlier runs have taken, in one file for each kind of machine and build. What cannot be read or was
-/// taken elsewhere counts as nothing, and is written anew; what cannot be written is left.
+/// Caches provider timings between runs, in one file for each kind of machine and build. A file that cannot be read, or
+/// that comes from another machine, counts as empty and is rewritten. Write errors are ignored.
 class GemmCache {
  public:
-  /// In `directory`; empty = no cache.
+  /// Uses a file in `directory`; an empty path disables the cache.
   explicit GemmCache(const std::filesystem::path& directory);
 
   const std::filesystem::path& file() const { return file_; }
@@ -43,16 +43,16 @@ class GemmCache {
 
  private:
   std::filesystem::path file_;
-  std::string machine_;  ///< CPU, threads, providers with their versions
+  std::string machine_;  ///< CPU, threads, providers and their versions
 };
 
-/// The choice for these products. With `tf32` the provider that rounds floats computes all. With `auto` and several
-/// providers: what the configuration carries from a recorded run, else from the cache; products that neither knows are
-/// measured, a second at most (four where there are convolutions), and added to the cache. On a device that is for
-/// convolutions alone, where the build has several providers for them (core/kernels/gemm.hpp: timed_gemm_providers).
-/// The fallback takes those that the time did not suffice for: the next start measures them. It also takes products of
-/// fewer than 8 rows or columns of weights, which are never measured. Errors: std::runtime_error where `tf32` is asked
-/// for and this build has no such provider.
+/// Selects the providers for `products`. With `tf32`, the provider that rounds floats to TF32 computes everything. With
+/// `auto` and several providers, uses the choice recorded in the configuration, then the cache. Unknown products are
+/// measured for at most a second (four seconds with convolutions) and added to the cache. Device builds time only
+/// convolutions, if they have several providers for them (core/kernels/gemm.hpp: timed_gemm_providers). The fallback
+/// computes products that could not be measured in this time; the next start measures them. It also computes products
+/// with fewer than 8 rows or columns of weights, which are never measured. Errors: std::runtime_error if `tf32` is
+/// requested and this build has no such provider.
 GemmChoice select_gemm(const ExecutionSpace& space, const GemmConfig& config, const std::vector<GemmProduct>& products);
 
 }  // namespace mylos::train

@@ -8,11 +8,11 @@
 
 namespace mylos::train {
 
-/// Samples of which only the lengths are known: for plans, which compute nothing.
+/// Samples known by length only, for plans, which compute nothing.
 class LengthStream final : public SampleStream {
  public:
-  /// Sample i has lengths[i] rows; steps take `batch` of them, shuffled by `seed` as every run shuffles. Errors:
-  /// std::invalid_argument where there is no sample.
+  /// Creates samples with lengths[i] rows each. A step takes `batch` of them, shuffled with `seed` as in a run. Errors:
+  /// std::invalid_argument if there are no samples.
   LengthStream(std::vector<std::size_t> lengths, std::size_t batch, std::uint64_t seed, WorkKind work = {});
 
   std::size_t steps_per_epoch() const override { return sampler_.steps_per_epoch(); }

@@ -9,12 +9,12 @@
 
 namespace mylos::train {
 
-/// The parameters of a task's model in one process, for inference.
+/// The parameters of a task's model, loaded in a single process for inference.
 class LoadedParameters {
  public:
-  /// Takes memory and loads the values. Errors: std::runtime_error naming a tensor that the task has no values for.
+  /// Allocates memory and loads the values. Errors: std::runtime_error naming a tensor without values in the task.
   LoadedParameters(const ExecutionSpace& space, const Task& task, Precision precision);
-  LoadedParameters(const LoadedParameters&) = delete;  // the mode refers to the store
+  LoadedParameters(const LoadedParameters&) = delete;  // mode_ refers to store_
   LoadedParameters& operator=(const LoadedParameters&) = delete;
 
   const ParameterStore& store() const { return store_; }

@@ -4,8 +4,8 @@
 
 #include <cstddef>
 
-/// What losses are multiplied by before the backward pass, so that gradients of activations stay within half's range:
-/// 2^-24 to 65504 (Micikevicius and others, 2018). It adapts as PyTorch's GradScaler does.
+/// The loss scale: losses are multiplied by it before the backward pass, so that activation gradients stay within
+/// half's range of 2^-24 to 65504 (Micikevicius et al., 2018). It adapts as PyTorch's GradScaler does.
 namespace mylos::train {
 
 class LossScale {
@@ -13,21 +13,22 @@ class LossScale {
   static constexpr double least = 1.0, largest = 0x1p24;
   static constexpr std::size_t steps_to_grow = 2000;
 
-  /// 1 for ever: of types with float's range.
+  /// Constantly 1, for types with float's range.
   LossScale() = default;
-  /// Adapts, from `scale` after `finite_steps` steps in a row with finite gradients. Errors: std::invalid_argument
-  /// where the scale is no power of two within the bounds.
+  /// Adapts, starting from `scale` after `finite_steps` consecutive steps with finite gradients. Errors:
+  /// std::invalid_argument if the scale is not a power of two within the bounds.
   explicit LossScale(double scale, std::size_t finite_steps = 0);
 
   bool adapts() const { return adapts_; }
-  /// A power of two: gradients are multiplied by it, and divided, without rounding.
+  /// Returns the scale, a power of two, so that scaling gradients up and down is exact.
   double value() const { return value_; }
-  /// Since the scale last changed.
+  /// Returns the steps with finite gradients since the scale last changed.
   std::size_t finite_steps() const { return finite_steps_; }
 
-  /// A step's gradients were finite: the scale doubles after `steps_to_grow` of them.
+  /// Records a step with finite gradients. The scale doubles after `steps_to_grow` of them.
   void note_finite();
-  /// A step's gradients were not finite: the scale is halved. False, with nothing changed, where it cannot be.
+  /// Records a step with gradients that are not finite: halves the scale. Returns false and changes nothing if the
+  /// scale is constant or already the least.
   bool back_off();
 
  private:
@@ -36,10 +37,10 @@ class LossScale {
   std::size_t finite_steps_ = 0;
 };
 
-/// Whether a scale can have this value.
+/// Returns whether `scale` is a valid scale.
 bool is_loss_scale(double scale);
 
-/// Of a run that computes in `precision`: only half needs one.
+/// Returns the scale that a run in `precision` starts with; only half adapts it.
 LossScale first_loss_scale(Precision precision, double initial);
 
 }  // namespace mylos::train

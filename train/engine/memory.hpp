@@ -3,34 +3,35 @@
 #include <cstddef>
 #include <string>
 
-/// Memory of this process and of the machine it runs on, as the system counts it.
+/// Memory of this process and its machine, as reported by the operating system.
 namespace mylos::train {
 
-/// Bytes that this process may still take where kernels compute: its part of what the machine has free, or its control
-/// group if that is less, where `sharing` processes share it, and no more than its address space has left (ulimit -v);
-/// of a device build its part of what the device has, but for 1 GiB that no plan counts.
+/// Returns the bytes that this process may still allocate where kernels compute. On a host: an equal part, for
+/// `sharing` processes, of the machine's free memory or of the free memory in its control group, whichever is less, and
+/// at most the rest of its address space (ulimit -v). On a device: an equal part of the free device memory, less 1 GiB
+/// that no plan counts.
 std::size_t available_memory(std::size_t sharing = 1);
-/// The same of the host, in every build; needs no device.
+/// Returns the free bytes of host memory, limited by the control group, in every build. Needs no device.
 std::size_t available_host_memory();
 
-/// Bytes of this process that are resident now, and the most there have been; of a device build both are what anybody
-/// has taken of the device now.
+/// Return the bytes of this process that are resident now, and their peak. In a device build both return the device
+/// memory in use now by all processes.
 std::size_t resident_memory();
 std::size_t peak_resident_memory();
-/// Makes the peak count from now on, as that of a process of its own. Returns false where the system does not let this
-/// process do so; on a device it always counts from now on.
+/// Restarts the peak from the current value. Returns false if the system does not allow it; always true on a device.
 bool reset_peak_resident_memory();
 
-/// Sets what the C library's heaps keep: blocks of 128 KiB and more go back to the system when they are freed. Else
-/// that bound grows up to 32 MiB with what is freed, and the aligned blocks that each product takes for each thread
-/// leave gaps that none of the next fits: heaps grow to ten times of what is in use. For the start of a program.
+/// Fixes the C library's mmap threshold at 128 KiB, so that freed blocks of this size and more return to the system. By
+/// default the threshold grows up to 32 MiB as blocks are freed, and the aligned blocks that each product allocates for
+/// each thread leave gaps that none of the next blocks fits: heaps grow to ten times the memory in use. Call it at
+/// program start.
 void bound_heaps();
 
-/// " (the address space is limited to 2.00 GiB: ulimit -v)" where it is limited, else empty: what a message about
-/// missing memory adds to what is free.
+/// Returns " (the address space is limited to 2.00 GiB: ulimit -v)" if it is limited, else an empty string. For
+/// messages about missing memory.
 std::string address_space_note();
 
-/// Gives back to the system what the heap holds and nobody uses, where the C library can.
+/// Returns unused heap memory to the system if the C library supports it.
 void release_unused_memory();
 
 }  // namespace mylos::train

@@ -8,55 +8,56 @@
 
 #include <algorithm>
 
-/// What a run will take on each rank where kernels compute, counted before it begins: memory of the process, or that of
-/// its device.
+/// Plans the memory of each rank before a run starts: process memory, or device memory in a device build.
 namespace mylos::train {
 
 struct MemoryPlan {
-  std::size_t program = 0;    ///< resident before the run takes anything: program, libraries, questions, windows; of a
-                              ///< device what is taken already, by whomever
-  std::size_t before = 0;     ///< the most that was resident until then
-  std::size_t values = 0;     ///< bytes of parameters in the compute type, and float master weights beside 16-bit ones
-  std::size_t gradients = 0;  ///< and what a step's samples observed for the state tensors
-  std::size_t exchange = 0;   ///< gradients in the type they are exchanged in
-  std::size_t optimizer = 0;  ///< slots
+  std::size_t program = 0;    ///< in use before the run allocates anything: program, libraries, questions, windows; on
+                              ///< a device the memory used by all processes
+  std::size_t before = 0;     ///< peak resident memory until then
+  std::size_t values = 0;     ///< parameters in the compute type, and float master weights beside 16-bit ones
+  std::size_t gradients = 0;  ///< gradients, and observations of a step's samples for the state tensors
+  std::size_t exchange = 0;   ///< gradients in the communication type, and receive buffers
+  std::size_t optimizer = 0;  ///< optimizer slots
   std::size_t activations = 0;  ///< the arena
-  std::size_t workspace = 0;    ///< of matrix products: copies of operands and, on a host, generated code and heaps
-  std::size_t scratch = 0;      ///< of teams
-  std::size_t output = 0;       ///< answers of an evaluation, a piece of what is written, samples that are read ahead
+  std::size_t workspace = 0;    ///< GEMM workspace: copies of operands and, on a host, generated code and heaps
+  std::size_t scratch = 0;      ///< kernel scratch of teams
+  std::size_t output = 0;       ///< answers of an evaluation, pieces of files being written, samples that are read
+                                ///< ahead
   std::size_t loading = 0;      ///< the largest piece of a tensor as float, before the arena is used
-  MicroBatchLimit limit;        ///< what is computed at once
-  std::size_t asked = 0;        ///< samples at once of the run that was asked for, before they were halved to fit
-  BatchShape largest;           ///< of the micro-batches of all ranks
+  MicroBatchLimit limit;        ///< limit of a micro-batch
+  std::size_t asked = 0;        ///< samples per micro-batch originally requested, before halving to fit
+  BatchShape largest;           ///< largest micro-batch over all ranks
   RankLayout layout;
   parallel::ModeSettings mode;
 
-  /// What training takes.
+  /// Returns the bytes that training allocates.
   std::size_t total() const {
     return values + gradients + exchange + optimizer + std::max(activations + workspace + scratch, loading);
   }
-  /// What is resident at the most.
+  /// Returns the peak of resident bytes.
   std::size_t peak() const { return std::max(before, program + total() + output); }
 };
 
-/// The plan for `steps` steps, but for what is resident already (`note_resident`): the same on every rank that gives
-/// the same `available` bytes. Where neither samples nor tokens of a micro-batch are given, the largest that fits is
-/// taken, by halving; where no mode is given, replicated, or sharded where there are several ranks and only that fits.
-/// A recorded layout of as many ranks goes before both, where it fits and the settings ask for no other.
-/// Errors: std::runtime_error with the parts if it does not fit, and for what the model, the samples or the ranks
-/// cannot honour: a recomputation, fewer tokens than one sample has, what lay_out refuses.
+/// Plans the memory of a run of `steps` steps, without the memory already in use (see note_products). All ranks that
+/// pass the same `available` bytes get the same plan. If neither samples nor tokens of a micro-batch are given, halves
+/// the micro-batch until it fits. If no sharding strategy is given, chooses replicated, or sharded if there are several
+/// ranks and only that fits. A recorded layout with the same number of ranks takes precedence over both if it fits and
+/// does not contradict the settings. Errors: std::runtime_error with the parts if the run does not fit, and for
+/// settings that the model, samples or ranks do not support: a recomputation, fewer tokens than the longest sample,
+/// errors of lay_out.
 MemoryPlan plan_memory(const Workload& workload, const TrainConfig& config, std::size_t steps, std::size_t available,
                        const RankCounts& ranks = {});
 
-/// `plan` with micro-batches of `shape` and another recomputation: only what passes take is counted anew.
+/// Returns `plan` for micro-batches of `shape` and another recomputation. Only the memory of passes is recomputed.
 MemoryPlan with_micro_batch(MemoryPlan plan, const BatchShape& shape, const Workload& workload, nn::Recompute recompute,
                             const RankCounts& ranks);
 
-/// The products of the run's largest passes.
+/// Returns the matrix products of the run's largest passes.
 std::vector<GemmProduct> largest_products(const Workload& workload, const MemoryPlan& plan);
 
-/// Notes what is resident now as what the run comes on top of, and what the run's products take beside it: on a device
-/// what their providers say, on a host what they were seen to take, each being computed once.
+/// Records the memory in use now as the baseline, and the workspace of the run's matrix products: on a device as
+/// reported by the providers, on a host measured by computing each product once.
 void note_products(MemoryPlan& plan, const ExecutionSpace& space, const Gemm& gemm, const Workload& workload);
 
 }  // namespace mylos::train

@@ -5,31 +5,32 @@
 #include <utility>
 #include <vector>
 
-/// Results of an evaluation.
+/// Metrics of an evaluation.
 namespace mylos::train {
 
 /// Describes a metric.
 struct MetricKind {
-  std::string name;       ///< as metrics.jsonl has it: "validation_loss"
-  std::string title;      ///< for people: "Validation loss"
-  std::string unit = {};  ///< "%"; empty where it has none
+  std::string name;       ///< key in metrics.jsonl: "validation_loss"
+  std::string title;      ///< title for display: "Validation loss"
+  std::string unit = {};  ///< "%"; empty if it has none
   bool larger_is_better = true;
 };
 
-/// Named results of an evaluation, in the order they are shown.
+/// Named metrics in display order.
 using Metrics = std::vector<std::pair<std::string, double>>;
 
-/// The metric called `name`, or nothing.
+/// Returns the metric called `name`, or null if there is none.
 const double* find_metric(const Metrics& metrics, const std::string& name);
 
-/// The kind called `name`; null where there is none.
+/// Returns the kind called `name`, or null if there is none.
 const MetricKind* find_kind(std::span<const MetricKind> kinds, const std::string& name);
 
-/// The title of the metric called `name`: that of its kind or, where there is none, "Validation loss" of
-/// validation_loss.
+/// Returns the title of the metric called `name`: that of its kind if it has one, else the name itself: "Validation
+/// loss" for validation_loss.
 std::string metric_title(std::span<const MetricKind> kinds, const std::string& name);
 
-/// "validation loss 1.2346, exact 40, f1 50.125": the first three, which a task puts first because they matter most.
+/// Returns the first three metrics as text: "validation loss 1.2346, exact 40, f1 50.125". Tasks list the most
+/// important metrics first.
 std::string metrics_text(const Metrics& metrics);
 
 }  // namespace mylos::train

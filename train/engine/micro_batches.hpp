@@ -6,19 +6,20 @@
 #include <cstddef>
 #include <span>
 
-/// How a step is cut into what is computed at once. Losses and gradients do not depend on it, but for rounding.
+/// Splits a step into micro-batches. Up to rounding, losses and gradients do not depend on the split.
 namespace mylos::train {
 
-/// What a micro-batch may have; 0 = any number.
+/// Limits of a micro-batch; 0 = no limit.
 struct MicroBatchLimit {
   std::size_t samples = 0;
-  std::size_t tokens = 0;  ///< rows of all its samples together
-  /// Or how many a rank makes of its samples of a step, whatever they have: one of each sample where it has fewer.
+  std::size_t tokens = 0;  ///< rows of all its samples
+  /// If not 0, the number of micro-batches of a rank per step, at most one per sample. The other limits are then
+  /// ignored.
   std::size_t parts = 0;
 };
 
-/// Where the micro-batch that begins at samples[begin] ends: it has as many of the samples, in order, as the limit
-/// allows, and at least one. With parts, which differ by one sample at most: `begin` is where one of them begins.
+/// Returns the end of the micro-batch that begins at samples[begin]. It takes as many samples, in order, as the limit
+/// allows, and at least one. With `parts`, sizes differ by at most one sample, and `begin` must be the start of a part.
 std::size_t micro_batch_end(const SampleStream& stream, std::span<const std::size_t> samples, std::size_t begin,
                             const MicroBatchLimit& limit);
 

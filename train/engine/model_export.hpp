@@ -9,24 +9,24 @@
 #include <functional>
 #include <span>
 
-/// The model's tensors on the host, in pieces, so that it is exported without a copy of it in memory.
+/// Exports the model's tensors through the host piece by piece, without a copy of the model in memory.
 namespace mylos::train {
 
-/// Values of a state tensor from its element `first` on. Every rank has them.
+/// Reads values of a state tensor from element `first` on. State tensors are replicated on every rank.
 void read_state(const ParameterStore& store, std::size_t state_tensor, std::size_t first, std::span<float> values);
 
-/// Takes values of a tensor from its element `first` on.
+/// Receives values of a tensor from element `first` on.
 using RowSink = std::function<void(const ParameterTensor& tensor, std::size_t first, std::span<const float> values)>;
 
-/// Gives `take` the master weights of all tensors in the table's order, in pieces, on the first rank, to which the
-/// others send those that they own. Collective.
+/// Passes the master weights of all tensors to `take` on the first rank, in pieces and in the table's order. The other
+/// ranks send the elements that they own. Collective.
 void gather_parameters(parallel::Communicator& ranks, const ParameterStore& store, parallel::ShardingStrategy& mode,
                        const RowSink& take);
-/// The same for the state tensors, on every rank. Not collective.
+/// Passes the state tensors to `take` on every rank. Not collective.
 void read_states(const ParameterStore& store, const RowSink& take);
 
-/// Writes the model as `task` exports it into `directory`. Collective: the first rank writes what the others send it.
-/// Errors: what the export throws, on every rank, none of which is left waiting.
+/// Exports the model of `task` into `directory`. The first rank writes; the others send it their parts. Collective.
+/// Errors: an error of the export is thrown on every rank, so that no rank is left waiting.
 void export_model(parallel::Communicator& ranks, const Task& task, const ParameterStore& store,
                   parallel::ShardingStrategy& mode, const std::filesystem::path& directory);
 

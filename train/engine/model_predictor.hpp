@@ -9,43 +9,43 @@
 #include <functional>
 #include <vector>
 
-/// Runs a model, whose parameters are in a store, over what a task has to evaluate. Every call is collective.
+/// Runs a model over an evaluation with the parameters in a store. Every call is collective.
 namespace mylos::train {
 
-/// Returns the signal that is to stop the work of this rank, or 0.
+/// Returns the signal that asks this rank to stop, or 0.
 using StopQuestion = std::function<int()>;
 
-/// How a pass over all batches ended, the same on every rank.
+/// The outcome of a pass over all batches, the same on every rank.
 struct PredictionEnd {
-  int signal = 0;      ///< that stopped it before the end: the largest that came to a rank
-  bool finite = true;  ///< false where it ended at outputs that are not finite numbers
+  int signal = 0;      ///< the largest signal received by any rank before the end, or 0
+  bool finite = true;  ///< false if the pass ended at outputs that are not finite
 
   bool complete() const { return signal == 0 && finite; }
 };
 
 class ModelPredictor {
  public:
-  /// All outlive it. Batches are at most as large as `largest`.
+  /// The arguments must outlive this object. No batch may exceed `largest`.
   ModelPredictor(parallel::Communicator& ranks, const ExecutionSpace& space, const nn::Model& model,
                  const ParameterStore& store, UnitHooks& schedule, const Gemm& gemm, Arena& arena,
                  const BatchShape& largest);
 
-  /// Predicts each batch of `evaluation` on one of the ranks; the first rank takes all outputs, batch by batch, so that
-  /// what they say does not depend on the number of ranks. After each batch the ranks agree on whether one of them is
-  /// to stop; what was taken so far is then void. Errors: those of Evaluation::take, on every rank.
+  /// Predicts each batch of `evaluation` on one of the ranks. The first rank takes all outputs in batch order, so that
+  /// results do not depend on the number of ranks. After each batch the ranks agree on whether to stop; if they stop,
+  /// the outputs taken so far are void. Errors: those of Evaluation::take, on every rank.
   PredictionEnd predict(Evaluation& evaluation, const StopQuestion& stop);
-  /// Predicts to the end. Errors: also outputs that are not finite.
+  /// Predicts all batches. Errors: also if outputs are not finite.
   void predict(Evaluation& evaluation);
-  /// Scores, on the first rank, what was predicted to the end: the same metrics on all.
+  /// Scores a complete prediction on the first rank and returns the metrics on all ranks.
   Metrics score(Evaluation& evaluation);
-  /// Predicts to the end and scores.
+  /// Predicts all batches and scores them.
   Metrics evaluate(Evaluation& evaluation);
 
-  /// Seconds that the last predictions took: not what scoring them did.
+  /// Returns the seconds of the last prediction, without scoring.
   double seconds() const { return seconds_; }
 
  private:
-  /// What one rank predicted, as the others hear of it.
+  /// The result of this rank's batch, as sent to the other ranks.
   struct Counts {
     std::size_t outputs = 0;
     std::size_t losses = 0;
@@ -62,11 +62,11 @@ class ModelPredictor {
   const nn::Model& model_;
   nn::Pass pass_;
   Batch batch_;
-  Matrix<float> outputs_;  ///< of the last batch, in the arena
+  Matrix<float> outputs_;  ///< outputs of the last batch, in the arena
   Vector<float> losses_;
   std::vector<std::int64_t> counts_;  ///< outputs, losses, signal and finiteness of every rank
-  std::size_t slot_ = 0;              ///< elements of `gathered_` for each rank
-  HostVector<float> gathered_;        ///< outputs and then losses: of every rank on the first one, else of this rank
+  std::size_t slot_ = 0;              ///< elements per rank in `gathered_`
+  HostVector<float> gathered_;        ///< outputs, then losses: of every rank on the first rank, of this rank elsewhere
   double seconds_ = 0.0;
 };
 

@@ -7,26 +7,27 @@
 #include <span>
 #include <vector>
 
-/// State tensors (BatchNorm's running statistics) from what the samples of a step observed. They depend neither on how
-/// a step is cut nor on ranks: what samples observed is added in the order of the global batch.
+/// Updates state tensors (BatchNorm's running statistics) from the observations of a step's samples. Observations are
+/// summed in the order of the global batch, so the result depends neither on micro-batches nor on the number of ranks.
 namespace mylos::train {
 
 class ObservedState {
  public:
-  /// `store` and `ranks` outlive it.
+  /// `store` and `ranks` must outlive this object.
   ObservedState(const ParameterStore& store, parallel::Communicator& ranks);
 
-  /// A step begins in which this rank computes so many samples.
+  /// Begins a step in which this rank computes `samples` samples.
   void begin_step(std::size_t samples);
-  /// (count, observed_size()) where a pass writes what the samples from the `first` of this rank on observe, in the
-  /// order in which it computes them. Behind the last of them there is room for one that does not count. Empty where
-  /// the table has no state.
+  /// Returns the matrix (count, observed_size()) that a pass writes observations into, for the samples of this rank
+  /// from `first` on in the order of computation. There is room for one dummy sample after the last. Empty if the table
+  /// has no state.
   Matrix<float> rows(std::size_t first, std::size_t count) const;
-  /// Updates the state tensors as their rules say. `weights[i]` is the part of sample i in the mean; this rank computed
-  /// `places` of the global batch, in this order. Collective; afterwards all ranks have the same bits.
+  /// Updates the state tensors by their rules. `weights[i]` is the weight of sample i in the mean; this rank computed
+  /// the samples at `positions` of the global batch, in this order. Collective; afterwards all ranks hold the same
+  /// bits.
   void update(const ExecutionSpace& space, std::span<const double> weights, std::span<const std::size_t> positions);
 
-  /// Bytes that it takes on a rank that computes `samples` of a global batch of `batch`.
+  /// Returns the bytes used on a rank that computes `samples` samples of a global batch of `batch`.
   static std::size_t bytes(const ParameterTable& table, std::size_t samples, std::size_t batch);
 
  private:
@@ -38,9 +39,9 @@ class ObservedState {
   std::size_t width_;
   Matrix<float> observed_;               ///< (samples of this rank + 1, width)
   Vector<float> unit_rows_;              ///< (global batch, state of the largest unit)
-  Vector<std::size_t> positions_;        ///< memory for those of this rank's samples,
-  Vector<float> weights_;                ///< and for the weights of all samples
-  std::vector<Vector<float>> momentum_;  ///< of each unit's elements; below zero: they count
+  Vector<std::size_t> positions_;        ///< buffer for the positions of this rank's samples
+  Vector<float> weights_;                ///< buffer for the weights of all samples
+  std::vector<Vector<float>> momentum_;  ///< momentum of each unit's elements; negative for elements that count updates
 };
 
 }  // namespace mylos::train

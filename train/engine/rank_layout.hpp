@@ -10,37 +10,37 @@
 #include <span>
 #include <vector>
 
-/// How a run is spread over the ranks it was launched with.
+/// Distributes a run over the ranks that it was launched with.
 namespace mylos::train {
 
-/// The ranks of a run; the communicator outlives it.
+/// The ranks of a run. The communicator must outlive this object.
 struct Ranks {
   parallel::Communicator& world;
-  std::vector<parallel::RankPlacement> placements;  ///< of every rank
+  std::vector<parallel::RankPlacement> placements;  ///< placement of every rank
 };
 Ranks ranks_of(parallel::Launch& launch);
 
-/// What plans need to know of them.
+/// The properties of the ranks that plans need.
 struct RankCounts {
   std::size_t ranks = 1;
   std::size_t nodes = 1;
-  std::size_t of_node = 1;      ///< on each node, neighbours in the order of ranks; 0 where nodes differ
-  bool on_host = runs_on_host;  ///< kernels compute in memory of the host; a plan may be for another machine
-  std::size_t threads = 0;      ///< that the processor of a rank, or its device, runs at once: the most of all ranks
+  std::size_t of_node = 1;      ///< ranks per node, with consecutive rank numbers; 0 if nodes differ
+  bool on_host = runs_on_host;  ///< kernels compute in host memory; a plan may target another machine
+  std::size_t threads = 0;      ///< concurrent threads of a rank's processor or device: the maximum over all ranks
 
   TeamProcessor processor() const { return {.threads = threads, .on_host = on_host}; }
 };
 RankCounts count_ranks(std::span<const parallel::RankPlacement> placements);
 
-/// A mode with its groups, and how steps are split for it.
+/// A sharding strategy with its groups, and the split of steps.
 struct RankLayout {
   parallel::ModeKind mode = parallel::ModeKind::replicated;
-  std::size_t shards = 1;  ///< neighbouring ranks that split what is split
+  std::size_t shards = 1;  ///< neighbouring ranks that shard a unit
   StepSplit split;
 };
 
-/// The layout of a run in `mode`. Errors: std::runtime_error that says what to change, where ranks, shard size and what
-/// --deterministic promises do not go together.
+/// Returns the layout of a run in `mode`. Errors: std::runtime_error, suggesting a change, if ranks, shard size and the
+/// guarantees of --deterministic are incompatible.
 RankLayout lay_out(const TrainConfig& config, parallel::ModeKind mode, const RankCounts& counts);
 
 }  // namespace mylos::train

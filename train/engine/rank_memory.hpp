@@ -6,11 +6,11 @@
 
 namespace mylos::train {
 
-/// Bytes that each rank may still take where kernels compute: those of a node, or of a device, share what is free
-/// there, and the least of all ranks counts for all. Collective.
+/// Returns the bytes that every rank may still allocate where kernels compute: the minimum over ranks. Ranks on the
+/// same node or device share its free memory equally. Collective.
 std::size_t available_on_every_rank(const Ranks& ranks);
 
-/// What plans need to know of the ranks, of which this one has `threads` threads. Collective.
+/// Returns the rank counts that plans need; this rank has `threads` threads. Collective.
 RankCounts count_with_threads(const Ranks& ranks, std::size_t threads);
 
 }  // namespace mylos::train

@@ -12,60 +12,63 @@
 #include <string>
 #include <vector>
 
-/// A run's checkpoints: when they are due, what is in them, and how a run goes on from one.
+/// Writes a run's checkpoints when they are due, and resumes a run from one.
 namespace mylos::train {
 
-/// Where a run is.
+/// The progress of a run.
 struct RunProgress {
-  std::size_t steps = 0;          ///< done, with those that updated nothing,
-  std::size_t skipped = 0;        ///< which are so many
+  std::size_t steps = 0;          ///< completed steps, including skipped ones
+  std::size_t skipped = 0;        ///< steps that updated nothing
   LossScale loss_scale = {};      ///< for the next step
-  double training_seconds = 0.0;  ///< of steps, over all starts of the run
-  bool evaluation_due = false;    ///< the evaluation after these steps is still to be done
+  double training_seconds = 0.0;  ///< seconds of training steps, over all starts of the run
+  bool evaluation_due = false;    ///< the evaluation after these steps has not been done yet
 };
 
-/// What decides the length of a run, beside its data and options.
+/// The settings besides data and options that determine the length of a run.
 struct RunLength {
-  std::size_t steps = 0;  ///< of the whole run
+  std::size_t steps = 0;  ///< total steps of the run
   std::size_t steps_per_epoch = 0;
 };
 
-/// What a checkpoint takes from and gives back to; all outlive it.
+/// The objects that a checkpoint saves and restores. All must outlive it.
 struct SavedParts {
   parallel::Communicator& ranks;
   const ParameterStore& store;
   parallel::ShardingStrategy& mode;
   nn::Optimizer& optimizer;
-  std::vector<std::size_t> writer_of;  ///< for each rank the one that writes what it saves
+  std::vector<std::size_t> writer_of;  ///< for each rank, the rank that writes its data
 };
 
-/// Every call but `enabled` and `writers` is collective, and an error of one rank is one of all.
+/// Saves and restores checkpoints. Every call but `enabled` and `writers` is collective, and an error of one rank is
+/// thrown on all.
 class RunCheckpoints {
  public:
   RunCheckpoints(const SavedParts& parts, const TrainConfig& config, const RunLength& length);
 
-  /// Ranks that write one.
+  /// Returns the number of ranks that write a checkpoint.
   std::size_t writers() const;
 
-  /// Whether this run can write any: it has an output directory, and the build has HDF5.
+  /// Returns whether this run can write checkpoints: it has an output directory, and the build has HDF5.
   bool enabled() const;
-  /// Makes the directory ready, if this run can write checkpoints; see parallel::prepare_checkpoints. `description` is
-  /// the run's configuration as JSON, which each of them keeps.
+  /// Prepares the directory if this run can write checkpoints; see parallel::prepare_checkpoints. `description` is the
+  /// run's configuration as JSON, stored in each checkpoint.
   void prepare(std::string description);
 
-  /// Whether one is due after `steps` steps. With an interval the run's last step has one, too.
+  /// Returns whether a checkpoint is due after `steps` steps. With an interval, one is due after the last step, too.
   bool due(std::size_t steps);
-  /// Writes one. With on_save_error continue a failure is in the report's `error`, else it is thrown.
+  /// Writes a checkpoint. With on_save_error continue a failure is returned in `error` of the report, else it is
+  /// thrown.
   CheckpointReport save(const RunProgress& progress, const BestModel& best);
-  /// Whether a run in this directory would go on after `steps` steps: from a checkpoint that this start has written, or
-  /// that it goes on from.
+  /// Returns whether a run in this directory would resume after `steps` steps, from a checkpoint that this start wrote
+  /// or resumed from.
   bool holds(std::size_t steps) const { return held_ == steps; }
 
-  /// Removes the checkpoint after `steps` steps, whose weights turned out to be of no use.
+  /// Removes the checkpoint after `steps` steps because its weights turned out to be unusable.
   void withdraw(std::size_t steps);
 
-  /// Puts parameters, state, optimizer and `best` back as they were in the file that the configuration resumes from.
-  /// The caller publishes the parameters. Errors: the file and the member that is missing, damaged or of another run.
+  /// Restores parameters, state, optimizer and `best` from the file that the configuration names. The caller must call
+  /// ShardingStrategy::sync_parameters. Errors: name the file and the member that is missing, damaged or from another
+  /// run.
   RunProgress resume(BestModel& best);
 
  private:
@@ -83,8 +86,8 @@ class RunCheckpoints {
   const TrainConfig& config_;
   RunLength length_;
   std::string description_;
-  std::optional<std::size_t> held_;        ///< steps of the last one that was written, or resumed from
-  Clock::time_point last_ = Clock::now();  ///< when the last one was written, or the run began
+  std::optional<std::size_t> held_;        ///< steps of the last checkpoint written or resumed from
+  Clock::time_point last_ = Clock::now();  ///< time of the last write, or of the start of the run
 };
 
 }  // namespace mylos::train

@@ -10,7 +10,7 @@
 
 namespace mylos::train {
 
-/// Everything a run trains, evaluates and saves with. All outlive their users.
+/// The objects that a run trains, evaluates and saves with. All outlive their users.
 struct RunParts {
   const TrainConfig& config;
   Task& task;
@@ -25,7 +25,7 @@ struct RunParts {
   BestModel& best;
   const nn::LearningRateSchedule& schedule;
   SentBytes& sent;
-  std::size_t steps;  ///< of the whole run
+  std::size_t steps;  ///< total steps of the run
 };
 
 }  // namespace mylos::train

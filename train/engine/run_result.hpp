@@ -7,17 +7,18 @@
 
 namespace mylos::train {
 
-/// How a run ended.
+/// The outcome of a run.
 struct RunResult {
-  std::size_t steps = 0;          ///< done
-  std::size_t skipped = 0;        ///< of them, where the loss scale was too large; over all starts of the run
-  int signal = 0;                 ///< that ended it early, or 0
+  std::size_t steps = 0;          ///< completed steps
+  std::size_t skipped = 0;        ///< of these, steps skipped because the loss scale was too large; over all starts of
+                                  ///< the run
+  int signal = 0;                 ///< signal that ended the run early, or 0
   bool stopped_early = false;     ///< patience ran out
-  bool out_of_time = false;       ///< TrainConfig::stop_at came; `signal` is then SIGUSR1
-  double training_seconds = 0.0;  ///< steps only, over all starts of the run
-  double earlier_seconds = 0.0;   ///< of them, those of earlier starts
-  Metrics best;                   ///< of the evaluation that is in best/
-  std::optional<double> joules;   ///< that its GPUs used over all starts, where that is known; the caller's to say
+  bool out_of_time = false;       ///< TrainConfig::stop_at was reached; `signal` is then SIGUSR1
+  double training_seconds = 0.0;  ///< seconds of training steps, over all starts of the run
+  double earlier_seconds = 0.0;   ///< part of `training_seconds` in earlier starts
+  Metrics best;                   ///< metrics of the evaluation in best/
+  std::optional<double> joules;   ///< energy used by the run's GPUs over all starts, if known; set by the caller
 };
 
 }  // namespace mylos::train

@@ -7,10 +7,10 @@
 
 namespace mylos::train {
 
-/// Counts the bytes that this rank sends to others between two questions.
+/// Counts the bytes that this rank sends to other ranks between calls.
 class SentBytes {
  public:
-  /// Bytes since the last call, or since the construction.
+  /// Returns the bytes since the last call, or since construction.
   std::uint64_t since_last() {
     const std::uint64_t before = std::exchange(last_, parallel::sent_bytes());
     return last_ - before;

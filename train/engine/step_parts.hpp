@@ -3,18 +3,19 @@
 #include <chrono>
 #include <optional>
 
-/// Where the time of a step goes, as far as it can be told without waiting for a device where nothing else does.
+/// Breaks down the time of a step, without adding waits for a device.
 namespace mylos::train {
 
-/// Seconds of a step in which this rank did this and nothing else. What is left of the step are the forward and the
+/// Seconds of a step that this rank spent exclusively in each part. The rest of the step is the forward pass, the
 /// backward pass and the norm of the gradient.
 struct StepParts {
-  double data = 0.0;  ///< making batches; of a device build the first step's, for which its kernels wait
-  std::optional<double> exchange = {};  ///< waiting for other ranks; a device build does not know
-  double update = 0.0;                  ///< the optimizer, and values for the next step; without those of `exchange`
+  double data = 0.0;  ///< making batches; in a device build only for the first step, whose kernels wait for it
+  std::optional<double> exchange = {};  ///< waiting for other ranks; nullopt in a device build
+  double update = 0.0;                  ///< the optimizer and the parameters for the next step, without the waits in
+                                        ///< `exchange`
 };
 
-/// Seconds since it was made.
+/// Measures the seconds since its construction.
 class Stopwatch {
  public:
   double seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }

@@ -12,17 +12,17 @@
 #include <string>
 #include <vector>
 
-/// The run: steps, evaluations, the best and the last model.
+/// Runs a training: steps, evaluations, the best and the last model.
 namespace mylos::train {
 
-/// Sets up everything a run computes with, so that what cannot work fails before step 1. Every call is collective, and
-/// an error of one rank is one of all.
+/// Trains a task. The constructor sets up everything that the run needs, so that errors appear before step 1. Every
+/// call is collective, and an error of one rank is thrown on all.
 class Trainer {
  public:
-  /// `task`, the same on every rank, outlives the trainer; the arena is planned for `config` and memory taken here.
-  /// Errors: std::runtime_error where it does not fit, or ranks and settings do not go together.
+  /// `task`, the same on every rank, must outlive the trainer. Plans the arena for `config` and allocates all memory.
+  /// Errors: std::runtime_error if the run does not fit, or if ranks and settings are incompatible.
   Trainer(const TrainConfig& config, Task& task, const Ranks& ranks);
-  /// On a rank of its own.
+  /// Trains on a single rank.
   Trainer(const TrainConfig& config, Task& task);
   ~Trainer();
   Trainer(const Trainer&) = delete;
@@ -30,29 +30,29 @@ class Trainer {
 
   const MemoryPlan& plan() const;
   std::size_t steps() const;
-  /// Done by the run whose checkpoint this one goes on from; else 0.
+  /// Returns the steps done by the run that this one resumes; 0 if it does not resume.
   std::size_t first_step() const;
-  /// Whether the run begins with the evaluation after first_step() steps.
+  /// Returns whether the run begins with the evaluation after first_step() steps.
   bool evaluation_due() const;
-  /// For the next step.
+  /// Returns the loss scale of the next step.
   const LossScale& loss_scale() const;
-  /// Ranks that write a checkpoint.
+  /// Returns the number of ranks that write a checkpoint.
   std::size_t checkpoint_writers() const;
-  /// Who computes the matrix products.
+  /// Returns the providers of the matrix products.
   const GemmChoice& gemm() const;
 
-  /// Scores the model as it is now. Errors: the task has nothing to evaluate.
+  /// Scores the current model. Errors: the task has no evaluation.
   Metrics evaluate();
-  /// Trains to the end, telling this rank's `reporters`. The first rank writes best/ and last/ where the configuration
-  /// names an output directory. All ranks write checkpoints when they are due; `description` is the run's configuration
-  /// as JSON, which they keep. A signal to any rank stops the run at the end of a step or of an evaluation's batch,
-  /// with a checkpoint and without last/, or, where it can write no checkpoints, with last/. Errors: a loss or an
-  /// evaluation's outputs that are not finite, and a gradient that is not with the least loss scale, end the run; last/
-  /// then has the weights of the step before, where those are finite. A file of an evaluation that cannot be written
-  /// ends it after a checkpoint.
+  /// Trains to the end and calls this rank's `reporters`. The first rank writes best/ and last/ if the configuration
+  /// names an output directory. All ranks write checkpoints when they are due; `description`, the run's configuration
+  /// as JSON, is stored in each. A signal to any rank stops the run after the current step or evaluation batch: with a
+  /// checkpoint and without last/, or with last/ if the run cannot write checkpoints. Errors: the run ends if a loss or
+  /// the outputs of an evaluation are not finite, or if a gradient is not finite at the smallest loss scale; last/ then
+  /// holds the weights of the previous step if they are finite. If a file of an evaluation cannot be written, the run
+  /// ends after a checkpoint.
   RunResult run(const std::vector<Reporter*>& reporters, const std::string& description = "{}");
 
-  /// Master values of the row called `name`, or those of a state tensor, on every rank.
+  /// Copies the master weights of the tensor called `name`, or the values of a state tensor, to `values` on every rank.
   void read_tensor(const std::string& name, std::span<float> values) const;
 
  private:

@@ -13,19 +13,20 @@
 
 namespace mylos::train {
 
-/// The progress of a run: steps, evaluations and checkpoints, until it is complete or a signal stops it. After a step
-/// the ranks agree on a signal, then a checkpoint is saved if one is due or the run is to stop, and only then the step
-/// is evaluated: no evaluation and no export begins after a signal and before its checkpoint. A checkpoint says whether
-/// the evaluation of its step is still to be done. Every call is collective.
+/// Runs the steps, evaluations and checkpoints of a run until it is complete or a signal stops it. After each step the
+/// ranks first agree on signals, then save a checkpoint if one is due or the run must stop, and evaluate last: after a
+/// signal no evaluation or export starts before the checkpoint. A checkpoint records whether the evaluation of its step
+/// is still due. Every call is collective.
 class TrainingLoop {
  public:
-  /// All outlive it. `progress` says where the run goes on, and is kept up to date.
+  /// The arguments must outlive this object. `progress` gives the starting point and is kept up to date.
   TrainingLoop(const RunParts& parts, RunProgress& progress, AgreedReports& reports, const SignalGuard& signals);
 
-  /// Trains to the end. Where the result has a signal, the run has stopped and, if it can write checkpoints, its
-  /// directory has one after the result's steps. Errors, on every rank alike: those of Trainer::run.
+  /// Trains to the end. If the result has a signal, the run was stopped, and its directory holds a checkpoint after the
+  /// result's steps if it can write checkpoints. Errors, the same on every rank: those of Trainer::run.
   RunResult run();
-  /// Why a complete run could not be saved, which is an error when its models are written; empty where it could.
+  /// Returns the reason why a complete run could not be saved, or an empty string. The caller throws it after writing
+  /// the models.
   const std::string& unsaved() const { return unsaved_; }
 
  private:
@@ -51,7 +52,7 @@ class TrainingLoop {
   AgreedReports& reports_;
   const SignalGuard& signals_;
   std::size_t first_step_;
-  int requested_ = 0;   ///< the signal that all ranks know of
+  int requested_ = 0;   ///< the signal that all ranks agreed on, or 0
   int stopped_by_ = 0;  ///< the signal that ended the loop, or 0
   std::optional<LastUpdate> last_update_;
   std::string unsaved_;

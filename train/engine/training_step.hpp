@@ -14,26 +14,26 @@
 #include <optional>
 #include <vector>
 
-/// One step of training: this rank's share of the global batch in micro-batches, gradients, clipping, update.
+/// One training step: micro-batches of this rank's part of the global batch, gradients, clipping and update.
 namespace mylos::train {
 
 struct StepResult {
-  double loss = 0.0;           ///< sum of losses over the global batch, divided once by its weight
+  double loss = 0.0;           ///< sum of losses over the global batch, divided by its weight
   double gradient_norm = 0.0;  ///< before clipping
-  std::size_t sequences = 0;   ///< of the global batch
+  std::size_t sequences = 0;   ///< samples of the global batch
   std::size_t tokens = 0;
   StepParts parts = {};
 };
 
-/// Which step it is, and where the run is with it.
+/// The position of a step in the run.
 struct StepProgress {
-  std::size_t step = 0;    ///< from 0: chooses the batch and the dropout
-  std::size_t update = 0;  ///< updates that were made before: the same number where no step was skipped
+  std::size_t step = 0;    ///< from 0: selects the batch and the dropout
+  std::size_t update = 0;  ///< updates made before; less than `step` if steps were skipped
   double learning_rate = 0.0;
-  double loss_scale = 1.0;  ///< a power of two that the backward pass begins with
+  double loss_scale = 1.0;  ///< a power of two by which the backward pass is scaled
 };
 
-/// What a step works with; all outlive it.
+/// The objects that a step works with. All must outlive it.
 struct StepContext {
   Task& task;
   ParameterStore& store;
@@ -45,11 +45,11 @@ struct StepContext {
   nn::Recompute recompute = nn::Recompute::none;
 };
 
-/// How a step is computed, the same on every rank.
+/// Settings of the steps, the same on every rank.
 struct StepSettings {
-  std::size_t steps = 0;          ///< of the run: beyond them no batch is made
-  std::size_t largest_batch = 0;  ///< the most samples a global batch has
-  BatchShape micro_batch = {};    ///< the largest, where it is known: memory is taken for it at once
+  std::size_t steps = 0;          ///< total steps of the run; no batch is made beyond them
+  std::size_t largest_batch = 0;  ///< most samples of a global batch
+  BatchShape micro_batch = {};    ///< largest micro-batch, if known: its memory is allocated at once
   MicroBatchLimit limit = {};
   StepSplit split = {};
   double clip = 1.0;
@@ -60,10 +60,10 @@ class TrainingStep {
  public:
   TrainingStep(const StepContext& context, const StepSettings& settings);
 
-  /// Runs a step, and makes the next one's first micro-batch while the update runs. Nothing is updated where the loss
-  /// or the gradient is not finite: the result then says so and the parameters are those of the step before. Returns
-  /// when all that was launched has ended. Collective; every rank has the same result but for its parts; the loss has
-  /// the same bits for any number of ranks that compute the same losses of samples.
+  /// Runs a step, and makes the first micro-batch of the next one during the update. If the loss or the gradient is not
+  /// finite, nothing is updated: the result says so and the parameters are unchanged. Returns when all launched work
+  /// has finished. Collective. All ranks get the same result except for its parts. The loss has the same bits for any
+  /// number of ranks if the losses of the samples do.
   StepResult run(const ExecutionSpace& space, const StepProgress& progress);
 
  private:
@@ -94,16 +94,16 @@ class TrainingStep {
   nn::GradientNorm norm_;
   ObservedState observed_;
   Batch batch_;
-  std::optional<GlobalBatch> begun_;  ///< the next step's, whose first micro-batch batch_ holds
-  std::vector<std::size_t> samples_;  ///< of the micro-batch that is being made,
-  std::vector<std::uint32_t> ids_;    ///< and their places in the global batch
-  /// (largest batch + 1) of this rank's samples in the order it computes them; the last is a dummy's.
+  std::optional<GlobalBatch> begun_;  ///< batch of the next step; batch_ holds its first micro-batch
+  std::vector<std::size_t> samples_;  ///< samples of the micro-batch being made
+  std::vector<std::uint32_t> ids_;    ///< their positions in the global batch
+  /// (largest batch + 1) Losses of this rank's samples in the order of computation; the last is for a dummy.
   Vector<float> losses_;
   HostVector<float> host_losses_;
   std::vector<double> losses_by_position_;
 };
 
-/// True where loss and gradient norm are finite.
+/// Returns whether loss and gradient norm are finite.
 bool is_finite(const StepResult& result);
 
 }  // namespace mylos::train

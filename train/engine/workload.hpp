@@ -6,12 +6,12 @@
 
 namespace mylos::train {
 
-/// The part of a run that a plan reads: the model, the samples of its steps, and the needs of an evaluation. Holds
-/// references: the model and the samples outlive it.
+/// The part of a run that plans read: the model, the samples of its steps, and the requirements of an evaluation. Holds
+/// references to the model and the samples, which must outlive it.
 struct Workload {
-  /// A run that evaluates nothing.
+  /// A run without evaluation.
   Workload(const nn::Model& trained, const SampleStream& stream) : model(trained), samples(stream) {}
-  /// A task's; implicit, because a plan of a task is a plan of this.
+  /// The workload of a task. Implicit, so that plans accept a task.
   Workload(const Task& task) : Workload(task.model(), task) {
     if (const Evaluation* scored = task.evaluation()) {
       evaluation = scored->largest_batch();
@@ -21,8 +21,8 @@ struct Workload {
 
   const nn::Model& model;
   const SampleStream& samples;
-  BatchShape evaluation;       ///< the largest batch that is predicted; without samples where nothing is evaluated
-  std::size_t kept_bytes = 0;  ///< that scoring takes at the most, on the first rank
+  BatchShape evaluation;       ///< largest batch of an evaluation; no samples if there is no evaluation
+  std::size_t kept_bytes = 0;  ///< most bytes that scoring needs on the first rank
 };
 
 }  // namespace mylos::train

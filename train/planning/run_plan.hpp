@@ -8,76 +8,79 @@
 #include <utility>
 #include <vector>
 
-/// What a run will take before it is submitted: for each mode the memory of a rank, the time of a step and of the job.
+/// Predicts a run before it is submitted: for each sharding strategy the memory per rank, the step time and the job
+/// time.
 namespace mylos::train {
 
-/// The machine a run is planned for.
+/// The machine that a run is planned for.
 struct PlanTarget {
   Machine machine;
   ComputeRate rate;
   Network network;
   RankCounts ranks;
-  std::size_t program = 0;  ///< bytes a rank has before the run takes anything
-  double storage = 1e9;     ///< bytes a second that checkpoints are written with
+  std::size_t program = 0;  ///< bytes that a rank uses before the run allocates anything
+  double storage = 1e9;     ///< bytes per second when writing checkpoints
 };
 
-/// How many samples at once fit with one setting of --recompute.
+/// The largest micro-batch that fits with one setting of --recompute.
 struct LargestMicroBatch {
   nn::Recompute recompute = nn::Recompute::none;
-  std::size_t samples = 0;  ///< the most of the longest at once on a rank, whatever the batch; 0 = none fits
+  std::size_t samples = 0;  ///< longest samples per micro-batch and rank, independent of the batch size; 0 = none fits
 };
 
 struct ModePlan {
   parallel::ModeKind mode = parallel::ModeKind::replicated;
   bool fits = false;
-  std::string obstacle;     ///< where it does not fit: what would
-  MemoryPlan memory;        ///< where it does not fit, of one sequence at once
-  std::size_t largest = 0;  ///< the most of the longest sequences at once on a rank that fit; 0 = none
-  std::vector<LargestMicroBatch> largest_of_each;  ///< the same with every --recompute that the model can
+  std::string obstacle;     ///< if it does not fit: settings that would
+  MemoryPlan memory;        ///< if it does not fit: the plan for one sequence per micro-batch
+  std::size_t largest = 0;  ///< the most of the longest sequences that fit in a micro-batch of a rank; 0 = none
+  std::vector<LargestMicroBatch> largest_of_each;  ///< `largest` for each --recompute that the model supports
   StepTime step;
-  double kept_per_flop = 0.0;       ///< kept_bytes_per_flop of the model in the largest micro-batch
-  std::size_t batch = 0;            ///< samples of a full step on all ranks
-  std::size_t efficient_batch = 0;  ///< the smallest at which a step computes for 90 % of its time; 0 = none does
-  double tokens = 0.0;              ///< of a step on all ranks, on average
-  double training = 0.0;            ///< seconds of all steps
-  double checkpoints = 0.0;         ///< seconds of writing them, and the model at the end
-  /// Share of the ideal throughput on so many ranks, each with as much of a step as here.
+  double kept_per_flop = 0.0;       ///< kept_bytes_per_flop of the model with the largest micro-batch
+  std::size_t batch = 0;            ///< samples of a full step over all ranks
+  std::size_t efficient_batch = 0;  ///< smallest batch with at least 90 % of the step spent computing; 0 = none
+  double tokens = 0.0;              ///< mean tokens per step over all ranks
+  double training = 0.0;            ///< seconds for all steps
+  double checkpoints = 0.0;         ///< seconds for writing checkpoints and the final model
+  /// Pairs of rank count and fraction of the ideal throughput, with the same work per rank as in this plan.
   std::vector<std::pair<std::size_t, double>> efficiency;
 
-  /// Share of a step in which ranks compute or update.
+  /// Returns the fraction of a step that ranks spend computing or updating.
   double busy() const { return step.total() > 0.0 ? 1.0 - step.exposed / step.total() : 1.0; }
   double job() const { return training + checkpoints; }
 };
 
-/// The plan of `workload` in config.parallel.mode, which is given. Steps are predicted from the mean of up to 64 of the
-/// run's own. Errors: std::runtime_error for what the model, samples or ranks cannot honour in any memory.
+/// Plans `workload` with the strategy config.parallel.mode, which must be set. Steps are predicted from the mean of up
+/// to 64 of the run's steps. Errors: std::runtime_error for requirements of the model, samples or ranks that no amount
+/// of memory can meet.
 ModePlan plan_run(const Workload& workload, const TrainConfig& config, const PlanTarget& target);
 
-/// The most of the longest samples at once that fit into `available` bytes of a rank, by doubling and halving, with
-/// what `plan` (of the same mode and ranks) holds beside a pass; 0 = none.
+/// Returns the largest number of the longest samples in one micro-batch that fits into `available` bytes per rank,
+/// found by doubling and bisection. `plan`, for the same strategy and ranks, gives the memory held outside the passes.
+/// Returns 0 if none fits.
 std::size_t largest_micro_batch_that_fits(const Workload& workload, const MemoryPlan& plan, const RankCounts& ranks,
                                           nn::Recompute recompute, std::size_t available);
-/// The same with every recomputation that the model can.
+/// Returns largest_micro_batch_that_fits for each recomputation that the model supports.
 std::vector<LargestMicroBatch> largest_micro_batches(const Workload& workload, const MemoryPlan& plan,
                                                      const RankCounts& ranks, std::size_t available);
 
-/// Bytes of activations that a training pass over a batch of this shape keeps for each of its operations, nothing being
-/// recomputed. What kernels other than products read and write is proportional to them: narrow models move more.
+/// Returns the bytes of activations kept per operation in a training pass over a batch of this shape without
+/// recomputation. The memory traffic of kernels other than matrix products is proportional to it: narrow models move
+/// more.
 double kept_bytes_per_flop(const nn::Model& model, const BatchShape& shape);
 
-/// Seconds of an operation of the passes of a model with `kept_per_flop`. `rate.flops` is of the model it was measured
-/// on, with rate.kept_per_flop; the bytes that one of the two moves more or less go at rate.bandwidth.
+/// Returns the seconds per operation in the passes of a model with `kept_per_flop`. `rate.flops` was measured on a
+/// model with rate.kept_per_flop; the difference in bytes moved is charged at rate.bandwidth.
 double seconds_per_flop(const ComputeRate& rate, double kept_per_flop);
 
-/// Bytes that a rank of `target` may take.
+/// Returns the bytes that a rank of `target` may use.
 std::size_t room_of(const PlanTarget& target);
 
-/// Modes that a number of ranks allows, in the order of mylos train's options.
+/// Returns the strategies available on these ranks, in the order of mylos train's options.
 std::vector<parallel::ModeKind> possible_modes(const RankCounts& ranks);
 
-/// Bytes that norm, clip and AdamW move for each element of a rank's slices: the norm reads the gradient, the update
-/// reads gradient, master weight and two slots and writes master weight and slots, and the next step clears the
-/// gradient.
+/// Bytes moved by norm, clipping and AdamW per element of a rank's slices: the norm reads the gradient; the update
+/// reads gradient, master weight and two slots and writes master weight and slots; the next step zeroes the gradient.
 inline constexpr double optimizer_bytes = 36.0;
 
 }  // namespace mylos::train
