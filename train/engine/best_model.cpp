@@ -29,7 +29,7 @@ bool BestModel::offer(const Metrics& metrics) {
   const double* value = find_metric(metrics, kind_.name);
   if (value == nullptr) fail(fmt::format("--best-by {}: the evaluation gives {}", best_by_, names_of(metrics)));
   const double* best = find_metric(metrics_, kind_.name);
-  // A first value that is not a number must not stay the best for ever.
+  // Otherwise a first value of NaN would stay the best forever.
   const bool better =
       best == nullptr || std::isnan(*best) || (kind_.larger_is_better ? *value > *best : *value < *best);
   since_best_ = better ? 0 : since_best_ + 1;

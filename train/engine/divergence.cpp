@@ -13,12 +13,12 @@
 namespace mylos::train {
 namespace {
 
-/// Each rank looks at the master weights that it owns. Collective.
+/// Each rank checks the master weights that it owns. Collective.
 bool weights_are_finite(const RunParts& run) {
   bool finite = true;
   std::vector<float> values;
   for (const ParameterSlice& part : run.mode.slices()) {
-    // What fills up the last slices of a unit is of no tensor, and may be anything.
+    // The padding of a unit's last slices belongs to no tensor and may hold any value.
     const std::size_t size = run.store.table().units()[part.unit].size;
     const std::size_t owned = std::min(part.end, size) - std::min(part.begin, size);
     for_each_piece(owned, [&](std::size_t first, std::size_t count) {
@@ -31,7 +31,7 @@ bool weights_are_finite(const RunParts& run) {
   return parallel::maximum(run.ranks, finite ? 0 : 1) == 0;
 }
 
-/// Exports the weights before the divergence. Returns the words that say so; empty where there are none to keep.
+/// Exports the weights before the divergence. Returns a message about it; empty if no weights can be kept.
 std::string keep_weights(const RunParts& run, const Divergence& divergence) {
   if (run.config.output.empty() || !divergence.keeps_weights) return {};
   const std::optional<LastUpdate>& spoilt = divergence.spoilt;

@@ -24,7 +24,7 @@ constexpr const char* transpositions[] = {"NN", "NT", "TN", "TT"};
 constexpr const char* passes[] = {"forward", "input_gradient", "weight_gradient"};
 constexpr Precision precisions[] = {Precision::float32, Precision::bfloat16, Precision::float16};
 
-/// The smallest micro-batches measured have this part of the largest one's rows.
+/// The smallest micro-batches that are measured have the largest one's rows divided by this.
 constexpr std::size_t smallest_part = 8;
 
 std::string transposition(const GemmKey& key) {
@@ -32,7 +32,7 @@ std::string transposition(const GemmKey& key) {
   return transpositions[a + b];
 }
 
-/// The index of the name that stands at `key`, among `names`.
+/// Returns the index in `names` of the name stored at `key`.
 template <class Names, class NameOf>
 std::size_t index_member(const Json& object, const char* key, const JsonLocation& location, const Names& names,
                          const NameOf& name_of) {
@@ -49,7 +49,7 @@ Precision precision_member(const Json& object, const char* key, const JsonLocati
   return precisions[index_member(object, key, location, precisions, [](Precision one) { return to_string(one); })];
 }
 
-/// The shape and pass of a convolution, as `to_json` writes them.
+/// Parses the shape and pass of a convolution as written by `to_json`.
 Convolution parse_convolution(const Json& object, const JsonLocation& location) {
   const std::size_t pass =
       index_member(object, "pass", location, passes, [](const char* name) { return std::string_view(name); });
@@ -105,20 +105,20 @@ OrderedJson product_json(const GemmKey& key, const std::string& provider) {
   return product;
 }
 
-/// What measuring may take. A network of convolutions has dozens of different ones, a transformer a handful of
-/// products.
+/// Time limits of measuring, in seconds. A convolutional network has dozens of different convolutions, a transformer a
+/// handful of products.
 constexpr double seconds_for_products = 1.0, seconds_for_convolutions = 4.0;
 
-/// A product with fewer rows or columns of weights is hardly more than a pass over memory: the default provider
-/// computes it.
+/// Narrower products, by rows or columns of weights, are little more than a pass over memory; the default provider
+/// computes them.
 constexpr std::size_t narrowest = 8;
 
 bool is_narrow(const GemmKey& key) { return std::min(key.n, key.k) < narrowest; }
 
-/// Several providers of this build compute such products fast enough to be timed.
+/// Returns whether several providers of this build are fast enough for such products to be timed.
 bool is_timed(const GemmProduct& product) { return timed_gemm_providers(product.convolution.has_value()).size() > 1; }
 
-/// All that timings depend on and that can be asked for.
+/// Describes everything queryable that timings depend on.
 std::string machine() {
   std::string text = fmt::format("cpu{} cpus {} {} threads {}", processor_name(), std::thread::hardware_concurrency(),
                                  ExecutionSpace::name(), ExecutionSpace().concurrency());
@@ -188,7 +188,7 @@ GemmChoice GemmCache::read() const {
     GemmChoice choice = parse_gemm_choice(member(file, "choice", location), "cache");
     return is_built(choice) ? choice : nothing;
   } catch (const std::runtime_error&) {
-    return nothing;  // it is only a saving: measured again and written anew
+    return nothing;  // only a cache: measured again and rewritten
   }
 }
 
@@ -198,7 +198,7 @@ void GemmCache::write(const GemmChoice& choice) const {
     std::filesystem::create_directories(file_.parent_path());
     write_text(file_, OrderedJson{{"machine", machine_}, {"choice", to_json(choice)}}.dump(1) + "\n");
   } catch (const std::runtime_error&) {
-    // A cache that cannot be written (a read-only or a full home) costs the next start a second.
+    // If the cache cannot be written (read-only or full home directory), the next start only loses a second.
   }
 }
 
@@ -236,7 +236,7 @@ GemmChoice select_gemm(const ExecutionSpace& space, const GemmConfig& config,
                                     .seconds = has_convolutions ? seconds_for_convolutions : seconds_for_products};
   const GemmChoice measured = measure_gemm(space, measurement, unknown);
   choice.products.insert(measured.products.begin(), measured.products.end());
-  // What the time did not suffice for is said as well, so that a recorded choice is the whole choice.
+  // Products that were not measured in time get the fallback explicitly, so that a recorded choice is complete.
   for (const GemmProduct& product : unknown) choice.products.emplace(key_of(product), choice.fallback);
   known.products.insert(measured.products.begin(), measured.products.end());
   cache.write(known);

@@ -13,13 +13,13 @@
 namespace mylos::train {
 namespace {
 
-/// Fills this rank's part of one tensor after the other: of what several ranks own, its turns.
+/// Fills this rank's part of one tensor at a time. Ranks that own the same part take turns.
 class TensorInitializer {
  public:
   TensorInitializer(ParameterStore& store, parallel::ShardingStrategy& mode)
       : table_(store.table()), store_(store), mode_(mode), copies_(mode.copies().size()), copy_(mode.copies().rank()) {}
 
-  /// The tensor called `name`, a parameter or state. Errors: std::invalid_argument where there is none.
+  /// Fills the parameter or state tensor called `name`. Errors: std::invalid_argument if there is none.
   void fill(const std::string& name, const ValueReader& read) {
     const auto states = table_.state_tensors();
     if (std::ranges::find(states, name, &ParameterTensor::name) != states.end()) return fill_state(name, read);
@@ -31,11 +31,11 @@ class TensorInitializer {
       if (piece.by == copy_) mode_.write_tensor(tensor, piece.first, read_piece(read, piece.first, count));
     });
   }
-  /// Of all ranks that own the same.
+  /// Returns the pieces filled by all ranks that own the same part.
   std::vector<FilledPiece> filled() && { return std::move(filled_); }
 
  private:
-  /// Every rank has all of it.
+  /// Every rank fills the whole tensor.
   void fill_state(const std::string& name, const ValueReader& read) {
     const std::size_t tensor = table_.find_state(name);
     const auto state = store_.state(tensor);
@@ -46,7 +46,7 @@ class TensorInitializer {
     });
   }
 
-  /// Valid until the next call.
+  /// Returns values that are valid until the next call.
   std::span<const float> read_piece(const ValueReader& read, std::size_t first, std::size_t count) {
     piece_.resize(count);
     read(first, piece_);
@@ -61,7 +61,7 @@ class TensorInitializer {
   std::vector<float> piece_;
 };
 
-/// Fills every tensor that the task gave no values for.
+/// Fills every tensor for which the task has no values.
 void initialize_others(std::span<const ParameterTensor> tensors, const std::set<std::string>& given,
                        std::optional<std::uint64_t> seed, TensorInitializer& dummy) {
   for (const ParameterTensor& tensor : tensors) {

@@ -22,7 +22,7 @@
 namespace mylos::train {
 namespace {
 
-/// The number after the word `key` in a file, 0 if it is not there.
+/// Returns the number after the word `key` in a file, or 0 if it is not there.
 std::size_t number_in(const std::filesystem::path& file, const std::string& key) {
   std::ifstream input(file);
   std::string word;
@@ -33,21 +33,21 @@ std::size_t number_in(const std::filesystem::path& file, const std::string& key)
   return 0;
 }
 
-/// The same in bytes where the file counts kB.
+/// Returns the same in bytes, for files that count kB.
 std::size_t kibibytes_in(const char* file, const std::string& key) { return number_in(file, key) * 1024; }
 
-/// A control group's number, or all there could be where it sets none ("max").
+/// Returns a number of a control group, or SIZE_MAX if it sets none ("max").
 std::size_t group_bytes(const std::filesystem::path& file) {
   std::ifstream input(file);
   std::size_t value = 0;
   return input >> value ? value : SIZE_MAX;
 }
 
-/// Where a version of control groups keeps memory: its root, the files of the limit and of what is used, and the lines
-/// of memory.stat that say how much of it is files the kernel gives back when asked.
+/// The memory files of a control-group version: root, files of the limit and the usage, and keys of memory.stat for
+/// page cache that the kernel can reclaim.
 struct GroupFiles {
   const char* root;
-  std::string_view controller;  ///< of /proc/self/cgroup, between its colons
+  std::string_view controller;  ///< controller in /proc/self/cgroup, between the colons
   const char* limit;
   const char* used;
   std::array<const char*, 2> caches;
@@ -60,7 +60,7 @@ constexpr GroupFiles version_1 = {"/sys/fs/cgroup/memory",
                                   "memory.usage_in_bytes",
                                   {"total_inactive_file", "total_active_file"}};
 
-/// What the control group and those above it leave free; each may set a limit.
+/// Returns the bytes left by the control group and its ancestors, each of which may set a limit.
 std::size_t group_memory(const GroupFiles& files) {
   std::size_t least = SIZE_MAX;
   for (const std::filesystem::path& group : control_groups(files.root, files.controller)) {
@@ -73,12 +73,12 @@ std::size_t group_memory(const GroupFiles& files) {
   return least;
 }
 
-/// What is left of a device for what no plan counts: the code of kernels, which comes when they first run, and what
-/// Kokkos and cuBLASLt keep for themselves.
+/// Device memory reserved for allocations that no plan counts: kernel code, which is loaded at the first launch, and
+/// buffers of Kokkos and cuBLASLt.
 constexpr std::size_t uncounted_on_device = std::size_t{1} << 30;
 
-/// Address space that libraries take during a run and hardly touch, so that no plan counts it: OpenBLAS reserves 128
-/// MiB, and waits for ever where it cannot have them.
+/// Address space that libraries reserve during a run and barely touch, so that no plan counts it: OpenBLAS reserves 128
+/// MiB, and waits forever if it cannot have them.
 constexpr std::size_t uncounted_address_space = std::size_t{256} << 20;
 
 std::size_t address_space_limit() {
@@ -87,7 +87,7 @@ std::size_t address_space_limit() {
   return is_limited ? static_cast<std::size_t>(limit.rlim_cur) : SIZE_MAX;
 }
 
-/// Bytes that may still be reserved; all there could be without a limit.
+/// Returns the bytes that may still be reserved; SIZE_MAX without a limit.
 std::size_t address_space_left() {
   const std::size_t limit = address_space_limit();
   if (limit == SIZE_MAX) return limit;
@@ -140,7 +140,7 @@ std::size_t peak_resident_memory() {
 bool reset_peak_resident_memory() {
   if constexpr (!runs_on_host) return true;
   std::ofstream file("/proc/self/clear_refs");
-  file << 5 << std::flush;  // proc(5): sets VmHWM to what is resident now
+  file << 5 << std::flush;  // proc(5): resets VmHWM to the current resident size
   return file.good();
 }
 

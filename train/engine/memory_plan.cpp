@@ -40,28 +40,28 @@ std::size_t scratch_bytes(const Workload& workload, const BatchShape& largest, c
   return std::max(training, workload.model.scratch_bytes(evaluated, ParameterStore::Purpose::inference, processor));
 }
 
-/// Bytes of the largest piece in which tensors are loaded and exported.
+/// Returns the bytes of the largest piece for loading and exporting tensors.
 std::size_t largest_piece(const ParameterTable& table) {
   std::size_t largest = 0;
   for (const ParameterTensor& tensor : table.tensors()) largest = std::max(largest, tensor.size);
   return std::min(largest, piece_elements) * sizeof(float);
 }
 
-/// What the state tensors of a step are made from.
+/// Returns the bytes of the observations that a step's state tensors are updated from.
 std::size_t observed_bytes(const Workload& workload, std::size_t steps, const StepSplit& split) {
   const std::size_t batch = largest_global_batch(workload.samples, steps);
   return ObservedState::bytes(workload.model.table(), (batch + split.ranks - 1) / split.ranks, batch);
 }
 
-/// What is written takes memory, and reporting; so do the stacks and heaps of threads: measured.
+/// Returns the memory for writing files, reporting, and stacks and heaps of threads. The constants are measured.
 std::size_t output_bytes(const Workload& workload, std::size_t threads) {
   constexpr std::size_t reports = std::size_t{11} << 18, checkpoints = std::size_t{5} << 20;
   constexpr std::size_t of_thread = std::size_t{64} << 10;
   return largest_piece(workload.model.table()) + workload.kept_bytes + reports + checkpoints + threads * of_thread;
 }
 
-/// What a rank holds for what others send it, where it computes: of the host's memory for any sum; of a device's only
-/// for sums in a fixed order, which --deterministic and gradients in bfloat16 take.
+/// Returns the receive buffers of a rank in the memory where it computes: host memory for any sum; device memory only
+/// for sums in a fixed order, used by --deterministic and bfloat16 gradients.
 std::size_t received_bytes(const TrainConfig& config, const RankLayout& layout, const RankCounts& ranks) {
   const std::size_t count = layout.split.ranks;
   if (ranks.on_host) return parallel::exchange_bytes(count, config.parallel.bucket);
@@ -69,16 +69,16 @@ std::size_t received_bytes(const TrainConfig& config, const RankLayout& layout, 
   return ordered ? parallel::device_exchange_bytes(count, config.parallel.bucket) : 0;
 }
 
-/// What products take beside their operands: on a device the workspace of cuBLASLt, the default there
-/// (core/kernels/cuda/gemm_cublaslt.cpp), which multiplies 16-bit operands as they are. On the device itself
-/// note_products takes what the chosen provider says.
+/// Returns the memory of matrix products besides their operands. On a device: the workspace of cuBLASLt, the default
+/// provider (core/kernels/cuda/gemm_cublaslt.cpp), which multiplies 16-bit operands directly; when running on the
+/// device, note_products replaces it with the value reported by the chosen provider.
 std::size_t product_bytes(std::span<const GemmProduct> products, const RankCounts& ranks) {
   constexpr std::size_t device_workspace = std::size_t{40} << 20;
   if (!ranks.on_host) return products.empty() ? 0 : device_workspace + GatheredConvolution::bytes(products);
   return widened_bytes(products) + host_product_bytes(products, ranks.threads);
 }
 
-/// What passes over plan.largest take beside the parameters.
+/// Computes the memory of passes over plan.largest besides the parameters.
 void count_passes(MemoryPlan& plan, const Workload& workload, nn::Recompute recompute, const RankCounts& ranks) {
   plan.activations = activation_bytes(workload, plan.largest, recompute);
   plan.scratch = scratch_bytes(workload, plan.largest, ranks.processor());
@@ -87,7 +87,7 @@ void count_passes(MemoryPlan& plan, const Workload& workload, nn::Recompute reco
   plan.workspace = product_bytes(products, ranks);
 }
 
-/// The plan with a limit of the micro-batch, in a layout.
+/// Plans a layout with a given micro-batch limit.
 MemoryPlan plan_for(const Workload& workload, const TrainConfig& config, std::size_t steps,
                     const MicroBatchLimit& limit, const RankLayout& layout, const RankCounts& ranks) {
   const std::size_t slots = config.optimizer.kind == OptimizerKind::adamw ? 2 : 1;
@@ -107,17 +107,17 @@ MemoryPlan plan_for(const Workload& workload, const TrainConfig& config, std::si
   plan.exchange = held.exchange + received_bytes(config, layout, ranks);
   plan.optimizer = held.slices * slots * sizeof(float);
   count_passes(plan, workload, config.recompute, ranks);
-  // Rows are loaded in memory of the host, which a device build does not plan.
+  // Tensors are loaded in host memory, which a device build does not plan.
   plan.loading = ranks.on_host ? largest_piece(workload.model.table()) : 0;
   return plan;
 }
 
-/// Whether the user said how a step is cut.
+/// Returns whether the user chose the split of a step.
 bool is_cut(const TrainConfig& config) {
   return config.micro_batch > 0 || config.micro_tokens > 0 || config.accumulation > 0 || config.parallel.deterministic;
 }
 
-/// What a micro-batch may have, where a step has up to `largest` samples.
+/// Returns the limit of a micro-batch for steps of up to `largest` samples.
 MicroBatchLimit micro_batch_limit(const TrainConfig& config, const WorkKind& work, std::size_t largest) {
   MicroBatchLimit limit{.samples = largest, .tokens = config.micro_tokens, .parts = config.accumulation};
   if (config.micro_batch == 0) return limit;
@@ -129,7 +129,7 @@ MicroBatchLimit micro_batch_limit(const TrainConfig& config, const WorkKind& wor
   return limit;
 }
 
-/// The plan in a mode: where the micro-batch is not chosen, halved until it fits or has one sample.
+/// Plans a layout. Unless the user chose the micro-batch, halves it until it fits or has one sample.
 MemoryPlan plan_mode(const Workload& workload, const TrainConfig& config, std::size_t steps, std::size_t available,
                      const RankLayout& layout, const RankCounts& ranks) {
   const std::size_t largest = largest_global_batch(workload.samples, steps);
@@ -146,7 +146,7 @@ MemoryPlan plan_mode(const Workload& workload, const TrainConfig& config, std::s
   return plan;
 }
 
-/// The plan with the layout that the run had before, where the user asks for no other; nothing where it does not fit.
+/// Plans the recorded layout. Returns nullopt if the user asks for another one or it does not fit.
 std::optional<MemoryPlan> plan_recorded(const Workload& workload, TrainConfig config, std::size_t steps,
                                         std::size_t available, const RankCounts& ranks) {
   if (!config.recorded_layout || is_cut(config)) return std::nullopt;
@@ -159,7 +159,7 @@ std::optional<MemoryPlan> plan_recorded(const Workload& workload, TrainConfig co
   return plan.total() <= available ? std::optional(plan) : std::nullopt;
 }
 
-/// Tokens of the longest sample that is trained on.
+/// Returns the tokens of the longest training sample.
 std::size_t longest_sample(const SampleStream& stream, std::size_t steps) {
   std::size_t longest = 0;
   for (std::size_t step = 0; step < std::min(steps, stream.steps_per_epoch()); ++step) {
@@ -168,7 +168,7 @@ std::size_t longest_sample(const SampleStream& stream, std::size_t steps) {
   return longest;
 }
 
-/// Settings that this run's model or samples cannot honour.
+/// Fails on settings that the run's model or samples do not support.
 void check_settings(const Workload& workload, const TrainConfig& config, std::size_t steps) {
   if (!workload.model.can_recompute(config.recompute)) {
     fail(fmt::format("--recompute {}: this model always keeps what its backward pass reads; use --recompute none",
@@ -181,7 +181,7 @@ void check_settings(const Workload& workload, const TrainConfig& config, std::si
                    config.micro_tokens, longest));
 }
 
-/// Where batches count images, a full one needs a sample for every rank.
+/// If batches count images, a full batch needs a sample for every rank.
 void check_samples_of_ranks(const SampleStream& stream, std::size_t steps, const RankCounts& ranks) {
   const WorkKind work = stream.work();
   if (!work.sizes_batches) return;
@@ -191,23 +191,23 @@ void check_samples_of_ranks(const SampleStream& stream, std::size_t steps, const
                    count_of(samples, work.sample), count_of(ranks.ranks, "rank"), work.samples));
 }
 
-/// What the run is about to be told, whether it fits and with what it would.
+/// Checks whether the run fits in memory, and searches for settings that do.
 struct Search {
   const Workload& workload;
   std::size_t steps, available;
   RankCounts ranks;
 
   bool fits(TrainConfig config, parallel::ModeKind mode) const {
-    if (!is_cut(config)) config.micro_batch = 1;  // the last that a run tries
+    if (!is_cut(config)) config.micro_batch = 1;  // the last one that a run tries
     try {
       return plan_mode(workload, config, steps, available, lay_out(config, mode, ranks), ranks).total() <= available;
     } catch (const std::runtime_error&) {
-      return false;  // what cannot be laid out is no advice
+      return false;  // a layout that is impossible is no advice
     }
   }
 };
 
-/// Cuts a step, where the user said how, about twice as fine; false where it is as fine as can be.
+/// Splits a step about twice as finely, if the user chose the split; returns false if it cannot be split further.
 bool cut_finer(TrainConfig& config, const Search& search) {
   constexpr std::size_t most_leaves = 1024;
   const auto halve = [](std::size_t& value, std::size_t least) {
@@ -233,7 +233,7 @@ std::string words_of_cut(const TrainConfig& config) {
   return fmt::format("--micro-batch {}", config.micro_batch);
 }
 
-/// `words`, and a finer cut of a step where that is needed too; empty where nothing of it fits.
+/// Returns `words`, with a finer split of a step if that is also needed; empty if nothing fits.
 std::string fitting_words(const Search& search, TrainConfig config, parallel::ModeKind mode, std::string words) {
   if (!words.empty() && search.fits(config, mode)) return words;
   while (cut_finer(config, search)) {
@@ -243,12 +243,12 @@ std::string fitting_words(const Search& search, TrainConfig config, parallel::Mo
   return {};
 }
 
-/// The longest sequences, in steps of 32 tokens, of which one at once fits in a mode; 0 where none does. Shorter ones
-/// than the least leave little beside a question.
+/// Returns the longest sequence length, in steps of 32 tokens, that fits in `mode` with one sequence per micro-batch; 0
+/// if none does. Below 160 tokens a window has almost no room for context.
 std::size_t fitting_length(const Search& search, TrainConfig config, parallel::ModeKind mode) {
   constexpr std::size_t step = 32, least = 160;
   if (config.accumulation > 0 || config.parallel.deterministic) return 0;
-  if (search.workload.samples.work().sizes_batches) return 0;  // samples are as long as they are
+  if (search.workload.samples.work().sizes_batches) return 0;  // the length of samples is fixed
   config.micro_batch = 1;
   config.micro_tokens = 0;
   const auto& [workload, steps, available, ranks] = search;
@@ -269,7 +269,8 @@ std::string length_words(const TrainConfig& config, std::size_t length) {
                                               : "");
 }
 
-/// The fewest ranks that each have as much memory, and how they share it; empty where no number is enough.
+/// Returns the smallest number of ranks with the same memory each on which the run fits, and their sharding strategy;
+/// empty if no number is enough.
 std::string words_of_more_ranks(Search search, const TrainConfig& config, const TrainConfig& recomputing) {
   using parallel::ModeKind;
   constexpr std::size_t most = 4096;
@@ -288,7 +289,7 @@ std::string words_of_more_ranks(Search search, const TrainConfig& config, const 
   return {};
 }
 
-/// Where no setting of this launch is enough: shorter sequences, and more ranks.
+/// Suggests shorter sequences and more ranks, if no setting of this launch is enough.
 std::string farther_advice(const Search& search, TrainConfig config, TrainConfig recomputing, parallel::ModeKind mode) {
   std::string all;
   std::size_t length = fitting_length(search, config, mode);
@@ -303,7 +304,7 @@ std::string farther_advice(const Search& search, TrainConfig config, TrainConfig
   return all.empty() ? "use a smaller model" : all;
 }
 
-/// Changes of the settings with each of which the run fits.
+/// Returns alternative changes of the settings, each of which makes the run fit.
 std::string advice(const Search& search, const TrainConfig& config, parallel::ModeKind mode) {
   using parallel::ModeKind;
   const bool may_recompute =
@@ -325,8 +326,9 @@ std::string advice(const Search& search, const TrainConfig& config, parallel::Mo
   return all.empty() ? farther_advice(search, config, may_recompute ? recomputing : config, mode) : all;
 }
 
-/// Bytes that the products of the run's passes take beside their operands, by the most that is resident while they are
-/// computed. Other memory is held meanwhile, where the most that there has been is more than that.
+/// Measures the memory of the run's matrix products besides their operands: the peak of resident memory while they are
+/// computed. If the earlier peak is above the current memory, the difference is allocated meanwhile, so that a new peak
+/// shows.
 std::size_t measured_workspace(const MemoryPlan& plan, const ExecutionSpace& space, const Gemm& gemm,
                                const Workload& workload) {
   const std::vector<GemmProduct> products = gemm.choice().products.empty()
@@ -351,7 +353,7 @@ void note_products(MemoryPlan& plan, const ExecutionSpace& space, const Gemm& ge
   release_unused_memory();
   plan.program = resident_memory();
   if constexpr (runs_on_host) plan.workspace = measured_workspace(plan, space, gemm, workload) + gemm.growth_bytes();
-  plan.before = peak_resident_memory();  // with what measuring took, above an earlier peak too
+  plan.before = peak_resident_memory();  // includes the memory of measuring, above any earlier peak
 }
 
 MemoryPlan with_micro_batch(MemoryPlan plan, const BatchShape& shape, const Workload& workload, nn::Recompute recompute,

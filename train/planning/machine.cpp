@@ -11,16 +11,17 @@ namespace mylos::train {
 namespace {
 
 constexpr std::size_t gib = std::size_t{1} << 30;
-/// CUDA's context, cuBLASLt's code and workspace: not measured yet.
+/// CUDA's context, cuBLASLt's code and workspace; not measured yet.
 constexpr std::size_t gpu_reserve = gib;
 
-/// Chosen with the published runs of sharded training in view (docs/plan.md).
+/// Chosen by comparison with published runs of sharded training (docs/plan.md).
 constexpr double share_beside_exchange = 0.5;
 
-/// Threads that one of a GPU's multiprocessors runs at once, on all of these kinds.
+/// Threads that a GPU multiprocessor runs concurrently, for all of these kinds.
 constexpr std::size_t of_multiprocessor = 2048;
 
-/// Shares of a data sheet that fine-tuning reaches: assumptions, said so wherever they are used.
+/// Fractions of the data sheet's rates that fine-tuning reaches. These are assumptions, and outputs that use them say
+/// so.
 constexpr double share_of_16_bit = 0.40, share_of_float = 0.70, share_of_bandwidth = 0.80;
 
 struct Peaks {

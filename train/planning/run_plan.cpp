@@ -16,10 +16,10 @@ using parallel::ModeKind;
 
 constexpr std::size_t most_steps_looked_at = 64;
 
-/// What ranks compute of the run's steps, on average.
+/// Averages over the run's steps of the ranks' work.
 struct MeanStep {
-  double slowest = 0.0;  ///< operations of the rank that has most, with those of recomputation
-  double mean = 0.0;     ///< operations of a rank
+  double slowest = 0.0;  ///< operations of the busiest rank, including recomputation
+  double mean = 0.0;     ///< mean operations of a rank
   double tokens = 0.0;
   double micro_batches = 0.0;
 };
@@ -59,8 +59,8 @@ MeanStep mean_step(const Workload& workload, nn::Recompute recompute, std::size_
   return {sum.slowest / steps_seen, sum.mean / steps_seen, sum.tokens / steps_seen, sum.micro_batches / steps_seen};
 }
 
-/// Shares of a pass's work by unit: by size, but none more than the middle one, for larger ones are tables in which
-/// rows are looked up.
+/// Returns the fraction of a pass's work for each unit. It is proportional to the unit's size, capped at the median,
+/// because larger units are tables in which rows are looked up.
 std::vector<double> unit_shares(const ParameterTable& table) {
   std::vector<double> sizes;
   for (const ParameterUnit& unit : table.units()) sizes.push_back(static_cast<double>(unit.size));
@@ -73,7 +73,7 @@ std::vector<double> unit_shares(const ParameterTable& table) {
   return sizes;
 }
 
-/// A step whose slowest rank computes `seconds` of passes.
+/// Predicts a step whose slowest rank spends `seconds` in passes.
 StepTime time_of(const Workload& workload, const TrainConfig& config, const PlanTarget& target, const RankCounts& ranks,
                  std::size_t shards, double seconds, std::size_t micro_batches) {
   const ParameterTable& table = workload.model.table();
@@ -93,12 +93,12 @@ StepTime time_of(const Workload& workload, const TrainConfig& config, const Plan
   return step_time(layout, links, units, optimizer_bytes * slices / target.rate.bandwidth);
 }
 
-/// The smallest batch, a multiple of the ranks, at which a step computes for 90 % of its time, in micro-batches of at
-/// most plan.largest. `seconds`: the passes of a sample.
+/// Returns the smallest batch, a multiple of the number of ranks, with at least 90 % of the step spent computing, in
+/// micro-batches of at most plan.largest. `seconds` is the time of the passes per sample.
 std::size_t find_efficient_batch(const Workload& workload, const TrainConfig& config, const PlanTarget& target,
                                  const ModePlan& plan, double seconds) {
   constexpr double wanted = 0.9;
-  constexpr std::size_t most = 65536;  // samples of a rank
+  constexpr std::size_t most = 65536;  // samples per rank
   const auto reaches = [&](std::size_t samples) {
     const std::size_t at_once = std::max<std::size_t>(plan.largest, 1);
     const StepTime step = time_of(workload, config, target, target.ranks, plan.memory.layout.shards,
@@ -116,7 +116,8 @@ std::size_t find_efficient_batch(const Workload& workload, const TrainConfig& co
   return high * target.ranks.ranks;
 }
 
-/// The share of the ideal throughput on as many ranks as are named, each computing what a rank does here.
+/// Returns pairs of rank count and fraction of the ideal throughput, with the work of one rank in this plan on each
+/// rank.
 std::vector<std::pair<std::size_t, double>> efficiencies(const Workload& workload, const TrainConfig& config,
                                                          const PlanTarget& target, const MeanStep& mean,
                                                          std::size_t micro_batches, double seconds_per_flop) {
@@ -133,7 +134,7 @@ std::vector<std::pair<std::size_t, double>> efficiencies(const Workload& workloa
   return result;
 }
 
-/// The smallest other kind of GPU on which it fits; empty where there is none.
+/// Returns the smallest other kind of GPU with enough memory; empty if there is none.
 std::string larger_kind(const Workload& workload, const TrainConfig& config, std::size_t steps,
                         const PlanTarget& target) {
   std::vector<Machine> kinds(gpu_kinds().begin(), gpu_kinds().end());
@@ -172,7 +173,7 @@ void add_memory(const Workload& workload, const TrainConfig& config, std::size_t
   }
 }
 
-/// With the one after the last step, which every run with an interval has.
+/// Includes the checkpoint after the last step, which every run with an interval writes.
 double checkpoints_of_run(const Workload& workload, const CheckpointConfig& checkpoints, double training,
                           std::size_t steps) {
   if (!checkpoints.regular()) return 0.0;
@@ -190,7 +191,8 @@ double checkpoint_seconds(const Workload& workload, const TrainConfig& config, c
                           double training, std::size_t steps) {
   const auto parameters = static_cast<double>(workload.model.table().size());
   const double count = checkpoints_of_run(workload, config.checkpoints, training, steps);
-  constexpr double checkpoint = 12.0, models = 8.0;  // bytes a parameter: master weight and two slots; best/ and last/
+  constexpr double checkpoint = 12.0, models = 8.0;  // bytes per parameter: master weight and two slots; best/ and
+                                                     // last/
   return parameters * (count * checkpoint + models) / target.storage;
 }
 
@@ -211,8 +213,8 @@ double kept_bytes_per_flop(const nn::Model& model, const BatchShape& shape) {
 }
 
 double seconds_per_flop(const ComputeRate& rate, double kept_per_flop) {
-  // Kept arrays are written once and read once each way, as are their gradients and what is not kept. Chosen with the
-  // published runs of sharded training in view (docs/plan.md).
+  // Kept activations are written once and read once in each direction, and so are their gradients and the activations
+  // that are not kept. Chosen by comparison with published runs of sharded training (docs/plan.md).
   constexpr double passes = 10.0, least = 0.25;
   if (rate.kept_per_flop == 0.0) return 1.0 / rate.flops;
   const double more = passes * (kept_per_flop - rate.kept_per_flop) / rate.bandwidth;

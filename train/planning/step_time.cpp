@@ -7,18 +7,18 @@ namespace {
 
 using parallel::ModeKind;
 
-/// Two clocks, of the rank's computing and of its one exchange at a time.
+/// Two clocks of a rank: one for computing, one for its collectives, which run one at a time.
 class Clocks {
  public:
-  /// `hides`: exchanges run beside the computing, and take the share `contention` of it meanwhile.
+  /// `hides`: collectives run beside the computation and slow it down by the fraction `contention`.
   Clocks(bool hides, double contention) : hides_(hides), left_(1.0 - contention) {}
 
-  /// Computes what takes `seconds` alone.
+  /// Advances by a computation that takes `seconds` without contention.
   void compute(double seconds) {
     const double beside = std::clamp(free_ - now_, 0.0, seconds / left_);
     now_ += seconds + beside * (1.0 - left_);
   }
-  /// Begins an exchange now, or when the one before it has ended; gives when it ends.
+  /// Starts a collective now, or at the end of the previous one; returns its end.
   double exchange(double seconds) {
     free_ = std::max(free_, now_) + seconds;
     sum_ += seconds;
@@ -65,7 +65,7 @@ class Step {
 
  private:
   bool splits_values() const { return parallel::shards_values(layout_.mode); }
-  /// Begins it; gives when it ends.
+  /// Starts a gather; returns its end.
   double gather(double bytes) {
     sent_ += part_of_others(layout_.shards) * bytes;
     return clocks_.exchange(gather_seconds(links_, layout_.shards, bytes));
@@ -74,7 +74,7 @@ class Step {
     sent_ += 2.0 * part_of_others(ranks) * own;
     return clocks_.exchange(all_reduce_seconds(links, ranks, bytes));
   }
-  /// What makes a unit's gradients those of all ranks, or of the group's.
+  /// Sums a unit's gradients over all ranks, or over the group.
   void reduce(const UnitWork& unit) {
     if (layout_.mode == ModeKind::replicated) {
       all_reduce(links_, layout_.ranks, unit.gradients, unit.gradients);
@@ -82,7 +82,7 @@ class Step {
       gather(unit.gradients);
     }
   }
-  /// What makes this rank's slice of a unit that of all groups: ranks of the same place on every node share its links.
+  /// Sums this rank's slice of a unit over the groups. Ranks with the same position in every node share the links.
   void sum_replicas(const UnitWork& unit) {
     const std::size_t groups = layout_.mode == ModeKind::hybrid ? layout_.ranks / layout_.shards : 1;
     const Links between{.local = links_.local, .of_node = 1, .network = links_.network};
@@ -92,7 +92,8 @@ class Step {
     return last || (layout_.mode != ModeKind::replicated && layout_.mode != ModeKind::sharded_optimizer);
   }
 
-  /// Values come one unit ahead; where they stay whole they come once a step, after the last step's update.
+  /// Parameters are gathered one unit ahead; if they stay unsharded, once per step, after the update of the previous
+  /// step.
   void forward(bool first) {
     const bool gathers = splits_values() || (first && layout_.mode != ModeKind::replicated);
     std::vector<double> there(units_.size(), 0.0);
@@ -104,8 +105,8 @@ class Step {
     }
   }
 
-  /// The last two units are still there from the forward pass. In the last micro-batch a unit's slice goes on to the
-  /// other groups when the next unit's gradients are complete.
+  /// The parameters of the last two units are still there from the forward pass. In the last micro-batch, the sum of a
+  /// unit's slice over groups starts when the gradients of the next unit are complete.
   void backward(bool last) {
     const std::size_t count = units_.size();
     std::vector<double> there(count, 0.0);
@@ -126,10 +127,10 @@ class Step {
   double sent_ = 0.0;
 };
 
-/// Seconds for `rounds` times (n - 1)/n of the array.
+/// Returns the seconds of `rounds` transfers of (n - 1)/n of the array.
 double ring_seconds(const Links& links, std::size_t ranks, double bytes, double rounds) {
   if (ranks < 2) return 0.0;
-  constexpr double local_latency = 2e-6;  // of a message inside a node
+  constexpr double local_latency = 2e-6;  // of a message within a node
   const std::size_t inside = std::min(ranks, std::max<std::size_t>(links.of_node, 1));
   const std::size_t nodes = (ranks + inside - 1) / inside;
   double rate = links.local, latency = local_latency * static_cast<double>(inside - 1);
