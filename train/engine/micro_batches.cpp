@@ -5,7 +5,7 @@
 namespace mylos::train {
 namespace {
 
-/// The first end behind `begin` of parts that end at part * size / parts; `parts` is at most `size`.
+/// Returns the first end after `begin` when part i ends at i * size / parts; `parts` must be at most `size`.
 std::size_t end_of_part(std::size_t size, std::size_t parts, std::size_t begin) {
   const std::size_t part = begin * parts / size + 1;
   const std::size_t end = part * size / parts;

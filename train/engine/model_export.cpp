@@ -11,7 +11,7 @@
 namespace mylos::train {
 namespace {
 
-/// The export of the first rank. Its first error is kept, and nothing is written after it.
+/// The export on the first rank. After the first error, which is kept, nothing more is written.
 class FirstRankExport {
  public:
   explicit FirstRankExport(bool writes) : writes_(writes) {}
@@ -27,7 +27,7 @@ class FirstRankExport {
     }
   }
 
-  /// Throws what was kept.
+  /// Throws the error that was kept, if any.
   void check() const {
     if (failure_) std::rethrow_exception(failure_);
   }
@@ -37,7 +37,7 @@ class FirstRankExport {
   std::exception_ptr failure_;
 };
 
-/// Gives `take` what `read` reads of each tensor.
+/// Reads each tensor with `read` and passes its values to `take`.
 template <class Read>
 void read_tensors(std::span<const ParameterTensor> tensors, const RowSink& take, const Read& read) {
   std::vector<float> values;
@@ -62,7 +62,7 @@ void gather_parameters(parallel::Communicator& ranks, const ParameterStore& stor
   const bool is_first = ranks.rank() == 0;
   const RowSink take_first = [&](const ParameterTensor& tensor, std::size_t first, std::span<const float> values) {
     if (is_first) take(tensor, first, values);
-    // Ranks that have nothing of a tensor do not run ahead of it for longer than it takes: --collective-timeout.
+    // Keeps ranks that own no part of a tensor at most one tensor ahead of the others (--collective-timeout).
     if (first + values.size() == tensor.size) ranks.barrier("a tensor that is exported");
   };
   read_tensors(store.table().tensors(), take_first,

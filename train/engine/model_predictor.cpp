@@ -36,10 +36,10 @@ PredictionEnd ModelPredictor::predict(Evaluation& evaluation, const StopQuestion
   const Clock::time_point begin = Clock::now();
   const std::size_t batches = evaluation.batches(), ranks = ranks_.size();
   PredictionEnd end;
-  std::exception_ptr failure;  // is told when no rank waits for this one
+  std::exception_ptr failure;  // thrown when no rank waits for this one
   evaluation.read_ahead(std::min(ranks_.rank(), batches - 1), ranks);
   for (std::size_t first = 0; first < batches && end.complete(); first += ranks) {
-    // A rank without a batch repeats the last one: its pass may be part of collectives.
+    // A rank without a batch repeats the last one, because its pass may take part in collectives.
     const Counts own = forward(evaluation, std::min(first + ranks_.rank(), batches - 1));
     end = exchange(own, stop ? stop() : 0);
     if (ranks_.rank() != 0 || failure || !end.complete()) continue;
@@ -79,14 +79,14 @@ ModelPredictor::Counts ModelPredictor::forward(const Evaluation& evaluation, std
   return {outputs_.size(), samples};
 }
 
-/// Every rank's outputs and losses to the first rank, through the host. Returns the largest signal of a rank, and
-/// whether all outputs are finite: all ranks come to the same answer.
+/// Gathers all outputs and losses on the first rank, through host memory. Returns, on all ranks, the largest signal of
+/// a rank and whether all outputs are finite.
 PredictionEnd ModelPredictor::exchange(const Counts& own, int signal) {
   const std::size_t rank = ranks_.rank(), taken = own.outputs + own.losses;
   if (gathered_.size() < taken) gathered_ = HostVector<float>("mylos::ModelPredictor::gathered", taken);
   Kokkos::deep_copy(pass_.space, HostView(gathered_.data(), own.outputs), Vector<float>(outputs_.data(), own.outputs));
   Kokkos::deep_copy(pass_.space, HostView(gathered_.data() + own.outputs, own.losses), slice(losses_, 0, own.losses));
-  pass_.space.fence("mylos::ModelPredictor::exchange");  // nobody waits for copies into memory of the host
+  pass_.space.fence("mylos::ModelPredictor::exchange");  // waits for the asynchronous copies to the host
   const auto is_finite = [](float output) { return std::isfinite(output); };
   std::int64_t* const own_counts = counts_.data() + counts_of_rank * rank;
   own_counts[outputs_count] = static_cast<std::int64_t>(own.outputs);
@@ -109,7 +109,7 @@ PredictionEnd ModelPredictor::exchange(const Counts& own, int signal) {
   return end;
 }
 
-/// This rank's `taken` values to its slot on the first rank.
+/// Sends this rank's `taken` values to its slot on the first rank.
 void ModelPredictor::gather_outputs(std::size_t taken) {
   const std::size_t all = ranks_.rank() == 0 ? slot_ * ranks_.size() : slot_;
   if (gathered_.size() < all) {
@@ -119,7 +119,7 @@ void ModelPredictor::gather_outputs(std::size_t taken) {
   }
   const auto host = parallel::MemoryKind::host;
   const std::size_t slots = ranks_.rank() == 0 ? ranks_.size() : 0;
-  // The first rank's slot is the first one: it is in its place.
+  // The first rank's own values are already in the first slot.
   ranks_
       .gather(pass_.space, {gathered_.data(), slot_, parallel::ElementType::float32, host},
               {gathered_.data(), slot_ * slots, parallel::ElementType::float32, host}, 0, exchanged)

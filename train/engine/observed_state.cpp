@@ -19,7 +19,7 @@ std::size_t largest_state(const ParameterTable& table) {
   return largest;
 }
 
-/// Copies `values` to the front of `memory`, which grows where it is too small; returns them there.
+/// Copies `values` to the front of `memory`, growing it if needed; returns the copy.
 template <class T>
 Vector<T> copy_to(Vector<T>& memory, const char* label, std::span<const T> values) {
   if (memory.size() < values.size()) {
@@ -32,7 +32,7 @@ Vector<T> copy_to(Vector<T>& memory, const char* label, std::span<const T> value
   return copy;
 }
 
-/// The momentum of each element of the units' state.
+/// Returns, for each unit, the momentum of each element of its state.
 std::vector<Vector<float>> momenta(const ParameterTable& table) {
   std::vector<Vector<float>> all;
   for (std::size_t unit = 0; unit < table.units().size(); ++unit) {
@@ -47,7 +47,7 @@ std::vector<Vector<float>> momenta(const ParameterTable& table) {
   return all;
 }
 
-/// The rows of `samples` of this rank, each in its place of the batch; zero in the places of other ranks.
+/// Copies this rank's rows to their positions in the batch; sets those of other ranks to zero.
 void put_in_order(const ExecutionSpace& space, const ConstMatrix<float>& observed, std::size_t first_column,
                   const ConstVector<std::size_t>& positions, const Matrix<float>& ordered) {
   Kokkos::deep_copy(space, ordered, 0.0f);
@@ -115,7 +115,8 @@ void ObservedState::update(const ExecutionSpace& space, std::span<const double> 
   }
 }
 
-/// What all samples of the step observed for a unit, on every rank: each value is added to zeros only.
+/// Returns a unit's observations of all samples in the step on every rank. The sums are exact: each value is added to
+/// zeros.
 Matrix<float> ObservedState::exchanged(const ExecutionSpace& space, std::size_t unit,
                                        const ConstVector<std::size_t>& positions, std::size_t batch) {
   const ParameterTable& table = store_.table();

@@ -12,7 +12,7 @@ namespace {
 
 using parallel::ModeKind;
 
-/// Ranks that split a unit in hybrid mode.
+/// Returns the number of ranks that shard a unit in hybrid mode.
 std::size_t hybrid_shard_size(const ParallelConfig& config, const RankCounts& counts) {
   if (config.shard_size > 0) {
     if (counts.ranks % config.shard_size == 0) return config.shard_size;
@@ -30,7 +30,7 @@ void check_shard_size(const ParallelConfig& config, ModeKind mode) {
                    config.shard_size, to_string(mode)));
 }
 
-/// The sums of a step have one order for any number of ranks only as parts of one binary tree.
+/// Step sums have the same order for any number of ranks only if each rank's sum is a subtree of one binary tree.
 void check_deterministic(const TrainConfig& config, std::size_t ranks) {
   const std::size_t leaves = config.parallel.leaves;
   if (!std::has_single_bit(leaves)) {
@@ -47,7 +47,7 @@ void check_deterministic(const TrainConfig& config, std::size_t ranks) {
                                              : "gradient-accumulation-steps"));
 }
 
-/// Whether a micro-batch's gradients are summed over ranks before the next one's.
+/// Returns whether gradients are reduced over ranks after each micro-batch.
 bool reduces_micro_batches(ModeKind mode) {
   return mode != ModeKind::replicated && mode != ModeKind::sharded_optimizer;
 }
@@ -58,7 +58,7 @@ Ranks ranks_of(parallel::Launch& launch) { return {launch.world(), launch.placem
 
 RankCounts count_ranks(std::span<const parallel::RankPlacement> placements) {
   RankCounts counts{.ranks = placements.size(), .nodes = 1, .of_node = 1};
-  std::vector<std::size_t> nodes;  // of each rank, in turn
+  std::vector<std::size_t> nodes;  // node of each rank
   for (const parallel::RankPlacement& placement : placements) nodes.push_back(placement.node);
   std::vector<std::size_t> distinct = nodes;
   std::ranges::sort(distinct);

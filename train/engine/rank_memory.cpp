@@ -9,7 +9,7 @@
 namespace mylos::train {
 
 std::size_t available_on_every_rank(const Ranks& ranks) {
-  ranks.world.barrier("free memory");  // so that no rank takes what another has not counted
+  ranks.world.barrier("free memory");  // no rank may allocate before all have measured
   const parallel::RankPlacement& mine = ranks.placements[ranks.world.rank()];
   const auto sharing = std::ranges::count_if(ranks.placements, [&](const parallel::RankPlacement& placement) {
     return placement.node == mine.node && placement.device == mine.device;

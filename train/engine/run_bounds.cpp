@@ -9,20 +9,20 @@
 namespace mylos::train {
 namespace {
 
-/// A run's batches are looked at one by one up to this many epochs; beyond it they are bounded.
+/// Batches are inspected one by one up to this many epochs; beyond it only an upper bound is computed.
 constexpr std::size_t most_epochs_looked_at = 64;
 
 std::size_t divided_up(std::size_t count, std::size_t parts) { return (count + parts - 1) / parts; }
 
-/// Samples that a rank may have in one micro-batch, out of batches of `batch`.
+/// Returns the most samples of a rank in one micro-batch, for global batches of `batch` samples.
 std::size_t most_samples(std::size_t batch, const MicroBatchLimit& limit, const StepSplit& split) {
   if (split.leaves > 0) return divided_up(batch, split.leaves);
-  if (limit.parts > 0) return divided_up(batch, limit.parts);  // one rank may have most
+  if (limit.parts > 0) return divided_up(batch, limit.parts);  // one rank may have most samples
   return limit.samples > 0 ? std::min(limit.samples, batch) : batch;
 }
 
-/// No micro-batch has more rows than the longest samples of an epoch together, nor more samples than the shortest; nor
-/// does a rank have more rows than its part of a batch and one sample more.
+/// No micro-batch has more rows than the longest samples of an epoch together, nor more samples than its limit allows
+/// of the shortest. No rank has more rows than its part of a batch plus one sample.
 MicroBatchBounds bound_of_epoch(const SampleStream& stream, const MicroBatchLimit& limit, const StepSplit& split) {
   std::vector<std::size_t> rows;
   std::size_t batch = 0;
@@ -38,7 +38,7 @@ MicroBatchBounds bound_of_epoch(const SampleStream& stream, const MicroBatchLimi
     return std::accumulate(rows.begin(), end, std::size_t{0});
   };
   const std::size_t samples = std::min(rows.size(), most_samples(batch, limit, split));
-  // Balanced shares are not much more than their part; leaves are as they come.
+  // Balanced assignments exceed their part by little; micro-batch groups are not balanced.
   const std::size_t ranks = split.leaves > 0 ? 1 : split.ranks;
   const std::size_t part = sum_of_longest(batch) / ranks + rows.front();
   MicroBatchBounds bounds{{samples, std::min(sum_of_longest(samples), part), rows.front()}, batch};

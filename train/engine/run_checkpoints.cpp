@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 using parallel::CheckpointRecord;
 
-/// Names and values of metrics; null for what is no number.
+/// Serialises names and values of metrics, with null for NaN and infinity.
 std::string metrics_json(const Metrics& metrics) {
   Json rows = Json::array();
   for (const auto& [name, value] : metrics) rows.push_back({name, value});
@@ -51,7 +51,7 @@ std::string value_text(const CheckpointRecord::Value& value) {
   return fmt::format("{}", std::get<double>(value));
 }
 
-/// The member of `record` that has the type of `like`. Errors: it is not there.
+/// Returns the member of `record` with the type of `like`. Errors: the member is missing.
 CheckpointRecord::Value member_like(const CheckpointRecord& record, const std::string& name,
                                     const CheckpointRecord::Value& like) {
   if (std::holds_alternative<std::uint64_t>(like)) return record.integer(name);
@@ -59,8 +59,8 @@ CheckpointRecord::Value member_like(const CheckpointRecord& record, const std::s
   return record.text(name);
 }
 
-/// Adds the settings that checkpoints of earlier versions lack. Those of one optimizer or schedule are only recorded
-/// with it.
+/// Adds the settings that checkpoints of earlier versions lack. Settings specific to an optimizer or schedule are
+/// recorded only with it.
 void add_newer_settings(CheckpointRecord& record, const TrainConfig& config) {
   record.set("learning_rate_min", config.learning_rate_min);
   if (config.schedule == nn::ScheduleKind::step) {
@@ -75,8 +75,9 @@ void add_newer_settings(CheckpointRecord& record, const TrainConfig& config) {
   record.set("nesterov", std::uint64_t{optimizer.sgd.nesterov ? 1u : 0u});
 }
 
-/// The member of a checkpoint that has `like` in this run. A checkpoint of an earlier version, which lacks it, was
-/// trained with the default of its optimizer and schedule. Returns nullopt where these have no such setting.
+/// Returns the checkpoint's member corresponding to `like` of this run. A checkpoint of an earlier version that lacks
+/// the member was trained with the default of its optimizer and schedule. Returns nullopt if these have no such
+/// setting.
 std::optional<CheckpointRecord::Value> saved_member(const CheckpointRecord& record, const std::string& name,
                                                     const CheckpointRecord::Value& like) {
   if (record.has(name)) return member_like(record, name, like);
@@ -91,10 +92,10 @@ std::optional<CheckpointRecord::Value> saved_member(const CheckpointRecord& reco
   return of_choices.has(name) ? std::nullopt : std::optional(member_like(record, name, like));
 }
 
-/// Members that a longer run has otherwise: W of a --warmup ratio, too.
+/// Returns whether a member changes with the length of the run; the warm-up of a --warmup ratio does.
 bool follows_from_steps(std::string_view name) { return name == "steps" || name == "warmup_steps"; }
 
-/// None in a checkpoint of a version that had no half.
+/// Returns 0 for a checkpoint of a version without half.
 std::size_t skipped_steps(const CheckpointRecord& record, const fs::path& file) {
   const std::uint64_t skipped = record.has("skipped_steps") ? record.integer("skipped_steps") : 0;
   const std::uint64_t steps = record.integer("step");
@@ -102,7 +103,7 @@ std::size_t skipped_steps(const CheckpointRecord& record, const fs::path& file) 
   return skipped;
 }
 
-/// False in a checkpoint of a version that evaluated before it saved.
+/// Returns false for a checkpoint of a version that evaluated before it saved.
 bool evaluation_due(const CheckpointRecord& record) {
   return record.has("evaluation_due") && record.integer("evaluation_due") != 0;
 }
@@ -121,7 +122,7 @@ void RunCheckpoints::prepare(std::string description) {
   last_ = Clock::now();
   if (!enabled()) return;
   const CheckpointConfig& checkpoints = config_.checkpoints;
-  // Without an interval the only one is that of a signal.
+  // Without an interval, only a signal writes a checkpoint.
   const std::size_t kept = checkpoints.regular() ? checkpoints.keep : 0;
   parallel::prepare_checkpoints(parts_.ranks, config_.output / parallel::checkpoints_name,
                                 parallel::checkpoint_bytes(arrays()), kept);
@@ -130,11 +131,11 @@ void RunCheckpoints::prepare(std::string description) {
 bool RunCheckpoints::due(std::size_t steps) {
   const CheckpointConfig& checkpoints = config_.checkpoints;
   if (!enabled()) return false;
-  if (checkpoints.regular() && steps == length_.steps) return true;  // --extend goes on from there
+  if (checkpoints.regular() && steps == length_.steps) return true;  // --extend resumes from it
   if (checkpoints.every_steps > 0) return steps % checkpoints.every_steps == 0;
   if (checkpoints.every_epoch) return steps % length_.steps_per_epoch == 0;
   if (checkpoints.every_seconds <= 0.0) return false;
-  // Clocks of ranks differ, so the first one's decides.
+  // The first rank's clock decides, because the clocks of ranks differ.
   const std::chrono::duration<double> passed = Clock::now() - last_;
   const bool is_time = parts_.ranks.rank() == 0 && passed.count() >= checkpoints.every_seconds;
   return parallel::maximum(parts_.ranks, is_time ? 1 : 0) != 0;
@@ -174,9 +175,9 @@ RunProgress RunCheckpoints::resume(BestModel& best) {
                              .loss_scale = saved_loss_scale(record),
                              .training_seconds = record.real("training_seconds"),
                              .evaluation_due = evaluation_due(record)};
-  // Another run's best/ stays there: what is best here is still to be found.
+  // The best/ of another run stays with that run; this run starts without a best model.
   if (is_own(file)) {
-    // A run that is extended after it lost its patience begins to wait anew.
+    // A run that is extended after its patience ran out starts counting anew.
     const std::size_t since_best = config_.checkpoints.extend ? 0 : record.integer("evaluations_since_best");
     best.restore(parse_metrics(record.text("best_metrics"), file), since_best);
     if (is_newest(file)) held_ = progress.steps;
@@ -185,7 +186,7 @@ RunProgress RunCheckpoints::resume(BestModel& best) {
   return progress;
 }
 
-/// Whether `file` is in the run's own directory; the first rank looks.
+/// Returns whether `file` is in the run's own directory. The first rank checks.
 bool RunCheckpoints::is_own(const fs::path& file) const {
   return parallel::on_first_rank(parts_.ranks, [&] {
     return fs::weakly_canonical(file.parent_path()) ==
@@ -193,7 +194,7 @@ bool RunCheckpoints::is_own(const fs::path& file) const {
   });
 }
 
-/// Whether a run in its directory would go on from `file`; the first rank looks.
+/// Returns whether a run in this directory would resume from `file`. The first rank checks.
 bool RunCheckpoints::is_newest(const fs::path& file) const {
   return parallel::on_first_rank(parts_.ranks, [&] {
     return fs::weakly_canonical(parallel::resolve_checkpoint(config_.output)) == fs::weakly_canonical(file);
@@ -257,7 +258,7 @@ CheckpointRecord RunCheckpoints::record(const RunProgress& progress, const BestM
   return record;
 }
 
-/// That of the run, where it computed in half as this one does; else a new one, or none.
+/// Returns the recorded scale if the recorded run and this one both use half; else the initial one of this run.
 LossScale RunCheckpoints::saved_loss_scale(const CheckpointRecord& record) const {
   const bool is_half = config_.precision == Precision::float16;
   if (!is_half || record.text("precision") != to_string(config_.precision)) {
@@ -279,7 +280,7 @@ void RunCheckpoints::check_length(const CheckpointRecord& record) const {
     differing +=
         fmt::format("{}{} {}, now {}", differing.empty() ? "" : "; ", name, value_text(*saved), value_text(value));
   }
-  // Members that nothing is compared with, but that a run cannot go on without.
+  // Members that are compared with nothing but that a run needs to resume.
   record.integer("sampler_epoch");
   record.integer("sampler_step");
   record.real("loss_scale");

@@ -12,7 +12,7 @@
 namespace mylos::train {
 namespace {
 
-/// Streams of random numbers that belong to shuffling; parameters draw from streams named by their row's hash.
+/// Random streams for shuffling; parameters draw from streams named by the hash of their tensor's name.
 constexpr std::uint64_t shuffle_stream = 0x73687566666c6500u;
 
 }  // namespace
@@ -35,7 +35,7 @@ void EpochSampler::shuffle(std::size_t epoch) const {
   epoch_ = epoch;
   order_.resize(samples_);
   std::iota(order_.begin(), order_.end(), std::size_t{0});
-  // Fisher and Yates, with draw i from its own counter.
+  // Fisher-Yates shuffle; draw i has its own counter.
   for (std::size_t i = samples_; i > 1; --i) {
     std::swap(order_[i - 1], order_[uniform_below(i, seed_, shuffle_stream + epoch, i)]);
   }

@@ -13,7 +13,7 @@
 namespace mylos::train {
 namespace {
 
-/// Positions of each rank, balanced by rows.
+/// Returns the positions of each rank, balanced by rows.
 std::vector<Positions> balanced_positions(const SampleStream& stream, std::span<const std::size_t> samples,
                                           std::size_t ranks) {
   Positions by_length(samples.size());
@@ -61,7 +61,7 @@ std::size_t group_of_round(const StepSplit& split, std::size_t rank, std::size_t
 }
 
 StepSplit without_idle_ranks(StepSplit split, std::size_t samples) {
-  // Without leaves the longest samples go one by one to ranks that have nothing yet.
+  // Without micro-batch groups, the longest samples go one by one to ranks that have none yet.
   if (split.leaves == 0) split.ranks = std::min(split.ranks, samples);
   return split;
 }

@@ -27,7 +27,7 @@
 namespace mylos::train {
 namespace {
 
-/// What `make` makes, where it throws on no rank; else the error of one is that of all. `make` is not collective.
+/// Returns the result of `make` unless it throws on a rank; then all ranks throw that error. `make` is not collective.
 template <class Make>
 auto made_on_every_rank(parallel::Communicator& ranks, const Make& make) {
   std::optional<decltype(make())> made;
@@ -35,7 +35,7 @@ auto made_on_every_rank(parallel::Communicator& ranks, const Make& make) {
   return std::move(*made);
 }
 
-/// Kernels sum in the order of their threads.
+/// Kernels sum in the order of their threads, so all ranks need the same number of threads.
 void check_threads(std::span<const std::int64_t> threads) {
   const auto [fewest, most] = std::ranges::minmax(threads);
   if (fewest == most) return;
@@ -64,13 +64,13 @@ std::unique_ptr<nn::Optimizer> make_optimizer(const OptimizerConfig& config, con
 GemmChoice choose_gemm(const ExecutionSpace& space, const TrainConfig& config, const Task& task,
                        const MemoryPlan& plan) {
   if (config.parallel.deterministic && config.gemm.provider == GemmConfig::automatic && !config.gemm.tf32) {
-    return config.gemm.recorded.value_or(GemmChoice{default_gemm_provider(), {}});  // no timing chooses
+    return config.gemm.recorded.value_or(GemmChoice{default_gemm_provider(), {}});  // not chosen by timing
   }
   return select_gemm(space, config.gemm, products_of_run(task.model(), plan.largest, Workload(task).evaluation));
 }
 
-/// The run's providers of products, chosen by the first rank, and in `plan` what they take: what they copy, and what
-/// choosing them made resident.
+/// Returns the providers of matrix products, chosen by the first rank, and records their workspace and the memory that
+/// choosing them left resident in `plan`.
 Gemm ready_gemm(const Ranks& ranks, const ExecutionSpace& space, const TrainConfig& config, const Task& task,
                 MemoryPlan& plan) {
   const GemmChoice chosen =
@@ -144,11 +144,11 @@ struct Trainer::State {
             *step,  *predictor, checkpoints, best,  schedule, sent,  steps};
   }
   void export_model(const char* name) { train::export_model(ranks.world, task, store, *mode, config.output / name); }
-  /// Parameters begin as the model has them, or as the checkpoint that the run goes on from.
+  /// Initialises the parameters from the model, or from the checkpoint that the run resumes.
   void begin();
   void resume();
 
-  std::unique_ptr<parallel::Communicator> own;  ///< of a trainer that was given no ranks
+  std::unique_ptr<parallel::Communicator> own;  ///< set if the trainer was given no ranks
   TrainConfig config;
   Task& task;
   Ranks ranks;
@@ -166,9 +166,9 @@ struct Trainer::State {
   std::unique_ptr<ModelPredictor> predictor;
   RunCheckpoints checkpoints;
   BestModel best;
-  RunProgress start;     ///< where the run goes on
-  RunProgress progress;  ///< where it is
-  SentBytes sent;        ///< what an update begins to send goes on between steps
+  RunProgress start;     ///< starting point of this start
+  RunProgress progress;  ///< current state
+  SentBytes sent;        ///< counts across steps, because sends started by an update continue after it
 };
 
 void Trainer::State::begin() {
@@ -212,7 +212,7 @@ Metrics Trainer::evaluate() {
 }
 
 RunResult Trainer::run(const std::vector<Reporter*>& reporters, const std::string& description) {
-  const SignalGuard signals;  // the exports at the end are not to be cut short either
+  const SignalGuard signals;  // also protects the exports at the end
   state_->checkpoints.prepare(description);
   const RunProgress& start = state_->start;
   AgreedReports reports(state_->ranks.world, reporters);

@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-/// Where a run goes on whose last update is known: where none was skipped, the last step made it.
+/// Returns the last update before a start, if it is known: if no step was skipped, the last step made it.
 std::optional<LastUpdate> update_before(const RunProgress& start, const nn::LearningRateSchedule& schedule) {
   if (start.steps == 0 || start.skipped > 0) return std::nullopt;
   const std::size_t last = start.steps - 1;
@@ -86,7 +86,7 @@ bool TrainingLoop::is_complete() const {
 
 bool TrainingLoop::is_out_of_time() const { return run_.config.stop_at && Clock::now() >= *run_.config.stop_at; }
 
-/// The signal that came to this rank, or SIGUSR1 where the time is up, or 0.
+/// Returns the signal that this rank received, or SIGUSR1 if the time is up, or 0.
 int TrainingLoop::own_signal() const {
   const int signal = signals_.received();
   return signal == 0 && is_out_of_time() ? SIGUSR1 : signal;
@@ -96,7 +96,7 @@ void TrainingLoop::agree() {
   save_before_failing([this] { requested_ = reports_.agree(own_signal()); });
 }
 
-/// One step, and the checkpoint that is due after it.
+/// Runs one step and saves the checkpoint that is due after it.
 void TrainingLoop::train() {
   const Clock::time_point begin = Clock::now();
   const std::size_t index = progress_.steps, update = index - progress_.skipped;
@@ -126,8 +126,8 @@ void TrainingLoop::train() {
   if (run_.checkpoints.due(progress_.steps)) progress_.steps == run_.steps ? save_complete() : save();
 }
 
-/// Whether the step updated anything. Where it did not, the loss scale was too large, or the run stops. The scale has
-/// no part in a loss, so that one which is not finite is never its doing.
+/// Returns whether the step updated the parameters. If not, the loss scale was too large, or the run stops. The scale
+/// does not affect the loss, so it is never the cause of a loss that is not finite.
 bool TrainingLoop::take(const StepProgress& progress, const StepResult& result) {
   if (is_finite(result)) {
     progress_.loss_scale.note_finite();
@@ -136,13 +136,13 @@ bool TrainingLoop::take(const StepProgress& progress, const StepResult& result) 
     return true;
   }
   if (!std::isfinite(result.loss) || !progress_.loss_scale.back_off()) stop_at_step(progress, result);
-  last_update_.reset();  // the loss after it is finite: it spoilt nothing
+  last_update_.reset();  // the loss after it is finite, so it did not spoil the weights
   ++progress_.skipped;
   return false;
 }
 
-/// Where the step's loss is not finite, the weights of the last finite loss are those before the update that spoilt
-/// them. Every rank comes here, because all have the same result.
+/// If the step's loss is not finite, the last good weights are those before the update that spoilt them. Every rank
+/// gets here, because all have the same result.
 void TrainingLoop::stop_at_step(const StepProgress& progress, const StepResult& result) {
   const LossScale& scale = progress_.loss_scale;
   const bool at_least = scale.adapts() && std::isfinite(result.loss);
@@ -154,7 +154,7 @@ void TrainingLoop::stop_at_step(const StepProgress& progress, const StepResult& 
                  .spoilt = std::isfinite(result.loss) ? std::nullopt : last_update_});
 }
 
-/// The last update spoilt the weights, because the loss before it was finite. Before the first step there is none.
+/// The last update spoilt the weights, because the loss before it was finite. Before step 1 there is no update.
 void TrainingLoop::stop_at_evaluation() {
   if (progress_.steps == 0) {
     throw parallel::SharedError(
@@ -170,8 +170,9 @@ void TrainingLoop::stop_at_evaluation() {
              .checkpoint = withdraw_checkpoint()});
 }
 
-/// The checkpoint of this step was saved before the evaluation that shows its weights to be spoilt. A later start would
-/// go on from it and end here again. Returns words on it: removed, or, where another start wrote it, its name.
+/// Withdraws the checkpoint of this step, which was saved before the evaluation showed that its weights are spoilt; a
+/// later start would resume from it and end here again. Returns a message: that it was removed or, if another start
+/// wrote it, its name.
 std::string TrainingLoop::withdraw_checkpoint() {
   const std::size_t steps = progress_.steps;
   if (!run_.checkpoints.enabled() || !run_.checkpoints.holds(steps)) return {};
@@ -183,7 +184,7 @@ std::string TrainingLoop::withdraw_checkpoint() {
   return fmt::format("the checkpoint after step {} is removed; ", steps);
 }
 
-/// The evaluation that is due. One that a signal stops is dropped and stays due.
+/// Runs the evaluation that is due. An evaluation stopped by a signal is dropped and stays due.
 void TrainingLoop::evaluate() {
   const Clock::time_point begin = Clock::now();
   Evaluation& evaluation = *run_.task.evaluation();
@@ -197,7 +198,7 @@ void TrainingLoop::evaluate() {
   if (requested_ != 0) return;
   if (!end.finite) stop_at_evaluation();
   report.seconds = seconds_since(begin);
-  agree();  // before files are written, which may take long
+  agree();  // before writing files, which may take long
   if (requested_ != 0) return;
   keep(report);
   run_.sent.since_last();
@@ -208,8 +209,8 @@ void TrainingLoop::evaluate() {
   agree();
 }
 
-/// Keeps the evaluation's answers and, where it is the best so far, the model. The evaluation before step 1 is only a
-/// figure to compare with.
+/// Keeps the evaluation's answers and, if it is the best so far, the model. The evaluation before step 1 is only a
+/// baseline.
 void TrainingLoop::keep(EvaluationReport& report) {
   const std::filesystem::path& output = run_.config.output;
   BestModel best = run_.best;
@@ -227,12 +228,12 @@ void TrainingLoop::keep(EvaluationReport& report) {
 void TrainingLoop::save() {
   const CheckpointReport report = run_.checkpoints.save(progress_, run_.best);
   run_.sent.since_last();
-  // Exit codes of signals promise a checkpoint.
+  // The exit codes for signals promise a checkpoint.
   if (requested_ != 0 && !report.error.empty()) throw parallel::SharedError(report.error);
   reports_.tell([&](Reporter& reporter) { reporter.checkpoint(report); });
 }
 
-/// Saves a run that has no step left to do. Where that fails, the run is completed before the error is told.
+/// Saves a run without steps left. If that fails, the run is completed before the error is reported.
 void TrainingLoop::save_complete() {
   try {
     save();
@@ -241,13 +242,13 @@ void TrainingLoop::save_complete() {
   }
 }
 
-/// Ends the loop, with a checkpoint of the last step where the run can write one.
+/// Ends the loop, with a checkpoint of the last step if the run can write one.
 void TrainingLoop::stop() {
   if (run_.checkpoints.enabled() && !run_.checkpoints.holds(progress_.steps)) save();
   stopped_by_ = requested_;
 }
 
-/// Does work whose error, the same on every rank, ends the run. What this start has trained is saved first.
+/// Does work whose error, the same on every rank, ends the run. If it fails, first saves the progress of this start.
 void TrainingLoop::save_before_failing(const std::function<void()>& work) {
   std::string error;
   try {
@@ -261,7 +262,7 @@ void TrainingLoop::save_before_failing(const std::function<void()>& work) {
   throw parallel::SharedError(fmt::format("{}; {}", error, saved_at_the_end()));
 }
 
-/// Saves a checkpoint of a run that ends with an error, and says how that went.
+/// Saves a checkpoint of a run that ends with an error. Returns a message about the outcome.
 std::string TrainingLoop::saved_at_the_end() {
   std::string error;
   try {

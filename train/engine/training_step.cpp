@@ -28,7 +28,7 @@ StepResult TrainingStep::run(const ExecutionSpace& space, const StepProgress& pr
   for (const std::size_t sample : batch.samples) result.tokens += context_.task.rows_of(sample);
   accumulate(space, progress, batch, result.parts);
   reduce(space, batch, progress.loss_scale, result);
-  // The norm is on the host, so nothing runs here.
+  // The norm was copied to the host, so the device is idle here.
   const double waited = parallel::waited_seconds();
   const Stopwatch updating;
   if (is_finite(result)) update(space, progress, batch, result.gradient_norm);
@@ -44,7 +44,7 @@ StepResult TrainingStep::run(const ExecutionSpace& space, const StepProgress& pr
   return result;
 }
 
-// Regions name the host's work to Kokkos Tools; those of a step follow one another without gaps.
+// Regions name the host's work in Kokkos Tools; those of a step follow one another without gaps.
 
 TrainingStep::GlobalBatch TrainingStep::choose_samples(std::size_t step) const {
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::choose_samples");
@@ -55,7 +55,7 @@ TrainingStep::GlobalBatch TrainingStep::choose_samples(std::size_t step) const {
   return batch;
 }
 
-/// The global batch, with this rank's first micro-batch of it made.
+/// Starts a global batch and makes this rank's first micro-batch.
 TrainingStep::GlobalBatch TrainingStep::begin_batch(std::size_t step) {
   GlobalBatch batch = choose_samples(step);
   const std::span<const Positions> own = batch.of_rank(context_.ranks.rank());
@@ -63,7 +63,7 @@ TrainingStep::GlobalBatch TrainingStep::begin_batch(std::size_t step) {
   return batch;
 }
 
-/// What the step before has begun, or, where there was none, begun now.
+/// Returns the batch that the previous step started, or starts one now if there is none.
 TrainingStep::GlobalBatch TrainingStep::take_batch(std::size_t step, StepParts& parts) {
   if (auto begun = std::exchange(begun_, std::nullopt); begun && begun->step == step) return std::move(*begun);
   const Stopwatch making;
@@ -73,8 +73,8 @@ TrainingStep::GlobalBatch TrainingStep::take_batch(std::size_t step, StepParts& 
   return batch;
 }
 
-/// Tells the task which samples this rank will assemble from `step` on. The function outlives this object where the
-/// task keeps it, so it refers to the task alone.
+/// Announces to the task which samples this rank will assemble from `step` on. The task may keep the function longer
+/// than this object lives, so it captures only the task and values.
 void TrainingStep::read_ahead(std::size_t step) const {
   const SampleStream& stream = context_.task;
   const auto batches_of = [&stream, limit = settings_.limit, split = settings_.split,
@@ -118,8 +118,8 @@ void TrainingStep::accumulate(const ExecutionSpace& space, const StepProgress& p
   }
 }
 
-/// Without places, a dummy: the shortest sample, under an id that is no place, so that nothing counts it as one of the
-/// batch.
+/// Makes a micro-batch. Without positions it is a dummy: the shortest sample, under an id outside the batch, so that
+/// nothing counts it as one of the batch.
 void TrainingStep::assemble(const GlobalBatch& batch, const Positions& positions) {
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::assemble");
   samples_.clear();
@@ -146,7 +146,7 @@ void TrainingStep::reduce(const ExecutionSpace& space, const GlobalBatch& batch,
 void TrainingStep::update(const ExecutionSpace& space, const StepProgress& progress, const GlobalBatch& batch,
                           double norm) {
   const Kokkos::Profiling::ScopedRegion region("mylos::TrainingStep::update");
-  // The constant is that of PyTorch's clip_grad_norm_.
+  // The constant is from PyTorch's clip_grad_norm_.
   const double clip = settings_.clip > 0.0 ? std::min(1.0, settings_.clip / (norm + 1e-6)) : 1.0;
   context_.optimizer.update(space, {.step = progress.update,
                                     .learning_rate = static_cast<float>(progress.learning_rate),
@@ -166,7 +166,7 @@ void TrainingStep::update_state(const ExecutionSpace& space, const GlobalBatch& 
   observed_.update(space, rows, computed);
 }
 
-/// Each loss is added to zeros only, and all in the order of the batch: no bit depends on who computed what.
+/// Each loss is added to zeros, and then all are summed in batch order, so the bits do not depend on the assignment.
 double TrainingStep::sum_losses(const ExecutionSpace& space, const GlobalBatch& batch) {
   Kokkos::deep_copy(space, host_losses_, losses_);
   space.fence("mylos::TrainingStep::losses");
