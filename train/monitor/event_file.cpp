@@ -32,8 +32,8 @@ std::string encode_scalars(std::span<const Scalar> scalars) {
 }
 
 // message SummaryMetadata { PluginData plugin_data = 1; }, message PluginData { string plugin_name = 1; bytes content =
-// 2; } With a tensor without elements: message TensorProto { DataType dtype = 1; TensorShapeProto tensor_shape = 2; },
-// where DT_FLOAT is 1, and message TensorShapeProto { repeated Dim dim = 2; }, message Dim { int64 size = 1; }.
+// 2; } With an empty tensor: message TensorProto { DataType dtype = 1; TensorShapeProto tensor_shape = 2; } with
+// DT_FLOAT = 1, and message TensorShapeProto { repeated Dim dim = 2; }, message Dim { int64 size = 1; }.
 std::string encode_plugin_data(std::string_view tag, std::string_view plugin, std::string_view content) {
   std::string data, metadata, size, shape, tensor, value, message;
   put_bytes(data, 1, plugin);
@@ -50,7 +50,7 @@ std::string encode_plugin_data(std::string_view tag, std::string_view plugin, st
   return message;
 }
 
-/// Masked as record files do it, because a CRC of data that holds CRCs is weak.
+/// Masks the CRC as record files do, because a CRC over data that contains CRCs is weak.
 std::uint32_t masked_crc(std::string_view text) {
   const std::uint32_t crc = crc32c(std::as_bytes(std::span(text.data(), text.size())));
   return std::rotr(crc, 15) + 0xA282EAD8u;
@@ -81,7 +81,7 @@ void EventFile::add_scalars(std::size_t step, std::span<const Scalar> scalars) {
   add(step, summary, encode_scalars(scalars));
 }
 
-// message SessionLog { SessionStatus status = 1; }, where START is 1.
+// message SessionLog { SessionStatus status = 1; } with START = 1.
 void EventFile::add_session_start(std::size_t step) {
   std::string session;
   put_integer(session, 1, 1);

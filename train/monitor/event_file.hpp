@@ -16,12 +16,12 @@ struct Scalar {
   double value = 0.0;  ///< stored as float
 };
 
-/// The name event files of this process get: events.out.tfevents.<seconds since 1970>.<host>.<pid>.
+/// Returns the name for event files of this process: events.out.tfevents.<seconds since 1970>.<host>.<pid>.
 std::string event_file_name();
 
-/// TensorBoard's event files: records of {length, masked CRC-32C of it, event, masked CRC-32C of that}, each event a
-/// message (tensorflow/core/util/event.proto, tensorflow/core/lib/io/record_writer.cc). Each call adds one record.
-/// Errors as LogFile's.
+/// Writes a TensorBoard event file: records of {length, masked CRC-32C of the length, event, masked CRC-32C of the
+/// event}, with each event a message (tensorflow/core/util/event.proto, tensorflow/core/lib/io/record_writer.cc). Each
+/// call adds one record. Errors: those of LogFile.
 class EventFile {
  public:
   using Clock = std::function<double()>;  ///< seconds since 1970
@@ -30,11 +30,11 @@ class EventFile {
 
   double now() const { return clock_(); }
   void add_scalars(std::size_t step, std::span<const Scalar> scalars);
-  /// What files of earlier starts hold of `step` and later ones is void, where these began with one of these, too.
+  /// Discards data for `step` and later steps in files of earlier starts, if these files also began with such a record.
   void add_session_start(std::size_t step);
-  /// What a plugin of TensorBoard reads from under `tag`.
+  /// Adds data that a TensorBoard plugin reads under `tag`.
   void add_plugin_data(std::string_view tag, std::string_view plugin, std::string_view content);
-  /// LogFile's.
+  /// See LogFile::missing.
   std::string missing() { return file_.missing(); }
 
  private:

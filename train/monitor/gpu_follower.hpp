@@ -7,7 +7,7 @@
 
 namespace mylos::train {
 
-/// The mean of what is told.
+/// The mean of the values that are present.
 class Mean {
  public:
   void add(const std::optional<double>& value) {
@@ -24,14 +24,14 @@ class Mean {
   std::size_t count_ = 0;
 };
 
-/// The GPUs of a run as they are now, and what they have used since it was first started.
+/// Follows the GPUs of a run: their current state, and their energy since the run was first started.
 class GpuFollower {
  public:
   struct Gpu {
     GpuReading last;
-    double time = 0.0;  ///< of the last reading, seconds since 1970
+    double time = 0.0;  ///< time of the last reading, in seconds since 1970
     GpuEnergy energy;
-    Mean utilization, memory, power;  ///< of what the last update found
+    Mean utilization, memory, power;  ///< means over the samples read by the last update
   };
   using Gpus = std::map<std::pair<std::string, std::size_t>, Gpu>;  ///< by node and index
 
@@ -39,7 +39,7 @@ class GpuFollower {
 
   void update();
   const Gpus& gpus() const { return gpus_; }
-  /// Of all GPUs; nothing where none tells.
+  /// Returns the energy of all GPUs; nullopt if no GPU reports it.
   std::optional<double> joules() const;
 
  private:

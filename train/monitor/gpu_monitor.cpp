@@ -31,7 +31,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::duration<double> usual_interval(5.0), longest_interval(60.0);
 constexpr double nodes_without_wait = 16.0;
 
-/// A GPU of this node, and its energy since the run's start.
+/// A GPU of this node, and its energy since the start of the run.
 class GpuMeter {
  public:
   GpuMeter(const Nvml& nvml, Nvml::Device device, std::size_t index)
@@ -39,7 +39,7 @@ class GpuMeter {
 
   std::size_t index() const { return index_; }
 
-  /// Errors: Nvml::state's.
+  /// Errors: those of Nvml::state.
   GpuReading read() {
     const GpuState now = nvml_->state(device_);
     add_energy(now, Clock::now());
@@ -54,7 +54,8 @@ class GpuMeter {
   }
 
  private:
-  /// By the GPU's own counter; without one, as if power went straight from one reading to the next.
+  /// Adds the energy since the last reading from the GPU's counter; without one, interpolates power linearly between
+  /// readings.
   void add_energy(const GpuState& now, Clock::time_point time) {
     if (last_ && now.energy && last_->energy) {
       joules_ += std::max(0.0, *now.energy - *last_->energy);
@@ -74,11 +75,11 @@ class GpuMeter {
   double joules_ = 0.0;
 };
 
-/// The GPUs that `rank` writes for: all of its node that it sees, unless a lower rank of the node does. What one rank
-/// of a node sees and another does not, is split between them as a whole, so that no message is needed.
+/// Returns the GPUs that `rank` writes for: all that it sees on its node, unless a lower rank of the node writes for
+/// them. If ranks of a node see different GPUs, each set goes to one rank as a whole, so no communication is needed.
 std::vector<GpuMeter> meters_of(const Nvml& nvml, std::span<const RankPlacement> placements, std::size_t rank) {
   std::vector<GpuMeter> meters;
-  std::vector<std::string> devices;  // of the node, each once
+  std::vector<std::string> devices;  // distinct devices of the node
   for (std::size_t other = 0; other < placements.size(); ++other) {
     const RankPlacement& placement = placements[other];
     if (placement.node != placements[rank].node || std::ranges::find(devices, placement.device) != devices.end())
@@ -92,7 +93,7 @@ std::vector<GpuMeter> meters_of(const Nvml& nvml, std::span<const RankPlacement>
   return meters;
 }
 
-/// A line that a killed run did not end is ended, so that it costs no line of this one.
+/// Opens the file. Terminates an incomplete last line of a killed run, so that it does not spoil the next line.
 std::unique_ptr<AppendFile> open_record_file(const fs::path& run, const std::string& node) {
   const fs::path directory = run / gpu_records_name, path = directory / (node + ".jsonl");
   std::error_code code;
@@ -105,7 +106,7 @@ std::unique_ptr<AppendFile> open_record_file(const fs::path& run, const std::str
   return file;
 }
 
-/// A thread begun while it lives has no signal delivered to it.
+/// Blocks all signals in threads created during its lifetime.
 class BlockedSignals {
  public:
   BlockedSignals() {
@@ -148,7 +149,7 @@ std::vector<std::string> unwatched_lines(std::span<const std::string> obstacles)
   return lines;
 }
 
-/// What the thread has; it goes with the last of its two owners.
+/// The thread's data, released by the last of its two owners.
 struct GpuMonitor::Work {
   Work(const fs::path& run, std::span<const RankPlacement> placements, std::size_t rank, Settings given)
       : settings(std::move(given)),
@@ -181,7 +182,7 @@ void GpuMonitor::Work::run() {
     lock.unlock();
     write_sample();
     lock.lock();
-    last = to_end;  // said before this sample was taken, or while it was
+    last = to_end;  // set before or while this sample was taken
     changed.wait_for(lock, settings.interval, [this] { return to_end; });
   }
   file.reset();

@@ -14,52 +14,54 @@
 
 namespace mylos::train {
 
-/// Between two samples: 5 s, and from 16 nodes on longer, up to a minute, so that the nodes together do not write more.
+/// Returns the time between samples: 5 s, growing from 16 nodes on up to a minute, so that the total rate of writes
+/// over all nodes stays the same.
 std::chrono::duration<double> gpu_sample_interval(std::size_t nodes);
 
-/// The name of a node's file: its host's, with the node's number where several nodes call themselves so.
+/// Returns the name of a node's file: its host name, followed by the node's number if several nodes have this host
+/// name.
 std::string gpu_node_name(std::span<const parallel::RankPlacement> placements, std::size_t rank);
 
-/// A line for each reason, with the nodes of which it stands, where `obstacles` of every rank say why its node is not
-/// watched.
+/// Returns one line for each distinct obstacle, with the number of affected nodes. `obstacles` holds, for each rank,
+/// the reason why its node is not watched.
 std::vector<std::string> unwatched_lines(std::span<const std::string> obstacles);
 
-/// Writes what this run's GPUs do into gpus/<node>.jsonl (train/monitor/gpu_record.hpp) in a thread of its own, which
-/// makes no call of MPI and takes no signal. Of each node's ranks the first writes, for all GPUs that it sees; where a
-/// batch system shows each rank only its own, each writes for that, appending to the same file. GPUs are counted in the
-/// order of the ranks that compute on them. Nothing here ends a run: what fails is said in one line.
+/// Writes samples of the run's GPUs to gpus/<node>.jsonl (train/monitor/gpu_record.hpp) in its own thread, which makes
+/// no MPI calls and receives no signals. The first rank of each node writes for all GPUs that it sees; if a batch
+/// system shows each rank only its own GPU, each rank writes for that one, appending to the same file. GPUs are
+/// numbered in the order of the ranks that compute on them. Errors never end a run: each is reported in one line.
 class GpuMonitor final : public Reporter {
  public:
   struct Settings {
     std::chrono::duration<double> interval;
-    std::function<void(const std::string&)> log;  ///< called by the thread, too
+    std::function<void(const std::string&)> log;  ///< also called by the thread
     std::string library = Nvml::usual_file;
-    std::chrono::duration<double> longest_wait{5.0};  ///< at the end, for a driver or a disk that hangs
+    std::chrono::duration<double> longest_wait{5.0};  ///< seconds to wait at the end for a hanging driver or disk
   };
 
-  /// Of the run in the directory `run`. Ranks without a device have nothing to watch.
+  /// Monitors the run in directory `run`. Ranks without a device have nothing to watch.
   GpuMonitor(const std::filesystem::path& run, std::span<const parallel::RankPlacement> placements, std::size_t rank,
              Settings settings);
-  /// Ends the thread, also where finish() was not called; one that does not come to its end is left behind.
+  /// Ends the thread, even if finish() was not called. A thread that does not end in time is abandoned.
   ~GpuMonitor() override;
   GpuMonitor(const GpuMonitor&) = delete;
   GpuMonitor& operator=(const GpuMonitor&) = delete;
 
-  /// Why this rank's node is not watched; empty where it is, or another rank tells.
+  /// Returns why this rank's node is not watched; empty if it is, or if another rank reports it.
   const std::string& obstacle() const { return obstacle_; }
-  /// This rank writes.
+  /// Returns whether this rank writes samples.
   bool writes() const { return work_ != nullptr; }
 
   void start(const RunStart& run) override;
   void step(const StepReport& report) override;
-  /// After the last sample.
+  /// Returns after the last sample was written.
   void finish() override;
 
  private:
   struct Work;
   void note_step(std::size_t step);
 
-  std::shared_ptr<Work> work_;  ///< the thread's, too
+  std::shared_ptr<Work> work_;  ///< shared with the thread
   std::string obstacle_;
 };
 

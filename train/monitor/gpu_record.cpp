@@ -53,7 +53,7 @@ std::optional<GpuSample> parse_sample(const std::string& line) {
   return sample;
 }
 
-/// The nodes' files, by name.
+/// Returns the record files of all nodes, sorted by name.
 std::vector<fs::path> record_files(const fs::path& directory) {
   std::vector<fs::path> files;
   std::error_code unreadable;

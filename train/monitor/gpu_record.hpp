@@ -10,17 +10,17 @@
 #include <string_view>
 #include <vector>
 
-/// What the GPUs of a run did: gpus/<node>.jsonl in its output directory, written by the run's nodes while it goes on.
-/// A line is {"time", "step", "gpus": [{"index", "name", "utilization", "memory", "memory_total", "power", "energy"}]};
-/// what a GPU's driver does not tell is not there.
+/// Records of a run's GPUs: gpus/<node>.jsonl in its output directory, written by each node during the run. Each line
+/// is {"time", "step", "gpus": [{"index", "name", "utilization", "memory", "memory_total", "power", "energy"}]}. Values
+/// that the GPU's driver does not report are left out.
 namespace mylos::train {
 
 inline constexpr const char* gpu_records_name = "gpus";
 
 struct GpuReading {
-  std::size_t index = 0;  ///< on its node
+  std::size_t index = 0;  ///< index on its node
   std::string name = {};
-  std::optional<double> utilization = {};  ///< percent of the last moments in which something ran
+  std::optional<double> utilization = {};  ///< percent of the last sampling period in which a kernel ran
   std::optional<double> memory = {};       ///< bytes in use
   std::optional<double> memory_total = {};
   std::optional<double> power = {};   ///< watts
@@ -28,26 +28,26 @@ struct GpuReading {
 };
 
 struct GpuSample {
-  double time = 0.0;     ///< seconds since 1970
-  std::size_t step = 0;  ///< done by then
+  double time = 0.0;     ///< in seconds since 1970
+  std::size_t step = 0;  ///< steps completed at that time
   std::vector<GpuReading> gpus;
 };
 
-/// With its line end.
+/// Returns the sample as a line, with its newline.
 std::string to_line(const GpuSample& sample);
 
-/// Follows the files of a run while they grow. What is not a whole line yet is left for the next time, what is none of
-/// ours is passed over, and files that cannot be read count as empty.
+/// Follows the files of a run as they grow. An incomplete line is left for the next call, lines in another format are
+/// skipped, and files that cannot be read count as empty.
 class GpuRecordReader {
  public:
   using Take = std::function<void(const std::string& node, const GpuSample& sample)>;
 
   explicit GpuRecordReader(const std::filesystem::path& run) : directory_(run / gpu_records_name) {}
 
-  /// Gives what was added since the last time, node by node, each one's in the order of its file.
+  /// Passes the samples added since the last call to `take`, node by node, in the order of each file.
   void read(const Take& take);
-  /// Whether a file has become shorter, because another run is there now. What was given is then void, and the next
-  /// read() gives everything.
+  /// Returns true if a file has become shorter because another run has replaced it. Samples passed earlier are then
+  /// void, and the next read() passes all samples.
   bool begins_anew();
 
  private:
@@ -55,7 +55,7 @@ class GpuRecordReader {
   std::map<std::filesystem::path, std::uintmax_t> offsets_;
 };
 
-/// Energy of one GPU over all starts of a run, each of which counts from 0.
+/// The energy of one GPU over all starts of a run. Readings of each start count from 0.
 class GpuEnergy {
  public:
   void add(double since_start) {
@@ -70,21 +70,21 @@ class GpuEnergy {
 
 constexpr double kilowatt_hours(double joules) { return joules / 3.6e6; }
 
-/// One GPU of a run.
+/// The samples of one GPU of a run.
 struct GpuSeries {
   struct Point {
-    double time = 0.0;     ///< seconds since 1970
-    std::size_t step = 0;  ///< goes back where the run was started again from a checkpoint
+    double time = 0.0;     ///< in seconds since 1970
+    std::size_t step = 0;  ///< decreases when the run is restarted from a checkpoint
     GpuReading reading;
   };
 
   std::string node;
   std::size_t index = 0;
-  std::vector<Point> points;  ///< in the order of time, of all starts
+  std::vector<Point> points;  ///< in order of time, over all starts
   GpuEnergy energy;
 };
 
-/// All of a run's, by node and index; none where it did not compute on GPUs.
+/// Returns the series of all GPUs of a run, by node and index; empty if it did not compute on GPUs.
 std::vector<GpuSeries> read_gpu_samples(const std::filesystem::path& run);
 
 }  // namespace mylos::train

@@ -14,8 +14,8 @@ namespace mylos::train {
 namespace {
 
 constexpr std::string_view hparams_plugin = "hparams";
-/// What runs are most often compared by. The tab sorts what it takes to differ before the rest, and shows the first
-/// few.
+/// Options that runs are most often compared by. The tab sorts hyperparameters marked as different first, and shows the
+/// first few.
 constexpr std::array shown_first = {"learning-rate", "batch", "epochs", "precision", "mode", "ranks"};
 
 // google.protobuf.Value { double number_value = 2; string string_value = 3; bool bool_value = 4; }
@@ -59,8 +59,8 @@ std::string encode_experiment(const Hyperparameters& told, bool computes_on_gpus
   return message;
 }
 
-// message SessionStartInfo { map<string, google.protobuf.Value> hparams = 1; double start_time_secs = 5; }, where an
-// entry of a map is a message { key = 1; value = 2; }.
+// message SessionStartInfo { map<string, google.protobuf.Value> hparams = 1; double start_time_secs = 5; }; a map entry
+// is a message { key = 1; value = 2; }.
 std::string encode_session_start(std::span<const Hyperparameter> all, double time) {
   std::string message;
   for (const Hyperparameter& parameter : all) {
@@ -74,7 +74,7 @@ std::string encode_session_start(std::span<const Hyperparameter> all, double tim
 }
 
 // message HParamsPluginData { Experiment experiment = 2; SessionStartInfo session_start_info = 3;
-//                             SessionEndInfo session_end_info = 4; }; its version is 0, which need not be said.
+// SessionEndInfo session_end_info = 4; }; its version is 0, the default.
 void add_as(EventFile& file, std::string_view tag, std::uint64_t field, std::string_view message) {
   std::string data;
   put_bytes(data, field, message);
@@ -114,7 +114,7 @@ void add_hyperparameters(EventFile& file, const Hyperparameters& told, bool comp
   add_as(file, "_hparams_/session_start_info", 3, encode_session_start(told.all, file.now()));
 }
 
-// message SessionEndInfo { Status status = 1; double end_time_secs = 2; }, where STATUS_SUCCESS is 1.
+// message SessionEndInfo { Status status = 1; double end_time_secs = 2; } with STATUS_SUCCESS = 1.
 void add_session_end(EventFile& file) {
   std::string message;
   put_integer(message, 1, 1);

@@ -7,36 +7,37 @@
 #include <string>
 #include <vector>
 
-/// What TensorBoard's HPARAMS tab shows of a run, as messages of tensorboard/plugins/hparams/plugin_data.proto and
-/// api.proto beside it.
+/// The contents of TensorBoard's HPARAMS tab for a run, as messages of plugin_data.proto and api.proto in
+/// tensorboard/plugins/hparams.
 namespace mylos::train {
 
-/// The scalar that a run on GPUs ends with.
+/// The tag of the scalar written at the end of a run on GPUs.
 inline constexpr const char* energy_tag = "gpu/energy_kwh";
 
 struct Hyperparameter {
   std::string name;
-  nlohmann::json value;  ///< a number, a truth value or a text
+  nlohmann::json value;  ///< a number, boolean or string
 };
 
 struct Hyperparameters {
   std::vector<Hyperparameter> all;
-  std::vector<std::string> metrics;  ///< tags of scalars that runs are compared by
+  std::vector<std::string> metrics;  ///< tags of the scalars for comparing runs
 };
 
-/// The tag of an evaluation's metric: "eval/f1"; that of validation_loss is "eval/loss".
+/// Returns the tag of an evaluation's metric: "eval/f1"; for validation_loss "eval/loss".
 std::string evaluation_tag(const std::string& metric);
-/// The tag of what steps do a second: "perf/tokens_per_second" of "tokens".
+/// Returns the tag of the rate of work: "perf/tokens_per_second" for "tokens".
 std::string rate_tag(const std::string& work);
 
-/// Of a run.json: its options and what was resolved, without what has no value. The metrics are those of its
-/// evaluations, scores before losses, which a task names first; then the loss and speed of its training.
+/// Extracts the hyperparameters from a run.json: its options and resolved values, without nulls, objects and arrays.
+/// The metrics are those of its evaluations in reverse order, because a task names losses before scores, followed by
+/// the loss and speed of training.
 Hyperparameters hyperparameters_of(const nlohmann::ordered_json& run);
 
-/// Does nothing where `told` has no hyperparameter. The scalars that are its metrics are written by others; with
-/// `computes_on_gpus` their energy is one more.
+/// Adds the hyperparameters to `file`; does nothing if there are none. The scalars of the metrics are written
+/// elsewhere. With `computes_on_gpus` the GPU energy is an additional metric.
 void add_hyperparameters(EventFile& file, const Hyperparameters& told, bool computes_on_gpus);
-/// The run came to its end.
+/// Records that the run is complete.
 void add_session_end(EventFile& file);
 
 }  // namespace mylos::train

@@ -10,7 +10,8 @@
 namespace mylos::train {
 namespace {
 
-constexpr int rest = 9;  // times that an attempt took: a file system that answers slowly gets a tenth of the time
+constexpr int rest = 9;  // pause, in multiples of the last attempt's duration: a slow file system takes at most a tenth
+                         // of the time
 
 }  // namespace
 

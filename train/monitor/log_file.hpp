@@ -12,24 +12,23 @@
 
 namespace mylos::train {
 
-/// A log that does not end the run whose log it is: records that cannot be written, as on a full disk, are kept in
-/// memory and written later, in order and each once. The notice gets a line the first time that writing fails and the
-/// first time that it works again.
+/// A log whose errors do not end the run: records that cannot be written, as on a full disk, are kept in memory and
+/// written later, in order and once each. The notice is called on the first failure and on the first success after it.
 class LogFile {
  public:
-  /// Bytes of records that are kept at most: about 200,000 steps. Later ones are dropped and counted.
+  /// Most bytes of records kept: about 200,000 steps. Later records are dropped and counted.
   static constexpr std::size_t most_kept = std::size_t{64} << 20;
 
-  /// Opens or makes the file. Errors: AppendFile's.
+  /// Opens or creates the file. Errors: those of AppendFile.
   explicit LogFile(std::filesystem::path path, Notice notice = {}, std::size_t most = most_kept);
-  /// Tries a last time to write what is kept.
+  /// Tries once more to write the records that were kept.
   ~LogFile();
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;
 
   void append(std::string_view record);
-  /// Tries to write what is kept. Returns an error that names the file and how much is missing in it; empty where
-  /// everything is written.
+  /// Tries to write the records that were kept. Returns an error that names the file and the number of missing records;
+  /// empty if everything is written.
   std::string missing();
 
  private:
@@ -44,8 +43,8 @@ class LogFile {
   std::size_t most_;
   std::deque<std::string> kept_;
   std::size_t kept_bytes_ = 0, dropped_ = 0;
-  std::string error_;           ///< of the last attempt; empty where it succeeded
-  Clock::time_point retry_at_;  ///< no attempt before
+  std::string error_;           ///< error of the last attempt; empty if it succeeded
+  Clock::time_point retry_at_;  ///< earliest time of the next attempt
   bool told_failure_ = false, told_success_ = false;
 };
 

@@ -59,7 +59,7 @@ void MetricsFile::append(nlohmann::ordered_json line) {
 }
 
 void cut_metrics(const std::filesystem::path& file, std::size_t step, bool evaluation_due) {
-  std::error_code unreadable;  // is told by the call that reads it
+  std::error_code unreadable;  // reported by the call that reads the file
   if (!std::filesystem::exists(file, unreadable)) return;
   std::istringstream lines(read_text(file));
   std::string kept;

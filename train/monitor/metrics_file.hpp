@@ -10,12 +10,12 @@
 
 namespace mylos::train {
 
-/// metrics.jsonl: one JSON object a line, for a step {step, epoch, loss, gradient_norm, learning_rate, sequences,
-/// tokens, seconds, tokens_per_second, memory, sent (bytes)}, with other names for these three where the run counts
-/// other work (WorkKind), where a loss scale adapts {loss_scale, skipped}, and
-/// StepParts as {data_seconds, exchange_seconds (where it is known), update_seconds}; for an evaluation {step, every
-/// metric, seconds, best}; for a checkpoint that was written {step, checkpoint (its name), bytes, seconds}. Each ends
-/// with {time}, when it was written. Numbers that are not finite are null. Errors as LogFile's.
+/// Writes metrics.jsonl, one JSON object per line. A step has {kind, step, epoch, loss, gradient_norm, learning_rate,
+/// sequences, tokens, seconds, tokens_per_second, memory, sent (bytes)}; runs that count other work (WorkKind) use
+/// other names for sequences, tokens and tokens_per_second. Runs with an adaptive loss scale add {loss_scale, skipped}.
+/// StepParts are {data_seconds, exchange_seconds (if known), update_seconds}. An evaluation has {kind, step, every
+/// metric, seconds, best}, a completed checkpoint {kind, step, checkpoint (its name), bytes, seconds}. Each line ends
+/// with {time}, the time of writing. Numbers that are not finite are null. Errors: those of LogFile.
 class MetricsFile final : public Reporter {
  public:
   using Clock = std::function<double()>;  ///< seconds since 1970
@@ -27,7 +27,7 @@ class MetricsFile final : public Reporter {
   void step(const StepReport& report) override;
   void evaluation(const EvaluationReport& report) override;
   void checkpoint(const CheckpointReport& report) override;
-  /// LogFile's.
+  /// See LogFile::missing.
   std::string missing() { return file_.missing(); }
 
  private:
@@ -38,9 +38,9 @@ class MetricsFile final : public Reporter {
   WorkKind work_;
 };
 
-/// Removes the lines of a metrics.jsonl that a run which goes on after `step` writes again: those of later steps and,
-/// where it begins with the evaluation of `step`, that one's. Removes also lines that are not whole, as the last one of
-/// a killed run. Does nothing where there is no such file.
+/// Removes the lines of a metrics.jsonl that a run resumed after `step` writes again: those of later steps and, if the
+/// evaluation of `step` is still due, those of that evaluation. Also removes incomplete lines, such as the last line of
+/// a killed run. Does nothing if the file does not exist.
 void cut_metrics(const std::filesystem::path& file, std::size_t step, bool evaluation_due);
 
 }  // namespace mylos::train

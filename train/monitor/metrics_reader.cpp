@@ -68,7 +68,7 @@ void MetricsReader::read(const Take& take) {
     const bool is_whole = !lines.eof();
     json row = try_parse_json(line);
     const bool is_row = is_metrics_row(row);
-    // An object that can be read is whole, also without its line end, which then stands alone the next time.
+    // A parsable object is complete even without its newline, which the next call then finds alone.
     has_rest_ = !is_row && !is_whole;
     if (has_rest_) return;
     offset_ += line.size() + (is_whole ? 1 : 0);

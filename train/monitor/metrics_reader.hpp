@@ -8,41 +8,42 @@
 #include <functional>
 #include <utility>
 
-/// metrics.jsonl as a run writes it, read by others.
+/// Reads metrics.jsonl while a run writes it.
 namespace mylos::train {
 
-/// The number in a line of metrics.jsonl; not a number where it is absent, or null because it was not finite.
+/// Returns the number called `name` in a line of metrics.jsonl; NaN if it is absent, or null because it was not finite.
 double number_of(const nlohmann::json& row, const char* name);
 
-/// Whether a line's JSON is one of metrics.jsonl's: an object whose "step" is a whole number.
+/// Returns whether a line is a row of metrics.jsonl: a JSON object whose "step" is a non-negative integer.
 bool is_metrics_row(const nlohmann::json& line);
 
-/// What a line is of: its "kind".
+/// Values of a row's "kind".
 inline constexpr const char* step_kind = "step";
 inline constexpr const char* evaluation_kind = "evaluation";
 inline constexpr const char* checkpoint_kind = "checkpoint";
 
-/// Lines of versions that wrote no kind are told by what else they have: steps say tokens, checkpoints name their file.
+/// Rows of versions that wrote no kind are recognised by their keys: steps have "tokens", checkpoints their file name.
 bool is_step_row(const nlohmann::json& row);
 bool is_checkpoint_row(const nlohmann::json& row);
 bool is_evaluation_row(const nlohmann::json& row);
 
-/// Follows the file while it grows: each call reads what was added. The last line may be half-written; it is read again
-/// the next time. A start of the run replaces the file by what stays of it.
+/// Follows the file as it grows: each call reads what was added. The last line may be incomplete and is then read again
+/// by the next call. A start of the run replaces the file by the part of it that remains.
 class MetricsReader {
  public:
   using Take = std::function<void(nlohmann::json&& row)>;
 
   explicit MetricsReader(std::filesystem::path file) : file_(std::move(file)) {}
 
-  /// Whether another file is there than before. What was given is then void, and the next read() gives everything.
+  /// Returns whether the file was replaced by another. Rows passed earlier are then void, and the next read() passes
+  /// all.
   bool begins_anew();
-  /// Gives new rows. Errors: std::runtime_error where it cannot be read.
+  /// Passes new rows to `take`. Errors: std::runtime_error if the file cannot be read.
   void read(const Take& take);
 
   const std::filesystem::path& file() const { return file_; }
   bool exists() const;
-  /// Lines so far that are no such rows, with a last one that is not whole.
+  /// Returns the number of lines so far that are not rows, including an incomplete last line.
   std::size_t unreadable() const { return unreadable_ + (has_rest_ ? 1 : 0); }
 
  private:

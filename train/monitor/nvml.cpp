@@ -10,7 +10,7 @@
 
 namespace mylos::train {
 
-/// As nvml.h has them; the interface stays as it is within the library's version 1.
+/// Functions as declared in nvml.h. The interface is stable within version 1 of the library.
 struct Nvml::Functions {
   using Result = int;
   struct Utilization {
@@ -43,7 +43,7 @@ void look_up(const SharedLibrary& library, const std::string& file, const char* 
   ensure(library.find(name, function), fmt::format("{} has no {}", file, name));
 }
 
-/// The value that `ask` writes; nothing where the driver does not tell it. Errors: what `text` says of the result.
+/// Returns the value written by `ask`; nullopt if the driver does not report it. Errors: `text` of the result code.
 template <class Value, class Text, class Ask>
 std::optional<Value> value_told(const Text& text, const Ask& ask) {
   Value value{};
@@ -54,7 +54,7 @@ std::optional<Value> value_told(const Text& text, const Ask& ask) {
   return value;
 }
 
-/// An id's 32 digits as NVML writes them: 8-4-4-4-12.
+/// Formats the 32 digits of an id as NVML does: 8-4-4-4-12.
 std::string with_dashes(std::string id) {
   for (const std::size_t location : {8, 13, 18, 23}) {
     if (id.size() > location) id.insert(location, "-");

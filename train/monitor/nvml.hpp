@@ -4,13 +4,13 @@
 #include <optional>
 #include <string>
 
-/// NVIDIA's management library, which tells what nvidia-smi shows. It comes with the driver and is looked for at run
-/// time, so that any build may ask; what is declared of it is in nvml.cpp.
+/// NVIDIA's management library, the source of nvidia-smi's data. It comes with the driver and is loaded at run time, so
+/// any build can use it; its declarations are in nvml.cpp.
 namespace mylos::train {
 
-/// What a GPU does; what its driver does not tell (on a MIG instance, or without permission) is absent.
+/// The state of a GPU. Values that the driver does not report (on a MIG instance, or without permission) are nullopt.
 struct GpuState {
-  std::optional<double> utilization = {};   ///< percent of the last moments in which something ran
+  std::optional<double> utilization = {};   ///< percent of the last sampling period in which a kernel ran
   std::optional<double> memory = {};        ///< bytes in use
   std::optional<double> memory_total = {};  ///< bytes
   std::optional<double> power = {};         ///< watts
@@ -22,17 +22,18 @@ class Nvml {
   static constexpr const char* usual_file = "libnvidia-ml.so.1";
   using Device = void*;
 
-  /// Errors: std::runtime_error of one line, where there is no such library or it does not start.
+  /// Loads the library. Errors: std::runtime_error with a one-line message if it is missing or fails to initialise.
   explicit Nvml(const std::string& file = usual_file);
   ~Nvml();
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  /// The GPU, or the MIG instance, that has this id (core/device.hpp); null where this process does not see it.
+  /// Returns the GPU or MIG instance with this id (core/device.hpp); null if this process does not see it.
   Device find(const std::string& id) const;
-  /// Empty where it is not told.
+  /// Returns the device's name; empty if it is not reported.
   std::string name(Device device) const;
-  /// Errors: std::runtime_error of one line, where the GPU is lost or its driver fails.
+  /// Reads the device's state. Errors: std::runtime_error with a one-line message if the GPU is lost or its driver
+  /// fails.
   GpuState state(Device device) const;
 
  private:

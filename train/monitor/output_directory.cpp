@@ -25,10 +25,10 @@ void make_directory(const fs::path& path) {
   if (code) refuse_output(path, fmt::format("cannot be created: {}", code.message()));
 }
 
-/// Takes `bytes` on the disk and gives them back. What lies there under the file's name is removed, not written into:
-/// it may be a link to somewhere else. Errors: std::runtime_error where they are not to be had.
+/// Reserves `bytes` on the disk and releases them. Removes an existing `file` instead of writing into it, because it
+/// may be a link to another location. Errors: std::runtime_error if the space is not available.
 void take_and_give_back(const fs::path& file, std::size_t bytes) {
-  std::error_code absent;  // or is told by the next line
+  std::error_code absent;  // or reported by the next statement
   fs::remove(file, absent);
   try {
     PositionedFile probe(file, PositionedFile::Use::create);
@@ -43,8 +43,8 @@ void take_and_give_back(const fs::path& file, std::size_t bytes) {
 
 std::string one_line(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-/// Appends `value` with a line for each member of an object. A list without objects and lists takes one line, so that a
-/// thousand names of labels do.
+/// Appends `value` with one line per member of an object. An array without objects and arrays takes one line, so that a
+/// thousand label names do not take a thousand lines.
 void append_json(std::string& text, const Json& value, std::size_t indent) {
   const bool is_open = !value.empty() && (value.is_object() || (value.is_array() && value.front().is_structured()));
   if (!is_open) {
@@ -71,7 +71,7 @@ OutputDirectory::OutputDirectory(fs::path path, const OutputRules& rules) : path
   }
   make_directory(path_);
   lock_.emplace(path_);
-  // A predecessor may have saved or finished since, while this one waited for its lock.
+  // A predecessor may have saved or finished while this process waited for its lock.
   start_ = decide_start(path_, rules);
   if (start_.finished) lock_.reset();
 }
@@ -89,7 +89,7 @@ void OutputDirectory::check_space(std::size_t bytes) const {
     refuse_output(path_, fmt::format("{} are needed and {} are free there; make room or choose another directory",
                                      bytes_text(bytes), bytes_text(space.available)));
   }
-  // A quota is seen only by taking the space.
+  // A quota shows only when the space is taken.
   try {
     take_and_give_back(path_ / probe_name, bytes);
   } catch (const std::runtime_error& error) {
@@ -106,8 +106,8 @@ void OutputDirectory::begin(Json run) {
   write_run();
 }
 
-/// Run.json is there first, so that a process that is killed here leaves neither files of nobody nor an earlier run's
-/// checkpoints as if they were this one's: the next start clears on.
+/// Writes run.json first, so that a process killed here leaves no orphaned files, and no checkpoints of an earlier run
+/// that look like this one's: the next start continues the removal.
 void OutputDirectory::clear() {
   run_[state_key][clearing_key] = true;
   write_run();

@@ -9,43 +9,43 @@
 #include <optional>
 #include <string>
 
-/// The directory a run writes into, and what happens to what is there already.
+/// The output directory of a run, and the handling of files that are already there.
 namespace mylos::train {
 
-/// Holds the directory for one run, which starts in it as decide_start() says. Where a run was killed while it removed
-/// an earlier one's files, the next one removes the rest. Files that no run writes are never touched.
+/// Holds the directory for one run, which starts as decide_start() says. If a run was killed while it removed the files
+/// of an earlier one, the next run removes the rest. Files that no run writes are never touched.
 class OutputDirectory {
  public:
-  /// The key of run.json that is ours: {"finished": bool, "slurm_job": id or null}, with "ended": how, where it ended
-  /// without having finished and could say so, and "clearing": true while what an earlier run left is removed.
+  /// The key of the run's state in run.json: {"finished": bool, "slurm_job": id or null}, with "ended": reason, if the
+  /// run ended unfinished and could record it, and "clearing": true while files of an earlier run are being removed.
   static constexpr const char* state_key = "state";
   static constexpr const char* clearing_key = "clearing";
 
-  /// Decides, and where a run may begin makes the directory (with its parents) and locks it; nothing is removed yet.
-  /// What another process changes until then counts: the directory is read again under the lock. Errors:
-  /// std::runtime_error of one line where a run may not begin, or nothing can be written there.
+  /// Decides how the run starts and, if it may start, creates the directory (with its parents) and locks it. Removes
+  /// nothing yet. Takes changes by other processes into account by reading the directory again under the lock. Errors:
+  /// std::runtime_error with a one-line message if no run may start or the directory is not writable.
   OutputDirectory(std::filesystem::path path, const OutputRules& rules);
 
-  /// A finished run is there, and nothing is to be trained: print its results, unless options differ.
+  /// Returns true if a finished run is there and nothing needs training: print its results, unless options differ.
   bool finished() const { return start_.finished; }
-  /// The checkpoint that the run goes on from; empty where it begins at step 1.
+  /// Returns the checkpoint that the run resumes from; empty if it starts at step 1.
   const std::filesystem::path& checkpoint() const { return start_.checkpoint; }
   const OutputStart& start() const { return start_; }
-  /// results.json of the finished run; nothing where it had no evaluation.
+  /// Returns results.json of the finished run; nullopt if it had no evaluation.
   std::optional<std::string> results() const;
 
-  /// Errors: std::runtime_error with both numbers where `bytes` do not fit: what best/, last/ and the temporary copy
-  /// that replaces one of them take.
+  /// Checks that `bytes` fit on the disk: best/, last/ and the temporary copy that replaces one of them. Errors:
+  /// std::runtime_error with the required and the free bytes.
   void check_space(std::size_t bytes) const;
-  /// Writes run.json, not finished, and removes what an earlier run left, unless this one goes on with it. `run` is a
-  /// JSON object.
+  /// Writes run.json in unfinished state and removes the files of an earlier run, unless this run resumes it. `run` is
+  /// a JSON object.
   void begin(nlohmann::ordered_json run);
-  /// Marks the run finished: the very last thing it does.
+  /// Marks the run as finished. Must be the run's last action.
   void finish();
-  /// Says that it does not go on, and why: "ended by SIGTERM". The next begin() takes it back.
+  /// Records that the run ended unfinished, and why: "ended by SIGTERM". The next begin() removes the record.
   void end(const std::string& how);
 
-  /// Why nothing keeps another run from writing there at the same time; empty where the directory is locked.
+  /// Returns why the directory cannot be locked against other runs; empty if it is locked.
   std::string lock_obstacle() const { return lock_ ? lock_->obstacle() : ""; }
 
   const std::filesystem::path& path() const { return path_; }

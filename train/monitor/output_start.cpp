@@ -22,15 +22,15 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 struct ExistingRun {
-  Json run;  ///< run.json
+  Json run;  ///< contents of run.json
   bool finished = false;
-  bool clearing = false;  ///< killed while it removed what an earlier run left
+  bool clearing = false;  ///< killed while it removed the files of an earlier run
   std::string job;
 };
 
-/// The run whose run.json is in `path`; std::nullopt where there is no such file or it is another program's.
+/// Returns the run whose run.json is in `path`; nullopt if there is no such file or another program wrote it.
 std::optional<ExistingRun> existing_run(const fs::path& path) {
-  std::error_code unreadable;  // is told by the call that lists the directory
+  std::error_code unreadable;  // reported by the call that lists the directory
   if (!fs::exists(path / run_file_name, unreadable)) return std::nullopt;
   Json run = try_parse_ordered_json(read_text(path / run_file_name));
   const Json state = run.is_object() ? run.value(OutputDirectory::state_key, Json()) : Json();
@@ -44,7 +44,7 @@ CommandDifference difference_from(const ExistingRun& run, const OutputRules& rul
   return rules.compare ? rules.compare(run.run) : CommandDifference();
 }
 
-/// A requeued job that finished before it was put back must not begin anew for its --overwrite.
+/// A requeued job that finished before it was requeued must not start anew because of its --overwrite.
 bool is_overwritten(const ExistingRun& run, const OutputRules& rules) {
   return rules.overwrite && !(rules.requeued && run.job == rules.job);
 }
@@ -57,16 +57,16 @@ void refuse_foreign_files(const fs::path& path, bool holds_run) {
   }
 }
 
-/// A directory as a run finds it.
+/// The contents of a directory.
 struct Contents {
   std::optional<ExistingRun> run;
-  bool is_kept = false;               ///< a finished run, whose files stay as they are
-  CommandDifference difference = {};  ///< from it
+  bool is_kept = false;               ///< a finished run whose files are kept
+  CommandDifference difference = {};  ///< difference from the finished run
 };
 
-/// Errors: a file is there, or foreign files are.
+/// Errors: `path` is a file, or holds foreign files.
 Contents look_into(const fs::path& path, const OutputRules& rules) {
-  std::error_code unreadable;  // is told by the call that lists or makes it
+  std::error_code unreadable;  // reported by the call that lists or creates it
   if (!fs::exists(path, unreadable)) return {};
   if (!fs::is_directory(path, unreadable)) refuse_output(path, "is a file; choose a directory");
   Contents contents{.run = existing_run(path)};
@@ -80,24 +80,25 @@ Contents look_into(const fs::path& path, const OutputRules& rules) {
 
 fs::path own_checkpoints(const fs::path& path) { return path / parallel::checkpoints_name; }
 
-/// Whether --resume names the directory itself, its checkpoints, or one of them.
+/// Returns whether --resume names the directory itself, its checkpoints, or one of them.
 bool names_own(const fs::path& path, const OutputRules& rules) {
   if (rules.resume_from.empty()) return false;
-  std::error_code unreadable;  // then it is another's
+  std::error_code unreadable;  // counts as another directory
   const fs::path own = fs::weakly_canonical(fs::absolute(own_checkpoints(path)), unreadable);
   fs::path named = fs::weakly_canonical(fs::absolute(rules.resume_from), unreadable);
   if (!named.has_filename()) named = named.parent_path();  // "runs/long/"
   return named == own.parent_path() || named == own || named.parent_path() == own;
 }
 
-/// The checkpoint that --resume names. Errors: there is none.
+/// Returns the checkpoint that --resume names. Errors: there is none.
 fs::path named_checkpoint(const OutputRules& rules) {
   fs::path named = parallel::resolve_checkpoint(rules.resume_from);
   if (named.empty()) fail(fmt::format("--resume {}: no checkpoint is there", rules.resume_from.string()));
   return named;
 }
 
-/// At step 1, or where --resume says. What is there is removed. Errors: --resume names one of what is removed.
+/// Starts at step 1, or from the checkpoint of --resume, and removes existing files. Errors: --resume names one of
+/// them.
 OutputStart begin_anew(const fs::path& path, const OutputRules& rules, std::string remark = {}) {
   OutputStart start{.remark = std::move(remark)};
   if (rules.resume_from.empty()) return start;
@@ -110,7 +111,7 @@ OutputStart begin_anew(const fs::path& path, const OutputRules& rules, std::stri
 
 OutputStart begin_without_checkpoint(const fs::path& path, const OutputRules& rules, const ExistingRun& found) {
   if (rules.overwrite) return begin_anew(path, rules);
-  std::error_code unreadable;  // is told by the call that removes it
+  std::error_code unreadable;  // reported by the call that removes it
   if (fs::exists(path / "last", unreadable)) {
     refuse_output(path,
                   "holds a run that did not finish and has a model in last/, but no checkpoint to resume from; "
@@ -128,7 +129,7 @@ OutputStart begin_without_checkpoint(const fs::path& path, const OutputRules& ru
       fmt::format("{} holds this run, interrupted before its first checkpoint: it begins anew", path.string()));
 }
 
-/// With its own latest checkpoint, whatever else --resume says.
+/// Resumes from the run's own latest checkpoint, overriding --resume.
 OutputStart go_on(fs::path latest, const OutputRules& rules) {
   OutputStart start{.goes_on = true, .checkpoint = std::move(latest)};
   const bool was_told_otherwise = !rules.resume || !rules.resume_from.empty();
@@ -152,7 +153,7 @@ OutputStart take_up_unfinished(const fs::path& path, const OutputRules& rules, c
   return go_on(std::move(latest), rules);
 }
 
-/// A finished run, or one that was interrupted while it was extended.
+/// Continues a finished run, or one interrupted while it was extended.
 OutputStart extend(const fs::path& path, const Contents& contents) {
   fs::path latest;
   if (contents.run && !contents.run->clearing) latest = parallel::resolve_checkpoint(own_checkpoints(path));

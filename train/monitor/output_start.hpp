@@ -9,56 +9,57 @@
 #include <tuple>
 #include <vector>
 
-/// Decides how a run starts in a directory that may hold one already.
+/// Decides how a run starts in a directory that may already hold one.
 namespace mylos::train {
 
-/// How this command differs from the one that a run.json records.
+/// The differences between this command and the one recorded in run.json.
 struct CommandDifference {
-  std::vector<std::string> options = {};  ///< "seed 42, now 7": what no run that goes on may change
-  bool extends = false;                   ///< it was told to go on beyond the end of the recorded one
+  std::vector<std::string> options = {};  ///< differing options that a resumed run must not change: "seed 42, now 7"
+  bool extends = false;                   ///< the command continues the recorded run beyond its end
 };
 
-/// How a run was started, as far as an existing directory is concerned.
+/// The settings of a start that matter for an existing directory.
 struct OutputRules {
   bool overwrite = false;
-  bool requeued = false;                   ///< Slurm put this job back into the queue and starts it again
-  std::string job = {};                    ///< Slurm's id; empty outside a job
-  bool resume = true;                      ///< an unfinished run goes on from its latest checkpoint
-  std::filesystem::path resume_from = {};  ///< a checkpoint, or a directory of some, from which a fresh start begins
-  bool extend = false;                     ///< goes on with a finished run, or with one that is there
-  /// Compares this command with that of a run.json. Unset: every run is of the same command.
+  bool requeued = false;                   ///< Slurm has requeued this job and starts it again
+  std::string job = {};                    ///< Slurm's job id; empty outside a job
+  bool resume = true;                      ///< an unfinished run resumes from its latest checkpoint
+  std::filesystem::path resume_from = {};  ///< checkpoint, or directory of checkpoints, that a fresh start begins from
+  bool extend = false;                     ///< continue a finished run, or one interrupted while it was extended
+  /// Compares this command with that of a run.json. If unset, all commands count as equal.
   std::function<CommandDifference(const nlohmann::ordered_json& saved)> compare = {};
 };
 
-/// With SLURM_RESTART_COUNT and SLURM_JOB_ID of the environment. `resume` is "auto", "never" or a path.
+/// Returns the rules for a command line, with SLURM_RESTART_COUNT and SLURM_JOB_ID from the environment. `resume` is
+/// "auto", "never" or a path.
 OutputRules output_rules(bool overwrite, const std::string& resume = "auto");
 
-/// How a run starts in its output directory.
+/// The way a run starts in its output directory.
 struct OutputStart {
-  bool finished = false;                    ///< a finished run is there and stays: nothing is trained
+  bool finished = false;                    ///< a finished run is there and is kept: nothing is trained
   std::vector<std::string> differing = {};  ///< options that differ from those of the finished run
-  bool goes_on = false;                     ///< with the run that is there, whose files stay
-  std::filesystem::path checkpoint = {};    ///< the run starts from it; empty = at step 1
-  std::string remark = {};                  ///< one line for the user, where the start may surprise; or empty
+  bool goes_on = false;                     ///< continues the run that is there and keeps its files
+  std::filesystem::path checkpoint = {};    ///< checkpoint to start from; empty = step 1
+  std::string remark = {};                  ///< one line for the user if the start may be surprising, else empty
 };
 inline auto members(OutputStart& start) {
   return std::tie(start.finished, start.differing, start.goes_on, start.checkpoint, start.remark);
 }
 
-/// The start where a finished run is in `path` and stays as it is; else std::nullopt. Errors: std::runtime_error of one
-/// line where no run may start, whatever another process does: a file, or a directory with foreign files.
+/// Returns the start if `path` holds a finished run that is kept, else nullopt. Errors: std::runtime_error with a
+/// one-line message if no run may start regardless of other processes: `path` is a file, or holds foreign files.
 std::optional<OutputStart> finished_start(const std::filesystem::path& path, const OutputRules& rules);
 
-/// Decides by what is in `path`, which may not exist, and changes nothing. A directory is a run's if it holds our
-/// run.json, which says whether the run is finished. docs/checkpoints.md has the rules as a table:
-/// - A finished run stays, unless it is overwritten, or extended from its latest checkpoint.
-/// - An unfinished one with checkpoints goes on from its latest one in a requeued job. Started by hand it goes on from
-///   one of its own that `resume_from` names, begins anew with `overwrite`, and else goes on from its latest one; where
-///   `resume` is false it is refused, as is `overwrite` with one of its own.
-/// - An unfinished one without any begins anew, unless its command was another, or it has left a model. So does one
-/// that was killed while it
-///   removed an earlier run's files.
-/// Errors: std::runtime_error of one line where no run may start.
+/// Decides from the contents of `path`, which need not exist. Changes nothing. A directory belongs to a run if it holds
+/// its run.json, which records whether the run is finished. docs/checkpoints.md has the rules as a table:
+/// - A finished run is kept, unless it is overwritten, or extended from its latest checkpoint.
+/// - An unfinished run with checkpoints resumes from its latest one in a requeued job. If started by hand, it resumes
+///   from the checkpoint of its own that `resume_from` names, starts anew with `overwrite`, and otherwise resumes from
+///   its latest checkpoint. It is refused if `resume` is false, or if `overwrite` is combined with a checkpoint of its
+///   own.
+/// - An unfinished run without checkpoints starts anew; it is refused if its command differs or it has left a model. A
+///   run killed while it removed the files of an earlier run starts anew, too.
+/// Errors: std::runtime_error with a one-line message if no run may start.
 OutputStart decide_start(const std::filesystem::path& path, const OutputRules& rules);
 
 }  // namespace mylos::train

@@ -19,16 +19,16 @@
 namespace mylos::train {
 namespace {
 
-constexpr double rate_seconds = 5.0;     // what work per second is measured over
-constexpr double loss_memory = 0.95;     // weight of the losses before, so about 20 steps count
-constexpr double refresh_seconds = 0.1;  // between two pictures of the refreshed line
-constexpr std::size_t plain_lines = 20;  // of a run, evenly spaced,
-constexpr double plain_at_least = 10.0;  // but not sooner than this after the last one, in seconds,
-constexpr double plain_at_most = 60.0;   // and not later than this
+constexpr double rate_seconds = 5.0;     // window for measuring the rate of work
+constexpr double loss_memory = 0.95;     // weight of earlier losses, so about 20 steps count
+constexpr double refresh_seconds = 0.1;  // between refreshes of the line
+constexpr std::size_t plain_lines = 20;  // plain lines per run, evenly spaced,
+constexpr double plain_at_least = 10.0;  // but at least this many seconds apart
+constexpr double plain_at_most = 60.0;   // and at most this many
 constexpr std::size_t default_width = 80;
 constexpr std::size_t narrowest_bar = 8, widest_bar = 20;
 
-// ANSI X3.64: to the line's beginning, and erase to its end.
+// ANSI X3.64: move to the beginning of the line, and erase to its end.
 constexpr std::string_view clear_line = "\r\x1b[K";
 
 double monotonic_seconds() {
@@ -40,13 +40,13 @@ std::size_t stderr_width() {
   return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : default_width;
 }
 
-/// Those that say something.
+/// Joins the parts that are not empty.
 std::string joined(std::vector<std::string> parts) {
   std::erase(parts, "");
   return fmt::format("{}", fmt::join(parts, "  "));
 }
 
-/// "exact 40.12, f1 50.5": the first two that are no loss.
+/// Returns the first two metrics that are not losses: "exact 40.12, f1 50.5".
 std::string scores_text(const Metrics& metrics) {
   constexpr std::size_t most = 2;
   std::string text;
@@ -58,7 +58,7 @@ std::string scores_text(const Metrics& metrics) {
   return text;
 }
 
-/// "[=====>    ]" of `width` columns.
+/// Draws "[=====>    ]" of `width` columns.
 std::string bar(double fraction, std::size_t width) {
   const std::size_t inside = width - 2;
   const auto done = std::min(inside, static_cast<std::size_t>(fraction * static_cast<double>(inside)));
@@ -72,7 +72,7 @@ std::string evaluation_line(const EvaluationReport& report) {
                      duration_text(report.seconds), report.best ? ", the best so far" : "");
 }
 
-/// Of this process, the most so far.
+/// Returns the peak memory of this process.
 std::string resident_text(const StepReport& report) { return report.memory > 0 ? bytes_text(report.memory) : ""; }
 
 std::string skipped_line(const StepReport& report) {
@@ -146,10 +146,10 @@ void Progress::checkpoint(const CheckpointReport& report) {
   if (!report.warning.empty()) show_line(checkpoint_warning(report));
 }
 
-/// On its own, above the line that is refreshed.
+/// Prints a line above the line that is refreshed.
 void Progress::show_line(const std::string& line) {
   if (line_open_) out_ << clear_line;
-  out_ << view_.speaker + without_controls(line) << std::flush;  // an error quotes paths
+  out_ << view_.speaker + without_controls(line) << std::flush;  // errors contain paths
   if (std::exchange(line_open_, false)) show();
 }
 
@@ -180,7 +180,7 @@ void Progress::show() {
     out_ << clear_line << refreshed_line() << std::flush;
     line_open_ = true;
   } else {
-    out_ << view_.speaker + plain_line() + "\n" << std::flush;  // in one piece, beside other ranks'
+    out_ << view_.speaker + plain_line() + "\n" << std::flush;  // in one write, beside the lines of other ranks
   }
   shown_at_ = view_.clock();
   shown_step_ = last_.step;
@@ -208,7 +208,7 @@ std::string Progress::refreshed_line() const {
   const std::string percent = fmt::format("{:3.0f} %", std::floor(100.0 * fraction()));
   const std::string step = fmt::format("{}/{}", last_.step, run_.steps);
   const std::string loss = loss_text(), rate = rate_text(), share = share_text(), left = left_text();
-  // The first that fits: a narrow window loses what matters least.
+  // Use the first that fits: a narrow window drops the least important parts.
   const std::vector<std::vector<std::string>> shorter = {{step, loss, scores_, rate, share, resident_text(last_), left},
                                                          {step, loss, scores_, rate, share, left},
                                                          {step, loss, scores_, rate, left},

@@ -7,22 +7,22 @@
 #include <iosfwd>
 #include <string>
 
-/// What a person sees of a run while it goes on.
+/// Shows the progress of a run to the user.
 namespace mylos::train {
 
-/// Where progress is shown, and when.
+/// The output that progress is shown on.
 struct ProgressView {
-  bool terminal = false;               ///< one line that is refreshed; otherwise lines from time to time, for a log
-  std::function<std::size_t()> width;  ///< columns of the terminal, asked each time because windows are resized
-  std::function<double()> clock;       ///< seconds, from any beginning
-  std::string speaker = {};            ///< begins each line, where several ranks speak: "rank 3: "
-  double ceiling = 0.0;                ///< operations a second of matrix products on all ranks; 0 = not known
+  bool terminal = false;               ///< true: one refreshed line; false: occasional lines, for a log
+  std::function<std::size_t()> width;  ///< columns of the terminal, queried each time because windows are resized
+  std::function<double()> clock;       ///< seconds since an arbitrary start
+  std::string speaker = {};            ///< prefix of each line if several ranks print: "rank 3: "
+  double ceiling = 0.0;                ///< operations per second of matrix products on all ranks; 0 = unknown
 };
 
-/// Of this process' stderr. TERM=dumb counts as no terminal.
+/// Returns the view for this process's stderr. TERM=dumb does not count as a terminal.
 ProgressView stderr_view();
 
-/// What is done a second over the last seconds of training: evaluations between steps do not count.
+/// Work per second over the last seconds of training. Evaluations between steps do not count.
 class RecentRate {
  public:
   void add(double seconds, double amount);
@@ -36,13 +36,13 @@ class RecentRate {
   double seconds_ = 0.0, amount_ = 0.0;
 };
 
-/// Shows step, loss (smoothed over about 20 steps), the last evaluation's first scores, work per second (tokens,
-/// images), the share of what matrix products alone would reach, memory and time left; each evaluation, each checkpoint
-/// and each skipped step on a line of its own.
+/// Shows step, loss (smoothed over about 20 steps), the first scores of the last evaluation, work per second (tokens,
+/// images), the fraction of the rate of matrix products alone, memory and time left. Each evaluation, checkpoint and
+/// skipped step gets its own line.
 class Progress final : public Reporter {
  public:
   Progress(std::ostream& out, ProgressView view);
-  /// Ends a line that is open, so that an error stands on its own.
+  /// Ends an open line, so that an error message starts on a new one.
   ~Progress() override;
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -71,11 +71,11 @@ class Progress final : public Reporter {
   RunStart run_;
   StepReport last_;
   RecentRate work_, flops_;
-  std::string scores_;  ///< of the last evaluation
+  std::string scores_;  ///< scores of the last evaluation
   double smoothed_loss_ = 0.0, smoothing_weight_ = 0.0;
-  double seconds_ = 0.0;  ///< of steps and evaluations since the start
+  double seconds_ = 0.0;  ///< seconds of steps and evaluations since the start
   double shown_at_ = 0.0;
-  std::size_t shown_step_ = 0;  ///< 0: none yet
+  std::size_t shown_step_ = 0;  ///< 0: none shown yet
   bool line_open_ = false;
 };
 

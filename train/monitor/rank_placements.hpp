@@ -5,12 +5,13 @@
 #include <span>
 #include <string>
 
-/// What a run's log says of where its ranks are.
+/// Describes the placement of the ranks for a run's log.
 namespace mylos::train {
 
-/// Lines of a name and what there is to say of it, each ended: the batch job, where there is one, and for each rank its
-/// node, its GPU and the processors that it may run on. Neighbouring ranks of which the same is to be said share a
-/// line; a job that not all ranks have is told with each. Nothing of one rank without job and GPU.
+/// Returns newline-terminated lines, each with a name and its text: the batch job, if there is one, and for each rank
+/// its node, its GPU and the processors that it may run on. Adjacent ranks with the same text share a line. If the
+/// ranks are in different jobs, each rank's line names its job. Returns an empty string for a single rank without job
+/// and GPU.
 std::string rank_lines(std::span<const parallel::RankPlacement> placements);
 
 }  // namespace mylos::train

@@ -10,7 +10,7 @@
 namespace mylos::train {
 namespace {
 
-/// Of one rank; what is free is for all ranks of its node.
+/// Describes the memory of one rank, and the free memory for all ranks of its node.
 std::string memory_text(const RunDescription& run) {
   const MemoryPlan& plan = run.memory;
   const std::string exchange = plan.exchange > 0 ? fmt::format(", exchange {}", bytes_text(plan.exchange)) : "";
@@ -32,7 +32,7 @@ std::string ranks_text(const RunDescription& run) {
                      count_of(run.threads, "thread"), to_string(layout.mode), groups, leaves);
 }
 
-/// The size of a micro-batch is told once where a sample is what steps count.
+/// States the size of a micro-batch only once if a sample is the unit of work.
 std::string steps_text(const RunDescription& run) {
   const BatchShape& largest = run.memory.largest;
   const std::string text =
@@ -50,7 +50,7 @@ std::string ending(const RunResult& result) {
                               : fmt::format("done after {}", steps);
 }
 
-/// Of this start, and of all where there were earlier ones.
+/// Returns the training time of this start, and of all starts if there were earlier ones.
 std::string training_text(const RunResult& result) {
   const std::string here = duration_text(result.training_seconds - result.earlier_seconds);
   if (result.earlier_seconds == 0.0) return here;

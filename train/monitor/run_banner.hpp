@@ -7,36 +7,36 @@
 #include <string>
 #include <vector>
 
-/// What a run says before its first step and after its last.
+/// Texts printed before the first step of a run and after its last.
 namespace mylos::train {
 
 struct RunDescription {
   std::string model;           ///< as the user named it, with its sizes: "minilm: 6 layers, hidden 384"
-  std::size_t parameters = 0;  ///< elements
-  std::string train;           ///< the file with what it holds: "train.json: 100 questions, 120 windows"
-  std::string dev;             ///< the same; empty = there is none
+  std::size_t parameters = 0;  ///< number of parameters
+  std::string train;           ///< training file and its contents: "train.json: 100 questions, 120 windows"
+  std::string dev;             ///< validation file and its contents; empty = none
   std::string precision;       ///< "float"
   LossScale loss_scale;
-  std::string gemm;       ///< who computes matrix products, "onednn"
-  std::string execution;  ///< where kernels run, "OpenMP"
+  std::string gemm;       ///< provider of matrix products: "onednn"
+  std::string execution;  ///< execution space of kernels: "OpenMP"
   std::size_t ranks = 1, nodes = 1;
-  std::size_t threads = 0;                          ///< of a rank
-  std::vector<parallel::RankPlacement> placements;  ///< of every rank
+  std::size_t threads = 0;                          ///< per rank
+  std::vector<parallel::RankPlacement> placements;  ///< placement of every rank
   std::size_t steps = 0, batch = 0;
-  double epochs = 0.0;  ///< that the steps are
-  WorkKind work = {};   ///< what the steps count
-  MemoryPlan memory;    ///< expected
+  double epochs = 0.0;  ///< epochs that `steps` amount to
+  WorkKind work = {};   ///< unit of work that steps count
+  MemoryPlan memory;    ///< expected memory
   std::size_t free_memory = 0;
   std::string output;
 };
 
-/// Lines of a name and what there is to say of it, each ended.
+/// Returns newline-terminated lines, each with a name and its text.
 std::string run_banner(const RunDescription& run);
 
-/// What ended a run before its last step: "ended by SIGTERM"; empty where no signal did.
+/// Returns what ended a run before its last step: "ended by SIGTERM"; empty if no signal did.
 std::string interruption_text(const RunResult& result);
 
-/// The last line of a run: how it ended, total and training time, energy of GPUs, scores of best/.
+/// Returns the last line of a run: how it ended, total and training time, GPU energy, and scores of best/.
 std::string closing_line(const RunResult& result, double total_seconds);
 
 }  // namespace mylos::train

@@ -20,8 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr std::size_t most_metrics = 64;                  // of a task; a file that lists more is none of ours
-constexpr std::size_t most_steps = std::size_t{1} << 53;  // every one of them is a double, too
+constexpr std::size_t most_metrics = 64;                  // of a task; more in a file are ignored
+constexpr std::size_t most_steps = std::size_t{1} << 53;  // every step number is exact as a double
 
 double age_of(const fs::path& file) {
   std::error_code none;
@@ -30,21 +30,21 @@ double age_of(const fs::path& file) {
   return std::max(0.0, std::chrono::duration<double>(fs::file_time_type::clock::now() - time).count());
 }
 
-/// The member of a value that may be no object, or null.
+/// Returns a member of `value`, or null if it is missing or `value` is not an object.
 const json& member_or_null(const json& value, const char* name) {
   static const json none;
-  const auto found = value.find(name);  // the end of what is no object
+  const auto found = value.find(name);  // end() if `value` is not an object
   return found == value.end() ? none : *found;
 }
 
-/// Where a line belongs; null where its kind is none that this version knows.
+/// Returns the list that a row belongs to; null if its kind is unknown to this version.
 std::vector<json>* list_of(const json& row, RunRecord& record) {
   if (is_step_row(row)) return &record.steps;
   if (is_checkpoint_row(row)) return &record.checkpoints;
   return is_evaluation_row(row) ? &record.evaluations : nullptr;
 }
 
-/// Those of the last steps that are finite.
+/// Returns the finite numbers among those of the last steps.
 std::vector<double> recent_numbers(const RunRecord& run, const char* name) {
   const std::size_t count = run.steps.size(), first = count - std::min(count, RunRecord::recent_steps);
   std::vector<double> numbers;
@@ -54,7 +54,7 @@ std::vector<double> recent_numbers(const RunRecord& run, const char* name) {
   return numbers;
 }
 
-/// run.json. Errors: std::runtime_error where it is not there, or is not one.
+/// Reads run.json. Errors: std::runtime_error if it is missing or invalid.
 json read_description_of(const fs::path& directory) {
   const fs::path file = directory / "run.json";
   std::error_code none;
@@ -184,7 +184,7 @@ void RunFollower::read_metrics() {
 }
 
 const RunRecord& RunFollower::update() {
-  // The metrics last: where run.json says that the run has finished, all of them are there.
+  // Reads the metrics last: if run.json says that the run has finished, they are complete.
   read_description();
   read_metrics();
   const double run_age = age_of(record_.directory / "run.json"), metrics_age = age_of(metrics_.file());

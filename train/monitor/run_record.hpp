@@ -14,61 +14,62 @@
 #include <string>
 #include <vector>
 
-/// A run as its files tell it, while it goes on or afterwards; read by anybody, locked by nobody.
+/// Reads a run from its files, during the run or afterwards, without locking.
 namespace mylos::train {
 
-/// Key of what is resolved in run.json: the metrics of the run's task.
+/// Key in "resolved" of run.json: the metrics of the run's task.
 inline constexpr const char* metrics_key = "metrics";
-/// [{"name": ..., "title": ..., "unit": ..., "larger_is_better": ...}, ...]
+/// Returns [{"name": ..., "title": ..., "unit": ..., "larger_is_better": ...}, ...].
 nlohmann::ordered_json to_json(std::span<const MetricKind> kinds);
 
-/// Key of what is resolved in run.json: what its steps count, as WorkKind::name.
+/// Key in "resolved" of run.json: the unit of work that steps count, as WorkKind::name.
 inline constexpr const char* work_key = "counts";
 
-/// The metrics of a run's task as its run.json lists them. One that does not say what steps count is of a version that
-/// knew no task but question answering: its metrics, where none are listed.
+/// Returns the metrics listed in a run.json. If there are none and the file does not name the unit of work either, it
+/// is of a version that only knew question answering, and its metrics are returned.
 std::vector<MetricKind> metric_kinds_of(const nlohmann::json& run);
-/// What a run's steps count, by its run.json; "tokens" where that does not say.
+/// Returns the unit of work that a run's steps count, from its run.json; "tokens" if it is not there.
 std::string work_of(const nlohmann::json& run);
 
 struct RunRecord {
   std::filesystem::path directory;
-  nlohmann::json run = nlohmann::json::object();  ///< run.json
-  std::string problem = {};                       ///< why that is not there, in a line; empty where it is
-  std::vector<nlohmann::json> steps = {};         ///< of metrics.jsonl, in its order
-  std::vector<nlohmann::json> evaluations = {};   ///< the same
-  std::vector<nlohmann::json> checkpoints = {};   ///< the same
-  std::string checkpoint = {};                    ///< name of the latest one; empty = none
+  nlohmann::json run = nlohmann::json::object();  ///< contents of run.json
+  std::string problem = {};                       ///< one line on why run.json is missing or unreadable; empty if it
+                                                  ///< was read
+  std::vector<nlohmann::json> steps = {};         ///< step rows of metrics.jsonl, in order
+  std::vector<nlohmann::json> evaluations = {};   ///< evaluation rows, likewise
+  std::vector<nlohmann::json> checkpoints = {};   ///< checkpoint rows, likewise
+  std::string checkpoint = {};                    ///< name of the latest checkpoint; empty = none
   std::size_t checkpoint_bytes = 0;
-  double checkpoint_age = 0.0;  ///< seconds since it was written
-  double age = 0.0;             ///< seconds since something was written to metrics.jsonl or run.json
-  bool has_metrics = false;     ///< metrics.jsonl is there
-  std::size_t unreadable = 0;   ///< lines of it that are none, as the last one may be while it is written, or that
-                                ///< are of no step of the run
+  double checkpoint_age = 0.0;  ///< seconds since the latest checkpoint was written
+  double age = 0.0;             ///< seconds since metrics.jsonl or run.json was last written
+  bool has_metrics = false;     ///< metrics.jsonl exists
+  std::size_t unreadable = 0;   ///< lines of metrics.jsonl that are not rows (the last may be incomplete), or that
+                                ///< belong to no step of the run
   bool finished = false;
-  std::string ended = {};  ///< how it ended without having finished, "ended by SIGTERM"; empty where nothing says so
+  std::string ended = {};  ///< how it ended unfinished: "ended by SIGTERM"; empty if unknown
 
   std::vector<MetricKind> metric_kinds() const { return metric_kinds_of(run); }
   std::string work() const { return work_of(run); }
-  /// Steps of the whole run, 0 where that is not known, and how many of them are done.
+  /// Return the total steps of the run, or 0 if unknown, and the number of completed steps.
   std::size_t planned_steps() const;
   std::size_t done_steps() const;
-  /// Seconds that the steps still to come take at the median pace of the last ones; negative where nothing says.
+  /// Returns the seconds that the remaining steps take at the median pace of the last ones; negative if unknown.
   double seconds_left() const;
-  /// Mean of the losses of the last `recent_steps` that are finite; not a number where none is.
+  /// Returns the mean of the finite losses among the last `recent_steps` steps; NaN if there is none.
   double recent_loss() const;
   static constexpr std::size_t recent_steps = 50;
-  /// The step of the last evaluation that was the best so far; nothing where there is none.
+  /// Returns the step of the last evaluation that was the best so far; nullopt if there is none.
   std::optional<std::size_t> best_step() const;
 };
 
-/// Reads the directory of a run again and again, of metrics.jsonl each time what is new.
+/// Reads the directory of a run repeatedly; of metrics.jsonl only what was added.
 class RunFollower {
  public:
-  /// `kept`: of each kind of rows about so many last ones are kept, `recent_steps` at least.
+  /// `kept` is the approximate number of last rows kept of each kind, at least `recent_steps`.
   explicit RunFollower(std::filesystem::path directory, std::size_t kept = std::numeric_limits<std::size_t>::max() / 2);
 
-  /// Errors: std::runtime_error where metrics.jsonl cannot be read. What is wrong with run.json is the `problem`.
+  /// Errors: std::runtime_error if metrics.jsonl cannot be read. Errors of run.json are stored in `problem`.
   const RunRecord& update();
 
  private:
@@ -78,11 +79,11 @@ class RunFollower {
 
   RunRecord record_;
   MetricsReader metrics_;
-  std::size_t kept_, foreign_ = 0;  ///< rows of no step of the run
+  std::size_t kept_, foreign_ = 0;  ///< rows that belong to no step of the run
 };
 
-/// Reads the directory of a run. A last line that is still being written is left out. Errors: std::runtime_error where
-/// there is no run.json, or it is not one.
+/// Reads the directory of a run. Ignores an incomplete last line. Errors: std::runtime_error if there is no run.json or
+/// it is invalid.
 RunRecord read_run(const std::filesystem::path& directory);
 
 }  // namespace mylos::train

@@ -13,11 +13,11 @@
 namespace mylos::train {
 namespace {
 
-constexpr double least_interval = 10.0;    // seconds between two points of a GPU,
-constexpr double seconds_a_gpu = 0.15;     // longer with many, so that they add about 1 KiB a second to the file,
-constexpr double rest_for_reading = 99.0;  // and for a slow disk, so that reading takes a hundredth of the time
+constexpr double least_interval = 10.0;    // least seconds between two points of a GPU,
+constexpr double seconds_a_gpu = 0.15;     // more with many GPUs, so that they add about 1 KiB per second to the file,
+constexpr double rest_for_reading = 99.0;  // and with a slow disk, so that reading takes a hundredth of the time
 
-/// What is drawn of a step, from its line in metrics.jsonl.
+/// Restores the plotted values of a step from its row in metrics.jsonl.
 StepReport step_of(const nlohmann::json& row, const WorkKind& work) {
   StepReport report;
   report.step = row["step"].get<std::size_t>();
@@ -46,11 +46,11 @@ void TensorBoard::start(const RunStart& run) {
   work_ = run.work;
   steps_per_epoch_ = run.steps_per_epoch;
   last_step_ = run.first_step;
-  // Also of the first one: TensorBoard heeds those that follow another. It voids whole steps, so that the step whose
-  // evaluation is repeated is written again.
+  // Also in the first file: TensorBoard honours such a record only after another. It voids whole steps, so the step of
+  // a repeated evaluation is written again.
   file_.add_session_start(run.first_step + (run.evaluation_due ? 0 : 1));
   take_earlier_steps(run);
-  gpus_.update();  // what earlier starts have used counts, and stands in their files
+  gpus_.update();  // reads the energy of earlier starts; their samples are in their own files
   add_hyperparameters(file_, told_, !runs_on_host);
 }
 
@@ -89,7 +89,7 @@ void TensorBoard::write_step(const StepReport& report) {
   file_.add_scalars(report.step, scalars);
 }
 
-/// The means of what was sampled since the last time.
+/// Writes the means of the samples since the last call.
 void TensorBoard::write_gpus(std::size_t step) {
   const double begin = file_.now();
   gpus_.update();
@@ -109,8 +109,7 @@ void TensorBoard::write_gpus(std::size_t step) {
                               rest_for_reading * (end - begin)});
 }
 
-/// Takes the losses of the epoch's steps that an earlier start made, and writes the step again whose evaluation is
-/// repeated.
+/// Reads the losses of the epoch's steps from earlier starts, and writes the step of a repeated evaluation again.
 void TensorBoard::take_earlier_steps(const RunStart& run) {
   const std::size_t repeated = run.evaluation_due ? 1 : 0, before = run.first_step - std::min(run.first_step, repeated);
   epoch_begin_ = run.steps_per_epoch > 0 ? before / run.steps_per_epoch * run.steps_per_epoch : 0;
@@ -127,7 +126,7 @@ void TensorBoard::take_earlier_steps(const RunStart& run) {
   if (run.steps_per_epoch > 0 && run.first_step % run.steps_per_epoch == 0) write_epoch_loss();
 }
 
-/// Nothing where losses of some of its steps are not known.
+/// Writes nothing if the losses of some of its steps are unknown.
 void TensorBoard::write_epoch_loss() {
   if (epoch_steps_ > 0 && epoch_steps_ == last_step_ - epoch_begin_) {
     const std::array scalars = {Scalar{"train/epoch_loss", epoch_losses_ / static_cast<double>(epoch_steps_)}};

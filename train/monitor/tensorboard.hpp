@@ -7,30 +7,30 @@
 
 namespace mylos::train {
 
-/// A run for TensorBoard: train/loss, train/epoch_loss (mean of the epoch's steps; where the
-/// run goes on inside an epoch, with those before that metrics.jsonl beside it has), train/gradient_norm,
-/// train/learning_rate, train/loss_scale (where one adapts), eval/<metric>, perf/tokens_per_second
-/// (or perf/images_per_second: what RunStart::work names), perf/memory
-/// (bytes), and gpu/<node>/<index>/utilization (percent), memory (bytes) and power (watts) as the nodes have written
-/// them; each step's and evaluation's flushed at once. Its hyperparameters, too. Errors as LogFile's.
+/// Writes a run for TensorBoard: train/loss, train/epoch_loss (mean over the epoch's steps, including those before a
+/// resume that metrics.jsonl in the same directory has), train/gradient_norm, train/learning_rate, train/loss_scale (if
+/// it adapts), eval/<metric>, perf/tokens_per_second (or perf/images_per_second, as named by RunStart::work),
+/// perf/memory (bytes), and gpu/<node>/<index>/utilization (percent), memory (bytes) and power (watts) as written by
+/// the nodes. The values of each step and evaluation are flushed immediately. Also writes the hyperparameters. Errors:
+/// those of LogFile.
 class TensorBoard final : public Reporter {
  public:
-  /// Makes event_file_name() in the directory `run`.
+  /// Creates event_file_name() in the directory `run`.
   explicit TensorBoard(const std::filesystem::path& run, Hyperparameters told = {}, Notice notice = {});
-  /// Of the run in the directory that `file` is in.
+  /// Writes to `file`; the run is the directory that contains it.
   TensorBoard(const std::filesystem::path& file, EventFile::Clock clock, Hyperparameters told = {}, Notice notice = {});
 
-  /// Says that what other files hold of later steps is void; where the run begins with an evaluation, also of its step,
-  /// which is written again from metrics.jsonl.
+  /// Voids the data of later steps in other files. If the run begins with an evaluation, also voids its step, which is
+  /// then written again from metrics.jsonl.
   void start(const RunStart& run) override;
   void step(const StepReport& report) override;
   void evaluation(const EvaluationReport& report) override;
 
-  /// What is known when all nodes have written their last sample: energy, as gpu/energy_kwh, and whether the run came
-  /// to its end, then with the loss of an epoch that is not whole. Gives the joules of all starts; nothing where no GPU
-  /// tells.
+  /// Writes what is known after all nodes have written their last sample: the energy as gpu/energy_kwh and, if the run
+  /// `ended`, its completion and the loss of an incomplete epoch. Returns the joules over all starts; nullopt if no GPU
+  /// reports them.
   std::optional<double> close(bool ended);
-  /// LogFile's.
+  /// See LogFile::missing.
   std::string missing() { return file_.missing(); }
 
  private:
@@ -44,10 +44,10 @@ class TensorBoard final : public Reporter {
   WorkKind work_;
   std::filesystem::path metrics_;
   GpuFollower gpus_;
-  double gpus_due_ = 0.0;  ///< seconds since 1970
+  double gpus_due_ = 0.0;  ///< in seconds since 1970
   std::size_t steps_per_epoch_ = 0, last_step_ = 0;
   double epoch_losses_ = 0.0;    ///< sum over the epoch's steps so far
-  std::size_t epoch_steps_ = 0;  ///< of these
+  std::size_t epoch_steps_ = 0;  ///< number of steps in this sum
   std::size_t epoch_begin_ = 0;  ///< steps before the epoch
 };
 
