@@ -6,24 +6,24 @@
 #include <string_view>
 #include <vector>
 
-/// The table of tasks.
+/// The registry of task kinds.
 namespace mylos::tasks {
 
-/// All kinds, the default first.
+/// Returns all kinds, the default first.
 std::vector<const TaskKind*> task_kinds();
 
-/// The kind of runs and models that nothing says anything of.
+/// Returns the kind of runs and models that do not name one.
 const TaskKind& default_task_kind();
 
-/// The kind called `name`; null where there is none.
+/// Returns the kind called `name`, or null if there is none.
 const TaskKind* find_task_kind(std::string_view name);
 
-/// The kind that serves the model in `directory`, as its config.json says; null where none does or there is none.
+/// Returns the kind that serves the model in `directory`, according to its config.json; null if there is none.
 const TaskKind* kind_of_model(const std::filesystem::path& directory);
-/// The kind that knows a model called `name` by its sizes; null where none does.
+/// Returns the kind that has `name` among its built-in model sizes; null if there is none.
 const TaskKind* kind_of_known_model(std::string_view name);
 
-/// Adds a kind for as long as it lives. Programs with tasks of their own do so before they run a command.
+/// Registers a kind for the lifetime of this object. Programs with their own tasks create one before running a command.
 class RegisteredTaskKind {
  public:
   explicit RegisteredTaskKind(const TaskKind& kind);
@@ -35,7 +35,7 @@ class RegisteredTaskKind {
   const TaskKind* kind_;
 };
 
-/// What a run of `kind` is told where nothing is said to `command` (CommandBit).
+/// Returns the default configuration of `command` (CommandBit) for runs of `kind`.
 RunConfig default_run(const TaskKind& kind, unsigned command);
 
 }  // namespace mylos::tasks

@@ -11,31 +11,31 @@
 #include <optional>
 #include <string>
 
-/// The model of a run: a directory, or one that is known by its sizes.
+/// The model of a run: a directory, or built-in sizes.
 namespace mylos::tasks {
 
 struct ClassifierModel {
-  std::string name;                                 ///< of the directory, or "resnet50"
+  std::string name;                                 ///< name of the directory, or "resnet50"
   data::ResnetConfig config;                        ///< with the labels of the run
-  std::optional<data::PretrainedModel> pretrained;  ///< empty: it begins from the initialiser
-  std::optional<data::ImageProcessor> processor;    ///< of the directory
+  std::optional<data::PretrainedModel> pretrained;  ///< nullopt: the model starts from the initialiser
+  std::optional<data::ImageProcessor> processor;    ///< preprocessing from the directory
   bool new_classifier = false;                      ///< the directory's last layer has other labels and is not used
 
   bool has_weights() const { return pretrained && pretrained->has_weights(); }
 };
 
-/// Reads what the model's directory says, or takes the sizes of one that is known by its name. Errors:
+/// Reads the configuration in the model's directory, or takes the built-in sizes of that name. Errors:
 /// std::runtime_error naming the file.
 ClassifierModel read_classifier(const std::filesystem::path& model);
 
-/// Takes the stem that was asked for. Errors: std::runtime_error where the directory's weights have another.
+/// Sets the requested stem. Errors: std::runtime_error if the directory's weights have another one.
 void choose_stem(ClassifierModel& model, std::optional<data::ResnetStem> stem);
 
-/// The type in which a run that began from `model` writes its weights: see export_precision().
+/// Returns the type in which a run that started from `model` writes its weights; see export_precision().
 Precision classifier_precision(const RunConfig& run, const ClassifierModel& model);
 
-/// Gives `write` the model's weights, in the layout of kernels. `trains`: what is missing of the last layer begins from
-/// the initialiser. Errors: std::runtime_error naming what is missing or does not fit.
+/// Passes the model's weights to `write`, in the layout of the kernels. With `trains`, missing tensors of the last
+/// layer start from the initialiser. Errors: std::runtime_error naming a tensor that is missing or does not fit.
 void read_classifier_weights(const ClassifierModel& model, const ParameterTable& table, bool trains,
                              const train::TensorWriter& write, const Notice& notice);
 

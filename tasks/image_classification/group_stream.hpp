@@ -11,26 +11,27 @@
 
 namespace mylos::tasks {
 
-/// The groups that BatchNorm takes its statistics of: consecutive parts of a global batch, in its order. The last one
-/// may be smaller; a single left-over image joins the group before it.
+/// The groups over which BatchNorm computes its statistics: consecutive parts of a global batch, in order. The last
+/// group may be smaller; a single left-over image joins the group before it.
 struct BatchGroups {
-  std::size_t images = 0;  ///< of the batch
-  std::size_t group = 1;   ///< images of a group
+  std::size_t images = 0;  ///< images in the batch
+  std::size_t group = 1;   ///< images per group
 
   std::size_t count() const;
   std::size_t begin(std::size_t index) const { return index * group; }
   std::size_t end(std::size_t index) const { return index + 1 == count() ? images : (index + 1) * group; }
 };
 
-/// Images as the engine sees them: a row is an image, and a sample is a group of a step's global batch. Groups are
-/// parts of the batch and not of the ranks, so that they are the same on every launch. All functions but images() and
-/// images_of() may be called by several threads at once.
+/// The training images as the engine sees them: a row is an image, and a sample is a group of a step's global batch.
+/// Groups are parts of the batch and not of the ranks, so they are the same on every launch. All functions except
+/// images() and images_of() are thread-safe.
 class GroupStream final : public train::SampleStream {
  public:
-  /// Batches of `batch` out of `images`, shuffled anew each epoch as EpochSampler does. An epoch's last batch may be
-  /// smaller; one of a single image joins the batch before it. Errors: std::invalid_argument where a number is 0.
+  /// Draws batches of `batch` out of `images`, shuffled anew each epoch as in EpochSampler. The last batch of an epoch
+  /// may be smaller; if it would be a single image, that image joins the previous batch. Errors: std::invalid_argument
+  /// if a number is 0.
   GroupStream(std::size_t images, std::size_t batch, std::size_t group, std::uint64_t seed);
-  /// The images of each step as `order` lists them, again and again. Errors: std::invalid_argument where it or one of
+  /// Uses the images of each step listed in `order`, cyclically. Errors: std::invalid_argument if the list or one of
   /// its steps is empty.
   GroupStream(std::vector<std::vector<std::size_t>> order, std::size_t group);
 
@@ -38,16 +39,16 @@ class GroupStream final : public train::SampleStream {
   std::vector<std::size_t> global_batch(std::size_t step) const override;
   train::WorkKind work() const override;
   std::size_t rows_of(std::size_t sample) const override;
-  /// Images, because a group's loss is the sum over its images.
+  /// Returns the number of images, because a group's loss is the sum over its images.
   double weight(std::span<const std::size_t> samples) const override;
 
-  /// Images of a global batch that is neither an epoch's last one nor, of a recorded order, smaller than another.
+  /// Returns the images of a full global batch; for a recorded order, of the largest one.
   std::size_t largest_batch() const { return largest_batch_; }
-  /// The step whose batch has this sample.
+  /// Returns the step whose batch contains this sample.
   std::size_t step_of(std::size_t sample) const { return sample / most_groups_; }
-  /// The images of the global batch of `step`, in order.
+  /// Returns the images of the global batch of `step`, in order.
   std::vector<std::size_t> images(std::size_t step) const;
-  /// The images of a group, in order.
+  /// Returns the images of a group, in order.
   std::vector<std::size_t> images_of(std::size_t sample) const;
 
  private:
@@ -55,10 +56,10 @@ class GroupStream final : public train::SampleStream {
   BatchGroups groups(std::size_t step) const { return {batch_size(step), group_}; }
 
   std::size_t images_ = 0, batch_ = 0, group_;
-  std::vector<std::vector<std::size_t>> order_;  ///< images step by step; empty: shuffled
+  std::vector<std::vector<std::size_t>> order_;  ///< images of each step; empty: shuffled
   std::optional<train::EpochSampler> sampler_;
   std::size_t largest_batch_ = 0;
-  std::size_t most_groups_ = 1;  ///< of a batch: sample = step * most_groups_ + index of its group
+  std::size_t most_groups_ = 1;  ///< most groups in a batch: sample = step * most_groups_ + index of its group
 };
 
 }  // namespace mylos::tasks

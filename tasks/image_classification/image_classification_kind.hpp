@@ -4,7 +4,7 @@
 
 namespace mylos::tasks {
 
-/// Image classification with ResNets.
+/// Returns the kind for image classification with ResNets.
 const TaskKind& image_classification();
 
 }  // namespace mylos::tasks

@@ -15,8 +15,8 @@ struct LikelyLabel {
   double probability = 0.0;
 };
 
-/// The likeliest labels of each picture, five or as many as the model has, the likeliest first, by the model of `run`.
-/// Errors: std::runtime_error naming a picture that cannot be read, or the model where it has no weights.
+/// Returns the most likely labels of each picture in descending order, five or as many as the model has. Uses the model
+/// of `run`. Errors: std::runtime_error naming a picture that cannot be read, or the model if it has no weights.
 std::vector<std::vector<LikelyLabel>> classify_images(const RunConfig& run,
                                                       std::span<const std::filesystem::path> files,
                                                       const Notice& notice);

@@ -13,36 +13,37 @@
 #include <string>
 #include <vector>
 
-/// A data set of a run, as batches of its model.
+/// Reads a run's data set as batches for its model.
 namespace mylos::tasks {
 
-/// Opens a data set. `labels`: of synthetic images. `limit`: only its first images. Errors: std::runtime_error.
+/// Opens a data set. `labels` is the number of labels of synthetic images; `limit` keeps only the first images. Errors:
+/// std::runtime_error.
 std::unique_ptr<data::ImageSet> open_image_data(const std::filesystem::path& data, data::ImagePart part,
                                                 std::size_t labels, std::optional<std::size_t> limit);
 
-/// Equal where the same images are trained on or evaluated: of their labels and names; of those without names, of the
-/// pixels of a sample of them.
+/// Returns a checksum that is equal if the same images are trained on or evaluated. It covers their labels and names;
+/// for images without names, the labels and the pixels of a sample of the images.
 std::uint32_t checksum_of(const data::ImageSet& set);
 
-/// "60,000 images of 10 labels".
+/// Returns a description: "60,000 images of 10 labels".
 std::string describe_images(const data::ImageSet& set);
 
 class ImageBatches {
  public:
-  /// `set` outlives the batches. labels[i] is the model's number of the data's label i.
+  /// `set` must outlive the batches. labels[i] is the model's label for label i of the data.
   ImageBatches(const data::ImageSet& set, std::vector<std::int32_t> labels, const ImageInput& input,
                const data::LoaderOptions& options);
 
   ImageReader& reader() { return reader_; }
   std::int32_t label(std::size_t image) const { return labels_[static_cast<std::size_t>(set_.label(image))]; }
-  /// Makes the batch of these images, of which sample i has lengths[i].
+  /// Makes the batch of these images; sample i consists of lengths[i] of them.
   void assemble(std::uint64_t step, const std::vector<std::uint64_t>& images, std::span<const std::size_t> lengths,
                 std::span<const std::uint32_t> ids, Batch& batch);
 
  private:
   const data::ImageSet& set_;
   std::vector<std::int32_t> labels_;
-  std::size_t channels_;  ///< that the model reads
+  std::size_t channels_;  ///< channels that the model reads
   ImageReader reader_;
   std::vector<std::int32_t> batch_labels_;
 };

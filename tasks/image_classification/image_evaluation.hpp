@@ -12,18 +12,17 @@
 
 namespace mylos::tasks {
 
-/// Scores a model of images by the mean cross entropy of a label, in nats and without smoothing, and by how often the
-/// label is the likeliest, and among the five likeliest.
+/// Scores an image model by the mean cross entropy in nats, without label smoothing, and by top-1 and top-5 accuracy.
 class ImageEvaluation final : public train::Evaluation {
  public:
-  /// What an image was taken for.
+  /// The prediction for an image.
   struct Prediction {
     std::int32_t label = 0, predicted = 0;
-    float probability = 0.0f;  ///< of the predicted label
+    float probability = 0.0f;  ///< probability of the predicted label
     float loss = 0.0f;
   };
 
-  /// `labels`: the names of the model's, `matched`: the model's number of each of the data's.
+  /// `labels` are the names of the model's labels; `matched` maps labels of the data to those of the model.
   ImageEvaluation(std::unique_ptr<data::ImageSet> set, std::vector<std::string> labels,
                   const std::vector<std::int32_t>& matched, const ImageInput& input, std::size_t threads);
   ImageEvaluation(const ImageEvaluation&) = delete;  // batches refer to the set
@@ -38,14 +37,14 @@ class ImageEvaluation final : public train::Evaluation {
   void take(std::size_t index, std::span<const float> outputs, std::span<const float> losses) override;
   train::Metrics score() override;
   std::span<const train::MetricKind> kinds() const override;
-  /// With the images that are read ahead.
+  /// Includes the images that are read ahead.
   std::size_t kept_bytes() const override;
 
-  /// The last score as results.json has it; empty before.
+  /// Returns the last score in the format of results.json; empty before the first.
   const std::string& results() const { return results_; }
-  /// A JSON object for each image: its file or index, its label, the predicted one and that one's probability.
+  /// Returns one JSON object per image: its file or index, its label, the predicted label and its probability.
   std::string prediction_lines() const;
-  /// Those of the last score with the largest losses, as evaluations/ keeps them.
+  /// Returns the mistakes of the last score with the largest losses, as stored in evaluations/.
   ImageMistakes mistakes() const;
 
  private:
@@ -53,16 +52,16 @@ class ImageEvaluation final : public train::Evaluation {
 
   std::unique_ptr<data::ImageSet> set_;
   std::vector<std::string> labels_;
-  std::size_t side_;   ///< of an image, in pixels
-  std::size_t batch_;  ///< images at once
+  std::size_t side_;   ///< side of an image, in pixels
+  std::size_t batch_;  ///< images per batch
   mutable ImageBatches images_;
   std::vector<Prediction> predictions_;
-  double loss_sum_ = 0.0;  ///< of the batches taken since the first
+  double loss_sum_ = 0.0;  ///< sum over the batches taken since the first
   std::size_t right_ = 0, among_five_ = 0;
   std::string results_;
 };
 
-/// log(sum of exp(logits)) in double.
+/// Returns log(sum of exp(logits)), computed in double.
 double log_sum_exp(std::span<const float> logits);
 
 }  // namespace mylos::tasks

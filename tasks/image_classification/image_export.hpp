@@ -13,8 +13,8 @@
 
 namespace mylos::tasks {
 
-/// The export of an image classifier as a directory that transformers loads: weights in PyTorch's order, BatchNorm's
-/// running values and counts, and preprocessor_config.json.
+/// Exports an image classifier as a directory that transformers can load: weights in PyTorch's layout, BatchNorm's
+/// running statistics and counts, and preprocessor_config.json.
 class ImageExport final : public train::ModelExport {
  public:
   ImageExport(const std::filesystem::path& directory, const data::ResnetConfig& config, const ImageInput& input,
@@ -25,7 +25,7 @@ class ImageExport final : public train::ModelExport {
 
  private:
   data::PretrainedWriter writer_;
-  std::optional<data::ChannelsFirst> convolution_;  ///< that is being written
+  std::optional<data::ChannelsFirst> convolution_;  ///< permutation of the convolution being written
 };
 
 }  // namespace mylos::tasks

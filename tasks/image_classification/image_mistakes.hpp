@@ -5,26 +5,26 @@
 #include <string>
 #include <vector>
 
-/// The images that an evaluation took for another label, as evaluations/<step>.json keeps them.
+/// The images that an evaluation classified wrongly, as stored in evaluations/<step>.json.
 namespace mylos::tasks {
 
 struct ImageMistake {
-  std::size_t index = 0;  ///< in the data set
-  std::string file;       ///< its name there; empty where images have none
+  std::size_t index = 0;  ///< index in the data set
+  std::string file;       ///< name in the data set; empty if images have none
   std::string label, predicted;
-  double probability = 0.0;  ///< of the predicted label
+  double probability = 0.0;  ///< probability of the predicted label
   double loss = 0.0;
 };
 
 struct ImageMistakes {
-  static constexpr std::size_t most = 16;  ///< that are kept
+  static constexpr std::size_t most = 16;  ///< most mistakes that are kept
 
-  std::size_t images = 0, wrong = 0;  ///< how many there were
-  std::vector<ImageMistake> worst;    ///< those with the largest losses, the largest first
+  std::size_t images = 0, wrong = 0;  ///< total counts
+  std::vector<ImageMistake> worst;    ///< mistakes with the largest losses, in descending order
 };
 
 std::string mistakes_json(const ImageMistakes& mistakes);
-/// Reads what mistakes_json wrote. Errors: std::runtime_error naming file and value.
+/// Reads the output of mistakes_json. Errors: std::runtime_error naming the file and the value.
 ImageMistakes read_mistakes(const std::filesystem::path& path);
 
 }  // namespace mylos::tasks

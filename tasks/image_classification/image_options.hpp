@@ -7,7 +7,7 @@
 
 namespace mylos::tasks {
 
-/// The options of image classification, which fill its ImageConfig.
+/// Returns the options of image classification, which set its ImageConfig.
 std::vector<Option<RunConfig>> image_options();
 
 }  // namespace mylos::tasks

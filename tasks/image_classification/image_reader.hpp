@@ -9,21 +9,22 @@
 
 namespace mylos::tasks {
 
-/// Decodes the images of batches: ahead, where it was told which ones will be asked for, else when they are.
+/// Decodes the images of batches: ahead of time if the order of requests is known, else on request.
 class ImageReader {
  public:
   /// `set` must outlive the reader.
   ImageReader(const data::ImageSet& set, const data::LoaderOptions& options) : set_(set), options_(options) {}
 
-  /// Begins to decode what `order` gives; what was begun before is given up.
+  /// Starts decoding the images of `order`, and abandons an earlier order.
   void read_ahead(data::ImageLoader::Order order);
-  /// These images, augmented as in `step`; valid until the next call. Errors: std::runtime_error naming a damaged one.
+  /// Returns these images, augmented for `step`, valid until the next call. Errors: std::runtime_error naming a damaged
+  /// image.
   const data::ImageBatch& read(std::uint64_t step, const std::vector<std::uint64_t>& images);
 
  private:
   const data::ImageSet& set_;
   data::LoaderOptions options_;
-  std::unique_ptr<data::ImageLoader> loader_;  ///< null: nothing is expected
+  std::unique_ptr<data::ImageLoader> loader_;  ///< null: no order is known
 };
 
 }  // namespace mylos::tasks

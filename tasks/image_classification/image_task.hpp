@@ -14,17 +14,17 @@
 #include <string>
 #include <vector>
 
-/// Image classification: pictures decoded ahead of the step, groups of BatchNorm as samples, accuracy as score.
+/// Image classification: images decoded ahead of the step, BatchNorm groups as samples, accuracy as score.
 namespace mylos::tasks {
 
 class ImageTask final : public Task {
  public:
-  /// Reads the model's directory, or takes the sizes of a known one, and opens both data sets. `notice` gets a line on
-  /// whatever was chosen or left out. Errors: std::runtime_error on files and on settings that do not fit them.
+  /// Reads the model's directory, or takes built-in sizes, and opens both data sets. `notice` gets a line about each
+  /// default chosen and each item skipped. Errors: std::runtime_error on files and on settings that do not fit them.
   ImageTask(const RunConfig& run, Notice notice);
 
   const nn::Model& model() const override { return *network_; }
-  /// A model without weights begins from the initialisers; without training data that is an error.
+  /// A model without weights starts from the initialisers; without training data this is an error.
   void initial_values(const train::TensorWriter& write) const override;
 
   std::size_t steps_per_epoch() const override { return stream_ ? stream_->steps_per_epoch() : 0; }
@@ -52,7 +52,7 @@ class ImageTask final : public Task {
 
   const ClassifierModel& classifier() const { return classifier_; }
   const ImageInput& input() const { return input_; }
-  /// Null where there is no training data.
+  /// Returns null if there is no training data.
   const GroupStream* stream() const { return stream_.get(); }
 
  private:
@@ -67,13 +67,13 @@ class ImageTask final : public Task {
   Notice notice_;
   ClassifierModel classifier_;
   data::WeightFormat export_format_;
-  std::unique_ptr<data::ImageSet> train_, dev_;  ///< dev_ until the evaluation has it
+  std::unique_ptr<data::ImageSet> train_, dev_;  ///< dev_ is moved into the evaluation
   std::vector<std::int32_t> train_labels_, dev_labels_;
   ImageInput input_;
   std::unique_ptr<nn::Model> network_;
   std::unique_ptr<GroupStream> stream_;
   std::unique_ptr<ImageBatches> batches_;
-  std::vector<std::vector<std::size_t>> order_;  ///< images step by step, where a file gives them
+  std::vector<std::vector<std::size_t>> order_;  ///< images of each step, if read from a file
   std::unique_ptr<ImageEvaluation> evaluation_;
 };
 

@@ -4,7 +4,7 @@
 #include "nn/resnet/resnet_shape.hpp"
 #include "tasks/image_classification/image_input.hpp"
 
-/// Between config.json and the model, which may not know each other.
+/// Converts config.json to the model's shape; the two may not depend on each other.
 namespace mylos::tasks {
 
 nn::ResnetShape resnet_shape_of(const data::ResnetConfig& config, const ImageInput& input,

@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <memory>
 
-/// Image classifiers from checkpoints. Labels, channels, stem, and size, mean and deviation of the images are those of
-/// the run where its run.json says them, else those of the model's directory. Errors: std::runtime_error naming what
-/// does not fit.
+/// Image classifiers from checkpoints. Labels, channels, stem, and size, mean and deviation of the images come from the
+/// run's run.json, or from the model's directory if it does not have them. Errors: std::runtime_error naming the value
+/// that does not fit.
 namespace mylos::tasks {
 
 std::unique_ptr<nn::Model> make_trained_network(const TrainedModel& trained);

@@ -5,8 +5,8 @@
 
 namespace mylos::tasks {
 
-/// Returns the directory of the model called `name`, which is known by its sizes, where `mylos fetch` put `fetched`. A
-/// plan reads its tokenizer to cut the data in `file`. Errors: std::runtime_error where it was not fetched.
+/// Returns the directory where `mylos fetch` put `fetched`, for the model with built-in sizes called `name`. Plans read
+/// its tokenizer to cut the data in `file`. Errors: std::runtime_error if it has not been fetched.
 std::filesystem::path find_known_directory(const std::string& name, const std::string& fetched,
                                            const std::filesystem::path& file);
 

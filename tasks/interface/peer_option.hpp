@@ -4,14 +4,14 @@
 
 namespace mylos::tasks {
 
-/// An option of a peer (Hugging Face's scripts and Trainer, Lightning, DeepSpeed, FSDP) that Mylos has no option for.
+/// An option of a peer (Hugging Face's scripts and Trainer, Lightning, DeepSpeed, FSDP) without equivalent in Mylos.
 struct PeerOption {
-  std::string_view name;  ///< with - for _
+  std::string_view name;  ///< with - instead of _
   bool is_switch = false;
-  std::string_view harmless = {};  ///< the values without effect, separated by commas; empty = all
-  std::string_view why = {};       ///< why those have none; empty = every value is refused
-  std::string_view instead = {};   ///< what to do where the value is none of them
-  bool is_secret = false;          ///< its value is told nowhere
+  std::string_view harmless = {};  ///< comma-separated values without effect; empty = all
+  std::string_view why = {};       ///< why these values have no effect; empty = every value is refused
+  std::string_view instead = {};   ///< advice for all other values
+  bool is_secret = false;          ///< its value is never printed
 };
 
 }  // namespace mylos::tasks

@@ -12,19 +12,20 @@
 
 namespace mylos::tasks {
 
-/// The type in which a run writes its model's weights: what it was told, else float where it computes in float, else
-/// that of the weights in `model`, from which it began; float where that has none. Errors as of data::WeightFiles.
+/// Returns the type in which a run writes its model's weights: the configured type; else float if the run computes in
+/// float; else the type of the weights in `model`, from which the run started; float if it has none. Errors: those of
+/// data::WeightFiles.
 Precision export_precision(const RunConfig& run, const data::PretrainedModel& model);
 
-/// What a config.json calls a type of weights: "bfloat16".
+/// Returns the name of a weight type in config.json: "bfloat16".
 std::string_view torch_dtype(Precision precision);
 
-/// The export of a model whose tensors bear the names of Hugging Face's, as a directory that transformers loads. Its
-/// tables have no state tensors.
+/// Exports a model whose tensors have Hugging Face's names, as a directory that transformers can load. Its tables have
+/// no state tensors.
 class PretrainedExport final : public train::ModelExport {
  public:
-  /// `config` becomes config.json, with the weights' type as its torch_dtype, and `files` (the tokenizer's) stand
-  /// beside it.
+  /// Writes `config` to config.json, with the type of the weights as torch_dtype, and `files` (the tokenizer's) next to
+  /// it.
   PretrainedExport(const std::filesystem::path& directory, OrderedJson config, std::span<const data::ModelFile> files,
                    const ParameterTable& table, const data::WeightFormat& format);
 

@@ -10,30 +10,31 @@
 #include <optional>
 #include <vector>
 
-/// Everything a run is told, as run.json records it.
+/// The complete configuration of a run, as recorded in run.json.
 namespace mylos::tasks {
 
-/// What every task is told. Each field says its unit and an example.
+/// The settings of every task. Each field documents its unit and an example.
 struct TaskConfig {
   std::filesystem::path model;                        ///< resolved Hugging Face directory
-  std::filesystem::path train;                        ///< what is trained on; empty = no training
-  std::filesystem::path dev;                          ///< what is evaluated on; empty = nothing
-  std::size_t batch = 12;                             ///< samples a step over all ranks
-  std::optional<std::size_t> train_limit, dev_limit;  ///< the first N entries of the file
-  std::optional<double> dropout;                      ///< probability; empty = the model's
+  std::filesystem::path train;                        ///< training data; empty = no training
+  std::filesystem::path dev;                          ///< evaluation data; empty = no evaluation
+  std::size_t batch = 12;                             ///< samples per step over all ranks
+  std::optional<std::size_t> train_limit, dev_limit;  ///< first N entries of the file
+  std::optional<double> dropout;                      ///< probability; nullopt = the model's
   AttentionKernel attention = AttentionKernel::portable;
-  std::optional<Precision> export_precision;  ///< of the weights in best/ and last/; empty = see export_precision()
-  bool do_train = false;                      ///< what scripts of transformers have to be told,
-  bool do_eval = false;                       ///< and what of a named data set's files is read
+  std::optional<Precision> export_precision;  ///< type of the weights in best/ and last/; nullopt = see
+                                              ///< export_precision()
+  bool do_train = false;                      ///< switch of transformers' scripts; with do_eval,
+  bool do_eval = false;                       ///< selects the files used from a named data set
 };
 
 struct RunConfig {
   train::TrainConfig engine;
   TaskConfig task;
-  std::any settings;  ///< those of the task's kind alone (TaskKind::set_defaults)
+  std::any settings;  ///< settings specific to the task's kind (TaskKind::set_defaults)
 };
 
-/// The settings of the kind whose struct they are.
+/// Returns the settings of type Config, which must be that of the run's kind.
 template <class Config>
 const Config& settings_of(const RunConfig& run) {
   return std::any_cast<const Config&>(run.settings);
@@ -43,7 +44,7 @@ Config& settings_of(RunConfig& run) {
   return std::any_cast<Config&>(run.settings);
 }
 
-/// Options of a kind's struct as options of a run, appended to `all`.
+/// Converts options of a kind's settings to options of a run, and appends them to `all`.
 template <class Config>
 void append_options(std::vector<Option<RunConfig>>& all, const std::vector<Option<Config>>& own) {
   for (const Option<Config>& option : own) {

@@ -14,41 +14,41 @@
 
 namespace mylos::tasks {
 
-/// A data file of a run, and the checksum of what the run takes from it: not of its bytes, so that a file which is
-/// moved, laid out anew or prepared keeps it.
+/// A data file of a run, and the checksum of the data that the run takes from it. The checksum does not cover the
+/// file's bytes, so that it stays the same when the file is moved, reformatted or prepared.
 struct DataChecksum {
-  std::string option;  ///< that names the file: "train", "dev" or "order"
+  std::string option;  ///< option that names the file: "train", "dev" or "order"
   std::filesystem::path file;
   std::uint32_t checksum = 0;
 };
 
-/// A checksum as run.json has it.
+/// Returns a checksum in the format of run.json.
 inline std::string checksum_text(std::uint32_t checksum) { return fmt::format("{:08x}", checksum); }
 
-/// How many samples an evaluation predicts, and what they are called: 3, "windows".
+/// The number of samples that an evaluation predicts, and their name: 3, "windows".
 struct EvaluatedSamples {
   std::size_t count = 0;
   std::string_view name;
 };
 
-/// A task with what commands tell of it, beside what the engine asks.
+/// A task with the descriptions that commands need, beyond the engine's interface.
 class Task : public train::Task {
  public:
-  /// Of the files that the configuration names.
+  /// Returns the checksums of the files in the configuration.
   virtual std::vector<DataChecksum> data_checksums() const = 0;
-  /// What the task chose where nothing was said, as members of run.json's `resolved`.
+  /// Returns the defaults that the task chose, as members of `resolved` in run.json.
   virtual nlohmann::ordered_json resolved() const { return nlohmann::ordered_json::object(); }
 
-  /// The model's sizes: "12 layers, hidden 768, 12 heads".
+  /// Returns the model's sizes: "12 layers, hidden 768, 12 heads".
   virtual std::string model_text() const = 0;
-  /// What the training data holds: "100 questions, 120 windows, 20,000 tokens, fill 52 %".
+  /// Returns the contents of the training data: "100 questions, 120 windows, 20,000 tokens, fill 52 %".
   virtual std::string train_text() const = 0;
-  /// The same of the evaluation's data; only where there is an evaluation.
+  /// Returns the same for the evaluation data. Requires an evaluation.
   virtual std::string dev_text() const = 0;
 
-  /// Only where there is an evaluation.
+  /// Requires an evaluation.
   virtual EvaluatedSamples evaluated() const = 0;
-  /// The last evaluation's results as eval prints them; empty where nothing was scored.
+  /// Returns the last evaluation's results as printed by eval; empty if nothing was scored.
   virtual std::string results_text() const = 0;
 };
 

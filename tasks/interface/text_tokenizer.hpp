@@ -8,15 +8,15 @@
 
 namespace mylos::tasks {
 
-/// The tokenizer of a model's directory, whatever its kind.
+/// The tokenizer of a model's directory, of any kind.
 class TextTokenizer {
  public:
   virtual ~TextTokenizer() = default;
 
-  /// The ids of a text without special tokens around it. Errors: std::runtime_error where it is not UTF-8.
+  /// Returns the ids of a text without special tokens. Errors: std::runtime_error if the text is not UTF-8.
   virtual std::vector<std::int32_t> encode(std::string_view text) const = 0;
-  /// The text of ids; special tokens give nothing. Errors: std::runtime_error where an id is outside of the tokenizer;
-  /// UsageError where this kind of tokenizer does not decode.
+  /// Returns the text of ids; special tokens produce no text. Errors: std::runtime_error if an id is out of range;
+  /// UsageError if this kind of tokenizer cannot decode.
   virtual std::string decode(std::span<const std::int32_t> ids) const;
 };
 

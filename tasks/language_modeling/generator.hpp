@@ -15,38 +15,38 @@
 #include <string_view>
 #include <vector>
 
-/// Continuations of prompts by a language model that is loaded once.
+/// Generates continuations of prompts with a language model that is loaded once.
 namespace mylos::tasks {
 
-/// A prompt as ids, BOS included where the model has one.
+/// A prompt as ids, including BOS if the model has one.
 struct Prompt {
-  std::uint64_t number = 0;  ///< of the command's prompts, from 0: what tokens are drawn by
+  std::uint64_t number = 0;  ///< number among the command's prompts, from 0; selects the random draws
   std::vector<data::TokenId> ids;
-  std::size_t text_begin = 0;  ///< ids before those of its text
+  std::size_t text_begin = 0;  ///< number of ids before those of its text
 };
 
 struct Continuation {
-  std::vector<data::TokenId> ids;         ///< with the EOS that ended it
-  std::vector<double> log_probabilities;  ///< of each, as ChosenToken says
-  std::string text;                       ///< of the ids, without the prompt's
-  /// "eos"; "length": as many tokens as were asked for; "positions": as many as the model has positions for.
+  std::vector<data::TokenId> ids;         ///< including the EOS that ended it
+  std::vector<double> log_probabilities;  ///< one per token, see ChosenToken
+  std::string text;                       ///< text of the ids, without the prompt
+  /// "eos"; "length": the requested number of tokens was reached; "positions": the model has no more positions.
   std::string_view stop;
 };
 
 class Generator {
  public:
-  /// Loads the model of `run`. Errors: std::runtime_error where it has no weights or no tokenizer, and those of
+  /// Loads the model of `run`. Errors: std::runtime_error if it has no weights or no tokenizer, and those of
   /// LanguageTask.
   Generator(const RunConfig& run, const Notice& notice);
 
-  /// The prompt of a text, which may be empty where the model has a BOS. Errors: std::runtime_error where the text is
-  /// not UTF-8, has no tokens, or has more than the model has positions.
+  /// Tokenizes a text, which may be empty if the model has a BOS. Errors: std::runtime_error if the text is not UTF-8,
+  /// has no tokens, or has more tokens than the model has positions.
   Prompt read_prompt(const std::string& text, std::uint64_t number) const;
 
-  /// Is given what a token adds to the text of prompt `index` of a call, and whether it was the last one.
+  /// Called with the text that a token adds to prompt `index` of a call, and whether it was the last token.
   using TextAction = std::function<void(std::size_t index, std::string_view more, bool is_done)>;
-  /// Continues the prompts together; each has the continuation that it has alone. Errors: std::runtime_error where
-  /// memory does not suffice for them, or a logit is not finite.
+  /// Continues the prompts together. Each continuation is the same as for the prompt alone. Errors: std::runtime_error
+  /// if the memory is insufficient or a logit is not finite.
   std::vector<Continuation> generate(std::span<const Prompt> prompts, const TextAction& action = {});
 
  private:

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-/// GPT-like models that only plans know, because others have published how fast they train.
+/// GPT-like models for plans only, because others have published their training speed.
 namespace mylos::tasks {
 
 struct NamedGpt {
@@ -14,10 +14,10 @@ struct NamedGpt {
   nn::GptShape shape;
 };
 
-/// mpt-1b, -3b, -7b, -13b, -30b and -70b: those of MosaicML's llm-foundry, with sequences of 2,048 tokens.
+/// Returns mpt-1b, -3b, -7b, -13b, -30b and -70b of MosaicML's llm-foundry, with sequences of 2,048 tokens.
 std::span<const NamedGpt> gpt_shapes();
 
-/// The one called `name`; null where there is none.
+/// Returns the model called `name`, or null if there is none.
 const NamedGpt* find_gpt_shape(std::string_view name);
 
 }  // namespace mylos::tasks

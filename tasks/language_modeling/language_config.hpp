@@ -8,27 +8,27 @@
 #include <filesystem>
 #include <string>
 
-/// What language modelling is told beside what every task is. Each field says its unit and an example.
+/// Settings of language modelling, in addition to those of every task. Each field documents its unit and an example.
 namespace mylos::tasks {
 
-/// What generate is told.
+/// Settings of generate.
 struct GenerationConfig {
-  std::size_t max_new_tokens = 128;  ///< of a continuation
+  std::size_t max_new_tokens = 128;  ///< per continuation
   SamplingConfig sampling;
 };
 
 struct LanguageConfig {
-  std::size_t max_length = 512;  ///< tokens of a sample
+  std::size_t max_length = 512;  ///< tokens per sample
   data::LongDocuments long_documents = data::LongDocuments::split;
-  std::string text_field;       ///< of JSON lines, "text"; empty = as the file says
+  std::string text_field;       ///< field in JSON lines, e.g. "text"; empty = determined from the file
   bool no_bos = false;          ///< no BOS before a document
-  bool no_eos = false;          ///< no EOS after it
+  bool no_eos = false;          ///< no EOS after a document
   bool strict = false;          ///< an empty document is an error
-  std::filesystem::path order;  ///< JSON lines, a list of document numbers a step; empty = shuffled
+  std::filesystem::path order;  ///< JSON lines, a list of document numbers per step; empty = shuffled
   GenerationConfig generation;
 };
 
-/// That of a run of language modelling.
+/// Returns the settings of a language modelling run.
 inline const LanguageConfig& language_config(const RunConfig& run) { return settings_of<LanguageConfig>(run); }
 inline LanguageConfig& language_config(RunConfig& run) { return settings_of<LanguageConfig>(run); }
 

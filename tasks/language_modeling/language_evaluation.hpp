@@ -10,8 +10,8 @@
 
 namespace mylos::tasks {
 
-/// Scores a language model by the loss of a predicted token, in nats, its exponential (perplexity), and how often the
-/// likeliest token is the one that follows.
+/// Scores a language model by the loss per predicted token in nats, its exponential (perplexity), and the accuracy of
+/// the most likely token.
 class LanguageEvaluation final : public train::Evaluation {
  public:
   explicit LanguageEvaluation(data::SampleSet samples);
@@ -27,15 +27,15 @@ class LanguageEvaluation final : public train::Evaluation {
   train::Metrics score() override;
   std::span<const train::MetricKind> kinds() const override;
 
-  /// The last score as results.json has it; empty before.
+  /// Returns the last score in the format of results.json; empty before the first.
   const std::string& results() const { return results_; }
 
  private:
   data::SampleSet samples_;
   SampleBatcher batcher_;
   EvaluationSlices slices_;
-  double loss_sum_ = 0.0;  ///< of the batches taken since the first
-  std::size_t right_ = 0;  ///< likeliest tokens that follow
+  double loss_sum_ = 0.0;  ///< sum over the batches taken since the first
+  std::size_t right_ = 0;  ///< number of correctly predicted tokens
   std::string results_;
 };
 

@@ -4,7 +4,7 @@
 
 namespace mylos::tasks {
 
-/// Language modelling with Llama on texts.
+/// Returns the kind for language modelling with Llama on texts.
 const TaskKind& language_modeling();
 
 }  // namespace mylos::tasks

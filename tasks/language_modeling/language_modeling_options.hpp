@@ -7,7 +7,7 @@
 
 namespace mylos::tasks {
 
-/// The options of language modelling, which fill its LanguageConfig.
+/// Returns the options of language modelling, which set its LanguageConfig.
 std::vector<Option<RunConfig>> language_modeling_options();
 
 }  // namespace mylos::tasks

@@ -13,23 +13,23 @@
 #include <optional>
 #include <vector>
 
-/// Language modelling: documents cut into samples, the token that follows as label, perplexity as score.
+/// Language modelling: documents cut into samples, the next token as label, perplexity as score.
 namespace mylos::tasks {
 
 class LanguageTask final : public Task {
  public:
-  /// Reads the model's configuration and tokenizer, and cuts both data sets into samples. `notice` gets a line on
-  /// whatever was left out. Errors: std::runtime_error on files, std::invalid_argument on options that do not fit them.
+  /// Reads the model's configuration and tokenizer, and cuts both data sets into samples. `notice` gets a line for each
+  /// item skipped. Errors: std::runtime_error on files, std::invalid_argument on options that do not fit them.
   LanguageTask(const RunConfig& run, Notice notice);
 
   const nn::Model& model() const override { return *model_; }
-  /// A directory without weights gives none to train on from the initialisers; without training data that is an error.
+  /// A model without weights starts from the initialisers; without training data this is an error.
   void initial_values(const train::TensorWriter& write) const override;
 
   std::size_t steps_per_epoch() const override;
   std::vector<std::size_t> global_batch(std::size_t step) const override;
   std::size_t rows_of(std::size_t sample) const override { return train_->length(sample); }
-  /// Predicted tokens.
+  /// Returns the number of predicted tokens.
   double weight(std::span<const std::size_t> samples) const override;
   void assemble(std::size_t step, std::span<const std::size_t> samples, std::span<const std::uint32_t> ids,
                 Batch& batch) const override;
@@ -45,7 +45,7 @@ class LanguageTask final : public Task {
   EvaluatedSamples evaluated() const override { return {evaluation_->samples().size(), "samples"}; }
   std::string results_text() const override { return evaluation_->results(); }
 
-  /// Null where there is no training data.
+  /// Returns null if there is no training data.
   const data::SampleSet* train_samples() const { return train_.get(); }
 
   const std::filesystem::path& directory() const { return pretrained_.directory(); }
@@ -63,12 +63,12 @@ class LanguageTask final : public Task {
   data::LlamaConfig llama_;
   std::vector<data::ModelFile> tokenizer_files_;
   data::WeightFormat export_format_;
-  std::optional<data::SentencePieceTokenizer> tokenizer_;  ///< empty where the directory has no tokenizer.model
+  std::optional<data::SentencePieceTokenizer> tokenizer_;  ///< nullopt if the directory has no tokenizer.model
   std::unique_ptr<nn::LlamaModel> model_;
   std::unique_ptr<data::SampleSet> train_;
   std::unique_ptr<SampleBatcher> batcher_;
   std::unique_ptr<train::EpochSampler> sampler_;
-  std::vector<std::vector<std::size_t>> order_;  ///< samples step by step, where a file gives them
+  std::vector<std::vector<std::size_t>> order_;  ///< samples of each step, if read from a file
   std::unique_ptr<LanguageEvaluation> evaluation_;
 };
 

@@ -11,21 +11,20 @@
 
 namespace mylos::tasks {
 
-/// Fits --max-length to the model in `run.task.model`, which the user called `name`: the default is made to fit.
-/// Errors: UsageError where a length that was given is longer than the model has positions.
+/// Limits --max-length to the positions of the model in `run.task.model`, which the user called `name`; the default is
+/// adapted. Errors: UsageError if the user gave a longer length.
 void fit_samples(RunConfig& run, const std::string& name, const OptionSources& sources, const Notice& notice);
 
-/// The configuration of the model called `name`: one that is known by its sizes, or a directory or name that train
-/// takes. Errors: std::runtime_error where there is no such model.
+/// Returns the configuration of the model called `name`: built-in sizes, or a directory or name that train accepts.
+/// Errors: std::runtime_error if there is no such model.
 data::LlamaConfig find_llama_sizes(const std::string& name);
 
-/// The GPT-like model of that name; null where `name` is a directory or no such name.
+/// Returns the GPT-like model called `name`; null if `name` is a directory or unknown.
 const NamedGpt* find_known_gpt(const std::string& name);
 
-/// A run of the model called `name` on the documents in `file`, or, where that is empty, on a fixed count of full
-/// samples. A model that is known by its sizes needs no directory but for the tokenizer that cuts documents. Errors:
-/// std::runtime_error where a file or directory is not there; UsageError of fit_samples, and for documents for a
-/// model that only plans know.
+/// Plans a run of the model called `name` on the documents in `file` or, if that is empty, on a fixed number of full
+/// samples. Built-in sizes need a directory only for the tokenizer that cuts documents. Errors: std::runtime_error if a
+/// file or directory does not exist; UsageError of fit_samples, and for documents with a model for plans only.
 PlannedRun plan_documents(const std::string& name, const std::filesystem::path& file, const RunConfig& run,
                           const OptionSources& sources, const Notice& notice);
 

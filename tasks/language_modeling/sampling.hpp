@@ -6,31 +6,32 @@
 #include <span>
 #include <vector>
 
-/// How the next token is chosen from the logits.
+/// Chooses the next token from the logits.
 namespace mylos::tasks {
 
 struct SamplingConfig {
-  double temperature = 0.0;          ///< 0: the likeliest token
-  std::optional<std::size_t> top_k;  ///< choose among the k likeliest tokens
-  std::optional<double> top_p;       ///< choose among the fewest likeliest tokens that have this probability together
+  double temperature = 0.0;          ///< 0: the most likely token
+  std::optional<std::size_t> top_k;  ///< choose among the k most likely tokens
+  std::optional<double> top_p;       ///< choose among the smallest set of most likely tokens with this total
+                                     ///< probability
 };
 
 struct ChosenToken {
   std::int32_t id = 0;
-  /// Natural log of the token's probability by the logits as the model gives them: before temperature, top-k and top-p.
+  /// Natural log of the token's probability under the model's logits, before temperature, top-k and top-p.
   double log_probability = 0.0;
 };
 
-/// Chooses tokens. Temperature comes first, then top-k, then top-p of what is left, as transformers orders its
-/// processors; tokens that are as likely as the k-th stay. A draw is a function of (seed, prompt, position) alone.
-/// Keeps memory between calls.
+/// Chooses tokens. Applies temperature, then top-k, then top-p to the rest, in the order of transformers' processors.
+/// Tokens tied with the k-th are kept. A draw is a function of (seed, prompt, position) alone. Keeps its buffers
+/// between calls.
 class Sampler {
  public:
-  /// Errors: std::invalid_argument where a value is outside of its range.
+  /// Errors: std::invalid_argument if a value is out of range.
   Sampler(const SamplingConfig& config, std::uint64_t seed);
 
-  /// Chooses from logits (V) the token at `position` of prompt number `prompt`; the lowest id among equally likely ones
-  /// where the temperature is 0. Nothing where a logit is not finite.
+  /// Chooses the token at `position` of prompt number `prompt` from logits (V). With temperature 0, the lowest id among
+  /// equally likely tokens wins. Returns nullopt if a logit is not finite.
   std::optional<ChosenToken> choose(std::span<const float> logits, std::uint64_t prompt, std::uint64_t position);
 
  private:

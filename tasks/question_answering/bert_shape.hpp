@@ -5,10 +5,10 @@
 
 #include <optional>
 
-/// Between config.json and the model, which may not know each other.
+/// Converts config.json to the model's shape; the two may not depend on each other.
 namespace mylos::tasks {
 
-/// The model's sizes from its configuration; `dropout`, where given, replaces both of its probabilities.
+/// Returns the model's sizes from its configuration. `dropout`, if given, replaces both of its probabilities.
 nn::BertShape bert_shape(const data::BertConfig& config, std::optional<double> dropout = {});
 
 }  // namespace mylos::tasks

@@ -10,17 +10,17 @@
 
 namespace mylos::tasks {
 
-/// Fits --max-length to the model in `run.task.model`, which the user called `name`: the default is made to fit, as
-/// run_qa does. Errors: UsageError where a length that was given is longer than the model has positions.
+/// Limits --max-length to the positions of the model in `run.task.model`, which the user called `name`; the default is
+/// adapted as in run_qa. Errors: UsageError if the user gave a longer length.
 void fit_windows(RunConfig& run, const std::string& name, const OptionSources& sources, const Notice& notice);
 
-/// The sizes of the model called `name`: one that is known by its sizes, or a directory or name that train takes.
-/// Errors: std::runtime_error where there is no such model.
+/// Returns the sizes of the model called `name`: built-in sizes, or a directory or name that train accepts. Errors:
+/// std::runtime_error if there is no such model.
 data::NamedBert find_bert_sizes(const std::string& name);
 
-/// A run of the model called `name` on the questions in `file`, or, where that is empty, on as many full windows as
-/// SQuAD v1.1 has. A model that is known by its sizes needs no directory but for the vocabulary that cuts questions.
-/// Errors: std::runtime_error where a file or directory is not there; UsageError of fit_windows.
+/// Plans a run of the model called `name` on the questions in `file` or, if that is empty, on as many full windows as
+/// SQuAD v1.1 has. Built-in sizes need a directory only for the vocabulary that cuts questions. Errors:
+/// std::runtime_error if a file or directory does not exist; UsageError of fit_windows.
 PlannedRun plan_questions(const std::string& name, const std::filesystem::path& file, const RunConfig& run,
                           const OptionSources& sources, const Notice& notice);
 

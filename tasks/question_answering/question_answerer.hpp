@@ -7,16 +7,17 @@
 #include <string>
 #include <vector>
 
-/// A model that answers questions about texts, loaded once for any number of them.
+/// Answers questions about texts with a model that is loaded once.
 namespace mylos::tasks {
 
 class QuestionAnswerer {
  public:
-  /// Loads the model of `run`, whose windows and longest answer hold. Errors: those of SquadTask and Evaluator.
+  /// Loads the model of `run` and uses the run's settings for windows and answer length. Errors: those of SquadTask and
+  /// Evaluator.
   QuestionAnswerer(const RunConfig& run, const Notice& notice);
 
-  /// One answer for each question, as transformers' question-answering pipeline gives it; where the settings say
-  /// SQuAD 2.0 it may be none (handle_impossible_answer). Errors: std::runtime_error where a text is not UTF-8 or a
+  /// Returns one answer per question, as transformers' question-answering pipeline does. With the rules of SQuAD 2.0
+  /// the answer may be empty (handle_impossible_answer). Errors: std::runtime_error if a text is not UTF-8 or a
   /// question leaves no room for the context.
   std::vector<data::PipelineAnswer> answer(const std::string& context, const std::vector<std::string>& questions);
 

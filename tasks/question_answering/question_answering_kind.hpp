@@ -4,7 +4,7 @@
 
 namespace mylos::tasks {
 
-/// Question answering with BERT on SQuAD and data of its form.
+/// Returns the kind for question answering with BERT on SQuAD and data in its format.
 const TaskKind& question_answering();
 
 }  // namespace mylos::tasks

@@ -7,7 +7,7 @@
 
 namespace mylos::tasks {
 
-/// The options of question answering, which fill its SquadConfig.
+/// Returns the options of question answering, which set its SquadConfig.
 std::vector<Option<RunConfig>> question_answering_options();
 
 }  // namespace mylos::tasks

@@ -8,17 +8,18 @@
 
 namespace mylos::tasks {
 
-/// The texts of a file of questions that cutting them into windows tokenizes: each context once, and each question.
-/// Errors: std::runtime_error naming the file.
+/// Returns the texts of a question file that are tokenized when it is cut into windows: each context once, and each
+/// question. Errors: std::runtime_error naming the file.
 std::vector<std::string> tokenized_texts(const std::filesystem::path& file);
 
-/// What a WordPiece tokenizer is made of.
+/// The components of a WordPiece tokenizer.
 struct WordPieceSource {
   std::filesystem::path vocabulary;  ///< vocab.txt
   data::TokenizerOptions options;
 };
 
-/// That of the model in `directory`. Errors: std::runtime_error naming the file, also where the model has another one.
+/// Returns the tokenizer of the model in `directory`. Errors: std::runtime_error naming the file, also if the model has
+/// another kind of tokenizer.
 WordPieceSource wordpiece_source(const std::filesystem::path& directory);
 
 }  // namespace mylos::tasks

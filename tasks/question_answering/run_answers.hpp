@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-/// What runs answered, and how that compares with what they should have and with one another.
+/// Compares the answers of runs with the gold answers and with each other.
 namespace mylos::tasks {
 
 using Answers = std::unordered_map<std::string, data::ShortAnswer>;
@@ -21,25 +21,27 @@ struct Questions {
   using Dataset = data::SquadDataset;
 
   data::SquadDataset dataset;
-  std::unordered_map<std::string, std::size_t> locations;  ///< of ids in dataset.questions
-  std::string problem;                                     ///< why they are not there; empty where they are
+  std::unordered_map<std::string, std::size_t> locations;  ///< index in dataset.questions by id
+  std::string problem;                                     ///< reason why the questions are missing; empty if they are
+                                                           ///< there
 
   const data::SquadQuestion* find(const std::string& id) const;
-  /// F1 of an answer, 0 to 1; nothing where nobody knows the right one.
+  /// Returns the F1 of an answer, 0 to 1; nullopt if the question has no gold answer.
   std::optional<double> f1(const std::string& id, const std::string& answer) const;
 };
 
-/// Those of the file that run.json names, as far as it was used. Never throws: what is wrong is the `problem`.
+/// Reads the questions of the file that run.json names, as far as they were used. Never throws: errors are stored in
+/// `problem`.
 Questions read_questions(const train::RunRecord& run);
 
-/// Answers after `step`. Errors: std::runtime_error naming the file.
+/// The answers after `step`. Errors: std::runtime_error naming the file.
 struct EvaluationAnswers {
   std::size_t step = 0;
   Answers answers;
 };
 EvaluationAnswers read_evaluation_answers(const std::filesystem::path& file, std::size_t step);
 
-/// What the run answers in the end: of the best evaluation that was kept, or predictions.json, which says no
+/// The final answers of a run: those of the best evaluation that was kept, or predictions.json, which has no
 /// probabilities.
 struct FinalAnswers {
   std::string origin;  ///< "step 500, the best evaluation"
@@ -55,11 +57,11 @@ struct AnswerChange {
   double gain() const { return f1_after.value_or(0.0) - f1_before.value_or(0.0); }
 };
 
-/// Answers with other texts: the largest losses of F1 first, then the largest gains, those without either last; ids
-/// break ties.
+/// Returns the answers whose texts differ: the largest losses of F1 first, then the largest gains, then those without
+/// F1. Ties are ordered by id.
 std::vector<AnswerChange> changed_answers(const Answers& before, const Answers& after, const Questions& questions);
 
-/// Questions that both answered.
+/// Returns the number of questions that both answered.
 std::size_t common_questions(const Answers& before, const Answers& after);
 
 struct WrongAnswer {
@@ -68,7 +70,7 @@ struct WrongAnswer {
   double f1 = 0.0;
 };
 
-/// Answers that are not exactly right, the lowest F1 first, of the same F1 the most probable first.
+/// Returns the answers that are not exactly right, by ascending F1, and by descending probability for equal F1.
 std::vector<WrongAnswer> worst_answers(const Answers& answers, const Questions& questions);
 
 }  // namespace mylos::tasks

@@ -21,8 +21,8 @@ class SquadTask final : public Task {
  public:
   enum class Reads { model_and_data, model };
 
-  /// Reads the model's configuration and vocabulary, and cuts both data sets into windows; or the model alone, for
-  /// questions that come later. `notice` gets a line on whatever was left out. Errors: std::runtime_error on files,
+  /// Reads the model's configuration and vocabulary, and cuts both data sets into windows; or reads only the model, for
+  /// questions that come later. `notice` gets a line for each item skipped. Errors: std::runtime_error on files,
   /// std::invalid_argument on options that do not fit them.
   SquadTask(const RunConfig& run, Notice notice, Reads reads = Reads::model_and_data);
 
@@ -50,7 +50,7 @@ class SquadTask final : public Task {
   std::string results_text() const override { return evaluation_->official_score(); }
 
   const data::WordPieceTokenizer& tokenizer() const { return tokenizer_; }
-  /// Null where there is no training data.
+  /// Returns null if there is no training data.
   const SquadWindows* train_windows() const { return train_.get(); }
 
  private:
@@ -63,14 +63,14 @@ class SquadTask final : public Task {
   data::PretrainedModel pretrained_;
   data::BertConfig bert_;
   data::TokenizerOptions switches_;
-  std::vector<data::ModelFile> tokenizer_files_;  ///< as exports have them, so that none is made for an export
+  std::vector<data::ModelFile> tokenizer_files_;  ///< in the format of exports, prepared once
   data::WeightFormat export_format_;
   data::WordPieceTokenizer tokenizer_;
   std::unique_ptr<nn::Model> model_;
   std::unique_ptr<SquadWindows> train_;
   std::unique_ptr<WindowBatcher> batcher_;
   std::unique_ptr<train::EpochSampler> sampler_;
-  std::vector<std::vector<std::size_t>> order_;  ///< windows step by step, where a file gives them
+  std::vector<std::vector<std::size_t>> order_;  ///< windows of each step, if read from a file
   std::unique_ptr<SquadEvaluation> evaluation_;
 };
 

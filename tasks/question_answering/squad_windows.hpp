@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-/// Windows of questions as batches.
+/// Cuts questions into windows and makes batches of them.
 namespace mylos::tasks {
 
 /// A data set and its windows.
@@ -20,38 +20,39 @@ struct SquadWindows {
 
   std::size_t count() const { return features.features.size(); }
   std::size_t length(std::size_t window) const { return features.length(features.features[window]); }
-  /// Of all windows.
+  /// Returns the length of each window, in tokens.
   std::vector<std::size_t> lengths() const;
-  /// Tokens of all windows together.
+  /// Returns the total tokens of all windows.
   std::size_t tokens() const;
-  /// Of all windows' ids and labels: equal where the same is trained on or evaluated.
+  /// Returns a checksum over ids and labels of all windows: equal if the same data is trained on or evaluated.
   std::uint32_t checksum() const;
-  /// Of all that scores come from: `checksum()`, the version, and each question's id, context and gold answers.
+  /// Returns a checksum over everything that affects scores: `checksum()`, the version, and each question's id, context
+  /// and gold answers.
   std::uint32_t scored_checksum() const;
 };
 
-/// Tells `notice` which answers cannot be trained on, as they do not match their context.
-/// Errors: std::runtime_error naming the file where `strict`.
+/// Reports answers that cannot be trained on, because they do not match their context, to `notice`. Errors:
+/// std::runtime_error naming the file if `strict`.
 void check_answers(const data::SquadDataset& dataset, const std::string& file, bool strict, const Notice& notice);
 
-/// How `config` cuts questions into windows.
+/// Returns how `config` cuts questions into windows.
 data::FeatureOptions feature_options(const SquadConfig& config, bool training);
 
-/// Reads `path` (SQuAD's JSON, or a feature file of `mylos prepare`) and cuts its questions into windows.
-/// Errors: std::runtime_error naming the file; with config.strict also on answers that do not match their text.
+/// Reads `path` (SQuAD's JSON, or a feature file of `mylos prepare`) and cuts its questions into windows. Errors:
+/// std::runtime_error naming the file; with config.strict also on answers that do not match their text.
 SquadWindows load_windows(const std::filesystem::path& path, const data::WordPieceTokenizer& tokenizer,
                           const data::TokenizerOptions& switches, const SquadConfig& config,
                           std::optional<std::size_t> limit, bool training, const Notice& notice);
-/// The same for questions in memory.
+/// Cuts questions in memory into windows.
 SquadWindows cut_windows(data::SquadDataset dataset, const data::WordPieceTokenizer& tokenizer,
                          const SquadConfig& config, bool training);
 
-/// Makes batches out of windows; keeps the host memory it packs them in.
+/// Makes batches of windows. Keeps its host buffers between calls.
 class WindowBatcher {
  public:
   explicit WindowBatcher(const SquadWindows& windows) : windows_(windows) {}
 
-  /// Packs these windows; ids are their places in the global batch.
+  /// Packs these windows; `ids` are their positions in the global batch.
   void assemble(std::span<const std::size_t> windows, std::span<const std::uint32_t> ids, Batch& batch) const;
 
  private:
