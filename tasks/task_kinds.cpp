@@ -12,13 +12,13 @@
 namespace mylos::tasks {
 namespace {
 
-/// Kinds that programs of their own added.
+/// Kinds registered by other programs.
 std::vector<const TaskKind*>& registered_kinds() {
   static std::vector<const TaskKind*> kinds;
   return kinds;
 }
 
-/// Empty where the directory has no configuration; what is wrong with one is told where it is read for more.
+/// Returns an empty string if the directory has no readable configuration; errors in it are reported by later reads.
 std::string model_type_in(const std::filesystem::path& directory) {
   try {
     return data::model_type_of(directory);

@@ -15,7 +15,7 @@
 namespace mylos::tasks {
 namespace {
 
-/// A row as the files have it, and how it is permuted where it is of a convolution.
+/// A tensor as stored in the files, and its permutation if it belongs to a convolution.
 struct WantedRow {
   data::TensorSpec spec;
   std::optional<data::ConvolutionSizes> convolution;
@@ -31,7 +31,7 @@ WantedRow parameter_row(const ParameterTensor& row, bool is_optional) {
   return wanted;
 }
 
-/// Old files have no count of batches.
+/// Old files lack the count of batches.
 WantedRow state_row(const ParameterTensor& row) {
   if (data::is_batch_count(row.name)) return {{row.name, {}, true, true}, {}};
   return {{row.name, row.shape}, {}};

@@ -71,7 +71,7 @@ double GroupStream::weight(std::span<const std::size_t> samples) const {
 
 std::vector<std::size_t> GroupStream::images(std::size_t step) const {
   if (!sampler_) return order_[step % order_.size()];
-  // The sampler has a step more where a single image is left over.
+  // The sampler has one more step if a single image is left over.
   const std::size_t epoch = step / steps_per_epoch(), in_epoch = step % steps_per_epoch();
   const std::size_t first = epoch * sampler_->steps_per_epoch();
   std::vector<std::size_t> images = sampler_->batch(first + in_epoch);

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::array<std::string_view, 1> types = {"resnet"};
 
-/// What Derecho's examples call the options of every task.
+/// Names for the options of every task in Derecho's examples.
 constexpr std::array aliases_of_examples = {
     OptionAlias{"model", "arch"},
     OptionAlias{"epochs", "num-epochs"},
@@ -39,7 +39,7 @@ constexpr std::array<PeerOption, 4> peers = {
                "every step is in metrics.jsonl of --output, and `mylos compare` prints epoch times by number of GPUs"},
 };
 
-/// --use-syn with --steps-syn batches of --image-size: their number is that of the batch of all ranks.
+/// Resolves --use-syn: --steps-syn batches of images of --image-size, sized by the batch of all ranks.
 void resolve_drawn_images(RunConfig& run, const OptionSources& sources) {
   ImageConfig& config = image_config(run);
   if (!config.use_syn) {
@@ -58,7 +58,7 @@ void draw_images(RunConfig& run) {
   run.task.train = fmt::format("synthetic:{}x{}x{}", config.steps_syn * run.task.batch, side, side);
 }
 
-/// Other names of settings of every task.
+/// Resolves aliases of settings of every task.
 void resolve_switches(RunConfig& run, const OptionSources& sources) {
   const ImageConfig& config = image_config(run);
   if (config.use_fsdp) {
@@ -113,11 +113,12 @@ class ImageClassificationKind final : public TaskKind {
                                    run.engine.micro_tokens));
     }
   }
-  /// Errors: UsageError where a micro-batch holds no group, or a full batch has fewer groups than there are ranks.
+  /// Errors: UsageError if a micro-batch is smaller than a group, or a full batch has fewer groups than there are
+  /// ranks.
   void fit_ranks(RunConfig& run, std::size_t ranks) const override {
     draw_images(run);
     const ImageConfig& config = image_config(run);
-    if (!config.order.empty()) return;  // says the batches
+    if (!config.order.empty()) return;  // determines the batches
     const std::size_t batch = run.task.batch, group = group_size(config, batch);
     const std::size_t groups = BatchGroups{batch, group}.count();
     if (groups < ranks) {

@@ -32,7 +32,7 @@ std::vector<LikelyLabel> likeliest(std::span<const float> logits, const std::vec
   return likely;
 }
 
-/// Pictures without labels, a batch of them at a time.
+/// Pictures without labels, predicted in batches.
 class ListedPictures final : public train::Evaluation {
  public:
   ListedPictures(std::unique_ptr<data::ImageSet> set, const ImageTask& task)
@@ -78,7 +78,7 @@ std::vector<std::vector<LikelyLabel>> classify_images(const RunConfig& run,
   RunConfig alone = run;
   alone.task.train.clear();
   alone.task.dev.clear();
-  // Timing the providers would take longer than a picture.
+  // Timing the providers would take longer than classifying a picture.
   train::GemmConfig& gemm = alone.engine.gemm;
   if (gemm.provider == train::GemmConfig::automatic && !gemm.recorded) gemm.provider = default_gemm_provider();
   auto set = data::list_images({files.begin(), files.end()});

@@ -12,7 +12,8 @@
 namespace mylos::tasks {
 namespace {
 
-/// Images at once: enough to fill a machine, of large images few enough for its memory. Scores do not depend on it.
+/// Returns the images per batch: enough to occupy a machine, and for large images few enough for its memory. Scores do
+/// not depend on it.
 std::size_t batch_of(std::size_t side) {
   constexpr std::size_t pixels = 2'000'000, most = 256;
   return std::clamp<std::size_t>(pixels / (side * side), 1, most);
@@ -90,7 +91,7 @@ void ImageEvaluation::take(std::size_t index, std::span<const float> outputs, st
     const double loss = normalizer - static_cast<double>(of_label);
     loss_sum_ += loss;
     if (predicted == label) ++right_;
-    // Of equal logits the label is the last, so that a model that knows nothing is not rewarded.
+    // Ranks the label last among equal logits, so that an untrained model is not rewarded.
     const auto before = std::ranges::count_if(logits, [&](float logit) { return logit >= of_label; }) - 1;
     if (before < five) ++among_five_;
     predictions_.push_back({label, predicted,
@@ -126,7 +127,7 @@ std::string ImageEvaluation::prediction_lines() const {
     line["label"] = labels_[static_cast<std::size_t>(each.label)];
     line["predicted"] = labels_[static_cast<std::size_t>(each.predicted)];
     line["probability"] = each.probability;
-    // Names of files and directories need not be UTF-8.
+    // Names of files and directories might not be valid UTF-8.
     lines += line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   }
   return lines;
@@ -139,7 +140,7 @@ ImageMistakes ImageEvaluation::mistakes() const {
   }
   ImageMistakes mistakes{.images = predictions_.size(), .wrong = wrong.size(), .worst = {}};
   const std::size_t kept = std::min(wrong.size(), ImageMistakes::most);
-  // A loss that is not a number, of a model that diverged, is the largest.
+  // A NaN loss, from a diverged model, counts as the largest.
   const auto order = [&](std::size_t i) {
     const float loss = predictions_[i].loss;
     return std::pair(std::isnan(loss) ? -std::numeric_limits<float>::infinity() : -loss, i);

@@ -18,7 +18,7 @@ struct Statistics {
   std::vector<float> mean, deviation;
 };
 
-/// Those that recipes for the data set use: MNIST's, CIFAR's, else ImageNet's.
+/// Returns the statistics used by common recipes: those of MNIST or CIFAR for these data, else those of ImageNet.
 Statistics usual_statistics(const data::ImageSet* set) {
   const Statistics imagenet{{0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}};
   if (set == nullptr || !set->shape()) return imagenet;
@@ -29,7 +29,7 @@ Statistics usual_statistics(const data::ImageSet* set) {
   return {{0.4914f, 0.4822f, 0.4465f}, {0.2470f, 0.2435f, 0.2616f}};
 }
 
-/// For as many channels: one value is that of each, and grey has the mean of three.
+/// Expands `values` to `channels` values: a single value is repeated, and grey gets the mean of three.
 std::vector<float> of_channels(std::vector<float> values, std::size_t channels) {
   if (values.size() == channels) return values;
   if (values.size() == 1) return std::vector<float>(channels, values.front());
@@ -46,7 +46,8 @@ std::vector<float> chosen(const std::vector<float>& given, const std::vector<flo
   return of_channels(given, channels);
 }
 
-/// The side of images that are all as large, the shorter one where they are not square; 0: of any sizes.
+/// Returns the side of the images if all have the same size, or the shorter side if they are not square; 0 if sizes
+/// differ.
 std::size_t size_of_data(const data::ImageSet* set) {
   if (set == nullptr || !set->shape()) return 0;
   return std::min(set->shape()->height, set->shape()->width);
@@ -72,7 +73,7 @@ ImageInput resolve_input(const ImageConfig& config, const std::optional<data::Im
                    .channels = channels,
                    .mean = chosen(config.mean, own.mean, usual.mean, channels, "mean"),
                    .deviation = chosen(config.deviation, own.deviation, usual.deviation, channels, "std")};
-  // The part that a directory says is that of its size.
+  // The crop fraction of a directory applies only to its own size.
   if (own.is_bicubic) input.resampling = data::Resampling::bicubic;
   if (own.crop_fraction && own.size == input.size) {
     input.crop_fraction = *own.crop_fraction;

@@ -16,7 +16,7 @@
 namespace mylos::tasks {
 namespace {
 
-/// "3 labels (cats, dogs, ...)".
+/// Returns "3 labels (cats, dogs, ...)".
 std::string shown(const std::vector<std::string>& labels) {
   constexpr std::size_t most = 3;
   std::vector<std::string> first;

@@ -7,7 +7,7 @@
 namespace mylos::tasks {
 namespace {
 
-/// A number that is not finite is null in JSON.
+/// Numbers that are not finite are null in JSON.
 double number_or_nan(const Json& object, std::string_view key, const JsonLocation& location) {
   const Json& value = member(object, key, location);
   return value.is_null() ? std::nan("") : as_number(value, JsonLocation(location, key));
@@ -34,7 +34,7 @@ std::string mistakes_json(const ImageMistakes& mistakes) {
     worst.push_back(std::move(line));
   }
   const nlohmann::ordered_json json = {{"images", mistakes.images}, {"wrong", mistakes.wrong}, {"worst", worst}};
-  // Names of files and directories need not be UTF-8.
+  // Names of files and directories might not be valid UTF-8.
   return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

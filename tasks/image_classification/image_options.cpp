@@ -26,7 +26,7 @@ OwnOption own(std::string name, std::vector<std::string> aliases, std::string pl
                                    std::move(help));
 }
 
-/// A number for each channel, which run.json has as they are typed: a key of --config is no list.
+/// Parses one number per channel. run.json keeps the text, because values in --config cannot be lists.
 template <class Field>
 OwnOption channels_option(OwnOption option, RealRange range, Field field) {
   option.expects = fmt::format("one number, or three separated by commas, each {}", describe(range));
@@ -147,7 +147,7 @@ std::vector<OwnOption> image_size_options() {
   };
 }
 
-/// The options of Derecho's examples.
+/// Returns the options of Derecho's examples.
 std::vector<OwnOption> example_options() {
   return {
       unrecorded(switch_option(

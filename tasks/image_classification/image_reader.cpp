@@ -8,7 +8,7 @@
 namespace mylos::tasks {
 
 void ImageReader::read_ahead(data::ImageLoader::Order order) {
-  loader_.reset();  // its threads end before others begin
+  loader_.reset();  // ends its threads before new ones start
   loader_ = std::make_unique<data::ImageLoader>(set_, options_, std::move(order));
 }
 

@@ -31,14 +31,14 @@ std::vector<std::vector<std::size_t>> read_order(const std::filesystem::path& pa
                          });
 }
 
-/// Whether as many labels have no name that is among `labels`.
+/// Returns whether the data has the same number of labels as `labels`, but no name in common with them.
 bool has_other_names(const data::ImageSet& set, const std::vector<std::string>& labels) {
   return set.label_names().size() == labels.size() && std::ranges::none_of(set.label_names(), [&](const auto& name) {
            return std::ranges::find(labels, name) != labels.end();
          });
 }
 
-/// The requests of a rank's training, from its first expected step on.
+/// Generates the image requests of a rank's training, from its first expected step on.
 class ExpectedImages {
  public:
   ExpectedImages(const GroupStream& stream, const train::ExpectedBatches& expected)
@@ -59,10 +59,10 @@ class ExpectedImages {
   }
 
  private:
-  GroupStream stream_;  ///< its own: it keeps an epoch's order, and is asked by the loader's threads
+  GroupStream stream_;  ///< private copy: it caches an epoch's order, and is used by the loader's threads
   train::ExpectedBatches expected_;
   std::size_t step_, index_ = 0;
-  std::vector<std::vector<std::size_t>> batches_;  ///< of the step before step_
+  std::vector<std::vector<std::size_t>> batches_;  ///< batches of the step before step_
 };
 
 }  // namespace
@@ -90,7 +90,7 @@ ImageTask::ImageTask(const RunConfig& run, Notice notice)
 }
 
 void ImageTask::open_data() {
-  // Labels of images that are drawn are those of the model.
+  // Synthetic images have the model's labels.
   const std::size_t labels = config_.labels > 0       ? config_.labels
                              : classifier_.pretrained ? classifier_.config.labels.size()
                                                       : 0;
@@ -166,7 +166,7 @@ void ImageTask::make_stream(const RunConfig& run) {
   }
 }
 
-/// Errors: std::runtime_error where BatchNorm would see one value of a channel, whose gradient is zero.
+/// Errors: std::runtime_error if BatchNorm would see a single value per channel, whose gradient is zero.
 void ImageTask::check_groups() const {
   const auto last = nn::resnet_stages(resnet_shape_of(classifier_.config, input_, 0.0)).back().back().last();
   if (last.out_pixels() > 1) return;

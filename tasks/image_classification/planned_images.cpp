@@ -15,12 +15,13 @@
 namespace mylos::tasks {
 namespace {
 
-/// What a plan without data counts: ImageNet's.
+/// Number of images in plans without data: ImageNet's.
 constexpr std::size_t imagenet_images = 1'281'167;
 
-/// Where the model lies, or its name where it is known by its sizes: also by the name that its weights are fetched by.
+/// Returns the model's directory, or its name if it has built-in sizes, also under the name that its weights are
+/// fetched by.
 std::filesystem::path find_model(const std::string& name) {
-  std::error_code unreadable;  // is told where it is read
+  std::error_code unreadable;  // reported when it is read
   const data::NamedResnet* known = data::find_resnet_sizes(name);
   if (known != nullptr && !std::filesystem::is_directory(name, unreadable)) return known->name;
   return data::resolve_model(name);

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A value of run.json; null where it is absent.
+/// Returns a value of run.json, or null if it is absent.
 Json recorded_value(const Json& run, std::initializer_list<const char*> path) {
   const Json* value = &run;
   for (const char* key : path) {
@@ -38,7 +38,7 @@ std::optional<std::size_t> recorded_count(const Json& run, std::initializer_list
   return value.get<std::size_t>();
 }
 
-/// The data that the run was evaluated on. Errors: std::runtime_error where it is not there, or is other data.
+/// Opens the data that the run was evaluated on. Errors: std::runtime_error if it is missing or has changed.
 std::unique_ptr<data::ImageSet> evaluated_images(const train::RunRecord& run) {
   const Json dev = recorded_value(run.run, {"dev"});
   ensure(dev.is_string(), "run.json names no evaluation data");

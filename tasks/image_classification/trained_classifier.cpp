@@ -17,7 +17,7 @@
 namespace mylos::tasks {
 namespace {
 
-/// Members of what a run resolved, each of which may be absent.
+/// Gives access to the members of a run's resolved values, each of which may be absent.
 class ResolvedRun {
  public:
   explicit ResolvedRun(const Json& resolved) : resolved_(resolved.is_null() ? Json::object() : resolved) {}
@@ -50,7 +50,7 @@ void read_labels(const ResolvedRun& run, std::vector<std::string>& labels) {
   });
 }
 
-/// A number for each channel.
+/// Reads one number per channel.
 void read_channels(const Json& value, const JsonLocation& location, std::size_t channels, std::vector<float>& into) {
   if (as_list(value, location).size() != channels)
     location.fail(fmt::format("is not a list of {} numbers, one for each channel", channels));
@@ -81,7 +81,7 @@ TrainedClassifier read_trained(const TrainedModel& trained) {
   });
   run.member("crop-fraction", [&](const Json& value, const JsonLocation& location) {
     read.input.crop_fraction = as_number(value, location);
-    // Not NaN either.
+    // The negated condition also rejects NaN.
     if (!(read.input.crop_fraction >= 0.01 && read.input.crop_fraction <= 1.0)) location.fail("is not 0.01 to 1");
   });
   run.member("warps",

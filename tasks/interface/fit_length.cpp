@@ -9,7 +9,7 @@ namespace mylos::tasks {
 void fit_max_length(std::size_t& length, std::size_t positions, const std::string& name, const OptionSources& sources,
                     const Notice& notice) {
   if (length <= positions) return;
-  // What the user asked for is never changed.
+  // Never change a value given by the user.
   if (sources.was_given("max-length")) {
     throw UsageError(
         fmt::format("--max-length {}: expected at most {}, the positions that {} has", length, positions, name));

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t longest_character = 4;  // bytes of UTF-8
 
-/// Bytes of the character that begins with `byte`; 1 for a byte that no character begins with.
+/// Returns the length in bytes of the character that begins with `byte`; 1 if no character begins with it.
 std::size_t character_length(unsigned char byte) {
   if (byte >= 0xF8U) return 1;
   if (byte >= 0xF0U) return 4;
@@ -18,7 +18,7 @@ std::size_t character_length(unsigned char byte) {
   return byte >= 0xC0U ? 2 : 1;
 }
 
-/// A token that is decoded to some text wherever it stands, and that no byte piece joins; empty if there is none.
+/// Returns a token that has a text in every context and does not merge with byte tokens; empty if there is none.
 std::vector<data::TokenId> visible_token(const data::SentencePieceTokenizer& tokenizer) {
   for (std::size_t i = 0; i < tokenizer.size(); ++i) {
     const auto id = static_cast<data::TokenId>(i);
@@ -52,7 +52,7 @@ std::string GeneratedText::take_more(bool is_whole) {
   taken.insert(taken.end(), ids_.begin() + static_cast<std::ptrdiff_t>(begin_),
                ids_.begin() + static_cast<std::ptrdiff_t>(end));
   std::string more = tokenizer_.decode(taken).substr(context_text_.size());
-  // Until there is text, a token may lose its leading space, and depends on all tokens before it.
+  // Until there is text, a token may lose its leading space and depends on all tokens before it.
   if (!more.empty() || !context_text_.empty()) begin_from(end);
   return more;
 }

@@ -19,17 +19,17 @@
 namespace mylos::tasks {
 namespace {
 
-/// The run without data.
+/// Returns the run without data.
 RunConfig without_data(RunConfig run) {
   run.task.train.clear();
   run.task.dev.clear();
-  // Timing the providers would take longer than a prompt, whose numbers would then depend on the timings.
+  // Timing the providers would take longer than a prompt, and results would depend on the timings.
   train::GemmConfig& gemm = run.engine.gemm;
   if (gemm.provider == train::GemmConfig::automatic && !gemm.recorded) gemm.provider = default_gemm_provider();
   return run;
 }
 
-/// The task. Errors: std::runtime_error where its weights are larger than the memory that is free.
+/// Returns the task. Errors: std::runtime_error if its weights are larger than the free memory.
 const LanguageTask& with_room_for_weights(const LanguageTask& task, Precision precision) {
   const std::size_t needed = task.model().table().size() * bytes_of(precision), available = train::available_memory();
   ensure(needed <= available,
@@ -41,12 +41,12 @@ const LanguageTask& with_room_for_weights(const LanguageTask& task, Precision pr
 
 }  // namespace
 
-/// A prompt that is being continued.
+/// A prompt being continued.
 struct Generator::Sequence {
-  std::size_t index;  ///< its slot, and its place in the call
+  std::size_t index;  ///< its slot, and its index in the call
   const Prompt* prompt;
   GeneratedText text;
-  std::size_t most;  ///< tokens of its continuation
+  std::size_t most;  ///< most tokens of its continuation
   Continuation result = {};
 
   bool is_done() const { return !result.stop.empty(); }
@@ -77,7 +77,7 @@ Prompt Generator::read_prompt(const std::string& text, std::uint64_t number) con
   return prompt;
 }
 
-/// Prompt and continuation together have as many tokens as the model has positions, at the most.
+/// The prompt and its continuation together may have as many tokens as the model has positions.
 std::size_t Generator::most_tokens(const Prompt& prompt) const {
   return std::min(config_.generation.max_new_tokens, task_.config().max_position_embeddings - prompt.ids.size());
 }

@@ -7,7 +7,7 @@ namespace mylos::tasks {
 namespace {
 
 nn::GptShape decoder(std::size_t hidden, std::size_t layers, std::size_t heads) {
-  constexpr std::size_t vocabulary = 50368, positions = 65536;  // ALiBi: as many as are asked for
+  constexpr std::size_t vocabulary = 50368, positions = 65536;  // ALiBi has no limit
   return {vocabulary, hidden, layers, heads, 4 * hidden, positions};
 }
 

@@ -53,7 +53,7 @@ class LanguageModelingKind final : public TaskKind {
 
   void set_defaults(RunConfig& run, unsigned command) const override {
     run.settings = LanguageConfig();
-    if (command == generate_command) run.task.batch = 1;  // a line that is typed is answered before the next one
+    if (command == generate_command) run.task.batch = 1;  // answers each typed line before the next one
   }
   std::vector<Option<RunConfig>> options() const override { return language_modeling_options(); }
   std::vector<Choice> metrics() const override {

@@ -20,7 +20,7 @@ OwnOption own(std::string name, std::vector<std::string> aliases, std::string pl
                                       std::move(help));
 }
 
-/// A word, kept as it is.
+/// Accepts any word.
 OwnOption text_field_option() {
   OwnOption option = own("text-field", {"text-column"}, "NAME", files, reads_documents,
                          "field of JSON lines that holds the text; default: input_ids, text or Moves, as the first "

@@ -30,7 +30,7 @@ std::optional<data::SentencePieceTokenizer> load_tokenizer(const std::filesystem
                                                            const data::LlamaConfig& model, const Notice& notice) {
   std::optional<data::SentencePieceTokenizer> tokenizer = data::load_sentencepiece(directory, model.vocab_size);
   if (tokenizer || !notice) return tokenizer;
-  std::error_code unreadable;  // is not read here
+  std::error_code unreadable;  // its contents are not read here
   const bool has_other = std::filesystem::exists(directory / data::fast_tokenizer_file, unreadable);
   notice(fmt::format("{} has no {}{}: documents must bring their ids, as input_ids in JSON lines", directory.string(),
                      data::sentencepiece_file,

@@ -28,7 +28,7 @@ nn::LlamaShape shape_of(const TaskConfig& told, const data::LlamaConfig& config,
   return shape;
 }
 
-/// The samples of the documents that each step of an order file names.
+/// Returns, for each step of an order file, the samples of the documents that it names.
 std::vector<std::vector<std::size_t>> read_order(const fs::path& path, const data::SampleSet& samples) {
   return read_order_file(path, "document numbers",
                          [&](const Json& entry, std::string_view line, std::vector<std::size_t>& step) {

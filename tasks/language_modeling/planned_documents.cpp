@@ -18,20 +18,20 @@
 namespace mylos::tasks {
 namespace {
 
-/// What a plan without data counts, each of them full.
+/// Number of samples in plans without data, each of full length.
 constexpr std::size_t full_samples = 10'000;
 
 bool is_directory(const std::string& name) {
-  std::error_code unreadable;  // is told where it is read
+  std::error_code unreadable;  // reported when it is read
   return std::filesystem::is_directory(name, unreadable);
 }
 
-/// Null where `name` is a directory or no known name.
+/// Returns null if `name` is a directory or unknown.
 const data::NamedLlama* find_known(const std::string& name) {
   return is_directory(name) ? nullptr : data::find_llama_shape(name);
 }
 
-/// Full samples of --max-length tokens.
+/// Sets full samples of --max-length tokens.
 void take_full_samples(PlannedRun& planned) {
   const std::size_t length = language_config(planned.config).max_length;
   planned.lengths.assign(std::max(full_samples, planned.config.task.batch), length);

@@ -16,9 +16,9 @@ namespace mylos::tasks {
 namespace {
 
 constexpr std::size_t lanes = 32;
-constexpr std::size_t block = 1024;  ///< exponentials that are added in float before they are added in double
+constexpr std::size_t block = 1024;  ///< exponentials summed in float before they are added in double
 
-/// Tells the draws of tokens apart from others of the same seed.
+/// Separates the draws of tokens from other draws with the same seed.
 constexpr std::uint64_t sampling_site = 0x746f6b656eu << 24U;
 
 struct Largest {
@@ -26,13 +26,13 @@ struct Largest {
   bool all_finite = true;
 };
 
-/// The loops over lanes vectorise.
+/// The loops over lanes are vectorised by the compiler.
 Largest find_largest(std::span<const float> logits) {
   float largest[lanes], nothing[lanes] = {};
   std::fill(std::begin(largest), std::end(largest), -std::numeric_limits<float>::infinity());
   const auto take = [&](std::size_t lane, float value) {
     largest[lane] = largest[lane] < value ? value : largest[lane];
-    nothing[lane] += value - value;  // 0, or NaN for what is not finite
+    nothing[lane] += value - value;  // 0, or NaN if the value is not finite
   };
   const std::size_t whole = logits.size() - logits.size() % lanes;
   for (std::size_t i = 0; i < whole; i += lanes) {
@@ -47,7 +47,7 @@ Largest find_largest(std::span<const float> logits) {
   return found;
 }
 
-/// The sum of exp(logit - largest).
+/// Returns the sum of exp(logit - largest).
 double sum_of_exponentials(std::span<const float> logits, float largest) {
   double sum = 0.0;
   for (std::size_t begin = 0; begin < logits.size(); begin += block) {
@@ -63,7 +63,7 @@ double sum_of_exponentials(std::span<const float> logits, float largest) {
   return sum;
 }
 
-/// Uniform in [0, 1) with 53 bits.
+/// Draws uniformly from [0, 1) with 53 bits.
 double draw_uniform(std::uint64_t seed, std::uint64_t prompt, std::uint64_t position) {
   const RandomWords words = philox(seed, prompt, sampling_site ^ position);
   const std::uint64_t bits = (std::uint64_t{words.word[0]} << 32U) | words.word[1];
@@ -102,7 +102,7 @@ std::size_t Sampler::draw(std::span<const float> logits, float largest, double u
     passed += one.weight;
     if (passed > uniform * total) return static_cast<std::size_t>(one.id);
   }
-  return static_cast<std::size_t>(candidates_.back().id);  // where rounding leaves nothing above
+  return static_cast<std::size_t>(candidates_.back().id);  // if rounding leaves no larger one
 }
 
 void Sampler::keep_top_k(std::span<const float> logits, float largest) {
@@ -121,7 +121,7 @@ void Sampler::keep_top_k(std::span<const float> logits, float largest) {
   }
 }
 
-/// Takes the likeliest off a heap until they are enough: mostly a few of many.
+/// Pops the most likely candidates from a heap until they suffice: usually only a few of many.
 void Sampler::keep_top_p() {
   double total = 0.0;
   for (const Candidate& one : candidates_) total += one.weight;
@@ -136,7 +136,7 @@ void Sampler::keep_top_p() {
     passed += (--end)->weight;
   }
   candidates_.erase(candidates_.begin(), end);
-  std::ranges::reverse(candidates_);  // the likeliest first
+  std::ranges::reverse(candidates_);  // most likely first
 }
 
 }  // namespace mylos::tasks

@@ -18,8 +18,8 @@
 namespace mylos::tasks {
 namespace {
 
-/// Windows of SQuAD v1.1's training questions, cut by BERT's uncased vocabulary at 384 tokens with 128 shared: what a
-/// plan without data counts, each of them full.
+/// Number of windows in plans without data, each of full length: SQuAD v1.1's training questions, cut with BERT's
+/// uncased vocabulary at 384 tokens with 128 shared.
 constexpr std::size_t squad_windows = 88'524;
 
 void check_length(const RunConfig& run, const data::NamedBert& known) {
@@ -27,18 +27,18 @@ void check_length(const RunConfig& run, const data::NamedBert& known) {
   ensure(length <= positions, fmt::format("--max-length {}: {} has {} positions", length, known.name, positions));
 }
 
-/// Null where `name` is a directory or no known name.
+/// Returns null if `name` is a directory or unknown.
 const data::NamedBert* find_known(const std::string& name) {
-  std::error_code unreadable;  // is told where it is read
+  std::error_code unreadable;  // reported when it is read
   return std::filesystem::is_directory(name, unreadable) ? nullptr : data::find_bert_shape(name);
 }
 
-/// The sizes of the model in a directory that the user called `name`.
+/// Returns the sizes of the model in a directory that the user called `name`.
 data::NamedBert read_sizes(const std::string& name, const std::filesystem::path& directory) {
   return {name, data::read_bert_config(directory / "config.json"), name};
 }
 
-/// The sizes of the planned model. Where there is a directory, it becomes the run's and the windows are fitted to it.
+/// Returns the sizes of the planned model. If there is a directory, sets it in the run and adapts the windows to it.
 data::NamedBert find_planned_sizes(const std::string& name, const std::filesystem::path& file, RunConfig& run,
                                    const OptionSources& sources, const Notice& notice) {
   const data::NamedBert* const known = find_known(name);

@@ -30,8 +30,8 @@ data::PreparedFeatures prepare(const RunConfig& run, const std::filesystem::path
                                 feature_options(squad_config(run), false));
 }
 
-/// One window as a line for people: offsets are of the context, null for tokens that are not of it, and labels null
-/// where there are none.
+/// Writes a window as a human-readable line. Offsets refer to the context and are null for other tokens; labels are
+/// null if there are none.
 std::string feature_line(const data::PreparedFeatures& prepared, const data::Feature& feature) {
   const data::FeatureSet& features = prepared.features;
   std::vector<data::TokenId> ids;

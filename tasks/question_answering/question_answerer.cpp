@@ -20,7 +20,7 @@ data::PipelineWindow pipeline_window(const SquadEvaluation& evaluation, std::siz
           .ids = context.subspan(feature.context_begin, feature.context_count)};
 }
 
-/// Timing the providers would take longer than the answers, which would then depend on the timings.
+/// Timing the providers would take longer than answering, and answers would depend on the timings.
 train::GemmConfig untimed(train::GemmConfig gemm) {
   if (gemm.provider == train::GemmConfig::automatic && !gemm.recorded) gemm.provider = default_gemm_provider();
   return gemm;

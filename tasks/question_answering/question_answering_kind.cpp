@@ -27,7 +27,7 @@ constexpr std::array<PeerOption, 1> peers = {
                "use --dataset squad or squad_v2"},
 };
 
-/// Takes the files of a data set that is named.
+/// Sets the files of a named data set.
 void resolve_dataset(RunConfig& run, const OptionSources& sources) {
   const std::string& dataset = squad_config(run).dataset;
   sources.exclude("dataset", "train");
@@ -39,7 +39,7 @@ void resolve_dataset(RunConfig& run, const OptionSources& sources) {
   if (is_evaluated && !has_dev) run.task.dev = files.dev;
 }
 
-/// WordPiece drops white space, so that ids do not say the text.
+/// Encodes only: WordPiece drops white space, so ids do not determine the text.
 class WordTokenizer final : public TextTokenizer {
  public:
   explicit WordTokenizer(const std::filesystem::path& directory)
@@ -69,7 +69,7 @@ class QuestionAnsweringKind final : public TaskKind {
 
   void set_defaults(RunConfig& run, unsigned command) const override {
     SquadConfig config;
-    // As transformers' question-answering pipeline, whose answers ask gives.
+    // The same as in transformers' question-answering pipeline, which `ask` reproduces.
     if (command == ask_command) config.max_answer_length = 15;
     run.settings = config;
   }

@@ -11,7 +11,7 @@ namespace mylos::tasks {
 namespace {
 
 constexpr std::string_view files = "Model and data", windows = "Windows", answers = "Answers";
-constexpr CountRange sequence_length{1, 65'536};  // the model's own limit is checked when it is read
+constexpr CountRange sequence_length{1, 65'536};  // the model's own limit is checked when the model is read
 
 using OwnOption = Option<SquadConfig>;
 
@@ -29,7 +29,7 @@ OwnOption version_option() {
       {{"1.1", {"v1.1"}}, {"2.0", {"2", "v2", "v2.0"}}}, [](auto& config) -> auto& { return config.squad; });
 }
 
-/// The hub's names; its files become --train and --dev, which run.json records.
+/// Uses the hub's names. The files of the data set become --train and --dev in run.json.
 OwnOption dataset_option() {
   OwnOption option = own("dataset", {"dataset-name"}, "NAME", files, train_command,
                          "squad or squad_v2, as `mylos fetch squad` or Hugging Face's datasets got them: stands for "
@@ -44,7 +44,7 @@ OwnOption dataset_option() {
   return option;
 }
 
-/// run_qa's switch for the rules of SQuAD 2.0.
+/// The switch of run_qa for the rules of SQuAD 2.0.
 OwnOption rules_option() {
   OwnOption option = own("version-2-with-negative", {}, "", files, train_command, "the same as --squad 2.0");
   option.expects = "nothing, true or false";

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A setting of run.json as text; empty where it is absent or null.
+/// Returns a setting of run.json as text; empty if it is absent or null.
 std::string told_text(const train::RunRecord& run, const char* name) {
   const auto found = run.run.find(name);
   return found == run.run.end() || found->is_null() ? std::string() : plain_text(*found);

@@ -26,7 +26,7 @@ struct Questions {
                                                            ///< there
 
   const data::SquadQuestion* find(const std::string& id) const;
-  /// Returns the F1 of an answer, 0 to 1; nullopt if the question has no gold answer.
+  /// Returns the F1 of an answer, 0 to 1; nullopt if the question is unknown or has no gold answers.
   std::optional<double> f1(const std::string& id, const std::string& answer) const;
 };
 

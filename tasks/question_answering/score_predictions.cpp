@@ -9,7 +9,7 @@
 namespace mylos::tasks {
 namespace {
 
-/// Options of v2.0's script would do nothing on v1.1.
+/// Refuses options of the v2.0 script for v1.1, where they would have no effect.
 void check_options(const OptionSources& sources, const std::filesystem::path& file, data::SquadVersion version) {
   if (version == data::SquadVersion::v2_0) return;
   for (const char* name : {"na-prob-file", "na-prob-thresh"}) {

@@ -29,7 +29,8 @@ void write_nbest(const std::filesystem::path& path, std::span<const data::SquadQ
   file.commit();
 }
 
-/// The official script's result; for v1.1 with `exact` beside `exact_match`, so that one name serves both versions.
+/// Returns the result of the official script; for v1.1 it also has `exact` beside `exact_match`, so that one name serves
+/// both versions.
 data::SquadScore score_by_script(const data::SquadDataset& dataset, const data::Predictions& predictions) {
   if (dataset.version == data::SquadVersion::v2_0) return data::score_v2(dataset, predictions);
   data::SquadScore score = data::score_v1(dataset, predictions);
@@ -39,7 +40,7 @@ data::SquadScore score_by_script(const data::SquadDataset& dataset, const data::
 
 bool has_label(const data::Feature& feature) { return feature.start >= 0 && feature.end >= 0; }
 
-/// v1.1's rules cannot score a question without an answer: found before anything is computed.
+/// Fails on questions without an answer in v1.1, whose rules cannot score them, before anything is computed.
 void check_version(const data::SquadDataset& dataset) {
   if (dataset.version == data::SquadVersion::v2_0) return;
   for (const data::SquadQuestion& question : dataset.questions) {
@@ -49,7 +50,7 @@ void check_version(const data::SquadDataset& dataset) {
   }
 }
 
-/// Writes `text`, or removes what an earlier evaluation left where there is none.
+/// Writes `text`, or removes an earlier evaluation's file if it is empty.
 void write_or_remove(const std::filesystem::path& path, const std::string& text) {
   if (!text.empty()) return write_text(path, text);
   std::filesystem::remove(path);
@@ -90,7 +91,7 @@ void SquadEvaluation::take(std::size_t index, std::span<const float> logits, std
 }
 
 std::size_t SquadEvaluation::kept_bytes() const {
-  // Of a question its texts in the answer files and the score's tables; of a candidate its text and the heap's share.
+  // A question has its texts in the answer files and the score's tables; a candidate its text and its heap overhead.
   constexpr std::size_t of_question = 1536, of_candidate = sizeof(data::AnswerCandidate) + 48;
   return windows_.dataset.questions.size() * (of_question + config_.n_best * of_candidate);
 }

@@ -12,7 +12,7 @@
 namespace mylos::tasks {
 namespace {
 
-/// The first window of each question, by the question's id.
+/// Returns the first window of each question, by question id.
 std::unordered_map<std::string_view, std::size_t> first_windows(const SquadWindows& windows) {
   std::unordered_map<std::string_view, std::size_t> first;
   for (std::size_t window = 0; window < windows.count(); ++window) {

@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* head_prefix = "qa_outputs.";
 
-/// A window may not be longer than the model's positions, whatever the data.
+/// A window must not be longer than the model's positions, whatever the data.
 void check_length(const SquadConfig& config, const data::BertConfig& bert) {
   require(config.max_length <= bert.max_position_embeddings,
           fmt::format("--max-length {}: the model has {} positions", config.max_length, bert.max_position_embeddings));
@@ -38,7 +38,7 @@ nn::BertShape shape_of(const TaskConfig& told, const data::BertConfig& bert, Pre
   return shape;
 }
 
-/// Fill is the part of max_length that windows use.
+/// Packing efficiency ("fill" in the text) is the fraction of max_length that windows use.
 std::string data_text(const SquadWindows& windows, std::size_t max_length) {
   const std::size_t tokens = windows.tokens();
   const double fill = 100.0 * static_cast<double>(tokens) / static_cast<double>(windows.count() * max_length);

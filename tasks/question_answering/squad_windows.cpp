@@ -31,7 +31,7 @@ data::FeatureOptions feature_options(const SquadConfig& config, bool training) {
 
 namespace {
 
-/// What a feature file holds, if it was made for this tokenizer and these options.
+/// Reads the windows of a feature file. Errors: it was made for another tokenizer or other options.
 SquadWindows prepared_windows(const std::filesystem::path& path, const data::WordPieceTokenizer& tokenizer,
                               const data::TokenizerOptions& switches, const data::FeatureOptions& options) {
   data::PreparedFeatures prepared = data::read_feature_file(path);
@@ -91,8 +91,8 @@ std::size_t SquadWindows::tokens() const {
 
 namespace {
 
-/// A CRC of a stream of values that is taken piece by piece. Each piece begins with the CRC so far. A CRC of
-/// the pieces' own CRCs would miss edits: CRCs are linear, and one edit in two overlapping windows can cancel.
+/// CRC of a stream of values added piece by piece. Each piece begins with the CRC so far. A CRC of the pieces' CRCs
+/// would miss edits: CRCs are linear, and the same edit in two overlapping windows can cancel.
 class StreamChecksum {
  public:
   void add(std::int32_t value) { piece_.push_back(value); }
