@@ -50,7 +50,7 @@ std::vector<WantedRow> wanted_rows(const ClassifierModel& model, const Parameter
 }  // namespace
 
 ClassifierModel read_classifier(const std::filesystem::path& model) {
-  std::error_code unreadable;  // then it is a name
+  std::error_code unreadable;  // counts as a name
   ClassifierModel read{.name = model.string(), .config = {}, .pretrained = {}, .processor = {}};
   const data::NamedResnet* known = data::find_resnet_shape(read.name);
   if (known != nullptr && !std::filesystem::is_directory(model, unreadable)) {

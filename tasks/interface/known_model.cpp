@@ -15,8 +15,8 @@ std::filesystem::path find_known_directory(const std::string& name, const std::s
   try {
     return data::resolve_model(fetched);
   } catch (const std::runtime_error&) {
-    std::error_code unreadable;                                                             // then it is not there
-    if (std::filesystem::exists(data::cached_model_directory(fetched), unreadable)) throw;  // it is damaged
+    std::error_code unreadable;                                                             // counts as missing
+    if (std::filesystem::exists(data::cached_model_directory(fetched), unreadable)) throw;  // present, but damaged
     fail(fmt::format(
         "--data {}: {} is known by its sizes, and cutting data into samples needs a directory with its tokenizer; get "
         "it with: mylos fetch {}; or leave out --data",

@@ -55,8 +55,7 @@ struct DataTexts {
 struct TrainedModel {
   std::filesystem::path model;   ///< directory with its configuration, or the name of built-in sizes
   RunConfig run = {};            ///< with the precisions of the training
-  nlohmann::json resolved = {};  ///< defaults chosen by the run (Task::resolved), from its run.json; null if there is
-                                 ///< none
+  nlohmann::json resolved = {};  ///< defaults chosen by the run (Task::resolved), from its run.json, or null
 };
 
 /// A kind of task: its options, the models that it serves, and its part in each command. tasks/task_kinds.hpp is the

@@ -22,8 +22,7 @@ struct Questions {
 
   data::SquadDataset dataset;
   std::unordered_map<std::string, std::size_t> locations;  ///< index in dataset.questions by id
-  std::string problem;                                     ///< reason why the questions are missing; empty if they are
-                                                           ///< there
+  std::string problem;                                     ///< reason why there are no questions, or empty
 
   const data::SquadQuestion* find(const std::string& id) const;
   /// Returns the F1 of an answer, 0 to 1; nullopt if the question is unknown or has no gold answers.

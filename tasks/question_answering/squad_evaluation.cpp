@@ -29,8 +29,8 @@ void write_nbest(const std::filesystem::path& path, std::span<const data::SquadQ
   file.commit();
 }
 
-/// Returns the result of the official script; for v1.1 it also has `exact` beside `exact_match`, so that one name serves
-/// both versions.
+/// Returns the result of the official script; for v1.1 it also has `exact` beside `exact_match`, so that one name
+/// serves both versions.
 data::SquadScore score_by_script(const data::SquadDataset& dataset, const data::Predictions& predictions) {
   if (dataset.version == data::SquadVersion::v2_0) return data::score_v2(dataset, predictions);
   data::SquadScore score = data::score_v1(dataset, predictions);

@@ -33,8 +33,7 @@ struct StepReport {
   std::size_t memory = 0;                 ///< peak resident bytes of this process
   std::uint64_t sent = 0;                 ///< bytes that this rank sent to other ranks in the step
   std::optional<double> loss_scale = {};  ///< loss scale of the step, if the run adapts one
-  bool skipped = false;                   ///< true if the step updated nothing because the gradient was not finite with
-                                          ///< this loss scale
+  bool skipped = false;                   ///< no update, because the gradient was not finite with this loss scale
   StepParts parts = {};
 
   double tokens_per_second() const { return per_second(static_cast<double>(tokens), seconds); }

@@ -280,7 +280,7 @@ void RunCheckpoints::check_length(const CheckpointRecord& record) const {
     differing +=
         fmt::format("{}{} {}, now {}", differing.empty() ? "" : "; ", name, value_text(*saved), value_text(value));
   }
-  // Members that are compared with nothing but that a run needs to resume.
+  // Not compared, but required for resuming.
   record.integer("sampler_epoch");
   record.integer("sampler_step");
   record.real("loss_scale");

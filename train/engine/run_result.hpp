@@ -10,8 +10,7 @@ namespace mylos::train {
 /// The outcome of a run.
 struct RunResult {
   std::size_t steps = 0;          ///< completed steps
-  std::size_t skipped = 0;        ///< of these, steps skipped because the loss scale was too large; over all starts of
-                                  ///< the run
+  std::size_t skipped = 0;        ///< steps skipped because of too large a loss scale, over all starts of the run
   int signal = 0;                 ///< signal that ended the run early, or 0
   bool stopped_early = false;     ///< patience ran out
   bool out_of_time = false;       ///< TrainConfig::stop_at was reached; `signal` is then SIGUSR1

@@ -64,8 +64,7 @@ struct RecordedLayout {
 struct CheckpointConfig {
   std::size_t every_steps = 0;        ///< steps between checkpoints, e.g. 500; 0 = no step interval
   bool every_epoch = false;           ///< at the end of each epoch; every_steps takes precedence
-  double every_seconds = 600.0;       ///< seconds between checkpoints; 0 = no time interval; both others take
-                                      ///< precedence
+  double every_seconds = 600.0;       ///< seconds between checkpoints; 0 = no time interval; the others take precedence
   std::size_t keep = 2;               ///< number of checkpoints to keep
   std::size_t writers = 0;            ///< ranks that write a checkpoint, e.g. 16; 0 = 4 per node, at most 64
   bool stop_on_error = true;          ///< a failed write ends the run

@@ -10,8 +10,7 @@
 namespace mylos::train {
 namespace {
 
-constexpr int rest = 9;  // pause, in multiples of the last attempt's duration: a slow file system takes at most a tenth
-                         // of the time
+constexpr int rest = 9;  // pause, in multiples of the last attempt's time: a slow file system takes a tenth of the time
 
 }  // namespace
 

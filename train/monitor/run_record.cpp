@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr std::size_t most_metrics = 64;                  // of a task; more in a file are ignored
+constexpr std::size_t most_metrics = 64;                  // per task; additional ones in a file are ignored
 constexpr std::size_t most_steps = std::size_t{1} << 53;  // every step number is exact as a double
 
 double age_of(const fs::path& file) {

@@ -58,7 +58,7 @@ class Step {
     for (const UnitWork& unit : units_) time.compute += (unit.forward + unit.backward);
     time.compute *= static_cast<double>(layout_.micro_batches);
     const double waited = clocks_.now() - time.compute;
-    constexpr double rounding = 1e-9;  // of sums in two orders
+    constexpr double rounding = 1e-9;  // tolerance for sums in two orders
     time.exposed = waited > rounding * time.compute ? waited : 0.0;
     return time;
   }
@@ -130,7 +130,7 @@ class Step {
 /// Returns the seconds of `rounds` transfers of (n - 1)/n of the array.
 double ring_seconds(const Links& links, std::size_t ranks, double bytes, double rounds) {
   if (ranks < 2) return 0.0;
-  constexpr double local_latency = 2e-6;  // of a message within a node
+  constexpr double local_latency = 2e-6;  // per message within a node
   const std::size_t inside = std::min(ranks, std::max<std::size_t>(links.of_node, 1));
   const std::size_t nodes = (ranks + inside - 1) / inside;
   double rate = links.local, latency = local_latency * static_cast<double>(inside - 1);
