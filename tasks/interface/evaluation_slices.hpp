@@ -22,7 +22,7 @@ class EvaluationSlices {
   std::size_t begin(std::size_t index) const { return starts_[index]; }
   std::size_t end(std::size_t index) const { return starts_[index + 1]; }
   std::vector<std::size_t> samples(std::size_t index) const;
-  /// Returns an upper bound of all batches.
+  /// Returns a shape that no batch exceeds.
   const BatchShape& largest() const { return largest_; }
 
  private:

@@ -21,7 +21,7 @@ class SquadEvaluation final : public train::Evaluation {
   const SquadWindows& windows() const { return windows_; }
   /// Returns the number of windows with a gold answer, over which validation_loss is averaged.
   std::size_t labelled_windows() const;
-  /// Returns an upper bound of all batches, for any questions, if windows have at most `max_length` tokens.
+  /// Returns a shape that no batch exceeds, for any questions, if windows have at most `max_length` tokens.
   static BatchShape bound_of_batches(std::size_t max_length);
 
   std::size_t batches() const override { return slices_.count(); }

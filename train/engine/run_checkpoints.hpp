@@ -24,7 +24,7 @@ struct RunProgress {
   bool evaluation_due = false;    ///< the evaluation after these steps has not been done yet
 };
 
-/// The settings besides data and options that determine the length of a run.
+/// The length of a run in steps.
 struct RunLength {
   std::size_t steps = 0;  ///< total steps of the run
   std::size_t steps_per_epoch = 0;

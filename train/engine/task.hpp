@@ -24,7 +24,7 @@ class Evaluation {
 
   /// Returns the number of batches, at least one.
   virtual std::size_t batches() const = 0;
-  /// Returns an upper bound of all batches.
+  /// Returns a shape that no batch exceeds.
   virtual BatchShape largest_batch() const = 0;
   /// Announces the batches that this rank will request, in order: `first`, `first + stride`, ..., and afterwards
   /// possibly the last batch of the evaluation. An evaluation that reads files can start reading.

@@ -25,7 +25,8 @@ struct PlanTarget {
 /// The largest micro-batch that fits with one setting of --recompute.
 struct LargestMicroBatch {
   nn::Recompute recompute = nn::Recompute::none;
-  std::size_t samples = 0;  ///< longest samples per micro-batch and rank, independent of the batch size; 0 = none fits
+  std::size_t samples = 0;  ///< largest micro-batch per rank, in samples of maximum length, for any batch; 0 = none
+                            ///< fits
 };
 
 struct ModePlan {
@@ -33,7 +34,7 @@ struct ModePlan {
   bool fits = false;
   std::string obstacle;     ///< if it does not fit: settings that would
   MemoryPlan memory;        ///< if it does not fit: the plan for one sequence per micro-batch
-  std::size_t largest = 0;  ///< the most of the longest sequences that fit in a micro-batch of a rank; 0 = none
+  std::size_t largest = 0;  ///< largest micro-batch per rank, in sequences of maximum length; 0 = none fits
   std::vector<LargestMicroBatch> largest_of_each;  ///< `largest` for each --recompute that the model supports
   StepTime step;
   double kept_per_flop = 0.0;       ///< kept_bytes_per_flop of the model with the largest micro-batch
@@ -55,9 +56,9 @@ struct ModePlan {
 /// of memory can meet.
 ModePlan plan_run(const Workload& workload, const TrainConfig& config, const PlanTarget& target);
 
-/// Returns the largest number of the longest samples in one micro-batch that fits into `available` bytes per rank,
-/// found by doubling and bisection. `plan`, for the same strategy and ranks, gives the memory held outside the passes.
-/// Returns 0 if none fits.
+/// Returns the largest micro-batch, in samples of maximum length, that fits into `available` bytes per rank, found by
+/// doubling and bisection. `plan`, for the same strategy and ranks, gives the memory held outside the passes. Returns 0
+/// if none fits.
 std::size_t largest_micro_batch_that_fits(const Workload& workload, const MemoryPlan& plan, const RankCounts& ranks,
                                           nn::Recompute recompute, std::size_t available);
 /// Returns largest_micro_batch_that_fits for each recomputation that the model supports.

@@ -19,8 +19,8 @@ struct Links {
   double contention = 0.0;  ///< fraction of compute throughput lost while a collective runs (see Machine)
 };
 
-/// Returns the seconds of a collective over `ranks` neighbours. Each rank sends (n - 1)/n of the array once
-/// (all-gather, reduce-scatter) or twice (all-reduce, as a ring or as one after the other). Over several nodes, the
+/// Return the seconds of a collective over `ranks` neighbours. Each rank sends (n - 1)/n of the array once
+/// (all-gather, reduce-scatter) or twice (all-reduce, as a ring or as both in sequence). Over several nodes, the
 /// ranks of a node share its links, and each forwards a different part. The message latency counts once for each other
 /// rank of a node and once for each other node, as in NCCL's ring.
 double gather_seconds(const Links& links, std::size_t ranks, double bytes);
