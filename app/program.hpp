@@ -5,8 +5,8 @@
 
 namespace mylos::app {
 
-/// Runs the command that `words` (the command line without the program's name) ask for and returns its exit code. What
-/// goes wrong is one line on standard error.
+/// Runs the command in `words` (the command line without the program's name) and returns its exit code. Prints an error
+/// as one line on standard error.
 int run_program(const std::vector<std::string>& words);
 
 }  // namespace mylos::app

@@ -2,10 +2,10 @@
 
 #include "app/options/arguments.hpp"
 
-/// The functions of the commands. app/options/commands.hpp has their names, arguments and options.
+/// The functions of the commands. app/options/commands.hpp lists their names, arguments and options.
 namespace mylos::app {
 
-// One file each. They throw UsageError (exit 2) and std::runtime_error (exit 1).
+// One file each. Errors: UsageError (exit code 2) and std::runtime_error (exit code 1).
 int run_train(const Arguments& arguments);
 int run_eval(const Arguments& arguments);
 int run_ask(const Arguments& arguments);

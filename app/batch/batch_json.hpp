@@ -7,13 +7,13 @@
 
 #include <string_view>
 
-/// The table of `mylos bench batch` as JSON, which `mylos report --batches` reads again.
+/// JSON form of the table that `mylos bench batch` prints and `mylos report --batches` reads back.
 namespace mylos::app {
 
 nlohmann::ordered_json to_json(const BatchTable& table);
 
-/// The table in `printed`, called `name` in errors. Errors: std::runtime_error naming the member that is not there or
-/// is of another kind.
+/// Reads a table from `printed`; errors call it `name`. Errors: std::runtime_error naming the member that is missing or
+/// has the wrong type.
 BatchTable read_batch_table(const mylos::Json& printed, std::string_view name);
 
 }  // namespace mylos::app

@@ -8,32 +8,32 @@
 
 #include <vector>
 
-/// Where the rows of `mylos bench batch` come from.
+/// Computes the rows of `mylos bench batch`.
 namespace mylos::app {
 
-/// The modes of --modes; by default replicated, and with several ranks sharded too.
+/// Returns the modes of --modes. Default: replicated, and also sharded if there are several ranks.
 std::vector<parallel::ModeKind> tried_modes(const Arguments& arguments, std::size_t ranks);
 
-/// The recomputation of --recompute; by default none, and layer where the model can.
+/// Returns the recomputation of --recompute. Default: none, and also layer if the model supports it.
 std::vector<nn::Recompute> tried_recomputations(const Arguments& arguments, const nn::Model& model);
 
-/// `told` with a row's setting.
+/// Returns `told` with the setting of a row.
 Arguments with_setting(const Arguments& told, const BatchSetting& setting);
 
-/// The options of train for a row's run: those that bench was given, and what the row settles.
+/// Returns the options of `mylos train` for a row's run: those given to bench, and those that the row sets.
 std::vector<TrainOption> row_options(const Arguments& arguments, const BatchSetting& setting);
 
-/// Every row predicted for the machine of --gpu. Starts neither Kokkos nor MPI. Errors: those of plan.
+/// Predicts every row for the machine of --gpu. Does not start Kokkos or MPI. Errors: those of `mylos plan`.
 BatchTable planned_batches(const Arguments& arguments);
 
-/// Thrown on every rank where a signal came while rows ran.
+/// Thrown on every rank if a signal arrived while rows ran.
 struct InterruptedBatches {
   int signal = 0;
 };
 
-/// Every row that fits, run on the ranks of `launch`: a step of the whole batch for each of the warm-ups and --repeats.
-/// Rank 0 says what each row gave. Collective. Errors: those of the model and the data; what only a row cannot is in
-/// the row.
+/// Runs every row that fits on the ranks of `launch`: one step of the whole batch for each warm-up and each of the
+/// --repeats. Rank 0 logs the result of each row. Collective. Errors: those of the model and the data; the failure of a
+/// single row is stored in the row.
 BatchTable measured_batches(const Arguments& arguments, parallel::Launch& launch);
 
 }  // namespace mylos::app

@@ -7,17 +7,17 @@
 
 namespace mylos::app {
 
-/// The table for people: what was asked, a line a row with the fastest marked, the largest micro-batches, and the line
-/// to run.
+/// Returns the table as text: the setup, one line per row with the fastest marked, the largest micro-batches, and the
+/// command line of the fastest run.
 std::string to_text(const BatchTable& table);
 
-/// "3.2 GiB of 8.0 GiB": what a row that does not fit needs.
+/// Returns "3.2 GiB of 8.0 GiB": needed and available memory of a row that does not fit.
 std::string needed_text(const BatchTable& table, const BatchRow& row);
 
-/// "sharded none 29 (116), layer 152 (608)": one line for each mode.
+/// Returns one line per mode: "sharded none 29 (116), layer 152 (608)".
 std::vector<std::string> largest_lines(const BatchTable& table);
 
-/// The sentence that compares the losses of the first step; empty where there are none to compare.
+/// Returns a sentence that compares the losses of the first step; empty if there are none to compare.
 std::string losses_text(const BatchTable& table, double tolerance);
 
 }  // namespace mylos::app

@@ -4,9 +4,9 @@
 
 namespace mylos::app {
 
-/// mylos bench batch: one step of a constant batch, in micro-batches that double until memory ends, in several modes
-/// and with several recomputations; or with --plan the same predicted. Returns 1 where nothing fits, a row failed, or
-/// the rows' losses differ.
+/// Runs `mylos bench batch`: times one step of a constant batch, with micro-batches that double until memory is full,
+/// in several modes and with several recomputations. With --plan, predicts the times instead. Returns 1 if nothing
+/// fits, a row failed, or the losses of the rows differ.
 int bench_batch(const Arguments& arguments);
 
 }  // namespace mylos::app

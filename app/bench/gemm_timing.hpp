@@ -9,25 +9,25 @@
 #include <string>
 #include <vector>
 
-/// The matrix products of a model's training pass, checked and timed by every provider.
+/// Validates and times the matrix products of a model's training pass with every provider.
 namespace mylos::app {
 
-/// The products of one training pass of the model over `rows` rows.
+/// Returns the products of one training pass of the model over `rows` rows.
 std::vector<GemmProduct> training_products(const nn::Model& model, std::size_t rows);
 
-/// The name that this product has in the list, whatever the rows; its sizes where it has none.
+/// Returns the name that this product has in the list, regardless of its number of rows; its sizes if it is not listed.
 std::string product_name(std::span<const GemmProduct> products, const GemmLabel& product);
 
-/// One product's rates in operations a second, by every provider.
+/// Rates of one product with every provider, in operations per second.
 struct ProductRates {
   GemmProduct product;
-  std::vector<std::vector<double>> rates;  ///< [provider][timing]
+  std::vector<std::vector<double>> rates;  ///< [provider][repeat]
 
   double rate(std::size_t provider) const;  ///< the median
-  std::size_t fastest() const;              ///< the provider with the highest
+  std::size_t fastest() const;              ///< index of the provider with the highest median
 };
 
-/// Times products by several providers in turn, so that what disturbs one disturbs all.
+/// Times products with several providers in turn, so that disturbances affect all of them alike.
 class ProductTimer {
  public:
   explicit ProductTimer(std::vector<std::string> providers);
@@ -35,19 +35,19 @@ class ProductTimer {
 
   const std::vector<std::string>& providers() const { return providers_; }
 
-  /// Multiplies random matrices, compares 64 elements of each provider's result with sums in double, and adds `repeats`
-  /// timings of each provider to `rates`. Errors: std::runtime_error naming the product and both values.
+  /// Multiplies random matrices, compares 64 elements of each provider's result with sums in double, and appends
+  /// `repeats` timings of each provider to `rates`. Errors: std::runtime_error naming the product and both values.
   void time(const GemmProduct& product, std::size_t repeats, ProductRates& rates);
 
  private:
   std::vector<std::string> providers_;
   std::vector<std::unique_ptr<Gemm>> gemms_;
-  std::vector<float> values_a_, values_b_;  ///< random, as many as the largest product needed
+  std::vector<float> values_a_, values_b_;  ///< random; as large as the largest product so far needed
 };
 
-/// Operations a second over all products, each done `count` times at the rate that `rate` takes from its timings.
+/// Returns the operations per second over all products, each run `count` times at the rate that `rate` selects.
 double combined_rate(const std::vector<ProductRates>& products, const std::function<double(const ProductRates&)>& rate);
-/// The same, each product by its fastest provider.
+/// Returns the same with each product run by its fastest provider.
 double ceiling_rate(const std::vector<ProductRates>& products);
 
 }  // namespace mylos::app

@@ -4,24 +4,27 @@
 
 #include <cstddef>
 
-/// What memory gives a kernel that does nothing else.
+/// Measures the memory bandwidth available to a kernel that only streams.
 namespace mylos::app {
 
-/// Two reads and a write an element as in STREAM's triad (McCalpin), over arrays that no cache holds: a = s b - a. It
-/// writes where it has read, because what a store fetches first and STREAM does not count would make the rate too low.
+/// Runs a triad a = s b - a with two reads and one write per element, as in STREAM (McCalpin), over arrays larger than
+/// any cache. It overwrites an array that it also reads: a store to another array would first fetch its cache line,
+/// which STREAM does not count and which would make the rate too low.
 class MemoryBandwidth {
  public:
-  /// Takes memory: two arrays of four times the last cache each, at least 128 MiB and at most 512 MiB.
+  /// Allocates two arrays of four times the last-level cache each, at least 128 MiB and at most 512 MiB; on GPUs 512
+  /// MiB.
   MemoryBandwidth();
 
-  /// Bytes a second of one pass, 12 an element. Errors: std::runtime_error where the result is wrong.
+  /// Returns the bytes per second of one pass, counting 12 bytes per element. Errors: std::runtime_error if the result
+  /// is wrong.
   double measure();
 
  private:
   std::size_t size_;
   ExecutionSpace space_;
   Vector<float> a_, b_;
-  float expected_;  ///< elements of a
+  float expected_;  ///< value of every element of a
 };
 
 }  // namespace mylos::app

@@ -4,18 +4,18 @@
 
 #include <functional>
 
-/// Single elements of products, summed in double: what timed products are checked with.
+/// Computes single elements of products, with sums in double, to check timed products.
 namespace mylos::app {
 
-/// The value of an operand's element, row-major.
+/// Returns the value of an operand's element; `index` is row-major.
 using ElementOf = std::function<double(std::size_t index)>;
 
-/// Columns of C.
+/// Returns the number of columns of C.
 std::size_t result_columns(const GemmProduct& product);
-/// Terms of the sum of an element of C, the most that one has.
+/// Returns the number of terms in the sum for an element of C; for convolutions, the largest number.
 std::size_t terms_of(const GemmProduct& product);
 
-/// Element (row, column) of op(A) op(B), or of the convolution of its operands.
+/// Returns element (row, column) of op(A) op(B), or of the convolution of its operands.
 double product_element(const GemmProduct& product, std::size_t row, std::size_t column, const ElementOf& a,
                        const ElementOf& b);
 

@@ -8,47 +8,47 @@
 #include <string>
 #include <vector>
 
-/// A training step as a table of what it does: time, work and share of the roofline, kernel by kernel.
+/// Breaks a training step down by kernel: time, work and fraction of the roofline.
 namespace mylos::app {
 
-/// One step that was listened to.
+/// One profiled step.
 struct ProfiledStep {
   Profile profile;
-  double seconds = 0.0;  ///< by the clock on the wall
+  double seconds = 0.0;  ///< wall-clock time
 };
 
-/// What the roofline is made of, measured in the same run.
+/// Ceilings of the roofline, measured in the same run.
 struct Ceilings {
-  double flops = 0.0;      ///< a second, of the fastest matrix product
-  double bandwidth = 0.0;  ///< bytes a second, of a triad
+  double flops = 0.0;      ///< per second, of the fastest matrix product
+  double bandwidth = 0.0;  ///< bytes per second, of a triad
 };
 
-/// Medians over the steps.
+/// Medians over the profiled steps.
 struct BreakdownRow {
   SpanKind kind = SpanKind::kernel;
   std::string name;
-  double calls = 0.0;    ///< a step
-  double seconds = 0.0;  ///< a step
-  double share = 0.0;    ///< of the step's time
-  // Nothing where a kernel does not report its work, and for the host's work:
-  std::optional<Work> work = {};                 ///< a step
-  std::optional<double> flops = {}, bytes = {};  ///< a second
-  std::optional<double> roofline = {};           ///< the least time that the two ceilings allow over the time taken
+  double calls = 0.0;    ///< per step
+  double seconds = 0.0;  ///< per step
+  double share = 0.0;    ///< fraction of the step's time
+  // nullopt for host code and for kernels that do not report their work:
+  std::optional<Work> work = {};                 ///< per step
+  std::optional<double> flops = {}, bytes = {};  ///< per second
+  std::optional<double> roofline = {};  ///< shortest time that both ceilings allow, divided by the measured time
 };
 
 struct Breakdown {
-  std::vector<BreakdownRow> kernels;  ///< kernels, products and copies; the longest first
-  std::vector<BreakdownRow> host;     ///< sections of host code
-  double seconds = 0.0;               ///< a step
-  double in_kernels = 0.0;            ///< share of the step's time in `kernels`
-  double accounted = 0.0;             ///< and in `kernels` and `host`
+  std::vector<BreakdownRow> kernels;  ///< kernels, products and copies; longest first
+  std::vector<BreakdownRow> host;     ///< sections of host code; longest first
+  double seconds = 0.0;               ///< per step
+  double in_kernels = 0.0;            ///< fraction of the step's time in `kernels`
+  double accounted = 0.0;             ///< fraction of the step's time in `kernels` and `host`
 };
 
-/// Products have the names that they have in the model's list.
+/// Computes the breakdown. Products get the names of `products`, the model's list.
 Breakdown make_breakdown(std::span<const GemmProduct> products, const std::vector<ProfiledStep>& steps,
                          const Ceilings& ceilings);
 
-/// The table as text, a line a row.
+/// Returns the table as text, one line per row.
 std::string to_text(const Breakdown& breakdown, const Ceilings& ceilings);
 
 }  // namespace mylos::app

@@ -10,30 +10,30 @@
 #include <string>
 #include <vector>
 
-/// Where the time of a stretch of the program goes, heard through Kokkos Tools: every kernel, matrix product, copy and
-/// named region of host code.
+/// Profiles a part of the program through Kokkos Tools: every kernel, matrix product, copy and named region of host
+/// code.
 namespace mylos::app {
 
 enum class SpanKind {
   kernel,   ///< a Kokkos kernel
-  product,  ///< a matrix product, without the kernels of ours within it
-  copy,     ///< Kokkos::deep_copy, between arrays or of one value
-  section,  ///< a region of host code, without what it launches
+  product,  ///< a matrix product, without our own kernels that run inside it
+  copy,     ///< Kokkos::deep_copy, from an array or a single value
+  section,  ///< a region of host code, without the kernels, products and copies inside it
 };
 
-/// One name under which time is counted.
+/// A name under which time is counted.
 struct Span {
   SpanKind kind = SpanKind::section;
-  std::string name;     ///< the label; of a copy "copy to" or "fill of" and the first two parts of the array's label
-  std::string product;  ///< of a kernel within a matrix product: the label of that product
+  std::string name;     ///< the label; for copies, "copy to" or "fill of" and the first two parts of the array's label
+  std::string product;  ///< for a kernel inside a matrix product: the label of that product
 
   auto operator<=>(const Span&) const = default;
 };
 
 struct SpanTotals {
   std::size_t calls = 0;
-  double seconds = 0.0;  ///< without the spans within it
-  /// Sum over all calls. Empty if a call did not report its work; host code never does.
+  double seconds = 0.0;  ///< excluding nested spans
+  /// Sum over all calls. nullopt if a call did not report its work; host code never does.
   std::optional<Work> work = Work{};
 
   void add_work(const std::optional<Work>& more);
@@ -41,8 +41,8 @@ struct SpanTotals {
 
 using Profile = std::map<Span, SpanTotals>;
 
-/// Listens while it lives, in place of any other tool; one at a time. On a device each launch is waited for, so that
-/// its time is its own; kernels then do not overlap.
+/// Records from construction to destruction, replacing any other tool; only one instance may exist. On a device, it
+/// waits for each launch so that each kernel gets its own time; kernels then do not overlap.
 class StepProfile : private WorkListener {
  public:
   StepProfile();
@@ -50,8 +50,8 @@ class StepProfile : private WorkListener {
   StepProfile(const StepProfile&) = delete;
   StepProfile& operator=(const StepProfile&) = delete;
 
-  /// What was heard within spans so far. The seconds of all spans add up to the time between the first one's begin and
-  /// the last one's end, but for the time in which none was open.
+  /// Returns the spans recorded so far. Their seconds add up to the time from the begin of the first span to the end of
+  /// the last one, except for time in which no span was open.
   const Profile& profile() const { return profile_; }
 
  private:
@@ -63,12 +63,12 @@ class StepProfile : private WorkListener {
   void begin_kernel(const char* label);
   void begin(Span span, const std::optional<Work>& work);
   void end();
-  /// Gives the time since the last event to the innermost span.
+  /// Adds the time since the last event to the innermost open span.
   void count_time();
 
   Profile profile_;
-  std::string launching_;     ///< the kernel whose work was reported last
-  Work work_;                 ///< what it does
+  std::string launching_;     ///< label of the kernel that last reported its work
+  Work work_;                 ///< the work that it reported
   std::vector<Entry*> open_;  ///< innermost last
   Clock::time_point last_;
 };

@@ -6,17 +6,17 @@
 #include <filesystem>
 #include <string>
 
-/// What mylos checkpoint does. Nothing here starts Kokkos or MPI.
+/// The verbs of `mylos checkpoint`. They do not start Kokkos or MPI.
 namespace mylos::app {
 
-/// The file that a path of the command line means: a checkpoint, or the latest of a run's or a checkpoints directory.
-/// Errors: std::runtime_error where there is none.
+/// Resolves a path of the command line to a checkpoint file: the file itself, or the latest checkpoint in a run's or a
+/// checkpoints directory. Errors: std::runtime_error if there is none.
 std::filesystem::path checkpoint_at(const std::string& path);
 
 /// Writes the model of a checkpoint as a Hugging Face directory.
 int export_checkpoint(const Arguments& arguments);
 
-/// Compares two checkpoints tensor by tensor; exit code 1 where they differ.
+/// Compares two checkpoints tensor by tensor; returns 1 if they differ.
 int diff_checkpoints(const Arguments& arguments);
 
 }  // namespace mylos::app

@@ -8,13 +8,13 @@
 #include <string>
 #include <string_view>
 
-/// The file system that a run's output goes to: what it is, whether it takes files, and whether all nodes see them.
+/// Checks the file system of a run's output: its type, whether files can be written, and whether all nodes see them.
 namespace mylos::app {
 
-/// Bytes of the file that is written to try it.
+/// Size of the trial file, in bytes.
 inline constexpr std::size_t trial_bytes = std::size_t{8} << 20;
 
-/// By statfs's number.
+/// A type of file system.
 struct FileSystemKind {
   std::string_view name;
   Level level = Level::ok;
@@ -22,40 +22,41 @@ struct FileSystemKind {
 };
 FileSystemKind file_system_kind(unsigned long number);
 
-/// The nearest above an absolute `path` that is there, or itself; a link is there wherever it leads.
+/// Returns `path`, which must be absolute, or its nearest existing ancestor. A symbolic link counts as existing even if
+/// its target does not.
 std::filesystem::path nearest_existing(const std::filesystem::path& path);
 
-/// Where a run's output would go.
+/// The directory for a run's output.
 struct OutputTarget {
-  std::filesystem::path directory;  ///< that can be tried: `wanted` or the nearest above it; empty where there is none
+  std::filesystem::path directory;  ///< existing directory to test: `wanted` or an ancestor; empty if there is none
   Findings findings;
 };
 OutputTarget find_output(const std::filesystem::path& wanted);
 
-/// How Lustre spreads new files of `directory` over its servers, as `lfs` says.
+/// Reports how Lustre stripes new files of `directory` over its servers, as shown by `lfs`.
 Findings striping_findings(const std::filesystem::path& directory);
-/// What it is and what is free there. `directory` is there.
+/// Reports the type and free space of the file system. `directory` must exist.
 Findings directory_findings(const std::filesystem::path& directory);
 struct SpaceFacts {
-  std::size_t available = 0;   ///< bytes, for this user
-  bool has_files_left = true;  ///< more may be made
+  std::size_t available = 0;   ///< bytes available to this user
+  bool has_files_left = true;  ///< whether more files can be created
 };
 Findings space_findings(const SpaceFacts& facts);
 
-/// How writing a file went.
+/// The result of a write test.
 struct Trial {
-  std::string failed = {};  ///< "write", where it could not
-  int error = 0;            ///< errno of it
+  std::string failed = {};  ///< the step that failed: "write"; empty if none did
+  int error = 0;            ///< errno of that step
   int lock_error = 0;       ///< errno of flock
-  double seconds = 0.0;     ///< of trial_bytes to be on the disk
+  double seconds = 0.0;     ///< until trial_bytes are on disk
 };
-/// Writes, synchronises, locks, renames, reads and removes a file. Nothing is left, also where a signal ends it while a
-/// ScrapGuard lives.
+/// Writes, synchronizes, locks, renames, reads and removes a file. Leaves no file behind, even if a signal ends the
+/// program while a ScrapGuard exists.
 Trial try_directory(const std::filesystem::path& directory);
 Findings trial_findings(const Trial& trial);
 
-/// While it lives, SIGINT, SIGTERM and SIGUSR1 remove what try_directory and SharedProbe have written, and end the
-/// program with their exit code.
+/// While an instance exists, SIGINT, SIGTERM and SIGUSR1 remove the files of try_directory and SharedProbe and end the
+/// program with the exit code of the signal.
 class ScrapGuard {
  public:
   ScrapGuard();
@@ -66,13 +67,13 @@ class ScrapGuard {
 
 class Scrap;
 
-/// Removes them now; for what ends the program while threads use them.
+/// Removes these files immediately; for ending the program while other threads use them.
 void remove_scraps();
 
-/// A file that is there while it lives, by which others see whether they look at the same folder.
+/// A file that exists as long as the object, so that other ranks can check whether they see the same directory.
 class SharedProbe {
  public:
-  /// Where it cannot be written its name is empty.
+  /// Leaves the name empty if the file cannot be written.
   explicit SharedProbe(const std::filesystem::path& directory);
   ~SharedProbe();
   SharedProbe(const SharedProbe&) = delete;
@@ -84,9 +85,9 @@ class SharedProbe {
   std::unique_ptr<Scrap> file_;
   std::string name_;
 };
-/// Looks for it for `seconds`: some file systems show a file late.
+/// Looks for the file for up to `seconds`, because some file systems show new files late.
 Findings probe_findings(const std::filesystem::path& directory, const std::string& name, const std::string& writer,
                         double seconds);
-Findings probe_findings();  ///< of the rank that wrote it
+Findings probe_findings();  ///< on the rank that wrote the file
 
 }  // namespace mylos::app

@@ -8,28 +8,28 @@
 #include <span>
 #include <string>
 
-/// Whether MPI, the launcher and the batch system belong together.
+/// Checks whether MPI, the launcher and the batch system fit together.
 namespace mylos::app {
 
-/// What MPI says of itself.
+/// Properties of the MPI library.
 struct MpiFacts {
   bool is_built = true;
   std::size_t ranks = 1;
   std::string library = {}, thread_level = {};
 };
 
-/// Of this process, by what its launcher told it.
+/// Checks this process against the variables that its launcher set.
 Findings launch_findings(const MpiFacts& mpi, const parallel::Environment& environment);
 
-/// The batch job; `remaining`: seconds until it is ended, where the scheduler tells.
+/// Reports the batch job. `remaining` is the number of seconds until the job ends, if the scheduler reports it.
 Findings job_findings(const parallel::Environment& environment, std::optional<double> remaining);
 
-/// Seconds that all ranks took to give each other 8 bytes, and `bytes`.
+/// Reports an all-gather: `shortest` is its time in seconds for 8 bytes from each rank, `longer` for `bytes`.
 Findings exchange_findings(std::size_t ranks, std::size_t nodes, double shortest, double longer, std::size_t bytes);
 
 Findings clock_findings(std::span<const ClockOffset> offsets);
 
-/// Variables that change what MPI, NCCL, OpenMP and HDF5 do, as they are set here. `variables`: NAME=VALUE.
+/// Reports variables that change the behaviour of MPI, NCCL, OpenMP and HDF5. `variables` holds NAME=VALUE entries.
 Findings environment_findings(std::span<const std::string> variables);
 
 }  // namespace mylos::app

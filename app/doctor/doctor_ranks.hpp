@@ -7,30 +7,30 @@
 #include <string>
 #include <vector>
 
-/// How ranks that may hang, or end, tell the first one what they found. No wait is without an end.
+/// Collects findings on the first rank from ranks that may hang or die. Every wait has a time limit.
 namespace mylos::app {
 
-/// A rank's clock beside the first rank's.
+/// The clock of a rank relative to that of the first rank.
 struct ClockOffset {
   std::size_t rank = 0;
   double ahead = 0.0;        ///< seconds
-  double uncertainty = 0.0;  ///< seconds by which that may be wrong: half of a round trip
+  double uncertainty = 0.0;  ///< seconds; half of a round trip
 };
 
-/// Every rank calls the same functions in the same order.
+/// Every rank must call the same functions in the same order.
 class DoctorRanks {
  public:
-  /// `limit`: seconds that the first rank waits for the others; they wait longer for it.
+  /// `limit`: seconds that the first rank waits for the others. The others wait longer for the first rank.
   DoctorRanks(parallel::RankRuntime& runtime, double limit);
 
   bool is_first() const { return runtime_.rank() == 0; }
-  /// On the first rank what each one gave, in order, nothing of those that did not come in time; on the others nothing.
+  /// Gathers `mine`. On rank 0, returns one entry per rank (nullopt on timeout); on other ranks, an empty vector.
   std::vector<std::optional<std::string>> collect(const std::string& mine);
-  /// What the first rank gave; nothing where that does not come in time.
+  /// Broadcasts the text of the first rank; returns nullopt on timeout.
   std::optional<std::string> tell(const std::string& text);
-  /// On the first rank, of each of the others that is there.
+  /// On the first rank, returns the clock offset of each other rank that answers; on other ranks, an empty vector.
   std::vector<ClockOffset> compare_clocks();
-  /// On the first rank: those that did not come; they are not waited for again.
+  /// On the first rank, returns the ranks that timed out; later calls skip them.
   const std::set<std::size_t>& missing() const { return missing_; }
 
  private:

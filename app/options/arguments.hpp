@@ -9,92 +9,92 @@
 #include <utility>
 #include <vector>
 
-/// Everything a command was told: what the engine is given, and what only commands read.
+/// The arguments of a command: the configuration of a run, and options that only commands read.
 namespace mylos::app {
 
-/// What only plan reads.
+/// Options that only plan reads.
 struct PlanArguments {
-  std::string gpu;       ///< a kind of train/planning/machine.hpp, or cpu
-  std::size_t gpus = 1;  ///< of all nodes together
+  std::string gpu;       ///< a GPU kind of train/planning/machine.hpp, or "cpu"
+  std::size_t gpus = 1;  ///< on all nodes together
   std::size_t nodes = 1;
-  std::optional<std::size_t> threads;  ///< of a rank; empty = what this process would start
-  std::optional<double> memory;        ///< GiB of one GPU, or of a rank on CPUs
-  double network = 25.0;               ///< GB/s of a node in each direction
-  std::optional<double> link;          ///< GB/s of collectives inside a node
-  double storage = 1.0;                ///< GB/s that checkpoints are written with
-  std::filesystem::path measured;      ///< what bench step --json printed; empty = the cache
-  std::string job;                     ///< "slurm" or "pbs": print a script
+  std::optional<std::size_t> threads;  ///< per rank; default: the number that this process would use
+  std::optional<double> memory;        ///< GiB per GPU, or per rank on CPUs
+  double network = 25.0;               ///< GB/s per node in each direction
+  std::optional<double> link;          ///< GB/s of collectives within a node
+  double storage = 1.0;                ///< GB/s for writing checkpoints
+  std::filesystem::path measured;      ///< output of bench step --json; empty: use the cache
+  std::string job;                     ///< "slurm" or "pbs": print a job script
 };
 
-/// What only report reads.
+/// Options that only report reads.
 struct ReportArguments {
-  std::filesystem::path kernels;                               ///< what bench step --breakdown --json printed
-  std::filesystem::path batches;                               ///< what bench batch --json printed
-  std::optional<std::pair<std::size_t, std::size_t>> between;  ///< two evaluations, by their steps
+  std::filesystem::path kernels;                               ///< output of bench step --breakdown --json
+  std::filesystem::path batches;                               ///< output of bench batch --json
+  std::optional<std::pair<std::size_t, std::size_t>> between;  ///< steps of the two evaluations to compare
 };
 
-/// An option as it stood on the command line.
+/// An option as typed on the command line.
 struct TypedOption {
-  std::string name;                ///< in the table: "learning-rate"
+  std::string name;                ///< name in the option table: "learning-rate"
   std::vector<std::string> words;  ///< {"--lr", "1e-3"}
 };
 
 struct Arguments {
-  const tasks::TaskKind* task = &tasks::default_task_kind();  ///< whose options and data the run has
+  const tasks::TaskKind* task = &tasks::default_task_kind();  ///< defines the options and data of the run
   tasks::RunConfig run = tasks::default_run(*task, 0);
   std::string model;                 ///< as typed; commands resolve it to a directory
-  std::string save_strategy;         ///< Trainer's name for when checkpoints are written; empty = not given
-  bool bf16 = false, fp16 = false;   ///< Trainer's names for a precision
-  bool no_fsdp = false;              ///< another name for --mode replicated
-  std::vector<std::string> remarks;  ///< options that were taken and have no effect
+  std::string save_strategy;         ///< Trainer's checkpoint strategy; empty if not given
+  bool bf16 = false, fp16 = false;   ///< Trainer's names for precisions
+  bool no_fsdp = false;              ///< Trainer's name for --mode replicated
+  std::vector<std::string> remarks;  ///< one line for each accepted option that has no effect
 
-  std::filesystem::path data;        ///< what eval, prepare and bench read
-  std::filesystem::path context;     ///< the text that ask reads
-  std::filesystem::path vocabulary;  ///< vocab.txt of tokenize and of bench tokenize
+  std::filesystem::path data;        ///< input of eval, prepare and bench
+  std::filesystem::path context;     ///< text that ask answers questions about
+  std::filesystem::path vocabulary;  ///< vocab.txt for tokenize and bench tokenize
 
   std::optional<std::size_t> batch_per_rank;
-  /// Sequences of a micro-batch; a rank's batch is that times --gradient-accumulation-steps.
+  /// Sequences per micro-batch; the batch per rank is this times --gradient-accumulation-steps.
   std::optional<std::size_t> batch_size_per_device;
-  bool batch_is_per_rank = false;  ///< settled: the batch is what one rank takes of a step
+  bool batch_is_per_rank = false;  ///< after resolve(): whether the batch counts samples per rank and step
 
   std::filesystem::path config;       ///< a saved run.json
-  std::optional<double> stop_before;  ///< seconds before the walltime's end at which a run ends
-  std::optional<double> walltime;     ///< seconds from the program's start
-  std::filesystem::path trace;        ///< where the first events of a run are written
+  std::optional<double> stop_before;  ///< seconds before the time limit at which the run ends
+  std::optional<double> walltime;     ///< time limit in seconds from the start of the program
+  std::filesystem::path trace;        ///< output file for the first trace events of a run
   double collective_timeout = 600.0;  ///< seconds that a rank waits for others
-  std::string communicator = "auto";  ///< or "mpi"
+  std::string communicator = "auto";  ///< "auto", "mpi" or "nccl"
   bool overwrite = false;
-  bool extend = false;          ///< go on with a finished run under a longer schedule
-  std::string resume = "auto";  ///< or "never", or a path
+  bool extend = false;          ///< continue a finished run with a longer schedule
+  std::string resume = "auto";  ///< "auto", "never" or a path
   bool dry_run = false;
-  bool verbose = false;  ///< every rank says what it does
+  bool verbose = false;  ///< every rank logs, not only the first
 
-  bool once = false;        ///< of watch: one picture
-  double refresh = 2.0;     ///< of watch: seconds between pictures
-  bool every_mode = false;  ///< --mode all, of plan
+  bool once = false;        ///< watch: print once and exit
+  double refresh = 2.0;     ///< watch: seconds between updates
+  bool every_mode = false;  ///< plan: --mode all
   PlanArguments plan;
   ReportArguments report;
 
   bool json = false;
   bool offsets = false;
   bool cased = false;
-  bool decode = false;  ///< of tokenize
+  bool decode = false;  ///< tokenize: ids to text
 
-  std::string shapes;                  ///< of bench gemm: a model that is known by its sizes; empty: the task's first
-  std::size_t tokens = 3072;           ///< rows of the products that bench gemm times
-  std::size_t repeats = 5;             ///< timings, of which the median counts
-  bool breakdown = false;              ///< of bench step: where the time goes
-  bool predicts = false;               ///< of bench batch: --plan, nothing runs
-  std::vector<std::string> providers;  ///< empty = all of this build
+  std::string shapes;                  ///< bench gemm: a model known by its sizes; empty: the task's first one
+  std::size_t tokens = 3072;           ///< bench gemm: rows of the products
+  std::size_t repeats = 5;             ///< timings per measurement, whose median is reported
+  bool breakdown = false;              ///< bench step: break the time down by kernel
+  bool predicts = false;               ///< bench batch: --plan, predict without running
+  std::vector<std::string> providers;  ///< empty: all of this build
 
-  std::string launcher = "mpirun -n {n}";      ///< of compare: what starts a program on {n} ranks
-  std::vector<std::size_t> ranks = {1, 2, 4};  ///< of compare
+  std::string launcher = "mpirun -n {n}";      ///< compare: command that starts a program on {n} ranks
+  std::vector<std::size_t> ranks = {1, 2, 4};  ///< compare
   std::vector<std::string> modes = {"replicated", "sharded-optimizer", "sharded-gradients",
-                                    "sharded"};  ///< of compare; bench batch has its own default
+                                    "sharded"};  ///< compare; bench batch has its own default
 
   bool help = false;
   std::vector<std::string> positional;
-  std::vector<TypedOption> typed;  ///< the options of the command line, in its order; not those of peers without effect
+  std::vector<TypedOption> typed;  ///< options as typed, in order; without peer options that have no effect
   OptionSources sources;
 };
 

@@ -11,39 +11,39 @@
 #include <string_view>
 #include <vector>
 
-/// run.json: the value of every option of a command, and back.
+/// Reads and writes run.json, which records the value of every option of a command.
 namespace mylos::app {
 
-/// Keys of run.json that are no options: who wrote it, and what was chosen where nothing was said.
+/// Keys of run.json that are not options: the program that wrote it, and the values it chose for options not given.
 inline constexpr const char* program_key = "program";
 inline constexpr const char* resolved_key = "resolved";
-/// Key of what is resolved: {"train": "0123abcd", ...}, checksums of the data, by the option that names its file.
+/// Key in the resolved values: {"train": "0123abcd", ...}, the checksums of data files by option.
 inline constexpr const char* checksums_key = "checksums";
-/// Key in the object of the program: the names of the options that did not have their default.
+/// Key in the program's object: the names of the options that did not have their default.
 inline constexpr const char* changed_key = "changed";
 
-/// {"model": ..., "train": ..., ...}: the options of `command` in the table's order, null where one is unset.
+/// Returns {"model": ..., "train": ..., ...}: the options of `command` in table order, null for unset ones.
 nlohmann::ordered_json settings_json(const Command& command, const Arguments& arguments);
 
-/// Takes the values that a saved run.json has, checked as if they stood on the command line, under any name that the
-/// command line takes, those of peers included; keys that are absent or null stay as they are. Errors: UsageError
-/// naming the file and the key; std::runtime_error where it cannot be read.
+/// Applies the values of a saved run.json, checked as if they stood on the command line. Keys may use any name that the
+/// command line accepts, including names of peers; absent and null keys change nothing. Errors: UsageError naming the
+/// file and the key; std::runtime_error if the file cannot be read.
 void read_config_file(const std::filesystem::path& file, const Command& command, Arguments& arguments);
 
-/// The options of `command` that have another value than their default, a list of names: what tells an option that was
-/// set from one whose default another version changes.
+/// Returns the names of the options of `command` that differ from their default. The list distinguishes options that
+/// were set from options whose default changes in another version.
 nlohmann::ordered_json changed_options(const Command& command, const Arguments& arguments);
 
-/// "steps 3, now 4" for each option of `command` whose value is not that of `saved`, a run.json; the place of the
-/// output is no such option, nor are those in `may_differ`. An option that has its default in both is none either,
-/// though versions have different ones. A whole run.json that lacks an option is of a version without it: it went by
-/// the default.
+/// Returns "steps 3, now 4" for each option of `command` whose value differs from that in `saved`, a run.json. Ignores
+/// --output, the options in `may_differ`, and options that have their default in both, even if versions have different
+/// defaults. An option that is absent from a complete run.json had its default: the version that wrote it did not have
+/// the option.
 std::vector<std::string> differing_settings(const nlohmann::ordered_json& saved, const Command& command,
                                             const Arguments& arguments,
                                             std::span<const std::string_view> may_differ = {});
 
-/// Takes over what `saved`, a run.json from `file`, chose where nothing was said: who computes its matrix products, and
-/// its mode and micro-batch, where the settings that these were chosen under are the same.
+/// Applies the choices that `saved`, a run.json from `file`, records for options not given: the GEMM providers, and, if
+/// the settings that they depend on are unchanged, the mode and micro-batch.
 void take_recorded_choices(const nlohmann::ordered_json& saved, const std::filesystem::path& file,
                            Arguments& arguments);
 

@@ -3,16 +3,16 @@
 #include "app/options/arguments.hpp"
 #include "app/options/commands.hpp"
 
-/// What options mean together.
+/// Resolves and checks combinations of options.
 namespace mylos::app {
 
-/// Works out values that several options say (batch, micro-batch, length) and checks that what a command needs is
-/// there and that no option is given that would do nothing. Errors: UsageError.
+/// Resolves values that several options set together (batch, micro-batch, length). Checks that the options that a
+/// command needs are given, and that no given option is without effect. Errors: UsageError.
 void resolve(const Command& command, Arguments& arguments);
 
-/// What is said for a rank, once their number is known: until then there is one. Errors: UsageError.
+/// Resolves settings per rank once the number of ranks is known. Until then, one rank is assumed. Errors: UsageError.
 void resolve_ranks(Arguments& arguments, std::size_t ranks);
-/// The batch alone.
+/// Resolves only the batch.
 void resolve_batch(Arguments& arguments, std::size_t ranks);
 
 }  // namespace mylos::app

@@ -9,35 +9,35 @@
 #include <utility>
 #include <vector>
 
-/// The one table of options, from which parsing, --help and run.json derive.
+/// The table of options, from which parsing, --help and run.json are derived.
 namespace mylos::app {
 
 using Option = mylos::Option<Arguments>;
 
-/// The columns of the table; the kind of option adds the rest.
+/// Returns an option with the common columns of the table; helpers for each kind of option add the rest.
 inline Option named(std::string name, std::vector<std::string> aliases, std::string placeholder,
                     std::string_view section, unsigned commands, std::string help) {
   return named_option<Arguments>(std::move(name), std::move(aliases), std::move(placeholder), section, commands,
                                  std::move(help));
 }
 
-/// The values of --mode and --modes.
+/// Returns the values of --mode and --modes.
 std::vector<Choice> mode_choices();
 
-/// All options of all commands for runs of `task`, in the order in which help shows them: those of every task, and its
-/// own.
+/// Returns all options of all commands for runs of `task` in the order of the help text: the common ones and those of
+/// the task.
 const std::vector<Option>& option_table(const tasks::TaskKind& task = tasks::default_task_kind());
 
-/// `name` as the table writes it: with - for _.
+/// Returns `name` as written in the table, with "-" instead of "_".
 std::string normalized_name(std::string_view name);
 
-/// The option of that table with this name or alias, normalised; null where there is none.
+/// Returns the option of the table with this name or alias, after normalization; null if there is none.
 const Option* find_option(std::string_view name, const tasks::TaskKind& task = tasks::default_task_kind());
 
-/// Those of `task` alone.
+/// Returns the options that only `task` has.
 std::vector<Option> own_options(const tasks::TaskKind& task);
 
-/// A kind, other than `task`, that has an option of its own with this name or alias; null where there is none.
+/// Returns a task other than `task` that has its own option with this name or alias; null if there is none.
 const tasks::TaskKind* other_task_with(std::string_view name, const tasks::TaskKind& task);
 
 /// The parts of the table, one file each.

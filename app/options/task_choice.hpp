@@ -8,9 +8,9 @@
 
 namespace mylos::app {
 
-/// The kind of task that `words`, a command line after the command's name, is about: the command's only one, else as
-/// --task says, else the file of --config, else the config.json of --model; without any of these the default. Never
-/// fails: what is wrong with a word is told where it is read.
+/// Returns the task of `words`, a command line after the command's name: the command's only task, else that of --task,
+/// of the --config file, or of config.json in --model; otherwise the default. Never fails: errors in a word are
+/// reported when it is parsed.
 const tasks::TaskKind& choose_task(const Command& command, std::span<const std::string> words);
 
 }  // namespace mylos::app

@@ -5,34 +5,34 @@
 #include <string>
 #include <vector>
 
-/// Sorts the words of a command line. cxxopts does it; nothing else of the program knows that.
+/// Splits the words of a command line into options and arguments. Hides cxxopts from the rest of the program.
 namespace mylos::app {
 
-/// A name that may be typed, as the table of options writes it.
+/// An accepted name, as written in the option table.
 struct OptionName {
   std::string name;
-  bool takes_word = true;  ///< the word after it is its value; else it is a switch
+  bool takes_word = true;  ///< whether the next word is its value; otherwise it is a switch
 };
 
-/// An option as it was typed.
+/// An option as typed.
 struct ReadOption {
-  std::string name;                  ///< as an OptionName has it: "max-steps"; none has an unknown one's
+  std::string name;                  ///< normalized as in OptionName: "max-steps"; may be unknown
   std::string typed;                 ///< "--max_steps"
-  std::optional<std::string> value;  ///< empty where none was typed, and for an unknown name
-  std::vector<std::string> words;    ///< all that belong to it
+  std::optional<std::string> value;  ///< nullopt if no value was typed, and for unknown names
+  std::vector<std::string> words;    ///< all words that belong to it
 };
 
 struct ReadWords {
-  std::vector<ReadOption> options;      ///< in the order in which they were typed
-  std::vector<std::string> dashed;      ///< "-o", of which no option is typed
-  std::vector<std::string> positional;  ///< with all that follows --
-  bool help = false;                    ///< --help or -h is among them
+  std::vector<ReadOption> options;      ///< in the order typed
+  std::vector<std::string> dashed;      ///< words such as "-o", which no option uses
+  std::vector<std::string> positional;  ///< including all words after "--"
+  bool help = false;                    ///< whether --help or -h is among the words
 };
 
-/// Whether the word after a switch is its value, where it is true or false: "--bf16 True".
+/// Whether "true" or "false" after a switch is its value ("--bf16 True") or a positional word.
 enum class TruthWords { values, positional };
 
-/// Sorts `words`. `names` are unique and have two characters or more, and "help" is not among them. Never fails.
+/// Splits `words`. `names` must be unique, at least two characters long, and not contain "help". Never fails.
 ReadWords read_words(std::span<const OptionName> names, std::span<const std::string> words, TruthWords truths);
 
 }  // namespace mylos::app

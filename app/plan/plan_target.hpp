@@ -6,15 +6,15 @@
 
 #include <cstddef>
 
-/// The machine that plan was told of.
+/// The machine that `mylos plan` plans for.
 namespace mylos::app {
 
-/// Threads of a rank there.
+/// Returns the threads per rank on that machine.
 std::size_t planned_threads(const Arguments& arguments);
 
-/// With the rate at which it trains models like this one, measured or assumed. Errors: UsageError for what does not go
-/// together; std::runtime_error naming the file of a measurement that is of something else, or a precision that the
-/// machine has not.
+/// Returns the machine with the rate at which it trains models like this one, measured or assumed. Errors: UsageError
+/// for options that exclude each other; std::runtime_error naming the measurement's file if it does not match, or the
+/// precision if the machine does not support it.
 train::PlanTarget make_target(const Arguments& arguments, const nn::Model& model);
 
 }  // namespace mylos::app

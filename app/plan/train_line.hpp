@@ -7,24 +7,24 @@
 #include <utility>
 #include <vector>
 
-/// Lines that start a planned or measured run, as a user types them.
+/// Builds command lines that start a planned or measured run, as a user would type them.
 namespace mylos::app {
 
-/// Name and value of an option; a switch has no value.
+/// Name and value of an option; switches have no value.
 using TrainOption = std::pair<std::string, std::string>;
 
-/// The options of train called one of `names` that have a value in `arguments`, in the order of the table. Switches
-/// that are off are left out.
+/// Returns the options of train among `names` that have a value in `arguments`, in table order, without switches that
+/// are off.
 std::vector<TrainOption> train_options(const Arguments& arguments, const std::set<std::string, std::less<>>& names);
 
-/// " --name value", quoted for a shell.
+/// Returns " --name value", quoted for a shell.
 std::string typed_words(const TrainOption& option);
 
-/// The absolute path of --data; empty where there is none.
+/// Returns the absolute path of --data; empty if not given.
 std::string data_path(const Arguments& arguments);
 
-/// "srun ... mylos train --train FILE --output run", with `options`, on the machine of --gpu, --gpus and --nodes. Where
-/// there is no --data, `data_options` name it: "--dataset NAME".
+/// Returns "srun ... mylos train --train FILE --output run" with `options`, for the machine of --gpu, --gpus and
+/// --nodes. Without --data, `data_options` name the data: "--dataset NAME".
 std::string launched_line(const Arguments& arguments, const std::string& data_options,
                           const std::vector<TrainOption>& options);
 

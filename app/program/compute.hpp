@@ -7,30 +7,30 @@
 
 #include <string>
 
-/// Kokkos, for commands that compute; the others never start it.
+/// Initializes Kokkos for the commands that compute; other commands never start it.
 namespace mylos::app {
 
-/// Starts Kokkos and ends it when it goes. Made once a process.
+/// Initializes Kokkos on construction and finalizes it on destruction. May be created only once per process.
 class ComputeScope {
  public:
-  /// With the threads that OMP_NUM_THREADS says, else one for each CPU this process may run on. Errors: those of
-  /// usable_devices (core/device.hpp).
+  /// Uses the number of threads in OMP_NUM_THREADS, by default one per CPU that this process may run on. Errors: those
+  /// of usable_devices (core/device.hpp).
   ComputeScope();
-  /// As a rank of a launch, which has checked its devices.
+  /// Initializes Kokkos for a rank of a launch, which has checked its devices.
   explicit ComputeScope(const parallel::Launch& launch);
 
  private:
   Kokkos::ScopeGuard guard_;
 };
 
-/// Errors: std::runtime_error where the device in use cannot compute in this precision, or floats in TF32. Kokkos has
-/// been started.
+/// Requires Kokkos to be initialized. Errors: std::runtime_error if the device in use does not support this precision,
+/// or TF32 if `tf32`.
 void check_precision(Precision precision, bool tf32);
 
-/// Threads that ComputeScope would start.
+/// Returns the number of threads that ComputeScope would start.
 std::size_t default_threads();
 
-/// CPUs that this process may run on.
+/// Returns the number of CPUs that this process may run on.
 std::size_t usable_cpus();
 
 }  // namespace mylos::app

@@ -2,13 +2,13 @@
 
 #include <cstddef>
 
-/// Instruction sets: those this program was compiled for, and those of the CPU it runs on. What is here runs before
-/// anything else and on any CPU, so it uses neither the C++ library nor inline functions of other headers (the linker
-/// could pick a copy of one that was compiled for the wrong CPU).
+/// Instruction sets that this program was compiled for, and those of the CPU that it runs on. This code runs before
+/// anything else and on any CPU. It therefore uses neither the C++ library nor inline functions of other headers, for
+/// which the linker could pick a copy compiled for another CPU.
 namespace mylos::app {
 
-/// Calls DO(name that __builtin_cpu_supports knows, macro the compiler defines where it may use the feature) for what
-/// GCC 12 and Clang 14 both know and generate code for.
+/// Calls DO(name for __builtin_cpu_supports, macro that the compiler defines if it may use the feature) for each
+/// feature that both GCC 12 and Clang 14 know and generate code for.
 // clang-format off
 #define MYLOS_FOR_EACH_CPU_FEATURE(DO) \
   DO("sse3", __SSE3__) \
@@ -42,17 +42,17 @@ namespace mylos::app {
 #define MYLOS_COUNT_CPU_FEATURE(name, macro) +1
 inline constexpr std::size_t cpu_feature_count = 0 MYLOS_FOR_EACH_CPU_FEATURE(MYLOS_COUNT_CPU_FEATURE);
 
-/// In the order of the list.
+/// Names in the order of the list.
 extern const char* const cpu_feature_names[cpu_feature_count];
 
-/// Whether the compiler was allowed to use each.
+/// Whether the compiler was allowed to use each feature.
 extern const bool built_cpu_features[cpu_feature_count];
 
-/// Whether this CPU has each; on processors other than x86-64 all that were built for are taken as there.
+/// Sets whether this CPU has each feature. Processors other than x86-64 are assumed to have every feature of the build.
 void detect_cpu_features(bool (&present)[cpu_feature_count]);
 
-/// Writes the names of the features that `built` has and `present` has not into `text`, with spaces between them, as
-/// far as `size` bytes with the final NUL go. Returns how many there are.
+/// Writes the names of the features in `built` that are not in `present` to `text`, separated by spaces and truncated
+/// to `size` bytes including the final NUL. Returns the number of missing features.
 std::size_t missing_cpu_features(const bool* built, const bool* present, char* text, std::size_t size);
 
 }  // namespace mylos::app

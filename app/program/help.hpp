@@ -6,23 +6,23 @@
 #include <string_view>
 #include <vector>
 
-/// What --help prints, derived from the tables of commands and options.
+/// Texts of --help, generated from the tables of commands and options.
 namespace mylos::app {
 
-/// All commands.
+/// Returns the help text with all commands.
 std::string program_help();
 
-/// Usage, and every option for runs of `task` with unit, default and the peers' names.
+/// Returns the usage of a command and its options for runs of `task`, with units, defaults and peers' names.
 std::string command_help(const Command& command, const tasks::TaskKind& task = tasks::default_task_kind());
 
-/// The sections of a command's options for runs of `task`, in the order of the table.
+/// Returns the sections of a command's options for runs of `task`, in table order.
 std::vector<std::string_view> option_sections(const Command& command,
                                               const tasks::TaskKind& task = tasks::default_task_kind());
 
-/// "help text [default] (also --alias)".
+/// Returns "help text [default] (also --alias)".
 std::string option_text(const Option& option, const Arguments& defaults);
 
-/// `text` with a capital at its beginning.
+/// Returns `text` with its first letter capitalized.
 std::string sentence(std::string_view text);
 
 }  // namespace mylos::app

@@ -6,15 +6,16 @@
 
 namespace mylos::app {
 
-/// Finds the directory that --model means, or the name that the task trains without one, puts it into the arguments,
-/// and fits the task's settings to it. Errors: std::runtime_error where there is no such model; UsageError where a
-/// setting does not fit it. `notice` gets a line where a default is made to fit; without it, standard error.
+/// Resolves --model to a directory, or to a name that the task trains without one, stores it in `arguments`, and adapts
+/// the task's settings to the model. `notice` receives a line for each default that is adapted; without it, the line
+/// goes to standard error. Errors: std::runtime_error if there is no such model; UsageError if a setting does not fit
+/// it.
 void resolve_model_argument(Arguments& arguments, const Notice& notice);
 void resolve_model_argument(Arguments& arguments);
 
-/// For ask and eval, before resolve_model_argument: where --model is a run's output directory, takes the settings that
-/// the task names (how samples are cut) from its run.json unless the command line gives them, and says so in a line.
-/// Errors: UsageError where settings then do not go together; std::runtime_error where run.json cannot be read.
+/// For ask and eval, before resolve_model_argument: if --model is a run's output directory, takes the settings that the
+/// task names (how samples are split) from its run.json, unless given on the command line, and logs one line about
+/// them. Errors: UsageError if the settings then contradict each other; std::runtime_error if run.json cannot be read.
 void take_run_settings(const Command& command, Arguments& arguments);
 
 }  // namespace mylos::app

@@ -4,20 +4,21 @@
 
 #include <functional>
 
-/// What the program does on several ranks as if it were one: one line of an error, one exit code.
+/// Makes several ranks behave like one program: one error message, one exit code.
 namespace mylos::app {
 
-/// Thrown where an error has been told already: the program ends with its exit code and says nothing more.
+/// Thrown after an error has been reported: the program ends with this exit code and prints nothing more.
 struct AlreadyTold {
   int exit_code = 0;
 };
 
-/// The exit code of `work`, which all ranks run. An error that all ranks have is told by the first one, one that only
-/// some ranks have by the lowest of them; these then throw AlreadyTold so that `launch` does not wait for the others.
+/// Runs `work` on all ranks and returns its exit code. An error common to all ranks is reported by the first rank. An
+/// error of some ranks is reported by the lowest of them; these ranks then throw AlreadyTold, so that `launch` does not
+/// wait for the others.
 int on_ranks(parallel::Launch& launch, const std::function<int()>& work);
 
-/// Runs `work`, which is not collective, on every rank. An error of any is one of all: UsageError where it was that,
-/// else parallel::SharedError.
+/// Runs `work`, which is not collective, on every rank. An error on any rank is thrown on all ranks: as UsageError if
+/// it was one, else as parallel::SharedError.
 void on_all_ranks(parallel::Communicator& ranks, const std::function<void()>& work);
 
 }  // namespace mylos::app

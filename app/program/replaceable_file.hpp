@@ -5,20 +5,20 @@
 #include <string>
 #include <string_view>
 
-/// Keeps files that this program did not write from being replaced.
+/// Protects files that this program did not write.
 namespace mylos::app {
 
-/// A file that a command is to write.
+/// An output file of a command.
 struct OutputFile {
-  std::string_view option;  ///< that names it: "--output"
+  std::string_view option;  ///< option that names it: "--output"
   std::filesystem::path file;
-  std::string_view kind;                                      ///< "a report"
-  std::function<bool(const std::filesystem::path&)> is_ours;  ///< whether this program wrote a file as one of that kind
+  std::string_view kind;                                      ///< kind of file: "a report"
+  std::function<bool(const std::filesystem::path&)> is_ours;  ///< whether this program wrote a given file of this kind
   std::string_view advice = "replace it with --overwrite";
 };
 
-/// Errors: std::runtime_error of one line where the file is there, has any content, and was not written by this
-/// program, unless `overwrite`; also where it is a directory or a device.
+/// Checks that the file may be written. Errors: std::runtime_error with one line if the file is not empty and was not
+/// written by this program, unless `overwrite`; also if it is a directory or a device.
 void check_replaceable(const OutputFile& output, bool overwrite);
 
 }  // namespace mylos::app

@@ -7,8 +7,8 @@
 
 namespace mylos::app {
 
-/// Calls `late`, on a thread of its own, if it lives longer than a time; `late` is to end the program, because what it
-/// watches cannot be interrupted.
+/// Calls `late` on a separate thread if the object is not destroyed within the time limit. `late` should end the
+/// program, because the watched operation cannot be interrupted.
 class Watchdog {
  public:
   Watchdog(double seconds, std::function<void()> late);
@@ -20,7 +20,7 @@ class Watchdog {
   std::mutex mutex_;
   std::condition_variable woken_;
   bool done_ = false;
-  std::thread thread_;  ///< last: it uses the others
+  std::thread thread_;  ///< declared last: it uses the other members
 };
 
 }  // namespace mylos::app

@@ -7,21 +7,22 @@
 namespace mylos::app {
 
 struct Axis {
-  double low = 0.0, high = 1.0;  ///< ends; the ticks are between them
+  double low = 0.0, high = 1.0;  ///< ends; all ticks lie between them
   std::vector<double> ticks;     ///< ascending, at least two
   int exponent = 0;              ///< labels are in units of ten to this power
-  int decimals = 0;              ///< of labels
+  int decimals = 0;              ///< decimals of labels
 
-  /// The tick's label: "1,000", "0.25".
+  /// Returns the label of a tick: "1,000", "0.25".
   std::string label(double tick) const;
-  /// Where `value` stands, 0 at the low end and 1 at the high one.
+  /// Returns the position of `value`: 0 at the low end, 1 at the high end.
   double position(double value) const { return (value - low) / (high - low); }
 };
 
-/// The axis for values from `low` to `high` with about `count` ticks. It begins and ends at ticks, at zero where that
-/// is not far below `low`. Values that are not finite are as if there were none.
+/// Returns an axis for values from `low` to `high` with about `count` ticks. It begins and ends at ticks, and begins at
+/// zero if `low` is not far above zero. If one of them is not finite, the axis runs from 0 to 1.
 Axis value_axis(double low, double high, int count);
-/// The axis from `low` to `high` exactly, or from zero where `low` is near; its ticks are whole numbers where `whole`.
+/// Returns an axis from exactly `low` to `high`, or from zero if `low` is close to it. Ticks are whole numbers if
+/// `whole`.
 Axis range_axis(double low, double high, int count, bool whole);
 
 }  // namespace mylos::app

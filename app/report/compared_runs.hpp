@@ -9,24 +9,24 @@
 #include <string>
 #include <vector>
 
-/// Runs beside one another: the figures that `mylos compare` and `mylos report` show of each.
+/// Figures of runs that `mylos compare` and `mylos report` show next to each other.
 namespace mylos::app {
 
-/// One run, as its files tell.
+/// The figures of one run, read from its files.
 struct ComparedRun {
   double total_seconds = 0.0;                 ///< of the process, start to end
-  double training_seconds = 0.0;              ///< of its steps
-  std::string work = "tokens";                ///< what its steps count
-  double rate = 0.0;                          ///< work a second of the median step
-  double mean_rate = 0.0;                     ///< all work over the training time
-  double memory = 0.0;                        ///< bytes, the most that the first rank had resident
-  double sent = 0.0;                          ///< bytes that the first rank sends in a step
-  double loss = 0.0;                          ///< of the last step
-  std::vector<train::MetricKind> kinds = {};  ///< of its evaluations
-  train::Metrics metrics = {};                ///< of each kind the last evaluation's that has it
+  double training_seconds = 0.0;              ///< sum over its steps
+  std::string work = "tokens";                ///< unit of work of its steps
+  double rate = 0.0;                          ///< median work per second over the steps
+  double mean_rate = 0.0;                     ///< all work divided by the training time
+  double memory = 0.0;                        ///< bytes, peak resident memory of the first rank
+  double sent = 0.0;                          ///< bytes that the first rank sends per step
+  double loss = 0.0;                          ///< in the last step
+  std::vector<train::MetricKind> kinds = {};  ///< kinds of its evaluation metrics
+  train::Metrics metrics = {};                ///< for each kind, the value of the last evaluation that has it
 };
 
-/// The repeats of one mode on one number of ranks, or why there are none.
+/// The repeats of one mode on one number of ranks, or the reason why there are none.
 struct ComparedSetting {
   std::string mode;
   std::size_t ranks = 0;
@@ -34,21 +34,22 @@ struct ComparedSetting {
   std::string failure;
 };
 
-/// What the lines of a run's metrics say; it has steps. What they do not have is not a number.
+/// Computes the figures of a run, which must have steps. Figures that are not in its metrics are NaN.
 ComparedRun compared_run(const train::RunRecord& run);
 
-/// The metrics that have a column, in the order in which the runs list them. The first metric of a run, its validation
-/// loss, has none where there are others.
+/// Returns the metrics that have a column, in the order in which the runs list them. The first metric of a run, its
+/// validation loss, has no column if the run has others.
 std::vector<train::MetricKind> compared_metrics(const std::vector<ComparedSetting>& settings);
-/// The shorter of title and name, with a unit other than percent: "exact", "F1", "Latency ms".
+/// Returns the title or the name, whichever is shorter, with its unit unless that is percent: "exact", "F1", "Latency
+/// ms".
 std::string column_heading(const train::MetricKind& kind);
-/// A value of a metric for people: percents with two decimals, others with five digits; "-" where it is not finite.
+/// Returns the value as text: percentages with two decimals, others with five digits; "-" if it is not finite.
 std::string metric_value_text(const train::MetricKind& kind, double value);
-/// Returns what the steps of all runs count. Empty if they differ.
+/// Returns the unit of work of the steps of all runs; nullopt if they differ.
 std::optional<std::string> common_work(const std::vector<ComparedSetting>& settings);
 
-/// A line a setting, medians over its repeats; speedup and efficiency are those of the work a second, and count from
-/// the first setting on the fewest ranks. Runs that count other work than that one have neither.
+/// Returns a table with one line per setting: medians over its repeats. Speedup and efficiency compare the work per
+/// second with that of the first setting on the fewest ranks. Runs with another unit of work have neither.
 std::string comparison_table(const std::vector<ComparedSetting>& settings);
 nlohmann::ordered_json comparison_json(const std::vector<ComparedSetting>& settings);
 

@@ -5,22 +5,22 @@
 #include <string>
 #include <vector>
 
-/// Curves: named sequences of points, and fewer points that look the same.
+/// Curves: named sequences of points, with decimation and smoothing.
 namespace mylos::app {
 
 struct CurvePoint {
   double x = 0.0;
-  double y = 0.0;  ///< the curve has a gap where it is not finite, or so large that a range could overflow
+  double y = 0.0;  ///< if not finite, or so large that a range could overflow, the curve has a gap
 
   bool is_finite() const { return std::abs(x) < 1e200 && std::abs(y) < 1e200; }
 };
 
 struct Curve {
   std::string name;
-  std::vector<CurvePoint> points;  ///< x does not descend
-  std::size_t colour = 0;          ///< of the palette
-  bool faint = false;              ///< what a smoothed one is of
-  bool marks = false;              ///< a mark at each point
+  std::vector<CurvePoint> points;  ///< x is ascending
+  std::size_t colour = 0;          ///< index in the palette
+  bool faint = false;              ///< whether it is the raw data of a smoothed curve
+  bool marks = false;              ///< whether each point has a mark
 };
 
 struct Extent {
@@ -28,18 +28,20 @@ struct Extent {
   bool empty() const { return !(low_x <= high_x); }
 };
 
-/// Of the points that are finite, of all curves together.
+/// Returns the extent of the finite points of all curves.
 Extent extent_of(const std::vector<Curve>& curves);
 
-/// The points, or of each of `columns` equal parts of their range the first, the lowest, the highest and the last, and
-/// a gap where all of a part are gaps: as many columns of pixels show the same picture.
+/// Splits the range of x into `columns` equal parts and returns the first, lowest, highest and last point of each, or a
+/// gap if all its points are gaps. Drawn in as many pixel columns, the result looks the same. Short curves are returned
+/// unchanged.
 std::vector<CurvePoint> decimated(const std::vector<CurvePoint>& points, std::size_t columns);
 
-/// Each point's mean over `width` neighbours in the middle of which it stands, gaps left out. At the ends over fewer,
-/// as many on each side, or a falling curve would begin too low and end too high; where they were less than half, none.
+/// Returns the centred moving average over `width` points, skipping gaps. Near the ends the window shrinks on both
+/// sides, because a one-sided window would make a falling curve begin too low and end too high. Points with less than
+/// half the window are dropped.
 std::vector<CurvePoint> smoothed(const std::vector<CurvePoint>& points, std::size_t width);
 
-/// The point nearest to `x` that is finite and no further away than `reach`; null where there is none.
+/// Returns the finite point nearest to `x` within a distance of `reach`; null if there is none.
 const CurvePoint* nearest_point(const std::vector<CurvePoint>& points, double x, double reach);
 
 }  // namespace mylos::app

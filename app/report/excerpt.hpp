@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-/// The part of a text that shows an answer to a reader.
+/// The part of a text that shows an answer in context.
 namespace mylos::app {
 
 struct Excerpt {
@@ -13,11 +13,11 @@ struct Excerpt {
   std::string text() const { return before + answer + after; }
 };
 
-/// The sentence, or sentences, that `range` of `context` (well-formed UTF-8) is in, on one line; cut with "..." where
-/// it goes on for more than 160 characters to either side.
+/// Returns, on one line, the sentence or sentences of `context` (well-formed UTF-8) that contain `range`. A side longer
+/// than 160 characters is cut with "...".
 Excerpt sentence_around(std::string_view context, CodePointRange range);
 
-/// `text` with line breaks, tabs and other controls as spaces.
+/// Returns `text` with line breaks, tabs and other control characters replaced by spaces.
 std::string on_one_line(std::string_view text);
 
 }  // namespace mylos::app

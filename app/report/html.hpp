@@ -4,23 +4,23 @@
 #include <string_view>
 #include <vector>
 
-/// Pieces of a page that is HTML and well-formed XML at once. What is called `html` is markup already; everything else
-/// is text and is escaped.
+/// Builds pages that are both HTML and well-formed XML. Parameters called `html` are markup; everything else is text
+/// and is escaped.
 namespace mylos::app {
 
-/// `text` as it may stand between tags and in quoted attributes; what XML does not know, and bytes
-/// that are no UTF-8, become U+FFFD.
+/// Returns `text` escaped for use between tags and in quoted attributes. Characters that XML does not allow, and bytes
+/// that are not UTF-8, become U+FFFD.
 std::string escape_html(std::string_view text);
 
-/// `<tag attributes>html</tag>`; attributes are markup: class="x".
+/// Returns `<tag attributes>html</tag>`; attributes are markup: class="x".
 std::string element(std::string_view tag, std::string_view attributes, std::string_view html);
-/// The same around text.
+/// Returns the same element around text.
 std::string text_element(std::string_view tag, std::string_view attributes, std::string_view text);
 
-/// Bytes as base64, for `data:` addresses.
+/// Returns the bytes as base64, for `data:` URLs.
 std::string base64_text(std::string_view bytes);
 
-/// A table in a box of its own that scrolls where the page is narrower.
+/// A table in its own box, which scrolls if the page is too narrow.
 class HtmlTable {
  public:
   enum class Align { left, right };
@@ -31,9 +31,9 @@ class HtmlTable {
 
   explicit HtmlTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  /// A row of text, a cell a column. The first cell heads the row.
+  /// Adds a row of text, one cell per column. The first cell is the row's heading.
   void add(const std::vector<std::string>& cells);
-  /// The same of markup.
+  /// Adds a row of markup.
   void add_html(const std::vector<std::string>& cells);
   bool empty() const { return rows_.empty(); }
   std::string html() const;
@@ -43,11 +43,11 @@ class HtmlTable {
   std::string rows_;
 };
 
-/// "1,234", "0.0123", "3e-05": four digits of a number, for people; a dash where it is not finite.
+/// Returns "1,234", "0.0123", "3e-05": a number with four digits; a dash if it is not finite.
 std::string number_text(double value);
-/// "1.2500": so many decimals; what is too large for them as number_text().
+/// Returns "1.2500": a number with that many decimals; larger numbers as in number_text().
 std::string fixed_text(double value, int decimals);
-/// "1.23 GiB", of bytes that were read; a dash where they are no size.
+/// Returns "1.23 GiB" for a number of bytes; a dash if it is not a valid size.
 std::string size_text(double bytes);
 
 }  // namespace mylos::app

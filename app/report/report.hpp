@@ -9,20 +9,20 @@
 #include <string>
 #include <vector>
 
-/// `mylos report`: runs as one page of HTML that needs nothing else.
+/// `mylos report`: one self-contained HTML page about runs.
 namespace mylos::app {
 
-/// What the page is told beside the runs.
+/// Inputs of the page other than the runs.
 struct ReportSettings {
-  std::vector<BreakdownRow> kernels = {};  ///< of one step, measured by `mylos bench step --breakdown --json`
+  std::vector<BreakdownRow> kernels = {};  ///< kernels of one step, from `mylos bench step --breakdown --json`
   StepPair between = {};                   ///< evaluations whose answers are compared
-  std::optional<BatchTable> batches = {};  ///< what `mylos bench batch --json` printed
+  std::optional<BatchTable> batches = {};  ///< output of `mylos bench batch --json`
 };
 
-/// The page; `runs` may be empty where there are batches.
+/// Returns the page. `runs` may be empty if there are batches.
 std::string report_html(const std::vector<ReportedRun>& runs, const ReportSettings& settings);
 
-/// What every report has in its first kilobyte, and no other file should.
+/// Identifies a report: it is in the first kilobyte of every report, and should be in no other file.
 inline constexpr const char* report_mark = "<meta name=\"generator\" content=\"mylos report\"/>";
 
 }  // namespace mylos::app

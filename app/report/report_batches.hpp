@@ -6,8 +6,8 @@
 
 namespace mylos::app {
 
-/// The section of the page on what `mylos bench batch --json` printed: speed and memory over the micro-batch, a curve
-/// for each mode and recomputation, and the table. Empty where the table has no rows.
+/// Returns the section about the output of `mylos bench batch --json`: speed and memory over the micro-batch, with one
+/// curve per mode and recomputation, and the table. Empty if the table has no rows.
 std::string batches_html(const BatchTable& table);
 
 }  // namespace mylos::app

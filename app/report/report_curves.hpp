@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-/// The curves of a report.
+/// The charts of a report.
 namespace mylos::app {
 
-/// Loss, learning rate, gradient norm, each metric of the evaluations, speed, memory: of one run, or of several over
-/// one another. What no run has is left out; empty where there is nothing.
+/// Returns charts of loss, learning rate, gradient norm, each evaluation metric, speed and memory, for one run or for
+/// several runs in the same charts. Omits charts without data; empty if there are none.
 std::string curves_html(const std::vector<ReportedRun>& runs);
 
-/// Charts beside one another.
+/// Returns the charts laid out side by side.
 std::string charts_html(const std::vector<std::string>& charts);
 
 }  // namespace mylos::app

@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-/// What the GPUs of runs did.
+/// GPU utilization, memory and power of runs.
 namespace mylos::app {
 
-/// Of all GPUs and starts of a run; 0 where nothing says.
+/// Returns the energy of all GPUs over all starts of a run; 0 if unknown.
 double energy_kilowatt_hours(const ReportedRun& run);
 
-/// Of one run utilisation, memory and power over time and a table of its GPUs; of several a table. Empty where no run
-/// has samples of GPUs.
+/// For one run, returns charts of utilization, memory and power over time and a table of its GPUs; for several runs, a
+/// table. Empty if no run has GPU samples.
 std::string gpus_html(const std::vector<ReportedRun>& runs);
 
 }  // namespace mylos::app

@@ -7,8 +7,8 @@
 
 namespace mylos::app {
 
-/// The images that runs of image classification take for another label with the largest losses, as pictures in the
-/// page; empty where no run kept any. What cannot be read is told in `problems`.
+/// Returns the misclassified images with the largest losses of image classification runs, as embedded pictures; empty
+/// if no run kept any. Adds a line to `problems` for each file that cannot be read.
 std::string pictures_html(const std::vector<ReportedRun>& runs, std::vector<std::string>& problems);
 
 }  // namespace mylos::app

@@ -12,33 +12,33 @@
 #include <string>
 #include <vector>
 
-/// A run as a report sees it: its files, and what is not in them.
+/// A run as a report sees it: its files, and what is missing from them.
 namespace mylos::app {
 
 struct ReportedRun {
-  std::string name;  ///< no other run of the report has it
+  std::string name;  ///< unique among the runs of the report
   train::RunRecord record;
-  nlohmann::json results = {};              ///< results.json; null where there is none
-  std::optional<ComparedRun> figures = {};  ///< nothing where no step was made; the loss is the mean of the last steps
-  std::vector<train::GpuSeries> gpus = {};  ///< what they did, where the run computed on some
-  std::vector<std::string> missing = {};    ///< sentences on what is not there, or not whole
+  nlohmann::json results = {};              ///< results.json; null if there is none
+  std::optional<ComparedRun> figures = {};  ///< nullopt if no step was made; the loss is the mean of the last steps
+  std::vector<train::GpuSeries> gpus = {};  ///< samples of the run's GPUs, if it used any
+  std::vector<std::string> missing = {};    ///< sentences about missing or incomplete files
 };
 
-/// Reads the runs in `directories`. Errors: std::runtime_error naming the one in which there is nothing of a run.
+/// Reads the runs in `directories`. Errors: std::runtime_error naming a directory that holds no run.
 std::vector<ReportedRun> read_reported_runs(std::span<const std::string> directories);
 
-/// A value of run.json, of options or under "resolved" or "program": as text, empty where it is absent or null.
+/// Returns a value of run.json (of an option, or under "resolved" or "program") as text; empty if absent or null.
 std::string setting_text(const ReportedRun& run, const char* key);
 std::string setting_text(const ReportedRun& run, const char* group, const char* key);
 
-/// The kind of task that run.json names: the default where it names none, as versions that knew no other; null where
-/// this program has none of that name.
+/// Returns the task that run.json names. Returns the default if it names none, as in versions with only one task, and
+/// null if this program does not have the task.
 const tasks::TaskKind* task_kind_of(const ReportedRun& run);
 
-/// The value as it would be typed, lists of names with commas; "not set" for null.
+/// Returns the value as it would be typed, with commas between list items; "not set" for null.
 std::string value_text(const nlohmann::json& value);
 
-/// "274 of 1,695 steps, ended by SIGTERM".
+/// Returns "274 of 1,695 steps, ended by SIGTERM".
 std::string progress_text(const train::RunRecord& record);
 
 }  // namespace mylos::app

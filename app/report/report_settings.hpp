@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-/// What runs were: model, data, machine, options.
+/// Descriptions of runs: model, data, machine, options.
 namespace mylos::app {
 
-/// A table of what matters, and every option to open.
+/// Returns a table of the main settings, and a list of all options that can be opened.
 std::string description_html(const ReportedRun& run);
 
-/// What run.json says differently in some of the runs, a column a run; a sentence where they say the same. Names of
-/// output directories and states are left out.
+/// Returns a table of the values of run.json that differ between runs, one column per run, or a sentence if all are
+/// equal. Ignores output directories and run states.
 std::string differences_html(const std::vector<ReportedRun>& runs);
 
 }  // namespace mylos::app

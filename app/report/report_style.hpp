@@ -2,9 +2,9 @@
 
 namespace mylos::app {
 
-/// The style sheet of a report: light and dark, narrow and wide, on paper. Series have the colours of Okabe and Ito
-/// (jfly.uni-koeln.de/color), darker or lighter where the background asks for it, which people of any colour vision
-/// tell apart.
+/// The style sheet of a report, for light and dark mode, narrow and wide screens, and paper. Series use the colours of
+/// Okabe and Ito (jfly.uni-koeln.de/color), which people with any colour vision can distinguish, darkened or lightened
+/// to suit the background.
 extern const char* const report_style;
 
 }  // namespace mylos::app

@@ -7,27 +7,27 @@
 #include <string>
 #include <vector>
 
-/// Where the time of a run goes.
+/// The time of a run by activity.
 namespace mylos::app {
 
-/// Seconds of the first rank. Parts that a build or an older run does not tell are within `passes`.
+/// Seconds on the first rank. `passes` includes the parts that a build or an older run does not record.
 struct RunTime {
-  double passes = 0.0;                  ///< forward, backward, and what else steps do
+  double passes = 0.0;                  ///< forward and backward passes, and the unrecorded rest of steps
   std::optional<double> data = {};      ///< making batches
   std::optional<double> exchange = {};  ///< waiting for other ranks
   std::optional<double> update = {};    ///< the optimizer
   double evaluations = 0.0;
   std::optional<double> checkpoints = {};
-  /// What is nothing of these from the first one's begin to the last one's end, a minute or less at a time: models that
-  /// are written, short pauses between two starts of the run.
+  /// Unrecorded time between the first and the last record, in gaps of at most a minute: writing models, short breaks
+  /// between two starts of the run.
   std::optional<double> between = {};
-  double pauses = 0.0;  ///< the same, of more than a minute
+  double pauses = 0.0;  ///< the same, in gaps longer than a minute
 };
 
 RunTime time_of(const train::RunRecord& run);
 
-/// Bars and a table; `kernels` are those of one step by `mylos bench step --breakdown --json`. Empty where no step was
-/// made and no kernels are given.
+/// Returns bars and a table. `kernels` are those of one step, from `mylos bench step --breakdown --json`. Empty if no
+/// step was made and `kernels` is empty.
 std::string time_html(const std::vector<ReportedRun>& runs, const std::vector<BreakdownRow>& kernels);
 
 }  // namespace mylos::app

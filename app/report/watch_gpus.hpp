@@ -7,18 +7,19 @@
 #include <string>
 #include <string_view>
 
-/// A run's GPUs as mylos watch shows them.
+/// GPU lines of `mylos watch`.
 namespace mylos::app {
 
-/// A line of watch: the name in its column, and what there is to say.
+/// Returns a line of watch: the name in the first column, then the text.
 std::string watch_line(std::string_view name, const std::string& text);
 
-/// A line for each GPU; of more than 16 one for each node with the least, the middle and the most; of more than 16
-/// nodes one for all of them and one for each of the 16 whose GPUs do least. `now` in seconds since 1970: a GPU of
-/// which nothing was written for minutes is told. Empty where there are none.
+/// Returns one line per GPU. For more than 16 GPUs, returns one line per node with the minimum, median and maximum; for
+/// more than 16 nodes, one line for all of them and one for each of the 16 nodes with the least utilized GPUs. `now` is
+/// in seconds since 1970; the line of a GPU says if nothing was written about it for minutes. Empty if there are no
+/// GPUs.
 std::string gpu_lines(const train::GpuFollower::Gpus& gpus, double now);
 
-/// [{"node", "index", "name", "time", "utilization", "memory", "memory_total", "power"}]; null where it is not told.
+/// Returns [{"node", "index", "name", "time", "utilization", "memory", "memory_total", "power"}]; null if not recorded.
 nlohmann::ordered_json gpus_json(const train::GpuFollower::Gpus& gpus);
 
 }  // namespace mylos::app

@@ -5,24 +5,26 @@
 #include <filesystem>
 #include <vector>
 
-/// The directory that `mylos eval` writes its results into.
+/// The output directory of `mylos eval`.
 namespace mylos::app {
 
-/// Made at once, so that hours of prediction do not end in a directory that cannot be written. Directories that it made
-/// are gone again where nothing was written into them.
+/// Creates the directory on construction, so that a directory that cannot be written is reported before hours of
+/// prediction. Directories that it created are removed again if nothing was written to them.
 class EvaluationDirectory {
  public:
-  /// In every directory that eval wrote into: its options and the program. What it wrote there it may replace.
+  /// The file with eval's options and the program, in every directory that eval wrote to. Its presence allows eval to
+  /// replace its own results.
   static constexpr const char* record_file = "evaluation.json";
 
-  /// Errors: std::runtime_error of one line where the directory cannot be written, holds a training run, or, without
+  /// Errors: std::runtime_error with one line if the directory cannot be written, holds a training run, or, without
   /// `overwrite`, holds results of another program.
   EvaluationDirectory(const std::filesystem::path& path, bool overwrite);
   ~EvaluationDirectory();
   EvaluationDirectory(const EvaluationDirectory&) = delete;
   EvaluationDirectory& operator=(const EvaluationDirectory&) = delete;
 
-  /// Writes the record, a JSON object: before the results, so that those of a killed process are still its own.
+  /// Writes the record, a JSON object. Call it before writing results, so that results of a killed process are
+  /// recognized as eval's own.
   void begin(const nlohmann::ordered_json& record) const;
 
  private:

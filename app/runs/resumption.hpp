@@ -9,34 +9,33 @@
 #include <filesystem>
 #include <string>
 
-/// How a run goes on from a checkpoint.
+/// Resumes a run from a checkpoint.
 namespace mylos::app {
 
-/// Compares the arguments with those of `saved`, a run.json: lists what a resumed run may not change. With --extend
-/// its length is not among that.
+/// Compares the arguments with those of `saved`, a run.json, and lists the differences that a resumed run may not have.
+/// With --extend, the length may differ.
 train::CommandDifference difference_from_run(const nlohmann::ordered_json& saved, const Arguments& arguments);
 
-/// The run that another one goes on with.
+/// The run that is resumed.
 struct ResumedRun {
   nlohmann::ordered_json run;  ///< its run.json
-  bool extends = false;        ///< --extend gives it another length
+  bool extends = false;        ///< whether --extend changes its length
 };
 
-/// Compares what the run of a checkpoint was told, `configuration` (its run.json), with the arguments, and takes over
-/// what it chose by itself. Ranks and what only decides how the same numbers are computed may differ; so may the names
-/// of data files whose checksums are known, which check_resumed_data compares, and with --extend the length. Errors:
-/// std::runtime_error that lists every other difference.
+/// Compares the arguments with `configuration`, the run.json in a checkpoint, and takes over the choices that the run
+/// made itself. The number of ranks and settings that only affect how the same numbers are computed may differ. So may
+/// names of data files with known checksums, which check_resumed_data compares, and with --extend the length. Errors:
+/// std::runtime_error listing every other difference.
 ResumedRun take_up_run(const std::string& configuration, const std::filesystem::path& checkpoint, Arguments& arguments);
 
-/// Compares the data with what the run of `checkpoint`, whose run.json is `saved`, had read; a run.json without
-/// checksums is of a version that did not note them. Errors: std::runtime_error that names the first file that holds
-/// other data.
+/// Compares the data with those that the run of `checkpoint` read; `saved` is its run.json. Without checksums, as in
+/// older versions, nothing is compared. Errors: std::runtime_error naming the first file whose content differs.
 void check_resumed_data(const nlohmann::ordered_json& saved, const std::filesystem::path& checkpoint,
                         const std::vector<tasks::DataChecksum>& data);
 
-/// A line where the run that goes on, whose run.json is `run`, sums in another order than it did before: on other
-/// ranks, with another mode or micro-batch. Empty where it does not, where --deterministic makes that no difference,
-/// and where `saved` does not say how it was.
+/// Returns a line if the resumed run, whose run.json is `run`, sums in another order than before: on another number of
+/// ranks, or with another mode or micro-batch. Empty if it does not, if --deterministic makes the order irrelevant, or
+/// if `saved` does not record it.
 std::string changed_layout_line(const nlohmann::ordered_json& saved, const nlohmann::ordered_json& run);
 
 }  // namespace mylos::app

@@ -8,17 +8,17 @@
 
 #include <nlohmann/json.hpp>
 
-/// What a run is, for its banner and for run.json.
+/// Describes a run for its banner and for run.json.
 namespace mylos::app {
 
-/// `free_memory` in bytes, as it was before the trainer took its own.
+/// `free_memory`: bytes that were free before the trainer allocated its memory.
 train::RunDescription describe_run(const Arguments& arguments, const tasks::Task& task, const train::Trainer& trainer,
                                    parallel::Launch& launch, std::size_t free_memory);
 
-/// The checksum as run.json has it.
+/// Returns the checksum as written in run.json.
 std::string checksum_text(const tasks::DataChecksum& data);
 
-/// run.json: every setting, who wrote it, and what was chosen where nothing was said.
+/// Returns run.json: every setting, the program that writes it, and the values chosen for options not given.
 nlohmann::ordered_json run_json(const Arguments& arguments, const tasks::Task& task, const train::Trainer& trainer,
                                 parallel::Launch& launch);
 
