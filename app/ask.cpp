@@ -53,16 +53,16 @@ void print_answer(const std::string& question, const data::PipelineAnswer& answe
   print(sentence.after + "\n");
 }
 
-/// https://no-color.org: any value that is not empty.
+/// Returns whether the output is a terminal and NO_COLOR is unset or empty (https://no-color.org).
 bool may_highlight() {
   const char* no_color = std::getenv("NO_COLOR");
   return ::isatty(STDOUT_FILENO) == 1 && (no_color == nullptr || *no_color == '\0');
 }
 
-/// Nothing but white space, of any script.
+/// Returns whether `question` is only white space, of any script.
 bool is_blank(std::string_view question) { return python_lstrip(question).empty(); }
 
-/// Calls `answer` with each question that is typed or piped in, one a line; blank lines are none.
+/// Calls `answer` with each question that is typed or piped in, one per line. Skips blank lines.
 void read_questions(const std::function<void(const std::string&)>& answer) {
   const bool prompts = ::isatty(STDIN_FILENO) == 1;
   std::string line;

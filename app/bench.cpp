@@ -17,10 +17,10 @@ namespace mylos::app {
 
 namespace {
 
-/// Sets of benchmarks.
+/// Sets of benchmarks, as bits.
 enum BenchmarkBit : unsigned { of_gemm = 1, of_step = 2, of_batch = 4, of_tokenize = 8, of_collectives = 16 };
 
-/// An option, and the benchmarks that have it.
+/// An option and the benchmarks that have it.
 struct OptionOfBenchmarks {
   const char* option;
   unsigned benchmarks;  ///< bits of BenchmarkBit
@@ -66,7 +66,7 @@ constexpr std::array benchmarks = std::to_array<Benchmark>({{"gemm", of_gemm, be
                                                             {"tokenize", of_tokenize, bench_tokenize},
                                                             {"collectives", of_collectives, bench_collectives, true}});
 
-/// An option of the other benchmarks would change nothing in this one.
+/// Refuses options that only other benchmarks have, because they would have no effect.
 void check_options_of(const Benchmark& benchmark, const Arguments& arguments) {
   for (const auto& [option, having] : options_of_benchmarks) {
     if (!arguments.sources.was_given(option) || (having & benchmark.bit) != 0) continue;
@@ -77,7 +77,7 @@ void check_options_of(const Benchmark& benchmark, const Arguments& arguments) {
   }
 }
 
-/// Several processes that each time the same machine time each other.
+/// Refuses a launcher: several processes that each time the same machine would disturb each other.
 void refuse_launcher(std::string_view what) {
   const std::size_t launched = parallel::launched_ranks(parallel::process_environment);
   if (launched <= 1) return;

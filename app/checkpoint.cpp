@@ -16,14 +16,14 @@
 #include <optional>
 #include <system_error>
 
-/// mylos checkpoint: what is in checkpoints, and whether it is whole.
+/// mylos checkpoint: shows what checkpoints contain, and verifies them.
 namespace mylos::app {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-/// A text that is a JSON object becomes one.
+/// Returns the value as JSON; a string that holds a JSON object becomes that object.
 Json to_json(const parallel::CheckpointRecord::Value& value) {
   const auto* text = std::get_if<std::string>(&value);
   if (text == nullptr) return std::visit([](const auto& typed) { return Json(typed); }, value);
@@ -37,7 +37,7 @@ Json describe_record(const parallel::CheckpointRecord& record) {
   return members;
 }
 
-/// One row of the list; `error` is of a file that cannot be read, as one that a run has removed since it was listed.
+/// One row of the list. `error` is set if the file cannot be read, for example because the run has removed it since.
 struct ListedCheckpoint {
   parallel::CheckpointEntry entry;
   std::optional<std::uintmax_t> bytes;
@@ -99,8 +99,8 @@ int list_directory(const Arguments& arguments) {
   return 0;
 }
 
-/// Prints one line a value: "name  value". Members of objects have lines of their own, by names with dots
-/// ("configuration.resolved.steps"), and so have objects in a list, by their index.
+/// Prints one line per value: "name  value". Members of objects, also of objects in a list, have their own lines, named
+/// by keys and indices joined with dots ("configuration.resolved.steps").
 void print_members(const std::string& name, const Json& value) {
   const bool has_objects = value.is_array() && !value.empty() && value.front().is_object();
   if (value.is_object() && !value.empty()) {
@@ -135,9 +135,9 @@ int show(const Arguments& arguments) {
   return 0;
 }
 
-/// Every checkpoint of a directory, or one file.
+/// Returns every checkpoint of a directory, or one file.
 std::vector<fs::path> files_of(const std::string& path) {
-  std::error_code unreadable;  // is told by the call that opens it
+  std::error_code unreadable;  // reported by the call that opens it
   if (!fs::is_directory(path, unreadable)) return {checkpoint_at(path)};
   std::vector<fs::path> files;
   for (const auto& entry : parallel::list_checkpoints(parallel::checkpoints_directory(path))) {
@@ -172,7 +172,7 @@ int verify(const Arguments& arguments) {
   return all_right ? 0 : 1;
 }
 
-/// What of the command line only some of its verbs take.
+/// Checks arguments and options that only some of the verbs accept.
 void check_words(const Arguments& arguments) {
   const std::string& verb = arguments.positional[0];
   const bool is_diff = verb == "diff";

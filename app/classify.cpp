@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-/// mylos classify: the likeliest labels of pictures.
+/// mylos classify: the likeliest labels of images.
 namespace mylos::app {
 namespace {
 

@@ -18,14 +18,14 @@
 #include <chrono>
 #include <sstream>
 
-/// mylos compare: one training job in every parallel mode, on several numbers of ranks.
+/// mylos compare: runs one training job in every parallel mode, on several numbers of ranks.
 namespace mylos::app {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 using Json = nlohmann::ordered_json;
 
-/// The launcher's words with the number of ranks in the place of {n}.
+/// Returns the words of the launcher, with {n} replaced by the number of ranks.
 std::vector<std::string> launcher_words(const std::string& launcher, std::size_t ranks) {
   std::vector<std::string> words;
   std::istringstream text(launcher);
@@ -40,7 +40,7 @@ std::filesystem::path run_directory(const Arguments& arguments, const ComparedSe
   return arguments.run.engine.output / fmt::format("{}-{}-{}", setting.mode, setting.ranks, repeat + 1);
 }
 
-/// One run as a process of its own; a failure is kept, and the others go on.
+/// Runs one run as a separate process. Stores a failure in `setting`, so that the others continue.
 void run_once(const Arguments& arguments, const std::filesystem::path& config, std::size_t repeat,
               ComparedSetting& setting) {
   if (!setting.failure.empty()) return;
@@ -75,11 +75,12 @@ std::vector<ComparedSetting> all_settings(const Arguments& arguments) {
   return settings;
 }
 
-/// What every run is told. A batch per rank is not settled here: the runs differ in their ranks.
+/// Returns the settings of every run. A batch per rank is kept as such, because the runs have different numbers of
+/// ranks.
 Json common_settings(const Arguments& arguments) {
   Json settings = settings_json(*find_command("train"), arguments);
   settings[program_key] = program_json();
-  // Times are compared, and nothing goes on with these runs.
+  // Checkpoints would only disturb the timing, and these runs are never resumed.
   const bool is_told = arguments.sources.was_given("checkpoint-every") || arguments.sources.was_given("save-strategy");
   if (!is_told) settings["checkpoint-every"] = "never";
   if (!arguments.batch_is_per_rank) return settings;
@@ -89,7 +90,7 @@ Json common_settings(const Arguments& arguments) {
   return settings;
 }
 
-/// Whether `common_settings` made a file; a copy of a run.json has a state.
+/// Returns whether `common_settings` made the file; a run.json of a run also has a state.
 bool is_settings_file(const std::filesystem::path& file) {
   const Json settings = try_parse_ordered_json(read_text(file));
   return settings.is_object() && settings.contains(program_key) &&
@@ -114,7 +115,7 @@ int run_compare(const Arguments& arguments) {
   for (const std::string& remark : arguments.remarks) log_line(remark);
   write_text(config, common_settings(arguments).dump(2) + "\n");
   std::vector<ComparedSetting> settings = all_settings(arguments);
-  // In turns, so that a slow hour of the machine falls on all alike.
+  // Repeats take turns, so that a slow hour of the machine affects all settings alike.
   for (std::size_t repeat = 0; repeat < arguments.repeats; ++repeat) {
     for (ComparedSetting& setting : settings) run_once(arguments, config, repeat, setting);
   }

@@ -30,9 +30,9 @@
 #include <span>
 #include <thread>
 
-/// mylos doctor: what would go wrong here. What may hang is done by a thread that is left alone after a while, and no
-/// rank waits for another without an end; Kokkos is not started, so that it runs where GPUs or their driver are
-/// missing.
+/// mylos doctor: finds problems of this environment. Checks that may hang run on a thread that is abandoned after a
+/// time limit, and no rank waits for another without a limit. Kokkos is not started, so that doctor also runs if GPUs
+/// or their driver are missing.
 namespace mylos::app {
 namespace {
 
@@ -43,7 +43,7 @@ void append(Findings& to, Findings more) {
   to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
-/// What a rank tells the first one of itself.
+/// The report of a rank to the first one.
 struct RankReport {
   Findings findings;
   ProcessorFacts processors;
@@ -64,9 +64,9 @@ RankReport unpack(const std::string& text) {
           value.at("build")};
 }
 
-/// All that the first rank knows.
+/// Everything that the first rank collects.
 struct Picture {
-  std::vector<std::size_t> first_of_node;  ///< of each rank, the lowest on its node
+  std::vector<std::size_t> first_of_node;  ///< for each rank, the lowest rank on its node
   std::vector<Findings> of_ranks;
   Findings of_launch;
 };
@@ -84,7 +84,7 @@ class Doctor {
         limit_(arguments.collective_timeout),
         host_(parallel::node_name(parallel::process_environment, host_name())) {}
 
-  /// The exit code.
+  /// Returns the exit code.
   int run();
 
  private:
@@ -110,14 +110,14 @@ class Doctor {
   const Arguments& arguments_;
   double limit_;  ///< seconds
   std::string host_;
-  std::filesystem::path directory_;  ///< that is tried; empty where there is none
+  std::filesystem::path directory_;  ///< directory to test; empty if there is none
   std::unique_ptr<parallel::RankRuntime> runtime_;
   std::vector<std::size_t> first_of_node_;
   std::size_t rank_of_node_ = 0, ranks_of_node_ = 1;
   bool has_left_threads_ = false;
 };
 
-/// Adds what `check` finds, or that it has not come back: then false.
+/// Runs `check` and adds its findings. If it does not return in time, adds a finding that says so and returns false.
 bool Doctor::look(Findings& found, const char* name, const std::string& what, double seconds,
                   std::function<Findings()> check) {
   const auto promise = std::make_shared<std::promise<Findings>>();
@@ -151,7 +151,7 @@ void Doctor::find_directory(Findings& findings) {
   if (is_found) directory_ = location->directory;
 }
 
-/// What needs no other rank.
+/// Runs the checks that need no other rank.
 Findings Doctor::look_alone() {
   const BuildInfo build = build_info();
   Findings findings = {
@@ -171,7 +171,7 @@ Findings Doctor::look_alone() {
   return findings;
 }
 
-/// What depends on the rank's place on its node.
+/// Runs the checks that depend on the rank's position on its node.
 Findings Doctor::look_with_places() const {
   Findings findings = memory_findings(memory_facts(ranks_of_node_));
   append(findings, nccl_findings());
@@ -211,7 +211,7 @@ Findings Doctor::look_at_output(bool is_first_of_node, const std::string& probe,
   return findings;
 }
 
-/// The median of some, after one that makes connections.
+/// Reports the median of several exchanges, after one that sets up connections.
 Findings Doctor::time_exchange() const {
   constexpr std::size_t repeats = 5, long_bytes = std::size_t{64} << 10, most_bytes = std::size_t{64} << 20;
   const std::size_t longer = std::clamp<std::size_t>(most_bytes / runtime_->size(), 8, long_bytes);
@@ -239,8 +239,8 @@ void Doctor::print_report(std::span<const FoldedFinding> findings, std::size_t r
   flush_output();
 }
 
-/// Where MPI is of no help: the first of the processes that were started reports. The others say their errors once it
-/// has had the time to: it may be the one that is lost.
+/// Reports if MPI cannot be used: the first of the launched processes prints the report. The others print their errors
+/// after a delay that gives the first one time to finish, because it may be the one that is lost.
 int Doctor::report_alone(Findings findings, const Finding& more) const {
   findings.push_back(more);
   const std::vector<FoldedFinding> folded = fold({}, std::vector<Findings>{findings});
@@ -256,7 +256,7 @@ int Doctor::report_alone(Findings findings, const Finding& more) const {
   return doctor_exit_code(folded);
 }
 
-/// What ranks of a node do to each other.
+/// Checks the ranks of each node against each other.
 void Doctor::compare_nodes(const std::map<std::size_t, RankReport>& reports, Picture& picture) const {
   std::map<std::size_t, std::vector<std::size_t>> nodes;
   for (const auto& [rank, report] : reports) nodes[picture.first_of_node[rank]].push_back(rank);
@@ -292,7 +292,7 @@ void Doctor::take_in(const std::vector<std::optional<std::string>>& reports, Pic
   compare_nodes(present, picture);
 }
 
-/// What the first rank of a node found of its file system is of all of them.
+/// Applies the findings of a node's first rank about its file system to all ranks of the node.
 void Doctor::take_in_later(std::size_t rank, const Findings& findings, Picture& picture) {
   for (std::size_t other = rank; other < picture.of_ranks.size(); ++other) {
     for (const Finding& each : findings) {
@@ -308,7 +308,7 @@ int Doctor::conclude(const Picture& picture) const {
   return doctor_exit_code(folded);
 }
 
-/// Without what may hang: threads that were left alone, and MPI's end where ranks are missing.
+/// Exits without the steps that may hang: joining abandoned threads, and finalizing MPI if ranks are missing.
 void Doctor::leave(int exit_code) {
   remove_scraps();
   std::_Exit(exit_code);
@@ -323,7 +323,7 @@ void Doctor::leave_with(const std::string& error) const {
   leave(failure);
 }
 
-/// The ranks are there; `findings` are this one's until now.
+/// Runs the checks of all ranks together. `findings` are those of this rank so far.
 int Doctor::look_together(Findings findings) {
   const std::size_t size = runtime_->size(), rank = runtime_->rank();
   DoctorRanks ranks(*runtime_, limit_);
@@ -361,7 +361,7 @@ int Doctor::look_together(Findings findings) {
   plan = parse_json(*told, "the plan of rank 0");
   Findings later;
   const std::vector<ClockOffset> clocks = ranks.compare_clocks();
-  // Those that answered a moment ago exchange among all, where nobody can be left out.
+  // The ranks that have just answered do a collective exchange, which cannot leave out a rank.
   const auto complete = ranks.tell(ranks.missing().empty() ? "all" : "some");
   if (complete == "all") {
     const Watchdog exchanging(rank == 0 ? limit_ : 2.0 * limit_, [&] {
@@ -426,7 +426,7 @@ int Doctor::run() {
   const auto mine = first_of_node_.begin() + static_cast<std::ptrdiff_t>(runtime_->rank());
   rank_of_node_ = static_cast<std::size_t>(std::count(first_of_node_.begin(), mine, *mine));
   ranks_of_node_ = static_cast<std::size_t>(std::ranges::count(first_of_node_, *mine));
-  // Processes that take themselves for the only one: the launcher's first one speaks.
+  // Processes that each believe to be the only one: only the launcher's first process prints.
   const bool is_silent = runtime_->size() == 1 && parallel::launched_rank(parallel::process_environment) != 0;
   if (is_silent) return failure;
   const Watchdog whole(8.0 * limit_ + 60.0, [this] { leave_with("doctor has not come to its end"); });
@@ -434,7 +434,7 @@ int Doctor::run() {
   try {
     exit_code = look_together(std::move(findings));
   } catch (const std::exception& error) {
-    leave_with(error.what());  // MPI's end would wait for ranks that go on
+    leave_with(error.what());  // finalizing MPI would wait for the ranks that continue
   }
   {
     const Watchdog ending(limit_, [this] { leave_with("other ranks do not come to the end of MPI"); });

@@ -25,7 +25,7 @@ nlohmann::ordered_json record_of(const Arguments& arguments) {
   return record;
 }
 
-/// How long the predictions alone took, and their loss where the samples have labels.
+/// Returns a line with the time of the predictions alone, and their loss if the samples have labels.
 std::string prediction_line(const tasks::EvaluatedSamples& samples, double seconds, const train::Metrics& metrics) {
   const double* loss = train::find_metric(metrics, "validation_loss");
   return fmt::format("predicted {0} {1} in {2:.3f} s, {3:.1f} {1}/s{4}", samples.count, samples.name, seconds,

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-/// mylos fetch: gets a model or a data set into our cache and prints where it lies.
+/// mylos fetch: downloads a model or a data set into the cache and prints its path.
 namespace mylos::app {
 
 int run_fetch(const Arguments& arguments) {

@@ -22,8 +22,7 @@
 namespace mylos::app {
 namespace {
 
-/// Prints the texts of prompts that grow together one after the other: of the first that has not ended each token as it
-/// comes.
+/// Prints the texts of concurrently generated prompts one after the other: the first unfinished text token by token.
 class TextsInOrder {
  public:
   explicit TextsInOrder(std::size_t count) : texts_(count) {}
@@ -47,7 +46,7 @@ class TextsInOrder {
     bool is_done = false;
   };
   std::vector<Text> texts_;
-  std::size_t first_ = 0;  ///< that has not ended
+  std::size_t first_ = 0;  ///< index of the first unfinished text
 };
 
 struct NamedPrompt {
@@ -78,8 +77,8 @@ void continue_prompts(tasks::Generator& generator, std::span<const NamedPrompt> 
   flush_output();
 }
 
-/// Prompts that are typed or piped in, one a line, `batch` together. Those before a line that is no prompt are
-/// continued.
+/// Reads prompts that are typed or piped in, one per line, and continues `batch` of them together. Prompts before an
+/// invalid line are still continued.
 void continue_lines(const tasks::Generator& generator, std::size_t batch,
                     const std::function<void(std::span<const NamedPrompt>)>& answer) {
   const bool asks = ::isatty(STDIN_FILENO) == 1;
@@ -114,7 +113,7 @@ int run_generate(const Arguments& told) {
     ensure_utf8(arguments.positional[i], fmt::format("prompt {}", i + 1));
   }
   take_run_settings(*find_command("generate"), arguments);
-  resolve_model_argument(arguments, [](const std::string&) {});  // prompts are not cut: no length has to fit
+  resolve_model_argument(arguments, [](const std::string&) {});  // prompts are not cut, so no length has to fit
   const ComputeScope compute;
   check_precision(arguments.run.engine.precision, arguments.run.engine.gemm.tf32);
   tasks::Generator generator(arguments.run, log_line);

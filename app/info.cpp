@@ -11,7 +11,7 @@
 
 #include <cstdlib>
 
-/// mylos info: what this build is and what it runs on. Starts neither Kokkos nor MPI.
+/// mylos info: describes this build and its environment. Does not start Kokkos or MPI.
 namespace mylos::app {
 namespace {
 
@@ -19,7 +19,8 @@ using Json = nlohmann::ordered_json;
 
 Json version_or_null(const std::string& version) { return version.empty() ? Json(nullptr) : Json(version); }
 
-/// {"cudnn": "cuDNN cannot be loaded (...); ..."}: the providers of this build that cannot be used here, and why.
+/// Returns {"cudnn": "cuDNN cannot be loaded (...); ..."}: the providers of this build that cannot be used here, and
+/// why.
 Json missing_providers() {
   Json missing = Json::object();
   for (const std::string& name : built_gemm_providers()) {

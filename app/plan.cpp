@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-/// mylos plan: what fits and how long it takes. Starts neither Kokkos nor MPI.
+/// mylos plan: predicts whether a run fits in memory and how long it takes. Does not start Kokkos or MPI.
 namespace mylos::app {
 namespace {
 
@@ -41,7 +41,7 @@ std::vector<train::ModePlan> plan_modes(const Arguments& arguments, const train:
   return plans;
 }
 
-/// The fastest that fits; of those within 2 % of it the first, which exchanges least.
+/// Returns the fastest plan that fits. Among those within 2 % of it, returns the first, which communicates least.
 const train::ModePlan* recommended(const std::vector<train::ModePlan>& plans) {
   constexpr double alike = 1.02;
   double fastest = 0.0;
@@ -53,7 +53,7 @@ const train::ModePlan* recommended(const std::vector<train::ModePlan>& plans) {
   return found == plans.end() ? nullptr : &*found;
 }
 
-/// The options of train that make the planned run: all that plan was given and train has, and what a plan settles.
+/// Returns the options of train for the planned run: those given to plan that train has, and those that the plan sets.
 std::vector<TrainOption> planned_options(const Arguments& told, const train::ModePlan& plan,
                                          const train::WorkKind& work) {
   Arguments arguments = told;
@@ -74,13 +74,13 @@ std::string run_line(const Arguments& arguments, const tasks::PlannedRun& run, c
   return launched_line(arguments, run.data_options, planned_options(arguments, plan, run.work));
 }
 
-/// A third more than predicted and ten minutes, in steps of ten minutes.
+/// Returns 1.3 times the predicted time plus ten minutes, rounded up to ten minutes.
 double walltime_of(const train::ModePlan& plan) {
   constexpr double margin = 1.3, least = 600.0, step = 600.0;
   return std::ceil((margin * plan.job() + least) / step) * step;
 }
 
-/// {"none": 24, "attention": 28, "layer": 200}
+/// Returns {"none": 24, "attention": 28, "layer": 200}.
 Json largest_json(const train::ModePlan& plan) {
   Json largest = Json::object();
   for (const auto& [recompute, samples] : plan.largest_of_each) {
@@ -181,7 +181,7 @@ void print_job(const Arguments& arguments, const train::ModePlan& plan, const tr
           .walltime = walltime_of(plan),
           .train = data_path(arguments),
           .communicator = "auto"};
-  // What the script has a variable for; the rest stands in its OPTIONS.
+  // Options for which the script has a variable; the others go to its OPTIONS.
   const std::map<std::string, std::string*> variables = {{"model", &job.model},
                                                          {"mode", &job.mode},
                                                          {"precision", &job.precision},

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-/// mylos prepare: turns a data set into samples once.
+/// mylos prepare: converts a data set into samples once.
 namespace mylos::app {
 
 int run_prepare(const Arguments& told) {

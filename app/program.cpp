@@ -61,8 +61,8 @@ const Command& get_command(const std::string& name) {
   return *command;
 }
 
-/// Several processes of a command that knows nothing of ranks would do the same work and write the same files. MPI is
-/// not asked: such commands run where it cannot start.
+/// Refuses to run a command without ranks as several processes, which would do the same work and write the same files.
+/// Does not use MPI, because such commands also run where MPI cannot start.
 void check_launch(const Command& command) {
   const std::size_t launched = parallel::launched_ranks(parallel::process_environment);
   if (command.runs_on_ranks || launched <= 1) return;
@@ -82,7 +82,7 @@ int run_command(const Command& command, std::span<const std::string> words) {
   return found->run(arguments);
 }
 
-/// What `mylos help` prints about `words`.
+/// Returns the text of `mylos help` for `words`.
 std::string help_text(std::span<const std::string> words) {
   if (words.empty()) return program_help();
   if (words[0] == "--man") return manual_page();
@@ -108,9 +108,9 @@ int dispatch(std::span<const std::string> words) {
 }  // namespace
 
 int run_program(const std::vector<std::string>& words) {
-  // A reader that goes away is told by the failing write, not by a signal that would also end a training run.
+  // A closed pipe is detected by the failing write, instead of a signal that would also end a training run.
   std::signal(SIGPIPE, SIG_IGN);
-  // So is a file that may not grow further (ulimit -f).
+  // Likewise for a file that has reached its size limit (ulimit -f).
   std::signal(SIGXFSZ, SIG_IGN);
   train::bound_heaps();
   try {
@@ -120,7 +120,7 @@ int run_program(const std::vector<std::string>& words) {
   } catch (const AlreadyTold& told) {
     return told.exit_code;
   } catch (...) {
-    // Before a launch each process has the same error: the launcher's first one tells it.
+    // Before a launch, each process has the same error; only the launcher's first process prints it.
     return report_exception(parallel::launched_rank(parallel::process_environment) == 0);
   }
 }

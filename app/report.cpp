@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-/// mylos report: reads runs' files and writes a page.
+/// mylos report: reads the files of runs and writes a page.
 namespace mylos::app {
 namespace {
 

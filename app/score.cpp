@@ -2,7 +2,7 @@
 #include "core/base/standard_output.hpp"
 #include "tasks/question_answering/score_predictions.hpp"
 
-/// mylos score: the numbers of a data set's official script.
+/// mylos score: the metrics of a data set's official script.
 namespace mylos::app {
 
 int run_score(const Arguments& arguments) {

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-/// mylos tokenize: lines in, one JSON value a line out, or ids in and text out.
+/// mylos tokenize: reads lines and prints one JSON value per line, or reads ids and prints text.
 namespace mylos::app {
 namespace {
 
@@ -34,7 +34,7 @@ OrderedJson with_offsets(const data::Tokens& tokens, const data::Vocabulary& voc
   return {{"tokens", words}, {"ids", tokens.ids}, {"offsets", offsets}};
 }
 
-/// Calls `action` with each line of standard input and what errors call it.
+/// Calls `action` with each line of standard input and the name that errors use for it.
 void for_each_line(const std::function<void(const std::string& line, const std::string& name)>& action) {
   std::string line;
   for (std::size_t number = 1; std::getline(std::cin, line); ++number) {
@@ -54,7 +54,7 @@ std::int32_t id_of(std::string_view word, const std::string& name) {
   return static_cast<std::int32_t>(*id);
 }
 
-/// "[1, 403]" or "1 403".
+/// Parses "[1, 403]" or "1 403".
 std::vector<std::int32_t> ids_of(const std::string& line, const std::string& name) {
   std::vector<std::int32_t> ids;
   if (line.find('[') != std::string::npos) {

@@ -43,22 +43,22 @@
 #include <string>
 #include <vector>
 
-/// mylos train: fine-tunes a model.
+/// mylos train: trains a model.
 namespace mylos::app {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Bytes that best/, last/ and the copy that replaces one of them take: parameters are written as float.
+/// Returns the bytes of best/, last/ and the copy that replaces one of them; parameters are written as float.
 std::size_t output_bytes(const tasks::Task& task) { return 3 * task.model().table().size() * sizeof(float); }
 
-/// What writes down what a run reports, on the rank that does.
+/// Writes the run's records to files, on the first rank.
 struct Writers {
   Writers(const std::filesystem::path& directory, const nlohmann::ordered_json& run)
       : metrics(directory / "metrics.jsonl", seconds_since_1970, log_line),
         tensorboard(directory, train::hyperparameters_of(run), log_line) {}
 
-  /// Lines on records that could not be written until now.
+  /// Returns a line for each kind of record that could not be written so far.
   std::vector<std::string> missing() {
     std::vector<std::string> lines = {metrics.missing(), tensorboard.missing()};
     std::erase(lines, "");
@@ -69,7 +69,7 @@ struct Writers {
   train::TensorBoard tensorboard;
 };
 
-/// Tells the launch which step a rank is in, for what it says of a rank that does not come.
+/// Passes the rank's current step to the launch, which reports it if a rank does not respond.
 class StepNotes final : public train::Reporter {
  public:
   explicit StepNotes(parallel::Launch& launch) : launch_(launch) {}
@@ -80,7 +80,7 @@ class StepNotes final : public train::Reporter {
   parallel::Launch& launch_;
 };
 
-/// mylos train on one of the ranks. All of them call the same functions.
+/// mylos train on one rank. All ranks call the same functions.
 class TrainCommand {
  public:
   TrainCommand(parallel::Launch& launch, const Arguments& told, Clock::time_point begin)
@@ -119,14 +119,14 @@ class TrainCommand {
 
   parallel::Launch& launch_;
   parallel::Communicator& ranks_;
-  ComputeScope compute_;  ///< from the start, because what ranks agree on goes through their communicator
+  ComputeScope compute_;  ///< initialized early, because the ranks' communicator needs it
   Arguments arguments_;
   Clock::time_point begin_;
   std::unique_ptr<tasks::Task> task_;
-  nlohmann::ordered_json resumed_;  ///< run.json of the run that this one goes on with; null in a new one
+  nlohmann::ordered_json resumed_;  ///< run.json of the resumed run; null in a new run
   std::size_t free_memory_ = 0;
-  std::vector<std::string> unwritten_;        ///< on the first rank, lines on records that are not in the run's files
-  std::optional<std::size_t> extended_from_;  ///< steps of the run that --extend goes on with
+  std::vector<std::string> unwritten_;        ///< on the first rank, lines about records missing from the run's files
+  std::optional<std::size_t> extended_from_;  ///< number of steps of the run that --extend continues
 };
 
 int TrainCommand::run() {
@@ -151,7 +151,7 @@ int TrainCommand::run() {
   return output.start().finished ? report_finished(output) : run_in(output);
 }
 
-/// --overwrite says what becomes of a run, not of this file.
+/// Checks that the trace file may be written. --overwrite does not apply to it, only to runs.
 void TrainCommand::check_trace() const {
   if (arguments_.trace.empty()) return;
   const auto is_ours = [](const std::filesystem::path& file) { return is_chrome_trace(beginning_of(file)); };
@@ -174,7 +174,7 @@ void TrainCommand::write_trace() {
   parallel::on_first_rank(ranks_, [&] { write_text(arguments_.trace, chrome_trace(ranks)); });
 }
 
-/// One rank asks the scheduler, and ends the run for all.
+/// Sets when the run ends. The first rank queries the scheduler and ends the run for all.
 void TrainCommand::watch_walltime() {
   if (!arguments_.stop_before && !arguments_.walltime) return;
   static constexpr double usual_margin = 300.0;
@@ -203,7 +203,7 @@ void TrainCommand::load_task() {
   free_memory_ = train::available_memory();
 }
 
-/// What all ranks have to have alike, or they train different models.
+/// Returns the values that must be equal on all ranks; otherwise they would train different models.
 std::vector<parallel::NamedValue> TrainCommand::described_run() const {
   const BuildInfo build = build_info();
   std::vector<parallel::NamedValue> values = {
@@ -220,14 +220,14 @@ void TrainCommand::say_banner(const train::Trainer& trainer) const {
   log_text(run_banner(describe_run(arguments_, *task_, trainer, launch_, free_memory_)));
 }
 
-/// Another kind of device has other memory.
+/// Drops the recorded layout if it is from another kind of device, whose memory differs.
 void TrainCommand::drop_foreign_layout() {
   auto& recorded = arguments_.run.engine.recorded_layout;
   if (recorded && !runs_on_host && recorded->device != device_name()) recorded.reset();
 }
 
-/// Says what is in the output directory, where that decides how the run starts. Errors: UsageError where it holds a
-/// finished run of another command.
+/// Logs the state of the output directory if it affects the start of the run. Errors: UsageError if it holds a finished
+/// run of another command.
 void TrainCommand::say_start(const train::OutputStart& start) const {
   const std::string output = arguments_.run.engine.output.string();
   if (!start.differing.empty()) {
@@ -248,7 +248,7 @@ void TrainCommand::warn_without_lock(const RunOutput& output) const {
                        arguments_.run.engine.output.string(), obstacle));
 }
 
-/// Everything but the run: nothing is written.
+/// Does everything except the run itself, and writes nothing.
 int TrainCommand::say_what_would_be() {
   const train::OutputStart start =
       agreed_start(ranks_, [&] { return train::decide_start(arguments_.run.engine.output, output_rules()); });
@@ -286,7 +286,7 @@ train::ProgressView TrainCommand::progress_view() const {
   return view;
 }
 
-/// Collective where ranks compute on GPUs.
+/// Logs GPUs that cannot be monitored. Collective if ranks compute on GPUs.
 void TrainCommand::tell_of_unwatched(const train::GpuMonitor& monitor) {
   if (launch_.placement().device.empty()) return;
   const std::vector<std::string> obstacles = parallel::gather(ranks_, monitor.obstacle());
@@ -294,7 +294,7 @@ void TrainCommand::tell_of_unwatched(const train::GpuMonitor& monitor) {
   for (const std::string& line : train::unwatched_lines(obstacles)) log_line(line);
 }
 
-/// The output directory has begun, as `run` says.
+/// Trains and writes records. Requires that the output directory has been started with `run`.
 train::RunResult TrainCommand::train_and_report(train::Trainer& trainer, const nlohmann::ordered_json& run) {
   const std::filesystem::path& output = arguments_.run.engine.output;
   std::optional<train::Progress> progress;
@@ -322,7 +322,7 @@ train::RunResult TrainCommand::train_and_report(train::Trainer& trainer, const n
   return result;
 }
 
-/// Takes over what the run of a checkpoint was told, and says where it goes on.
+/// Resumes the run of a checkpoint: takes over its settings, and logs the step at which it continues.
 void TrainCommand::take_up(const std::filesystem::path& checkpoint) {
   const parallel::CheckpointRecord record = parallel::read_checkpoint_record(ranks_, checkpoint);
   train::CheckpointConfig& checkpoints = arguments_.run.engine.checkpoints;
@@ -338,14 +338,14 @@ void TrainCommand::take_up(const std::filesystem::path& checkpoint) {
                        record.integer("step"), checkpoint.string()));
 }
 
-/// The data of a run that goes on has to be what it was.
+/// Checks that the data of a resumed run are unchanged.
 void TrainCommand::check_data() const {
   if (resumed_.is_null()) return;
   on_all_ranks(
       ranks_, [&] { check_resumed_data(resumed_, arguments_.run.engine.checkpoints.resume, task_->data_checksums()); });
 }
 
-/// Says how far an extended run goes. Errors: UsageError where it would go no further than it was to.
+/// Logs the new length of an extended run. Errors: UsageError if the new length is not larger than before.
 void TrainCommand::check_extension() {
   if (!extended_from_) return;
   const std::size_t steps = train::total_steps(arguments_.run.engine, *task_), before = *extended_from_;
@@ -360,8 +360,8 @@ void TrainCommand::check_extension() {
   }
 }
 
-/// The run has finished all the same. Errors: records of it are not written. Where a signal ended it, whose exit code
-/// promises a checkpoint and nothing else, they are only said.
+/// Reports records that could not be written, after the run has finished. Errors: std::runtime_error. If a signal ended
+/// the run, only logs them, because the exit code promises nothing but a checkpoint.
 void TrainCommand::tell_unwritten(int signal) {
   parallel::on_first_rank(ranks_, [&] {
     for (const std::string& line : unwritten_) {
@@ -371,7 +371,7 @@ void TrainCommand::tell_unwritten(int signal) {
   });
 }
 
-/// The run in a directory that is ours.
+/// Runs in an output directory that this process owns.
 int TrainCommand::run_in(RunOutput& output) {
   if (!output.start().checkpoint.empty()) take_up(output.start().checkpoint);
   load_task();
@@ -385,7 +385,7 @@ int TrainCommand::run_in(RunOutput& output) {
     directory.check_space(output_bytes(*task_));
     directory.begin(run);
   });
-  const SignalGuard signals;  // what follows the last step is written to its end
+  const SignalGuard signals;  // protects what is written after the last step
   train::RunResult result;
   output.tell_failure([&] { result = train_and_report(trainer, run); });
   output.use([&](train::OutputDirectory& directory) {
@@ -406,11 +406,11 @@ int TrainCommand::run_in(RunOutput& output) {
 
 int run_train(const Arguments& told) {
   const Clock::time_point begin = Clock::now();
-  // One rank speaks for all.
+  // Only one rank prints the notice.
   if (parallel::launched_rank(parallel::process_environment) == 0) {
     set_termination_notice(parallel::termination_notice(parallel::process_environment));
   }
-  const PromptEnd prompt_end;  // until the run begins; then the trainer waits for a step's end
+  const PromptEnd prompt_end;  // until the run begins; then the trainer waits for the end of a step
   parallel::Launch launch;
   return on_ranks(launch, [&] { return TrainCommand(launch, told, begin).run(); });
 }

@@ -19,14 +19,15 @@
 #include <string>
 #include <thread>
 
-/// mylos watch: a run seen from the login node, through nothing but its files.
+/// mylos watch: shows a run from a login node, using only its files.
 namespace mylos::app {
 namespace {
 
 using nlohmann::json;
 using Json = nlohmann::ordered_json;
 
-/// What of an object's member is a count, or text; `otherwise` where it is something else: another version's file.
+/// Returns the member if it is a count. Returns `otherwise` if it is missing or has another type, as in files of
+/// another version.
 std::size_t count_in(const json& object, const char* key, std::size_t otherwise) {
   const auto found = object.find(key);
   return found != object.end() && found->is_number_unsigned() ? found->get<std::size_t>() : otherwise;
@@ -58,7 +59,8 @@ std::string evaluation_text(const json& row, std::span<const train::MetricKind> 
 
 bool has_ended(const train::RunRecord& run) { return run.finished || !run.ended.empty(); }
 
-/// A run that writes nothing for a minute and ten of its steps may have ended or hang; its files cannot say which.
+/// Returns whether the run has written nothing for a minute and for ten of its steps. It may have ended or hang; its
+/// files cannot tell which.
 bool is_quiet(const train::RunRecord& run) {
   constexpr double least = 60.0, steps = 10.0;
   const double pace = run.steps.empty() ? 0.0 : train::number_of(run.steps.back(), "seconds");
@@ -86,7 +88,7 @@ std::string steps_text(const train::RunRecord& run) {
                      100.0 * static_cast<double>(done) / static_cast<double>(planned));
 }
 
-/// A number in a row as `text` writes it; "-" where it is not told.
+/// Returns a number in a row as formatted by `text`; "-" if it is missing.
 std::string told(const json& row, const char* key, const std::function<std::string(double)>& text) {
   const double value = train::number_of(row, key);
   return std::isfinite(value) ? text(value) : "-";
@@ -112,7 +114,7 @@ std::string speed_text(const train::RunRecord& run) {
                      told(last, "memory", size_text));
 }
 
-/// What is known, a line each.
+/// Returns the state of the run, one line per item.
 std::string picture(const train::RunRecord& run, const train::GpuFollower& gpus) {
   std::string text = watch_line("run", fmt::format("{}: {}", run.directory.string(), state_text(run)));
   text += watch_line("ranks", ranks_text(run));
@@ -147,7 +149,7 @@ Json to_json(const train::RunRecord& run, const train::GpuFollower& gpus) {
           {"gpus", gpus_json(gpus.gpus())}};
 }
 
-/// The run and its GPUs, looked at again and again.
+/// The run and its GPUs, read repeatedly.
 class Watched {
  public:
   explicit Watched(const std::filesystem::path& directory)
@@ -162,7 +164,7 @@ class Watched {
   const train::GpuFollower& gpus() const { return gpus_; }
 
  private:
-  /// Looks at the nodes' files no more often than they grow: of a large run there are many.
+  /// Reads the nodes' files no more often than they grow, because a large run has many of them.
   void update_gpus(const train::RunRecord& run) {
     const double now = seconds_since_1970();
     if (now < due_ && !has_ended(run)) return;
@@ -189,7 +191,7 @@ int run_watch(const Arguments& arguments) {
   while (!has_ended(run) && !arguments.once) {
     std::this_thread::sleep_for(std::chrono::duration<double>(arguments.refresh));
     watched.update();
-    // The last picture is shown wherever it goes.
+    // The final state is shown also if the output is not a terminal.
     screen.show(picture(run, watched.gpus()), run.done_steps() + (has_ended(run) ? 1 : 0));
   }
   return 0;

@@ -8,7 +8,7 @@
 namespace mylos::app {
 namespace {
 
-// The writer and the reader take their keys from here.
+// Keys shared by the writer and the reader.
 constexpr const char* rows_key = "rows";
 constexpr const char* largest_key = "largest_micro_batches";
 constexpr const char* mode_key = "mode";
@@ -48,7 +48,7 @@ nlohmann::ordered_json row_json(const BatchRow& row, const std::string& work, bo
   return json;
 }
 
-/// The value that `parse` reads from the name at `key`.
+/// Returns the value that `parse` reads from the name at `key`.
 template <class Parse>
 auto parsed_member(const mylos::Json& object, const char* key, const JsonLocation& location, Parse parse) {
   const std::string& text = string_member(object, key, location);

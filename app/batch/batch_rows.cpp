@@ -21,7 +21,7 @@ std::optional<double> spread(const std::vector<BatchRow>& rows, std::optional<do
 }  // namespace
 
 std::vector<std::size_t> tried_micro_batches(std::size_t batch, std::size_t ranks, std::size_t step) {
-  // A single left-over image joins the group before, so that the largest of n groups have an image more.
+  // A single left-over image joins the preceding group, so that the largest of n groups has one image more.
   const std::size_t joined = step > 1 && batch > step && batch % step == 1 ? 1 : 0;
   const std::size_t steps = (batch - joined + step - 1) / step;
   const std::size_t part = std::min(batch, (steps + ranks - 1) / ranks * step + joined);

@@ -19,7 +19,7 @@
 namespace mylos::app {
 namespace {
 
-/// Options of the machine that a prediction is for.
+/// Options that describe the machine of a prediction.
 constexpr std::array machine_options = {"gpu",  "gpus", "nodes", "threads", "network-bandwidth", "link-bandwidth",
                                         "bench"};
 
@@ -69,7 +69,7 @@ int exit_code(const Arguments& arguments, const BatchTable& table) {
 }
 
 int measure(const Arguments& arguments) {
-  const PromptEnd prompt_end;  // between rows; a row's run waits for a step's end
+  const PromptEnd prompt_end;  // between rows; during a row, its run waits for the end of a step
   parallel::Launch launch;
   return on_ranks(launch, [&] {
     try {

@@ -31,8 +31,8 @@
 namespace mylos::app {
 namespace {
 
-/// Watches a row's steps, and ends its run after the last one that counts: it is planned with the steps of a whole run,
-/// so that its memory is that run's.
+/// Records the steps of a row and ends its run after the last one that counts. The run is planned with the steps of a
+/// whole run, so that it uses the same memory.
 class RowReporter final : public train::Reporter {
  public:
   RowReporter(std::size_t steps, bool ends, bool is_peak) : steps_(steps), ends_(ends), is_peak_(is_peak) {}
@@ -45,14 +45,14 @@ class RowReporter final : public train::Reporter {
       rows += static_cast<double>(report.tokens);
     }
     last_loss = report.loss;
-    // As a job's scheduler ends a run; it has no directory, so that nothing is written.
+    // Ends the run like a job scheduler would. The run has no directory, so nothing is written.
     if (report.step == steps_ && ends_) std::raise(SIGUSR1);
   }
 
   double loss = 0.0, last_loss = 0.0;
   std::size_t used = 0;
-  std::vector<double> seconds;  ///< of the timed steps
-  double rows = 0.0;            ///< of batches, in all timed steps
+  std::vector<double> seconds;  ///< timed steps
+  double rows = 0.0;            ///< rows (such as tokens) in all timed steps
 
  private:
   std::size_t steps_;
@@ -80,7 +80,7 @@ class BatchRunner {
     if (is_first()) log_line(line);
   }
   std::size_t available() const;
-  /// The largest of all ranks' `bytes`.
+  /// Returns the largest `bytes` of all ranks.
   std::size_t most_of_all(std::size_t bytes) const {
     return static_cast<std::size_t>(parallel::maximum(world_, static_cast<std::int64_t>(bytes)));
   }
@@ -95,7 +95,7 @@ class BatchRunner {
   Arguments arguments_;
   std::set<std::string> said_;
   std::unique_ptr<tasks::Task> task_;
-  std::vector<std::size_t> tried_;  ///< micro-batches
+  std::vector<std::size_t> tried_;  ///< micro-batch sizes
   BatchTable table_;
 };
 
@@ -110,14 +110,14 @@ void BatchRunner::load_task() {
   });
   on_all_ranks(world_, [this] {
     const parallel::FileWork loading;
-    // Each row begins anew, and its notices are those of the first.
+    // Each row begins anew; notices that were already logged are not repeated.
     task_ = arguments_.task->make(arguments_.run, [this](const std::string& line) {
       if (said_.insert(line).second) say(line);
     });
   });
 }
 
-/// Bytes that every rank may take, --memory included; the same on every rank.
+/// Returns the bytes that every rank may use, taking --memory into account; the same on every rank.
 std::size_t BatchRunner::available() const {
   constexpr double gib = 1u << 30;
   const std::size_t has = train::resident_memory();
@@ -128,7 +128,7 @@ std::size_t BatchRunner::available() const {
   return static_cast<std::size_t>(parallel::minimum(world_, static_cast<std::int64_t>(bounded)));
 }
 
-/// The plan of a row's run, whether it fits or not. Errors: on every rank what the run cannot honour.
+/// Plans the run of a row, whether it fits or not. Errors: on every rank, those of settings that the run cannot honour.
 train::MemoryPlan BatchRunner::plan_row(const train::TrainConfig& config, std::size_t free) {
   constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
   const ExecutionSpace space;
@@ -137,7 +137,8 @@ train::MemoryPlan BatchRunner::plan_row(const train::TrainConfig& config, std::s
   train::MemoryPlan plan;
   parallel::on_every_rank(world_, [&] { plan = train::plan_memory(*task_, config, config.steps, unlimited, counts); });
   plan.program = train::resident_memory();
-  // The newest row of a kind tells most: a program grows as it runs, and a row that does not fit is above the largest.
+  // The newest row of a kind is the most accurate: the program grows as it runs, and a row that does not fit shows that
+  // the largest micro-batch is smaller.
   if (config.micro_batch != tried_.front()) table_.largest.pop_back();
   table_.largest.push_back({plan.layout.mode, config.recompute,
                             train::largest_micro_batch_that_fits(*task_, plan, counts, config.recompute, free)});
@@ -161,7 +162,7 @@ BatchRow BatchRunner::try_row(const BatchSetting& setting) {
   } catch (const parallel::SharedError& error) {
     row.failure = error.what();
   } catch (const std::exception& error) {
-    if (world_.size() > 1) throw;  // the others do not have it
+    if (world_.size() > 1) throw;  // other ranks do not have this error
     row.failure = error.what();
   }
   const std::string found = !row.failure.empty() ? row.failure
@@ -171,7 +172,7 @@ BatchRow BatchRunner::try_row(const BatchSetting& setting) {
   return row;
 }
 
-/// In memory that is counted from here on.
+/// Runs a row; its peak memory is counted from here on.
 void BatchRunner::run_row(const train::TrainConfig& config, BatchRow& row) {
   table_.is_peak = parallel::maximum(world_, train::reset_peak_resident_memory() ? 0 : 1) == 0;
   train::Trainer trainer(config, *task_, train::ranks_of(launch_));

@@ -10,7 +10,7 @@
 namespace mylos::app {
 namespace {
 
-/// The row of a setting; the largest micro-batch goes to `largest` with the first row of its kind.
+/// Returns the row of a setting. With the first row of its kind, also appends the largest micro-batch to `largest`.
 BatchRow plan_row(const train::Workload& workload, const train::TrainConfig& config, const train::PlanTarget& target,
                   const BatchSetting& setting, bool is_first, std::vector<LargestBatch>& largest) {
   BatchRow row{.setting = setting};

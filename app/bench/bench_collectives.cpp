@@ -25,14 +25,15 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t smallest = std::size_t{4} << 10, largest = std::size_t{64} << 20;
 
-/// An operation over an array of `bytes`: what all_reduce sums, what reduce_scatter takes apart, what all_gather fills.
+/// An operation over an array of `bytes`: the array that all_reduce sums, reduce_scatter splits, or all_gather fills.
 struct Collective {
   const char* name;
-  /// In NCCL's tests the bus bandwidth is the algorithm's times this: what each rank has to send, whatever the number
-  /// of ranks.
+  /// Returns the ratio of bus to algorithm bandwidth, as in NCCL's tests: the bytes that each rank must send per byte
+  /// of the array. Bus bandwidths are comparable across numbers of ranks.
   double bus_factor(double ranks) const { return passes * (ranks - 1) / ranks; }
-  /// Bytes that a rank reads and writes at least, for each byte of the array, where all memory is its own to read: a
-  /// sum reads its part of every rank's array and writes it once; a gather reads and writes the parts of the others.
+  /// Returns the bytes that a rank must read and write per byte of the array if it can read the memory of all ranks. A
+  /// sum reads a rank's part of every rank's array and writes it once; a gather reads and writes the parts of the other
+  /// ranks.
   double least_memory(double ranks) const {
     const double sum = 1.0 + 1.0 / ranks, gather = 2.0 * (ranks - 1) / ranks;
     return (sums ? sum : 0.0) + (gathers ? gather : 0.0);
@@ -61,7 +62,7 @@ class CollectiveTimer {
 
   std::size_t bytes() const { return all().count * sizeof(float); }
 
-  /// Errors: std::runtime_error on all ranks where a value is wrong on any.
+  /// Errors: std::runtime_error on all ranks if a value is wrong on any rank.
   void validate(const Collective& collective) {
     const auto host = Kokkos::create_mirror_view(array_);
     for (std::size_t i = 0; i < host.size(); ++i) host(i) = value_of(ranks_.rank(), i);
@@ -73,7 +74,7 @@ class CollectiveTimer {
     });
   }
 
-  /// Seconds of each of `repeats` timings on the slowest rank.
+  /// Returns the seconds of each of `repeats` timings, on the slowest rank.
   std::vector<double> time(const Collective& collective, std::size_t repeats) {
     std::vector<double> seconds;
     for (std::size_t i = 0; i < bench_warm_ups + repeats; ++i) {
@@ -101,7 +102,7 @@ class CollectiveTimer {
 
   void check(const Collective& collective, std::size_t i, float value) const {
     const bool is_mine = i >= mine_begin() && i < mine_begin() + part_;
-    if (collective.sums && !collective.gathers && !is_mine) return;  // left undefined
+    if (collective.sums && !collective.gathers && !is_mine) return;  // reduce_scatter leaves these values undefined
     const float expected = collective.sums ? sum_of(ranks_.size(), i) : value_of(i / part_, i);
     ensure(value == expected, fmt::format("bench {}: element {} is {}, not {}", collective.name, i, value, expected));
   }
@@ -114,7 +115,7 @@ class CollectiveTimer {
   Vector<float> array_;
 };
 
-/// Bytes a second that memory gives this node's ranks together, all at the same time.
+/// Returns the memory bandwidth of this node's ranks together, in bytes per second, measured simultaneously.
 double memory_of_node(parallel::Launch& launch, std::size_t repeats) {
   MemoryBandwidth memory;
   std::vector<double> rates;
@@ -137,7 +138,7 @@ Json row_of(const Collective& collective, parallel::Launch& launch, std::size_t 
            {"seconds", seconds},
            {"algorithm_bandwidth", size / seconds},
            {"bus_bandwidth", collective.bus_factor(ranks) * size / seconds}};
-  // Between nodes it is the network that bounds.
+  // Between nodes, the network is the limit.
   if (launch.nodes() == 1) row["share_of_memory"] = ranks * collective.least_memory(ranks) * size / memory / seconds;
   return row;
 }

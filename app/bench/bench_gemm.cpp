@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The model of --model or --shapes. Errors: UsageError where neither names one.
+/// Returns the model of --model or --shapes. Errors: UsageError if neither names one.
 std::string model_name(const Arguments& arguments) {
   if (!arguments.model.empty()) return arguments.model;
   if (!arguments.shapes.empty()) return arguments.shapes;
@@ -50,7 +50,7 @@ void print_product(const Json& row) {
                     row["fastest"].get<bool>() ? "  fastest" : ""));
 }
 
-/// GFLOP/s of a whole training pass by each provider, and by the fastest for each product.
+/// Returns the GFLOP/s of a whole training pass with each provider, and with the fastest provider for each product.
 Json combined_rates(const std::vector<ProductRates>& products, const std::vector<std::string>& providers) {
   Json rates;
   for (std::size_t i = 0; i < providers.size(); ++i) {

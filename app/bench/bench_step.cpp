@@ -27,7 +27,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Timings of a product by a provider after each step.
+/// Timings of each product and provider after each step.
 constexpr std::size_t timings_a_step = 2;
 
 class StepRecorder final : public train::Reporter {
@@ -36,7 +36,7 @@ class StepRecorder final : public train::Reporter {
   std::vector<train::StepReport> steps;
 };
 
-/// Each of the runs below loads the model, and says the same of it.
+/// Logs each line only once, because every run below loads the model and logs the same lines.
 void log_once(const std::string& line) {
   static std::set<std::string> said;
   if (said.insert(line).second) log_line(line);
@@ -49,7 +49,7 @@ double first_loss(train::TrainConfig config, tasks::Task& task) {
   return recorder.steps.front().loss;
 }
 
-/// One sequence at a time must give the loss of the whole batch, to rounding.
+/// Checks that one sequence at a time gives the loss of the whole batch, up to rounding.
 void validate(const train::TrainConfig& config, tasks::Task& task) {
   train::TrainConfig one_by_one = config;
   one_by_one.micro_batch = 1;
@@ -60,7 +60,7 @@ void validate(const train::TrainConfig& config, tasks::Task& task) {
          fmt::format("bench step: the batch's loss is {}, its sequences' one at a time {}", whole, single));
 }
 
-/// Micro-batches of the step that made `report`.
+/// Returns the number of micro-batches of the step that made `report`.
 std::size_t micro_batches(const tasks::Task& task, const train::StepReport& report,
                           const train::MicroBatchLimit& limit) {
   const std::vector<std::size_t> samples = task.global_batch(report.step - 1);
@@ -71,8 +71,8 @@ std::size_t micro_batches(const tasks::Task& task, const train::StepReport& repo
   return count;
 }
 
-/// Times steps, and after each what bounds them. With a breakdown every other step is listened to instead, so that the
-/// figures of the whole step are those of steps that were not.
+/// Times steps and, after each, measures the ceilings that bound them. With a breakdown, every other step is profiled
+/// instead, so that profiling does not affect the figures of whole steps.
 class StepBench final : public train::Reporter {
  public:
   StepBench(const Arguments& arguments, tasks::Task& task)
@@ -98,18 +98,18 @@ class StepBench final : public train::Reporter {
       plain_.push_back(report);
       measure_ceilings(report);
     }
-    // Not to the last one: a step makes the next one's batch.
+    // Do not profile after the last step: each step prepares the batch of the next one.
     if (arguments_.breakdown && report.step >= bench_warm_ups && report.step < steps_) listener_.emplace();
   }
 
-  /// What plans need of it.
+  /// Returns the measurements that plans need.
   Calibration calibration() const;
   void print() const { arguments_.json ? print_json() : print_text(); }
 
  private:
   Precision precision() const { return arguments_.run.engine.precision; }
   void measure_ceilings(const train::StepReport& report);
-  /// The median over the steps that were not listened to.
+  /// Returns the median over the steps that were not profiled.
   template <class Figure>
   double typical(const Figure& figure) const;
   double work_per_second() const;
@@ -125,7 +125,7 @@ class StepBench final : public train::Reporter {
   ProductTimer timer_;
   std::size_t steps_ = 0;
   train::MicroBatchLimit limit_;
-  std::string gemm_;  ///< who computes the step's products
+  std::string gemm_;  ///< the providers of the step's products
   std::vector<ProductRates> products_;
   MemoryBandwidth bandwidth_;
   std::vector<double> bandwidths_;
@@ -134,9 +134,9 @@ class StepBench final : public train::Reporter {
   std::optional<StepProfile> listener_;
 };
 
-/// Every provider's time for each product of the model, over the tokens of one micro-batch of this step.
+/// Times each product of the model with every provider, over the tokens of one micro-batch of this step.
 void StepBench::measure_ceilings(const train::StepReport& report) {
-  // A device is ours alone: its rates do not change between steps as those of a host do.
+  // Measured once on a device: it is not shared, so its rates do not change between steps as those of a host do.
   if (!runs_on_host && !bandwidths_.empty()) return;
   const std::size_t tokens = report.tokens / micro_batches(task_, report, limit_);
   const std::vector<GemmProduct> products = training_products(task_.model(), tokens);
@@ -160,7 +160,7 @@ double StepBench::flops() const {
   return typical([](const train::StepReport& step) { return step.flops / step.seconds; });
 }
 
-/// The optimizer's part is taken out by what it moves, because it does not grow with the batch.
+/// Excludes the optimizer, estimated from the bytes it moves, because its time does not grow with the batch.
 Calibration StepBench::calibration() const {
   const double bandwidth = median(bandwidths_);
   const double optimizer = train::optimizer_bytes * static_cast<double>(task_.model().table().size()) / bandwidth;

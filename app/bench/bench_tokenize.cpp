@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-/// mylos bench tokenize: ids and offsets of a data set's texts, one thread. Starts neither Kokkos nor MPI.
+/// mylos bench tokenize: ids and offsets of a data set's texts, on one thread. Does not start Kokkos or MPI.
 namespace mylos::app {
 namespace {
 

@@ -9,7 +9,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr double giga = 1e9;
 
-// The writer and the reader of a row take their keys from here.
+// Keys shared by the writer and the reader of a row.
 constexpr const char* name_key = "name";
 constexpr const char* calls_key = "calls";
 constexpr const char* seconds_key = "seconds";
@@ -47,7 +47,7 @@ double number(const mylos::Json& row, const char* key, const JsonLocation& locat
   return as_number(member(row, key, location), JsonLocation(location, key));
 }
 
-/// null is what no formula knows.
+/// Returns nullopt for null, which stands for a figure without a formula.
 std::optional<double> optional_number(const mylos::Json& row, const char* key, const JsonLocation& location,
                                       double unit = 1.0) {
   if (member(row, key, location).is_null()) return std::nullopt;

@@ -17,7 +17,7 @@ namespace mylos::app {
 namespace {
 
 constexpr const char* key = "calibration";
-/// Below this distance two models have one size: the text of a calibration rounds.
+/// Below this distance two models count as equal in size, because the text of a calibration is rounded.
 constexpr double same_size = 1e-9;
 
 constexpr const char* kept_key = "kept_bytes_per_flop";
@@ -25,9 +25,9 @@ constexpr const char* products_key = "product_flops_per_second";
 
 std::filesystem::path cache() { return data::cache_directory() / "bench"; }
 
-/// Of operations or bytes a second.
+/// Reads a rate in operations or bytes per second.
 double machine_rate(const nlohmann::json& object, const char* member, const std::string& name) {
-  constexpr double least = 1e6, most = 1e18;  // no machine has less or more
+  constexpr double least = 1e6, most = 1e18;  // no machine is outside these bounds
   const auto found = object.find(member);
   ensure(found != object.end() && found->is_number() && found->get<double>() >= least && found->get<double>() <= most,
          fmt::format("{}: \"{}\" is not a number from 1e6 to 1e18", name, member));
@@ -111,7 +111,7 @@ void save_calibration(const Calibration& calibration) {
     write_text(cache() / fmt::format("step-{:016x}.json", stable_hash(what)),
                nlohmann::ordered_json{{key, to_json(calibration)}}.dump(1) + "\n");
   } catch (const std::exception&) {
-    // A cache that cannot be written (a read-only or a full home) costs plans their calibration.
+    // Ignored: without a writable cache (a read-only or full home), plans lack this calibration.
   }
 }
 
@@ -123,7 +123,7 @@ std::vector<Calibration> saved_calibrations() {
     try {
       all.push_back(read_calibration(entry.path()));
     } catch (const std::exception&) {
-      continue;  // of another version
+      continue;  // written by another version
     }
   }
   return all;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t checked_elements = 64;
 
-/// `count` reproducible values in [-1, 1).
+/// Fills `values` with `count` reproducible values in [-1, 1).
 void fill(std::vector<float>& values, std::size_t count, unsigned seed) {
   if (values.size() >= count) return;
   values.resize(count);
@@ -63,9 +63,9 @@ class ProductRun {
 
   void check(std::string_view provider) const {
     const auto c = Kokkos::create_mirror_view_and_copy(HostSpace(), c_);
-    // A rounding of the output, and the sum's own: far below what one wrong term of order 1 makes.
+    // Bounds for the rounding of the output and of the sum, far below the effect of one wrong term of order 1.
     const double rounding = sizeof(Out) == 2 ? 1.0 / 128 : 1e-6, of_terms = is_exact(provider) ? 1e-5 : 1e-3;
-    // Where a sum in order is long, its roundings are those of the sum so far.
+    // In a long sum that is accumulated in order, the rounding error is relative to the partial sums.
     constexpr double of_long_sums = 1e-7;
     const auto terms = static_cast<double>(terms_of(product_));
     const std::size_t columns = result_columns(product_);
@@ -114,7 +114,7 @@ void time_typed(const std::vector<std::unique_ptr<Gemm>>& gemms, const ProductRu
   }
 }
 
-/// f(In(), Out()) for the element types of a product; products write float or the operands' type.
+/// Calls f(In(), Out()) with the element types of a product; products write float or the operands' type.
 template <class F>
 void with_types(const GemmProduct& product, const F& f) {
   const bool is_float = product.output == Precision::float32;

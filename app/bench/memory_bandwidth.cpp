@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
-/// Bytes of the largest cache that the system tells of, or 0.
+/// Returns the size of the L3 cache in bytes as reported by the system, or 0.
 std::size_t last_cache() { return static_cast<std::size_t>(std::max(0L, ::sysconf(_SC_LEVEL3_CACHE_SIZE))); }
 
 std::size_t array_bytes() {

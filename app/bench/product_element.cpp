@@ -5,18 +5,18 @@
 namespace mylos::app {
 namespace {
 
-/// The pixel of x that pixel `to` of y reads at a tap; nothing where that is outside the image.
+/// Returns the pixel of x that pixel `to` of y reads at a tap; nullopt if it is outside the image.
 std::optional<std::size_t> pixel_read(const ConvolutionShape& shape, std::size_t to, std::size_t tap) {
   const std::size_t image = to / shape.out_pixels(), row = to % shape.out_pixels() / shape.out_width(),
                     column = to % shape.out_width();
-  // Below 0 these wrap to far beyond the image.
+  // Negative values wrap around to numbers far beyond the image.
   const std::size_t h = row * shape.stride + tap / shape.kernel_width - shape.padding,
                     w = column * shape.stride + tap % shape.kernel_width - shape.padding;
   if (h >= shape.height || w >= shape.width) return std::nullopt;
   return (image * shape.height + h) * shape.width + w;
 }
 
-/// The pixel of y that reads pixel `from` of x at a tap; nothing where there is none.
+/// Returns the pixel of y that reads pixel `from` of x at a tap; nullopt if there is none.
 std::optional<std::size_t> pixel_reading(const ConvolutionShape& shape, std::size_t from, std::size_t tap) {
   const std::size_t image = from / shape.pixels(), in_image = from % shape.pixels();
   const std::size_t h = in_image / shape.width + shape.padding - tap / shape.kernel_width,

@@ -35,7 +35,7 @@ Parts parts_of(std::span<const GemmProduct> products, const ProfiledStep& step) 
   return parts;
 }
 
-/// What one row was in each step.
+/// The figures of one row in each step.
 struct Samples {
   std::vector<double> calls, seconds, shares;
   std::vector<double> flops, bytes, flop_rates, byte_rates, rooflines;
@@ -73,7 +73,7 @@ BreakdownRow make_row(const RowKey& key, const Samples& samples) {
   return row;
 }
 
-/// Share of a step's time that its profile has, with or without sections of host code.
+/// Returns the fraction of a step's time that its profile covers, with or without sections of host code.
 double share_of(const ProfiledStep& step, bool with_host) {
   double seconds = 0.0;
   for (const auto& [span, totals] : step.profile) {

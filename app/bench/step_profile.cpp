@@ -17,17 +17,18 @@ namespace tools = Kokkos::Tools::Experimental;
 StepProfile* listener = nullptr;
 tools::EventSet callbacks_before;
 
-/// "mylos::gradients" for "mylos::gradients::layer.0".
+/// Returns "mylos::gradients" for "mylos::gradients::layer.0".
 std::string array_name(std::string_view label) {
   const std::size_t first = label.find("::");
   const std::size_t second = first == std::string_view::npos ? first : label.find("::", first + 2);
   return std::string(label.substr(0, second));
 }
 
-/// Where the source of a copy is one value, Kokkos calls it so.
+/// Returns whether the source of a copy is a single value, which Kokkos names like this.
 bool is_value(std::string_view source) { return source == "(none)" || source == "Scalar"; }
 
-/// Regions and kernels within a copy are Kokkos' own, and those of foreign names within a product the library's.
+/// Returns whether a region or kernel belongs to its outer span. Inside a copy or kernel they are Kokkos' own; inside a
+/// product, those with foreign names are the library's.
 bool is_part_of(const Span& outer, std::string_view name) {
   if (outer.kind == SpanKind::copy || outer.kind == SpanKind::kernel) return true;
   return outer.kind == SpanKind::product && !name.starts_with("mylos::");
@@ -35,7 +36,7 @@ bool is_part_of(const Span& outer, std::string_view name) {
 
 }  // namespace
 
-/// What Kokkos calls.
+/// Callbacks for Kokkos Tools.
 struct StepProfile::Callbacks {
   static void begin_kernel(const char* label, std::uint32_t, std::uint64_t*) { listener->begin_kernel(label); }
   static void end_kernel(std::uint64_t) { listener->end(); }
@@ -118,7 +119,7 @@ void StepProfile::begin(Span span, const std::optional<Work>& work) {
 
 void StepProfile::end() {
   count_time();
-  if (!open_.empty()) open_.pop_back();  // else it began before this listened
+  if (!open_.empty()) open_.pop_back();  // empty if the span began before the profile
 }
 
 }  // namespace mylos::app

@@ -26,7 +26,7 @@ struct OpenCheckpoint {
   PositionedFile file;
 };
 
-/// The values of a dataset in order, any number at a time, whatever its ranges of checksums are.
+/// Reads the values of a dataset in order, any number at a time, independent of its checksum ranges.
 class ValueStream {
  public:
   ValueStream(const PositionedFile& file, const CheckpointDataset& dataset)
@@ -49,13 +49,13 @@ class ValueStream {
   std::size_t range_ = 0, at_ = 0, count_ = 0;
 };
 
-/// How a tensor of one checkpoint compares with that of the other.
+/// The difference of a tensor between two checkpoints.
 struct TensorDifference {
   std::string name;
-  std::string other = {};       ///< why there is nothing to compare
-  std::uint64_t differing = 0;  ///< elements with other bits
+  std::string other = {};       ///< why it cannot be compared
+  std::uint64_t differing = 0;  ///< elements with different bits
   std::uint64_t size = 0;
-  double largest = 0.0;  ///< absolute difference; NaN where a value is none
+  double largest = 0.0;  ///< absolute difference; NaN if a value is NaN
 
   bool equal() const { return other.empty() && differing == 0; }
 };

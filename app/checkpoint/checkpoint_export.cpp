@@ -23,40 +23,41 @@ using Json = nlohmann::ordered_json;
 constexpr const char *model_group = "/model/", *state_group = "/state/";
 
 bool is_model_directory(const fs::path& path) {
-  std::error_code unreadable;  // then it is none
+  std::error_code unreadable;  // then it counts as absent
   return fs::exists(path / "config.json", unreadable);
 }
 
-/// The run.json of the run that wrote the checkpoint; null where the checkpoint has none.
+/// Returns the run.json of the run that wrote the checkpoint; null if the checkpoint has none.
 Json recorded_configuration(const parallel::CheckpointRecord& record) {
   if (!record.has("configuration")) return {};
   return try_parse_ordered_json(record.text("configuration"));
 }
 
-/// The `resolved` of the configuration in a checkpoint; null where it has none.
+/// Returns the `resolved` object of the configuration in a checkpoint; null if there is none.
 Json recorded_resolved(const parallel::CheckpointRecord& record) {
   const Json configuration = recorded_configuration(record);
   const Json resolved = configuration.is_object() ? configuration.value("resolved", Json()) : Json();
   return resolved.is_object() ? resolved : Json();
 }
 
-/// The model that the run began from, as its configuration says.
+/// Returns the model that the run started from, according to its configuration.
 std::optional<fs::path> recorded_model(const parallel::CheckpointRecord& record) {
   const Json resolved = recorded_resolved(record);
   if (!resolved.is_object() || !resolved.contains("model") || !resolved["model"].is_string()) return std::nullopt;
   return fs::path(resolved["model"].get<std::string>());
 }
 
-/// The kind that trains a model of this name without a directory; null where none does, or it is a directory.
+/// Returns the task that trains a model of this name without a directory; null if there is none, or if it is a
+/// directory.
 const tasks::TaskKind* kind_by_name(const fs::path& model) {
-  std::error_code unreadable;  // then it is a name
+  std::error_code unreadable;  // then it counts as a name
   const tasks::TaskKind* known = tasks::kind_of_known_model(model.string());
   return known != nullptr && known->trains_by_name(model.string()) && !fs::is_directory(model, unreadable) ? known
                                                                                                            : nullptr;
 }
 
-/// Where config.json and the tokenizer's files come from: --model, else the run's own last/ or best/, else the model
-/// it began from, which may be a name.
+/// Returns the directory of config.json and the tokenizer's files: --model, else last/ or best/ of the run itself, else
+/// the model that it started from, which may be a name.
 fs::path model_directory(const Arguments& arguments, const fs::path& file, const parallel::CheckpointRecord& record) {
   if (!arguments.model.empty() && kind_by_name(arguments.model) != nullptr) return arguments.model;
   if (!arguments.model.empty()) return data::resolve_model(arguments.model);
@@ -70,13 +71,13 @@ fs::path model_directory(const Arguments& arguments, const fs::path& file, const
                    file.string(), recorded ? recorded->string() : "the model it was trained from"));
 }
 
-/// A tensor of the model with what the checkpoint has of it.
+/// A tensor of the model and its dataset in the checkpoint.
 struct SavedTensor {
   const ParameterTensor* tensor;
   const parallel::CheckpointDataset* dataset;
 };
 
-/// Appends the datasets of `tensors` below `group`. Errors: a tensor of another model.
+/// Appends the datasets of `tensors` below `group`. Errors: std::runtime_error if a tensor belongs to another model.
 void find_tensors(const parallel::CheckpointIndex& index, std::span<const ParameterTensor> tensors,
                   std::string_view group, const fs::path& model, const fs::path& file,
                   std::vector<SavedTensor>& saved) {
@@ -90,7 +91,7 @@ void find_tensors(const parallel::CheckpointIndex& index, std::span<const Parame
   }
 }
 
-/// The tensors of an export, in its order: parameters, then state.
+/// Returns the tensors of an export in order: parameters, then state.
 std::vector<SavedTensor> exported_tensors(const parallel::CheckpointIndex& index, const ParameterTable& table,
                                           const fs::path& model, const fs::path& file) {
   std::vector<SavedTensor> tensors;
@@ -104,8 +105,8 @@ std::vector<SavedTensor> exported_tensors(const parallel::CheckpointIndex& index
   return tensors;
 }
 
-/// The command's settings with the precisions of the run that wrote the checkpoint. --export-precision wins over its
-/// own.
+/// Returns the command's settings with the precisions of the run that wrote the checkpoint. --export-precision
+/// overrides the recorded export precision.
 tasks::RunConfig recorded_run(const Arguments& arguments, const parallel::CheckpointRecord& record) {
   tasks::RunConfig run = arguments.run;
   if (record.has("precision")) {
@@ -119,7 +120,8 @@ tasks::RunConfig recorded_run(const Arguments& arguments, const parallel::Checkp
   return run;
 }
 
-/// The kind of the model in `directory`; the default where nothing says it, whose errors then tell what is missing.
+/// Returns the task of the model in `directory`. If nothing names it, returns the default, whose errors tell what is
+/// missing.
 const tasks::TaskKind& kind_in(const fs::path& directory) {
   const tasks::TaskKind* named = kind_by_name(directory);
   const tasks::TaskKind* found = named != nullptr ? named : tasks::kind_of_model(directory);
@@ -139,7 +141,7 @@ int export_checkpoint(const Arguments& arguments) {
       .model = directory, .run = recorded_run(arguments, index.record), .resolved = recorded_resolved(index.record)};
   const std::unique_ptr<nn::Model> network = kind.trained_network(trained);
   const std::vector<SavedTensor> tensors = exported_tensors(index, network->table(), directory, path);
-  std::error_code unreadable;  // is told by what writes there
+  std::error_code unreadable;  // reported by the code that writes there
   ensure(!fs::exists(output, unreadable) || fs::is_empty(output, unreadable),
          fmt::format("--output {}: is there already; choose a new directory", output.string()));
   const PositionedFile file(path, PositionedFile::Use::read);

@@ -35,7 +35,7 @@ constexpr const char* shared_text = "the first rank's file is seen";
 constexpr std::string_view lustre_name = "Lustre";
 constexpr std::string_view scrap_prefix = ".mylos-doctor-";
 
-/// Files that a handler of signals can remove: fixed memory, which it reads.
+/// A file that a signal handler can remove; fixed memory, because the handler reads it.
 struct ScrapPath {
   std::array<char, 4096> path{};
   std::atomic<bool> is_there{false};
@@ -49,7 +49,7 @@ extern "C" void remove_scraps_and_end(int signal) {
 
 }  // namespace
 
-/// A file that is removed with it.
+/// A file that is removed with the object.
 class Scrap {
  public:
   explicit Scrap(const fs::path& path) : path_(path) {
@@ -80,7 +80,7 @@ std::string scrap_name(std::string_view what) {
   return fmt::format("{}{}-{}-{}", scrap_prefix, what, host_name(), ::getpid());
 }
 
-/// Errors: errno, 0 where all was written.
+/// Returns errno, or 0 if everything was written.
 int write_all(int descriptor, const std::vector<char>& bytes) {
   for (std::size_t done = 0; done < bytes.size();) {
     const ssize_t written = ::write(descriptor, bytes.data() + done, bytes.size() - done);
@@ -102,7 +102,7 @@ bool holds(int descriptor, const std::vector<char>& bytes) {
   return read == bytes;
 }
 
-/// The steps of a trial on an open file; the name of the one that failed, with errno in `trial`.
+/// Runs the steps of a trial on an open file. Stores the name and errno of a failed step in `trial`.
 void try_file(int descriptor, const fs::path& from, const fs::path& to, Trial& trial) {
   const auto failed = [&](const char* step, int error) {
     trial.failed = step;
@@ -144,7 +144,7 @@ FileSystemKind file_system_kind(unsigned long number) {
     unsigned long number;
     FileSystemKind kind;
   };
-  // From the kernel's magic.h and the file systems' own sources.
+  // From the kernel's magic.h and the sources of the file systems.
   static constexpr std::array rows = {
       Row{0x0BD00BD0, {lustre_name, Level::ok}},
       Row{0x47504653, {"GPFS", Level::ok}},
@@ -208,7 +208,7 @@ Findings striping_findings(const fs::path& directory) {
   } catch (const std::exception& error) {
     obstacle = error.what();
   }
-  // "stripe_count:  4 stripe_size:   4194304 pattern: ..."
+  // lfs prints "stripe_count:  4 stripe_size:   4194304 pattern: ...".
   const auto value_of = [&](const std::string& name) {
     std::istringstream rest(said.substr(std::min(said.size(), said.find(name) + name.size())));
     long long value = 0;
@@ -220,7 +220,7 @@ Findings striping_findings(const fs::path& directory) {
     return {{Level::ok, "striping",
              fmt::format("unknown: {}", obstacle.empty() ? "lfs names no stripe count" : obstacle), advice}};
   }
-  const bool is_single = *count == 0 || *count == 1;  // 0: the file system's default, mostly one server
+  const bool is_single = *count == 0 || *count == 1;  // 0: the file system's default, usually one server
   const std::string servers = *count < 0    ? "all servers"
                               : *count == 0 ? "the default number of servers"
                                             : fmt::format("{} server{}", *count, *count == 1 ? "" : "s");
@@ -251,8 +251,8 @@ Findings directory_findings(const fs::path& directory) {
 }
 
 Findings space_findings(const SpaceFacts& facts) {
-  // 110 million parameters: best/, last/ and a copy of 0.4 GiB each, two checkpoints of 1.2 GiB (--keep) and the one
-  // being written.
+  // For 110 million parameters: best/, last/ and a copy of 0.4 GiB each, two checkpoints of 1.2 GiB (--keep), and the
+  // one being written.
   constexpr double least = 5.0 * (1 << 30);
   const auto available = static_cast<double>(facts.available);
   const bool is_little = available < least;
@@ -325,7 +325,7 @@ Findings probe_findings(const fs::path& directory, const std::string& name, cons
   const auto begin = std::chrono::steady_clock::now();
   const auto waited = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
   const auto is_seen = [&] {
-    // Listing makes NFS ask its server anew.
+    // Listing the directory makes NFS query its server again.
     std::error_code ignored;
     for (const auto& entry : fs::directory_iterator(directory, ignored)) {
       if (entry.path().filename() == name) return true;

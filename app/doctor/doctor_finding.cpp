@@ -12,7 +12,7 @@
 namespace mylos::app {
 namespace {
 
-/// In the order in which they are told.
+/// Names in the order of the report.
 constexpr std::array<std::string_view, 19> names = {
     "program", "launch", "signals", "MPI",    "job",    "processors",  "threads", "GPU",   "providers", "NCCL",
     "HDF5",    "memory", "limits",  "output", "shared", "environment", "clock",   "cache", "model"};
@@ -37,7 +37,7 @@ std::string value_text(double value, Quantity quantity) {
 
 namespace {
 
-/// Findings that differ in nothing but their values, which lie between two.
+/// Findings that differ only in their values, which lie between `least` and `most`.
 struct Group {
   Finding finding;
   double least = 0.0, most = 0.0;
@@ -49,7 +49,7 @@ bool is_same(const Finding& a, const Finding& b) {
          a.value.has_value() == b.value.has_value() && a.quantity == b.quantity;
 }
 
-/// The text with the group's values in their place.
+/// Returns the finding with the group's values inserted into its text.
 Finding told(const Group& group) {
   Finding finding = group.finding;
   const std::size_t location = finding.text.find("{}");

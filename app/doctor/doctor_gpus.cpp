@@ -27,8 +27,8 @@ bool is_on(const parallel::Environment& environment, const char* name) {
   return value != nullptr && *value != '\0' && std::string_view(value) != "0";
 }
 
-/// What NCCL takes of a list: "ib0,eth" are beginnings of names, "=ib0" is one whole, "^lo" is all but those; an
-/// adapter may name its port ("mlx5_0:1").
+/// Returns whether a list of NCCL selects one of `names`. "ib0,eth" holds prefixes, "=ib0" a whole name, and "^lo"
+/// excludes names. Adapters may include a port ("mlx5_0:1").
 bool selects_some(std::string_view list, std::span<const std::string> names) {
   const bool excludes = list.starts_with('^');
   if (excludes) list.remove_prefix(1);
@@ -172,8 +172,8 @@ std::vector<std::string> names_below(const char* folder) {
 }
 
 std::string driver_version(const std::string& text) {
-  // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 ...", or "... Open Kernel Module for
-  // x86_64  570.86.10  Release Build".
+  // The line is "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 ...", or "... Open Kernel
+  // Module for x86_64  570.86.10  Release Build".
   std::istringstream words(text.substr(0, text.find('\n')));
   for (std::string word; words >> word;) {
     const bool is_number = std::ranges::all_of(word, [](unsigned char c) { return std::isdigit(c) != 0 || c == '.'; });

@@ -19,7 +19,7 @@ bool is_set(const parallel::Environment& environment, const char* name) {
   return value != nullptr && *value != '\0';
 }
 
-/// Tasks of the job, where this process was started beside its launcher.
+/// Returns whether this process runs in a job with several tasks but was not started by its launcher.
 bool is_beside_launcher(const parallel::Environment& environment) {
   const char* const tasks = environment("SLURM_NTASKS");
   return is_set(environment, "SLURM_JOB_ID") && !is_set(environment, "SLURM_STEP_NUM_TASKS") && tasks != nullptr &&
@@ -54,7 +54,7 @@ Findings launch_findings(const MpiFacts& mpi, const parallel::Environment& envir
     parallel::check_launcher(mpi.ranks, mpi.library, environment);
   } catch (const std::exception& error) {
     const std::string_view text(error.what());
-    // What it says to do is for any launcher; here the one that was used is known.
+    // The advice in the text fits any launcher; replace it, because the launcher is known here.
     findings.push_back(
         {Level::error, "launch", std::string(text.substr(0, text.find(';'))), launcher_advice(mpi, environment)});
     return findings;
@@ -85,7 +85,7 @@ Findings job_findings(const parallel::Environment& environment, std::optional<do
 
 Findings exchange_findings(std::size_t ranks, std::size_t nodes, double shortest, double longer, std::size_t bytes) {
   if (ranks == 1) return {};
-  // A message takes some microseconds inside a node and tens between nodes over TCP.
+  // A message takes a few microseconds within a node, and tens of microseconds between nodes over TCP.
   constexpr double slow = 5e-3;
   const bool is_slow = shortest > slow;
   return {
@@ -123,7 +123,7 @@ Findings environment_findings(std::span<const std::string> variables) {
   }
   if (told.empty()) return {{Level::ok, "environment", "no variable of MPI, NCCL, OpenMP or HDF5 is set"}};
   std::ranges::sort(told);
-  Findings findings;  // one for each: of some ranks only those that differ
+  Findings findings;  // one per variable, so that ranks list only those that differ
   for (std::string& each : told) findings.push_back({Level::ok, "environment", std::move(each)});
   return findings;
 }

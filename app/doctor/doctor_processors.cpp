@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* own_processors = "srun --cpus-per-task=N; mpirun --map-by slot:PE=N --bind-to core";
 
-/// Cores that processors lie on; 0 where the system does not tell.
+/// Returns the number of cores of the processors; 0 if the system does not report them.
 std::size_t count_cores(const Processors& processors) {
   std::set<std::string> siblings;
   for (std::size_t i = 0; i < processors.size(); ++i) {
@@ -38,7 +38,7 @@ bool binds(const std::string& binding) {
   return !word.empty() && word != "false" && word != "disabled";
 }
 
-/// What is wrong with one rank, whatever the others do.
+/// Checks one rank by itself.
 Findings own_findings(const ProcessorFacts& facts, std::size_t threads) {
   Findings findings;
   const std::size_t processors = facts.allowed.count();
@@ -52,7 +52,7 @@ Findings own_findings(const ProcessorFacts& facts, std::size_t threads) {
     return findings;
   }
   const std::string count = count_of(threads, "thread");
-  // A bound first thread hides what the rank may use.
+  // If the first thread is bound, the processors that the rank may use are not visible.
   const bool is_bound = binds(facts.binding);
   const bool has_too_many = !is_bound && threads > processors;
   const bool shares_cores = !is_bound && !has_too_many && facts.cores > 0 && threads > facts.cores;
@@ -76,7 +76,7 @@ Findings own_findings(const ProcessorFacts& facts, std::size_t threads) {
   return findings;
 }
 
-/// Ranks whose threads are put on the same processors, though each alone has enough.
+/// Adds findings on ranks whose threads share processors, although each rank alone has enough.
 void add_shared(std::span<const ProcessorFacts> node, std::size_t index, std::size_t all_threads, Findings& findings) {
   Processors together;
   bool overlaps = false;

@@ -11,7 +11,7 @@ namespace {
 using Steady = std::chrono::steady_clock;
 
 constexpr int clock_questions = 5;
-/// Seconds at most: every rank has just been spoken to, and several may be gone.
+/// Time limit in seconds; short, because every rank has just answered, and several may be gone.
 constexpr double clock_patience = 5.0;
 
 std::span<const std::byte> bytes_of_text(const std::string& text) { return std::as_bytes(std::span(text)); }
@@ -24,7 +24,8 @@ std::string text_of_bytes(const std::vector<std::byte>& bytes) {
 
 }  // namespace
 
-// The first rank may have waited for others, and for its own checks, before it speaks.
+// The other ranks wait longer, because the first rank may have waited for others and run its own checks before it
+// sends.
 DoctorRanks::DoctorRanks(parallel::RankRuntime& runtime, double limit)
     : runtime_(runtime), limit_(limit), limit_for_first_(2.0 * limit + 5.0) {}
 
@@ -70,7 +71,7 @@ std::vector<ClockOffset> DoctorRanks::compare_clocks() {
   return offsets;
 }
 
-/// Of several questions the one that was answered fastest counts.
+/// Asks several times and uses the fastest answer.
 std::optional<ClockOffset> DoctorRanks::ask_clock(std::size_t rank) {
   const Seconds limit(std::min(limit_.count(), clock_patience));
   ClockOffset best{rank, 0.0, limit.count()};

@@ -26,7 +26,7 @@ constexpr std::size_t one_mebibyte = std::size_t{1} << 20, one_gibibyte = std::s
 
 rlim_t limit_of(int resource) {
   rlimit limit{};
-  // The cast: glibc's C++ headers give the parameter a type of its own.
+  // The cast is needed because glibc's C++ headers give the parameter its own type.
   const auto which = static_cast<decltype(RLIMIT_AS)>(resource);
   return ::getrlimit(which, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
 }
@@ -47,8 +47,8 @@ MemoryFacts memory_facts(std::size_t ranks_of_node) {
 }
 
 Findings memory_findings(const MemoryFacts& facts) {
-  // A model of 110 million parameters takes, in float, 1.7 GiB for values, gradients and AdamW's slots, before any
-  // activation.
+  // A model of 110 million parameters takes 1.7 GiB in float for values, gradients and AdamW's moments, without any
+  // activations.
   constexpr std::size_t least = 3 * one_gibibyte, least_shared = 64 * one_mebibyte;
   const std::size_t of_rank = facts.available / std::max<std::size_t>(1, facts.ranks_of_node);
   const bool is_little = runs_on_host && of_rank < least;
@@ -133,7 +133,7 @@ Findings cache_findings() {
   } catch (const std::exception& error) {
     return {{Level::warning, "cache", error.what()}};
   }
-  // Asking for permission does not tell of a file system that is read-only or takes no files.
+  // A permission check does not detect a read-only file system or one that accepts no files.
   std::string trial = (nearest_existing(std::filesystem::absolute(cache)) / ".mylos-doctor-XXXXXX").string();
   if (const int descriptor = ::mkstemp(trial.data()); descriptor >= 0) {
     ::close(descriptor);
@@ -147,7 +147,7 @@ Findings cache_findings() {
 
 Findings model_findings(const std::string& model) {
   if (model.empty()) return {};
-  std::error_code unreadable;  // is told by what reads it
+  std::error_code unreadable;  // reported by the code that reads it
   const tasks::TaskKind* kind = tasks::kind_of_known_model(model);
   if (kind != nullptr && kind->trains_by_name(model) && !std::filesystem::is_directory(model, unreadable)) {
     return {{Level::ok, "model", model + ", from the initialiser"}};

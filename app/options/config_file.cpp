@@ -36,10 +36,10 @@ Json parse_object(const std::filesystem::path& file) {
   return parsed;
 }
 
-/// The value for a message.
+/// Returns the value for a message.
 std::string value_text(const Json& value) { return value.is_null() ? "unset" : plain_text(value); }
 
-/// The value as it would be typed. Errors: UsageError where it is a list or an object.
+/// Returns the value as it would be typed. Errors: UsageError if it is a list or an object.
 std::string typed_value(const Json& value, const std::string& key, const std::filesystem::path& file) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_structured()) {
@@ -48,7 +48,8 @@ std::string typed_value(const Json& value, const std::string& key, const std::fi
   return value.dump();
 }
 
-/// The option of `command` that `key` names; null where there is none. A configuration cannot name another one.
+/// Returns the option of `command` that `key` names; null if there is none. A configuration cannot name another
+/// configuration.
 const Option* option_of_key(const std::string& key, const Command& command, const tasks::TaskKind& task) {
   const Option* named = find_option(key, task);
   const bool is_key = named != nullptr && named->belongs_to(command.bit) && named->name != "config";
@@ -69,12 +70,12 @@ const Option* option_of_key(const std::string& key, const Command& command, cons
                                suggestion_with_peers(normalized_name(key), std::move(names), "", task)));
 }
 
-/// Takes a key that names an option of peers which has no effect here. Errors: UsageError where it would have one.
+/// Accepts a key that names a peer option without an effect here. Errors: UsageError if it would have one.
 void read_peer_option(const tasks::PeerOption& option, const std::string& key, const Json& value,
                       const std::filesystem::path& file, Arguments& arguments) {
   if (value.is_null() || (value.is_structured() && value.empty())) return;
   const std::string text = plain_text(value);
-  if (text.empty()) return;  // as Trainer writes "fsdp"
+  if (text.empty()) return;  // Trainer writes "fsdp" like this
   arguments.remarks.push_back(remark_on(option, fmt::format("{}: {}", file.string(), printable(key)), text));
 }
 
@@ -98,7 +99,7 @@ void read_gemm(const Json& resolved, const std::filesystem::path& file, Argument
       train::parse_gemm_choice(resolved["gemm"], fmt::format("{}: {}.gemm", file.string(), resolved_key));
 }
 
-/// How the recorded run was laid out, where it computed with what this build computes with.
+/// Reads the recorded run's layout, if it ran in the same execution space as this build.
 void read_layout(const Json& resolved, const std::filesystem::path& file, Arguments& arguments) {
   const auto has = [&](const char* key) { return resolved.contains(key); };
   if (!resolved.is_object() || !has("ranks") || !has("micro-batch") || !has("mode") || !has("device")) return;
@@ -118,24 +119,24 @@ void read_layout(const Json& resolved, const std::filesystem::path& file, Argume
                                           .device = value_text(resolved["device"])};
 }
 
-/// Options that decide what a rank holds and how its part of a step is cut.
+/// Options that decide what a rank holds and how its part of a step is split.
 constexpr std::array layout_options = {
     "mode", "shard-size", "precision", "recompute", "micro-batch", "micro-tokens", "gradient-accumulation-steps"};
 
-/// Whether two settings name the same file or directory, by links or through another directory.
+/// Returns whether two settings name the same file or directory, possibly through links.
 bool is_same_file(const Json& one, const Json& other) {
   const auto is_path = [](const Json& value) { return value.is_string() && value.get<std::string>().starts_with('/'); };
   if (!is_path(one) || !is_path(other)) return false;
   const auto canonical = [](const Json& value) {
-    std::error_code unreadable;  // then it is compared as it stands
+    std::error_code unreadable;  // then the path is compared as written
     return std::filesystem::weakly_canonical(value.get<std::string>(), unreadable);
   };
   const std::filesystem::path path = canonical(one);
   return !path.empty() && path == canonical(other);
 }
 
-/// Whether an option of the run in `saved` had the default of its version. Versions before the list of changed options
-/// recorded defaults that were no values as null, and of the rest nothing is known.
+/// Returns whether an option of the run in `saved` had the default of its version. Older versions did not list changed
+/// options; they recorded defaults without a value as null, and for other values it is unknown.
 bool had_default(const Json& saved, const std::string& name) {
   if (saved[name].is_null()) return true;
   const Json program = saved.value(program_key, Json::object());
@@ -178,14 +179,14 @@ void read_config_file(const std::filesystem::path& file, const Command& command,
 std::vector<std::string> differing_settings(const Json& saved, const Command& command, const Arguments& arguments,
                                             std::span<const std::string_view> may_differ) {
   std::vector<std::string> differing;
-  // Settings of two tasks are not compared. Versions before wrote no task.
+  // Settings of different tasks are not compared. Older versions recorded no task.
   const std::string task(arguments.task->name());
   const std::string before_task = saved.value("task", std::string(tasks::default_task_kind().name()));
   if (before_task != task) return {fmt::format("task {}, now {}", before_task, task)};
   const Json settings = settings_json(command, arguments);
   const Json defaults = settings_json(command, default_arguments(command, *arguments.task));
   for (const auto& [name, value] : settings.items()) {
-    // A run of a version that had no such option went by its default.
+    // A version without this option behaved like its default.
     if (name == "output" || (!saved.contains(name) && !saved.contains(program_key))) continue;
     const Json& before = saved.contains(name) ? saved[name] : defaults[name];
     if (before == value) continue;
@@ -204,7 +205,7 @@ void take_recorded_choices(const Json& saved, const std::filesystem::path& file,
   const bool was_tf32 = saved.contains("tf32") && saved["tf32"] == true;
   if (!arguments.sources.was_given("gemm") && was_tf32 == gemm.tf32) {
     read_gemm(resolved, file, arguments);
-    // A run that goes on in another build, on the CPU after a GPU, chooses again.
+    // A run that continues in another build, such as one for the CPU after one for GPUs, chooses again.
     if (gemm.recorded && !train::is_built(*gemm.recorded)) gemm.recorded.reset();
   }
   arguments.run.engine.recorded_layout.reset();

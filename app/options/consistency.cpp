@@ -28,7 +28,7 @@ bool is_overridden(const Arguments& arguments, const char* name, const char* oth
   return arguments.sources.is_overridden(name, other);
 }
 
-/// What says how a rank's part of a step is cut into micro-batches.
+/// Options that split a rank's part of a step into micro-batches.
 constexpr std::array cuts = {"gradient-accumulation-steps", "micro-batch", "micro-tokens"};
 
 std::size_t& cut_of(train::TrainConfig& engine, std::string_view name) {
@@ -36,7 +36,7 @@ std::size_t& cut_of(train::TrainConfig& engine, std::string_view name) {
   return name == "micro-tokens" ? engine.micro_tokens : engine.accumulation;
 }
 
-/// Where one setting wins over another, the one on the command line wins over the one from a file.
+/// Resolves precedence between the command line and a configuration: the setting on the command line wins.
 void drop_what_was_overridden(Arguments& arguments) {
   if (was_given(arguments, "epochs") && !was_given(arguments, "steps")) arguments.run.engine.steps = 0;
   if (was_given(arguments, "warmup") && !was_given(arguments, "warmup-steps")) {
@@ -77,7 +77,7 @@ void drop_what_was_overridden(Arguments& arguments) {
   if (was_given(arguments, "gemm") || was_given(arguments, "tf32")) arguments.run.engine.gemm.recorded.reset();
 }
 
-/// A setting that counts only with one choice of another option.
+/// A setting that applies only to one choice of another option.
 struct SettingOfChoice {
   const char* name;
   const char* chooser;
@@ -89,8 +89,8 @@ constexpr std::array settings_of_choices = {
     SettingOfChoice{"nesterov", "optimizer", "sgd"},       SettingOfChoice{"decay-steps", "schedule", "step"},
     SettingOfChoice{"decay-factor", "schedule", "step"}};
 
-/// Resets the settings of the optimizer or schedule that a configuration chose and the command line replaced. What the
-/// command line itself says of them is refused.
+/// Resets settings of an optimizer or schedule that a configuration chose and the command line replaced. Such settings
+/// on the command line itself are refused later.
 void drop_settings_of_replaced_choices(const Command& command, Arguments& arguments) {
   train::TrainConfig& engine = arguments.run.engine;
   const train::TrainConfig defaults = default_arguments(command, *arguments.task).run.engine;
@@ -110,7 +110,7 @@ void drop_settings_of_replaced_choices(const Command& command, Arguments& argume
   }
 }
 
-/// Refuses settings of an optimizer or a schedule that is not chosen. A run.json has them too, as their defaults.
+/// Refuses settings of an optimizer or schedule that is not chosen. Allows their defaults, which a run.json contains.
 void check_settings_of_choices(const Command& command, const Arguments& arguments) {
   const Arguments defaults = default_arguments(command, *arguments.task);
   for (const auto& [name, chooser, choice] : settings_of_choices) {
@@ -127,7 +127,7 @@ void check_settings_of_choices(const Command& command, const Arguments& argument
   }
 }
 
-/// Trainer's `--optim sgd` is SGD without momentum.
+/// Removes the momentum for Trainer's `--optim sgd`, which is SGD without momentum.
 void take_peers_sgd(Arguments& arguments) {
   const bool is_peers_name = std::ranges::any_of(arguments.typed, [](const TypedOption& option) {
     return option.name == "optimizer" && option.words.front().starts_with("--optim") &&
@@ -139,7 +139,7 @@ void take_peers_sgd(Arguments& arguments) {
   arguments.remarks.push_back("--optim sgd: SGD without momentum, as Trainer's; --momentum X gives it one");
 }
 
-/// Refuses settings of the optimizer and its learning rate that contradict each other.
+/// Refuses contradictory settings of the optimizer and its learning rate.
 void check_optimizer(const Command& command, Arguments& arguments) {
   drop_settings_of_replaced_choices(command, arguments);
   check_settings_of_choices(command, arguments);
@@ -173,7 +173,8 @@ void exclude_cuts(Arguments& arguments) {
   }
 }
 
-/// Takes it as a batch per rank; returns the sequences of a micro-batch, 0 where it does not say how many.
+/// Applies the option as a batch per rank. Returns the sequences per micro-batch; 0 if the option does not determine
+/// it.
 std::size_t take_batch_size_per_device(Arguments& arguments) {
   constexpr const char* name = "batch-size-per-device";
   if (!arguments.batch_size_per_device) return 0;
@@ -187,7 +188,7 @@ std::size_t take_batch_size_per_device(Arguments& arguments) {
   return has_batch || has_cut ? 0 : *arguments.batch_size_per_device;
 }
 
-/// For one rank: a batch per rank is what it takes at once, and N of them are a step.
+/// Resolves the batch for one rank: --gradient-accumulation-steps multiplies a batch per rank.
 void resolve_batches(Arguments& arguments) {
   exclude(arguments, "batch", "batch-per-rank");
   exclude_cuts(arguments);
@@ -211,7 +212,7 @@ void need(bool given, const Command& command, std::string_view name) {
   if (!given) throw UsageError(fmt::format("{} needs --{}; see mylos {} --help", command.name, name, command.name));
 }
 
-/// An option about evaluations is an error where there are none.
+/// Refuses options about evaluations if there are none.
 void check_evaluation(const Arguments& arguments) {
   if (!arguments.run.task.dev.empty()) return;
   const train::TrainConfig& engine = arguments.run.engine;
@@ -226,7 +227,7 @@ void check_evaluation(const Arguments& arguments) {
   throw UsageError(fmt::format("--{} needs --dev: without it nothing is evaluated", without_use));
 }
 
-/// The leaves are the micro-batches.
+/// Checks the options of --deterministic, which determines the micro-batches itself.
 void check_deterministic(const Arguments& arguments) {
   const train::TrainConfig& engine = arguments.run.engine;
   if (!engine.parallel.deterministic) {
@@ -247,7 +248,7 @@ void check_deterministic(const Arguments& arguments) {
                                engine.parallel.leaves, given));
 }
 
-/// What this build cannot exchange arrays through.
+/// Refuses communicators that this build lacks.
 void check_communicator(const Arguments& arguments) {
   if (arguments.communicator == "nccl" && !parallel::has_nccl()) {
     throw UsageError("--communicator nccl: this build has no NCCL; use auto or mpi");
@@ -257,7 +258,7 @@ void check_communicator(const Arguments& arguments) {
   }
 }
 
-/// Refuses what the scripts of transformers can be told to do and train cannot.
+/// Refuses options of the transformers scripts for other actions than training.
 void check_doings(const Arguments& arguments) {
   const tasks::TaskConfig& task = arguments.run.task;
   const bool is_said = was_given(arguments, "do-train") || was_configured(arguments, "do-train");
@@ -272,7 +273,7 @@ void check_evaluated(const Arguments& arguments) {
   throw UsageError("--do-eval needs something to evaluate on: --dev FILE (--validation_file), or --dataset NAME");
 }
 
-/// Trainer's names for two of --precision's types.
+/// Resolves Trainer's names for two of the types of --precision.
 void resolve_precision(Arguments& arguments) {
   if (arguments.bf16 && arguments.fp16) {
     exclude(arguments, "bf16", "fp16");
@@ -287,7 +288,7 @@ void resolve_precision(Arguments& arguments) {
   }
 }
 
-/// Another name for one of --mode's choices.
+/// Resolves another name for one of the choices of --mode.
 void resolve_no_fsdp(Arguments& arguments) {
   if (!arguments.no_fsdp) return;
   exclude(arguments, "no-fsdp", "mode");
@@ -296,7 +297,7 @@ void resolve_no_fsdp(Arguments& arguments) {
   arguments.every_mode = false;
 }
 
-/// Trainer's name for when checkpoints are written. As there, save_steps counts only with "steps".
+/// Resolves Trainer's checkpoint strategy. As in Trainer, save_steps only counts with "steps".
 void resolve_save_strategy(Arguments& arguments) {
   const std::string& strategy = arguments.save_strategy;
   if (strategy.empty() || is_overridden(arguments, "save-strategy", "checkpoint-every")) return;
@@ -318,7 +319,7 @@ void resolve_save_strategy(Arguments& arguments) {
   checkpoints.every_epoch = strategy == "epoch";
 }
 
-/// Refuses every option about checkpoints but `never` in a build without HDF5, which has none.
+/// Refuses every option about checkpoints except `never` in a build without HDF5, which cannot write any.
 void check_checkpoints(const Arguments& arguments) {
   if (parallel::has_checkpoint_files()) return;
   const bool is_regular = arguments.run.engine.checkpoints.regular();
@@ -329,7 +330,7 @@ void check_checkpoints(const Arguments& arguments) {
   }
 }
 
-/// --extend goes on from the last checkpoint of the run in --output.
+/// Checks the options of --extend, which continues from the last checkpoint of the run in --output.
 void check_extend(const Arguments& arguments) {
   if (!arguments.extend) return;
   exclude(arguments, "extend", "overwrite");
@@ -357,7 +358,7 @@ void resolve_train(const Command& command, Arguments& arguments) {
   check_checkpoints(arguments);
 }
 
-/// The runs' own modes and numbers of ranks are compare's to say.
+/// Refuses modes of a single run: compare sets modes and numbers of ranks itself.
 void resolve_compare(const Arguments& arguments) {
   if (was_given(arguments, "mode")) throw UsageError("compare runs several modes; name them with --modes A,B");
   if (was_given(arguments, "extend")) throw UsageError("compare begins every run anew; leave out --extend");
@@ -388,7 +389,8 @@ void check_tf32(const Arguments& arguments) {
                   default_gemm_provider()));
 }
 
-/// A model's directory says all of its tokenizer; a vocabulary has ids and offsets alone.
+/// Checks the options of tokenize: a model's directory defines its whole tokenizer; a vocabulary gives only ids and
+/// offsets.
 void check_tokenizer(const Command& command, const Arguments& arguments) {
   if (arguments.model.empty()) {
     if (arguments.decode) need(false, command, "model");
@@ -416,7 +418,7 @@ void resolve(const Command& command, Arguments& arguments) {
   resolve_no_fsdp(arguments);
   const bool asks = command.bit == ask_command || command.bit == eval_command || command.bit == generate_command ||
                     command.bit == classify_command;
-  if (!asks) arguments.task->check(arguments.run);  // those of a run may stand in for what is not given
+  if (!asks) arguments.task->check(arguments.run);  // the others may take missing values from a run
   check_loss_scale(arguments);
   check_tf32(arguments);
   check_attention(arguments);

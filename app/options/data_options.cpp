@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-/// Options of what is read, whatever the task.
+/// Options for models and data, of every task.
 namespace mylos::app {
 namespace {
 
@@ -24,14 +24,14 @@ Option model_option() {
   };
   option.print = [](const Arguments& arguments) -> nlohmann::ordered_json {
     if (arguments.model.empty()) return nullptr;
-    std::error_code ignored;  // what cannot be looked at is a name
+    std::error_code ignored;  // a path that cannot be inspected is a name
     if (!std::filesystem::is_directory(arguments.model, ignored)) return arguments.model;
     return std::filesystem::absolute(arguments.model).lexically_normal().string();
   };
   return option;
 }
 
-/// Data that is a file, a directory, or drawn ("synthetic:COUNTxHxW"), which is no path.
+/// An option for data that are a file, a directory, or generated ("synthetic:COUNTxHxW"), which is not a path.
 template <class Field>
 Option path_or_drawn_option(Option option, Field field) {
   option = path_option(std::move(option), field);
@@ -42,7 +42,7 @@ Option path_or_drawn_option(Option option, Field field) {
   return option;
 }
 
-/// The kind is chosen before any other option is read: which options there are depends on it.
+/// The option --task. It is read before any other option, because the task decides which options exist.
 Option task_option() {
   std::vector<Choice> choices;
   for (const tasks::TaskKind* kind : tasks::task_kinds()) choices.push_back({std::string(kind->name()), {}});

@@ -34,7 +34,7 @@ auto find_called(const Table& table, const std::string& name) {
 }  // namespace
 
 const std::vector<Option>& option_table(const tasks::TaskKind& task) {
-  // --task offers the kinds that are registered.
+  // The number of registered tasks is part of the key, because --task offers them as choices.
   static std::map<std::pair<const tasks::TaskKind*, std::size_t>, std::vector<Option>> tables;
   const std::pair key(&task, tasks::task_kinds().size());
   const auto known = tables.find(key);

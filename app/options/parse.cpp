@@ -42,7 +42,7 @@ std::vector<std::string> option_names(const Command& command, const tasks::TaskK
 
 bool takes_peer_options(const Command& command) { return (command.bit & train_command) != 0; }
 
-/// Says why `command` does not have an option called `name`, for runs of `task`.
+/// Throws an error that says why `command` has no option called `name` for runs of `task`.
 [[noreturn]] void refuse_option(const Command& command, const tasks::TaskKind& task, const std::string& name) {
   if (const Option* option = find_option(name, task)) {
     throw UsageError(
@@ -59,18 +59,18 @@ bool takes_peer_options(const Command& command) { return (command.bit & train_co
   throw UsageError(fmt::format("{} does not have --{}{}", command.name, printable(name), meant));
 }
 
-/// The option that a name means: one of ours, else one of a peer.
+/// The option that a name refers to: one of ours, or else one of a peer.
 struct Meaning {
   const Option* option = nullptr;
   const tasks::PeerOption* peer = nullptr;
-  bool is_denied = false;  ///< --no-NAME, as Trainer's --no_dataloader_pin_memory
+  bool is_denied = false;  ///< spelled --no-NAME, like Trainer's --no_dataloader_pin_memory
 
   bool is_switch() const { return option != nullptr ? option->is_switch() : peer->is_switch; }
-  /// A secret may follow a switch of the peers: "--use_auth_token hf_...".
+  /// True also for secrets, which may follow a peer's switch: "--use_auth_token hf_...".
   bool takes_word() const { return !is_denied && (!is_switch() || (peer != nullptr && peer->is_secret)); }
 };
 
-/// The names that `command` knows for runs of `task`. A name of ours comes before one of the peers.
+/// Returns the names that `command` accepts for runs of `task`. Our names take precedence over those of peers.
 std::map<std::string, Meaning> meanings_of(const Command& command, const tasks::TaskKind& task) {
   std::map<std::string, Meaning> meanings;
   const auto add = [&](const std::string& name, Meaning meaning) {
@@ -87,25 +87,25 @@ std::map<std::string, Meaning> meanings_of(const Command& command, const tasks::
   return meanings;
 }
 
-/// The value of an option that was typed as `read`. Errors: UsageError where it has to have one.
+/// Returns the value of an option typed as `read`. Errors: UsageError if a required value is missing.
 std::string value_of(const Meaning& meaning, const ReadOption& read) {
   if (meaning.is_denied && read.value) throw UsageError(fmt::format("{} takes no value", read.typed));
   if (read.value) return *read.value;
   if (meaning.is_switch()) return meaning.is_denied ? "false" : "true";
-  if (meaning.peer != nullptr && meaning.peer->why.empty()) return "";  // refused whatever its value
+  if (meaning.peer != nullptr && meaning.peer->why.empty()) return "";  // refused with any value
   if (meaning.peer != nullptr) throw UsageError(fmt::format("{} needs a value", read.typed));
   if (!meaning.option->alone.empty()) return meaning.option->alone;
   throw UsageError(fmt::format("{} needs a value: {}", read.typed, meaning.option->expects));
 }
 
-/// An option of ours, still text.
+/// An occurrence of one of our options, with its value as text.
 struct Occurrence {
   const Option* option;
   ReadOption read;
   std::string value;
 };
 
-/// Adds an option to `ours`, or the remark on one of the peers to `remarks`. Errors: UsageError.
+/// Adds one of our options to `ours`, or the remark on a peer's option to `remarks`. Errors: UsageError.
 void take_option(const Meaning& meaning, ReadOption read, std::vector<Occurrence>& ours,
                  std::vector<std::string>& remarks) {
   const std::string value = value_of(meaning, read);
@@ -129,7 +129,7 @@ void check_positional(const Command& command, const std::vector<std::string>& po
   }
 }
 
-/// run.json records the options of these commands as JSON, which is UTF-8.
+/// Refuses invalid UTF-8 for commands whose options are recorded as JSON in run.json.
 void check_recordable(const Command& command, const Occurrence& occurrence) {
   const bool is_recorded = command.bit == train_command || command.bit == compare_command;
   const std::optional<std::size_t> wrong = is_recorded ? first_invalid_utf8(occurrence.value) : std::nullopt;
@@ -138,7 +138,7 @@ void check_recordable(const Command& command, const Occurrence& occurrence) {
                                occurrence.read.typed, *wrong));
 }
 
-/// Where timings of matrix products are kept; nowhere without a home.
+/// Returns the directory for timings of matrix products; empty if there is no home directory.
 std::filesystem::path gemm_cache() {
   try {
     return data::cache_directory() / "gemm";

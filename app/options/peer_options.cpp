@@ -45,7 +45,7 @@ constexpr std::string_view of_build = runs_on_host ? "this build computes on the
 constexpr std::string_view other_build = runs_on_host ? "" : "train with a build for the CPU";
 
 constexpr std::array peer_table = {
-    // What is logged.
+    // Logging.
     PeerOption{"report-to", false, "", recorded},
     PeerOption{"logging-dir", false, "", recorded},
     PeerOption{"logging-steps", false, "", recorded},
@@ -57,7 +57,7 @@ constexpr std::array peer_table = {
     PeerOption{"disable-tqdm", true, "", "progress is drawn only in a terminal"},
     PeerOption{"skip-memory-metrics", true, "", recorded},
     PeerOption{"include-tokens-per-second", true, "", recorded},
-    // How data are read.
+    // Reading data.
     PeerOption{"preprocessing-num-workers", false, "", no_workers},
     PeerOption{"dataloader-num-workers", false, "", no_workers},
     PeerOption{"dataloader-pin-memory", true, "", no_workers},
@@ -72,7 +72,7 @@ constexpr std::array peer_table = {
     PeerOption{"token", false, "", "train reads no network", "", true},
     PeerOption{"use-auth-token", true, "", "train reads no network", "", true},
     PeerOption{"trust-remote-code", true, "", no_python},
-    // What is evaluated and saved.
+    // Evaluation and saving.
     PeerOption{"per-device-eval-batch-size", false, "",
                "as many sequences as fit are evaluated at once, with the same answers"},
     PeerOption{"eval-accumulation-steps", false, "", "answers are kept, not logits"},
@@ -85,7 +85,7 @@ constexpr std::array peer_table = {
     PeerOption{"save-on-each-node", true, "false", "files are written once", "use an --output that all nodes see"},
     PeerOption{"push-to-hub", true, "false", "nothing is sent anywhere",
                "train reads and writes no network; best/ can be uploaded as it is"},
-    // What computes.
+    // Devices and communication.
     PeerOption{"local-rank", false, "", ranks_by_launcher},
     PeerOption{"use-cpu", true, own_device, of_build, other_build},
     PeerOption{"no-cuda", true, own_device, of_build, other_build},
@@ -103,7 +103,7 @@ constexpr std::array peer_table = {
                "leave it out: labels are not smoothed"},
     PeerOption{"dataloader-drop-last", true, "false", "the last, shorter batch of an epoch is trained on", by_batch},
     PeerOption{"group-by-length", true, "false", "batches are not sorted by length", by_batch},
-    // What would change a run.
+    // Options that would change a run.
     PeerOption{"do-predict", true, "false", "train answers no test file", by_eval},
     PeerOption{"max-predict-samples", false, "None", "train answers no test file", by_eval},
     PeerOption{"test-file", false, "None", "train answers no test file", by_eval},
@@ -118,7 +118,7 @@ constexpr std::array peer_table = {
     PeerOption{"deepspeed", false, "None", by_mode, by_mode},
     PeerOption{"fsdp-config", false, "None", by_mode, by_mode},
     PeerOption{"fsdp", false, "None", by_mode, by_mode},
-    // Lightning's and PyTorch's.
+    // Options of Lightning and PyTorch.
     PeerOption{"max-epochs", false, "", "", "use --epochs"},
     PeerOption{"devices", false, "", "", by_launcher},
     PeerOption{"num-nodes", false, "", "", by_launcher},
@@ -141,7 +141,7 @@ constexpr std::array peer_table = {
     PeerOption{"fast-dev-run", true, "false", "the whole run is made",
                "use --steps 1, or --dry-run, which trains nothing"},
     PeerOption{"logger", false, "", recorded},
-    // DeepSpeed's and FSDP's.
+    // Options of DeepSpeed and FSDP.
     PeerOption{"zero-optimization.stage", false, "", "", by_mode},
     PeerOption{"zero-stage", false, "", "", by_mode},
     PeerOption{"sharding-strategy", false, "", "", "use --mode replicated, sharded-gradients, sharded or hybrid"},
@@ -177,7 +177,7 @@ bool has_no_effect(const PeerOption& option, std::string_view value) {
   return std::ranges::any_of(harmless, [&](const std::string& each) { return lower_case(each) == lower_case(value); });
 }
 
-/// A switch's as true or false.
+/// Returns the value, with that of a switch as true or false.
 std::string plain_value(const PeerOption& option, std::string_view shown, std::string_view value) {
   if (!option.is_switch || option.is_secret) return std::string(value);
   const auto truth = parse_truth(value);

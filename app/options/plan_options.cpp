@@ -2,7 +2,7 @@
 
 #include "train/planning/machine.hpp"
 
-/// Options of plan and of bench batch --plan: the machine a run is planned for.
+/// Options of plan and of bench batch --plan: the machine to plan for.
 namespace mylos::app {
 namespace {
 

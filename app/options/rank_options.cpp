@@ -4,7 +4,7 @@
 
 #include <bit>
 
-/// Options of how ranks share a run.
+/// Options for running on several ranks.
 namespace mylos::app {
 namespace {
 
@@ -18,7 +18,7 @@ Option mode_option() {
                             "; default: replicated, or sharded where only that fits; of plan all");
   option.expects = describe(choices);
   option.choices = names_of(choices);
-  option.choices.emplace_back("all");  // of plan
+  option.choices.emplace_back("all");  // for plan only
   option.parse = [choices](Arguments& arguments, std::string_view text) {
     arguments.every_mode = text == "all";
     if (arguments.every_mode) return true;
@@ -59,7 +59,7 @@ Option communicator_option() {
   return option;
 }
 
-/// In MiB, kept in bytes.
+/// The option is in MiB; the value is stored in bytes.
 Option bucket_option() {
   const CountRange range{1, 1024};
   Option option = named("bucket-mib", {}, "N", ranks, train_command | plan_command | bench_command,

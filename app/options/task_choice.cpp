@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The value of the last option called `name` or by an alias of it, be it of one kind alone; empty where there is none.
+/// Returns the value of the last option called `name` or by one of its aliases, also of a single task; empty if absent.
 std::string typed_value_of(std::span<const std::string> words, std::string_view name) {
   const Option& option = *find_option(name);
   std::vector<OptionName> names{{option.name}};
@@ -34,7 +34,7 @@ std::string typed_value_of(std::span<const std::string> words, std::string_view 
   return value;
 }
 
-/// The members of a configuration; none where it cannot be read.
+/// Returns the members of a configuration; an empty object if it cannot be read.
 Json read_settings(const std::string& file) {
   std::error_code unreadable;
   if (file.empty() || !std::filesystem::is_regular_file(file, unreadable)) return Json::object();
@@ -54,7 +54,7 @@ std::string text_member(const Json& object, std::string_view name) {
   return {};
 }
 
-/// The kind that serves `model`, a directory or a name; null where none does or there is no such model.
+/// Returns the task that serves `model`, a directory or a name; null if there is none, or no such model.
 const tasks::TaskKind* kind_of_named_model(const std::string& model) {
   if (model.empty()) return nullptr;
   std::error_code unreadable;

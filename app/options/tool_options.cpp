@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
-/// Options of the small commands, and those that every command has.
+/// Options of the small commands, and options that every command has.
 namespace mylos::app {
 namespace {
 
 constexpr std::string_view general = "Options";
 
-/// "a,b" as a list of providers of this build.
+/// Parses "a,b" as a list of providers of this build.
 bool parse_providers(Arguments& arguments, std::string_view text) {
   const std::vector<std::string> known = built_gemm_providers();
   std::vector<std::string> chosen = split(text, ',');

@@ -10,7 +10,7 @@
 #include <iterator>
 #include <limits>
 
-/// Options of the optimisation, its evaluations and what it computes with.
+/// Options for optimization, evaluation and computation.
 namespace mylos::app {
 namespace {
 
@@ -71,7 +71,7 @@ Option loss_scale_option() {
   return option;
 }
 
-/// What the peers call it is a switch: alone, or with true or false.
+/// Its alias, a peer's switch, is given alone or with true or false.
 Option recompute_option() {
   Option option = enumeration_option(
       named("recompute", {"gradient-checkpointing"}, "WHAT", computing, train_command | plan_command | bench_command,
@@ -130,7 +130,7 @@ Option resume_option() {
       "directory";
   option.choices = {"auto", "never"};
   option.parse = [](Arguments& arguments, std::string_view text) {
-    // Trainer's words. A name such as 1 or y, which a switch takes too, is a path.
+    // Trainer's words. Shorter ones that a switch accepts, such as 1 or y, are paths here.
     const bool is_truth = text.size() >= std::string_view("true").size();
     const auto truth = is_truth ? parse_truth(text) : std::nullopt;
     if (!text.empty()) arguments.resume = !truth ? text : *truth ? "auto" : "never";
@@ -139,7 +139,7 @@ Option resume_option() {
   return option;
 }
 
-/// A number counts steps, a duration with its unit is one.
+/// A plain number counts steps; with a unit it is a duration.
 Option checkpoint_every_option() {
   Option option = named("checkpoint-every", {"save-steps"}, "500|10m|epoch|never", run, train_command | plan_command,
                         "steps, or time with its unit, between checkpoints, or epoch; never: only where a signal or "
@@ -191,7 +191,7 @@ std::vector<Option> checkpoint_options() {
   };
 }
 
-/// Trainer's default is -1: as not given.
+/// Accepts -1, Trainer's default, as unset.
 Option steps_option() {
   Option option = count_or_unset_option(
       named("steps", {"max-steps", "max-training-steps"}, "N", length, train_command | plan_command,
@@ -238,7 +238,7 @@ std::vector<Option> length_options() {
   };
 }
 
-/// Ascending steps, which run.json has as they are typed: a key of --config is no list.
+/// Ascending steps. run.json stores them as typed, because a key of --config cannot be a list.
 Option decay_steps_option() {
   Option option = named("decay-steps", {}, "N,N,...", optimizer, train_command,
                         "steps at which the learning rate is multiplied by --decay-factor; needs --schedule step");
@@ -292,7 +292,7 @@ std::vector<Option> schedule_options() {
   };
 }
 
-/// An option that fills AdamW's field, as one of SGD too.
+/// Returns an option for a field of AdamW that also sets the field of SGD.
 Option of_both_optimizers(Option option) {
   option.parse = [parse_adamw = std::move(option.parse)](Arguments& arguments, std::string_view text) {
     if (!parse_adamw(arguments, text)) return false;
@@ -350,7 +350,7 @@ std::vector<Option> optimizer_options() {
   };
 }
 
-/// A number counts steps; with its unit, epochs.
+/// A plain number counts steps; with its unit, epochs.
 Option eval_every_option() {
   Option option = named("eval-every", {"eval-steps"}, "N|Nepochs", evaluation, train_command,
                         "steps between evaluations, or epochs: 10epochs; default: an epoch");

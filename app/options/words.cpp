@@ -12,12 +12,12 @@
 namespace mylos::app {
 namespace {
 
-// Each value and positional word is given to cxxopts with this mark before it, so that none looks like an option. An
-// option without a value is given `no_value`.
+// Values and positional words are passed to cxxopts with this prefix, so that none looks like an option. An option
+// without a value is passed with `no_value`.
 constexpr char value_mark = '=';
 constexpr const char* no_value = "!";
 
-/// An option's word, split at its first "=".
+/// The word of an option, split at its first "=".
 struct TypedName {
   std::string typed;  ///< "--max_steps"
   std::string name;   ///< "max-steps"
@@ -31,13 +31,13 @@ struct TypedName {
 
 bool is_option(const std::string& word) { return word.starts_with("--"); }
 
-/// "-o", but not "-5 degrees", nor "-" for standard input.
+/// Matches "-o", but not "-5 degrees" or "-" (standard input).
 bool looks_like_option(const std::string& word) {
   return word.size() > 1 && word[0] == '-' && std::isalpha(static_cast<unsigned char>(word[1])) != 0 &&
          word.find(' ') == std::string::npos;
 }
 
-/// `name` for cxxopts, which takes no dot. No name of ours has a _.
+/// Returns `name` for cxxopts, which allows no dots. Our names contain no "_".
 std::string declared_name(std::string name) {
   std::ranges::replace(name, '.', '_');
   return name;
@@ -55,7 +55,7 @@ cxxopts::Options declare(std::span<const OptionName> names) {
   return options;
 }
 
-/// `words` for cxxopts, which takes any word for the value of an option and none for that of a switch.
+/// Returns `words` for cxxopts, which takes any word as the value of an option and none as that of a switch.
 std::vector<std::string> marked_words(std::span<const std::string> words, TruthWords truths) {
   std::vector<std::string> marked;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -83,11 +83,11 @@ cxxopts::ParseResult parse_marked(cxxopts::Options options, const std::vector<st
   return options.parse(static_cast<int>(pointers.size()), pointers.data());
 }
 
-/// The options among `words`. `arguments` has them in the same order, without those that have no name.
+/// Returns the options among `words`. `arguments` holds them in the same order, without unknown ones.
 std::vector<ReadOption> options_of(std::span<const std::string> words, std::span<const cxxopts::KeyValue> arguments) {
   std::vector<ReadOption> options;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    if (!is_option(words[i])) continue;  // no value looks like one where it stands apart
+    if (!is_option(words[i])) continue;  // a separate value never looks like an option
     const TypedName typed(words[i]);
     if (arguments.empty() || arguments.front().key() != declared_name(typed.name)) {
       options.push_back({typed.name, typed.typed, std::nullopt, {words[i]}});

@@ -20,13 +20,13 @@ std::size_t place_in(const std::string& script, const std::string& words) {
   return location;
 }
 
-/// The line that begins so ends in `value`.
+/// Replaces the rest of the line that starts with `beginning` by `value`.
 void fill_line(std::string& script, const std::string& beginning, std::string_view value) {
   const std::size_t begin = place_in(script, "\n" + beginning) + 1 + beginning.size();
   script.replace(begin, script.find('\n', begin) - begin, value);
 }
 
-/// NAME=${NAME:-value}: what the environment says still wins.
+/// Sets the default in NAME=${NAME:-value}, which the environment still overrides.
 void fill_variable(std::string& script, std::string_view name, std::string_view value) {
   if (value.empty()) return;
   const std::string beginning = fmt::format("{0}=${{{0}:-", name);

@@ -27,7 +27,7 @@ void print_memory(ModePlans plans) {
   }
 }
 
-/// Four digits, and no powers of ten.
+/// Returns four significant digits, without an exponent.
 std::string digits(double value) {
   return value < 1000.0 ? fmt::format("{:.4g}", value) : fmt::format("{:.0f}", value);
 }
@@ -46,7 +46,7 @@ void print_times(ModePlans plans, const train::WorkKind& work) {
   }
 }
 
-/// By what is recomputed: on a rank, and on all ranks together.
+/// Prints the largest micro-batch for each recomputation, on a rank and on all ranks together.
 void print_largest(ModePlans plans, const train::WorkKind& work, std::size_t ranks) {
   print(fmt::format("\nlargest micro-batch, in {}{}\n",
                     work.sizes_batches ? work.name : work.samples + " as long as the longest",
@@ -77,13 +77,13 @@ void print_efficiency(ModePlans plans) {
   }
 }
 
-/// Whether the table shows more than 100 %.
+/// Returns whether the table shows more than 100 %.
 bool exceeds_all(const train::ModePlan& plan) {
   constexpr double shown_as_more = 1.005;
   return std::ranges::any_of(plan.efficiency, [](const auto& entry) { return entry.second >= shown_as_more; });
 }
 
-/// Where the micro-batch was made smaller to fit, and what efficiencies above 100 % come from.
+/// Returns notes on micro-batches that were reduced to fit, and on efficiencies above 100 %.
 std::string notes(ModePlans plans, const train::WorkKind& work) {
   std::string text;
   for (const train::ModePlan& plan : plans) {

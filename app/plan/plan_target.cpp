@@ -19,7 +19,7 @@
 namespace mylos::app {
 namespace {
 
-/// Whether a device of this name is of that kind: "NVIDIA A100-SXM4-80GB" is of a100-80.
+/// Returns whether a device name is of the given kind: "NVIDIA A100-SXM4-80GB" is of kind a100-80.
 bool is_of_kind(std::string device, const std::string& kind) {
   std::ranges::transform(device, device.begin(), [](unsigned char letter) { return std::tolower(letter); });
   return std::ranges::all_of(split(kind, '-'),
@@ -28,7 +28,7 @@ bool is_of_kind(std::string device, const std::string& kind) {
 
 bool is_host(const Arguments& arguments) { return arguments.plan.gpu == "cpu"; }
 
-/// Of the machine and in the precision that are planned for. A measurement that was named may be of another CPU.
+/// Returns whether a measurement fits the planned machine and precision. One named with --bench may be of another CPU.
 bool serves(const Calibration& one, const Arguments& arguments) {
   if (one.precision != arguments.run.engine.precision || one.host != is_host(arguments)) return false;
   if (!one.host) return is_of_kind(one.device, arguments.plan.gpu);
@@ -36,7 +36,7 @@ bool serves(const Calibration& one, const Arguments& arguments) {
   return one.threads == planned_threads(arguments) && (any_cpu || one.device == processor_name());
 }
 
-/// Of the measurements that serve the one of the model nearest in size.
+/// Returns the fitting measurement of the model that is nearest in size.
 std::optional<train::ComputeRate> measured_rate(const Arguments& arguments, const nn::Model& model) {
   const std::filesystem::path& named = arguments.plan.measured;
   std::vector<Calibration> all = named.empty() ? saved_calibrations() : std::vector{read_calibration(named)};
@@ -55,7 +55,7 @@ std::optional<train::ComputeRate> measured_rate(const Arguments& arguments, cons
                                         1e-6 * static_cast<double>(best.model.parameters), 1e-12 * best.flops)};
 }
 
-/// A rank on CPUs like the ones here.
+/// Returns the machine of a rank on CPUs like those of this node.
 train::Machine host_machine(const Arguments& arguments, std::size_t ranks_of_node) {
   constexpr double thread_flops = 50e9, node_bandwidth = 20e9;
   const auto threads = static_cast<double>(planned_threads(arguments));
@@ -68,11 +68,11 @@ train::Machine host_machine(const Arguments& arguments, std::size_t ranks_of_nod
   return machine;
 }
 
-/// Device memory of NCCL's connections to the neighbours of a ring: 16 channels with buffers of 4 MiB (NCCL_BUFFSIZE)
-/// and those of its other protocols. Assumed, not measured.
+/// Device memory of NCCL's connections to the neighbours of a ring: 16 channels with buffers of 4 MiB (NCCL_BUFFSIZE),
+/// and the buffers of its other protocols. Assumed, not measured.
 constexpr std::size_t nccl_buffers = std::size_t{192} << 20;
 
-/// What is taken for the rate where nobody has measured it.
+/// Returns the assumed rate if there is no measurement.
 train::ComputeRate assumed_rate(const Arguments& arguments, const train::Machine& machine) {
   train::ComputeRate rate = train::assumed_rate(machine, arguments.run.engine.precision);
   if (is_host(arguments)) {
@@ -85,7 +85,7 @@ train::ComputeRate assumed_rate(const Arguments& arguments, const train::Machine
 }  // namespace
 
 std::size_t planned_threads(const Arguments& arguments) {
-  constexpr std::size_t of_gpu = 8;  // as jobscripts/ ask for: they read and cut questions
+  constexpr std::size_t of_gpu = 8;  // as requested in jobscripts/; they read and tokenize data
   const PlanArguments& plan = arguments.plan;
   if (plan.threads) return *plan.threads;
   if (!is_host(arguments)) return of_gpu;
@@ -114,7 +114,7 @@ train::PlanTarget make_target(const Arguments& arguments, const nn::Model& model
   target.storage = plan.storage * giga;
   target.ranks = {
       .ranks = plan.gpus, .nodes = plan.nodes, .of_node = of_node, .on_host = host, .threads = target.machine.threads};
-  // What Kokkos, MPI and the libraries of matrix products take once they run comes on top of this process.
+  // Memory of Kokkos, MPI and the GEMM libraries during a run, in addition to that of this process.
   constexpr std::size_t libraries = std::size_t{12} << 20;
   target.program = host ? train::resident_memory() + libraries : 0;
   return target;

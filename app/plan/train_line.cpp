@@ -13,7 +13,7 @@
 namespace mylos::app {
 namespace {
 
-/// The value as it is typed; nothing where it is unset or a switch that is off.
+/// Returns the value as it is typed; nullopt if it is unset or a switch that is off.
 std::optional<std::string> value_as_typed(const nlohmann::ordered_json& value) {
   if (value.is_null() || value == false) return {};
   if (value.is_string()) return value.get<std::string>();

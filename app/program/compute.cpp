@@ -14,14 +14,15 @@ namespace {
 
 Kokkos::InitializationSettings settings(std::size_t threads, std::size_t device) {
   Kokkos::InitializationSettings settings;
-  // Kokkos advises OMP_PROC_BIND, which would tie every unpinned process of a shared node to the same cores.
+  // Suppresses Kokkos' advice to set OMP_PROC_BIND, which would bind all unpinned processes of a shared node to the
+  // same cores.
   settings.set_disable_warnings(true);
   settings.set_num_threads(static_cast<int>(threads));
   if constexpr (!runs_on_host) settings.set_device_id(static_cast<int>(device));
   return settings;
 }
 
-/// The first device, where this build needs one.
+/// Returns the index of the first device, or 0 if this build needs none.
 std::size_t first_device() {
   const std::vector<DeviceInfo> devices = usable_devices();
   return devices.empty() ? 0 : devices.front().index;

@@ -1,10 +1,10 @@
 #include "app/program/cpu_features.hpp"
 
-/// Compiled with the flags of the program: what they allow is what the program needs. Data only, no instruction of it
-/// runs.
+/// Compiled with the flags of the program, so that it records the features that the program needs. Contains only data,
+/// none of whose instructions run.
 namespace mylos::app {
 
-// A defined macro expands to 1; one that is not stays its own name.
+// A defined macro expands to 1; an undefined one remains its own name.
 #define MYLOS_TEXT(x) #x
 #define MYLOS_IS_BUILT(name, macro) MYLOS_TEXT(macro)[0] == '1',
 

@@ -2,8 +2,8 @@
 
 #include <unistd.h>
 
-/// Ends the program with one line where the CPU lacks instructions it was compiled for, before any of them runs. This
-/// file is compiled for the oldest CPU there is.
+/// Ends the program with one line if the CPU lacks instructions that it was compiled for, before any of them runs. This
+/// file is compiled for the oldest supported CPU.
 namespace mylos::app {
 namespace {
 
@@ -12,7 +12,7 @@ void append(char* text, std::size_t size, std::size_t& length, const char* word)
   text[length] = '\0';
 }
 
-/// Priority 101 is the first that programs may use: the constructors of all other files come later.
+/// Priority 101 is the first available to programs, so this runs before the constructors of all other files.
 __attribute__((constructor(101))) void refuse_other_cpus() {
   bool present[cpu_feature_count];
   detect_cpu_features(present);

@@ -27,7 +27,7 @@ int report_exception(bool tells, const std::string& who) {
   } catch (const std::bad_alloc&) {
     return report(out_of_memory_text(), failure);
   } catch (const std::system_error& error) {
-    const bool is_refused = error.code() == std::errc::resource_unavailable_try_again;  // of threads
+    const bool is_refused = error.code() == std::errc::resource_unavailable_try_again;  // the system refused a thread
     return report(is_refused ? no_thread_text(error.what()) : error.what(), failure);
   } catch (const std::exception& error) {
     return report(translated_allocation_failure(error.what()).value_or(error.what()), failure);

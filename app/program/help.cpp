@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t text_column = 30, line_width = 100;
 
-/// `text` broken between words, from `text_column` on.
+/// Returns `text` wrapped between words, starting at `text_column`.
 std::string wrapped(const std::string& text) {
   std::istringstream words(text);
   std::string result, word;
@@ -35,7 +35,7 @@ std::string wrapped(const std::string& text) {
   return result;
 }
 
-/// "left" in the first column and text in the second, which starts on its own line where left is too long.
+/// Returns a row with "left" in the first column and the text in the second, on a new line if left is too long.
 std::string row(const std::string& left, const std::string& text) {
   std::string line = "  " + left;
   line += line.size() + 2 > text_column ? "\n" + std::string(text_column, ' ')
@@ -43,7 +43,7 @@ std::string row(const std::string& left, const std::string& text) {
   return line + wrapped(text) + "\n";
 }
 
-/// "3e-5" for 3e-05.
+/// Returns the default as text, with 3e-05 written as "3e-5".
 std::string default_text(const nlohmann::ordered_json& value) {
   if (value.is_null() || value == false) return "";
   std::string text = plain_text(value);

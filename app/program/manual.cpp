@@ -15,7 +15,7 @@
 namespace mylos::app {
 namespace {
 
-/// `text` as roff prints it literally: a hyphen stays one that can be searched and copied.
+/// Escapes `text` for roff; hyphens remain characters that can be searched and copied.
 std::string roff(std::string_view text) {
   std::string result;
   if (!text.empty() && (text[0] == '.' || text[0] == '\'')) result = "\\&";
@@ -31,13 +31,13 @@ std::string roff(std::string_view text) {
   return result;
 }
 
-/// "--batch N", the name bold and the placeholder in italics.
+/// Returns the entry of "--batch N" with the name in bold and the placeholder in italics.
 std::string option_entry(const Option& option, const std::string& text) {
   const std::string value = option.is_switch() ? "" : fmt::format(" \\fI{}\\fR", roff(option.placeholder));
   return fmt::format(".TP\n\\fB{}\\fR{}\n{}\n", roff("--" + option.name), value, roff(text));
 }
 
-/// The options that a command has for tasks other than the default.
+/// Returns the entries of options that a command has only for other tasks than the default.
 std::string other_task_entries(const Command& command) {
   std::string page;
   for (const tasks::TaskKind* task : tasks::task_kinds()) {
@@ -67,7 +67,7 @@ std::string command_entry(const Command& command) {
   return page + other_task_entries(command);
 }
 
-/// The words that a command's first argument is one of: "gemm|step ..." names two.
+/// Returns the choices for a command's first argument: "gemm|step ..." has two.
 std::vector<std::string> first_words(const Command& command) {
   const std::string_view first = command.arguments.substr(0, command.arguments.find(' '));
   return first.find('|') == std::string_view::npos ? std::vector<std::string>() : split(first, '|');
@@ -90,14 +90,14 @@ ended after a checkpoint, for SIGUSR1, SIGINT or SIGTERM; 85 also before the end
 from there.
 )";
 
-/// "--schedule|--lr-scheduler-type": the option and its aliases as a pattern of bash's case.
+/// Returns the option and its aliases as a case pattern of bash: "--schedule|--lr-scheduler-type".
 std::string name_pattern(const Option& option) {
   std::string pattern = "--" + option.name;
   for (const std::string& alias : option.aliases) pattern += "|--" + alias;
   return pattern;
 }
 
-/// The options of every task, each name once.
+/// Returns the options of all tasks, without duplicate names.
 std::vector<Option> options_of_all_tasks() {
   std::vector<Option> all = option_table();
   for (const tasks::TaskKind* task : tasks::task_kinds()) {
@@ -116,7 +116,7 @@ std::vector<Option> options_of_all_tasks() {
   return all;
 }
 
-/// A case for each option that takes words of its own.
+/// Returns a case for each option with a fixed set of values.
 std::string value_cases(const std::vector<Option>& all) {
   std::string cases;
   for (const Option& option : all) {

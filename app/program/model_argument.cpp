@@ -29,22 +29,22 @@ Json run_setting(const Json& run, const std::string& name) {
   return chosen.is_null() ? run.value(name, Json()) : chosen;
 }
 
-/// The run's output directory that --model is, or whose best/ or last/ it is.
+/// Returns the output directory of the run that --model names, directly or by its best/ or last/.
 fs::path run_directory(const std::string& model) {
   const fs::path normal = (fs::absolute(model) / "").lexically_normal().parent_path();
   return normal.filename() == "best" || normal.filename() == "last" ? normal.parent_path() : normal;
 }
 
-/// run.json of the run that --model names; null where it names none.
+/// Returns the run.json of the run that --model names; null if it names none.
 Json run_of_model(const std::string& model) {
-  std::error_code unreadable;  // then it is no run
+  std::error_code unreadable;  // then it counts as no run
   const fs::path directory = run_directory(model), file = directory / "run.json";
   if (!fs::is_regular_file(file, unreadable) || fs::exists(directory / "config.json", unreadable)) return nullptr;
   Json run = read_json(file);
   return run.is_object() && run.contains(train::OutputDirectory::state_key) ? run : Json();
 }
 
-/// Errors: UsageError where the model is of another task than the one that was chosen.
+/// Errors: UsageError if the model is for another task than the chosen one.
 void check_task(const Arguments& arguments) {
   const tasks::TaskKind* served = tasks::kind_of_model(arguments.run.task.model);
   if (served == nullptr || served == arguments.task) return;
@@ -53,18 +53,18 @@ void check_task(const Arguments& arguments) {
                                arguments.task->name()));
 }
 
-/// Whether --model is a directory, which comes before a name.
+/// Returns whether --model is a directory, which takes precedence over a name.
 bool names_directory(const Arguments& arguments) {
-  std::error_code unreadable;  // then it is a name
+  std::error_code unreadable;  // then it counts as a name
   return fs::is_directory(arguments.model, unreadable);
 }
 
-/// Whether --model is a name that the task trains without a directory.
+/// Returns whether --model is a name that the task trains without a directory.
 bool is_trained_by_name(const Arguments& arguments) {
   return !names_directory(arguments) && arguments.task->trains_by_name(arguments.model);
 }
 
-/// Errors: UsageError where --model is a name that only plans know.
+/// Errors: UsageError if --model is a name that only plan accepts.
 void check_trainable(const Arguments& arguments) {
   if (names_directory(arguments) || !arguments.task->only_plans(arguments.model)) return;
   throw UsageError(

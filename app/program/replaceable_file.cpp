@@ -10,7 +10,7 @@ namespace fs = std::filesystem;
 
 void check_replaceable(const OutputFile& output, bool overwrite) {
   const fs::path& file = output.file;
-  std::error_code unreadable;  // is told by what writes there
+  std::error_code unreadable;  // reported by the code that writes there
   if (!fs::exists(file, unreadable)) return;
   ensure(fs::is_regular_file(file, unreadable),
          fmt::format("{} {}: is no file; name one", output.option, file.string()));

@@ -11,7 +11,7 @@
 namespace mylos::app {
 namespace {
 
-/// The least of the steps that makes at most `count` intervals of `length`.
+/// Returns the smallest nice step that splits `length` into at most `count` intervals.
 double nice_step(double length, int count) {
   const double least = length / std::max(count, 1), power = std::pow(10.0, std::floor(std::log10(least)));
   for (const double factor : {1.0, 2.0, 2.5, 5.0}) {
@@ -29,7 +29,7 @@ int decimals_of(double step) {
   return most;
 }
 
-/// Labels of numbers that are very large or small have their power of ten once, at the axis.
+/// Chooses the number of decimals and, for very large or small numbers, a common power of ten for the axis.
 void choose_labels(Axis& axis, double step) {
   const double largest = std::max(std::abs(axis.low), std::abs(axis.high));
   const int power = largest > 0.0 ? static_cast<int>(std::floor(std::log10(largest) + 1e-9)) : 0;
@@ -44,7 +44,7 @@ void place_ticks(Axis& axis, double step) {
   choose_labels(axis, step);
 }
 
-/// Ends that differ, and not by so little that rounding would place ticks.
+/// Separates the ends if they are equal or so close that rounding would determine the ticks.
 void separate(double& low, double& high) {
   if (!std::isfinite(low) || !std::isfinite(high) || low > high) {
     low = 0.0;
@@ -66,7 +66,7 @@ std::string Axis::label(double tick) const {
 }
 
 Axis value_axis(double low, double high, int count) {
-  constexpr double near_zero = 0.4;  // of the highest value: then the axis begins at zero
+  constexpr double near_zero = 0.4;  // relative to the highest value: below this, the axis begins at zero
   separate(low, high);
   if (low > 0.0 && low < near_zero * high) low = 0.0;
   const double step = nice_step(high - low, count);
@@ -78,7 +78,7 @@ Axis value_axis(double low, double high, int count) {
 }
 
 Axis range_axis(double low, double high, int count, bool whole) {
-  constexpr double near_zero = 0.05;  // of the highest
+  constexpr double near_zero = 0.05;  // relative to the highest value
   separate(low, high);
   if (low > 0.0 && low <= std::max(near_zero * high, whole ? 1.0 : 0.0)) low = 0.0;
   const double step = nice_step(high - low, count);

@@ -32,7 +32,7 @@ double median_of(const ComparedSetting& setting, const std::function<double(cons
   return middle_of(std::move(values));
 }
 
-/// The setting that speedups are relative to: the first one on the fewest ranks. Null where nothing ran.
+/// Returns the setting that speedups are relative to: the first one on the fewest ranks. Null if no run succeeded.
 const ComparedSetting* baseline_of(const std::vector<ComparedSetting>& settings) {
   const ComparedSetting* baseline = nullptr;
   for (const ComparedSetting& setting : settings) {
@@ -41,7 +41,7 @@ const ComparedSetting* baseline_of(const std::vector<ComparedSetting>& settings)
   return baseline;
 }
 
-/// The median over the repeats that have the metric as a finite number.
+/// Returns the median over the repeats that have the metric as a finite number.
 std::optional<double> score_of(const ComparedSetting& setting, const std::string& name) {
   std::vector<double> values;
   for (const ComparedRun& run : setting.runs) {
@@ -51,7 +51,7 @@ std::optional<double> score_of(const ComparedSetting& setting, const std::string
   return values.empty() ? std::nullopt : std::optional(middle_of(std::move(values)));
 }
 
-/// The metrics of a run that have a column.
+/// Returns the metrics of a run that have a column.
 std::span<const train::MetricKind> scores_of(const ComparedRun& run) {
   return std::span(run.kinds).subspan(run.kinds.size() > 1 ? 1 : 0);
 }
@@ -87,7 +87,7 @@ std::string text_of(const Json& line, const std::string& key, int decimals, doub
   return line.contains(key) ? fmt::format("{:.{}f}", line[key].get<double>() / unit, decimals) : "-";
 }
 
-/// A heading's room in the table of `mylos compare`.
+/// Returns the width of a column in the table of `mylos compare`.
 std::size_t width_of(const std::string& heading, std::size_t least) { return std::max(heading.size(), least); }
 
 std::string table_line(const Json& line, const std::vector<train::MetricKind>& metrics, const std::string& work) {

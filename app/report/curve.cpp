@@ -8,7 +8,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity(), gap = std::numeric_limits<double>::quiet_NaN();
 
-/// What is kept of the points [begin, end) of one part, in their order.
+/// Appends the points of one part [begin, end) that are kept, in order.
 void keep_part(const CurvePoint* begin, const CurvePoint* end, std::vector<CurvePoint>& kept) {
   const CurvePoint *first = nullptr, *last = nullptr, *lowest = nullptr, *highest = nullptr;
   for (const CurvePoint* point = begin; point != end; ++point) {

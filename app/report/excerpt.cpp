@@ -9,7 +9,8 @@ constexpr std::size_t longest_side = 160;
 
 bool is_space(char32_t c) { return c == U' ' || (c >= U'\t' && c <= U'\r') || c == U'\u00a0'; }
 
-/// True where a sentence may end between code points i - 1 and i. Abbreviations end some too early; no harm is done.
+/// Returns whether a sentence may end between code points i - 1 and i. Abbreviations end some sentences too early,
+/// which is harmless.
 bool is_boundary(std::u32string_view text, std::size_t i) {
   constexpr std::u32string_view terminators = U".!?\u3002\uff01\uff1f";
   if (i == 0 || i == text.size()) return true;
@@ -32,7 +33,7 @@ Excerpt sentence_around(std::string_view context, CodePointRange range) {
   const std::size_t answer_end = std::clamp<std::size_t>(range.end, answer_begin, text.size());
   std::size_t begin = answer_begin, end = answer_end;
   while (!is_boundary(text, begin) && answer_begin - begin < longest_side) --begin;
-  // An answer that ends with its sentence has no more of it behind.
+  // If the answer ends its sentence, nothing of the sentence follows it.
   while (!is_boundary(text, end) && end - answer_end < longest_side) ++end;
   const bool cut_begin = !is_boundary(text, begin), cut_end = !is_boundary(text, end);
   while (begin < answer_begin && is_space(text[begin])) ++begin;

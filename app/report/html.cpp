@@ -32,7 +32,7 @@ std::string_view markup_of(char c) {
   }
 }
 
-/// U+FFFE and U+FFFF are no characters of XML.
+/// Returns whether the text begins with U+FFFE or U+FFFF, which are not XML characters.
 bool begins_with_none(std::string_view utf8) {
   return utf8.starts_with("\xef\xbf\xbe") || utf8.starts_with("\xef\xbf\xbf");
 }

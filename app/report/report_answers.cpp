@@ -38,7 +38,7 @@ std::string f1_text(const std::optional<double>& f1) {
   return f1 ? fmt::format("F1 {:.0f}", 100.0 * *f1) : std::string();
 }
 
-/// "text  (F1 50, 93.1 % sure)".
+/// Returns "text  (F1 50, 93.1 % sure)".
 std::string answer_html(const data::ShortAnswer& answer, const std::optional<double>& f1) {
   std::string notes = f1_text(f1);
   if (const std::string sure = probability_text(answer); !sure.empty()) notes += (notes.empty() ? "" : ", ") + sure;
@@ -46,7 +46,7 @@ std::string answer_html(const data::ShortAnswer& answer, const std::optional<dou
          (notes.empty() ? "" : " " + text_element("span", "class=\"quiet\"", "(" + notes + ")"));
 }
 
-/// The question's right answers, each once.
+/// Returns the distinct correct answers to the question.
 std::string gold_text(const Questions::Question& question) {
   std::vector<std::string> texts;
   for (const auto& answer : question.answers) {
@@ -57,8 +57,8 @@ std::string gold_text(const Questions::Question& question) {
   return all.empty() ? "(no answer)" : all;
 }
 
-/// Where `text` stands in `context`, in code points; nothing where it does not, or more than once: nobody knows which
-/// of these the model meant.
+/// Returns the range of `text` in `context`, in code points; nullopt if it occurs not at all or more than once, because
+/// it is then unknown which occurrence the model meant.
 std::optional<CodePointRange> find_range(const std::string& context, const std::string& text) {
   const std::size_t at = text.empty() ? std::string::npos : context.find(text);
   if (at == std::string::npos || context.find(text, at + 1) != std::string::npos) return std::nullopt;
@@ -71,7 +71,7 @@ std::string sentence_html(const std::string& context, const CodePointRange& rang
   return escape_html(excerpt.before) + text_element("mark", mark, excerpt.answer) + escape_html(excerpt.after);
 }
 
-/// The sentence of the right answer, and where the one that was given stands only in another one, that too.
+/// Returns the sentence of the correct answer and, if it does not contain the given answer, the sentence that does.
 std::string context_html(const Questions::Dataset& dataset, const Questions::Question& question,
                          const std::string& given) {
   const std::string& context = dataset.contexts[question.context];
@@ -92,7 +92,7 @@ std::string context_html(const Questions::Dataset& dataset, const Questions::Que
   return html;
 }
 
-/// A question with what was answered; `given` is the answer whose sentence is shown.
+/// Returns a question with its answers. `given` is the answer whose sentence is shown.
 std::string item_html(const Questions& questions, const std::string& id, const std::string& given,
                       const std::vector<std::pair<std::string, std::string>>& rows) {
   const Questions::Question* question = questions.find(id);
@@ -124,7 +124,7 @@ std::string change_items(const std::vector<AnswerChange>& changes, const Questio
   return items;
 }
 
-/// The first `shown_changes` of one kind, under a heading that counts all.
+/// Returns the first `shown_changes` changes of one kind, under a heading with the total number.
 std::string change_list(std::vector<AnswerChange> changes, const char* what, const Questions& questions,
                         const ChangeNames& names) {
   if (changes.empty()) return {};
@@ -189,18 +189,18 @@ std::string errors_html(const FinalAnswers& final_answers, const Questions& ques
   return text_element("p", "", text) + element("ul", "class=\"answers\"", "\n" + items);
 }
 
-/// The two evaluations of a run that are compared; nothing where there are not two.
+/// The two evaluations of a run to compare; nullopt if there are fewer than two.
 using EvaluationPair = std::pair<train::KeptEvaluation, train::KeptEvaluation>;
 std::optional<EvaluationPair> compared_evaluations(const ReportedRun& run, const StepPair& between) {
   const std::vector<train::KeptEvaluation> kept = train::list_evaluations(run.record.directory);
   if (between) return EvaluationPair{kept_after(kept, between->first), kept_after(kept, between->second)};
-  // Before the first step a model knows nothing of the task: all changes.
+  // Skips an evaluation before the first step, when an untrained model would make all answers differ.
   const auto first = std::ranges::find_if(kept, [](const train::KeptEvaluation& each) { return each.step > 0; });
   if (first == kept.end() || first + 1 == kept.end()) return std::nullopt;
   return EvaluationPair{*first, kept.back()};
 }
 
-/// The answers of several runs, and what is needed to judge them.
+/// The answers of several runs, with the data to judge them.
 class AnswerReport {
  public:
   explicit AnswerReport(const std::vector<ReportedRun>& runs) : runs_(runs) {
@@ -222,7 +222,7 @@ class AnswerReport {
   }
 
  private:
-  /// What a file says that cannot be read is told, and the rest goes on.
+  /// Records an error in a file's content and continues.
   void attempt(const ReportedRun& run, const std::function<void()>& read) {
     try {
       read();
@@ -251,7 +251,7 @@ class AnswerReport {
     return html;
   }
 
-  /// Each run's final answers against the first's.
+  /// Returns the changes of each run's final answers relative to the first run's.
   std::string changes_between() const {
     std::string html;
     for (std::size_t i = 1; i < runs_.size(); ++i) {

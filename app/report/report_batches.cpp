@@ -21,7 +21,7 @@ std::string curve_name(const BatchSetting& setting) {
   return fmt::format("{}, recompute {}", to_string(setting.mode), nn::to_string(setting.recompute));
 }
 
-/// A curve for each mode and recomputation; rows without the figure are left out.
+/// Returns one curve per mode and recomputation, without the rows that lack the figure.
 std::vector<Curve> batch_curves(const BatchTable& table, const RowFigure& figure) {
   std::vector<Curve> curves;
   for (const BatchRow& row : table.rows) {

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-/// `name` of each row, over its step.
+/// Returns the values of `name` over the steps of the rows.
 std::vector<CurvePoint> points_of(const std::vector<json>& rows, const char* name, double unit = 1.0) {
   std::vector<CurvePoint> points;
   for (const json& row : rows) {
@@ -26,7 +26,7 @@ std::vector<CurvePoint> points_of(const std::vector<json>& rows, const char* nam
   return points;
 }
 
-/// A curve of each run.
+/// Returns a chart with one curve per run.
 Chart chart_of_steps(const std::vector<ReportedRun>& runs, std::string title, std::string unit, const char* name,
                      double scale = 1.0) {
   Chart chart{.title = std::move(title), .unit = std::move(unit)};
@@ -36,11 +36,11 @@ Chart chart_of_steps(const std::vector<ReportedRun>& runs, std::string title, st
   return chart;
 }
 
-/// Neighbours that a curve of so many points is smoothed over.
+/// Returns the smoothing window for a curve with this number of points.
 std::size_t smoothing_width(std::size_t points) { return std::clamp<std::size_t>(points / 40, 3, 501) | 1u; }
 
-/// Neighbours over which all curves are smoothed alike: of the shortest one, but for those that are no tenth of the
-/// longest.
+/// Returns the common smoothing window of all curves: that of the shortest one, ignoring curves shorter than a tenth of
+/// the longest.
 std::size_t common_width(const std::vector<Curve>& curves) {
   std::size_t longest = 0;
   for (const Curve& curve : curves) longest = std::max(longest, curve.points.size());
@@ -52,7 +52,8 @@ std::size_t common_width(const std::vector<Curve>& curves) {
   return longest < 2 * width ? 1 : width;
 }
 
-/// One run's curve is shown with what it was smoothed from; of several only the smoothed ones, which can be told apart.
+/// Smooths the curves of a chart. A single run also shows its raw curve; several runs show only smoothed curves, so
+/// that they can be distinguished.
 std::string smoothed_chart(Chart chart) {
   const std::size_t width = common_width(chart.curves);
   if (width == 1) return chart_html(chart);
@@ -74,8 +75,8 @@ std::string smoothed_chart(Chart chart) {
   return chart_html(chart);
 }
 
-/// Names of the evaluations' metrics: those of `kinds` in their order, then others in the order in which they first
-/// come, losses first.
+/// Returns the names of the evaluation metrics: those of `kinds` in order, then losses, then the others in order of
+/// appearance.
 std::vector<std::string> metric_names(const std::vector<ReportedRun>& runs, std::span<const train::MetricKind> kinds) {
   static constexpr std::array others = {"step", "seconds", "best", "time"};
   std::vector<std::string> names;
@@ -96,7 +97,7 @@ std::vector<std::string> metric_names(const std::vector<ReportedRun>& runs, std:
   return names;
 }
 
-/// `kinds`: of all runs, the first run's first.
+/// `kinds`: those of all runs, beginning with the first run's.
 std::string metric_chart(const std::vector<ReportedRun>& runs, std::span<const train::MetricKind> kinds,
                          const std::string& name) {
   const train::MetricKind* const kind = train::find_kind(kinds, name);
@@ -111,7 +112,7 @@ std::string metric_chart(const std::vector<ReportedRun>& runs, std::span<const t
   return chart_html(chart);
 }
 
-/// Of one run with the norm above which its gradients are scaled down.
+/// For a single run, includes the norm above which its gradients are clipped.
 std::string gradient_chart(const std::vector<ReportedRun>& runs) {
   Chart chart = chart_of_steps(runs, "Gradient norm", "before clipping", "gradient_norm");
   const json clip = runs.front().record.run.value("clip", json());
@@ -121,7 +122,7 @@ std::string gradient_chart(const std::vector<ReportedRun>& runs) {
   return smoothed_chart(std::move(chart));
 }
 
-/// One of all runs that count the same work.
+/// Returns one chart for all runs with the same unit of work.
 std::vector<std::string> speed_charts(const std::vector<ReportedRun>& runs) {
   std::vector<std::string> works;
   for (const ReportedRun& run : runs) {

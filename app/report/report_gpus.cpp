@@ -17,7 +17,7 @@ namespace {
 
 constexpr double gibibyte = 1u << 30, not_known = std::numeric_limits<double>::quiet_NaN();
 
-/// Something that a GPU tells, for people.
+/// A quantity of a GPU, as shown.
 struct Quantity {
   const char* title;
   const char* unit;
@@ -36,7 +36,7 @@ double value_of(const train::GpuReading& reading, const Quantity& quantity) {
 
 std::string name_of(const train::GpuSeries& gpu) { return fmt::format("{}/{}", gpu.node, gpu.index); }
 
-/// Minutes since the first sample without the times between starts of the run, in which nobody took one.
+/// Minutes since the first sample, without the breaks between starts of the run, in which there are no samples.
 class RunningTime {
  public:
   explicit RunningTime(const std::vector<train::GpuSeries>& gpus) {
@@ -77,7 +77,7 @@ std::vector<CurvePoint> points_of(const train::GpuSeries& gpu, const Quantity& q
   return points;
 }
 
-/// The mean, the lowest and the highest of all GPUs in each of so many parts of the time.
+/// Returns the mean, minimum and maximum over all GPUs in each of several equal parts of the time.
 std::vector<Curve> curves_of_many(const std::vector<train::GpuSeries>& gpus, const Quantity& quantity,
                                   const RunningTime& time) {
   constexpr std::size_t parts = 200;
@@ -124,10 +124,10 @@ std::string quantity_chart(const std::vector<train::GpuSeries>& gpus, const Quan
   return chart_html(chart);
 }
 
-/// Of several GPUs' samples.
+/// Figures over the samples of several GPUs.
 struct GpuFigures {
   double utilization = not_known, power = not_known;  ///< means over samples
-  double memory = not_known;                          ///< bytes, the most of one
+  double memory = not_known;                          ///< bytes, maximum of a GPU
   double joules = 0.0;
 };
 

@@ -29,7 +29,7 @@ using nlohmann::json;
 /// Sections with headings, and links to them.
 class Page {
  public:
-  /// Nothing where `html` is empty.
+  /// Adds a section; does nothing if `html` is empty.
   void add(const char* id, const char* heading, const std::string& html) {
     if (html.empty()) return;
     links_ += element("a", fmt::format("href=\"#{}\"", id), heading) + " ";
@@ -59,7 +59,7 @@ double score_of(const ReportedRun& run, const char* name) {
 
 void add_scores(const ReportedRun& run, Tiles& tiles) {
   std::vector<train::MetricKind> kinds = run.record.metric_kinds();
-  std::ranges::reverse(kinds);  // losses, which a task names first, say least
+  std::ranges::reverse(kinds);  // losses, which a task lists first, are the least informative
   for (const train::MetricKind& kind : kinds) {
     const char* const name = kind.name.c_str();
     const std::string title = train::metric_title(kinds, kind.name);
@@ -111,10 +111,10 @@ std::string missing_html(const std::vector<ReportedRun>& runs, const std::vector
   return element("div", "class=\"missing\"", element("b", "", "What is not there") + element("ul", "", items)) + "\n";
 }
 
-/// "tokens/s", or "rate" where runs count different work: each cell then says its own.
+/// Returns "tokens/s", or "rate" if runs count different work, because each cell then has its own unit.
 std::string rate_heading(const std::optional<std::string>& work) { return work ? *work + "/s" : "rate"; }
 
-/// `scores`: the metrics that have a column, what says most first.
+/// `scores`: the metrics that have a column, the most informative first.
 HtmlTable comparison_columns(const std::vector<train::MetricKind>& scores, const std::string& rate) {
   constexpr auto left = HtmlTable::Align::left, right = HtmlTable::Align::right;
   std::vector<HtmlTable::Column> columns = {{"run", left}, {"ranks", right}, {"speedup", right}, {"efficiency", right}};
@@ -127,7 +127,7 @@ HtmlTable comparison_columns(const std::vector<train::MetricKind>& scores, const
   return HtmlTable(std::move(columns));
 }
 
-/// "F1 (%) and Exact match (%) are the last evaluation's, the loss is"; "The loss is" without scores.
+/// Returns "F1 (%) and Exact match (%) are the last evaluation's, the loss is"; "The loss is" without scores.
 std::string scores_note(const std::vector<train::MetricKind>& scores) {
   std::string names;
   for (std::size_t i = 0; i < scores.size(); ++i) {
@@ -168,12 +168,12 @@ std::vector<ComparedSetting> settings_of(const std::vector<ReportedRun>& runs) {
   return settings;
 }
 
-/// The table of `mylos compare`, of runs that were made already.
+/// Returns the table of `mylos compare` for existing runs.
 std::string comparison_html(const std::vector<ReportedRun>& runs) {
   const std::vector<ComparedSetting> settings = settings_of(runs);
   const std::optional<std::string> work = common_work(settings);
   std::vector<train::MetricKind> scores = compared_metrics(settings);
-  std::ranges::reverse(scores);  // as the tiles of one run
+  std::ranges::reverse(scores);  // in the order of the tiles of a single run
   HtmlTable table = comparison_columns(scores, rate_heading(work));
   const nlohmann::ordered_json lines = comparison_json(settings);
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -230,7 +230,7 @@ std::string header_html(const std::vector<ReportedRun>& runs, const std::string&
   return text_element("h1", "", title) + text_element("p", "class=\"quiet\"", state + made) + "\n";
 }
 
-/// Adds the sections that are read from the files of the runs, of which there is at least one.
+/// Adds the sections that are read from the files of the runs, of which there must be at least one.
 void add_runs(const std::vector<ReportedRun>& runs, const ReportSettings& settings, const AnswersSection& answers,
               const std::string& pictures, Page& page) {
   const bool one = runs.size() == 1;

@@ -17,7 +17,7 @@ using tasks::ImageMistake;
 using tasks::MistakePicture;
 using tasks::RunMistakes;
 
-/// A picture of few pixels is enlarged, with its pixels as squares.
+/// Returns an image element. A small image is enlarged without interpolation.
 std::string picture_html(const MistakePicture& picture, const std::string& label) {
   constexpr std::size_t few = 112;
   if (picture.png.empty()) return text_element("p", "class=\"note\"", picture.problem);

@@ -20,21 +20,21 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-/// Paths without "." and a last "/", so that each has a last part.
+/// Returns the path without "." and a trailing "/", so that it has a last component.
 fs::path tidy(const std::string& text) {
   std::error_code unknown;
   fs::path path = fs::absolute(text, unknown).lexically_normal();
   return path.has_filename() ? path : path.parent_path();
 }
 
-/// The last `parts` parts of a path.
+/// Returns the last `parts` components of a path.
 std::string tail_of(const fs::path& path, std::size_t parts) {
   fs::path tail = path.filename(), rest = path.parent_path();
   for (; parts > 1 && rest.has_filename(); --parts, rest = rest.parent_path()) tail = rest.filename() / tail;
   return tail.string();
 }
 
-/// As few last parts of the paths as tell them apart.
+/// Returns the shortest tails that distinguish the paths.
 std::vector<std::string> names_of(const std::vector<fs::path>& paths) {
   constexpr std::size_t most = 64;
   for (std::size_t parts = 1; parts < most; ++parts) {
@@ -85,7 +85,7 @@ void note_scores(ReportedRun& run) {
   }
 }
 
-/// A run that stops where evaluations get no better finishes before its last step.
+/// Returns whether the run may finish before its last step because evaluations no longer improve.
 bool may_stop_early(const ReportedRun& run) { return !setting_text(run, "patience").empty(); }
 
 void note_state(ReportedRun& run) {
@@ -114,7 +114,7 @@ void read_results(ReportedRun& run) {
   run.missing.push_back("results.json is not whole JSON and is left out.");
 }
 
-/// Where run.json is lost, whatever else a run writes is shown.
+/// Returns whether the run has other files, which are shown even if run.json is missing.
 bool has_other_files(const train::RunRecord& record) {
   std::error_code none;
   return record.has_metrics || fs::is_regular_file(record.directory / "results.json", none) ||

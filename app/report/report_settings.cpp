@@ -16,14 +16,15 @@ namespace {
 
 using nlohmann::json;
 
-/// What an option's or a resolved value is called where both have the name, and its whole text.
+/// Full text of each value by name. Resolved values have a suffix that distinguishes them from options of the same
+/// name.
 using Settings = std::map<std::string, std::string>;
 
 bool is_description(const std::string& key) {
   return key != program_key && key != resolved_key && key != train::OutputDirectory::state_key && key != "output";
 }
 
-/// A value for people; objects a row a member.
+/// Adds a value as text; each member of an object gets its own row.
 void add_value(const std::string& name, const std::string& suffix, const json& value, Settings& settings) {
   if (value.is_object()) {
     for (const auto& [key, member] : value.items())
@@ -58,7 +59,7 @@ Settings everything_of(const ReportedRun& run) {
 
 constexpr std::size_t longest_shown = 60;
 
-/// What of a long text is shown: from `begin` on, where it is not like another.
+/// Returns the part of a long text that is shown, beginning shortly before `begin`, where it differs from another text.
 std::string shown(const std::string& text, std::size_t begin = 0) {
   constexpr std::size_t before = 15;
   if (text.size() <= longest_shown) return text;
@@ -70,7 +71,7 @@ std::string shown(const std::string& text, std::size_t begin = 0) {
   return (from > 0 ? "..." : "") + text.substr(from, to - from) + (to < text.size() ? "..." : "");
 }
 
-/// Where the first two texts that are not alike begin to differ.
+/// Returns the first position at which one of the texts differs from the first one.
 std::size_t difference_of(const std::vector<std::string>& texts) {
   std::size_t first = std::string::npos;
   for (const std::string& text : texts) {
@@ -80,7 +81,7 @@ std::size_t difference_of(const std::vector<std::string>& texts) {
   return first;
 }
 
-/// Rows of a table, those without text left out.
+/// Rows of a table; rows without text are omitted.
 class Facts {
  public:
   void add(const char* name, const std::string& text) {
@@ -97,7 +98,7 @@ class Facts {
   std::string rows_;
 };
 
-/// "a, b" of those that are not empty.
+/// Joins the non-empty parts: "a, b".
 std::string joined(const std::vector<std::string>& parts) {
   std::string text;
   for (const std::string& part : parts) {
@@ -106,7 +107,7 @@ std::string joined(const std::vector<std::string>& parts) {
   return text;
 }
 
-/// "before text after", or nothing where there is no text.
+/// Returns "before text after", or an empty string if the text is empty.
 std::string around(const std::string& before, const std::string& text, const std::string& after = "") {
   return text.empty() ? std::string() : before + text + after;
 }

@@ -2,7 +2,7 @@
 
 namespace mylos::app {
 
-// No "<" and no "&" in it: it stands in XML as it is.
+// Contains no "<" and no "&", because it is embedded in XML without escaping.
 const char* const report_style = R"(
 :root {
   color-scheme: light dark;

@@ -15,9 +15,9 @@ namespace {
 
 using nlohmann::json;
 
-/// Sum of the values that are seconds of a run; nothing where no row has one.
+/// Returns the sum of the values that are valid numbers of seconds; nullopt if no row has one.
 std::optional<double> sum_of(const std::vector<json>& rows, const char* name) {
-  constexpr double most = 1e10;  // some 300 years
+  constexpr double most = 1e10;  // about 300 years
   std::optional<double> sum;
   for (const json& row : rows) {
     const double value = train::number_of(row, name);
@@ -26,13 +26,13 @@ std::optional<double> sum_of(const std::vector<json>& rows, const char* name) {
   return sum;
 }
 
-/// Time in which nothing was recorded.
+/// Unrecorded time, in seconds.
 struct Gaps {
   double short_ones = 0.0, long_ones = 0.0;
 };
 
-/// Between all that steps, evaluations and checkpoints took, from the first one's begin to the last one's end; nothing
-/// where no row says when it was.
+/// Returns the time that no step, evaluation or checkpoint covers, between the begin of the first and the end of the
+/// last; nullopt if no row has a time.
 std::optional<Gaps> gaps_of(const train::RunRecord& run) {
   constexpr double longest = 60.0;
   std::vector<std::pair<double, double>> spans;
@@ -60,7 +60,7 @@ struct TimedRun {
   RunTime time;
 };
 
-/// All parts of a run in one order, as colours know them.
+/// Returns all parts of a run in fixed order, so that each keeps its colour.
 std::vector<BarPart> parts_of(const RunTime& time) {
   const auto shown = [](const std::optional<double>& seconds) { return std::max(0.0, seconds.value_or(0.0)); };
   return {{"forward and backward passes", time.passes, 0},
@@ -72,7 +72,7 @@ std::vector<BarPart> parts_of(const RunTime& time) {
           {"between these", shown(time.between), 6}};
 }
 
-/// Here and below, `several`: the report has other runs, also ones without steps.
+/// Here and below, `several` says whether the report has other runs, including runs without steps.
 std::string bars_html(const std::vector<TimedRun>& runs, bool several) {
   std::string html;
   for (const TimedRun& run : runs) {
@@ -82,7 +82,7 @@ std::string bars_html(const std::vector<TimedRun>& runs, bool several) {
   return several ? element("div", "class=\"bars\"", html) : html;
 }
 
-/// Seconds and share of a part.
+/// Returns the seconds and the percentage of a part.
 std::vector<std::string> part_cells(const BarPart& part, const std::vector<BarPart>& all, bool in_one) {
   double sum = 0.0;
   for (const BarPart& each : all) sum += each.value;
@@ -92,7 +92,8 @@ std::vector<std::string> part_cells(const BarPart& part, const std::vector<BarPa
   return {seconds + text_element("small", "", share)};
 }
 
-/// A row a part; of one run a column for seconds and one for shares, of several a column a run with both.
+/// Returns a table with one row per part: for one run, a column for seconds and one for percentages; for several runs,
+/// one column per run with both.
 std::string table_html(const std::vector<TimedRun>& runs, bool several) {
   std::vector<HtmlTable::Column> head = {{several ? "seconds and share" : "part", HtmlTable::Align::left}};
   std::vector<std::vector<BarPart>> parts;
@@ -130,7 +131,7 @@ std::string explanation(const std::vector<TimedRun>& runs) {
   return text_element("p", "class=\"note\"", text);
 }
 
-/// A run that waited for hours to be started again did not spend them on anything.
+/// Reports pauses separately: waiting for hours to be restarted is not time spent by the run.
 std::string pauses_html(const std::vector<TimedRun>& runs, bool several) {
   std::string html;
   for (const TimedRun& run : runs) {

@@ -14,10 +14,10 @@
 namespace mylos::app {
 namespace {
 
-// In the units of the picture, which the page scales to the room it has.
+// In units of the picture, which the page scales to the available width.
 constexpr double width = 480.0, height = 270.0;
 constexpr double left = 68.0, right = 470.0, top = 30.0, bottom = 230.0;
-constexpr std::size_t columns = 400;  ///< about as many as a curve has pixels
+constexpr std::size_t columns = 400;  ///< about the width of a curve in pixels
 
 struct Axes {
   Axis x, y;
@@ -87,7 +87,7 @@ std::string curve_svg(const Curve& curve, const Axes& axes) {
     }
     const double x = axes.place_x(point.x), y = axes.place_y(point.y);
     path += fmt::format("{}{:.1f} {:.1f}", in_gap ? "M" : "L", x, y);
-    // A point between two gaps is no line.
+    // A point between two gaps has no line, so it is drawn as a dot.
     const bool alone = in_gap && (i + 1 == points.size() || !points[i + 1].is_finite());
     if (curve.marks || alone) dots += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\"/>", x, y);
     in_gap = false;
@@ -100,7 +100,7 @@ std::string level_svg(const ChartLevel& level, const Axes& axes) {
   return fmt::format("<path class=\"level\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>\n", left, axes.place_y(level.y), right);
 }
 
-/// Values of x that occur, `most` of them evenly over the range and the last one.
+/// Returns about `most` occurring values of x, evenly spread over the range and including the last one.
 std::vector<double> sampled_x(const Chart& chart, std::size_t most) {
   std::set<double> all;
   for (const Curve& curve : chart.curves) {
@@ -120,9 +120,9 @@ std::vector<double> sampled_x(const Chart& chart, std::size_t most) {
   return chosen;
 }
 
-/// The curve's point at `x`. Whole numbers are at the same places on every curve; times are not quite.
+/// Returns the curve's point at `x`. Whole numbers match exactly between curves; times only approximately.
 const CurvePoint* point_at(const Chart& chart, const Curve& curve, double x) {
-  constexpr double near = 0.01;  // of the curve's length
+  constexpr double near = 0.01;  // fraction of the curve's length
   const bool has_length = !chart.whole_x && curve.points.size() > 1;
   return nearest_point(curve.points, x, has_length ? near * (curve.points.back().x - curve.points.front().x) : 0.0);
 }
@@ -140,12 +140,12 @@ std::string x_text(const Chart& chart, double x) {
 std::string shortened(const std::string& name) {
   constexpr std::size_t most = 22;
   if (name.size() <= most) return name;
-  std::size_t begin = name.size() - most;  // not in the middle of a UTF-8 sequence
+  std::size_t begin = name.size() - most;  // moved on if it is inside a UTF-8 sequence
   while (begin < name.size() && (static_cast<unsigned char>(name[begin]) & 0xC0u) == 0x80u) ++begin;
   return "\xe2\x80\xa6" + name.substr(begin);
 }
 
-/// What shows where the pointer is: a line, a mark on each curve, and their values in a box.
+/// Returns the readout at the pointer: a line, a mark on each curve, and a box with their values.
 std::string readout_svg(const Chart& chart, const Axes& axes, double x) {
   constexpr double line = 15.0, letter = 6.6, margin = 7.0;
   const double at = axes.place_x(x);
@@ -216,7 +216,7 @@ std::string values_html(const Chart& chart) {
   return element("details", "", element("summary", "", "Values") + table.html());
 }
 
-/// What a person who does not see the picture is told.
+/// Returns a text description of the chart for screen readers.
 std::string description(const Chart& chart) {
   std::string text;
   for (const Curve& curve : chart.curves) {
@@ -262,7 +262,7 @@ std::string chart_html(const Chart& chart) {
       element("figcaption", "",
               text_element("b", "", chart.title) +
                   (chart.unit.empty() ? "" : " " + text_element("span", "", chart.unit)) + legend_html(chart));
-  // Where no power of ten stands above the axis its room is not needed.
+  // Removes the space above the axis if no power of ten stands there.
   const double above = axes.y.exponent == 0 ? top - 12.0 : 0.0;
   html += fmt::format("<svg class=\"chart\" viewBox=\"0 {} {} {}\" role=\"img\" aria-label=\"{}\">\n{}</svg>\n", above,
                       width, height - above, label, svg);

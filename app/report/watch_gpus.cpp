@@ -43,9 +43,9 @@ std::string gpu_line(const Gpus::value_type& entry, double now) {
                          memory_of(gpu.last), power_of(gpu.last), gpu.last.name, silent));
 }
 
-/// What many GPUs do.
+/// Readings of several GPUs.
 struct Spread {
-  std::vector<double> utilization, memory, power;  ///< of those that tell
+  std::vector<double> utilization, memory, power;  ///< of the GPUs that report them
   std::size_t gpus = 0;
 
   void add(const train::GpuReading& reading) {
@@ -54,7 +54,7 @@ struct Spread {
     if (reading.memory) memory.push_back(*reading.memory / gib);
     if (reading.power) power.push_back(*reading.power);
   }
-  /// The least that one does; more than all where none tells.
+  /// Returns the lowest utilization; more than 100 if none is reported.
   double least() const { return utilization.empty() ? 101.0 : std::ranges::min(utilization); }
 };
 

@@ -20,7 +20,7 @@ std::string how_to_go_on(const Arguments& arguments, bool goes_on, std::size_t r
     if (is_left_out(arguments, option, goes_on)) continue;
     for (const std::string& word : option.words) command += " " + shell_word(word);
   }
-  // These two override what --config says.
+  // These two options override values of --config.
   if (arguments.sources.was_configured("overwrite")) command += " --no-overwrite";
   if (arguments.sources.was_configured("resume") && (goes_on || arguments.resume == "never"))
     command += " --resume auto";

@@ -19,7 +19,7 @@ constexpr std::array written_names = {EvaluationDirectory::record_file, "predict
                                       "nbest_predictions.json",         "null_odds.json",   "results.json"};
 
 bool is_evaluation(const fs::path& path) {
-  std::error_code unreadable;  // then it is not
+  std::error_code unreadable;  // then it is not an evaluation
   const fs::path file = path / EvaluationDirectory::record_file;
   if (!fs::is_regular_file(file, unreadable)) return false;
   const Json record = try_parse_ordered_json(read_text(file));
@@ -29,7 +29,7 @@ bool is_evaluation(const fs::path& path) {
 void refuse_foreign_results(const fs::path& path) {
   if (is_evaluation(path)) return;
   for (const char* name : written_names) {
-    std::error_code unreadable;  // is told by what writes there
+    std::error_code unreadable;  // reported by the code that writes there
     if (!fs::exists(path / name, unreadable) || fs::is_empty(path / name, unreadable)) continue;
     fail(
         fmt::format("--output {}: holds {}, and no {} of mylos eval; choose another directory, or replace it with "
@@ -41,7 +41,7 @@ void refuse_foreign_results(const fs::path& path) {
 }  // namespace
 
 EvaluationDirectory::EvaluationDirectory(const fs::path& path, bool overwrite) : path_(path) {
-  std::error_code unreadable;  // is told by the attempt to write
+  std::error_code unreadable;  // reported by the attempt to write
   ensure(!fs::exists(path / "run.json", unreadable),
          fmt::format("--output {}: holds a training run, whose scores these would replace; choose another directory",
                      path.string()));
@@ -54,7 +54,7 @@ EvaluationDirectory::EvaluationDirectory(const fs::path& path, bool overwrite) :
 }
 
 EvaluationDirectory::~EvaluationDirectory() {
-  std::error_code ignored;  // what holds anything stays
+  std::error_code ignored;  // a directory that is not empty stays
   for (const fs::path& each : made_) fs::remove(each, ignored);
 }
 

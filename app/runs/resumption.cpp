@@ -16,7 +16,7 @@
 namespace mylos::app {
 namespace {
 
-/// What changes how the numbers of a run are computed, or what becomes of them, but not what they are.
+/// Options that change how a run's numbers are computed, or how results are used, but not the numbers themselves.
 constexpr std::array<std::string_view, 25> may_differ = {"mode",
                                                          "precision",
                                                          "export-precision",
@@ -46,7 +46,7 @@ constexpr std::array<std::string_view, 25> may_differ = {"mode",
 /// The settings that --extend may change.
 constexpr std::array<std::string_view, 2> extendable_options = {"steps", "epochs"};
 
-/// Checksums of the data that a run read, by the option that names the file; empty where run.json has none.
+/// Returns the checksums of the data that a run read, by the option that names the file; empty if run.json has none.
 nlohmann::ordered_json saved_checksums(const nlohmann::ordered_json& saved) {
   const auto resolved = saved.find(resolved_key);
   if (resolved == saved.end() || !resolved->is_object()) return nlohmann::ordered_json::object();
@@ -54,7 +54,7 @@ nlohmann::ordered_json saved_checksums(const nlohmann::ordered_json& saved) {
   return checksums.is_object() ? checksums : nlohmann::ordered_json::object();
 }
 
-/// Settings that may differ, and data files that are compared by their content.
+/// Returns the settings that may differ, including the names of data files that are compared by content.
 std::vector<std::string_view> settings_that_may_differ(const nlohmann::ordered_json& checksums,
                                                        const nlohmann::ordered_json& settings) {
   std::vector<std::string_view> names(may_differ.begin(), may_differ.end());
@@ -65,7 +65,8 @@ std::vector<std::string_view> settings_that_may_differ(const nlohmann::ordered_j
   return names;
 }
 
-/// With --extend the length is not compared, but whether it differs is told. `may_differ` holds names of options.
+/// Compares settings except `may_differ`, which holds names of options. With --extend, the length may differ, and the
+/// result says whether it does.
 train::CommandDifference difference_but_for(std::vector<std::string_view> may_differ,
                                             const nlohmann::ordered_json& saved, const Arguments& arguments) {
   const Command& command = *find_command("train");

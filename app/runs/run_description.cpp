@@ -27,7 +27,7 @@ double epochs_of(const tasks::Task& task, const train::Trainer& trainer) {
   return static_cast<double>(trainer.steps()) / static_cast<double>(task.steps_per_epoch());
 }
 
-/// Names of the run's machines, in the order of ranks.
+/// Returns the names of the run's hosts, in rank order.
 std::vector<std::string> hosts_of(const parallel::Launch& launch) {
   std::vector<std::string> hosts;
   for (const parallel::RankPlacement& placement : launch.placements()) {
@@ -42,13 +42,13 @@ nlohmann::ordered_json checksums_json(const std::vector<tasks::DataChecksum>& ch
   return members;
 }
 
-/// The directory, absolute, or the name of a model that has none.
+/// Returns the absolute path of the directory, or the name of a model without one.
 std::string model_location(const std::filesystem::path& model) {
   if (!std::filesystem::is_directory(model)) return model.string();
   return std::filesystem::absolute(model).lexically_normal().string();
 }
 
-/// The largest batch of the run, as --batch counts it.
+/// Returns the largest batch of the run, as counted by --batch.
 std::size_t batch_size(const tasks::Task& task, std::size_t steps) {
   return task.work().batch_size(train::largest_micro_batch(task, steps, {}));
 }

@@ -28,7 +28,7 @@ void RunOutput::tell_failure(const std::function<void()>& work) {
   } catch (const std::exception& error) {
     try {
       if (directory_) directory_->end(fmt::format("failed: {}", error.what()));
-    } catch (const std::exception&) {  // the first error is the one to tell
+    } catch (const std::exception&) {  // the first error is the one to report
     }
     throw;
   }
