@@ -12,7 +12,7 @@ double gelu_gradient_of(double x) {
   return 0.5 * (1.0 + std::erf(x / std::sqrt(2.0))) + x * std::exp(-0.5 * x * x) / std::sqrt(2.0 * pi);
 }
 
-/// Of a feed-forward's four times wider rows, as all that follow.
+/// Arrays have the width of a feed-forward layer, four times that of the model; so do those below.
 template <class T>
 class Gelu final : public KernelCase {
  public:

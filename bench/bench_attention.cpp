@@ -18,9 +18,10 @@
 #include <vector>
 
 /// bench_attention [--lengths N,N,...] [--heads A] [--key-value-heads KV] [--head-size D] [--mask full|causal]
-/// [--precision P,P] [--dropout X,X] [--repeats N] [--kernel K,K] [--json]: attention's forward and backward pass, on
-/// the shapes of two models where no lengths are given. Beside it a matrix product of 1024 x 1024 x 1024 by the
-/// portable provider in the same minute: the ratio says more than a rate on a shared machine. Checked, then timed.
+/// [--precision P,P] [--dropout X,X] [--repeats N] [--kernel K,K] [--json]: validates and times the forward and
+/// backward pass of attention, by default on the shapes of two models. It also times a matrix product of 1024 x 1024 x
+/// 1024 with the portable provider within the same minute, because on a shared machine the ratio is more meaningful
+/// than a rate.
 namespace mylos::bench {
 namespace {
 
@@ -36,7 +37,7 @@ struct Shape {
 const std::vector<Shape> model_shapes = {{"minilm", 12, 12, 32, {170, 150, 190, 165, 180, 160, 175, 170}},
                                          {"bert-base", 12, 12, 64, {40, 80, 120, 160, 200, 256, 320, 384}}};
 
-/// Floating-point operations a second of the portable provider.
+/// Returns the floating-point operations per second of the portable provider.
 double product_rate() {
   GemmProduct product{.name = "square"};
   product.m = product.n = product.k = 1024;
@@ -52,7 +53,7 @@ struct Problem {
   PackedSequences sequences;
   Matrix<T> qkv, out, dout, dqkv;
   Matrix<float> log_sum_exp, row_sums, partial_sums;
-  double pairs = 0.0;  ///< of a query and a key that it sees
+  double pairs = 0.0;  ///< pairs of a query and a key that it attends to
 
   Problem(const Shape& of, AttentionKernel kernel, float probability)
       : shape{of.heads, of.key_value_heads, of.head_size, 1.0f / std::sqrt(static_cast<float>(of.head_size)), of.causal,
@@ -86,14 +87,14 @@ struct Problem {
     Kokkos::deep_copy(matrix, host);
     return matrix;
   }
-  /// Normally distributed; to draw each of them would take longer than what is timed.
+  /// Normally distributed. Values repeat, because drawing every one would take longer than the timed kernels.
   static Matrix<T> random(std::size_t rows, std::size_t columns, std::uint64_t stream) {
-    constexpr std::size_t period = 65521;  // a prime, so that no two of fewer rows are the same
+    constexpr std::size_t period = 65521;  // a prime, so that rows differ for all widths below it
     std::vector<T> values;
     for (std::size_t i = 0; i < period; ++i) values.push_back(T(static_cast<float>(normal(7, stream, i))));
     return repeated(values, rows, columns);
   }
-  /// Of NaNs, with which no check passes.
+  /// Filled with NaNs, which no check accepts.
   static Matrix<T> unwritten(std::size_t rows, std::size_t columns) {
     return repeated(std::vector<T>(1, T(std::numeric_limits<float>::quiet_NaN())), rows, columns);
   }
@@ -105,7 +106,7 @@ struct Problem {
   }
 };
 
-/// Sum of a * b over the columns [begin, end) of a and those from `other` on of b.
+/// Returns the sum of a * b over the columns [begin, end) of a and the columns of b from `other` on.
 template <class T>
 double inner(const Matrix<T>& a, std::size_t begin, std::size_t end, const Matrix<T>& b, std::size_t other) {
   const auto x = Kokkos::create_mirror_view_and_copy(HostSpace(), a);
@@ -119,7 +120,8 @@ double inner(const Matrix<T>& a, std::size_t begin, std::size_t end, const Matri
   return sum;
 }
 
-/// The output is linear in the values, and the scores are bilinear in queries and keys: hence two equal pairs of sums.
+/// Compares two pairs of sums, which are equal because the output is linear in the values, and the scores are bilinear
+/// in queries and keys.
 template <class T>
 void check(const Problem<T>& problem) {
   problem.forward();
@@ -138,14 +140,14 @@ void check(const Problem<T>& problem) {
                      by_keys));
 }
 
-/// What is timed of one shape.
+/// The measurements of one shape.
 struct Case {
   AttentionKernel kernel = AttentionKernel::portable;
   Precision precision = Precision::float32;
   float dropout = 0.0f;
 };
 
-/// Each pass counts the products that it cannot do without: two forward, five backward.
+/// Counts the minimum number of matrix products per pass: two forward, five backward.
 Json pass_row(double seconds, double products, const Shape& shape, double pairs) {
   const double flops = 2.0 * products * pairs * static_cast<double>(shape.heads * shape.head_size);
   return {{"seconds", seconds}, {"gflops", 1e-9 * flops / seconds}};
@@ -200,7 +202,7 @@ std::vector<Shape> shapes_of(const Options& options) {
   return shapes;
 }
 
-/// The kernels that were named, or all that the build has for these elements and heads. Errors: UsageError.
+/// Returns the named kernels, or all that the build has for this precision and head size. Errors: UsageError.
 std::vector<AttentionKernel> kernels_of(const Options& options, Precision precision, std::size_t head_size) {
   constexpr std::array all = {AttentionKernel::portable, AttentionKernel::tensor_cores};
   std::vector<std::string> names;
@@ -235,7 +237,7 @@ void run(int argc, char** argv) {
       {"lengths", "heads", "key-value-heads", "head-size", "mask", "precision", "dropout", "kernel", "repeats"});
   const std::vector<Shape> measured = shapes_of(options);
   const std::size_t repeats = options.count("repeats", 11);
-  for (const Shape& shape : measured) cases_of(options, shape);  // what cannot be honoured is said first
+  for (const Shape& shape : measured) cases_of(options, shape);  // report unsupported shapes before timing
   const app::ComputeScope compute;
   if (!options.json()) app::print_bench_context();
   Json rows = Json::array();

@@ -13,9 +13,9 @@
 #include <filesystem>
 #include <string>
 
-/// bench_checkpoint DIRECTORY: saves the parameters of BERT-base and the two slots of AdamW there, each rank its part
-/// of every unit, loads them again, compares every value, and prints the times as one line of JSON. bench/checkpoint
-/// runs it beside others.
+/// bench_checkpoint DIRECTORY: saves the parameters of BERT-base and the two AdamW moments to DIRECTORY, each rank its
+/// part of every unit. Loads them again, compares every value, and prints the times as one line of JSON.
+/// bench/checkpoint compares it with other programs.
 namespace mylos {
 namespace {
 
@@ -30,7 +30,7 @@ constexpr nn::BertShape bert_base = {.vocabulary = 30522,
                                      .positions = 512,
                                      .token_types = 2};
 
-/// This rank's part of arrays whose values are a function of group, unit and element.
+/// This rank's part of the arrays, whose values are a function of group, unit and element.
 class Arrays {
  public:
   Arrays(const ParameterTable& table, std::size_t rank, std::size_t ranks) : table_(table) {
@@ -58,7 +58,7 @@ class Arrays {
   void clear() {
     visit([](const Vector<float>& values, auto...) { Kokkos::deep_copy(values, 0.0f); });
   }
-  /// Values that are not as `fill` makes them.
+  /// Returns the number of values that differ from those that `fill` writes.
   std::size_t differing() const {
     std::size_t sum = 0;
     visit([&](const Vector<float>& values, std::size_t group, std::size_t unit, std::size_t begin) {

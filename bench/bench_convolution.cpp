@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-/// bench_convolution [--images N] [--model resnet50|resnet18-cifar] [--precision P,P] [--repeats N] [--json]: the
-/// convolutions of a training pass of a residual network by every provider: checked, then timed in turns, so that the
-/// ratios hold on a shared machine too.
+/// bench_convolution [--images N] [--model resnet50|resnet18-cifar] [--precision P,P] [--repeats N] [--json]: validates
+/// and times the convolutions of a residual network's training pass with every provider. Providers take turns, so that
+/// the ratios are also valid on a shared machine.
 namespace mylos::bench {
 namespace {
 
@@ -29,7 +29,7 @@ ConvolutionShape square(std::size_t size, std::size_t in, std::size_t out, std::
   return {size, size, in, out, kernel, kernel, stride, kernel / 2};
 }
 
-/// ResNet-50 on images of 224 x 224, with the stride in the 3 x 3.
+/// ResNet-50 on images of 224 x 224, with the stride in the 3 x 3 convolutions.
 std::vector<ConvolutionProducts> resnet50() {
   std::vector<ConvolutionProducts> layers;
   add(layers, "stem", square(224, 3, 64, 7, 2), 1);
@@ -77,7 +77,7 @@ std::vector<ConvolutionProducts> layers_of(const std::string& model) {
   throw UsageError(fmt::format("--model {}: expected resnet50 or resnet18-cifar", model));
 }
 
-/// Operations a second in the least time: what else runs on the machine only adds to times.
+/// Returns the operations per second in the shortest time, because other load on the machine only adds to times.
 double best_rate(const app::ProductRates& rates, std::size_t provider) {
   return std::ranges::max(rates.rates[provider]);
 }
@@ -109,7 +109,8 @@ void print_row(const Json& row) {
   print(line + "\n");
 }
 
-/// Images a second of all convolutions of a pass, by each provider and by the fastest for each.
+/// Returns the images per second over all convolutions of a pass, with each provider and with the fastest one for each
+/// convolution.
 Json images_per_second(const std::vector<app::ProductRates>& all, const std::vector<std::string>& providers,
                        std::size_t images) {
   double flops = 0.0;

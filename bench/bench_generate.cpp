@@ -19,10 +19,10 @@
 #include <vector>
 
 /// bench_generate [--rows B,B] [--precision P,P] [--prompt N] [--tokens N] [--rounds N] [--hidden H] [--layers L]
-/// [--heads A] [--key-value-heads KV] [--feed-forward F] [--vocabulary V] [--json]: a token of each of B sequences,
-/// generated as `mylos generate` does, against the time that reading the weights once takes at the memory's bandwidth,
-/// measured in turns. The sizes are those of a model of 125 M parameters where none are given. The tokens are those of
-/// full forward passes, checked before anything is timed.
+/// [--heads A] [--key-value-heads KV] [--feed-forward F] [--vocabulary V] [--json]: generates one token for each of B
+/// sequences, as `mylos generate` does, and compares the time with that of reading the weights once at memory
+/// bandwidth, measured in turns. The default sizes are those of a model with 125 M parameters. The tokens are first
+/// checked against full forward passes.
 namespace mylos::bench {
 namespace {
 
@@ -42,7 +42,7 @@ nn::LlamaShape shape_of(const Options& options) {
   return shape;
 }
 
-/// A model of random weights.
+/// A model with random weights.
 class Model {
  public:
   Model(const nn::LlamaShape& shape, Precision precision)
@@ -51,7 +51,7 @@ class Model {
         store_(network_->table(), precision, ParameterStore::Purpose::inference),
         mode_(parallel::make_single_process_mode(store_)),
         decoder_(nn::make_llama_decoder(shape, precision, network_->table())) {
-    constexpr std::size_t period = 65521;  // a prime; to draw each weight would take longer than what is timed
+    constexpr std::size_t period = 65521;  // a prime; drawing each weight would take longer than the timed steps
     std::vector<float> drawn(period);
     for (std::size_t i = 0; i < period; ++i) drawn[i] = 0.05f * static_cast<float>(normal(7, 1, i));
     std::size_t at = 0;
@@ -64,7 +64,7 @@ class Model {
     mode_->sync_parameters(space_);
   }
 
-  /// The weights that a step reads, in bytes: all but the embeddings, of which it looks up one row.
+  /// Returns the bytes of the weights that a step reads: all except the embeddings, of which it looks up one row.
   double bytes() const {
     std::size_t elements = 0;
     for (const ParameterTensor& row : network_->table().tensors()) {
@@ -81,7 +81,7 @@ class Model {
     arena_ = Arena("mylos::bench::generate", planned.peak());
     decoder_->begin(pass(), sizes);
   }
-  /// The likeliest next tokens of all slots.
+  /// Returns the likeliest next token of each slot.
   std::vector<std::int32_t> start(std::span<const std::vector<std::int32_t>> prompts) {
     std::vector<std::int32_t> tokens;
     for (std::size_t slot = 0; slot < prompts.size(); ++slot) {
@@ -92,7 +92,7 @@ class Model {
   std::vector<std::int32_t> step(std::span<const std::size_t> slots, std::span<const std::int32_t> tokens) {
     return choose(decoder_->step(pass(), slots, tokens));
   }
-  /// Logits of the last of these tokens by a pass over all. The decoder has to begin anew after it.
+  /// Returns the logits of the last token from a pass over all tokens. The decoder must be restarted afterwards.
   std::vector<float> full(std::span<const std::int32_t> tokens) {
     Batch batch;
     std::vector<std::int32_t> positions(tokens.size());
@@ -150,8 +150,8 @@ std::vector<std::size_t> all_slots(std::size_t rows) {
   return slots;
 }
 
-/// The first tokens of each sequence are the likeliest by passes over all before them; in 16 bits, whose passes round
-/// in other places than steps, nearly the likeliest.
+/// Checks that the first generated tokens of each sequence are the likeliest ones according to full passes. In 16 bits,
+/// passes round differently from steps, so nearly the likeliest tokens are accepted.
 void check(Model& model, const nn::DecoderShape& sizes, Precision precision,
            std::span<const std::vector<std::int32_t>> prompts) {
   model.begin(sizes);

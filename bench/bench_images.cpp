@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-/// bench_images --data DIR [--size N] [--rounds N] [--passes N] [--write FILE] [--json]: images a second that one
-/// thread reads, decodes, augments as `--augment imagenet` does and normalises to float. --write writes the pixels of
-/// the images as an evaluation sees them, one byte a channel, and times nothing.
+/// bench_images --data DIR [--size N] [--rounds N] [--passes N] [--write FILE] [--json]: measures the images per second
+/// that one thread reads, decodes, augments like `--augment imagenet`, and normalizes to float. --write writes the
+/// pixels of the images as seen by an evaluation, one byte per channel, and times nothing.
 namespace mylos::bench {
 namespace {
 
@@ -34,7 +34,7 @@ std::vector<std::uint8_t> transformed(const ImageSet& set, const TransformOption
   return pixels;
 }
 
-/// A loader's batch of the first images has what transform_image makes of each. Errors: std::runtime_error.
+/// Checks that a loader's batch of the first images equals transform_image of each. Errors: std::runtime_error.
 void check_images(const ImageSet& set, const TransformOptions& transform) {
   data::ImageRequest request;
   request.images.resize(std::min(images_of_batch, set.size()));
@@ -51,7 +51,7 @@ void check_images(const ImageSet& set, const TransformOptions& transform) {
   }
 }
 
-/// Seconds of `passes` passes over the images, each with other random choices, one image after another.
+/// Returns the seconds of `passes` passes over the images, one image at a time, each pass with other random choices.
 double seconds_of_passes(const ImageSet& set, const TransformOptions& transform, std::uint64_t passes) {
   using Clock = std::chrono::steady_clock;
   const PixelNormalization normalization{

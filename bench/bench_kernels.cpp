@@ -12,9 +12,10 @@
 #include <string>
 #include <vector>
 
-/// bench_kernels [--precision P,P] [--sizes MB,MB] [--columns H] [--only KERNEL] [--repeats N] [--json]: the kernels of
-/// a step that move bytes, checked, then timed at several sizes, beside a copy of as many bytes at once. A copy of the
-/// largest size is what memory gives; `over` is what all launches of one take beyond its bytes at that rate.
+/// bench_kernels [--precision P,P] [--sizes MB,MB] [--columns H] [--only KERNEL] [--repeats N] [--json]: validates the
+/// memory-bound kernels of a step and times them at several sizes, next to a copy of the same number of bytes. A copy
+/// of the largest size defines the memory bandwidth; `over` is the time that all launches of a kernel take beyond its
+/// bytes at this bandwidth.
 namespace mylos::bench {
 namespace {
 
@@ -23,7 +24,7 @@ namespace tools = Kokkos::Tools::Experimental;
 
 constexpr double megabyte = 1e6;
 
-/// Seconds in which `bytes` are read and written by a copy of half of them.
+/// Returns the seconds of a copy that reads and writes `bytes` in total.
 double copy_seconds(double bytes, std::size_t repeats) {
   const auto half = static_cast<std::size_t>(bytes / 2);
   const Vector<char> from("mylos::bench::copied", half), to("mylos::bench::copy", half);
@@ -41,7 +42,7 @@ std::vector<KernelKind> kernel_kinds() {
   return all;
 }
 
-/// Kernels that were launched while it lives, by Kokkos Tools callbacks. One at a time.
+/// Counts the kernels launched during its lifetime, with Kokkos Tools callbacks. Only one instance may exist at a time.
 class LaunchCount {
  public:
   LaunchCount() : before_(tools::get_callbacks()) {
@@ -73,7 +74,7 @@ struct Settings {
   std::vector<std::size_t> sizes;  ///< MB
   std::vector<Precision> precisions;
   std::size_t columns = 0, repeats = 0;
-  std::string only;  ///< kernel; empty = all
+  std::string only;  ///< kernel; empty: all
   bool json = false;
 };
 
@@ -99,7 +100,7 @@ class KernelBench {
     }
   }
 
-  /// One kernel at all sizes.
+  /// Measures one kernel at all sizes.
   void measure(const KernelKind& kind, Precision precision) {
     for (const std::size_t size : settings_.sizes) {
       const auto one = kind.make(size * static_cast<std::size_t>(megabyte), settings_.columns);
@@ -124,11 +125,11 @@ class KernelBench {
 
  private:
   const Settings& settings_;
-  double memory_ = 0.0;  ///< bytes a second of the largest copy
+  double memory_ = 0.0;  ///< bytes per second of the largest copy
   Json copies_ = Json::array(), rows_ = Json::array();
 };
 
-/// Errors: UsageError where there is no such kernel.
+/// Errors: UsageError if there is no such kernel.
 void check_name(const std::string& only) {
   std::string names;
   for (const KernelKind& kind : kernel_kinds<float>()) {

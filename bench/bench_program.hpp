@@ -13,21 +13,21 @@
 #include <string_view>
 #include <vector>
 
-/// What the programs of this folder share: their options, how they time, and how they end.
+/// Shared parts of the benchmark programs: options, timing and error handling.
 namespace mylos::bench {
 
-/// Words after the program's name: "--name value", and "--json" by itself.
+/// The options after the program's name: "--name value", and "--json" without a value.
 class Options {
  public:
-  /// Errors: UsageError for a name that is not among `known`, or has no value.
+  /// Errors: UsageError for a name that is not in `known` or has no value.
   Options(int argc, char** argv, std::initializer_list<std::string_view> known);
 
   bool json() const { return json_; }
   bool has(std::string_view name) const { return values_.contains(name); }
-  /// Values between commas, or `otherwise` where the option was not given. Errors: UsageError.
+  /// Returns the comma-separated values, or `otherwise` if the option is not given. Errors: UsageError.
   std::vector<std::size_t> counts(std::string_view name, const std::vector<std::size_t>& otherwise) const;
   std::vector<float> probabilities(std::string_view name, const std::vector<float>& otherwise) const;
-  /// Those of `choices` that were named, or all.
+  /// Returns the named `choices`, or all of them if the option is not given.
   std::vector<std::string> names(std::string_view name, const std::vector<std::string>& choices) const;
   std::vector<Precision> precisions(const std::vector<Precision>& otherwise) const;
   std::size_t count(std::string_view name, std::size_t otherwise) const;
@@ -40,9 +40,9 @@ class Options {
   bool json_ = false;
 };
 
-/// Seconds of one call on ExecutionSpace(): the median of `repeats` timings, each of as many calls one after another as
-/// take about a millisecond, so that neither the clock nor the wait at the end counts. Arrays that a cache holds stay
-/// there.
+/// Returns the seconds of one call on ExecutionSpace(), as the median of `repeats` timings. Each timing runs enough
+/// consecutive calls to take about a millisecond, so that clock resolution and the final fence do not matter. Arrays
+/// that fit in a cache stay there.
 template <class Call>
 double seconds_of(std::size_t repeats, const Call& call) {
   using Clock = std::chrono::steady_clock;
@@ -62,7 +62,7 @@ double seconds_of(std::size_t repeats, const Call& call) {
   return median(times);
 }
 
-/// Runs it; the exit code. What was wrong is one line, after the program's name.
+/// Runs `body` and returns the exit code. Prints an error as one line that begins with the program's name.
 int run_program(std::string_view name, const std::function<void()>& body);
 
 }  // namespace mylos::bench

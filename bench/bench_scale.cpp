@@ -10,8 +10,9 @@
 #include <string>
 #include <vector>
 
-/// What exchanges send, by the algorithms that runs use, at 1 to 16,384 ranks on nodes of 1, 4, 8 and 128: messages and
-/// rounds of a rank, bytes that it sends, bytes that its node sends and receives, and its memory. No data is moved.
+/// Counts the communication of the collectives that runs use, for 1 to 16,384 ranks on nodes of 1, 4, 8 and 128 ranks:
+/// messages and rounds of a rank, bytes that it sends, bytes that its node sends and receives, and its memory. No data
+/// is moved.
 namespace mylos::parallel {
 namespace {
 
@@ -52,7 +53,7 @@ const std::vector<Operation> operations{
     {"all-gather", long_bytes, all_gather}, {"all-reduce", short_bytes, all_reduce},
     {"broadcast", short_bytes, broadcast},  {"gather", short_bytes, gather}};
 
-/// The most of the ranks of the first node, each alone, and what that node's network carries.
+/// The largest counts of the ranks of the first node, each taken independently, and the network traffic of that node.
 struct Row {
   ExchangeCount rank;
   std::size_t node_sent = 0, node_received = 0;
@@ -110,7 +111,7 @@ void count_all(bool brief) {
 }  // namespace
 }  // namespace mylos::parallel
 
-/// bench_scale [--brief]: fewer numbers of ranks.
+/// bench_scale [--brief]: --brief counts fewer numbers of ranks.
 int main(int argc, char** argv) {
   mylos::parallel::count_all(argc > 1 && std::strcmp(argv[1], "--brief") == 0);
   mylos::flush_output();

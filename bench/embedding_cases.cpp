@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t vocabulary = 30522;
 
-/// Tokens as often as words are in texts, the i-th of them in proportion to 1/i (Zipf).
+/// Tokens with the frequencies of words in texts: the i-th in proportion to 1/i (Zipf).
 class Tokens {
  public:
   explicit Tokens(std::size_t rows) : packing_(rows), tokens_(rows) {

@@ -14,10 +14,11 @@
 #include <string>
 #include <vector>
 
-/// Arrays whose elements the host knows without looking, and comparisons with what it computes from them.
+/// Arrays with elements that the host can compute, and comparisons of kernel results with values computed from them.
 namespace mylos::bench {
 
-/// Element `i` of array number `array`: a multiple of 1/64 in [-1, 1), which every element type holds as it is.
+/// Returns element `i` of array number `array`: a multiple of 1/64 in [-1, 1), which every element type represents
+/// exactly.
 KOKKOS_INLINE_FUNCTION float value(std::uint32_t array, std::size_t i) {
   auto word = static_cast<std::uint32_t>(i) * 0x9E3779B9u + array * 0x85EBCA6Bu;
   word ^= word >> 15;
@@ -27,7 +28,7 @@ KOKKOS_INLINE_FUNCTION float value(std::uint32_t array, std::size_t i) {
 
 inline std::size_t at_least_one(std::size_t count) { return count > 0 ? count : 1; }
 
-/// A vector of these values.
+/// Returns a vector of these values.
 template <class T>
 Vector<T> filled(std::uint32_t array, std::size_t size) {
   const Vector<T> values = uninitialized<T>("mylos::bench::values", size);
@@ -82,10 +83,10 @@ std::vector<float> column_of(const OwnMatrix<T>& matrix, std::size_t column) {
   return {host.data(), host.data() + host.size()};
 }
 
-/// Some of `count` places, the first and the last among them.
+/// Returns four positions below `count`, including the first and the last.
 inline std::array<std::size_t, 4> places_in(std::size_t count) { return {0, count / 3, count / 2, count - 1}; }
 
-/// Of one element: its rounding, and that of a few operations in float.
+/// Returns the tolerance for one element: its rounding and that of a few operations in float.
 template <class T>
 double tolerance() {
   switch (precision_of<T>) {
@@ -105,19 +106,20 @@ inline void check_value(const std::string& what, std::size_t row, std::size_t co
          fmt::format("{}: element ({}, {}) is {}, and should be {}", what, row, column, actual, expected));
 }
 
-/// Of sums of these values: multiples of 1/64, which floats below 2^18 hold as they are.
+/// Tolerance for sums of these values: multiples of 1/64, which floats below 2^18 represent exactly.
 inline constexpr double exact_sum_bound = 1.0 / 128;
-/// Of sums over rows of what was rounded to floats first. A block of 32 rows adds about 3.
+/// Tolerance for sums over rows of values that were rounded to float first. A block of 32 rows adds about 3.
 inline constexpr double float_sum_bound = 1.0 / 32;
 
-/// A sum over many rows. The bound does not grow with them, so that what some rows lack is found in any number.
+/// Checks a sum over many rows. The bound does not grow with the number of rows, so that missing rows are detected in
+/// sums of any length.
 inline void check_sum(const std::string& what, std::size_t row, std::size_t column, double actual, double expected,
                       double bound) {
   ensure(std::abs(actual - expected) <= bound,
          fmt::format("{}: the sum ({}, {}) is {}, and should be {}", what, row, column, actual, expected));
 }
 
-/// expected(row, column) in double, for all columns of some rows.
+/// Checks all columns of some rows against expected(row, column), computed in double.
 template <class T, class Expected>
 void check_rows(const std::string& what, const OwnMatrix<T>& result, const Expected& expected) {
   for (const std::size_t row : places_in(result.rows)) {

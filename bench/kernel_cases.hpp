@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-/// Kernels that move bytes and compute little, each on arrays of its own.
+/// Memory-bound kernels with little computation, each on its own arrays.
 namespace mylos::bench {
 
 class KernelCase {
@@ -17,17 +17,17 @@ class KernelCase {
   KernelCase(const KernelCase&) = delete;
   KernelCase& operator=(const KernelCase&) = delete;
 
-  /// That no kernel can do without: each element of an array once, twice where it is read and written.
+  /// Returns the minimum traffic: each element of an array once, twice if it is both read and written.
   virtual double bytes() const = 0;
   virtual void launch(const ExecutionSpace& space) const = 0;
-  /// Whether the first launch gave what a naive formula on the host gives, in some of its rows and columns. Errors:
+  /// Compares some rows and columns of the first launch's result with a naive formula on the host. Errors:
   /// std::runtime_error with both values.
   virtual void check() const = 0;
 };
 
 struct KernelKind {
   std::string name;
-  /// One of about so many bytes, with rows of `columns` elements where its rows are a model's.
+  /// Makes a case of about `bytes` bytes. `columns` is the row length, if the kernel's rows are rows of activations.
   std::unique_ptr<KernelCase> (*make)(std::size_t bytes, std::size_t columns);
 };
 
@@ -36,7 +36,7 @@ std::unique_ptr<KernelCase> make_case(std::size_t bytes, std::size_t columns) {
   return std::make_unique<Case>(bytes, columns);
 }
 
-/// Those of a step, for activations of type T.
+/// The kernels of a step, for activations of type T.
 template <class T>
 std::vector<KernelKind> layer_norm_kinds();
 template <class T>

@@ -8,8 +8,8 @@
 namespace mylos::bench {
 namespace {
 
-/// z = residual + dropout(x + bias), y = LayerNorm(z), and the pass back. x stays, where a layer of BERT has z in its
-/// place, so that every launch computes the same; the bytes are as many.
+/// Arrays of z = residual + dropout(x + bias), y = LayerNorm(z), and the backward pass. x is not overwritten, although
+/// a BERT layer stores z in its place, so that every launch computes the same; the number of bytes is equal.
 template <class T>
 class NormArrays {
  public:
@@ -29,7 +29,7 @@ class NormArrays {
     bias_dropout_residual_layer_norm<T>(space, dropout, packing.device(), x, bias, residual, parameters, saved, y);
   }
 
-  /// z of a row on the host, and its mean and 1 / sqrt(variance + epsilon).
+  /// z of a row on the host, with its mean and 1 / sqrt(variance + epsilon).
   struct Row {
     std::vector<double> z;
     double mean = 0.0, inverse = 0.0;
@@ -80,7 +80,7 @@ class NormForward final : public KernelCase {
   NormArrays<T> arrays_;
 };
 
-/// Of each row mean(g) and mean(g x^), where g = dy * weight, dy is array 6 and x^ is z normalised.
+/// Returns mean(g) and mean(g x^) of each row, where g = dy * weight, dy is array 6, and x^ is z normalized.
 template <class T>
 OwnMatrix<float> means_along(const ConstMatrix<T>& z, const ConstVector<T>& weight, const LayerNormSaved<T>& saved) {
   const OwnMatrix<float> means = empty_matrix<float>(z.extent(0), 2);
@@ -146,7 +146,7 @@ class NormBackward final : public KernelCase {
     for (std::size_t i = 0; i < columns; ++i) result[i] = row.inverse * (scaled(i) - mean - row.normalised(i) * along);
     return result;
   }
-  /// Gradients of weight, shift and bias against sums over rows of what the forward pass wrote.
+  /// Checks the gradients of weight, shift and bias against sums over rows of the forward pass's results.
   void check_sums() const {
     const OwnMatrix<float> mean{arrays_.saved.mean, dy_.rows, 1}, inverse{arrays_.saved.inverse, dy_.rows, 1};
     const std::vector<float> means = column_of(mean, 0), inverses = column_of(inverse, 0);

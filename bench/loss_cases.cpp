@@ -10,14 +10,14 @@ namespace {
 constexpr std::size_t sequence_rows = 128;
 constexpr std::size_t loss_vocabulary = 30522;
 
-/// Sum of exponentials' logarithm over `count` values value(array, first + i * stride).
+/// Returns the logarithm of the sum of exponentials of `count` values value(array, first + i * stride).
 double log_sum_exp(std::uint32_t array, std::size_t first, std::size_t stride, std::size_t count) {
   double sum = 0.0;
   for (std::size_t i = 0; i < count; ++i) sum += std::exp(static_cast<double>(value(array, first + i * stride)));
   return std::log(sum);
 }
 
-/// Start and end of answers, as question answering has them: two softmaxes over the rows of each sequence.
+/// Start and end of answers, as in question answering: two softmaxes over the rows of each sequence.
 template <class T>
 class SpanLoss final : public KernelCase {
  public:

@@ -9,7 +9,7 @@
 
 namespace mylos::bench {
 
-/// Packed sequences of 128 rows, and what is left.
+/// Packed sequences of 128 rows, and one with the remaining rows.
 class PackedRows {
  public:
   static constexpr std::size_t sequence_rows = 128;
@@ -25,7 +25,7 @@ class PackedRows {
   DropoutRows device() const { return dropout_rows(batch_); }
   Batch& batch() { return batch_; }
   const Batch& batch() const { return batch_; }
-  /// What an element is multiplied by.
+  /// Returns the factor that dropout applies to an element.
   static double factor(const DropoutKey& key, std::size_t row, std::size_t column) {
     const auto sample = static_cast<std::uint32_t>(7 + row / sequence_rows);
     const auto position = static_cast<std::uint32_t>(row % sequence_rows);

@@ -6,7 +6,7 @@
 namespace mylos::bench {
 namespace {
 
-/// The gradient's norm, AdamW with clipping, and the values in 16 bits: what a step does with a slice.
+/// The work of a step on a slice: the gradient's norm, AdamW with clipping, and the conversion of values to 16 bits.
 template <class T>
 class Update final : public KernelCase {
  public:
@@ -19,7 +19,8 @@ class Update final : public KernelCase {
         values_(empty_matrix<T>(size_ / norm_block, norm_block)),
         sums_("mylos::bench::norm", size_ / norm_block) {}
 
-  /// The norm reads the gradient; the update reads gradient, master weight and moments, and writes what it changed.
+  /// The norm reads the gradient. The update reads gradient, master weights and moments, and writes all but the
+  /// gradient.
   double bytes() const override {
     return static_cast<double>(size_ * (8 * sizeof(float) + (is_float ? 0 : sizeof(T))));
   }
@@ -32,7 +33,7 @@ class Update final : public KernelCase {
     const auto updated = [this](std::size_t row, std::size_t i) {
       const std::size_t at = row * norm_block + i;
       const double g = value(1, at) * static_cast<double>(settings.gradient_scale), w = value(2, at);
-      // Of the first step the moments, corrected, are g and g^2.
+      // In the first step, the bias-corrected moments are g and g^2.
       return w - settings.learning_rate * (g / (std::abs(g) + settings.epsilon) + settings.weight_decay * w);
     };
     check_rows("AdamW", master_, updated);
