@@ -1,29 +1,29 @@
 # shellcheck shell=bash disable=SC2034
-# Shared by the scripts in this folder; source it, do not run it.
-# Sets -euo pipefail, `root` (the source tree) and `cache` (what is built once and outlives build trees).
+# Functions and variables shared by the scripts in this folder. Source this file; do not run it.
+# Sets -euo pipefail, `root` (the source tree) and `cache` (things that are built once and kept across build trees).
 
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 cache=${MYLOS_PREFIX:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/mylos}
 
-# The clang-tidy of scripts/lint, from PyPI: since 21 it leaves foreign headers alone, and takes a quarter of the time.
+# clang-tidy for scripts/lint, from PyPI. Since version 21 it skips third-party headers and takes a quarter of the time.
 tidy_version=23.1.4
 clang_tidy=$cache/clang-tidy-$tidy_version/clang_tidy/data/bin/clang-tidy
 
-# TensorBoard from PyPI, with which tests read event files.
+# TensorBoard from PyPI, which tests use to read event files.
 tensorboard_version=2.21.0
 tensorboard=$cache/tensorboard
 
 say() { printf '%s\n' "$*"; }
 
-# One line on stderr; the script ends with exit code 1.
+# Prints one line on stderr and ends the script with exit code 1.
 die() {
   printf '%s: %s\n' "$(basename "$0")" "$*" >&2
   exit 1
 }
 
-# quietly WHAT COMMAND...: one line at the start; the command's output only when it fails.
+# quietly WHAT COMMAND...: prints WHAT and runs the command. Prints its output only if it fails.
 quietly() {
   local what=$1 log
   shift
@@ -36,7 +36,7 @@ quietly() {
   rm -f "$log"
 }
 
-# How many compile jobs to run: one per core, bounded by 1.5 GiB of memory each; MYLOS_JOBS overrides.
+# Prints the number of compile jobs: one per core, limited to one per 1.5 GiB of memory; MYLOS_JOBS overrides it.
 jobs() {
   local cores memory_kib
   cores=$(nproc)
@@ -46,7 +46,7 @@ jobs() {
   say "${MYLOS_JOBS:-$((cores < fit ? cores : fit))}"
 }
 
-# run_ctest PRESET ARGUMENTS...: runs ctest in build/PRESET, prints what did not pass and a closing line; returns 0 when none failed.
+# run_ctest PRESET ARGUMENTS...: runs ctest in build/PRESET and prints tests that did not pass, and a summary. Returns 0 if none failed.
 run_ctest() {
   local build=$root/build/$1 rc=0
   shift

@@ -1,4 +1,4 @@
-"""Prints what ctest skipped, grouped by reason, what failed, and a closing line; exits 1 when a test failed.
+"""Prints the tests that ctest skipped, grouped by reason, the failed tests, and a summary. Exits with 1 if a test failed.
 
     report_tests.py junit.xml
 """
@@ -9,7 +9,7 @@ import xml.etree.ElementTree
 
 
 def reason(output):
-    """The text a test gave to GTEST_SKIP(), or the line of a script that says 'SKIPPED: ...'."""
+    """Returns the text that a test passed to GTEST_SKIP(), or the line 'SKIPPED: ...' of a script."""
     match = re.search(r": Skipped\n(.*?)\n", output) or re.search(r"SKIPPED: (.*)", output)
     return match.group(1).strip() if match else "no reason given"
 

@@ -1,8 +1,8 @@
-"""Trains a tiny model on growing numbers of ranks, for scripts/test-scale: losses, processors' time and memory.
+"""Trains a tiny model on increasing numbers of ranks for scripts/test-scale, and compares losses, CPU time and memory.
 
     scale_runs.py MOST_RANKS BUILD...
 
-MODES in the environment names other modes than all. Prints a table, then what is wrong; exits 1 if something is.
+MODES in the environment selects modes; the default is all. Prints a table, then the errors. Exits with 1 if there are any.
 """
 
 import dataclasses
@@ -19,11 +19,11 @@ import time
 
 MODES = ["replicated", "sharded-optimizer", "sharded-gradients", "sharded", "hybrid"]
 STEPS = 20
-# Samples of a step: at least one for each rank.
+# Samples per step: at least one per rank.
 BATCH = 256
-# Losses of runs on different numbers of ranks differ by the order of sums.
+# Tolerance for losses, because different numbers of ranks sum in different orders.
 NEAR = 1e-5
-# What N log N allows is exceeded by no more than that, because processors' time is not the same twice.
+# Factor by which N log N may be exceeded, because CPU time varies between runs.
 NOISE = 1.25
 
 HEAD = f"{'launcher':10} {'mode':18} {'ranks':>5} {'wall s':>7} {'CPU s':>8} {'CPU s a rank':>12} {'own MiB a rank':>14} {'resident MiB':>12}  losses"
@@ -50,26 +50,26 @@ class Launcher:
 class Run:
     wall: float
     processor: float
-    own: float  # MiB of the rank with the most, without what ranks share
-    resident: float  # MiB of the rank with the most
+    own: float  # MiB of the rank with most, without memory shared between ranks
+    resident: float  # MiB of the rank with most
     losses: dict
 
 
 def descendants(process):
-    """The process and all below it."""
+    """Returns the process and all its descendants."""
     found = [process]
     try:
         for thread in os.listdir(f"/proc/{process}/task"):
             children = pathlib.Path(f"/proc/{process}/task/{thread}/children").read_text().split()
             for child in children:
                 found += descendants(int(child))
-    except OSError:  # it has just ended
+    except OSError:  # the process has just ended
         pass
     return found
 
 
 class OwnMemory(threading.Thread):
-    """Looks from time to time what each rank has for itself."""
+    """Samples the private memory of each rank."""
 
     def __init__(self, process, mylos):
         super().__init__(daemon=True)
@@ -88,7 +88,7 @@ class OwnMemory(threading.Thread):
                     continue
                 if found := re.search(r"^RssAnon:\s+(\d+)", status, re.MULTILINE):
                     self.most = max(self.most, int(found[1]) / 1024)
-            # The looking is not what is measured.
+            # Keeps the cost of sampling below 5 % of the time.
             pause = max(0.1, 20 * (time.monotonic() - begin))
 
 
@@ -136,7 +136,7 @@ def write_data(data):
 
 
 class Trial:
-    """All runs of one launcher."""
+    """Runs and compares all runs of one launcher."""
 
     def __init__(self, launcher, most, data):
         self.launcher, self.most, self.data, self.wrong, self.runs = launcher, most, data, [], {}
@@ -166,7 +166,7 @@ class Trial:
         return output
 
     def compare(self, modes, counts):
-        """From 4 ranks on: what one takes has no logarithm."""
+        """Compares runs from 4 ranks on, because N log N is 0 for one rank."""
         for mode in modes:
             for few, many in zip(counts[1:], counts[2:]):
                 if (mode, few) not in self.runs or (mode, many) not in self.runs:

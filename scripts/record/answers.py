@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Records answers made from logits by the rules of run_qa's postprocess_qa_predictions -> tests/golden/answers.jsonl.
+"""Records answers computed from logits by the rules of run_qa's postprocess_qa_predictions -> tests/golden/answers.jsonl.
 
-The rules (../shared/SQUAD.md, section Prediction) are written anew here on numpy, in float32 as run_qa has them, with a
-stable sort where run_qa leaves the order of ties to numpy's default. Needs PyPI: numpy. Recorded with numpy 2.4.6.
+Implements the rules (../shared/SQUAD.md, section Prediction) with numpy in float32, like run_qa, but with a stable sort where
+run_qa leaves the order of ties to numpy's default. Needs PyPI: numpy. Recorded with numpy 2.4.6.
 """
 
 import random
@@ -19,7 +19,7 @@ def top(logits, count):
 
 
 def candidates(window, n_best, max_length):
-    """Pairs inside the context, in the order in which they are met."""
+    """Yields the pairs inside the context, in the order in which they are found."""
     first = window["position"]
     last = first + len(window["offsets"])
     for start in top(window["start"], n_best):
@@ -36,7 +36,7 @@ def score(candidate):
 def answer(context, windows, v2, n_best, max_length, threshold):
     pool = [candidate for window in windows for candidate in candidates(window, n_best, max_length)]
     nulls = [{"range": [0, 0], "start_logit": w["start"][0], "end_logit": w["end"][0]} for w in windows]
-    null = min(nulls, key=score)  # the first of equals, as a strict comparison keeps it
+    null = min(nulls, key=score)  # the first of equal ones, as with a strict comparison
     if v2:
         pool.append(null)
     best = sorted(pool, key=score, reverse=True)[:n_best]
@@ -70,17 +70,17 @@ def random_case(draw, number):
         part = offsets[first : first + size]
         position = draw.randint(2, 6)
         length = position + len(part) + 1
-        # Sixteenths make ties and exact sums; the rest exercises rounding in float32.
+        # Multiples of 1/16 give ties and exact sums; the others test rounding in float32.
         logit = (lambda: draw.randint(-48, 48) / 16) if number % 3 else (lambda: round(draw.gauss(0, 4), 6))
         window = {"position": position, "offsets": part}
         for side in ("start", "end"):
             window[side] = np.array([logit() for _ in range(length)], dtype=np.float32)
-        if number % 4 == 1:  # no confidence in any window
+        if number % 4 == 1:  # no confident answer in any window
             window["start"][0] += np.float32(4)
-        if number % 10 == 7:  # the best starts lie behind the best ends or outside the context
+        if number % 10 == 7:  # the best starts are after the best ends or outside the context
             window["start"][:position] += np.float32(50)
             window["end"][:position] += np.float32(50)
-        if number % 10 == 9:  # nothing qualifies: all ends before all starts
+        if number % 10 == 9:  # no valid answer: all ends are before all starts
             window["start"][-1] += np.float32(50)
         windows.append(window)
         if first + size >= len(words):
@@ -92,7 +92,7 @@ def random_case(draw, number):
 
 
 def short(value):
-    """The shortest decimal that reads back as the same float32."""
+    """Returns the shortest decimal that parses to the same float32."""
     return float(str(np.float32(value)))
 
 

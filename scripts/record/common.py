@@ -1,6 +1,6 @@
-"""What the recorders share: where the data and the golden files lie, Hugging Face's BERT tokenizer, digests.
+"""Shared by the recorders: locations of data and golden files, Hugging Face's BERT tokenizer, and digests.
 
-The recorders need the PyPI packages named at the top of each; tests read only what they wrote to tests/golden.
+Each recorder names the PyPI packages that it needs at its top. Tests read only the files that recorders wrote to tests/golden.
 """
 
 import json
@@ -14,7 +14,7 @@ DATA = pathlib.Path(os.environ.get("MYLOS_DATA", ROOT / ".." / "shared" / "data"
 
 
 def data_file(name):
-    """examples/... lies in the tree, anything else below DATA; tests/support/golden.hpp finds files in the same way."""
+    """Returns the path of a file: examples/... is in the tree, others are below DATA; as in tests/support/golden.hpp."""
     return ROOT / name if name.startswith("examples/") else DATA / name
 
 
@@ -23,13 +23,13 @@ def load(name):
 
 
 def write_lines(name, rows):
-    """One JSON value a line, so that a change shows in a diff."""
+    """Writes one JSON value per line, so that changes are visible in a diff."""
     text = "".join(json.dumps(row, ensure_ascii=True, separators=(",", ":")) + "\n" for row in rows)
     (GOLDEN / name).write_text(text, encoding="ascii")
 
 
 def fnv1a(values, digest=0xCBF29CE484222325):
-    """FNV-1a over integers, each as 4 bytes, low byte first; tests/support/golden.hpp computes the same."""
+    """Returns the FNV-1a hash of integers, each as 4 bytes, low byte first; as in tests/support/golden.hpp."""
     for value in values:
         for byte in (value & 0xFFFFFFFF).to_bytes(4, "little"):
             digest = ((digest ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
@@ -37,7 +37,7 @@ def fnv1a(values, digest=0xCBF29CE484222325):
 
 
 def bert_tokenizer(lower=True, strip_accents=None, chinese=True):
-    """What BertTokenizerFast builds for the uncased vocabulary with these switches (PyPI: tokenizers)."""
+    """Returns the tokenizer that BertTokenizerFast builds for the uncased vocabulary with these switches (PyPI: tokenizers)."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
     lines = VOCABULARY.read_text(encoding="utf-8").splitlines()

@@ -22,7 +22,7 @@ OUTPUT = GOLDEN / NAME
 SQUAD = ROOT / "examples" / "squad"
 MAX_LENGTH, STRIDE = 128, 32
 STEPS, WARM_UP, PEAK, BATCH = 300, 30, 2e-3, 8
-NULL_THRESHOLD = 6.0  # a model this unsure answers a third of the questions with it, and none with 0
+NULL_THRESHOLD = 6.0  # with it, a model this uncertain answers a third of the questions; with 0, none
 SHAPE = {
     "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64,
     "max_position_embeddings": MAX_LENGTH, "type_vocab_size": 2,
@@ -30,7 +30,7 @@ SHAPE = {
 
 
 def write_vocabulary(rows):
-    """Cuts the uncased vocabulary to the pieces of these texts, which therefore give the same pieces as before."""
+    """Reduces the uncased vocabulary to the pieces of these texts, which are therefore still tokenized in the same way."""
     whole = BertTokenizerFast(str(VOCABULARY))
     used = {token for row in rows for text in (row["question"], row["context"]) for token in whole.tokenize(text)}
     used |= {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}
@@ -41,7 +41,7 @@ def write_vocabulary(rows):
 
 
 def padded(features):
-    """A batch of windows, each padded to the longest."""
+    """Returns a batch of windows, padded to the longest."""
     longest = max(len(feature["input_ids"]) for feature in features)
     fill = lambda values: torch.tensor([list(value) + [0] * (longest - len(value)) for value in values])
     return {
@@ -54,7 +54,7 @@ def padded(features):
 
 
 def draw_order(count):
-    """Window numbers, step by step: whole passes, each shuffled."""
+    """Returns the window numbers of each step, in complete shuffled passes."""
     draw = torch.Generator().manual_seed(5)
     numbers = []
     while len(numbers) < STEPS * BATCH:
@@ -63,7 +63,7 @@ def draw_order(count):
 
 
 def train(model, features, order):
-    """The steps' values as they are recorded."""
+    """Yields the values of each step in the recorded form."""
     optimizer = make_adamw(model)
     for step, numbers in enumerate(order):
         batch = padded([features[number] for number in numbers])
@@ -72,7 +72,7 @@ def train(model, features, order):
 
 
 def judged(feature, model):
-    """The window as answers.answer() takes it: its logits, and the offsets of its tokens of context."""
+    """Returns the window as an argument for answers.answer(): its logits and the offsets of its context tokens."""
     with torch.no_grad():
         _, starts, ends = question_answering_loss(model, padded([feature]))
     shown = [offset for offset in feature["offsets"] if offset is not None]

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Records the windows and labels of run_qa's prepare_train_features, without padding.
 
--> tests/golden/features.jsonl: a line a file of questions, with 8 digits of a digest for each of its windows;
--> tests/golden/features_odd.json: hand-made questions with small windows, every window in full.
+-> tests/golden/features.jsonl: one line per file of questions, with 8 digits of a digest for each of its windows;
+-> tests/golden/features_odd.json: hand-written questions with small windows, with every window in full.
 Needs PyPI: tokenizers, transformers. Recorded with tokenizers 0.23.3, transformers 5.23.0.
 """
 
@@ -85,7 +85,7 @@ def odd_rows():
         ("special-tokens", "before [SEP] after [CLS] end", "What is [MASK]?", place("before [SEP] after", "after")),
         ("unknown-word", "x" * 120 + " known", "What?", place("x" * 120 + " known", "known")),
     ]
-    # Every last token of some window in turn, so that the quirk of the last context token is met.
+    # Uses the last token of some window in turn, to cover the special case of the last context token.
     words = " ".join(f"word{number}" for number in range(30))
     rows += [(f"sweep-{n}", words, "Which word?", place(words, f"word{n}")) for n in range(10, 30)]
     return [dict(zip(("id", "context", "question", "answers"), row)) for row in rows]

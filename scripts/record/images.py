@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records how Pillow decodes and resizes pictures, pickles of CIFAR's kind and compressed files of MNIST's -> tests/golden/images/.
+"""Records how Pillow decodes and resizes images, and pickles like CIFAR's and compressed files like MNIST's -> tests/golden/images/.
 
 Needs the PyPI packages pillow and numpy. Recorded with pillow 13.0.0 (libjpeg-turbo 3.2.0), numpy 2.4.6, Python 3.11.
 """
@@ -18,7 +18,7 @@ HEIGHT, WIDTH = 21, 30
 
 
 def picture(height=HEIGHT, width=WIDTH):
-    """Slopes, an edge and some noise, the same each time."""
+    """Returns a reproducible image with colour gradients, edges and some noise."""
     y, x = np.mgrid[0:height, 0:width]
     noise = np.random.default_rng(7).integers(0, 40, (height, width, 3))
     planes = [x * 200 // width, y * 200 // height, ((x // 7 + y // 5) % 2) * 180]
@@ -36,18 +36,18 @@ def chunk(name, content):
 
 
 def png(width, height, depth, color, rows, *chunks):
-    """A PNG that Pillow does not write itself; rows are their bytes."""
+    """Returns a PNG of a form that Pillow does not write; rows are given as bytes."""
     header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, color, 0, 0, 0))
     data = chunk(b"IDAT", zlib.compress(b"".join(b"\0" + row for row in rows)))
     return b"\x89PNG\r\n\x1a\n" + header + b"".join(chunks) + data + chunk(b"IEND", b"")
 
 
-# Where each of Adam7's passes begins and how it steps: x, y, dx, dy.
+# Start and step of each Adam7 pass: x, y, dx, dy.
 PASSES = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
 
 
 def interlaced(pixels):
-    """An Adam7 PNG of an RGB array."""
+    """Returns an Adam7 PNG of an RGB array."""
     height, width, _ = pixels.shape
     parts = [pixels[y::dy, x::dx] for x, y, dx, dy in PASSES]
     data = b"".join(b"\0" + row.tobytes() for part in parts if part.size for row in part)
@@ -114,7 +114,7 @@ def record_resized():
 
 
 def python2_batch(labels, data):
-    """What Python 2 wrote: the opcodes of the official files."""
+    """Returns a pickle as written by Python 2, with the opcodes of the official files."""
     begin = b"\x80\x02}q\x01(U\x0bbatch_labelq\x02U\x15training batch 1 of 5q\x03U\x06labelsq\x04]q\x05("
     begin += b"".join(b"K" + bytes([label]) for label in labels) + b"eU\x04dataq\x06cnumpy.core.multiarray\n_reconstruct\nq\x07"
     begin += b"cnumpy\nndarray\nq\x08K\x00\x85q\x09U\x01b\x87q\x0aRq\x0b(K\x01K" + bytes([len(labels)]) + b"M\x00\x0c\x86q\x0c"
@@ -142,7 +142,7 @@ def record_pickles():
 
 
 def record_gzip():
-    """Two images of 2 x 3 pixels and their labels, and files of one image with 8 MiB of zeros after it, and a wrong sum."""
+    """Writes two images of 2 x 3 pixels with labels, and files of one image followed by 8 MiB of zeros, or with a wrong checksum."""
     header = struct.pack(">IIII", 0x803, 2, 2, 3)
     whole = gzip.compress(header + b"abcdefghijkl", mtime=0)
     contents = {"images": whole, "labels": gzip.compress(struct.pack(">II", 0x801, 2) + b"\x07\x09", mtime=0)}

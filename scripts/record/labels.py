@@ -1,8 +1,8 @@
-"""Where run_qa's prepare_train_features puts the answer in a window; bench/peers labels by it as well."""
+"""Labels the answer in a window like run_qa's prepare_train_features; also used by bench/peers."""
 
 
 def label(offsets, sequence_ids, answers):
-    """The labelling of run_qa.py, prepare_train_features, for one window; [CLS] is at 0."""
+    """Returns the labels of prepare_train_features in run_qa.py for one window; [CLS] is at 0."""
     if not answers["answer_start"] or 1 not in sequence_ids:
         return 0, 0
     start_char = answers["answer_start"][0]

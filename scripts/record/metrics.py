@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Records scores by the official rules -> tests/golden/answer_pairs.jsonl, score_cases.jsonl, squad_scores.jsonl.
 
-v2.0 comes from transformers.data.metrics.squad_metrics, which is the official evaluate-v2.0.py; v1.1's few rules are
-written here on top of its normalize_answer. Needs PyPI: transformers below 5. Recorded with transformers 4.46.3 and
-Python 3.11: from 3.12 on, sum() of floats rounds otherwise than it did when the official scores were published.
+v2.0 uses transformers.data.metrics.squad_metrics, which is the official evaluate-v2.0.py; the few rules of v1.1 are
+implemented here with its normalize_answer. Needs PyPI: transformers below 5. Recorded with transformers 4.46.3 and
+Python 3.11: from 3.12 on, sum() of floats rounds differently than when the official scores were published.
 """
 
 import json
@@ -32,7 +32,7 @@ BASES = [
 
 
 def compute_v1(gold, prediction):
-    """exact_match_score and f1_score of evaluate-v1.1.py."""
+    """Returns exact_match_score and f1_score of evaluate-v1.1.py."""
     predicted = squad_metrics.normalize_answer(prediction)
     right = squad_metrics.normalize_answer(gold)
     same = sum((Counter(predicted.split()) & Counter(right.split())).values())
@@ -68,13 +68,13 @@ def score_v1(questions, predictions):
 def score_v2(questions, predictions, na_probs=None, threshold=1.0):
     examples = [types.SimpleNamespace(qas_id=q["id"], answers=q["answers"]) for q in questions]
     scores = squad_metrics.squad_evaluate(examples, predictions, na_probs, threshold)
-    if na_probs is None:  # the script prints these only with --na-prob-file
+    if na_probs is None:  # the official script prints these only with --na-prob-file
         scores = {key: value for key, value in scores.items() if not key.startswith("best_")}
     return json.dumps(scores, indent=2)
 
 
 def score_cases():
-    """Small data sets: thresholds, ties, answers that normalise to nothing."""
+    """Yields small data sets: thresholds, ties, answers whose normalized form is empty."""
     draw = random.Random(5)
     texts = ["red fox", "the red fox", "fox", "a", "...", "blue whale", "Blue, whale", "", "whale"]
     for number in range(40):
@@ -82,7 +82,7 @@ def score_cases():
         for index in range(draw.randint(1, 9)):
             golds = [{"text": text, "answer_start": 0} for text in draw.sample(texts[:7], draw.choice((0, 1, 1, 3)))]
             questions.append({"id": f"q{index}", "answers": golds})
-        for question in questions:  # ids ascend, so that sorting the keys changes nothing
+        for question in questions:  # ids ascend, so that sorting the keys has no effect
             predictions[question["id"]] = draw.choice(texts)
             na_probs[question["id"]] = draw.choice((0, 1, 0.25, 0.5, 0.75, -3.5, 12.125))
         threshold = draw.choice((1.0, 0.5, 0.25, -1.0))
@@ -96,12 +96,12 @@ def score_cases():
 
 
 def na_prob(question_id):
-    """A probability that tests can make again from the id; with ties."""
+    """Returns a probability that tests can recompute from the id; with ties."""
     return fnv1a(map(ord, question_id)) % 997 / 997.0
 
 
 def context_words(data):
-    """The first twelve words of the paragraph as the answer to each question: right in part, now and then."""
+    """Answers each question with the first twelve words of the paragraph, which is sometimes partly correct."""
     paragraphs = [paragraph for article in load(data)["data"] for paragraph in article["paragraphs"]]
     return {q["id"]: " ".join(p["context"].split(" ")[:12]) for p in paragraphs for q in p["qas"]}
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Records the answers of transformers' question-answering pipeline to made-up logits.
+"""Records the answers of transformers' question-answering pipeline for synthetic logits.
 
--> tests/golden/pipeline_answers.jsonl: a line a question with its context, the logits of its windows (at most 24 tokens,
-overlap 6) and the pipeline's answer of at most 5 tokens before it is extended to whole words.
-Needs PyPI: torch, transformers 4 (5 has no such pipeline). Recorded with torch 2.11.0, transformers 4.57.6.
+-> tests/golden/pipeline_answers.jsonl: one line per question with its context, the logits of its windows (at most 24 tokens,
+overlap 6), and the pipeline's answer of at most 5 tokens before extension to whole words.
+Needs PyPI: torch, transformers 4 (5 no longer has this pipeline). Recorded with torch 2.11.0, transformers 4.57.6.
 """
 
 import pathlib

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Records what Python thinks of every code point that its Unicode knows -> tests/golden/python_text.json.
+"""Records Python's properties of every code point of its Unicode version -> tests/golden/python_text.json.
 
-Needs nothing but Python. Recorded with Python 3.11 (Unicode 14).
+Needs only Python. Recorded with Python 3.11 (Unicode 14).
 """
 
 import json

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Records two small runs of one version of the program, which later versions have to go on with
+"""Records two small runs of one version of the program, which later versions must be able to continue
 -> tests/golden/recorded_run: a BERT of one layer (model/), 12 questions (questions.json), a run that finished
 (finished/) and the same run interrupted by SIGUSR1 (interrupted/).
 
     scripts/record/small_run.py build/release/mylos
 
-Needs Python alone. Recorded with the program of commit 4db94f6 (version 0.1.0). Never record it again with a later
-program: old files have to stay readable, so add another directory instead. run.json and the checkpoints hold the paths
-of the files while they were recorded, below /tmp/recorded_run; the test puts its own in their place.
+Needs only Python. Recorded with the program of commit 4db94f6 (version 0.1.0). Never record it again with a later
+program: old files must remain readable, so add another directory instead. run.json and the checkpoints contain the
+paths of the files during recording, below /tmp/recorded_run; the test replaces them with its own.
 """
 
 import json
@@ -43,7 +43,7 @@ def vocabulary():
 
 
 def tensors(draw):
-    """Names, shapes and values."""
+    """Returns names, shapes and values."""
 
     def random_values(name, *shape):
         count = shape[0] * (shape[1] if len(shape) > 1 else 1)
@@ -127,7 +127,7 @@ def command(program, output):
 
 
 def interrupt_at(program, lines):
-    """Sends SIGUSR1 when metrics.jsonl has so many lines; a run that was quicker is tried again."""
+    """Sends SIGUSR1 when metrics.jsonl has this many lines. Repeats a run that ended before the signal."""
     metrics = WORK / "interrupted" / "metrics.jsonl"
     for _ in range(100):
         shutil.rmtree(WORK / "interrupted", ignore_errors=True)

@@ -32,7 +32,7 @@ def make_batch():
         types[sample, length // 3 : length] = 1
     label = lambda length: int(torch.randint(length, (1,), generator=draw))
     return {
-        # Token 0, the padding, comes up among them: its embedding gets no gradient, padded or not.
+        # Includes token 0, the padding, whose embedding gets no gradient in any case.
         "input_ids": torch.randint(SHAPE["vocab_size"], mask.shape, generator=draw) * mask,
         "token_type_ids": types,
         "attention_mask": mask,
@@ -54,7 +54,7 @@ def parameters(model):
 def main():
     torch.set_num_threads(1)
     OUTPUT.mkdir(parents=True, exist_ok=True)
-    # Biases and LayerNorm values are random too, so that each of them matters.
+    # Biases and LayerNorm parameters are random, too, so that each affects the result.
     model = make_model(SHAPE, seed=1, spread=0.1)
     (OUTPUT / "config.json").write_text(json.dumps(model.config.to_diff_dict(), indent=1) + "\n", encoding="ascii")
     write_tensors("model", parameters(model))

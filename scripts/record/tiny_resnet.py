@@ -15,7 +15,7 @@ from common import GOLDEN
 from training import learning_rate
 
 OUTPUT = GOLDEN / "reference" / "resnet"
-# A seed, at which gradients in float differ from those in double by less than 4e-6; images: (number, channels, height, width).
+# A seed for which gradients in float differ from those in double by less than 4e-6; images: (number, channels, height, width).
 MODELS = {
     "bottleneck": (11, (5, 3, 29, 23), {"embedding_size": 6, "hidden_sizes": [8, 12], "depths": [2, 2], "num_labels": 5}),
     "bottleneck-early": (2, (7, 1, 45, 50), {"embedding_size": 8, "hidden_sizes": [8, 16, 20], "depths": [1, 2, 1], "num_labels": 3,
@@ -25,7 +25,7 @@ STEPS, PEAK = 5, 0.1
 
 
 def make_model(channels, shape, draw):
-    """Weights, biases and running values are random, so that each of them matters."""
+    """Returns a model with random weights, biases and running statistics, so that each affects the result."""
     config = ResNetConfig(num_channels=channels, layer_type="bottleneck", **shape)
     config.architectures = ["ResNetForImageClassification"]
     model = ResNetForImageClassification(config)
@@ -42,7 +42,7 @@ def make_model(channels, shape, draw):
 
 
 def make_batch(shape, labels, draw):
-    """Images of which each has its own brightness, contrast and slope."""
+    """Returns labelled images, each with its own brightness, contrast and slope."""
     count, channels, height, width = shape
     each = lambda: torch.randn((count, channels, 1, 1), generator=draw)
     slopes = each() * torch.linspace(-1, 1, width) + each() * torch.linspace(-1, 1, height).reshape(-1, 1)
@@ -51,7 +51,7 @@ def make_batch(shape, labels, draw):
 
 
 def write_tensors(path, tensors):
-    """Integers as int32, but for num_batches_tracked, which is as PyTorch has it."""
+    """Writes tensors. Integers become int32, except num_batches_tracked, which keeps PyTorch's type."""
     plain = {}
     for name, value in tensors.items():
         is_label = value.dtype == torch.int64 and not name.endswith("num_batches_tracked")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records what Hugging Face's tokenizer makes of texts.
+"""Records how Hugging Face's tokenizer tokenizes texts.
 
 -> tests/golden/tokens.jsonl, odd texts: [switches, text, [[id, begin, end], ...]];
    switches: lower, strip ("-" where unset), chinese;
@@ -70,7 +70,7 @@ TEXTS = [
 
 
 def random_texts(count):
-    """Mixtures that people would not think of: any code point beside marks, capitals and specials."""
+    """Yields random mixtures of any code points with marks, capitals and special characters."""
     draw = random.Random(42)
     pools = [
         [chr(c) for c in range(0x20, 0x7F)],

@@ -1,4 +1,4 @@
-"""What the recorders of training share: a BERT for question answering, its loss, AdamW and the schedule (torch)."""
+"""Shared by the recorders of training: a BERT for question answering, its loss, AdamW and the schedule (torch)."""
 
 import torch
 from transformers import BertConfig, BertForQuestionAnswering
@@ -7,7 +7,7 @@ MASKED = torch.finfo(torch.float32).min
 
 
 def make_model(shape, seed, spread):
-    """A BERT without dropout whose every parameter is drawn from a normal distribution of this standard deviation."""
+    """Returns a BERT without dropout. All parameters are drawn from a normal distribution with this standard deviation."""
     config = BertConfig(**shape, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, attn_implementation="eager")
     config.architectures = ["BertForQuestionAnswering"]
     model = BertForQuestionAnswering(config)
@@ -19,7 +19,7 @@ def make_model(shape, seed, spread):
 
 
 def question_answering_loss(model, batch):
-    """The loss and both logits (B, S); padding is masked out before the softmax, so a packed batch has this loss."""
+    """Returns the loss and both logits (B, S). Padding is masked before the softmax, so a packed batch has the same loss."""
     outputs = model(**{name: batch[name] for name in ("input_ids", "token_type_ids", "attention_mask")})
     padding = batch["attention_mask"] == 0
     losses = [
@@ -30,7 +30,7 @@ def question_answering_loss(model, batch):
 
 
 def make_adamw(model):
-    """torch's AdamW with weight decay 0.01 except on biases and LayerNorm."""
+    """Returns torch's AdamW with weight decay 0.01 except on biases and LayerNorm."""
     plain = lambda name: name.endswith("bias") or "LayerNorm" in name
     named = list(model.named_parameters())
     groups = [
@@ -41,7 +41,7 @@ def make_adamw(model):
 
 
 def train_step(model, optimizer, batch, rate):
-    """One step, clipped to norm 1. Returns loss, gradient norm before clipping, and learning rate, to be recorded."""
+    """Runs one step with gradients clipped to norm 1. Returns loss, gradient norm before clipping, and learning rate."""
     optimizer.zero_grad()
     loss, _, _ = question_answering_loss(model, batch)
     loss.backward()
@@ -53,5 +53,5 @@ def train_step(model, optimizer, batch, rate):
 
 
 def learning_rate(step, steps, warm_up, peak):
-    """Of the step counted from 0: up to the peak in a line, then down to 0."""
+    """Returns the learning rate of a step counted from 0: a linear rise to the peak, then a linear decay to 0."""
     return peak * step / warm_up if step < warm_up else peak * (steps - step) / (steps - warm_up)

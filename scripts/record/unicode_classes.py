@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Records how Hugging Face `tokenizers` classes every code point -> tests/golden/unicode_classes.json.
+"""Records how Hugging Face `tokenizers` classifies every code point -> tests/golden/unicode_classes.json.
 
-With --tables also prints the tables of data/tokenizer/bert_unicode.cpp: where the newest Unicode (PyPI: unicodedata2) differs.
+With --tables, also prints the tables of data/tokenizer/bert_unicode.cpp: differences from the newest Unicode (PyPI: unicodedata2).
 Needs PyPI: tokenizers, and unicodedata2 for --tables. Recorded with tokenizers 0.23.3, unicodedata2 18.0.0.
 """
 
@@ -46,7 +46,7 @@ def classes():
 
 
 def digests():
-    """Of (code point, its image...) for every code point that the mapping changes."""
+    """Returns, for each mapping, the number and a digest of (code point, image...) of the code points that it changes."""
     lower = BertNormalizer(clean_text=False, handle_chinese_chars=False, strip_accents=False, lowercase=True)
     decompose = NFD()
     result = {}
@@ -61,13 +61,13 @@ def digests():
 
 
 def mark_order_is(c, normalize):
-    """Whether `tokenizers` sorts mark c among marks of classes 1, 10 and 240 as `normalize` does."""
+    """Returns whether `tokenizers` orders mark c among marks of classes 1, 10 and 240 like `normalize`."""
     texts = [text for other in "\u0334\u05b0\u0345" for text in (f"a{chr(c)}{other}", f"a{other}{chr(c)}")]
     return all(NFD().normalize_str(text) == normalize("NFD", text) for text in texts)
 
 
 def print_table(name, wrong, right):
-    """Ranges over all of `wrong` and none of `right`."""
+    """Prints ranges that cover all of `wrong` and none of `right`."""
     right = sorted(right)
     result = []
     for c in sorted(wrong):
