@@ -17,7 +17,7 @@ namespace mylos::app {
 struct BatchSetting {
   parallel::ModeKind mode = parallel::ModeKind::replicated;
   nn::Recompute recompute = nn::Recompute::none;
-  std::size_t micro_batch = 1;  ///< samples per rank
+  std::size_t micro_batch = 1;  ///< samples at a time on each rank
 };
 
 struct BatchRow {
@@ -28,8 +28,8 @@ struct BatchRow {
   std::optional<std::size_t> used = {};  ///< measured bytes, on the rank that used most
   std::optional<double> seconds = {};    ///< per step: predicted, or the median of the measured steps
   std::optional<double> rate = {};       ///< work per second on all ranks together
-  std::optional<double> loss = {};       ///< after the first step
-  std::optional<double> last_loss = {};  ///< after the last step; every row has made the same number of updates by then
+  std::optional<double> loss = {};       ///< in the first step
+  std::optional<double> last_loss = {};  ///< in the last step that ran, after equally many updates in every row
   std::string failure = {};              ///< why the row has no measurements although it fits
 };
 

@@ -110,7 +110,7 @@ void BatchRunner::load_task() {
   });
   on_all_ranks(world_, [this] {
     const parallel::FileWork loading;
-    // Each row begins anew; notices that were already logged are not repeated.
+    // Each row starts again, so notices that were already logged are not repeated.
     task_ = arguments_.task->make(arguments_.run, [this](const std::string& line) {
       if (said_.insert(line).second) say(line);
     });

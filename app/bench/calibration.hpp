@@ -25,7 +25,7 @@ double distance(const ModelSize& one, const ModelSize& other);
 
 struct Calibration {
   std::string device;       ///< name of the GPU, or of the CPU as its kernel reports it
-  bool host = true;         ///< whether it is a CPU
+  bool host = true;         ///< true for a CPU
   std::size_t threads = 1;  ///< per rank
   Precision precision = Precision::float32;
   ModelSize model = {};

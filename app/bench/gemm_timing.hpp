@@ -42,7 +42,7 @@ class ProductTimer {
  private:
   std::vector<std::string> providers_;
   std::vector<std::unique_ptr<Gemm>> gemms_;
-  std::vector<float> values_a_, values_b_;  ///< random; as large as the largest product so far needed
+  std::vector<float> values_a_, values_b_;  ///< random; as many as the largest product so far needed
 };
 
 /// Returns the operations per second over all products, each run `count` times at the rate that `rate` selects.

@@ -50,7 +50,7 @@ class StepProfile : private WorkListener {
   StepProfile(const StepProfile&) = delete;
   StepProfile& operator=(const StepProfile&) = delete;
 
-  /// Returns the spans recorded so far. Their seconds add up to the time from the begin of the first span to the end of
+  /// Returns the spans recorded so far. Their seconds add up to the time from the start of the first span to the end of
   /// the last one, except for time in which no span was open.
   const Profile& profile() const { return profile_; }
 

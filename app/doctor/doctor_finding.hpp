@@ -11,7 +11,7 @@
 /// Findings of `mylos doctor`, and how equal findings of several ranks become one line.
 namespace mylos::app {
 
-/// With warnings, runs still start; with errors, they would fail or do something else than intended.
+/// With warnings, runs still start; with errors, they would fail or do something other than intended.
 enum class Level { ok, warning, error };
 std::string to_string(Level level);
 
