@@ -45,7 +45,7 @@ struct Arguments {
   std::string model;                 ///< as typed; commands resolve it to a directory
   std::string save_strategy;         ///< Trainer's checkpoint strategy; empty if not given
   bool bf16 = false, fp16 = false;   ///< Trainer's names for precisions
-  bool no_fsdp = false;              ///< Trainer's name for --mode replicated
+  bool no_fsdp = false;              ///< another name for --mode replicated
   std::vector<std::string> remarks;  ///< one line for each accepted option that has no effect
 
   std::filesystem::path data;        ///< input of eval, prepare and bench

@@ -14,7 +14,7 @@ namespace mylos::app {
 
 /// The figures of one run, read from its files.
 struct ComparedRun {
-  double total_seconds = 0.0;                 ///< of the process, start to end
+  double total_seconds = 0.0;                 ///< whole process, from start to end
   double training_seconds = 0.0;              ///< sum over its steps
   std::string work = "tokens";                ///< unit of work of its steps
   double rate = 0.0;                          ///< median work per second over the steps

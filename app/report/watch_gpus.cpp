@@ -45,7 +45,7 @@ std::string gpu_line(const Gpus::value_type& entry, double now) {
 
 /// Readings of several GPUs.
 struct Spread {
-  std::vector<double> utilization, memory, power;  ///< of the GPUs that report them
+  std::vector<double> utilization, memory, power;  ///< from the GPUs that report them
   std::size_t gpus = 0;
 
   void add(const train::GpuReading& reading) {
