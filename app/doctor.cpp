@@ -92,7 +92,7 @@ class Doctor {
             std::function<Findings()> check);
   Findings look_alone();
   void find_directory(Findings& findings);
-  Findings look_with_places() const;
+  Findings look_at_targets() const;
   Findings look_at_output(bool is_first_of_node, const std::string& probe, const std::string& writer);
   RankReport report(Findings findings) const;
   Findings time_exchange() const;
@@ -172,7 +172,7 @@ Findings Doctor::look_alone() {
 }
 
 /// Runs the checks that depend on the rank's position on its node.
-Findings Doctor::look_with_places() const {
+Findings Doctor::look_at_targets() const {
   Findings findings = memory_findings(memory_facts(ranks_of_node_));
   append(findings, nccl_findings());
   if (!runs_on_host) {
@@ -333,7 +333,7 @@ int Doctor::look_together(Findings findings) {
     *gpus = gpu_facts(gpus->rank_of_node);
     return gpu_findings(*gpus);
   });
-  append(findings, look_with_places());
+  append(findings, look_at_targets());
   RankReport mine = report(std::move(findings));
   if (has_gpu_facts && own_device(*gpus) != nullptr) mine.device = own_device(*gpus)->id;
 

@@ -117,7 +117,7 @@ int run_program(const std::vector<std::string>& words) {
     const int exit_code = dispatch(words);
     flush_output();
     return exit_code;
-  } catch (const AlreadyTold& told) {
+  } catch (const AlreadyReported& told) {
     return told.exit_code;
   } catch (...) {
     // Before a launch, each process has the same error; only the launcher's first process prints it.

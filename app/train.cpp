@@ -93,7 +93,7 @@ class TrainCommand {
   bool speaks() const { return is_first() || arguments_.verbose; }
   std::string speaker() const { return arguments_.verbose ? fmt::format("rank {}: ", ranks_.rank()) : ""; }
   train::ProgressView progress_view() const;
-  void tell_of_unwatched(const train::GpuMonitor& monitor);
+  void report_unwatched(const train::GpuMonitor& monitor);
   Notice notice() const {
     if (!speaks()) return [](const std::string&) {};
     return [speaker = speaker()](const std::string& line) { log_line(speaker + line); };
@@ -114,7 +114,7 @@ class TrainCommand {
   void take_up(const std::filesystem::path& checkpoint);
   void check_data() const;
   void check_extension();
-  void tell_unwritten(int signal);
+  void report_unwritten(int signal);
   train::RunResult train_and_report(train::Trainer& trainer, const nlohmann::ordered_json& run);
 
   parallel::Launch& launch_;
@@ -287,7 +287,7 @@ train::ProgressView TrainCommand::progress_view() const {
 }
 
 /// Logs GPUs that cannot be monitored. Collective if ranks compute on GPUs.
-void TrainCommand::tell_of_unwatched(const train::GpuMonitor& monitor) {
+void TrainCommand::report_unwatched(const train::GpuMonitor& monitor) {
   if (launch_.placement().device.empty()) return;
   const std::vector<std::string> obstacles = parallel::gather(ranks_, monitor.obstacle());
   if (!is_first()) return;
@@ -303,7 +303,7 @@ train::RunResult TrainCommand::train_and_report(train::Trainer& trainer, const n
   train::GpuMonitor monitor(
       output, launch_.placements(), ranks_.rank(),
       {train::gpu_sample_interval(launch_.nodes()), [](const std::string& line) { log_line(line); }});
-  tell_of_unwatched(monitor);
+  report_unwatched(monitor);
   std::vector<train::Reporter*> reporters = {&notes, &monitor};
   if (speaks()) reporters.push_back(&progress.emplace(std::cerr, progress_view()));
   parallel::on_first_rank(ranks_, [&] {
@@ -362,7 +362,7 @@ void TrainCommand::check_extension() {
 
 /// Reports records that could not be written, after the run has finished. Errors: std::runtime_error. If a signal ended
 /// the run, only logs them, because the exit code promises nothing but a checkpoint.
-void TrainCommand::tell_unwritten(int signal) {
+void TrainCommand::report_unwritten(int signal) {
   parallel::on_first_rank(ranks_, [&] {
     for (const std::string& line : unwritten_) {
       if (signal == 0) fail(line + "; the model itself is written");
@@ -387,12 +387,12 @@ int TrainCommand::run_in(RunOutput& output) {
   });
   const SignalGuard signals;  // protects what is written after the last step
   train::RunResult result;
-  output.tell_failure([&] { result = train_and_report(trainer, run); });
+  output.report_failure([&] { result = train_and_report(trainer, run); });
   output.use([&](train::OutputDirectory& directory) {
     result.signal == 0 ? directory.finish() : directory.end(interruption_text(result));
   });
   write_trace();
-  tell_unwritten(result.signal);
+  report_unwritten(result.signal);
   if (is_first()) {
     if (result.signal != 0) log_line(how_to_go_on(arguments_, output.start().goes_on, ranks_.size()));
     print_results(*output.directory());

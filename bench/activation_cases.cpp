@@ -62,7 +62,7 @@ class BiasGradient final : public KernelCase {
   void launch(const ExecutionSpace& space) const override { add_column_sums<T>(space, x_, sums_, workspace_); }
   void check() const override {
     const std::vector<float> sums = row_of(OwnMatrix<float>{sums_, 1, x_.columns}, 0);
-    for (const std::size_t i : places_in(x_.columns)) {
+    for (const std::size_t i : positions_in(x_.columns)) {
       double sum = 0.0;
       for (std::size_t row = 0; row < x_.rows; ++row) sum += value(1, row * x_.columns + i);
       check_sum("a bias' gradient", 0, i, sums[i], sum, exact_sum_bound);

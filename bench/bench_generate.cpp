@@ -112,7 +112,7 @@ class Model {
   }
 
  private:
-  nn::Pass pass() { return {space_, gemm_, store_, mode_->schedule(), arena_}; }
+  nn::Pass pass() { return {space_, gemm_, store_, mode_->hooks(), arena_}; }
   std::vector<std::int32_t> choose(const ConstMatrix<float>& logits) {
     const auto host = Kokkos::create_mirror_view_and_copy(HostSpace(), logits);
     std::vector<std::int32_t> tokens;

@@ -75,7 +75,7 @@ class EmbeddingGradient final : public KernelCase {
   }
   void check() const override {
     const std::size_t columns = dy_.columns;
-    for (const std::size_t position : places_in(dy_.rows)) {
+    for (const std::size_t position : positions_in(dy_.rows)) {
       const std::int32_t token = tokens_.host()[position];
       const std::vector<float> actual = row_of(dtable_, static_cast<std::size_t>(token));
       std::vector<double> sum(columns, 0.0);

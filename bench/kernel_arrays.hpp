@@ -84,7 +84,7 @@ std::vector<float> column_of(const OwnMatrix<T>& matrix, std::size_t column) {
 }
 
 /// Returns four positions below `count`, including the first and the last.
-inline std::array<std::size_t, 4> places_in(std::size_t count) { return {0, count / 3, count / 2, count - 1}; }
+inline std::array<std::size_t, 4> positions_in(std::size_t count) { return {0, count / 3, count / 2, count - 1}; }
 
 /// Returns the tolerance for one element: its rounding and that of a few operations in float.
 template <class T>
@@ -122,7 +122,7 @@ inline void check_sum(const std::string& what, std::size_t row, std::size_t colu
 /// Checks all columns of some rows against expected(row, column), computed in double.
 template <class T, class Expected>
 void check_rows(const std::string& what, const OwnMatrix<T>& result, const Expected& expected) {
-  for (const std::size_t row : places_in(result.rows)) {
+  for (const std::size_t row : positions_in(result.rows)) {
     const std::vector<float> actual = row_of(result, row);
     for (std::size_t i = 0; i < actual.size(); ++i) {
       check_value(what, row, i, actual[i], expected(row, i), tolerance<T>());

@@ -70,7 +70,7 @@ class NormForward final : public KernelCase {
   void launch(const ExecutionSpace& space) const override { arrays_.forward(space); }
   void check() const override {
     std::map<std::size_t, typename NormArrays<T>::Row> rows;
-    for (const std::size_t row : places_in(arrays_.z.rows)) rows[row] = arrays_.row(row);
+    for (const std::size_t row : positions_in(arrays_.z.rows)) rows[row] = arrays_.row(row);
     check_rows("LayerNorm's input", arrays_.z, [&](std::size_t row, std::size_t i) { return rows[row].z[i]; });
     check_rows("LayerNorm", arrays_.y,
                [&](std::size_t row, std::size_t i) { return rows[row].normalised(i) * value(4, i) + value(5, i); });
@@ -124,7 +124,7 @@ class NormBackward final : public KernelCase {
   }
   void check() const override {
     std::map<std::size_t, std::vector<double>> rows;
-    for (const std::size_t row : places_in(dy_.rows)) rows[row] = dz(row);
+    for (const std::size_t row : positions_in(dy_.rows)) rows[row] = dz(row);
     check_rows("LayerNorm's gradient", dresidual_, [&](std::size_t row, std::size_t i) { return rows[row][i]; });
     check_rows("LayerNorm's gradient through dropout", dx_, [&](std::size_t row, std::size_t i) {
       return rows[row][i] * PackedRows::factor(arrays_.dropout, row, i);
@@ -152,7 +152,7 @@ class NormBackward final : public KernelCase {
     const std::vector<float> means = column_of(mean, 0), inverses = column_of(inverse, 0);
     const OwnMatrix<float> along = means_along<T>(arrays_.z, arrays_.weight, arrays_.saved);
     const std::vector<float> means_g = column_of(along, 0), means_gx = column_of(along, 1);
-    for (const std::size_t i : places_in(dy_.columns)) {
+    for (const std::size_t i : positions_in(dy_.columns)) {
       const std::vector<float> z = column_of(arrays_.z, i);
       double weight = 0.0, shift = 0.0, bias = 0.0;
       for (std::size_t row = 0; row < dy_.rows; ++row) {

@@ -43,7 +43,7 @@ class SpanLoss final : public KernelCase {
   }
   void check() const override {
     const OwnMatrix<float> losses{losses_, sequences_, 1};
-    for (const std::size_t s : places_in(sequences_)) {
+    for (const std::size_t s : positions_in(sequences_)) {
       const std::size_t first = 2 * s * sequence_rows, label = first + 2 * (s % sequence_rows);
       double loss = 0.0;
       for (const std::size_t column : {0, 1}) {
@@ -87,7 +87,7 @@ class VocabularyLoss final : public KernelCase {
   void check() const override {
     const OwnMatrix<float> losses{losses_, logits_.rows, 1};
     std::map<std::size_t, double> sums;
-    for (const std::size_t row : places_in(logits_.rows)) {
+    for (const std::size_t row : positions_in(logits_.rows)) {
       sums[row] = log_sum_exp(1, row * loss_vocabulary, 1, loss_vocabulary);
       check_value("a loss", row, 0, row_of(losses, row)[0], sums[row] - value(1, row * loss_vocabulary + label),
                   tolerance<float>());

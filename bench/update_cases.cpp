@@ -39,7 +39,7 @@ class Update final : public KernelCase {
     check_rows("AdamW", master_, updated);
     if constexpr (!is_float) check_rows("the rounded values", values_, updated);
     const auto sums = Kokkos::create_mirror_view_and_copy(HostSpace(), sums_);
-    for (const std::size_t block : places_in(sums.size())) {
+    for (const std::size_t block : positions_in(sums.size())) {
       double sum = 0.0;
       for (std::size_t i = 0; i < norm_block; ++i) {
         const double g = value(1, block * norm_block + i);

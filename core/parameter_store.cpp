@@ -208,7 +208,8 @@ std::size_t ParameterStore::stacked_size(std::size_t first_tensor, std::size_t c
     const ParameterTensor& tensor = table_->tensor(first_tensor + i);
     require(
         tensor.unit == first.unit && tensor.offset == first.offset + size && columns_of(tensor) == columns_of(first),
-        fmt::format("parameter store: {} does not stand right after {} with as many columns", tensor.name, first.name));
+        fmt::format("parameter store: {} does not follow {} directly, or has another number of columns", tensor.name,
+                    first.name));
     size += tensor.size;
   }
   return size;

@@ -19,7 +19,7 @@ struct Pass {
   ExecutionSpace space;
   const Gemm& gemm;
   const ParameterStore& parameters;
-  UnitHooks& schedule;
+  UnitHooks& hooks;
   Arena& arena;            ///< allocations are valid until the next pass begins
   std::uint64_t seed = 0;  ///< dropout is a function of (seed, step)
   std::uint64_t step = 0;

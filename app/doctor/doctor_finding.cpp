@@ -59,7 +59,7 @@ Finding told(const Group& group) {
   return finding;
 }
 
-std::size_t place_of(const std::string& name) {
+std::size_t position_of(const std::string& name) {
   return static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
 }
 
@@ -116,7 +116,7 @@ std::vector<FoldedFinding> fold(const Findings& of_launch, std::span<const Findi
   for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
     for (const Finding& finding : of_ranks[rank]) add(groups, finding, {rank});
   }
-  std::ranges::stable_sort(groups, {}, [](const Group& group) { return place_of(group.finding.name); });
+  std::ranges::stable_sort(groups, {}, [](const Group& group) { return position_of(group.finding.name); });
   std::vector<FoldedFinding> folded;
   for (const Group& group : groups) folded.push_back({told(group), group.ranks});
   return folded;

@@ -26,7 +26,7 @@ int on_ranks(parallel::Launch& launch, const std::function<int()>& work) {
     const bool is_printed = alone || launch.announce_error();
     const int exit_code = report_exception(is_printed, alone ? "" : fmt::format("rank {}: ", rank));
     if (alone) return exit_code;
-    throw AlreadyTold{exit_code};
+    throw AlreadyReported{exit_code};
   }
 }
 

@@ -21,8 +21,8 @@ constexpr std::size_t columns = 400;  ///< about the width of a curve in pixels
 
 struct Axes {
   Axis x, y;
-  double place_x(double value) const { return left + x.position(value) * (right - left); }
-  double place_y(double value) const { return bottom - y.position(value) * (bottom - top); }
+  double position_x(double value) const { return left + x.position(value) * (right - left); }
+  double position_y(double value) const { return bottom - y.position(value) * (bottom - top); }
 };
 
 std::string class_of(const Curve& curve) {
@@ -51,14 +51,14 @@ std::string power_of_ten(int exponent) {
 std::string axes_svg(const Chart& chart, const Axes& axes) {
   std::string svg;
   for (const double tick : axes.y.ticks) {
-    const double y = axes.place_y(tick);
+    const double y = axes.position_y(tick);
     svg += fmt::format(
         "<path class=\"grid\" d=\"M{:.1f} {:.1f}H{:.1f}\"/><text class=\"t\" x=\"{:.1f}\" y=\"{:.1f}\" "
         "text-anchor=\"end\">{}</text>\n",
         left, y, right, left - 7.0, y + 4.5, axes.y.label(tick));
   }
   for (const double tick : axes.x.ticks) {
-    const double x = axes.place_x(tick);
+    const double x = axes.position_x(tick);
     svg += fmt::format(
         "<path class=\"axis\" d=\"M{:.1f} {:.1f}v4\"/><text class=\"t\" x=\"{:.1f}\" y=\"{:.1f}\" "
         "text-anchor=\"{}\">{}</text>\n",
@@ -85,7 +85,7 @@ std::string curve_svg(const Curve& curve, const Axes& axes) {
       in_gap = true;
       continue;
     }
-    const double x = axes.place_x(point.x), y = axes.place_y(point.y);
+    const double x = axes.position_x(point.x), y = axes.position_y(point.y);
     path += fmt::format("{}{:.1f} {:.1f}", in_gap ? "M" : "L", x, y);
     // A point between two gaps has no line, so it is drawn as a dot.
     const bool alone = in_gap && (i + 1 == points.size() || !points[i + 1].is_finite());
@@ -97,7 +97,7 @@ std::string curve_svg(const Curve& curve, const Axes& axes) {
 }
 
 std::string level_svg(const ChartLevel& level, const Axes& axes) {
-  return fmt::format("<path class=\"level\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>\n", left, axes.place_y(level.y), right);
+  return fmt::format("<path class=\"level\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>\n", left, axes.position_y(level.y), right);
 }
 
 /// Returns about `most` occurring values of x, evenly spread over the range and including the last one.
@@ -148,14 +148,14 @@ std::string shortened(const std::string& name) {
 /// Returns the readout at the pointer: a line, a mark on each curve, and a box with their values.
 std::string readout_svg(const Chart& chart, const Axes& axes, double x) {
   constexpr double line = 15.0, letter = 6.6, margin = 7.0;
-  const double at = axes.place_x(x);
+  const double at = axes.position_x(x);
   std::string marks = fmt::format("<path class=\"guide\" d=\"M{:.1f} {:.1f}V{:.1f}\"/>", at, top, bottom);
   std::vector<std::string> lines = {x_text(chart, x)};
   for (const Curve& curve : chart.curves) {
     const CurvePoint* point = point_at(chart, curve, x);
     if (point == nullptr) continue;
     marks += fmt::format("<circle class=\"p{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\"/>",
-                         curve.colour % palette_colours, axes.place_x(point->x), axes.place_y(point->y));
+                         curve.colour % palette_colours, axes.position_x(point->x), axes.position_y(point->y));
     const std::string value = value_at(chart, curve, x);
     lines.push_back(chart.curves.size() == 1 ? value : shortened(curve.name) + ": " + value);
   }
@@ -179,8 +179,8 @@ std::string readouts_svg(const Chart& chart, const Axes& axes) {
   const std::vector<double> xs = sampled_x(chart, most);
   std::string svg;
   for (std::size_t i = 0; i < xs.size(); ++i) {
-    const double begin = i == 0 ? left : axes.place_x(0.5 * (xs[i - 1] + xs[i]));
-    const double end = i + 1 == xs.size() ? right : axes.place_x(0.5 * (xs[i] + xs[i + 1]));
+    const double begin = i == 0 ? left : axes.position_x(0.5 * (xs[i - 1] + xs[i]));
+    const double end = i + 1 == xs.size() ? right : axes.position_x(0.5 * (xs[i] + xs[i + 1]));
     svg += fmt::format(
         "<g class=\"h\"><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"/><g>{}</g></g>\n", begin,
         top, std::max(0.0, end - begin), bottom - top, readout_svg(chart, axes, xs[i]));

@@ -22,7 +22,7 @@ void RunOutput::use(const std::function<void(train::OutputDirectory&)>& use) {
   parallel::on_first_rank(ranks_, [&] { use(*directory_); });
 }
 
-void RunOutput::tell_failure(const std::function<void()>& work) {
+void RunOutput::report_failure(const std::function<void()>& work) {
   try {
     work();
   } catch (const std::exception& error) {

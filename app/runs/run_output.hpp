@@ -22,7 +22,7 @@ class RunOutput {
   void use(const std::function<void(train::OutputDirectory&)>& use);
   /// Calls `work`. An error of the first rank is also recorded in the run's files, for readers who see only these. Only
   /// as collective as `work` is.
-  void tell_failure(const std::function<void()>& work);
+  void report_failure(const std::function<void()>& work);
 
   /// Returns the directory on the first rank; null on the others.
   const train::OutputDirectory* directory() const { return directory_ ? &*directory_ : nullptr; }

@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* checksum_attribute = "crc32c";
 constexpr std::size_t memory_step = std::size_t{16} << 20;  // growth increment of a file in memory, in bytes
-constexpr std::size_t end_of_file_place = 28;               // offset in a superblock with 8-byte offsets
+constexpr std::size_t end_of_file_position = 28;            // offset in a superblock with 8-byte offsets
 constexpr std::size_t longest_text = 4096;                  // maximum bytes of an attribute
 
 void* allocate(std::size_t size, H5FD_file_image_op_t, void*) { return std::malloc(size); }
@@ -34,7 +34,7 @@ herr_t release(void* memory, H5FD_file_image_op_t operation, void* bytes) {
   const auto* file = static_cast<const char*>(memory);
   if (operation == H5FD_FILE_IMAGE_OP_FILE_CLOSE && file != nullptr) {
     std::uint64_t end = 0;  // the file's end, from the superblock (version 2 and later): the memory is longer
-    std::memcpy(&end, file + end_of_file_place, sizeof end);
+    std::memcpy(&end, file + end_of_file_position, sizeof end);
     static_cast<std::string*>(bytes)->assign(file, end);
   }
   std::free(memory);

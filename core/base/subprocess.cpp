@@ -107,9 +107,11 @@ void read_both(int output, std::string& output_text, int errors, std::string& er
   }
 }
 
-int wait_for(pid_t process) {
+/// Errors: std::runtime_error if the system keeps no exit code, as when whoever started us ignores SIGCHLD.
+int wait_for(pid_t process, const std::string& program) {
   int status = 0;
-  while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
+  while (::waitpid(process, &status, 0) < 0) {
+    if (errno != EINTR) fail(fmt::format("{}: its exit code is not known: {}", program, std::strerror(errno)));
   }
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
@@ -126,7 +128,7 @@ ProcessResult run_process(const std::vector<std::string>& arguments, std::string
   errors.close_write_end();
   ProcessResult result;
   read_both(output.read_end(), result.output, errors.read_end(), result.errors);
-  result.exit_code = wait_for(process);
+  result.exit_code = wait_for(process, arguments.front());
   return result;
 }
 

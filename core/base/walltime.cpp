@@ -59,11 +59,10 @@ std::optional<double> pbs_remaining(const RunProgram& run) {
 }  // namespace
 
 std::optional<double> parse_walltime(std::string_view text) {
-  double days = 0.0;
+  std::optional<double> days;
   if (const std::size_t dash = text.find('-'); dash != std::string_view::npos) {
-    const auto value = whole_number(text.substr(0, dash));
-    if (!value) return std::nullopt;
-    days = *value;
+    days = whole_number(text.substr(0, dash));
+    if (!days) return std::nullopt;
     text.remove_prefix(dash + 1);
   }
   double seconds = 0.0;
@@ -75,8 +74,10 @@ std::optional<double> parse_walltime(std::string_view text) {
     seconds = 60.0 * seconds + *value;
     begin = end + 1;
   }
-  if (parts < 2) return std::nullopt;
-  return days * 86400.0 + seconds;
+  if (!days) return parts < 2 ? std::nullopt : std::optional(seconds);
+  // Behind days come hours, and what is left out is at the end.
+  for (; parts < 3; ++parts) seconds *= 60.0;
+  return *days * 86400.0 + seconds;
 }
 
 std::optional<double> remaining_walltime(double now, const RunProgram& run) {

@@ -17,7 +17,8 @@ using RunProgram = std::function<std::optional<std::string>(const std::vector<st
 std::optional<double> remaining_walltime(double now, const RunProgram& run);
 std::optional<double> remaining_walltime();
 
-/// Parses squeue's "1-02:03:04", "2:03:04" or "3:04" to seconds; nullopt for "UNLIMITED" and the like.
+/// Parses squeue's "1-02:03:04", "2:03:04" or "3:04", and sbatch's "1-02" or "1-02:03", to seconds; nullopt for
+/// "UNLIMITED" and the like.
 std::optional<double> parse_walltime(std::string_view text);
 
 }  // namespace mylos

@@ -89,8 +89,9 @@ std::size_t fastest_provider(const GemmMeasurement& measurement, const GemmProdu
   std::vector<double> least;
   for (std::size_t i = 0; i < measurement.providers.size(); ++i) least.push_back(watch.probe(i, probe));
   const std::vector<std::size_t> left = contenders(measurement, least);
-  const GemmProduct timed =
-      affordable(product, probe, *std::ranges::max_element(least), end - watch.spent(), left.size() * (rounds + 1));
+  double slowest = 0.0;
+  for (const std::size_t provider : left) slowest = std::max(slowest, least[provider]);
+  const GemmProduct timed = affordable(product, probe, slowest, end - watch.spent(), left.size() * (rounds + 1));
   // If no more rows than the probe's can be afforded, the probes decide.
   if (left.size() > 1 && batch_extent(timed) >= batch_extent(probe)) time_in_turns(timed, left, watch, least);
   return *std::ranges::min_element(left, {}, [&](std::size_t provider) {

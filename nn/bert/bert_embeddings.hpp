@@ -30,7 +30,7 @@ class BertEmbeddings {
  private:
   BertShape shape_;
   std::size_t unit_, words_, positions_, segments_;
-  LayerNormRows norm_;
+  LayerNormTensors norm_;
 };
 
 }  // namespace mylos::nn

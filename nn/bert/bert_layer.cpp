@@ -30,12 +30,12 @@ void add_layer_norm_rows(ParameterTable::Builder& builder, const std::string& na
   builder.tensor(name + ".bias", {size}, {Initializer::Kind::zeros}, {.decay = false});
 }
 
-LayerNormRows find_layer_norm(const ParameterTable& table, const std::string& name) {
+LayerNormTensors find_layer_norm(const ParameterTable& table, const std::string& name) {
   return {table.find(name + ".weight"), table.find(name + ".bias")};
 }
 
 template <class T>
-LayerNormParameters<T> layer_norm_parameters(const ParameterStore& store, const LayerNormRows& rows, float epsilon) {
+LayerNormParameters<T> layer_norm_parameters(const ParameterStore& store, const LayerNormTensors& rows, float epsilon) {
   return {store.values<T>(rows.weight), store.values<T>(rows.bias), epsilon};
 }
 
@@ -50,13 +50,13 @@ void BertLayer<T>::add_rows(ParameterTable::Builder& builder, const BertShape& s
   const std::size_t hidden = shape.hidden;
   builder.unit(fmt::format("layer.{}", index));
   for (const char* projection : {"query", "key", "value"}) {
-    add_linear_rows(builder, fmt::format("{}.attention.self.{}", name, projection), hidden, hidden,
-                    shape.initializer_range);
+    add_linear_tensors(builder, fmt::format("{}.attention.self.{}", name, projection), hidden, hidden,
+                       shape.initializer_range);
   }
-  add_linear_rows(builder, name + ".attention.output.dense", hidden, hidden, shape.initializer_range);
+  add_linear_tensors(builder, name + ".attention.output.dense", hidden, hidden, shape.initializer_range);
   add_layer_norm_rows(builder, name + ".attention.output.LayerNorm", hidden);
-  add_linear_rows(builder, name + ".intermediate.dense", hidden, shape.feed_forward, shape.initializer_range);
-  add_linear_rows(builder, name + ".output.dense", shape.feed_forward, hidden, shape.initializer_range);
+  add_linear_tensors(builder, name + ".intermediate.dense", hidden, shape.feed_forward, shape.initializer_range);
+  add_linear_tensors(builder, name + ".output.dense", shape.feed_forward, hidden, shape.initializer_range);
   add_layer_norm_rows(builder, name + ".output.LayerNorm", hidden);
 }
 
@@ -226,9 +226,9 @@ void BertLayer<T>::backward(const Pass& pass, const Batch& batch, const DropoutR
   linear_input_gradient<T>(pass, query_key_value_, work.dqkv, 1.0f, dinput);
 }
 
-#define MYLOS_INSTANTIATE(T)                                                                                    \
-  template class BertLayer<T>;                                                                                  \
-  template LayerNormParameters<T> layer_norm_parameters<T>(const ParameterStore&, const LayerNormRows&, float); \
+#define MYLOS_INSTANTIATE(T)                                                                                       \
+  template class BertLayer<T>;                                                                                     \
+  template LayerNormParameters<T> layer_norm_parameters<T>(const ParameterStore&, const LayerNormTensors&, float); \
   template LayerNormSaved<T> take_layer_norm_saved<T>(Arena&, std::size_t, std::size_t);
 MYLOS_INSTANTIATE(float)
 MYLOS_INSTANTIATE(bfloat16)

@@ -30,14 +30,14 @@ struct BertShape {
 };
 
 /// Indices of a LayerNorm's tensors in the parameter table.
-struct LayerNormRows {
+struct LayerNormTensors {
   std::size_t weight = 0;
   std::size_t bias = 0;
 };
 void add_layer_norm_rows(ParameterTable::Builder& builder, const std::string& name, std::size_t size);
-LayerNormRows find_layer_norm(const ParameterTable& table, const std::string& name);
+LayerNormTensors find_layer_norm(const ParameterTable& table, const std::string& name);
 template <class T>
-LayerNormParameters<T> layer_norm_parameters(const ParameterStore& store, const LayerNormRows& rows, float epsilon);
+LayerNormParameters<T> layer_norm_parameters(const ParameterStore& store, const LayerNormTensors& rows, float epsilon);
 /// Allocates what LayerNorm's backward pass needs for a (rows, columns) input.
 template <class T>
 LayerNormSaved<T> take_layer_norm_saved(Arena& arena, std::size_t rows, std::size_t columns);
@@ -131,7 +131,7 @@ class BertLayer {
   BertShape shape_;
   std::size_t unit_, index_;
   Linear query_key_value_, attention_dense_, intermediate_, output_;
-  LayerNormRows attention_norm_, output_norm_;
+  LayerNormTensors attention_norm_, output_norm_;
 };
 
 }  // namespace mylos::nn

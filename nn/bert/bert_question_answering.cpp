@@ -21,7 +21,7 @@ ParameterTable make_table(const BertShape& shape) {
   BertEmbeddings<float>::add_rows(builder, shape);
   for (std::size_t layer = 0; layer < shape.layers; ++layer) BertLayer<float>::add_rows(builder, shape, layer);
   builder.unit("head");
-  add_linear_rows(builder, "qa_outputs", shape.hidden, 2, shape.initializer_range);
+  add_linear_tensors(builder, "qa_outputs", shape.hidden, 2, shape.initializer_range);
   return builder.build();
 }
 
@@ -170,17 +170,17 @@ void BertQuestionAnswering<T>::train(const Pass& pass, const Batch& batch, float
 
 template <class T>
 void BertQuestionAnswering<T>::forward(const Pass& pass, const Batch& batch, const Training& memory) const {
-  pass.schedule.acquire(embeddings_.unit());
+  pass.hooks.acquire(embeddings_.unit());
   embeddings_.forward(pass, batch, shape_.hidden_dropout, memory.embeddings);
-  pass.schedule.release(embeddings_.unit());
+  pass.hooks.release(embeddings_.unit());
   ConstMatrix<T> input = memory.embeddings.output;
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
-    pass.schedule.acquire(layers_[layer].unit());
+    pass.hooks.acquire(layers_[layer].unit());
     layers_[layer].forward(pass, batch, rates(), input, memory.layers[layer], memory.workspace.forward());
-    pass.schedule.release(layers_[layer].unit());
+    pass.hooks.release(layers_[layer].unit());
     input = memory.layers[layer].output;
   }
-  pass.schedule.acquire(head_unit());
+  pass.hooks.acquire(head_unit());
   head_forward(pass, input, memory.head);
 }
 
@@ -193,23 +193,23 @@ void BertQuestionAnswering<T>::backward(const Pass& pass, const Batch& batch, co
   linear_weight_gradient<T>(pass, head_, input_of(layers_.size()), memory.dlogits);
   linear_bias_gradient<T>(pass, head_, memory.dlogits, column_sums);
   linear_input_gradient<T>(pass, head_, memory.dlogits, 0.0f, memory.doutput);
-  pass.schedule.release(head_unit());
-  pass.schedule.gradients_ready(head_unit());
+  pass.hooks.release(head_unit());
+  pass.hooks.gradients_ready(head_unit());
   for (std::size_t layer = layers_.size(); layer-- > 0;) {
-    pass.schedule.acquire(layers_[layer].unit());
+    pass.hooks.acquire(layers_[layer].unit());
     // The shared buffers still hold the last layer's activations, so only the other layers need recomputation.
     if (layer + 1 < layers_.size()) {
       layers_[layer].restore(pass, batch, rates(), input_of(layer), memory.layers[layer], memory.workspace.forward());
     }
     layers_[layer].backward(pass, batch, rates(), input_of(layer), memory.layers[layer], memory.doutput,
                             memory.workspace, memory.doutput);
-    pass.schedule.release(layers_[layer].unit());
-    pass.schedule.gradients_ready(layers_[layer].unit());
+    pass.hooks.release(layers_[layer].unit());
+    pass.hooks.gradients_ready(layers_[layer].unit());
   }
-  pass.schedule.acquire(embeddings_.unit());
+  pass.hooks.acquire(embeddings_.unit());
   embeddings_.backward(pass, batch, shape_.hidden_dropout, memory.embeddings, memory.doutput, column_sums);
-  pass.schedule.release(embeddings_.unit());
-  pass.schedule.gradients_ready(embeddings_.unit());
+  pass.hooks.release(embeddings_.unit());
+  pass.hooks.gradients_ready(embeddings_.unit());
 }
 
 template <class T>
@@ -217,17 +217,17 @@ Matrix<float> BertQuestionAnswering<T>::predict(const Pass& pass, const Batch& b
                                                 const Vector<float>& losses) const {
   pass.arena.rewind(0);
   const Prediction memory = take_prediction(pass.arena, batch.shape().rows);
-  pass.schedule.acquire(embeddings_.unit());
+  pass.hooks.acquire(embeddings_.unit());
   embeddings_.forward(pass, batch, 0.0f, memory.embeddings);
-  pass.schedule.release(embeddings_.unit());
+  pass.hooks.release(embeddings_.unit());
   for (const BertLayer<T>& layer : layers_) {
-    pass.schedule.acquire(layer.unit());
+    pass.hooks.acquire(layer.unit());
     layer.forward(pass, batch, {}, memory.embeddings.output, memory.layer, memory.scratch);
-    pass.schedule.release(layer.unit());
+    pass.hooks.release(layer.unit());
   }
-  pass.schedule.acquire(head_unit());
+  pass.hooks.acquire(head_unit());
   head_forward(pass, memory.embeddings.output, memory.head);
-  pass.schedule.release(head_unit());
+  pass.hooks.release(head_unit());
   if (losses.extent(0) > 0) span_loss(pass, batch, 0.0f, memory.head.logits, losses, {});
   return memory.head.logits;
 }

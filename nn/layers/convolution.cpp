@@ -4,7 +4,7 @@
 
 namespace mylos::nn {
 
-void add_convolution_rows(ParameterTable::Builder& builder, const std::string& name, const ConvolutionShape& shape) {
+void add_convolution_tensors(ParameterTable::Builder& builder, const std::string& name, const ConvolutionShape& shape) {
   const auto fan_out = static_cast<float>(shape.out * shape.kernel_height * shape.kernel_width);
   builder.tensor(name + ".weight", {shape.out, shape.kernel_height, shape.kernel_width, shape.in},
                  {Initializer::Kind::normal, std::sqrt(2.0f / fan_out)});

@@ -10,7 +10,7 @@ namespace mylos::nn {
 /// Adds the parameter tensor `name`.weight, with weight decay, to the current unit. Its initial values are normally
 /// distributed with variance 2 / (out kernel_height kernel_width), which preserves the magnitude of gradients through
 /// ReLUs.
-void add_convolution_rows(ParameterTable::Builder& builder, const std::string& name, const ConvolutionShape& shape);
+void add_convolution_tensors(ParameterTable::Builder& builder, const std::string& name, const ConvolutionShape& shape);
 
 /// A convolution layer: the index of its weight tensor, and its shape.
 struct ConvolutionLayer {

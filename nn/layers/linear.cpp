@@ -4,8 +4,8 @@
 
 namespace mylos::nn {
 
-void add_linear_rows(ParameterTable::Builder& builder, const std::string& name, std::size_t in, std::size_t out,
-                     float initializer_range) {
+void add_linear_tensors(ParameterTable::Builder& builder, const std::string& name, std::size_t in, std::size_t out,
+                        float initializer_range) {
   builder.tensor(name + ".weight", {out, in}, {Initializer::Kind::normal, initializer_range});
   builder.tensor(name + ".bias", {out}, {Initializer::Kind::zeros}, {.decay = false});
 }

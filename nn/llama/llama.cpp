@@ -146,21 +146,21 @@ void Llama<T>::forward(const Pass& pass, const Batch& batch, const Forward& memo
   namespace names = language_modeling;
   rotary_table(pass.space, batch.integers(names::positions), frequencies_, memory.rotary);
   const LlamaTokens tokens{batch, memory.rotary};
-  pass.schedule.acquire(embeddings_unit());
+  pass.hooks.acquire(embeddings_unit());
   embedding_lookup<T>(pass.space, batch.integers(names::tokens), pass.parameters.matrix<T>(embeddings_), false,
                       memory.layers.front().attention_norm.input, batch.groups(names::tokens).values.size());
-  pass.schedule.release(embeddings_unit());
+  pass.hooks.release(embeddings_unit());
   ConstMatrix<T> residual;  // empty for the first layer
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     const LlamaLayerActivations<T>& saved = memory.layers[layer];
     const bool is_last = layer + 1 == layers_.size();
-    pass.schedule.acquire(layers_[layer].unit());
+    pass.hooks.acquire(layers_[layer].unit());
     layers_[layer].forward(pass, tokens, residual, saved, memory.scratch,
                            is_last ? memory.norm.input : memory.layers[layer + 1].attention_norm.input);
-    pass.schedule.release(layers_[layer].unit());
+    pass.hooks.release(layers_[layer].unit());
     residual = saved.mlp_norm.input;
   }
-  pass.schedule.acquire(head_unit());
+  pass.hooks.acquire(head_unit());
   residual_rms_norm<T>(pass.space, residual, norm(pass), memory.norm, memory.scratch.normal);
 }
 
@@ -182,22 +182,22 @@ void Llama<T>::backward(const Pass& pass, const Batch& batch, const Training& me
   Kokkos::deep_copy(pass.space, memory.dx, T(0.0f));
   rms_norm_backward<T>(pass.space, norm(pass), memory.forward.norm, workspace.normal, memory.dx,
                        pass.parameters.gradient(norm_), workspace.column_sums);
-  pass.schedule.release(head_unit());
-  pass.schedule.gradients_ready(head_unit());
+  pass.hooks.release(head_unit());
+  pass.hooks.gradients_ready(head_unit());
   for (std::size_t layer = layers_.size(); layer-- > 0;) {
     const LlamaLayerActivations<T>& saved = memory.forward.layers[layer];
-    pass.schedule.acquire(layers_[layer].unit());
+    pass.hooks.acquire(layers_[layer].unit());
     // The shared buffers still hold the last layer's activations, so only the other layers need recomputation.
     if (layer + 1 < layers_.size()) layers_[layer].restore(pass, tokens, saved, memory.forward.scratch);
     layers_[layer].backward(pass, tokens, saved, workspace, memory.dx);
-    pass.schedule.release(layers_[layer].unit());
-    pass.schedule.gradients_ready(layers_[layer].unit());
+    pass.hooks.release(layers_[layer].unit());
+    pass.hooks.gradients_ready(layers_[layer].unit());
   }
-  pass.schedule.acquire(embeddings_unit());
+  pass.hooks.acquire(embeddings_unit());
   embedding_gradient<T>(pass.space, batch.groups(language_modeling::tokens), memory.dx,
                         pass.parameters.gradient_matrix(embeddings_), shape_.padding_token);
-  pass.schedule.release(embeddings_unit());
-  pass.schedule.gradients_ready(embeddings_unit());
+  pass.hooks.release(embeddings_unit());
+  pass.hooks.gradients_ready(embeddings_unit());
 }
 
 template <class T>
@@ -212,7 +212,7 @@ Matrix<float> Llama<T>::predict(const Pass& pass, const Batch& batch, const Vect
         if (losses.extent(0) == 0) return;
         chunk_losses<T>(pass, batch.integers(language_modeling::labels), first, logits, vocabulary);
       });
-  pass.schedule.release(head_unit());
+  pass.hooks.release(head_unit());
   if (losses.extent(0) > 0) sum_sample_losses(pass.space, batch.sample_starts(), vocabulary.row_losses, losses);
   return Matrix<float>(memory.likeliest.data(), batch.shape().rows, 1);
 }
@@ -223,7 +223,7 @@ void Llama<T>::logits(const Pass& pass, const Batch& batch, const LogitsAction& 
   const Prediction memory = take_prediction(pass.arena, batch.shape().rows);
   forward(pass, batch, memory.forward);
   for_each_logits_chunk<T>(pass, head_, memory.forward.scratch.normal, memory.forward.vocabulary, action);
-  pass.schedule.release(head_unit());
+  pass.hooks.release(head_unit());
 }
 
 /// The head's products are computed in chunks of rows: a number of full chunks, and one of the remaining rows.

@@ -87,7 +87,7 @@ class Decoder final : public LlamaDecoder {
   /// logits = x W^T for the head's weight. Releases the head's unit.
   void multiply_head(const Pass& pass, const ConstMatrix<T>& x, const Matrix<float>& logits) const {
     few_rows_product<T, float>(pass.space, x, pass.parameters.matrix<T>(head_), logits);
-    pass.schedule.release(head_unit_);
+    pass.hooks.release(head_unit_);
   }
   RmsNormParameters<T> norm(const Pass& pass, std::size_t row) const {
     return {pass.parameters.values<T>(row), shape_.rms_norm_epsilon};
@@ -185,9 +185,9 @@ CachedRows Decoder<T>::assemble(std::span<const std::int32_t> tokens, std::span<
 
 template <class T>
 void Decoder<T>::embed(const Pass& pass, const Matrix<T>& x) const {
-  pass.schedule.acquire(embeddings_unit_);
+  pass.hooks.acquire(embeddings_unit_);
   embedding_lookup<T>(pass.space, batch_.integers(names::tokens), pass.parameters.matrix<T>(embeddings_), false, x);
-  pass.schedule.release(embeddings_unit_);
+  pass.hooks.release(embeddings_unit_);
 }
 
 template <class T>
@@ -208,13 +208,13 @@ ConstMatrix<float> Decoder<T>::prefill(const Pass& pass, std::size_t slot, std::
   embed(pass, x);
   ConstMatrix<T> residual;  // empty for the first layer
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
-    pass.schedule.acquire(layers_[layer].unit());
+    pass.hooks.acquire(layers_[layer].unit());
     layers_[layer].forward(pass, tokens, residual, memory.layer, memory.scratch, x);
     store_keys_values<T>(pass.space, attention_shape(shape_), memory.layer.qkv, rows, caches_[layer]);
-    pass.schedule.release(layers_[layer].unit());
+    pass.hooks.release(layers_[layer].unit());
     residual = memory.layer.mlp_norm.input;
   }
-  pass.schedule.acquire(head_unit_);
+  pass.hooks.acquire(head_unit_);
   residual_rms_norm<T>(pass.space, residual, norm(pass, norm_), memory.layer.attention_norm, memory.scratch.normal);
   const std::size_t last = prompt.size() - 1;
   const ConstMatrix<T> last_row(memory.scratch.normal.data() + last * shape_.hidden, 1, shape_.hidden);
@@ -226,9 +226,9 @@ ConstMatrix<float> Decoder<T>::prefill(const Pass& pass, std::size_t slot, std::
 template <class T>
 void Decoder<T>::decode_layer(const Pass& pass, std::size_t layer, const CachedRows& rows, bool has_residual,
                               const StepMemory<T>& memory) const {
-  const LlamaLayerRows own = layers_[layer].rows();
+  const LlamaLayerTensors own = layers_[layer].rows();
   const AttentionShape attention = attention_shape(shape_);
-  pass.schedule.acquire(own.unit);
+  pass.hooks.acquire(own.unit);
   const ConstMatrix<T> residual = has_residual ? ConstMatrix<T>(memory.second.input) : ConstMatrix<T>();
   residual_rms_norm<T>(pass.space, residual, norm(pass, own.attention_norm), memory.first, memory.normal);
   multiply(pass, own.query_key_value, memory.normal, memory.qkv);
@@ -240,7 +240,7 @@ void Decoder<T>::decode_layer(const Pass& pass, std::size_t layer, const CachedR
   multiply(pass, own.gate_up, memory.normal, memory.gate_up);
   swiglu<T>(pass.space, memory.gate_up, memory.activation);
   multiply(pass, own.down, memory.activation, memory.first.input);
-  pass.schedule.release(own.unit);
+  pass.hooks.release(own.unit);
 }
 
 template <class T>
@@ -266,7 +266,7 @@ ConstMatrix<float> Decoder<T>::step(const Pass& pass, std::span<const std::size_
   rotary_table(pass.space, rows.positions, frequencies_, memory.rotary);
   embed(pass, memory.first.input);
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) decode_layer(pass, layer, rows, layer > 0, memory);
-  pass.schedule.acquire(head_unit_);
+  pass.hooks.acquire(head_unit_);
   residual_rms_norm<T>(pass.space, memory.second.input, norm(pass, norm_), memory.first, memory.normal);
   multiply_head(pass, memory.normal, memory.logits);
   return memory.logits;

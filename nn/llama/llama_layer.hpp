@@ -52,7 +52,7 @@ struct LlamaLayerWorkspace {
 };
 
 /// Indices of a layer's tensors in the parameter table, for other passes over the same parameters, such as decoding.
-struct LlamaLayerRows {
+struct LlamaLayerTensors {
   std::size_t unit, attention_norm, mlp_norm;
   Linear query_key_value, attention_output, gate_up, down;
 };
@@ -100,7 +100,7 @@ class LlamaLayer {
 
   /// The unit of the layer's tensors.
   std::size_t unit() const { return unit_; }
-  LlamaLayerRows rows() const {
+  LlamaLayerTensors rows() const {
     return {unit_, attention_norm_, mlp_norm_, query_key_value_, attention_output_, gate_up_, down_};
   }
 

@@ -13,7 +13,7 @@ std::size_t observed_column(const ParameterTable& table, std::size_t state) {
 void add_convolution_norm_rows(ParameterTable::Builder& builder, const std::string& name,
                                const ConvolutionShape& shape) {
   const std::string norm = name + ".normalization";
-  add_convolution_rows(builder, name + ".convolution", shape);
+  add_convolution_tensors(builder, name + ".convolution", shape);
   builder.tensor(norm + ".weight", {shape.out}, {Initializer::Kind::ones}, {.decay = false});
   builder.tensor(norm + ".bias", {shape.out}, {Initializer::Kind::zeros}, {.decay = false});
   builder.state(norm + ".running_mean", {shape.out}, {Initializer::Kind::zeros});

@@ -257,16 +257,16 @@ void Resnet<T>::stem_backward(const ImagesPass& images, const Memory& memory, co
 template <class T>
 void Resnet<T>::forward(const ImagesPass& images, const Batch& batch, const Memory& memory) const {
   const Pass& pass = images.pass;
-  pass.schedule.acquire(stem_unit());
+  pass.hooks.acquire(stem_unit());
   load_pixels(pass, batch, memory);
   stem_forward(images, memory);
-  pass.schedule.release(stem_unit());
+  pass.hooks.release(stem_unit());
   for (std::size_t block = 0; block < blocks_.size(); ++block) {
-    pass.schedule.acquire(blocks_[block].unit());
+    pass.hooks.acquire(blocks_[block].unit());
     blocks_[block].forward(images, input_of(block, memory), memory.blocks[block]);
-    pass.schedule.release(blocks_[block].unit());
+    pass.hooks.release(blocks_[block].unit());
   }
-  pass.schedule.acquire(head_unit());
+  pass.hooks.acquire(head_unit());
   average_pool<T>(pass.space, input_of(blocks_.size(), memory), memory.mean);
   convert<T, float>(pass.space, pass.parameters.values<T>(head_.bias), memory.bias);
   const Epilogue<float> add_bias{EpilogueKind::bias, memory.bias, {}};
@@ -291,8 +291,8 @@ GradientSum<T> Resnet<T>::head_backward(const ImagesPass& images, const Memory& 
   const Matrix<T>& y = memory.blocks.back().y;
   const Matrix<T> dy(memory.stages.back().first, y.extent(0), y.extent(1));
   average_pool_backward<T>(pass.space, memory.dmean, dy);
-  pass.schedule.release(head_unit());
-  pass.schedule.gradients_ready(head_unit());
+  pass.hooks.release(head_unit());
+  pass.hooks.gradients_ready(head_unit());
   return {dy, {}};
 }
 
@@ -302,7 +302,7 @@ void Resnet<T>::backward(const ImagesPass& images, const Memory& memory) const {
   GradientSum<T> gradient = head_backward(images, memory);
   for (std::size_t block = blocks_.size(); block-- > 0;) {
     const ResnetBlock<T>& unit = blocks_[block];
-    pass.schedule.acquire(unit.unit());
+    pass.hooks.acquire(unit.unit());
     // The shared buffers still hold the last block's results, so only the other blocks need recomputation.
     if (pass.recompute == Recompute::layer && block + 1 < blocks_.size()) {
       unit.restore(images, input_of(block, memory), memory.blocks[block]);
@@ -316,13 +316,13 @@ void Resnet<T>::backward(const ImagesPass& images, const Memory& memory) const {
     gradient = unit.backward(images, input_of(block, memory), memory.blocks[block], gradient,
                              moves ? GradientTargets<T>{free, before.first, before.second}
                                    : GradientTargets<T>{free, free, gradient.dy.data()});
-    pass.schedule.release(unit.unit());
-    pass.schedule.gradients_ready(unit.unit());
+    pass.hooks.release(unit.unit());
+    pass.hooks.gradients_ready(unit.unit());
   }
-  pass.schedule.acquire(stem_unit());
+  pass.hooks.acquire(stem_unit());
   stem_backward(images, memory, gradient);
-  pass.schedule.release(stem_unit());
-  pass.schedule.gradients_ready(stem_unit());
+  pass.hooks.release(stem_unit());
+  pass.hooks.gradients_ready(stem_unit());
 }
 
 template <class T>
@@ -340,7 +340,7 @@ Matrix<float> Resnet<T>::predict(const Pass& pass, const Batch& batch, const Vec
   pass.arena.rewind(0);
   const Memory memory = take_memory(pass.arena, batch.shape(), Purpose::inference, Recompute::none);
   forward(images_of(pass, batch, Purpose::inference, memory), batch, memory);
-  pass.schedule.release(head_unit());
+  pass.hooks.release(head_unit());
   if (losses.extent(0) > 0) loss(pass, batch, 0.0f, memory, losses, {});
   return memory.logits;
 }

@@ -27,13 +27,13 @@ std::size_t take_size(std::string_view& text) {
     size = 10 * size + static_cast<std::size_t>(text.front() - '0');
     text.remove_prefix(1);
   }
-  text.remove_prefix(1);
+  text.remove_prefix(std::min<std::size_t>(1, text.size()));
   return size;
 }
 
 std::string take(std::string_view& text, std::size_t size) {
   const std::string part(text.substr(0, size));
-  text.remove_prefix(size);
+  text.remove_prefix(part.size());
   return part;
 }
 

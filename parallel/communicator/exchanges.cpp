@@ -71,21 +71,21 @@ class DirectSum final : public Exchange {
       received_ = transport_.reserve((ranks - 1) * bytes);
       for (std::size_t step = 1; step < ranks; ++step) {
         const std::size_t from = (group_.rank + ranks - step) % ranks;
-        messages_->receive(from, received_ + place_of(from) * bytes, bytes);
+        messages_->receive(from, received_ + position_of(from) * bytes, bytes);
       }
       for (std::size_t step = 1; step < ranks; ++step) messages_->send((group_.rank + step) % ranks, data_, bytes);
     }
     if (!messages_->done()) return Progress::waiting;
     std::vector<const void*> parts;
     for (std::size_t rank = 0; rank < ranks; ++rank) {
-      parts.push_back(rank == group_.rank ? data_ : received_ + place_of(rank) * bytes);
+      parts.push_back(rank == group_.rank ? data_ : received_ + position_of(rank) * bytes);
     }
     transport_.sum(type_, parts, count_, type_, data_);
     return Progress::done;
   }
 
  private:
-  std::size_t place_of(std::size_t rank) const { return rank < group_.rank ? rank : rank - 1; }
+  std::size_t position_of(std::size_t rank) const { return rank < group_.rank ? rank : rank - 1; }
 
   Transport& transport_;
   const RankGroup& group_;

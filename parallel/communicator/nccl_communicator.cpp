@@ -34,9 +34,9 @@ static_assert(std::is_trivially_copyable_v<Invitation>);
 
 Invitation make_invitation() {
   Invitation invitation;
-  const NcclLibrary& library = nccl_library();
-  invitation.version = library.version;
   try {
+    const NcclLibrary& library = nccl_library();
+    invitation.version = library.version;
     check_nccl(library, library.get_unique_id(&invitation.id), nullptr, "making a group's id");
   } catch (const std::exception& error) {
     std::strncpy(invitation.error.data(), error.what(), invitation.error.size() - 1);

@@ -6,7 +6,7 @@ namespace mylos::parallel {
 namespace {
 
 /// Returns the index of a member's array among those received from a block. This rank's own array is not received.
-std::size_t received_place(const BlockOrder& order, BlockOrder::Range block, std::size_t member, std::size_t own) {
+std::size_t received_position(const BlockOrder& order, BlockOrder::Range block, std::size_t member, std::size_t own) {
   const std::size_t position = member - block.begin;
   return order.blocks() == 1 && member > own ? position - 1 : position;
 }
@@ -95,7 +95,7 @@ void ReduceScatterExchange::begin_node_step(std::size_t step) {
   const auto mine = handled_rank(map_, node_, job, local_);
   for (std::size_t other = met.begin; mine && other < met.end; ++other) {
     if (other == local_) continue;
-    const std::size_t position = received_place(locals_, met, other, local_);
+    const std::size_t position = received_position(locals_, met, other, local_);
     std::byte* const memory = from_node_ + (step % 2 * received_at_a_time(locals_) + position) * stride_;
     messages.receive(ranks[other], memory, size_of(*mine, piece) * element);
   }
@@ -113,7 +113,7 @@ void ReduceScatterExchange::end_node_step(std::size_t step) {
   const BlockOrder::Range met = locals_.met_by(local_, round);
   std::vector<const void*> parts;
   for (std::size_t other = met.begin; other < met.end; ++other) {
-    const std::size_t position = other == local_ ? 0 : received_place(locals_, met, other, local_);
+    const std::size_t position = other == local_ ? 0 : received_position(locals_, met, other, local_);
     const std::byte* const received = from_node_ + (step % 2 * received_at_a_time(locals_) + position) * stride_;
     parts.push_back(other == local_ ? array_of(*mine, piece) : received);
   }
@@ -145,7 +145,7 @@ void ReduceScatterExchange::begin_unit() {
   for (std::size_t node = met.begin; node < met.end; ++node) {
     if (node == node_) continue;
     const std::span<const std::size_t> ranks = map_.ranks_of(node);
-    const std::size_t position = received_place(nodes_, met, node, node_);
+    const std::size_t position = received_position(nodes_, met, node, node_);
     std::byte* const memory = received_ + (begun_ % 2 * received_at_a_time(nodes_) + position) * stride_;
     messages.receive(ranks[local_ % ranks.size()], memory, size_of(rank_, piece) * element);
   }
@@ -169,7 +169,7 @@ void ReduceScatterExchange::finish_unit() {
       const std::size_t job = has_levels_ ? node_jobs(map_, node_, {met.begin, node_}).size() : 0;
       parts.push_back(has_levels_ ? partial(finished_, job) : array_of(rank_, piece));
     } else {
-      const std::size_t position = received_place(nodes_, met, node, node_);
+      const std::size_t position = received_position(nodes_, met, node, node_);
       parts.push_back(received_ + (finished_ % 2 * received_at_a_time(nodes_) + position) * stride_);
     }
   }

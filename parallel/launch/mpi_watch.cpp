@@ -155,7 +155,7 @@ void MpiWatch::look_for_peers(const Waiting& waiting) {
       {fmt::format("{} on {} {} gone; its own output, or the system's log where memory ran out, says why; rank {} "
                    "waits in: {}",
                    fmt::join(names, ", "), placements_[rank_].host, gone.size() == 1 ? "is" : "are", rank_,
-                   place_of(state_of(waiting)))});
+                   position_of(state_of(waiting)))});
 }
 
 void MpiWatch::end_all(const std::vector<std::string>& lines) const {

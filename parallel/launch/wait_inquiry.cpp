@@ -52,7 +52,7 @@ void WaitInquiry::receive(std::size_t from, const WatchMessage& message, const M
     case Kind::question:
       return answer(from, message, moment);
     case Kind::own_question:
-      told_wait_ = wait_;
+      answered_wait_ = wait_;
       send_(from, {Kind::report, message.root, message.number, 0.0, {{rank_, moment.own}}});
       return;
     case Kind::report:
@@ -85,7 +85,7 @@ void WaitInquiry::note_wait(const RankState& own) {
 void WaitInquiry::be_quiet(const Moment& moment, double patience) {
   quiet_until_ = moment.now + quiet_part * patience;
   alarm_.reset();
-  told_wait_ = wait_;
+  answered_wait_ = wait_;
 }
 
 void WaitInquiry::raise_alarm(const Moment& moment) {
@@ -146,14 +146,14 @@ void WaitInquiry::take(std::size_t from, const WatchMessage& message) {
 
 void WaitInquiry::take_excuse(const WatchMessage& excuse) {
   for (const std::size_t child : WatchTree(size_, excuse.root).children(rank_)) send_(child, excuse);
-  if (wait_ == told_wait_) excused_ = excuse.seconds;
+  if (wait_ == answered_wait_) excused_ = excuse.seconds;
   quiet_until_ = -std::numeric_limits<double>::infinity();
   ++excuses_;
 }
 
 void WaitInquiry::take_verdict(const WatchMessage& verdict, const RankState& own) {
   // The rank that holds the inquiry may not know yet that the operation this rank waited for has ended.
-  if (!wait_ || wait_ != told_wait_) return;
+  if (!wait_ || wait_ != answered_wait_) return;
   verdict_.emplace(size_);
   for (const RankAnswer& answer : verdict.answers) (*verdict_)[answer.rank] = answer.state;
   (*verdict_)[rank_] = own;

@@ -86,7 +86,7 @@ class WaitInquiry {
   std::vector<std::size_t> helpers_;  ///< receivers of an alarm, tried in order
   std::optional<Alarm> alarm_;
   double quiet_until_ = -std::numeric_limits<double>::infinity();  ///< an inquiry is under way until then
-  Wait wait_, told_wait_;                                          ///< this rank's wait now, and in its last answer
+  Wait wait_, answered_wait_;                                      ///< this rank's wait now, and in its last answer
   double excused_ = 0.0;                                           ///< seconds of the wait that do not count
   std::vector<Question> questions_;                                ///< one per root
   std::optional<Inquiry> inquiry_;

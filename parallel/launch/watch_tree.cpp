@@ -14,20 +14,20 @@ std::size_t level_of_position(std::size_t position) {
 }  // namespace
 
 std::optional<std::size_t> WatchTree::parent(std::size_t rank) const {
-  const std::size_t position = place_of(rank);
+  const std::size_t position = position_of(rank);
   if (position == 0) return std::nullopt;
   return rank_at((position - 1) / arity);
 }
 
 std::vector<std::size_t> WatchTree::children(std::size_t rank) const {
-  const std::size_t first = arity * place_of(rank) + 1;
+  const std::size_t first = arity * position_of(rank) + 1;
   std::vector<std::size_t> children;
   for (std::size_t position = first; position < std::min(first + arity, size_); ++position)
     children.push_back(rank_at(position));
   return children;
 }
 
-std::size_t WatchTree::level(std::size_t rank) const { return level_of_position(place_of(rank)); }
+std::size_t WatchTree::level(std::size_t rank) const { return level_of_position(position_of(rank)); }
 
 std::size_t WatchTree::height() const { return level_of_position(size_ - 1); }
 

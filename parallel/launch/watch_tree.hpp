@@ -23,7 +23,7 @@ class WatchTree {
   std::size_t height() const;
 
  private:
-  std::size_t place_of(std::size_t rank) const { return (rank + size_ - root_) % size_; }
+  std::size_t position_of(std::size_t rank) const { return (rank + size_ - root_) % size_; }
   std::size_t rank_at(std::size_t position) const { return (position + root_) % size_; }
 
   std::size_t size_, root_;

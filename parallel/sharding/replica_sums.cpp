@@ -44,7 +44,7 @@ void ReplicaSums::finish(const ExecutionSpace& space, std::size_t unit) {
 
 void ReplicaSums::finish(const ExecutionSpace& space) {
   require(begun_ == sums_.size(),
-          fmt::format("gradients: {} of {} units were told in the last micro-batch", begun_, sums_.size()));
+          fmt::format("gradients: {} of {} units were ready in the last micro-batch", begun_, sums_.size()));
   begun_ = 0;
   for (std::size_t unit = 0; unit < sums_.size(); ++unit) finish(space, unit);
 }

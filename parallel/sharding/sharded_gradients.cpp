@@ -66,7 +66,7 @@ ShardedGradients::Slot* ShardedGradients::oldest_sum(const Slot* but) {
 void ShardedGradients::reduce(std::size_t unit) {
   store_.finish_gradients(space_, unit);
   const auto found = std::ranges::find(slots_, unit, &Slot::unit);
-  require(found != slots_.end() && !found->summing, "unit gradients: a unit is told twice in a pass");
+  require(found != slots_.end() && !found->summing, "sharded gradients: a unit is ready twice in a pass");
   Slot& slot = *found;
   const Buffer all = rounded_if_exchanged(slot);
   store_.take_gradients(unit);

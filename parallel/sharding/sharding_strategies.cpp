@@ -20,7 +20,7 @@ using ConstHostValues = Kokkos::View<const float*, Kokkos::LayoutRight, HostSpac
 /// Common base of all modes: slices, master weights, access to tensors from the host, and sums over ranks.
 class SlicedStrategy : public ShardingStrategy, private UnitHooks {
  public:
-  UnitHooks& schedule() override { return *this; }
+  UnitHooks& hooks() override { return *this; }
   std::span<const ParameterSlice> slices() const override { return slices_; }
   UnitRange saved_range(std::size_t unit, std::size_t rank) const override;
   double sum_of_blocks(std::span<const double> values) override;

@@ -42,7 +42,7 @@ class ShardingStrategy {
   virtual ~ShardingStrategy() = default;
 
   /// The hooks that the model calls for its units.
-  virtual UnitHooks& schedule() = 0;
+  virtual UnitHooks& hooks() = 0;
   /// The slices that this rank updates, one per unit, in order. They have equal sizes on all ranks and are cut at
   /// multiples of slice_block. The last slices of a unit may extend beyond its elements, into padding that stays zero.
   virtual std::span<const ParameterSlice> slices() const = 0;

@@ -16,13 +16,13 @@ namespace mylos::tasks {
 namespace {
 
 /// A tensor as stored in the files, and its permutation if it belongs to a convolution.
-struct WantedRow {
+struct WantedTensor {
   data::TensorSpec spec;
   std::optional<data::ConvolutionSizes> convolution;
 };
 
-WantedRow parameter_row(const ParameterTensor& row, bool is_optional) {
-  WantedRow wanted{.spec = {row.name, row.shape, is_optional}, .convolution = {}};
+WantedTensor parameter_tensor(const ParameterTensor& row, bool is_optional) {
+  WantedTensor wanted{.spec = {row.name, row.shape, is_optional}, .convolution = {}};
   if (row.shape.size() == 4) {
     const data::ConvolutionSizes sizes = data::channels_last_sizes(row.shape);
     wanted.spec.shape = {sizes.out, sizes.in, sizes.height, sizes.width};
@@ -32,16 +32,16 @@ WantedRow parameter_row(const ParameterTensor& row, bool is_optional) {
 }
 
 /// Old files lack the count of batches.
-WantedRow state_row(const ParameterTensor& row) {
+WantedTensor state_row(const ParameterTensor& row) {
   if (data::is_batch_count(row.name)) return {{row.name, {}, true, true}, {}};
   return {{row.name, row.shape}, {}};
 }
 
-std::vector<WantedRow> wanted_rows(const ClassifierModel& model, const ParameterTable& table, bool trains) {
-  std::vector<WantedRow> wanted;
+std::vector<WantedTensor> wanted_rows(const ClassifierModel& model, const ParameterTable& table, bool trains) {
+  std::vector<WantedTensor> wanted;
   for (const ParameterTensor& row : table.tensors()) {
     const bool is_head = data::is_resnet_classifier(row.name);
-    if (!is_head || !model.new_classifier) wanted.push_back(parameter_row(row, is_head && trains));
+    if (!is_head || !model.new_classifier) wanted.push_back(parameter_tensor(row, is_head && trains));
   }
   for (const ParameterTensor& row : table.state_tensors()) wanted.push_back(state_row(row));
   return wanted;
@@ -77,9 +77,9 @@ Precision classifier_precision(const RunConfig& run, const ClassifierModel& mode
 
 void read_classifier_weights(const ClassifierModel& model, const ParameterTable& table, bool trains,
                              const train::TensorWriter& write, const Notice& notice) {
-  const std::vector<WantedRow> wanted = wanted_rows(model, table, trains);
+  const std::vector<WantedTensor> wanted = wanted_rows(model, table, trains);
   std::vector<data::TensorSpec> specs;
-  for (const WantedRow& row : wanted) specs.push_back(row.spec);
+  for (const WantedTensor& row : wanted) specs.push_back(row.spec);
   const data::WeightReport report = model.pretrained->read_weights(
       specs, data::resnet_tensor_naming(!model.new_classifier), [&](std::size_t row, const data::TensorReader& read) {
         const auto& convolution = wanted[row].convolution;

@@ -52,7 +52,7 @@ class Generator {
  private:
   struct Sequence;
 
-  nn::Pass pass() { return {space_, gemm_, parameters_.store(), parameters_.schedule(), arena_}; }
+  nn::Pass pass() { return {space_, gemm_, parameters_.store(), parameters_.hooks(), arena_}; }
   std::size_t most_tokens(const Prompt& prompt) const;
   void reserve(std::span<const Prompt> prompts);
   void take_tokens(std::span<Sequence* const> rows, const ConstMatrix<float>& logits, const TextAction& action);

@@ -184,7 +184,7 @@ TEST(ParameterStore, ErrorsNameBothSides) {
               HasSubstr("parameter store: gradients of a store that was made for inference"));
   const std::size_t q = table.find("q.weight");
   EXPECT_THAT(error_of([&] { store.stacked_matrix<float>(q, 3); }),
-              HasSubstr("parameter store: filter does not stand right after q.weight"));
+              HasSubstr("parameter store: filter does not follow q.weight directly"));
   EXPECT_THAT(error_of([&] { store.stacked_values<float>(table.find("q.bias"), 2); }),
               HasSubstr("parameter store: tensors 4 to 6 of 5"));
 }

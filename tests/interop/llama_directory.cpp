@@ -60,7 +60,7 @@ void write_logits(LoadedLlama& loaded, const std::string& output) {
   const Gemm gemm(default_gemm_provider());
   std::vector<float> logits;
   std::size_t columns = 0;
-  loaded.model->logits({loaded.space, gemm, loaded.store, loaded.mode->schedule(), arena, 0, 0}, batch,
+  loaded.model->logits({loaded.space, gemm, loaded.store, loaded.mode->hooks(), arena, 0, 0}, batch,
                        [&](std::size_t, const ConstMatrix<float>& chunk) {
                          const tests::Values values = tests::host_values(chunk);
                          logits.insert(logits.end(), values.begin(), values.end());

@@ -110,18 +110,18 @@ class CausalDecoder final : public nn::Model {
 
 void CausalDecoder::forward(const Pass& pass, const Batch& batch, const Activations& saved) const {
   const ParameterStore& parameters = pass.parameters;
-  pass.schedule.acquire(embeddings_unit());
+  pass.hooks.acquire(embeddings_unit());
   embedding_lookup<float>(pass.space, batch.integers(words::tokens), parameters.matrix<float>(tokens_), false,
                           saved.embedded, batch.groups(words::tokens).values.size());
   embedding_lookup<float>(pass.space, batch.integers(words::positions), parameters.matrix<float>(positions_), true,
                           saved.embedded, batch.groups(words::positions).values.size());
-  pass.schedule.release(embeddings_unit());
+  pass.hooks.release(embeddings_unit());
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
-    pass.schedule.acquire(layers_[layer].unit());
+    pass.hooks.acquire(layers_[layer].unit());
     layers_[layer].forward(pass, batch, input_of(layer, saved), saved.layers[layer]);
-    pass.schedule.release(layers_[layer].unit());
+    pass.hooks.release(layers_[layer].unit());
   }
-  pass.schedule.acquire(head_unit());
+  pass.hooks.acquire(head_unit());
   rms_norm(pass.space, parameters.values<float>(norm_), shape_.epsilon, input_of(layers_.size(), saved), saved.inverse,
            saved.normal);
 }
@@ -137,23 +137,23 @@ void CausalDecoder::train(const Pass& pass, const Batch& batch, float scale, con
   Kokkos::deep_copy(pass.space, work.dx, 0.0f);
   rms_norm_backward(pass.space, parameters.values<float>(norm_), input_of(layers_.size(), saved), saved.inverse,
                     work.dnormal, work.dx, parameters.gradient(norm_), work.layer.column_sums);
-  pass.schedule.release(head_unit());
-  pass.schedule.gradients_ready(head_unit());
+  pass.hooks.release(head_unit());
+  pass.hooks.gradients_ready(head_unit());
   for (std::size_t layer = layers_.size(); layer-- > 0;) {
-    pass.schedule.acquire(layers_[layer].unit());
+    pass.hooks.acquire(layers_[layer].unit());
     if (pass.recompute == Recompute::layer && layer + 1 < layers_.size()) {
       layers_[layer].forward(pass, batch, input_of(layer, saved), saved.layers[layer]);
     }
     layers_[layer].backward(pass, batch, input_of(layer, saved), saved.layers[layer], work.layer, work.dx);
-    pass.schedule.release(layers_[layer].unit());
-    pass.schedule.gradients_ready(layers_[layer].unit());
+    pass.hooks.release(layers_[layer].unit());
+    pass.hooks.gradients_ready(layers_[layer].unit());
   }
-  pass.schedule.acquire(embeddings_unit());
+  pass.hooks.acquire(embeddings_unit());
   embedding_gradient<float>(pass.space, batch.groups(words::tokens), work.dx, parameters.gradient_matrix(tokens_));
   embedding_gradient<float>(pass.space, batch.groups(words::positions), work.dx,
                             parameters.gradient_matrix(positions_));
-  pass.schedule.release(embeddings_unit());
-  pass.schedule.gradients_ready(embeddings_unit());
+  pass.hooks.release(embeddings_unit());
+  pass.hooks.gradients_ready(embeddings_unit());
 }
 
 Matrix<float> CausalDecoder::predict(const Pass& pass, const Batch& batch, const Vector<float>& losses) const {
@@ -168,7 +168,7 @@ Matrix<float> CausalDecoder::predict(const Pass& pass, const Batch& batch, const
           nn::chunk_losses<float>(pass, batch.integers(words::labels), first, logits, saved.vocabulary);
         }
       });
-  pass.schedule.release(head_unit());
+  pass.hooks.release(head_unit());
   if (losses.size() > 0) {
     nn::sum_sample_losses(pass.space, batch.sample_starts(), saved.vocabulary.row_losses, losses);
   }

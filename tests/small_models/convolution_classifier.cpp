@@ -84,7 +84,7 @@ ParameterTable make_table(const ClassifierShape& shape) {
   add_block(builder, "first", 1, shape.first_channels);
   add_block(builder, "second", shape.first_channels, shape.second_channels);
   builder.unit("head");
-  nn::add_linear_rows(builder, "classifier", shape.second_channels, shape.classes, 0.1f);
+  nn::add_linear_tensors(builder, "classifier", shape.second_channels, shape.classes, 0.1f);
   return builder.build();
 }
 
@@ -190,7 +190,7 @@ void ConvolutionClassifier::forward_block(const Pass& pass, const Batch& batch, 
                                           const ConstMatrix<float>& input, const BlockActivations& saved) const {
   const NormGroups images = groups(batch, block);
   NormStatistics statistics = running(pass, block);
-  pass.schedule.acquire(block.rows.unit);
+  pass.hooks.acquire(block.rows.unit);
   gather_neighbours(pass.space, block.image, input, saved.columns);
   nn::linear_without_bias<float>(pass, block.rows.convolution, saved.columns, saved.convolved);
   if (purpose == Purpose::training) {
@@ -203,7 +203,7 @@ void ConvolutionClassifier::forward_block(const Pass& pass, const Batch& batch, 
   }
   normalize_relu(pass.space, images, statistics, norm_parameters(pass, block), saved.convolved, saved.normal);
   average_pool(pass.space, block.image, block.window, saved.normal, saved.pooled);
-  pass.schedule.release(block.rows.unit);
+  pass.hooks.release(block.rows.unit);
 }
 
 void ConvolutionClassifier::forward(const Pass& pass, const Batch& batch, Purpose purpose,
@@ -214,7 +214,7 @@ void ConvolutionClassifier::forward(const Pass& pass, const Batch& batch, Purpos
   const ConstVector<float> pixels = batch.floats(images::pixels);
   forward_block(pass, batch, purpose, first_, ConstMatrix<float>(pixels.data(), pixels.size(), 1), saved.first);
   forward_block(pass, batch, purpose, second_, saved.first.pooled, saved.second);
-  pass.schedule.acquire(head_unit());
+  pass.hooks.acquire(head_unit());
   nn::linear_forward<float>(pass, head_, saved.second.pooled, saved.logits);
 }
 
@@ -247,27 +247,27 @@ void ConvolutionClassifier::train(const Pass& pass, const Batch& batch, float sc
   nn::linear_weight_gradient<float>(pass, head_, saved.second.pooled, work.dlogits);
   nn::linear_bias_gradient<float>(pass, head_, work.dlogits, work.column_sums);
   nn::linear_input_gradient<float>(pass, head_, work.dlogits, 0.0f, work.dsecond);
-  pass.schedule.release(head_unit());
-  pass.schedule.gradients_ready(head_unit());
+  pass.hooks.release(head_unit());
+  pass.hooks.gradients_ready(head_unit());
 
-  pass.schedule.acquire(second_.rows.unit);
+  pass.hooks.acquire(second_.rows.unit);
   backward_block(pass, batch, second_, saved.second, work.dsecond, work.second);
   nn::linear_input_gradient<float>(pass, second_.rows.convolution, work.second.dconvolved, 0.0f, work.second.dcolumns);
   gather_neighbours_backward(pass.space, second_.image, work.second.dcolumns, work.dfirst);
-  pass.schedule.release(second_.rows.unit);
-  pass.schedule.gradients_ready(second_.rows.unit);
+  pass.hooks.release(second_.rows.unit);
+  pass.hooks.gradients_ready(second_.rows.unit);
 
-  pass.schedule.acquire(first_.rows.unit);
+  pass.hooks.acquire(first_.rows.unit);
   backward_block(pass, batch, first_, saved.first, work.dfirst, work.first);
-  pass.schedule.release(first_.rows.unit);
-  pass.schedule.gradients_ready(first_.rows.unit);
+  pass.hooks.release(first_.rows.unit);
+  pass.hooks.gradients_ready(first_.rows.unit);
 }
 
 Matrix<float> ConvolutionClassifier::predict(const Pass& pass, const Batch& batch, const Vector<float>& losses) const {
   pass.arena.rewind(0);
   const ClassifierActivations saved = take_activations(pass.arena, batch.shape());
   forward(pass, batch, Purpose::inference, saved);
-  pass.schedule.release(head_unit());
+  pass.hooks.release(head_unit());
   if (losses.size() > 0) loss(pass, batch, 0.0f, saved, losses, {});
   return saved.logits;
 }

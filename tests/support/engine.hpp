@@ -17,7 +17,7 @@
 namespace mylos::tests {
 
 /// Writes down what a model tells it.
-class RecordingSchedule final : public UnitHooks {
+class RecordingHooks final : public UnitHooks {
  public:
   enum class Event { acquire, release, gradients_ready };
   struct Entry {
@@ -26,7 +26,7 @@ class RecordingSchedule final : public UnitHooks {
     bool operator==(const Entry&) const = default;
   };
 
-  explicit RecordingSchedule(const ParameterStore& store) : store_(store) {}
+  explicit RecordingHooks(const ParameterStore& store) : store_(store) {}
 
   void acquire(std::size_t unit) override { entries_.push_back({Event::acquire, unit}); }
   void release(std::size_t unit) override { entries_.push_back({Event::release, unit}); }
@@ -48,14 +48,14 @@ class RecordingSchedule final : public UnitHooks {
 };
 
 /// Parameters filled from their initialisers, and what begins as zeros or ones moved away from there, so that no
-/// gradient is checked at a special place; with memory, a provider and a schedule.
+/// gradient is checked at a special place; with memory, a provider and unit hooks.
 class Engine {
  public:
   Engine(const ParameterTable& table, Precision precision, std::size_t arena_bytes, const std::string& provider)
       : store(table, precision, ParameterStore::Purpose::training),
         mode(parallel::make_single_process_mode(store)),
         gemm(provider),
-        schedule(store),
+        hooks(store),
         arena("mylos::test::arena", arena_bytes) {
     for (std::size_t row = 0; row < table.tensors().size(); ++row) {
       std::vector<float> values(table.tensor(row).size);
@@ -68,7 +68,7 @@ class Engine {
     mode->begin_step(space);
   }
 
-  nn::Pass pass() { return {space, gemm, store, schedule, arena, seed, step}; }
+  nn::Pass pass() { return {space, gemm, store, hooks, arena, seed, step}; }
 
   /// A row's values as the model sees them, and its gradient.
   Values values(std::size_t row) const {
@@ -84,16 +84,16 @@ class Engine {
   ParameterStore store;
   std::unique_ptr<parallel::ShardingStrategy> mode;
   Gemm gemm;
-  RecordingSchedule schedule;
+  RecordingHooks hooks;
   Arena arena;
   std::uint64_t seed = 9, step = 4;
 };
 
 /// What a training pass over units 0, 1, ..., n - 1 has to tell: each unit in turn forwards, in reverse backwards,
 /// where the last one is kept in between.
-inline std::vector<RecordingSchedule::Entry> expected_training_schedule(std::size_t units) {
-  using Event = RecordingSchedule::Event;
-  std::vector<RecordingSchedule::Entry> entries;
+inline std::vector<RecordingHooks::Entry> expected_training_calls(std::size_t units) {
+  using Event = RecordingHooks::Event;
+  std::vector<RecordingHooks::Entry> entries;
   for (std::size_t unit = 0; unit < units; ++unit) {
     entries.push_back({Event::acquire, unit});
     if (unit + 1 < units) entries.push_back({Event::release, unit});
@@ -107,11 +107,11 @@ inline std::vector<RecordingSchedule::Entry> expected_training_schedule(std::siz
 }
 
 /// What a forward pass has to tell.
-inline std::vector<RecordingSchedule::Entry> expected_prediction_schedule(std::size_t units) {
-  std::vector<RecordingSchedule::Entry> entries;
+inline std::vector<RecordingHooks::Entry> expected_prediction_schedule(std::size_t units) {
+  std::vector<RecordingHooks::Entry> entries;
   for (std::size_t unit = 0; unit < units; ++unit) {
-    entries.push_back({RecordingSchedule::Event::acquire, unit});
-    entries.push_back({RecordingSchedule::Event::release, unit});
+    entries.push_back({RecordingHooks::Event::acquire, unit});
+    entries.push_back({RecordingHooks::Event::release, unit});
   }
   return entries;
 }

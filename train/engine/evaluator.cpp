@@ -22,7 +22,7 @@ struct Evaluator::State {
         gemm(select_gemm(space, products, products_of_run(evaluated.model(), {}, largest))),
         parameters(space, evaluated, precision),
         arena(planned_arena(evaluated, largest)),
-        predictor(*ranks, space, evaluated.model(), parameters.store(), parameters.schedule(), gemm, arena, largest) {}
+        predictor(*ranks, space, evaluated.model(), parameters.store(), parameters.hooks(), gemm, arena, largest) {}
 
   Task& task;
   std::unique_ptr<parallel::Communicator> ranks = parallel::make_self_communicator();

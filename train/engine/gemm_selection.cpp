@@ -90,8 +90,8 @@ GemmKey parse_key(const Json& object, const JsonLocation& location) {
               .rows = count_member(object, "rows", location)};
   if (!std::has_single_bit(key.rows)) location.fail(fmt::format("rows {}: expected a power of two", key.rows));
   if (const Json* convolution = find_member(object, "convolution", location)) {
-    const JsonLocation its_place(location, "convolution");
-    key.convolution = parse_convolution(as_object(*convolution, its_place), its_place);
+    const JsonLocation its_location(location, "convolution");
+    key.convolution = parse_convolution(as_object(*convolution, its_location), its_location);
   }
   return key;
 }

@@ -63,14 +63,14 @@ class TensorInitializer {
 
 /// Fills every tensor for which the task has no values.
 void initialize_others(std::span<const ParameterTensor> tensors, const std::set<std::string>& given,
-                       std::optional<std::uint64_t> seed, TensorInitializer& dummy) {
+                       std::optional<std::uint64_t> seed, TensorInitializer& initializer) {
   for (const ParameterTensor& tensor : tensors) {
     if (given.contains(tensor.name)) continue;
     if (!seed) {
       fail(fmt::format("the model has no {}: it was not fine-tuned for this task; train it first", tensor.name));
     }
-    dummy.fill(tensor.name,
-               [&](std::size_t first, std::span<float> values) { initialize(tensor, *seed, first, values); });
+    initializer.fill(tensor.name,
+                     [&](std::size_t first, std::span<float> values) { initialize(tensor, *seed, first, values); });
   }
 }
 
@@ -78,15 +78,15 @@ void initialize_others(std::span<const ParameterTensor> tensors, const std::set<
 
 std::vector<FilledPiece> fill_parameters(const Task& task, std::optional<std::uint64_t> seed, ParameterStore& store,
                                          parallel::ShardingStrategy& mode) {
-  TensorInitializer dummy(store, mode);
+  TensorInitializer initializer(store, mode);
   std::set<std::string> given;
   task.initial_values(TensorWriter([&](const std::string& name, const ValueReader& read) {
     given.insert(name);
-    dummy.fill(name, read);
+    initializer.fill(name, read);
   }));
-  initialize_others(store.table().tensors(), given, seed, dummy);
-  initialize_others(store.table().state_tensors(), given, seed, dummy);
-  return std::move(dummy).filled();
+  initialize_others(store.table().tensors(), given, seed, initializer);
+  initialize_others(store.table().state_tensors(), given, seed, initializer);
+  return std::move(initializer).filled();
 }
 
 void pass_on(std::span<const FilledPiece> pieces, parallel::ShardingStrategy& mode) {

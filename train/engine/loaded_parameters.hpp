@@ -18,7 +18,7 @@ class LoadedParameters {
   LoadedParameters& operator=(const LoadedParameters&) = delete;
 
   const ParameterStore& store() const { return store_; }
-  UnitHooks& schedule() { return mode_->schedule(); }
+  UnitHooks& hooks() { return mode_->hooks(); }
 
  private:
   ParameterStore store_;

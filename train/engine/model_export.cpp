@@ -39,7 +39,7 @@ class FirstRankExport {
 
 /// Reads each tensor with `read` and passes its values to `take`.
 template <class Read>
-void read_tensors(std::span<const ParameterTensor> tensors, const RowSink& take, const Read& read) {
+void read_tensors(std::span<const ParameterTensor> tensors, const TensorSink& take, const Read& read) {
   std::vector<float> values;
   for (std::size_t tensor = 0; tensor < tensors.size(); ++tensor) {
     for_each_piece(tensors[tensor].size, [&](std::size_t first, std::size_t count) {
@@ -58,9 +58,9 @@ void read_state(const ParameterStore& store, std::size_t state_tensor, std::size
 }
 
 void gather_parameters(parallel::Communicator& ranks, const ParameterStore& store, parallel::ShardingStrategy& mode,
-                       const RowSink& take) {
+                       const TensorSink& take) {
   const bool is_first = ranks.rank() == 0;
-  const RowSink take_first = [&](const ParameterTensor& tensor, std::size_t first, std::span<const float> values) {
+  const TensorSink take_first = [&](const ParameterTensor& tensor, std::size_t first, std::span<const float> values) {
     if (is_first) take(tensor, first, values);
     // Keeps ranks that own no part of a tensor at most one tensor ahead of the others (--collective-timeout).
     if (first + values.size() == tensor.size) ranks.barrier("a tensor that is exported");
@@ -71,7 +71,7 @@ void gather_parameters(parallel::Communicator& ranks, const ParameterStore& stor
                });
 }
 
-void read_states(const ParameterStore& store, const RowSink& take) {
+void read_states(const ParameterStore& store, const TensorSink& take) {
   read_tensors(store.table().state_tensors(), take,
                [&](std::size_t tensor, std::size_t first, std::span<float> values) {
                  read_state(store, tensor, first, values);
@@ -83,7 +83,7 @@ void export_model(parallel::Communicator& ranks, const Task& task, const Paramet
   FirstRankExport first(ranks.rank() == 0);
   std::unique_ptr<ModelExport> target;
   first.attempt([&] { target = task.start_export(directory); });
-  const RowSink write = [&](const ParameterTensor& tensor, std::size_t begin, std::span<const float> values) {
+  const TensorSink write = [&](const ParameterTensor& tensor, std::size_t begin, std::span<const float> values) {
     first.attempt([&] { target->write(tensor, begin, values); });
   };
   gather_parameters(ranks, store, mode, write);

@@ -23,11 +23,11 @@ constexpr std::size_t outputs_count = 0, losses_count = 1, signal_number = 2, no
 }  // namespace
 
 ModelPredictor::ModelPredictor(parallel::Communicator& ranks, const ExecutionSpace& space, const nn::Model& model,
-                               const ParameterStore& store, UnitHooks& schedule, const Gemm& gemm, Arena& arena,
+                               const ParameterStore& store, UnitHooks& hooks, const Gemm& gemm, Arena& arena,
                                const BatchShape& largest)
     : ranks_(ranks),
       model_(model),
-      pass_{space, gemm, store, schedule, arena},
+      pass_{space, gemm, store, hooks, arena},
       batch_(largest),
       losses_("mylos::ModelPredictor::losses", largest.samples),
       counts_(counts_of_rank * ranks.size()) {}

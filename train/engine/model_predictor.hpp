@@ -27,7 +27,7 @@ class ModelPredictor {
  public:
   /// The arguments must outlive this object. No batch may exceed `largest`.
   ModelPredictor(parallel::Communicator& ranks, const ExecutionSpace& space, const nn::Model& model,
-                 const ParameterStore& store, UnitHooks& schedule, const Gemm& gemm, Arena& arena,
+                 const ParameterStore& store, UnitHooks& hooks, const Gemm& gemm, Arena& arena,
                  const BatchShape& largest);
 
   /// Predicts each batch of `evaluation` on one of the ranks. The first rank takes all outputs in batch order, so that

@@ -103,7 +103,7 @@ void ObservedState::update(const ExecutionSpace& space, std::span<const double> 
   std::vector<float> parts;
   for (const double weight : weights) parts.push_back(static_cast<float>(weight / sum));
   const Vector<float> shares = copy_to<float>(weights_, "mylos::ObservedState::weights", parts);
-  const Vector<std::size_t> own = copy_to<std::size_t>(positions_, "mylos::ObservedState::places", positions);
+  const Vector<std::size_t> own = copy_to<std::size_t>(positions_, "mylos::ObservedState::positions", positions);
   const ParameterTable& table = store_.table();
   if (unit_rows_.size() < weights.size() * largest_state(table)) {
     unit_rows_ = {};

@@ -68,7 +68,7 @@ StepSplit without_idle_ranks(StepSplit split, std::size_t samples) {
 
 StepAssignment assign_step(const SampleStream& stream, std::span<const std::size_t> samples,
                            const MicroBatchLimit& limit, const StepSplit& split) {
-  require(!samples.empty(), "step shares: a global batch without samples");
+  require(!samples.empty(), "step assignment: a global batch without samples");
   StepAssignment shares;
   const auto shortest =
       std::ranges::min_element(samples, {}, [&](std::size_t sample) { return stream.rows_of(sample); });

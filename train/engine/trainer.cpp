@@ -136,7 +136,7 @@ struct Trainer::State {
     return std::make_unique<TrainingStep>(context, settings);
   }
   std::unique_ptr<ModelPredictor> make_predictor() {
-    return std::make_unique<ModelPredictor>(ranks.world, space, task.model(), store, mode->schedule(), gemm, arena,
+    return std::make_unique<ModelPredictor>(ranks.world, space, task.model(), store, mode->hooks(), gemm, arena,
                                             Workload(task).evaluation);
   }
   RunParts parts() {
@@ -241,7 +241,7 @@ void Trainer::read_tensor(const std::string& name, std::span<float> values) cons
   const auto states = table.state_tensors();
   const auto state = std::ranges::find(states, name, &ParameterTensor::name);
   const std::size_t size = state != states.end() ? state->size : table.tensor(table.find(name)).size;
-  require(values.size() == size, fmt::format("row {}: {} values for {}", name, values.size(), size));
+  require(values.size() == size, fmt::format("tensor {}: {} values for {}", name, values.size(), size));
   if (state != states.end())
     return read_state(state_->store, static_cast<std::size_t>(state - states.begin()), 0, values);
   state_->mode->read_tensor(table.find(name), 0, values);

@@ -94,7 +94,7 @@ void TrainingStep::read_ahead(std::size_t step) const {
 
 void TrainingStep::accumulate(const ExecutionSpace& space, const StepProgress& progress, const GlobalBatch& batch,
                               StepParts& parts) {
-  nn::Pass pass{space,          context_.gemm,  context_.store, context_.mode.schedule(),
+  nn::Pass pass{space,          context_.gemm,  context_.store, context_.mode.hooks(),
                 context_.arena, settings_.seed, progress.step,  context_.recompute};
   const float scale = static_cast<float>(progress.loss_scale / batch.weight);
   const std::span<const Positions> own = batch.of_rank(context_.ranks.rank());

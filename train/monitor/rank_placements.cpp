@@ -9,7 +9,7 @@
 namespace mylos::train {
 namespace {
 
-std::string place_text(const parallel::RankPlacement& placement, bool with_job) {
+std::string placement_text(const parallel::RankPlacement& placement, bool with_job) {
   std::string text = placement.host;
   if (with_job) text += fmt::format(", {}", placement.job.empty() ? "no job" : placement.job);
   if (!placement.device_name.empty()) text += fmt::format(", {} ({})", placement.device_name, placement.device);
@@ -26,8 +26,8 @@ std::string rank_lines(std::span<const parallel::RankPlacement> placements) {
   std::string lines;
   if (one_job && !placements.front().job.empty()) lines += named_line("job", placements.front().job);
   for (std::size_t first = 0, end = 0; first < placements.size(); first = end) {
-    const std::string text = place_text(placements[first], !one_job);
-    for (end = first + 1; end < placements.size() && place_text(placements[end], !one_job) == text;) ++end;
+    const std::string text = placement_text(placements[first], !one_job);
+    for (end = first + 1; end < placements.size() && placement_text(placements[end], !one_job) == text;) ++end;
     const std::string ranks = end - first == 1 ? fmt::format("{}", first) : fmt::format("{}-{}", first, end - 1);
     lines += named_line("rank", fmt::format("{}: {}", ranks, text));
   }

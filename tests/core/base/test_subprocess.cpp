@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
+
 #include "tests/support/temporary.hpp"
 
 namespace mylos {
@@ -34,6 +36,12 @@ TEST(Subprocess, StandardInputIsWhatWasGiven) {
 }
 
 TEST(Subprocess, ASignalIsAnExitCode) { EXPECT_EQ(run_process({"sh", "-c", "kill -9 $$"}).exit_code, 128 + 9); }
+
+TEST(Subprocess, AnExitCodeThatTheSystemDoesNotKeepIsNotSuccess) {
+  const auto before = std::signal(SIGCHLD, SIG_IGN);
+  EXPECT_EQ(tests::error_of([] { run_process({"false"}); }), "false: its exit code is not known: No child processes");
+  std::signal(SIGCHLD, before);
+}
 
 TEST(Subprocess, AProgramThatIsNotThereIsNamed) {
   EXPECT_EQ(tests::error_of([] { run_process({"mylos-no-such-program"}); }),

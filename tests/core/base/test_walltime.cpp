@@ -27,6 +27,8 @@ TEST_F(Walltime, IsReadAsSchedulersWriteIt) {
   EXPECT_EQ(parse_walltime("3:04"), 184.0);
   EXPECT_EQ(parse_walltime("2:03:04"), 7384.0);
   EXPECT_EQ(parse_walltime("1-02:03:04"), 93784.0);
+  EXPECT_EQ(parse_walltime("1-02:03"), 93780.0);
+  EXPECT_EQ(parse_walltime("1-12"), 129600.0);
   for (const char* text : {"", "UNLIMITED", "INVALID", "NOT_SET", "12", "1:2:3:4", "1-", "a:10", "1:-2"}) {
     EXPECT_FALSE(parse_walltime(text).has_value()) << text;
   }

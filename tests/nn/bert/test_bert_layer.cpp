@@ -256,16 +256,16 @@ TEST(BertModel, TellsTheScheduleEachUnitInBothDirections) {
   const std::size_t units = s.model->table().units().size();
   EXPECT_EQ(units, 4u);
   s.train(2, 1.0f);
-  EXPECT_EQ(s.engine->schedule.entries(), expected_training_schedule(units));
+  EXPECT_EQ(s.engine->hooks.entries(), expected_training_calls(units));
   for (std::size_t unit = 0; unit < units; ++unit) {
-    expect_near(host_values(s.engine->store.unit_gradients(unit)), s.engine->schedule.gradients_when_ready(unit), 0.0,
+    expect_near(host_values(s.engine->store.unit_gradients(unit)), s.engine->hooks.gradients_when_ready(unit), 0.0,
                 "gradients written after they were said to be ready");
   }
-  s.engine->schedule.clear();
+  s.engine->hooks.clear();
   Batch batch;
   s.data.fill(0, 2, batch);
   s.model->predict(s.engine->pass(), batch, {});
-  EXPECT_EQ(s.engine->schedule.entries(), expected_prediction_schedule(units));
+  EXPECT_EQ(s.engine->hooks.entries(), expected_prediction_schedule(units));
 }
 
 TEST(BertModel, TakesWhatWasPlanned) {
@@ -301,7 +301,7 @@ TEST(BertModel, RecomputationTellsTheScheduleTheSame) {
   for (const Recompute recompute : recomputations) {
     ModelSetting s({3, 5}, true, gemm_providers().front(), recompute);
     s.train(2, 1.0f);
-    EXPECT_EQ(s.engine->schedule.entries(), expected_training_schedule(s.model->table().units().size()));
+    EXPECT_EQ(s.engine->hooks.entries(), expected_training_calls(s.model->table().units().size()));
     EXPECT_TRUE(s.model->can_recompute(recompute));
   }
 }

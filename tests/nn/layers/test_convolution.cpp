@@ -21,9 +21,9 @@ constexpr std::size_t image_count = 2;
 ParameterTable make_convolution_table() {
   ParameterTable::Builder builder;
   builder.unit("stem");
-  add_convolution_rows(builder, "first", {.in = 7, .out = 2});
+  add_convolution_tensors(builder, "first", {.in = 7, .out = 2});
   builder.unit("block");
-  add_convolution_rows(builder, "second", strided);
+  add_convolution_tensors(builder, "second", strided);
   return builder.build();
 }
 

@@ -17,10 +17,10 @@ constexpr std::size_t rows = 7, in = 13, out = 5, stack = 3;
 ParameterTable make_table() {
   ParameterTable::Builder builder;
   builder.unit("other");
-  add_linear_rows(builder, "elsewhere", 3, 4, 0.1f);
+  add_linear_tensors(builder, "elsewhere", 3, 4, 0.1f);
   builder.unit("layer");
-  for (const char* name : {"query", "key", "value"}) add_linear_rows(builder, name, in, out, 0.5f);
-  add_linear_rows(builder, "single", in, out, 0.5f);
+  for (const char* name : {"query", "key", "value"}) add_linear_tensors(builder, name, in, out, 0.5f);
+  add_linear_tensors(builder, "single", in, out, 0.5f);
   return builder.build();
 }
 

@@ -212,16 +212,16 @@ TEST(LlamaModel, TellsTheScheduleEachUnitInBothDirections) {
       const std::size_t units = s.model->table().units().size();
       EXPECT_EQ(units, shape.layers + 2);
       s.train(4, 1.0f);
-      EXPECT_EQ(s.engine->schedule.entries(), expected_training_schedule(units));
+      EXPECT_EQ(s.engine->hooks.entries(), expected_training_calls(units));
       for (std::size_t unit = 0; unit < units; ++unit) {
-        expect_near(host_values(s.engine->store.unit_gradients(unit)), s.engine->schedule.gradients_when_ready(unit),
-                    0.0, "gradients written after they were said to be ready");
+        expect_near(host_values(s.engine->store.unit_gradients(unit)), s.engine->hooks.gradients_when_ready(unit), 0.0,
+                    "gradients written after they were said to be ready");
       }
-      s.engine->schedule.clear();
+      s.engine->hooks.clear();
       Batch batch;
       s.data.fill(0, 2, batch);
       s.model->predict(s.engine->pass(), batch, {});
-      EXPECT_EQ(s.engine->schedule.entries(), expected_prediction_schedule(units));
+      EXPECT_EQ(s.engine->hooks.entries(), expected_prediction_schedule(units));
     }
   }
 }

@@ -60,7 +60,7 @@ struct DecoderSetting {
     arena = std::make_unique<Arena>("test::decoder", planned.peak());
     decoder->begin(pass(), sizes);
   }
-  Pass pass() { return {engine->space, engine->gemm, engine->store, engine->schedule, *arena}; }
+  Pass pass() { return {engine->space, engine->gemm, engine->store, engine->hooks, *arena}; }
 
   Values prefill(std::size_t slot, std::span<const std::int32_t> prompt) {
     return host_values(decoder->prefill(pass(), slot, prompt));
@@ -150,10 +150,10 @@ TEST(LlamaDecoder, TellsTheScheduleEachUnit) {
   DecoderSetting s(decoded_llama(), Precision::float32, {.slots = 1, .positions = 4, .longest_prompt = 2});
   const auto expected = expected_prediction_schedule(5);
   s.prefill(0, some_tokens(2, 1));
-  EXPECT_EQ(s.engine->schedule.entries(), expected);
-  s.engine->schedule.clear();
+  EXPECT_EQ(s.engine->hooks.entries(), expected);
+  s.engine->hooks.clear();
   s.step({0}, {3});
-  EXPECT_EQ(s.engine->schedule.entries(), expected);
+  EXPECT_EQ(s.engine->hooks.entries(), expected);
 }
 
 TEST(LlamaDecoder, RefusesWhatItWasNotPlannedFor) {

@@ -78,7 +78,7 @@ struct ResnetEngine {
                nn::Recompute recomputed = nn::Recompute::none);
 
   nn::Pass pass() {
-    nn::Pass pass{space, gemm, store, mode->schedule(), arena};
+    nn::Pass pass{space, gemm, store, mode->hooks(), arena};
     pass.recompute = recompute;
     return pass;
   }

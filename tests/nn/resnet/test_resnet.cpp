@@ -274,15 +274,15 @@ TEST(ResnetModel, TellsTheScheduleOfEachUnit) {
     EXPECT_EQ(s.model->table().units()[4].name, "stages.1.layers.1");
     EXPECT_EQ(s.model->table().units()[7].name, "head");
     s.train(2, 1.0f);
-    EXPECT_EQ(s.engine->schedule.entries(), expected_training_schedule(units));
+    EXPECT_EQ(s.engine->hooks.entries(), expected_training_calls(units));
     for (std::size_t unit = 0; unit < units; ++unit) {
-      EXPECT_EQ(s.engine->schedule.gradients_when_ready(unit), host_values(s.engine->store.unit_gradients(unit)));
+      EXPECT_EQ(s.engine->hooks.gradients_when_ready(unit), host_values(s.engine->store.unit_gradients(unit)));
     }
-    s.engine->schedule.clear();
+    s.engine->hooks.clear();
     Batch batch;
     s.data.fill(0, 2, batch);
     s.model->predict(s.engine->pass(), batch, {});
-    EXPECT_EQ(s.engine->schedule.entries(), expected_prediction_schedule(units));
+    EXPECT_EQ(s.engine->hooks.entries(), expected_prediction_schedule(units));
   }
 }
 

@@ -69,18 +69,18 @@ class ModeRun {
 
   /// The model's pass of a micro-batch.
   void pass(std::size_t index) {
-    UnitHooks& schedule = mode_->schedule();
+    UnitHooks& hooks = mode_->hooks();
     const std::size_t units = table_.units().size();
     for (std::size_t unit = 0; unit < units; ++unit) {
-      schedule.acquire(unit);
-      if (unit + 1 < units) schedule.release(unit);
+      hooks.acquire(unit);
+      if (unit + 1 < units) hooks.release(unit);
     }
     for (std::size_t unit = units; unit-- > 0;) {
-      if (unit + 1 < units) schedule.acquire(unit);
+      if (unit + 1 < units) hooks.acquire(unit);
       add_gradients(unit, index);
       for (const std::size_t borrowed : table_.units()[unit].borrowed) add_gradients(borrowed, index);
-      schedule.release(unit);
-      schedule.gradients_ready(unit);
+      hooks.release(unit);
+      hooks.gradients_ready(unit);
       if (told_) told_(unit);
     }
   }
@@ -132,10 +132,10 @@ class ModeRun {
   /// Values as a forward pass sees them, and master weights as an export reads them.
   void expect_values(float added) {
     for (std::size_t unit = 0; unit < table_.units().size(); ++unit) {
-      mode_->schedule().acquire(unit);
+      mode_->hooks().acquire(unit);
       expect_unit(unit, added);
       for (const std::size_t borrowed : table_.units()[unit].borrowed) expect_unit(borrowed, added);
-      mode_->schedule().release(unit);
+      mode_->hooks().release(unit);
     }
     for (std::size_t row = 0; row < table_.tensors().size(); ++row) {
       const std::size_t first = table_.tensor(row).size / 3;

@@ -188,7 +188,7 @@ TEST(ReplicaSums, RefuseAStepWhoseLastMicroBatchWasNotAnnounced) {
     run.mode().finish_gradients(space);
     ADD_FAILURE() << "no error";
   } catch (const std::invalid_argument& error) {
-    EXPECT_THAT(error.what(), HasSubstr("0 of 4 units were told in the last micro-batch"));
+    EXPECT_THAT(error.what(), HasSubstr("0 of 4 units were ready in the last micro-batch"));
   }
 }
 

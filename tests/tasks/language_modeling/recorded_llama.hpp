@@ -76,7 +76,7 @@ struct LlamaEngine {
       : LlamaEngine(folder, provider, read_recorded_texts(folder / "batch.safetensors"), layout) {}
 
   nn::Pass pass() {
-    nn::Pass pass{space, gemm, store, mode->schedule(), arena};
+    nn::Pass pass{space, gemm, store, mode->hooks(), arena};
     pass.recompute = recompute;
     return pass;
   }

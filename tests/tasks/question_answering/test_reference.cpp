@@ -118,7 +118,7 @@ struct Engine {
     task.model().plan(prediction, task.shape(), ParameterStore::Purpose::inference, nn::Recompute::none);
     return std::max(training.peak(), prediction.peak());
   }
-  nn::Pass pass() { return {space, gemm, store, mode->schedule(), arena}; }
+  nn::Pass pass() { return {space, gemm, store, mode->hooks(), arena}; }
   train::StepContext context() { return {task, store, *mode, *optimizer, gemm, arena, *ranks}; }
   void fill_batch() {
     std::vector<std::uint32_t> ids(task.batch().samples);

@@ -258,9 +258,9 @@ void expect_whole_gradient(const train::Task& task) {
   Whole whole(task);
   const ParameterTable& table = task.model().table();
   const double loss = whole.loss();
-  EXPECT_EQ(whole.engine.schedule.entries(), expected_training_schedule(table.units().size()));
+  EXPECT_EQ(whole.engine.hooks.entries(), expected_training_calls(table.units().size()));
   for (std::size_t unit = 0; unit < table.units().size(); ++unit) {
-    expect_near(host_values(whole.engine.store.unit_gradients(unit)), whole.engine.schedule.gradients_when_ready(unit),
+    expect_near(host_values(whole.engine.store.unit_gradients(unit)), whole.engine.hooks.gradients_when_ready(unit),
                 0.0, "gradients written after they were said to be ready");
   }
   EXPECT_EQ(whole.engine.arena.peak(), whole.planned());
