@@ -232,7 +232,7 @@ void check_deterministic(const Arguments& arguments) {
   const train::TrainConfig& engine = arguments.run.engine;
   if (!engine.parallel.deterministic) {
     if (!was_given(arguments, "leaves")) return;
-    throw UsageError("--leaves is of --deterministic; give both or none");
+    throw UsageError("--leaves needs --deterministic");
   }
   if (engine.parallel.bfloat16_gradients) {
     throw UsageError(
@@ -244,8 +244,9 @@ void check_deterministic(const Arguments& arguments) {
                       : engine.accumulation > 0       ? "gradient-accumulation-steps"
                       : engine.micro_batch > 0        ? "micro-batch"
                                                       : "micro-tokens";
-  throw UsageError(fmt::format("--deterministic cuts every step into its {} --leaves; leave out --{}",
-                               engine.parallel.leaves, given));
+  throw UsageError(
+      fmt::format("--deterministic divides every step into {} micro-batch groups (--leaves); leave out --{}",
+                  engine.parallel.leaves, given));
 }
 
 /// Refuses communicators that this build lacks.
@@ -367,7 +368,7 @@ void resolve_compare(const Arguments& arguments) {
 
 void check_loss_scale(const Arguments& arguments) {
   if (!was_given(arguments, "initial-loss-scale") || arguments.run.engine.precision == Precision::float16) return;
-  throw UsageError("--initial-loss-scale is of --precision half; give both or none");
+  throw UsageError("--initial-loss-scale needs --precision half");
 }
 
 void check_tf32(const Arguments& arguments) {

@@ -18,7 +18,7 @@ void print_memory(ModePlans plans) {
     print(fmt::format("{:18} {:>10} {:>10} {:>10} {:>10} {:>10} {:>12} {:>10} {:>10}\n", cells...));
   };
   const auto size = [](std::size_t bytes) { return bytes_text(bytes); };
-  row("memory of a rank", "all", "program", "values", "gradients", "optimizer", "activations", "operands", "exchange");
+  row("memory of a rank", "all", "program", "values", "gradients", "optimizer", "activations", "workspace", "exchange");
   for (const train::ModePlan& plan : plans) {
     const train::MemoryPlan& memory = plan.memory;
     row(to_string(plan.mode), size(memory.peak()), size(memory.program), size(memory.values), size(memory.gradients),
@@ -89,7 +89,7 @@ std::string notes(ModePlans plans, const train::WorkKind& work) {
   for (const train::ModePlan& plan : plans) {
     const train::MemoryPlan& memory = plan.memory;
     if (!plan.fits || memory.largest.samples >= memory.asked) continue;
-    text += fmt::format("{}: planned with {} at once, because the {} of a rank's step do not fit at once\n",
+    text += fmt::format("{}: planned with a micro-batch of {}, because the {} of a rank's step do not fit together\n",
                         to_string(plan.mode), count_of(memory.largest.samples, work.sample), memory.asked);
   }
   if (std::ranges::any_of(plans, exceeds_all)) {

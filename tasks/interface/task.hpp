@@ -41,7 +41,7 @@ class Task : public train::Task {
 
   /// Returns the model's sizes: "12 layers, hidden 768, 12 heads".
   virtual std::string model_text() const = 0;
-  /// Returns the contents of the training data: "100 questions, 120 windows, 20,000 tokens, fill 52 %".
+  /// Returns the contents of the training data: "100 questions, 120 windows, 20,000 tokens, packing efficiency 52 %".
   virtual std::string train_text() const = 0;
   /// Returns the same for the evaluation data. Requires an evaluation.
   virtual std::string dev_text() const = 0;

@@ -38,11 +38,11 @@ nn::BertShape shape_of(const TaskConfig& told, const data::BertConfig& bert, Pre
   return shape;
 }
 
-/// Packing efficiency ("fill" in the text) is the fraction of max_length that windows use.
+/// Packing efficiency is the fraction of max_length that windows use.
 std::string data_text(const SquadWindows& windows, std::size_t max_length) {
   const std::size_t tokens = windows.tokens();
   const double fill = 100.0 * static_cast<double>(tokens) / static_cast<double>(windows.count() * max_length);
-  return fmt::format("{}, {}, {}, fill {:.0f} %", count_of(windows.dataset.questions.size(), "question"),
+  return fmt::format("{}, {}, {}, packing efficiency {:.0f} %", count_of(windows.dataset.questions.size(), "question"),
                      count_of(windows.count(), "window"), count_of(tokens, "token"), fill);
 }
 

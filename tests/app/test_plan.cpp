@@ -135,17 +135,17 @@ TEST_F(Plan, NotesSayWhatWasMadeToFitAndWhatExceedsAll) {
   const ProgramRun run = run_mylos(words);
   ASSERT_EQ(run.exit_code, 0) << run.errors;
   EXPECT_THAT(run.output,
-              HasSubstr("replicated: planned with 64 sequences at once, because the 128 of a rank's step do "
-                        "not fit at once\n"));
+              HasSubstr("replicated: planned with a micro-batch of 64 sequences, because the 128 of a rank's "
+                        "step do not fit together\n"));
   const ProgramRun little =
       run_mylos({"plan", "--model", "bert-large", "--gpu", "h100", "--gpus", "4", "--batch", "4"});
   EXPECT_THAT(little.output, HasSubstr("efficiencies above 100 %: each rank updates its share of the parameters, where "
                                        "one GPU updates all\n"));
-  EXPECT_THAT(little.output, testing::Not(HasSubstr("at once, because")));
+  EXPECT_THAT(little.output, testing::Not(HasSubstr("planned with a micro-batch")));
   const json all = planned({words.begin() + 1, words.end()});
   EXPECT_EQ(all["modes"][0]["asked_micro_batch"], 128);
   const ProgramRun small = run_mylos({"plan", "--model", "minilm", "--gpu", "h200", "--batch", "8"});
-  EXPECT_THAT(small.output, testing::Not(HasSubstr("at once, because")));
+  EXPECT_THAT(small.output, testing::Not(HasSubstr("planned with a micro-batch")));
   EXPECT_THAT(small.output, testing::Not(HasSubstr("above 100 %")));
 }
 

@@ -91,8 +91,9 @@ TEST_P(RanksOfFamily, DeterministicRunsWriteTheSameBytes) {
       run_on(4, train_words(four, {"--deterministic", "--mode", "hybrid", "--shard-size", "2"}));
   ASSERT_EQ(together.exit_code, 0) << together.errors;
   EXPECT_TRUE(weights(four) == weights(one));
-  EXPECT_THAT(together.errors, HasSubstr("hybrid in groups of 2 ranks, deterministic in 8 leaves\n"));
-  expect_error(run_on(3, train_words(run_, {"--deterministic"})), "8 leaves cannot be split among 3 ranks");
+  EXPECT_THAT(together.errors, HasSubstr("hybrid in groups of 2 ranks, deterministic in 8 micro-batch groups\n"));
+  expect_error(run_on(3, train_words(run_, {"--deterministic"})),
+               "8 micro-batch groups cannot be divided among 3 ranks");
 }
 
 TEST_P(RanksOfFamily, ABatchPerRankCountsForEach) {

@@ -34,14 +34,16 @@ void check_shard_size(const ParallelConfig& config, ModeKind mode) {
 void check_deterministic(const TrainConfig& config, std::size_t ranks) {
   const std::size_t leaves = config.parallel.leaves;
   if (!std::has_single_bit(leaves)) {
-    fail(fmt::format("--leaves {}: sums are made two by two, so that it has to be a power of two", leaves));
+    fail(fmt::format("--leaves {}: must be a power of two, because sums are binary trees", leaves));
   }
   if (leaves % ranks != 0) {
-    fail(fmt::format("--deterministic: {} leaves cannot be split among {} ranks; use 1, 2, 4 ... up to {} ranks{}",
-                     leaves, ranks, leaves, std::has_single_bit(ranks) ? fmt::format(", or --leaves {}", ranks) : ""));
+    fail(fmt::format(
+        "--deterministic: {} micro-batch groups cannot be divided among {} ranks; use 1, 2, 4 ... up to {} ranks{}",
+        leaves, ranks, leaves, std::has_single_bit(ranks) ? fmt::format(", or --leaves {}", ranks) : ""));
   }
   if (config.micro_batch == 0 && config.micro_tokens == 0 && config.accumulation == 0) return;
-  fail(fmt::format("--deterministic: its {} leaves are the micro-batches of every step; leave out --{}", leaves,
+  fail(fmt::format("--deterministic: its {} micro-batch groups are the micro-batches of every step; leave out --{}",
+                   leaves,
                    config.micro_batch > 0    ? "micro-batch"
                    : config.micro_tokens > 0 ? "micro-tokens"
                                              : "gradient-accumulation-steps"));

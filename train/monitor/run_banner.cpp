@@ -16,7 +16,8 @@ std::string memory_text(const RunDescription& run) {
   const std::string exchange = plan.exchange > 0 ? fmt::format(", exchange {}", bytes_text(plan.exchange)) : "";
   const std::string output = plan.output > 0 ? fmt::format(", output {}", bytes_text(plan.output)) : "";
   return fmt::format(
-      "{} at most{}: program {}, values {}, gradients {}{}, optimizer {}, activations {}, operands {}{}; {} are free",
+      "{} at most{}: program {}, values {}, gradients {}{}, optimizer {}, activations {}, GEMM workspace and kernel "
+      "scratch {}{}; {} are free",
       bytes_text(plan.peak()), run.ranks > 1 ? " on a rank" : "", bytes_text(plan.program), bytes_text(plan.values),
       bytes_text(plan.gradients), exchange, bytes_text(plan.optimizer), bytes_text(plan.activations),
       bytes_text(plan.workspace + plan.scratch), output, bytes_text(run.free_memory));
@@ -27,7 +28,7 @@ std::string ranks_text(const RunDescription& run) {
   const std::string groups =
       layout.mode == parallel::ModeKind::hybrid ? fmt::format(" in groups of {}", count_of(layout.shards, "rank")) : "";
   const std::string leaves =
-      layout.split.leaves > 0 ? fmt::format(", deterministic in {} leaves", layout.split.leaves) : "";
+      layout.split.leaves > 0 ? fmt::format(", deterministic in {} micro-batch groups", layout.split.leaves) : "";
   return fmt::format("{} on {}, {} each; {}{}{}", run.ranks, count_of(run.nodes, "node"),
                      count_of(run.threads, "thread"), to_string(layout.mode), groups, leaves);
 }
@@ -35,12 +36,11 @@ std::string ranks_text(const RunDescription& run) {
 /// States the size of a micro-batch only once if a sample is the unit of work.
 std::string steps_text(const RunDescription& run) {
   const BatchShape& largest = run.memory.largest;
-  const std::string text =
-      fmt::format("{} of {} ({:.4g} epochs), {} at once", count_text(run.steps),
-                  count_of(run.batch, run.work.batch_unit()), run.epochs, count_text(run.work.batch_size(largest)));
+  const std::string text = fmt::format("{} steps x batch {} = {:.4g} epochs; micro-batch {}", count_text(run.steps),
+                                       count_text(run.batch), run.epochs, count_text(run.work.batch_size(largest)));
   if (run.work.sizes_batches) return fmt::format("{} in {}", text, count_of(largest.samples, run.work.sample));
   if (run.work.samples == run.work.name) return text;
-  return fmt::format("{}, {} at most", text, count_of(run.work.count(largest.rows), run.work.singular));
+  return fmt::format("{}, up to {}", text, count_of(run.work.count(largest.rows), run.work.singular));
 }
 
 std::string ending(const RunResult& result) {

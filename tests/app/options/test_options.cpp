@@ -257,13 +257,13 @@ TEST(Options, LeavesBelongToDeterministicRuns) {
   const Option& leaves = *find_option("leaves");
   EXPECT_EQ(recorded(leaves, {"--deterministic", "--leaves=4"}), 4);
   EXPECT_EQ(recorded(leaves, {}), 8);
-  EXPECT_EQ(tests::error_of([&] { recorded(leaves, {"--leaves=4"}); }),
-            "--leaves is of --deterministic; give both or none");
+  EXPECT_EQ(tests::error_of([&] { recorded(leaves, {"--leaves=4"}); }), "--leaves needs --deterministic");
   for (const char* other : {"--micro-batch", "--micro-tokens", "--gradient-accumulation-steps"}) {
-    EXPECT_EQ(tests::error_of([&] {
-                recorded(leaves, {"--deterministic", std::string(other) + "=2"});
-              }),
-              fmt::format("--deterministic cuts every step into its 8 --leaves; leave out {}", other));
+    EXPECT_EQ(
+        tests::error_of([&] {
+          recorded(leaves, {"--deterministic", std::string(other) + "=2"});
+        }),
+        fmt::format("--deterministic divides every step into 8 micro-batch groups (--leaves); leave out {}", other));
   }
 }
 
@@ -318,7 +318,7 @@ TEST(Options, TheLossScaleBelongsToHalf) {
     EXPECT_EQ(tests::error_of([&] {
                 recorded(scale, {"--precision", name, "--initial-loss-scale", "1024"});
               }),
-              "--initial-loss-scale is of --precision half; give both or none");
+              "--initial-loss-scale needs --precision half");
   }
 }
 

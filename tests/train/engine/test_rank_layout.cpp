@@ -81,17 +81,18 @@ TEST(LayOut, DeterministicRefusesWhatItCannotKeep) {
     return tests::error_of([&] { lay_out(config, mode, counts); });
   };
   EXPECT_EQ(error(deterministic(), ModeKind::replicated, {.ranks = 3}),
-            "--deterministic: 8 leaves cannot be split among 3 ranks; use 1, 2, 4 ... up to 8 ranks");
+            "--deterministic: 8 micro-batch groups cannot be divided among 3 ranks; use 1, 2, 4 ... up to 8 ranks");
   EXPECT_EQ(error(deterministic(), ModeKind::replicated, {.ranks = 16}),
-            "--deterministic: 8 leaves cannot be split among 16 ranks; use 1, 2, 4 ... up to 8 ranks, or --leaves 16");
+            "--deterministic: 8 micro-batch groups cannot be divided among 16 ranks; use 1, 2, 4 ... up to 8 ranks, or "
+            "--leaves 16");
   TrainConfig leaves = deterministic();
   leaves.parallel.leaves = 12;
   EXPECT_EQ(error(leaves, ModeKind::replicated, {.ranks = 4}),
-            "--leaves 12: sums are made two by two, so that it has to be a power of two");
+            "--leaves 12: must be a power of two, because sums are binary trees");
   TrainConfig micro = deterministic();
   micro.micro_batch = 2;
   EXPECT_EQ(error(micro, ModeKind::sharded, {.ranks = 2}),
-            "--deterministic: its 8 leaves are the micro-batches of every step; leave out --micro-batch");
+            "--deterministic: its 8 micro-batch groups are the micro-batches of every step; leave out --micro-batch");
   micro.micro_batch = 0;
   micro.micro_tokens = 512;
   EXPECT_THAT(error(micro, ModeKind::sharded, {.ranks = 2}), HasSubstr("leave out --micro-tokens"));

@@ -49,18 +49,18 @@ TEST(RunBanner, SaysAllThatARunDependsOn) {
       "train    train.json: 1,000 questions\n"
       "dev      dev.json: 1 question\n"
       "compute  float, matrix products by onednn, 2 threads on OpenMP\n"
-      "steps    276 of 8 sequences (2 epochs), 4 at once, 1,500 tokens at most\n"
+      "steps    276 steps x batch 8 = 2 epochs; micro-batch 4, up to 1,500 tokens\n"
       "memory   1.37 GiB at most: program 24.00 MiB, values 86.00 MiB, gradients 87.00 MiB, optimizer 172.00 MiB, "
-      "activations 1.00 GiB, operands 2.00 MiB, output 5.00 MiB; 4.00 GiB are free\n"
+      "activations 1.00 GiB, GEMM workspace and kernel scratch 2.00 MiB, output 5.00 MiB; 4.00 GiB are free\n"
       "output   runs/first\n");
 }
 
 TEST(RunBanner, NamesSamplesAndTheWorkThatTheRunCounts) {
   RunDescription run = described_example();
   run.work = {.name = "images", .singular = "image", .rows = 50, .samples = "groups", .sample = "group"};
-  EXPECT_THAT(run_banner(run), HasSubstr("276 of 8 groups (2 epochs), 4 at once, 30 images at most\n"));
+  EXPECT_THAT(run_banner(run), HasSubstr("276 steps x batch 8 = 2 epochs; micro-batch 4, up to 30 images\n"));
   run.work = {.name = "images", .singular = "image", .rows = 375, .samples = "images", .sample = "image"};
-  EXPECT_THAT(run_banner(run), HasSubstr("276 of 8 images (2 epochs), 4 at once\n"));
+  EXPECT_THAT(run_banner(run), HasSubstr("276 steps x batch 8 = 2 epochs; micro-batch 4\n"));
 }
 
 TEST(RunBanner, SaysTheLossScaleWhereOneAdapts) {
