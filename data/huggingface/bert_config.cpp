@@ -13,13 +13,13 @@
 namespace mylos::data {
 namespace {
 
-/// No BERT is near these; a file beyond them is damaged, and would ask for memory no machine has.
+/// Upper limits, far above any BERT. A file beyond them is damaged and would request more memory than any machine has.
 constexpr std::size_t most_tokens = std::size_t{1} << 24;
 constexpr std::size_t largest_width = std::size_t{1} << 17;
 constexpr std::size_t most_layers = 1024;
 constexpr std::size_t most_positions = std::size_t{1} << 20;
 
-/// The original releases have no model_type; their architecture then says what they are.
+/// The original releases have no model_type; their `architectures` identify them.
 void check_model_type(const ConfigReader& reader) {
   if (const auto* type = reader.find("model_type")) {
     if (*type == "bert") return;

@@ -7,7 +7,7 @@ void replace_suffix(std::string& name, std::string_view suffix, std::string_view
   if (name.ends_with(suffix)) name.replace(name.size() - suffix.size(), suffix.size(), replacement);
 }
 
-/// Heads for other tasks and buffers that hold no weights.
+/// True for heads for other tasks and buffers that hold no weights.
 bool is_ignored_by_bert(std::string_view name) {
   return name.starts_with("cls.") || name.starts_with("bert.pooler.") || name.ends_with("position_ids");
 }

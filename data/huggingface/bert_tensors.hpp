@@ -5,14 +5,15 @@
 
 #include "data/huggingface/weight_files.hpp"
 
-/// What weight files call the tensors of a BERT that answers questions.
+/// Names of the tensors of a BERT question-answering model in weight files.
 namespace mylos::data {
 
-/// The name today's transformers gives the tensor `name`: LayerNorm.gamma is .weight, .beta is .bias, and a bare
-/// encoder's "embeddings." and "encoder." stand below "bert.".
+/// Returns the name of tensor `name` in current transformers: LayerNorm.gamma becomes .weight, .beta becomes .bias, and
+/// the "embeddings." and "encoder." of a bare encoder get the prefix "bert.".
 std::string canonical_bert_name(std::string_view name);
 
-/// These names; the pooler, heads for other tasks and buffers that hold no weights are ignored.
+/// Returns the naming based on canonical_bert_name. It ignores the pooler, heads for other tasks, and buffers that hold
+/// no weights.
 TensorNaming bert_tensor_naming();
 
 }  // namespace mylos::data

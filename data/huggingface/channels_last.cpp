@@ -10,7 +10,7 @@
 namespace mylos::data {
 namespace {
 
-/// target (columns, rows) = source (rows, columns) transposed.
+/// Writes the transpose of source (rows, columns) to target (columns, rows).
 void transpose(std::span<const float> source, std::size_t rows, std::size_t columns, std::span<float> target) {
   for (std::size_t row = 0; row < rows; ++row) {
     for (std::size_t column = 0; column < columns; ++column) {

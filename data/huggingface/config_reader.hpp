@@ -6,31 +6,32 @@
 
 #include "core/base/json.hpp"
 
-/// What readers of config.json share, whatever the model: values by their key, checked. Errors are std::runtime_error
-/// naming the file, the key, its value and what is supported.
+/// Checked access to the values of a config.json, used for all model families. Errors are std::runtime_error with the
+/// file, the key, its value and the supported values.
 namespace mylos::data {
 
-/// A value as it stands in the file, on one line.
+/// Formats a value as in the file, on one line.
 std::string json_value_text(const Json& value);
 
 class ConfigReader {
  public:
-  /// `json`, which outlives the reader, came from `file`, and describes `model`: "a BERT model".
+  /// Reads `json`, which came from `file` and must outlive the reader. `model` is a phrase for messages, such as "a
+  /// BERT model".
   ConfigReader(const Json& json, std::string file, std::string model);
 
-  /// Null where the key is absent or null, which are the same to Hugging Face but for pad_token_id.
+  /// Returns null if the key is absent or null. Hugging Face treats these alike, except for pad_token_id.
   const Json* find(const char* key) const;
   bool is_null(const char* key) const;
 
-  /// A size in [least, most]; `value` stays where the key is absent, which `required` forbids.
+  /// Reads a size in [least, most]. If the key is absent, `value` is unchanged; with `required` that is an error.
   void read_size(const char* key, std::size_t least, std::size_t most, std::size_t& value, bool required) const;
-  /// A number in [0, limit), or in (0, limit) where `positive`; `value` stays where the key is absent.
+  /// Reads a number in [0, limit), or in (0, limit) if `positive`. `value` is unchanged if the key is absent.
   void read_number(const char* key, bool positive, double limit, double& value) const;
-  /// True or false; `value` stays where the key is absent.
+  /// Reads true or false. `value` is unchanged if the key is absent.
   void read_flag(const char* key, bool& value) const;
-  /// Fails unless the key is absent or one of two accepted values.
+  /// Throws unless the key is absent or has one of the two accepted values.
   void read_choice(const char* key, std::string_view accepted, std::string_view alias) const;
-  /// Fails unless the key is absent or false; `why` follows in the message.
+  /// Throws unless the key is absent or false. `why` is appended to the message.
   void refuse_true(const char* key, std::string_view why = "") const;
 
   const std::string& file() const { return file_; }

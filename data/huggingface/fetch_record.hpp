@@ -5,16 +5,16 @@
 #include <string>
 #include <string_view>
 
-/// fetched.json, which `mylos fetch` leaves beside the files that it gets: where they came from, and their SHA-256.
+/// The record fetched.json, which `mylos fetch` writes beside the downloaded files: their source and SHA-256.
 namespace mylos::data {
 
-/// Writes the record of all files in `directory`. `commit` is the hub's, empty where the source has none.
+/// Writes the record of all files in `directory`. `commit` is the hub's commit, or empty if the source has none.
 void write_fetch_record(const std::filesystem::path& directory, const std::string& source, const std::string& commit);
 
-/// Hashes the recorded files of `directory` again. Returns false where there is no record: somebody copied the files
-/// there. Throws std::runtime_error with both sums where a file is no longer what was fetched.
+/// Verifies the SHA-256 of the recorded files in `directory`. Returns false if there is no record, which means that the
+/// files were copied there. Throws std::runtime_error with both checksums if a file has changed since it was fetched.
 bool check_fetch_record(const std::filesystem::path& directory);
-/// The same for those of `files` that the record has.
+/// Does the same for those of `files` that are in the record.
 bool check_fetch_record(const std::filesystem::path& directory, std::initializer_list<std::string_view> files);
 
 }  // namespace mylos::data

@@ -14,8 +14,8 @@ namespace mylos::data {
 namespace {
 
 constexpr double scale = 1.0 / 255.0;
-constexpr int bilinear = 2, bicubic = 3;  // as Pillow numbers its filters
-/// ConvNextImageProcessor, which is that of ResNets: it crops below so many pixels and warps from there on.
+constexpr int bilinear = 2, bicubic = 3;  // Pillow's numbers of its filters
+/// For ConvNextImageProcessor, which ResNets use: it crops below this size in pixels, and warps from this size on.
 constexpr std::size_t least_warped = 384;
 constexpr double usual_crop = 224.0 / 256.0;
 
@@ -39,14 +39,14 @@ std::vector<float> read_channels(const ConfigReader& reader, const char* key, bo
                    json_value_text(value), largest_image_side));
 }
 
-/// `side`, which stands in `value`.
+/// Checks and returns `side`, which is part of `value`.
 std::size_t side_of(const ConfigReader& reader, const char* key, const Json& value, const Json& side) {
   if (!side.is_number_unsigned() || side == 0 || side.get<std::size_t>() > largest_image_side)
     fail_size(reader, key, value);
   return side.get<std::size_t>();
 }
 
-/// The class that prepares the images, without "ImageProcessor", "FeatureExtractor" and what follows them.
+/// Returns the class name of the image processor without "ImageProcessor", "FeatureExtractor" and anything after them.
 std::string class_of(const ConfigReader& reader) {
   for (const char* key : {"image_processor_type", "feature_extractor_type"}) {
     const Json* type = reader.find(key);
@@ -57,7 +57,7 @@ std::string class_of(const ConfigReader& reader) {
   return "ConvNext";
 }
 
-/// Whether both sides are given: {"height": n, "width": n}, or a number where the class takes it so.
+/// True if both sides are given: {"height": n, "width": n}, or a number if the class interprets it so.
 bool gives_both_sides(const ConfigReader& reader, const std::string& name) {
   const Json* size = reader.find("size");
   if (size == nullptr) return false;
@@ -72,14 +72,14 @@ bool read_resample(const ConfigReader& reader, bool usual) {
                    json_value_text(*filter)));
 }
 
-/// The fraction of `resized` that `size` is, by which it is found again: their quotient may be rounded up.
+/// Returns size / resized, rounded down if necessary so that `resized` can be recovered from it.
 double fraction_of(std::size_t size, std::size_t resized) {
   const double fraction = static_cast<double>(size) / static_cast<double>(resized);
   const auto found = static_cast<std::size_t>(static_cast<double>(size) / fraction);
   return found == resized ? fraction : std::nextafter(fraction, 0.0);
 }
 
-/// A number, {"shortest_edge": n}, or {"height": n, "width": n}.
+/// Reads a number, {"shortest_edge": n}, or {"height": n, "width": n}.
 std::optional<std::size_t> read_side(const ConfigReader& reader, const char* key) {
   const Json* size = reader.find(key);
   if (size == nullptr) return std::nullopt;
@@ -134,7 +134,7 @@ ImageProcessor read_transformers_file(const ConfigReader& reader) {
   processor.is_bicubic = read_resample(reader, name == "CLIP" || name == "Bit" || name == "DeiT");
   processor.warps = gives_both_sides(reader, name);
   const auto resized = crops ? read_side(reader, "size") : std::nullopt;
-  if (resized && processor.size) {  // CLIP's way to say it
+  if (resized && processor.size) {  // CLIP's form
     if (*processor.size > *resized) {
       fail(fmt::format("{}: crop_size = {} is larger than size = {}, which would pad images and is not supported",
                        reader.file(), *processor.size, *resized));
@@ -162,7 +162,7 @@ ImageProcessor read_timm_file(const ConfigReader& reader) {
     fail(fmt::format("{}: interpolation = {} is not supported; only bilinear and bicubic are", reader.file(),
                      json_value_text(reader.json()["interpolation"])));
   }
-  const Json* input = reader.find("input_size");  // channels, height, width
+  const Json* input = reader.find("input_size");  // (channels, height, width)
   if (input != nullptr) {
     if (!input->is_array() || input->size() != 3 || (*input)[1] != (*input)[2]) fail_size(reader, "input_size", *input);
     processor.size = side_of(reader, "input_size", *input, (*input)[1]);

@@ -9,12 +9,12 @@
 namespace mylos::data {
 namespace {
 
-// No Llama is beyond these; a file that says so is damaged, and would ask for memory no machine has.
+// Upper limits, above any Llama. A file beyond them is damaged and would request more memory than any machine has.
 constexpr std::size_t most_llama_tokens = std::size_t{1} << 24;
 constexpr std::size_t widest_llama = std::size_t{1} << 17;
 constexpr std::size_t deepest_llama = 1024;
 constexpr std::size_t longest_llama = std::size_t{1} << 24;
-/// What the kernel of rotary embeddings takes (largest_rotary_head).
+/// The limit of the kernel for rotary embeddings (largest_rotary_head).
 constexpr std::size_t largest_llama_head = 256;
 constexpr double largest_theta = 1e12, largest_factor = 1e6;
 
@@ -31,7 +31,7 @@ void check_is_llama(const ConfigReader& reader) {
 
 RopeScaling::Type read_rope_type(const ConfigReader& rope) {
   const auto* type = rope.find("rope_type");
-  const char* const key = type == nullptr ? "type" : "rope_type";  // the name it had before
+  const char* const key = type == nullptr ? "type" : "rope_type";  // its former name
   if (type == nullptr) type = rope.find(key);
   if (type == nullptr || *type == "default") return RopeScaling::Type::none;
   if (*type == "linear") return RopeScaling::Type::linear;
@@ -45,7 +45,7 @@ void require_key(const ConfigReader& rope, const char* key, const char* type) {
   fail(fmt::format("{}: no \"{}\"; rotary embeddings of type \"{}\" need it", rope.file(), key, type));
 }
 
-/// An object of either name.
+/// Reads rope_scaling or rope_parameters.
 RopeScaling read_scaling(const ConfigReader& rope) {
   RopeScaling scaling{.type = read_rope_type(rope)};
   double turned = 1.0;
@@ -68,7 +68,7 @@ RopeScaling read_scaling(const ConfigReader& rope) {
   return scaling;
 }
 
-/// rope_theta and the scaling, of the top level and of rope_parameters, as transformers 5 writes them.
+/// Reads rope_theta and the scaling, both at the top level and in rope_parameters, as transformers 5 writes them.
 void read_rope(const ConfigReader& reader, LlamaConfig& config) {
   reader.read_number("rope_theta", true, largest_theta, config.rope_theta);
   const auto* old = reader.find("rope_scaling");
@@ -133,7 +133,7 @@ void read_heads(const ConfigReader& reader, LlamaConfig& config) {
                      config.head_dim, largest_llama_head));
 }
 
-/// What would change the numbers, and is not computed.
+/// Rejects options that would change the results and are not implemented.
 void refuse_others(const ConfigReader& reader) {
   reader.read_choice("hidden_act", "silu", "swish");
   reader.refuse_true("attention_bias", " (no biases)");

@@ -6,20 +6,20 @@
 #include <string>
 #include <string_view>
 
-/// Llamas that are known by their sizes alone, for what needs no weights.
+/// Llama models known by their sizes alone, for commands that need no weights.
 namespace mylos::data {
 
 struct NamedLlama {
   std::string name;
   LlamaConfig config;
-  std::string fetched;  ///< what `mylos fetch` and --model call one of this shape
+  std::string fetched;  ///< name of a model of this shape for `mylos fetch` and --model
 };
 
-/// codellama-7b, -13b and -34b (Rozière et al. 2023), llama-2-7b (Touvron et al. 2023), llama-3-8b (Grattafiori et al.
-/// 2024) and tinyllama-1.1b (Zhang et al. 2024).
+/// Returns codellama-7b, -13b and -34b (Rozière et al. 2023), llama-2-7b (Touvron et al. 2023), llama-3-8b (Grattafiori
+/// et al. 2024) and tinyllama-1.1b (Zhang et al. 2024).
 std::span<const NamedLlama> llama_shapes();
 
-/// The one called `name`, or fetched by that name; null where there is none.
+/// Returns the shape called `name`, or fetched by that name. Null if there is none.
 const NamedLlama* find_llama_shape(std::string_view name);
 
 }  // namespace mylos::data

@@ -5,14 +5,14 @@
 
 #include "data/huggingface/weight_files.hpp"
 
-/// What weight files call the tensors of a Llama.
+/// Names of a Llama's tensors in weight files.
 namespace mylos::data {
 
-/// The name that a LlamaForCausalLM gives the tensor `name`: those of a bare LlamaModel stand below "model.".
+/// Returns the name of tensor `name` in a LlamaForCausalLM: names of a bare LlamaModel get the prefix "model.".
 std::string canonical_llama_name(std::string_view name);
 
-/// These names. Buffers that hold no weights are ignored, and with `tied` embeddings lm_head.weight, which some files
-/// hold a second time.
+/// Returns the naming based on canonical_llama_name. It ignores buffers that hold no weights and, with `tied`
+/// embeddings, lm_head.weight, which some files store a second time.
 TensorNaming llama_tensor_naming(bool tied);
 
 }  // namespace mylos::data

@@ -4,22 +4,22 @@
 #include <span>
 #include <string_view>
 
-/// The files in the directories of each family of models, which `mylos fetch` gets.
+/// The files that `mylos fetch` downloads for each model family.
 namespace mylos::data {
 
 struct ModelFamily {
   std::string_view model_type;                 ///< in config.json
   std::string_view model;                      ///< in messages, with its article: "a BERT model"
-  std::span<const std::string_view> needed;    ///< files beside config.json and the weights
-  std::span<const std::string_view> optional;  ///< files that only some of its directories have
-  /// Throws std::runtime_error where config.json is none that Mylos trains.
+  std::span<const std::string_view> needed;    ///< required files beside config.json and the weights
+  std::span<const std::string_view> optional;  ///< files that only some models have
+  /// Throws std::runtime_error if config.json describes a model that Mylos cannot train.
   void (*check_config)(const std::filesystem::path& file);
-  /// Throws std::runtime_error where the directory is not whole: configuration, tokenizer, structure of the weights.
+  /// Throws std::runtime_error if the directory is incomplete: configuration, tokenizer, or structure of the weights.
   void (*check)(const std::filesystem::path& directory);
 };
 
-/// The family that config.json of `directory` names. Throws std::runtime_error naming the file, its model_type and the
-/// families that there are.
+/// Returns the family named in config.json of `directory`. Throws std::runtime_error with the file, its model_type and
+/// the supported families if there is no such family.
 const ModelFamily& find_model_family(const std::filesystem::path& directory);
 
 }  // namespace mylos::data

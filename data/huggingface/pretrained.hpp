@@ -14,66 +14,66 @@
 #include "data/huggingface/weight_files.hpp"
 #include "data/huggingface/weight_files_writer.hpp"
 
-/// Model directories of Hugging Face, whatever the model: weights in safetensors, config.json, and the tokenizer's
-/// files. What the configuration and those files mean is known to the model's family (bert_config.hpp) and the
-/// tokenizer (wordpiece_files.hpp).
+/// Hugging Face model directories, independent of the model: weights in safetensors, config.json, and the tokenizer's
+/// files. The model's family (bert_config.hpp) interprets the configuration, and the tokenizer (wordpiece_files.hpp)
+/// its files.
 namespace mylos::data {
 
-/// A tensor the caller wants, by its Hugging Face name (bert.encoder.layer.0.attention.self.query.weight). One that is
-/// optional may be absent from the files, like the head of a model that was never fine-tuned.
+/// A requested tensor, by its Hugging Face name (bert.encoder.layer.0.attention.self.query.weight). An optional tensor
+/// may be absent from the files, like the head of a model that was never fine-tuned.
 struct TensorSpec {
   std::string name;
   std::vector<std::size_t> shape;
   bool optional = false;
-  bool is_count = false;  ///< whole numbers (I32 or I64), read as float
+  bool is_count = false;  ///< integers (I32 or I64), read as float
 };
 
-/// The optional tensors that the weight files lack, and the tensors in them that were ignored.
+/// Optional tensors that are missing in the weight files, and tensors in the files that were ignored.
 struct WeightReport {
   std::vector<std::string> missing;
   std::vector<std::string> ignored;
 };
 
-/// "N tensors not used for <purpose> are ignored: ..." on one line; empty where none was ignored.
+/// Formats "N tensors not used for <purpose> are ignored: ..." on one line. Empty if none were ignored.
 std::string ignored_line(const WeightReport& report, std::string_view purpose);
 
-/// Reads values of one tensor, row-major, from its element `first` on.
+/// Reads values of one tensor in row-major order, starting at element `first`.
 using TensorReader = std::function<void(std::size_t first, std::span<float> values)>;
 
-/// Takes wanted row `row`, of whose values it reads what it needs before it returns.
+/// Receives requested tensor number `row`, and reads the values that it needs before it returns.
 using WeightSink = std::function<void(std::size_t row, const TensorReader& read)>;
 
-/// A file of a model directory beside its configuration and weights.
+/// A file of a model directory other than its configuration and weights.
 struct ModelFile {
-  std::string name;  ///< in the directory
+  std::string name;  ///< file name in the directory
   std::string bytes;
 };
 
-/// A model directory. Errors are std::runtime_error naming file, key or tensor.
+/// A model directory. Errors are std::runtime_error with the file, key or tensor.
 class PretrainedModel {
  public:
-  /// Reads config.json, which must be a JSON object; nothing else is read or checked yet.
+  /// Reads config.json, which must be a JSON object. Reads and checks nothing else yet.
   explicit PretrainedModel(std::filesystem::path directory);
 
   const std::filesystem::path& directory() const { return directory_; }
   std::filesystem::path config_path() const { return directory_ / "config.json"; }
-  /// All of config.json, its keys in the order of the file.
+  /// Returns all of config.json, with keys in file order.
   const OrderedJson& config() const { return config_; }
-  /// As model_type_of: "bert", "llama", ...; empty where config.json does not say.
+  /// Returns the family as model_type_of does: "bert", "llama", ...; empty if config.json does not name it.
   std::string model_type() const;
 
-  /// Whether there are weights in any form, be it one that cannot be read.
+  /// True if there are weights in any format, even one that cannot be read.
   bool has_weights() const { return has_weight_files(directory_); }
-  /// The type of most of the weights; float32 where they have none of floating-point numbers. Errors as of WeightFiles.
+  /// Returns the type of most of the weights, or float32 if none are floating-point numbers. Errors as for WeightFiles.
   Precision weights_precision() const;
 
-  /// Those of `names` that the directory has, in the order of `names`.
+  /// Reads those of `names` that exist in the directory, in the order of `names`.
   std::vector<ModelFile> read_files(std::span<const std::string_view> names) const;
 
-  /// Lets `sink` read each wanted tensor as float, in the order wanted. `naming` says what the model's files may call
-  /// them and which others to ignore. Before the first value is read it throws where a tensor is missing and not
-  /// optional, has another shape or no type of floating-point numbers, comes under two names, or is neither wanted nor
-  /// ignored.
+  /// Passes each requested tensor to `sink` as float, in the order of `wanted`. `naming` maps names in the files to
+  /// canonical names and tells which other tensors to ignore. Throws before the first value is read if a tensor is
+  /// missing and not optional, has another shape, is not of a floating-point type, appears under two names, or is
+  /// neither requested nor ignored.
   WeightReport read_weights(std::span<const TensorSpec> wanted, const TensorNaming& naming,
                             const WeightSink& sink) const;
 
@@ -82,18 +82,18 @@ class PretrainedModel {
   OrderedJson config_;
 };
 
-/// JSON as it is written into a model directory: indented by two spaces, with a newline at the end.
+/// Formats JSON as in a model directory: indented by two spaces, with a newline at the end.
 std::string model_json_text(const OrderedJson& json);
 
-/// Writes a model directory that transformers loads: `config` as config.json, `files` as they are, and the weights
-/// piece by piece. It appears whole or not at all, and replaces an older one at `directory`. The caller is its only
-/// writer.
+/// Writes a model directory that transformers can load: `config` as config.json, `files` unchanged, and the weights as
+/// a stream of pieces. The directory appears complete or not at all, and replaces an older one at `directory`. Only one
+/// process may write to it at a time.
 class PretrainedWriter {
  public:
-  /// Throws std::invalid_argument where a file's name is a path, comes twice, or is config.json or the weights'.
+  /// Throws std::invalid_argument if a file's name is a path, appears twice, or is that of config.json or the weights.
   PretrainedWriter(const std::filesystem::path& directory, const OrderedJson& config, std::span<const ModelFile> files,
                    std::span<const TensorShape> weights, const WeightFormat& format = {});
-  /// The next values, as SafetensorsWriter takes them.
+  /// Appends values, as SafetensorsWriter::write does.
   void write(std::span<const float> values) { weights_.write(values); }
   void commit();
 
@@ -102,7 +102,7 @@ class PretrainedWriter {
   WeightFilesWriter weights_;
 };
 
-/// The same for weights that are in memory.
+/// Does the same for weights that are in memory.
 void write_pretrained(const std::filesystem::path& directory, const OrderedJson& config,
                       std::span<const ModelFile> files, std::span<const NamedTensor> weights,
                       const WeightFormat& format = {});

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* config_name = "config.json";
 
-/// Throws where `files` could not stand beside the configuration and the weights.
+/// Throws if one of `files` would conflict with the configuration or the weights.
 void check_names(std::span<const ModelFile> files) {
   std::set<std::string_view> names = {config_name, weights_file, weights_index_file};
   for (const ModelFile& file : files) {
@@ -25,7 +25,7 @@ void check_names(std::span<const ModelFile> files) {
   }
 }
 
-/// `directory`, cleared of what killed writers left beside it.
+/// Removes the leftovers of killed writers beside `directory`, and returns it.
 const std::filesystem::path& prepared(const std::filesystem::path& directory, std::span<const ModelFile> files) {
   check_names(files);
   remove_abandoned(directory);

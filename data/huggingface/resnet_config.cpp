@@ -14,7 +14,7 @@
 namespace mylos::data {
 namespace {
 
-// No ResNet is beyond these; a file that says so is damaged.
+// Upper limits, above any ResNet. A file beyond them is damaged.
 constexpr std::size_t widest_resnet = std::size_t{1} << 16;
 constexpr std::size_t deepest_resnet = 1024;
 constexpr std::size_t most_stages = 64;
@@ -45,7 +45,7 @@ void read_sizes(const ConfigReader& reader, const char* key, std::size_t most, s
   sizes = list->get<std::vector<std::size_t>>();
 }
 
-/// The names in id2label, whose keys are 0, 1, ... as texts.
+/// Reads the names in id2label, whose keys are the strings "0", "1", ...
 std::vector<std::string> named_labels(const ConfigReader& reader, const Json& names) {
   if (!names.is_object() || names.empty()) {
     fail(fmt::format("{}: id2label is not an object of label names", reader.file()));
@@ -111,7 +111,7 @@ void check_sizes(const ConfigReader& reader, const ResnetConfig& config) {
   }
 }
 
-/// timm's config.json: the name of an architecture, and the number of its labels.
+/// Parses timm's config.json: the name of an architecture and the number of labels.
 ResnetConfig parse_timm_config(const ConfigReader& reader) {
   const Json& name = *reader.find("architecture");
   const NamedResnet* known = name.is_string() ? find_resnet_shape(name.get<std::string>()) : nullptr;

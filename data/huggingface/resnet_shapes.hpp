@@ -6,22 +6,22 @@
 #include <string>
 #include <string_view>
 
-/// ResNets that are known by their sizes alone: to plan and to train from the initialiser.
+/// ResNets known by their sizes alone, for planning and for training from random initial weights.
 namespace mylos::data {
 
 struct NamedResnet {
   std::string name;
-  ResnetConfig config;  ///< with the 1000 labels of ImageNet
-  std::string fetched;  ///< what `mylos fetch` calls one of this shape with weights
+  ResnetConfig config;  ///< with ImageNet's 1000 labels
+  std::string fetched;  ///< name of a model of this shape with weights for `mylos fetch`
 };
 
-/// resnet18, 34, 50, 101 and 152 (He et al. 2016) as torchvision has them: a bottleneck's stride is in its 3 x 3
+/// Returns resnet18, 34, 50, 101 and 152 (He et al. 2016) as in torchvision: the stride of a bottleneck is in its 3 x 3
 /// convolution.
 std::span<const NamedResnet> resnet_shapes();
 
-/// The one called `name`; null where there is none.
+/// Returns the shape called `name`. Null if there is none.
 const NamedResnet* find_resnet_shape(std::string_view name);
-/// The one called `name`, or fetched by that name; null where there is none.
+/// Returns the shape called `name`, or fetched by that name. Null if there is none.
 const NamedResnet* find_resnet_sizes(std::string_view name);
 
 }  // namespace mylos::data

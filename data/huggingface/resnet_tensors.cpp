@@ -10,14 +10,14 @@
 namespace mylos::data {
 namespace {
 
-/// Takes `prefix` from the front of `text`; false where it begins otherwise.
+/// Removes `prefix` from the front of `text`. Returns false if `text` does not begin with it.
 bool take(std::string_view& text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return false;
   text.remove_prefix(prefix.size());
   return true;
 }
 
-/// Takes a number of at most four digits, as stages and layers have them.
+/// Removes a number of at most four digits from the front of `text`: the index of a stage or layer.
 std::optional<std::size_t> take_number(std::string_view& text) {
   std::size_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -27,7 +27,7 @@ std::optional<std::size_t> take_number(std::string_view& text) {
   return number;
 }
 
-/// Our name of a tensor of a block from the part of torchvision's after "layer1.0."; empty where it is unknown.
+/// Returns our name of a tensor in a block, given torchvision's name after "layer1.0.". Empty if unknown.
 std::string name_in_block(std::string_view part) {
   if (take(part, "downsample.0.")) return fmt::format("shortcut.convolution.{}", part);
   if (take(part, "downsample.1.")) return fmt::format("shortcut.normalization.{}", part);
@@ -40,7 +40,7 @@ std::string name_in_block(std::string_view part) {
   return {};
 }
 
-/// torchvision's "layer1.0.conv1.weight"; empty where it is no such name.
+/// Converts torchvision's "layer1.0.conv1.weight". Returns an empty string for other names.
 std::string name_of_block(std::string_view name) {
   if (!take(name, "layer")) return {};
   const auto stage = take_number(name);

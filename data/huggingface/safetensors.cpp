@@ -21,11 +21,12 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian, and read as they are");
 
 constexpr std::size_t length_bytes = 8;
-constexpr std::uint64_t longest_header = 100'000'000;            // bytes; the limit of the format's own library
-constexpr std::uint64_t lfs_pointer_start = 0x206e6f6973726576;  // "version ": what a clone without git-lfs holds
+constexpr std::uint64_t longest_header = 100'000'000;            // bytes; the limit of the format's reference library
+constexpr std::uint64_t lfs_pointer_start = 0x206e6f6973726576;  // "version ": start of the file in a clone without
+                                                                 // git-lfs
 constexpr std::size_t chunk_bytes = std::size_t{1} << 20;
 
-/// Reads `bytes` from `offset` of an open file.
+/// Reads bytes.size() bytes at `offset` of an open file.
 void read_at(int descriptor, std::uint64_t offset, std::span<std::byte> bytes, const std::string& file) {
   while (!bytes.empty()) {
     const auto count = ::pread(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(offset));
@@ -37,7 +38,7 @@ void read_at(int descriptor, std::uint64_t offset, std::span<std::byte> bytes, c
   }
 }
 
-/// Converts packed `Source` elements, which need not be aligned.
+/// Converts packed `Source` elements, which may be unaligned.
 template <class Source, class Target>
 void convert(std::span<const std::byte> bytes, Target* target) {
   for (std::size_t i = 0; i * sizeof(Source) < bytes.size(); ++i) {

@@ -16,8 +16,8 @@
 /// The safetensors file format: an 8-byte header length, a JSON header, then the tensors' bytes without gaps.
 namespace mylos::data {
 
-/// One tensor of a safetensors file. `type` is the format's own name (F32, BF16, I64, ...); its bytes are
-/// [begin, end) counted from the end of the header.
+/// One tensor of a safetensors file. `type` is the format's own name (F32, BF16, I64, ...). The tensor occupies bytes
+/// [begin, end), counted from the end of the header.
 struct TensorInfo {
   std::string name;
   std::string type;
@@ -26,36 +26,36 @@ struct TensorInfo {
   std::uint64_t end = 0;
 };
 
-/// Bytes of an element of the type the format calls `name`; 0 where it has no such type.
+/// Returns the bytes per element of the format's type `name`, or 0 if the format has no such type.
 std::size_t safetensors_type_bytes(std::string_view name);
 
-/// The type of a tensor that read_float reads: F64 is wider than any we write and counts as float32; empty for one that
-/// it refuses.
+/// Returns the precision of a type that read_float supports, with F64 as float32 because no wider type is ever written.
+/// nullopt for other types.
 std::optional<Precision> safetensors_precision(std::string_view type);
 
-/// Number of elements. Throws std::runtime_error naming `what` where the product overflows.
+/// Returns the number of elements. Throws std::runtime_error with `what` if the product overflows.
 std::size_t element_count(std::span<const std::size_t> shape, std::string_view what);
 
-/// The start of a message about one tensor of one file.
+/// Returns the start of a message about one tensor of one file.
 std::string tensor_subject(std::string_view file, std::string_view tensor);
 
-/// "(2, 384)": a shape as messages print it.
+/// Formats a shape for messages: "(2, 384)".
 std::string shape_text(std::span<const std::size_t> shape);
 
-/// What the header of a safetensors file says, in the order of the tensors' bytes.
+/// The content of a safetensors header, with tensors in the order of their bytes.
 struct SafetensorsHeader {
   std::vector<TensorInfo> tensors;
   std::map<std::string, std::string> metadata;
 };
 
-/// Reads and checks a JSON header against the `data_bytes` that follow it: types, shapes, sizes, overlaps, gaps, end.
-/// Throws std::runtime_error naming `file` and the tensor.
+/// Parses a JSON header and checks types, shapes, sizes, overlaps, gaps and the end against the `data_bytes` that
+/// follow it. Throws std::runtime_error with `file` and the tensor.
 SafetensorsHeader parse_safetensors_header(std::string_view json, std::uint64_t data_bytes, const std::string& file);
 
-/// An open safetensors file. The header is checked in full when it is opened; values are read on demand.
+/// An open safetensors file. The constructor checks the whole header; values are read on demand.
 class SafetensorsFile {
  public:
-  /// Throws std::runtime_error naming the file where it cannot be read or is not a whole safetensors file.
+  /// Throws std::runtime_error with the file if it cannot be read or is not a complete safetensors file.
   explicit SafetensorsFile(std::filesystem::path path);
   ~SafetensorsFile();
   SafetensorsFile(const SafetensorsFile&) = delete;
@@ -65,17 +65,17 @@ class SafetensorsFile {
   const std::vector<TensorInfo>& tensors() const { return header_.tensors; }
   const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
 
-  /// The tensor called `name`, or null where the file has none.
+  /// Returns the tensor called `name`, or null if the file has none.
   const TensorInfo* find(std::string_view name) const;
 
-  /// Values of an F16, BF16, F32 or F64 tensor as float, row-major. Throws std::runtime_error for another type or an
-  /// absent name.
+  /// Reads an F16, BF16, F32 or F64 tensor as float, in row-major order. Throws std::runtime_error for another type or
+  /// an absent name.
   std::vector<float> read_float(std::string_view name) const;
-  /// Those from element `first` on; no other byte of the tensor is read. Throws also std::invalid_argument where they
-  /// do not lie in the tensor.
+  /// Reads values.size() elements starting at `first`, and no other byte of the tensor. Also throws
+  /// std::invalid_argument if the range is outside the tensor.
   void read_float(std::string_view name, std::size_t first, std::span<float> values) const;
 
-  /// Values of an I32 or I64 tensor, row-major. Throws std::runtime_error for another type or an absent name.
+  /// Reads an I32 or I64 tensor in row-major order. Throws std::runtime_error for another type or an absent name.
   std::vector<std::int64_t> read_integer(std::string_view name) const;
 
  private:
@@ -89,52 +89,52 @@ class SafetensorsFile {
   int descriptor_ = -1;
 };
 
-/// What a tensor to write is, its values apart.
+/// Describes a tensor to be written, without its values.
 struct TensorShape {
   std::string name;
   std::vector<std::size_t> shape;
-  bool is_count = false;  ///< whole numbers, written as I64 whatever the type of the others
+  bool is_count = false;  ///< integers, written as I64 whatever the type of the other tensors
 };
 
-/// Writes a safetensors file whose values come piece by piece, so that they never stand in memory together. The file
-/// appears whole or not at all.
+/// Writes a safetensors file from a stream of values, so that they need not be in memory at once. The file appears
+/// complete or not at all.
 class SafetensorsWriter {
  public:
-  /// Begins a file of these tensors, in this order, of element type `type`, with the metadata that transformers asks
-  /// for. Errors: std::invalid_argument where a name comes twice; std::runtime_error naming the file.
+  /// Starts a file with these tensors, in this order, of element type `type`, with the metadata that transformers
+  /// requires. Throws std::invalid_argument if a name appears twice, and std::runtime_error with the file.
   SafetensorsWriter(const std::filesystem::path& path, std::span<const TensorShape> tensors,
                     Precision type = Precision::float32);
-  /// The next values, any number of them: those of a tensor follow those of the one before it.
+  /// Appends any number of values. Tensors follow each other in order.
   void write(std::span<const float> values);
-  /// Errors: std::invalid_argument where there were more or fewer values than the tensors have.
+  /// Completes the file. Throws std::invalid_argument unless exactly as many values were written as the tensors have.
   void commit();
 
  private:
-  /// Neighbouring tensors of one type.
+  /// A run of consecutive tensors of one type.
   struct Stretch {
-    std::size_t end = 0;  ///< elements of the file up to its end
+    std::size_t end = 0;  ///< elements of the file up to the end of this run
     bool is_count = false;
   };
 
   StagedFile file_;
   Precision type_;
   std::vector<Stretch> stretches_;
-  std::size_t stretch_ = 0;                 ///< that is being written
+  std::size_t stretch_ = 0;                 ///< the one being written
   std::size_t expected_ = 0, written_ = 0;  ///< elements
 };
 
-/// A tensor to write: row-major float values, product(shape) of them.
+/// A tensor to be written: product(shape) float values in row-major order.
 struct NamedTensor {
   std::string name;
   std::vector<std::size_t> shape;
   std::span<const float> values;
 };
 
-/// Names and shapes. Errors: std::invalid_argument where values do not fit a shape.
+/// Returns names and shapes. Throws std::invalid_argument if the number of values does not match a shape.
 std::vector<TensorShape> shapes_of(std::span<const NamedTensor> tensors);
 
-/// Writes `tensors` in the order given, as `type`, with the metadata that transformers asks for. The file appears
-/// whole or not at all: where the disk is full, std::runtime_error names the file and an older one stays.
+/// Writes `tensors` in the given order, as `type`, with the metadata that transformers requires. The file appears
+/// complete or not at all: if the disk is full, throws std::runtime_error with the file and keeps an older one.
 void write_safetensors(const std::filesystem::path& path, std::span<const NamedTensor> tensors,
                        Precision type = Precision::float32);
 

@@ -94,7 +94,7 @@ std::map<std::string, std::string> read_metadata(const Json& entry, const std::s
   return metadata;
 }
 
-/// Parses the header, refusing a name that comes twice: a JSON reader would quietly keep the last.
+/// Parses the header and rejects duplicate names, of which a JSON parser would silently keep the last.
 Json parse_object(std::string_view text, const std::string& file) {
   std::set<std::string> names;
   std::string repeated;
@@ -107,7 +107,7 @@ Json parse_object(std::string_view text, const std::string& file) {
   return header;
 }
 
-/// Checks that the tensors, sorted by place, fill the data without overlap or gap.
+/// Checks that the tensors, sorted by position, cover the data without overlap or gap.
 void check_places(const std::vector<TensorInfo>& tensors, std::uint64_t data_bytes, const std::string& file) {
   std::uint64_t filled = 0;
   const TensorInfo* last = nullptr;

@@ -12,7 +12,7 @@ namespace mylos::data {
 namespace {
 
 constexpr std::size_t chunk_elements = std::size_t{1} << 18;
-constexpr std::size_t header_alignment = 8;  // bytes; so that readers can map the tensors
+constexpr std::size_t header_alignment = 8;  // bytes; lets readers map the tensors into memory
 
 std::string_view type_name(Precision type) {
   switch (type) {
@@ -88,7 +88,7 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::spa
 void SafetensorsWriter::write(std::span<const float> values) {
   while (!values.empty()) {
     while (stretch_ + 1 < stretches_.size() && written_ == stretches_[stretch_].end) ++stretch_;
-    const bool is_last = stretch_ + 1 >= stretches_.size();  // too many values are told by commit()
+    const bool is_last = stretch_ + 1 >= stretches_.size();  // commit() reports excess values
     const std::size_t count = is_last ? values.size() : std::min(values.size(), stretches_[stretch_].end - written_);
     const bool is_count = !stretches_.empty() && stretches_[stretch_].is_count;
     if (is_count) write_converted<std::int64_t>(file_, values.first(count));

@@ -11,7 +11,7 @@ namespace mylos::data {
 std::optional<SentencePieceTokenizer> load_sentencepiece(const std::filesystem::path& directory,
                                                          std::size_t vocabulary) {
   const std::filesystem::path file = directory / sentencepiece_file;
-  std::error_code unreadable;  // is told where it is read
+  std::error_code unreadable;  // reported when the file is read
   if (!std::filesystem::exists(file, unreadable)) return std::nullopt;
   auto tokenizer = SentencePieceTokenizer::load(file);
   ensure(tokenizer.size() <= vocabulary, fmt::format("{}: has {} pieces, and the model's vocab_size is {}",

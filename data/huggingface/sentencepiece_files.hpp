@@ -12,16 +12,16 @@
 namespace mylos::data {
 
 inline constexpr std::string_view sentencepiece_file = "tokenizer.model";
-/// The file of transformers' fast tokenizers, the only one of newer Llamas. It is copied, and not read.
+/// The file of transformers' fast tokenizers, and the only tokenizer file of newer Llamas. It is copied but not read.
 inline constexpr std::string_view fast_tokenizer_file = "tokenizer.json";
 
-/// The files that a directory of such a model may hold beside config.json and its weights.
+/// The files that a directory of such a model may contain beside config.json and its weights.
 inline constexpr std::array<std::string_view, 5> sentencepiece_files = {
     sentencepiece_file, fast_tokenizer_file, "tokenizer_config.json", "special_tokens_map.json",
     "generation_config.json"};
 
-/// Reads tokenizer.model of `directory`. Returns nullopt where there is none. Throws std::runtime_error naming the file
-/// where it cannot be read, or has more pieces than the `vocabulary` of the model; fewer are padding.
+/// Reads tokenizer.model of `directory`. Returns nullopt if there is none. Throws std::runtime_error with the file if
+/// it cannot be read or has more pieces than the model's `vocabulary`; the model may have extra rows as padding.
 std::optional<SentencePieceTokenizer> load_sentencepiece(const std::filesystem::path& directory,
                                                          std::size_t vocabulary);
 

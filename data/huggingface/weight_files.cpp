@@ -16,7 +16,7 @@
 namespace mylos::data {
 namespace {
 
-/// Cloning undoes shared storage, which safetensors refuses.
+/// The command clones tensors because safetensors rejects shared storage.
 constexpr std::string_view convert_command =
     "python3 -c \"import torch, safetensors.torch as s; "
     "w = torch.load('pytorch_model.bin', map_location='cpu', weights_only=True); "
@@ -31,7 +31,7 @@ constexpr std::string_view convert_command =
   fail(fmt::format("{} has no model.safetensors", directory.string()));
 }
 
-/// The tensors of each shard, by the names of the index.
+/// Returns the tensors of each shard, from the index.
 std::map<std::string, std::set<std::string>> read_weight_map(const std::filesystem::path& index) {
   const auto json = read_json(index);
   const bool has_map = json.is_object() && json.contains("weight_map") && json["weight_map"].is_object();
@@ -50,7 +50,7 @@ std::map<std::string, std::set<std::string>> read_weight_map(const std::filesyst
   return shards;
 }
 
-/// Throws where a shard lacks a tensor that the index says it has.
+/// Throws if a shard lacks a tensor that the index assigns to it.
 void check_shard(const SafetensorsFile& file, const std::set<std::string>& named, const std::filesystem::path& index) {
   for (const std::string& name : named) {
     if (file.find(name) != nullptr) continue;
@@ -72,7 +72,7 @@ bool is_file_name(std::string_view name) {
 }
 
 bool has_weight_files(const std::filesystem::path& directory) {
-  std::error_code unreadable;  // is told where it is read
+  std::error_code unreadable;  // reported when the file is read
   return std::ranges::any_of(
       std::array{weights_file, weights_index_file, "pytorch_model.bin", "pytorch_model.bin.index.json"},
       [&](const char* name) { return std::filesystem::exists(directory / name, unreadable); });

@@ -11,53 +11,54 @@
 
 #include "data/huggingface/safetensors.hpp"
 
-/// The safetensors file or files that hold a model directory's weights.
+/// The safetensors file or files with the weights of a model directory.
 namespace mylos::data {
 
-/// How a model directory calls its weights: one file, or the index of several.
+/// File names of the weights in a model directory: a single file, or the index of several.
 inline constexpr const char* weights_file = "model.safetensors";
 inline constexpr const char* weights_index_file = "model.safetensors.index.json";
 
-/// The name by which a caller knows the tensor that a file calls `name`.
+/// Returns the canonical name of the tensor that a file calls `name`.
 using CanonicalName = std::string (*)(std::string_view name);
 
-/// What a model family's weight files may call its tensors.
+/// The names of a model family's tensors in weight files.
 struct TensorNaming {
-  std::string_view model;                               ///< in messages, with its article: "a BERT"
-  CanonicalName canonical = nullptr;                    ///< null: tensors are known by the names in the files
-  bool (*is_ignored)(std::string_view name) = nullptr;  ///< of a canonical name nobody wants; null: none is ignored
+  std::string_view model;                               ///< for messages, with its article: "a BERT"
+  CanonicalName canonical = nullptr;                    ///< null: the names in the files are canonical
+  bool (*is_ignored)(std::string_view name) = nullptr;  ///< true for unused tensors, by canonical name; null: none are
+                                                        ///< ignored
 
   bool ignores(std::string_view name) const { return is_ignored != nullptr && is_ignored(name); }
 };
 
-/// One tensor of the weights: the file it is in, and how that file calls and describes it.
+/// One tensor of the weights: its file, and its name and description in that file.
 struct WeightEntry {
   const SafetensorsFile* file;
   const TensorInfo* tensor;
 };
 
-/// Whether `name` is that of a file in a directory: no path, and not the directory itself or the one above.
+/// True if `name` is a plain file name: not a path, "." or "..".
 bool is_file_name(std::string_view name);
 
-/// Whether a model directory has weights in any form, be it one that cannot be read.
+/// True if a model directory has weights in any format, even one that cannot be read.
 bool has_weight_files(const std::filesystem::path& directory);
 
 /// The open weight files of a model directory: model.safetensors, or the shards of model.safetensors.index.json.
 class WeightFiles {
  public:
-  /// Throws std::runtime_error naming file and tensor of what is missing, damaged or contradictory: shards hold the
-  /// tensors that the index says, each once. A shard may be a symbolic link, as in the hub's cache. Where there is
-  /// only pytorch_model.bin the message has the command that converts it.
+  /// Throws std::runtime_error with the file and tensor if anything is missing, damaged or contradictory: the shards
+  /// must contain the tensors that the index lists, each once. A shard may be a symbolic link, as in the hub's cache.
+  /// If there is only a pytorch_model.bin, the message contains the command that converts it.
   explicit WeightFiles(const std::filesystem::path& directory, CanonicalName canonical = nullptr);
 
-  /// All tensors by canonical name; of shards those that the index names.
+  /// Returns all tensors by canonical name; in a sharded model, those that the index names.
   const std::map<std::string, WeightEntry>& entries() const { return entries_; }
-  /// Tensors that a shard has and the index does not name.
+  /// Returns the tensors that are in a shard but not in the index.
   const std::vector<WeightEntry>& unnamed() const { return unnamed_; }
-  /// Throws std::runtime_error about the first of them that a model does not ignore.
+  /// Throws std::runtime_error about the first unnamed tensor that `naming` does not ignore.
   void check_unnamed(const TensorNaming& naming) const;
   std::string canonical_name(const TensorInfo& tensor) const;
-  /// The type that most bytes of the tensors have, of those of floating-point numbers; empty where there are none.
+  /// Returns the floating-point type with the most bytes, or nullopt if no tensor has a floating-point type.
   std::optional<Precision> precision() const;
 
  private:
@@ -71,8 +72,8 @@ class WeightFiles {
   std::vector<WeightEntry> unnamed_;
 };
 
-/// The files that model.safetensors.index.json at `index` names. Throws std::runtime_error where it names none, or one
-/// outside its directory.
+/// Returns the files that model.safetensors.index.json at `index` names. Throws std::runtime_error if it names none, or
+/// one outside its directory.
 std::set<std::string> shard_files(const std::filesystem::path& index);
 
 }  // namespace mylos::data

@@ -22,7 +22,7 @@ std::uint64_t tensor_bytes(const TensorShape& tensor, Precision precision) {
   return std::uint64_t{element_count(tensor.shape, tensor.name)} * width;
 }
 
-/// Each shard's writer would find only the doubles of its own.
+/// Throws if a name appears twice. The writer of each shard would find only duplicates within its shard.
 void check_tensor_names(std::span<const TensorShape> tensors) {
   std::set<std::string_view> names;
   for (const TensorShape& tensor : tensors) {
@@ -34,7 +34,7 @@ void check_tensor_names(std::span<const TensorShape> tensors) {
 
 std::vector<std::size_t> divide_into_shards(std::span<const TensorShape> tensors, const WeightFormat& format) {
   std::vector<std::size_t> counts(1);
-  std::uint64_t bytes = 0;  // of the last shard
+  std::uint64_t bytes = 0;  // size of the last shard
   for (const TensorShape& tensor : tensors) {
     const std::uint64_t more = tensor_bytes(tensor, format.precision);
     if (counts.back() > 0 && bytes + more > format.shard_bytes) {

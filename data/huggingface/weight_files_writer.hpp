@@ -9,30 +9,30 @@
 
 #include "data/huggingface/safetensors.hpp"
 
-/// The safetensors file or files of a model directory, as Hugging Face's libraries write them.
+/// Writes the safetensors file or files of a model directory as Hugging Face's libraries do.
 namespace mylos::data {
 
-/// How a model's weights are written.
+/// Element type and shard size of the written weights.
 struct WeightFormat {
-  static constexpr std::uint64_t default_shard_bytes = 5'000'000'000;  ///< what transformers calls 5GB
+  static constexpr std::uint64_t default_shard_bytes = 5'000'000'000;  ///< "5GB" in transformers
 
   Precision precision = Precision::float32;
-  /// Weights of more bytes than this are written in several files of at most as many, a larger tensor in one of its
-  /// own: model-00001-of-0000N.safetensors, ..., and model.safetensors.index.json.
+  /// Larger weights are written as several files of at most this size: model-00001-of-0000N.safetensors, ..., and
+  /// model.safetensors.index.json. A tensor that exceeds it gets a file of its own.
   std::uint64_t shard_bytes = default_shard_bytes;
 };
 
-/// How many of `tensors`, in their order, each file holds: one file where all have at most format.shard_bytes.
+/// Returns the number of consecutive tensors in each file: a single file if all fit into format.shard_bytes.
 std::vector<std::size_t> divide_into_shards(std::span<const TensorShape> tensors, const WeightFormat& format);
 
-/// Writes model.safetensors, or shards and their index, into a directory, one file after the other.
+/// Writes model.safetensors, or shards and their index, to a directory, one file after the other.
 class WeightFilesWriter {
  public:
-  /// Errors: std::invalid_argument where a tensor's name comes twice; std::runtime_error naming the file.
+  /// Throws std::invalid_argument if a tensor's name appears twice, and std::runtime_error with the file.
   WeightFilesWriter(std::filesystem::path directory, std::span<const TensorShape> tensors, const WeightFormat& format);
-  /// The next values, any number of them: those of a tensor follow those of the one before it.
+  /// Appends any number of values. Tensors follow each other in order.
   void write(std::span<const float> values);
-  /// Errors: std::invalid_argument where there were more or fewer values than the tensors have.
+  /// Completes the files. Throws std::invalid_argument unless exactly as many values were written as the tensors have.
   void commit();
 
  private:
@@ -43,10 +43,10 @@ class WeightFilesWriter {
   std::filesystem::path directory_;
   std::vector<TensorShape> tensors_;
   WeightFormat format_;
-  std::vector<std::size_t> counts_;  ///< of the tensors in each shard
-  std::size_t shard_ = 0;            ///< under way
-  std::size_t first_ = 0;            ///< its first tensor
-  std::size_t left_ = 0;             ///< elements that it still lacks
+  std::vector<std::size_t> counts_;  ///< tensors per shard
+  std::size_t shard_ = 0;            ///< shard being written
+  std::size_t first_ = 0;            ///< first tensor of that shard
+  std::size_t left_ = 0;             ///< elements still missing in that shard
   std::optional<SafetensorsWriter> file_;
 };
 

@@ -14,11 +14,11 @@
 namespace mylos::data {
 namespace {
 
-/// Tables padded to a multiple of 8, 64 or 128 rows for tensor cores lack fewer tokens than this.
+/// Tables padded to a multiple of 8, 64 or 128 rows for tensor cores have fewer unused rows than this.
 constexpr std::size_t largest_padding = 128;
 constexpr std::size_t padding_multiple = 8;
 
-/// The switch `key` of tokenizer_config.json; nullopt where it is absent or null.
+/// Reads the option `key` of tokenizer_config.json. nullopt if it is absent or null.
 std::optional<bool> read_switch(const Json& json, const char* key, const std::string& file) {
   const auto found = json.find(key);
   if (found == json.end() || found->is_null()) return std::nullopt;
@@ -26,7 +26,7 @@ std::optional<bool> read_switch(const Json& json, const char* key, const std::st
   return found->get<bool>();
 }
 
-/// Only tokenizers that cut exactly as BERT's may stand behind vocab.txt.
+/// Throws unless the tokenizer class splits text exactly as BERT's does, with the same vocab.txt.
 void check_tokenizer_class(const Json& json, const std::string& file) {
   const auto found = json.find("tokenizer_class");
   if (found == json.end() || found->is_null()) return;
