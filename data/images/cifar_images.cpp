@@ -17,9 +17,9 @@ namespace fs = std::filesystem;
 
 constexpr ImageShape cifar_shape{32, 32, 3};
 
-/// One of the four forms, by its files' names.
+/// One of the four file formats, with the names of its files.
 struct CifarForm {
-  const char* training;  ///< what the names begin with; CIFAR-10 has several training files
+  const char* training;  ///< prefix of the file names; CIFAR-10 has several training files
   const char* test;
   const char* ending;
   const char* names;
@@ -32,7 +32,7 @@ constexpr CifarForm cifar_forms[] = {{"data_batch", "test_batch", ".bin", "batch
                                      {"train", "test", ".bin", "fine_label_names.txt", false, true},
                                      {"train", "test", "", "meta", true, true}};
 
-/// Files whose names are the stem, or the stem and "_..." or "1", then `ending`; sorted by length, so that 10
+/// Finds files named `stem`, optionally followed by "_..." or "1", and then `ending`. Sorted by length, so that 10
 /// follows 9.
 std::vector<fs::path> files_named(const fs::path& directory, const std::string& stem, const std::string& ending) {
   std::error_code error;
@@ -59,7 +59,7 @@ std::optional<CifarFiles> find_form(const fs::path& directory, const CifarForm& 
   return found;
 }
 
-/// Appends images whose channels lie one after the other (CHW), with the channels of a pixel side by side.
+/// Converts an image from CHW to HWC and appends it.
 void add_planes(std::string& pixels, std::string_view planes) {
   const std::size_t plane = cifar_shape.height * cifar_shape.width;
   for (std::size_t i = 0; i < plane; ++i) {
@@ -67,7 +67,7 @@ void add_planes(std::string& pixels, std::string_view planes) {
   }
 }
 
-/// Records of the label, or the coarse and the fine one, and the planes.
+/// Reads records of a label (or a coarse and a fine label) and the colour planes.
 std::size_t read_binary(const fs::path& file, bool is_fine, MemoryImages::Content& content) {
   const std::string bytes = read_text(file);
   const std::size_t labels = is_fine ? 2 : 1, record = labels + cifar_shape.size();
@@ -103,7 +103,7 @@ std::size_t read_pickled_batch(std::string_view bytes, const char* label_key, Me
   return items.size();
 }
 
-/// Runs `read` on the bytes of a pickle and puts the file's name before its errors.
+/// Calls `read` on the content of a pickle, and prefixes its errors with the file name.
 template <class Read>
 auto read_pickle(const fs::path& file, const Read& read) {
   const std::string bytes = read_text(file);
@@ -126,7 +126,7 @@ std::vector<std::string> pickled_names(std::string_view bytes, const char* key) 
   return names;
 }
 
-/// A name a line; empty lines at the end are none.
+/// Reads one name per line, without trailing empty lines.
 std::vector<std::string> names_in_lines(const fs::path& file) {
   std::vector<std::string> names;
   const std::string text = read_text(file);

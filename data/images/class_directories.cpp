@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The entries of a directory, sorted by their names, without hidden ones. Throws naming it where it cannot be read.
+/// Returns the entries of a directory, sorted by name, without hidden ones. Throws with its path if it cannot be read.
 std::vector<fs::directory_entry> entries_of(const fs::path& directory) {
   std::error_code error;
   std::vector<fs::directory_entry> entries;

@@ -7,10 +7,10 @@
 
 namespace mylos::data {
 
-/// A directory of class directories of JPEG and PNG files: the classes' names in the order of their bytes are the
-/// labels, and images have the order of class and file name. Names that begin with "." are passed over. Throws
-/// std::runtime_error where there is no class, a class has no file or a directory in it, or, with `check_names`, a
-/// file's name does not end in .jpg, .jpeg or .png, in small or large letters.
+/// Opens a directory that has one directory of JPEG and PNG files per class. The class names in byte order are the
+/// labels; images are ordered by class and file name. Names that begin with "." are skipped. Throws std::runtime_error
+/// if there is no class, if a class has no files or contains a directory, or, with `check_names`, if a file's name does
+/// not end in .jpg, .jpeg or .png (in any case).
 std::unique_ptr<ImageSet> open_class_directories(const std::filesystem::path& directory, bool check_names);
 
 }  // namespace mylos::data

@@ -1,9 +1,9 @@
-// libjpeg wants an error handler that does not return: ours leaves by longjmp. So its calls stand in functions of their
-// own (`JpegStep`) that hold nothing to be destroyed.
+// libjpeg requires an error handler that does not return; ours uses longjmp. Therefore its calls are in separate
+// functions (`JpegStep`) without objects that need destruction.
 #include <fmt/format.h>
 
 #include <csetjmp>
-#include <cstdio>  // jpeglib.h names FILE
+#include <cstdio>  // jpeglib.h uses FILE
 #include <string>
 
 #include <jerror.h>
@@ -20,7 +20,7 @@
 namespace mylos::data {
 namespace {
 
-constexpr int most_scans = 500;  // of a progressive file; each costs time over the whole picture
+constexpr int most_scans = 500;  // of a progressive file; each costs a pass over the whole image
 
 struct JpegReader {
   jpeg_decompress_struct info{};
@@ -31,7 +31,7 @@ struct JpegReader {
   char message[JMSG_LENGTH_MAX] = {};
   bool ends_early = false;
   Region region;
-  std::uint8_t* target = nullptr;  ///< the next row of `region`, of the picture's whole width
+  std::uint8_t* target = nullptr;  ///< next row of `region`, at the full width of the image
 
   JpegReader() = default;
   ~JpegReader() { jpeg_destroy_decompress(&info); }
@@ -48,7 +48,7 @@ JpegReader& reader_of(j_common_ptr info) { return *static_cast<JpegReader*>(info
   std::longjmp(reader_of(info).jump, 1);
 }
 
-/// libjpeg goes on with an end of its own where the bytes end; such a picture is half grey.
+/// At a premature end, libjpeg would continue with an inserted end marker and leave the rest of the image grey.
 void take_jpeg_message(j_common_ptr info, int level) {
   if (level >= 0 || info->err->msg_code != JWRN_JPEG_EOF) return;
   reader_of(info).ends_early = true;
@@ -74,7 +74,7 @@ void read_jpeg_header(JpegReader& reader) {
 
 void start_jpeg(JpegReader& reader) { jpeg_start_decompress(&reader.info); }
 
-/// Reads the rows of the region; those before it are passed over, those after it are left.
+/// Reads the rows of the region. Skips earlier rows and does not read later ones.
 void read_jpeg_rows(JpegReader& reader) {
   const Region& region = reader.region;
   if (region.top > 0) jpeg_skip_scanlines(&reader.info, static_cast<JDIMENSION>(region.top));
@@ -83,7 +83,7 @@ void read_jpeg_rows(JpegReader& reader) {
     JSAMPROW row = reader.target + y * row_bytes;
     jpeg_read_scanlines(&reader.info, &row, 1);
   }
-  // The last row is there only where the file's end is: otherwise it may have been cut.
+  // Only a region with the last row needs the end of the file: finish, to detect that it is missing.
   if (region.top + region.height == reader.info.output_height) jpeg_finish_decompress(&reader.info);
 }
 
@@ -95,7 +95,7 @@ void run_jpeg(JpegReader& reader, JpegStep step) {
   fail(reader.ends_early ? "ends early" : fmt::format("is damaged (libjpeg: {})", reader.message));
 }
 
-/// Adobe's inverted CMYK as RGB, in Pillow's integers.
+/// Converts Adobe's inverted CMYK to RGB, in Pillow's integer arithmetic.
 Image from_inverted_cmyk(const Image& image) {
   Image rgb{{image.shape.height, image.shape.width, 3}, {}};
   rgb.pixels.resize(rgb.shape.size());

@@ -1,5 +1,5 @@
-// libpng leaves by longjmp where it meets an error. So its calls stand in functions of their own (`PngStep`) that hold
-// nothing to be destroyed.
+// libpng leaves by longjmp on an error. Therefore its calls are in separate functions (`PngStep`) without objects that
+// need destruction.
 #include <fmt/format.h>
 #include <png.h>
 
@@ -13,9 +13,9 @@
 namespace mylos::data {
 namespace {
 
-/// The least that a byte of deflate's output takes in its input: 1/1032 (zlib's technical notes).
+/// Upper bound on the output bytes of deflate per input byte: 1032 (zlib's technical notes).
 constexpr std::size_t most_inflation = 1032;
-constexpr std::size_t most_bytes_of_chunk = 8 << 20;  // of colour profiles and texts, which are not used
+constexpr std::size_t most_bytes_of_chunk = 8 << 20;  // for colour profiles and texts, which are not used
 
 struct PngReader {
   png_structp png = nullptr;
@@ -55,12 +55,12 @@ void give_png_bytes(png_structp png, png_bytep target, std::size_t count) {
 
 void read_png_header(PngReader& reader) {
   png_set_read_fn(reader.png, &reader, give_png_bytes);
-  png_set_user_limits(reader.png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // check_image_size has ours
+  png_set_user_limits(reader.png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // check_image_size applies our limit
   png_set_chunk_malloc_max(reader.png, most_bytes_of_chunk);
   png_read_info(reader.png, reader.info);
 }
 
-/// Asks for three channels of 8 bits; grey of 16 bits is left as it is.
+/// Selects three channels of 8 bits, except that 16-bit grey is kept.
 void choose_png_output(PngReader& reader) {
   const int color = png_get_color_type(reader.png, reader.info);
   const int depth = png_get_bit_depth(reader.png, reader.info);
@@ -89,7 +89,7 @@ void run_png(PngReader& reader, PngStep step) {
   fail(message == "ends early" ? std::string(message) : fmt::format("is damaged (libpng: {})", message));
 }
 
-/// As Pillow's I;16 becomes L.
+/// Converts 16-bit grey as Pillow converts I;16 to L.
 Image cut_to_bytes(const std::vector<std::uint8_t>& samples, std::size_t height, std::size_t width) {
   Image image{{height, width, 3}, std::vector<std::uint8_t>(height * width * 3)};
   for (std::size_t i = 0; i < height * width; ++i) {

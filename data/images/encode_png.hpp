@@ -6,7 +6,7 @@
 
 namespace mylos::data {
 
-/// The image as a PNG file, grey or RGB. Errors: std::runtime_error.
+/// Encodes a grey or RGB image as a PNG file. Throws std::runtime_error on failure.
 std::string encode_png(const Image& image);
 
 }  // namespace mylos::data

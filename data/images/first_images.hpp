@@ -6,7 +6,7 @@
 
 namespace mylos::data {
 
-/// The first `count` images of a data set, with all of its labels; the set itself where it has no more.
+/// Returns the first `count` images of a data set, with all of its labels, or the set itself if it has no more.
 std::unique_ptr<ImageSet> first_images(std::unique_ptr<ImageSet> set, std::size_t count);
 
 }  // namespace mylos::data

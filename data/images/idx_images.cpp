@@ -14,9 +14,9 @@ namespace mylos::data {
 namespace {
 
 constexpr std::size_t digits = 10;                  // labels
-constexpr std::size_t most_idx_images = 100000000;  // so that products of sizes fit
+constexpr std::size_t most_idx_images = 100000000;  // so that products of sizes do not overflow
 
-/// The file `name`-`type` or `name`.`type`, as some archives have it, or either with .gz; empty where none is there.
+/// Finds `name`-`type`, or `name`.`type` as in some archives, optionally with .gz. nullopt if there is none.
 std::optional<std::filesystem::path> find_idx_file(const std::filesystem::path& directory, const std::string& name,
                                                    const char* type) {
   for (const char* separator : {"-", "."}) {
@@ -37,7 +37,7 @@ std::optional<IdxFiles> find_idx_pair(const std::filesystem::path& directory, co
   return IdxFiles{*images, *labels};
 }
 
-/// The sizes of an idx file of bytes.
+/// Reads the dimensions from the header of an idx file of bytes.
 std::vector<std::size_t> read_idx_header(InflatedFile& file, std::size_t dimensions) {
   const auto number = [&] {
     std::size_t value = 0;

@@ -7,7 +7,7 @@
 
 namespace mylos::data {
 
-/// Sizes in pixels. Pixels lie row by row, the channels of one side by side (HWC).
+/// The dimensions of an image in pixels. Pixels are stored row by row, with their channels interleaved (HWC).
 struct ImageShape {
   std::size_t height = 0;
   std::size_t width = 0;
@@ -17,10 +17,10 @@ struct ImageShape {
   bool operator==(const ImageShape&) const = default;
 };
 
-/// A decoded picture.
+/// A decoded image.
 struct Image {
   ImageShape shape;
-  std::vector<std::uint8_t> pixels;  ///< shape.size() of them
+  std::vector<std::uint8_t> pixels;  ///< shape.size() values
 
   const std::uint8_t* row(std::size_t y) const { return pixels.data() + y * shape.width * shape.channels; }
   std::uint8_t* row(std::size_t y) { return pixels.data() + y * shape.width * shape.channels; }
@@ -36,19 +36,19 @@ struct Region {
   bool operator==(const Region&) const = default;
 };
 
-/// Chooses the part of a picture that is needed, once its height and width are known. Empty: all of it.
+/// Selects the region of an image to decode, given its height and width. Empty: the whole image.
 using ChooseRegion = std::function<Region(std::size_t height, std::size_t width)>;
 
-/// Pixels that a picture may have: Pillow refuses more as a decompression bomb.
+/// The maximum number of pixels in an image. Pillow refuses more as a decompression bomb.
 inline constexpr std::size_t most_pixels = 178956970;
 
-/// Throws std::runtime_error, with the sizes but without a file, where a picture has no pixels or too many.
+/// Throws std::runtime_error, with the sizes but without a file name, if an image has no pixels or too many.
 void check_image_size(std::size_t height, std::size_t width);
 
-/// The chosen part of a picture of this size. Throws std::invalid_argument where it is empty or outside.
+/// Returns the chosen region of an image of this size. Throws std::invalid_argument if it is empty or outside.
 Region chosen_region(const ChooseRegion& choose, std::size_t height, std::size_t width);
 
-/// Copies a part of an image, which must lie inside.
+/// Copies a region of an image, which must lie inside it.
 Image crop(const Image& image, const Region& region);
 
 }  // namespace mylos::data

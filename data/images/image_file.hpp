@@ -9,32 +9,32 @@
 
 #include "data/images/image_set.hpp"
 
-/// The file of `mylos prepare` for images: encoded pictures as they are, with their labels, names and checksums, in one
-/// HDF5 file. A million small files are what parallel file systems fear.
+/// The image file of `mylos prepare`: encoded images, unchanged, with labels, names and checksums in one HDF5 file.
+/// Millions of small files are slow on parallel file systems.
 namespace mylos::data {
 
-/// The attributes "format" and "format_version" of such a file.
+/// The attributes "format" and "format_version" of an image file.
 inline constexpr const char* image_file_format = "mylos images";
 inline constexpr std::int64_t image_file_version = 1;
 
-/// An image as it is written.
+/// An image to be written.
 struct PreparedImage {
-  std::size_t index = 0;    ///< in the data set it comes from
-  std::uint64_t bytes = 0;  ///< of ImageSet::encoded
+  std::size_t index = 0;    ///< in the source data set
+  std::uint64_t bytes = 0;  ///< size of ImageSet::encoded
   std::uint32_t checksum = 0;
 };
 
-/// Writes the images of `set` that `images` lists, in that order; `left_out` is recorded beside them. The file appears
-/// whole or not at all; memory holds one image at a time. Throws std::runtime_error naming the file, also where an
-/// image is no longer what its checksum says.
+/// Writes the images of `set` listed in `images`, in that order, and records `left_out` with them. The file appears
+/// complete or not at all. Only one image is in memory at a time. Throws std::runtime_error with the file, also if an
+/// image no longer matches its checksum.
 void write_image_file(const std::filesystem::path& path, const ImageSet& set, const std::vector<PreparedImage>& images,
                       std::uint64_t left_out);
 
-/// Opens a prepared file. Labels, names and places are read and checked at once, pictures when they are asked for.
-/// Throws std::runtime_error naming the file and what is wrong with it.
+/// Opens a prepared file. Labels, names and locations are read and checked immediately, images on demand. Throws
+/// std::runtime_error with the file and the problem.
 std::unique_ptr<ImageSet> open_image_file(const std::filesystem::path& path);
 
-/// Whether `path` says that write_image_file wrote it, whole or damaged; false in a build without HDF5.
+/// True if `path` was written by write_image_file, complete or damaged. False in a build without HDF5.
 bool is_image_file(const std::filesystem::path& path);
 
 }  // namespace mylos::data

@@ -1,5 +1,5 @@
-// What lies in an image file: /bytes, all pictures one after the other; /starts, where each begins; /checksums,
-// /labels; /label_names and /names, each name followed by a zero byte; and attributes of the root.
+// Layout of an image file: /bytes, all images one after the other; /starts, the offset of each; /checksums; /labels;
+// /label_names and /names, each name followed by a zero byte; and attributes of the root group.
 #include <fmt/format.h>
 #include <hdf5.h>
 
@@ -110,7 +110,7 @@ class PreparedImages : public ImageSet {
   }
 
   PositionedFile file_;
-  std::uint64_t offset_ = 0;  ///< of /bytes in the file
+  std::uint64_t offset_ = 0;  ///< position of /bytes in the file
   std::uint64_t bytes_ = 0;
   std::vector<std::uint64_t> starts_;
   std::vector<std::uint32_t> checksums_;
@@ -129,7 +129,7 @@ bool is_image_file(const std::filesystem::path& path) {
   try {
     const Hdf5Reader file(path);
     return file.has_attribute("format") && file.text("format") == image_file_format;
-  } catch (const std::runtime_error&) {  // too damaged to say what it is
+  } catch (const std::runtime_error&) {  // too damaged to be identified
     return false;
   }
 }

@@ -1,5 +1,5 @@
-// HDF5 lays the file out in memory, where only what it writes takes any: all but the pictures. Then both are copied to
-// the disk in the file's order. So errors of the disk are ours to tell: HDF5 1.10 crashes at exit where it met one.
+// HDF5 writes the structure of the file, without the images, to a sparse file in memory. Then both are copied to disk
+// in file order, so that disk errors are handled here: HDF5 1.10 crashes at exit after a disk error.
 #include <fmt/format.h>
 #include <hdf5.h>
 #include <sys/mman.h>
@@ -33,7 +33,7 @@ class LayoutInMemory {
 
   hid_t create() const {
     const Hdf5Id properties(hdf5_access_properties(), H5Pclose);
-    H5Pset_fapl_stdio(properties.get());  // other drivers resolve the path, which a file in memory has none of
+    H5Pset_fapl_stdio(properties.get());  // other drivers resolve the path, and a file in memory has none
     const auto path = fmt::format("/proc/self/fd/{}", descriptor_);
     const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, properties.get());
     if (file < 0) fail_hdf5(name_, "lay", "it out");
@@ -58,7 +58,7 @@ class LayoutInMemory {
   int descriptor_;
 };
 
-/// An array with the checksum that Hdf5Reader expects.
+/// Writes an array with the checksum that Hdf5Reader expects.
 template <class Element>
 void write_array(hid_t file, const char* path, std::span<const Element> values, const std::string& name) {
   const hsize_t size = values.size();
@@ -71,7 +71,7 @@ void write_array(hid_t file, const char* path, std::span<const Element> values, 
   write_hdf5_attribute(id.get(), "crc32c", crc32c(std::as_bytes(values)), name);
 }
 
-/// A dataset of bytes that nobody has written; returns where it lies.
+/// Allocates a dataset of bytes without writing it. Returns its offset in the file.
 std::uint64_t reserve_bytes(hid_t file, hsize_t size, const std::string& name) {
   const Hdf5Id space(H5Screate_simple(1, &size, nullptr), H5Sclose);
   const Hdf5Id properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
@@ -129,7 +129,7 @@ void write_image_file(const std::filesystem::path& path, const ImageSet& set, co
   std::uint64_t bytes = 0;
   for (const PreparedImage& image : images) bytes += image.bytes;
   require(bytes > 0, "an image file has images");
-  StagedFile target(path);  // first: whether it can be written is known before the work
+  StagedFile target(path);  // first, to find out early whether it can be written
   const LayoutInMemory memory(name);
   Hdf5Id file(memory.create(), H5Fclose);
   write_tables(file.get(), set, images, left_out, name);

@@ -12,7 +12,7 @@ ImageLoader::ImageLoader(const ImageSet& set, LoaderOptions options, Order order
   require(options.threads > 0 && options.ahead > 0, "a loader has threads and batches ahead");
   try {
     for (std::size_t i = 0; i < options.threads; ++i) threads_.emplace_back([this] { work(); });
-  } catch (...) {  // too few processes allowed: those that run must not be left behind
+  } catch (...) {  // the process limit was reached: stop the threads that have started
     {
       const std::lock_guard lock(mutex_);
       is_over_ = true;
@@ -35,7 +35,7 @@ ImageLoader::~ImageLoader() {
 const ImageBatch* ImageLoader::next() {
   std::unique_lock lock(mutex_);
   if (failure_) std::rethrow_exception(failure_);
-  if (released_ < given_) {  // the batch of the last call
+  if (released_ < given_) {  // release the batch of the last call
     ++released_;
     room_.notify_all();
   }
@@ -118,7 +118,7 @@ void ImageLoader::request() {
     slot.is_end = true;
   }
   ++requested_;
-  room_.notify_all();  // there is work for the others
+  room_.notify_all();  // there is work for the other threads
   if (is_ready(slot)) ready_.notify_all();
 }
 

@@ -10,11 +10,11 @@
 
 #include "data/images/image.hpp"
 
-/// A data set of labelled pictures. Errors are std::runtime_error of one line that names the file, and the image where
-/// a file holds many.
+/// A data set of labelled images. Errors are std::runtime_error of one line with the file, and with the image if a file
+/// holds several.
 namespace mylos::data {
 
-/// Pictures that are decoded when they are asked for. All functions may be called by several threads at once.
+/// Images that are decoded on demand. All functions are thread-safe.
 class ImageSet {
  public:
   virtual ~ImageSet() = default;
@@ -26,17 +26,18 @@ class ImageSet {
   std::int32_t label(std::size_t index) const { return labels_.at(index); }
   const std::vector<std::int32_t>& labels() const { return labels_; }
   const std::vector<std::string>& label_names() const { return label_names_; }
-  /// The shape that all images have. Empty: they are JPEG or PNG files of any sizes, decoded to three channels.
+  /// Returns the common shape of all images. nullopt if they are JPEG or PNG files of any size, decoded to three
+  /// channels.
   const std::optional<ImageShape>& shape() const { return shape_; }
 
-  /// The file's name below the data set's directory; empty where images have no names.
+  /// Returns the file name relative to the data set's directory. Empty if images have no names.
   virtual std::string name(std::size_t index) const = 0;
-  /// Where the image lies, for messages: "cats/a.jpg", "test_batch.bin, image 17" with the directory before it.
+  /// Returns the image's location for messages: "cats/a.jpg", or "test_batch.bin, image 17", after the directory.
   virtual std::string location(std::size_t index) const = 0;
-  /// The file's bytes as they are, or the pixels where shape() is known.
+  /// Returns the unchanged bytes of the file, or the pixels if shape() has a value.
   virtual std::string encoded(std::size_t index) const = 0;
 
-  /// Decodes the part of an image that `choose` asks for, or all of it. Throws where it is damaged.
+  /// Decodes the region of an image that `choose` selects, by default all of it. Throws if the image is damaged.
   Image decode(std::size_t index, const ChooseRegion& choose = {}) const;
 
  protected:
@@ -47,20 +48,21 @@ class ImageSet {
   std::optional<ImageShape> shape_;
 };
 
-/// Which files of a directory that holds both.
+/// Selects the files of a directory that contains both parts.
 enum class ImagePart {
   training,  ///< data_batch_*, train-*, train
   test,      ///< test_batch*, t10k-*, test
 };
 
 struct ImageSetOptions {
-  /// Refuse files of class directories whose names do not end in .jpg, .jpeg or .png. `prepare` leaves them out.
+  /// Rejects files in class directories whose names do not end in .jpg, .jpeg or .png. `prepare` leaves them out
+  /// instead.
   bool check_names = true;
   std::size_t synthetic_labels = 1000;
 };
 
-/// Opens a data set: a directory of CIFAR's or MNIST's files, of which one with a single kind serves both parts; a
-/// directory of class directories; "synthetic:COUNTxHxW"; or a file of `mylos prepare`.
+/// Opens a data set: a directory of CIFAR or MNIST files (used for both parts if it contains only one of them), a
+/// directory of class directories, "synthetic:COUNTxHxW", or a file written by `mylos prepare`.
 std::unique_ptr<ImageSet> open_images(const std::string& data, ImagePart part, const ImageSetOptions& options = {});
 
 }  // namespace mylos::data

@@ -16,7 +16,7 @@ constexpr int part_tries = 10;
 constexpr double least_area = 0.08;
 constexpr double least_ratio = 3.0 / 4.0, largest_ratio = 4.0 / 3.0;
 
-/// What is drawn of an image; dropout's draws have no site so large.
+/// The random choices per image. The values differ from all sites of dropout, which are smaller.
 enum class Draw : std::uint64_t { flip = 0, offset = 1, part = 2 };
 
 RandomWords draw(const AugmentationKey& key, Draw what, std::uint64_t attempt = 0) {
@@ -25,17 +25,18 @@ RandomWords draw(const AugmentationKey& key, Draw what, std::uint64_t attempt = 
   return philox(mixed.philox_key(), key.image, site | static_cast<std::uint64_t>(what) << 32 | attempt);
 }
 
-/// An integer in [0, bound), for bounds below 2^32.
+/// Returns an integer in [0, bound), for bounds below 2^32.
 std::size_t integer_below(std::size_t bound, std::uint32_t word) { return std::uint64_t{word} * bound >> 32; }
 
-/// As Python rounds: halves to even.
+/// Rounds as Python does: halves to even.
 std::size_t rounded(double value) { return static_cast<std::size_t>(std::nearbyint(value)); }
 
 Region centre(std::size_t height, std::size_t width, std::size_t part_height, std::size_t part_width) {
   return {(height - part_height) / 2, (width - part_width) / 2, part_height, part_width};
 }
 
-/// The square in the centre once the shorter side, or each, is `shorter`: torchvision's Resize and CenterCrop.
+/// Resizes the shorter side, or with `warps` both sides, to `shorter` and crops the central square: torchvision's
+/// Resize and CenterCrop.
 Image centre_square(const Image& image, const TransformOptions& options, std::size_t shorter) {
   const std::size_t size = options.size;
   const std::size_t height = image.shape.height, width = image.shape.width;
@@ -47,11 +48,11 @@ Image centre_square(const Image& image, const TransformOptions& options, std::si
                 options.resampling);
 }
 
-/// The window of size x size at (top, left) of the image with zeros around it.
+/// Returns the window of size x size at (top, left) of the zero-padded image.
 Image padded_window(const Image& image, std::size_t top, std::size_t left, std::size_t size) {
   const std::size_t channels = image.shape.channels;
   Image window{{size, size, channels}, std::vector<std::uint8_t>(size * size * channels)};
-  const std::size_t first = left < padding ? padding - left : 0;  // columns before are padding
+  const std::size_t first = left < padding ? padding - left : 0;  // columns before this are padding
   const std::size_t last = std::min(size, image.shape.width + padding - left);
   for (std::size_t y = 0; y < size; ++y) {
     const std::size_t row = top + y;

@@ -33,9 +33,9 @@ std::size_t InflatedFile::read_into(char* target, std::size_t count) {
   const int read = gzread(handle(file_), target, static_cast<unsigned>(count));
   int code = Z_OK;
   const char* text = gzerror(handle(file_), &code);
-  // Z_BUF_ERROR: the compressed bytes end early, which a count too small shows as well.
+  // Z_BUF_ERROR means that the compressed data is truncated, which a short count shows as well.
   if (read < 0 || (code != Z_OK && code != Z_BUF_ERROR)) {
-    const std::string_view reason = text;  // after the file's name
+    const std::string_view reason = text;  // the part after the file name
     const std::size_t begin = reason.starts_with(path_.native()) ? path_.native().size() + 2 : 0;
     fail(fmt::format("{} is damaged (zlib: {})", path_.string(), reason.substr(std::min(begin, reason.size()))));
   }

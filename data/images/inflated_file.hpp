@@ -7,7 +7,7 @@
 
 namespace mylos::data {
 
-/// Reads a file from its beginning, decompressing it where it is gzip's. Errors are std::runtime_error naming the file.
+/// Reads a file from its beginning, and decompresses it if it is gzipped. Errors are std::runtime_error with the file.
 class InflatedFile {
  public:
   explicit InflatedFile(std::filesystem::path path);
@@ -15,15 +15,15 @@ class InflatedFile {
   InflatedFile(const InflatedFile&) = delete;
   InflatedFile& operator=(const InflatedFile&) = delete;
 
-  /// Reads exactly `count` bytes; throws where there are fewer. Memory grows with what is there, not with `count`, and
-  /// no more than `count` bytes are decompressed.
+  /// Reads exactly `count` bytes. Throws if there are fewer. Memory grows with the bytes present rather than with
+  /// `count`, and at most `count` bytes are decompressed.
   std::string read(std::size_t count);
-  /// Throws where there is more.
+  /// Throws if the file contains more bytes.
   void expect_end();
   const std::filesystem::path& path() const { return path_; }
 
  private:
-  /// Reads up to `count` bytes; fewer only at the end.
+  /// Reads up to `count` bytes, fewer only at the end of the file.
   std::size_t read_into(char* target, std::size_t count);
 
   std::filesystem::path path_;

@@ -7,7 +7,7 @@
 
 namespace mylos::data {
 
-/// Images of one shape whose pixels lie in memory, from one file or several.
+/// Images of the same shape whose pixels are in memory, read from one or more files.
 class MemoryImages : public ImageSet {
  public:
   struct File {
@@ -16,14 +16,14 @@ class MemoryImages : public ImageSet {
   };
   struct Content {
     ImageShape shape = {};
-    std::string pixels = {};  ///< of all images, one after the other
+    std::string pixels = {};  ///< all images, one after the other
     std::vector<std::int32_t> labels = {};
     std::vector<std::string> label_names = {};
-    std::vector<File> files = {};  ///< that the images came from, in order
+    std::vector<File> files = {};  ///< source files, in the order of their images
   };
 
-  /// Throws std::invalid_argument where sizes contradict each other, and std::runtime_error naming the file and the
-  /// image whose label has no name.
+  /// Throws std::invalid_argument if sizes contradict each other, and std::runtime_error with the file and the image if
+  /// a label has no name.
   explicit MemoryImages(Content content);
 
   std::string name(std::size_t) const override { return {}; }
@@ -35,7 +35,7 @@ class MemoryImages : public ImageSet {
   std::vector<File> files_;
 };
 
-/// "0", "1", ...: names of `count` labels that have none.
+/// Returns "0", "1", ... as names for `count` unnamed labels.
 std::vector<std::string> numbered_labels(std::size_t count);
 
 }  // namespace mylos::data

@@ -8,7 +8,7 @@
 
 namespace mylos::data {
 
-/// The stack machine of one pickle. Each opcode adds one value at most, so memory is bounded by the bytes.
+/// The stack machine of one pickle. Each opcode adds at most one value, so the input size bounds the memory.
 class PickleMachine {
  public:
   PickleMachine(Pickle& pickle, std::string_view bytes) : pickle_(pickle), values_(pickle.values_), bytes_(bytes) {}
@@ -53,7 +53,7 @@ class PickleMachine {
     return value;
   }
 
-  /// The text up to the next line feed.
+  /// Returns the text up to the next line feed.
   std::string_view take_line() {
     const auto end = bytes_.find('\n', position_);
     ensure(end != std::string_view::npos, "ends early");
@@ -87,7 +87,7 @@ class PickleMachine {
     return items;
   }
 
-  /// Adds to the list or dictionary on top.
+  /// Adds to the list or dictionary on top of the stack.
   void extend(Kind kind, const std::vector<Reference>& items) {
     const Reference top = pop();
     stack_.push_back(top);
@@ -118,7 +118,7 @@ class PickleMachine {
     }
   }
 
-  /// A long of up to 8 bytes in two's complement.
+  /// Pushes an integer of up to 8 bytes in two's complement.
   void push_long() {
     const auto width = static_cast<std::size_t>(take_number(1));
     check(width <= 8, "has an integer of more than 64 bits");
@@ -182,13 +182,13 @@ class PickleMachine {
         const auto names = pop_items(2);
         return push(Kind::global, 0, values_[names[1]].text), true;
       }
-      case 'R': {  // REDUCE: kept, not called
+      case 'R': {  // REDUCE: recorded, not called
         auto call = pop_items(2);
         values_.push_back({});
         call.push_back(values_.size() - 1);
         return push(Kind::call, 0, {}, std::move(call)), true;
       }
-      case 'b': {  // BUILD: kept, not done
+      case 'b': {  // BUILD: recorded, not executed
         const Reference state = pop();
         const Reference object = pop();
         stack_.push_back(object);
@@ -244,7 +244,7 @@ class PickleMachine {
   std::size_t position_ = 0;
   std::size_t opcode_position_ = 0;
   std::vector<Reference> stack_;
-  std::vector<std::size_t> marks_;  ///< sizes of the stack
+  std::vector<std::size_t> marks_;  ///< stack sizes
   std::unordered_map<std::uint64_t, Reference> memo_;
 };
 

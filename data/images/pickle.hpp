@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-/// Reads Python's pickles without running what they say: calls and imports are kept as values. Known are the opcodes
-/// that Python 2 and 3 write for numbers, texts, lists, dictionaries and NumPy arrays in protocols 2 to 4.
+/// Reads Python pickles without executing them: calls and imports are stored as values. Supports the opcodes that
+/// Python 2 and 3 write for numbers, strings, lists, dictionaries and NumPy arrays in protocols 2 to 4.
 namespace mylos::data {
 
 class Pickle {
@@ -18,30 +18,30 @@ class Pickle {
     boolean,
     integer,
     real,
-    text,        ///< str of either Python, or bytes
+    text,        ///< str of Python 2 or 3, or bytes
     list,        ///< or tuple
-    dictionary,  ///< keys and values in turn
+    dictionary,  ///< keys and values alternate
     global,      ///< an import: "module name"
-    call,        ///< of a global, with its arguments and, last, what the object was then set to (or none)
+    call,        ///< items: a global, its arguments, and last the state set on the object afterwards (or none)
   };
-  /// A place in the pickle's values.
+  /// Index of a value in the pickle.
   using Reference = std::size_t;
 
   struct Value {
     Kind kind = Kind::none;
     std::int64_t integer = 0;
-    std::string_view text;  ///< in the bytes of the pickle
+    std::string_view text;  ///< points into the bytes of the pickle
     std::vector<Reference> items;
   };
 
-  /// Reads `bytes`, which must outlive the object. Throws std::runtime_error without a file: "ends early", an opcode
-  /// that is not known, or a stack that does not fit.
+  /// Parses `bytes`, which must outlive the object. Throws std::runtime_error, without a file name, if the pickle "ends
+  /// early", has an unknown opcode, or does not match its stack.
   explicit Pickle(std::string_view bytes);
 
   const Value& operator[](Reference value) const { return values_[value]; }
-  /// The object that was pickled.
+  /// Returns the pickled object.
   Reference root() const { return root_; }
-  /// The value of a key in a dictionary; empty where there is none, or `dictionary` is of another kind.
+  /// Returns the value of a key in a dictionary. nullopt if there is none, or `dictionary` is not a dictionary.
   std::optional<Reference> find(Reference dictionary, std::string_view key) const;
 
  private:
@@ -53,10 +53,10 @@ class Pickle {
 /// A NumPy array of bytes.
 struct PickledArray {
   std::vector<std::size_t> shape = {};
-  std::string bytes;  ///< in C's order
+  std::string bytes;  ///< in C order
 };
 
-/// The array at a place. Throws std::runtime_error where it is none of uint8 in C's order, or its sizes lie.
+/// Returns the array at `location`. Throws std::runtime_error unless it is uint8 in C order with consistent sizes.
 PickledArray pickled_array(const Pickle& pickle, Pickle::Reference location);
 
 }  // namespace mylos::data

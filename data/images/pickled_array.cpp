@@ -1,5 +1,5 @@
-// NumPy pickles an array as a call of _reconstruct that is then set to (1, shape, dtype, is_fortran, bytes), a dtype as
-// a call dtype("u1", ...), and Python 3 writes bytes in protocol 2 as a call _codecs.encode(text, "latin1").
+// NumPy pickles an array as a call of _reconstruct whose state is then set to (1, shape, dtype, is_fortran, bytes), and
+// a dtype as a call dtype("u1", ...). Python 3 writes bytes in protocol 2 as a call _codecs.encode(text, "latin1").
 #include <fmt/format.h>
 
 #include "core/base/error.hpp"
@@ -11,12 +11,12 @@ namespace {
 using Value = Pickle::Value;
 using Kind = Pickle::Kind;
 
-/// Whether it is a call of the global `name`, of any module.
+/// True if `value` is a call of the global `name` in any module.
 bool is_call(const Pickle& pickle, const Value& value, std::string_view name) {
   return value.kind == Kind::call && pickle[value.items[0]].kind == Kind::global && pickle[value.items[0]].text == name;
 }
 
-/// The argument of a call, or none.
+/// Returns an argument of a call, or null.
 const Value* argument(const Pickle& pickle, const Value& call, std::size_t index) {
   const Value& arguments = pickle[call.items[1]];
   return arguments.kind == Kind::list && index < arguments.items.size() ? &pickle[arguments.items[index]] : nullptr;
@@ -26,7 +26,7 @@ bool is_text(const Value* value, std::string_view text) {
   return value != nullptr && value->kind == Kind::text && value->text == text;
 }
 
-/// The bytes whose Latin-1 text is `text` in UTF-8.
+/// Returns the Latin-1 bytes of `text`, which is UTF-8.
 std::string latin1_bytes(std::string_view text) {
   std::string bytes;
   for (std::size_t i = 0; i < text.size(); ++i) {

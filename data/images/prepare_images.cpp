@@ -15,7 +15,7 @@
 namespace mylos::data {
 namespace {
 
-/// What became of an image: its size and checksum, or why it is left out.
+/// The result of checking an image: its size and checksum, or the reason for leaving it out.
 struct CheckedImage {
   PreparedImage image;
   std::string problem;

@@ -9,18 +9,18 @@
 namespace mylos::data {
 
 struct PrepareOptions {
-  bool strict = false;  ///< end at the first damaged picture instead of leaving it out
+  bool strict = false;  ///< stop at the first damaged image instead of leaving it out
   std::size_t threads = 1;
 };
 
 struct PrepareCounts {
   std::uint64_t images = 0;    ///< written
   std::uint64_t left_out = 0;  ///< damaged
-  std::string first_left_out;  ///< why the first of them was left out, with its place; empty where none was
+  std::string first_left_out;  ///< location and reason of the first one left out; empty if there is none
 };
 
-/// Decodes every picture of `set` and writes those that can be read to one HDF5 file, their bytes as they are. Throws
-/// std::runtime_error naming the file: it cannot be written, a picture is damaged and `strict`, or none can be read.
+/// Decodes every image of `set` and writes the readable ones, unchanged, to one HDF5 file. Throws std::runtime_error
+/// with the file if it cannot be written, if an image is damaged and `strict` is set, or if no image is readable.
 PrepareCounts prepare_images(const ImageSet& set, const std::filesystem::path& path, const PrepareOptions& options);
 
 }  // namespace mylos::data

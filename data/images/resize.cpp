@@ -8,23 +8,23 @@
 namespace mylos::data {
 namespace {
 
-constexpr int fraction_bits = 32 - 8 - 2;  // of a weight: a sum of weighted bytes has a sign and may reach twice 255
+constexpr int fraction_bits = 32 - 8 - 2;  // of a weight; leaves room for the sign and for sums of up to twice 255
 
-/// The inputs that make an output along one axis, and their weights.
+/// The inputs of one output along an axis, and their weights.
 struct Taps {
   std::size_t begin = 0;
   std::size_t count = 0;
-  std::size_t weights = 0;  ///< the place of the first in AxisFilter::weights
+  std::size_t weights = 0;  ///< index of the first weight in AxisFilter::weights
 };
 
 struct AxisFilter {
-  std::vector<Taps> taps;  ///< of each output
+  std::vector<Taps> taps;  ///< one per output
   std::vector<std::int32_t> weights;
 };
 
 constexpr double reach_of(Resampling filter) { return filter == Resampling::bicubic ? 2.0 : 1.0; }
 
-/// The weight of an input at a distance from the output's centre.
+/// Returns the weight of an input at distance `x` from the centre of the output.
 double weight_at(Resampling filter, double x) {
   x = std::fabs(x);
   if (filter == Resampling::bilinear) return std::max(1.0 - x, 0.0);
@@ -33,8 +33,8 @@ double weight_at(Resampling filter, double x) {
   return x < 2.0 ? (((x - 5.0) * x + 8.0) * x - 4.0) * a : 0.0;
 }
 
-/// The filter of outputs [first, first + outputs) of `resized`, from `size` inputs. The arithmetic is Pillow's, in
-/// double, and so is its rounding.
+/// Returns the filter of outputs [first, first + outputs) of `resized`, from `size` inputs. Arithmetic and rounding are
+/// Pillow's, in double precision.
 AxisFilter filter_of_axis(Resampling kind, std::size_t size, std::size_t resized, std::size_t first,
                           std::size_t outputs) {
   const double scale = static_cast<double>(size) / static_cast<double>(resized);
@@ -80,7 +80,7 @@ void resize_row(const std::uint8_t* source, const AxisFilter& filter, std::uint8
   }
 }
 
-/// Rows [first, first + rows) of the image, resized horizontally.
+/// Resizes rows [first, first + rows) of the image horizontally.
 Image resize_rows(const Image& image, const AxisFilter& filter, std::size_t first, std::size_t rows) {
   const std::size_t channels = image.shape.channels;
   Image resized{{rows, filter.taps.size(), channels}, {}};
@@ -92,7 +92,7 @@ Image resize_rows(const Image& image, const AxisFilter& filter, std::size_t firs
   return resized;
 }
 
-/// Resizes vertically an image whose first row is row `first` of the filter's inputs.
+/// Resizes an image vertically. Its first row is row `first` of the filter's inputs.
 Image resize_columns(const Image& image, const AxisFilter& filter, std::size_t first) {
   Image resized{{filter.taps.size(), image.shape.width, image.shape.channels}, {}};
   resized.pixels.resize(resized.shape.size());

@@ -15,7 +15,7 @@ namespace mylos::data {
 namespace {
 
 constexpr std::string_view synthetic_prefix = "synthetic:";
-constexpr std::uint64_t synthetic_key = 0x73796e7468657469;  // no seed of a run: all runs see the same
+constexpr std::uint64_t synthetic_key = 0x73796e7468657469;  // a fixed seed, so that all runs use the same images
 constexpr std::uint64_t label_stream = ~std::uint64_t{0};
 constexpr std::size_t most_synthetic_images = 1000000000;
 
@@ -44,7 +44,7 @@ class SyntheticImages : public ImageSet {
   }
 };
 
-/// Takes a number and the "x" after it from `text`.
+/// Removes a number and the "x" after it from the front of `text`.
 std::optional<std::size_t> take_size(std::string_view& text) {
   std::size_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
