@@ -20,12 +20,12 @@ void require_one_each(std::span<const SquadQuestion> questions, std::span<const 
           fmt::format("{} questions but {} answers", questions.size(), answers.size()));
 }
 
-/// Hands on the object id -> value(answer), without the answers for which it is null, a member at a time: all at once
-/// would take some 20 KB a question.
+/// Writes the object id -> value(answer) to `take`, one member at a time, and skips answers with a null value. Building
+/// the whole object would take some 20 KB per question.
 void object_by_id(std::span<const SquadQuestion> questions, std::span<const Answer> answers,
                   const std::function<OrderedJson(const Answer&)>& value, const TextSink& take) {
   require_one_each(questions, answers);
-  constexpr std::size_t opening = 1, closing = 2;  // "{" before a member, and "\n}" after it
+  constexpr std::size_t opening = 1, closing = 2;  // "{" before the first member, and "\n}" after the last
   bool is_first = true;
   for (std::size_t i = 0; i < questions.size(); ++i) {
     OrderedJson json = value(answers[i]);

@@ -10,22 +10,24 @@
 #include "data/squad/answers.hpp"
 #include "data/squad/squad.hpp"
 
-/// The files that run_qa writes, byte for byte: objects from question id, four spaces a level, a newline at the end.
+/// The output files of run_qa, byte for byte: JSON objects keyed by question id, indented by four spaces per level,
+/// with a newline at the end.
 namespace mylos::data {
 
-/// predictions.json: id -> text. answers[i] answers questions[i], here and below.
+/// Returns predictions.json: id -> text. answers[i] belongs to questions[i], here and below.
 std::string predictions_json(std::span<const SquadQuestion> questions, std::span<const Answer> answers);
 
-/// Takes a text in pieces.
+/// Receives a text in pieces.
 using TextSink = std::function<void(std::string_view piece)>;
 
-/// nbest_predictions.json: id -> [{start_logit, end_logit, text, probability}, ...].
+/// Writes nbest_predictions.json: id -> [{start_logit, end_logit, text, probability}, ...].
 void nbest_json(std::span<const SquadQuestion> questions, std::span<const Answer> answers, const TextSink& take);
 
-/// null_odds.json: id -> null odds; only for answers that have them.
+/// Returns null_odds.json: id -> null odds, for the answers that have them.
 std::string null_odds_json(std::span<const SquadQuestion> questions, std::span<const Answer> answers);
 
-/// Not run_qa's: {"<id>": ["<text>", probability], ...}, a line a question, for comparing evaluations.
+/// Returns {"<id>": ["<text>", probability], ...} with one question per line, for comparing evaluations. Not a file of
+/// run_qa.
 std::string short_answers_json(std::span<const SquadQuestion> questions, std::span<const Answer> answers);
 
 struct ShortAnswer {
@@ -33,7 +35,7 @@ struct ShortAnswer {
   double probability = 0.0;
 };
 
-/// Reads what short_answers_json wrote, by question id. Errors: std::runtime_error naming file and id.
+/// Reads the output of short_answers_json, by question id. Throws std::runtime_error with the file and the id.
 std::unordered_map<std::string, ShortAnswer> read_short_answers(const std::filesystem::path& path);
 
 }  // namespace mylos::data

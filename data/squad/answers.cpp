@@ -13,7 +13,7 @@
 namespace mylos::data {
 namespace {
 
-/// A candidate before its text is cut out; most are never kept.
+/// A candidate before its text is extracted; most are discarded.
 struct Span {
   CodePointRange range;
   float score;
@@ -21,10 +21,10 @@ struct Span {
   float end_logit;
 };
 
-/// Makes any float comparable: NaN goes last.
+/// Returns a sort key for any float: NaN is last.
 float order_key(float value) { return std::isnan(value) ? -std::numeric_limits<float>::infinity() : value; }
 
-/// The positions of the `count` largest logits, largest first, ties to the later position.
+/// Returns the positions of the `count` largest logits, largest first, with ties to the later position.
 std::vector<std::uint32_t> largest(std::span<const float> logits, std::size_t count) {
   std::vector<std::uint32_t> positions(logits.size());
   std::iota(positions.begin(), positions.end(), 0U);
@@ -46,7 +46,7 @@ void check(const WindowLogits& window) {
   }
 }
 
-/// Pairs of good starts and ends within the window's context, in run_qa's order.
+/// Adds the valid pairs of high-scoring starts and ends within the window's context, in run_qa's order.
 void add_spans(const WindowLogits& window, const AnswerOptions& options, std::vector<Span>& spans) {
   const std::size_t first = window.context_position;
   const std::size_t last = first + window.offsets.size();
@@ -62,7 +62,7 @@ void add_spans(const WindowLogits& window, const AnswerOptions& options, std::ve
   }
 }
 
-/// The null answer of a question: the lowest over its windows of [CLS]'s score.
+/// Returns the null answer of a question: the lowest score of [CLS] over its windows.
 Span null_span(std::span<const WindowLogits> windows) {
   Span null{{}, 0, 0, 0};
   bool is_first = true;
@@ -74,7 +74,7 @@ Span null_span(std::span<const WindowLogits> windows) {
   return null;
 }
 
-/// The best of `spans`, and the null answer even where it is not among them.
+/// Returns the best of `spans`, and always the null answer.
 std::vector<Span> keep_best(std::vector<Span> spans, const AnswerOptions& options, const Span* null) {
   if (null != nullptr) spans.push_back(*null);
   std::stable_sort(spans.begin(), spans.end(),
@@ -91,7 +91,7 @@ std::vector<AnswerCandidate> cut_texts(std::string_view context, const std::vect
     const std::string_view text = slice_code_points(context, span.range);
     candidates.push_back({std::string(text), span.range, span.start_logit, span.end_logit, 0});
   }
-  // run_qa's stand-in where no span qualifies, so that there is always something to predict.
+  // run_qa's placeholder if no span qualifies, so that there is always a prediction.
   if (candidates.empty() || (candidates.size() == 1 && candidates[0].text.empty())) {
     candidates.insert(candidates.begin(), {"empty", {}, 0, 0, 0});
   }

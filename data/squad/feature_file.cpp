@@ -31,15 +31,15 @@ void check_same(const std::filesystem::path& path, std::string_view what, const 
   if (prepared != now) fail_difference(path, what, fmt::format("{}", prepared), fmt::format("{}", now));
 }
 
-/// Unset, accents go with the case.
+/// The default is do_lower_case.
 bool strips_accents(const TokenizerOptions& options) { return options.strip_accents.value_or(options.do_lower_case); }
 
-/// An answer that training can use, or the certainty that there is none.
+/// True if an answer is usable for training, or if the question is known to have none.
 bool is_usable(const SquadQuestion& question) {
   return question.answers.empty() || std::ranges::any_of(question.answers, &SquadAnswer::aligned);
 }
 
-/// Counts, among `features`, answers that start in the last context token, by the label they have.
+/// Counts the features whose answer starts at the last context token, by their labels.
 std::size_t count_sep_labels(const FeatureSet& set, bool exact_labels) {
   return static_cast<std::size_t>(std::ranges::count_if(set.features, [&](const Feature& feature) {
     const auto last = set.context_position(feature) + feature.context_count - (exact_labels ? 1 : 0);
@@ -86,7 +86,7 @@ void check_prepared_for(const PreparedFeatures& prepared, const std::filesystem:
 
 void check_window_order(const FeatureSet& set, std::string_view name) {
   std::size_t questions = 0;  // whose windows have begun
-  std::uint32_t windows = 0;  // of the last of them
+  std::uint32_t windows = 0;  // of the last question
   for (std::size_t i = 0; i < set.features.size(); ++i) {
     const Feature& row = set.features[i];
     const bool begins_next = row.question == questions && row.window == 0;

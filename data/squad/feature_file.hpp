@@ -7,11 +7,11 @@
 #include "data/squad/squad.hpp"
 #include "data/tokenizer/wordpiece.hpp"
 
-/// The feature file of `mylos prepare`: a data set with its tokens and windows, checksummed, in HDF5. train and eval
-/// take it for the JSON, so that nothing is tokenised twice and every rank reads the same.
+/// The feature file of `mylos prepare`: a data set with its tokens and windows in HDF5, with checksums. train and eval
+/// accept it instead of the JSON file, so that the text is tokenized once and all ranks read the same data.
 namespace mylos::data {
 
-/// What a vocabulary's tokens and a tokenizer's switches say; two that differ cut texts differently.
+/// Identifies a vocabulary and tokenizer options. Tokenizers with different identities tokenize texts differently.
 struct TokenizerIdentity {
   std::size_t vocabulary_size = 0;
   std::uint32_t vocabulary_checksum = 0;  ///< CRC-32C of the tokens, each followed by a line feed
@@ -20,8 +20,8 @@ struct TokenizerIdentity {
 
 TokenizerIdentity identify_tokenizer(const Vocabulary& vocabulary, const TokenizerOptions& options);
 
-/// The content of a feature file. The windows are those of all questions, as for prediction, and carry labels where
-/// the file has answers; select_features makes training's of them.
+/// The content of a feature file. It contains the windows of all questions, as for prediction, with labels if the file
+/// has answers; select_features derives the training windows from them.
 struct PreparedFeatures {
   SquadDataset dataset;
   FeatureSet features;
@@ -29,34 +29,35 @@ struct PreparedFeatures {
   TokenizerIdentity tokenizer;
 };
 
-/// Tokenises `dataset` and cuts it into windows; `options.training` is ignored. Errors are those of build_features.
+/// Tokenizes `dataset` and divides it into windows. `options.training` is ignored. Errors as for build_features.
 PreparedFeatures prepare_features(SquadDataset dataset, const WordPieceTokenizer& tokenizer,
                                   const TokenizerOptions& switches, FeatureOptions options);
 
-/// Writes a feature file. It appears whole or not at all; where the disk is full, std::runtime_error names the file.
+/// Writes a feature file, which appears complete or not at all. Throws std::runtime_error with the file, for example if
+/// the disk is full.
 void write_feature_file(const std::filesystem::path& path, const PreparedFeatures& prepared);
 
-/// Reads and checks a feature file. Throws std::runtime_error naming the file and what is wrong: not HDF5, not a
-/// feature file, of another format version, cut short, a wrong checksum, contents that contradict each other.
+/// Reads and checks a feature file. Throws std::runtime_error with the file and the problem: not HDF5, not a feature
+/// file, another format version, truncated, a wrong checksum, or inconsistent contents.
 PreparedFeatures read_feature_file(const std::filesystem::path& path);
 
-/// True where `path` begins as an HDF5 file does; false for JSON and for what cannot be read.
+/// True if `path` begins like an HDF5 file. False for JSON and for unreadable files.
 bool is_hdf5_file(const std::filesystem::path& path);
 
-/// True where `path` says that write_feature_file wrote it, whole or damaged; false in a build without HDF5.
+/// True if `path` was written by write_feature_file, complete or damaged. False in a build without HDF5.
 bool is_feature_file(const std::filesystem::path& path);
 
-/// Throws std::runtime_error with both values where the file was prepared with another vocabulary, other switches,
-/// another length, stride or way of labelling than this run's.
+/// Throws std::runtime_error with both values if the file was prepared with a vocabulary, tokenizer options, length,
+/// stride or labelling rule that differs from this run's.
 void check_prepared_for(const PreparedFeatures& prepared, const std::filesystem::path& path,
                         const TokenizerIdentity& tokenizer, const FeatureOptions& options);
 
-/// Throws std::runtime_error, beginning with `name`, unless `set` holds the windows of each question in order, from 0:
-/// answers are looked for question by question, after all predictions.
+/// Throws std::runtime_error, beginning with `name`, unless `set` holds the windows of each question in order, from 0.
+/// The answers are computed question by question, after all predictions.
 void check_window_order(const FeatureSet& set, std::string_view name);
 
-/// The windows that build_features(dataset, tokenizer, options) would make, out of the prepared `features`; `dataset`
-/// has the prepared questions, or the first of them. Errors are those of build_features.
+/// Selects the windows that build_features(dataset, tokenizer, options) would create from the prepared `features`.
+/// `dataset` has the prepared questions, or the first of them. Errors as for build_features.
 FeatureSet select_features(const SquadDataset& dataset, FeatureSet features, const FeatureOptions& options);
 
 }  // namespace mylos::data

@@ -1,4 +1,4 @@
-// The feature file of a build without HDF5: every use says so.
+// The feature file in a build without HDF5: every function reports that HDF5 is missing.
 #include <fmt/format.h>
 
 #include "core/base/error.hpp"

@@ -1,4 +1,4 @@
-// What lies in a feature file, array by array. Texts are bytes one after the other with the place where each begins.
+// The arrays of a feature file. Texts are stored as concatenated bytes with the offset of each text.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ enum QuestionFlag : std::uint8_t { has_answers_flag = 1, impossible_flag = 2 };
 template <class Element>
 using Array = std::vector<Element>;
 
-/// Texts as they are stored.
+/// Texts in their stored form.
 struct StoredTexts {
   Array<std::uint8_t> bytes;
   Array<std::uint64_t> starts = {0};
@@ -109,7 +109,7 @@ void write_attributes(Hdf5Writer& file, const PreparedFeatures& prepared) {
   if (tokenizer.options.strip_accents) file.set_attribute("strip_accents", *tokenizer.options.strip_accents ? 1 : 0);
 }
 
-/// Reads the arrays of one file and checks that they fit together; a checksum does not tell what wrote it.
+/// Reads the arrays of one file and checks that they are consistent. A checksum does not show who wrote the file.
 class FeatureReader {
  public:
   explicit FeatureReader(const std::filesystem::path& path) : name_(path.string()), file_(path) {}
@@ -140,7 +140,7 @@ class FeatureReader {
     if (!condition) fail(fmt::format("{}: {}", name_, problem));
   }
 
-  /// An attribute that counts something.
+  /// Reads a nonnegative integer attribute.
   std::size_t count(const char* attribute) const {
     const auto value = file_.integer(attribute);
     if (value < 0) fail(fmt::format("{}: {} = {} is negative", name_, attribute, value));
@@ -172,7 +172,7 @@ class FeatureReader {
     return static_cast<TokenId>(id);
   }
 
-  /// Positions that begin at 0, never fall, and end at `size`.
+  /// Reads offsets, which begin at 0, never decrease, and end at `size`.
   std::vector<std::size_t> read_starts(const std::string& array, std::size_t size) {
     const auto stored = file_.read<std::uint64_t>(array.c_str());
     const bool fits = !stored.empty() && stored.front() == 0 && std::ranges::is_sorted(stored) && stored.back() == size;
@@ -288,7 +288,7 @@ bool is_feature_file(const std::filesystem::path& path) {
   try {
     const Hdf5Reader file(path);
     return file.has_attribute("format") && file.text("format") == format_name;
-  } catch (const std::runtime_error&) {  // too damaged to say what it is
+  } catch (const std::runtime_error&) {  // too damaged to be identified
     return false;
   }
 }

@@ -26,7 +26,7 @@ class FeatureBuilder {
     for (const std::string& context : dataset_.contexts) add_text(set_.contexts, context);
     for (const SquadQuestion& question : dataset_.questions) {
       set_.context_of_question.push_back(static_cast<std::uint32_t>(question.context));
-      add_text(set_.questions, python_lstrip(question.question));  // run_qa strips the left only
+      add_text(set_.questions, python_lstrip(question.question));  // run_qa strips only the left side
       add_question(question);
     }
     return std::move(set_);
@@ -71,7 +71,7 @@ class FeatureBuilder {
     return found == question.answers.end() ? nullptr : &*found;
   }
 
-  /// Context tokens of a window beside this question.
+  /// Returns the number of context tokens that fit into a window with this question.
   std::size_t context_room(const SquadQuestion& question) const {
     const std::size_t used = set_.questions.count(set_.questions.size() - 1) + special_count;
     const std::size_t room = options_.max_length > used ? options_.max_length - used : 0;
@@ -85,7 +85,7 @@ class FeatureBuilder {
     return room;
   }
 
-  /// run_qa's labels: [CLS] where the window does not hold the whole answer or there is none.
+  /// Sets run_qa's labels: [CLS] if there is no answer or the window does not contain all of it.
   void label(Feature& feature, const SquadAnswer* answer) {
     feature.start = feature.end = 0;
     const auto offsets = set_.context_offsets(feature);
@@ -99,7 +99,9 @@ class FeatureBuilder {
     const auto end = offsets.rend() - std::find_if(offsets.rbegin(), offsets.rend(), ends_before);
     if (static_cast<std::size_t>(start) + 1 == offsets.size()) {
       ++set_.sep_labels;
-      if (!options_.exact_labels) ++start;  // its scan goes on over the [SEP], whose offset (0, 0) passes its test
+      if (!options_.exact_labels)
+        ++start;  // run_qa's scan continues over the [SEP], whose offset (0, 0) passes its
+                  // test
     }
     const auto first_position = static_cast<std::ptrdiff_t>(set_.context_position(feature));
     feature.start = static_cast<std::int32_t>(first_position + start);

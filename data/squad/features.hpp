@@ -8,20 +8,20 @@
 #include "data/squad/squad.hpp"
 #include "data/tokenizer/wordpiece.hpp"
 
-/// Questions with their contexts cut into windows, [CLS] question [SEP] context part [SEP], labelled as run_qa does.
+/// Questions with their contexts divided into windows, [CLS] question [SEP] context part [SEP], labelled as in run_qa.
 namespace mylos::data {
 
 struct FeatureOptions {
-  std::size_t max_length = 384;  ///< tokens of a window, the three special ones included
-  std::size_t doc_stride = 128;  ///< context tokens that neighbouring windows share
-  /// run_qa labels an answer that starts in a window's last context token with the [SEP] after it; this labels it
-  /// right.
+  std::size_t max_length = 384;  ///< tokens per window, including the three special tokens
+  std::size_t doc_stride = 128;  ///< context tokens that consecutive windows have in common
+  /// run_qa labels an answer that starts at a window's last context token with the [SEP] after it. With this option,
+  /// such answers are labelled correctly.
   bool exact_labels = false;
-  /// Leaves out questions whose answers are all misplaced; a question without an `answers` key is an error.
+  /// Leaves out questions whose answers are all misplaced. A question without an `answers` key is an error.
   bool training = false;
 };
 
-/// Tokens of many texts, one text after the other.
+/// The tokens of several texts, one text after the other.
 struct TokenizedTexts {
   Tokens tokens;
   std::vector<std::size_t> starts = {0};  ///< (texts + 1)
@@ -34,7 +34,7 @@ struct TokenizedTexts {
   }
 };
 
-/// One window. Positions count from [CLS]; labels are -1 where the question has no usable label.
+/// One window. Positions count from [CLS]. Labels are -1 if the question has no usable label.
 struct Feature {
   std::uint32_t question = 0;  ///< index into SquadDataset::questions
   std::uint32_t window = 0;    ///< 0, 1, ... within the question
@@ -44,7 +44,7 @@ struct Feature {
   std::int32_t end = -1;
 };
 
-/// All windows of a data set, 24 bytes each; the tokens of a question or a context are stored once.
+/// All windows of a data set, 24 bytes each. The tokens of each question and context are stored once.
 struct FeatureSet {
   TokenId classify = 0;
   TokenId separator = 0;
@@ -52,21 +52,21 @@ struct FeatureSet {
   TokenizedTexts contexts;
   std::vector<std::uint32_t> context_of_question;
   std::vector<Feature> features;      ///< by question, then by window
-  std::size_t sep_labels = 0;         ///< labelled windows whose answer starts in their last context token
-  std::size_t dropped_questions = 0;  ///< left out of training: every answer is misplaced
+  std::size_t sep_labels = 0;         ///< labelled windows whose answer starts at their last context token
+  std::size_t dropped_questions = 0;  ///< left out of training because every answer is misplaced
 
-  /// Tokens of a window.
+  /// Returns the number of tokens in a window.
   std::size_t length(const Feature& feature) const { return context_position(feature) + feature.context_count + 1; }
-  /// The position of the window's first context token; token types are 0 before it and 1 from it on.
+  /// Returns the position of the window's first context token. Token types are 0 before it and 1 from it on.
   std::size_t context_position(const Feature& feature) const { return questions.count(feature.question) + 2; }
   /// Appends the window's length(feature) token ids.
   void append_input_ids(const Feature& feature, std::vector<TokenId>& ids) const;
-  /// (context_count) the context's code points that the window's context tokens stand for.
+  /// Returns the range of code points of each context token of the window, (context_count).
   std::span<const CodePointRange> context_offsets(const Feature& feature) const;
 };
 
-/// Tokenises `dataset` and cuts it into windows. Throws, naming the question, where it leaves no room for its context,
-/// or less than doc_stride + 1 tokens for one that needs several windows.
+/// Tokenizes `dataset` and divides it into windows. Throws with the question if it leaves no room for its context, or
+/// if it needs several windows and leaves room for fewer than doc_stride + 1 tokens.
 FeatureSet build_features(const SquadDataset& dataset, const WordPieceTokenizer& tokenizer,
                           const FeatureOptions& options);
 

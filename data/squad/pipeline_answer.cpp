@@ -12,7 +12,7 @@
 namespace mylos::data {
 namespace {
 
-/// Spans kept of a window: the pipeline's top_k * 2 + 10 for one answer.
+/// Spans kept per window: the pipeline's top_k * 2 + 10 for one answer.
 constexpr std::size_t spans_kept = 12;
 constexpr std::string_view continuation = "##";
 
@@ -22,10 +22,10 @@ struct WordSpan {
   std::size_t last;
 };
 
-/// exp(logit) / sum over [CLS] and the context: the question takes no part.
+/// exp(logit) / sum over [CLS] and the context, without the question.
 struct Probabilities {
-  float none;                  ///< of [CLS]
-  std::vector<float> context;  ///< of the context's tokens
+  float none;                  ///< for [CLS]
+  std::vector<float> context;  ///< for the context tokens
 };
 
 Probabilities probabilities(std::span<const float> logits, const WindowLogits& window) {
@@ -44,7 +44,7 @@ Probabilities probabilities(std::span<const float> logits, const WindowLogits& w
   return result;
 }
 
-/// The lowest score of [CLS] over the windows: a window without the answer is sure that it has none.
+/// Returns the lowest score of [CLS] over the windows, because windows without the answer score it highly.
 float none_score(std::span<const PipelineWindow> windows) {
   float lowest = std::numeric_limits<float>::infinity();
   for (const PipelineWindow& window : windows) {
@@ -55,7 +55,7 @@ float none_score(std::span<const PipelineWindow> windows) {
   return lowest;
 }
 
-/// The likeliest spans of a window, best first.
+/// Returns the most likely spans of a window, best first.
 std::vector<WordSpan> best_spans(const WindowLogits& window, std::size_t max_answer_length) {
   std::vector<WordSpan> spans;
   if (window.offsets.empty()) return spans;
@@ -73,7 +73,7 @@ std::vector<WordSpan> best_spans(const WindowLogits& window, std::size_t max_ans
   return spans;
 }
 
-/// The code points of the span's words, as far as the window has them.
+/// Extends the span to whole words as far as the window contains them, and returns its code points.
 CodePointRange extend_to_words(const PipelineWindow& window, WordSpan span, const Vocabulary& vocabulary) {
   const auto continues = [&](std::size_t token) {
     return token < window.ids.size() && vocabulary.token(window.ids[token]).starts_with(continuation);
@@ -89,7 +89,7 @@ PipelineAnswer find_pipeline_answer(std::string_view context, std::span<const Pi
                                     const Vocabulary& vocabulary, std::size_t max_answer_length, bool may_be_none) {
   require(max_answer_length > 0, "an answer has at least one token");
   std::vector<PipelineAnswer> answers;
-  std::vector<std::u32string> keys;  // what the pipeline compares: lower-case texts
+  std::vector<std::u32string> keys;  // lower-case texts, which the pipeline compares
   for (const auto& window : windows) {
     for (const auto& span : best_spans(window.logits, max_answer_length)) {
       const auto range = extend_to_words(window, span, vocabulary);

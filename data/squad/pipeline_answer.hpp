@@ -8,11 +8,11 @@
 #include "data/squad/answers.hpp"
 #include "data/tokenizer/vocabulary.hpp"
 
-/// The answer that transformers' question-answering pipeline gives: another way from logits to an answer than run_qa's
-/// (answers.hpp). Scores are probabilities within a window, answers are whole words, equal texts add their scores.
+/// The answer of transformers' question-answering pipeline, which is computed differently from run_qa's (answers.hpp):
+/// scores are probabilities within a window, answers are whole words, and the scores of equal texts are added.
 namespace mylos::data {
 
-/// One window's logits and the ids of its context tokens, which say where words begin.
+/// The logits of one window and the ids of its context tokens, which tell where words begin.
 struct PipelineWindow {
   WindowLogits logits;
   std::span<const TokenId> ids;  ///< (logits.offsets.size())
@@ -20,13 +20,14 @@ struct PipelineWindow {
 
 struct PipelineAnswer {
   std::string text;      ///< empty: the context has no answer
-  CodePointRange range;  ///< of the context
-  float score = 0;       ///< in [0, 1], higher where windows agree; 0 where there is nothing to answer from
+  CodePointRange range;  ///< in the context
+  float score = 0;       ///< in [0, 1], higher if windows agree; 0 if there is no context to answer from
 };
 
-/// The pipeline's best answer (align_to_words true) of at most `max_answer_length` tokens before it is extended to
-/// whole words. Ties go to the span that begins, then ends, first. With `may_be_none` (handle_impossible_answer true)
-/// the answer is none, with its score, where the lowest score of [CLS] over the windows is above every answer's.
+/// Returns the pipeline's best answer (align_to_words true) of at most `max_answer_length` tokens before its extension
+/// to whole words. Ties go to the span that begins first, then to the one that ends first. With `may_be_none`
+/// (handle_impossible_answer true) the answer is empty, with its score, if the lowest [CLS] score over the windows
+/// exceeds the score of every answer.
 PipelineAnswer find_pipeline_answer(std::string_view context, std::span<const PipelineWindow> windows,
                                     const Vocabulary& vocabulary, std::size_t max_answer_length,
                                     bool may_be_none = false);

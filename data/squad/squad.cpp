@@ -16,18 +16,18 @@
 namespace mylos::data {
 namespace {
 
-/// The start of an answer whose file puts it before the context.
+/// The start of an answer that the file locates before the context.
 constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
 
 class SquadReader {
  public:
-  /// The object at the top of a file: nested or flat rows under `data`.
+  /// Adds the top-level object of a file: nested, or flat rows under `data`.
   void add_document(const Json& document, const JsonLocation& location) {
     if (const Json* version = find_member(document, "version", location)) {
       says_v2_ = says_v2_ || is_version_2(*version, JsonLocation(location, "version"));
     }
     const Json* data = find_member(document, "data", location);
-    if (data == nullptr) return add_row(document, location);  // a single flat row is a document too
+    if (data == nullptr) return add_row(document, location);  // a single flat row is also a document
     const JsonLocation data_location(location, "data");
     for (std::size_t i = 0; i < as_list(*data, data_location).size(); ++i) {
       const JsonLocation row_position(data_location, i);
@@ -37,7 +37,7 @@ class SquadReader {
     }
   }
 
-  /// A flat row: {"id", "context", "question", "answers": {"text": [...], "answer_start": [...]}}.
+  /// Adds a flat row: {"id", "context", "question", "answers": {"text": [...], "answer_start": [...]}}.
   void add_row(const Json& row, const JsonLocation& location) {
     if (find_member(row, "context", location) == nullptr) {
       location.fail("is no SQuAD: expected 'data' with 'paragraphs', or rows with 'context' and 'question'");
@@ -100,13 +100,13 @@ class SquadReader {
     dataset_.questions.push_back(std::move(question));
   }
 
-  /// Where an answer starts. Below 0, which some tools write for what they did not find, it is nowhere in the context.
+  /// Reads the start of an answer. Negative values, which some tools write for answers not found, give `nowhere`.
   static std::size_t read_start(const Json& value, const JsonLocation& location) {
     if (value.is_number_integer() && !value.is_number_unsigned() && value.get<std::int64_t>() < 0) return nowhere;
     return as_count(value, location);
   }
 
-  /// The nested form: [{"text", "answer_start"}, ...].
+  /// Reads the nested form: [{"text", "answer_start"}, ...].
   static std::vector<SquadAnswer> read_answers(const Json& list, const JsonLocation& location) {
     std::vector<SquadAnswer> answers;
     for (std::size_t i = 0; i < list.size(); ++i) {
@@ -117,7 +117,7 @@ class SquadReader {
     return answers;
   }
 
-  /// The flat form: {"text": [...], "answer_start": [...]}.
+  /// Reads the flat form: {"text": [...], "answer_start": [...]}.
   static std::vector<SquadAnswer> read_columns(const Json& columns, const JsonLocation& location) {
     const Json& texts = list_member(columns, "text", location);
     const Json& starts = list_member(columns, "answer_start", location);
@@ -135,7 +135,9 @@ class SquadReader {
   }
 
   static bool is_aligned(const SquadAnswer& answer, std::string_view context) {
-    if (answer.text.empty() || answer.start >= context.size()) return false;  // bytes are at least code points
+    if (answer.text.empty() || answer.start >= context.size())
+      return false;  // bytes are an upper bound for code
+                     // points
     const auto begin = static_cast<unsigned>(answer.start);
     const auto length = static_cast<unsigned>(count_code_points(answer.text));
     return slice_code_points(context, {begin, begin + length}) == answer.text;
@@ -157,7 +159,7 @@ class SquadReader {
   bool says_v2_ = false;
 };
 
-/// Whether `text` is one JSON value a line: its first line is a whole value and more follows.
+/// True if `text` has one JSON value per line: its first line is a complete value, and more text follows.
 bool is_json_lines(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
   const std::size_t end = text.find('\n', begin);

@@ -20,8 +20,8 @@ std::string_view without_owner(std::string_view name) {
   return name.starts_with(owner) ? name.substr(owner.size()) : name;
 }
 
-/// The file that datasets downloaded from an address that ends in `name`: each has one beside it that tells its
-/// address. Empty where there is none.
+/// Returns the file that datasets downloaded from a URL ending in `name`. A metadata file beside each download contains
+/// its URL. Empty if there is none.
 path downloaded_file(const path& folder, const std::string& name) {
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {

@@ -27,7 +27,7 @@ struct Row {
 
 double percent(double sum, std::size_t count) { return 100.0 * sum / static_cast<double>(count); }
 
-/// The best exact match and F1 of `prediction` over `golds`; `empty_f1`: F1 where both sides have no words.
+/// Returns the best exact match and F1 of `prediction` over `golds`. `empty_f1` is the F1 if both have no words.
 Row score_question(const SquadQuestion& question, const std::string& prediction, const std::vector<std::string>& golds,
                    double empty_f1) {
   Row row{question.id, !question.answers.empty(), !prediction.empty(), 0, 0};
@@ -48,7 +48,7 @@ std::vector<std::string> normalized_golds(const SquadQuestion& question) {
   return golds;
 }
 
-/// By the rules of v2: where a question has no answer, none is the only right one.
+/// Scores by the rules of v2: for a question without an answer, only the empty prediction is correct.
 Row score_question_v2(const SquadQuestion& question, const std::string& prediction) {
   std::vector<std::string> golds = normalized_golds(question);
   std::erase(golds, "");
@@ -60,7 +60,7 @@ void ensure_scored(std::size_t count, std::string_view what) {
   if (count == 0) fail(fmt::format("nothing to score: {}", what));
 }
 
-/// Scores of every question that has an `answers` key and a prediction; v2 rules.
+/// Scores every question that has an `answers` key and a prediction, by the rules of v2.
 std::vector<Row> score_rows(const SquadDataset& dataset, const Predictions& predictions, SquadScore& score) {
   std::vector<Row> rows;
   for (const SquadQuestion& question : dataset.questions) {
@@ -75,7 +75,7 @@ std::vector<Row> score_rows(const SquadDataset& dataset, const Predictions& pred
   return rows;
 }
 
-/// Rows as if each question whose no-answer score is above the threshold had been answered by nothing.
+/// Returns the rows with an empty prediction for each question whose no-answer score is above the threshold.
 std::vector<Row> apply_threshold(std::vector<Row> rows, const NoAnswerScores* no_answer, double threshold) {
   for (Row& row : rows) {
     double value = 0;
@@ -110,8 +110,8 @@ void add_averages_where(OrderedJson& values, const std::vector<Row>& rows, bool 
   if (!part.empty()) add_averages(values, part, prefix);
 }
 
-/// The best score over all thresholds, and the threshold: questions are answered from the surest on, beginning with
-/// none, which is right for `unanswerable` of them.
+/// Adds the best score over all thresholds, and the threshold. Starts with no question answered, which is correct for
+/// `unanswerable` questions, and then answers them in the order of increasing no-answer score.
 void add_best_threshold(OrderedJson& values, const std::vector<Row>& rows, std::size_t unanswerable,
                         const NoAnswerScores& no_answer, double Row::*score, const std::string& name) {
   std::unordered_map<std::string_view, const Row*> by_id;
@@ -164,7 +164,7 @@ NoAnswerScores parse_no_answer_scores(std::string_view text, std::string_view na
   for (const auto& [id, value] : as_object(json, location).items()) {
     scores.by_id.emplace(id, as_number(value, JsonLocation(location, printable(id))));
   }
-  // Json sorts its keys, so their order in the file takes a second look.
+  // Json sorts its keys; a second pass finds their order in the file.
   std::unordered_set<std::string> seen;
   const auto note_key = [&](const std::string& key) {
     if (seen.insert(key).second) scores.in_order.emplace_back(key, json.at(key));

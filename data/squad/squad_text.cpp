@@ -10,14 +10,14 @@
 namespace mylos::data {
 namespace {
 
-/// Python's string.punctuation.
+/// True for the characters of Python's string.punctuation.
 bool is_ascii_punctuation(char32_t c) {
   return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
 }
 
 bool is_article(std::u32string_view word) { return word == U"a" || word == U"an" || word == U"the"; }
 
-/// Replaces \b(a|an|the)\b, that is every run of word characters that is an article, by a space.
+/// Replaces \b(a|an|the)\b, i.e. every run of word characters that is an article, by a space.
 std::u32string remove_articles(std::u32string_view text) {
   std::u32string kept;
   kept.reserve(text.size());
@@ -72,7 +72,7 @@ double word_f1(const std::vector<std::string_view>& prediction, const std::vecto
     ++same;
   }
   if (same == 0) return 0;
-  // In the order of the scripts' operations: the last digit depends on it.
+  // Same order of operations as in the scripts: the last digit depends on it.
   const double precision = 1.0 * static_cast<double>(same) / static_cast<double>(prediction.size());
   const double recall = 1.0 * static_cast<double>(same) / static_cast<double>(gold.size());
   return (2 * precision * recall) / (precision + recall);

@@ -26,7 +26,7 @@ class PlainTextDocuments : public DocumentReader {
   }
 };
 
-/// The name's last extension in small letters.
+/// Returns the last extension of the file name in lower case.
 std::string ending_of(const std::filesystem::path& path) {
   std::string ending = path.extension().string();
   std::ranges::transform(ending, ending.begin(),

@@ -14,7 +14,7 @@ constexpr const char* ids_field = "input_ids";
 constexpr const char* default_text_field = "text";
 constexpr const char* moves_field = "Moves";
 
-/// parse_json of one line. Its errors say the place in the text; the line of the file is in `place`.
+/// Parses one line as JSON. Errors contain the position in the text, and `location` has the line of the file.
 Json parse_line(std::string_view line, const std::string& location) {
   try {
     return parse_json(line, location);

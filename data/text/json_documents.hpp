@@ -8,17 +8,17 @@
 
 namespace mylos::data {
 
-/// JSON lines: an object a line, and blank lines, which count as nothing. The document is in one of these fields:
+/// JSON lines: one object per line. Blank lines are skipped. The document is in one of these fields:
 ///
-///     input_ids  a list of whole numbers: the document is already tokenized
+///     input_ids  a list of integers: the document is already tokenized
 ///     text       a string
-///     Moves      a list of strings (LAION's chess games); the text is the strings joined by one space
+///     Moves      a list of strings (LAION's chess games), joined by single spaces to form the text
 ///
-/// The first object decides, in this order, which field the whole file has: a later line without it is an error, so
-/// that no line is taken for what it is not. Other fields are left alone.
+/// The first of these fields that the first object has is used for the whole file. A later line without it is an error,
+/// so that no line is misread. Other fields are ignored.
 class JsonDocuments : public DocumentReader {
  public:
-  /// `text_field`: the field with the text, whatever else there is; empty: one of those above.
+  /// `text_field` names the field with the text, regardless of other fields. Empty: one of the fields above.
   JsonDocuments(const std::filesystem::path& path, std::string text_field);
 
   bool next(Document& document) override;

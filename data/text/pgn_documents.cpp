@@ -10,12 +10,12 @@
 namespace mylos::data {
 namespace {
 
-constexpr std::string_view event_tag = "[Event ";  // the first tag of a game, by the standard
+constexpr std::string_view event_tag = "[Event ";  // the first tag of a game according to the standard
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-/// Bytes of moves: SAN, UCI, drops (N@f3), null moves (--) and figurines, which are not ASCII.
+/// True for bytes of moves: SAN, UCI, drops (N@f3), null moves (--) and figurines, which are not ASCII.
 bool is_symbol_byte(char c) {
   constexpr std::string_view signs = "_+#=:-/@";
   return is_digit(c) || is_letter(c) || signs.find(c) != std::string_view::npos ||
@@ -26,20 +26,20 @@ bool is_number(std::string_view symbol) { return std::ranges::all_of(symbol, is_
 
 bool is_result(std::string_view symbol) { return symbol == "1-0" || symbol == "0-1" || symbol == "1/2-1/2"; }
 
-/// Not a sign that judges the position, such as "+-", "=" or "±".
+/// False for signs that evaluate the position, such as "+-", "=" or "±".
 bool is_move(std::string_view symbol) {
   return symbol == "--" || std::ranges::any_of(symbol, [](char c) { return is_digit(c) || is_letter(c); });
 }
 
-/// Whether the quote at `quote` belongs to the value of a tag: an odd number of backslashes before it says so.
+/// True if the quote at `quote` is part of a tag's value, because an odd number of backslashes precedes it.
 bool is_escaped(std::string_view line, std::size_t quote) {
   const auto before = line.substr(0, quote);
   const auto last = before.find_last_not_of('\\');
   return (quote - (last == std::string_view::npos ? 0 : last + 1)) % 2 == 1;
 }
 
-/// The length of the tag that `line` begins with: up to a quote and a bracket, so that values may have both in them;
-/// 0 where the line does not close it.
+/// Returns the length of the tag at the start of `line`, up to a quote and a bracket, because values may contain
+/// either. 0 if the tag is not closed on the line.
 std::size_t tag_length(std::string_view line) {
   for (std::size_t quote = line.find('"'); quote != std::string_view::npos; quote = line.find('"', quote + 1)) {
     const auto close = line.find_first_not_of(" \t", quote + 1);
@@ -66,7 +66,7 @@ bool PgnDocuments::next(Document& document) {
 
 bool PgnDocuments::next_line() {
   if (!lines_.next(rest_)) return false;
-  // Without this an open comment would take the games up to the next one's comment with it.
+  // Without this check, an open comment would swallow games until the next comment ends.
   if (comment_line_ != 0 && rest_.starts_with(event_tag)) check_closed();
   if (comment_line_ == 0 && rest_.starts_with('%')) rest_ = {};  // the standard's escape for other programs
   return true;
@@ -138,12 +138,12 @@ PgnDocuments::Game PgnDocuments::take_symbol(Document& document) {
   return Game::goes_on;
 }
 
-/// "e.p." behind a pawn's move, apart or not, is left out: it is no move.
+/// Skips "e.p." after a pawn move, with or without a space, because it is not a move.
 std::string_view PgnDocuments::read_symbol() {
   constexpr std::string_view en_passant = "e.p.";
   if (rest_.starts_with(en_passant)) {
     rest_.remove_prefix(en_passant.size());
-    return "=";  // a sign that is no move
+    return "=";  // an evaluation sign, not a move
   }
   const auto end = std::ranges::find_if_not(rest_, is_symbol_byte);
   std::string_view symbol = rest_.substr(0, static_cast<std::size_t>(end - rest_.begin()));

@@ -9,9 +9,9 @@
 
 namespace mylos::data {
 
-/// Chess games in PGN: each game's moves in the file's own notation, joined by one space. Tags, move numbers, comments,
-/// variations, NAGs, annotation signs and results are left out. A game ends with its result, or where the next one's
-/// tags begin, or with the file; one without moves is an empty document.
+/// Chess games in PGN: the moves of each game in the file's notation, joined by single spaces. Tags, move numbers,
+/// comments, variations, NAGs, annotation signs and results are left out. A game ends with its result, at the tags of
+/// the next game, or at the end of the file. A game without moves is an empty document.
 class PgnDocuments : public DocumentReader {
  public:
   using DocumentReader::DocumentReader;
@@ -22,7 +22,7 @@ class PgnDocuments : public DocumentReader {
   enum class Game { goes_on, ended };
 
   bool next_line();
-  /// Reads what comes next in the line. At a tag that belongs to the next game, ends without reading it.
+  /// Reads the next token of the line. At a tag that belongs to the next game, returns `ended` without reading it.
   Game take_token(Document& document);
   Game take_tag(Document& document);
   Game take_symbol(Document& document);
@@ -33,11 +33,11 @@ class PgnDocuments : public DocumentReader {
   [[noreturn]] void fail_at(std::size_t number, std::string_view problem) const;
   void check_closed() const;
 
-  std::string_view rest_;                ///< of the line
-  std::size_t comment_line_ = 0;         ///< where the open comment began; 0: there is none
-  std::vector<std::size_t> variations_;  ///< where the open variations began
-  bool has_game_ = false;                ///< a tag, a move or a result of the current game was read
-  bool has_event_ = false;               ///< its tag Event was read
+  std::string_view rest_;                ///< unread part of the line
+  std::size_t comment_line_ = 0;         ///< line of the open comment; 0 if there is none
+  std::vector<std::size_t> variations_;  ///< lines of the open variations
+  bool has_game_ = false;                ///< a tag, a move or a result of the current game has been read
+  bool has_event_ = false;               ///< its Event tag has been read
 };
 
 }  // namespace mylos::data

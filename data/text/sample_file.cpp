@@ -22,7 +22,7 @@ std::string id_name(const std::optional<TokenId>& id) { return id ? fmt::format(
 
 const char* long_name(LongDocuments value) { return value == LongDocuments::split ? "split" : "truncate"; }
 
-/// Compares what the file and the run have of one thing.
+/// Compares one setting of the file and the run. Throws with both values if they differ.
 void compare(const std::filesystem::path& path, std::string_view what, const std::string& prepared,
              const std::string& now) {
   if (prepared == now) return;

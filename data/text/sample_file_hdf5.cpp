@@ -1,4 +1,4 @@
-// What lies in a sample file: the arrays of SampleSet under their names, and attributes of the root for the rest.
+// Layout of a sample file: the arrays of SampleSet under their names, and attributes of the root group for the rest.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ constexpr const char* format_name = "mylos samples";
 constexpr std::int64_t format_version = 1;
 constexpr std::int64_t no_id = -1;
 
-/// The counts, by the names of their attributes.
+/// The counts and the names of their attributes.
 constexpr std::pair<const char*, std::uint64_t SampleCounts::*> count_attributes[] = {
     {"documents", &SampleCounts::documents},
     {"empty_documents", &SampleCounts::empty_documents},
@@ -43,7 +43,7 @@ void write_attributes(Hdf5Writer& file, const PreparedSamples& prepared) {
   }
 }
 
-/// Reads the arrays of one file and checks that they fit together; a checksum does not tell what wrote it.
+/// Reads the arrays of one file and checks that they are consistent. A checksum does not show who wrote the file.
 class SampleFileReader {
  public:
   explicit SampleFileReader(const std::filesystem::path& path) : name_(path.string()), file_(path) {}
@@ -72,14 +72,14 @@ class SampleFileReader {
     if (!condition) fail(fmt::format("{}: {}", name_, problem));
   }
 
-  /// An attribute that counts something.
+  /// Reads a nonnegative integer attribute.
   std::uint64_t count(const char* attribute) const {
     const auto value = file_.integer(attribute);
     if (value < 0) fail(fmt::format("{}: {} = {} is negative", name_, attribute, value));
     return static_cast<std::uint64_t>(value);
   }
 
-  /// BOS or EOS.
+  /// Reads the id of BOS or EOS.
   std::optional<TokenId> special_token(const char* attribute, std::size_t vocabulary_size) const {
     const auto id = file_.integer(attribute);
     if (id == no_id) return std::nullopt;
@@ -143,7 +143,7 @@ bool is_sample_file(const std::filesystem::path& path) {
   try {
     const Hdf5Reader file(path);
     return file.has_attribute("format") && file.text("format") == format_name;
-  } catch (const std::runtime_error&) {  // too damaged to say what it is
+  } catch (const std::runtime_error&) {  // too damaged to be identified
     return false;
   }
 }

@@ -39,8 +39,8 @@ class SampleBuilder {
     cut(number, document.line);
   }
 
-  /// Reserves for a whole file of which `read` of `bytes` bytes were read, so that the ids are not copied as they grow:
-  /// memory that is not needed in the end is never touched.
+  /// Reserves memory for the whole file, estimated from `read` of its `bytes` bytes, so that the ids are not copied as
+  /// they grow. Reserved memory that is not needed is never touched.
   void reserve(std::uint64_t read, std::uint64_t bytes) {
     if (read == 0 || bytes <= read) return;
     const double scale = 1.02 * static_cast<double>(bytes) / static_cast<double>(read);
@@ -79,7 +79,7 @@ class SampleBuilder {
             fmt::format("{}id {} is outside the model's vocabulary of {}", where, *found, options_.vocabulary_size));
   }
 
-  /// Cuts `tokens_` into samples.
+  /// Divides `tokens_` into samples.
   void cut(std::uint64_t document, std::uint64_t line) {
     const std::size_t longest = options_.max_length;
     std::span<const TokenId> rest(tokens_);
@@ -121,7 +121,7 @@ void check_options(const SampleOptions& options) {
   }
 }
 
-/// Reads documents until a batch is full or `wanted` are there; returns how many.
+/// Reads documents until the batch is full or has `wanted` documents. Returns their number.
 std::size_t read_batch(DocumentReader& reader, std::vector<Document>& batch, std::size_t wanted) {
   std::size_t bytes = 0, count = 0;
   while (count < std::min(wanted, batch_documents) && bytes < batch_bytes) {

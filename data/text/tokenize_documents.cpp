@@ -18,7 +18,7 @@
 namespace mylos::data {
 namespace {
 
-constexpr std::size_t documents_at_once = 16;  // that a thread takes
+constexpr std::size_t documents_at_once = 16;  // taken by a thread
 
 /// Documents that several threads tokenize.
 class SharedDocuments {
@@ -26,7 +26,7 @@ class SharedDocuments {
   SharedDocuments(std::span<Document> documents, const SentencePieceTokenizer& tokenizer)
       : documents_(documents), tokenizer_(tokenizer) {}
 
-  /// Tokenizes documents until all are taken; an error is kept.
+  /// Tokenizes documents until none are left. Stores errors.
   void work() noexcept {
     while (true) {
       const std::size_t begin = next_.fetch_add(documents_at_once);
@@ -86,7 +86,7 @@ void tokenize_documents(std::span<Document> documents, const std::filesystem::pa
     for (std::size_t i = 1; i < threads_for(documents.size(), threads); ++i) {
       others.emplace_back([&shared] { shared.work(); });
     }
-  } catch (const std::system_error&) {  // a limit on threads: those that are there do it
+  } catch (const std::system_error&) {  // thread limit reached: continue with the existing threads
   }
   shared.work();
   for (std::thread& thread : others) thread.join();

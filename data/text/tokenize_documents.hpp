@@ -9,9 +9,9 @@
 
 namespace mylos::data {
 
-/// Gives each document that is a text its ids, on `threads` threads (0: as many as this process has processors). Throws
-/// std::runtime_error with `path` and the line of the first document that cannot be tokenized: there is no tokenizer,
-/// or it refuses the text.
+/// Computes the ids of each document that is a text, on `threads` threads (0: as many as this process has processors).
+/// Throws std::runtime_error with `path` and the line of the first document that cannot be tokenized, because there is
+/// no tokenizer or it rejects the text.
 void tokenize_documents(std::span<Document> documents, const std::filesystem::path& path,
                         const SentencePieceTokenizer* tokenizer, std::size_t threads);
 

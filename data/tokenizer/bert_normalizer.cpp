@@ -8,8 +8,8 @@
 namespace mylos::data {
 namespace {
 
-/// One code point of a decomposition. `tokenizers` aligns code points after sorting the marks: in the order in which
-/// they then stand, one that begins a decomposition takes the next original, any other that of its predecessor.
+/// One code point of a decomposition. `tokenizers` aligns code points after sorting the marks: in sorted order, a code
+/// point that begins a decomposition takes the next original, and any other takes that of its predecessor.
 struct Decomposed {
   char32_t code_point;
   int combining_class;
@@ -22,7 +22,7 @@ void append_decomposition(char32_t c, std::vector<Decomposed>& out) {
   for (std::size_t i = 0; i < count; ++i) out.push_back({parts[i], combining_class(parts[i]), i == 0});
 }
 
-/// Canonical ordering: each run of code points with a combining class is sorted by it, stably.
+/// Applies canonical ordering: stably sorts each run of code points with nonzero combining class by that class.
 void order_marks(std::vector<Decomposed>& text) {
   const auto is_mark = [](const Decomposed& c) { return c.combining_class != 0; };
   for (auto first = std::find_if(text.begin(), text.end(), is_mark); first != text.end();) {
@@ -42,7 +42,7 @@ const std::vector<NormalizedChar>& BertNormalizer::normalize(std::string_view te
   return chars_;
 }
 
-/// Drops controls, makes white space one kind of space, and puts spaces around Chinese characters.
+/// Deletes controls, replaces all white space by spaces, and puts spaces around Chinese characters.
 void BertNormalizer::clean(std::string_view text, unsigned first) {
   chars_.clear();
   for (std::size_t position = 0; position < text.size(); ++first) {

@@ -7,14 +7,14 @@
 
 namespace mylos::data {
 
-/// One code point of normalised text, and the code points of the original that it stands for.
+/// One code point of normalised text, and the range of original code points that it comes from.
 struct NormalizedChar {
   char32_t code_point;
   CodePointRange origin;
 };
 
-/// The BertNormalizer of Hugging Face `tokenizers`, with its alignment of every code point to the original text.
-/// Holds scratch space: one per thread.
+/// The BertNormalizer of Hugging Face `tokenizers`, with the alignment of every code point to the original text.
+/// Contains scratch space, so each thread needs its own.
 class BertNormalizer {
  public:
   struct Options {
@@ -25,8 +25,8 @@ class BertNormalizer {
 
   explicit BertNormalizer(Options options) : options_(options) {}
 
-  /// `text`, well-formed UTF-8, whose first code point is number `first` of the original. The result is valid until
-  /// the next call. A text may be cut before or after any ASCII code point without changing the result.
+  /// Normalises `text`, which is well-formed UTF-8 and starts at code point number `first` of the original. The result
+  /// is valid until the next call. Splitting a text before or after any ASCII code point does not change the result.
   const std::vector<NormalizedChar>& normalize(std::string_view text, unsigned first);
 
  private:

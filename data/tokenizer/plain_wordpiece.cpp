@@ -44,7 +44,7 @@ void add_word(const Word& word, const Vocabulary& vocabulary, Tokens& tokens) {
   for (std::size_t i = 0; i < pieces.ids.size(); ++i) push(tokens, pieces.ids[i], pieces.offsets[i]);
 }
 
-/// The special token that `text` begins with; empty where it begins with none.
+/// Returns the special token at the start of `text`, or an empty string if there is none.
 std::string_view special_at(std::string_view text, const Vocabulary& vocabulary) {
   for (const std::string_view token : known_specials) {
     if (text.starts_with(token) && vocabulary.find(token)) return token;
@@ -52,7 +52,7 @@ std::string_view special_at(std::string_view text, const Vocabulary& vocabulary)
   return {};
 }
 
-/// `text` has no special token; its first code point is number `first`.
+/// Adds the tokens of `text`, which has no special token and starts at code point number `first`.
 void add_segment(std::string_view text, unsigned first, BertNormalizer& normalizer, const Vocabulary& vocabulary,
                  Tokens& tokens) {
   Word word;

@@ -4,12 +4,12 @@
 
 #include <string_view>
 
-/// WordPiece as its definition reads, without tables and short cuts. It is slow, and only a twin for checks: tests and
-/// `bench tokenize` compare WordPieceTokenizer with it.
+/// A literal implementation of WordPiece, without tables or shortcuts. It is slow and serves only as a reference: tests
+/// and `bench tokenize` compare WordPieceTokenizer with it.
 namespace mylos::data {
 
-/// The tokens of `text`, which is UTF-8: the whole text is normalised, cut into words, and each word is looked up piece
-/// by piece, the longest first.
+/// Tokenizes `text`, which is UTF-8: normalises all of it, splits it into words, and looks up each word piece by piece,
+/// the longest first.
 Tokens plain_tokens(std::string_view text, const Vocabulary& vocabulary, const TokenizerOptions& options);
 
 }  // namespace mylos::data

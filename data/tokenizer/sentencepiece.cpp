@@ -11,7 +11,7 @@
 #include "core/base/printable.hpp"
 #include "core/base/unicode.hpp"
 
-/// The library exports this function, but no header declares it. Weak: a release without it links too.
+/// The library exports this function, but no header declares it. Weak, so that releases without it can be linked.
 namespace sentencepiece::logging {
 __attribute__((weak)) void SetMinLogLevel(int level);  // NOLINT(readability-identifier-naming): the library's name
 }
@@ -21,7 +21,7 @@ namespace {
 
 constexpr int no_messages = 4;  // above the library's LOG_FATAL, 3
 
-/// Fields of ModelProto (sentencepiece_model.proto) that every model has.
+/// The fields of ModelProto (sentencepiece_model.proto) that every model has.
 enum ModelField : std::uint64_t { pieces_field = 1, trainer_field = 2, normalizer_field = 3 };
 constexpr std::uint64_t last_known_field = 5;
 constexpr std::uint64_t length_delimited = 2;  // protobuf's wire type
@@ -30,7 +30,7 @@ constexpr std::uint64_t length_delimited = 2;  // protobuf's wire type
   fail(fmt::format("{}: not a SentencePiece model: {}", path.string(), why));
 }
 
-/// Reads a protobuf varint and moves past it; nullopt where the bytes end within it or it is longer than 64 bits.
+/// Reads a protobuf varint and advances past it. nullopt if the bytes end within it or it exceeds 64 bits.
 std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
   std::uint64_t value = 0;
   for (unsigned shift = 0; shift < 64 && !bytes.empty(); shift += 7) {
@@ -42,8 +42,8 @@ std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
   return std::nullopt;
 }
 
-/// Checks the outermost fields before the library reads them. A file cut between two fields is valid protobuf: the
-/// library would take it for a smaller model with other settings.
+/// Checks the outermost fields before the library reads them. A file truncated between two fields is valid protobuf,
+/// and the library would accept it as a smaller model with other settings.
 void check_fields(std::string_view bytes, const std::filesystem::path& path) {
   if (bytes.empty()) fail_model(path, "the file is empty");
   bool has_field[last_known_field + 1] = {};
@@ -69,7 +69,7 @@ void check_fields(std::string_view bytes, const std::filesystem::path& path) {
   }
 }
 
-/// What the library says of a model, unless it only names a line of its own source.
+/// Returns the library's error message, unless it only names a line of its own source.
 std::string explain(std::string_view message) {
   const bool names_source = message.find(".cc(") != std::string_view::npos;
   return names_source || message.empty() ? "its contents are damaged" : printable(message);

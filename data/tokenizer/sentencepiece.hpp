@@ -14,18 +14,17 @@
 
 namespace mylos::data {
 
-/// What tells one tokenizer.model from another.
+/// Identifies a tokenizer.model.
 struct SentencePieceIdentity {
   std::size_t pieces = 0;
   std::uint32_t checksum = 0;  ///< CRC-32C of the file
   bool operator==(const SentencePieceIdentity&) const = default;
 };
 
-/// A tokenizer.model. Ids are those of the SentencePiece library. All functions may be called from several threads at
-/// once.
+/// The tokenizer in a tokenizer.model. Ids are those of the SentencePiece library. All functions are thread-safe.
 class SentencePieceTokenizer {
  public:
-  /// Reads a model file. Throws std::runtime_error of one line naming the file where it is missing, cut short or not a
+  /// Reads a model file. Throws std::runtime_error of one line with the file if it is missing, truncated or not a
   /// SentencePiece model.
   static SentencePieceTokenizer load(const std::filesystem::path& path);
 
@@ -33,20 +32,20 @@ class SentencePieceTokenizer {
   SentencePieceTokenizer& operator=(SentencePieceTokenizer&&) noexcept;
   ~SentencePieceTokenizer();
 
-  /// The ids of `text`, without BOS and EOS. The names of special tokens are ordinary text here: "<s>" never becomes
-  /// BOS. Throws std::runtime_error where `text` is not UTF-8.
+  /// Returns the ids of `text`, without BOS and EOS. Names of special tokens are ordinary text: "<s>" never becomes
+  /// BOS. Throws std::runtime_error if `text` is not UTF-8.
   std::vector<TokenId> encode(std::string_view text) const;
-  /// The text of `ids`; BOS, EOS and other control tokens give nothing. Throws std::runtime_error where an id is
+  /// Returns the text of `ids`. BOS, EOS and other control tokens add no text. Throws std::runtime_error if an id is
   /// outside the model.
   std::string decode(std::span<const TokenId> ids) const;
 
   std::size_t size() const { return identity_.pieces; }
-  /// How the model names a token: "▁the", "<s>", "<0x0A>". Errors as decode.
+  /// Returns the model's name of a token: "▁the", "<s>", "<0x0A>". Errors as for decode.
   std::string piece(TokenId id) const;
-  /// The byte that a token stands for ("<0x0A>"); empty for other tokens. Errors as decode.
+  /// Returns the byte of a byte token ("<0x0A>"), and nullopt for other tokens. Errors as for decode.
   std::optional<unsigned char> byte(TokenId id) const;
   TokenId unknown() const;
-  /// Empty where the model has no such token. config.json, not the model, decides what training adds.
+  /// Returns nullopt if the model has no such token. config.json, not the model, determines which tokens training adds.
   std::optional<TokenId> begin_of_text() const;
   std::optional<TokenId> end_of_text() const;
   const SentencePieceIdentity& identity() const { return identity_; }

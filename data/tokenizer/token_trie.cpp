@@ -5,13 +5,13 @@
 namespace mylos::data {
 namespace {
 
-/// Most tokens are told apart by their first 8 bytes, compared as one number.
+/// Sort key of a token. Most tokens differ in their first 8 bytes, which are compared as one number.
 struct SortKey {
   std::uint64_t first;
   std::int32_t id;
 };
 
-/// The first 8 bytes, the first one highest; zeros after the end.
+/// Returns the first 8 bytes, the first one most significant, padded with zeros.
 std::uint64_t first_bytes(std::string_view token) {
   std::uint64_t first = 0;
   for (std::size_t i = 0; i < sizeof first; ++i) {
@@ -22,7 +22,7 @@ std::uint64_t first_bytes(std::string_view token) {
 
 }  // namespace
 
-/// Tokens order[first, last) share their first `depth` bytes, which lead to `node`.
+/// Tokens order[first, last) have the same first `depth` bytes, which lead to `node`.
 struct TokenTrie::Pending {
   Node node;
   std::size_t first;
@@ -64,7 +64,7 @@ void TokenTrie::place_children(const Pending& pending, std::span<const std::stri
   std::vector<std::size_t> starts;
   for (std::size_t i = pending.first; i < pending.last; ++i) {
     const std::string& token = tokens[static_cast<std::size_t>(order[i])];
-    if (token.size() == pending.depth) {  // sorted: a token that ends here is the first of the range
+    if (token.size() == pending.depth) {  // as the range is sorted, a token that ends here is its first
       entries_[static_cast<std::size_t>(pending.node)].id = order[i];
       continue;
     }
@@ -84,8 +84,9 @@ void TokenTrie::place_children(const Pending& pending, std::span<const std::stri
   }
 }
 
-/// A base at which every label falls on a free entry; grows the table as needed. The search begins at `search_start_`,
-/// which leaves a stretch behind once it is 95% taken: looking through it again for every node would be quadratic.
+/// Finds a base at which every label has a free entry, and grows the table as needed. The search starts at
+/// `search_start_`, which skips a stretch once it is 95% occupied: searching it again for every node would be
+/// quadratic.
 std::int32_t TokenTrie::find_base(std::span<const unsigned char> labels) {
   const std::size_t lowest = labels.front();
   std::size_t taken = 0;

@@ -9,28 +9,28 @@
 
 namespace mylos::data {
 
-/// 0, 1, ... in the order of the bytes of `tokens`; of equal tokens the first comes first.
+/// Returns the ids 0, 1, ... sorted by the bytes of `tokens`. Of equal tokens the one with the lower id comes first.
 std::vector<std::int32_t> sorted_ids(std::span<const std::string> tokens);
 
-/// Finds the longest stored token that begins a text, in one walk over its bytes: a double-array trie
-/// (Aoe 1989: node `base[s] + byte` is the child of s if its `check` is s). Read-only once built.
+/// Finds the longest token at the start of a text in one pass over its bytes, with a double-array trie (Aoe 1989: node
+/// `base[s] + byte` is the child of s if its `check` is s). Immutable once built.
 class TokenTrie {
  public:
   using Node = std::int32_t;
   static constexpr Node root = 0;
   static constexpr Node no_node = -1;
 
-  /// The end of the longest token found and its id; id -1 if there is none.
+  /// The end of the longest token found and its id, or id -1 if there is none.
   struct Match {
     std::size_t end = 0;
     std::int32_t id = -1;
   };
 
-  /// `tokens[i]` gets id i. Tokens must be distinct and not empty; `order` is their sorted_ids.
+  /// Assigns id i to `tokens[i]`. Tokens must be distinct and not empty. `order` is their sorted_ids.
   TokenTrie(std::span<const std::string> tokens, std::span<const std::int32_t> order);
   explicit TokenTrie(std::span<const std::string> tokens);
 
-  /// The longest token that continues from `node` with text[begin...].
+  /// Returns the longest token that continues from `node` with text[begin...].
   Match longest_match(Node node, std::string_view text, std::size_t begin) const {
     Match match;
     for (std::size_t i = begin; i < text.size(); ++i) {
@@ -42,10 +42,10 @@ class TokenTrie {
     return match;
   }
 
-  /// The node that `text` leads to from the root, or no_node.
+  /// Returns the node reached from the root by `text`, or no_node.
   Node find_node(std::string_view text) const;
 
-  /// The id of exactly `text`, or -1.
+  /// Returns the id of exactly `text`, or -1.
   std::int32_t find(std::string_view text) const;
 
  private:
@@ -54,7 +54,7 @@ class TokenTrie {
     std::int32_t check = free_entry;
     std::int32_t id = -1;
   };
-  struct Pending;  // a node whose children are still to be placed
+  struct Pending;  // a node whose children have no entries yet
   static constexpr std::int32_t free_entry = -1;
 
   Node step(Node node, char byte) const {
@@ -67,7 +67,7 @@ class TokenTrie {
                       std::vector<Pending>& todo);
 
   std::vector<Entry> entries_;
-  std::size_t search_start_ = 1;  // where find_base begins to look
+  std::size_t search_start_ = 1;  // where find_base starts its search
 };
 
 }  // namespace mylos::data

@@ -24,13 +24,13 @@ void check_token(std::string_view token, std::size_t line, std::string_view name
   }
 }
 
-/// Throws on a token that load() refuses; returns `tokens`, so that it runs before anything is built from them.
+/// Throws on a token that load() rejects. Returns `tokens`, so that it runs before anything is built from them.
 std::vector<std::string> checked(std::vector<std::string> tokens, std::string_view name) {
   for (std::size_t i = 0; i < tokens.size(); ++i) check_token(tokens[i], i + 1, name);
   return tokens;
 }
 
-/// The ids in the order of the tokens. Throws where two are equal.
+/// Returns the ids sorted by token. Throws if two tokens are equal.
 std::vector<std::int32_t> distinct_ids(const std::vector<std::string>& tokens, std::string_view name) {
   std::vector<std::int32_t> ids = sorted_ids(tokens);
   const auto token = [&](std::int32_t id) -> const std::string& { return tokens[static_cast<std::size_t>(id)]; };

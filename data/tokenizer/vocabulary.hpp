@@ -13,15 +13,15 @@ namespace mylos::data {
 
 using TokenId = std::int32_t;
 
-/// A BERT vocabulary: a token's id is its line in vocab.txt, counted from 0. Read-only once made.
+/// A BERT vocabulary. The id of a token is its line in vocab.txt, counted from 0. Immutable once constructed.
 class Vocabulary {
  public:
-  /// Reads vocab.txt: UTF-8, one token a line, LF or CRLF, blank lines only at the end. Throws, naming file and line,
-  /// on a file that is missing, empty or not UTF-8, on blank or duplicate tokens, on white space around a token, and
-  /// where [PAD], [UNK], [CLS] or [SEP] is missing.
+  /// Reads vocab.txt: UTF-8, one token per line, LF or CRLF, blank lines only at the end. Throws with the file and the
+  /// line if the file is missing, empty or not UTF-8, on blank or duplicate tokens, on white space around a token, and
+  /// if [PAD], [UNK], [CLS] or [SEP] is missing.
   static Vocabulary load(const std::filesystem::path& path);
 
-  /// From tokens in the order of their ids; `name` stands for the file in errors, which are those of load().
+  /// Uses tokens in the order of their ids. `name` is the file name in errors, which are those of load().
   Vocabulary(std::vector<std::string> tokens, std::string_view name);
 
   std::size_t size() const { return tokens_.size(); }

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t longest_word = 100;  // code points; Hugging Face's max_input_chars_per_word
 constexpr std::array<std::string_view, 5> special_tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 
-/// What a byte means to the splitter; the values are bits, so that a run of bytes can be summed up by OR.
+/// Byte classes for splitting into words. The values are bits, so that OR summarises a run of bytes.
 enum ByteKind : unsigned char { letter = 0, other = 1, blank = 2, punctuation = 4 };
 
 struct AsciiTables {
@@ -23,7 +23,7 @@ struct AsciiTables {
   std::array<char, 256> lower{};
 };
 
-/// `other`: not ASCII, or a control character that the normaliser deletes.
+/// `other` means not ASCII, or a control character that the normaliser deletes.
 constexpr AsciiTables make_ascii_tables() {
   AsciiTables tables;
   for (unsigned c = 0; c < 256; ++c) {
@@ -42,7 +42,7 @@ ByteKind kind_of(char byte) { return static_cast<ByteKind>(ascii.kind[static_cas
 
 }  // namespace
 
-/// One call of tokenize: where the tokens go, and scratch space.
+/// One call of tokenize: its output and scratch space.
 class WordPieceTokenizer::Run {
  public:
   Run(const WordPieceTokenizer& tokenizer, Tokens& tokens)
@@ -50,7 +50,7 @@ class WordPieceTokenizer::Run {
         tokens_(tokens),
         normalizer_({tokenizer.lower_case_, tokenizer.strip_accents_, tokenizer.split_chinese_}) {}
 
-  /// Cuts `text` at special tokens; these are matched as they stand, the rest is split into words.
+  /// Splits `text` at special tokens, which are matched in the raw text, and splits the rest into words.
   void add_text(std::string_view text) {
     std::size_t rest = 0;
     for (std::size_t at = text.find('['); at != std::string_view::npos; at = text.find('[', at)) {
@@ -90,7 +90,7 @@ class WordPieceTokenizer::Run {
     }
   }
 
-  /// A run of bytes without ASCII blanks and punctuation.
+  /// Adds a run of bytes without ASCII blanks and punctuation.
   void add_run(std::string_view text, bool is_ascii) {
     if (is_ascii) {
       add_ascii_word(text);
@@ -145,8 +145,8 @@ class WordPieceTokenizer::Run {
     word_code_points_ = 0;
   }
 
-  /// Greedy longest match from the left; one [UNK] for the whole word where some rest matches nothing.
-  /// `offsets(begin, end)`: the original code points of bytes [begin, end) of the word.
+  /// Matches greedily, the longest token first, from the left. Adds one [UNK] for the whole word if any remainder has
+  /// no match. `offsets(begin, end)` returns the original code points of bytes [begin, end) of the word.
   template <class Offsets>
   void match_word(std::string_view word, const Offsets& offsets) {
     const std::size_t before = tokens_.ids.size();
@@ -175,7 +175,7 @@ class WordPieceTokenizer::Run {
   BertNormalizer normalizer_;
   unsigned offset_ = 0;  // code points of the text before the current position
   std::string word_;
-  std::vector<CodePointRange> origins_;  // of every byte of word_
+  std::vector<CodePointRange> origins_;  // for every byte of word_
   std::size_t word_code_points_ = 0;
 };
 
