@@ -99,9 +99,7 @@ class FeatureBuilder {
     const auto end = offsets.rend() - std::find_if(offsets.rbegin(), offsets.rend(), ends_before);
     if (static_cast<std::size_t>(start) + 1 == offsets.size()) {
       ++set_.sep_labels;
-      if (!options_.exact_labels)
-        ++start;  // run_qa's scan continues over the [SEP], whose offset (0, 0) passes its
-                  // test
+      if (!options_.exact_labels) ++start;  // run_qa's scan also accepts the [SEP], whose offset is (0, 0)
     }
     const auto first_position = static_cast<std::ptrdiff_t>(set_.context_position(feature));
     feature.start = static_cast<std::int32_t>(first_position + start);

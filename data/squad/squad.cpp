@@ -135,9 +135,7 @@ class SquadReader {
   }
 
   static bool is_aligned(const SquadAnswer& answer, std::string_view context) {
-    if (answer.text.empty() || answer.start >= context.size())
-      return false;  // bytes are an upper bound for code
-                     // points
+    if (answer.text.empty() || answer.start >= context.size()) return false;  // at most one code point per byte
     const auto begin = static_cast<unsigned>(answer.start);
     const auto length = static_cast<unsigned>(count_code_points(answer.text));
     return slice_code_points(context, {begin, begin + length}) == answer.text;
